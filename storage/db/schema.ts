@@ -1,0 +1,180 @@
+import { integer, primaryKey, real, sqliteTable, text } from "drizzle-orm/sqlite-core";
+
+/**
+ * The rows as drizzle sees them; the truth about constraints and indexes is in `migrations/*.sql`.
+ * Times are milliseconds since the epoch.
+ */
+const id = () => integer("id").primaryKey({ autoIncrement: true });
+const times = { createdAt: integer("created_at").notNull(), updatedAt: integer("updated_at").notNull() };
+
+export type PlaybackPolicy = "public" | "signed";
+export type TagValue = string | number | boolean;
+
+/** One step of the ladder as it was published. Bit rates in bit/s. */
+export type RenditionRow = {
+  name: string;
+  width: number | null;
+  height: number | null;
+  bandwidth: number;
+  average_bandwidth?: number | null;
+  codecs: string;
+  frame_rate?: number | null;
+  playlist_path: string;
+};
+
+export const tenants = sqliteTable("tenants", {
+  id: id(),
+  name: text("name").notNull(),
+  slug: text("slug").notNull(),
+  status: text("status", { enum: ["active", "suspended"] })
+    .notNull()
+    .default("active"),
+  planName: text("plan_name", { enum: ["free", "starter", "pro", "enterprise"] })
+    .notNull()
+    .default("pro"),
+  defaultPlaybackPolicy: text("default_playback_policy", { enum: ["public", "signed"] })
+    .notNull()
+    .default("signed"),
+  storageBytes: integer("storage_bytes").notNull().default(0),
+  egressBytes: integer("egress_bytes").notNull().default(0),
+  transcodingMs: integer("transcoding_ms").notNull().default(0),
+  ...times,
+});
+
+export const apiKeys = sqliteTable("api_keys", {
+  id: id(),
+  tenantId: integer("tenant_id").notNull(),
+  name: text("name").notNull(),
+  scopes: text("scopes", { mode: "json" }).$type<string[]>().notNull(),
+  tokenHash: text("token_hash").notNull(),
+  lastFour: text("last_four").notNull(),
+  expiresAt: integer("expires_at"),
+  lastUsedAt: integer("last_used_at"),
+  revokedAt: integer("revoked_at"),
+  ...times,
+});
+
+export const assets = sqliteTable("assets", {
+  id: id(),
+  tenantId: integer("tenant_id").notNull(),
+  externalId: text("external_id").notNull(),
+  title: text("title").notNull(),
+  description: text("description"),
+  collectionId: integer("collection_id"),
+  inputStatus: text("input_status", { enum: ["pending", "uploaded", "failed"] }).notNull(),
+  playbackStatus: text("playback_status", { enum: ["draft", "processing", "ready", "errored"] }).notNull(),
+  playbackPolicy: text("playback_policy", { enum: ["public", "signed"] }).notNull(),
+  provider: text("provider", { enum: ["managed", "external_serve"] })
+    .notNull()
+    .default("managed"),
+  manifestUrl: text("manifest_url"),
+  sourceBytes: integer("source_bytes").notNull().default(0),
+  storageBytes: integer("storage_bytes").notNull().default(0),
+  durationSeconds: real("duration_seconds").notNull().default(0),
+  sourceKey: text("source_key").notNull(),
+  sourceSha256: text("source_sha256"),
+  originalFilename: text("original_filename"),
+  relativePath: text("relative_path"),
+  manifestPath: text("manifest_path"),
+  dashManifestPath: text("dash_manifest_path"),
+  thumbnailPath: text("thumbnail_path"),
+  storyboardPath: text("storyboard_path"),
+  renditions: text("renditions", { mode: "json" }).$type<RenditionRow[]>().notNull().default([]),
+  width: integer("width"),
+  height: integer("height"),
+  frameRate: real("frame_rate"),
+  progress: integer("progress").notNull().default(0),
+  stage: text("stage"),
+  errorCode: text("error_code"),
+  errorMessage: text("error_message"),
+  tags: text("tags", { mode: "json" }).$type<Record<string, TagValue>>().notNull().default({}),
+  readyAt: integer("ready_at"),
+  ...times,
+});
+
+export const uploads = sqliteTable("uploads", {
+  id: id(),
+  tenantId: integer("tenant_id").notNull(),
+  assetId: integer("asset_id").notNull(),
+  status: text("status", { enum: ["pending", "completed", "failed", "aborted", "expired"] })
+    .notNull()
+    .default("pending"),
+  filename: text("filename").notNull(),
+  contentType: text("content_type").notNull(),
+  bytesExpected: integer("bytes_expected").notNull(),
+  bytesReceived: integer("bytes_received"),
+  objectKey: text("object_key").notNull(),
+  sourceWidth: integer("source_width"),
+  sourceHeight: integer("source_height"),
+  captions: text("captions", { mode: "json" }).$type<string[]>().notNull().default([]),
+  expiresAt: integer("expires_at").notNull(),
+  completedAt: integer("completed_at"),
+  ...times,
+});
+
+export const transcodingJobs = sqliteTable("transcoding_jobs", {
+  id: id(),
+  tenantId: integer("tenant_id").notNull(),
+  assetId: integer("asset_id").notNull(),
+  status: text("status", { enum: ["queued", "running", "completed", "failed", "canceled"] })
+    .notNull()
+    .default("queued"),
+  priority: integer("priority").notNull().default(0),
+  profile: text("profile").notNull().default("default"),
+  failures: integer("failures").notNull().default(0),
+  maxAttempts: integer("max_attempts").notNull(),
+  attemptId: integer("attempt_id"),
+  workerId: text("worker_id"),
+  progress: integer("progress").notNull().default(0),
+  stage: text("stage"),
+  leaseExpiresAt: integer("lease_expires_at"),
+  availableAt: integer("available_at").notNull(),
+  errorCode: text("error_code"),
+  errorMessage: text("error_message"),
+  logTail: text("log_tail"),
+  startedAt: integer("started_at"),
+  finishedAt: integer("finished_at"),
+  ...times,
+});
+
+export const transcodingAttempts = sqliteTable("transcoding_attempts", {
+  id: id(),
+  jobId: integer("job_id").notNull(),
+  attempt: integer("attempt").notNull(),
+  idempotencyKey: text("idempotency_key").notNull(),
+  leaseHash: text("lease_hash").notNull(),
+  workerId: text("worker_id"),
+  outcome: text("outcome", { enum: ["completed", "failed", "expired", "released", "canceled"] }),
+  resultHash: text("result_hash"),
+  startedAt: integer("started_at").notNull(),
+  endedAt: integer("ended_at"),
+});
+
+export const events = sqliteTable("events", {
+  id: id(),
+  eventId: text("event_id").notNull(),
+  tenantId: integer("tenant_id").notNull(),
+  type: text("type").notNull(),
+  data: text("data", { mode: "json" }).$type<Record<string, unknown>>().notNull(),
+  createdAt: integer("created_at").notNull(),
+});
+
+export const idempotencyRecords = sqliteTable(
+  "idempotency_records",
+  {
+    caller: text("caller").notNull(),
+    key: text("key").notNull(),
+    requestHash: text("request_hash").notNull(),
+    status: integer("status").notNull(),
+    body: text("body").notNull(),
+    createdAt: integer("created_at").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.caller, table.key] })],
+);
+
+export type TenantRow = typeof tenants.$inferSelect;
+export type ApiKeyRow = typeof apiKeys.$inferSelect;
+export type AssetRow = typeof assets.$inferSelect;
+export type UploadRow = typeof uploads.$inferSelect;
+export type JobRow = typeof transcodingJobs.$inferSelect;
+export type AttemptRow = typeof transcodingAttempts.$inferSelect;
