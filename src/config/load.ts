@@ -1,0 +1,108 @@
+import { existsSync, readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { parse as parseToml } from "smol-toml";
+import * as v from "valibot";
+import { UserError } from "../lib/errors.ts";
+import { envName, SETTINGS, type Setting, type SettingName } from "./settings.ts";
+
+type Values = {
+  [K in SettingName]: (typeof SETTINGS)[K] extends { fallback: string }
+    ? v.InferOutput<(typeof SETTINGS)[K]["schema"]>
+    : v.InferOutput<(typeof SETTINGS)[K]["schema"]> | undefined;
+};
+export type Origin = "flag" | "environment" | "file" | "default" | "data directory";
+
+/** All settings of this run, frozen. `origins` says for each where its value came from. */
+export type Config = Readonly<Values> & {
+  readonly origins: Readonly<Record<SettingName, Origin>>;
+  readonly file: string | null;
+};
+
+export type ConfigSources = { flags?: Record<string, unknown>; env?: NodeJS.ProcessEnv; cwd?: string };
+
+const names = Object.keys(SETTINGS) as SettingName[];
+const describe = (origin: Origin, name: SettingName, file: string | null) =>
+  origin === "flag"
+    ? `--${name === "data_dir" ? "data" : name.replaceAll("_", "-")}`
+    : origin === "environment"
+      ? envName(name)
+      : `${name} in ${file}`;
+
+/**
+ * Flag over environment over file over default. Throws one UserError that names every fault at once, since an
+ * operator who mends them one start at a time curses us each time.
+ */
+export function loadConfig({ flags = {}, env = process.env, cwd = process.cwd() }: ConfigSources = {}): Config {
+  const faults: string[] = [];
+  const warnings: string[] = [];
+  const file = findFile(flags.config ?? env.VODBOX_CONFIG, cwd);
+  const fromFile = file ? readFile(file, faults) : {};
+  const values: Record<string, unknown> = {};
+  const origins = {} as Record<SettingName, Origin>;
+  for (const name of names) {
+    const setting: Setting = SETTINGS[name];
+    const candidates: [Origin, unknown][] = [
+      ["flag", flags[name]],
+      // An empty variable is how shells and unit files say "not set".
+      ["environment", env[envName(name)] || undefined],
+      ["file", fromFile[name]],
+    ];
+    const [origin, raw] =
+      candidates.find(([, value]) => value !== undefined) ?? (["default", setting.fallback] as const);
+    origins[name] = origin;
+    if (raw === undefined) continue;
+    const parsed = v.safeParse(setting.schema, raw);
+    if (parsed.success) values[name] = parsed.output;
+    else
+      faults.push(
+        `${describe(origin, name, file)} ${parsed.issues[0].message}${setting.secret ? "" : ` (it is ${JSON.stringify(raw)})`}`,
+      );
+  }
+  for (const variable of Object.keys(env)) {
+    if (variable.startsWith("VODBOX_") && !KNOWN_VARIABLES.has(variable))
+      faults.push(`${variable} is no setting of vodbox`);
+  }
+  if (faults.length > 0) throw new UserError(`Mend these settings: ${faults.join("; ")}.`, 2);
+  if (typeof values.data_dir === "string") values.data_dir = resolve(cwd, values.data_dir);
+  return Object.freeze({ ...(values as Values), origins: Object.freeze(origins), file, warnings });
+}
+
+/** Names that other parts read themselves: the executable's cache, the build, the tests. */
+const KNOWN_VARIABLES = new Set([
+  ...names.map(envName),
+  "VODBOX_CONFIG",
+  "VODBOX_CACHE_DIR",
+  "VODBOX_BUILD_FFMPEG",
+  "VODBOX_BUILD_FFPROBE",
+]);
+
+function findFile(named: unknown, cwd: string): string | null {
+  if (typeof named === "string" && named !== "") return resolve(cwd, named);
+  return ["vodbox.toml", "vodbox.json"].map((name) => resolve(cwd, name)).find((path) => existsSync(path)) ?? null;
+}
+
+/** Flat keys; tables are joined with `_`, so `[rate_limit] uploads` is `rate_limit_uploads`. */
+function readFile(path: string, faults: string[]): Record<string, unknown> {
+  let parsed: unknown;
+  try {
+    const source = readFileSync(path, "utf8");
+    parsed = path.endsWith(".json") ? JSON.parse(source) : parseToml(source);
+  } catch (error) {
+    faults.push(`${path} cannot be read: ${(error as Error).message.split("\n")[0]}`);
+    return {};
+  }
+  if (typeof parsed !== "object" || parsed === null || Array.isArray(parsed)) {
+    faults.push(`${path} must hold a table of settings`);
+    return {};
+  }
+  const flat: Record<string, unknown> = {};
+  const walk = (table: object, prefix: string) => {
+    for (const [key, value] of Object.entries(table)) {
+      if (typeof value === "object" && value !== null && !Array.isArray(value)) walk(value, `${prefix}${key}_`);
+      else if (`${prefix}${key}` in SETTINGS) flat[`${prefix}${key}`] = value;
+      else faults.push(`${prefix}${key} in ${path} is no setting of vodbox`);
+    }
+  };
+  walk(parsed, "");
+  return flat;
+}

@@ -1,0 +1,185 @@
+import { isIP } from "node:net";
+import * as v from "valibot";
+
+/**
+ * All settings, one row each. From this table come the environment names (`VODBOX_` + upper case), the keys of the
+ * configuration file, the flags, `vodbox admin config` and the docs.
+ */
+export type Setting = {
+  schema: v.GenericSchema<unknown, unknown>;
+  /** Raw default as it would stand in the environment; undefined means not set. */
+  fallback?: string;
+  secret?: boolean;
+  about: string;
+};
+
+const text = v.pipe(v.string(), v.trim(), v.minLength(1, "must not be empty"));
+const isRange = (range: string) => {
+  const [address = "", bits, ...rest] = range.split("/");
+  const widest = isIP(address) === 6 ? 128 : 32;
+  return (
+    rest.length === 0 &&
+    isIP(address) !== 0 &&
+    (bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= widest))
+  );
+};
+const oneOf = <const T extends string[]>(...values: T) => v.picklist(values, `must be one of ${values.join(", ")}`);
+const integer = (min: number, max: number) =>
+  v.pipe(
+    v.union([
+      v.number(),
+      v.pipe(v.string(), v.trim(), v.regex(/^-?\d+$/, "must be a whole number"), v.transform(Number)),
+    ]),
+    v.integer("must be a whole number"),
+    v.minValue(min, `must be at least ${min}`),
+    v.maxValue(max, `must be at most ${max}`),
+  );
+const token = v.pipe(text, v.minLength(16, "must have at least 16 characters"));
+const url = (...protocols: string[]) =>
+  v.pipe(
+    text,
+    v.check(
+      (value) => URL.canParse(value) && protocols.includes(new URL(value).protocol),
+      `must be an address that starts with ${protocols.map((p) => `${p}//`).join(" or ")}`,
+    ),
+  );
+const flag = v.pipe(
+  v.union([v.boolean(), v.string()]),
+  v.transform(String),
+  v.picklist(["0", "1", "true", "false"], "must be 0 or 1"),
+  v.transform((x) => x === "1" || x === "true"),
+);
+const rate = v.pipe(
+  text,
+  v.regex(/^\d{1,9}\/\d{1,9}$/, "must read REQUESTS/SECONDS, such as 120/60"),
+  v.transform((value) => {
+    const [requests = 0, seconds = 0] = value.split("/").map(Number);
+    return { requests, seconds };
+  }),
+  v.check(
+    ({ requests, seconds }) => requests > 0 && seconds > 0,
+    "must allow at least one request in at least one second",
+  ),
+);
+
+const items = v.pipe(
+  v.union([v.string(), v.array(v.union([v.string(), v.number()]))]),
+  v.transform((value) =>
+    String(value)
+      .split(",")
+      .map((item) => item.trim())
+      .filter(Boolean),
+  ),
+);
+const list = v.pipe(
+  items,
+  v.check((ranges) => ranges.every(isRange), "must be a comma-separated list of CIDR ranges such as 10.0.0.0/8"),
+);
+const waits = v.pipe(
+  items,
+  v.check(
+    (parts) => parts.length === 5 && parts.every((part) => /^\d{1,7}$/.test(part)),
+    "must be five waits in seconds, such as 5,300,1800,7200,18000",
+  ),
+  v.transform((parts) => parts.map(Number)),
+);
+
+export const SETTINGS = {
+  data_dir: { schema: text, fallback: "./vodbox-data", about: "database, local storage, secrets (0600)" },
+  host: { schema: text, fallback: "127.0.0.1", about: "address to listen on" },
+  port: { schema: integer(0, 65_535), fallback: "8080", about: "port to listen on; 0 picks a free one" },
+  base_url: {
+    schema: v.pipe(
+      url("http:", "https:"),
+      v.transform((value) => value.replace(/\/+$/, "")),
+    ),
+    about: "what every absolute address in an answer starts with",
+  },
+  env: {
+    schema: oneOf("production", "development"),
+    fallback: "production",
+    about: "development also allows simulated payments",
+  },
+  admin_token: { schema: token, secret: true, about: "made at first start and kept in the data directory" },
+  worker_token: { schema: token, secret: true, about: "made at first start and kept in the data directory" },
+  live_token: { schema: token, secret: true, about: "made at first start and kept in the data directory" },
+  signing_secret: { schema: token, secret: true, about: "signs playback tokens, leases and storage addresses" },
+  database_url: {
+    schema: url("file:", "libsql:", "http:", "https:"),
+    about: "file:<data>/vodbox.db, or a remote libSQL server",
+  },
+  database_auth_token: { schema: text, secret: true, about: "of the remote libSQL server" },
+  storage: {
+    schema: oneOf("local", "s3", "none"),
+    fallback: "local",
+    about: "where objects lie; none switches object storage off",
+  },
+  min_free_bytes: {
+    schema: integer(0, Number.MAX_SAFE_INTEGER),
+    fallback: "268435456",
+    about: "uploads are refused (507) when the disk has less than this left",
+  },
+  ffmpeg: { schema: text, about: "path of ffmpeg; else the bundled one, else PATH" },
+  ffprobe: { schema: text, about: "path of ffprobe; else the bundled one, else PATH" },
+  workers: { schema: integer(0, 64), fallback: "1", about: "local worker processes that serve starts" },
+  lease_seconds: { schema: integer(2, 86_400), fallback: "120", about: "a heartbeat is expected every quarter of it" },
+  max_attempts: { schema: integer(1, 100), fallback: "5", about: "attempts before an asset is errored" },
+  max_upload_bytes: {
+    schema: integer(1, Number.MAX_SAFE_INTEGER),
+    fallback: String(64 * 2 ** 30),
+    about: "largest source accepted",
+  },
+  upload_ttl_seconds: {
+    schema: integer(1, 31 * 86_400),
+    fallback: "86400",
+    about: "an upload not completed by then is expired",
+  },
+  s3_endpoint: { schema: url("http:", "https:"), about: "address of the S3 server" },
+  s3_bucket: { schema: text, about: "bucket" },
+  s3_region: { schema: text, about: "region" },
+  s3_access_key_id: { schema: text, about: "access key" },
+  s3_secret_access_key: { schema: text, secret: true, about: "secret key" },
+  s3_path_style: { schema: flag, fallback: "1", about: "1: bucket in the path; 0: in the host name" },
+  s3_prefix: { schema: text, about: "prefix of every key" },
+  s3_public_url: { schema: url("http:", "https:"), about: "address that clients reach the bucket by" },
+  translate: {
+    schema: oneOf("off", "libretranslate", "apertium", "deepl", "openai"),
+    fallback: "off",
+    about: "translation service",
+  },
+  translate_url: { schema: url("http:", "https:"), about: "its address" },
+  translate_key: { schema: text, secret: true, about: "its key" },
+  transcribe: { schema: oneOf("off", "openai", "command"), fallback: "off", about: "transcription service" },
+  transcribe_url: { schema: url("http:", "https:"), about: "its address" },
+  transcribe_key: { schema: text, secret: true, about: "its key" },
+  transcribe_command: { schema: text, about: "gets a WAV path and a language, prints WebVTT or SRT" },
+  payments: { schema: oneOf("off", "stripe", "paypal", "simulated"), fallback: "off", about: "payment provider" },
+  webhook_allow_cidrs: { schema: list, fallback: "", about: "private ranges that deliveries may reach" },
+  webhook_retry_seconds: { schema: waits, fallback: "5,300,1800,7200,18000", about: "the five waits between attempts" },
+  rate_limit_uploads: { schema: rate, fallback: "120/60", about: "requests/seconds a tenant" },
+  rate_limit_billing: { schema: rate, fallback: "30/60", about: "requests/seconds a tenant" },
+  rate_limit_translate: { schema: rate, fallback: "20/60", about: "requests/seconds a tenant" },
+  rate_limit_sync: { schema: rate, fallback: "20/60", about: "requests/seconds a tenant" },
+  rate_limit_live: { schema: rate, fallback: "6000/60", about: "requests/seconds an address" },
+  rate_limit_device_tokens: { schema: rate, fallback: "10/60", about: "requests/seconds an address" },
+  rate_limit_beacon: { schema: rate, fallback: "600/60", about: "requests/seconds an address" },
+  log_level: {
+    schema: oneOf("trace", "debug", "info", "warn", "error", "fatal", "silent"),
+    fallback: "info",
+    about: "how much is logged",
+  },
+  log_format: { schema: oneOf("pretty", "json"), about: "pretty on a terminal, else json" },
+  segment_cache_bytes: {
+    schema: integer(0, 2 ** 40),
+    fallback: String(256 * 2 ** 20),
+    about: "memory for hot segments",
+  },
+  trust_shared_disk: {
+    schema: flag,
+    fallback: "1",
+    about: "workers that prove to share the disk read and write it without copies",
+  },
+} satisfies Record<string, Setting>;
+
+export type SettingName = keyof typeof SETTINGS;
+export const envName = (name: string) => `VODBOX_${name.toUpperCase()}`;

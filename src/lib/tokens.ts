@@ -1,0 +1,28 @@
+import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypto";
+
+const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+
+/** `length` characters of [A-Za-z0-9], uniform: bytes that would favour the first letters are thrown away. */
+export function randomName(length: number): string {
+  let name = "";
+  while (name.length < length) {
+    for (const byte of randomBytes(length * 2)) {
+      if (byte < 248 && name.length < length) name += ALPHABET[byte % 62];
+    }
+  }
+  return name;
+}
+
+/** An API key: `svc_` and 40 characters (238 bits). */
+export const newApiToken = () => `svc_${randomName(40)}`;
+export const newExternalId = () => `vid_${randomName(22)}`;
+
+/** Lower-case hex. Tokens have full entropy, so a plain hash is enough; passwords go through scrypt instead. */
+export const sha256 = (value: string | Uint8Array) => createHash("sha256").update(value).digest("hex");
+
+/** HMAC-SHA256, base64url: 256 bits. */
+export const hmac = (secret: string, value: string) => createHmac("sha256", secret).update(value).digest("base64url");
+
+/** Equality in a time that does not tell how much was right. Hashing first makes the lengths equal. */
+export const sameSecret = (a: string, b: string) =>
+  timingSafeEqual(createHash("sha256").update(a).digest(), createHash("sha256").update(b).digest());
