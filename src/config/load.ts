@@ -60,7 +60,7 @@ export function loadConfig({ flags = {}, env = process.env, cwd = process.cwd() 
   }
   for (const variable of Object.keys(env)) {
     if (variable.startsWith("VODBOX_") && !KNOWN_VARIABLES.has(variable))
-      faults.push(`${variable} is no setting of vodbox`);
+      warnings.push(`${variable} is no setting of vodbox and has no effect`);
   }
   if (faults.length > 0) throw new UserError(`Mend these settings: ${faults.join("; ")}.`, 2);
   if (typeof values.data_dir === "string") values.data_dir = resolve(cwd, values.data_dir);
