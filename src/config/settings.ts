@@ -26,10 +26,10 @@ const isRange = (range: string) => {
 const oneOf = <const T extends string[]>(...values: T) => v.picklist(values, `must be one of ${values.join(", ")}`);
 const integer = (min: number, max: number) =>
   v.pipe(
-    v.union([
-      v.number(),
-      v.pipe(v.string(), v.trim(), v.regex(/^-?\d+$/, "must be a whole number"), v.transform(Number)),
-    ]),
+    v.union([v.number(), v.string()], "must be a whole number"),
+    v.transform((value) =>
+      typeof value === "number" ? value : /^\s*-?\d+\s*$/.test(value) ? Number(value) : Number.NaN,
+    ),
     v.integer("must be a whole number"),
     v.minValue(min, `must be at least ${min}`),
     v.maxValue(max, `must be at most ${max}`),

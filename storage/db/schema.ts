@@ -75,6 +75,7 @@ export const assets = sqliteTable("assets", {
   sourceSha256: text("source_sha256"),
   originalFilename: text("original_filename"),
   relativePath: text("relative_path"),
+  mediaPrefix: text("media_prefix"),
   manifestPath: text("manifest_path"),
   dashManifestPath: text("dash_manifest_path"),
   thumbnailPath: text("thumbnail_path"),

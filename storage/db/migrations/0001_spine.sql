@@ -47,6 +47,8 @@ CREATE TABLE assets (
   source_sha256 TEXT,
   original_filename TEXT,
   relative_path TEXT,
+  -- Everything that was published lies under this prefix; a new publication gets a new one.
+  media_prefix TEXT,
   manifest_path TEXT,
   dash_manifest_path TEXT,
   thumbnail_path TEXT,

@@ -1,0 +1,29 @@
+import type { EventEmitter } from "node:events";
+import type { Logger } from "pino";
+import type { Database, Db } from "../storage/db/open.ts";
+import type { ObjectStore } from "../storage/objects/store.ts";
+import type { Config } from "./config/load.ts";
+import type { Secrets } from "./config/secrets.ts";
+import type { Clock } from "./lib/clock.ts";
+
+/** What the running program consists of; made once by `serve.ts` and passed as an argument. */
+export type App = {
+  readonly config: Config;
+  readonly secrets: Secrets;
+  /** Committed rows, for reading. */
+  readonly db: Db;
+  /** The write queue: what ran in it is on the disk when the promise resolves. The work may run twice. */
+  readonly write: Database["write"];
+  /** Null when object storage is switched off; `storageOf` answers 503 then. */
+  readonly objects: ObjectStore | null;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Base of every absolute address in an answer; known once the socket listens. */
+  readonly baseUrl: () => string;
+  /** Wakes those who wait inside this process. Only a hint: whoever waits looks into the database again. */
+  readonly signals: EventEmitter<{ "job.queued": []; "upload.arrived": [] }>;
+  /** Aborts when the program stops. */
+  readonly stopping: AbortSignal;
+  /** A worker that can name it reads the same disk. Written to the data directory, 0600. */
+  readonly localProof: string;
+};

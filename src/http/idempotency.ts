@@ -1,0 +1,67 @@
+import { and, eq, lt, sql } from "drizzle-orm";
+import type { Db } from "../../storage/db/open.ts";
+import { idempotencyRecords } from "../../storage/db/schema.ts";
+import type { App } from "../app.ts";
+import { HttpError } from "../lib/errors.ts";
+import { sha256 } from "../lib/tokens.ts";
+import type { Caller } from "./caller.ts";
+import { Reply, type Route } from "./route.ts";
+
+const KEPT_MS = 24 * 3_600_000;
+
+/** What a repeat must match: same caller, key, route and body. */
+export type Repeat = { caller: string; key: string; requestHash: string };
+
+/** Null where the route or the request asks for nothing. 422 for a key that is no key. */
+export function repeatOf(route: Route, caller: Caller, headers: Headers, path: string, body: unknown): Repeat | null {
+  const key = headers.get("idempotency-key");
+  if (!route.idempotent || key === null) return null;
+  if (key.length < 1 || key.length > 255)
+    throw new HttpError(422, "validation_failed", "Idempotency-Key must have 1 to 255 bytes.");
+  const who = caller.kind === "key" ? `tenant:${caller.tenantId}` : caller.kind;
+  return { caller: who, key, requestHash: sha256(`${route.method} ${path}\n${JSON.stringify(body ?? null)}`) };
+}
+
+/** The answer that the first request got, or null. 422 when the key was used for another body. */
+export async function findReplay(db: Db, app: App, repeat: Repeat): Promise<Reply | null> {
+  const row = await db
+    .select()
+    .from(idempotencyRecords)
+    .where(and(eq(idempotencyRecords.caller, repeat.caller), eq(idempotencyRecords.key, repeat.key)))
+    .get();
+  if (!row || row.createdAt < app.clock.now() - KEPT_MS) return null;
+  if (row.requestHash !== repeat.requestHash) {
+    throw new HttpError(422, "idempotency_key_reused", "This Idempotency-Key was used for a different request.");
+  }
+  return new Reply(row.status, JSON.parse(row.body), { "idempotent-replayed": "true" });
+}
+
+/** Keeps an answer, without its secrets, in the transaction of the change. */
+export async function keepAnswer(
+  tx: Db,
+  app: App,
+  repeat: Repeat,
+  status: number,
+  body: unknown,
+  secrets: readonly string[],
+): Promise<void> {
+  const kept = { ...(body as Record<string, unknown>) };
+  for (const field of secrets) delete kept[field];
+  const values = { ...repeat, status, body: JSON.stringify(kept), createdAt: app.clock.now() };
+  await tx
+    .insert(idempotencyRecords)
+    .values(values)
+    .onConflictDoUpdate({
+      target: [idempotencyRecords.caller, idempotencyRecords.key],
+      set: {
+        requestHash: sql`excluded.request_hash`,
+        status: sql`excluded.status`,
+        body: sql`excluded.body`,
+        createdAt: sql`excluded.created_at`,
+      },
+    });
+}
+
+/** Forgets what is over a day old. */
+export const pruneAnswers = (tx: Db, now: number) =>
+  tx.delete(idempotencyRecords).where(lt(idempotencyRecords.createdAt, now - KEPT_MS));

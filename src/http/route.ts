@@ -1,0 +1,97 @@
+import type { IncomingMessage } from "node:http";
+import type * as v from "valibot";
+import type { Db } from "../../storage/db/open.ts";
+import type { App } from "../app.ts";
+import type { Caller, Scope } from "./caller.ts";
+
+export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+/** `key`: API key or admin token. `worker`: worker or admin token. `signed`: the address itself is the credential. */
+export type Credential = "key" | "worker" | "admin" | "none" | "signed";
+export type LimitName = "uploads" | "live";
+type Schema = v.GenericSchema<unknown, unknown>;
+
+export type Context<Params = unknown, Query = unknown, Body = unknown> = {
+  app: App;
+  caller: Caller;
+  params: Params;
+  query: Query;
+  /** The parsed JSON; with `raw` routes undefined, they read the request themselves. */
+  body: Body;
+  headers: Headers;
+  method: string;
+  /** Path and query as they came. */
+  url: URL;
+  requestId: string;
+  /** Node's own request where there is a socket behind it: the fast way to a large body. */
+  incoming: IncomingMessage | undefined;
+  request: Request;
+  /**
+   * `app.write` for a change whose result is the answer: with an Idempotency-Key the answer is stored in the same
+   * transaction, so that a repeat after a crash finds it.
+   */
+  commit<T>(work: (tx: Db) => Promise<T>): Promise<T | Reply>;
+};
+
+/** An answer that is more than 200 and JSON. */
+export class Reply {
+  readonly status: number;
+  readonly body: unknown;
+  readonly headers: Record<string, string>;
+  constructor(status: number, body: unknown, headers: Record<string, string> = {}) {
+    this.status = status;
+    this.body = body;
+    this.headers = headers;
+  }
+}
+
+/**
+ * One row of the table that everything is read off: matching, credentials, scopes, limits, validation, OpenAPI, the
+ * isolation matrix and the docs.
+ */
+export type Route = {
+  method: Method;
+  /** Another method that does the same. */
+  alias?: Method;
+  /** `/api/v1/assets/:id`; `**:name` at the end takes the rest. */
+  path: string;
+  credential: Credential;
+  /** Any one of these will do. None: any valid key. */
+  scopes: readonly Scope[];
+  limit?: LimitName;
+  /** Needs X-SVC-JOB-LEASE-TOKEN too. */
+  lease?: boolean;
+  /** POST that creates: Idempotency-Key is honoured; the named fields are secrets and are kept out of the record. */
+  idempotent?: { secretFields?: readonly string[] };
+  summary: string;
+  tag: string;
+  params?: Schema;
+  query?: Schema;
+  body?: Schema;
+  /** The body is bytes, read by the handler. */
+  raw?: boolean;
+  /** Largest JSON body in bytes; 1 MiB unless told. */
+  maxBodyBytes?: number;
+  /** Status -> schema of the answer (null: no body). The first 2xx is the default status. */
+  responses: Record<number, Schema | null>;
+  /** Status -> codes that this route can answer with beside the common ones. */
+  errors?: Record<number, readonly string[]>;
+  /** Kept out of OpenAPI: pages, media, health. */
+  hidden?: boolean;
+  handle(context: Context): unknown;
+};
+
+type Out<S, Missing = Record<string, never>> = S extends Schema ? v.InferOutput<S> : Missing;
+type Spec<P, Q, B> = Omit<Route, "credential" | "scopes" | "params" | "query" | "body" | "handle"> & {
+  credential?: Credential;
+  scope?: Scope | readonly Scope[];
+  params?: P;
+  query?: Q;
+  body?: B;
+  handle(context: Context<Out<P>, Out<Q>, Out<B, undefined>>): unknown;
+};
+
+/** Checks the row's types and fills in what most rows share. */
+export function route<P = undefined, Q = undefined, B = undefined>(spec: Spec<P, Q, B>): Route {
+  const { scope, credential = "key", ...rest } = spec;
+  return { ...rest, credential, scopes: scope === undefined ? [] : [scope].flat() } as unknown as Route;
+}

@@ -1,0 +1,180 @@
+import { randomUUID } from "node:crypto";
+import { H3, type H3Event } from "h3";
+import { FastResponse } from "srvx";
+import { StorageFull } from "../../storage/objects/store.ts";
+import type { App } from "../app.ts";
+import { HttpError } from "../lib/errors.ts";
+import { type Authenticator, createAuthenticator } from "./auth.ts";
+import { readJson } from "./body.ts";
+import type { Caller } from "./caller.ts";
+import { findReplay, keepAnswer, repeatOf } from "./idempotency.ts";
+import { createLimits, type Limits } from "./limits.ts";
+import { type Context, type Method, Reply, type Route } from "./route.ts";
+import { validate } from "./validate.ts";
+
+const DEFAULT_BODY_BYTES = 1 << 20;
+
+export type HttpServer = { h3: H3; fetch(request: Request): Promise<Response>; authenticator: Authenticator };
+
+/** All routes behind one door. */
+export function createServer(app: App, routes: readonly Route[]): HttpServer {
+  const h3 = new H3({ silent: true, onError: (error) => render(app, error, newRequestId(), null) });
+  const authenticator = createAuthenticator(app);
+  const limits = createLimits(app.config);
+  for (const [path, methods] of byPath(routes)) {
+    for (const [method, route] of methods) {
+      const handler = (event: H3Event) => answer(app, route, event, authenticator, limits);
+      h3.on(method, path, handler);
+      if (method === "GET") h3.on("HEAD", path, handler);
+    }
+    const allow = [...methods.keys()].flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method])).join(", ");
+    h3.all(path, (event) => {
+      const error = new HttpError(
+        405,
+        "method_not_allowed",
+        `${event.req.method} is not possible here; use ${allow}.`,
+        { headers: { allow } },
+      );
+      return render(app, error, newRequestId(), event);
+    });
+  }
+  h3.all("/**", (event) =>
+    render(app, new HttpError(404, "not_found", "There is nothing at this address."), newRequestId(), event),
+  );
+  return { h3, authenticator, fetch: async (request) => h3.fetch(request) };
+}
+
+function byPath(routes: readonly Route[]): Map<string, Map<Method, Route>> {
+  const table = new Map<string, Map<Method, Route>>();
+  for (const route of routes) {
+    const methods = table.get(route.path) ?? new Map<Method, Route>();
+    for (const method of [route.method, route.alias]) {
+      if (!method) continue;
+      if (methods.has(method)) throw new Error(`Two routes for ${method} ${route.path}`);
+      methods.set(method, route);
+    }
+    table.set(route.path, methods);
+  }
+  return table;
+}
+
+const newRequestId = () => `req_${randomUUID()}`;
+
+/** match (done) → authenticate → scope → rate limit → params → bounded body → handle → render. */
+async function answer(
+  app: App,
+  route: Route,
+  event: H3Event,
+  authenticator: Authenticator,
+  limits: Limits,
+): Promise<Response> {
+  const requestId = newRequestId();
+  try {
+    const { headers } = event.req;
+    const caller = await authenticator.authenticate(route, headers);
+    const limitHeaders = route.limit ? await limits.consume(route.limit, caller, addressOf(event)) : undefined;
+    const context = await contextOf(app, route, event, caller, requestId);
+    const repeat = repeatOf(route, caller, headers, context.url.pathname, context.body);
+    if (repeat) {
+      const replay = await findReplay(app.db, app, repeat);
+      if (replay) return renderReply(replay, requestId, limitHeaders);
+      // Asked again inside the transaction: of two requests at once the second must find the first's answer.
+      context.commit = (work) =>
+        app.write(async (tx) => {
+          const earlier = await findReplay(tx, app, repeat);
+          if (earlier) return earlier;
+          const result = await work(tx);
+          const reply = asReply(route, result);
+          await keepAnswer(tx, app, repeat, reply.status, reply.body, route.idempotent?.secretFields ?? []);
+          return result;
+        });
+    }
+    const result = await route.handle(context);
+    if (result instanceof Response) {
+      result.headers.set("x-request-id", requestId);
+      return result;
+    }
+    return renderReply(asReply(route, result), requestId, limitHeaders);
+  } catch (error) {
+    return render(app, error, requestId, event, route);
+  }
+}
+
+async function contextOf(app: App, route: Route, event: H3Event, caller: Caller, requestId: string): Promise<Context> {
+  const { req } = event;
+  const incoming = event.runtime?.node?.req as Context["incoming"];
+  const params = route.params
+    ? validate(route.params, event.context.params ?? {}, "params")
+    : (event.context.params ?? {});
+  const query = route.query ? validate(route.query, Object.fromEntries(event.url.searchParams), "query") : {};
+  const body = route.body
+    ? validate(route.body, (await readJson(req, incoming, route.maxBodyBytes ?? DEFAULT_BODY_BYTES)) ?? {}, "body")
+    : undefined;
+  return {
+    app,
+    caller,
+    params,
+    query,
+    body,
+    headers: req.headers,
+    method: req.method,
+    url: event.url,
+    requestId,
+    incoming,
+    request: req,
+    commit: (work) => app.write(work),
+  };
+}
+
+const addressOf = (event: H3Event) =>
+  (event.runtime?.node?.req as Context["incoming"])?.socket.remoteAddress ?? "local";
+
+/** Status of a plain value: the first 2xx that the row promises. */
+function asReply(route: Route, result: unknown): Reply {
+  if (result instanceof Reply) return result;
+  const status =
+    Object.keys(route.responses)
+      .map(Number)
+      .find((code) => code >= 200 && code < 300) ?? 200;
+  return new Reply(status, result);
+}
+
+function renderReply(reply: Reply, requestId: string, more?: Record<string, string>): Response {
+  const headers: Record<string, string> = {
+    "x-request-id": requestId,
+    "cache-control": "no-store",
+    ...more,
+    ...reply.headers,
+  };
+  if (reply.status === 204 || reply.body === undefined)
+    return new FastResponse(null, { status: reply.status, headers });
+  headers["content-type"] ??= "application/json; charset=utf-8";
+  return new FastResponse(JSON.stringify(reply.body), { status: reply.status, headers });
+}
+
+/** The one place where an error becomes an answer. What is not an HttpError is logged whole and told as nothing. */
+function render(app: App, thrown: unknown, requestId: string, event: H3Event | null, route?: Route): Response {
+  const error = toHttpError(thrown);
+  if (error.status >= 500) {
+    app.log.error(
+      {
+        request_id: requestId,
+        method: event?.req.method,
+        route: route?.path,
+        err: error.status === 500 ? thrown : undefined,
+        code: error.code,
+      },
+      "request failed",
+    );
+  }
+  const { headers, ...extra } = error.extra;
+  const body = { error: error.message, code: error.code, ...extra, request_id: requestId };
+  return renderReply(new Reply(error.status, body, headers), requestId);
+}
+
+function toHttpError(thrown: unknown): HttpError {
+  if (thrown instanceof HttpError) return thrown;
+  if (thrown instanceof StorageFull)
+    return new HttpError(507, "storage_full", "Storage is full; nothing was changed. Free some space and try again.");
+  return new HttpError(500, "internal_server_error", "Something went wrong on the server.");
+}

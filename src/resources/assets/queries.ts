@@ -1,0 +1,86 @@
+import { and, desc, eq, like, lt, or, sql } from "drizzle-orm";
+import type * as v from "valibot";
+import type { Db } from "../../../storage/db/open.ts";
+import { prepared } from "../../../storage/db/prepared.ts";
+import { type AssetRow, assets } from "../../../storage/db/schema.ts";
+import { type Caller, ownedBy } from "../../http/caller.ts";
+import type { AssetQuery } from "./schema.ts";
+
+const byIdOfTenant = prepared((db) =>
+  db
+    .select()
+    .from(assets)
+    .where(and(eq(assets.id, sql.placeholder("id")), eq(assets.tenantId, sql.placeholder("tenantId"))))
+    .prepare(),
+);
+const byId = prepared((db) =>
+  db
+    .select()
+    .from(assets)
+    .where(eq(assets.id, sql.placeholder("id")))
+    .prepare(),
+);
+/** The same expression as the partial index has, so that it is used. */
+const isPublicId = sql`substr(${assets.externalId}, 1, 4) = 'vid_'`;
+const byPublicId = prepared((db) =>
+  db
+    .select()
+    .from(assets)
+    .where(and(eq(assets.externalId, sql.placeholder("externalId")), isPublicId))
+    .prepare(),
+);
+
+/** The caller's asset, by number. */
+export async function getAsset(db: Db, caller: Caller, id: number): Promise<AssetRow | undefined> {
+  if (caller.kind === "admin") return byId(db).get({ id });
+  return caller.kind === "key" ? byIdOfTenant(db).get({ id, tenantId: caller.tenantId }) : undefined;
+}
+
+/** The caller's asset, by number or external id. A client's own id means nothing outside its tenant. */
+export async function resolveAsset(db: Db, caller: Caller, ref: string): Promise<AssetRow | undefined> {
+  if (/^\d{1,15}$/.test(ref)) return getAsset(db, caller, Number(ref));
+  const owned = ownedBy(caller, assets.tenantId) ?? isPublicId;
+  return db
+    .select()
+    .from(assets)
+    .where(and(eq(assets.externalId, ref), owned))
+    .get();
+}
+
+/** Any tenant's asset as the public pages and media name it: a number or a `vid_` id. What it allows is the policy's to say. */
+export async function findPublicAsset(db: Db, ref: string): Promise<AssetRow | undefined> {
+  if (/^[1-9]\d{0,14}$/.test(ref)) return byId(db).get({ id: Number(ref) });
+  return ref.startsWith("vid_") ? byPublicId(db).get({ externalId: ref }) : undefined;
+}
+
+/** Newest first, up to `limit` + 1 rows so that the caller sees whether there are more. */
+export function listAssets(
+  db: Db,
+  caller: Caller,
+  query: v.InferOutput<typeof AssetQuery>,
+  page: { limit: number; before?: number },
+): Promise<AssetRow[]> {
+  const words = query.q?.trim() ? `%${query.q.trim().replaceAll(/[\\%_]/g, "\\$&")}%` : undefined;
+  const contains = (column: typeof assets.title | typeof assets.description | typeof assets.originalFilename) =>
+    sql`${like(column, words as string)} escape '\\'`;
+  return db
+    .select()
+    .from(assets)
+    .where(
+      and(
+        ownedBy(caller, assets.tenantId),
+        query.tenant_id === undefined ? undefined : eq(assets.tenantId, query.tenant_id),
+        query.collection_id === undefined ? undefined : eq(assets.collectionId, query.collection_id),
+        query.playback_status && eq(assets.playbackStatus, query.playback_status),
+        query.input_status && eq(assets.inputStatus, query.input_status),
+        query.external_id === undefined ? undefined : eq(assets.externalId, query.external_id),
+        words === undefined
+          ? undefined
+          : or(contains(assets.title), contains(assets.description), contains(assets.originalFilename)),
+        page.before === undefined ? undefined : lt(assets.id, page.before),
+      ),
+    )
+    .orderBy(desc(assets.id))
+    .limit(page.limit + 1)
+    .all();
+}

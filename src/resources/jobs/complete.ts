@@ -1,0 +1,122 @@
+import { eq } from "drizzle-orm";
+import type * as v from "valibot";
+import type { Db } from "../../../storage/db/open.ts";
+import { assets, type JobRow, transcodingJobs } from "../../../storage/db/schema.ts";
+import type { ObjectStore } from "../../../storage/objects/store.ts";
+import type { App } from "../../app.ts";
+import { storageOf } from "../../http/storage.ts";
+import { HttpError } from "../../lib/errors.ts";
+import { sha256 } from "../../lib/tokens.ts";
+import { addUsage } from "../tenants/queries.ts";
+import { endAttempt } from "./end.ts";
+import { emitAsset } from "./events.ts";
+import { attemptOfToken, attemptPrefix, liveLease } from "./lease.ts";
+import type { Completion } from "./schema.ts";
+
+type Result = v.InferOutput<typeof Completion>;
+
+const incomplete = (field: string, message: string): never => {
+  throw new HttpError(422, "invalid_transcoding_result", `${field}: ${message}`, { details: { [field]: [message] } });
+};
+
+/** Publishes what an attempt made. A repeat with the same token and body answers the same and changes nothing. */
+export async function complete(app: App, jobId: number, token: string, result: Result): Promise<JobRow> {
+  const resultHash = sha256(JSON.stringify(result));
+  const repeated = async (db: Db) => {
+    const { job, attempt } = await attemptOfToken(db, jobId, token);
+    return job.status === "completed" && attempt.resultHash === resultHash ? job : null;
+  };
+  const already = await repeated(app.db);
+  if (already) return already;
+
+  const { job, attempt } = await liveLease(app.db, app, jobId, token);
+  const prefix = attemptPrefix(job, attempt.id);
+  const objects = storageOf(app);
+  const paths = await checkArtifacts(objects, prefix, result);
+  const bytes = await bytesUnder(objects, prefix);
+
+  const { completed, outdated } = await app.write(async (tx) => {
+    const again = await repeated(tx);
+    if (again) return { completed: again, outdated: null };
+    // The storage took its time: the lease may have ended meanwhile.
+    await liveLease(tx, app, jobId, token);
+    const now = app.clock.now();
+    const before = await tx.select().from(assets).where(eq(assets.id, job.assetId)).get();
+    await endAttempt(tx, app, attempt.id, "completed", resultHash);
+    const completed = await tx
+      .update(transcodingJobs)
+      .set({ status: "completed", progress: 100, stage: "completed", leaseExpiresAt: null, errorCode: null, errorMessage: null, finishedAt: now, updatedAt: now })
+      .where(eq(transcodingJobs.id, jobId))
+      .returning()
+      .get();
+    const media = result.media;
+    const storageBytes = (before?.sourceBytes ?? 0) + bytes;
+    const asset = await tx
+      .update(assets)
+      .set({
+        ...paths,
+        playbackStatus: "ready",
+        storageBytes,
+        ...(media?.duration_seconds !== undefined && { durationSeconds: media.duration_seconds }),
+        ...(media?.width != null && { width: Math.round(media.width) }),
+        ...(media?.height != null && { height: Math.round(media.height) }),
+        ...(media?.frame_rate != null && { frameRate: media.frame_rate }),
+        renditions: media?.renditions ?? [],
+        progress: 100,
+        stage: null,
+        errorCode: null,
+        errorMessage: null,
+        readyAt: now,
+        updatedAt: now,
+      })
+      .where(eq(assets.id, job.assetId))
+      .returning()
+      .get();
+    await addUsage(tx, job.tenantId, { storageBytes: storageBytes - (before?.storageBytes ?? 0), transcodingMs: (media?.duration_seconds ?? 0) * 1000 });
+    await emitAsset(tx, app, "video.asset.ready", asset);
+    return { completed, outdated: before?.mediaPrefix && before.mediaPrefix !== prefix ? before.mediaPrefix : null };
+  });
+  if (outdated) await deleteUnder(objects, outdated).catch((error) => app.log.warn({ err: error, prefix: outdated }, "old artifacts were not removed"));
+  return completed;
+}
+
+/** All paths under the attempt's own prefix and in storage. Which ones are required the worker contract has said. */
+async function checkArtifacts(objects: ObjectStore, prefix: string, result: Result) {
+  const required = { manifest_path: result.manifest_path, dash_manifest_path: result.dash_manifest_path, thumbnail_path: result.thumbnail_path };
+  const named = { ...required, ...Object.fromEntries(Object.entries(result.subtitle_paths).map(([language, path]) => [`subtitle_paths.${language}`, path])) };
+  await Promise.all(
+    Object.entries(named).map(async ([field, path]) => {
+      if (!path) return incomplete(field, "is required");
+      if (!path.startsWith(prefix) || path.split("/").some((part) => part === "" || part === "." || part === "..")) {
+        return incomplete(field, `must lie under ${prefix}`);
+      }
+      if (!(await objects.head(path))) incomplete(field, "is not in storage");
+      return undefined;
+    }),
+  );
+  return {
+    mediaPrefix: prefix,
+    manifestPath: result.manifest_path as string,
+    dashManifestPath: result.dash_manifest_path as string,
+    thumbnailPath: result.thumbnail_path as string,
+  };
+}
+
+async function bytesUnder(objects: ObjectStore, prefix: string): Promise<number> {
+  let bytes = 0;
+  let cursor: string | undefined;
+  do {
+    const page = await objects.list(prefix, { cursor });
+    for (const object of page.objects) bytes += object.bytes;
+    cursor = page.cursor ?? undefined;
+  } while (cursor);
+  return bytes;
+}
+
+async function deleteUnder(objects: ObjectStore, prefix: string): Promise<void> {
+  for (;;) {
+    const { objects: found, cursor } = await objects.list(prefix);
+    await Promise.all(found.map(({ key }) => objects.delete(key)));
+    if (!cursor) return;
+  }
+}

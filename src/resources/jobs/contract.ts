@@ -1,0 +1,44 @@
+import type * as v from "valibot";
+import type { AssetRow, JobRow } from "../../../storage/db/schema.ts";
+import type { App } from "../../app.ts";
+import { storageOf } from "../../http/storage.ts";
+import { iso } from "../../lib/clock.ts";
+import { ENCODING_SPEC } from "../../media/encoding-spec.ts";
+import { attemptPrefix, heartbeatSeconds } from "./lease.ts";
+import { attemptOf, type WorkerContract } from "./schema.ts";
+
+/** How long a worker may fetch the source and put artifacts: longer than any encode that we know. */
+const SIGNED_FOR_MS = 24 * 3_600_000;
+
+export type Lease = { token: string; attemptId: number; expiresAt: number };
+export type ContractOptions = { job: JobRow; asset: AssetRow; contentType: string; lease: Lease | null; sharesDisk: boolean };
+
+/** What a worker is told. Without a lease (when a job was only queued) it is for information alone. */
+export async function workerContract(app: App, { job, asset, contentType, lease, sharesDisk }: ContractOptions): Promise<v.InferInput<typeof WorkerContract>> {
+  const objects = storageOf(app);
+  const prefix = attemptPrefix(job, lease?.attemptId ?? 0);
+  const source = await objects.signGet(asset.sourceKey, { expiresAt: new Date(app.clock.now() + SIGNED_FOR_MS) });
+  const callbacks = `${app.baseUrl()}/api/v1/transcoding_jobs/${job.id}`;
+  const local = (key: string) => (sharesDisk && lease ? objects.localPath(key) : null);
+  return {
+    schema_version: 1,
+    job: { id: job.id, asset_id: asset.id, attempt: attemptOf(job), profile: job.profile },
+    lease: lease && { token: lease.token, expires_at: iso(lease.expiresAt), heartbeat_interval_seconds: heartbeatSeconds(app) },
+    source: { url: source.url, method: source.method, headers: source.headers, bytes: asset.sourceBytes, content_type: contentType, local_path: local(asset.sourceKey) },
+    outputs: {
+      prefix,
+      manifest_path: `${prefix}master.m3u8`,
+      dash_manifest_path: `${prefix}manifest.mpd`,
+      thumbnail_path: `${prefix}thumbnail.jpg`,
+      subtitle_paths: {},
+    },
+    artifacts: { sign_url: `${callbacks}/artifacts`, local_path: local(prefix.slice(0, -1)) },
+    encoding_spec: ENCODING_SPEC as Record<string, unknown>,
+    callbacks: {
+      heartbeat_url: `${callbacks}/heartbeat`,
+      complete_url: `${callbacks}/complete`,
+      fail_url: `${callbacks}/fail`,
+      release_url: `${callbacks}/release`,
+    },
+  };
+}

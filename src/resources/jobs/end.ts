@@ -1,0 +1,72 @@
+import { eq } from "drizzle-orm";
+import type { Db } from "../../../storage/db/open.ts";
+import { assets, type JobRow, transcodingAttempts, transcodingJobs } from "../../../storage/db/schema.ts";
+import type { App } from "../../app.ts";
+import { emitAsset, emitJob } from "./events.ts";
+import type { Leased } from "./lease.ts";
+
+/** The first retry comes at once; after that a job that keeps failing waits longer each time, up to ten minutes. */
+const backoffMs = (failures: number) => (failures <= 1 ? 0 : Math.min(600_000, 5000 * 2 ** (failures - 2)));
+
+export type Fault = { code: string; message: string; retryable: boolean; logTail: string | null; outcome: "failed" | "expired" };
+
+/** An attempt ended badly: the job is queued again, or, when none is left or the input is at fault, it and its asset fail. */
+export async function failAttempt(tx: Db, app: App, { job, attempt }: Leased, fault: Fault): Promise<JobRow> {
+  const now = app.clock.now();
+  const failures = job.failures + 1;
+  const willRetry = fault.retryable && failures < job.maxAttempts;
+  await endAttempt(tx, app, attempt.id, fault.outcome);
+  const failed = await tx
+    .update(transcodingJobs)
+    .set({
+      status: willRetry ? "queued" : "failed",
+      failures,
+      availableAt: now + backoffMs(failures),
+      leaseExpiresAt: null,
+      progress: 0,
+      stage: willRetry ? "queued" : "failed",
+      errorCode: fault.code,
+      errorMessage: fault.message,
+      logTail: fault.logTail,
+      finishedAt: willRetry ? null : now,
+      updatedAt: now,
+    })
+    .where(eq(transcodingJobs.id, job.id))
+    .returning()
+    .get();
+  await emitJob(tx, app, "video.job.failed", failed, willRetry);
+  if (willRetry) {
+    await setAssetStage(tx, app, job.assetId, "queued");
+    await emitJob(tx, app, "video.job.queued", failed);
+    return failed;
+  }
+  const asset = await tx
+    .update(assets)
+    .set({ playbackStatus: "errored", progress: 0, stage: null, errorCode: fault.code, errorMessage: fault.message, updatedAt: now })
+    .where(eq(assets.id, job.assetId))
+    .returning()
+    .get();
+  await emitAsset(tx, app, "video.asset.errored", asset);
+  return failed;
+}
+
+/** The worker gives the job back unharmed: it stops, or something else is to be done first. No attempt is counted. */
+export async function releaseAttempt(tx: Db, app: App, { job, attempt }: Leased): Promise<JobRow> {
+  const now = app.clock.now();
+  await endAttempt(tx, app, attempt.id, "released");
+  const queued = await tx
+    .update(transcodingJobs)
+    .set({ status: "queued", availableAt: now, leaseExpiresAt: null, workerId: null, progress: 0, stage: "queued", updatedAt: now })
+    .where(eq(transcodingJobs.id, job.id))
+    .returning()
+    .get();
+  await setAssetStage(tx, app, job.assetId, "queued");
+  await emitJob(tx, app, "video.job.queued", queued);
+  return queued;
+}
+
+export const endAttempt = (tx: Db, app: App, attemptId: number, outcome: "completed" | "failed" | "expired" | "released", resultHash: string | null = null) =>
+  tx.update(transcodingAttempts).set({ outcome, resultHash, endedAt: app.clock.now() }).where(eq(transcodingAttempts.id, attemptId));
+
+const setAssetStage = (tx: Db, app: App, assetId: number, stage: string) =>
+  tx.update(assets).set({ stage, progress: 0, updatedAt: app.clock.now() }).where(eq(assets.id, assetId));

@@ -1,0 +1,23 @@
+import { eq } from "drizzle-orm";
+import type { Db } from "../../../storage/db/open.ts";
+import { type AssetRow, assets, type JobRow, transcodingJobs } from "../../../storage/db/schema.ts";
+import type { App } from "../../app.ts";
+import { emitJob } from "./events.ts";
+
+/** Queues a job for `asset`, in the transaction that made its source complete. Wake the workers once that is committed. */
+export async function enqueue(tx: Db, app: App, asset: AssetRow): Promise<{ job: JobRow; asset: AssetRow }> {
+  const now = app.clock.now();
+  const job = await tx
+    .insert(transcodingJobs)
+    .values({ tenantId: asset.tenantId, assetId: asset.id, maxAttempts: app.config.max_attempts, availableAt: now, createdAt: now, updatedAt: now })
+    .returning()
+    .get();
+  const processing = await tx
+    .update(assets)
+    .set({ playbackStatus: "processing", progress: 0, stage: "queued", errorCode: null, errorMessage: null, updatedAt: now })
+    .where(eq(assets.id, asset.id))
+    .returning()
+    .get();
+  await emitJob(tx, app, "video.job.queued", job);
+  return { job, asset: processing };
+}

@@ -1,0 +1,124 @@
+import * as v from "valibot";
+import type { JobRow } from "../../../storage/db/schema.ts";
+import { NullableTime, PathId, Text, Time } from "../../http/schemas.ts";
+import { iso } from "../../lib/clock.ts";
+
+export const JobParams = v.object({ id: PathId });
+const WorkerId = Text(200);
+const JobStatus = v.picklist(["queued", "running", "completed", "failed", "canceled"]);
+
+/** `wait_seconds` holds the request until there is a job, so that an idle worker need not ask again and again. */
+export const Claim = v.object({
+  worker_id: v.optional(WorkerId),
+  capabilities: v.optional(v.looseObject({ local_proof: v.optional(Text(200)) })),
+  wait_seconds: v.optional(v.pipe(v.number("must be a number"), v.minValue(0), v.maxValue(20, "must be at most 20"))),
+});
+
+export const Heartbeat = v.object({
+  progress: v.optional(v.pipe(v.number("must be a number"), v.minValue(0, "must be at least 0"), v.maxValue(100, "must be at most 100"))),
+  worker_id: v.optional(WorkerId),
+  stage: v.optional(Text(100)),
+});
+export const HeartbeatAnswer = v.object({ status: JobStatus, lease_expires_at: Time, cancel_requested: v.boolean() });
+
+const amount = v.pipe(v.number(), v.finite(), v.minValue(0));
+const Key = Text(900);
+const Rendition = v.object({
+  name: Text(100),
+  width: v.nullish(amount, null),
+  height: v.nullish(amount, null),
+  bandwidth: amount,
+  average_bandwidth: v.nullish(amount),
+  codecs: Text(200),
+  frame_rate: v.nullish(amount),
+  playlist_path: Key,
+});
+
+/** What is missing is told as `invalid_transcoding_result` by the operation, so nothing is required here. */
+export const Completion = v.object({
+  manifest_path: v.nullish(Key),
+  dash_manifest_path: v.nullish(Key),
+  thumbnail_path: v.nullish(Key),
+  subtitle_paths: v.optional(v.record(Text(100), Key), {}),
+  media: v.optional(
+    v.object({
+      duration_seconds: v.optional(amount),
+      width: v.nullish(amount),
+      height: v.nullish(amount),
+      frame_rate: v.nullish(amount),
+      renditions: v.optional(v.pipe(v.array(Rendition), v.maxLength(100))),
+    }),
+  ),
+});
+
+export const Failure = v.object({
+  code: v.optional(Text(100), "transcoding_failed"),
+  message: v.optional(Text(2000), "Transcoding failed."),
+  retryable: v.optional(v.boolean("must be true or false"), true),
+  log_tail: v.optional(Text(65_536)),
+});
+
+export const SignArtifacts = v.object({ paths: v.pipe(v.array(Key, "must be an array of paths"), v.minLength(1), v.maxLength(1000, "at most 1000 at a time")) });
+export const SignedArtifacts = v.array(v.object({ path: v.string(), url: v.string(), method: v.string(), headers: v.record(v.string(), v.string()) }));
+
+export const Job = v.object({
+  id: v.number(),
+  tenant_id: v.number(),
+  asset_id: v.number(),
+  status: JobStatus,
+  profile: v.string(),
+  priority: v.number(),
+  attempt: v.pipe(v.number(), v.description("Attempts so far, the running one included")),
+  max_attempts: v.number(),
+  worker_id: v.nullable(v.string()),
+  progress: v.number(),
+  stage: v.nullable(v.string()),
+  error: v.nullable(v.object({ code: v.string(), message: v.string() })),
+  lease_expires_at: NullableTime,
+  started_at: NullableTime,
+  finished_at: NullableTime,
+  created_at: Time,
+  updated_at: Time,
+});
+
+/** The attempt that runs is not yet a failure, but it is one that was made. */
+export const attemptOf = (row: JobRow) => row.failures + (row.status === "running" || row.status === "completed" ? 1 : 0);
+
+export const toJob = (row: JobRow): v.InferInput<typeof Job> => ({
+  id: row.id,
+  tenant_id: row.tenantId,
+  asset_id: row.assetId,
+  status: row.status,
+  profile: row.profile,
+  priority: row.priority,
+  attempt: attemptOf(row),
+  max_attempts: row.maxAttempts,
+  worker_id: row.workerId,
+  progress: row.progress,
+  stage: row.stage,
+  error: row.errorCode === null ? null : { code: row.errorCode, message: row.errorMessage ?? "" },
+  lease_expires_at: row.status === "running" ? iso(row.leaseExpiresAt) : null,
+  started_at: iso(row.startedAt),
+  finished_at: iso(row.finishedAt),
+  created_at: iso(row.createdAt),
+  updated_at: iso(row.updatedAt),
+});
+
+const SignedCall = { url: v.string(), method: v.string(), headers: v.record(v.string(), v.string()) };
+/** Everything that a worker needs to do one job. Keys are whole storage keys. */
+export const WorkerContract = v.object({
+  schema_version: v.literal(1),
+  job: v.object({ id: v.number(), asset_id: v.number(), attempt: v.number(), profile: v.string() }),
+  lease: v.nullable(v.object({ token: v.string(), expires_at: Time, heartbeat_interval_seconds: v.number() })),
+  source: v.object({ ...SignedCall, bytes: v.number(), content_type: v.string(), local_path: v.nullable(v.string()) }),
+  outputs: v.object({
+    prefix: v.string(),
+    manifest_path: v.string(),
+    dash_manifest_path: v.nullable(v.string()),
+    thumbnail_path: v.nullable(v.string()),
+    subtitle_paths: v.record(v.string(), v.string()),
+  }),
+  artifacts: v.object({ sign_url: v.string(), local_path: v.nullable(v.string()) }),
+  encoding_spec: v.looseObject({}),
+  callbacks: v.object({ heartbeat_url: v.string(), complete_url: v.string(), fail_url: v.string(), release_url: v.string() }),
+});

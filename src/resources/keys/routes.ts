@@ -1,0 +1,108 @@
+import { and, desc, eq, isNull, lt } from "drizzle-orm";
+import * as v from "valibot";
+import { apiKeys } from "../../../storage/db/schema.ts";
+import { type Caller, ownedBy } from "../../http/caller.ts";
+import { decodeCursor, page, UNPAGED } from "../../http/paging.ts";
+import { route } from "../../http/route.ts";
+import { Paging, PathId, QueryId } from "../../http/schemas.ts";
+import { HttpError, invalid, notFound } from "../../lib/errors.ts";
+import { newApiToken, sha256 } from "../../lib/tokens.ts";
+import { requireTenant } from "../tenants/queries.ts";
+import { ApiKey, KeyWrite, NewApiKey, toApiKey } from "./schema.ts";
+
+const path = "/api/v1/api_keys";
+
+export const keyRoutes = [
+  route({
+    method: "GET",
+    path,
+    scope: ["api_keys:read", "api_keys:write"],
+    tag: "API keys",
+    summary: "List keys, newest first; never their plaintext",
+    query: v.object({ ...Paging, tenant_id: v.optional(QueryId) }),
+    responses: { 200: v.array(ApiKey) },
+    async handle({ app, caller, query, url }) {
+      const limit = query.limit ?? UNPAGED;
+      const before = decodeCursor(query.cursor);
+      const rows = await app.db
+        .select()
+        .from(apiKeys)
+        .where(
+          and(
+            ownedBy(caller, apiKeys.tenantId),
+            query.tenant_id === undefined ? undefined : eq(apiKeys.tenantId, query.tenant_id),
+            before === undefined ? undefined : lt(apiKeys.id, before),
+          ),
+        )
+        .orderBy(desc(apiKeys.id))
+        .limit(limit + 1)
+        .all();
+      return page(rows, limit, url, app.baseUrl(), toApiKey);
+    },
+  }),
+  route({
+    method: "POST",
+    path,
+    scope: "api_keys:write",
+    tag: "API keys",
+    summary: "Create a key; the answer is the only place where its token stands",
+    body: KeyWrite,
+    idempotent: { secretFields: ["token"] },
+    responses: { 201: NewApiKey },
+    errors: { 403: ["plan_required"], 404: ["not_found"], 422: ["idempotency_key_reused"] },
+    async handle({ app, caller, body, commit }) {
+      const now = app.clock.now();
+      const expiresAt = body.expires_at ? Date.parse(body.expires_at) : null;
+      if (expiresAt !== null && expiresAt <= now) invalid("expires_at", "must lie in the future");
+      const token = newApiToken();
+      return commit(async (tx) => {
+        const tenant = await requireTenant(tx, caller, body.tenant_id);
+        if (tenant.planName === "free")
+          throw new HttpError(403, "plan_required", "The free plan has no API keys; choose a paid plan first.");
+        const scopes = grantable(caller, body.scopes);
+        const values = {
+          tenantId: tenant.id,
+          name: body.name,
+          scopes,
+          tokenHash: sha256(token),
+          lastFour: token.slice(-4),
+          expiresAt,
+        };
+        const row = await tx
+          .insert(apiKeys)
+          .values({ ...values, createdAt: now, updatedAt: now })
+          .returning()
+          .get();
+        return { ...toApiKey(row), token };
+      });
+    },
+  }),
+  route({
+    method: "DELETE",
+    path: `${path}/:id`,
+    scope: "api_keys:write",
+    tag: "API keys",
+    summary: "Revoke a key",
+    params: v.object({ id: PathId }),
+    responses: { 204: null },
+    async handle({ app, caller, params }) {
+      const now = app.clock.now();
+      await app.write(async (tx) => {
+        const mine = and(eq(apiKeys.id, params.id), ownedBy(caller, apiKeys.tenantId));
+        if (!(await tx.select({ id: apiKeys.id }).from(apiKeys).where(mine).get())) notFound("key");
+        await tx
+          .update(apiKeys)
+          .set({ revokedAt: now, updatedAt: now })
+          .where(and(mine, isNull(apiKeys.revokedAt)));
+      });
+    },
+  }),
+];
+
+/** A key cannot hand out what it does not have: else api_keys:write would be every scope. */
+function grantable(caller: Caller, scopes: string[]): string[] {
+  if (caller.kind !== "key") return scopes;
+  const lacking = scopes.filter((scope) => !caller.scopes.includes(scope));
+  if (lacking.length === 0) return scopes;
+  throw new HttpError(403, "forbidden_scope", "insufficient_scope", { required_scopes: lacking });
+}

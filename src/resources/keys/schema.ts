@@ -1,0 +1,45 @@
+import * as v from "valibot";
+import type { ApiKeyRow } from "../../../storage/db/schema.ts";
+import { SCOPES } from "../../http/caller.ts";
+import { Id, Name, NullableTime, Time } from "../../http/schemas.ts";
+import { iso } from "../../lib/clock.ts";
+
+const Scopes = v.pipe(
+  v.array(v.picklist(SCOPES, `must be among ${SCOPES.join(", ")}`), "must be an array of scopes"),
+  v.minLength(1, "must name at least one scope"),
+  v.transform((scopes) => [...new Set(scopes)]),
+);
+
+export const KeyWrite = v.object({
+  tenant_id: v.optional(Id),
+  name: v.optional(Name(200), "SDK key"),
+  scopes: v.optional(Scopes, ["assets:read"]),
+  expires_at: v.optional(v.nullable(v.pipe(v.string("must be a time"), v.isoTimestamp("must be an RFC 3339 time")))),
+});
+
+export const ApiKey = v.object({
+  id: v.number(),
+  tenant_id: v.number(),
+  name: v.string(),
+  scopes: v.array(v.string()),
+  last_four: v.string(),
+  expires_at: NullableTime,
+  last_used_at: NullableTime,
+  revoked_at: NullableTime,
+  created_at: Time,
+  updated_at: Time,
+});
+export const NewApiKey = v.object({ ...ApiKey.entries, token: v.string() });
+
+export const toApiKey = (row: ApiKeyRow): v.InferInput<typeof ApiKey> => ({
+  id: row.id,
+  tenant_id: row.tenantId,
+  name: row.name,
+  scopes: row.scopes,
+  last_four: row.lastFour,
+  expires_at: iso(row.expiresAt),
+  last_used_at: iso(row.lastUsedAt),
+  revoked_at: iso(row.revokedAt),
+  created_at: iso(row.createdAt),
+  updated_at: iso(row.updatedAt),
+});

@@ -1,0 +1,93 @@
+import { eq } from "drizzle-orm";
+import * as v from "valibot";
+import { tenants } from "../../../storage/db/schema.ts";
+import { route } from "../../http/route.ts";
+import { HttpError, notFound } from "../../lib/errors.ts";
+import { findTenant, listTenants } from "./queries.ts";
+import { Tenant, TenantPatch, TenantWrite, toTenant } from "./schema.ts";
+
+const admin = "/api/v1/admin/tenants";
+const Ref = v.object({ ref: v.string() });
+
+export const tenantRoutes = [
+  route({
+    method: "GET",
+    path: "/api/v1/tenants",
+    tag: "Tenants",
+    summary: "The tenants that the caller sees",
+    responses: { 200: v.array(Tenant) },
+    handle: async ({ app, caller }) => (await listTenants(app.db, caller)).map(toTenant),
+  }),
+  route({
+    method: "POST",
+    path: admin,
+    credential: "admin",
+    tag: "Operator",
+    summary: "Create a tenant",
+    body: TenantWrite,
+    responses: { 201: Tenant },
+    async handle({ app, body }) {
+      const now = app.clock.now();
+      return app.write(async (tx) => {
+        if (await tx.select({ id: tenants.id }).from(tenants).where(eq(tenants.slug, body.slug)).get()) {
+          throw new HttpError(422, "validation_failed", `slug: ${body.slug} is taken`, {
+            details: { slug: ["is taken"] },
+          });
+        }
+        const values = {
+          name: body.name,
+          slug: body.slug,
+          planName: body.plan_name,
+          defaultPlaybackPolicy: body.default_playback_policy,
+        };
+        return toTenant(
+          await tx
+            .insert(tenants)
+            .values({ ...values, createdAt: now, updatedAt: now })
+            .returning()
+            .get(),
+        );
+      });
+    },
+  }),
+  route({
+    method: "GET",
+    path: `${admin}/:ref`,
+    credential: "admin",
+    tag: "Operator",
+    summary: "One tenant, by id or slug",
+    params: Ref,
+    responses: { 200: Tenant },
+    handle: async ({ app, caller, params }) =>
+      toTenant((await findTenant(app.db, caller, params.ref)) ?? notFound("tenant")),
+  }),
+  route({
+    method: "PATCH",
+    path: `${admin}/:ref`,
+    credential: "admin",
+    tag: "Operator",
+    summary: "Change a tenant",
+    params: Ref,
+    body: TenantPatch,
+    responses: { 200: Tenant },
+    async handle({ app, caller, params, body }) {
+      return app.write(async (tx) => {
+        const { id } = (await findTenant(tx, caller, params.ref)) ?? notFound("tenant");
+        const set = {
+          name: body.name,
+          planName: body.plan_name,
+          defaultPlaybackPolicy: body.default_playback_policy,
+          status: body.status,
+        };
+        return toTenant(
+          await tx
+            .update(tenants)
+            .set({ ...set, updatedAt: app.clock.now() })
+            .where(eq(tenants.id, id))
+            .returning()
+            .get(),
+        );
+      });
+    },
+  }),
+];

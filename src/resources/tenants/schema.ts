@@ -1,0 +1,52 @@
+import * as v from "valibot";
+import type { TenantRow } from "../../../storage/db/schema.ts";
+import { Name, PlaybackPolicy, Time } from "../../http/schemas.ts";
+import { iso } from "../../lib/clock.ts";
+
+const PlanName = v.picklist(["free", "starter", "pro", "enterprise"], "must be free, starter, pro or enterprise");
+const Status = v.picklist(["active", "suspended"], "must be active or suspended");
+export const Slug = v.pipe(
+  Name(100),
+  v.regex(/^[a-z0-9]+(-[a-z0-9]+)*$/, "must be lower-case letters and digits, in groups joined by single hyphens"),
+);
+
+export const TenantWrite = v.object({
+  name: Name(200),
+  slug: Slug,
+  plan_name: v.optional(PlanName, "pro"),
+  default_playback_policy: v.optional(PlaybackPolicy, "signed"),
+});
+export const TenantPatch = v.object({
+  name: v.optional(Name(200)),
+  plan_name: v.optional(PlanName),
+  default_playback_policy: v.optional(PlaybackPolicy),
+  status: v.optional(Status),
+});
+
+export const Tenant = v.object({
+  id: v.number(),
+  name: v.string(),
+  slug: v.string(),
+  status: Status,
+  plan_name: PlanName,
+  default_playback_policy: PlaybackPolicy,
+  storage_bytes: v.number(),
+  egress_bytes: v.number(),
+  transcoding_minutes: v.number(),
+  created_at: Time,
+  updated_at: Time,
+});
+
+export const toTenant = (row: TenantRow): v.InferInput<typeof Tenant> => ({
+  id: row.id,
+  name: row.name,
+  slug: row.slug,
+  status: row.status,
+  plan_name: row.planName,
+  default_playback_policy: row.defaultPlaybackPolicy,
+  storage_bytes: row.storageBytes,
+  egress_bytes: row.egressBytes,
+  transcoding_minutes: Math.ceil(row.transcodingMs / 60_000),
+  created_at: iso(row.createdAt),
+  updated_at: iso(row.updatedAt),
+});
