@@ -1,6 +1,7 @@
 import type { InArgs, InStatement, ResultSet, Row, Value } from "@libsql/client";
 import { LibsqlError } from "@libsql/client";
 import Database from "libsql";
+import AsyncDatabase from "libsql/promise";
 import { isBusy, isStorageFailure } from "./failures.ts";
 import { boundArgs, type Columns, columnsOf, resultRow } from "./values.ts";
 
@@ -57,6 +58,20 @@ export class Connection {
     });
   }
 
+  /**
+   * COMMIT on another thread: the sync of the disk, and the checkpoint that comes with every thousandth page, would
+   * stop the event loop for as long as the disk takes. Nothing else may use the connection until it has returned.
+   */
+  async commit(): Promise<void> {
+    // libsql's two faces hold the same native handle, in `db`; only this one runs it on a thread of its pool.
+    const { exec } = AsyncDatabase.prototype as unknown as { exec(this: unknown, sql: string): Promise<void> };
+    try {
+      await exec.call(this.#db, "COMMIT");
+    } catch (error) {
+      throw this.#failed(error);
+    }
+  }
+
   close(): void {
     if (!this.#db?.open) return;
     // Closing leaves a transaction open, with its lock, until the last statement object is garbage: end it first.
@@ -92,11 +107,15 @@ export class Connection {
     if (this.fault) throw this.fault;
     try {
       return call();
-    } catch (thrown) {
-      const error = toLibsqlError(thrown);
-      if (isBusy(error) || isStorageFailure(error)) this.fault = error;
-      throw error;
+    } catch (error) {
+      throw this.#failed(error);
     }
+  }
+
+  #failed(thrown: unknown): Error {
+    const error = toLibsqlError(thrown);
+    if (isBusy(error) || isStorageFailure(error)) this.fault = error;
+    return error;
   }
 }
 

@@ -139,7 +139,7 @@ export class WriteQueue {
         group.length < GROUP_WORKS &&
         performance.now() - started < GROUP_MS
       );
-      connection.exec("COMMIT");
+      await connection.commit();
       return { end: "committed" };
     } catch (error) {
       const cause = connection.fault ?? error;
