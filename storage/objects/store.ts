@@ -54,8 +54,8 @@ export class ObjectTooLarge extends Error {
 }
 
 export class StorageFull extends Error {
-  constructor() {
-    super("Storage is full.");
+  constructor(options?: ErrorOptions) {
+    super("Storage is full.", options);
     this.name = "StorageFull";
   }
 }

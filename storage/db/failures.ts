@@ -1,0 +1,48 @@
+import { StorageFull } from "../objects/store.ts";
+
+/** The error and everything that caused it: drizzle wraps what the driver threw. */
+function* chain(error: unknown): Generator<Record<string, unknown>> {
+  for (let at = error, depth = 0; at instanceof Error && depth < 8; at = at.cause, depth++) {
+    yield at as unknown as Record<string, unknown>;
+  }
+}
+
+/** SQLite's result codes, basic and extended, of `error` or of what caused it: `["SQLITE_BUSY_SNAPSHOT", …]`. */
+function codes(error: unknown): string[] {
+  return [...chain(error)]
+    .flatMap((one) => [one.code, one.extendedCode])
+    .filter((code): code is string => typeof code === "string");
+}
+
+const has = (error: unknown, prefix: string) => codes(error).some((code) => code.startsWith(prefix));
+
+/** Somebody else holds the lock; the same statement may succeed later, on another connection. */
+export const isBusy = (error: unknown) => has(error, "SQLITE_BUSY") || has(error, "SQLITE_LOCKED");
+
+/** The disk is full or fails. SQLite reports a full file system as FULL, IOERR or CANTOPEN, by the call that met it. */
+export const isStorageFailure = (error: unknown) =>
+  ["SQLITE_FULL", "SQLITE_IOERR", "SQLITE_CANTOPEN", "ENOSPC", "EDQUOT"].some((code) => has(error, code));
+
+/** A UNIQUE or PRIMARY KEY constraint refused the row, here or on a remote server (which may name the basic code alone). */
+export const isUniqueViolation = (error: unknown) =>
+  has(error, "SQLITE_CONSTRAINT_UNIQUE") ||
+  has(error, "SQLITE_CONSTRAINT_PRIMARYKEY") ||
+  [...chain(error)].some((one) => String(one.message).includes("UNIQUE constraint failed"));
+
+/** `error` as the type that callers answer 507 to. */
+export function asStorageFull(error: unknown): StorageFull {
+  return error instanceof StorageFull ? error : new StorageFull({ cause: error });
+}
+
+/** No lock was to be had within the time that a write may wait. */
+export class DatabaseBusy extends Error {
+  constructor(waitedMs: number, cause: unknown) {
+    super(
+      `Another process has held the database's write lock for ${Math.round(waitedMs / 1000)} s; nothing was written.`,
+      {
+        cause,
+      },
+    );
+    this.name = "DatabaseBusy";
+  }
+}

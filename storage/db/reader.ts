@@ -1,0 +1,83 @@
+import type { InStatement, ResultSet } from "@libsql/client";
+import { LibsqlError } from "@libsql/client";
+import type { Executor } from "./client.ts";
+import { Connection } from "./connection.ts";
+import { DatabaseBusy, isBusy } from "./failures.ts";
+import { backoff, LOCK_WAIT_MS } from "./wait.ts";
+
+/**
+ * Runs reads on one connection of their own (`query_only`), each on the newest committed state. In WAL mode a reader
+ * meets BUSY only while another process recovers or empties the log; then it waits without stopping the event loop.
+ */
+export class Reader implements Executor {
+  readonly #path: string;
+  #connection: Connection | null = null;
+  #closed = false;
+
+  constructor(path: string) {
+    this.#path = path;
+    this.#connection = new Connection(path, "read");
+  }
+
+  run(statement: InStatement): Promise<ResultSet> {
+    return this.#attempt((connection) => connection.run(statement));
+  }
+
+  /** All on one snapshot. */
+  batch(statements: InStatement[]): Promise<ResultSet[]> {
+    return this.#attempt((connection) => {
+      connection.exec("BEGIN");
+      try {
+        return statements.map((one) => connection.run(one));
+      } finally {
+        // After a fault the connection refuses this too, and is closed by #attempt, which rolls back.
+        if (!connection.fault) connection.exec("COMMIT");
+      }
+    });
+  }
+
+  begin(): never {
+    // Everyone reads on this connection: a transaction here would hold them all on its snapshot.
+    throw new LibsqlError("Reads take no transaction: use write(), or batch() for one snapshot.", "UNSUPPORTED");
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#drop();
+  }
+
+  // Not async on the way that always succeeds: a promise less per select.
+  #attempt<T>(work: (connection: Connection) => T): Promise<T> {
+    try {
+      return Promise.resolve(work(this.#open()));
+    } catch (error) {
+      if (this.#connection?.fault) this.#drop();
+      return isBusy(error) && !this.#closed ? this.#retry(work) : Promise.reject(error);
+    }
+  }
+
+  async #retry<T>(work: (connection: Connection) => T): Promise<T> {
+    const since = performance.now();
+    for (let attempt = 0; ; attempt++) {
+      await backoff(attempt);
+      try {
+        return work(this.#open());
+      } catch (error) {
+        if (this.#connection?.fault) this.#drop();
+        if (!isBusy(error) || this.#closed) throw error;
+        if (performance.now() - since > LOCK_WAIT_MS) throw new DatabaseBusy(performance.now() - since, error);
+      }
+    }
+  }
+
+  #open(): Connection {
+    if (this.#closed) throw new LibsqlError("The database is closed.", "CLIENT_CLOSED");
+    this.#connection ??= new Connection(this.#path, "read");
+    return this.#connection;
+  }
+
+  #drop(): void {
+    this.#connection?.close();
+    this.#connection = null;
+  }
+}

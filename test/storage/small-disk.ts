@@ -1,0 +1,38 @@
+import { execFileSync } from "node:child_process";
+import { closeSync, openSync, writeSync } from "node:fs";
+import { join } from "node:path";
+import { onTestFinished, type TestContext } from "vitest";
+import { folder } from "./database.ts";
+
+/** A file system of `megabytes` that goes away with the test; the test is skipped where none can be mounted. */
+export function smallDisk(context: TestContext, megabytes: number) {
+  const path = folder();
+  try {
+    execFileSync("mount", ["-t", "tmpfs", "-o", `size=${megabytes}m`, "tmpfs", path], { stdio: "pipe" });
+  } catch {
+    console.warn("skipped: mounting a small tmpfs needs root");
+    context.skip();
+  }
+  // Lazily: the database is closed after this, since its own clean-up was asked for later or earlier as it came.
+  onTestFinished(() => void execFileSync("umount", ["-l", path]));
+  return {
+    path,
+    /** Writes until nothing more fits; truncate the file it returns to have space again. */
+    fill(): string {
+      const filler = join(path, "filler");
+      const fd = openSync(filler, "w");
+      try {
+        for (const bytes of [65536, 4096]) {
+          try {
+            for (;;) writeSync(fd, Buffer.alloc(bytes));
+          } catch {
+            // Full, to within `bytes`.
+          }
+        }
+      } finally {
+        closeSync(fd);
+      }
+      return filler;
+    },
+  };
+}
