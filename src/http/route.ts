@@ -61,7 +61,11 @@ export type Route = {
   /** Needs X-SVC-JOB-LEASE-TOKEN too. */
   lease?: boolean;
   /** POST that creates: Idempotency-Key is honoured; the named fields are secrets and are kept out of the record. */
-  idempotent?: { secretFields?: readonly string[] };
+  idempotent?: {
+    secretFields?: readonly string[];
+    /** Puts back into a repeated answer what can be derived anew and was not kept. */
+    restore?(context: Context, body: unknown): Promise<unknown>;
+  };
   summary: string;
   tag: string;
   params?: Schema;

@@ -77,12 +77,12 @@ async function answer(
     const repeat = repeatOf(route, caller, headers, context.url.pathname, context.body);
     if (repeat) {
       const replay = await findReplay(app.db, app, repeat);
-      if (replay) return renderReply(replay, requestId, limitHeaders);
+      if (replay) return renderReply(await restored(route, context, replay), requestId, limitHeaders);
       // Asked again inside the transaction: of two requests at once the second must find the first's answer.
       context.commit = (work) =>
         app.write(async (tx) => {
           const earlier = await findReplay(tx, app, repeat);
-          if (earlier) return earlier;
+          if (earlier) return restored(route, context, earlier);
           const result = await work(tx);
           const reply = asReply(route, result);
           await keepAnswer(tx, app, repeat, reply.status, reply.body, route.idempotent?.secretFields ?? []);
@@ -98,6 +98,10 @@ async function answer(
   } catch (error) {
     return render(app, error, requestId, event, route);
   }
+}
+
+async function restored(route: Route, context: Context, { status, body, headers }: Reply): Promise<Reply> {
+  return new Reply(status, (await route.idempotent?.restore?.(context, body)) ?? body, headers);
 }
 
 async function contextOf(app: App, route: Route, event: H3Event, caller: Caller, requestId: string): Promise<Context> {

@@ -1,7 +1,13 @@
 import { and, eq, lte, sql } from "drizzle-orm";
 import type { Db } from "../../../storage/db/open.ts";
 import { prepared } from "../../../storage/db/prepared.ts";
-import { type AssetRow, assets, type JobRow, transcodingAttempts, transcodingJobs } from "../../../storage/db/schema.ts";
+import {
+  type AssetRow,
+  assets,
+  type JobRow,
+  transcodingAttempts,
+  transcodingJobs,
+} from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import { HttpError } from "../../lib/errors.ts";
 import { sha256 } from "../../lib/tokens.ts";
@@ -30,14 +36,26 @@ export const hasQueued = async (app: App) => (await firstQueued(app.db).get({ no
 export async function claim(app: App, key: string, workerId: string | null): Promise<Claimed | null> {
   return app.write(async (tx) => {
     const now = app.clock.now();
-    const earlier = await tx.select().from(transcodingAttempts).where(eq(transcodingAttempts.idempotencyKey, key)).get();
+    const earlier = await tx
+      .select()
+      .from(transcodingAttempts)
+      .where(eq(transcodingAttempts.idempotencyKey, key))
+      .get();
     if (earlier) return repeatOf(tx, app, earlier.jobId, earlier.id, key);
 
     // One statement chooses and takes, so that two claims never get one job.
     const next = sql`(select id from transcoding_jobs where status = 'queued' and available_at <= ${now} order by priority desc, available_at, id limit 1)`;
     const taken = await tx
       .update(transcodingJobs)
-      .set({ status: "running", workerId, progress: 0, stage: "leased", startedAt: now, leaseExpiresAt: now + leaseMs(app), updatedAt: now })
+      .set({
+        status: "running",
+        workerId,
+        progress: 0,
+        stage: "leased",
+        startedAt: now,
+        leaseExpiresAt: now + leaseMs(app),
+        updatedAt: now,
+      })
       .where(eq(transcodingJobs.id, next))
       .returning()
       .get();
@@ -45,13 +63,33 @@ export async function claim(app: App, key: string, workerId: string | null): Pro
 
     const attempt = await tx
       .insert(transcodingAttempts)
-      .values({ jobId: taken.id, attempt: taken.failures + 1, idempotencyKey: key, leaseHash: "", workerId, startedAt: now })
+      .values({
+        jobId: taken.id,
+        attempt: taken.failures + 1,
+        idempotencyKey: key,
+        leaseHash: "",
+        workerId,
+        startedAt: now,
+      })
       .returning()
       .get();
     const token = leaseToken(app, taken.id, attempt.id, key);
-    await tx.update(transcodingAttempts).set({ leaseHash: sha256(token) }).where(eq(transcodingAttempts.id, attempt.id));
-    const job = await tx.update(transcodingJobs).set({ attemptId: attempt.id }).where(eq(transcodingJobs.id, taken.id)).returning().get();
-    const asset = await tx.update(assets).set({ progress: 0, stage: "leased", updatedAt: now }).where(eq(assets.id, job.assetId)).returning().get();
+    await tx
+      .update(transcodingAttempts)
+      .set({ leaseHash: sha256(token) })
+      .where(eq(transcodingAttempts.id, attempt.id));
+    const job = await tx
+      .update(transcodingJobs)
+      .set({ attemptId: attempt.id })
+      .where(eq(transcodingJobs.id, taken.id))
+      .returning()
+      .get();
+    const asset = await tx
+      .update(assets)
+      .set({ progress: 0, stage: "leased", updatedAt: now })
+      .where(eq(assets.id, job.assetId))
+      .returning()
+      .get();
     await emitJob(tx, app, "video.job.started", job);
     return { job, asset, lease: { token, attemptId: attempt.id, expiresAt: now + leaseMs(app) } };
   });
@@ -61,6 +99,11 @@ async function repeatOf(tx: Db, app: App, jobId: number, attemptId: number, key:
   const job = await tx.select().from(transcodingJobs).where(eq(transcodingJobs.id, jobId)).get();
   const alive = job?.status === "running" && job.attemptId === attemptId && (job.leaseExpiresAt ?? 0) > app.clock.now();
   const asset = alive && (await tx.select().from(assets).where(eq(assets.id, job.assetId)).get());
-  if (!alive || !asset) throw new HttpError(409, "stale_lease", "The lease that this Idempotency-Key got is over; claim with a new key.");
-  return { job, asset, lease: { token: leaseToken(app, jobId, attemptId, key), attemptId, expiresAt: job.leaseExpiresAt ?? 0 } };
+  if (!alive || !asset)
+    throw new HttpError(409, "stale_lease", "The lease that this Idempotency-Key got is over; claim with a new key.");
+  return {
+    job,
+    asset,
+    lease: { token: leaseToken(app, jobId, attemptId, key), attemptId, expiresAt: job.leaseExpiresAt ?? 0 },
+  };
 }

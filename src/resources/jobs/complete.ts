@@ -45,7 +45,16 @@ export async function complete(app: App, jobId: number, token: string, result: R
     await endAttempt(tx, app, attempt.id, "completed", resultHash);
     const completed = await tx
       .update(transcodingJobs)
-      .set({ status: "completed", progress: 100, stage: "completed", leaseExpiresAt: null, errorCode: null, errorMessage: null, finishedAt: now, updatedAt: now })
+      .set({
+        status: "completed",
+        progress: 100,
+        stage: "completed",
+        leaseExpiresAt: null,
+        errorCode: null,
+        errorMessage: null,
+        finishedAt: now,
+        updatedAt: now,
+      })
       .where(eq(transcodingJobs.id, jobId))
       .returning()
       .get();
@@ -72,18 +81,33 @@ export async function complete(app: App, jobId: number, token: string, result: R
       .where(eq(assets.id, job.assetId))
       .returning()
       .get();
-    await addUsage(tx, job.tenantId, { storageBytes: storageBytes - (before?.storageBytes ?? 0), transcodingMs: (media?.duration_seconds ?? 0) * 1000 });
+    await addUsage(tx, job.tenantId, {
+      storageBytes: storageBytes - (before?.storageBytes ?? 0),
+      transcodingMs: (media?.duration_seconds ?? 0) * 1000,
+    });
     await emitAsset(tx, app, "video.asset.ready", asset);
     return { completed, outdated: before?.mediaPrefix && before.mediaPrefix !== prefix ? before.mediaPrefix : null };
   });
-  if (outdated) await deleteUnder(objects, outdated).catch((error) => app.log.warn({ err: error, prefix: outdated }, "old artifacts were not removed"));
+  if (outdated)
+    await deleteUnder(objects, outdated).catch((error) =>
+      app.log.warn({ err: error, prefix: outdated }, "old artifacts were not removed"),
+    );
   return completed;
 }
 
 /** All paths under the attempt's own prefix and in storage. Which ones are required the worker contract has said. */
 async function checkArtifacts(objects: ObjectStore, prefix: string, result: Result) {
-  const required = { manifest_path: result.manifest_path, dash_manifest_path: result.dash_manifest_path, thumbnail_path: result.thumbnail_path };
-  const named = { ...required, ...Object.fromEntries(Object.entries(result.subtitle_paths).map(([language, path]) => [`subtitle_paths.${language}`, path])) };
+  const required = {
+    manifest_path: result.manifest_path,
+    dash_manifest_path: result.dash_manifest_path,
+    thumbnail_path: result.thumbnail_path,
+  };
+  const named = {
+    ...required,
+    ...Object.fromEntries(
+      Object.entries(result.subtitle_paths).map(([language, path]) => [`subtitle_paths.${language}`, path]),
+    ),
+  };
   await Promise.all(
     Object.entries(named).map(async ([field, path]) => {
       if (!path) return incomplete(field, "is required");

@@ -11,10 +11,19 @@ import { attemptOf, type WorkerContract } from "./schema.ts";
 const SIGNED_FOR_MS = 24 * 3_600_000;
 
 export type Lease = { token: string; attemptId: number; expiresAt: number };
-export type ContractOptions = { job: JobRow; asset: AssetRow; contentType: string; lease: Lease | null; sharesDisk: boolean };
+export type ContractOptions = {
+  job: JobRow;
+  asset: AssetRow;
+  contentType: string;
+  lease: Lease | null;
+  sharesDisk: boolean;
+};
 
 /** What a worker is told. Without a lease (when a job was only queued) it is for information alone. */
-export async function workerContract(app: App, { job, asset, contentType, lease, sharesDisk }: ContractOptions): Promise<v.InferInput<typeof WorkerContract>> {
+export async function workerContract(
+  app: App,
+  { job, asset, contentType, lease, sharesDisk }: ContractOptions,
+): Promise<v.InferInput<typeof WorkerContract>> {
   const objects = storageOf(app);
   const prefix = attemptPrefix(job, lease?.attemptId ?? 0);
   const source = await objects.signGet(asset.sourceKey, { expiresAt: new Date(app.clock.now() + SIGNED_FOR_MS) });
@@ -23,8 +32,19 @@ export async function workerContract(app: App, { job, asset, contentType, lease,
   return {
     schema_version: 1,
     job: { id: job.id, asset_id: asset.id, attempt: attemptOf(job), profile: job.profile },
-    lease: lease && { token: lease.token, expires_at: iso(lease.expiresAt), heartbeat_interval_seconds: heartbeatSeconds(app) },
-    source: { url: source.url, method: source.method, headers: source.headers, bytes: asset.sourceBytes, content_type: contentType, local_path: local(asset.sourceKey) },
+    lease: lease && {
+      token: lease.token,
+      expires_at: iso(lease.expiresAt),
+      heartbeat_interval_seconds: heartbeatSeconds(app),
+    },
+    source: {
+      url: source.url,
+      method: source.method,
+      headers: source.headers,
+      bytes: asset.sourceBytes,
+      content_type: contentType,
+      local_path: local(asset.sourceKey),
+    },
     outputs: {
       prefix,
       manifest_path: `${prefix}master.m3u8`,

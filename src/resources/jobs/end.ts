@@ -8,7 +8,13 @@ import type { Leased } from "./lease.ts";
 /** The first retry comes at once; after that a job that keeps failing waits longer each time, up to ten minutes. */
 const backoffMs = (failures: number) => (failures <= 1 ? 0 : Math.min(600_000, 5000 * 2 ** (failures - 2)));
 
-export type Fault = { code: string; message: string; retryable: boolean; logTail: string | null; outcome: "failed" | "expired" };
+export type Fault = {
+  code: string;
+  message: string;
+  retryable: boolean;
+  logTail: string | null;
+  outcome: "failed" | "expired";
+};
 
 /** An attempt ended badly: the job is queued again, or, when none is left or the input is at fault, it and its asset fail. */
 export async function failAttempt(tx: Db, app: App, { job, attempt }: Leased, fault: Fault): Promise<JobRow> {
@@ -42,7 +48,14 @@ export async function failAttempt(tx: Db, app: App, { job, attempt }: Leased, fa
   }
   const asset = await tx
     .update(assets)
-    .set({ playbackStatus: "errored", progress: 0, stage: null, errorCode: fault.code, errorMessage: fault.message, updatedAt: now })
+    .set({
+      playbackStatus: "errored",
+      progress: 0,
+      stage: null,
+      errorCode: fault.code,
+      errorMessage: fault.message,
+      updatedAt: now,
+    })
     .where(eq(assets.id, job.assetId))
     .returning()
     .get();
@@ -56,7 +69,15 @@ export async function releaseAttempt(tx: Db, app: App, { job, attempt }: Leased)
   await endAttempt(tx, app, attempt.id, "released");
   const queued = await tx
     .update(transcodingJobs)
-    .set({ status: "queued", availableAt: now, leaseExpiresAt: null, workerId: null, progress: 0, stage: "queued", updatedAt: now })
+    .set({
+      status: "queued",
+      availableAt: now,
+      leaseExpiresAt: null,
+      workerId: null,
+      progress: 0,
+      stage: "queued",
+      updatedAt: now,
+    })
     .where(eq(transcodingJobs.id, job.id))
     .returning()
     .get();
@@ -65,8 +86,17 @@ export async function releaseAttempt(tx: Db, app: App, { job, attempt }: Leased)
   return queued;
 }
 
-export const endAttempt = (tx: Db, app: App, attemptId: number, outcome: "completed" | "failed" | "expired" | "released", resultHash: string | null = null) =>
-  tx.update(transcodingAttempts).set({ outcome, resultHash, endedAt: app.clock.now() }).where(eq(transcodingAttempts.id, attemptId));
+export const endAttempt = (
+  tx: Db,
+  app: App,
+  attemptId: number,
+  outcome: "completed" | "failed" | "expired" | "released",
+  resultHash: string | null = null,
+) =>
+  tx
+    .update(transcodingAttempts)
+    .set({ outcome, resultHash, endedAt: app.clock.now() })
+    .where(eq(transcodingAttempts.id, attemptId));
 
 const setAssetStage = (tx: Db, app: App, assetId: number, stage: string) =>
   tx.update(assets).set({ stage, progress: 0, updatedAt: app.clock.now() }).where(eq(assets.id, assetId));

@@ -9,12 +9,26 @@ export async function enqueue(tx: Db, app: App, asset: AssetRow): Promise<{ job:
   const now = app.clock.now();
   const job = await tx
     .insert(transcodingJobs)
-    .values({ tenantId: asset.tenantId, assetId: asset.id, maxAttempts: app.config.max_attempts, availableAt: now, createdAt: now, updatedAt: now })
+    .values({
+      tenantId: asset.tenantId,
+      assetId: asset.id,
+      maxAttempts: app.config.max_attempts,
+      availableAt: now,
+      createdAt: now,
+      updatedAt: now,
+    })
     .returning()
     .get();
   const processing = await tx
     .update(assets)
-    .set({ playbackStatus: "processing", progress: 0, stage: "queued", errorCode: null, errorMessage: null, updatedAt: now })
+    .set({
+      playbackStatus: "processing",
+      progress: 0,
+      stage: "queued",
+      errorCode: null,
+      errorMessage: null,
+      updatedAt: now,
+    })
     .where(eq(assets.id, asset.id))
     .returning()
     .get();

@@ -34,7 +34,10 @@ export const emitAsset = (tx: Db, app: App, type: "video.asset.ready" | "video.a
       external_id: asset.externalId,
       title: asset.title,
       playback_status: asset.playbackStatus,
-      playback_url: asset.playbackStatus === "ready" ? (asset.manifestUrl ?? mediaUrl(app.baseUrl(), asset, "master.m3u8", null)) : null,
+      playback_url:
+        asset.playbackStatus === "ready"
+          ? (asset.manifestUrl ?? mediaUrl(app.baseUrl(), asset, "master.m3u8", null))
+          : null,
       error: asset.errorCode === null ? null : { code: asset.errorCode, message: asset.errorMessage },
     },
   });

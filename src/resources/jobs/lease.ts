@@ -19,6 +19,16 @@ const stale = (message = "The lease has expired, ended or belongs to another att
   throw new HttpError(409, "stale_lease", message);
 };
 
+export async function attemptById(db: Db, id: number | null): Promise<AttemptRow> {
+  const attempt = await db
+    .select()
+    .from(transcodingAttempts)
+    .where(eq(transcodingAttempts.id, id ?? -1))
+    .get();
+  if (!attempt) throw new Error(`A running job names attempt ${id}, which does not exist`);
+  return attempt;
+}
+
 /** The job and the attempt whose token this is, whatever has become of them. 404 for no such job, 409 for another's token. */
 export async function attemptOfToken(db: Db, jobId: number, token: string): Promise<Leased> {
   const job = (await db.select().from(transcodingJobs).where(eq(transcodingJobs.id, jobId)).get()) ?? notFound("job");
@@ -36,7 +46,13 @@ export async function liveLease(db: Db, app: App, jobId: number, token: string):
   const leased = await attemptOfToken(db, jobId, token);
   const { status, leaseExpiresAt } = leased.job;
   if (status === "canceled") return stale("The job was canceled.");
-  if (status !== "running" || leased.attempt.outcome !== null || leaseExpiresAt === null || leaseExpiresAt <= app.clock.now()) return stale();
+  if (
+    status !== "running" ||
+    leased.attempt.outcome !== null ||
+    leaseExpiresAt === null ||
+    leaseExpiresAt <= app.clock.now()
+  )
+    return stale();
   return leased;
 }
 

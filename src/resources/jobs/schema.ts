@@ -15,7 +15,9 @@ export const Claim = v.object({
 });
 
 export const Heartbeat = v.object({
-  progress: v.optional(v.pipe(v.number("must be a number"), v.minValue(0, "must be at least 0"), v.maxValue(100, "must be at most 100"))),
+  progress: v.optional(
+    v.pipe(v.number("must be a number"), v.minValue(0, "must be at least 0"), v.maxValue(100, "must be at most 100")),
+  ),
   worker_id: v.optional(WorkerId),
   stage: v.optional(Text(100)),
 });
@@ -58,8 +60,12 @@ export const Failure = v.object({
   log_tail: v.optional(Text(65_536)),
 });
 
-export const SignArtifacts = v.object({ paths: v.pipe(v.array(Key, "must be an array of paths"), v.minLength(1), v.maxLength(1000, "at most 1000 at a time")) });
-export const SignedArtifacts = v.array(v.object({ path: v.string(), url: v.string(), method: v.string(), headers: v.record(v.string(), v.string()) }));
+export const SignArtifacts = v.object({
+  paths: v.pipe(v.array(Key, "must be an array of paths"), v.minLength(1), v.maxLength(1000, "at most 1000 at a time")),
+});
+export const SignedArtifacts = v.array(
+  v.object({ path: v.string(), url: v.string(), method: v.string(), headers: v.record(v.string(), v.string()) }),
+);
 
 export const Job = v.object({
   id: v.number(),
@@ -82,7 +88,8 @@ export const Job = v.object({
 });
 
 /** The attempt that runs is not yet a failure, but it is one that was made. */
-export const attemptOf = (row: JobRow) => row.failures + (row.status === "running" || row.status === "completed" ? 1 : 0);
+export const attemptOf = (row: JobRow) =>
+  row.failures + (row.status === "running" || row.status === "completed" ? 1 : 0);
 
 export const toJob = (row: JobRow): v.InferInput<typeof Job> => ({
   id: row.id,
@@ -120,5 +127,10 @@ export const WorkerContract = v.object({
   }),
   artifacts: v.object({ sign_url: v.string(), local_path: v.nullable(v.string()) }),
   encoding_spec: v.looseObject({}),
-  callbacks: v.object({ heartbeat_url: v.string(), complete_url: v.string(), fail_url: v.string(), release_url: v.string() }),
+  callbacks: v.object({
+    heartbeat_url: v.string(),
+    complete_url: v.string(),
+    fail_url: v.string(),
+    release_url: v.string(),
+  }),
 });

@@ -1,0 +1,31 @@
+import { eq } from "drizzle-orm";
+import type * as v from "valibot";
+import { assets, type JobRow, transcodingJobs } from "../../../storage/db/schema.ts";
+import type { App } from "../../app.ts";
+import { leaseMs, liveLease } from "./lease.ts";
+import type { Heartbeat } from "./schema.ts";
+
+/** Renews the lease; progress (0 to 100) and stage are shown on the job and its asset. */
+export async function heartbeat(
+  app: App,
+  jobId: number,
+  token: string,
+  beat: v.InferOutput<typeof Heartbeat>,
+): Promise<JobRow> {
+  return app.write(async (tx) => {
+    const { job } = await liveLease(tx, app, jobId, token);
+    const now = app.clock.now();
+    const seen = {
+      progress: beat.progress === undefined ? job.progress : Math.round(beat.progress),
+      stage: beat.stage ?? job.stage,
+      updatedAt: now,
+    };
+    await tx.update(assets).set(seen).where(eq(assets.id, job.assetId));
+    return tx
+      .update(transcodingJobs)
+      .set({ ...seen, workerId: beat.worker_id ?? job.workerId, leaseExpiresAt: now + leaseMs(app) })
+      .where(eq(transcodingJobs.id, jobId))
+      .returning()
+      .get();
+  });
+}

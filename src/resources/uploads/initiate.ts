@@ -1,0 +1,78 @@
+import { and, eq } from "drizzle-orm";
+import type * as v from "valibot";
+import type { Db } from "../../../storage/db/open.ts";
+import { type AssetRow, assets, type UploadRow, uploads } from "../../../storage/db/schema.ts";
+import type { App } from "../../app.ts";
+import type { Caller } from "../../http/caller.ts";
+import { invalid } from "../../lib/errors.ts";
+import { newExternalId, randomName } from "../../lib/tokens.ts";
+import { requireTenant } from "../tenants/queries.ts";
+import type { Initiate } from "./schema.ts";
+
+/** A pending upload and the draft asset that it is for. */
+export async function initiate(
+  tx: Db,
+  app: App,
+  caller: Caller,
+  body: v.InferOutput<typeof Initiate>,
+): Promise<{ upload: UploadRow; asset: AssetRow }> {
+  const now = app.clock.now();
+  const tenant = await requireTenant(tx, caller, body.tenant_id);
+  if (body.bytes_expected > app.config.max_upload_bytes)
+    invalid("bytes_expected", `must be at most ${app.config.max_upload_bytes}`);
+  if (body.external_id !== undefined) await requireFree(tx, tenant.id, body.external_id);
+  const objectKey = `tenants/${tenant.id}/sources/${randomName(24)}${extensionOf(body.filename)}`;
+  const asset = await tx
+    .insert(assets)
+    .values({
+      tenantId: tenant.id,
+      externalId: body.external_id ?? newExternalId(),
+      title: body.title ?? titleOf(body.filename),
+      description: body.description ?? null,
+      inputStatus: "pending",
+      playbackStatus: "draft",
+      playbackPolicy: body.playback_policy ?? tenant.defaultPlaybackPolicy,
+      sourceKey: objectKey,
+      sourceSha256: body.sha256 ?? null,
+      originalFilename: body.filename,
+      width: body.source_width ?? null,
+      height: body.source_height ?? null,
+      tags: body.tags,
+      createdAt: now,
+      updatedAt: now,
+    })
+    .returning()
+    .get();
+  const upload = await tx
+    .insert(uploads)
+    .values({
+      tenantId: tenant.id,
+      assetId: asset.id,
+      filename: body.filename,
+      contentType: body.content_type,
+      bytesExpected: body.bytes_expected,
+      objectKey,
+      sourceWidth: body.source_width ?? null,
+      sourceHeight: body.source_height ?? null,
+      captions: body.captions,
+      expiresAt: now + app.config.upload_ttl_seconds * 1000,
+      createdAt: now,
+      updatedAt: now,
+    })
+    .returning()
+    .get();
+  return { upload, asset };
+}
+
+async function requireFree(tx: Db, tenantId: number, externalId: string): Promise<void> {
+  const taken = and(eq(assets.tenantId, tenantId), eq(assets.externalId, externalId));
+  if (await tx.select({ id: assets.id }).from(assets).where(taken).get()) invalid("external_id", "is taken");
+}
+
+/** Only what is plainly an extension goes into the key; the rest of a client's file name stays in its column. */
+const extensionOf = (filename: string) => /\.[A-Za-z0-9]{1,8}$/.exec(filename)?.[0].toLowerCase() ?? "";
+
+function titleOf(filename: string): string {
+  const base = filename.split(/[\\/]/).at(-1) ?? filename;
+  return base.replace(/\.[A-Za-z0-9]{1,8}$/, "").trim() || base.trim() || filename.trim();
+}

@@ -1,0 +1,100 @@
+import * as v from "valibot";
+import type { AssetRow, JobRow, UploadRow } from "../../../storage/db/schema.ts";
+import type { SignedRequest } from "../../../storage/objects/store.ts";
+import { ByteCount, Id, Name, NullableTime, PathId, PlaybackPolicy, Time } from "../../http/schemas.ts";
+import { iso } from "../../lib/clock.ts";
+import { Asset, Description, ExternalId, Tags, Title, toAsset } from "../assets/schema.ts";
+import { Job, toJob } from "../jobs/schema.ts";
+
+export const UploadParams = v.object({ id: PathId });
+const Pixels = v.pipe(
+  v.number("must be an integer"),
+  v.integer("must be an integer"),
+  v.minValue(1, "must be at least 1"),
+  v.maxValue(65_535),
+);
+const MediaType = v.pipe(
+  v.string("must be a string"),
+  v.regex(/^[\w.+-]{1,100}\/[\w.+-]{1,100}(;[ -~]{0,100})?$/, "must be a media type such as video/mp4"),
+);
+const Language = v.pipe(
+  v.string(),
+  v.regex(/^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$/, "must be a language tag such as en or pt-BR"),
+);
+
+export const Initiate = v.object({
+  tenant_id: v.optional(Id),
+  filename: Name(500),
+  bytes_expected: ByteCount,
+  content_type: v.optional(MediaType, "application/octet-stream"),
+  source_width: v.nullish(Pixels),
+  source_height: v.nullish(Pixels),
+  title: v.optional(Title),
+  description: v.optional(Description),
+  collection_id: v.nullish(Id),
+  external_id: v.optional(ExternalId),
+  playback_policy: v.optional(PlaybackPolicy),
+  tags: v.optional(Tags, {}),
+  sha256: v.nullish(v.pipe(v.string(), v.regex(/^[0-9a-f]{64}$/i, "must be 64 hexadecimal digits"), v.toLowerCase())),
+  captions: v.optional(v.pipe(v.array(Language, "must be an array of languages"), v.maxLength(20)), []),
+});
+
+export const Complete = v.object({ bytes_received: ByteCount });
+
+export const Upload = v.object({
+  id: v.number(),
+  tenant_id: v.number(),
+  asset_id: v.number(),
+  external_id: v.string(),
+  status: v.picklist(["pending", "completed", "failed", "aborted", "expired"]),
+  filename: v.string(),
+  content_type: v.string(),
+  bytes_expected: v.number(),
+  bytes_received: v.nullable(v.number()),
+  source_width: v.nullable(v.number()),
+  source_height: v.nullable(v.number()),
+  captions: v.array(v.string()),
+  expires_at: Time,
+  completed_at: NullableTime,
+  created_at: Time,
+  updated_at: Time,
+  upload_url: v.optional(v.pipe(v.string(), v.description("While the upload is pending: where to PUT the bytes"))),
+  upload_method: v.optional(v.string()),
+  upload_headers: v.optional(v.record(v.string(), v.string())),
+});
+export const CompletedUpload = v.object({ ...Upload.entries, asset: Asset, transcoding_job: Job });
+
+/** `put` is told only to whoever may still use it. */
+export const toUpload = (
+  row: UploadRow,
+  externalId: string,
+  put: SignedRequest | null,
+): v.InferInput<typeof Upload> => ({
+  id: row.id,
+  tenant_id: row.tenantId,
+  asset_id: row.assetId,
+  external_id: externalId,
+  status: row.status,
+  filename: row.filename,
+  content_type: row.contentType,
+  bytes_expected: row.bytesExpected,
+  bytes_received: row.bytesReceived,
+  source_width: row.sourceWidth,
+  source_height: row.sourceHeight,
+  captions: row.captions,
+  expires_at: iso(row.expiresAt),
+  completed_at: iso(row.completedAt),
+  created_at: iso(row.createdAt),
+  updated_at: iso(row.updatedAt),
+  ...(put && { upload_url: put.url, upload_method: put.method, upload_headers: put.headers }),
+});
+
+export const toCompletedUpload = (
+  row: UploadRow,
+  asset: AssetRow,
+  job: JobRow,
+): v.InferInput<typeof CompletedUpload> => ({
+  ...toUpload(row, asset.externalId, null),
+  asset: toAsset(asset),
+  transcoding_job: toJob(job),
+});
