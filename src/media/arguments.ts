@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { EncodingSpec } from "./encoding-spec.ts";
 import { untrustedInput } from "./ffmpeg.ts";
-import type { PlannedRendition } from "./ladder.ts";
+import type { PlannedRendition, Rate } from "./ladder.ts";
 import { type EncodePlan, MAX_DURATION_SECONDS, type PlannedAudio } from "./plan.ts";
 
 /** 8192 x 8192: 8K and VR pass, a picture that claims a terabyte of memory does not. */
@@ -40,7 +40,7 @@ export function encodeArguments(options: {
 function filterGraph({ video, audio }: EncodePlan, spec: EncodingSpec): string {
   const chains: string[] = [];
   if (video) {
-    const { track, rate, renditions, holdSeconds } = video;
+    const { track, rate, renditions, holdUntilSeconds } = video;
     const [top] = renditions;
     const filters = [
       ...(track.isInterlaced ? ["bwdif=mode=send_frame:deint=interlaced"] : []),
@@ -49,12 +49,12 @@ function filterGraph({ video, audio }: EncodePlan, spec: EncodingSpec): string {
       ],
       // One grid from 0 on, whatever the source's timestamps do: segments of all renditions start at the same frames.
       `fps=${rate.num}/${rate.den}:start_time=0`,
-      ...(holdSeconds ? [`tpad=stop_mode=clone:stop_duration=${holdSeconds.toFixed(3)}`] : []),
       ...(top ? [scale(top)] : []),
       ...(track.isHdr ? TONE_MAP : []),
       `format=${spec.video.pixel_format}`,
     ];
-    let from = `[0:${track.index}]${filters.join(",")}`;
+    const sized = `[0:${track.index}]${filters.join(",")}`;
+    let from = holdUntilSeconds && top ? hold(sized, top, rate, holdUntilSeconds) : sized;
     for (const [index, next] of [...renditions.slice(1), null].entries()) {
       chains.push(next ? `${from},split=2[v${index}][s${index}]` : `${from}[v${index}]`);
       if (next) from = `[s${index}]${scale(next)}`;
@@ -70,6 +70,10 @@ function filterGraph({ video, audio }: EncodePlan, spec: EncodingSpec): string {
 }
 
 const scale = ({ width, height }: PlannedRendition) => `scale=${width}:${height}:flags=bicubic,setsar=1`;
+
+/** Laid over a black picture that lasts as long as the sound, the last picture stays until the end. */
+const hold = (chain: string, { width, height }: PlannedRendition, rate: Rate, endSeconds: number) =>
+  `color=c=black:s=${width}x${height}:r=${rate.num}/${rate.den}:d=${endSeconds.toFixed(3)},setsar=1[ground];${chain}[short];[ground][short]overlay=eof_action=repeat`;
 
 /** PQ or HLG to BT.709: to linear light, into the smaller gamut, bright parts rolled off, back to a display's curve. */
 const TONE_MAP = [

@@ -22,7 +22,7 @@ export class MediaError extends Error {
 }
 
 const INPUT_FAULTS =
-  /Invalid data found when processing input|moov atom not found|Decoder \(codec [^)]*\) not found|Decoding requested, but no decoder found|not on whitelist|Output file (#\d+ )?does not contain any stream|matches no streams/;
+  /Invalid data found when processing input|moov atom not found|Decoder \(codec [^)]*\) not found|Decoding requested, but no decoder found|not on whitelist|Output file (#\d+ )?does not contain any stream|matches no streams|File ended prematurely|Error marking filters as finished/;
 
 /** Reads ffmpeg's own words: it has one exit code (1) for nearly everything. */
 export function classify(exit: { code: number | null; signal: string | null }, logTail: string): MediaError {
@@ -32,7 +32,8 @@ export function classify(exit: { code: number | null; signal: string | null }, l
   if (exit.signal) {
     return new MediaError("encode_failed", `ffmpeg was ended by ${exit.signal}.`, true, logTail);
   }
-  if (INPUT_FAULTS.test(logTail)) {
+  // 69: more than two thirds of the frames could not be decoded (-max_error_rate).
+  if (exit.code === 69 || INPUT_FAULTS.test(logTail)) {
     return new MediaError("input_invalid", "The source is damaged or of a kind that is not supported.", false, logTail);
   }
   return new MediaError("encode_failed", `ffmpeg ended with code ${exit.code}.`, true, logTail);

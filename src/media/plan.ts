@@ -16,8 +16,8 @@ export type EncodePlan = {
     track: VideoTrack;
     rate: Rate;
     renditions: PlannedRendition[];
-    /** How long the last picture is held so that the picture lasts as long as the sound, or 0. */
-    holdSeconds: number;
+    /** When the sound outlasts the picture, the last picture is held until this; else 0. */
+    holdUntilSeconds: number;
   } | null;
   audio: PlannedAudio[];
   /** Null when the source does not say. */
@@ -57,9 +57,9 @@ export function planEncode(probe: Probe, spec: EncodingSpec): EncodePlan {
   if (!video) return { video: null, audio, durationSeconds };
 
   const rate = chooseRate(video.averageRate, video.declaredRate, spec);
-  const holdSeconds = pictureEnd !== null && end - pictureEnd > UNEVEN_SECONDS ? end - pictureEnd : 0;
+  const holdUntilSeconds = pictureEnd !== null && end - pictureEnd > UNEVEN_SECONDS ? end : 0;
   const renditions = planLadder(video.width, video.height, rate, spec);
-  return { video: { track: video, rate, renditions, holdSeconds }, audio, durationSeconds };
+  return { video: { track: video, rate, renditions, holdUntilSeconds }, audio, durationSeconds };
 }
 
 /** ffmpeg moves the whole file so that its earliest stream starts at 0. */
