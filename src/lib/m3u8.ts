@@ -1,0 +1,124 @@
+/** Writes and rewrites HLS playlists (RFC 8216). No knowledge of storage or of HTTP. */
+
+export type PlaylistSegment = { uri: string; durationSeconds: number };
+
+/** A finished media playlist of fMP4 segments. */
+export function mediaPlaylist(options: {
+  version: number;
+  initUri: string;
+  segments: readonly PlaylistSegment[];
+  targetDurationSeconds: number;
+}): string {
+  const lines = [
+    "#EXTM3U",
+    `#EXT-X-VERSION:${options.version}`,
+    // 4.3.3.1: every EXTINF, rounded to the nearest integer, is at most this.
+    `#EXT-X-TARGETDURATION:${options.targetDurationSeconds}`,
+    "#EXT-X-MEDIA-SEQUENCE:0",
+    "#EXT-X-PLAYLIST-TYPE:VOD",
+    "#EXT-X-INDEPENDENT-SEGMENTS",
+    `#EXT-X-MAP:URI=${quoted(options.initUri)}`,
+  ];
+  for (const segment of options.segments) lines.push(`#EXTINF:${segment.durationSeconds.toFixed(6)},`, segment.uri);
+  lines.push("#EXT-X-ENDLIST", "");
+  return lines.join("\n");
+}
+
+export type AudioRendition = {
+  group: string;
+  name: string;
+  language: string | null;
+  channels: number;
+  isDefault: boolean;
+  uri: string;
+};
+
+export type Variant = {
+  uri: string;
+  /** bit/s; the peak and the mean over the whole of the variant with its audio. */
+  bandwidth: number;
+  averageBandwidth: number;
+  codecs: string[];
+  width?: number | undefined;
+  height?: number | undefined;
+  frameRate?: number | undefined;
+  audioGroup?: string | undefined;
+};
+
+export function masterPlaylist(options: {
+  version: number;
+  variants: readonly Variant[];
+  audio: readonly AudioRendition[];
+}): string {
+  const lines = ["#EXTM3U", `#EXT-X-VERSION:${options.version}`, "#EXT-X-INDEPENDENT-SEGMENTS"];
+  for (const track of options.audio) {
+    const language = track.language ? `,LANGUAGE=${quoted(track.language)}` : "";
+    lines.push(
+      `#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=${quoted(track.group)},NAME=${quoted(track.name)}${language},DEFAULT=${track.isDefault ? "YES" : "NO"},AUTOSELECT=YES,CHANNELS="${track.channels}",URI=${quoted(track.uri)}`,
+    );
+  }
+  for (const variant of options.variants) {
+    const attributes = [
+      `BANDWIDTH=${Math.ceil(variant.bandwidth)}`,
+      `AVERAGE-BANDWIDTH=${Math.ceil(variant.averageBandwidth)}`,
+      `CODECS=${quoted(variant.codecs.join(","))}`,
+    ];
+    if (variant.width && variant.height) attributes.push(`RESOLUTION=${variant.width}x${variant.height}`);
+    if (variant.frameRate) attributes.push(`FRAME-RATE=${variant.frameRate.toFixed(3)}`);
+    if (variant.audioGroup) attributes.push(`AUDIO=${quoted(variant.audioGroup)}`);
+    lines.push(`#EXT-X-STREAM-INF:${attributes.join(",")}`, variant.uri);
+  }
+  lines.push("");
+  return lines.join("\n");
+}
+
+/** 4.2: a quoted string holds no line break and no quote, and there is no escape for them. */
+const quoted = (value: string) => `"${value.replace(/["\r\n]/g, "'")}"`;
+
+/** Every address in a playlist goes through `map`: lines that are URIs, and URI attributes of tags. */
+export function mapReferences(playlist: string, map: (uri: string) => string): string {
+  return playlist
+    .split(/\r?\n/)
+    .map((line) => {
+      if (line.startsWith("#EXT"))
+        return line.replace(/([:,]URI=)"([^"]*)"/g, (_, name, uri) => `${name}${quoted(map(uri))}`);
+      return line === "" || line.startsWith("#") ? line : map(line);
+    })
+    .join("\n");
+}
+
+/** Every address that a playlist refers to, in order. */
+export function references(playlist: string): string[] {
+  const found: string[] = [];
+  mapReferences(playlist, (uri) => {
+    found.push(uri);
+    return uri;
+  });
+  return found;
+}
+
+/**
+ * Peak and mean bit rate in bit/s. 4.1: the peak is the largest rate of any contiguous run of segments that lasts
+ * between 0.5 and 1.5 target durations, so a short last segment does not count alone.
+ */
+export function bitRates(
+  segments: readonly { bytes: number; durationSeconds: number }[],
+  targetDurationSeconds: number,
+) {
+  const bits = segments.reduce((sum, segment) => sum + segment.bytes * 8, 0);
+  const duration = segments.reduce((sum, segment) => sum + segment.durationSeconds, 0);
+  const average = duration > 0 ? bits / duration : 0;
+  let peak = 0;
+  for (let first = 0; first < segments.length; first++) {
+    let runBits = 0;
+    let runDuration = 0;
+    for (let last = first; last < segments.length; last++) {
+      const segment = segments[last] as { bytes: number; durationSeconds: number };
+      runBits += segment.bytes * 8;
+      runDuration += segment.durationSeconds;
+      if (runDuration > targetDurationSeconds * 1.5) break;
+      if (runDuration >= targetDurationSeconds * 0.5) peak = Math.max(peak, runBits / runDuration);
+    }
+  }
+  return { peak: peak || average, average };
+}

@@ -1,0 +1,87 @@
+/** Writes a static DASH manifest (ISO/IEC 23009-1) over the same segments that the HLS playlists name. */
+
+export type MpdRepresentation = {
+  /** Also the folder of its segments, through $RepresentationID$. */
+  id: string;
+  /** bit/s */
+  bandwidth: number;
+  codec: string;
+  timescale: number;
+  /** In timescale units, contiguous. */
+  segments: readonly { start: number; duration: number }[];
+  video?: { width: number; height: number; frameRate: string } | undefined;
+  audio?: { sampleRate: number; channels: number } | undefined;
+};
+
+export type MpdSet = {
+  kind: "video" | "audio";
+  language: string | null;
+  isMain: boolean;
+  representations: readonly MpdRepresentation[];
+};
+
+export function staticMpd(options: {
+  profile: string;
+  durationSeconds: number;
+  maxSegmentSeconds: number;
+  /** Relative names with DASH's $…$ identifiers. */
+  initTemplate: string;
+  mediaTemplate: string;
+  sets: readonly MpdSet[];
+}): string {
+  const sets = options.sets.map((set, index) => {
+    const language = set.language ? ` lang="${attribute(set.language)}"` : "";
+    const open = `    <AdaptationSet id="${index}" contentType="${set.kind}" mimeType="${set.kind}/mp4"${language} segmentAlignment="true" startWithSAP="1">`;
+    const role = `      <Role schemeIdUri="urn:mpeg:dash:role:2011" value="${set.isMain ? "main" : "alternate"}"/>`;
+    return [open, role, ...set.representations.map((one) => representation(one, options)), "    </AdaptationSet>"].join(
+      "\n",
+    );
+  });
+  return `<?xml version="1.0" encoding="UTF-8"?>
+<MPD xmlns="urn:mpeg:dash:schema:mpd:2011" profiles="${attribute(options.profile)}" type="static" mediaPresentationDuration="${iso(options.durationSeconds)}" maxSegmentDuration="${iso(options.maxSegmentSeconds)}" minBufferTime="${iso(options.maxSegmentSeconds)}">
+  <Period id="0" start="PT0S" duration="${iso(options.durationSeconds)}">
+${sets.join("\n")}
+  </Period>
+</MPD>
+`;
+}
+
+function representation(
+  one: MpdRepresentation,
+  { initTemplate, mediaTemplate }: { initTemplate: string; mediaTemplate: string },
+): string {
+  const { video, audio } = one;
+  const shape = video
+    ? ` width="${video.width}" height="${video.height}" frameRate="${video.frameRate}" sar="1:1"`
+    : ` audioSamplingRate="${audio?.sampleRate}"`;
+  const channels = audio
+    ? `\n        <AudioChannelConfiguration schemeIdUri="urn:mpeg:dash:23003:3:audio_channel_configuration:2011" value="${audio.channels}"/>`
+    : "";
+  return `      <Representation id="${attribute(one.id)}" bandwidth="${Math.ceil(one.bandwidth)}" codecs="${attribute(one.codec)}"${shape}>${channels}
+        <SegmentTemplate timescale="${one.timescale}" initialization="${attribute(initTemplate)}" media="${attribute(mediaTemplate)}" startNumber="1">
+          <SegmentTimeline>
+${timeline(one.segments)}
+          </SegmentTimeline>
+        </SegmentTemplate>
+      </Representation>`;
+}
+
+/** Equal durations in a row are one S with a repeat count (5.3.9.6). */
+function timeline(segments: readonly { start: number; duration: number }[]): string {
+  const lines: { start: number; duration: number; repeat: number }[] = [];
+  let expected = -1;
+  for (const { start, duration } of segments) {
+    const last = lines.at(-1);
+    if (last && last.duration === duration && start === expected) last.repeat++;
+    else lines.push({ start, duration, repeat: 0 });
+    expected = start + duration;
+  }
+  return lines
+    .map((line) => `            <S t="${line.start}" d="${line.duration}"${line.repeat ? ` r="${line.repeat}"` : ""}/>`)
+    .join("\n");
+}
+
+const iso = (seconds: number) => `PT${Number(seconds.toFixed(3))}S`;
+
+const ENTITIES: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
+const attribute = (value: string) => value.replace(/[&<>"]/g, (character) => ENTITIES[character] ?? "");

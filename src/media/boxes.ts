@@ -1,0 +1,96 @@
+/** Just enough of ISO/IEC 14496-12 to read back what the encoder really wrote into an init segment and its fragments. */
+
+type Box = { type: string; start: number; end: number };
+
+/** The boxes between two positions; stops quietly at a torn end. */
+function* boxes(data: Buffer, start: number, end: number): Generator<Box> {
+  let at = start;
+  while (at + 8 <= end) {
+    let size = data.readUInt32BE(at);
+    let header = 8;
+    if (size === 1 && at + 16 <= end) {
+      size = Number(data.readBigUInt64BE(at + 8));
+      header = 16;
+    } else if (size === 0) size = end - at;
+    if (size < header) return;
+    yield { type: data.toString("latin1", at + 4, at + 8), start: at + header, end: Math.min(at + size, end) };
+    at += size;
+  }
+}
+
+function find(data: Buffer, path: string[]): Box | null {
+  let box: Box = { type: "", start: 0, end: data.length };
+  for (const type of path) {
+    const next = boxes(data, box.start, box.end).find((child) => child.type === type);
+    if (!next) return null;
+    box = next;
+  }
+  return box;
+}
+
+export type InitSegment = { timescale: number; codec: string; width: number; height: number };
+
+/** Codec (RFC 6381), size and timescale from an init segment. Throws when it holds neither avc1 nor mp4a. */
+export function readInit(data: Buffer): InitSegment {
+  const media = ["moov", "trak", "mdia"];
+  const mdhd = find(data, [...media, "mdhd"]);
+  const stsd = find(data, [...media, "minf", "stbl", "stsd"]);
+  const entry = stsd && boxes(data, stsd.start + 8, stsd.end).next().value;
+  if (!mdhd || !entry) throw new Error("The init segment has no sample description.");
+  const timescale = data.readUInt32BE(mdhd.start + (data[mdhd.start] === 1 ? 20 : 12));
+  if (entry.type === "avc1") {
+    const avcC = boxes(data, entry.start + 78, entry.end).find((box) => box.type === "avcC");
+    if (!avcC) throw new Error("The init segment has no avcC.");
+    // Profile, constraint flags and level as they stand in the record (ISO/IEC 14496-15, 5.3.3.1).
+    const codec = `avc1.${data.toString("hex", avcC.start + 1, avcC.start + 4)}`;
+    return {
+      timescale,
+      codec,
+      width: data.readUInt16BE(entry.start + 24),
+      height: data.readUInt16BE(entry.start + 26),
+    };
+  }
+  if (entry.type === "mp4a") {
+    const esds = boxes(data, entry.start + 28, entry.end).find((box) => box.type === "esds");
+    if (!esds) throw new Error("The init segment has no esds.");
+    return {
+      timescale,
+      codec: `mp4a.40.${audioObjectType(data.subarray(esds.start + 4, esds.end))}`,
+      width: 0,
+      height: 0,
+    };
+  }
+  throw new Error(`The init segment holds ${entry.type}.`);
+}
+
+/** Walks the nested descriptors (ISO/IEC 14496-1, 7.2.6) down to the AudioSpecificConfig; its first five bits tell. */
+function audioObjectType(data: Buffer): number {
+  let at = 0;
+  while (at + 2 < data.length) {
+    const tag = data[at++];
+    while (at < data.length && (data[at] as number) & 0x80) at++;
+    at++;
+    if (tag === 0x03) at += 3;
+    else if (tag === 0x04) at += 13;
+    else if (tag === 0x05) return (data[at] as number) >> 3;
+    else break;
+  }
+  return 2;
+}
+
+/** Bytes that are enough to hold a segment's styp and sidx. */
+export const SEGMENT_HEAD_BYTES = 256;
+
+/** Start and duration in timescale units, from the segment's own index (sidx). Throws when it has none. */
+export function readSegmentTimes(head: Buffer): { timescale: number; start: number; duration: number } {
+  const sidx = find(head, ["sidx"]);
+  if (!sidx) throw new Error("The segment has no sidx.");
+  const isLong = head[sidx.start] === 1;
+  const timescale = head.readUInt32BE(sidx.start + 8);
+  const start = isLong ? Number(head.readBigUInt64BE(sidx.start + 12)) : head.readUInt32BE(sidx.start + 12);
+  const countAt = sidx.start + (isLong ? 30 : 22);
+  const count = head.readUInt16BE(countAt);
+  let duration = 0;
+  for (let i = 0; i < count; i++) duration += head.readUInt32BE(countAt + 2 + i * 12 + 4);
+  return { timescale, start, duration };
+}

@@ -1,0 +1,101 @@
+import { mkdir, mkdtemp, rm, stat } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { encodeArguments } from "./arguments.ts";
+import type { EncodingSpec } from "./encoding-spec.ts";
+import { MediaError } from "./error.ts";
+import { type Binaries, run } from "./ffmpeg.ts";
+import { prepareFolders, type Rendition, readWritten, writeManifests } from "./package.ts";
+import { planEncode } from "./plan.ts";
+import type { Probe } from "./probe.ts";
+import { writeThumbnail } from "./thumbnail.ts";
+
+export type EncodeOptions = {
+  /** Absolute path of the source. */
+  input: string;
+  /** Absolute; made if it is not there. What an earlier attempt left in it should be gone. */
+  outDir: string;
+  probe: Probe;
+  spec: EncodingSpec;
+  binaries: Binaries;
+  /** 0 to 1; not called when the source does not say how long it is. */
+  onProgress?: (fraction: number) => void;
+  signal?: AbortSignal;
+  /** Where ffmpeg's working folder is made; the system's temporary folder unless given. */
+  scratchDir?: string;
+  pidDir?: string;
+  /** File names in `outDir`, where they are not the specification's. */
+  names?: { manifest?: string; dash?: string; thumbnail?: string };
+};
+
+export type EncodeResult = {
+  /** File names in `outDir`. */
+  manifest: string;
+  dash: string;
+  thumbnail: string;
+  /** Of the largest rendition; null for sound alone. */
+  width: number | null;
+  height: number | null;
+  durationSeconds: number;
+  frameRate: number | null;
+  renditions: Rendition[];
+  /** Every file that was written, relative to `outDir`; the manifests last. */
+  files: string[];
+  bytes: number;
+};
+
+const STALL_MS = 5 * 60_000;
+/** Eight renditions of 2160p60 at a preset of this kind run at well over a hundredth of real time anywhere. */
+const timeLimitMs = (durationSeconds: number | null) => 3_600_000 + (durationSeconds ?? 24 * 3600) * 100_000;
+
+/**
+ * Encodes a source into CMAF segments with an HLS and a DASH manifest and a thumbnail, in one ffmpeg run and a bit.
+ * Throws MediaError.
+ */
+export async function encode(options: EncodeOptions): Promise<EncodeResult> {
+  const { input, outDir, probe, spec, binaries, onProgress, signal } = options;
+  const names = {
+    manifest: options.names?.manifest ?? spec.hls.manifest,
+    dash: options.names?.dash ?? spec.dash.manifest,
+    thumbnail: options.names?.thumbnail ?? spec.thumbnail.name,
+  };
+  const plan = planEncode(probe, spec);
+  const cwd = await mkdtemp(join(options.scratchDir ?? tmpdir(), "encode-"));
+  const common = { cwd, ...(signal && { signal }), ...(options.pidDir && { pidDir: options.pidDir }) };
+  try {
+    await mkdir(outDir, { recursive: true });
+    await prepareFolders(outDir, plan);
+    await run(binaries.ffmpeg, {
+      ...common,
+      args: encodeArguments({ input, outDir, plan, spec }),
+      timeLimitMs: timeLimitMs(plan.durationSeconds),
+      stallMs: STALL_MS,
+      onPosition: (seconds) => {
+        if (plan.durationSeconds) onProgress?.(Math.min(0.99, seconds / plan.durationSeconds));
+      },
+    });
+    const read = async (renditions: readonly { name: string }[]) =>
+      (await Promise.all(renditions.map(({ name }) => readWritten(outDir, name)))).filter((one) => one !== null);
+    const videos = await read(plan.video?.renditions ?? []);
+    const audios = await read(plan.audio);
+    if (videos.length + audios.length === 0) {
+      throw new MediaError("input_invalid", "Nothing in the source could be decoded.", false);
+    }
+    const packaged = await writeManifests({ outDir, plan, spec, videos, audios, names });
+    await writeThumbnail({ outDir, name: names.thumbnail, spec, videos, audios, ffmpeg: binaries.ffmpeg, run: common });
+    const [top] = packaged.renditions;
+    onProgress?.(1);
+    return {
+      ...names,
+      width: top?.width ?? null,
+      height: top?.height ?? null,
+      durationSeconds: Math.round(packaged.durationSeconds * 1000) / 1000,
+      frameRate: top?.frame_rate ?? null,
+      renditions: packaged.renditions,
+      files: [...packaged.files.slice(0, -2), names.thumbnail, ...packaged.files.slice(-2)],
+      bytes: packaged.bytes + (await stat(join(outDir, names.thumbnail))).size,
+    };
+  } finally {
+    await rm(cwd, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,153 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { constants, setPriority } from "node:os";
+import { classify, MediaError } from "./error.ts";
+import { forgetProcess, parentDeathPrefix, recordProcess } from "./orphans.ts";
+
+export type Binaries = { ffmpeg: string; ffprobe: string };
+
+export type RunOptions = {
+  args: string[];
+  /** A folder of the run's own: the process starts there, and HOME and TMPDIR point to it. */
+  cwd: string;
+  signal?: AbortSignal;
+  /** The longest it may run at all. */
+  timeLimitMs: number;
+  /** The longest it may run without its output timeline moving on. Needs `-progress pipe:1` in `args`. */
+  stallMs?: number;
+  /** The output's position in seconds, about twice a second. Needs `-progress pipe:1` in `args`. */
+  onPosition?: (seconds: number) => void;
+  /** Where the process is recorded while it runs, for the next start to find (see orphans.ts). */
+  pidDir?: string;
+};
+
+const LOG_TAIL_BYTES = 8 * 1024;
+const STDOUT_LIMIT_BYTES = 16 * 1024 * 1024;
+const KILL_AFTER_MS = 2000;
+
+/**
+ * Stands before every `-i` on a stranger's file. The protocol list alone does not stop a playlist named `.mp4` from
+ * reading local files through its entries; the list of demuxers does.
+ */
+export const UNTRUSTED_INPUT = [
+  ...["-protocol_whitelist", "file,pipe"],
+  ...["-format_whitelist", "mov,matroska,avi,mpegts,mpeg,flv,ogg,asf,wav,mp3,aac,flac,mxf"],
+  ...["-max_streams", "64"],
+];
+
+/** Arguments that name an untrusted file; `file:` keeps a name such as `http:x` or `-y` from meaning anything. */
+export const untrustedInput = (path: string) => [...UNTRUSTED_INPUT, "-i", `file:${path}`];
+
+/**
+ * Runs ffmpeg or ffprobe to its end and returns its stdout (at most 16 MB).
+ * Throws MediaError: `aborted` for the signal, `timeout`, or what `classify` reads from its log.
+ */
+export async function run(binary: string, options: RunOptions): Promise<Buffer> {
+  const { args, cwd, signal, pidDir } = options;
+  if (signal?.aborted) throw new MediaError("aborted", "The run was called off.", true);
+  const [file, ...rest] = [...(await parentDeathPrefix()), binary, ...args] as [string, ...string[]];
+  const child = spawn(file, rest, {
+    cwd,
+    stdio: ["ignore", "pipe", "pipe"],
+    // Nothing of ours (tokens, storage keys) is in the environment of a process that parses strangers' bytes.
+    env: { PATH: "/usr/bin:/bin", HOME: cwd, TMPDIR: cwd, LC_ALL: "C", AV_LOG_FORCE_NOCOLOR: "1" },
+  });
+  lowerPriority(child);
+  const record = pidDir && child.pid ? await recordProcess(pidDir, child.pid) : null;
+  try {
+    return await follow(child, options);
+  } finally {
+    if (record) await forgetProcess(record);
+  }
+}
+
+/** The same machine answers the API meanwhile; four encoder threads per core would otherwise starve it. */
+function lowerPriority(child: ChildProcess): void {
+  try {
+    if (child.pid) setPriority(child.pid, constants.priority.PRIORITY_BELOW_NORMAL);
+  } catch {
+    // It may already have ended; its exit tells more.
+  }
+}
+
+function follow(child: ChildProcess, { signal, timeLimitMs, stallMs, onPosition, cwd }: RunOptions): Promise<Buffer> {
+  const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
+  const stdout: Buffer[] = [];
+  let stdoutBytes = 0;
+  let tail = "";
+  let ending: MediaError | null = null;
+  let killTimer: NodeJS.Timeout | undefined;
+  let stallTimer: NodeJS.Timeout | undefined;
+  // The tail goes to other people's screens; where this machine keeps its files is not their business.
+  const logTail = () => tail.replaceAll(cwd, ".").trim();
+
+  const end = (reason: MediaError) => {
+    if (ending) return;
+    ending = reason;
+    child.kill("SIGTERM");
+    killTimer = setTimeout(() => child.kill("SIGKILL"), KILL_AFTER_MS);
+  };
+  const onAbort = () => end(new MediaError("aborted", "The run was called off.", true));
+  const onStall = () => end(new MediaError("timeout", "ffmpeg stopped making progress.", true, logTail()));
+  const limitTimer = setTimeout(
+    () =>
+      end(new MediaError("timeout", `The run took longer than ${Math.round(timeLimitMs / 1000)} s.`, true, logTail())),
+    timeLimitMs,
+  );
+  const restartStall = () => {
+    clearTimeout(stallTimer);
+    if (stallMs) stallTimer = setTimeout(onStall, stallMs);
+  };
+  const isProgress = onPosition !== undefined || stallMs !== undefined;
+  const progress = isProgress
+    ? readPositions((seconds) => {
+        restartStall();
+        onPosition?.(seconds);
+      })
+    : null;
+  restartStall();
+  signal?.addEventListener("abort", onAbort, { once: true });
+
+  child.stdout?.on("data", (chunk: Buffer) => {
+    if (progress) return progress(chunk.toString("latin1"));
+    stdoutBytes += chunk.length;
+    if (stdoutBytes > STDOUT_LIMIT_BYTES)
+      return end(new MediaError("input_invalid", "The source describes too much.", false));
+    stdout.push(chunk);
+  });
+  child.stderr?.on("data", (chunk: Buffer) => {
+    tail = (tail + chunk.toString("utf8")).slice(-LOG_TAIL_BYTES);
+  });
+  child.on("error", (error) => {
+    ending ??= new MediaError("encode_failed", `${child.spawnfile} could not be started: ${error.message}`, true);
+    if (child.pid === undefined) settle(null, null);
+  });
+  child.on("close", settle);
+  if (signal?.aborted) onAbort();
+
+  function settle(code: number | null, exitSignal: string | null) {
+    clearTimeout(limitTimer);
+    clearTimeout(killTimer);
+    clearTimeout(stallTimer);
+    signal?.removeEventListener("abort", onAbort);
+    if (ending) reject(ending);
+    else if (code === 0) resolve(Buffer.concat(stdout));
+    else reject(classify({ code, signal: exitSignal }, logTail()));
+  }
+  return promise;
+}
+
+/** Parses `-progress` lines; calls back only when the position moves on. */
+function readPositions(onMove: (seconds: number) => void): (text: string) => void {
+  let rest = "";
+  let last = -1;
+  return (text) => {
+    const lines = (rest + text).split("\n");
+    rest = (lines.pop() ?? "").slice(-256);
+    for (const line of lines) {
+      const micros = /^out_time_us=(\d+)/.exec(line)?.[1];
+      if (micros === undefined || Number(micros) <= last) continue;
+      last = Number(micros);
+      onMove(last / 1e6);
+    }
+  };
+}

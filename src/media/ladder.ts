@@ -1,0 +1,100 @@
+import type { EncodingSpec, Rung } from "./encoding-spec.ts";
+
+/** A frame rate as a fraction, so that 23.976 stays 24000/1001. */
+export type Rate = { num: number; den: number };
+
+export type PlannedRendition = {
+  name: string;
+  width: number;
+  height: number;
+  /** bit/s */
+  maxBitrate: number;
+  /** bits */
+  buffer: number;
+  crf: number;
+};
+
+// A source this little above a step (1088 lines over 1080) is taken as that step; a step closer than this below
+// the one before saves a viewer nothing.
+const SAME_STEP = 1.08;
+const NEXT_STEP = 1.2;
+const SMALLEST_SIDE = 16;
+
+const even = (value: number) => Math.max(SMALLEST_SIDE, Math.round(value / 2) * 2);
+const evenDown = (value: number) => Math.max(SMALLEST_SIDE, Math.floor(value / 2) * 2);
+
+/**
+ * The renditions for a picture of `width` x `height` as it is shown, largest first, never larger than the source.
+ * Steps go by the short side, so that vertical, square and wide pictures each get sizes of their own shape.
+ */
+export function planLadder(width: number, height: number, rate: Rate, spec: EncodingSpec): PlannedRendition[] {
+  const { ladder, max_pixels } = spec.video;
+  const fit = Math.min(
+    1,
+    Math.sqrt(max_pixels / (width * height)),
+    ladder[0] ? ladder[0].height / Math.min(width, height) : 1,
+  );
+  const short = evenDown(Math.min(width, height) * fit);
+  const exact = ladder.find((rung) => rung.height <= short);
+  const top = exact && short <= exact.height * SAME_STEP ? exact.height : short;
+
+  const sides = [top];
+  for (const { height: side, only_below } of ladder) {
+    if (side * NEXT_STEP > (sides.at(-1) ?? 0)) continue;
+    if (only_below === undefined || top < only_below) sides.push(side);
+  }
+  const scale = (side: number, target: number) => (target * side) / Math.min(width, height);
+  return sides.map((side) => {
+    // Rounding to even must not pass the source by a pixel; the source's own odd edge is cut down.
+    const size = {
+      width: Math.min(even(scale(width, side)), evenDown(width)),
+      height: Math.min(even(scale(height, side)), evenDown(height)),
+    };
+    return { name: `${side}p`, ...size, ...bitrates(side, size.width * size.height, rate, spec) };
+  });
+}
+
+/** Caps for a size between two steps follow its area; above the standard frame rate they get their factor. */
+function bitrates(side: number, pixels: number, rate: Rate, spec: EncodingSpec) {
+  const { ladder, high_frame_rate_factor, standard_frame_rate } = spec.video;
+  const above = ladder.findLast((rung) => rung.height >= side) ?? (ladder[0] as Rung);
+  const share = Math.min(1.5, pixels / (above.width * above.height));
+  const isFast = rate.num / rate.den > standard_frame_rate * 1.01;
+  const factor = (above.height === side ? Math.max(share, 0.75) : share) * (isFast ? high_frame_rate_factor : 1);
+  const maxBitrate = Math.max(100_000, Math.round((above.max_bitrate * factor) / 1000) * 1000);
+  return { maxBitrate, buffer: Math.round((maxBitrate * above.buffer) / above.max_bitrate), crf: above.crf };
+}
+
+const STANDARD_RATES: Rate[] = [
+  { num: 24000, den: 1001 },
+  { num: 24, den: 1 },
+  { num: 25, den: 1 },
+  { num: 30000, den: 1001 },
+  { num: 30, den: 1 },
+  { num: 48, den: 1 },
+  { num: 50, den: 1 },
+  { num: 60000, den: 1001 },
+  { num: 60, den: 1 },
+];
+
+/**
+ * The constant frame rate to encode at. All renditions need one grid, or segments would not be aligned; so variable
+ * rates are rounded to a rate of the field, and rates above the limit are divided until they fit (120 becomes 60).
+ */
+export function chooseRate(average: Rate, declared: Rate, spec: EncodingSpec): Rate {
+  const value = (rate: Rate) => rate.num / rate.den;
+  let rate = value(average) >= 1 ? average : declared;
+  if (!(value(rate) >= 1)) return value(rate) > 0 ? { num: 1, den: 1 } : { num: 30, den: 1 };
+  const limit = spec.video.max_frame_rate;
+  const divisor = Math.ceil(value(rate) / (limit * 1.001));
+  if (divisor > 1) rate = { num: rate.num, den: rate.den * divisor };
+  // Containers with millisecond timestamps (matroska, flv) report 29.97 as 29.97002997 or 30.0003.
+  const standard = STANDARD_RATES.find((known) => Math.abs(value(known) / value(rate) - 1) < 0.0004);
+  if (standard) return standard;
+  const isSteady = Math.abs(value(average) / value(declared) - 1) < 0.001;
+  if (isSteady && rate.den <= 1001 && rate.num <= 120_000) return rate;
+  const nearest = STANDARD_RATES.toSorted(
+    (a, b) => Math.abs(value(a) - value(rate)) - Math.abs(value(b) - value(rate)),
+  )[0];
+  return value(rate) < 23 || !nearest ? { num: Math.round(value(rate)), den: 1 } : nearest;
+}

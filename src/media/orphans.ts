@@ -1,0 +1,75 @@
+import { execFile } from "node:child_process";
+import { constants } from "node:fs";
+import { access, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+
+/**
+ * No ffmpeg may outlive its worker, not even one that was killed with SIGKILL and could do nothing about it.
+ * Where util-linux's setpriv exists the kernel sees to it; in any case each process is recorded in a scratch file
+ * `<pid>-<start>`, so that a starting worker can end what the last one left.
+ */
+
+let prefix: Promise<string[]> | undefined;
+
+/** What to put before a command so that it dies with this process; empty where the system has no such helper. */
+export function parentDeathPrefix(): Promise<string[]> {
+  prefix ??= findSetpriv();
+  return prefix;
+}
+
+async function findSetpriv(): Promise<string[]> {
+  for (const folder of ["/usr/bin", "/bin", "/usr/sbin", "/sbin"]) {
+    const path = join(folder, "setpriv");
+    try {
+      await access(path, constants.X_OK);
+      // BusyBox has a setpriv without this option, so it is tried rather than assumed.
+      await promisify(execFile)(path, ["--pdeathsig", "KILL", "/bin/true"]);
+      return [path, "--pdeathsig", "KILL"];
+    } catch {}
+  }
+  return [];
+}
+
+/** The process's start in clock ticks since boot (proc(5), stat field 22): with it a reused pid is told apart. */
+export async function startOf(pid: number): Promise<string | null> {
+  try {
+    const stat = await readFile(`/proc/${pid}/stat`, "latin1");
+    // The second field is the command in parentheses and may hold anything, so count from the last ")".
+    return stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19] ?? null;
+  } catch {
+    return null;
+  }
+}
+
+export async function recordProcess(folder: string, pid: number): Promise<string | null> {
+  const start = await startOf(pid);
+  if (start === null) return null;
+  await mkdir(folder, { recursive: true });
+  const path = join(folder, `${pid}-${start}`);
+  await writeFile(path, "");
+  return path;
+}
+
+export const forgetProcess = (path: string) => rm(path, { force: true });
+
+/** Ends every process that is recorded in `folder` and still the one that was recorded. */
+export async function endOrphans(folder: string): Promise<number> {
+  const names = await readdir(folder).catch(() => []);
+  let ended = 0;
+  for (const name of names) {
+    const match = /^(\d+)-(\d+)$/.exec(name);
+    if (!match) continue;
+    const pid = Number(match[1]);
+    if ((await startOf(pid)) === match[2]) {
+      try {
+        process.kill(pid, "SIGKILL");
+        ended++;
+      } catch {
+        // Gone in between.
+      }
+    }
+    await rm(join(folder, name), { force: true });
+  }
+  return ended;
+}

@@ -1,0 +1,182 @@
+import { dirname } from "node:path";
+import * as v from "valibot";
+import { MediaError } from "./error.ts";
+import { type Binaries, run, untrustedInput } from "./ffmpeg.ts";
+import type { Rate } from "./ladder.ts";
+
+export type VideoTrack = {
+  index: number;
+  codec: string;
+  /** As shown: after rotation, with square pixels. */
+  width: number;
+  height: number;
+  /** Clockwise turn to apply before showing, in degrees. */
+  rotation: 0 | 90 | 180 | 270;
+  averageRate: Rate;
+  declaredRate: Rate;
+  pixelFormat: string;
+  bitDepth: number;
+  /** Set when the transfer is PQ or HLG: the picture needs tone mapping for an SDR screen. */
+  isHdr: boolean;
+  isInterlaced: boolean;
+  startSeconds: number;
+  durationSeconds: number | null;
+};
+
+export type AudioTrack = {
+  index: number;
+  codec: string;
+  channels: number;
+  /** BCP 47 or ISO 639 as the file says it, checked for shape only. */
+  language: string | null;
+  isDefault: boolean;
+  durationSeconds: number | null;
+};
+
+export type Probe = {
+  format: string;
+  /** Null when the container does not say, such as a browser's recording. */
+  durationSeconds: number | null;
+  startSeconds: number;
+  video: VideoTrack | null;
+  audio: AudioTrack[];
+};
+
+const text = v.optional(v.string(), "");
+const number = v.optional(v.number(), 0);
+const FfprobeStream = v.object({
+  index: v.number(),
+  codec_type: text,
+  codec_name: text,
+  width: number,
+  height: number,
+  sample_aspect_ratio: text,
+  pix_fmt: text,
+  color_transfer: text,
+  field_order: text,
+  r_frame_rate: text,
+  avg_frame_rate: text,
+  start_time: text,
+  duration: text,
+  channels: number,
+  disposition: v.optional(v.record(v.string(), v.number()), {}),
+  tags: v.optional(v.record(v.string(), v.string()), {}),
+  side_data_list: v.optional(v.array(v.looseObject({ rotation: v.optional(v.number()) })), []),
+});
+const FfprobeAnswer = v.object({
+  format: v.object({ format_name: v.string(), duration: text, start_time: text }),
+  streams: v.array(FfprobeStream),
+});
+type Stream = v.InferOutput<typeof FfprobeStream>;
+
+const ENTRIES = [
+  "format=format_name,duration,start_time",
+  `stream=index,codec_type,codec_name,width,height,sample_aspect_ratio,pix_fmt,color_transfer,field_order,${"r_frame_rate,avg_frame_rate,start_time,duration,channels"}`,
+  "stream_disposition=attached_pic,default",
+  "stream_tags=language,rotate",
+  "stream_side_data=rotation",
+].join(":");
+
+/**
+ * Reads what kind of media `path` holds, without decoding it.
+ * Throws MediaError `input_invalid` (no media file), `input_has_no_media` (no picture and no sound), `timeout`, `aborted`.
+ */
+export async function probe(
+  path: string,
+  binaries: Binaries,
+  options: { signal?: AbortSignal; cwd?: string; pidDir?: string; timeLimitMs?: number } = {},
+): Promise<Probe> {
+  const stdout = await run(binaries.ffprobe, {
+    args: ["-hide_banner", "-loglevel", "error", "-of", "json", "-show_entries", ENTRIES, ...untrustedInput(path)],
+    cwd: options.cwd ?? dirname(path),
+    timeLimitMs: options.timeLimitMs ?? 60_000,
+    ...(options.signal && { signal: options.signal }),
+    ...(options.pidDir && { pidDir: options.pidDir }),
+  });
+  const answer = v.safeParse(v.pipe(v.string(), v.parseJson(), FfprobeAnswer), stdout.toString("utf8"));
+  if (!answer.success) throw new MediaError("input_invalid", "The source is not a media file that can be read.", false);
+  return toProbe(answer.output);
+}
+
+function toProbe({ format, streams }: v.InferOutput<typeof FfprobeAnswer>): Probe {
+  // Cover art of a song is a video stream to ffmpeg, but nothing to encode.
+  const pictures = streams.filter(
+    (s) => s.codec_type === "video" && s.width > 0 && s.height > 0 && isCoded(s) && !s.disposition.attached_pic,
+  );
+  const picture = pictures.find((s) => s.disposition.default) ?? pictures[0];
+  const sounds = streams.filter((s) => s.codec_type === "audio" && s.channels > 0 && isCoded(s));
+  if (!picture && sounds.length === 0) {
+    throw new MediaError("input_has_no_media", "The source holds neither video nor audio.", false);
+  }
+  const audio = sounds.map(toAudio);
+  const lengths = streams.map((s) => seconds(s.duration)).filter((length) => length !== null);
+  return {
+    format: format.format_name,
+    durationSeconds: seconds(format.duration) ?? (lengths.length ? Math.max(...lengths) : null),
+    startSeconds: Number(format.start_time) || 0,
+    video: picture ? toVideo(picture) : null,
+    // The default track first: it becomes the default rendition.
+    audio: audio.toSorted((a, b) => Number(b.isDefault) - Number(a.isDefault) || a.index - b.index),
+  };
+}
+
+const isCoded = (stream: Stream) =>
+  stream.codec_name !== "" && stream.codec_name !== "unknown" && stream.codec_name !== "none";
+
+function toVideo(stream: Stream): VideoTrack {
+  const rotation = turnOf(stream);
+  const ratio = fraction(stream.sample_aspect_ratio.replace(":", "/"));
+  const aspect = ratio.num / ratio.den;
+  const isPlausible = aspect > 1 / 16 && aspect < 16;
+  // Square pixels by stretching the longer way, so that no line of the source is given up.
+  const stretch = isPlausible ? aspect : 1;
+  const wide = Math.round(stretch > 1 ? stream.width * stretch : stream.width);
+  const high = Math.round(stretch < 1 ? stream.height / stretch : stream.height);
+  const isSideways = rotation === 90 || rotation === 270;
+  const depth = /(\d\d)(le|be)$/.exec(stream.pix_fmt)?.[1];
+  return {
+    index: stream.index,
+    codec: stream.codec_name,
+    width: isSideways ? high : wide,
+    height: isSideways ? wide : high,
+    rotation,
+    averageRate: fraction(stream.avg_frame_rate),
+    declaredRate: fraction(stream.r_frame_rate),
+    pixelFormat: stream.pix_fmt,
+    bitDepth: depth ? Number(depth) : 8,
+    isHdr: stream.color_transfer === "smpte2084" || stream.color_transfer === "arib-std-b67",
+    isInterlaced: ["tt", "bb", "tb", "bt"].includes(stream.field_order),
+    startSeconds: Number(stream.start_time) || 0,
+    durationSeconds: seconds(stream.duration),
+  };
+}
+
+function toAudio(stream: Stream): AudioTrack {
+  const language = stream.tags.language ?? "";
+  return {
+    index: stream.index,
+    codec: stream.codec_name,
+    channels: stream.channels,
+    language: /^[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8}){0,3}$/.test(language) && language !== "und" ? language : null,
+    isDefault: stream.disposition.default === 1,
+    durationSeconds: seconds(stream.duration),
+  };
+}
+
+/** The display matrix says counter-clockwise degrees, the older `rotate` tag clockwise ones. */
+function turnOf(stream: Stream): VideoTrack["rotation"] {
+  const matrix = stream.side_data_list.find((data) => data.rotation !== undefined)?.rotation;
+  const clockwise = matrix !== undefined ? -matrix : Number(stream.tags.rotate ?? 0) || 0;
+  const quarter = ((Math.round(clockwise / 90) % 4) + 4) % 4;
+  return (quarter * 90) as VideoTrack["rotation"];
+}
+
+function seconds(value: string): number | null {
+  const parsed = Number.parseFloat(value);
+  return Number.isFinite(parsed) && parsed > 0 ? parsed : null;
+}
+
+function fraction(value: string): Rate {
+  const [num = 0, den = 0] = value.split("/").map(Number);
+  return num > 0 && den > 0 ? { num, den } : { num: 0, den: 1 };
+}
