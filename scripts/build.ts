@@ -38,7 +38,8 @@ async function buildExecutable(arch: Arch): Promise<void> {
   await step("executable", () => writeExecutable({ arch, main, assets, result }));
   const megabytes = (statSync(result).size / 1e6).toFixed(0);
   console.log(`${relative(paths.root, result)}: ${megabytes} MB`);
-  if (native) console.log(await run(result, ["--version"], { env: {} }));
+  // Alone, as on a stranger's machine; what it unpacks stays in the build's folder.
+  if (native) console.log(await run(result, ["--version"], { env: { VODBOX_CACHE_DIR: join(paths.work, "cache") } }));
 }
 
 /** From the sources the same ffmpeg is used as from the executable. */
