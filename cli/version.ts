@@ -1,6 +1,5 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
-import Database from "libsql";
 import { cacheDir } from "../src/lib/cache-dir.ts";
 import { embedded } from "../src/lib/embedded.ts";
 import { resolveBinaries } from "../src/media/binaries.ts";
@@ -16,13 +15,17 @@ export async function printVersion(): Promise<void> {
   const lines = [
     `vodbox  ${build.version}`,
     `node    ${process.version.slice(1)}`,
-    `libsql  ${build.libsql} (SQLite ${sqliteVersion()})`,
-    `ffmpeg  ${await ffmpegVersion()}`,
+    `libsql  ${await sqliteVersion().then((sqlite) => `${build.libsql} (SQLite ${sqlite})`, unusable)}`,
+    `ffmpeg  ${await ffmpegVersion().catch(unusable)}`,
   ];
   process.stdout.write(`${lines.join("\n")}\n`);
 }
 
-function sqliteVersion(): string {
+const unusable = (error: unknown) => `not usable: ${error instanceof Error ? error.message : error}`;
+
+async function sqliteVersion(): Promise<string> {
+  // Imported here: where the library cannot be loaded, that is a line of the answer and no crash before it.
+  const { default: Database } = await import("libsql");
   const database = new Database(":memory:");
   try {
     return (database.prepare("SELECT sqlite_version() AS version").get() as { version: string }).version;
@@ -32,12 +35,8 @@ function sqliteVersion(): string {
 }
 
 async function ffmpegVersion(): Promise<string> {
-  try {
-    const { VODBOX_FFMPEG: ffmpeg, VODBOX_FFPROBE: ffprobe } = process.env;
-    const found = await resolveBinaries({ ffmpeg, ffprobe, cacheDir: cacheDir() });
-    const { stdout } = await promisify(execFile)(found.ffmpeg, ["-version"]);
-    return `${/^ffmpeg version (\S+)/.exec(stdout)?.[1] ?? "unknown"} (${found.origin}: ${found.ffmpeg})`;
-  } catch (error) {
-    return `not usable: ${error instanceof Error ? error.message : error}`;
-  }
+  const { VODBOX_FFMPEG: ffmpeg, VODBOX_FFPROBE: ffprobe } = process.env;
+  const found = await resolveBinaries({ ffmpeg, ffprobe, cacheDir: cacheDir() });
+  const { stdout } = await promisify(execFile)(found.ffmpeg, ["-version"]);
+  return `${/^ffmpeg version (\S+)/.exec(stdout)?.[1] ?? "unknown"} (${found.origin}: ${found.ffmpeg})`;
 }
