@@ -1,0 +1,68 @@
+import { copyFileSync, constants as fsConstants, mkdirSync, readdirSync, renameSync, statSync } from "node:fs";
+import { join, relative } from "node:path";
+import { parseArgs } from "node:util";
+import { writeAssets } from "./build/assets.ts";
+import { type Arch, libsqlLibrary } from "./build/base.ts";
+import { bundle } from "./build/bundle.ts";
+import { writeExecutable } from "./build/executable.ts";
+import { pack } from "./build/pack.ts";
+import { paths } from "./build/paths.ts";
+import { step } from "./build/report.ts";
+import { run } from "./build/run.ts";
+import { chooseTools, type Tools, tryTools } from "./build/tools.ts";
+
+const usage = "usage: npm run build -- [--assets-only] [--arch x64|arm64]";
+
+async function main(): Promise<void> {
+  const { values } = parseArgs({ options: { "assets-only": { type: "boolean" }, arch: { type: "string" } } });
+  const arch = values.arch ?? process.arch;
+  if (arch !== "x64" && arch !== "arm64") throw new Error(`There is no vodbox for ${arch}. ${usage}`);
+  await step("assets", writeAssets);
+  if (!values["assets-only"]) await buildExecutable(arch);
+}
+
+async function buildExecutable(arch: Arch): Promise<void> {
+  const native = arch === process.arch;
+  const result = native ? paths.result : `${paths.result}-${arch}`;
+  mkdirSync(paths.work, { recursive: true });
+  const tools = await step("ffmpeg", () => chooseTools(arch));
+  if (native) {
+    console.log(`ffmpeg ${await tryTools(tools)} transcodes`);
+    shareTools(tools);
+  }
+  const main = join(paths.work, "vodbox.cjs");
+  await step("bundle", () => bundle(main));
+  const libsql = await libsqlLibrary(arch);
+  const packed = await step("compress", () => pack({ ...tools, "libsql.node": libsql }, paths.work));
+  const assets = { ...assetFiles(), ...packed };
+  await step("executable", () => writeExecutable({ arch, main, assets, result }));
+  const megabytes = (statSync(result).size / 1e6).toFixed(0);
+  console.log(`${relative(paths.root, result)}: ${megabytes} MB`);
+  // Alone, as on a stranger's machine; what it unpacks stays in the build's folder.
+  if (native) console.log(await run(result, ["--version"], { env: { VODBOX_CACHE_DIR: join(paths.work, "cache") } }));
+}
+
+/** From the sources the same ffmpeg is used as from the executable. */
+function shareTools(tools: Tools): void {
+  const folder = join(paths.assets, "bin");
+  mkdirSync(folder, { recursive: true });
+  for (const name of ["ffmpeg", "ffprobe"] as const) {
+    const path = join(folder, name);
+    copyFileSync(tools[name], `${path}.new`, fsConstants.COPYFILE_FICLONE);
+    renameSync(`${path}.new`, path);
+  }
+}
+
+function assetFiles(): Record<string, string> {
+  const files = readdirSync(paths.assets, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name));
+  const named = files.map((path) => [relative(paths.assets, path), path] as const);
+  // ffmpeg and ffprobe go in compressed.
+  return Object.fromEntries(named.filter(([name]) => !name.startsWith("bin/")));
+}
+
+main().catch((error: unknown) => {
+  console.error(error instanceof Error ? error.message : error);
+  process.exitCode = 1;
+});

@@ -1,0 +1,102 @@
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
+import { availableParallelism } from "node:os";
+import { join } from "node:path";
+import { buildCache, withLock } from "../build/cache.ts";
+import { bar } from "../build/report.ts";
+import { run } from "../build/run.ts";
+import { configureArguments, linkedPackages, recipeHash } from "./recipe.ts";
+import { aptSource, installBuildPackages } from "./source.ts";
+
+export type BuiltTools = { ffmpeg: string; ffprobe: string };
+
+const cache = join(buildCache, "ffmpeg");
+const week = 7 * 24 * 3600 * 1000;
+
+/**
+ * Our ffmpeg and ffprobe: from the cache, else compiled. A cached build is taken as it is for a week; then the
+ * distribution is asked for a newer source, since that is how security fixes arrive.
+ * Throws an Error that says why it cannot be built here.
+ */
+export async function staticFfmpeg(): Promise<BuiltTools> {
+  const fresh = cachedBuild((age) => age < week);
+  if (fresh) return fresh;
+  return withLock(join(cache, "lock"), async () => {
+    const madeMeanwhile = cachedBuild((age) => age < week);
+    if (madeMeanwhile) return madeMeanwhile;
+    const work = mkdtempSync(join(cache, "work-"));
+    try {
+      return await newestBuild(work);
+    } catch (error) {
+      const older = cachedBuild(() => true);
+      if (!older) throw error;
+      console.log(
+        `ffmpeg: keeping the cached build (${error instanceof Error ? error.message.split("\n")[0] : error})`,
+      );
+      return older;
+    } finally {
+      rmSync(work, { recursive: true, force: true });
+    }
+  });
+}
+
+function cachedBuild(accept: (ageMs: number) => boolean): BuiltTools | null {
+  if (!existsSync(cache)) return null;
+  const builds = readdirSync(cache)
+    .filter((name) => name.endsWith(`-${recipeHash}`))
+    .map((name) => ({ folder: join(cache, name), checkedAt: statSync(join(cache, name)).mtimeMs }))
+    .filter(({ checkedAt }) => accept(Date.now() - checkedAt))
+    .sort((a, b) => b.checkedAt - a.checkedAt);
+  return builds[0] ? toolsIn(builds[0].folder) : null;
+}
+
+const toolsIn = (folder: string): BuiltTools => ({ ffmpeg: join(folder, "ffmpeg"), ffprobe: join(folder, "ffprobe") });
+
+async function newestBuild(work: string): Promise<BuiltTools> {
+  const source = await aptSource(work);
+  const target = join(cache, `${source.version.replaceAll(":", "_")}-${recipeHash}`);
+  if (!existsSync(target)) {
+    await installBuildPackages();
+    console.log(`ffmpeg ${source.version}: compiling a static one (some minutes, once)`);
+    const folder = await source.fetchInto(work);
+    await compile(folder, source.version.replace(/^\d+:/, "").replace(/^[^-]*-/, ""));
+    install(folder, await linkedVersions(source.version), join(work, "done"), target);
+  }
+  // The folder's time says when the distribution was last asked.
+  utimesSync(target, new Date(), new Date());
+  return toolsIn(target);
+}
+
+async function compile(folder: string, revision: string): Promise<void> {
+  await run("./configure", configureArguments(revision), { cwd: folder });
+  const plan = await run("make", ["-n", "ffmpeg", "ffprobe"], { cwd: folder });
+  const steps = plan.split("\n").filter((line) => line.startsWith("printf ")).length;
+  const progress = bar("ffmpeg: compiling", steps);
+  const jobs = String(availableParallelism());
+  await run("make", ["-j", jobs, "ffmpeg", "ffprobe"], { cwd: folder, onLine: progress.advance });
+  progress.end();
+}
+
+/** One rename puts all files in place: a build that is interrupted leaves nothing that looks like a result. */
+function install(folder: string, versions: string, staging: string, target: string): void {
+  mkdirSync(staging);
+  for (const name of ["ffmpeg", "ffprobe"]) copyFileSync(join(folder, name), join(staging, name));
+  writeFileSync(join(staging, "versions.txt"), versions);
+  renameSync(staging, target);
+}
+
+/** The exact packages that went in: with them and this recipe the same programs can be built again. */
+async function linkedVersions(ffmpegVersion: string): Promise<string> {
+  const rows = await run("dpkg-query", ["-W", "-f", `\${source:Package} \${source:Version}\n`, ...linkedPackages]);
+  return [`ffmpeg ${ffmpegVersion}`, ...rows.trim().split("\n"), ""].join("\n");
+}
