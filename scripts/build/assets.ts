@@ -1,0 +1,48 @@
+import { cpSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { basename, join } from "node:path";
+import { build } from "esbuild";
+import { installedVersion, nodeVersion, own, paths } from "./paths.ts";
+
+/** Fills build/assets with everything but ffmpeg: quick enough to be run before every test. */
+export async function writeAssets(): Promise<void> {
+  for (const folder of ["migrations", "web", "docs"]) rmSync(join(paths.assets, folder), { recursive: true, force: true });
+  mkdirSync(paths.assets, { recursive: true });
+  copyMigrations();
+  copyDocumentation();
+  await bundleBrowserCode();
+  const versions = { version: own.version, node: nodeVersion, libsql: installedVersion("libsql") };
+  writeFileSync(join(paths.assets, "build-info.json"), JSON.stringify(versions));
+}
+
+function copyMigrations(): void {
+  const from = join(paths.root, "storage/db/migrations");
+  if (!existsSync(from)) return;
+  cpSync(from, join(paths.assets, "migrations"), {
+    recursive: true,
+    filter: (path) => path === from || path.endsWith(".sql"),
+  });
+}
+
+function copyDocumentation(): void {
+  for (const name of ["swagger-ui-bundle.js", "swagger-ui.css"]) {
+    cpSync(join(paths.modules, "swagger-ui-dist", name), join(paths.assets, "docs", name));
+  }
+}
+
+/** Each file directly in src/web/client is a script of its own, with all it imports, hls.js too. */
+async function bundleBrowserCode(): Promise<void> {
+  const folder = join(paths.root, "src/web/client");
+  if (!existsSync(folder)) return;
+  const entries = readdirSync(folder).filter((name) => name.endsWith(".ts") && !name.endsWith(".d.ts"));
+  await build({
+    entryPoints: Object.fromEntries(entries.map((name) => [basename(name, ".ts"), join(folder, name)])),
+    outdir: join(paths.assets, "web"),
+    bundle: true,
+    platform: "browser",
+    // A classic script: it works with and without type="module", and leaves nothing in the page's global scope.
+    format: "iife",
+    target: "es2020",
+    minify: true,
+    logLevel: "warning",
+  });
+}

@@ -1,0 +1,32 @@
+import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { buildCache } from "./cache.ts";
+import { installedVersion, nodeVersion, paths } from "./paths.ts";
+import { run } from "./run.ts";
+
+export type Arch = "x64" | "arm64";
+
+/** The Node program that vodbox is put into. */
+export const nodeProgram = async (arch: Arch) => join(await npmPackage(`node-linux-${arch}`, nodeVersion), "bin/node");
+
+/** libSQL's native library. */
+export const libsqlLibrary = async (arch: Arch) =>
+  join(await npmPackage(`@libsql/linux-${arch}-gnu`, installedVersion("libsql")), "index.node");
+
+/** The folder of a package: the installed one, else (another processor's) fetched from the registry once. */
+async function npmPackage(name: string, version: string): Promise<string> {
+  const installed = join(paths.modules, name);
+  if (existsSync(installed) && installedVersion(name) === version) return installed;
+  const target = join(buildCache, "npm", `${name.replace("/", "-")}-${version}`);
+  if (existsSync(target)) return target;
+  mkdirSync(join(buildCache, "npm"), { recursive: true });
+  const work = mkdtempSync(join(buildCache, "npm/work-"));
+  try {
+    const packed = await run("npm", ["pack", "--silent", "--pack-destination", work, `${name}@${version}`]);
+    await run("tar", ["-xzf", join(work, packed.trim()), "-C", work]);
+    renameSync(join(work, "package"), target);
+  } finally {
+    rmSync(work, { recursive: true, force: true });
+  }
+  return target;
+}

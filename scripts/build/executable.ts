@@ -1,0 +1,52 @@
+import { chmodSync, copyFileSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { type Arch, nodeProgram } from "./base.ts";
+import { paths } from "./paths.ts";
+import { isInstalled, run } from "./run.ts";
+
+export type Contents = { arch: Arch; main: string; assets: Record<string, string>; result: string };
+
+/** Puts `main` and `assets` into a copy of Node: a single executable application. */
+export async function writeExecutable({ arch, main, assets, result }: Contents): Promise<void> {
+  const base = await nodeProgram(arch);
+  const native = arch === process.arch;
+  const blob = join(paths.work, "blob");
+  const config = join(paths.work, "sea.json");
+  const settings = {
+    main,
+    output: blob,
+    assets,
+    disableExperimentalSEAWarning: true,
+    // V8 takes the cache of its own version and processor only.
+    useCodeCache: native,
+    // `vodbox --node-options=…` would be a way past our own argument parsing.
+    execArgvExtension: "none",
+  };
+  writeFileSync(config, JSON.stringify(settings));
+  await run(native ? base : process.execPath, ["--experimental-sea-config", config]);
+  const unfinished = `${result}.${process.pid}`;
+  mkdirSync(dirname(result), { recursive: true });
+  try {
+    copyFileSync(base, unfinished);
+    chmodSync(unfinished, 0o755);
+    await strip(unfinished, arch);
+    await inject(unfinished, blob);
+    renameSync(unfinished, result);
+  } finally {
+    rmSync(unfinished, { force: true });
+  }
+}
+
+/** As a program, not a function: postject warns about every stripped section, which `run` shows only if it fails. */
+async function inject(program: string, blob: string): Promise<void> {
+  const postject = join(paths.modules, "postject/dist/cli.js");
+  const fuse = "NODE_SEA_FUSE_fce680ab2cc467b6e072b8b5df1996b2";
+  await run(process.execPath, [postject, program, "NODE_SEA_BLOB", blob, "--sentinel-fuse", fuse]);
+}
+
+/** Node's symbols are a sixth of it and serve debuggers alone; where there is no strip they stay. */
+async function strip(program: string, arch: Arch): Promise<void> {
+  const prefix = arch === process.arch ? "" : { x64: "x86_64-linux-gnu-", arm64: "aarch64-linux-gnu-" }[arch];
+  const command = `${prefix}strip`;
+  if (await isInstalled(command)) await run(command, ["--strip-unneeded", program]);
+}
