@@ -9,6 +9,7 @@ import { SERVER_FILE } from "../src/serve.ts";
 import { isLocked } from "../storage/db/lock.ts";
 
 export type Admin = {
+  readonly address: string;
   /** Asks the interface with the admin token. Throws a UserError with the server's own words. */
   call<T>(method: string, path: string, body?: unknown): Promise<T>;
   close(): Promise<void>;
@@ -20,17 +21,24 @@ export type Admin = {
  */
 export async function connect(config: Config): Promise<Admin> {
   ensureDataDir(config.data_dir);
-  const { admin_token } = loadSecrets(config);
-  if (isLocked(config.data_dir)) {
-    const { address } = readServerFile(config);
-    return { call: caller((request) => fetch(request), address, admin_token), close: async () => {} };
-  }
+  if (isLocked(config.data_dir)) return adminOf(config, readServerFile(config).address);
   const log = createLog({
     log_level: config.log_level === "info" ? "warn" : config.log_level,
     log_format: config.log_format,
   });
   const opened = await openApp(config, { log });
-  return { call: caller(opened.server.fetch, "http://vodbox.internal", admin_token), close: opened.close };
+  const address = "http://vodbox.internal";
+  return { address, call: caller(opened.server.fetch, address, opened.app.secrets.admin_token), close: opened.close };
+}
+
+/** The server at `address`, with the admin token of these settings or this data directory. */
+export function adminOf(config: Config, address: string): Admin {
+  ensureDataDir(config.data_dir);
+  return {
+    address,
+    call: caller((request) => fetch(request), address, loadSecrets(config).admin_token),
+    close: async () => {},
+  };
 }
 
 function readServerFile(config: Config): { address: string } {

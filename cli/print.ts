@@ -21,12 +21,13 @@ const PLAIN = {
 export function line(text: string): void {
   process.stdout.write(`${text}\n`);
 }
-export const printJson = (value: unknown) => line(JSON.stringify(value, null, 2));
+export function printJson(value: unknown): void {
+  line(JSON.stringify(value, null, 2));
+}
 
 /** Control characters in what tenants wrote must not steer the operator's terminal. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is taken out
 const clean = (value: unknown) =>
-  (value === null || value === undefined ? "–" : String(value)).replaceAll(/[\u0000-\u001f\u007f-\u009f]/g, "�");
+  (value === null || value === undefined ? "–" : String(value)).replaceAll(/\p{Cc}/gu, "�");
 
 export type Column<R> = [title: string, value: (row: R) => unknown];
 

@@ -13,6 +13,7 @@ import { createServer, type HttpServer } from "./http/server.ts";
 import { type Clock, systemClock } from "./lib/clock.ts";
 import { embedded, embeddedNames } from "./lib/embedded.ts";
 import { UserError } from "./lib/errors.ts";
+import { addressSigning } from "./lib/signing.ts";
 import { randomName } from "./lib/tokens.ts";
 import type { Egress } from "./resources/playback/egress.ts";
 import { allRoutes } from "./routes.ts";
@@ -59,7 +60,7 @@ export async function openApp(config: Config, { log, clock = systemClock }: Open
         ? null
         : localStore({
             root: join(config.data_dir, "objects"),
-            signing: { secret: secrets.signing_secret, baseUrl },
+            signing: addressSigning(secrets.signing_secret, baseUrl),
             minFreeBytes: config.min_free_bytes,
           });
     await objects?.sweepTemporary();

@@ -2,7 +2,7 @@ import { closeSync, existsSync, mkdtempSync, openSync, readSync, rmSync } from "
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { staticFfmpeg } from "../ffmpeg/build.ts";
-import { type Arch } from "./base.ts";
+import type { Arch } from "./base.ts";
 import { paths } from "./paths.ts";
 import { run } from "./run.ts";
 
@@ -15,7 +15,8 @@ export type Tools = { ffmpeg: string; ffprobe: string };
 export async function chooseTools(arch: Arch): Promise<Tools> {
   const { VODBOX_BUILD_FFMPEG: ffmpeg, VODBOX_BUILD_FFPROBE: ffprobe } = process.env;
   if (ffmpeg && ffprobe) return { ffmpeg, ffprobe };
-  if (ffmpeg) throw new Error("VODBOX_BUILD_FFMPEG is set but VODBOX_BUILD_FFPROBE is not: both are shipped, name both.");
+  if (ffmpeg)
+    throw new Error("VODBOX_BUILD_FFMPEG is set but VODBOX_BUILD_FFPROBE is not: both are shipped, name both.");
   const reasons: string[] = [];
   if (arch === process.arch) {
     try {
@@ -38,7 +39,8 @@ export async function chooseTools(arch: Arch): Promise<Tools> {
 /** Shows that the programs do what vodbox is about, before they are shipped; gives back ffmpeg's version. */
 export async function tryTools({ ffmpeg, ffprobe }: Tools): Promise<string> {
   for (const program of [ffmpeg, ffprobe]) {
-    if (isDynamic(program)) console.log(`Warning: ${program} is not static and will only run on systems like this one.`);
+    if (isDynamic(program))
+      console.log(`Warning: ${program} is not static and will only run on systems like this one.`);
   }
   const folder = mkdtempSync(join(tmpdir(), "vodbox-build-"));
   try {
@@ -46,7 +48,9 @@ export async function tryTools({ ffmpeg, ffprobe }: Tools): Promise<string> {
     const input = ["-f", "lavfi", "-i", "testsrc2=s=160x90:d=1", "-f", "lavfi", "-i", "sine=d=1"];
     // An empty environment: what is shipped may not lean on this machine's.
     await run(ffmpeg, ["-v", "error", "-nostdin", ...input, "-c:v", "libx264", "-c:a", "aac", clip], { env: {} });
-    const shown = await run(ffprobe, ["-v", "error", "-show_entries", "stream=codec_name", "-of", "csv=p=0", clip], { env: {} });
+    const shown = await run(ffprobe, ["-v", "error", "-show_entries", "stream=codec_name", "-of", "csv=p=0", clip], {
+      env: {},
+    });
     if (shown.trim() !== "h264\naac") throw new Error(`ffprobe found ${shown} in the clip, not h264 and aac`);
     const version = await run(ffmpeg, ["-version"], { env: {} });
     return /^ffmpeg version (\S+)/.exec(version)?.[1] ?? "unknown";

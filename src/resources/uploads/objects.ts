@@ -1,4 +1,5 @@
 import { Readable } from "node:stream";
+import { create } from "content-disposition";
 import { verifyAddress } from "../../../storage/objects/signed-address.ts";
 import { ObjectTooLarge } from "../../../storage/objects/store.ts";
 import type { App } from "../../app.ts";
@@ -6,6 +7,7 @@ import { deliver } from "../../http/deliver.ts";
 import { type Context, Reply, type Route, route } from "../../http/route.ts";
 import { storageOf } from "../../http/storage.ts";
 import { HttpError } from "../../lib/errors.ts";
+import { addressSigning } from "../../lib/signing.ts";
 import { uploadOfKey } from "./queries.ts";
 
 const path = "/objects/**:key";
@@ -34,7 +36,7 @@ export const objectRoutes: Route[] = [
     responses: { 200: null },
     async handle({ app, url, method, headers }) {
       const { key, contentType, filename } = verified(app, "GET", url);
-      const extraHeaders = filename ? { "content-disposition": filename } : {};
+      const extraHeaders: Record<string, string> = filename ? { "content-disposition": create(filename) } : {};
       return deliver({
         objects: storageOf(app),
         key,
@@ -49,8 +51,9 @@ export const objectRoutes: Route[] = [
 ];
 
 function verified(app: App, method: "GET" | "PUT", url: URL) {
-  const checked = verifyAddress({ secret: app.secrets.signing_secret, now: app.clock.now() }, method, url);
-  if (checked.ok) return checked;
+  const request = { url: `${url.pathname}${url.search}`, method, now: new Date(app.clock.now()) };
+  const checked = verifyAddress(addressSigning(app.secrets.signing_secret, app.baseUrl), request);
+  if (checked.ok) return checked.address;
   const message =
     checked.reason === "expired"
       ? "This address has expired; ask for a new one."
