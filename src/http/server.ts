@@ -150,8 +150,11 @@ function renderReply(reply: Reply, requestId: string, more?: Record<string, stri
     ...more,
     ...reply.headers,
   };
-  if (reply.status === 204 || reply.body === undefined)
+  if (reply.status === 204 || reply.body === undefined) {
+    // Without it Node would send an empty body in chunks.
+    if (reply.status !== 204) headers["content-length"] ??= "0";
     return new FastResponse(null, { status: reply.status, headers });
+  }
   headers["content-type"] ??= "application/json; charset=utf-8";
   return new FastResponse(JSON.stringify(reply.body), { status: reply.status, headers });
 }

@@ -1,0 +1,91 @@
+import { asc } from "drizzle-orm";
+import pino from "pino";
+import { loadConfig } from "../../src/config/load.ts";
+import { allDuties } from "../../src/duties/all.ts";
+import { type Opened, openApp } from "../../src/open.ts";
+import { events } from "../../storage/db/schema.ts";
+import { type Call, client } from "./client.ts";
+import { atEnd, emptyFolder } from "./folder.ts";
+
+export type TestApp = {
+  opened: Opened;
+  call: Call;
+  admin: string;
+  worker: string;
+  /** Turns the program's clock on by `ms`. */
+  turn(ms: number): void;
+  /** Runs a background duty to its end. */
+  duty(name: string): Promise<void>;
+  /** The outbox since the last call of this: exact types, in order. */
+  newEvents(): Promise<{ type: string; data: Record<string, unknown>; tenantId: number }[]>;
+  tenant(fields?: Record<string, unknown>): Promise<{ id: number; slug: string }>;
+  key(tenantId: number, scopes?: string[]): Promise<string>;
+  close(): Promise<void>;
+};
+
+const ALL_SCOPES = [
+  "assets:read",
+  "assets:write",
+  "playback:read",
+  "billing:write",
+  "api_keys:read",
+  "api_keys:write",
+  "webhooks:read",
+  "webhooks:write",
+];
+
+/** The whole program in this process behind its public door: real database file, real storage, a clock that can be turned. */
+export async function testApp(flags: Record<string, unknown> = {}, dataDir = emptyFolder()): Promise<TestApp> {
+  const config = loadConfig({
+    flags: { data_dir: dataDir, port: 0, min_free_bytes: 0, base_url: "http://vodbox.test", ...flags },
+    env: {},
+  });
+  let offset = 0;
+  const opened = await openApp(config, { log: pino({ level: "silent" }), clock: { now: () => Date.now() + offset } });
+  const { app, server, egress } = opened;
+  const duties = allDuties(app, { authenticator: server.authenticator, egress });
+  const call = client("http://vodbox.test", server.fetch);
+  const admin = app.secrets.admin_token;
+  let seen = 0;
+  let slugs = 0;
+  let closed = false;
+  const close = async () => {
+    if (closed) return;
+    closed = true;
+    opened.beginStop();
+    await opened.close();
+  };
+  atEnd(close);
+  return {
+    opened,
+    call,
+    admin,
+    worker: app.secrets.worker_token,
+    turn: (ms) => {
+      offset += ms;
+    },
+    async duty(name) {
+      const duty = duties.find((each) => each.name === name);
+      if (!duty) throw new Error(`There is no duty ${name}`);
+      await duty.run();
+    },
+    async newEvents() {
+      const rows = await app.db.select().from(events).orderBy(asc(events.id)).all();
+      const fresh = rows.filter((row) => row.id > seen);
+      seen = rows.at(-1)?.id ?? seen;
+      return fresh.map(({ type, data, tenantId }) => ({ type, data, tenantId }));
+    },
+    async tenant(fields = {}) {
+      const slug = `tenant-${++slugs}`;
+      const made = await call("POST", "/api/v1/admin/tenants", { admin, body: { name: slug, slug, ...fields } });
+      if (made.status !== 201) throw new Error(made.text);
+      return made.body;
+    },
+    async key(tenantId, scopes = ALL_SCOPES) {
+      const made = await call("POST", "/api/v1/api_keys", { admin, body: { tenant_id: tenantId, scopes } });
+      if (made.status !== 201) throw new Error(made.text);
+      return made.body.token;
+    },
+    close,
+  };
+}

@@ -1,0 +1,83 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { type Call, client } from "./client.ts";
+import { atEnd } from "./folder.ts";
+
+const MAIN = fileURLToPath(new URL("../../cli/main.ts", import.meta.url));
+/** The built executable, which `npm test` makes before the tests run. */
+export const EXECUTABLE = fileURLToPath(new URL("../../dist/vodbox", import.meta.url));
+
+export type Ended = { code: number | null; signal: NodeJS.Signals | null; stdout: string; stderr: string };
+export type Started = { child: ChildProcess; stdout: () => string; stderr: () => string; ended: Promise<Ended> };
+export type RunOptions = { env?: Record<string, string>; cwd?: string; input?: string; executable?: boolean };
+
+/** `vodbox ARGS` as a process of its own, from sources or as built. It is killed when the test is over. */
+export function vodbox(args: string[], { env = {}, cwd, input, executable = false }: RunOptions = {}): Started {
+  if (executable && !existsSync(EXECUTABLE)) throw new Error("dist/vodbox is not built; run npm run build");
+  const [file, ...first] = executable ? [EXECUTABLE] : [process.execPath, MAIN];
+  const base = executable ? {} : { PATH: process.env.PATH, HOME: process.env.HOME };
+  const child = spawn(file as string, [...first, ...args], {
+    cwd,
+    env: { ...base, ...env } as NodeJS.ProcessEnv,
+    stdio: ["pipe", "pipe", "pipe"],
+  });
+  let stdout = "";
+  let stderr = "";
+  child.stdout.on("data", (chunk) => {
+    stdout += chunk;
+  });
+  child.stderr.on("data", (chunk) => {
+    stderr += chunk;
+  });
+  child.stdin.on("error", () => {});
+  child.stdin.end(input);
+  const ended = new Promise<Ended>((resolve) =>
+    child.once("close", (code, signal) => resolve({ code, signal, stdout, stderr })),
+  );
+  atEnd(async () => {
+    child.kill("SIGKILL");
+    await ended;
+  });
+  return { child, stdout: () => stdout, stderr: () => stderr, ended };
+}
+
+/** Runs to the end. */
+export const run = (args: string[], options?: RunOptions): Promise<Ended> => vodbox(args, options).ended;
+
+/** The first line of stdout that `pattern` matches; throws with all output when the process ends before. */
+export function lineOf(started: Started, pattern: RegExp): Promise<RegExpExecArray> {
+  const found = Promise.withResolvers<RegExpExecArray>();
+  const earlier = pattern.exec(started.stdout());
+  if (earlier) return Promise.resolve(earlier);
+  createInterface({ input: started.child.stdout as NodeJS.ReadableStream }).on("line", (line) => {
+    const match = pattern.exec(line);
+    if (match) found.resolve(match);
+  });
+  started.ended.then(({ code, stdout, stderr }) =>
+    found.reject(new Error(`ended with ${code} before ${pattern}:\n${stdout}\n${stderr}`)),
+  );
+  return found.promise;
+}
+
+export type RunningServer = Started & { base: string; call: Call; admin: string; worker: string; dataDir: string };
+const TOKENS = { VODBOX_ADMIN_TOKEN: "admin-token-of-the-tests", VODBOX_WORKER_TOKEN: "worker-token-of-the-tests" };
+
+/** A real server process on a free port of loopback. */
+export async function startServer(
+  dataDir: string,
+  { args = [], ...options }: RunOptions & { args?: string[] } = {},
+): Promise<RunningServer> {
+  const env = { ...TOKENS, VODBOX_LOG_LEVEL: "warn", ...options.env };
+  const started = vodbox(["serve", "--data", dataDir, "--port", "0", "--workers", "0", ...args], { ...options, env });
+  const base = (await lineOf(started, /^vodbox ready on (\S+)$/m))[1] as string;
+  return {
+    ...started,
+    base,
+    call: client(base),
+    admin: TOKENS.VODBOX_ADMIN_TOKEN,
+    worker: TOKENS.VODBOX_WORKER_TOKEN,
+    dataDir,
+  };
+}
