@@ -5,7 +5,8 @@ import { installedVersion, nodeVersion, own, paths } from "./paths.ts";
 
 /** Fills build/assets with everything but ffmpeg: quick enough to be run before every test. */
 export async function writeAssets(): Promise<void> {
-  for (const folder of ["migrations", "web", "docs"]) rmSync(join(paths.assets, folder), { recursive: true, force: true });
+  for (const folder of ["migrations", "web", "docs"])
+    rmSync(join(paths.assets, folder), { recursive: true, force: true });
   mkdirSync(paths.assets, { recursive: true });
   copyMigrations();
   copyDocumentation();

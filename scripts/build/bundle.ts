@@ -22,7 +22,10 @@ const libsqlInside: Plugin = {
       if (!source.includes(nativeLine) || !requireNative.test(source)) {
         return { errors: [{ text: `${path} no longer loads its library as expected: adapt scripts/build/bundle.ts` }] };
       }
-      return { contents: source.replace(requireNative, `function requireNative() { ${embeddedLoad} }\n`), loader: "js" };
+      return {
+        contents: source.replace(requireNative, `function requireNative() { ${embeddedLoad} }\n`),
+        loader: "js",
+      };
     });
   },
 };
