@@ -1,10 +1,31 @@
-import { Command } from "commander";
+import { CommanderError } from "commander";
+import { UserError } from "../src/lib/errors.ts";
+import { createProgram } from "./program.ts";
 
-const program = new Command("vodbox")
-  .description("A whole video platform in one executable file.")
-  .option("-V, --version", "print the versions of vodbox and of all that it carries");
+/** 0 done, 1 failed, 2 wrong usage; what went wrong in one sentence on stderr. */
+async function main(): Promise<void> {
+  try {
+    await createProgram().parseAsync();
+  } catch (error) {
+    process.exitCode = exitCodeOf(error);
+  }
+}
 
-// Not commander's own version option: that wants its text before anything is parsed, and this one asks ffmpeg.
-const first = process.argv[2];
-if (first === "--version" || first === "-V") void import("./version.ts").then(({ printVersion }) => printVersion());
-else void program.parseAsync();
+function exitCodeOf(error: unknown): number {
+  // Commander has said what it has to say; its help and version are no errors.
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+  if (error instanceof UserError) {
+    process.stderr.write(`vodbox: ${error.message}\n`);
+    return error.exitCode;
+  }
+  process.stderr.write(`vodbox: ${error instanceof Error ? error.message : String(error)}\n`);
+  if (process.env.VODBOX_LOG_LEVEL === "debug" && error instanceof Error) process.stderr.write(`${error.stack}\n`);
+  return 1;
+}
+
+// A reader that goes away (`vodbox … | head`) is no failure.
+process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  if (error.code === "EPIPE") process.exit(0);
+});
+
+void main();

@@ -3,7 +3,7 @@ import type { Logger } from "pino";
 import type { Database, Db } from "../storage/db/open.ts";
 import type { ObjectStore } from "../storage/objects/store.ts";
 import type { Config } from "./config/load.ts";
-import type { Secrets } from "./config/secrets.ts";
+import type { SecretName, Secrets } from "./config/secrets.ts";
 import type { Clock } from "./lib/clock.ts";
 
 /** What the running program consists of; made once by `serve.ts` and passed as an argument. */
@@ -21,7 +21,7 @@ export type App = {
   /** Base of every absolute address in an answer; known once the socket listens. */
   readonly baseUrl: () => string;
   /** Wakes those who wait inside this process. Only a hint: whoever waits looks into the database again. */
-  readonly signals: EventEmitter<{ "job.queued": []; "upload.arrived": [] }>;
+  readonly signals: EventEmitter<{ "job.queued": []; "secret.rotated": [SecretName] }>;
   /** Aborts when the program stops. */
   readonly stopping: AbortSignal;
   /** A worker that can name it reads the same disk. Written to the data directory, 0600. */

@@ -16,6 +16,7 @@ export type Origin = "flag" | "environment" | "file" | "default" | "data directo
 export type Config = Readonly<Values> & {
   readonly origins: Readonly<Record<SettingName, Origin>>;
   readonly file: string | null;
+  readonly warnings: readonly string[];
 };
 
 export type ConfigSources = { flags?: Record<string, unknown>; env?: NodeJS.ProcessEnv; cwd?: string };

@@ -17,7 +17,8 @@ import type { Config } from "./load.ts";
 
 export const SECRET_NAMES = ["admin_token", "worker_token", "live_token", "signing_secret"] as const;
 export type SecretName = (typeof SECRET_NAMES)[number];
-export type Secrets = Readonly<Record<SecretName, string>>;
+/** Rotating one changes it here and in its file. */
+export type Secrets = Record<SecretName, string>;
 
 /** The data directory, 0700. Throws a UserError where it cannot be made or written. */
 export function ensureDataDir(dir: string): void {

@@ -60,7 +60,7 @@ function bitrates(side: number, pixels: number, rate: Rate, spec: EncodingSpec) 
   const above = ladder.findLast((rung) => rung.height >= side) ?? (ladder[0] as Rung);
   const share = Math.min(1.5, pixels / (above.width * above.height));
   const isFast = rate.num / rate.den > standard_frame_rate * 1.01;
-  const factor = (above.height === side ? Math.max(share, 0.75) : share) * (isFast ? high_frame_rate_factor : 1);
+  const factor = share * (isFast ? high_frame_rate_factor : 1);
   const maxBitrate = Math.max(100_000, Math.round((above.max_bitrate * factor) / 1000) * 1000);
   return { maxBitrate, buffer: Math.round((maxBitrate * above.buffer) / above.max_bitrate), crf: above.crf };
 }
@@ -93,6 +93,9 @@ export function chooseRate(average: Rate, declared: Rate, spec: EncodingSpec): R
   if (standard) return standard;
   const isSteady = Math.abs(value(average) / value(declared) - 1) < 0.001;
   if (isSteady && rate.den <= 1001 && rate.num <= 120_000) return rate;
+  // A phone that means 30 and drops some reports an average of 29.6.
+  const meant = STANDARD_RATES.find((known) => value(known) === value(declared));
+  if (meant && value(meant) <= limit && value(rate) > value(meant) * 0.75) return meant;
   const nearest = STANDARD_RATES.toSorted(
     (a, b) => Math.abs(value(a) - value(rate)) - Math.abs(value(b) - value(rate)),
   )[0];

@@ -13,14 +13,13 @@ export function smallDisk(context: TestContext, megabytes: number) {
     console.warn("skipped: mounting a small tmpfs needs root");
     context.skip();
   }
-  // Lazily: the database is closed after this, since its own clean-up was asked for later or earlier as it came.
+  // Lazily, since what the test opened on it may be closed after this.
   onTestFinished(() => void execFileSync("umount", ["-l", path]));
   return {
     path,
-    /** Writes until nothing more fits; truncate the file it returns to have space again. */
-    fill(): string {
-      const filler = join(path, "filler");
-      const fd = openSync(filler, "w");
+    /** Writes until nothing more fits. */
+    fill(): void {
+      const fd = openSync(join(path, "filler"), "w");
       try {
         for (const bytes of [65536, 4096]) {
           try {
@@ -32,7 +31,6 @@ export function smallDisk(context: TestContext, megabytes: number) {
       } finally {
         closeSync(fd);
       }
-      return filler;
     },
   };
 }

@@ -3,7 +3,7 @@ import type { AssetRow, JobRow } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import { storageOf } from "../../http/storage.ts";
 import { iso } from "../../lib/clock.ts";
-import { ENCODING_SPEC } from "../../media/encoding-spec.ts";
+import { encodingSpec } from "../../media/encoding-spec.ts";
 import { attemptPrefix, heartbeatSeconds } from "./lease.ts";
 import { attemptOf, type WorkerContract } from "./schema.ts";
 
@@ -53,7 +53,7 @@ export async function workerContract(
       subtitle_paths: {},
     },
     artifacts: { sign_url: `${callbacks}/artifacts`, local_path: local(prefix.slice(0, -1)) },
-    encoding_spec: ENCODING_SPEC as Record<string, unknown>,
+    encoding_spec: encodingSpec as Record<string, unknown>,
     callbacks: {
       heartbeat_url: `${callbacks}/heartbeat`,
       complete_url: `${callbacks}/complete`,

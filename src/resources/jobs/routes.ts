@@ -8,7 +8,7 @@ import { storageOf } from "../../http/storage.ts";
 import { iso } from "../../lib/clock.ts";
 import { HttpError, invalid } from "../../lib/errors.ts";
 import { sameSecret } from "../../lib/tokens.ts";
-import { ENCODING_SPEC } from "../../media/encoding-spec.ts";
+import { encodingSpec } from "../../media/encoding-spec.ts";
 import { type Claimed, claim } from "./claim.ts";
 import { complete } from "./complete.ts";
 import { workerContract } from "./contract.ts";
@@ -133,7 +133,7 @@ export const jobRoutes = [
     tag,
     summary: "The encoding specification that workers obey",
     responses: { 200: v.looseObject({}) },
-    handle: () => ENCODING_SPEC,
+    handle: () => encodingSpec,
   }),
 ];
 

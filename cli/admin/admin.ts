@@ -1,0 +1,93 @@
+import type { Command } from "commander";
+import type { Admin } from "../connect.ts";
+import { addSettings, settingsOf, wantsJson } from "../settings.ts";
+
+/** What an operator's command gets: the way to the data, whether JSON is wanted, and its own options. */
+export type Ask<O = Record<string, string | undefined>> = {
+  admin: Admin;
+  json: boolean;
+  options: O;
+  args: string[];
+  command: Command;
+};
+type Work = (ask: Ask<never>) => Promise<void>;
+type Loader = () => Promise<Record<string, unknown>>;
+
+/** Adds a command whose work stands in the module that `load` gives, under `name`. */
+export function operation(parent: Command, usage: string, about: string, load: Loader, name: string): Command {
+  return addSettings(parent.command(usage).description(about)).action(async (...all: unknown[]) => {
+    const command = all.at(-1) as Command;
+    const work = (await load())[name] as Work;
+    const { connect } = await import("../connect.ts");
+    const admin = await connect(settingsOf(command));
+    try {
+      await work({
+        admin,
+        json: wantsJson(command),
+        options: command.opts(),
+        args: command.args,
+        command,
+      } as Ask<never>);
+    } finally {
+      await admin.close();
+    }
+  });
+}
+
+export function addAdmin(program: Command): void {
+  const admin = addSettings(program.command("admin").description("the operator's hand"));
+
+  const tenant = admin.command("tenant").description("tenants, their plan and playback policy");
+  const tenants = () => import("./tenant.ts");
+  operation(tenant, "create", "create a tenant", tenants, "create")
+    .requiredOption("--name <N>", "name")
+    .requiredOption("--slug <S>", "lower-case name for addresses and commands")
+    .option("--plan <PLAN>", "free, starter, pro or enterprise", "pro")
+    .option("--playback-policy <P>", "public or signed: what new assets get", "signed");
+  operation(tenant, "list", "list tenants", tenants, "list");
+  operation(tenant, "show <tenant>", "show a tenant, by id or slug", tenants, "show");
+  operation(tenant, "update <tenant>", "change a tenant", tenants, "update")
+    .option("--name <N>", "name")
+    .option("--plan <PLAN>", "free, starter, pro or enterprise")
+    .option("--playback-policy <P>", "public or signed");
+  operation(tenant, "suspend <tenant>", "refuse all keys of a tenant", tenants, "suspend").option(
+    "--undo",
+    "let its keys work again",
+  );
+
+  const key = admin.command("key").description("API keys");
+  const keys = () => import("./key.ts");
+  operation(key, "issue", "issue a key; its token is printed once", keys, "issue")
+    .requiredOption("--tenant <T>", "tenant, by id or slug")
+    .option("--name <N>", "name", "SDK key")
+    .option("--scopes <LIST>", "scopes, joined by commas", "assets:read")
+    .option("--expires-in <TIME>", "such as 30d, 12h, 45m");
+  operation(key, "list", "list the keys of a tenant", keys, "list").requiredOption(
+    "--tenant <T>",
+    "tenant, by id or slug",
+  );
+  operation(key, "revoke <id>", "revoke a key", keys, "revoke");
+
+  const token = admin.command("token").description("the admin, worker and live gateway tokens");
+  addSettings(token.command("show [name]").description("print one token, or all of them")).action(
+    async (name: string | undefined, _, command: Command) => (await import("./token.ts")).show(name, command),
+  );
+  operation(
+    token,
+    "rotate <name>",
+    "replace a token; the old one is refused from then on",
+    () => import("./token.ts"),
+    "rotate",
+  );
+
+  addSettings(admin.command("config").description("every setting, its value and where it came from")).action(
+    async (_, command: Command) => (await import("./config.ts")).show(command),
+  );
+  operation(
+    admin,
+    "doctor",
+    "look over database, storage, ffmpeg and their agreement",
+    () => import("./doctor.ts"),
+    "doctor",
+  );
+}

@@ -1,0 +1,32 @@
+import type { Command } from "commander";
+import { SETTINGS, type Setting, type SettingName } from "../../src/config/settings.ts";
+import { line, printList } from "../print.ts";
+import { settingsOf, wantsJson } from "../settings.ts";
+
+type Row = { setting: string; value: unknown; origin: string; about: string };
+
+/** Secrets are masked: this is what people paste into issues. */
+export async function show(command: Command): Promise<void> {
+  const config = settingsOf(command);
+  const rows = (Object.entries(SETTINGS) as [SettingName, Setting][]).map(([name, setting]): Row => {
+    const value = config[name];
+    return {
+      setting: name,
+      value: value === undefined ? null : setting.secret ? "********" : value,
+      origin: config.origins[name],
+      about: setting.about,
+    };
+  });
+  const plain = (value: unknown) => (value !== null && typeof value === "object" ? JSON.stringify(value) : value);
+  printList(
+    rows,
+    [
+      ["SETTING", (row) => row.setting],
+      ["VALUE", (row) => plain(row.value)],
+      ["FROM", (row) => (row.value === null ? "" : row.origin)],
+    ],
+    wantsJson(command),
+  );
+  if (config.file && !wantsJson(command)) line(`\nSettings file: ${config.file}`);
+  for (const warning of config.warnings) process.stderr.write(`vodbox: ${warning}\n`);
+}

@@ -1,0 +1,58 @@
+import { UserError } from "../../src/lib/errors.ts";
+import type { Admin } from "../connect.ts";
+import { type Column, line, printJson, printList, printRecord } from "../print.ts";
+import type { Ask } from "./admin.ts";
+
+type Key = Record<string, unknown> & { id: number; name: string; scopes: string[]; last_four: string; token?: string };
+type Options = { tenant: string; name: string; scopes: string; expiresIn?: string };
+const path = "/api/v1/api_keys";
+
+const COLUMNS: Column<Key>[] = [
+  ["ID", (key) => key.id],
+  ["NAME", (key) => key.name],
+  ["SCOPES", (key) => key.scopes.join(", ")],
+  ["ENDS IN", (key) => key.last_four],
+  ["EXPIRES", (key) => key.expires_at],
+  ["LAST USED", (key) => key.last_used_at],
+  ["REVOKED", (key) => key.revoked_at],
+];
+
+const tenantId = async (admin: Admin, ref: string) =>
+  (await admin.call<{ id: number }>("GET", `/api/v1/admin/tenants/${encodeURIComponent(ref)}`)).id;
+
+export async function issue({ admin, json, options }: Ask<Options>): Promise<void> {
+  const scopes = options.scopes
+    .split(",")
+    .map((scope) => scope.trim())
+    .filter(Boolean);
+  const expiresAt =
+    options.expiresIn === undefined ? null : new Date(Date.now() + durationMs(options.expiresIn)).toISOString();
+  const body = { tenant_id: await tenantId(admin, options.tenant), name: options.name, scopes, expires_at: expiresAt };
+  const key = await admin.call<Key>("POST", path, body);
+  if (json) return printJson(key);
+  printRecord(key, false);
+  line("\nKeep the token now: it is not shown again.");
+}
+
+export async function list({ admin, json, options }: Ask<Options>): Promise<void> {
+  printList(
+    await admin.call<Key[]>("GET", `${path}?tenant_id=${await tenantId(admin, options.tenant)}`),
+    COLUMNS,
+    json,
+  );
+}
+
+export async function revoke({ admin, json, args }: Ask): Promise<void> {
+  await admin.call("DELETE", `${path}/${encodeURIComponent(args[0] ?? "")}`);
+  if (json) printJson({ id: Number(args[0]), revoked: true });
+  else line(`Key ${args[0]} is revoked.`);
+}
+
+const UNITS: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+function durationMs(text: string): number {
+  const [, amount, unit] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
+  const ms = Number(amount) * (UNITS[unit ?? ""] ?? 0);
+  if (!ms) throw new UserError(`--expires-in ${text} is no time; say 30d, 12h or 45m.`, 2);
+  return ms;
+}

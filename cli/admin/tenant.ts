@@ -1,0 +1,34 @@
+import { type Column, printList, printRecord } from "../print.ts";
+import type { Ask } from "./admin.ts";
+
+type Tenant = Record<string, unknown> & { id: number; name: string; slug: string; status: string; plan_name: string };
+type Options = { name?: string; slug?: string; plan?: string; playbackPolicy?: string; undo?: boolean };
+const path = "/api/v1/admin/tenants";
+const at = (ref: string | undefined) => `${path}/${encodeURIComponent(ref ?? "")}`;
+
+const COLUMNS: Column<Tenant>[] = [
+  ["ID", (tenant) => tenant.id],
+  ["SLUG", (tenant) => tenant.slug],
+  ["NAME", (tenant) => tenant.name],
+  ["PLAN", (tenant) => tenant.plan_name],
+  ["STATUS", (tenant) => tenant.status],
+  ["PLAYBACK", (tenant) => tenant.default_playback_policy],
+];
+
+const fields = ({ name, slug, plan, playbackPolicy }: Options) => ({
+  name,
+  slug,
+  plan_name: plan,
+  default_playback_policy: playbackPolicy,
+});
+
+export const create = async ({ admin, json, options }: Ask<Options>) =>
+  printRecord(await admin.call<Tenant>("POST", path, fields(options)), json);
+export const list = async ({ admin, json }: Ask) =>
+  printList(await admin.call<Tenant[]>("GET", "/api/v1/tenants"), COLUMNS, json);
+export const show = async ({ admin, json, args }: Ask) =>
+  printRecord(await admin.call<Tenant>("GET", at(args[0])), json);
+export const update = async ({ admin, json, args, options }: Ask<Options>) =>
+  printRecord(await admin.call<Tenant>("PATCH", at(args[0]), fields(options)), json);
+export const suspend = async ({ admin, json, args, options }: Ask<Options>) =>
+  printRecord(await admin.call<Tenant>("PATCH", at(args[0]), { status: options.undo ? "active" : "suspended" }), json);

@@ -1,0 +1,64 @@
+import { createReadStream } from "node:fs";
+import { stat } from "node:fs/promises";
+import { basename } from "node:path";
+import { UserError } from "../src/lib/errors.ts";
+
+export type Api = <T>(method: string, path: string, body?: unknown) => Promise<T>;
+
+/** The interface as a tenant's client sees it. Throws a UserError with the server's own words. */
+export function tenantApi(server: string, key: string): Api {
+  return async <T>(method: string, path: string, body?: unknown) => {
+    const response = await fetch(`${server}${path}`, {
+      method,
+      headers: { "x-api-key": key, "content-type": "application/json" },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    }).catch((error: Error) => {
+      throw new UserError(
+        `The server at ${server} does not answer (${(error.cause as NodeJS.ErrnoException)?.code ?? error.message}).`,
+      );
+    });
+    const text = await response.text();
+    if (response.ok) return (text ? JSON.parse(text) : undefined) as T;
+    throw new UserError(`${method} ${path}: ${readError(text) ?? response.statusText}`);
+  };
+}
+
+function readError(text: string): string | undefined {
+  try {
+    return (JSON.parse(text) as { error?: string }).error;
+  } catch {
+    return undefined;
+  }
+}
+
+type Session = { id: number; upload_url: string; upload_headers: Record<string, string> };
+export type Uploaded = { asset_id: number; external_id: string; asset: { id: number } };
+
+/** Initiate, PUT, complete, as any client does it. `onSent` gets the share of the bytes that went out, 0 to 1. */
+export async function uploadFile(
+  api: Api,
+  path: string,
+  fields: Record<string, unknown>,
+  onSent: (fraction: number) => void,
+): Promise<Uploaded> {
+  const { size } = await stat(path);
+  const session = await api<Session>("POST", "/api/v1/uploads/initiate", {
+    filename: basename(path),
+    bytes_expected: size,
+    ...fields,
+  });
+  let sent = 0;
+  const body = createReadStream(path, { highWaterMark: 1 << 20 }).on("data", (chunk) => {
+    sent += chunk.length;
+    onSent(sent / size);
+  });
+  const response = await fetch(session.upload_url, {
+    method: "PUT",
+    headers: { ...session.upload_headers, "content-length": String(size) },
+    body,
+    duplex: "half",
+  } as unknown as RequestInit);
+  if (!response.ok)
+    throw new UserError(`The upload was refused: ${readError(await response.text()) ?? response.statusText}`);
+  return api<Uploaded>("POST", `/api/v1/uploads/${session.id}/complete`, { bytes_received: size });
+}

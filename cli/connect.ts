@@ -1,0 +1,70 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Config } from "../src/config/load.ts";
+import { ensureDataDir, loadSecrets } from "../src/config/secrets.ts";
+import { UserError } from "../src/lib/errors.ts";
+import { createLog } from "../src/log.ts";
+import { openApp } from "../src/open.ts";
+import { SERVER_FILE } from "../src/serve.ts";
+import { isLocked } from "../storage/db/lock.ts";
+
+export type Admin = {
+  readonly address: string;
+  /** Asks the interface with the admin token. Throws a UserError with the server's own words. */
+  call<T>(method: string, path: string, body?: unknown): Promise<T>;
+  close(): Promise<void>;
+};
+
+/**
+ * The way to the data: through the server that holds it, else through the same interface in this process. One set of
+ * rules for both, and the database never has two owners.
+ */
+export async function connect(config: Config): Promise<Admin> {
+  ensureDataDir(config.data_dir);
+  if (isLocked(config.data_dir)) return adminOf(config, readServerFile(config).address);
+  const log = createLog({
+    log_level: config.log_level === "info" ? "warn" : config.log_level,
+    log_format: config.log_format,
+  });
+  const opened = await openApp(config, { log });
+  const address = "http://vodbox.internal";
+  return { address, call: caller(opened.server.fetch, address, opened.app.secrets.admin_token), close: opened.close };
+}
+
+/** The server at `address`, with the admin token of these settings or this data directory. */
+export function adminOf(config: Config, address: string): Admin {
+  ensureDataDir(config.data_dir);
+  return {
+    address,
+    call: caller((request) => fetch(request), address, loadSecrets(config).admin_token),
+    close: async () => {},
+  };
+}
+
+function readServerFile(config: Config): { address: string } {
+  try {
+    return JSON.parse(readFileSync(join(config.data_dir, SERVER_FILE), "utf8")) as { address: string };
+  } catch {
+    throw new UserError(`A vodbox is starting or stopping on ${config.data_dir}; try again in a moment.`);
+  }
+}
+
+function caller(send: (request: Request) => Promise<Response>, base: string, token: string): Admin["call"] {
+  return async <T>(method: string, path: string, body?: unknown) => {
+    const request = new Request(`${base}${path}`, {
+      method,
+      headers: { "x-svc-admin-token": token, "content-type": "application/json" },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    });
+    const response = await send(request).catch((error: Error) => {
+      throw new UserError(
+        `The server at ${base} does not answer (${(error.cause as NodeJS.ErrnoException)?.code ?? error.message}).`,
+      );
+    });
+    const text = await response.text();
+    const answer: unknown = text === "" ? undefined : JSON.parse(text);
+    if (response.ok) return answer as T;
+    const { error = response.statusText } = (answer ?? {}) as { error?: string };
+    throw new UserError(error);
+  };
+}

@@ -1,0 +1,156 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Command } from "commander";
+import type { Config } from "../src/config/load.ts";
+import { cacheDir } from "../src/lib/cache-dir.ts";
+import { UserError } from "../src/lib/errors.ts";
+import { createLog } from "../src/log.ts";
+import { resolveBinaries } from "../src/media/binaries.ts";
+import { run } from "../src/media/ffmpeg.ts";
+import { serve } from "../src/serve.ts";
+import { isLocked } from "../storage/db/lock.ts";
+import { type Api, tenantApi, uploadFile } from "./api.ts";
+import { type Admin, adminOf, connect } from "./connect.ts";
+import { line } from "./print.ts";
+import { showProgress } from "./progress.ts";
+import { settingsOf } from "./settings.ts";
+import { onStopSignal } from "./signals.ts";
+
+type Options = { server?: string; seconds: string; once?: boolean };
+type Asset = {
+  id: number;
+  external_id: string;
+  playback_status: string;
+  progress: number;
+  stage: string | null;
+  error: { message: string } | null;
+};
+type Target = { address: string; baseUrl: string; admin: Admin; stop: (() => Promise<void>) | null };
+
+const POLL_MS = 250;
+const SLUG = "demo";
+
+/** From nothing to a playing video. A server that was started for it goes on until it is told to stop. */
+export async function demoCommand(command: Command): Promise<void> {
+  const options = command.opts<Options>();
+  const seconds = Number(options.seconds);
+  if (!(seconds >= 1 && seconds <= 600)) throw new UserError("--seconds must be a number from 1 to 600.", 2);
+  const config = settingsOf(command);
+  const target = await findServer(config, options.server);
+  if (target.stop) onStopSignal(() => stopAndExit(target));
+  const api = await tenantWithKey(target);
+  const folder = await mkdtemp(join(tmpdir(), "vodbox-demo-"));
+  try {
+    const clip = join(folder, "vodbox-demo.mp4");
+    await makeClip(config, { folder, clip, seconds });
+    const sending = showProgress("Uploading  ");
+    const { asset_id } = await uploadFile(
+      api,
+      clip,
+      { title: "vodbox demo", playback_policy: "public", content_type: "video/mp4" },
+      sending.update,
+    );
+    sending.done();
+    const asset = await untilReady(api, asset_id);
+    line(`\nReady. Watch it:\n\n  ${target.baseUrl}/watch/${asset.external_id}\n`);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+    await target.admin.close();
+  }
+  if (target.stop && options.once) await stopAndExit(target);
+  if (target.stop) line("The server goes on; Ctrl-C stops it.");
+}
+
+async function stopAndExit({ stop }: Target): Promise<void> {
+  await stop?.();
+  process.exit(process.exitCode ?? 0);
+}
+
+/** The named server, else the one that holds the data directory, else one of our own. */
+async function findServer(config: Config, named: string | undefined): Promise<Target> {
+  if (named !== undefined) {
+    if (!URL.canParse(named)) throw new UserError(`--server ${named} is no address; say http://127.0.0.1:8080.`, 2);
+    const address = named.replace(/\/+$/, "");
+    return { address, baseUrl: address, admin: adminOf(config, address), stop: null };
+  }
+  if (isLocked(config.data_dir)) {
+    const admin = await connect(config);
+    return { address: admin.address, baseUrl: config.base_url ?? admin.address, admin, stop: null };
+  }
+  const log = createLog({
+    log_level: config.log_level === "info" ? "warn" : config.log_level,
+    log_format: config.log_format,
+  });
+  const running = await serve(config, { log });
+  line(`vodbox ready on ${running.baseUrl}`);
+  return {
+    address: running.address,
+    baseUrl: running.baseUrl,
+    admin: adminOf(config, running.address),
+    stop: running.stop,
+  };
+}
+
+/** The demo's own tenant, made at the first demo, with a fresh key. */
+async function tenantWithKey({ admin, address }: Target): Promise<Api> {
+  const tenants = await admin.call<{ id: number; slug: string }[]>("GET", "/api/v1/tenants");
+  const tenant =
+    tenants.find(({ slug }) => slug === SLUG) ??
+    (await admin.call<{ id: number }>("POST", "/api/v1/admin/tenants", { name: "Demo", slug: SLUG }));
+  const scopes = ["assets:read", "assets:write", "playback:read"];
+  const { token } = await admin.call<{ token: string }>("POST", "/api/v1/api_keys", {
+    tenant_id: tenant.id,
+    name: "vodbox demo",
+    scopes,
+  });
+  return tenantApi(address, token);
+}
+
+type Clip = { folder: string; clip: string; seconds: number };
+
+/** A moving test picture with a tone: made here, since nothing can be downloaded and nothing need be shipped. */
+async function makeClip(config: Config, { folder, clip, seconds }: Clip): Promise<void> {
+  const { ffmpeg } = await resolveBinaries({ ffmpeg: config.ffmpeg, ffprobe: config.ffprobe, cacheDir: cacheDir() });
+  const making = showProgress("Making clip");
+  const picture = ["-f", "lavfi", "-i", `testsrc2=size=1280x720:rate=30:duration=${seconds}`];
+  const sound = ["-f", "lavfi", "-i", `sine=frequency=440:beep_factor=4:sample_rate=48000:duration=${seconds}`];
+  const encoders = [
+    "-c:v",
+    "libx264",
+    "-preset",
+    "veryfast",
+    "-pix_fmt",
+    "yuv420p",
+    "-c:a",
+    "aac",
+    "-b:a",
+    "128k",
+    "-movflags",
+    "+faststart",
+    clip,
+  ];
+  await run(ffmpeg, {
+    args: ["-hide_banner", "-nostdin", "-y", "-progress", "pipe:1", ...picture, ...sound, ...encoders],
+    cwd: folder,
+    timeLimitMs: 600_000,
+    onPosition: (done) => making.update(Math.min(1, done / seconds)),
+  });
+  making.done();
+}
+
+async function untilReady(api: Api, id: number): Promise<Asset> {
+  const progress = showProgress("Transcoding");
+  for (;;) {
+    const asset = await api<Asset>("GET", `/api/v1/assets/${id}`);
+    if (asset.playback_status === "ready") {
+      progress.done();
+      return asset;
+    }
+    if (asset.playback_status === "errored")
+      throw new UserError(`Transcoding failed: ${asset.error?.message ?? "no reason was given"}`);
+    progress.update(asset.progress / 100, asset.stage ?? "");
+    await sleep(POLL_MS);
+  }
+}

@@ -1,0 +1,37 @@
+import { Presets, SingleBar } from "cli-progress";
+
+export type Progress = { update(fraction: number, stage?: string): void; done(): void };
+
+const LINE_EVERY_MS = 3000;
+
+/** A bar on a terminal, else a line a while. On stderr: stdout is for answers. */
+export function showProgress(title: string): Progress {
+  if (process.stderr.isTTY) {
+    const bar = new SingleBar(
+      {
+        format: `${title} {bar} {percentage} % {stage}`,
+        stream: process.stderr,
+        hideCursor: true,
+        clearOnComplete: false,
+      },
+      Presets.shades_classic,
+    );
+    bar.start(100, 0, { stage: "" });
+    return {
+      update: (fraction, stage = "") => bar.update(Math.round(fraction * 100), { stage }),
+      done() {
+        bar.update(100, { stage: "" });
+        bar.stop();
+      },
+    };
+  }
+  let toldAt = 0;
+  return {
+    update(fraction, stage = "") {
+      if (Date.now() - toldAt < LINE_EVERY_MS) return;
+      toldAt = Date.now();
+      process.stderr.write(`${title}: ${Math.round(fraction * 100)} % ${stage}\n`);
+    },
+    done: () => void process.stderr.write(`${title}: done\n`),
+  };
+}

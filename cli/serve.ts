@@ -1,0 +1,17 @@
+import type { Command } from "commander";
+import { createLog } from "../src/log.ts";
+import { serve } from "../src/serve.ts";
+import { line } from "./print.ts";
+import { settingsOf } from "./settings.ts";
+import { onStopSignal } from "./signals.ts";
+
+export async function serveCommand(command: Command): Promise<void> {
+  const config = settingsOf(command);
+  const running = await serve(config, { log: createLog(config) });
+  onStopSignal(async () => {
+    await running.stop();
+    process.exit(0);
+  });
+  line(`vodbox ready on ${running.baseUrl}`);
+  if (running.baseUrl !== running.address) line(`listening on ${running.address}`);
+}

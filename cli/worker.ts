@@ -1,0 +1,53 @@
+import { hostname, tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Command } from "commander";
+import { cacheDir } from "../src/lib/cache-dir.ts";
+import { UserError } from "../src/lib/errors.ts";
+import { createLog } from "../src/log.ts";
+import { resolveBinaries } from "../src/media/binaries.ts";
+import { startWorker } from "../src/worker/loop.ts";
+import { settingsOf } from "./settings.ts";
+import { onStopSignal } from "./signals.ts";
+
+type Options = { server?: string; token?: string; local?: boolean; concurrency: string; scratch?: string };
+
+export async function workerCommand(command: Command): Promise<void> {
+  const options = command.opts<Options>();
+  const config = settingsOf(command);
+  const token = options.token ?? config.worker_token;
+  if (!options.server || !URL.canParse(options.server))
+    throw new UserError("Say which server to work for, such as --server http://127.0.0.1:8080.", 2);
+  if (!token)
+    throw new UserError(
+      "Give the worker token in VODBOX_WORKER_TOKEN or with --token; `vodbox admin token show worker` prints it.",
+      2,
+    );
+  const concurrency = Number(options.concurrency);
+  if (!Number.isInteger(concurrency) || concurrency < 1 || concurrency > 64)
+    throw new UserError("--concurrency must be a whole number from 1 to 64.", 2);
+
+  const stop = new AbortController();
+  onStopSignal(async () => stop.abort());
+  if (options.local) {
+    // The server holds the other end: when it is gone, by whatever death, nobody wants this worker.
+    process.stdin
+      .on("end", () => stop.abort())
+      .on("error", () => stop.abort())
+      .resume();
+  }
+  const log = createLog(config);
+  await startWorker({
+    server: options.server.replace(/\/+$/, ""),
+    token,
+    workerId: `${hostname()}-${process.pid}`,
+    concurrency,
+    scratchDir:
+      options.scratch ??
+      (options.local ? join(config.data_dir, "scratch") : join(tmpdir(), `vodbox-worker-${process.geteuid?.() ?? 0}`)),
+    binaries: await resolveBinaries({ ffmpeg: config.ffmpeg, ffprobe: config.ffprobe, cacheDir: cacheDir() }),
+    ...(options.local && { sharedDisk: { dataDir: config.data_dir } }),
+    log: log.child({ worker: process.pid }),
+    signal: stop.signal,
+  });
+  process.exit(0);
+}

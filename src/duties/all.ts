@@ -1,0 +1,40 @@
+import { eq } from "drizzle-orm";
+import { apiKeys } from "../../storage/db/schema.ts";
+import type { App } from "../app.ts";
+import type { Authenticator } from "../http/auth.ts";
+import { pruneAnswers } from "../http/idempotency.ts";
+import { hasQueued } from "../resources/jobs/claim.ts";
+import { recoverLeases } from "../resources/jobs/recover.ts";
+import type { Egress } from "../resources/playback/egress.ts";
+import type { Duty } from "./duty.ts";
+
+/** All background work of `serve`. */
+export const allDuties = (
+  app: App,
+  { authenticator, egress }: { authenticator: Authenticator; egress: Egress },
+): Duty[] => [
+  { name: "recover-leases", every: "* * * * * *", run: () => recoverLeases(app) },
+  {
+    // A job that waited out its backoff wakes nobody by itself.
+    name: "wake-workers",
+    every: "* * * * * *",
+    run: async () => {
+      if (await hasQueued(app)) app.signals.emit("job.queued");
+    },
+  },
+  { name: "count-egress", every: "*/5 * * * * *", atStop: true, run: () => egress.flush() },
+  { name: "record-key-use", every: "*/30 * * * * *", atStop: true, run: () => recordKeyUse(app, authenticator) },
+  {
+    name: "prune-answers",
+    every: "0 7 * * * *",
+    run: () => app.write(async (tx) => pruneAnswers(tx, app.clock.now())),
+  },
+];
+
+async function recordKeyUse(app: App, authenticator: Authenticator): Promise<void> {
+  const used = authenticator.takeUsedKeys();
+  if (used.size === 0) return;
+  await app.write(async (tx) => {
+    for (const [id, lastUsedAt] of used) await tx.update(apiKeys).set({ lastUsedAt }).where(eq(apiKeys.id, id));
+  });
+}

@@ -1,0 +1,103 @@
+import type { Readable } from "node:stream";
+import type { LRUCache } from "lru-cache";
+import parseRange from "range-parser";
+import { FastResponse } from "srvx";
+import type { ObjectInfo, ObjectStore } from "../../storage/objects/store.ts";
+import { HttpError, notFound } from "../lib/errors.ts";
+
+/** Hot objects, whole: a segment from memory is served twice as fast as through a stream. Bounded by bytes. */
+export type SegmentCache = LRUCache<string, { info: ObjectInfo; bytes: Buffer }>;
+const CACHEABLE_BYTES = 16 * 2 ** 20;
+
+export type Delivery = {
+  objects: ObjectStore;
+  key: string;
+  method: string;
+  headers: Headers;
+  contentType: string;
+  cacheControl: string;
+  /** Objects under keys that are never written twice may be kept in memory. */
+  cache?: SegmentCache;
+  extraHeaders?: Record<string, string>;
+  onSent?: (bytes: number) => void;
+};
+
+/** One object, with ranges and conditions (RFC 9110, 13 and 14), HEAD, and open CORS. 404 when it is not there. */
+export async function deliver(delivery: Delivery): Promise<Response> {
+  const { objects, key, headers, cache } = delivery;
+  const cached = cache?.get(key);
+  const info = cached?.info ?? (await objects.head(key)) ?? notFound("file");
+  const common: Record<string, string> = {
+    "access-control-allow-origin": "*",
+    "access-control-expose-headers": "ETag, Content-Length, Content-Range, Accept-Ranges",
+    "accept-ranges": "bytes",
+    "cache-control": delivery.cacheControl,
+    "content-type": delivery.contentType,
+    "x-content-type-options": "nosniff",
+    etag: info.etag,
+    "last-modified": info.modifiedAt.toUTCString(),
+    ...delivery.extraHeaders,
+  };
+  if (isUnchanged(headers, info)) return new FastResponse(null, { status: 304, headers: common });
+
+  const range = requestedRange(headers, info);
+  const start = range?.start ?? 0;
+  const length = range ? range.end - range.start + 1 : info.bytes;
+  if (range) common["content-range"] = `bytes ${range.start}-${range.end}/${info.bytes}`;
+  common["content-length"] = String(length);
+  const status = range ? 206 : 200;
+  if (delivery.method === "HEAD" || length === 0) return new FastResponse(null, { status, headers: common });
+
+  const bytes = cached?.bytes ?? (cache && info.bytes <= CACHEABLE_BYTES ? await load(objects, key, cache) : undefined);
+  if (bytes) {
+    delivery.onSent?.(length);
+    return new FastResponse(range ? bytes.subarray(start, start + length) : bytes, { status, headers: common });
+  }
+  const { body } = (await objects.get(key, range ?? undefined)) ?? notFound("file");
+  const { onSent } = delivery;
+  if (onSent) countBytes(body, onSent);
+  // srvx pipes Node's own stream; a web stream around it costs a third of the speed. Its types know web bodies only.
+  return new FastResponse(body as unknown as ReadableStream, { status, headers: common });
+}
+
+async function load(objects: ObjectStore, key: string, cache: SegmentCache): Promise<Buffer> {
+  const { info, body } = (await objects.get(key)) ?? notFound("file");
+  const chunks: Buffer[] = [];
+  for await (const chunk of body) chunks.push(chunk as Buffer);
+  const bytes = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks);
+  cache.set(key, { info, bytes }, { size: bytes.length + 512 });
+  return bytes;
+}
+
+function countBytes(body: Readable, onSent: (bytes: number) => void): void {
+  let bytes = 0;
+  body.on("data", (chunk: Buffer) => {
+    bytes += chunk.length;
+  });
+  body.pause();
+  body.once("close", () => onSent(bytes));
+}
+
+function isUnchanged(headers: Headers, info: ObjectInfo): boolean {
+  const etags = headers.get("if-none-match");
+  if (etags !== null)
+    return etags === "*" || etags.split(",").some((etag) => etag.trim().replace(/^W\//, "") === info.etag);
+  const since = Date.parse(headers.get("if-modified-since") ?? "");
+  return !Number.isNaN(since) && Math.floor(info.modifiedAt.getTime() / 1000) * 1000 <= since;
+}
+
+/** Null: the whole. One range only: what asks for several is given the whole, as 14.2 allows. 416 where nothing overlaps. */
+function requestedRange(headers: Headers, info: ObjectInfo): { start: number; end: number } | null {
+  const header = headers.get("range");
+  if (header === null || info.bytes === 0) return null;
+  const condition = headers.get("if-range");
+  if (condition !== null && condition !== info.etag && condition !== info.modifiedAt.toUTCString()) return null;
+  const ranges = parseRange(info.bytes, header);
+  if (ranges === -1) {
+    throw new HttpError(416, "range_not_satisfiable", `The file has ${info.bytes} bytes.`, {
+      headers: { "content-range": `bytes */${info.bytes}` },
+    });
+  }
+  if (ranges === -2 || ranges.type !== "bytes" || ranges.length !== 1) return null;
+  return ranges[0] ?? null;
+}

@@ -1,0 +1,72 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { isSea } from "node:sea";
+import { fileURLToPath } from "node:url";
+import type { App } from "./app.ts";
+
+const FIRST_WAIT_MS = 500;
+const LONGEST_WAIT_MS = 30_000;
+/** A worker that ran this long has not been failing at its start. */
+const SETTLED_MS = 60_000;
+
+export type LocalWorkers = { stop(): Promise<void> };
+
+/** `count` worker processes of this same program, started again when they die, ended when the server does. */
+export function startLocalWorkers(app: App, { count, address }: { count: number; address: string }): LocalWorkers {
+  const live = new Map<number, ChildProcess>();
+  const timers = new Set<NodeJS.Timeout>();
+  let stopping = false;
+
+  const start = (index: number, waitMs = FIRST_WAIT_MS): void => {
+    if (stopping) return;
+    const startedAt = Date.now();
+    const program = isSea() ? [] : [fileURLToPath(new URL("../cli/main.ts", import.meta.url))];
+    const child = spawn(process.execPath, [...program, "worker", "--server", address, "--local"], {
+      // stdin stays open as long as the server lives: its end tells the worker that the server is gone, even by kill -9.
+      stdio: ["pipe", "inherit", "inherit"],
+      // The token goes by the environment: arguments are seen by everyone on the machine.
+      env: {
+        ...process.env,
+        VODBOX_WORKER_TOKEN: app.secrets.worker_token,
+        VODBOX_DATA_DIR: app.config.data_dir,
+        ...binaries(app),
+      },
+    });
+    live.set(index, child);
+    child.stdin?.on("error", () => {});
+    child.on("error", (error) => app.log.error({ err: error }, "a local worker could not be started"));
+    child.on("close", (code, signal) => {
+      live.delete(index);
+      if (stopping) return;
+      const wait = Date.now() - startedAt > SETTLED_MS ? FIRST_WAIT_MS : waitMs;
+      app.log.warn({ code, signal, again_in_ms: wait }, "a local worker ended");
+      const timer = setTimeout(() => {
+        timers.delete(timer);
+        start(index, Math.min(wait * 2, LONGEST_WAIT_MS));
+      }, wait);
+      timers.add(timer);
+    });
+  };
+  for (let index = 0; index < count; index++) start(index);
+
+  // They hold the old token: ended gently they give their job back, and the next ones get the new token.
+  app.signals.on("secret.rotated", (name) => {
+    if (name === "worker_token") for (const child of live.values()) child.kill("SIGTERM");
+  });
+
+  return {
+    async stop() {
+      stopping = true;
+      for (const timer of timers) clearTimeout(timer);
+      const ended = [...live.values()].map(
+        (child) => new Promise<void>((resolve) => child.once("close", () => resolve())),
+      );
+      for (const child of live.values()) child.kill("SIGTERM");
+      await Promise.all(ended);
+    },
+  };
+}
+
+const binaries = ({ config }: App) => ({
+  ...(config.ffmpeg && { VODBOX_FFMPEG: config.ffmpeg }),
+  ...(config.ffprobe && { VODBOX_FFPROBE: config.ffprobe }),
+});

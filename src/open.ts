@@ -1,0 +1,105 @@
+import { EventEmitter } from "node:events";
+import { join } from "node:path";
+import type { Logger } from "pino";
+import { acquireDataLock } from "../storage/db/lock.ts";
+import { migrate } from "../storage/db/migrate.ts";
+import { openDatabase } from "../storage/db/open.ts";
+import * as schema from "../storage/db/schema.ts";
+import { localStore } from "../storage/objects/local.ts";
+import type { App } from "./app.ts";
+import type { Config } from "./config/load.ts";
+import { ensureDataDir, loadSecrets, writeSecret } from "./config/secrets.ts";
+import { createServer, type HttpServer } from "./http/server.ts";
+import { type Clock, systemClock } from "./lib/clock.ts";
+import { embedded, embeddedNames } from "./lib/embedded.ts";
+import { UserError } from "./lib/errors.ts";
+import { addressSigning } from "./lib/signing.ts";
+import { randomName } from "./lib/tokens.ts";
+import type { Egress } from "./resources/playback/egress.ts";
+import { allRoutes } from "./routes.ts";
+
+export type Opened = {
+  app: App;
+  server: HttpServer;
+  egress: Egress;
+  routes: ReturnType<typeof allRoutes>["routes"];
+  /** Called once the socket listens, with its own address; the base URL may be another. */
+  listeningOn(address: string): void;
+  /** Those who wait inside requests are told to finish. */
+  beginStop(): void;
+  close(): Promise<void>;
+};
+
+export type OpenOptions = { log: Logger; clock?: Clock };
+
+/**
+ * The whole program without a socket: takes the data directory, migrates, assembles. Start-up is recovery: nothing here
+ * depends on how the last run ended.
+ */
+export async function openApp(config: Config, { log, clock = systemClock }: OpenOptions): Promise<Opened> {
+  if (config.storage === "s3")
+    throw new UserError("VODBOX_STORAGE=s3 is not supported by this version; use local or none.", 2);
+  ensureDataDir(config.data_dir);
+  const lock = acquireDataLock(config.data_dir);
+  try {
+    const secrets = loadSecrets(config);
+    const address = {
+      url: config.database_url ?? `file:${join(config.data_dir, "vodbox.db")}`,
+      ...(config.database_auth_token && { authToken: config.database_auth_token }),
+    };
+    const migrations = embeddedNames("migrations/").map((name) => ({
+      name: name.slice("migrations/".length),
+      sql: embedded(name).toString("utf8"),
+    }));
+    await migrate({ ...address, migrations, log });
+    const database = await openDatabase({ ...address, schema, log });
+    let base = config.base_url ?? `http://${config.host}:${config.port}`;
+    const baseUrl = () => base;
+    const objects =
+      config.storage === "none"
+        ? null
+        : localStore({
+            root: join(config.data_dir, "objects"),
+            signing: addressSigning(secrets.signing_secret, baseUrl),
+            minFreeBytes: config.min_free_bytes,
+          });
+    await objects?.sweepTemporary();
+    const localProof = randomName(40);
+    writeSecret(join(config.data_dir, "local-proof"), localProof);
+    const stopping = new AbortController();
+    const signals: App["signals"] = new EventEmitter();
+    // Every idle worker waits on one of these.
+    signals.setMaxListeners(0);
+    const app: App = {
+      config,
+      secrets,
+      db: database.db,
+      write: database.write,
+      objects,
+      clock,
+      log,
+      baseUrl,
+      signals,
+      stopping: stopping.signal,
+      localProof,
+    };
+    const { routes, egress } = allRoutes(app);
+    return {
+      app,
+      routes,
+      egress,
+      server: createServer(app, routes),
+      listeningOn(found) {
+        base = config.base_url ?? found;
+      },
+      beginStop: () => stopping.abort(),
+      async close() {
+        await database.close();
+        lock.release();
+      },
+    };
+  } catch (error) {
+    lock.release();
+    throw error;
+  }
+}

@@ -1,0 +1,138 @@
+import { LRUCache } from "lru-cache";
+import type { AssetRow } from "../../../storage/db/schema.ts";
+import type { App } from "../../app.ts";
+import { deliver, type SegmentCache } from "../../http/deliver.ts";
+import type { Context } from "../../http/route.ts";
+import { storageOf } from "../../http/storage.ts";
+import { HttpError, notFound } from "../../lib/errors.ts";
+import { contentTypeOf } from "../../lib/media-types.ts";
+import { findPublicAsset } from "../assets/queries.ts";
+import type { Egress } from "./egress.ts";
+import { rebaseMaster, rebaseMpd } from "./manifest.ts";
+import type { PlaybackTokens } from "./token.ts";
+
+export type MediaDoor = (context: Context) => Promise<Response>;
+const MAX_MANIFEST_BYTES = 8 * 2 ** 20;
+
+/**
+ * `/media/<asset>/[~<token>/]<file>`. The file is one of the fixed names `master.m3u8`, `manifest.mpd` and
+ * `thumbnail.jpg`, which always lead to what is published now, or `<version>/<path>`, which never changes.
+ */
+export function mediaDoor(app: App, tokens: PlaybackTokens, egress: Egress): MediaDoor {
+  const cache: SegmentCache | undefined =
+    app.config.segment_cache_bytes > 0 ? new LRUCache({ maxSize: app.config.segment_cache_bytes }) : undefined;
+
+  return async (context) => {
+    const { ref, token, file } = parsePath(context);
+    const asset = (await findPublicAsset(app.db, ref)) ?? notFound("asset");
+    const signed = asset.playbackPolicy === "signed";
+    if (signed) await requireToken(tokens, asset, token);
+    if (asset.playbackStatus !== "ready" || asset.mediaPrefix === null) notFound("file");
+
+    const objects = storageOf(app);
+    const onSent = (bytes: number) => egress.add(asset.tenantId, bytes);
+    const scope = signed ? "private" : "public";
+    const common = { objects, method: context.method, headers: context.headers, onSent };
+    const top = topFile(asset, file);
+    if (top) {
+      const carried = `${token && context.url.searchParams.has("token") ? `~${token}/` : ""}${top.version}/${top.folder}`;
+      if (top.rebase)
+        return manifest(context, top.key, (text) => top.rebase?.(text, carried) ?? text, { ...common, scope });
+      return deliver({
+        ...common,
+        key: top.key,
+        contentType: contentTypeOf(top.key),
+        cacheControl: `${scope}, max-age=60`,
+      });
+    }
+    const key = versionedKey(asset, file);
+    return deliver({
+      ...common,
+      key,
+      contentType: contentTypeOf(key),
+      cacheControl: `${scope}, max-age=31536000, immutable`,
+      ...(cache && { cache }),
+    });
+  };
+
+  async function manifest(
+    { headers, method }: Context,
+    key: string,
+    rewrite: (text: string) => string,
+    { scope, onSent }: { scope: string; onSent: (bytes: number) => void },
+  ): Promise<Response> {
+    const objects = storageOf(app);
+    const info = (await objects.head(key)) ?? notFound("file");
+    if (info.bytes > MAX_MANIFEST_BYTES) throw new Error(`The manifest ${key} has ${info.bytes} bytes`);
+    const common: Record<string, string> = {
+      "access-control-allow-origin": "*",
+      "cache-control": `${scope}, no-cache`,
+      "content-type": contentTypeOf(key),
+      "x-content-type-options": "nosniff",
+      etag: info.etag,
+    };
+    if (headers.get("if-none-match") === info.etag) return new Response(null, { status: 304, headers: common });
+    const { body } = (await objects.get(key)) ?? notFound("file");
+    const text = rewrite(Buffer.concat(await body.toArray()).toString("utf8"));
+    onSent(Buffer.byteLength(text));
+    return new Response(method === "HEAD" ? null : text, { headers: common });
+  }
+}
+
+/** The token stands in the path below a manifest, in the query of a first request. */
+function parsePath(context: Context): { ref: string; token: string | null; file: string } {
+  const { id = "", file: rest = "" } = context.params as { id?: string; file?: string };
+  let file: string;
+  try {
+    file = decodeURIComponent(rest);
+  } catch {
+    return notFound("file");
+  }
+  const inPath = /^~([A-Za-z0-9._-]+)\//.exec(file);
+  return {
+    ref: id,
+    token: inPath?.[1] ?? context.url.searchParams.get("token"),
+    file: inPath ? file.slice(inPath[0].length) : file,
+  };
+}
+
+async function requireToken(tokens: PlaybackTokens, asset: AssetRow, token: string | null): Promise<void> {
+  if (!token)
+    throw new HttpError(403, "playback_token_required", "This video needs a playback token; ask for one first.");
+  await tokens.verify(asset, token);
+}
+
+type Top = { key: string; version: string; folder: string; rebase?: (text: string, folder: string) => string };
+
+/** What a fixed name leads to. `version` is the last part of the published prefix, `folder` where in it the file lies. */
+function topFile(asset: AssetRow, file: string): Top | null {
+  const known = {
+    "master.m3u8": [asset.manifestPath, rebaseMaster],
+    "manifest.mpd": [asset.dashManifestPath, rebaseMpd],
+    "thumbnail.jpg": [asset.thumbnailPath, undefined],
+  } as const;
+  if (!Object.hasOwn(known, file)) return null;
+  const [key, rebase] = known[file as keyof typeof known];
+  if (!key) return notFound("file");
+  const prefix = asset.mediaPrefix as string;
+  return {
+    key,
+    version: versionOf(prefix),
+    folder: key.slice(prefix.length, key.lastIndexOf("/") + 1),
+    ...(rebase && { rebase }),
+  };
+}
+
+const versionOf = (prefix: string) => prefix.split("/").at(-2) as string;
+
+function versionedKey(asset: AssetRow, file: string): string {
+  const prefix = asset.mediaPrefix as string;
+  const [version, ...rest] = file.split("/");
+  if (
+    version !== versionOf(prefix) ||
+    rest.length === 0 ||
+    rest.some((part) => part === "" || part === "." || part === "..")
+  )
+    notFound("file");
+  return prefix + rest.join("/");
+}

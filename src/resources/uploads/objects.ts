@@ -1,0 +1,97 @@
+import { Readable } from "node:stream";
+import { create } from "content-disposition";
+import { verifyAddress } from "../../../storage/objects/signed-address.ts";
+import { ObjectTooLarge } from "../../../storage/objects/store.ts";
+import type { App } from "../../app.ts";
+import { deliver } from "../../http/deliver.ts";
+import { type Context, Reply, type Route, route } from "../../http/route.ts";
+import { storageOf } from "../../http/storage.ts";
+import { HttpError } from "../../lib/errors.ts";
+import { addressSigning } from "../../lib/signing.ts";
+import { uploadOfKey } from "./queries.ts";
+
+const path = "/objects/**:key";
+const cors = { "access-control-allow-origin": "*", "access-control-expose-headers": "ETag" };
+
+/** What local storage's signed addresses lead to. The address is the credential (as with S3's presigned ones). */
+export const objectRoutes: Route[] = [
+  route({
+    method: "PUT",
+    path,
+    credential: "signed",
+    tag: "Objects",
+    summary: "Put bytes to a signed address",
+    raw: true,
+    hidden: true,
+    responses: { 200: null },
+    handle: putObject,
+  }),
+  route({
+    method: "GET",
+    path,
+    credential: "signed",
+    tag: "Objects",
+    summary: "Get bytes from a signed address",
+    hidden: true,
+    responses: { 200: null },
+    async handle({ app, url, method, headers }) {
+      const { key, contentType, filename } = verified(app, "GET", url);
+      const extraHeaders: Record<string, string> = filename ? { "content-disposition": create(filename) } : {};
+      return deliver({
+        objects: storageOf(app),
+        key,
+        method,
+        headers,
+        contentType: contentType ?? "application/octet-stream",
+        cacheControl: "private, no-store",
+        extraHeaders,
+      });
+    },
+  }),
+];
+
+function verified(app: App, method: "GET" | "PUT", url: URL) {
+  const request = { url: `${url.pathname}${url.search}`, method, now: new Date(app.clock.now()) };
+  const checked = verifyAddress(addressSigning(app.secrets.signing_secret, app.baseUrl), request);
+  if (checked.ok) return checked.address;
+  const message =
+    checked.reason === "expired"
+      ? "This address has expired; ask for a new one."
+      : "This address was altered or is none of ours.";
+  throw new HttpError(403, checked.reason === "expired" ? "address_expired" : "address_invalid", message);
+}
+
+async function putObject(context: Context) {
+  const { app, url, incoming, request, headers } = context;
+  const { key, maxBytes = 0 } = verified(app, "PUT", url);
+  const objects = storageOf(app);
+  const upload = await uploadOfKey(app.db, key);
+  if (upload && upload.status !== "pending")
+    throw new HttpError(409, "upload_conflict", `The upload is ${upload.status}; its bytes can no longer change.`);
+  if (Number(headers.get("content-length") ?? 0) > maxBytes) return tooLarge(maxBytes);
+  if (headers.has("content-range")) throw new HttpError(422, "validation_failed", "Send the whole body in one PUT.");
+  const body =
+    incoming ??
+    (request.body ? Readable.fromWeb(request.body as import("node:stream/web").ReadableStream) : Readable.from([]));
+  try {
+    const { etag } = await objects.put(key, body, { maxBytes });
+    return new Reply(200, undefined, { etag, ...cors });
+  } catch (error) {
+    if (error instanceof ObjectTooLarge) return tooLarge(maxBytes);
+    // The client hung up: nobody reads this answer, and it is no fault of ours.
+    if (incoming?.destroyed && !incoming.complete)
+      throw new HttpError(400, "incomplete_body", "The body ended early; nothing was kept.");
+    throw error;
+  }
+}
+
+const tooLarge = (maxBytes: number): never => {
+  throw new HttpError(
+    413,
+    "payload_too_large",
+    `The body is larger than the ${maxBytes} bytes that were announced; nothing was kept.`,
+    {
+      headers: { connection: "close", ...cors },
+    },
+  );
+};

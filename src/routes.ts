@@ -1,0 +1,33 @@
+import type { App } from "./app.ts";
+import type { Route } from "./http/route.ts";
+import { assetRoutes } from "./resources/assets/routes.ts";
+import { jobRoutes } from "./resources/jobs/routes.ts";
+import { keyRoutes } from "./resources/keys/routes.ts";
+import { operatorRoutes } from "./resources/operator/routes.ts";
+import { type Egress, egressCounter } from "./resources/playback/egress.ts";
+import { mediaDoor } from "./resources/playback/media.ts";
+import { playbackRoutes } from "./resources/playback/routes.ts";
+import { playbackTokens } from "./resources/playback/token.ts";
+import { tenantRoutes } from "./resources/tenants/routes.ts";
+import { objectRoutes } from "./resources/uploads/objects.ts";
+import { uploadRoutes } from "./resources/uploads/routes.ts";
+import { documentRoutes } from "./web/docs.ts";
+import { pageRoutes } from "./web/pages.ts";
+
+/** The whole table. Everything that is said of a route anywhere is read off it. */
+export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
+  const tokens = playbackTokens(app);
+  const egress = egressCounter(app);
+  const api = [
+    ...tenantRoutes,
+    ...keyRoutes,
+    ...assetRoutes,
+    ...uploadRoutes,
+    ...jobRoutes,
+    ...playbackRoutes(tokens, mediaDoor(app, tokens, egress)),
+    ...operatorRoutes,
+    ...objectRoutes,
+    ...pageRoutes(tokens),
+  ];
+  return { routes: [...api, ...documentRoutes(api)], egress };
+}

@@ -1,0 +1,22 @@
+const ESCAPES: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
+
+/** Markup that may be put into a page as it is. Only `html` makes it. */
+export class Markup {
+  readonly text: string;
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+const render = (value: unknown): string => {
+  if (value instanceof Markup) return value.text;
+  if (Array.isArray(value)) return value.map(render).join("");
+  if (value === null || value === undefined || value === false) return "";
+  return String(value).replaceAll(/[&<>"']/g, (character) => ESCAPES[character] as string);
+};
+
+/** Every value is escaped for text and quoted attributes unless it is Markup itself: forgetting is safe. */
+export const html = (parts: TemplateStringsArray, ...values: unknown[]) =>
+  new Markup(
+    parts.reduce((text, part, index) => text + part + (index < values.length ? render(values[index]) : ""), ""),
+  );

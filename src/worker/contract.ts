@@ -1,0 +1,87 @@
+import * as v from "valibot";
+
+/** What a server answers to a claim. Unknown fields are let through: the contract may grow. */
+export const WorkerContract = v.object({
+  schema_version: v.literal(1),
+  job: v.object({
+    id: v.number(),
+    asset_id: v.number(),
+    attempt: v.number(),
+    profile: v.optional(v.nullable(v.string())),
+  }),
+  lease: v.object({
+    token: v.string(),
+    expires_at: v.string(),
+    heartbeat_interval_seconds: v.pipe(v.number(), v.minValue(0.05)),
+  }),
+  source: v.object({
+    url: v.string(),
+    method: v.optional(v.string(), "GET"),
+    headers: v.optional(v.record(v.string(), v.string()), {}),
+    bytes: v.nullish(v.number()),
+    content_type: v.nullish(v.string()),
+    local_path: v.nullish(v.string()),
+  }),
+  outputs: v.object({
+    prefix: v.pipe(v.string(), v.regex(/^[^/].*\/$/)),
+    manifest_path: v.string(),
+    dash_manifest_path: v.nullish(v.string()),
+    thumbnail_path: v.nullish(v.string()),
+    subtitle_paths: v.nullish(v.record(v.string(), v.string())),
+  }),
+  artifacts: v.object({ sign_url: v.string(), local_path: v.nullish(v.string()) }),
+  encoding_spec: v.nullish(v.looseObject({})),
+  callbacks: v.object({
+    heartbeat_url: v.string(),
+    complete_url: v.string(),
+    fail_url: v.string(),
+    release_url: v.string(),
+  }),
+});
+export type WorkerContract = v.InferOutput<typeof WorkerContract>;
+
+export const HeartbeatAnswer = v.object({
+  status: v.string(),
+  lease_expires_at: v.nullish(v.string()),
+  cancel_requested: v.optional(v.boolean(), false),
+});
+export type HeartbeatAnswer = v.InferOutput<typeof HeartbeatAnswer>;
+
+export const SignedArtifacts = v.array(
+  v.object({
+    path: v.string(),
+    url: v.string(),
+    method: v.optional(v.string(), "PUT"),
+    headers: v.optional(v.record(v.string(), v.string()), {}),
+  }),
+);
+export type SignedArtifact = v.InferOutput<typeof SignedArtifacts>[number];
+
+export type Stage = "downloading" | "probing" | "encoding" | "publishing";
+
+/** The body of `complete`; all paths are whole storage keys. */
+export type Completion = {
+  manifest_path: string;
+  dash_manifest_path: string | null;
+  thumbnail_path: string | null;
+  subtitle_paths: Record<string, string>;
+  media: {
+    duration_seconds: number;
+    width: number | null;
+    height: number | null;
+    frame_rate: number | null;
+    bytes: number;
+    renditions: {
+      name: string;
+      width: number | null;
+      height: number | null;
+      bandwidth: number;
+      average_bandwidth: number;
+      codecs: string;
+      frame_rate: number | null;
+      playlist_path: string;
+    }[];
+  };
+};
+
+export type Failure = { code: string; message: string; retryable: boolean; log_tail: string };

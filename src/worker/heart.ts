@@ -1,0 +1,97 @@
+import type { Stage, WorkerContract } from "./contract.ts";
+import { type LeaseClient, LeaseLost, ServerRefused } from "./lease-client.ts";
+
+/** News travels at most this often; without news a heartbeat goes when the contract wants one. */
+const NEWS_INTERVAL_MS = 1000;
+
+/**
+ * Keeps a lease alive and tells how far the job is. Its `signal` is what the job's work listens to: it is aborted when
+ * the worker stops, when the server cancels the job and when the lease is lost; `reason` says which.
+ */
+export class Heart {
+  reason: "stopped" | "canceled" | "lost" | null = null;
+  readonly signal: AbortSignal;
+  readonly #controller = new AbortController();
+  readonly #ended = new AbortController();
+  readonly #client: LeaseClient;
+  readonly #job: WorkerContract;
+  readonly #onTrouble: (error: unknown) => void;
+  readonly #outer: AbortSignal;
+  readonly #onOuter = () => this.#abort("stopped");
+  #progress = 0;
+  #stage: Stage = "downloading";
+  #hasNews = true;
+  #lastBeatMs = Number.NEGATIVE_INFINITY;
+  #timer: NodeJS.Timeout | undefined;
+  #beating: Promise<void> | null = null;
+
+  constructor(
+    client: LeaseClient,
+    job: WorkerContract,
+    options: { signal: AbortSignal; onTrouble: (error: unknown) => void },
+  ) {
+    this.#client = client;
+    this.#job = job;
+    this.#onTrouble = options.onTrouble;
+    this.#outer = options.signal;
+    this.signal = this.#controller.signal;
+    if (options.signal.aborted) this.#abort("stopped");
+    options.signal.addEventListener("abort", this.#onOuter, { once: true });
+    this.#plan();
+  }
+
+  /** Progress is 0 to 100 and never goes back. */
+  report(stage: Stage, progress: number): void {
+    const whole = Math.max(this.#progress, Math.min(100, Math.floor(progress)));
+    if (stage === this.#stage && whole === this.#progress) return;
+    this.#stage = stage;
+    this.#progress = whole;
+    this.#hasNews = true;
+    this.#plan();
+  }
+
+  /** No heartbeat is under way when this resolves, and none follows. */
+  async stop(): Promise<void> {
+    clearTimeout(this.#timer);
+    this.#outer.removeEventListener("abort", this.#onOuter);
+    this.#ended.abort();
+    await this.#beating;
+  }
+
+  #plan(): void {
+    if (this.#beating || this.#ended.signal.aborted || this.#controller.signal.aborted) return;
+    clearTimeout(this.#timer);
+    const interval = this.#job.lease.heartbeat_interval_seconds * 1000;
+    const due = this.#lastBeatMs + (this.#hasNews ? Math.min(NEWS_INTERVAL_MS, interval) : interval);
+    this.#timer = setTimeout(() => this.#beat(), Math.max(0, due - performance.now()));
+  }
+
+  #beat(): void {
+    this.#hasNews = false;
+    this.#lastBeatMs = performance.now();
+    this.#beating = this.#tell().finally(() => {
+      this.#beating = null;
+      this.#plan();
+    });
+  }
+
+  async #tell(): Promise<void> {
+    try {
+      const report = { progress: this.#progress, stage: this.#stage };
+      const answer = await this.#client.heartbeat(this.#job, report, this.#ended.signal);
+      if (answer.cancel_requested) this.#abort("canceled");
+    } catch (error) {
+      if (this.#ended.signal.aborted) return;
+      const isGone = error instanceof ServerRefused && (error.status === 404 || error.status === 410);
+      if (error instanceof LeaseLost || isGone) return this.#abort("lost");
+      // A server that restarts must not cost the work so far: only its own word ends the lease.
+      this.#hasNews = true;
+      this.#onTrouble(error);
+    }
+  }
+
+  #abort(reason: "stopped" | "canceled" | "lost"): void {
+    this.reason ??= reason;
+    this.#controller.abort();
+  }
+}

@@ -1,0 +1,91 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Binaries } from "../media/ffmpeg.ts";
+import { backoffMs, LeaseClient, ServerAway, ServerRefused } from "./lease-client.ts";
+import { type JobContext, type Log, runJob } from "./run-job.ts";
+import { openScratch } from "./scratch.ts";
+
+export type WorkerOptions = {
+  /** The server's base address. */
+  server: string;
+  token: string;
+  workerId: string;
+  /** Jobs at once; one already keeps all cores busy. */
+  concurrency?: number;
+  /** May be shared by workers of one machine: each makes a folder of its own in it. */
+  scratchDir: string;
+  binaries: Binaries;
+  /** Given when the server's data directory is on this machine: sources and results are then not sent over HTTP. */
+  sharedDisk?: { dataDir: string };
+  log: Log;
+  /** Aborting it drains: the current job is given back, ffmpeg ended, scratch removed. */
+  signal: AbortSignal;
+};
+
+/** The longest that the server is asked to hold a claim until a job appears. */
+const WAIT_SECONDS = 20;
+/** The pace of asking a server that does not hold claims. */
+const IDLE_MS = 1000;
+
+/**
+ * Leases and runs jobs until `signal` is aborted; resolves when all is put away.
+ * Throws ServerRefused when the server does not accept the worker (a wrong token).
+ */
+export async function startWorker(options: WorkerOptions): Promise<void> {
+  const { server, token, workerId, binaries, log } = options;
+  const scratch = await openScratch(options.scratchDir);
+  const fault = new AbortController();
+  const signal = AbortSignal.any([options.signal, fault.signal]);
+  const context: JobContext = { client: new LeaseClient({ server, token, workerId }), binaries, scratch, log, signal };
+  try {
+    const loops = Array.from({ length: options.concurrency ?? 1 }, () => loop(context, options.sharedDisk));
+    // One refusal ends them all, in order: jobs are given back before the scratch is removed.
+    for (const one of loops) one.catch(() => fault.abort());
+    const ends = await Promise.allSettled(loops);
+    const failed = ends.find((end) => end.status === "rejected");
+    if (failed) throw failed.reason;
+  } finally {
+    await scratch.remove();
+  }
+}
+
+async function loop(context: JobContext, sharedDisk: WorkerOptions["sharedDisk"]): Promise<void> {
+  const { client, log, signal } = context;
+  let failures = 0;
+  while (!signal.aborted) {
+    const askedAt = performance.now();
+    try {
+      const job = await client.next({
+        capabilities: await capabilities(sharedDisk),
+        waitSeconds: WAIT_SECONDS,
+        signal,
+      });
+      failures = 0;
+      if (job) await runJob(job, context);
+      else await pause(IDLE_MS - (performance.now() - askedAt), signal);
+    } catch (error) {
+      if (signal.aborted) return;
+      if (error instanceof ServerRefused && (error.status === 401 || error.status === 403)) throw error;
+      failures++;
+      // Said once and then every now and then: a server that is restarted is no news.
+      if (failures % 30 === 1)
+        log.warn(
+          { error: String(error) },
+          error instanceof ServerAway ? "The server is away." : "No job could be asked for.",
+        );
+      await pause(backoffMs(failures), signal);
+    }
+  }
+}
+
+/** A nonce that only who shares the server's disk can read. It is read anew: a restarted server writes another. */
+async function capabilities(sharedDisk: WorkerOptions["sharedDisk"]): Promise<Record<string, string>> {
+  if (!sharedDisk) return {};
+  const proof = await readFile(join(sharedDisk.dataDir, "local-proof"), "utf8").catch(() => "");
+  return proof.trim() ? { local_proof: proof.trim() } : {};
+}
+
+async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  if (ms > 0) await sleep(ms, undefined, { signal }).catch(() => {});
+}

@@ -1,0 +1,36 @@
+import { mkdir, mkdtemp, readdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { endOrphans, startOf } from "../media/orphans.ts";
+
+/** A worker process's own folder: named by pid and start, so that another process can tell whether its owner lives. */
+export type Scratch = {
+  dir: string;
+  pidDir: string;
+  jobFolder: (name: string) => Promise<string>;
+  remove: () => Promise<void>;
+};
+
+/** Clears up after workers that are gone, their processes first, then makes this worker's folder. */
+export async function openScratch(scratchDir: string): Promise<Scratch> {
+  await mkdir(scratchDir, { recursive: true, mode: 0o700 });
+  await sweep(scratchDir);
+  const start = (await startOf(process.pid)) ?? "0";
+  const dir = await mkdtemp(join(scratchDir, `worker-${process.pid}-${start}-`));
+  const pidDir = join(dir, "pids");
+  await mkdir(pidDir, { recursive: true, mode: 0o700 });
+  return {
+    dir,
+    pidDir,
+    jobFolder: (name) => mkdtemp(join(dir, `${name}-`)),
+    remove: () => rm(dir, { recursive: true, force: true }),
+  };
+}
+
+async function sweep(scratchDir: string): Promise<void> {
+  for (const name of await readdir(scratchDir)) {
+    const match = /^worker-(\d+)-(\d+)-\w+$/.exec(name);
+    if (!match || (await startOf(Number(match[1]))) === match[2]) continue;
+    await endOrphans(join(scratchDir, name, "pids"));
+    await rm(join(scratchDir, name), { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,118 @@
+import { createHash } from "node:crypto";
+import { type Client, createClient, type Transaction } from "@libsql/client";
+import { UserError } from "../../src/lib/errors.ts";
+import { isBusy, isStorageFailure } from "./failures.ts";
+import { type DatabaseAddress, type DatabaseLog, databaseFile } from "./open.ts";
+import { snapshot } from "./snapshot.ts";
+
+/** One step of the schema; `name` orders it (`0001_spine.sql`), and neither may change once it is released. */
+export type Migration = { name: string; sql: string };
+
+type Applied = { name: string; sha256: string };
+
+export type MigrateOptions = DatabaseAddress & { migrations: Migration[]; log?: DatabaseLog };
+
+/**
+ * Brings the database to this binary's schema, each migration in a transaction of its own together with its record,
+ * so a start after a crash goes on where the last one stopped. A local database that holds anything is copied first.
+ * Throws UserError when the database is newer than the binary, has another history, is in use, or the disk is full.
+ */
+export async function migrate({ url, authToken, migrations, log }: MigrateOptions): Promise<void> {
+  const file = databaseFile(url);
+  // The pool's only connection: a PRAGMA reaches every statement after it. Waiting stops nobody at start-up.
+  const client = createClient({ url, concurrency: 1, timeout: 5000, ...(authToken ? { authToken } : {}) });
+  try {
+    const pending = pendingOf(sorted(migrations), await appliedTo(client));
+    const first = pending[0];
+    if (first === undefined) return;
+    if (file !== null) {
+      await client.execute("PRAGMA journal_mode = WAL");
+      if (!(await isEmpty(client))) {
+        const copy = await snapshot(client, file, first.name);
+        log?.info({ copy }, "copied the database before migrating it");
+      }
+      // A table is rebuilt by copying and dropping it, which must not cascade. Checked before the commit instead.
+      await client.execute("PRAGMA foreign_keys = OFF");
+    }
+    for (const migration of pending) {
+      log?.info({ migration: migration.name }, "migrating the database");
+      await apply(client, migration);
+    }
+  } catch (error) {
+    if (isBusy(error)) throw new UserError("The database is in use by another process. Stop it and start again.");
+    if (isStorageFailure(error)) {
+      throw new UserError(
+        `The database cannot be migrated: ${(error as Error).message}. Is the disk full or read-only?`,
+      );
+    }
+    throw error;
+  } finally {
+    client.close();
+  }
+}
+
+const sorted = (migrations: Migration[]) => migrations.toSorted((a, b) => (a.name < b.name ? -1 : 1));
+
+/** What the database has not got yet; refuses a history that is not a beginning of ours. */
+function pendingOf(migrations: Migration[], applied: Applied[]): Migration[] {
+  for (const [i, { name, sha256: recorded }] of applied.entries()) {
+    if (!migrations.some((one) => one.name === name)) {
+      throw new UserError(
+        `The database is newer than this vodbox: it holds the migration ${name}. Run the version that wrote it, or a ` +
+          "later one; or go back to the copy that was made before migrating (beside the database, *.before-*).",
+      );
+    }
+    const ours = migrations[i];
+    if (ours?.name !== name) {
+      throw new UserError(
+        `The database holds the migration ${name} but not ${ours?.name}, which comes before it: it has another history.`,
+      );
+    }
+    if (sha256(ours.sql) !== recorded) {
+      throw new UserError(
+        `The migration ${name} was another when it was applied to this database. Run the vodbox that applied it, or an official build.`,
+      );
+    }
+  }
+  return migrations.slice(applied.length);
+}
+
+async function appliedTo(client: Client): Promise<Applied[]> {
+  const { rows } = await client.execute("SELECT 1 FROM sqlite_schema WHERE name = '_migrations'");
+  if (rows.length === 0) return [];
+  const applied = await client.execute("SELECT name, sha256 FROM _migrations ORDER BY name");
+  return applied.rows.map((row) => ({ name: String(row.name), sha256: String(row.sha256) }));
+}
+
+async function isEmpty(client: Client): Promise<boolean> {
+  return (await client.execute("SELECT 1 FROM sqlite_schema LIMIT 1")).rows.length === 0;
+}
+
+async function apply(client: Client, { name, sql }: Migration): Promise<void> {
+  const tx = await client.transaction("write");
+  try {
+    // Has an effect on a remote server, where PRAGMA foreign_keys cannot be switched off for one stream.
+    await tx.execute("PRAGMA defer_foreign_keys = ON");
+    await tx.executeMultiple(sql);
+    if (tx.closed) throw new Error(`The migration ${name} ended its own transaction.`);
+    await checkForeignKeys(tx, name);
+    await tx.executeMultiple(
+      "CREATE TABLE IF NOT EXISTS _migrations (name TEXT PRIMARY KEY, sha256 TEXT NOT NULL, applied_at TEXT NOT NULL) STRICT",
+    );
+    await tx.execute({
+      sql: "INSERT INTO _migrations (name, sha256, applied_at) VALUES (?, ?, ?)",
+      args: [name, sha256(sql), new Date().toISOString()],
+    });
+    await tx.commit();
+  } finally {
+    tx.close();
+  }
+}
+
+async function checkForeignKeys(tx: Transaction, name: string): Promise<void> {
+  const { rows } = await tx.execute("PRAGMA foreign_key_check");
+  const table = rows[0]?.table;
+  if (table !== undefined) throw new Error(`The migration ${name} left rows in ${table} that point nowhere.`);
+}
+
+const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");

@@ -1,0 +1,96 @@
+import { constants } from "node:fs";
+import { type FileHandle, lstat, mkdir, open, realpath, rmdir } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { InvalidKey, temporaryName } from "./keys.ts";
+
+const FOLDERS_REMEMBERED = 10_000;
+const NEW_FILE = constants.O_CREAT | constants.O_EXCL | constants.O_WRONLY | constants.O_NOFOLLOW;
+
+export const codeOf = (error: unknown) => (error as NodeJS.ErrnoException).code ?? "";
+
+/** The folders of a local store: made on demand, durable, removed when empty. */
+export class Folders {
+  readonly root: string;
+  /** Folders whose entry in their parent is known to be on the disk. */
+  readonly #durable = new Set<string>();
+
+  /** `root` must be a real path: see `isOwn`. */
+  constructor(root: string) {
+    this.root = root;
+  }
+
+  /**
+   * Whether `folder` is reached without a symbolic link. The API can make none, but a restored archive or another
+   * program may; following it would serve and overwrite files that are no objects. The root itself may be one.
+   */
+  async isOwn(folder: string): Promise<boolean> {
+    try {
+      return (await realpath(folder)) === folder;
+    } catch (error) {
+      if (["ENOENT", "ENOTDIR", "ELOOP"].includes(codeOf(error))) return false;
+      throw error;
+    }
+  }
+
+  /** A new temporary file in `folder`, which is made when absent. Throws InvalidKey when something else stands there. */
+  async temporaryIn(folder: string): Promise<{ file: FileHandle; path: string }> {
+    const path = join(folder, temporaryName());
+    // A delete of the folder's last object may remove the folder before the file is in it; the next try makes it again.
+    for (let attempt = 0; ; attempt++) {
+      try {
+        if (!(await this.isOwn(folder))) await this.#make(folder);
+        return { file: await open(path, NEW_FILE, 0o644), path };
+      } catch (error) {
+        if (codeOf(error) !== "ENOENT" || attempt === 100) throw error;
+      }
+    }
+  }
+
+  /** One folder at a time, since a recursive mkdir would follow a symbolic link out of the root. */
+  async #make(folder: string): Promise<void> {
+    if (folder === this.root) return;
+    await this.#make(dirname(folder));
+    try {
+      await mkdir(folder);
+    } catch (error) {
+      if (codeOf(error) !== "EEXIST") throw error;
+      if ((await lstat(folder)).isDirectory()) return;
+      throw new InvalidKey("An object stands where this key needs a folder: here it can't be both.");
+    }
+  }
+
+  /**
+   * Syncs `folder`, after a rename in it, and every entry on the way to it that is not known to be on the disk. To be
+   * called while the folder holds a file, so that nobody removes it meanwhile.
+   */
+  async sync(folder: string): Promise<void> {
+    await syncFolder(folder);
+    for (let at = folder; at !== this.root && !this.#durable.has(at); at = dirname(at)) {
+      await syncFolder(dirname(at));
+      if (this.#durable.size >= FOLDERS_REMEMBERED) this.#durable.clear();
+      this.#durable.add(at);
+    }
+  }
+
+  /** Removes `folder` and those above it as far as they are empty, never the root. */
+  async prune(folder: string): Promise<void> {
+    for (let at = folder; at !== this.root; at = dirname(at)) {
+      this.#durable.delete(at);
+      try {
+        await rmdir(at);
+      } catch (error) {
+        if (codeOf(error) === "ENOENT") continue;
+        return;
+      }
+    }
+  }
+}
+
+async function syncFolder(folder: string): Promise<void> {
+  const handle = await open(folder, constants.O_RDONLY | constants.O_DIRECTORY);
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}

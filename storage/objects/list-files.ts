@@ -1,0 +1,58 @@
+import { lstat, opendir } from "node:fs/promises";
+import { join } from "node:path";
+import { codeOf } from "./folders.ts";
+import { compareKeys, segmentOf } from "./keys.ts";
+
+/** Keys under `prefix` and after `after`, in key order. */
+export type ListQuery = { prefix: string; after: string };
+
+type Entry = { key: string; path: string; isFolder: boolean };
+
+/**
+ * The objects that `query` asks for, in key order. Holds the names of the folders between the root and the present
+ * one, never those of the whole store.
+ */
+export async function* walk(folder: string, keyBase: string, query: ListQuery): AsyncGenerator<Entry> {
+  for (const entry of await entriesOf(folder, keyBase, query)) {
+    if (entry.isFolder) yield* walk(entry.path, entry.key, query);
+    else yield entry;
+  }
+}
+
+/** A folder sorts with its slash, as the keys under it do: `a-b`, `a/b`, `a0`. */
+async function entriesOf(folder: string, keyBase: string, query: ListQuery): Promise<Entry[]> {
+  const entries: Entry[] = [];
+  try {
+    for await (const dirent of await opendir(folder)) {
+      const segment = segmentOf(dirent.name);
+      // A symbolic link is neither file nor folder here, so it is not followed.
+      if (segment === null || !(dirent.isFile() || dirent.isDirectory())) continue;
+      const isFolder = dirent.isDirectory();
+      const key = keyBase + segment + (isFolder ? "/" : "");
+      const entry = { key, path: join(folder, dirent.name), isFolder };
+      if (isFolder ? mayHold(key, query) : isAskedFor(key, query)) entries.push(entry);
+    }
+  } catch (error) {
+    // Removed by a delete while we came to it.
+    if (!["ENOENT", "ENOTDIR"].includes(codeOf(error))) throw error;
+  }
+  return entries.sort((a, b) => compareKeys(a.key, b.key));
+}
+
+const isAskedFor = (key: string, { prefix, after }: ListQuery) =>
+  key.startsWith(prefix) && (after === "" || compareKeys(key, after) > 0);
+
+const mayHold = (base: string, { prefix, after }: ListQuery) =>
+  (base.startsWith(prefix) || prefix.startsWith(base)) &&
+  (after === "" || after.startsWith(base) || compareKeys(base, after) > 0);
+
+/** The object's state, or null when it is no plain file. */
+export async function statFile(path: string) {
+  try {
+    const stat = await lstat(path, { bigint: true });
+    return stat.isFile() ? stat : null;
+  } catch (error) {
+    if (["ENOENT", "ENOTDIR", "ENAMETOOLONG"].includes(codeOf(error))) return null;
+    throw error;
+  }
+}

@@ -1,0 +1,195 @@
+import { constants, mkdirSync, realpathSync } from "node:fs";
+import { copyFile, opendir, rename, rm, statfs, unlink } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { UserError } from "../../src/lib/errors.ts";
+import { codeOf, Folders } from "./folders.ts";
+import { checkPrefix, InvalidKey, isTemporary, pathOf } from "./keys.ts";
+import { statFile, walk } from "./list-files.ts";
+import { openFile } from "./read-file.ts";
+import { type AddressSigning, signAddress } from "./signed-address.ts";
+import { type ByteRange, type ListPage, type ObjectInfo, type ObjectStore, StorageFull } from "./store.ts";
+import { writeBody } from "./write-body.ts";
+
+export type LocalStoreOptions = {
+  /** The folder of the objects; made when absent. */
+  root: string;
+  signing: AddressSigning;
+  /** A put that would leave less than this on the disk is StorageFull: the database needs room to say so. */
+  minFreeBytes?: number;
+};
+
+export type LocalStore = ObjectStore & {
+  /** Removes what puts left behind when their process died; only while no put can be running. Returns how many. */
+  sweepTemporary(): Promise<number>;
+};
+
+/** Bytes between two looks at the free space, and between two requests to the kernel to begin writing to the disk. */
+const PROGRESS_BYTES = 64 * 1024 * 1024;
+const PAGE_OBJECTS = 1000;
+
+type Stat = { size: bigint; mtimeNs: bigint; mtime: Date; ino: bigint };
+
+/**
+ * From inode, size and time of writing: every put makes a new file. An MD5, as S3 has it, would cost a third of a
+ * put's throughput and be no better a sign of change.
+ */
+const infoOf = (key: string, stat: Stat): ObjectInfo => ({
+  key,
+  bytes: Number(stat.size),
+  etag: `"${stat.ino.toString(36)}-${stat.size.toString(36)}-${stat.mtimeNs.toString(36)}"`,
+  modifiedAt: stat.mtime,
+});
+
+/** Objects as files under one folder, which this process alone writes. */
+export function localStore({ root, signing, minFreeBytes = 0 }: LocalStoreOptions): LocalStore {
+  mkdirSync(root, { recursive: true });
+  const folders = new Folders(realpathSync(root));
+  const pathFor = (key: string) => pathOf(folders.root, key);
+
+  async function ensureSpace(): Promise<void> {
+    if (minFreeBytes === 0) return;
+    const { bavail, bsize } = await statfs(folders.root);
+    if (bavail * bsize < minFreeBytes) throw new StorageFull();
+  }
+
+  /** Fills a temporary file by `write`, then puts it in the place of `key`: whole, durable, or not at all. */
+  async function arrive(key: string, write: (temporary: Temporary) => Promise<void>): Promise<ObjectInfo> {
+    const path = pathFor(key);
+    const folder = dirname(path);
+    let temporary: Temporary | null = null;
+    try {
+      await ensureSpace();
+      temporary = await folders.temporaryIn(folder);
+      await write(temporary);
+      await temporary.file.sync();
+      const stat = await temporary.file.stat({ bigint: true });
+      await rename(temporary.path, path);
+      await folders.sync(folder);
+      return infoOf(key, stat);
+    } catch (error) {
+      if (temporary) await rm(temporary.path, { force: true });
+      if (await folders.isOwn(folder)) await folders.prune(folder);
+      if (["ENOSPC", "EDQUOT"].includes(codeOf(error))) throw new StorageFull({ cause: error });
+      if (codeOf(error) === "EISDIR") throw new InvalidKey("Other objects stand under this key: it can't be one here.");
+      throw error;
+    } finally {
+      await temporary?.file.close();
+    }
+  }
+
+  const store: LocalStore = {
+    kind: "local",
+    put(key, body, { maxBytes, signal } = {}) {
+      return arrive(key, async ({ file }) => {
+        let next = PROGRESS_BYTES;
+        const onProgress = async (bytes: number) => {
+          if (bytes < next) return;
+          next = bytes + PROGRESS_BYTES;
+          await ensureSpace();
+        };
+        await writeBody(file, body, { maxBytes, signal, onProgress });
+      });
+    },
+
+    async get(key, range) {
+      const path = pathFor(key);
+      if (!(await folders.isOwn(dirname(path)))) return null;
+      const file = await openFile(path);
+      if (file === null) return null;
+      const info = infoOf(key, file.stat);
+      const asked = range ?? { start: 0, end: info.bytes - 1 };
+      if (range && !isWithin(range, info.bytes)) {
+        await file.close();
+        throw new RangeError(`The object has no bytes ${range.start}-${range.end}.`);
+      }
+      return { info, body: file.read({ start: asked.start, end: Math.min(asked.end, info.bytes - 1) }) };
+    },
+
+    async head(key) {
+      const path = pathFor(key);
+      const stat = (await folders.isOwn(dirname(path))) ? await statFile(path) : null;
+      return stat && infoOf(key, stat);
+    },
+
+    async list(prefix, { limit = PAGE_OBJECTS, cursor } = {}): Promise<ListPage> {
+      checkPrefix(prefix);
+      const after = cursor ? Buffer.from(cursor, "base64url").toString() : "";
+      const base = prefix.slice(0, prefix.lastIndexOf("/") + 1);
+      const folder = base === "" ? folders.root : pathFor(base.slice(0, -1));
+      const objects: ObjectInfo[] = [];
+      if (!(await folders.isOwn(folder))) return { objects, cursor: null };
+      for await (const { key, path } of walk(folder, base, { prefix, after })) {
+        const last = objects.at(-1);
+        if (last && objects.length >= limit) {
+          return { objects, cursor: Buffer.from(last.key).toString("base64url") };
+        }
+        const stat = await statFile(path);
+        if (stat) objects.push(infoOf(key, stat));
+      }
+      return { objects, cursor: null };
+    },
+
+    async delete(key) {
+      const path = pathFor(key);
+      if (!(await folders.isOwn(dirname(path)))) return;
+      try {
+        await unlink(path);
+      } catch (error) {
+        // A folder is no object.
+        if (!["ENOENT", "ENOTDIR", "EISDIR", "EPERM"].includes(codeOf(error))) throw error;
+      }
+      await folders.prune(dirname(path));
+    },
+
+    async copy(from, to) {
+      const source = pathFor(from);
+      if ((await store.head(from)) === null) throw new Error(`There is no object ${from} to copy.`);
+      // Shares the blocks where the file system can.
+      return arrive(to, ({ path }) => copyFile(source, path, constants.COPYFILE_FICLONE));
+    },
+
+    async signPut(key, { expiresAt, maxBytes, contentType }) {
+      const url = signAddress(signing, { method: "PUT", key, expiresAt, maxBytes, contentType });
+      const headers: Record<string, string> = contentType ? { "content-type": contentType } : {};
+      return { url, method: "PUT", headers, expiresAt };
+    },
+
+    async signGet(key, { expiresAt, filename, contentType }) {
+      const url = signAddress(signing, { method: "GET", key, expiresAt, filename, contentType });
+      return { url, method: "GET", headers: {}, expiresAt };
+    },
+
+    localPath: pathFor,
+
+    async check() {
+      const key = "vodbox-check";
+      try {
+        await store.put(key, Buffer.from(key));
+        await store.delete(key);
+      } catch (error) {
+        throw new UserError(`The storage folder ${root} cannot be used: ${(error as Error).message}`);
+      }
+    },
+
+    sweepTemporary: () => sweep(folders.root),
+  };
+  return store;
+}
+
+type Temporary = Awaited<ReturnType<Folders["temporaryIn"]>>;
+
+const isWithin = ({ start, end }: ByteRange, bytes: number) =>
+  Number.isSafeInteger(start) && start >= 0 && start <= end && start < bytes;
+
+async function sweep(folder: string): Promise<number> {
+  let removed = 0;
+  for await (const entry of await opendir(folder)) {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) removed += await sweep(path);
+    else if (isTemporary(entry.name)) {
+      await rm(path, { force: true });
+      removed++;
+    }
+  }
+  return removed;
+}

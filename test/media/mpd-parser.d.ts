@@ -1,0 +1,8 @@
+declare module "mpd-parser" {
+  type Segment = { resolvedUri: string; duration: number; map: { resolvedUri: string } };
+  type Playlist = { endList: boolean; segments: Segment[]; attributes: Record<string, unknown> };
+  export function parse(
+    manifest: string,
+    options: { manifestUri: string },
+  ): { duration: number; playlists: Playlist[] };
+}

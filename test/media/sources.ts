@@ -1,0 +1,44 @@
+import { execFile } from "node:child_process";
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import type { Binaries } from "../../src/media/ffmpeg.ts";
+
+const exec = promisify(execFile);
+
+/** What is tested; sources are always made by the system's full ffmpeg. */
+export const binaries: Binaries = {
+  ffmpeg: process.env.VODBOX_FFMPEG ?? "ffmpeg",
+  ffprobe: process.env.VODBOX_FFPROBE ?? "ffprobe",
+};
+
+export const temporaryFolder = (name: string) => mkdtempSync(join(tmpdir(), `${name}-`));
+
+/** Runs the system's ffmpeg and returns what it printed on stdout. */
+export async function ffmpeg(...args: string[]): Promise<Buffer> {
+  const { stdout } = await exec("ffmpeg", ["-nostdin", "-v", "error", "-y", ...args], {
+    encoding: "buffer",
+    maxBuffer: 1 << 28,
+  });
+  return stdout;
+}
+
+/** Like `ffmpeg`, but everything that it has to complain about; empty when a file decodes cleanly. */
+export async function complaints(...args: string[]): Promise<string> {
+  const { stderr } = await exec("ffmpeg", ["-nostdin", "-v", "warning", "-y", ...args], { maxBuffer: 1 << 28 });
+  return stderr;
+}
+
+export async function ffprobe(...args: string[]): Promise<string> {
+  return (await exec("ffprobe", ["-v", "error", ...args], { maxBuffer: 1 << 28 })).stdout;
+}
+
+export const picture = (size: string, rate: string, seconds: number) => [
+  "-f",
+  "lavfi",
+  "-i",
+  `testsrc2=s=${size}:r=${rate}:d=${seconds}`,
+];
+export const sound = (seconds: number) => ["-f", "lavfi", "-i", `sine=d=${seconds}`];
+export const fast = ["-c:v", "libx264", "-preset", "ultrafast"];

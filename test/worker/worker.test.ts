@@ -1,0 +1,193 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { startWorker, type WorkerOptions } from "../../src/worker/loop.ts";
+import { binaries, fast, ffmpeg, picture, sound, temporaryFolder } from "../media/sources.ts";
+import { ContractServer, LEASE, PREFIX, WORKER } from "./contract-server.ts";
+import { processesWith } from "./processes.ts";
+
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
+
+const folder = temporaryFolder("worker");
+const source = join(folder, "source.mp4");
+/** Long enough that a test can do something while it is encoded. */
+const longSource = join(folder, "long.mp4");
+let count = 0;
+
+beforeAll(async () => {
+  await ffmpeg(...picture("320x180", "25", 5), ...sound(5), ...fast, source);
+  await ffmpeg(...picture("1280x720", "30", 60), ...fast, longSource);
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** Starts a worker against `server`; `stop` drains it and tells how long that took. */
+function work(server: ContractServer, options: Partial<WorkerOptions> = {}) {
+  const controller = new AbortController();
+  const scratchDir = join(folder, `scratch-${++count}`);
+  const lines: string[] = [];
+  const say = (fields: Record<string, unknown>, message: string) => lines.push(`${message} ${JSON.stringify(fields)}`);
+  const done = startWorker({
+    ...{ server: server.base, token: WORKER, workerId: "w1", scratchDir, binaries, signal: controller.signal },
+    log: { info: say, warn: say, error: say },
+    ...options,
+  });
+  done.catch(() => {});
+  const stop = async () => {
+    const start = performance.now();
+    controller.abort();
+    await done;
+    return performance.now() - start;
+  };
+  return { done, stop, scratchDir, lines };
+}
+
+const expectTidy = (scratchDir: string) => {
+  expect(readdirSync(scratchDir)).toEqual([]);
+  expect(processesWith(scratchDir)).toEqual([]);
+};
+
+test("a job is fetched, encoded, published and completed", async () => {
+  await using server = await ContractServer.start(source);
+  const worker = work(server);
+  await server.until((one) => one.named("complete").length > 0);
+  await worker.stop();
+  expect(server.named("next")[0]?.headers).toMatchObject({ "x-svc-worker-token": WORKER });
+  expect(server.named("next")[0]?.body).toMatchObject({ worker_id: "w1", wait_seconds: 20 });
+  const [complete] = server.named("complete");
+  expect(complete?.headers["x-svc-job-lease-token"]).toBe(LEASE);
+  expect(complete?.body).toMatchObject({
+    manifest_path: `${PREFIX}master.m3u8`,
+    dash_manifest_path: `${PREFIX}manifest.mpd`,
+    thumbnail_path: `${PREFIX}thumbnail.jpg`,
+    subtitle_paths: {},
+    media: {
+      duration_seconds: 5,
+      width: 320,
+      height: 180,
+      frame_rate: 25,
+      renditions: [{ playlist_path: `${PREFIX}180p/playlist.m3u8` }],
+    },
+  });
+  const bytes = [...server.stored.values()].reduce((sum, file) => sum + file.length, 0);
+  expect(complete?.body.media).toMatchObject({ bytes });
+  for (const uri of ["master.m3u8", "manifest.mpd", "thumbnail.jpg", "180p/00002.m4s", "audio/init.mp4"])
+    expect([...server.stored.keys()]).toContain(PREFIX + uri);
+  const put = server.named("put").find((call) => call.headers["content-type"] === "application/dash+xml");
+  expect(put?.headers["x-svc-worker-token"]).toBeUndefined();
+  const beats = server
+    .named("heartbeat")
+    .map((call) => call.body as { progress: number; stage: string; worker_id: string });
+  expect(beats.length).toBeGreaterThan(0);
+  expect(beats[0]).toMatchObject({ worker_id: "w1" });
+  expect(beats.every((one, index) => one.progress >= (beats[index - 1]?.progress ?? 0) && one.progress <= 100)).toBe(
+    true,
+  );
+  expectTidy(worker.scratchDir);
+});
+
+test("on a shared disk nothing goes over HTTP", async () => {
+  await using server = await ContractServer.start(source);
+  const dataDir = join(folder, "data");
+  const artifacts = join(dataDir, "objects", "out");
+  mkdirSync(artifacts, { recursive: true });
+  writeFileSync(join(artifacts, "left-over.m4s"), "from an attempt that was given back");
+  writeFileSync(join(dataDir, "local-proof"), "nonce\n");
+  server.proof = "nonce";
+  server.localPaths = { source, artifacts };
+  const worker = work(server, { sharedDisk: { dataDir } });
+  await server.until((one) => one.named("complete").length > 0);
+  await worker.stop();
+  expect([...server.named("source"), ...server.named("put"), ...server.named("sign")]).toEqual([]);
+  expect(readFileSync(join(artifacts, "master.m3u8"), "utf8")).toContain("180p/playlist.m3u8");
+  expect(readdirSync(artifacts).sort()).toEqual(["180p", "audio", "manifest.mpd", "master.m3u8", "thumbnail.jpg"]);
+  expect(existsSync(source)).toBe(true);
+});
+
+test("torn connections and a server that stumbles cost nothing", async () => {
+  await using server = await ContractServer.start(source);
+  const seen = new Map<string, number>();
+  server.interfere = ({ name }) => {
+    const times = (seen.get(name) ?? 0) + 1;
+    seen.set(name, times);
+    if (times === 1) return "drop";
+    return times === 2 ? { status: 503, headers: { "retry-after": "0" } } : undefined;
+  };
+  const worker = work(server);
+  await server.until((one) => one.named("complete").length === 3);
+  const keys = server
+    .named("next")
+    .slice(0, 3)
+    .map((call) => call.headers["idempotency-key"]);
+  await worker.stop();
+  // The same key on each try: a lease that was granted while the answer got lost is the same lease.
+  expect(new Set(keys).size).toBe(1);
+  expect(server.named("fail")).toEqual([]);
+  expect(server.stored.has(`${PREFIX}master.m3u8`)).toBe(true);
+});
+
+test("a source that is no media fails for good, and the next job is asked for", async () => {
+  const bad = join(folder, "bad.mp4");
+  writeFileSync(bad, "no media at all");
+  await using server = await ContractServer.start(bad);
+  const worker = work(server);
+  await server.until((one) => one.named("fail").length > 0 && one.named("next").length > 1);
+  await worker.stop();
+  const [fail] = server.named("fail");
+  expect(fail?.body).toMatchObject({ code: "input_invalid", retryable: false });
+  expect(String(fail?.body.log_tail)).not.toContain(folder);
+  expect(server.named("next").length).toBeGreaterThan(1);
+  expectTidy(worker.scratchDir);
+});
+
+const isEncoding = (server: ContractServer) =>
+  server.named("heartbeat").some((call) => call.body.stage === "encoding" && Number(call.body.progress) > 5);
+
+test("told to stop, it gives the job back, ends ffmpeg and clears up", async () => {
+  await using server = await ContractServer.start(longSource);
+  const worker = work(server);
+  await server.until(isEncoding);
+  expect(processesWith(worker.scratchDir).length).toBeGreaterThan(0);
+  expect(await worker.stop()).toBeLessThan(10_000);
+  expect(server.named("release").length).toBe(1);
+  expect([...server.named("complete"), ...server.named("fail")]).toEqual([]);
+  expectTidy(worker.scratchDir);
+});
+
+test("told to stop while idle, it stops at once", async () => {
+  await using server = await ContractServer.start(source);
+  server.queue = 0;
+  const worker = work(server);
+  await server.until((one) => one.named("next").length > 0);
+  expect(await worker.stop()).toBeLessThan(1000);
+});
+
+test.each([
+  ["cancelled", { status: 200, body: { status: "canceled", cancel_requested: true } }],
+  ["lost", { status: 409, body: { code: "stale_lease" } }],
+])("a lease that is %s ends the encode without another word", async (_, answer) => {
+  await using server = await ContractServer.start(longSource);
+  server.interfere = (call) => (call.name === "heartbeat" && isEncoding(server) ? answer : undefined);
+  const worker = work(server);
+  // It asks for the next job: so the last one is over.
+  await server.until((one) => one.named("next").length > 1);
+  expect(processesWith(worker.scratchDir)).toEqual([]);
+  await worker.stop();
+  expect(["complete", "fail", "release"].flatMap((name) => server.named(name))).toEqual([]);
+  expectTidy(worker.scratchDir);
+});
+
+test("a server that is away during the encode does not cost the work", async () => {
+  await using server = await ContractServer.start(source);
+  server.interfere = (call) => (call.name === "heartbeat" ? "drop" : undefined);
+  const worker = work(server);
+  await server.until((one) => one.named("complete").length > 0);
+  await worker.stop();
+  expect(server.named("fail")).toEqual([]);
+});
+
+test("a wrong token ends the worker with what the server said", async () => {
+  await using server = await ContractServer.start(source);
+  const worker = work(server, { token: "wrong" });
+  await expect(worker.done).rejects.toMatchObject({ name: "ServerRefused", status: 401 });
+  expectTidy(worker.scratchDir);
+});
