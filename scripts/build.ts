@@ -1,8 +1,18 @@
-import { copyFileSync, constants as fsConstants, mkdirSync, readdirSync, renameSync, statSync } from "node:fs";
-import { join, relative } from "node:path";
+import {
+  copyFileSync,
+  existsSync,
+  constants as fsConstants,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { dirname, join, relative } from "node:path";
 import { parseArgs } from "node:util";
 import { writeAssets } from "./build/assets.ts";
-import { type Arch, libsqlLibrary } from "./build/base.ts";
+import { type Arch, libsqlLibrary, nodeProgram } from "./build/base.ts";
 import { bundle } from "./build/bundle.ts";
 import { writeExecutable } from "./build/executable.ts";
 import { pack } from "./build/pack.ts";
@@ -10,6 +20,8 @@ import { paths } from "./build/paths.ts";
 import { step } from "./build/report.ts";
 import { run } from "./build/run.ts";
 import { chooseTools, type Tools, tryTools } from "./build/tools.ts";
+import { configureArguments } from "./ffmpeg/recipe.ts";
+import { notices } from "./licences.ts";
 
 const usage = "usage: npm run build -- [--assets-only] [--arch x64|arm64]";
 
@@ -34,12 +46,24 @@ async function buildExecutable(arch: Arch): Promise<void> {
   await step("bundle", () => bundle(main));
   const libsql = await libsqlLibrary(arch);
   const packed = await step("compress", () => pack({ ...tools, "libsql.node": libsql }, paths.work));
-  const assets = { ...assetFiles(), ...packed };
+  const licences = join(paths.work, "licences.txt");
+  writeFileSync(licences, notices(await otherNotices(arch, tools)));
+  const assets = { ...assetFiles(), ...packed, "licences.txt": licences };
   await step("executable", () => writeExecutable({ arch, main, assets, result }));
   const megabytes = (statSync(result).size / 1e6).toFixed(0);
   console.log(`${relative(paths.root, result)}: ${megabytes} MB`);
   // Alone, as on a stranger's machine; what it unpacks stays in the build's folder.
   if (native) console.log(await run(result, ["--version"], { env: { VODBOX_CACHE_DIR: join(paths.work, "cache") } }));
+}
+
+async function otherNotices(arch: Arch, tools: Tools): Promise<Record<string, string>> {
+  const node = readFileSync(join(dirname(await nodeProgram(arch)), "../LICENSE"), "utf8");
+  // Beside a ffmpeg of ours lie the versions that went in; another one is the business of whoever chose it.
+  const [versions, gpl] = ["versions.txt", "COPYING.GPLv2"].map((name) => join(dirname(tools.ffmpeg), name));
+  if (!versions || !gpl || !existsSync(versions) || !existsSync(gpl)) return { "Node.js": node };
+  const source = `Built from these source packages of Debian:\n${readFileSync(versions, "utf8")}`;
+  const how = `with: ./configure ${configureArguments("REVISION").join(" ")}`;
+  return { "Node.js": node, FFmpeg: [source, how, readFileSync(gpl, "utf8")].join("\n") };
 }
 
 /** From the sources the same ffmpeg is used as from the executable. */

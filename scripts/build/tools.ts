@@ -1,4 +1,4 @@
-import { closeSync, existsSync, mkdtempSync, openSync, readSync, rmSync } from "node:fs";
+import { closeSync, mkdtempSync, openSync, readSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { staticFfmpeg } from "../ffmpeg/build.ts";
@@ -10,7 +10,7 @@ export type Tools = { ffmpeg: string; ffprobe: string };
 
 /**
  * The ffmpeg to ship: the one named by VODBOX_BUILD_FFMPEG and VODBOX_BUILD_FFPROBE, else ours compiled from the
- * distribution's source, else that of the package ffmpeg-static where its download worked.
+ * distribution's source, else that of the package ffmpeg-static where its download works.
  */
 export async function chooseTools(arch: Arch): Promise<Tools> {
   const { VODBOX_BUILD_FFMPEG: ffmpeg, VODBOX_BUILD_FFPROBE: ffprobe } = process.env;
@@ -24,16 +24,27 @@ export async function chooseTools(arch: Arch): Promise<Tools> {
     } catch (error) {
       reasons.push(`Compiling one: ${error instanceof Error ? error.message : error}`);
     }
-    // Its own package has no ffprobe, and the ones on the registry are years older than any ffmpeg worth shipping.
-    const downloaded = join(paths.modules, "ffmpeg-static/ffmpeg");
-    if (!existsSync(downloaded)) reasons.push("ffmpeg-static: its download did not work when it was installed.");
-    else if (!ffprobe) reasons.push("ffmpeg-static: it has no ffprobe; name one with VODBOX_BUILD_FFPROBE.");
-    else return { ffmpeg: downloaded, ffprobe };
+    // It has no ffprobe, and those on the registry are years older than any ffmpeg worth shipping.
+    if (!ffprobe) reasons.push("ffmpeg-static: it brings no ffprobe; name one with VODBOX_BUILD_FFPROBE to use it.");
+    else {
+      try {
+        return { ffmpeg: await downloadedFfmpeg(), ffprobe };
+      } catch (error) {
+        reasons.push(`ffmpeg-static: ${error instanceof Error ? error.message : error}`);
+      }
+    }
   } else {
     reasons.push(`This machine is ${process.arch}; one for ${arch} is not compiled here.`);
   }
   const advice = "Name static programs with VODBOX_BUILD_FFMPEG and VODBOX_BUILD_FFPROBE and build again.";
   throw new Error(["There is no ffmpeg to ship.", ...reasons, advice].join("\n"));
+}
+
+/** npm installs without scripts here (.npmrc), so the package's download is run when it is wanted, and only then. */
+async function downloadedFfmpeg(): Promise<string> {
+  const folder = join(paths.modules, "ffmpeg-static");
+  await run("timeout", ["120", process.execPath, join(folder, "install.js")]);
+  return join(folder, "ffmpeg");
 }
 
 /** Shows that the programs do what vodbox is about, before they are shipped; gives back ffmpeg's version. */

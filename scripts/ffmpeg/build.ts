@@ -90,7 +90,7 @@ async function compile(folder: string, revision: string): Promise<void> {
 /** One rename puts all files in place: a build that is interrupted leaves nothing that looks like a result. */
 function install(folder: string, versions: string, staging: string, target: string): void {
   mkdirSync(staging);
-  for (const name of ["ffmpeg", "ffprobe"]) copyFileSync(join(folder, name), join(staging, name));
+  for (const name of ["ffmpeg", "ffprobe", "COPYING.GPLv2"]) copyFileSync(join(folder, name), join(staging, name));
   writeFileSync(join(staging, "versions.txt"), versions);
   renameSync(staging, target);
 }

@@ -1,5 +1,15 @@
 import { createHash, randomUUID } from "node:crypto";
-import { closeSync, fsyncSync, lstatSync, mkdirSync, openSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  fsyncSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { zstdDecompressSync } from "node:zlib";
 import { embedded } from "./embedded.ts";
@@ -25,7 +35,9 @@ export function unpacked(name: string, cache: string): string {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
     write(path, checked(name, wanted));
     syncFolder(folder);
+    sweep(folder);
   } catch (error) {
+    if (isWhole(path, wanted)) return path;
     const why = error instanceof Error ? error.message : String(error);
     throw new UserError(`Could not unpack ${name} into ${folder}: ${why}. Set VODBOX_CACHE_DIR to another folder.`);
   }
@@ -49,7 +61,7 @@ function checked(name: string, wanted: PackedFile): Buffer {
 }
 
 function write(path: string, content: Buffer): void {
-  const temporary = `${path}.${randomUUID()}`;
+  const temporary = `${path}.${process.pid}.${randomUUID()}.part`;
   try {
     const file = openSync(temporary, "wx", 0o755);
     try {
@@ -62,6 +74,25 @@ function write(path: string, content: Buffer): void {
   } catch (error) {
     rmSync(temporary, { force: true });
     throw error;
+  }
+}
+
+/**
+ * Removes what killed processes left, or a service that dies at every start would fill the disk. Where containers
+ * share the folder a process number can mislead; then the other one finds the file whole under its name all the same.
+ */
+function sweep(folder: string): void {
+  for (const name of readdirSync(folder)) {
+    const writer = /\.(\d+)\.[0-9a-f-]+\.part$/.exec(name)?.[1];
+    if (writer && !isAlive(Number(writer))) rmSync(join(folder, name), { force: true });
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== "ESRCH";
   }
 }
 

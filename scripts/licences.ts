@@ -1,0 +1,88 @@
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { paths } from "./build/paths.ts";
+
+/** Licences that may be shipped together with the GPL's ffmpeg beside them. Another one is a decision for people. */
+const allowed = new Set([
+  "MIT",
+  "ISC",
+  "BSD-2-Clause",
+  "BSD-3-Clause",
+  "0BSD",
+  "Apache-2.0",
+  "BlueOak-1.0.0",
+  "Unlicense",
+  "CC0-1.0",
+]);
+
+/** Development packages whose code is shipped all the same: it runs in browsers. */
+const shippedToBrowsers = ["hls.js", "swagger-ui-dist"];
+
+/** Wanted by packages, for their declarations. */
+const onlyTypes = /node_modules\/(@types\/.+|undici-types|typescript)$/;
+
+type LockEntry = { version: string; dev?: boolean; optional?: boolean; dependencies?: Record<string, string> };
+export type Shipped = { name: string; version: string; licence: string; folder: string };
+
+/** Every package that the executable may hold: what `dependencies` lead to, optional ones (native variants) apart. */
+export function shippedPackages(): Shipped[] {
+  const lock = JSON.parse(readFileSync(join(paths.root, "package-lock.json"), "utf8")) as {
+    packages: Record<string, LockEntry>;
+  };
+  const keys = Object.entries(lock.packages)
+    .filter(([key, { dev, optional }]) => key && !dev && !optional && !onlyTypes.test(key))
+    .map(([key]) => key);
+  const browser = shippedToBrowsers.map((name) => `node_modules/${name}`);
+  return [...keys, ...browser]
+    .map((key) => {
+      const folder = join(paths.root, key);
+      const manifest = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as {
+        license?: string;
+        version: string;
+      };
+      const name = key.slice(key.lastIndexOf("node_modules/") + "node_modules/".length);
+      return { name, version: manifest.version, licence: manifest.license ?? "none named", folder };
+    })
+    .sort((a, b) => a.name.localeCompare(b.name, "en") || a.version.localeCompare(b.version, "en"))
+    .filter((one, index, all) => one.name !== all[index - 1]?.name || one.version !== all[index - 1]?.version);
+}
+
+/** `(MIT OR Apache-2.0)` is fine when one of them is; `MIT AND X` only when both are. */
+export function isAllowed(licence: string): boolean {
+  const alternatives = licence.replace(/[()]/g, "").split(" OR ");
+  return alternatives.some((one) => one.split(" AND ").every((part) => allowed.has(part.trim())));
+}
+
+/** The notices that the licences ask to be passed on: an asset of the executable. `others` are of what npm has not. */
+export function notices(others: Record<string, string>): string {
+  const packages = shippedPackages().map(({ name, version, licence, folder }) => {
+    const file = readdirSync(folder).find((each) => /^(licen[cs]e|copying)/i.test(each));
+    const text = file ? readFileSync(join(folder, file), "utf8").trim() : `Licence: ${licence}`;
+    return [`${name} ${version}`, text] as const;
+  });
+  const all = [...Object.entries(others), ...packages];
+  return all.map(([title, text]) => `${title}\n\n${text}\n`).join(`\n${"-".repeat(80)}\n\n`);
+}
+
+const begin = "<!-- packages: npm run licences -->";
+const end = "<!-- end of packages -->";
+export const document = join(paths.root, "docs/third-party.md");
+
+/** docs/third-party.md as it should be. Throws when a licence is none of the allowed. */
+export function currentDocument(): string {
+  const packages = shippedPackages();
+  const strange = packages.filter(({ licence }) => !isAllowed(licence));
+  if (strange.length > 0) {
+    const list = strange.map(({ name, licence }) => `${name} (${licence})`).join(", ");
+    throw new Error(
+      `Licences that nobody has allowed yet: ${list}. Replace the package, or add to scripts/licences.ts.`,
+    );
+  }
+  const rows = packages.map(({ name, version, licence }) => `| ${name} | ${version} | ${licence} |`);
+  const table = ["| Package | Version | Licence |", "|---|---|---|", ...rows].join("\n");
+  const text = existsSync(document) ? readFileSync(document, "utf8") : `${begin}\n${end}\n`;
+  return `${text.slice(0, text.indexOf(begin))}${begin}\n\n${table}\n\n${text.slice(text.indexOf(end))}`;
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) writeFileSync(document, currentDocument());

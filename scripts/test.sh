@@ -1,0 +1,34 @@
+#!/bin/sh
+# npm test: brings what the tests need where it is missing, builds, checks. Works on a fresh checkout, where npm's PATH
+# has whatever Node the machine has; the one that everything runs under comes with the packages.
+set -eu
+cd "$(dirname "$0")/.."
+PATH="$PWD/node_modules/.bin:$PATH"
+export PATH
+
+# npm writes the hidden lock file last, so it is newer than ours only after a complete install of it.
+if [ ! node_modules/.package-lock.json -nt package-lock.json ]; then
+  echo "Installing npm packages"
+  npm ci --no-progress --loglevel=error
+fi
+
+# What stands in for the world outside: another ffmpeg to make and judge media with, and a browser.
+missing=""
+command -v ffmpeg >/dev/null || missing="$missing ffmpeg"
+command -v chromium >/dev/null || missing="$missing chromium"
+if [ -n "$missing" ]; then
+  if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    echo "Installing$missing"
+    export DEBIAN_FRONTEND=noninteractive
+    install="apt-get install -y -qq --no-install-recommends -o DPkg::Lock::Timeout=300"
+    # shellcheck disable=SC2086 # lists of words
+    $install $missing >/dev/null 2>&1 || { apt-get update -qq && $install $missing >/dev/null; }
+  else
+    echo "These programs are missing, and tests that need them will fail; install:$missing" >&2
+  fi
+fi
+
+npm run --silent build
+npm run --silent lint
+npm run --silent typecheck
+exec vitest run "$@"
