@@ -52,11 +52,14 @@ export async function run(binary: string, options: RunOptions): Promise<Buffer> 
     env: { PATH: "/usr/bin:/bin", HOME: cwd, TMPDIR: cwd, LC_ALL: "C", AV_LOG_FORCE_NOCOLOR: "1" },
   });
   lowerPriority(child);
-  const record = pidDir && child.pid ? await recordProcess(pidDir, child.pid) : null;
+  // Listened to before anything else is waited for: ffprobe may be gone in a few milliseconds.
+  const ended = follow(child, options);
+  const record = pidDir && child.pid ? recordProcess(pidDir, child.pid).catch(() => null) : null;
   try {
-    return await follow(child, options);
+    return await ended;
   } finally {
-    if (record) await forgetProcess(record);
+    const path = await record;
+    if (path) await forgetProcess(path);
   }
 }
 

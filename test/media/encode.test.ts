@@ -303,7 +303,8 @@ test("a song's cover is no video", async () => {
 test("sound and picture of different lengths", async () => {
   const long = await made("long-sound.mp4", ...picture("320x180", "25", 2), ...sound(9), ...fast);
   await expectSound(long, 9);
-  const last = await still(join(long.dir, "180p/playlist.m3u8"), 8, "scale=32:18");
+  // By DASH, since ffmpeg 5.1 cannot seek in any HLS of fMP4, not even its own.
+  const last = await still(join(long.dir, "manifest.mpd"), 8.5, "scale=32:18");
   expect(Math.max(...last)).toBeGreaterThan(100);
   const short = await made("short-sound.mp4", ...picture("320x180", "25", 6), ...sound(2), ...fast);
   await expectSound(short, 6);

@@ -95,6 +95,15 @@ describe("a run", () => {
     expect(readdirSync(pidDir)).toEqual([]);
   });
 
+  test("may be over before its record is written", async () => {
+    const pidDir = join(folder, "quick");
+    const quick = Array.from({ length: 50 }, () =>
+      run("/bin/true", { args: [], cwd: folder, timeLimitMs: 5000, pidDir }),
+    );
+    await Promise.all(quick);
+    expect(readdirSync(folder).includes("quick") ? readdirSync(pidDir) : []).toEqual([]);
+  });
+
   test("ends at its time limit", async () => {
     await expect(run("ffmpeg", { args: endless, cwd: folder, timeLimitMs: 300 })).rejects.toMatchObject({
       code: "timeout",

@@ -55,7 +55,9 @@ export class ContractServer implements AsyncDisposable {
       const { promise, resolve } = Promise.withResolvers<void>();
       this.#waiting.add(resolve);
       if ((await Promise.race([promise, deadline])) === "late")
-        throw new Error(`Not within ${limitMs} ms; calls: ${this.calls.map((call) => call.name)}`);
+        throw new Error(
+          `Not within ${limitMs} ms: ${JSON.stringify(this.calls.slice(-3).map(({ name, body }) => ({ name, body })))}`,
+        );
     }
   }
 
