@@ -5,6 +5,7 @@ import { InvalidKey, temporaryName } from "./keys.ts";
 
 const FOLDERS_REMEMBERED = 10_000;
 const NEW_FILE = constants.O_CREAT | constants.O_EXCL | constants.O_WRONLY | constants.O_NOFOLLOW;
+const NO_FOLDER = "An object stands where this key needs a folder: a local store can't hold both.";
 
 export const codeOf = (error: unknown) => (error as NodeJS.ErrnoException).code ?? "";
 
@@ -41,6 +42,7 @@ export class Folders {
         if (!(await this.isOwn(folder))) await this.#make(folder);
         return { file: await open(path, NEW_FILE, 0o644), path };
       } catch (error) {
+        if (codeOf(error) === "ENOTDIR") throw new InvalidKey(NO_FOLDER);
         if (codeOf(error) !== "ENOENT" || attempt === 100) throw error;
       }
     }
@@ -55,7 +57,7 @@ export class Folders {
     } catch (error) {
       if (codeOf(error) !== "EEXIST") throw error;
       if ((await lstat(folder)).isDirectory()) return;
-      throw new InvalidKey("An object stands where this key needs a folder: here it can't be both.");
+      throw new InvalidKey(NO_FOLDER);
     }
   }
 

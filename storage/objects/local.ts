@@ -23,7 +23,7 @@ export type LocalStore = ObjectStore & {
   sweepTemporary(): Promise<number>;
 };
 
-/** Bytes between two looks at the free space, and between two requests to the kernel to begin writing to the disk. */
+/** Bytes between two looks at the free space. */
 const PROGRESS_BYTES = 64 * 1024 * 1024;
 const PAGE_OBJECTS = 1000;
 
@@ -70,7 +70,8 @@ export function localStore({ root, signing, minFreeBytes = 0 }: LocalStoreOption
       if (temporary) await rm(temporary.path, { force: true });
       if (await folders.isOwn(folder)) await folders.prune(folder);
       if (["ENOSPC", "EDQUOT"].includes(codeOf(error))) throw new StorageFull({ cause: error });
-      if (codeOf(error) === "EISDIR") throw new InvalidKey("Other objects stand under this key: it can't be one here.");
+      if (codeOf(error) === "EISDIR")
+        throw new InvalidKey("Other objects stand under this key: a local store can't hold both.");
       throw error;
     } finally {
       await temporary?.file.close();
@@ -80,6 +81,8 @@ export function localStore({ root, signing, minFreeBytes = 0 }: LocalStoreOption
   const store: LocalStore = {
     kind: "local",
     put(key, body, { maxBytes, signal } = {}) {
+      // The body may fail before its file is open; writeBody then finds it failed, but nobody would have heard it.
+      if (!(body instanceof Uint8Array)) body.on("error", () => {});
       return arrive(key, async ({ file }) => {
         let next = PROGRESS_BYTES;
         const onProgress = async (bytes: number) => {

@@ -1,0 +1,148 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdirSync, readdirSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { Readable } from "node:stream";
+import { text } from "node:stream/consumers";
+import { createStorage } from "unstorage";
+import { expect, onTestFinished, test } from "vitest";
+import { UserError } from "../../src/lib/errors.ts";
+import { objectDriver } from "../../storage/objects/driver.ts";
+import { InvalidKey } from "../../storage/objects/keys.ts";
+import { localStore } from "../../storage/objects/local.ts";
+import { StorageFull } from "../../storage/objects/store.ts";
+import { folder } from "./database.ts";
+import { smallDisk } from "./small-disk.ts";
+import { contentOf, storeContract } from "./store-contract.ts";
+
+const signing = { secret: "a secret of the tests", baseUrl: "http://localhost:8080" };
+const storeAt = (root: string, minFreeBytes?: number) =>
+  localStore({ root, signing, ...(minFreeBytes === undefined ? {} : { minFreeBytes }) });
+
+storeContract("local store", () => storeAt(folder()));
+
+test("kill -9 in the middle of a put leaves the old object, and the next start removes the rest", async () => {
+  const root = folder();
+  const store = storeAt(root);
+  await store.put("a/k", Buffer.from("old"));
+  const program = `
+    import { localStore } from ${JSON.stringify(new URL("../../storage/objects/local.ts", import.meta.url).href)};
+    import { Readable } from "node:stream";
+    const store = localStore({ root: process.argv[1], signing: { secret: "s", baseUrl: "http://x" } });
+    async function* body() {
+      for (let i = 0; ; i++) {
+        yield Buffer.alloc(1_000_000);
+        if (i === 20) process.stdout.write("half way");
+      }
+    }
+    await store.put("a/k", Readable.from(body()));`;
+  const child = spawn(process.execPath, ["--input-type=module", "-e", program, root], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  await once(child.stdout, "data");
+  child.kill("SIGKILL");
+  await once(child, "close");
+
+  expect(await contentOf(store, "a/k")).toBe("old");
+  expect(readdirSync(join(root, "a"))).toHaveLength(2);
+  expect((await store.list("")).objects.map((one) => one.key)).toEqual(["a/k"]);
+  expect(await store.sweepTemporary()).toBe(1);
+  expect(readdirSync(join(root, "a"))).toEqual(["k"]);
+});
+
+test("a full disk is StorageFull and leaves what was there", async (context) => {
+  const disk = smallDisk(context, 8);
+  const store = storeAt(disk.path);
+  await store.put("k", Buffer.from("old"));
+  const body = Readable.from(Array.from({ length: 12 }, () => Buffer.alloc(1_000_000)));
+  await expect(store.put("k", body)).rejects.toThrow(StorageFull);
+  await expect(store.put("k", Buffer.alloc(12_000_000))).rejects.toThrow(StorageFull);
+  expect(await contentOf(store, "k")).toBe("old");
+  expect(readdirSync(disk.path)).toEqual(["k"]);
+  await store.put("k", Buffer.alloc(2_000_000));
+});
+
+test("the space that is to stay free stays free", async (context) => {
+  const disk = smallDisk(context, 4);
+  await expect(storeAt(disk.path, 5_000_000).put("k", Buffer.from("x"))).rejects.toThrow(StorageFull);
+  await storeAt(disk.path, 2_000_000).put("k", Buffer.from("x"));
+});
+
+test("folders go with their last object, the root stays", async () => {
+  const root = folder();
+  const store = storeAt(root);
+  await store.put("a/b/c", Buffer.from("x"));
+  await store.put("a/d", Buffer.from("x"));
+  await store.delete("a/b/c");
+  expect(readdirSync(join(root, "a"))).toEqual(["d"]);
+  await store.delete("a/d");
+  expect(readdirSync(root)).toEqual([]);
+});
+
+test("a key cannot be both an object and a folder of others", async () => {
+  const store = storeAt(folder());
+  await store.put("a/b", Buffer.from("x"));
+  await expect(store.put("a", Buffer.from("x"))).rejects.toThrow(InvalidKey);
+  await expect(store.put("a/b/c", Buffer.from("x"))).rejects.toThrow(InvalidKey);
+  await expect(store.put("a/b/c/d", Buffer.from("x"))).rejects.toThrow(InvalidKey);
+  expect((await store.list("")).objects.map((one) => one.key)).toEqual(["a/b"]);
+});
+
+test("symbolic links are not followed out of the root", async () => {
+  const outside = folder();
+  writeFileSync(join(outside, "secret"), "secret");
+  mkdirSync(join(outside, "empty"));
+  const root = folder();
+  symlinkSync(outside, join(root, "link"));
+  symlinkSync(join(outside, "secret"), join(root, "file"));
+  const store = storeAt(root);
+  for (const key of ["link/secret", "file"]) {
+    expect(await store.get(key)).toBeNull();
+    expect(await store.head(key)).toBeNull();
+    await expect(store.copy(key, "copied")).rejects.toThrow();
+  }
+  await store.delete("link/secret");
+  await store.delete("link/empty/none");
+  for (const key of ["link/new", "link/empty/new", "link/made/new"]) {
+    await expect(store.put(key, Buffer.from("x"))).rejects.toThrow(InvalidKey);
+  }
+  expect((await store.list("")).objects).toEqual([]);
+  expect((await store.list("link/")).objects).toEqual([]);
+  expect(readdirSync(outside).sort()).toEqual(["empty", "secret"]);
+});
+
+test("an object that was cut short behind our back is an error, not an end", async () => {
+  const store = storeAt(folder());
+  await store.put("k", Buffer.alloc(3_000_000));
+  const got = await store.get("k");
+  truncateSync(store.localPath("k") as string, 1_000_000);
+  await expect(text(got?.body as Readable)).rejects.toThrow("shorter");
+});
+
+test("check() says what is wrong with the folder", async () => {
+  const root = folder();
+  const store = storeAt(join(root, "store"));
+  writeFileSync(join(root, "other"), "");
+  expect(existsSync(join(root, "store"))).toBe(true);
+  symlinkSync(join(root, "other"), join(root, "store", "vodbox-check"));
+  mkdirSync(join(root, "full"));
+  const blocked = storeAt(join(root, "full"));
+  mkdirSync(join(root, "full", "vodbox-check"));
+  writeFileSync(join(root, "full", "vodbox-check", "x"), "");
+  await store.check();
+  await expect(blocked.check()).rejects.toThrow(UserError);
+});
+
+test("as an unstorage driver, for small objects", async () => {
+  const store = storeAt(folder());
+  const storage = createStorage({ driver: objectDriver(store) });
+  await storage.setItemRaw("a/b", Buffer.from("1.0"));
+  expect(await contentOf(store, "a/b")).toBe("1.0");
+  expect(await storage.getItemRaw("a/b")).toEqual(Buffer.from("1.0"));
+  expect(await storage.hasItem("a/b")).toBe(true);
+  expect(await storage.getItem("absent")).toBeNull();
+  await expect(storage.clear()).rejects.toThrow("deletePrefix");
+  await storage.removeItem("a/b");
+  expect(await store.head("a/b")).toBeNull();
+});
