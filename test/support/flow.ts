@@ -1,0 +1,87 @@
+import type { TestApp } from "./app.ts";
+import type { Answer } from "./client.ts";
+
+export type UploadFields = Record<string, unknown> & { bytes?: string | Uint8Array };
+
+/** Initiate, put, complete, as a dumb client would: it follows addresses and knows no others. */
+export async function uploaded(
+  app: Pick<TestApp, "call">,
+  key: string,
+  { bytes = "not really a video", ...fields }: UploadFields = {},
+) {
+  const size = typeof bytes === "string" ? Buffer.byteLength(bytes) : bytes.length;
+  const initiated = await app.call("POST", "/api/v1/uploads/initiate", {
+    key,
+    body: { filename: "clip.mp4", bytes_expected: size, ...fields },
+  });
+  if (initiated.status !== 201) throw new Error(initiated.text);
+  const put = await app.call(initiated.body.upload_method, initiated.body.upload_url, {
+    raw: bytes as string,
+    headers: initiated.body.upload_headers,
+  });
+  if (put.status !== 200) throw new Error(put.text);
+  const completed = await app.call("POST", `/api/v1/uploads/${initiated.body.id}/complete`, {
+    key,
+    body: { bytes_received: size },
+  });
+  if (completed.status !== 200) throw new Error(completed.text);
+  return { upload: completed.body, asset: completed.body.asset, job: completed.body.transcoding_job };
+}
+
+let claims = 0;
+/** One claim with a fresh Idempotency-Key unless one is given. */
+export const next = (
+  app: Pick<TestApp, "call" | "worker">,
+  key = `claim-${++claims}`,
+  body: unknown = { worker_id: "w1" },
+): Promise<Answer> =>
+  app.call("POST", "/api/v1/transcoding_jobs/next", { worker: app.worker, headers: { "idempotency-key": key }, body });
+
+/** A callback of the contract that a claim answered. */
+export const callback = (
+  app: Pick<TestApp, "call" | "worker">,
+  contract: any,
+  name: "heartbeat" | "complete" | "fail" | "release",
+  body: unknown = {},
+) => app.call("POST", contract.callbacks[`${name}_url`], { worker: app.worker, lease: contract.lease.token, body });
+
+/** Puts small stand-ins at the outputs of a contract, through its own signed addresses. */
+export async function putArtifacts(
+  app: Pick<TestApp, "call" | "worker">,
+  contract: any,
+  extra: Record<string, string> = {},
+) {
+  const { manifest_path, dash_manifest_path, thumbnail_path, prefix } = contract.outputs;
+  const contents: Record<string, string> = {
+    [manifest_path]: "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1000\nlow/playlist.m3u8\n",
+    [dash_manifest_path]: '<?xml version="1.0"?><MPD xmlns="urn:mpeg:dash:schema:mpd:2011"><Period/></MPD>',
+    [thumbnail_path]: "jpeg",
+    [`${prefix}low/playlist.m3u8`]: "#EXTM3U\n#EXTINF:4,\n1.m4s\n#EXT-X-ENDLIST\n",
+    [`${prefix}low/1.m4s`]: "segment",
+    ...extra,
+  };
+  const signed = await app.call("POST", contract.artifacts.sign_url, {
+    worker: app.worker,
+    lease: contract.lease.token,
+    body: { paths: Object.keys(contents) },
+  });
+  if (signed.status !== 200) throw new Error(signed.text);
+  for (const { path, url, method, headers } of signed.body) {
+    const put = await app.call(method, url, { headers, raw: contents[path] });
+    if (put.status !== 200) throw new Error(put.text);
+  }
+  return { manifest_path, dash_manifest_path, thumbnail_path, subtitle_paths: {} };
+}
+
+/** An asset that is ready to play, made by a worker that only pretends to encode. */
+export async function readyAsset(app: Pick<TestApp, "call" | "worker">, key: string, fields: UploadFields = {}) {
+  const made = await uploaded(app, key, fields);
+  const { body: contract } = await next(app);
+  const paths = await putArtifacts(app, contract);
+  const done = await callback(app, contract, "complete", {
+    ...paths,
+    media: { duration_seconds: 4, width: 640, height: 360, frame_rate: 30, renditions: [] },
+  });
+  if (done.status !== 200) throw new Error(done.text);
+  return { ...made, contract };
+}
