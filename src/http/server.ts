@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { H3, type H3Event } from "h3";
+import { H3, type H3Event, HTTPError } from "h3";
 import { FastResponse } from "srvx";
 import { StorageFull } from "../../storage/objects/store.ts";
 import type { App } from "../app.ts";
@@ -38,9 +38,7 @@ export function createServer(app: App, routes: readonly Route[]): HttpServer {
       return render(app, error, newRequestId(), event);
     });
   }
-  h3.all("/**", (event) =>
-    render(app, new HttpError(404, "not_found", "There is nothing at this address."), newRequestId(), event),
-  );
+  h3.all("/**", (event) => render(app, nothingHere(), newRequestId(), event));
   return { h3, authenticator, fetch: async (request) => h3.fetch(request) };
 }
 
@@ -58,6 +56,7 @@ function byPath(routes: readonly Route[]): Map<string, Map<Method, Route>> {
   return table;
 }
 
+const nothingHere = () => new HttpError(404, "not_found", "There is nothing at this address.");
 const newRequestId = () => `req_${randomUUID()}`;
 
 /** match (done) → authenticate → scope → rate limit → params → bounded body → handle → render. */
@@ -107,9 +106,8 @@ async function restored(route: Route, context: Context, { status, body, headers 
 async function contextOf(app: App, route: Route, event: H3Event, caller: Caller, requestId: string): Promise<Context> {
   const { req } = event;
   const incoming = event.runtime?.node?.req as Context["incoming"];
-  const params = route.params
-    ? validate(route.params, event.context.params ?? {}, "params")
-    : (event.context.params ?? {});
+  const named = decoded(event.context.params);
+  const params = route.params ? validate(route.params, named, "params") : named;
   const query = route.query ? validate(route.query, Object.fromEntries(event.url.searchParams), "query") : {};
   const body = route.body
     ? validate(route.body, (await readJson(req, incoming, route.maxBodyBytes ?? DEFAULT_BODY_BYTES)) ?? {}, "body")
@@ -128,6 +126,14 @@ async function contextOf(app: App, route: Route, event: H3Event, caller: Caller,
     request: req,
     commit: (work) => app.write(work),
   };
+}
+
+function decoded(params: Record<string, string> = {}): Record<string, string> {
+  try {
+    return Object.fromEntries(Object.entries(params).map(([name, value]) => [name, decodeURIComponent(value)]));
+  } catch {
+    throw nothingHere();
+  }
 }
 
 const addressOf = (event: H3Event) =>
@@ -180,6 +186,8 @@ function render(app: App, thrown: unknown, requestId: string, event: H3Event | n
 }
 
 function toHttpError(thrown: unknown): HttpError {
+  // h3 could not even read the address (a broken percent-encoding, say): there is nothing at such a one.
+  if (thrown instanceof HTTPError && thrown.status === 400) return nothingHere();
   if (thrown instanceof HttpError) return thrown;
   if (thrown instanceof StorageFull)
     return new HttpError(507, "storage_full", "Storage is full; nothing was changed. Free some space and try again.");

@@ -81,13 +81,7 @@ export function mediaDoor(app: App, tokens: PlaybackTokens, egress: Egress): Med
 
 /** The token stands in the path below a manifest, in the query of a first request. */
 function parsePath(context: Context): { ref: string; token: string | null; file: string } {
-  const { id = "", file: rest = "" } = context.params as { id?: string; file?: string };
-  let file: string;
-  try {
-    file = decodeURIComponent(rest);
-  } catch {
-    return notFound("file");
-  }
+  const { id = "", file = "" } = context.params as { id?: string; file?: string };
   const inPath = /^~([A-Za-z0-9._-]+)\//.exec(file);
   return {
     ref: id,
