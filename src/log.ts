@@ -13,8 +13,16 @@ export function createLog(config: Pick<Config, "log_level" | "log_format">): Log
     base: undefined,
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (level: string) => ({ level }) },
+    serializers: { err: (error: Error) => pino.stdSerializers.err(withoutParameters(error)) },
     redact: ["token", "*.token", "secret", "*.secret", "password", "*.password", "headers"],
   };
   if (format === "json") return pino(options, pino.destination({ dest: 2, sync: true }));
   return pino(options, pretty({ destination: 2, sync: true, translateTime: "SYS:HH:MM:ss", ignore: "pid,hostname" }));
+}
+
+/** Drizzle puts a query's parameters, token hashes among them, into the message; the cause says what went wrong. */
+function withoutParameters(error: Error): Error {
+  return error.name === "DrizzleQueryError" || error.message?.startsWith("Failed query:")
+    ? ((error.cause as Error) ?? new Error("A query failed"))
+    : error;
 }

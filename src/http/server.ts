@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { H3, type H3Event, HTTPError } from "h3";
 import { FastResponse } from "srvx";
+import { InvalidKey } from "../../storage/objects/keys.ts";
 import { StorageFull } from "../../storage/objects/store.ts";
 import type { App } from "../app.ts";
 import { HttpError } from "../lib/errors.ts";
@@ -130,10 +131,13 @@ async function contextOf(app: App, route: Route, event: H3Event, caller: Caller,
 
 function decoded(params: Record<string, string> = {}): Record<string, string> {
   try {
-    return Object.fromEntries(Object.entries(params).map(([name, value]) => [name, decodeURIComponent(value)]));
+    const plain = Object.entries(params).map(([name, value]) => [name, decodeURIComponent(value)] as const);
+    // The database cuts text at NUL: nothing has such a name.
+    if (plain.every(([, value]) => !value.includes("\0"))) return Object.fromEntries(plain);
   } catch {
-    throw nothingHere();
+    // Told below.
   }
+  throw nothingHere();
 }
 
 const addressOf = (event: H3Event) =>
@@ -189,6 +193,7 @@ function toHttpError(thrown: unknown): HttpError {
   // h3 could not even read the address (a broken percent-encoding, say): there is nothing at such a one.
   if (thrown instanceof HTTPError && thrown.status === 400) return nothingHere();
   if (thrown instanceof HttpError) return thrown;
+  if (thrown instanceof InvalidKey) return new HttpError(422, "validation_failed", thrown.message);
   if (thrown instanceof StorageFull)
     return new HttpError(507, "storage_full", "Storage is full; nothing was changed. Free some space and try again.");
   return new HttpError(500, "internal_server_error", "Something went wrong on the server.");

@@ -5,7 +5,7 @@ import { allDuties } from "../../src/duties/all.ts";
 import { type Opened, openApp } from "../../src/open.ts";
 import { events } from "../../storage/db/schema.ts";
 import { type Call, client } from "./client.ts";
-import { atEnd, emptyFolder } from "./folder.ts";
+import { atEnd, newFolder, removeFolder } from "./folder.ts";
 
 export type TestApp = {
   opened: Opened;
@@ -35,7 +35,7 @@ const ALL_SCOPES = [
 ];
 
 /** The whole program in this process behind its public door: real database file, real storage, a clock that can be turned. */
-export async function testApp(flags: Record<string, unknown> = {}, dataDir = emptyFolder()): Promise<TestApp> {
+export async function testApp(flags: Record<string, unknown> = {}, dataDir = newFolder()): Promise<TestApp> {
   const config = loadConfig({
     flags: { data_dir: dataDir, port: 0, min_free_bytes: 0, base_url: "http://vodbox.test", ...flags },
     env: {},
@@ -54,6 +54,7 @@ export async function testApp(flags: Record<string, unknown> = {}, dataDir = emp
     closed = true;
     opened.beginStop();
     await opened.close();
+    removeFolder(dataDir);
   };
   atEnd(close);
   return {
