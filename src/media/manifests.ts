@@ -1,0 +1,207 @@
+import { stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { bitRates, masterPlaylist, mediaPlaylist } from "../lib/m3u8.ts";
+import { type MpdRepresentation, type MpdSet, staticMpd } from "../lib/mpd.ts";
+import { INIT_NAME, SEGMENT_TEMPLATE } from "./arguments.ts";
+import type { EncodingSpec } from "./encoding-spec.ts";
+import { MediaError } from "./error.ts";
+import type { Segment, Written } from "./package.ts";
+import type { EncodePlan } from "./plan.ts";
+
+export type Rendition = {
+  name: string;
+  /** Null for sound alone. */
+  width: number | null;
+  height: number | null;
+  /** bit/s, peak and mean, with the sound that belongs to it. */
+  bandwidth: number;
+  average_bandwidth: number;
+  codecs: string;
+  frame_rate: number | null;
+  /** Relative to the master playlist. */
+  playlist_path: string;
+};
+
+export type Packaged = { renditions: Rendition[]; durationSeconds: number; files: string[]; bytes: number };
+
+/**
+ * Writes both manifests and the media playlists over the segments in `outDir`.
+ * Throws MediaError `encode_failed` when the renditions do not fit together.
+ */
+export async function writeManifests(options: {
+  outDir: string;
+  plan: EncodePlan;
+  spec: EncodingSpec;
+  videos: Written[];
+  audios: Written[];
+  names: { manifest: string; dash: string };
+}): Promise<Packaged> {
+  const { outDir, plan, spec, videos, audios, names } = options;
+  const all = [...videos, ...audios];
+  const [first] = videos;
+  // Players switch at segment borders; a rendition that is cut elsewhere would stutter at every switch.
+  if (first && videos.some(({ segments }) => !isAligned(segments, first.segments))) {
+    throw new MediaError("encode_failed", "The renditions are not cut at the same places.", true);
+  }
+  const target = Math.max(
+    1,
+    ...all.flatMap(({ segments }) => segments.map((segment) => Math.round(segment.durationSeconds))),
+  );
+  const durationSeconds = Math.max(...(first ? [first] : audios).map((one) => one.durationSeconds));
+
+  const { version, playlist } = spec.hls;
+  const files: string[] = [];
+  const write = async (path: string, text: string) => {
+    await writeFile(join(outDir, path), text);
+    files.push(path);
+  };
+  for (const { name, segments } of all) {
+    const text = mediaPlaylist({
+      version,
+      initUri: INIT_NAME,
+      targetDurationSeconds: target,
+      segments: segments.map((segment) => ({ uri: segment.name, durationSeconds: segment.durationSeconds })),
+    });
+    await write(`${name}/${playlist}`, text);
+    files.push(`${name}/${INIT_NAME}`, ...segments.map((segment) => `${name}/${segment.name}`));
+  }
+  const renditions = toRenditions({ plan, spec, videos, audios, target });
+  await write(names.manifest, master(options, renditions));
+  await write(names.dash, mpd(options, target, Math.max(...all.map((one) => one.durationSeconds))));
+  const sizes = await Promise.all(
+    files.filter((file) => !file.endsWith(".m4s")).map((file) => stat(join(outDir, file))),
+  );
+  const bytes =
+    sizes.reduce((sum, { size }) => sum + size, 0) +
+    all.flatMap((one) => one.segments).reduce((sum, s) => sum + s.bytes, 0);
+  return { renditions, durationSeconds, files, bytes };
+}
+
+const isAligned = (a: Segment[], b: Segment[]) =>
+  a.length === b.length &&
+  a.every((segment, i) => Math.abs(segment.durationSeconds - (b[i]?.durationSeconds ?? 0)) < 0.001);
+
+type Made = { plan: EncodePlan; spec: EncodingSpec; videos: Written[]; audios: Written[] };
+
+function toRenditions({ plan, spec, videos, audios, target }: Made & { target: number }): Rendition[] {
+  const sound = audios.map((one) => ({ codec: one.init.codec, ...bitRates(one.segments, target) }));
+  const soundPeak = Math.max(0, ...sound.map(({ peak }) => peak));
+  const soundAverage = Math.max(0, ...sound.map(({ average }) => average));
+  const soundCodecs = [...new Set(sound.map(({ codec }) => codec))];
+  const rate = plan.video ? Math.round((plan.video.rate.num / plan.video.rate.den) * 1000) / 1000 : null;
+  const withSound = videos.map((one) => {
+    const { peak, average } = bitRates(one.segments, target);
+    return {
+      name: one.name,
+      width: one.init.width,
+      height: one.init.height,
+      bandwidth: Math.ceil(peak + soundPeak),
+      average_bandwidth: Math.ceil(average + soundAverage),
+      codecs: [one.init.codec, ...soundCodecs].join(","),
+      frame_rate: rate,
+      playlist_path: `${one.name}/${spec.hls.playlist}`,
+    };
+  });
+  if (withSound.length) return withSound;
+  const [main] = audios;
+  if (!main) return [];
+  return [
+    {
+      name: main.name,
+      width: null,
+      height: null,
+      bandwidth: Math.ceil(soundPeak),
+      average_bandwidth: Math.ceil(soundAverage),
+      codecs: soundCodecs.join(","),
+      frame_rate: null,
+      playlist_path: `${main.name}/${spec.hls.playlist}`,
+    },
+  ];
+}
+
+function master({ plan, spec, videos, audios }: Made, renditions: Rendition[]): string {
+  const isGrouped = audios.length > 0 && (videos.length > 0 || audios.length > 1);
+  const titles = new Set<string>();
+  return masterPlaylist({
+    version: spec.hls.version,
+    audio: isGrouped
+      ? audios.map((one, index) => {
+          const language = languageOf(plan, one);
+          // 4.3.4.1.1: names are unique within their group.
+          let name = titleOf(language, index);
+          if (titles.has(name)) name = `${name} (${index + 1})`;
+          titles.add(name);
+          const uri = `${one.name}/${spec.hls.playlist}`;
+          return {
+            group: spec.audio.group,
+            name,
+            language,
+            channels: spec.audio.channels,
+            isDefault: index === 0,
+            uri,
+          };
+        })
+      : [],
+    variants: renditions.map((one) => ({
+      uri: one.playlist_path,
+      bandwidth: one.bandwidth,
+      averageBandwidth: one.average_bandwidth,
+      codecs: one.codecs.split(","),
+      width: one.width ?? undefined,
+      height: one.height ?? undefined,
+      frameRate: one.frame_rate ?? undefined,
+      audioGroup: isGrouped ? spec.audio.group : undefined,
+    })),
+  });
+}
+
+function mpd({ plan, spec, videos, audios }: Made, target: number, durationSeconds: number): string {
+  const frameRate = plan.video
+    ? plan.video.rate.den === 1
+      ? `${plan.video.rate.num}`
+      : `${plan.video.rate.num}/${plan.video.rate.den}`
+    : "";
+  const base = ({ name, init, segments }: Written): MpdRepresentation => ({
+    id: name,
+    bandwidth: bitRates(segments, target).peak,
+    codec: init.codec,
+    timescale: init.timescale,
+    segments,
+  });
+  const sets: MpdSet[] = audios.map((one, index) => ({
+    kind: "audio",
+    language: languageOf(plan, one),
+    isMain: index === 0,
+    representations: [{ ...base(one), audio: { sampleRate: spec.audio.sample_rate, channels: spec.audio.channels } }],
+  }));
+  if (videos.length) {
+    const representations = videos.map((one) => ({
+      ...base(one),
+      video: { width: one.init.width, height: one.init.height, frameRate },
+    }));
+    sets.unshift({ kind: "video", language: null, isMain: true, representations });
+  }
+  return staticMpd({
+    profile: spec.dash.profile,
+    durationSeconds,
+    maxSegmentSeconds: target,
+    initTemplate: `$RepresentationID$/${INIT_NAME}`,
+    mediaTemplate: `$RepresentationID$/${SEGMENT_TEMPLATE}`,
+    sets,
+  });
+}
+
+const languageOf = (plan: EncodePlan, one: Written) => {
+  const language = plan.audio.find(({ name }) => name === one.name)?.track.language;
+  try {
+    // RFC 5646 wants "en" where containers say "eng".
+    return language ? (Intl.getCanonicalLocales(language)[0] ?? null) : null;
+  } catch {
+    return null;
+  }
+};
+
+function titleOf(language: string | null, index: number): string {
+  const name = language ? new Intl.DisplayNames(["en"], { type: "language" }).of(language) : undefined;
+  return name && name !== language ? name : `Audio ${index + 1}`;
+}
