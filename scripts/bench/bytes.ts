@@ -1,0 +1,209 @@
+import { execFile } from "node:child_process";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { open } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { promisify } from "node:util";
+import {
+  call,
+  memoryOf,
+  start,
+  startReference,
+  startVodbox,
+  tenantWithKey,
+  WORKER,
+  workFolder,
+  wrk,
+} from "./processes.ts";
+import { compare, inTurn, type Result } from "./result.ts";
+
+const run = promisify(execFile);
+const GIB = 2 ** 30;
+const PUT_BYTES = 2 * GIB;
+const SEGMENT_BYTES = 4 * 2 ** 20;
+
+async function makeFile(path: string, bytes: number): Promise<void> {
+  const file = await open(path, "w");
+  const block = Buffer.alloc(8 * 2 ** 20, "vodbox");
+  for (let written = 0; written < bytes; written += block.length) await file.write(block);
+  await file.sync();
+  await file.close();
+}
+
+/** Seconds that curl took to send `file`. */
+async function put(file: string, url: string): Promise<number> {
+  const { stdout } = await run("curl", [
+    "-sS",
+    "--fail",
+    "-o",
+    "/dev/null",
+    "-H",
+    "Expect:",
+    "-w",
+    "%{time_total}",
+    "-T",
+    file,
+    url,
+  ]);
+  return Number(stdout);
+}
+
+/** PUT of 2 GB to a signed address. Ours waits until the bytes are on the disk, the reference does not. */
+export async function benchPut(): Promise<Result[]> {
+  const work = workFolder();
+  const server = await startVodbox(join(work.path, "data"));
+  const target = join(work.path, "reference.bin");
+  const reference = await startReference("put", [target]);
+  try {
+    const { key } = await tenantWithKey(server.base);
+    const file = join(work.path, "source.bin");
+    await makeFile(file, PUT_BYTES);
+    const pid = server.child.pid as number;
+    const before = memoryOf(pid, "VmRSS");
+    const samples = await inTurn(
+      3,
+      async () => {
+        const session = await call<{ upload_url: string }>(
+          server.base,
+          "POST",
+          "/api/v1/uploads/initiate",
+          { filename: "big.mp4", bytes_expected: PUT_BYTES },
+          { "x-api-key": key },
+        );
+        const seconds = await put(file, session.upload_url);
+        rmSync(join(work.path, "data/objects/tenants"), { recursive: true, force: true });
+        return seconds;
+      },
+      async () => {
+        const seconds = await put(file, reference.base);
+        rmSync(target);
+        // What the reference left to the kernel must not slow the next run of ours.
+        await run("sync");
+        return seconds;
+      },
+    );
+    const grown = (memoryOf(pid, "VmHWM") - before) / 2 ** 20;
+    return [
+      compare("PUT of 2 GB", samples, {
+        reference: "raw node:http + pipeline, not synced",
+        unit: "s",
+        bar: { atMost: 0.9 },
+        note: `memory grew by ${grown.toFixed(0)} MiB`,
+      }),
+    ];
+  } finally {
+    await reference.stop();
+    await server.stop();
+    work.remove();
+  }
+}
+
+const NGINX = (folder: string, port: number) => `
+worker_processes 1; daemon off; pid ${folder}/nginx.pid; error_log ${folder}/error.log;
+events { worker_connections 256; }
+http { access_log off; sendfile on; tcp_nopush on; open_file_cache max=100; keepalive_requests 1000000;
+client_body_temp_path ${folder}/t1; proxy_temp_path ${folder}/t2; fastcgi_temp_path ${folder}/t3; uwsgi_temp_path ${folder}/t4; scgi_temp_path ${folder}/t5;
+server { listen 127.0.0.1:${port}; root ${folder}/www; } }
+`;
+
+/** 4 MB segments of a published asset against nginx with sendfile. */
+export async function benchSegments(): Promise<Result[]> {
+  const work = workFolder();
+  const server = await startVodbox(join(work.path, "data"));
+  const nginx = join(work.path, "nginx");
+  mkdirSync(join(nginx, "www"), { recursive: true });
+  const segment = Buffer.alloc(SEGMENT_BYTES, "segment ");
+  writeFileSync(join(nginx, "www/segment.m4s"), segment);
+  const port = 20_000 + (process.pid % 20_000);
+  writeFileSync(join(nginx, "nginx.conf"), NGINX(nginx, port));
+  const child = start("nginx", ["-e", join(nginx, "error.log"), "-c", join(nginx, "nginx.conf")]).catch(() => null);
+  try {
+    const url = await publish(server.base, segment);
+    const reference = `http://127.0.0.1:${port}/segment.m4s`;
+    await untilUp(reference);
+    const load = { connections: 16, seconds: 4 };
+    const samples = await inTurn(
+      5,
+      async () => (await wrk(url, load)).bytes / GIB,
+      async () => (await wrk(reference, load)).bytes / GIB,
+    );
+    return [
+      compare("4 MB segments, 16 connections", samples, {
+        reference: "nginx with sendfile, one worker",
+        unit: "GiB/s",
+        bar: { atLeast: 1 },
+      }),
+    ];
+  } finally {
+    await run("nginx", ["-e", join(nginx, "error.log"), "-c", join(nginx, "nginx.conf"), "-s", "stop"]).catch(() => {});
+    await child;
+    await server.stop();
+    work.remove();
+  }
+}
+
+async function untilUp(url: string): Promise<void> {
+  for (let tries = 0; tries < 50; tries++) {
+    const answer = await fetch(url).catch(() => null);
+    await answer?.body?.cancel();
+    if (answer?.ok) return;
+    await sleep(100);
+  }
+  throw new Error(`${url} did not come up`);
+}
+
+type Contract = {
+  lease: { token: string };
+  outputs: Record<"prefix" | "manifest_path" | "dash_manifest_path" | "thumbnail_path", string>;
+  artifacts: { sign_url: string };
+  callbacks: { complete_url: string };
+};
+
+/** Publishes an asset with one segment as a worker would, and answers the segment's address. */
+async function publish(base: string, segment: Buffer): Promise<string> {
+  const { key } = await tenantWithKey(base);
+  const headers = { "x-api-key": key };
+  const session = await call<{ id: number; asset_id: number; external_id: string; upload_url: string }>(
+    base,
+    "POST",
+    "/api/v1/uploads/initiate",
+    { filename: "a.mp4", bytes_expected: 1 },
+    headers,
+  );
+  await fetch(session.upload_url, { method: "PUT", body: "x" });
+  await call(base, "POST", `/api/v1/uploads/${session.id}/complete`, { bytes_received: 1 }, headers);
+  const worker = { "x-svc-worker-token": WORKER };
+  const contract = await call<Contract>(
+    base,
+    "POST",
+    "/api/v1/transcoding_jobs/next",
+    {},
+    { ...worker, "idempotency-key": "bench" },
+  );
+  const lease = { ...worker, "x-svc-job-lease-token": contract.lease.token };
+  const { prefix, manifest_path, dash_manifest_path, thumbnail_path } = contract.outputs;
+  const files = new Map<string, Buffer>([
+    [manifest_path, Buffer.from("#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\nlow.m3u8\n")],
+    [dash_manifest_path, Buffer.from("<MPD></MPD>")],
+    [thumbnail_path, Buffer.from("jpeg")],
+    [`${prefix}segment.m4s`, segment],
+  ]);
+  const signed = await call<{ path: string; url: string }[]>(
+    base,
+    "POST",
+    contract.artifacts.sign_url,
+    { paths: [...files.keys()] },
+    lease,
+  );
+  for (const { path, url } of signed)
+    await fetch(url, { method: "PUT", body: new Uint8Array(files.get(path) as Buffer) });
+  await call(
+    base,
+    "POST",
+    contract.callbacks.complete_url,
+    { manifest_path, dash_manifest_path, thumbnail_path },
+    lease,
+  );
+  const version = prefix.split("/").at(-2);
+  return `${base}/media/${session.external_id}/${version}/segment.m4s`;
+}

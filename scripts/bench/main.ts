@@ -1,0 +1,46 @@
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { cpus } from "node:os";
+import { join } from "node:path";
+import { paths } from "../build/paths.ts";
+import { benchPut, benchSegments } from "./bytes.ts";
+import { EXECUTABLE } from "./processes.ts";
+import { benchReads, benchWrites } from "./requests.ts";
+import { type Result, table } from "./result.ts";
+import { benchStart } from "./start.ts";
+import { benchTranscode } from "./transcode.ts";
+
+/** `npm run bench [NAME…]`: each figure against a named reference measured in the same run. */
+const BENCHES: Record<string, () => Promise<Result[]>> = {
+  start: benchStart,
+  reads: benchReads,
+  writes: benchWrites,
+  segments: benchSegments,
+  put: benchPut,
+  transcode: benchTranscode,
+};
+
+const chosen = process.argv.slice(2);
+const unknown = chosen.filter((name) => !(name in BENCHES));
+if (unknown.length > 0 || !existsSync(EXECUTABLE)) {
+  console.error(
+    unknown.length > 0
+      ? `There is no bench ${unknown.join(", ")}; there are ${Object.keys(BENCHES).join(", ")}.`
+      : "Build first: npm run build",
+  );
+  process.exit(2);
+}
+
+const results: Result[] = [];
+for (const [name, bench] of Object.entries(BENCHES)) {
+  if (chosen.length > 0 && !chosen.includes(name)) continue;
+  console.error(`${name} …`);
+  results.push(...(await bench()));
+}
+const folder = join(paths.root, "bench-results");
+mkdirSync(folder, { recursive: true });
+const machine = { processors: cpus().length, model: cpus()[0]?.model, node: process.version };
+writeFileSync(
+  join(folder, "latest.json"),
+  `${JSON.stringify({ measured_at: new Date().toISOString(), machine, results }, null, 2)}\n`,
+);
+console.log(table(results));

@@ -1,0 +1,16 @@
+import { createWriteStream } from "node:fs";
+import { createServer } from "node:http";
+import { pipeline } from "node:stream/promises";
+
+/** Raw node:http that pipes a body into a file: what everyone writes first. It does not wait for the disk. */
+const server = createServer(async (request, response) => {
+  await pipeline(request, createWriteStream(process.argv[2] as string));
+  response.writeHead(200, { "content-length": 0 });
+  response.end();
+});
+server.requestTimeout = 0;
+server.listen(0, "127.0.0.1", () => {
+  const address = server.address();
+  console.log(`ready on http://127.0.0.1:${typeof address === "object" ? address?.port : ""}`);
+});
+process.on("SIGTERM", () => process.exit(0));

@@ -1,0 +1,81 @@
+/** One figure against a named reference of the same run. `ratio` is ours by the reference's. */
+export type Result = {
+  name: string;
+  reference: string;
+  unit: string;
+  ours: number;
+  theirs: number;
+  ratio: number;
+  bar: string;
+  met: boolean;
+  note?: string;
+};
+
+export const median = (values: readonly number[]): number => {
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = Math.floor(sorted.length / 2);
+  return sorted.length % 2
+    ? (sorted[middle] as number)
+    : ((sorted[middle - 1] as number) + (sorted[middle] as number)) / 2;
+};
+
+type Bar = { atMost: number } | { atLeast: number };
+
+/** `ours` and `theirs` are the samples of both, taken in turn, so that a slow moment hits both; medians are compared. */
+export function compare(
+  name: string,
+  samples: { ours: number[]; theirs: number[] },
+  about: { reference: string; unit: string; bar: Bar; note?: string },
+): Result {
+  const [ours, theirs] = [median(samples.ours), median(samples.theirs)];
+  const ratio = ours / theirs;
+  const { bar, ...rest } = about;
+  const met = "atMost" in bar ? ratio <= bar.atMost : ratio >= bar.atLeast;
+  return { name, ours, theirs, ratio, met, bar: "atMost" in bar ? `≤ ${bar.atMost}` : `≥ ${bar.atLeast}`, ...rest };
+}
+
+/** Runs both in turn, `rounds` times, with the order changed each time. */
+export async function inTurn(rounds: number, ours: () => Promise<number>, theirs: () => Promise<number>) {
+  const samples = { ours: [] as number[], theirs: [] as number[] };
+  for (let round = 0; round < rounds; round++) {
+    const order =
+      round % 2
+        ? ([
+            ["theirs", theirs],
+            ["ours", ours],
+          ] as const)
+        : ([
+            ["ours", ours],
+            ["theirs", theirs],
+          ] as const);
+    for (const [who, measure] of order) samples[who].push(await measure());
+  }
+  return samples;
+}
+
+const short = (value: number) => (value >= 100 ? value.toFixed(0) : value >= 1 ? value.toFixed(2) : value.toFixed(4));
+
+export function table(results: readonly Result[]): string {
+  const rows = [
+    ["what", "ours", "reference", "ratio", "bar", ""],
+    ...results.map((each) => [
+      each.name,
+      `${short(each.ours)} ${each.unit}`,
+      `${short(each.theirs)} ${each.unit} (${each.reference})`,
+      each.ratio.toFixed(2),
+      each.bar,
+      `${each.met ? "met" : "MISSED"}${each.note ? ` ${each.note}` : ""}`,
+    ]),
+  ];
+  const widths = (rows[0] as string[]).map((_, column) =>
+    Math.max(...rows.map((row) => (row[column] as string).length)),
+  );
+  return rows
+    .map((row) =>
+      row
+        .map((cell, column) => cell.padEnd(widths[column] as number))
+        .join("  ")
+        .trimEnd(),
+    )
+    .join("\n");
+}

@@ -1,0 +1,211 @@
+import { execFile } from "node:child_process";
+import { mkdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { promisify } from "node:util";
+import { tenantApi, uploadFile } from "../../cli/api.ts";
+import { encodeArguments } from "../../src/media/arguments.ts";
+import { encodingSpec } from "../../src/media/encoding-spec.ts";
+import { prepareFolders } from "../../src/media/package.ts";
+import { planEncode } from "../../src/media/plan.ts";
+import { probe } from "../../src/media/probe.ts";
+import { chooseTools } from "../build/tools.ts";
+import { startVodbox, tenantWithKey, workFolder } from "./processes.ts";
+import { compare, median, type Result } from "./result.ts";
+
+const run = promisify(execFile);
+const QUIET = ["-nostdin", "-hide_banner", "-y", "-loglevel", "error"];
+const SECONDS = 60;
+const POLL_MS = 50;
+
+/** 60 s of 1080p30 with movement, noise and sound: content that costs the encoder what real footage costs. */
+async function makeSource(ffmpeg: string, path: string): Promise<void> {
+  const picture = ["-f", "lavfi", "-i", `testsrc2=size=1920x1080:rate=30:duration=${SECONDS}`];
+  const sound = ["-f", "lavfi", "-i", `sine=frequency=330:beep_factor=4:sample_rate=48000:duration=${SECONDS}`];
+  await run(ffmpeg, [
+    ...QUIET,
+    ...picture,
+    ...sound,
+    "-c:v",
+    "libx264",
+    "-preset",
+    "ultrafast",
+    "-crf",
+    "18",
+    "-pix_fmt",
+    "yuv420p",
+    "-c:a",
+    "aac",
+    path,
+  ]);
+}
+
+const seconds = async (work: () => Promise<unknown>) => {
+  const from = performance.now();
+  await work();
+  return (performance.now() - from) / 1000;
+};
+
+/** From `complete` to `ready` through the whole product, against the same one command by hand and the plain ways. */
+export async function benchTranscode(): Promise<Result[]> {
+  const work = workFolder();
+  const { ffmpeg, ffprobe } = await chooseTools(process.arch as "x64");
+  const server = await startVodbox(join(work.path, "data"), { workers: 1 });
+  try {
+    const source = join(work.path, "source.mp4");
+    await makeSource(ffmpeg, source);
+    const api = tenantApi(server.base, (await tenantWithKey(server.base)).key);
+    const ours: number[] = [];
+    const byHand: number[] = [];
+    for (let round = 0; round < 3; round++) {
+      ours.push(await completeToReady(api, source));
+      byHand.push(
+        await seconds(() => oneCommand({ ffmpeg, ffprobe, source, outDir: join(work.path, `hand-${round}`) })),
+      );
+    }
+    const plain = await seconds(() => perRendition(ffmpeg, source, join(work.path, "plain")));
+    return [
+      compare(
+        "complete → ready, 60 s of 1080p30, four renditions",
+        { ours, theirs: byHand },
+        { reference: "the same ffmpeg command by hand", unit: "s", bar: { atMost: 1.08 } },
+      ),
+      compare(
+        "the same",
+        { ours, theirs: [plain] },
+        {
+          reference: "an ffmpeg run per rendition for HLS, then for DASH",
+          unit: "s",
+          bar: { atMost: 0.5 },
+          note: `(median of ${ours.length} and one run: ${median(ours).toFixed(1)} s)`,
+        },
+      ),
+    ];
+  } finally {
+    await server.stop();
+    work.remove();
+  }
+}
+
+async function completeToReady(api: ReturnType<typeof tenantApi>, source: string): Promise<number> {
+  const { asset_id } = await uploadFile(api, source, {}, () => {});
+  const from = performance.now();
+  for (;;) {
+    const asset = await api<{ playback_status: string; error: unknown }>("GET", `/api/v1/assets/${asset_id}`);
+    if (asset.playback_status === "ready") return (performance.now() - from) / 1000;
+    if (asset.playback_status === "errored") throw new Error(JSON.stringify(asset.error));
+    await sleep(POLL_MS);
+  }
+}
+
+type Hand = { ffmpeg: string; ffprobe: string; source: string; outDir: string };
+async function oneCommand({ ffmpeg, ffprobe, source, outDir }: Hand): Promise<void> {
+  mkdirSync(outDir, { recursive: true });
+  const found = await probe(source, { ffmpeg, ffprobe }, { cwd: outDir });
+  const plan = planEncode(found, encodingSpec);
+  await prepareFolders(outDir, plan);
+  await run(ffmpeg, encodeArguments({ input: source, outDir, plan, spec: encodingSpec }), {
+    cwd: outDir,
+    maxBuffer: 2 ** 26,
+  });
+  rmSync(outDir, { recursive: true });
+}
+
+const LADDER = [
+  { width: 1920, height: 1080, rate: 6000 },
+  { width: 1280, height: 720, rate: 3200 },
+  { width: 854, height: 480, rate: 1500 },
+  { width: 640, height: 360, rate: 900 },
+];
+
+/** What scripts do that were written a step at a time: each rendition decodes the source anew, and DASH encodes again. */
+async function perRendition(ffmpeg: string, source: string, outDir: string): Promise<void> {
+  mkdirSync(outDir, { recursive: true });
+  const encode = ({ width, height, rate }: (typeof LADDER)[number]) => [
+    ...[
+      "-vf",
+      `scale=${width}:${height}`,
+      "-c:v",
+      "libx264",
+      "-preset",
+      "veryfast",
+      "-crf",
+      "23",
+      "-maxrate",
+      `${rate}k`,
+      "-bufsize",
+      `${rate * 2}k`,
+    ],
+    ...["-pix_fmt", "yuv420p", "-g", "60", "-sc_threshold", "0"],
+  ];
+  const sound = ["-c:a", "aac", "-b:a", "128k", "-ac", "2"];
+  for (const rung of LADDER) {
+    const output = join(outDir, `${rung.height}.m3u8`);
+    await run(
+      ffmpeg,
+      [
+        ...QUIET,
+        "-i",
+        source,
+        ...encode(rung),
+        ...sound,
+        "-f",
+        "hls",
+        "-hls_time",
+        "4",
+        "-hls_playlist_type",
+        "vod",
+        "-hls_segment_type",
+        "fmp4",
+        "-hls_fmp4_init_filename",
+        `${rung.height}.mp4`,
+        output,
+      ],
+      { cwd: outDir },
+    );
+  }
+  const maps = LADDER.flatMap(() => ["-map", "0:v"]);
+  const streams = LADDER.flatMap(({ width, height, rate }, index) => [
+    `-s:v:${index}`,
+    `${width}x${height}`,
+    `-maxrate:v:${index}`,
+    `${rate}k`,
+    `-bufsize:v:${index}`,
+    `${rate * 2}k`,
+  ]);
+  const shared = [
+    "-c:v",
+    "libx264",
+    "-preset",
+    "veryfast",
+    "-crf",
+    "23",
+    "-pix_fmt",
+    "yuv420p",
+    "-g",
+    "60",
+    "-sc_threshold",
+    "0",
+  ];
+  await run(
+    ffmpeg,
+    [
+      ...QUIET,
+      "-i",
+      source,
+      ...maps,
+      "-map",
+      "0:a",
+      ...shared,
+      ...streams,
+      ...sound,
+      "-f",
+      "dash",
+      "-seg_duration",
+      "4",
+      join(outDir, "manifest.mpd"),
+    ],
+    { cwd: outDir },
+  );
+  rmSync(outDir, { recursive: true });
+}
