@@ -1,11 +1,13 @@
 import { CommanderError } from "commander";
 import { UserError } from "../src/lib/errors.ts";
 import { createProgram } from "./program.ts";
+import { takeSettings } from "./settings.ts";
 
 /** 0 done, 1 failed, 2 wrong usage; what went wrong in one sentence on stderr. */
 async function main(): Promise<void> {
   try {
-    await createProgram().parseAsync();
+    const { rest, ...given } = takeSettings(process.argv.slice(2));
+    await createProgram(given).parseAsync(rest, { from: "user" });
   } catch (error) {
     process.exitCode = exitCodeOf(error);
   }
