@@ -75,6 +75,7 @@ export async function openApp(config: Config, { log, clock = systemClock }: Open
       secrets,
       db: database.db,
       write: database.write,
+      commits: database.commits,
       objects,
       clock,
       log,

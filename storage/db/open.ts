@@ -5,6 +5,7 @@ import type { BaseSQLiteDatabase } from "drizzle-orm/sqlite-core";
 import { localClient } from "./client.ts";
 import { Connection } from "./connection.ts";
 import { Reader } from "./reader.ts";
+import type { Commits } from "./remember.ts";
 import { WriteQueue } from "./write-queue.ts";
 import { Writer } from "./writer.ts";
 
@@ -21,6 +22,7 @@ export type Database<S extends Schema = Schema> = {
    * else: it may run twice, and all other writes wait for it. Throws StorageFull, DatabaseBusy, or what `work` threw.
    */
   write<T>(work: (tx: Db<S>) => Promise<T>): Promise<T>;
+  readonly commits: Commits;
   /** Finishes the writes that wait, then lets go of the file. */
   close(): Promise<void>;
   /** The database file, or null for a remote server. */
@@ -72,6 +74,7 @@ function openLocal<S extends Schema>(file: string, options: OpenOptions<S>): Dat
     file,
     db: construct(localClient(reader), { schema }),
     write: (work) => queue.write(() => work(tx)),
+    commits: () => queue.commits,
     async close() {
       await queue.close();
       reader.close();
