@@ -3,7 +3,7 @@ import * as v from "valibot";
 import { tenants } from "../../../storage/db/schema.ts";
 import { route } from "../../http/route.ts";
 import { HttpError, notFound } from "../../lib/errors.ts";
-import { findTenant, listTenants } from "./queries.ts";
+import { findTenant, listTenants, putTenant } from "./queries.ts";
 import { Tenant, TenantPatch, TenantWrite, toTenant } from "./schema.ts";
 
 const admin = "/api/v1/admin/tenants";
@@ -72,20 +72,16 @@ export const tenantRoutes = [
     responses: { 200: Tenant },
     async handle({ app, caller, params, body }) {
       return app.write(async (tx) => {
-        const { id } = (await findTenant(tx, caller, params.ref)) ?? notFound("tenant");
-        const set = {
-          name: body.name,
-          planName: body.plan_name,
-          defaultPlaybackPolicy: body.default_playback_policy,
-          status: body.status,
-        };
+        const tenant = (await findTenant(tx, caller, params.ref)) ?? notFound("tenant");
         return toTenant(
-          await tx
-            .update(tenants)
-            .set({ ...set, updatedAt: app.clock.now() })
-            .where(eq(tenants.id, id))
-            .returning()
-            .get(),
+          await putTenant(tx, {
+            ...tenant,
+            name: body.name ?? tenant.name,
+            planName: body.plan_name ?? tenant.planName,
+            defaultPlaybackPolicy: body.default_playback_policy ?? tenant.defaultPlaybackPolicy,
+            status: body.status ?? tenant.status,
+            updatedAt: app.clock.now(),
+          }),
         );
       });
     },
