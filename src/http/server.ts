@@ -82,14 +82,17 @@ async function answer(
       context.commit = (work) =>
         app.write(async (tx) => {
           const earlier = await findReplay(tx, app, repeat);
-          if (earlier) return restored(route, context, earlier);
+          if (earlier) return earlier;
           const result = await work(tx);
           const reply = asReply(route, result);
           await keepAnswer(tx, app, repeat, reply.status, reply.body, route.idempotent?.secretFields ?? []);
           return result;
         });
     }
-    const result = await route.handle(context);
+    const handled = await route.handle(context);
+    // Only now, when what the first of two requests wrote is committed and can be read.
+    const isRepeat = handled instanceof Reply && "idempotent-replayed" in handled.headers;
+    const result = isRepeat ? await restored(route, context, handled) : handled;
     if (result instanceof Response) {
       result.headers.set("x-request-id", requestId);
       return result;

@@ -1,12 +1,23 @@
-import { asc, eq, sql } from "drizzle-orm";
+import { and, asc, eq, gt, sql } from "drizzle-orm";
 import type { Db } from "../../../storage/db/open.ts";
 import { prepared } from "../../../storage/db/prepared.ts";
 import { type TenantRow, tenants } from "../../../storage/db/schema.ts";
 import { type Caller, ownedBy, tenantFor } from "../../http/caller.ts";
 import { HttpError, notFound } from "../../lib/errors.ts";
 
-export const listTenants = (db: Db, caller: Caller) =>
-  db.select().from(tenants).where(ownedBy(caller, tenants.id)).orderBy(asc(tenants.id)).all();
+/** In the order of their making, up to `limit` + 1. */
+export const listTenants = (
+  db: Db,
+  caller: Caller,
+  page: { limit: number; after?: number | undefined },
+): Promise<TenantRow[]> =>
+  db
+    .select()
+    .from(tenants)
+    .where(and(ownedBy(caller, tenants.id), page.after === undefined ? undefined : gt(tenants.id, page.after)))
+    .orderBy(asc(tenants.id))
+    .limit(page.limit + 1)
+    .all();
 
 const byId = prepared((db) =>
   db

@@ -1,7 +1,9 @@
 import { eq } from "drizzle-orm";
 import * as v from "valibot";
 import { tenants } from "../../../storage/db/schema.ts";
+import { decodeCursor, page, UNPAGED } from "../../http/paging.ts";
 import { route } from "../../http/route.ts";
+import { Paging } from "../../http/schemas.ts";
 import { HttpError, notFound } from "../../lib/errors.ts";
 import { findTenant, listTenants, putTenant } from "./queries.ts";
 import { Tenant, TenantPatch, TenantWrite, toTenant } from "./schema.ts";
@@ -15,8 +17,13 @@ export const tenantRoutes = [
     path: "/api/v1/tenants",
     tag: "Tenants",
     summary: "The tenants that the caller sees",
+    query: v.object(Paging),
     responses: { 200: v.array(Tenant) },
-    handle: async ({ app, caller }) => (await listTenants(app.db, caller)).map(toTenant),
+    async handle({ app, caller, query, url }) {
+      const limit = query.limit ?? UNPAGED;
+      const rows = await listTenants(app.db, caller, { limit, after: decodeCursor(query.cursor) });
+      return page(rows, limit, url, app.baseUrl(), toTenant);
+    },
   }),
   route({
     method: "POST",
