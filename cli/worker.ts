@@ -27,7 +27,7 @@ export async function workerCommand(command: Command): Promise<void> {
     throw new UserError("--concurrency must be a whole number from 1 to 64.", 2);
 
   const stop = new AbortController();
-  onStopSignal(async () => stop.abort());
+  onStopSignal(async () => stop.abort(), { secondAtOnce: !options.local });
   if (options.local) {
     // The server holds the other end: when it is gone, by whatever death, nobody wants this worker.
     process.stdin
