@@ -12,6 +12,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { UserError } from "../lib/errors.ts";
+import { makeFolder } from "../lib/make-folder.ts";
 import { randomName } from "../lib/tokens.ts";
 import type { Config } from "./load.ts";
 
@@ -23,7 +24,7 @@ export type Secrets = Record<SecretName, string>;
 /** The data directory, 0700. Throws a UserError where it cannot be made or written. */
 export function ensureDataDir(dir: string): void {
   try {
-    mkdirSync(dir, { recursive: true, mode: 0o700 });
+    makeFolder(dir);
     const probe = join(dir, `.probe-${process.pid}`);
     closeSync(openSync(probe, "w", 0o600));
     unlinkSync(probe);
