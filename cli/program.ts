@@ -14,7 +14,8 @@ export function createProgram(): Command {
           `${text
             .trim()
             .replace(/^error: /, "vodbox: ")
-            .replaceAll("\n", " ")} See 'vodbox --help'.\n`,
+            .replaceAll("\n", " ")
+            .replace(/[^.?!)]$/, "$&.")} See 'vodbox --help'.\n`,
         ),
     })
     .option("-V, --version", "print the versions of vodbox and of all that it carries");
@@ -22,10 +23,9 @@ export function createProgram(): Command {
   // Asked for before any command: commander's own version option wants its text at once, and this one asks ffmpeg.
   program.action(async (options: { version?: boolean }, command: Command) => {
     if (options.version) return (await import("./version.ts")).printVersion();
-    if (command.args.length > 0) command.error(`error: unknown command '${command.args[0]}'.`);
+    if (command.args.length > 0) command.error(`error: unknown command '${command.args[0]}'`);
     return command.help();
   });
-  program.allowExcessArguments();
 
   addSettings(program.command("serve").description("run the API, its background work and local workers"), [
     "host",
@@ -46,5 +46,7 @@ export function createProgram(): Command {
     .option("--once", "stop the server that was started once the video is ready")
     .action(async (_, command: Command) => (await import("./demo.ts")).demoCommand(command));
   addAdmin(program);
+  // Last, for commands take it over from their parent: the program alone sees what is no command in its arguments.
+  program.allowExcessArguments().helpCommand("help [command]", "display help for a command");
   return program;
 }
