@@ -1,4 +1,5 @@
 import type { Server } from "node:http";
+import { createServer } from "node:net";
 import { toNodeHandler } from "h3";
 import { listen } from "listhen";
 import type { Config } from "./config/load.ts";
@@ -30,7 +31,7 @@ export async function startListening(config: Config, http: HttpServer): Promise<
       return wrap(server as Server, config.host);
     } catch (error) {
       if (config.port === 0 && attempt < FREE_PORT_TRIES) continue;
-      throw explain(error as NodeJS.ErrnoException, config);
+      throw explain((await refusal(config)) ?? (error as Error), config);
     }
   }
 }
@@ -41,6 +42,9 @@ function wrap(server: Server, host: string): Listening {
   server.headersTimeout = 30_000;
   // Longer than the 60 s after which common proxies drop idle connections, so that they close first and lose nothing.
   server.keepAliveTimeout = 65_000;
+  // listhen's shutdown helper, which close() does without, throws where a request was given up before its answer was
+  // out; nothing catches that, and the process would end. The first listener is our own.
+  for (const listener of server.listeners("request").slice(1)) server.off("request", listener as () => void);
   const found = server.address();
   const port = typeof found === "object" && found ? found.port : 0;
   const name = host.includes(":") ? `[${host}]` : host;
@@ -59,16 +63,25 @@ function close(server: Server, graceMs: number): Promise<void> {
   });
 }
 
+/** What the system says to listening there: listhen only says that it found no port. */
+function refusal({ host, port }: Config): Promise<Error | null> {
+  return new Promise((resolve) => {
+    const probe = createServer();
+    probe.once("error", resolve);
+    probe.listen(port, host, () => probe.close(() => resolve(null)));
+  });
+}
+
 function explain(error: NodeJS.ErrnoException, { host, port }: Config): UserError {
   const text = `${error.code ?? ""} ${error.message}`;
   if (/EADDRINUSE|Unable to find an available port/i.test(text)) {
     return new UserError(
-      `Port ${port} on ${host} is in use or may not be used; stop what holds it or choose another with --port (0 picks a free one).`,
+      `Port ${port} on ${host} is in use; stop what holds it or choose another with --port (0 picks a free one).`,
     );
   }
   if (/EACCES/.test(text))
     return new UserError(`Port ${port} may not be used by this user; choose one above 1023 with --port.`);
   if (/EADDRNOTAVAIL|ENOTFOUND|EAI_/.test(text))
     return new UserError(`This machine has no address ${host}; choose another with --host.`);
-  return new UserError(`The server cannot listen on ${host}:${port}: ${error.message}`);
+  return new UserError(`The server cannot listen on ${host}:${port}: ${error.message}.`);
 }
