@@ -8,9 +8,9 @@ import { type RunningServer, type RunOptions, type Started, vodbox } from "../su
 export type Uploaded = Awaited<ReturnType<typeof uploaded>> & { key: string };
 
 /** A tenant, its key, and one upload of the file `path`, whose job is queued. */
-export async function uploadClip(server: RunningServer, path: string): Promise<Uploaded> {
+export async function uploadClip(server: RunningServer, path: string, slug = "t"): Promise<Uploaded> {
   const { admin } = server;
-  const tenant = await server.call("POST", "/api/v1/admin/tenants", { admin, body: { name: "T", slug: "t" } });
+  const tenant = await server.call("POST", "/api/v1/admin/tenants", { admin, body: { name: "T", slug } });
   const issued = await server.call("POST", "/api/v1/api_keys", {
     admin,
     body: { tenant_id: tenant.body.id, scopes: ["assets:read", "assets:write", "playback:read"] },
