@@ -13,14 +13,21 @@ async function main(): Promise<void> {
   }
 }
 
+/** One line, with its full stop. */
+const sentence = (text: string) =>
+  text
+    .trim()
+    .replaceAll(/\s*\n\s*/g, " ")
+    .replace(/[^.?!]$/, "$&.");
+
 function exitCodeOf(error: unknown): number {
   // Commander has said what it has to say; its help and version are no errors.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
   if (error instanceof UserError) {
-    process.stderr.write(`vodbox: ${error.message}\n`);
+    process.stderr.write(`vodbox: ${sentence(error.message)}\n`);
     return error.exitCode;
   }
-  process.stderr.write(`vodbox: ${error instanceof Error ? error.message : String(error)}\n`);
+  process.stderr.write(`vodbox: ${sentence(error instanceof Error ? error.message : String(error))}\n`);
   if (process.env.VODBOX_LOG_LEVEL === "debug" && error instanceof Error) process.stderr.write(`${error.stack}\n`);
   return 1;
 }

@@ -14,7 +14,8 @@ export function createProgram(given: Given): Command {
           `${text
             .trim()
             .replace(/^error: /, "vodbox: ")
-            .replaceAll("\n", " ")} See 'vodbox --help'.\n`,
+            .replaceAll("\n", " ")
+            .replace(/[^.?!)]$/, "$&.")} See 'vodbox --help'.\n`,
         ),
     })
     .option("-V, --version", "print the versions of vodbox and of all that it carries");
@@ -23,10 +24,9 @@ export function createProgram(given: Given): Command {
   // Asked for before any command: commander's own version option wants its text at once, and this one asks ffmpeg.
   program.action(async (options: { version?: boolean }, command: Command) => {
     if (options.version) return (await import("./version.ts")).printVersion();
-    if (command.args.length > 0) command.error(`error: unknown command '${command.args[0]}'.`);
+    if (command.args.length > 0) command.error(`error: unknown command '${command.args[0]}'`);
     return command.help();
   });
-  program.allowExcessArguments();
 
   program
     .command("serve")
@@ -50,5 +50,7 @@ export function createProgram(given: Given): Command {
     .option("--once", "stop the server that was started once the video is ready")
     .action(async (_, command: Command) => (await import("./demo.ts")).demoCommand(command));
   addAdmin(program);
+  // Last, for commands take it over from their parent: the program alone sees what is no command in its arguments.
+  program.allowExcessArguments().helpCommand("help [command]", "display help for a command");
   return program;
 }

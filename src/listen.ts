@@ -55,5 +55,5 @@ function explain(error: NodeJS.ErrnoException, host: string, port: number): User
   if (error.code === "EADDRNOTAVAIL" || error.code === "ENOTFOUND" || error.code === "EAI_AGAIN") {
     return new UserError(`This machine has no address ${host}; choose another with --host.`);
   }
-  return new UserError(`The server cannot listen on ${host}:${port}: ${error.message}`);
+  return new UserError(`The server cannot listen on ${host}:${port}: ${error.message}.`);
 }

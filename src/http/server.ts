@@ -8,6 +8,7 @@ import { HttpError } from "../lib/errors.ts";
 import { type Authenticator, createAuthenticator } from "./auth.ts";
 import { readJson } from "./body.ts";
 import type { Caller } from "./caller.ts";
+import { discardRest } from "./discard-rest.ts";
 import { findReplay, keepAnswer, repeatOf } from "./idempotency.ts";
 import { createLimits, type Limits } from "./limits.ts";
 import { type Context, type Method, Reply, type Route } from "./route.ts";
@@ -99,6 +100,7 @@ async function answer(
     }
     return renderReply(asReply(route, result), requestId, limitHeaders);
   } catch (error) {
+    discardRest(event.runtime?.node?.req as Context["incoming"]);
     return render(app, error, requestId, event, route);
   }
 }
