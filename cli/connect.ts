@@ -22,7 +22,7 @@ export type Admin = {
 export async function connect(config: Config): Promise<Admin> {
   ensureDataDir(config.data_dir);
   if (isLocked(config.data_dir)) return adminOf(config, readServerFile(config).address);
-  const log = createLog({
+  const log = await createLog({
     log_level: config.log_level === "info" ? "warn" : config.log_level,
     log_format: config.log_format,
   });

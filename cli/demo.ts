@@ -79,7 +79,7 @@ async function findServer(config: Config, named: string | undefined): Promise<Ta
     const admin = await connect(config);
     return { address: admin.address, baseUrl: config.base_url ?? admin.address, admin, stop: null };
   }
-  const log = createLog({
+  const log = await createLog({
     log_level: config.log_level === "info" ? "warn" : config.log_level,
     log_format: config.log_format,
   });

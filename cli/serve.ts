@@ -7,7 +7,7 @@ import { onStopSignal } from "./signals.ts";
 
 export async function serveCommand(command: Command): Promise<void> {
   const config = settingsOf(command);
-  const running = await serve(config, { log: createLog(config) });
+  const running = await serve(config, { log: await createLog(config) });
   onStopSignal(async () => {
     await running.stop();
     process.exit(0);

@@ -35,7 +35,7 @@ export async function workerCommand(command: Command): Promise<void> {
       .on("error", () => stop.abort())
       .resume();
   }
-  const log = createLog(config);
+  const log = await createLog(config);
   await startWorker({
     server: options.server.replace(/\/+$/, ""),
     token,

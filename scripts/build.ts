@@ -20,6 +20,7 @@ import { paths } from "./build/paths.ts";
 import { step } from "./build/report.ts";
 import { run } from "./build/run.ts";
 import { chooseTools, type Tools, tryTools } from "./build/tools.ts";
+import { warmAssets } from "./build/warm.ts";
 import { configureArguments } from "./ffmpeg/recipe.ts";
 import { notices } from "./licences.ts";
 
@@ -49,7 +50,8 @@ async function buildExecutable(arch: Arch): Promise<void> {
   const licences = join(paths.work, "licences.txt");
   writeFileSync(licences, notices(await otherNotices(arch, tools)));
   const assets = { ...assetFiles(), ...packed, "licences.txt": licences };
-  await step("executable", () => writeExecutable({ arch, main, assets, result }));
+  const warm = await step("warm code", () => warmAssets({ arch, main, assets, result }, native));
+  await step("executable", () => writeExecutable({ arch, ...warm, result }));
   const megabytes = (statSync(result).size / 1e6).toFixed(0);
   console.log(`${relative(paths.root, result)}: ${megabytes} MB`);
   // Alone, as on a stranger's machine; what it unpacks stays in the build's folder.

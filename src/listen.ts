@@ -1,50 +1,35 @@
-import type { Server } from "node:http";
+import { createServer, type Server } from "node:http";
 import { toNodeHandler } from "h3";
-import { listen } from "listhen";
 import type { Config } from "./config/load.ts";
 import type { HttpServer } from "./http/server.ts";
 import { UserError } from "./lib/errors.ts";
 
 export type Listening = { server: Server; address: string; close(graceMs: number): Promise<void> };
 
-/** Tries again when another process took the free port between its being found and its being used. */
-const FREE_PORT_TRIES = 5;
-
-/** Listens on host and port of the settings, on exactly that port. Throws a UserError that says what to do. */
-export async function startListening(config: Config, http: HttpServer): Promise<Listening> {
-  const handler = toNodeHandler(http.h3) as Parameters<typeof listen>[0];
-  for (let attempt = 1; ; attempt++) {
-    try {
-      const { server } = await listen(handler, {
-        hostname: config.host,
-        port:
-          config.port === 0
-            ? { port: 0, random: true }
-            : { port: config.port, portRange: [config.port, config.port], random: false },
-        public: config.host !== "127.0.0.1" && config.host !== "localhost" && config.host !== "::1",
-        isProd: true,
-        isTest: false,
-        showURL: false,
-        autoClose: false,
-      });
-      return wrap(server as Server, config.host);
-    } catch (error) {
-      if (config.port === 0 && attempt < FREE_PORT_TRIES) continue;
-      throw explain(error as NodeJS.ErrnoException, config);
-    }
-  }
-}
-
-function wrap(server: Server, host: string): Listening {
-  // Node would cut an upload after five minutes; how long a body may take is the client's line's affair.
-  server.requestTimeout = 0;
-  server.headersTimeout = 30_000;
-  // Longer than the 60 s after which common proxies drop idle connections, so that they close first and lose nothing.
-  server.keepAliveTimeout = 65_000;
-  const found = server.address();
-  const port = typeof found === "object" && found ? found.port : 0;
-  const name = host.includes(":") ? `[${host}]` : host;
-  return { server, address: `http://${name}:${port}`, close: (graceMs) => close(server, graceMs) };
+/**
+ * Listens on host and port of the settings, on exactly that port. Throws a UserError that says what to do. Plain
+ * node:http: a listener library took a third of the start, and looked for free ports instead of refusing a taken one.
+ */
+export function startListening({ host, port }: Pick<Config, "host" | "port">, http: HttpServer): Promise<Listening> {
+  const server = createServer(
+    {
+      // Node would cut an upload after five minutes; how long a body may take is the client's line's affair.
+      requestTimeout: 0,
+      headersTimeout: 30_000,
+      // Longer than the 60 s after which common proxies drop idle connections, so that they close first and lose nothing.
+      keepAliveTimeout: 65_000,
+    },
+    toNodeHandler(http.h3) as Parameters<typeof createServer>[1],
+  );
+  return new Promise((resolve, reject) => {
+    server.once("error", (error: NodeJS.ErrnoException) => reject(explain(error, host, port)));
+    server.listen(port, host, () => {
+      const found = server.address();
+      const name = host.includes(":") ? `[${host}]` : host;
+      const address = `http://${name}:${typeof found === "object" ? found?.port : port}`;
+      resolve({ server, address, close: (graceMs) => close(server, graceMs) });
+    });
+  });
 }
 
 /** Answers what is being asked, then closes; what is still open after `graceMs` is cut. */
@@ -59,16 +44,16 @@ function close(server: Server, graceMs: number): Promise<void> {
   });
 }
 
-function explain(error: NodeJS.ErrnoException, { host, port }: Config): UserError {
-  const text = `${error.code ?? ""} ${error.message}`;
-  if (/EADDRINUSE|Unable to find an available port/i.test(text)) {
+function explain(error: NodeJS.ErrnoException, host: string, port: number): UserError {
+  if (error.code === "EADDRINUSE") {
     return new UserError(
-      `Port ${port} on ${host} is in use or may not be used; stop what holds it or choose another with --port (0 picks a free one).`,
+      `Port ${port} on ${host} is in use; stop what holds it or choose another with --port (0 picks a free one).`,
     );
   }
-  if (/EACCES/.test(text))
+  if (error.code === "EACCES")
     return new UserError(`Port ${port} may not be used by this user; choose one above 1023 with --port.`);
-  if (/EADDRNOTAVAIL|ENOTFOUND|EAI_/.test(text))
+  if (error.code === "EADDRNOTAVAIL" || error.code === "ENOTFOUND" || error.code === "EAI_AGAIN") {
     return new UserError(`This machine has no address ${host}; choose another with --host.`);
+  }
   return new UserError(`The server cannot listen on ${host}:${port}: ${error.message}`);
 }

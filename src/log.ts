@@ -1,12 +1,11 @@
 import pino, { type Logger } from "pino";
-import pretty from "pino-pretty";
 import type { Config } from "./config/load.ts";
 
 /**
  * To stderr, so that stdout keeps to answers. Requests are logged by their route, never by their address: addresses
  * hold tokens. What is redacted here must never get this far; it is the second lock on the door.
  */
-export function createLog(config: Pick<Config, "log_level" | "log_format">): Logger {
+export async function createLog(config: Pick<Config, "log_level" | "log_format">): Promise<Logger> {
   const format = config.log_format ?? (process.stderr.isTTY ? "pretty" : "json");
   const options = {
     level: config.log_level,
@@ -17,6 +16,7 @@ export function createLog(config: Pick<Config, "log_level" | "log_format">): Log
     redact: ["token", "*.token", "secret", "*.secret", "password", "*.password", "headers"],
   };
   if (format === "json") return pino(options, pino.destination({ dest: 2, sync: true }));
+  const { default: pretty } = await import("pino-pretty");
   return pino(options, pretty({ destination: 2, sync: true, translateTime: "SYS:HH:MM:ss", ignore: "pid,hostname" }));
 }
 

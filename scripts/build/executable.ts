@@ -17,8 +17,8 @@ export async function writeExecutable({ arch, main, assets, result }: Contents):
     output: blob,
     assets,
     disableExperimentalSEAWarning: true,
-    // V8 takes the cache of its own version and processor only.
-    useCodeCache: native,
+    // The launcher brings a warmer one for the bundle; itself it is a few lines.
+    useCodeCache: false,
     // `vodbox --node-options=…` would be a way past our own argument parsing.
     execArgvExtension: "none",
   };

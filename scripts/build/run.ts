@@ -1,7 +1,7 @@
 import { type SpawnOptions, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 
-type RunOptions = Pick<SpawnOptions, "cwd" | "env"> & { onLine?: (line: string) => void };
+type RunOptions = Pick<SpawnOptions, "cwd" | "env"> & { onLine?: (line: string, stop: () => void) => void };
 
 /** Runs a program and gives back what it wrote to stdout; what went wrong, with the last lines it wrote, is thrown. */
 export async function run(command: string, args: string[], { onLine, ...options }: RunOptions = {}): Promise<string> {
@@ -10,7 +10,7 @@ export async function run(command: string, args: string[], { onLine, ...options 
   const tail: string[] = [];
   createInterface(child.stdout).on("line", (line) => {
     output.push(line);
-    onLine?.(line);
+    onLine?.(line, () => child.kill("SIGTERM"));
   });
   createInterface(child.stderr).on("line", (line) => {
     tail.push(line);

@@ -1,4 +1,4 @@
-import { type ScheduledTask, schedule } from "node-cron";
+import type { ScheduledTask } from "node-cron";
 import type { Logger } from "pino";
 
 /** Background work: runs on a schedule, never twice at once, and once more when the program stops if it asks to. */
@@ -17,6 +17,8 @@ export type Duties = {
   stop(): Promise<void>;
 };
 
+const BEGIN_AFTER_MS = 300;
+
 /** A duty that throws is logged and runs again at its next time. */
 export function startDuties(duties: readonly Duty[], log: Logger): Duties {
   const running = new Map<string, Promise<void>>();
@@ -33,7 +35,13 @@ export function startDuties(duties: readonly Duty[], log: Logger): Duties {
     running.set(duty.name, run);
     return run;
   };
-  const tasks: ScheduledTask[] = duties.map((duty) => schedule(duty.every, () => start(duty)));
+  let tasks: ScheduledTask[] = [];
+  let stopped = false;
+  // A moment after the doors open: setting up the schedules takes as long as half of all the rest of a start.
+  const timer = setTimeout(async () => {
+    const { schedule } = await import("node-cron");
+    if (!stopped) tasks = duties.map((duty) => schedule(duty.every, () => start(duty)));
+  }, BEGIN_AFTER_MS);
   return {
     async run(name) {
       const duty = duties.find((each) => each.name === name);
@@ -42,6 +50,8 @@ export function startDuties(duties: readonly Duty[], log: Logger): Duties {
       await start(duty);
     },
     async stop() {
+      stopped = true;
+      clearTimeout(timer);
       await Promise.all(tasks.map((task) => task.destroy()));
       await Promise.all(running.values());
       for (const duty of duties) if (duty.atStop) await start(duty);

@@ -1,4 +1,4 @@
-import { RateLimiterMemory, type RateLimiterRes } from "rate-limiter-flexible";
+import type { RateLimiterMemory, RateLimiterRes } from "rate-limiter-flexible";
 import type { Config } from "../config/load.ts";
 import { HttpError } from "../lib/errors.ts";
 import type { Caller } from "./caller.ts";
@@ -15,12 +15,18 @@ export function createLimits(config: Config): Limits {
     uploads: config.rate_limit_uploads,
     live: config.rate_limit_live,
   };
-  const limiters = new Map(
-    Object.entries(rules).map(([name, rule]) => [
-      name,
-      new RateLimiterMemory({ keyPrefix: name, points: rule.requests, duration: rule.seconds }),
-    ]),
-  );
+  const limiters = new Map<LimitName, Promise<RateLimiterMemory>>();
+  // Loaded at the first limited request: the package brings a driver for every database there is.
+  const limiterOf = (name: LimitName) => {
+    const known = limiters.get(name);
+    if (known) return known;
+    const { requests, seconds } = rules[name];
+    const made = import("rate-limiter-flexible").then(
+      (library) => new library.RateLimiterMemory({ keyPrefix: name, points: requests, duration: seconds }),
+    );
+    limiters.set(name, made);
+    return made;
+  };
   return {
     async consume(name, caller, address) {
       if (caller.kind === "admin") return {};
@@ -32,7 +38,7 @@ export function createLimits(config: Config): Limits {
         ratelimit: `"${name}";r=${result.remainingPoints};t=${Math.ceil(result.msBeforeNext / 1000)}`,
       });
       try {
-        return headers(await (limiters.get(name) as RateLimiterMemory).consume(key));
+        return headers(await (await limiterOf(name)).consume(key));
       } catch (rejected) {
         if (rejected instanceof Error) throw rejected;
         const result = rejected as RateLimiterRes;

@@ -1,5 +1,5 @@
 import type { Client, InArgs, InStatement, ResultSet, Transaction, TransactionMode } from "@libsql/client";
-import { LibsqlError } from "@libsql/client";
+import { LibsqlError } from "@libsql/core/api";
 
 /** What runs statements: the reader, or the write queue's connection while one of its works is running. */
 export type Executor = {

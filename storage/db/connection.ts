@@ -1,5 +1,6 @@
 import type { InArgs, InStatement, ResultSet, Row, Value } from "@libsql/client";
-import { LibsqlError } from "@libsql/client";
+// From the core alone: the client brings network stacks that only a remote database needs.
+import { LibsqlError } from "@libsql/core/api";
 import Database from "libsql";
 import AsyncDatabase from "libsql/promise";
 import { isBusy, isStorageFailure } from "./failures.ts";

@@ -1,11 +1,10 @@
 import { fileURLToPath } from "node:url";
 import type { ResultSet } from "@libsql/client";
-import { drizzle } from "drizzle-orm/libsql";
+import { construct } from "drizzle-orm/libsql/driver-core";
 import type { BaseSQLiteDatabase } from "drizzle-orm/sqlite-core";
 import { localClient } from "./client.ts";
 import { Connection } from "./connection.ts";
 import { Reader } from "./reader.ts";
-import { openRemote } from "./remote.ts";
 import { WriteQueue } from "./write-queue.ts";
 import { Writer } from "./writer.ts";
 
@@ -54,7 +53,9 @@ export function databaseFile(url: string): string | null {
 /** Opens a local file (made when absent) or a remote libSQL server; both behave alike. Migrate first. */
 export async function openDatabase<S extends Schema>(options: OpenOptions<S>): Promise<Database<S>> {
   const file = databaseFile(options.url);
-  return file === null ? openRemote(options) : openLocal(file, options);
+  if (file !== null) return openLocal(file, options);
+  const { openRemote } = await import("./remote.ts");
+  return openRemote(options);
 }
 
 function openLocal<S extends Schema>(file: string, options: OpenOptions<S>): Database<S> {
@@ -66,10 +67,10 @@ function openLocal<S extends Schema>(file: string, options: OpenOptions<S>): Dat
     ...(log ? { warn: (fields, message) => log.warn(fields, message) } : {}),
   });
   const reader = new Reader(file);
-  const tx = drizzle({ client: localClient(new Writer(queue)), schema });
+  const tx = construct(localClient(new Writer(queue)), { schema });
   return {
     file,
-    db: drizzle({ client: localClient(reader), schema }),
+    db: construct(localClient(reader), { schema }),
     write: (work) => queue.write(() => work(tx)),
     async close() {
       await queue.close();

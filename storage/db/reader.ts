@@ -1,5 +1,5 @@
 import type { InStatement, ResultSet } from "@libsql/client";
-import { LibsqlError } from "@libsql/client";
+import { LibsqlError } from "@libsql/core/api";
 import type { Executor } from "./client.ts";
 import { Connection } from "./connection.ts";
 import { DatabaseBusy, isBusy } from "./failures.ts";
