@@ -30,7 +30,8 @@ test("the program's own files come zipped to whoever takes that, and once to who
 test("a page below a path of a proxy names everything below that path, and its script by content", async () => {
   const key = await app.key((await app.tenant()).id);
   // What the proxy does with every request.
-  const call: TestApp["call"] = (method, address, options) => app.call(method, address.replace("/video/", "/"), options);
+  const call: TestApp["call"] = (method, address, options) =>
+    app.call(method, address.replace("/video/", "/"), options);
   const { asset } = await readyAsset({ call, worker: app.worker }, key, { playback_policy: "public" });
   const page = await (await get(`/watch/${asset.external_id}`)).text();
   expect(page).toContain(`data-src="/video/media/${asset.external_id}/master.m3u8"`);
