@@ -1,15 +1,7 @@
 import type { Command } from "commander";
-import type { Admin } from "../connect.ts";
 import { settingsOf, wantsJson } from "../settings.ts";
+import type { Ask } from "./ask.ts";
 
-/** What an operator's command gets: the way to the data, whether JSON is wanted, and its own options. */
-export type Ask<O = Record<string, string | undefined>> = {
-  admin: Admin;
-  json: boolean;
-  options: O;
-  args: string[];
-  command: Command;
-};
 type Work = (ask: Ask<never>) => Promise<void>;
 type Loader = () => Promise<Record<string, unknown>>;
 

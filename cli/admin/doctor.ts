@@ -5,7 +5,7 @@ import { resolveBinaries } from "../../src/media/binaries.ts";
 import { integrityOf } from "../../storage/db/integrity.ts";
 import { type Column, line, printJson, printList } from "../print.ts";
 import { settingsOf } from "../settings.ts";
-import type { Ask } from "./admin.ts";
+import type { Ask } from "./ask.ts";
 
 type Finding = { check: string; ok: boolean; detail: string };
 const run = promisify(execFile);

@@ -1,5 +1,5 @@
 import { type Column, printList, printRecord } from "../print.ts";
-import type { Ask } from "./admin.ts";
+import type { Ask } from "./ask.ts";
 
 type Tenant = Record<string, unknown> & { id: number; name: string; slug: string; status: string; plan_name: string };
 type Options = { name?: string; slug?: string; plan?: string; playbackPolicy?: string; undo?: boolean };

@@ -3,7 +3,7 @@ import { ensureDataDir, loadSecrets } from "../../src/config/secrets.ts";
 import { UserError } from "../../src/lib/errors.ts";
 import { line, printJson, printRecord } from "../print.ts";
 import { settingsOf, wantsJson } from "../settings.ts";
-import type { Ask } from "./admin.ts";
+import type { Ask } from "./ask.ts";
 
 const NAMES = ["admin", "worker", "live"] as const;
 type Name = (typeof NAMES)[number];

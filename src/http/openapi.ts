@@ -66,11 +66,11 @@ const ERROR = {
 };
 
 function operation(route: Route, method: string): Json {
-  const words = `${method} ${route.path}`
+  const words = `${method.toLowerCase()} ${route.path}`
     .replace("/api/v1", "")
     .replaceAll(/[^a-zA-Z]+(\w)/g, (_, letter: string) => letter.toUpperCase());
   return {
-    operationId: words.charAt(0).toLowerCase() + words.slice(1),
+    operationId: words,
     summary: route.summary,
     tags: [route.tag],
     security: security(route),

@@ -1,7 +1,7 @@
 import { openApi } from "../http/openapi.ts";
 import type { Route } from "../http/route.ts";
 import { route } from "../http/route.ts";
-import { embedded } from "../lib/embedded.ts";
+import { embeddedFile } from "./embedded-file.ts";
 
 const DOCUMENT = "/api/v1/openapi.json";
 const FILES: Record<string, string> = {
@@ -11,7 +11,7 @@ const FILES: Record<string, string> = {
 
 const PAGE = `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1"><title>vodbox API</title>
-<link rel="stylesheet" href="docs/swagger-ui.css"></head>
+<link rel="icon" href="data:,"><link rel="stylesheet" href="docs/swagger-ui.css"></head>
 <body><div id="docs"></div><script src="docs/swagger-ui-bundle.js"></script><script src="docs/start.js"></script></body></html>`;
 const START = `SwaggerUIBundle({ url: "api/v1/openapi.json", dom_id: "#docs", deepLinking: true, validatorUrl: null });`;
 
@@ -20,7 +20,7 @@ const text = (body: string, type: string) =>
     headers: {
       "content-type": `${type}; charset=utf-8`,
       "content-security-policy":
-        "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; base-uri 'none'",
+        "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; frame-ancestors 'none'",
       "x-content-type-options": "nosniff",
     },
   });
@@ -47,10 +47,7 @@ export function documentRoutes(api: readonly Route[]): Route[] {
         ...open,
         path: `/docs/${name}`,
         summary: "Part of the page",
-        handle: () =>
-          new Response(new Uint8Array(embedded(`docs/${name}`)), {
-            headers: { "content-type": type, "cache-control": "public, max-age=3600" },
-          }),
+        handle: ({ headers }) => embeddedFile(`docs/${name}`, { type, cacheControl: "public, max-age=3600", headers }),
       }),
     ),
   ];

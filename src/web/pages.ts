@@ -1,27 +1,15 @@
-import { createHash, randomBytes } from "node:crypto";
 import type { AssetRow } from "../../storage/db/schema.ts";
 import type { App } from "../app.ts";
 import { type Context, type Route, route } from "../http/route.ts";
-import { embedded } from "../lib/embedded.ts";
 import { HttpError } from "../lib/errors.ts";
 import { publicId } from "../resources/assets/addresses.ts";
 import { findPublicAsset } from "../resources/assets/queries.ts";
 import type { PlaybackTokens } from "../resources/playback/token.ts";
+import { embeddedFile, versionOf } from "./embedded-file.ts";
 import { html, type Markup } from "./html.ts";
-import { PAGE_STYLE } from "./style.ts";
+import { basePath, type PageName, respond, type View } from "./page.ts";
 
-type Page = "watch" | "embed";
-type View = { status: number; title: string; content: Markup; description?: string | null; refresh?: boolean };
-
-/** Made at the first request and then kept: neither changes while the program runs. */
-let script: { bytes: Buffer; version: string } | undefined;
-function playerScript() {
-  if (!script) {
-    const bytes = embedded("web/player.js");
-    script = { bytes, version: createHash("sha256").update(bytes).digest("hex").slice(0, 12) };
-  }
-  return script;
-}
+const SCRIPT = "web/player.js";
 
 /** `/watch/<asset>`, `/embed/<asset>` and the script that they load; nothing comes from anywhere else. */
 export const pageRoutes = (tokens: PlaybackTokens): Route[] => [
@@ -34,7 +22,7 @@ export const pageRoutes = (tokens: PlaybackTokens): Route[] => [
       summary: `The ${page} page of an asset`,
       hidden: true,
       responses: { 200: null },
-      handle: async (context) => respond(context.app, page, await viewOf(context, tokens, page)),
+      handle: async (context) => respond(page, await viewOf(context, tokens, page)),
     }),
   ),
   route({
@@ -45,19 +33,16 @@ export const pageRoutes = (tokens: PlaybackTokens): Route[] => [
     summary: "The pages' script",
     hidden: true,
     responses: { 200: null },
-    handle() {
-      const { bytes, version } = playerScript();
-      const headers = {
-        "content-type": "text/javascript; charset=utf-8",
-        "cache-control": "public, max-age=31536000, immutable",
-        etag: `"${version}"`,
-      };
-      return new Response(new Uint8Array(bytes), { headers });
+    async handle({ headers, url }) {
+      // Under its version it never changes; without one it has to be asked for again.
+      const isPinned = url.searchParams.get("v") === (await versionOf(SCRIPT));
+      const cacheControl = isPinned ? "public, max-age=31536000, immutable" : "public, no-cache";
+      return embeddedFile(SCRIPT, { type: "text/javascript; charset=utf-8", cacheControl, headers });
     },
   }),
 ];
 
-async function viewOf({ app, params, url }: Context, tokens: PlaybackTokens, page: Page): Promise<View> {
+async function viewOf({ app, params, url }: Context, tokens: PlaybackTokens, page: PageName): Promise<View> {
   const asset = await findPublicAsset(app, (params as { id: string }).id);
   if (!asset) return message(404, "No such video", "The address may be mistyped, or the video was removed.");
   const token = url.searchParams.get("token");
@@ -66,21 +51,15 @@ async function viewOf({ app, params, url }: Context, tokens: PlaybackTokens, pag
     if (refused) return refused;
   }
   if (asset.playbackStatus === "errored") return message(200, asset.title, "This video could not be processed.");
-  if (asset.playbackStatus !== "ready") {
-    const progress =
-      asset.playbackStatus === "processing"
-        ? `It is being processed: ${asset.progress} %.`
-        : "It has not been uploaded yet.";
-    return {
-      ...message(200, "This video is not ready yet", `${progress} The page looks again by itself.`),
-      refresh: true,
-    };
-  }
+  if (asset.playbackStatus !== "ready") return waiting(asset);
   return {
     status: 200,
     title: asset.title,
     description: asset.description,
-    content: player(app, asset, token, page, url),
+    content: player(app, asset, { token, page, autoplay: url.searchParams.get("autoplay") === "1" }),
+    script: `${basePath(app)}/player.js?v=${await versionOf(SCRIPT)}`,
+    ...(asset.manifestUrl !== null && { mediaFrom: `${URL.parse(asset.manifestUrl)?.origin ?? ""} https:` }),
+    ...(asset.width && asset.height && { shape: `${asset.width}/${asset.height}` }),
   };
 }
 
@@ -92,62 +71,42 @@ async function refusal(tokens: PlaybackTokens, asset: AssetRow, token: string | 
     return null;
   } catch (error) {
     if (!(error instanceof HttpError)) throw error;
-    return message(403, "This link has expired", "Ask whoever sent it for a fresh one.");
+    return message(403, "This link has expired", "Or a part of it is missing. Ask whoever sent it for a new one.");
   }
 }
 
-const message = (status: number, title: string, text: string): View => ({
+const message = (status: number, title: string, text: string, more: Markup | false = false): View => ({
   status,
   title,
-  content: html`<div class="frame"><div class="message"><strong>${title}</strong><span>${text}</span></div></div>`,
+  content: html`<div class="frame"><div class="message"><strong>${title}</strong>${more}<span>${text}</span></div></div>`,
 });
 
-function player(app: App, asset: AssetRow, token: string | null, page: Page, url: URL): Markup {
+function waiting({ playbackStatus, progress }: AssetRow): View {
+  const isProcessing = playbackStatus === "processing";
+  const state = isProcessing ? `It is being processed: ${progress} %.` : "It has not been uploaded yet.";
+  const bar = html`<progress max="100" value="${progress}" aria-label="Progress"></progress>`;
+  const text = `${state} The page looks again by itself.`;
+  return { ...message(200, "This video is not ready yet", text, isProcessing && bar), refresh: true };
+}
+
+type Playing = { token: string | null; page: PageName; autoplay: boolean };
+
+function player(app: App, asset: AssetRow, { token, page, autoplay }: Playing): Markup {
   const signed = asset.playbackPolicy === "signed" && token ? `?token=${encodeURIComponent(token)}` : "";
-  // By path alone: the page may be looked at through another name than the base URL's.
-  const media = `${new URL(app.baseUrl()).pathname.replace(/\/$/, "")}/media/${publicId(asset)}`;
+  const media = `${basePath(app)}/media/${publicId(asset)}`;
   const source = asset.manifestUrl ?? `${media}/master.m3u8${signed}`;
   const poster = asset.thumbnailPath ? `${media}/thumbnail.jpg${signed}` : null;
-  const autoplay = url.searchParams.get("autoplay") === "1";
   const video = html`<video controls playsinline preload="metadata" data-src="${source}" ${poster && html`poster="${poster}"`} ${autoplay && html`autoplay muted`} aria-label="${asset.title}"></video>`;
   const frame = html`<div class="frame">${video}<p class="notice" role="alert" data-notice hidden></p></div>`;
   if (page === "embed") return frame;
-  const minutes = `${Math.floor(asset.durationSeconds / 60)}:${String(Math.floor(asset.durationSeconds % 60)).padStart(2, "0")}`;
   const size = asset.height ? ` · ${asset.width} × ${asset.height}` : "";
-  return html`${frame}<h1>${asset.title}</h1><p class="about">${minutes}${size}</p>${asset.description && html`<p class="description">${asset.description}</p>`}`;
+  return html`${frame}<h1>${asset.title}</h1><p class="about">${clock(asset.durationSeconds)}${size}</p>${asset.description && html`<p class="description">${asset.description}</p>`}`;
 }
 
-function respond(app: App, page: Page, view: View): Response {
-  const nonce = randomBytes(16).toString("base64");
-  const base = new URL(app.baseUrl()).pathname.replace(/\/$/, "");
-  const body = html`<!doctype html>
-<html lang="en" class="${page}"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
-<title>${view.title}</title>${view.description && html`<meta name="description" content="${view.description.slice(0, 300)}">`}
-${view.refresh && html`<meta http-equiv="refresh" content="5">`}
-<style nonce="${nonce}">${PAGE_STYLE}</style></head>
-<body>${page === "watch" ? html`<main>${view.content}</main>` : view.content}
-<script src="${base}/player.js?v=${playerScript().version}" defer></script></body></html>`;
-  const policy = [
-    "default-src 'none'",
-    "script-src 'self'",
-    `style-src 'nonce-${nonce}'`,
-    "img-src 'self' https:",
-    "media-src 'self' blob: https:",
-    "connect-src 'self' https:",
-    "worker-src blob:",
-    "base-uri 'none'",
-    "form-action 'none'",
-    page === "embed" ? "frame-ancestors *" : "frame-ancestors 'self'",
-  ].join("; ");
-  return new Response(body.text, {
-    status: view.status,
-    headers: {
-      "content-type": "text/html; charset=utf-8",
-      "content-security-policy": policy,
-      "cache-control": "no-store",
-      "x-content-type-options": "nosniff",
-      // The address may hold a token: it must not leak to wherever a viewer goes next.
-      "referrer-policy": "no-referrer",
-    },
-  });
+/** 0:08, 12:34, 1:02:03. */
+function clock(durationSeconds: number): string {
+  const whole = Math.round(durationSeconds);
+  const parts = [Math.floor(whole / 60) % 60, whole % 60];
+  if (whole >= 3600) parts.unshift(Math.floor(whole / 3600));
+  return parts.map((part, index) => (index === 0 ? String(part) : String(part).padStart(2, "0"))).join(":");
 }

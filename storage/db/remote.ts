@@ -1,7 +1,7 @@
 import { type Client, createClient, type InArgs, type InStatement, type Transaction } from "@libsql/client";
 import { drizzle } from "drizzle-orm/libsql";
+import type { Database, OpenOptions, Schema } from "./database.ts";
 import { DatabaseBusy, isBusy } from "./failures.ts";
-import type { Database, OpenOptions, Schema } from "./open.ts";
 import { boundArgs } from "./values.ts";
 import { backoff, LOCK_WAIT_MS } from "./wait.ts";
 

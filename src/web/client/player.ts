@@ -4,26 +4,45 @@ import Hls from "hls.js";
 const video = document.querySelector<HTMLVideoElement>("video[data-src]");
 const notice = document.querySelector<HTMLElement>("[data-notice]");
 
-function tell(message: string): void {
-  if (!notice) return;
-  notice.textContent = message;
-  notice.hidden = false;
-}
+/** A page that nobody presses play on fetches one segment, not half a minute. */
+const BUFFER_UNTIL_PLAY_SECONDS = 1;
 
 const REASONS: Record<number, string> = {
   403: "This link has expired. Reload the page with a fresh one.",
   404: "This video is not here any more.",
 };
 
+function tell(message: string): void {
+  if (!notice) return;
+  notice.textContent = message;
+  notice.hidden = false;
+}
+
 function play(element: HTMLVideoElement, source: string): void {
   if (!Hls.isSupported()) {
     element.src = source;
+    element.addEventListener("error", () => tell("This browser cannot play the video."));
     return;
   }
   const hls = new Hls({ capLevelToPlayerSize: true });
+  const full = { length: hls.config.maxBufferLength, most: hls.config.maxMaxBufferLength };
+  if (!element.autoplay) {
+    hls.config.maxBufferLength = hls.config.maxMaxBufferLength = BUFFER_UNTIL_PLAY_SECONDS;
+    element.addEventListener(
+      "play",
+      () => {
+        hls.config.maxBufferLength = full.length;
+        hls.config.maxMaxBufferLength = full.most;
+      },
+      { once: true },
+    );
+  }
   let recoveries = 0;
   hls.on(Hls.Events.ERROR, (_, error) => {
-    if (!error.fatal) return;
+    // hls.js tries other renditions after a 403, but no token that they share gets better by that.
+    const isRefused = error.response?.code === 403;
+    if (!error.fatal && !isRefused) return;
+    if (isRefused) hls.stopLoad();
     if (error.type === Hls.ErrorTypes.MEDIA_ERROR && recoveries++ < 2) {
       hls.recoverMediaError();
       return;

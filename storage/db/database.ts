@@ -1,0 +1,40 @@
+import type { ResultSet } from "@libsql/client";
+import type { BaseSQLiteDatabase } from "drizzle-orm/sqlite-core";
+import type { Commits } from "./remember.ts";
+
+export type Schema = Record<string, unknown>;
+
+/** What queries are written against: the reader and a transaction alike. */
+export type Db<S extends Schema = Schema> = BaseSQLiteDatabase<"async", ResultSet, S>;
+
+export type Database<S extends Schema = Schema> = {
+  /** Reads, each on the newest committed state. Writing through it is refused. */
+  readonly db: Db<S>;
+  /**
+   * Runs `work` in a transaction of its own and resolves when it is durable. `work` holds SQL on `tx` and nothing
+   * else: it may run twice, and all other writes wait for it. Throws StorageFull, DatabaseBusy, or what `work` threw.
+   */
+  write<T>(work: (tx: Db<S>) => Promise<T>): Promise<T>;
+  readonly commits: Commits;
+  /** Finishes the writes that wait, then lets go of the file. */
+  close(): Promise<void>;
+  /** The database file, or null for a remote server. */
+  readonly file: string | null;
+};
+
+export type DatabaseAddress = { url: string; authToken?: string | undefined };
+
+/** The subset of pino's logger that storage speaks to. */
+export type DatabaseLog = {
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+};
+
+export type OpenOptions<S extends Schema> = DatabaseAddress & {
+  schema: S;
+  log?: DatabaseLog;
+  /** How long a write may wait for a lock that another process holds; 30 s. */
+  lockWaitMs?: number;
+  /** A work that takes longer is rolled back and rejected; 10 s. */
+  workLimitMs?: number;
+};

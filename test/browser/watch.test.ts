@@ -1,0 +1,196 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { App } from "../../src/app.ts";
+import { playbackTokens } from "../../src/resources/playback/token.ts";
+import { uploaded } from "../support/flow.ts";
+import { atEnd } from "../support/folder.ts";
+import { startBrowser, untilPlayed, untilVideo, type Visit, videoIn, visit } from "./browser.ts";
+import { type Platform, SIGNING_SECRET, startPlatform, untilReady } from "./platform.ts";
+
+/** Would run in the page of whoever forgot to escape it, in text or in an attribute. */
+const EVIL = `</title><script>window.evil = 1</script>"'><img src=x onerror="window.evil = 2">`;
+
+let platform: Platform;
+let browser: Browser;
+let open: any;
+let signed: any;
+beforeAll(async () => {
+  [platform, browser] = await Promise.all([startPlatform(), startBrowser()]);
+  const { key, clip: bytes } = platform;
+  const evil = { title: `A walk ${EVIL}`, description: `First line\n${EVIL}` };
+  open = (await uploaded(platform, key, { bytes, playback_policy: "public", ...evil })).asset;
+  signed = (await uploaded(platform, key, { bytes, playback_policy: "signed", title: "Private film" })).asset;
+  await Promise.all([untilReady(platform, open.id), untilReady(platform, signed.id)]);
+});
+afterAll(async () => {
+  await browser?.close();
+  await platform?.close();
+});
+
+const watch = (asset: { external_id: string }, query = "") => `${platform.base}/watch/${asset.external_id}${query}`;
+const tokenOf = async (asset: { id: number }) =>
+  (await platform.call("GET", `/api/v1/playback/${asset.id}`, { key: platform.key })).body.token as string;
+const textOf = ({ page }: Visit) => page.locator("body").textContent();
+/** The folders that segments came from, so the renditions that were played. */
+const renditions = ({ requests }: Visit) =>
+  new Set(requests.map(({ pathname }) => /\/(\d+p)\/\d+\.m4s$/.exec(pathname)?.[1]).filter(Boolean));
+
+/** Nothing went wrong, and nobody but the server itself was asked for anything. */
+function expectClean({ faults, requests }: Visit): void {
+  expect(faults).toEqual([]);
+  expect(new Set(requests.map((url) => url.origin))).toEqual(new Set([platform.base]));
+}
+
+describe("the watch page", () => {
+  test("plays a public video, with sound and picture, from this server alone", async () => {
+    const seen = await visit(browser, watch(open, "?autoplay=1"));
+    expect(seen.status).toBe(200);
+    await untilPlayed(seen.page, 2);
+    const video = await videoIn(seen.page);
+    expect(video).toMatchObject({ muted: true, duration: expect.closeTo(8, 0) });
+    expect(video?.videoWidth).toBeGreaterThan(0);
+    expect(video?.webkitAudioDecodedByteCount).toBeGreaterThan(0);
+    const names = seen.requests.map(({ pathname }) => pathname);
+    expect(names).toEqual(expect.arrayContaining([`/media/${open.external_id}/master.m3u8`, "/player.js"]));
+    expectClean(seen);
+  });
+
+  test("plays a signed video: the page's token reaches every request, in the path", async () => {
+    const token = await tokenOf(signed);
+    const seen = await visit(browser, watch(signed, `?autoplay=1&token=${token}`));
+    await untilPlayed(seen.page, 2);
+    const segments = seen.requests.filter(({ pathname }) => pathname.endsWith(".m4s"));
+    expect(segments.length).toBeGreaterThan(1);
+    for (const { pathname } of segments) expect(pathname).toContain(`/~${token}/`);
+    expectClean(seen);
+  });
+
+  test("starts when its viewer presses play, and until then fetches little", async () => {
+    const seen = await visit(browser, watch(open));
+    await untilVideo(seen.page, "readyState", 3);
+    expect(await videoIn(seen.page)).toMatchObject({ paused: true, currentTime: 0 });
+    expect(seen.requests.filter(({ pathname }) => pathname.includes("p/00002"))).toEqual([]);
+    await seen.page.locator("video").click();
+    // The second segment begins at four seconds.
+    await untilPlayed(seen.page, 4.5);
+    expectClean(seen);
+  });
+
+  test("takes the rendition that fits: the small one in a small window, the whole one in a large one", async () => {
+    const small = await visit(browser, watch(open, "?autoplay=1"), { viewport: { width: 320, height: 480 } });
+    await untilPlayed(small.page, 4.5);
+    expect(renditions(small)).toEqual(new Set(["240p"]));
+
+    const large = await visit(browser, watch(open, "?autoplay=1"), { viewport: { width: 1280, height: 800 } });
+    await untilVideo(large.page, "videoHeight", 360);
+    expect(renditions(large)).toContain("360p");
+    expectClean(small);
+    expectClean(large);
+  });
+
+  test("shows what tenants wrote as text", async () => {
+    const seen = await visit(browser, watch(open));
+    expect(await seen.page.title()).toBe(open.title);
+    expect(await seen.page.locator("h1").textContent()).toBe(open.title);
+    expect(await seen.page.locator(".description").textContent()).toBe(open.description);
+    expect(await seen.page.evaluate("window.evil")).toBeUndefined();
+    expect(await seen.page.locator("img").count()).toBe(0);
+    expectClean(seen);
+  });
+
+  test("tells that a private video needs a link, and names it to nobody", async () => {
+    const seen = await visit(browser, watch(signed));
+    expect(seen.status).toBe(403);
+    expect(await textOf(seen)).toContain("This video is private");
+    expect(await seen.page.content()).not.toContain("Private film");
+    expect(seen.requests.map(String)).toEqual([watch(signed)]);
+    expectClean(seen);
+  });
+
+  test("tells that a link has expired or is none", async () => {
+    const now = () => Date.now();
+    const tokens = playbackTokens({ secrets: { signing_secret: SIGNING_SECRET }, clock: { now } } as unknown as App);
+    const bound = { id: signed.id, tenantId: signed.tenant_id, externalId: signed.external_id };
+    const expired = await tokens.sign(bound, now() - 1000);
+    for (const token of [expired, "x", await tokenOf(open)]) {
+      const seen = await visit(browser, watch(signed, `?token=${token}`));
+      expect(seen.status).toBe(403);
+      expect(await textOf(seen)).toContain("This link has expired");
+      expectClean(seen);
+    }
+    const valid = await visit(browser, watch(signed, `?token=${await tokens.sign(bound, now() + 60_000)}`));
+    expect(valid.status).toBe(200);
+  });
+
+  test("looks again by itself until its video is ready, and then plays it", async () => {
+    const { call, key, clip } = platform;
+    const body = { filename: "late.mp4", bytes_expected: clip.length, playback_policy: "public" };
+    const upload = (await call("POST", "/api/v1/uploads/initiate", { key, body })).body;
+    const seen = await visit(browser, watch(upload, "?autoplay=1"));
+    expect(seen.status).toBe(200);
+    expect(await textOf(seen)).toContain("It has not been uploaded yet");
+    await call("PUT", upload.upload_url, { raw: new Uint8Array(clip) });
+    await call("POST", `/api/v1/uploads/${upload.id}/complete`, { key, body: { bytes_received: clip.length } });
+    await untilPlayed(seen.page, 2);
+    expectClean(seen);
+  });
+
+  test("says so when the media cannot be had", async () => {
+    const seen = await visit(browser, "about:blank");
+    await seen.page.route("**/*.m4s", (route) => route.fulfill({ status: 403, body: "" }));
+    await seen.page.goto(watch(open, "?autoplay=1"));
+    await seen.page.locator("[data-notice]:visible").waitFor();
+    expect(await textOf(seen)).toContain("This link has expired. Reload the page with a fresh one.");
+  });
+
+  test("of nothing says that there is nothing", async () => {
+    const seen = await visit(browser, `${platform.base}/watch/vid_nothing`);
+    expect(seen.status).toBe(404);
+    expect(await textOf(seen)).toContain("No such video");
+    expectClean(seen);
+  });
+});
+
+describe("the embed page", () => {
+  /** A page of somebody else's, on another site, with `address` in a frame. */
+  async function frameOf(address: string) {
+    const host = createServer((_, response) => {
+      response.setHeader("content-type", "text/html");
+      response.end(`<!doctype html><iframe src="${address}" width="640" height="360" allow="autoplay"></iframe>`);
+    });
+    await new Promise<void>((resolve) => host.listen(0, "127.0.0.1", resolve));
+    atEnd(() => host.closeAllConnections());
+    atEnd(() => host.close());
+    const site = `http://localhost:${(host.address() as AddressInfo).port}`;
+    const seen = await visit(browser, site);
+    const frame = seen.page.frames().find((each) => each !== seen.page.mainFrame());
+    if (!frame) throw new Error("The page has no frame");
+    return { seen, frame, site };
+  }
+
+  test("plays in a frame on another site", async () => {
+    const { seen, frame, site } = await frameOf(`${platform.base}/embed/${open.external_id}?autoplay=1`);
+    await untilPlayed(frame, 2);
+    expect(seen.faults).toEqual([]);
+    const asked = seen.requests.filter((url) => url.origin !== site).map((url) => url.origin);
+    expect(new Set(asked)).toEqual(new Set([platform.base]));
+    const box = await frame.locator("video").boundingBox();
+    expect(box).toMatchObject({ width: 640, height: 360 });
+  });
+
+  test("is the only page that lets itself be framed", async () => {
+    const { frame, seen } = await frameOf(watch(open));
+    expect(await frame.locator("video").count()).toBe(0);
+    expect(seen.faults.join()).toMatch(/frame-ancestors/);
+  });
+});
+
+test("/docs shows the interface, without a word to anybody else", async () => {
+  const seen = await visit(browser, `${platform.base}/docs`);
+  await seen.page.locator("#operations-Uploads-postUploadsInitiate").click();
+  await seen.page.getByText("bytes_expected").first().waitFor();
+  expect(seen.requests.map(({ pathname }) => pathname)).toContain("/api/v1/openapi.json");
+  expectClean(seen);
+});

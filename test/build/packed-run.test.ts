@@ -1,0 +1,156 @@
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { copyFileSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type Call, client } from "../support/client.ts";
+import { uploaded } from "../support/flow.ts";
+import { atEnd, newFolder, removeFolder } from "../support/folder.ts";
+import { EXECUTABLE } from "../support/process.ts";
+import { processesWith, untilProcesses } from "../worker/processes.ts";
+
+/** The one file in an empty folder, and nothing in its environment: no PATH, no HOME, no Node, no ffmpeg. */
+let folder: string;
+let clip: Buffer;
+beforeAll(() => {
+  if (!existsSync(EXECUTABLE)) throw new Error("dist/vodbox is missing: npm run build makes it.");
+  folder = newFolder();
+  copyFileSync(EXECUTABLE, join(folder, "vodbox"));
+  const path = join(folder, "clip.mp4");
+  const sources = ["-f", "lavfi", "-i", "testsrc2=size=640x360:rate=30:duration=3", "-f", "lavfi", "-i", "sine=d=3"];
+  execFileSync("ffmpeg", ["-v", "error", ...sources, "-c:v", "libx264", "-pix_fmt", "yuv420p", "-c:a", "aac", path]);
+  clip = readFileSync(path);
+});
+afterAll(() => removeFolder(folder));
+
+type Started = {
+  child: ChildProcess;
+  stdout(): string;
+  ended: Promise<{ code: number | null; stdout: string; stderr: string }>;
+};
+
+/** Killed when the test is over, if it still runs then. */
+const start = (...args: string[]): Started => startWith({}, ...args);
+
+function startWith(env: Record<string, string>, ...args: string[]): Started {
+  const child = spawn("./vodbox", args, {
+    cwd: folder,
+    env: env as NodeJS.ProcessEnv,
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let stdout = "";
+  let stderr = "";
+  child.stdout.on("data", (chunk) => {
+    stdout += chunk;
+  });
+  child.stderr.on("data", (chunk) => {
+    stderr += chunk;
+  });
+  const ended = once(child, "close").then(([code]) => ({ code: code as number | null, stdout, stderr }));
+  atEnd(async () => {
+    child.kill("SIGKILL");
+    await ended;
+  });
+  return { child, stdout: () => stdout, ended };
+}
+
+/** What the process prints once `pattern` is in it. */
+async function untilPrinted({ child, stdout, ended }: Started, pattern: RegExp): Promise<string> {
+  let isOver = false;
+  const over = ended.then(() => {
+    isOver = true;
+  });
+  for (;;) {
+    const found = pattern.exec(stdout());
+    if (found) return found[1] as string;
+    if (isOver) throw new Error(`It ended before ${pattern}: ${JSON.stringify(await ended)}`);
+    await Promise.race([once(child.stdout as NodeJS.EventEmitter, "data"), over]);
+  }
+}
+
+async function admin(...args: string[]): Promise<any> {
+  const { code, stdout, stderr } = await start("admin", ...args, "--json").ended;
+  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+  return JSON.parse(stdout);
+}
+
+/** The worker and what it spawned know the data directory or the unpacked programs by their paths below `folder`. */
+const ours = () => processesWith(folder);
+const lines = (playlist: string) => playlist.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
+
+async function untilReady(call: Call, key: string, id: number): Promise<void> {
+  for (;;) {
+    const { body } = await call("GET", `/api/v1/assets/${id}`, { key });
+    if (body.playback_status === "ready") return;
+    if (body.playback_status === "errored") throw new Error(JSON.stringify(body.error));
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}
+
+describe("the executable alone, in an empty environment", () => {
+  test("is a whole platform: tenant, key, upload, transcoding, playback, and an orderly end", async () => {
+    const server = start("serve", "--port", "0");
+    const base = await untilPrinted(server, /^vodbox ready on (\S+)$/m);
+    await admin("tenant", "create", "--name", "Acme", "--slug", "acme");
+    const scopes = "assets:read,assets:write,playback:read";
+    const { token: key } = await admin("key", "issue", "--tenant", "acme", "--scopes", scopes);
+
+    const call = client(base);
+    const { asset } = await uploaded({ call }, key, { bytes: clip });
+    await untilReady(call, key, asset.id);
+    const playback = await call("GET", `/api/v1/playback/${asset.id}`, { key });
+    const master = await call("GET", playback.body.hls_url);
+    expect(master.text).toContain("RESOLUTION=640x360");
+    const variant = new URL(lines(master.text)[0] as string, playback.body.hls_url);
+    const playlist = await call("GET", variant.href);
+    const segment = await fetch(new URL(lines(playlist.text)[0] as string, variant));
+    expect([segment.status, segment.headers.get("content-type")]).toEqual([200, "video/iso.segment"]);
+    expect((await segment.arrayBuffer()).byteLength).toBeGreaterThan(1000);
+    const page = await call("GET", `/watch/${asset.external_id}?token=${playback.body.token}`);
+    expect(page.text).toContain("<video");
+    expect((await call("GET", "/player.js")).text).toContain("MediaSource");
+    expect((await call("GET", "/docs")).status).toBe(200);
+
+    const { ok } = await admin("doctor");
+    expect(ok).toBe(true);
+    server.child.kill("SIGTERM");
+    expect(await server.ended).toMatchObject({ code: 0 });
+    expect(ours()).toEqual([]);
+  });
+
+  test("shows a demo and is gone", async () => {
+    const { code, stdout, stderr } = await start("demo", "--once", "--port", "0", "--seconds", "3", "--data", "once")
+      .ended;
+    expect({ code, stderr }).toMatchObject({ code: 0 });
+    expect(stdout).toMatch(/http:\/\/127\.0\.0\.1:\d+\/watch\/vid_\w+/);
+    expect(ours()).toEqual([]);
+  });
+
+  test("shows a demo and serves on until it is told to stop; a second demo uses that server", async () => {
+    const demo = start("demo", "--port", "0", "--seconds", "1", "--data", "demo");
+    const address = await untilPrinted(demo, /(http\S+\/watch\/\S+)/);
+    const page = await fetch(address);
+    expect([page.status, await page.text()]).toEqual([200, expect.stringContaining("<video")]);
+    const again = await start("demo", "--seconds", "1", "--data", "demo").ended;
+    expect(again).toMatchObject({ code: 0, stdout: expect.stringContaining(new URL(address).origin) });
+    expect((await fetch(address)).status).toBe(200);
+    demo.child.kill("SIGTERM");
+    expect(await demo.ended).toMatchObject({ code: 0 });
+    expect(ours()).toEqual([]);
+  });
+
+  test("killed with -9, leaves no worker and no ffmpeg behind", async () => {
+    // What a killed one cannot tidy lies in this test's folder too.
+    const temporary = mkdtempSync(join(folder, "tmp-"));
+    const demo = startWith({ TMPDIR: temporary }, "demo", "--port", "0", "--seconds", "60", "--data", "killed");
+    const isEncoding = (line: string) => line.includes("/ffmpeg ") && line.includes("/killed/objects/");
+    await untilProcesses(folder, (found) => found.some(isEncoding), 25_000);
+    demo.child.kill("SIGKILL");
+    await untilProcesses(folder, (found) => found.length === 0, 15_000);
+    rmSync(temporary, { recursive: true });
+  });
+
+  test("leaves nothing beside itself but its data", () => {
+    expect(readdirSync(folder).sort()).toEqual(["clip.mp4", "demo", "killed", "once", "vodbox", "vodbox-data"]);
+  });
+});
