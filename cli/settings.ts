@@ -63,6 +63,21 @@ export function settingsHelp(names: readonly SettingName[]): string {
     ["--config <file>", "settings file (default vodbox.toml or vodbox.json)"],
     ["--json", "print JSON"],
   ];
-  const width = Math.max(...all.map(([flag]) => flag.length));
-  return `\nSettings, before or after the command (all of them: vodbox admin config):\n${all.map(([flag, about]) => `  ${flag.padEnd(width)}  ${about}`).join("\n")}`;
+  const width = Math.max(...all.map(([flag]) => flag.length)) + 4;
+  const rows = all.flatMap(([flag, about]) =>
+    wrap(about, COLUMNS - width).map((part, row) => `${(row ? "" : `  ${flag}`).padEnd(width)}${part}`),
+  );
+  return `\nSettings, before or after the command (vodbox admin config lists them all):\n${rows.join("\n")}`;
+}
+
+const COLUMNS = 80;
+
+function wrap(text: string, width: number): string[] {
+  const lines = [""];
+  for (const word of text.split(" ")) {
+    const last = lines.at(-1) as string;
+    if (last !== "" && last.length + 1 + word.length > width) lines.push(word);
+    else lines[lines.length - 1] = last === "" ? word : `${last} ${word}`;
+  }
+  return lines;
 }

@@ -41,7 +41,10 @@ export async function warmAssets(
     mkdirSync(data);
     await run(result, ["serve", "--data", data, "--port", "0", "--workers", "0", "--log-level", "silent"], {
       env: { VODBOX_CACHE_DIR: join(paths.work, "cache"), VODBOX_CODE_CACHE: cache },
-      onLine: (line, stop) => void visit(line).finally(stop),
+      onLine: (line, stop) => {
+        const base = /^vodbox ready on (\S+)/.exec(line)?.[1];
+        if (base) void visit(base).finally(stop);
+      },
     });
     rmSync(data, { recursive: true, force: true });
     rmSync(result);
@@ -51,9 +54,7 @@ export async function warmAssets(
 }
 
 /** What a server is asked in its first second, so that this is warm too. */
-async function visit(line: string): Promise<void> {
-  const base = /^vodbox ready on (\S+)/.exec(line)?.[1];
-  if (!base) return;
+async function visit(base: string): Promise<void> {
   for (const path of ["/healthz", "/readyz", "/api/v1/assets", "/api/v1/nothing", "/watch/vid_nothing"])
     await (await fetch(base + path)).text();
 }

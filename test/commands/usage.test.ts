@@ -13,7 +13,7 @@ test("wrong usage is 2 and says in one sentence what is wrong", async () => {
     ["--bogus", /unknown option '--bogus'/],
     ["serve --bogus", /unknown option '--bogus'/],
     ["serve extra", /too many arguments for 'serve'/],
-    ["serve --port", /'--port <VALUE>' argument missing/],
+    ["serve --port", /--port needs a value/],
     ["admin bogus", /unknown command 'bogus'/],
     ["admin tenant bogus", /unknown command 'bogus'/],
     ["admin tenant lst", /Did you mean list\?/],
