@@ -25,7 +25,8 @@ export function createServer(app: App, routes: readonly Route[]): HttpServer {
   const limits = createLimits(app.config);
   for (const [path, methods] of byPath(routes)) {
     for (const [method, route] of methods) {
-      const handler = (event: H3Event) => answer(app, route, event, authenticator, limits);
+      const plain = (event: H3Event) => answer(app, route, event, authenticator, limits);
+      const handler = app.log.isLevelEnabled("debug") ? logged(app, route, plain) : plain;
       h3.on(method, path, handler);
       if (method === "GET") h3.on("HEAD", path, handler);
     }
@@ -42,6 +43,17 @@ export function createServer(app: App, routes: readonly Route[]): HttpServer {
   }
   h3.all("/**", (event) => render(app, nothingHere(), newRequestId(), event));
   return { h3, authenticator, fetch: async (request) => h3.fetch(request) };
+}
+
+/** By route, never by address: an address may hold a token. */
+function logged(app: App, route: Route, handler: (event: H3Event) => Promise<Response>) {
+  return async (event: H3Event) => {
+    const from = performance.now();
+    const response = await handler(event);
+    const ms = Math.round(performance.now() - from);
+    app.log.debug({ method: event.req.method, route: route.path, status: response.status, ms }, "request");
+    return response;
+  };
 }
 
 function byPath(routes: readonly Route[]): Map<string, Map<Method, Route>> {

@@ -1,16 +1,22 @@
 import { execFile } from "node:child_process";
-import { mkdtempSync } from "node:fs";
+import { existsSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import type { Binaries } from "../../src/media/ffmpeg.ts";
 
 const exec = promisify(execFile);
 
-/** What is tested; sources are always made by the system's full ffmpeg. */
+const shipped = (tool: string) => {
+  const path = fileURLToPath(new URL(`../../build/assets/bin/${tool}`, import.meta.url));
+  return existsSync(path) ? path : tool;
+};
+
+/** What is tested: the programs that are shipped. Sources are always made by the system's full ffmpeg. */
 export const binaries: Binaries = {
-  ffmpeg: process.env.VODBOX_FFMPEG ?? "ffmpeg",
-  ffprobe: process.env.VODBOX_FFPROBE ?? "ffprobe",
+  ffmpeg: process.env.VODBOX_FFMPEG ?? shipped("ffmpeg"),
+  ffprobe: process.env.VODBOX_FFPROBE ?? shipped("ffprobe"),
 };
 
 export const temporaryFolder = (name: string) => mkdtempSync(join(tmpdir(), `${name}-`));
