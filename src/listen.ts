@@ -1,4 +1,4 @@
-import type { Server } from "node:http";
+import type { Server, ServerResponse } from "node:http";
 import { createServer } from "node:net";
 import { toNodeHandler } from "h3";
 import { listen } from "listhen";
@@ -6,7 +6,13 @@ import type { Config } from "./config/load.ts";
 import type { HttpServer } from "./http/server.ts";
 import { UserError } from "./lib/errors.ts";
 
-export type Listening = { server: Server; address: string; close(graceMs: number): Promise<void> };
+export type Listening = {
+  server: Server;
+  address: string;
+  /** From now on every answer is the last one on its connection: the client asks whoever comes next. */
+  beginClose(): void;
+  close(graceMs: number): Promise<void>;
+};
 
 /** Tries again when another process took the free port between its being found and its being used. */
 const FREE_PORT_TRIES = 5;
@@ -48,7 +54,31 @@ function wrap(server: Server, host: string): Listening {
   const found = server.address();
   const port = typeof found === "object" && found ? found.port : 0;
   const name = host.includes(":") ? `[${host}]` : host;
-  return { server, address: `http://${name}:${port}`, close: (graceMs) => close(server, graceMs) };
+  const beginClose = lastAnswers(server);
+  return {
+    server,
+    address: `http://${name}:${port}`,
+    beginClose,
+    close(graceMs) {
+      beginClose();
+      return close(server, graceMs);
+    },
+  };
+}
+
+/** Knows what is being answered. The function that it gives has those answers and all later ones close their connection. */
+function lastAnswers(server: Server): () => void {
+  const answering = new Set<ServerResponse>();
+  let closing = false;
+  server.prependListener("request", (_, response) => {
+    response.shouldKeepAlive &&= !closing;
+    answering.add(response);
+    response.once("close", () => answering.delete(response));
+  });
+  return () => {
+    closing = true;
+    for (const response of answering) response.shouldKeepAlive = false;
+  };
 }
 
 /** Answers what is being asked, then closes; what is still open after `graceMs` is cut. */
