@@ -1,10 +1,16 @@
-import { createServer, type Server } from "node:http";
+import { createServer, type Server, type ServerResponse } from "node:http";
 import type { Config } from "./config/load.ts";
 import { nodeListener } from "./http/node.ts";
 import type { HttpServer } from "./http/server.ts";
 import { UserError } from "./lib/errors.ts";
 
-export type Listening = { server: Server; address: string; close(graceMs: number): Promise<void> };
+export type Listening = {
+  server: Server;
+  address: string;
+  /** From now on every answer is the last one on its connection: the client asks whoever comes next. */
+  beginClose(): void;
+  close(graceMs: number): Promise<void>;
+};
 
 /**
  * Listens on host and port of the settings, on exactly that port. Throws a UserError that says what to do. Plain
@@ -21,15 +27,39 @@ export function startListening({ host, port }: Pick<Config, "host" | "port">, ht
     },
     nodeListener(http.h3),
   );
+  const beginClose = lastAnswers(server);
   return new Promise((resolve, reject) => {
     server.once("error", (error: NodeJS.ErrnoException) => reject(explain(error, host, port)));
     server.listen(port, host, () => {
       const found = server.address();
       const name = host.includes(":") ? `[${host}]` : host;
       const address = `http://${name}:${typeof found === "object" ? found?.port : port}`;
-      resolve({ server, address, close: (graceMs) => close(server, graceMs) });
+      resolve({
+        server,
+        address,
+        beginClose,
+        close(graceMs) {
+          beginClose();
+          return close(server, graceMs);
+        },
+      });
     });
   });
+}
+
+/** Knows what is being answered. The function that it gives has those answers and all later ones close their connection. */
+function lastAnswers(server: Server): () => void {
+  const answering = new Set<ServerResponse>();
+  let closing = false;
+  server.prependListener("request", (_, response) => {
+    response.shouldKeepAlive &&= !closing;
+    answering.add(response);
+    response.once("close", () => answering.delete(response));
+  });
+  return () => {
+    closing = true;
+    for (const response of answering) response.shouldKeepAlive = false;
+  };
 }
 
 /** Answers what is being asked, then closes; what is still open after `graceMs` is cut. */

@@ -46,6 +46,7 @@ export async function serve(config: Config, { log, clock }: { log: Logger; clock
   const stop = async () => {
     log.info("stopping");
     opened.beginStop();
+    listening.beginClose();
     // Workers first: they give their leases back through the door that is closed next.
     await Promise.race([workers.stop(), new Promise((resolve) => setTimeout(resolve, WORKERS_GRACE_MS).unref())]);
     await listening.close(REQUESTS_GRACE_MS);

@@ -109,16 +109,12 @@ function parameters(route: Route): Json[] {
       schema: rest,
     }));
   };
-  const headers = route.idempotent
-    ? [
-        {
-          name: "Idempotency-Key",
-          in: "header",
-          required: false,
-          schema: { type: "string", minLength: 1, maxLength: 255 },
-        },
-      ]
-    : [];
+  const headers = [...(route.requiredHeaders ?? []), ...(route.idempotent ? ["Idempotency-Key"] : [])].map((name) => ({
+    name,
+    in: "header",
+    required: route.requiredHeaders?.includes(name) ?? false,
+    schema: { type: "string", minLength: 1, maxLength: 255 },
+  }));
   return [...of(route.params, "path"), ...of(route.query, "query"), ...headers];
 }
 
@@ -157,6 +153,10 @@ function schemaOf(schema: v.GenericSchema<unknown, unknown>, typeMode: "input" |
     target: "openapi-3.0",
     typeMode,
     errorMode: "ignore",
+    // OpenAPI 3.0 takes no empty list here, JSON Schema does.
+    overrideSchema({ jsonSchema: { required, ...rest } }) {
+      return required?.length === 0 ? rest : undefined;
+    },
   }) as Json;
   return json;
 }

@@ -25,6 +25,13 @@ export const Name = (max: number) =>
     v.check((value) => value.trim() !== "", "must not be blank"),
   );
 export const Time = v.pipe(v.string(), v.isoTimestamp());
+const YEAR_10000 = Date.UTC(10_000, 0);
+/** A time that a client gives. ISO 8601 has forms that RFC 3339 and Date do not know; NaN is before nothing. */
+export const GivenTime = v.pipe(
+  v.string("must be a time"),
+  v.isoTimestamp("must be an RFC 3339 time"),
+  v.check((time) => Date.parse(time) < YEAR_10000, "must be an RFC 3339 time"),
+);
 const NullableTime = v.nullable(Time);
 
 export { NullableTime };

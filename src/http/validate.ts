@@ -10,6 +10,11 @@ export function validate<S extends Schema>(
   value: unknown,
   where: "body" | "query" | "params",
 ): v.InferOutput<S> {
+  // To valibot an array is an object too, and with nothing required an acceptable one.
+  if (where === "body" && Array.isArray(value) && unwrap(schema as Node)?.type !== "array")
+    throw new HttpError(422, "parameter_missing", "body: must be a JSON object", {
+      details: { body: ["must be a JSON object"] },
+    });
   const parsed = v.safeParse(schema, value);
   if (parsed.success) return parsed.output;
   // An id that is no integer names nothing.

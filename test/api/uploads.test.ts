@@ -1,8 +1,12 @@
-import { expect, test } from "vitest";
-import { testApp } from "../support/app.ts";
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { type TestApp, testApp } from "../support/app.ts";
+import { expectError } from "../support/error.ts";
+import { next, uploaded } from "../support/flow.ts";
 
-async function tenantWithKey() {
-  const app = await testApp();
+async function tenantWithKey(flags?: Record<string, unknown>) {
+  const app = await testApp(flags);
   const tenant = await app.tenant();
   return { app, tenant, key: await app.key(tenant.id) };
 }
@@ -51,4 +55,138 @@ test("an upload is initiated, put, completed once and queued once", async () => 
   expect(again.body).toEqual(completed.body);
   expect(await app.newEvents()).toEqual([]);
   expect((await app.call("PUT", initiated.body.upload_url, { raw: bytes })).status).toBe(409);
+});
+
+const initiate = async (app: TestApp, key: string, bytes: number, fields = {}) =>
+  (
+    await app.call("POST", "/api/v1/uploads/initiate", {
+      key,
+      body: { filename: "a.mp4", bytes_expected: bytes, ...fields },
+    })
+  ).body;
+const complete = (app: TestApp, key: string, upload: { id: number }, bytes: number) =>
+  app.call("POST", `/api/v1/uploads/${upload.id}/complete`, { key, body: { bytes_received: bytes } });
+const objectsOf = (app: TestApp) =>
+  readdirSync(join(app.opened.app.config.data_dir, "objects"), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => entry.name);
+
+describe("the bytes", () => {
+  test("that are more than announced are 413 and nothing of them is kept, not even in place of what was there", async () => {
+    const { app, key } = await tenantWithKey();
+    const upload = await initiate(app, key, 3);
+    const refused = await app.call("PUT", upload.upload_url, { raw: "abcd" });
+    expectError(refused, 413, "payload_too_large");
+    expect(objectsOf(app)).toEqual([]);
+    expect((await app.call("PUT", upload.upload_url, { raw: "abc" })).status).toBe(200);
+    // Without a length, so that the end of the announced bytes is met while reading.
+    const stream = new Blob(["abcd"]).stream() as unknown as string;
+    expectError(await app.call("PUT", upload.upload_url, { raw: stream }), 413, "payload_too_large");
+    expect(objectsOf(app)).toHaveLength(1);
+    expect((await complete(app, key, upload, 3)).status).toBe(200);
+    const { body: contract } = await next(app);
+    expect((await app.call("GET", contract.source.url)).text).toBe("abc");
+  });
+
+  test("go to no altered address, none of another method, and none that has expired", async () => {
+    const { app, key } = await tenantWithKey({ upload_ttl_seconds: 600 });
+    const { upload_url: url } = await initiate(app, key, 3);
+    const altered = [
+      url.replace("max_bytes=3", "max_bytes=4"),
+      url.replace(/expires=\d+/, "expires=9999999999"),
+      url.replace("tenants/1/", "tenants/2/"),
+      `${url}0`,
+      url.replace(/sig=.*/, ""),
+      url.replace(/\?.*/, ""),
+      `${url}&x=1`,
+    ];
+    for (const address of altered)
+      expectError(await app.call("PUT", address, { raw: "abc" }), 403, "address_invalid", address);
+    expectError(await app.call("GET", url), 403, "address_invalid");
+    app.turn(601_000);
+    expectError(await app.call("PUT", url, { raw: "abc" }), 403, "address_expired");
+    expect(objectsOf(app)).toEqual([]);
+  });
+
+  test("of a completed upload can no longer change", async () => {
+    const { app, key } = await tenantWithKey();
+    const upload = await initiate(app, key, 3);
+    await app.call("PUT", upload.upload_url, { raw: "abc" });
+    await complete(app, key, upload, 3);
+    expectError(await app.call("PUT", upload.upload_url, { raw: "xyz" }), 409, "upload_conflict");
+    const { body: contract } = await next(app);
+    expect((await app.call("GET", contract.source.url)).text).toBe("abc");
+    expect((await app.call("GET", `/api/v1/uploads/${upload.id}`, { key })).body).not.toHaveProperty("upload_url");
+  });
+});
+
+describe("complete", () => {
+  test("takes a file that turned out smaller with its true size", async () => {
+    const { app, key } = await tenantWithKey();
+    const upload = await initiate(app, key, 1000);
+    await app.call("PUT", upload.upload_url, { raw: "abc" });
+    const done = await complete(app, key, upload, 3);
+    expect(done.body).toMatchObject({ status: "completed", bytes_expected: 1000, bytes_received: 3 });
+    expect(done.body.asset).toMatchObject({ source_bytes: 3, input_status: "uploaded", playback_status: "processing" });
+  });
+
+  test("refuses what storage does not hold: nothing, no bytes, another size; and the upload goes on", async () => {
+    const { app, key } = await tenantWithKey();
+    const upload = await initiate(app, key, 10);
+    expectError(await complete(app, key, upload, 10), 422, "bytes_mismatch", "nothing was put");
+    await app.call("PUT", upload.upload_url, { raw: "" });
+    expectError(await complete(app, key, upload, 0), 422, "bytes_mismatch", "no bytes");
+    await app.call("PUT", upload.upload_url, { raw: "12345" });
+    for (const bytes of [0, 4, 6, 10, 11]) {
+      const refused = await complete(app, key, upload, bytes);
+      expectError(refused, 422, "bytes_mismatch", String(bytes));
+      expect(refused.body.details).toHaveProperty("bytes_received");
+    }
+    expect(await app.newEvents()).toEqual([]);
+    expect((await next(app)).status).toBe(204);
+    expect((await complete(app, key, upload, 5)).status).toBe(200);
+  });
+
+  test("ten times at once is one job and one of each event", async () => {
+    const { app, key } = await tenantWithKey();
+    const upload = await initiate(app, key, 3);
+    await app.call("PUT", upload.upload_url, { raw: "abc" });
+    const answers = await Promise.all(Array.from({ length: 10 }, () => complete(app, key, upload, 3)));
+    expect(new Set(answers.map((answer) => answer.status))).toEqual(new Set([200]));
+    expect(new Set(answers.map((answer) => answer.text)).size).toBe(1);
+    const types = (await app.newEvents()).map((event) => event.type);
+    expect(types).toEqual(["video.upload.completed", "video.job.queued"]);
+    expect((await next(app)).status).toBe(200);
+    expect((await next(app)).status).toBe(204);
+  });
+
+  test("of an upload whose time is over is 409", async () => {
+    const { app, key } = await tenantWithKey({ upload_ttl_seconds: 600 });
+    const upload = await initiate(app, key, 3);
+    await app.call("PUT", upload.upload_url, { raw: "abc" });
+    app.turn(601_000);
+    expectError(await complete(app, key, upload, 3), 409, "upload_conflict");
+    expect((await next(app)).status).toBe(204);
+  });
+
+  test("of another tenant's upload is 404, like one that never was", async () => {
+    const { app, key } = await tenantWithKey();
+    const upload = await initiate(app, key, 3);
+    const stranger = await app.key((await app.tenant()).id);
+    for (const id of [upload.id, 987_654]) {
+      expectError(await complete(app, stranger, { id }, 3), 404, "not_found");
+      expectError(await app.call("GET", `/api/v1/uploads/${id}`, { key: stranger }), 404, "not_found");
+    }
+  });
+});
+
+test("without object storage every operation that needs it is 503, and the others work", async () => {
+  const { app, key } = await tenantWithKey({ storage: "none" });
+  const body = { filename: "a.mp4", bytes_expected: 3 };
+  expectError(await app.call("POST", "/api/v1/uploads/initiate", { key, body }), 503, "storage_not_configured");
+  expectError(await complete(app, key, { id: 1 }, 3), 503, "storage_not_configured");
+  expect((await app.call("GET", "/api/v1/assets", { key })).body).toEqual([]);
+  expect((await next(app)).status).toBe(204);
+  expect((await app.call("GET", "/readyz")).status).toBe(200);
+  await expect(uploaded(app, key)).rejects.toThrow("storage_not_configured");
 });

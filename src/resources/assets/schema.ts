@@ -20,11 +20,13 @@ export const ExternalId = v.pipe(
 );
 
 export const TagValue = v.union(
-  [v.pipe(v.string(), v.maxLength(1024)), v.pipe(v.number(), v.finite()), v.boolean()],
-  "must be a string, number or boolean",
+  [Text(1024), v.pipe(v.number(), v.finite()), v.boolean()],
+  "must be a string of at most 1024 characters, a number or a boolean",
 );
 export const Tags = v.pipe(
-  v.record(v.pipe(Name(64)), TagValue, "must be an object"),
+  // To valibot an array is an object too.
+  v.custom<Record<string, unknown>>((tags) => !Array.isArray(tags), "must be an object"),
+  v.record(Name(64), TagValue, "must be an object"),
   v.check((tags) => Object.keys(tags).length <= 100, "must have at most 100 keys"),
 );
 

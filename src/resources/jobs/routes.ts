@@ -47,6 +47,7 @@ export const jobRoutes = [
     credential: "worker",
     tag,
     summary: "Lease one queued job",
+    requiredHeaders: ["Idempotency-Key"],
     body: Claim,
     responses: { 200: WorkerContract, 204: null },
     errors: stale,

@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import type { ApiKeyRow } from "../../../storage/db/schema.ts";
 import { SCOPES } from "../../http/caller.ts";
-import { Id, Name, NullableTime, Time } from "../../http/schemas.ts";
+import { GivenTime, Id, Name, NullableTime, Time } from "../../http/schemas.ts";
 import { iso } from "../../lib/clock.ts";
 
 const Scopes = v.pipe(
@@ -14,7 +14,7 @@ export const KeyWrite = v.object({
   tenant_id: v.optional(Id),
   name: v.optional(Name(200), "SDK key"),
   scopes: v.optional(Scopes, ["assets:read"]),
-  expires_at: v.optional(v.nullable(v.pipe(v.string("must be a time"), v.isoTimestamp("must be an RFC 3339 time")))),
+  expires_at: v.optional(v.nullable(GivenTime)),
 });
 
 export const ApiKey = v.object({

@@ -1,0 +1,131 @@
+import { Validator } from "@seriousme/openapi-schema-validator";
+import { beforeAll, describe, expect, test } from "vitest";
+import { type TestApp, testApp } from "../support/app.ts";
+
+type Operation = {
+  operationId: string;
+  summary?: string;
+  parameters: { name: string; in: string; required: boolean }[];
+  requestBody?: { content: Record<string, { schema: unknown }> };
+  responses: Record<string, { content?: Record<string, { schema: unknown }> }>;
+  security: Record<string, unknown>[];
+};
+type Document = { openapi: string; info: { version: string }; paths: Record<string, Record<string, Operation>> };
+
+let app: TestApp;
+let document: Document;
+beforeAll(async () => {
+  app = await testApp();
+  document = (await app.call("GET", "/api/v1/openapi.json")).body;
+  return app.close;
+});
+const operations = () =>
+  Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({
+      name: `${method.toUpperCase()} ${path}`,
+      path,
+      operation,
+    })),
+  );
+
+describe("the OpenAPI document", () => {
+  test("is valid OpenAPI 3.0.3, version 1.0.0 of the interface", async () => {
+    expect([document.openapi, document.info.version]).toEqual(["3.0.3", "1.0.0"]);
+    const result = await new Validator({ strict: false }).validate(structuredClone(document));
+    expect(result.errors).toBe(undefined);
+    expect(result.valid).toBe(true);
+  });
+
+  test("has every route of the table that is not hidden, and no other", () => {
+    const routes = app.opened.routes
+      .filter((route) => !route.hidden)
+      .flatMap((route) =>
+        [route.method, route.alias]
+          .filter((method) => method !== undefined)
+          .map((method) => `${method} ${route.path.replaceAll(/:(\w+)/g, "{$1}")}`),
+      );
+    expect(
+      operations()
+        .map(({ name }) => name)
+        .sort(),
+    ).toEqual(routes.sort());
+  });
+
+  test("names each operation once, and says of each what it is", () => {
+    const ids = operations().map(({ operation }) => operation.operationId);
+    expect(new Set(ids).size).toBe(ids.length);
+    for (const { name, path, operation } of operations()) {
+      expect.soft(operation.operationId, name).toMatch(/^[a-z][A-Za-z0-9]+$/);
+      expect.soft(operation.summary, name).toMatch(/\S/);
+      const inPath = [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1]).sort();
+      const named = operation.parameters.filter((parameter) => parameter.in === "path");
+      expect.soft(named.map((parameter) => parameter.name).sort(), name).toEqual(inPath);
+      expect
+        .soft(
+          Object.keys(operation.responses).some((status) => status.startsWith("2")),
+          name,
+        )
+        .toBe(true);
+    }
+  });
+
+  test("says which headers a worker must send, and what a client may", () => {
+    const headersOf = (path: string) =>
+      document.paths[path]?.post?.parameters
+        .filter((parameter) => parameter.in === "header")
+        .map(({ name, required }) => [name, required]);
+    expect(headersOf("/api/v1/transcoding_jobs/next")).toEqual([["Idempotency-Key", true]]);
+    expect(headersOf("/api/v1/uploads/initiate")).toEqual([["Idempotency-Key", false]]);
+    expect(document.paths["/api/v1/transcoding_jobs/{id}/heartbeat"]?.post?.security[0]).toEqual({
+      workerToken: [],
+      leaseToken: [],
+    });
+    expect(document.paths["/healthz"]?.get?.security).toEqual([]);
+  });
+
+  test("describes what the answers really are", async () => {
+    const tenant = await app.tenant();
+    const key = await app.key(tenant.id);
+    const made = await app.call("POST", "/api/v1/uploads/initiate", {
+      key,
+      body: { filename: "a", bytes_expected: 1 },
+    });
+    const answers: [string, string, string, unknown][] = [
+      ["/api/v1/uploads/initiate", "post", "201", made.body],
+      ["/api/v1/assets", "get", "200", (await app.call("GET", "/api/v1/assets", { key })).body],
+      ["/api/v1/tenants", "get", "200", (await app.call("GET", "/api/v1/tenants", { key })).body],
+      ["/api/v1/api_keys", "get", "200", (await app.call("GET", "/api/v1/api_keys", { key })).body],
+    ];
+    for (const [path, method, status, body] of answers) {
+      const schema = document.paths[path]?.[method]?.responses[status]?.content?.["application/json"]?.schema as {
+        type: string;
+        items?: { properties: object };
+        properties?: object;
+      };
+      const properties = schema.type === "array" ? schema.items?.properties : schema.properties;
+      const record = (Array.isArray(body) ? body[0] : body) as object;
+      expect
+        .soft(Object.keys(properties ?? {}).sort(), path)
+        .toEqual(expect.arrayContaining(Object.keys(record).sort()));
+    }
+  });
+});
+
+test("the page of the interface comes with all that it loads, and loads nothing from elsewhere", async () => {
+  const page = await app.call("GET", "/docs");
+  expect([page.status, page.headers.get("content-type")]).toEqual([200, "text/html; charset=utf-8"]);
+  const parts = [...page.text.matchAll(/(?:src|href)="([^"]+)"/g)].map((match) => match[1] as string);
+  expect(parts).toHaveLength(3);
+  for (const part of parts) {
+    const address = new URL(part, "http://vodbox.test/docs");
+    expect(address.host).toBe("vodbox.test");
+    const answer = await app.call("GET", address.href);
+    expect(answer.status, part).toBe(200);
+    expect(answer.headers.get("content-type")).toMatch(part.endsWith(".css") ? /^text\/css/ : /^text\/javascript/);
+    expect(answer.text.length).toBeGreaterThan(50);
+  }
+  const start = await app.call("GET", "/docs/start.js");
+  const named = /url: "([^"]+)"/.exec(start.text)?.[1] as string;
+  expect((await app.call("GET", new URL(named, "http://vodbox.test/docs").href)).body.openapi).toBe("3.0.3");
+  expect(page.headers.get("content-security-policy")).toContain("default-src 'none'");
+});
