@@ -1,12 +1,16 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Config } from "../src/config/load.ts";
 import { ensureDataDir, loadSecrets } from "../src/config/secrets.ts";
 import { UserError } from "../src/lib/errors.ts";
 import { createLog } from "../src/log.ts";
 import { openApp } from "../src/open.ts";
 import { SERVER_FILE } from "../src/serve.ts";
-import { isLocked } from "../storage/db/lock.ts";
+import { holderOf, isLocked } from "../storage/db/lock.ts";
+
+const PATIENCE_MS = 10_000;
+const LOOK_AGAIN_MS = 50;
 
 export type Admin = {
   readonly address: string;
@@ -21,7 +25,15 @@ export type Admin = {
  */
 export async function connect(config: Config): Promise<Admin> {
   ensureDataDir(config.data_dir);
-  if (isLocked(config.data_dir)) return adminOf(config, readServerFile(config).address);
+  const deadline = performance.now() + PATIENCE_MS;
+  while (isLocked(config.data_dir)) {
+    const address = serverOf(config);
+    if (address !== null) return adminOf(config, address);
+    // Another command, or a server on its way up or down: either is over soon.
+    if (performance.now() > deadline)
+      throw new UserError(`A vodbox is starting or stopping on ${config.data_dir}; try again in a moment.`);
+    await sleep(LOOK_AGAIN_MS);
+  }
   const log = await createLog({
     log_level: config.log_level === "info" ? "warn" : config.log_level,
     log_format: config.log_format,
@@ -41,11 +53,17 @@ export function adminOf(config: Config, address: string): Admin {
   };
 }
 
-function readServerFile(config: Config): { address: string } {
+/**
+ * Where the server on this data directory listens; null when what holds it is none, or not yet. One that was killed
+ * leaves its file behind, and on its port may be anybody: only the lock's holder gets the admin token.
+ */
+function serverOf(config: Config): string | null {
   try {
-    return JSON.parse(readFileSync(join(config.data_dir, SERVER_FILE), "utf8")) as { address: string };
+    const file = readFileSync(join(config.data_dir, SERVER_FILE), "utf8");
+    const { address, pid } = JSON.parse(file) as { address: string; pid: number };
+    return pid === holderOf(config.data_dir) ? address : null;
   } catch {
-    throw new UserError(`A vodbox is starting or stopping on ${config.data_dir}; try again in a moment.`);
+    return null;
   }
 }
 

@@ -1,24 +1,33 @@
 import { CommanderError } from "commander";
 import { UserError } from "../src/lib/errors.ts";
 import { createProgram } from "./program.ts";
+import { takeSettings } from "./settings.ts";
 
 /** 0 done, 1 failed, 2 wrong usage; what went wrong in one sentence on stderr. */
 async function main(): Promise<void> {
   try {
-    await createProgram().parseAsync();
+    const { rest, ...given } = takeSettings(process.argv.slice(2));
+    await createProgram(given).parseAsync(rest, { from: "user" });
   } catch (error) {
     process.exitCode = exitCodeOf(error);
   }
 }
 
+/** One line, with its full stop. */
+const sentence = (text: string) =>
+  text
+    .trim()
+    .replaceAll(/\s*\n\s*/g, " ")
+    .replace(/[^.?!]$/, "$&.");
+
 function exitCodeOf(error: unknown): number {
   // Commander has said what it has to say; its help and version are no errors.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
   if (error instanceof UserError) {
-    process.stderr.write(`vodbox: ${error.message}\n`);
+    process.stderr.write(`vodbox: ${sentence(error.message)}\n`);
     return error.exitCode;
   }
-  process.stderr.write(`vodbox: ${error instanceof Error ? error.message : String(error)}\n`);
+  process.stderr.write(`vodbox: ${sentence(error instanceof Error ? error.message : String(error))}\n`);
   if (process.env.VODBOX_LOG_LEVEL === "debug" && error instanceof Error) process.stderr.write(`${error.stack}\n`);
   return 1;
 }

@@ -1,9 +1,9 @@
 import { Command } from "commander";
 import { addAdmin } from "./admin/admin.ts";
-import { addSettings } from "./settings.ts";
+import { type Given, keepGiven, settingsHelp } from "./settings.ts";
 
 /** The tree of commands. What a command does is loaded when it runs, so that `--help` costs next to nothing. */
-export function createProgram(): Command {
+export function createProgram(given: Given): Command {
   const program = new Command("vodbox")
     .description("A whole video platform in one executable file.")
     .exitOverride()
@@ -14,37 +14,43 @@ export function createProgram(): Command {
           `${text
             .trim()
             .replace(/^error: /, "vodbox: ")
-            .replaceAll("\n", " ")} See 'vodbox --help'.\n`,
+            .replaceAll("\n", " ")
+            .replace(/[^.?!)]$/, "$&.")} See 'vodbox --help'.\n`,
         ),
     })
     .option("-V, --version", "print the versions of vodbox and of all that it carries");
-  addSettings(program);
+  keepGiven(program, given);
+  program.addHelpText("after", settingsHelp(["data_dir"]));
   // Asked for before any command: commander's own version option wants its text at once, and this one asks ffmpeg.
   program.action(async (options: { version?: boolean }, command: Command) => {
     if (options.version) return (await import("./version.ts")).printVersion();
-    if (command.args.length > 0) command.error(`error: unknown command '${command.args[0]}'.`);
+    if (command.args.length > 0) command.error(`error: unknown command '${command.args[0]}'`);
     return command.help();
   });
-  program.allowExcessArguments();
 
-  addSettings(program.command("serve").description("run the API, its background work and local workers"), [
-    "host",
-    "port",
-    "workers",
-    "base_url",
-  ]).action(async (_, command: Command) => (await import("./serve.ts")).serveCommand(command));
-  addSettings(program.command("worker").description("lease and run transcoding jobs of any vodbox serve"))
+  program
+    .command("serve")
+    .description("run the API, its background work and local workers")
+    .addHelpText("after", settingsHelp(["host", "port", "workers", "base_url", "data_dir"]))
+    .action(async (_, command: Command) => (await import("./serve.ts")).serveCommand(command));
+  program
+    .command("worker")
+    .description("lease and run transcoding jobs of any vodbox serve")
     .option("--server <URL>", "address of the server")
     .option("--token <T>", "worker token; better in VODBOX_WORKER_TOKEN, where others on the machine do not see it")
     .option("--local", "started by serve on the same machine; ends with it")
     .option("--concurrency <N>", "jobs at once", "1")
     .option("--scratch <DIR>", "where sources and results are kept meanwhile")
     .action(async (_, command: Command) => (await import("./worker.ts")).workerCommand(command));
-  addSettings(program.command("demo").description("make a clip, upload it like any client, watch it become a video"))
+  program
+    .command("demo")
+    .description("make a clip, upload it like any client, watch it become a video")
     .option("--server <URL>", "use a running server instead of starting one")
     .option("--seconds <N>", "length of the clip", "12")
     .option("--once", "stop the server that was started once the video is ready")
     .action(async (_, command: Command) => (await import("./demo.ts")).demoCommand(command));
   addAdmin(program);
+  // Last, for commands take it over from their parent: the program alone sees what is no command in its arguments.
+  program.allowExcessArguments().helpCommand("help [command]", "display help for a command");
   return program;
 }

@@ -13,5 +13,5 @@ export async function serveCommand(command: Command): Promise<void> {
     process.exit(0);
   });
   line(`vodbox ready on ${running.baseUrl}`);
-  if (running.baseUrl !== running.address) line(`listening on ${running.address}`);
+  line(`listening on ${running.address}`);
 }

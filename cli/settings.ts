@@ -1,43 +1,68 @@
-import { type Command, Option } from "commander";
+import type { Command } from "commander";
 import { type Config, loadConfig } from "../src/config/load.ts";
 import { SETTINGS, type Setting, type SettingName } from "../src/config/settings.ts";
+import { UserError } from "../src/lib/errors.ts";
 
-/** Shown in the help of every command; the others are there all the same. */
-const COMMON: readonly string[] = ["data_dir"];
+export type Given = { flags: Record<string, string>; json: boolean };
+const GIVEN = "given settings";
 
 const flagOf = (name: string) => (name === "data_dir" ? "--data" : `--${name.replaceAll("_", "-")}`);
+/** Every setting that is no secret: arguments are seen by everyone on the machine. */
+const NAMES = new Map([
+  ["--config", "config"],
+  ...Object.entries<Setting>(SETTINGS)
+    .filter(([, setting]) => !setting.secret)
+    .map(([name]) => [flagOf(name), name] as const),
+]);
 
 /**
- * Every setting that is no secret as a flag, before or after the subcommand. Secrets stay out: arguments are seen by
- * everyone on the machine.
+ * Takes the settings' flags and `--json` out of the arguments, wherever they stand, before or after the subcommand.
+ * Done here and not by the parser: forty options on each of its commands took a tenth of every start.
  */
-export function addSettings(command: Command, shown: readonly SettingName[] = []): Command {
-  for (const [name, setting] of Object.entries<Setting>(SETTINGS)) {
-    const value = name.endsWith("_dir") ? "DIR" : name.endsWith("url") ? "URL" : "VALUE";
-    const option = new Option(
-      `${flagOf(name)} <${value}>`,
-      `${setting.about}${setting.fallback ? ` (default ${setting.fallback})` : ""}`,
-    );
-    if (setting.secret || command.options.some((known) => known.long === option.long)) continue;
-    option.attributeName = () => `setting_${name}`;
-    command.addOption(COMMON.includes(name) || shown.includes(name as SettingName) ? option : option.hideHelp());
+export function takeSettings(args: readonly string[]): Given & { rest: string[] } {
+  const flags: Record<string, string> = {};
+  const rest: string[] = [];
+  let json = false;
+  for (let at = 0; at < args.length; at++) {
+    const argument = args[at] as string;
+    if (argument === "--") {
+      rest.push(...args.slice(at));
+      break;
+    }
+    const [flag = "", ...inline] = argument.split("=");
+    const name = NAMES.get(flag);
+    if (argument === "--json") json = true;
+    else if (name === undefined) rest.push(argument);
+    else {
+      const value = inline.length > 0 ? inline.join("=") : args[++at];
+      if (value === undefined) throw new UserError(`${flag} needs a value.`, 2);
+      flags[name] = value;
+    }
   }
-  const config = new Option(
-    "--config <FILE>",
-    "settings file (default vodbox.toml or vodbox.json, where there is one)",
-  ).hideHelp(shown.length === 0);
-  config.attributeName = () => "setting_config";
-  command.addOption(config);
-  return command.option("--json", "print JSON");
+  return { flags, json, rest };
 }
 
-/** The settings of this run, from the flags of `command` and of those above it. */
-export function settingsOf(command: Command): Config {
-  const flags: Record<string, unknown> = {};
-  for (const [name, value] of Object.entries(command.optsWithGlobals())) {
-    if (name.startsWith("setting_")) flags[name.slice("setting_".length)] = value;
-  }
-  return loadConfig({ flags });
-}
+/** Lets every command below find what was given. */
+export const keepGiven = (program: Command, { flags, json }: Given) => program.setOptionValue(GIVEN, { flags, json });
 
-export const wantsJson = (command: Command): boolean => command.optsWithGlobals().json === true;
+const givenOf = (command: Command): Given =>
+  (command.optsWithGlobals()[GIVEN] as Given | undefined) ?? { flags: {}, json: false };
+
+/** The settings of this run. Throws a UserError that names every fault. */
+export const settingsOf = (command: Command): Config => loadConfig({ flags: givenOf(command).flags });
+export const wantsJson = (command: Command): boolean => givenOf(command).json;
+
+/** The help's lines for settings that matter to a command. */
+export function settingsHelp(names: readonly SettingName[]): string {
+  const lines = names.map((name): [string, string] => {
+    const { about, fallback }: Setting = SETTINGS[name];
+    return [`${flagOf(name)} <value>`, `${about}${fallback ? ` (default ${fallback})` : ""}`];
+  });
+  const all: [string, string][] = [
+    ...lines,
+    ["--config <file>", "settings file (default vodbox.toml or vodbox.json)"],
+    ["--json", "print JSON"],
+  ];
+  const width = Math.max(...all.map(([flag]) => flag.length));
+  return `\nSettings, before or after the command (all of them: vodbox admin config):\n${all.map(([flag, about]) => `  ${flag.padEnd(width)}  ${about}`).join("\n")}`;
+}

@@ -1,11 +1,15 @@
 /** Longer than a graceful stop may take; what hangs after that is cut. */
 const LIMIT_MS = 14_000;
 
-/** The first SIGTERM or SIGINT stops in order, a second one at once. */
-export function onStopSignal(stop: () => Promise<void>): void {
+/**
+ * The first SIGTERM or SIGINT stops in order, a second one at once; not for a process that its parent stops too: a
+ * Ctrl-C reaches both, and the parent's own signal is then no second thought of anybody's.
+ */
+export function onStopSignal(stop: () => Promise<void>, { secondAtOnce = true } = {}): void {
   let stopping = false;
   const handle = (signal: NodeJS.Signals) => {
-    if (stopping) process.exit(signal === "SIGINT" ? 130 : 143);
+    if (stopping && secondAtOnce) process.exit(signal === "SIGINT" ? 130 : 143);
+    if (stopping) return;
     stopping = true;
     setTimeout(() => process.exit(0), LIMIT_MS).unref();
     stop().catch((error) => {

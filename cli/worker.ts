@@ -1,10 +1,12 @@
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
 import type { Command } from "commander";
 import { cacheDir } from "../src/lib/cache-dir.ts";
 import { UserError } from "../src/lib/errors.ts";
 import { createLog } from "../src/log.ts";
 import { resolveBinaries } from "../src/media/binaries.ts";
+import { ServerRefused } from "../src/worker/lease-client.ts";
 import { startWorker } from "../src/worker/loop.ts";
 import { settingsOf } from "./settings.ts";
 import { onStopSignal } from "./signals.ts";
@@ -14,7 +16,7 @@ type Options = { server?: string; token?: string; local?: boolean; concurrency: 
 export async function workerCommand(command: Command): Promise<void> {
   const options = command.opts<Options>();
   const config = settingsOf(command);
-  const token = options.token ?? config.worker_token;
+  let token = options.token ?? config.worker_token ?? "";
   if (!options.server || !URL.canParse(options.server))
     throw new UserError("Say which server to work for, such as --server http://127.0.0.1:8080.", 2);
   if (!token)
@@ -27,18 +29,22 @@ export async function workerCommand(command: Command): Promise<void> {
     throw new UserError("--concurrency must be a whole number from 1 to 64.", 2);
 
   const stop = new AbortController();
-  onStopSignal(async () => stop.abort());
+  onStopSignal(async () => stop.abort(), { secondAtOnce: !options.local });
   if (options.local) {
-    // The server holds the other end: when it is gone, by whatever death, nobody wants this worker.
-    process.stdin
-      .on("end", () => stop.abort())
-      .on("error", () => stop.abort())
-      .resume();
+    // The server holds the other end: a line is a new token, and when it is gone, by whatever death, nobody wants this
+    // worker.
+    process.stdin.on("error", () => stop.abort());
+    createInterface({ input: process.stdin })
+      .on("line", (line) => {
+        token = line;
+      })
+      .on("close", () => stop.abort());
   }
   const log = await createLog(config);
+  const server = options.server.replace(/\/+$/, "");
   await startWorker({
-    server: options.server.replace(/\/+$/, ""),
-    token,
+    server,
+    token: () => token,
     workerId: `${hostname()}-${process.pid}`,
     concurrency,
     scratchDir:
@@ -48,6 +54,11 @@ export async function workerCommand(command: Command): Promise<void> {
     ...(options.local && { sharedDisk: { dataDir: config.data_dir } }),
     log: log.child({ worker: process.pid }),
     signal: stop.signal,
+  }).catch((error) => {
+    if (!(error instanceof ServerRefused)) throw error;
+    throw new UserError(
+      `The server at ${server} refuses this worker's token; give the one that \`vodbox admin token show worker\` prints there in VODBOX_WORKER_TOKEN or with --token.`,
+    );
   });
   process.exit(0);
 }

@@ -1,6 +1,7 @@
 import type { EventEmitter } from "node:events";
 import type { Logger } from "pino";
 import type { Database, Db } from "../storage/db/open.ts";
+import type { Commits } from "../storage/db/remember.ts";
 import type { ObjectStore } from "../storage/objects/store.ts";
 import type { Config } from "./config/load.ts";
 import type { SecretName, Secrets } from "./config/secrets.ts";
@@ -14,6 +15,8 @@ export type App = {
   readonly db: Db;
   /** The write queue: what ran in it is on the disk when the promise resolves. The work may run twice. */
   readonly write: Database["write"];
+  /** For what may be remembered until the next change. */
+  readonly commits: Commits;
   /** Null when object storage is switched off; `storageOf` answers 503 then. */
   readonly objects: ObjectStore | null;
   readonly clock: Clock;
@@ -27,3 +30,15 @@ export type App = {
   /** A worker that can name it reads the same disk. Written to the data directory, 0600. */
   readonly localProof: string;
 };
+
+/** `make` once an App: what belongs to a running program, kept beside the code that uses it. */
+export function forApp<T>(make: (app: App) => T): (app: App) => T {
+  const made = new WeakMap<App, T>();
+  return (app) => {
+    const found = made.get(app);
+    if (found !== undefined) return found;
+    const fresh = make(app);
+    made.set(app, fresh);
+    return fresh;
+  };
+}

@@ -1,6 +1,6 @@
 import { createServer, type Server } from "node:http";
-import { toNodeHandler } from "h3";
 import type { Config } from "./config/load.ts";
+import { nodeListener } from "./http/node.ts";
 import type { HttpServer } from "./http/server.ts";
 import { UserError } from "./lib/errors.ts";
 
@@ -19,7 +19,7 @@ export function startListening({ host, port }: Pick<Config, "host" | "port">, ht
       // Longer than the 60 s after which common proxies drop idle connections, so that they close first and lose nothing.
       keepAliveTimeout: 65_000,
     },
-    toNodeHandler(http.h3) as Parameters<typeof createServer>[1],
+    nodeListener(http.h3),
   );
   return new Promise((resolve, reject) => {
     server.once("error", (error: NodeJS.ErrnoException) => reject(explain(error, host, port)));
@@ -55,5 +55,5 @@ function explain(error: NodeJS.ErrnoException, host: string, port: number): User
   if (error.code === "EADDRNOTAVAIL" || error.code === "ENOTFOUND" || error.code === "EAI_AGAIN") {
     return new UserError(`This machine has no address ${host}; choose another with --host.`);
   }
-  return new UserError(`The server cannot listen on ${host}:${port}: ${error.message}`);
+  return new UserError(`The server cannot listen on ${host}:${port}: ${error.message}.`);
 }

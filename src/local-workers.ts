@@ -22,6 +22,7 @@ export function startLocalWorkers(app: App, { count, address }: { count: number;
     const program = isSea() ? [] : [fileURLToPath(new URL("../cli/main.ts", import.meta.url))];
     const child = spawn(process.execPath, [...program, "worker", "--server", address, "--local"], {
       // stdin stays open as long as the server lives: its end tells the worker that the server is gone, even by kill -9.
+      // A line on it is a new token.
       stdio: ["pipe", "inherit", "inherit"],
       // The token goes by the environment: arguments are seen by everyone on the machine.
       env: {
@@ -48,9 +49,9 @@ export function startLocalWorkers(app: App, { count, address }: { count: number;
   };
   for (let index = 0; index < count; index++) start(index);
 
-  // They hold the old token: ended gently they give their job back, and the next ones get the new token.
+  // With the old one they could not even give back the job that they are at.
   app.signals.on("secret.rotated", (name) => {
-    if (name === "worker_token") for (const child of live.values()) child.kill("SIGTERM");
+    if (name === "worker_token") for (const child of live.values()) child.stdin?.write(`${app.secrets.worker_token}\n`);
   });
 
   return {

@@ -1,6 +1,7 @@
 import { EventEmitter } from "node:events";
 import { join } from "node:path";
 import type { Logger } from "pino";
+import { isStorageFailure } from "../storage/db/failures.ts";
 import { acquireDataLock } from "../storage/db/lock.ts";
 import { migrate } from "../storage/db/migrate.ts";
 import { openDatabase } from "../storage/db/open.ts";
@@ -36,7 +37,18 @@ export type OpenOptions = { log: Logger; clock?: Clock };
  * The whole program without a socket: takes the data directory, migrates, assembles. Start-up is recovery: nothing here
  * depends on how the last run ended.
  */
-export async function openApp(config: Config, { log, clock = systemClock }: OpenOptions): Promise<Opened> {
+export async function openApp(config: Config, options: OpenOptions): Promise<Opened> {
+  try {
+    return await open(config, options);
+  } catch (error) {
+    if (error instanceof UserError || !isStorageFailure(error)) throw error;
+    throw new UserError(
+      `The disk of the data directory ${config.data_dir} is full, read-only or failing (${(error as Error).message}); free some space or choose another with --data.`,
+    );
+  }
+}
+
+async function open(config: Config, { log, clock = systemClock }: OpenOptions): Promise<Opened> {
   if (config.storage === "s3")
     throw new UserError("VODBOX_STORAGE=s3 is not supported by this version; use local or none.", 2);
   ensureDataDir(config.data_dir);
@@ -75,6 +87,7 @@ export async function openApp(config: Config, { log, clock = systemClock }: Open
       secrets,
       db: database.db,
       write: database.write,
+      commits: database.commits,
       objects,
       clock,
       log,

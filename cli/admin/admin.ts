@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { addSettings, settingsOf, wantsJson } from "../settings.ts";
+import { settingsOf, wantsJson } from "../settings.ts";
 import type { Ask } from "./ask.ts";
 
 type Work = (ask: Ask<never>) => Promise<void>;
@@ -7,27 +7,30 @@ type Loader = () => Promise<Record<string, unknown>>;
 
 /** Adds a command whose work stands in the module that `load` gives, under `name`. */
 export function operation(parent: Command, usage: string, about: string, load: Loader, name: string): Command {
-  return addSettings(parent.command(usage).description(about)).action(async (...all: unknown[]) => {
-    const command = all.at(-1) as Command;
-    const work = (await load())[name] as Work;
-    const { connect } = await import("../connect.ts");
-    const admin = await connect(settingsOf(command));
-    try {
-      await work({
-        admin,
-        json: wantsJson(command),
-        options: command.opts(),
-        args: command.args,
-        command,
-      } as Ask<never>);
-    } finally {
-      await admin.close();
-    }
-  });
+  return parent
+    .command(usage)
+    .description(about)
+    .action(async (...all: unknown[]) => {
+      const command = all.at(-1) as Command;
+      const work = (await load())[name] as Work;
+      const { connect } = await import("../connect.ts");
+      const admin = await connect(settingsOf(command));
+      try {
+        await work({
+          admin,
+          json: wantsJson(command),
+          options: command.opts(),
+          args: command.args,
+          command,
+        } as Ask<never>);
+      } finally {
+        await admin.close();
+      }
+    });
 }
 
 export function addAdmin(program: Command): void {
-  const admin = addSettings(program.command("admin").description("the operator's hand"));
+  const admin = program.command("admin").description("the operator's hand");
 
   const tenant = admin.command("tenant").description("tenants, their plan and playback policy");
   const tenants = () => import("./tenant.ts");
@@ -61,9 +64,10 @@ export function addAdmin(program: Command): void {
   operation(key, "revoke <id>", "revoke a key", keys, "revoke");
 
   const token = admin.command("token").description("the admin, worker and live gateway tokens");
-  addSettings(token.command("show [name]").description("print one token, or all of them")).action(
-    async (name: string | undefined, _, command: Command) => (await import("./token.ts")).show(name, command),
-  );
+  token
+    .command("show [name]")
+    .description("print one token, or all of them")
+    .action(async (name: string | undefined, _, command: Command) => (await import("./token.ts")).show(name, command));
   operation(
     token,
     "rotate <name>",
@@ -72,9 +76,10 @@ export function addAdmin(program: Command): void {
     "rotate",
   );
 
-  addSettings(admin.command("config").description("every setting, its value and where it came from")).action(
-    async (_, command: Command) => (await import("./config.ts")).show(command),
-  );
+  admin
+    .command("config")
+    .description("every setting, its value and where it came from")
+    .action(async (_, command: Command) => (await import("./config.ts")).show(command));
   operation(
     admin,
     "doctor",

@@ -98,8 +98,9 @@ export async function benchPut(): Promise<Result[]> {
   }
 }
 
+/** As root its workers would be nobody, who may not look into our folder. */
 const NGINX = (folder: string, port: number) => `
-worker_processes 1; daemon off; pid ${folder}/nginx.pid; error_log ${folder}/error.log;
+${process.geteuid?.() === 0 ? "user root;" : ""} worker_processes 1; daemon off; pid ${folder}/nginx.pid; error_log ${folder}/error.log;
 events { worker_connections 256; }
 http { access_log off; sendfile on; tcp_nopush on; open_file_cache max=100; keepalive_requests 1000000;
 client_body_temp_path ${folder}/t1; proxy_temp_path ${folder}/t2; fastcgi_temp_path ${folder}/t3; uwsgi_temp_path ${folder}/t4; scgi_temp_path ${folder}/t5;

@@ -6,12 +6,15 @@ import {
   mkdirSync,
   openSync,
   readFileSync,
+  renameSync,
+  rmSync,
   statSync,
   unlinkSync,
   writeSync,
 } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { UserError } from "../lib/errors.ts";
+import { makeFolder } from "../lib/make-folder.ts";
 import { randomName } from "../lib/tokens.ts";
 import type { Config } from "./load.ts";
 
@@ -23,7 +26,7 @@ export type Secrets = Record<SecretName, string>;
 /** The data directory, 0700. Throws a UserError where it cannot be made or written. */
 export function ensureDataDir(dir: string): void {
   try {
-    mkdirSync(dir, { recursive: true, mode: 0o700 });
+    makeFolder(dir);
     const probe = join(dir, `.probe-${process.pid}`);
     closeSync(openSync(probe, "w", 0o600));
     unlinkSync(probe);
@@ -59,14 +62,26 @@ function readOrMake(path: string): string {
   return read(path) ?? fail(path);
 }
 
-/** A file of mode 0600 whose bytes are on the disk when this returns. */
+/**
+ * A file of mode 0600 whose bytes are on the disk when this returns. It takes the old one's place whole: a crash, or a
+ * reader in between, finds the old secret or the new one.
+ */
 export function writeSecret(path: string, value: string): void {
-  const file = openSync(path, "w", 0o600);
+  const temporary = `${path}.${process.pid}.${randomName(6)}`;
   try {
-    writeSync(file, `${value}\n`);
-    fsyncSync(file);
+    const file = openSync(temporary, "wx", 0o600);
+    try {
+      writeSync(file, `${value}\n`);
+      fsyncSync(file);
+    } finally {
+      closeSync(file);
+    }
+    renameSync(temporary, path);
+    const folder = openSync(dirname(path), "r");
+    fsyncSync(folder);
+    closeSync(folder);
   } finally {
-    closeSync(file);
+    rmSync(temporary, { force: true });
   }
 }
 

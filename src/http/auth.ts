@@ -1,5 +1,6 @@
 import { eq, sql } from "drizzle-orm";
 import type { Db } from "../../storage/db/open.ts";
+import { rememberUntilCommit } from "../../storage/db/remember.ts";
 import { apiKeys, tenants } from "../../storage/db/schema.ts";
 import type { App } from "../app.ts";
 import { HttpError } from "../lib/errors.ts";
@@ -34,13 +35,14 @@ const findKey = (db: Db) =>
     .prepare();
 
 export function createAuthenticator(app: App): Authenticator {
-  const keyByHash = findKey(app.db);
+  const statement = findKey(app.db);
+  const keyByHash = rememberUntilCommit(app.commits, (hash: string) => statement.get({ hash }));
   let used = new Map<number, number>();
 
   const isAdmin = (given: string) => sameSecret(given, app.secrets.admin_token);
 
   async function fromKey(token: string): Promise<Caller> {
-    const key = await keyByHash.get({ hash: sha256(token) });
+    const key = await keyByHash(sha256(token));
     const now = app.clock.now();
     // One message for all of these: a stranger learns nothing about which keys exist.
     if (

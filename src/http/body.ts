@@ -2,9 +2,7 @@ import type { IncomingMessage } from "node:http";
 import { HttpError } from "../lib/errors.ts";
 
 const tooLarge = (maxBytes: number): never => {
-  throw new HttpError(413, "payload_too_large", `The body is larger than ${maxBytes} bytes.`, {
-    headers: { connection: "close" },
-  });
+  throw new HttpError(413, "payload_too_large", `The body is larger than ${maxBytes} bytes.`);
 };
 
 /**
@@ -38,12 +36,21 @@ async function readBytes(
 ): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let total = 0;
-  const source: AsyncIterable<Uint8Array> | null | undefined = incoming ?? request.body;
+  // Ending the loop must not destroy the request: its socket is what the refusal is sent on.
+  const source: AsyncIterable<Uint8Array> | null | undefined =
+    incoming?.iterator({ destroyOnReturn: false }) ?? request.body;
   if (!source) return new Uint8Array();
-  for await (const chunk of source) {
-    total += chunk.length;
-    if (total > maxBytes) tooLarge(maxBytes);
-    chunks.push(chunk);
+  try {
+    for await (const chunk of source) {
+      total += chunk.length;
+      if (total > maxBytes) tooLarge(maxBytes);
+      chunks.push(chunk);
+    }
+  } catch (error) {
+    // The client hung up: nobody reads this answer, and it is no fault of ours.
+    if (incoming?.destroyed && !incoming.complete)
+      throw new HttpError(400, "incomplete_body", "The body ended early; nothing was done.");
+    throw error;
   }
   return chunks.length === 1 ? (chunks[0] as Uint8Array) : Buffer.concat(chunks, total);
 }

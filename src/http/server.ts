@@ -8,6 +8,7 @@ import { HttpError } from "../lib/errors.ts";
 import { type Authenticator, createAuthenticator } from "./auth.ts";
 import { readJson } from "./body.ts";
 import type { Caller } from "./caller.ts";
+import { discardRest } from "./discard-rest.ts";
 import { findReplay, keepAnswer, repeatOf } from "./idempotency.ts";
 import { createLimits, type Limits } from "./limits.ts";
 import { type Context, type Method, Reply, type Route } from "./route.ts";
@@ -82,20 +83,24 @@ async function answer(
       context.commit = (work) =>
         app.write(async (tx) => {
           const earlier = await findReplay(tx, app, repeat);
-          if (earlier) return restored(route, context, earlier);
+          if (earlier) return earlier;
           const result = await work(tx);
           const reply = asReply(route, result);
           await keepAnswer(tx, app, repeat, reply.status, reply.body, route.idempotent?.secretFields ?? []);
           return result;
         });
     }
-    const result = await route.handle(context);
+    const handled = await route.handle(context);
+    // Only now, when what the first of two requests wrote is committed and can be read.
+    const isRepeat = handled instanceof Reply && "idempotent-replayed" in handled.headers;
+    const result = isRepeat ? await restored(route, context, handled) : handled;
     if (result instanceof Response) {
       result.headers.set("x-request-id", requestId);
       return result;
     }
     return renderReply(asReply(route, result), requestId, limitHeaders);
   } catch (error) {
+    discardRest(event.runtime?.node?.req as Context["incoming"]);
     return render(app, error, requestId, event, route);
   }
 }

@@ -1,21 +1,10 @@
-import { chmodSync, existsSync, lstatSync, mkdirSync, statSync } from "node:fs";
+import { chmodSync, lstatSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, isAbsolute, join } from "node:path";
 import { UserError } from "./errors.ts";
+import { makeFolder } from "./make-folder.ts";
 
 const mine = () => process.geteuid?.() ?? 0;
-
-/** Not `recursive: true`: under /proc, where making folders answers ENOENT for ever, Node's never returns. */
-function makeFolder(path: string): void {
-  if (existsSync(path)) return;
-  const parent = dirname(path);
-  if (parent !== path && !existsSync(parent)) makeFolder(parent);
-  try {
-    mkdirSync(path, { mode: 0o700 });
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
-  }
-}
 
 /**
  * Makes `dir` (0700) and says why it cannot be trusted, or null. What lies there is loaded into this process or run

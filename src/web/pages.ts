@@ -43,7 +43,7 @@ export const pageRoutes = (tokens: PlaybackTokens): Route[] => [
 ];
 
 async function viewOf({ app, params, url }: Context, tokens: PlaybackTokens, page: PageName): Promise<View> {
-  const asset = await findPublicAsset(app.db, (params as { id: string }).id);
+  const asset = await findPublicAsset(app, (params as { id: string }).id);
   if (!asset) return message(404, "No such video", "The address may be mistyped, or the video was removed.");
   const token = url.searchParams.get("token");
   if (asset.playbackPolicy === "signed") {

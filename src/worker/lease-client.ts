@@ -53,9 +53,9 @@ const LONGEST_WAIT_MS = 10_000;
 /** Speaks the worker contract. Connection errors, 5xx and 429 are tried again; any other refusal is final. */
 export class LeaseClient {
   readonly server: string;
-  readonly token: string;
+  readonly token: () => string;
   readonly workerId: string;
-  constructor(options: { server: string; token: string; workerId: string }) {
+  constructor(options: { server: string; token: () => string; workerId: string }) {
     this.server = options.server.replace(/\/+$/, "");
     this.token = options.token;
     this.workerId = options.workerId;
@@ -120,16 +120,16 @@ export class LeaseClient {
 
   async #call(address: string, options: CallOptions): Promise<unknown> {
     const url = this.resolve(address);
-    const headers: Record<string, string> = {
+    const headers = (): Record<string, string> => ({
       "content-type": "application/json",
-      "x-svc-worker-token": this.token,
+      "x-svc-worker-token": this.token(),
       ...(options.lease && { "x-svc-job-lease-token": options.lease }),
       ...(options.idempotencyKey && { "idempotency-key": options.idempotencyKey }),
-    };
+    });
     return retrying({ attempts: options.attempts, signal: options.signal }, async () => {
       const response = await request(url, {
         method: "POST",
-        headers,
+        headers: headers(),
         body: JSON.stringify(options.body),
         // The tokens in the headers are meant for this server and no other.
         redirect: "error",

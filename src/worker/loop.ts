@@ -9,7 +9,8 @@ import { openScratch } from "./scratch.ts";
 export type WorkerOptions = {
   /** The server's base address. */
   server: string;
-  token: string;
+  /** Asked for at each call: the server may rotate it. */
+  token: () => string;
   workerId: string;
   /** Jobs at once; one already keeps all cores busy. */
   concurrency?: number;

@@ -1,5 +1,6 @@
 import type { ResultSet } from "@libsql/client";
 import type { BaseSQLiteDatabase } from "drizzle-orm/sqlite-core";
+import type { Commits } from "./remember.ts";
 
 export type Schema = Record<string, unknown>;
 
@@ -14,6 +15,7 @@ export type Database<S extends Schema = Schema> = {
    * else: it may run twice, and all other writes wait for it. Throws StorageFull, DatabaseBusy, or what `work` threw.
    */
   write<T>(work: (tx: Db<S>) => Promise<T>): Promise<T>;
+  readonly commits: Commits;
   /** Finishes the writes that wait, then lets go of the file. */
   close(): Promise<void>;
   /** The database file, or null for a remote server. */

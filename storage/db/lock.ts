@@ -25,8 +25,9 @@ export function acquireDataLock(dataDir: string): DataLock {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const connection = lock(dataDir, ACQUIRE_WAIT_MS);
   if (connection === null) {
+    const pid = holderOf(dataDir);
     throw new UserError(
-      `The data directory ${dataDir} is in use by another vodbox${holder(dataDir)}. Stop it, or choose another with --data.`,
+      `The data directory ${dataDir} is in use by another vodbox${pid ? ` (pid ${pid})` : ""}. Stop it, or choose another with --data.`,
     );
   }
   held.add(connection);
@@ -62,10 +63,11 @@ function letGo(connection: Sqlite.Database): void {
   held.delete(connection);
 }
 
-function holder(dataDir: string): string {
+/** The process that owns `dataDir`, or last did; null when none ever has. */
+export function holderOf(dataDir: string): number | null {
   try {
-    return ` (pid ${readFileSync(pidFile(dataDir), "utf8").trim()})`;
+    return Number(readFileSync(pidFile(dataDir), "utf8")) || null;
   } catch {
-    return "";
+    return null;
   }
 }

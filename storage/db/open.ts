@@ -38,6 +38,7 @@ function openLocal<S extends Schema>(file: string, options: OpenOptions<S>): Dat
     file,
     db: construct(localClient(reader), { schema }),
     write: (work) => queue.write(() => work(tx)),
+    commits: () => queue.commits,
     async close() {
       await queue.close();
       reader.close();

@@ -18,6 +18,7 @@ export function openRemote<S extends Schema>(options: OpenOptions<S>): Database<
   return {
     file: null,
     db,
+    commits: () => null,
     write(work) {
       if (closed) return Promise.reject(new Error("The database is closed."));
       const done = last.then(() => retried(() => db.transaction(work), lockWaitMs));

@@ -47,6 +47,8 @@ export class WriteQueue {
   #current: Job | null = null;
   #running: Promise<void> | null = null;
   #closed = false;
+  /** Transactions that were committed; changes before anyone is answered. */
+  commits = 0;
 
   constructor(options: WriteQueueOptions) {
     this.#options = { workLimitMs: 10_000, lockWaitMs: LOCK_WAIT_MS, warn: () => {}, ...options };
@@ -140,6 +142,7 @@ export class WriteQueue {
         performance.now() - started < GROUP_MS
       );
       await connection.commit();
+      this.commits++;
       return { end: "committed" };
     } catch (error) {
       const cause = connection.fault ?? error;

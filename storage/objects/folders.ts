@@ -1,7 +1,7 @@
 import { constants } from "node:fs";
-import { type FileHandle, lstat, mkdir, open, realpath, rmdir } from "node:fs/promises";
+import { type FileHandle, lstat, mkdir, open, readdir, realpath, rename, rm, rmdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { InvalidKey, temporaryName } from "./keys.ts";
+import { InvalidKey, TEMPORARY_FOLDER, temporaryName } from "./keys.ts";
 
 const FOLDERS_REMEMBERED = 10_000;
 const NEW_FILE = constants.O_CREAT | constants.O_EXCL | constants.O_WRONLY | constants.O_NOFOLLOW;
@@ -33,19 +33,43 @@ export class Folders {
     }
   }
 
-  /** A new temporary file in `folder`, which is made when absent. Throws InvalidKey when something else stands there. */
-  async temporaryIn(folder: string): Promise<{ file: FileHandle; path: string }> {
-    const path = join(folder, temporaryName());
-    // A delete of the folder's last object may remove the folder before the file is in it; the next try makes it again.
-    for (let attempt = 0; ; attempt++) {
-      try {
-        if (!(await this.isOwn(folder))) await this.#make(folder);
-        return { file: await open(path, NEW_FILE, 0o644), path };
-      } catch (error) {
-        if (codeOf(error) === "ENOTDIR") throw new InvalidKey(NO_FOLDER);
-        if (codeOf(error) !== "ENOENT" || attempt === 100) throw error;
-      }
+  /** A new temporary file, on the root's file system, so that it can be moved to its place in one step. */
+  async temporary(): Promise<{ file: FileHandle; path: string }> {
+    const path = join(this.root, TEMPORARY_FOLDER, temporaryName());
+    try {
+      return { file: await open(path, NEW_FILE, 0o644), path };
+    } catch (error) {
+      if (codeOf(error) !== "ENOENT") throw error;
+      await mkdir(join(this.root, TEMPORARY_FOLDER), { recursive: true });
+      return { file: await open(path, NEW_FILE, 0o644), path };
     }
+  }
+
+  /** Makes `folder` when it is absent. Throws InvalidKey when something else stands there. */
+  ensure(folder: string): Promise<void> {
+    return whileVanishing(async () => {
+      if (!(await this.isOwn(folder))) await this.#make(folder);
+      else if (!(await lstat(folder)).isDirectory()) throw new InvalidKey(NO_FOLDER);
+    });
+  }
+
+  /** Moves a temporary file to its place in one step. */
+  place(temporary: string, path: string): Promise<void> {
+    return whileVanishing(async () => {
+      await this.ensure(dirname(path));
+      await rename(temporary, path);
+    });
+  }
+
+  /** Removes what puts left behind when their process died; only while no put can be running. Returns how many. */
+  async sweep(): Promise<number> {
+    const folder = join(this.root, TEMPORARY_FOLDER);
+    const left = await readdir(folder).catch((error) => {
+      if (codeOf(error) === "ENOENT") return [];
+      throw error;
+    });
+    for (const name of left) await rm(join(folder, name), { force: true });
+    return left.length;
   }
 
   /** One folder at a time, since a recursive mkdir would follow a symbolic link out of the root. */
@@ -84,6 +108,18 @@ export class Folders {
         if (codeOf(error) === "ENOENT") continue;
         return;
       }
+    }
+  }
+}
+
+/** A delete of a folder's last object may remove it at any moment; the next try makes it again. */
+async function whileVanishing(work: () => Promise<void>): Promise<void> {
+  for (let attempt = 0; ; attempt++) {
+    try {
+      return await work();
+    } catch (error) {
+      if (codeOf(error) === "ENOTDIR") throw new InvalidKey(NO_FOLDER);
+      if (codeOf(error) !== "ENOENT" || attempt === 100) throw error;
     }
   }
 }

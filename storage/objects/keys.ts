@@ -54,10 +54,9 @@ export function pathOf(root: string, key: string): string {
   return join(root, ...key.split("/").map(nameOf));
 }
 
-const TEMPORARY = "%tmp-";
-
-export const temporaryName = () => `${TEMPORARY}${randomBytes(12).toString("hex")}`;
-export const isTemporary = (name: string) => name.startsWith(TEMPORARY);
+/** Where puts in progress lie under the root; no key leads there (see `nameOf`). */
+export const TEMPORARY_FOLDER = "%tmp";
+export const temporaryName = () => randomBytes(12).toString("hex");
 
 /** Order of keys by their UTF-8 bytes, as S3 lists them; JavaScript's own order differs above U+FFFF. */
 export const compareKeys = (a: string, b: string) => Buffer.compare(Buffer.from(a), Buffer.from(b));

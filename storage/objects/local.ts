@@ -1,9 +1,9 @@
 import { constants, mkdirSync, realpathSync } from "node:fs";
-import { copyFile, opendir, rename, rm, statfs, unlink } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { copyFile, rm, statfs, unlink } from "node:fs/promises";
+import { dirname } from "node:path";
 import { UserError } from "../../src/lib/errors.ts";
 import { codeOf, Folders } from "./folders.ts";
-import { checkPrefix, InvalidKey, isTemporary, pathOf } from "./keys.ts";
+import { checkPrefix, InvalidKey, pathOf } from "./keys.ts";
 import { statFile, walk } from "./list-files.ts";
 import { openFile } from "./read-file.ts";
 import { type AddressSigning, signAddress } from "./signed-address.ts";
@@ -59,11 +59,13 @@ export function localStore({ root, signing, minFreeBytes = 0 }: LocalStoreOption
     let temporary: Temporary | null = null;
     try {
       await ensureSpace();
-      temporary = await folders.temporaryIn(folder);
+      // Before the bytes come: a key that cannot be is told at once.
+      await folders.ensure(folder);
+      temporary = await folders.temporary();
       await write(temporary);
       await temporary.file.sync();
       const stat = await temporary.file.stat({ bigint: true });
-      await rename(temporary.path, path);
+      await folders.place(temporary.path, path);
       await folders.sync(folder);
       return infoOf(key, stat);
     } catch (error) {
@@ -174,25 +176,12 @@ export function localStore({ root, signing, minFreeBytes = 0 }: LocalStoreOption
       }
     },
 
-    sweepTemporary: () => sweep(folders.root),
+    sweepTemporary: () => folders.sweep(),
   };
   return store;
 }
 
-type Temporary = Awaited<ReturnType<Folders["temporaryIn"]>>;
+type Temporary = Awaited<ReturnType<Folders["temporary"]>>;
 
 const isWithin = ({ start, end }: ByteRange, bytes: number) =>
   Number.isSafeInteger(start) && start >= 0 && start <= end && start < bytes;
-
-async function sweep(folder: string): Promise<number> {
-  let removed = 0;
-  for await (const entry of await opendir(folder)) {
-    const path = join(folder, entry.name);
-    if (entry.isDirectory()) removed += await sweep(path);
-    else if (isTemporary(entry.name)) {
-      await rm(path, { force: true });
-      removed++;
-    }
-  }
-  return removed;
-}

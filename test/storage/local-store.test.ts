@@ -45,9 +45,10 @@ test("kill -9 in the middle of a put leaves the old object, and the next start r
   await once(child, "close");
 
   expect(await contentOf(store, "a/k")).toBe("old");
-  expect(readdirSync(join(root, "a"))).toHaveLength(2);
+  expect(readdirSync(join(root, "%tmp"))).toHaveLength(1);
   expect((await store.list("")).objects.map((one) => one.key)).toEqual(["a/k"]);
   expect(await store.sweepTemporary()).toBe(1);
+  expect(readdirSync(join(root, "%tmp"))).toEqual([]);
   expect(readdirSync(join(root, "a"))).toEqual(["k"]);
 });
 
@@ -59,7 +60,8 @@ test("a full disk is StorageFull and leaves what was there", async (context) => 
   await expect(store.put("k", body)).rejects.toThrow(StorageFull);
   await expect(store.put("k", Buffer.alloc(12_000_000))).rejects.toThrow(StorageFull);
   expect(await contentOf(store, "k")).toBe("old");
-  expect(readdirSync(disk.path)).toEqual(["k"]);
+  expect(readdirSync(disk.path)).toEqual(["%tmp", "k"]);
+  expect(readdirSync(join(disk.path, "%tmp"))).toEqual([]);
   await store.put("k", Buffer.alloc(2_000_000));
 });
 
@@ -77,7 +79,7 @@ test("folders go with their last object, the root stays", async () => {
   await store.delete("a/b/c");
   expect(readdirSync(join(root, "a"))).toEqual(["d"]);
   await store.delete("a/d");
-  expect(readdirSync(root)).toEqual([]);
+  expect(readdirSync(root)).toEqual(["%tmp"]);
 });
 
 test("a key cannot be both an object and a folder of others", async () => {

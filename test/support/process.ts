@@ -11,15 +11,26 @@ export const EXECUTABLE = fileURLToPath(new URL("../../dist/vodbox", import.meta
 
 export type Ended = { code: number | null; signal: NodeJS.Signals | null; stdout: string; stderr: string };
 export type Started = { child: ChildProcess; stdout: () => string; stderr: () => string; ended: Promise<Ended> };
-export type RunOptions = { env?: Record<string, string>; cwd?: string; input?: string; executable?: boolean };
+export type RunOptions = {
+  env?: Record<string, string>;
+  cwd?: string;
+  input?: string;
+  executable?: boolean;
+  detached?: boolean;
+};
 
 /** `vodbox ARGS` as a process of its own, from sources or as built. It is killed when the test is over. */
-export function vodbox(args: string[], { env = {}, cwd, input, executable = false }: RunOptions = {}): Started {
+export function vodbox(
+  args: string[],
+  { env = {}, cwd, input, executable = false, detached = false }: RunOptions = {},
+): Started {
   if (executable && !existsSync(EXECUTABLE)) throw new Error("dist/vodbox is not built; run npm run build");
   const [file, ...first] = executable ? [EXECUTABLE] : [process.execPath, MAIN];
   const base = executable ? {} : { PATH: process.env.PATH, HOME: process.env.HOME };
   const child = spawn(file as string, [...first, ...args], {
     cwd,
+    // A process group of its own, as a shell gives one to each command of a terminal.
+    detached,
     env: { ...base, ...env } as NodeJS.ProcessEnv,
     stdio: ["pipe", "pipe", "pipe"],
   });

@@ -27,7 +27,7 @@ function work(server: ContractServer, options: Partial<WorkerOptions> = {}) {
   const lines: string[] = [];
   const say = (fields: Record<string, unknown>, message: string) => lines.push(`${message} ${JSON.stringify(fields)}`);
   const done = startWorker({
-    ...{ server: server.base, token: WORKER, workerId: "w1", scratchDir, binaries, signal: controller.signal },
+    ...{ server: server.base, token: () => WORKER, workerId: "w1", scratchDir, binaries, signal: controller.signal },
     log: { info: say, warn: say, error: say },
     ...options,
   });
@@ -187,7 +187,7 @@ test("a server that is away during the encode does not cost the work", async () 
 
 test("a wrong token ends the worker with what the server said", async () => {
   await using server = await ContractServer.start(source);
-  const worker = work(server, { token: "wrong" });
+  const worker = work(server, { token: () => "wrong" });
   await expect(worker.done).rejects.toMatchObject({ name: "ServerRefused", status: 401 });
   expectTidy(worker.scratchDir);
 });

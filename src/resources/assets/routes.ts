@@ -3,7 +3,7 @@ import { decodeCursor, page, UNPAGED } from "../../http/paging.ts";
 import { route } from "../../http/route.ts";
 import { PathId } from "../../http/schemas.ts";
 import { notFound } from "../../lib/errors.ts";
-import { getAsset, listAssets } from "./queries.ts";
+import { listAssets, readAsset } from "./queries.ts";
 import { Asset, AssetQuery, toAsset } from "./schema.ts";
 
 const path = "/api/v1/assets";
@@ -29,7 +29,6 @@ export const assetRoutes = [
     summary: "One asset",
     params: v.object({ id: PathId }),
     responses: { 200: Asset },
-    handle: async ({ app, caller, params }) =>
-      toAsset((await getAsset(app.db, caller, params.id)) ?? notFound("asset")),
+    handle: async ({ app, caller, params }) => toAsset((await readAsset(app, caller, params.id)) ?? notFound("asset")),
   }),
 ];

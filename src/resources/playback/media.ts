@@ -24,7 +24,7 @@ export function mediaDoor(app: App, tokens: PlaybackTokens, egress: Egress): Med
 
   return async (context) => {
     const { ref, token, file } = parsePath(context);
-    const asset = (await findPublicAsset(app.db, ref)) ?? notFound("asset");
+    const asset = (await findPublicAsset(app, ref)) ?? notFound("asset");
     const signed = asset.playbackPolicy === "signed";
     if (signed) await requireToken(tokens, asset, token);
     if (asset.playbackStatus !== "ready" || asset.mediaPrefix === null) notFound("file");

@@ -1,19 +1,64 @@
-import { and, asc, eq, sql } from "drizzle-orm";
+import { and, asc, eq, gt, sql } from "drizzle-orm";
 import type { Db } from "../../../storage/db/open.ts";
+import { prepared } from "../../../storage/db/prepared.ts";
 import { type TenantRow, tenants } from "../../../storage/db/schema.ts";
 import { type Caller, ownedBy, tenantFor } from "../../http/caller.ts";
 import { HttpError, notFound } from "../../lib/errors.ts";
 
-export const listTenants = (db: Db, caller: Caller) =>
-  db.select().from(tenants).where(ownedBy(caller, tenants.id)).orderBy(asc(tenants.id)).all();
-
-/** By id or slug, as an operator names it. */
-export const findTenant = (db: Db, caller: Caller, ref: string) =>
+/** In the order of their making, up to `limit` + 1. */
+export const listTenants = (
+  db: Db,
+  caller: Caller,
+  page: { limit: number; after?: number | undefined },
+): Promise<TenantRow[]> =>
   db
     .select()
     .from(tenants)
-    .where(and(/^\d+$/.test(ref) ? eq(tenants.id, Number(ref)) : eq(tenants.slug, ref), ownedBy(caller, tenants.id)))
-    .get();
+    .where(and(ownedBy(caller, tenants.id), page.after === undefined ? undefined : gt(tenants.id, page.after)))
+    .orderBy(asc(tenants.id))
+    .limit(page.limit + 1)
+    .all();
+
+const byId = prepared((db) =>
+  db
+    .select()
+    .from(tenants)
+    .where(eq(tenants.id, sql.placeholder("id")))
+    .prepare(),
+);
+const bySlug = prepared((db) =>
+  db
+    .select()
+    .from(tenants)
+    .where(eq(tenants.slug, sql.placeholder("slug")))
+    .prepare(),
+);
+
+/** By id or slug, as an operator names it. */
+export async function findTenant(db: Db, caller: Caller, ref: string): Promise<TenantRow | undefined> {
+  const found = await (/^\d{1,15}$/.test(ref) ? byId(db).get({ id: Number(ref) }) : bySlug(db).get({ slug: ref }));
+  return found && (caller.kind === "admin" || (caller.kind === "key" && caller.tenantId === found.id))
+    ? found
+    : undefined;
+}
+
+const put = prepared((db) =>
+  db
+    .update(tenants)
+    .set({
+      name: sql`${sql.placeholder("name")}`,
+      planName: sql`${sql.placeholder("planName")}`,
+      defaultPlaybackPolicy: sql`${sql.placeholder("defaultPlaybackPolicy")}`,
+      status: sql`${sql.placeholder("status")}`,
+      updatedAt: sql`${sql.placeholder("updatedAt")}`,
+    })
+    .where(eq(tenants.id, sql.placeholder("id")))
+    .returning()
+    .prepare(),
+);
+
+/** All of a tenant that can be changed, as it shall be: one prepared statement, whatever of it is new. */
+export const putTenant = (tx: Db, tenant: TenantRow): Promise<TenantRow> => put(tx).get(tenant);
 
 /** The tenant that a creating request is for. 422 when the admin token names none, 404 for another's or an unknown one. */
 export async function requireTenant(db: Db, caller: Caller, named: number | undefined): Promise<TenantRow> {

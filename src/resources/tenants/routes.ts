@@ -1,9 +1,11 @@
 import { eq } from "drizzle-orm";
 import * as v from "valibot";
 import { tenants } from "../../../storage/db/schema.ts";
+import { decodeCursor, page, UNPAGED } from "../../http/paging.ts";
 import { route } from "../../http/route.ts";
+import { Paging } from "../../http/schemas.ts";
 import { HttpError, notFound } from "../../lib/errors.ts";
-import { findTenant, listTenants } from "./queries.ts";
+import { findTenant, listTenants, putTenant } from "./queries.ts";
 import { Tenant, TenantPatch, TenantWrite, toTenant } from "./schema.ts";
 
 const admin = "/api/v1/admin/tenants";
@@ -15,8 +17,13 @@ export const tenantRoutes = [
     path: "/api/v1/tenants",
     tag: "Tenants",
     summary: "The tenants that the caller sees",
+    query: v.object(Paging),
     responses: { 200: v.array(Tenant) },
-    handle: async ({ app, caller }) => (await listTenants(app.db, caller)).map(toTenant),
+    async handle({ app, caller, query, url }) {
+      const limit = query.limit ?? UNPAGED;
+      const rows = await listTenants(app.db, caller, { limit, after: decodeCursor(query.cursor) });
+      return page(rows, limit, url, app.baseUrl(), toTenant);
+    },
   }),
   route({
     method: "POST",
@@ -72,20 +79,16 @@ export const tenantRoutes = [
     responses: { 200: Tenant },
     async handle({ app, caller, params, body }) {
       return app.write(async (tx) => {
-        const { id } = (await findTenant(tx, caller, params.ref)) ?? notFound("tenant");
-        const set = {
-          name: body.name,
-          planName: body.plan_name,
-          defaultPlaybackPolicy: body.default_playback_policy,
-          status: body.status,
-        };
+        const tenant = (await findTenant(tx, caller, params.ref)) ?? notFound("tenant");
         return toTenant(
-          await tx
-            .update(tenants)
-            .set({ ...set, updatedAt: app.clock.now() })
-            .where(eq(tenants.id, id))
-            .returning()
-            .get(),
+          await putTenant(tx, {
+            ...tenant,
+            name: body.name ?? tenant.name,
+            planName: body.plan_name ?? tenant.planName,
+            defaultPlaybackPolicy: body.default_playback_policy ?? tenant.defaultPlaybackPolicy,
+            status: body.status ?? tenant.status,
+            updatedAt: app.clock.now(),
+          }),
         );
       });
     },

@@ -90,8 +90,6 @@ const tooLarge = (maxBytes: number): never => {
     413,
     "payload_too_large",
     `The body is larger than the ${maxBytes} bytes that were announced; nothing was kept.`,
-    {
-      headers: { connection: "close", ...cors },
-    },
+    { headers: cors },
   );
 };

@@ -1,0 +1,33 @@
+import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
+import type { H3 } from "h3";
+import { NodeRequest, sendNodeResponse } from "srvx/node";
+
+type Plain = { status: number; headers: string[]; body: unknown };
+/** srvx's FastResponse can say what it holds without building a web Response. */
+type Convertible = { _toNodeResponse?(): Plain };
+
+/**
+ * h3 behind node:http. What srvx sends in two writes, head and body, goes out in one here where the body is whole: half
+ * of the time of a small answer is the system call. Streams are srvx's to send.
+ */
+export function nodeListener(h3: H3): RequestListener {
+  return (incoming, outgoing) => {
+    const answered = h3.fetch(new NodeRequest({ req: incoming, res: outgoing }));
+    if (answered instanceof Promise)
+      answered.then((response) => send(incoming, outgoing, response)).catch(() => outgoing.destroy());
+    else send(incoming, outgoing, answered).catch(() => outgoing.destroy());
+  };
+}
+
+async function send(incoming: IncomingMessage, outgoing: ServerResponse, response: Response): Promise<void> {
+  const convertible = response as Response & Convertible;
+  if (!convertible._toNodeResponse) return sendNodeResponse(outgoing, response);
+  const { status, headers, body } = convertible._toNodeResponse();
+  const isWhole = body === undefined || body === null || typeof body === "string" || body instanceof Uint8Array;
+  // Asked a second time it would be empty, so what is no whole body is handed on as it is.
+  if (!isWhole)
+    return sendNodeResponse(outgoing, { _toNodeResponse: () => ({ status, headers, body }) } as unknown as Response);
+  outgoing.writeHead(status, headers);
+  if (incoming.method === "HEAD" || body === undefined || body === null) outgoing.end();
+  else outgoing.end(body);
+}

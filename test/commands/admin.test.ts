@@ -1,0 +1,106 @@
+import { expect, test } from "vitest";
+import { emptyFolder } from "../support/folder.ts";
+import { run, startServer } from "../support/process.ts";
+import { json, refused, succeeded } from "./outcome.ts";
+
+/** What two runs may not agree on: ids go on, times pass, tokens are chance. */
+const settled = (value: unknown): unknown =>
+  JSON.parse(
+    JSON.stringify(value, (name, inner) =>
+      /_at$/.test(name) && inner !== null ? "time" : ["token", "last_four"].includes(name) ? "secret" : inner,
+    ),
+  );
+
+/** The operator's day; each step's answer, in order. */
+async function day(dataDir: string): Promise<unknown[]> {
+  const at = ["--data", dataDir];
+  const steps: unknown[] = [];
+  const step = async (...args: string[]) => {
+    // Settings stand before or after the subcommand.
+    const all = steps.length % 2 === 0 ? [...at, "admin", ...args] : ["admin", ...args, ...at];
+    const answer = await json(all);
+    steps.push(settled(answer));
+    return answer;
+  };
+  const fails = async (code: 1 | 2, ...args: string[]) =>
+    steps.push((await refused(["admin", ...args, ...at], code)).replaceAll(dataDir, "DATA"));
+
+  await step("tenant", "create", "--name", "Acme Inc.", "--slug", "acme");
+  await step("tenant", "create", "--name", "F", "--slug", "free", "--plan", "free", "--playback-policy", "public");
+  await fails(1, "tenant", "create", "--name", "Again", "--slug", "acme");
+  await step("tenant", "update", "1", "--name", "Acme", "--plan", "starter", "--playback-policy", "public");
+  await step("tenant", "list");
+
+  const key = await step("key", "issue", "--tenant", "acme", "--scopes", "assets:read, assets:write", "--name", "K");
+  expect(key.token).toMatch(/^svc_[A-Za-z0-9]{40}$/);
+  const short = await step("key", "issue", "--tenant", "1", "--expires-in", "30d");
+  expect(Date.parse(short.expires_at) - Date.parse(short.created_at)).toBeGreaterThan(29.9 * 86_400_000);
+  await fails(1, "key", "issue", "--tenant", "acme", "--scopes", "everything");
+  await fails(1, "key", "issue", "--tenant", "free");
+  const listed = await step("key", "list", "--tenant", "acme");
+  expect(listed.map((each: { name: string }) => each.name)).toEqual(["SDK key", "K"]);
+  expect(JSON.stringify(listed)).not.toContain(key.token);
+  await step("key", "revoke", String(key.id));
+  const [, revoked] = await step("key", "list", "--tenant", "acme");
+  expect(revoked.revoked_at).not.toBe(null);
+
+  await step("tenant", "suspend", "acme");
+  await step("tenant", "show", "acme");
+  return steps;
+}
+
+test("an operator's commands give the same with a server and without", { timeout: 90_000 }, async () => {
+  const [alone, served] = [emptyFolder(), emptyFolder()];
+  // The settings' own tokens would not be what `admin` finds in the data directory.
+  const server = await startServer(served, { env: { VODBOX_ADMIN_TOKEN: "" } });
+  const [without, withServer] = await Promise.all([day(alone), day(served)]);
+  expect(withServer).toEqual(without);
+  expect(server.stderr()).toBe("");
+});
+
+test("a table for people holds what the JSON holds; a new token is shown once, with a warning", async () => {
+  const at = ["--data", emptyFolder()];
+  const created = await succeeded(["admin", "tenant", "create", "--name", "A\u001b[31m", "--slug", "a", ...at]);
+  expect(created.stdout).toMatch(/^slug +a$/m);
+  expect(created.stdout).not.toContain("\u001b");
+  const issued = await succeeded(["admin", "key", "issue", "--tenant", "a", ...at]);
+  const token = /^token +(svc_\w{40})$/m.exec(issued.stdout)?.[1] as string;
+  expect(issued.stdout).toContain("Keep the token now: it is not shown again.");
+  const listed = await succeeded(["admin", "key", "list", "--tenant", "a", ...at]);
+  expect(listed.stdout).toMatch(/^ID +NAME +SCOPES +ENDS IN/);
+  expect(listed.stdout).toContain(token.slice(-4));
+  expect(listed.stdout).not.toContain(token);
+  expect((await succeeded(["admin", "key", "list", "--tenant", "1", ...at])).stdout).toBe(listed.stdout);
+  const none = await succeeded(["admin", "tenant", "list", "--data", emptyFolder()]);
+  expect(none.stdout).toBe("None.\n");
+});
+
+test("several commands at once wait for each other, also where a killed server left its traces", async () => {
+  const dataDir = emptyFolder();
+  const server = await startServer(dataDir);
+  server.child.kill("SIGKILL");
+  await server.ended;
+  const made = await Promise.all(
+    ["a", "b", "c", "d"].map((slug) =>
+      json(["admin", "tenant", "create", "--name", slug, "--slug", slug, "--data", dataDir]),
+    ),
+  );
+  expect(made.map((tenant) => tenant.id).sort()).toEqual([1, 2, 3, 4]);
+});
+
+test("a revoked key and a suspended tenant are refused by the running server from the next request on", async () => {
+  const server = await startServer(emptyFolder(), { env: { VODBOX_ADMIN_TOKEN: "" } });
+  const at = ["--data", server.dataDir];
+  await json(["admin", "tenant", "create", "--name", "A", "--slug", "a", ...at]);
+  const issue = () => json(["admin", "key", "issue", "--tenant", "a", ...at]);
+  const [one, two] = await Promise.all([issue(), issue()]);
+  const asks = async (key: { token: string }) =>
+    (await server.call("GET", "/api/v1/assets", { key: key.token })).status;
+  expect([await asks(one), await asks(two)]).toEqual([200, 200]);
+  await run(["admin", "key", "revoke", String(one.id), ...at]);
+  expect([await asks(one), await asks(two)]).toEqual([401, 200]);
+  await run(["admin", "tenant", "suspend", "a", ...at]);
+  expect([await asks(one), await asks(two)]).toEqual([401, 401]);
+  await run(["admin", "tenant", "suspend", "a", "--undo", ...at]);
+  expect([await asks(one), await asks(two)]).toEqual([401, 200]);
+});

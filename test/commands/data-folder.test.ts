@@ -1,0 +1,149 @@
+import { once } from "node:events";
+import { existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import Sqlite from "libsql";
+import { expect, type TestContext, test } from "vitest";
+import { smallDisk } from "../storage/small-disk.ts";
+import { emptyFolder } from "../support/folder.ts";
+import { startServer } from "../support/process.ts";
+import { json, refused } from "./outcome.ts";
+
+const serve = (dataDir: string, ...more: string[]) => [
+  "serve",
+  "--workers",
+  "0",
+  "--port",
+  "0",
+  "--data",
+  dataDir,
+  ...more,
+];
+
+test("a port in use is named, with what to do", async () => {
+  const holder = createServer().listen(0, "127.0.0.1");
+  await once(holder, "listening");
+  const { port } = holder.address() as { port: number };
+  try {
+    const sentence = await refused(["serve", "--data", emptyFolder(), "--port", String(port)], 1);
+    expect(sentence).toMatch(new RegExp(`Port ${port} on 127\\.0\\.0\\.1 is in use.*--port`));
+    expect(await refused(serve(emptyFolder(), "--host", "192.0.2.1"), 1)).toContain("no address 192.0.2.1");
+  } finally {
+    holder.close();
+  }
+});
+
+test("a data directory that cannot be written is named: under a file, under /proc", async () => {
+  const folder = emptyFolder();
+  writeFileSync(join(folder, "file"), "");
+  const folders = [join(folder, "file"), join(folder, "file/data"), "/proc/vodbox/data", "/proc/self"];
+  const asked = folders.flatMap((dataDir) => [
+    { dataDir, args: serve(dataDir) },
+    { dataDir, args: ["admin", "tenant", "list", "--data", dataDir] },
+  ]);
+  await Promise.all(
+    asked.map(async ({ dataDir, args }) =>
+      expect(await refused(args, 1)).toContain(`The data directory ${dataDir} cannot be written`),
+    ),
+  );
+});
+
+test("a data directory has one server; a second one says whose it is", async () => {
+  const server = await startServer(emptyFolder());
+  const sentence = await refused(serve(server.dataDir), 1);
+  expect(sentence).toContain(`${server.dataDir} is in use by another vodbox (pid ${server.child.pid})`);
+  expect((await server.call("GET", "/readyz")).status).toBe(200);
+});
+
+test("a database that is newer than the program is refused, and nothing is changed", async () => {
+  const dataDir = emptyFolder();
+  await json(["admin", "tenant", "create", "--name", "N", "--slug", "n", "--data", dataDir], {
+    env: { VODBOX_LOG_LEVEL: "error" },
+  });
+  const database = new Sqlite(join(dataDir, "vodbox.db"));
+  database.exec("INSERT INTO _migrations (name, sha256, applied_at) VALUES ('9999_future.sql', 'x', 'x')");
+  database.close();
+  for (const args of [serve(dataDir), ["admin", "tenant", "list", "--data", dataDir]])
+    expect(await refused(args, 1)).toMatch(/newer than this vodbox: it holds the migration 9999_future\.sql/);
+  expect(readdirSync(dataDir).filter((name) => name.includes(".before-"))).toEqual([]);
+});
+
+const MEGABYTE = 2 ** 20;
+const filesUnder = (folder: string): string[] =>
+  existsSync(folder)
+    ? readdirSync(folder, { recursive: true, withFileTypes: true })
+        .filter((entry) => entry.isFile())
+        .map((entry) => entry.name)
+    : [];
+
+async function serverOnSmallDisk(context: TestContext, minFreeBytes: number) {
+  const disk = smallDisk(context, 24);
+  const dataDir = join(disk.path, "data");
+  mkdirSync(dataDir);
+  const server = await startServer(dataDir, { env: { VODBOX_MIN_FREE_BYTES: String(minFreeBytes) } });
+  const { admin } = server;
+  const tenant = await server.call("POST", "/api/v1/admin/tenants", { admin, body: { name: "T", slug: "t" } });
+  const initiate = (bytes: number) =>
+    server.call("POST", "/api/v1/uploads/initiate", {
+      admin,
+      body: { tenant_id: tenant.body.id, filename: "a.mp4", bytes_expected: bytes },
+    });
+  const put = (upload: { body: any }, bytes: number) =>
+    server.call("PUT", upload.body.upload_url, {
+      raw: new Uint8Array(bytes).fill(7),
+      headers: upload.body.upload_headers,
+    });
+  const complete = (upload: { body: any }, bytes: number) =>
+    server.call("POST", `/api/v1/uploads/${upload.body.id}/complete`, { admin, body: { bytes_received: bytes } });
+  return { disk, dataDir, server, initiate, put, complete };
+}
+
+test("a disk that fills during an upload: 507, nothing kept, the server lives, and with space it works again", async (context) => {
+  const { disk, dataDir, server, initiate, put, complete } = await serverOnSmallDisk(context, 0);
+  const upload = await initiate(30 * MEGABYTE);
+  const full = await put(upload, 30 * MEGABYTE);
+
+  expect([full.status, full.body.code]).toEqual([507, "storage_full"]);
+  expect(full.body.request_id).toBe(full.headers.get("x-request-id"));
+  expect(filesUnder(join(dataDir, "objects"))).toEqual([]);
+  expect(await complete(upload, 30 * MEGABYTE)).toMatchObject({ status: 422, body: { code: "bytes_mismatch" } });
+
+  // Now with no room for the database either.
+  disk.fill();
+  expect((await server.call("GET", "/healthz")).status).toBe(200);
+  expect((await server.call("GET", `/api/v1/uploads/${upload.body.id}`, { admin: server.admin })).status).toBe(200);
+  const none = await Promise.all(Array.from({ length: 4 }, () => put(upload, MEGABYTE)));
+  expect(none.map((answer) => [answer.status, answer.body.code])).toEqual(Array(4).fill([507, "storage_full"]));
+  let refusal = await initiate(MEGABYTE);
+  for (let tries = 0; refusal.status === 201 && tries < 200; tries++) refusal = await initiate(MEGABYTE);
+  expect([refusal.status, refusal.body.code]).toEqual([507, "storage_full"]);
+  expect((await server.call("GET", "/healthz")).status).toBe(200);
+
+  rmSync(join(disk.path, "filler"));
+  const later = await initiate(MEGABYTE);
+  expect(later.status).toBe(201);
+  expect((await put(later, MEGABYTE)).status).toBe(200);
+  expect(await complete(later, MEGABYTE)).toMatchObject({ status: 200, body: { status: "completed" } });
+  expect(filesUnder(join(dataDir, "objects"))).toHaveLength(1);
+  server.child.kill("SIGTERM");
+  expect((await server.ended).code).toBe(0);
+});
+
+test("uploads stop before the disk is full, so that the database keeps its room", async (context) => {
+  const { disk, initiate, put } = await serverOnSmallDisk(context, 12 * MEGABYTE);
+  const [first, second] = [await initiate(9 * MEGABYTE), await initiate(MEGABYTE)];
+  expect((await put(first, 9 * MEGABYTE)).status).toBe(200);
+  writeFileSync(join(disk.path, "other"), Buffer.alloc(4 * MEGABYTE));
+  expect(await put(second, MEGABYTE)).toMatchObject({ status: 507, body: { code: "storage_full" } });
+  expect((await initiate(MEGABYTE)).status).toBe(201);
+  rmSync(join(disk.path, "other"));
+  expect((await put(second, MEGABYTE)).status).toBe(200);
+});
+
+test("a disk that is full at the start is told in a sentence", async (context) => {
+  const disk = smallDisk(context, 2);
+  disk.fill();
+  const sentence = await refused(serve(join(disk.path, "data")), 1);
+  expect(sentence).toMatch(/full/i);
+  expect(statSync(disk.path).isDirectory()).toBe(true);
+});

@@ -1,0 +1,24 @@
+import { expect } from "vitest";
+import { type Ended, type RunOptions, run } from "../support/process.ts";
+
+/** Runs what must not succeed: `code`, one sentence on stderr, no stack, nothing on stdout. Gives the sentence. */
+export async function refused(args: string[], code: 1 | 2, options: RunOptions = {}): Promise<string> {
+  const ended = await run(args, { ...options, env: { VODBOX_LOG_LEVEL: "error", ...options.env } });
+  const name = `vodbox ${args.join(" ")}`;
+  expect.soft(ended.stderr, name).toMatch(/^vodbox: [^\n]*[.?)]( See 'vodbox --help'\.)?\n$/);
+  expect.soft(ended.stderr, name).not.toMatch(/^\s+at |node:internal|\[object|undefined/m);
+  expect.soft(ended.stdout, name).toBe("");
+  expect.soft(ended.code, `${name}: ${ended.stderr}`).toBe(code);
+  return ended.stderr;
+}
+
+export async function succeeded(args: string[], options: RunOptions = {}): Promise<Ended> {
+  const ended = await run(args, { ...options, env: { VODBOX_LOG_LEVEL: "error", ...options.env } });
+  expect(ended, `vodbox ${args.join(" ")}`).toMatchObject({ code: 0, stderr: "" });
+  return ended;
+}
+
+/** The one JSON value that stands on stdout. */
+export async function json(args: string[], options: RunOptions = {}): Promise<any> {
+  return JSON.parse((await succeeded([...args, "--json"], options)).stdout);
+}

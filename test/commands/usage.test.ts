@@ -1,0 +1,117 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { emptyFolder } from "../support/folder.ts";
+import { run } from "../support/process.ts";
+import { json, refused } from "./outcome.ts";
+
+test("wrong usage is 2 and says in one sentence what is wrong", async () => {
+  const cwd = emptyFolder();
+  const wrong: [string, RegExp][] = [
+    ["bogus", /unknown command 'bogus'/],
+    ["--data elsewhere bogus", /unknown command 'bogus'/],
+    ["--bogus", /unknown option '--bogus'/],
+    ["serve --bogus", /unknown option '--bogus'/],
+    ["serve extra", /too many arguments for 'serve'/],
+    ["serve --port", /'--port <VALUE>' argument missing/],
+    ["admin bogus", /unknown command 'bogus'/],
+    ["admin tenant bogus", /unknown command 'bogus'/],
+    ["admin tenant lst", /Did you mean list\?/],
+    ["admin tenant show", /missing required argument 'tenant'/],
+    ["admin tenant show a b", /too many arguments/],
+    ["admin tenant create --name N", /'--slug <S>' not specified/],
+    ["admin key issue", /'--tenant <T>' not specified/],
+    ["admin key issue --tenant t --expires-in soon", /--expires-in soon is no time; say 30d, 12h or 45m/],
+    ["admin token show bogus", /There is no token bogus; there are admin, worker, live/],
+    ["admin token rotate bogus", /There is no token bogus/],
+    ["worker", /Say which server to work for/],
+    ["worker --server http://127.0.0.1:1", /VODBOX_WORKER_TOKEN/],
+    ["worker --server http://127.0.0.1:1 --token t --concurrency 0", /--concurrency must be a whole number/],
+  ];
+  await Promise.all(
+    wrong.map(async ([line, sentence]) =>
+      expect.soft(await refused(line.split(" "), 2, { cwd }), line).toMatch(sentence),
+    ),
+  );
+});
+
+test("--help stands everywhere, and vodbox alone shows what there is", async () => {
+  const commands = ["", "serve", "worker", "demo", "admin", "admin config", "admin doctor"];
+  const nested = ["tenant create", "tenant list", "tenant show", "tenant update", "tenant suspend"].concat(
+    ["key issue", "key list", "key revoke", "token show", "token rotate"].map((words) => words),
+  );
+  await Promise.all(
+    [...commands, ...nested.map((words) => `admin ${words}`)].map(async (words) => {
+      const help = await run([...words.split(" ").filter(Boolean), "--help"]);
+      expect.soft(help, words).toMatchObject({ code: 0, stderr: "" });
+      expect.soft(help.stdout, words).toMatch(new RegExp(`^Usage: vodbox ?${words}[^\n]*\n`));
+      expect.soft(help.stdout.split("\n").every((line) => line.length <= 80)).toBe(true);
+    }),
+  );
+  const [alone, help] = [await run([]), await run(["help"])];
+  expect([alone.code, help.code]).toEqual([0, 0]);
+  expect(alone.stdout).toBe(help.stdout);
+  for (const command of ["serve", "worker", "demo", "admin"]) expect(alone.stdout).toContain(`\n  ${command} `);
+});
+
+test("all wrong settings are named at once: flags, environment and file", async () => {
+  const cwd = emptyFolder();
+  const file = join(cwd, "settings.toml");
+  writeFileSync(file, 'port = "x"\nunheard_of = 1\nadmin_token = "short"\n[rate_limit]\nuploads = "many"\n');
+  const sentence = await refused(["serve", "--config", file, "--workers", "-1", "--storage", "tape"], 2, {
+    cwd,
+    env: { VODBOX_LEASE_SECONDS: "1", VODBOX_WEBHOOK_ALLOW_CIDRS: "10.0.0.0/99" },
+  });
+  for (const fault of [
+    `port in ${file} must be a whole number (it is "x")`,
+    `unheard_of in ${file} is no setting of vodbox`,
+    `admin_token in ${file} must have at least 16 characters;`,
+    `rate_limit_uploads in ${file} must read REQUESTS/SECONDS`,
+    '--workers must be at least 0 (it is "-1")',
+    "--storage must be one of local, s3, none",
+    "VODBOX_LEASE_SECONDS must be at least 2",
+    "VODBOX_WEBHOOK_ALLOW_CIDRS must be a comma-separated list",
+  ])
+    expect.soft(sentence).toContain(fault);
+  // A secret is not shown, not even a wrong one.
+  expect(sentence).not.toContain("short");
+});
+
+test("a settings file that cannot be read is named", async () => {
+  const cwd = emptyFolder();
+  const files = { "broken.toml": "port = ", "broken.json": "{", "list.json": "[]" };
+  for (const [name, content] of Object.entries(files)) writeFileSync(join(cwd, name), content);
+  for (const name of ["missing.toml", ...Object.keys(files)])
+    expect(await refused(["serve", "--config", name], 2, { cwd })).toContain(join(cwd, name));
+});
+
+test("a setting comes from its flag, else the environment, else the file, else the default; secrets are masked", async () => {
+  const cwd = emptyFolder();
+  const secret = "the-token-in-the-file";
+  writeFileSync(
+    join(cwd, "vodbox.toml"),
+    `host = "10.0.0.1"\nport = 1\nlease_seconds = 30\nlive_token = "${secret}"\n[s3]\nbucket = "b"\n`,
+  );
+  const env = { VODBOX_PORT: "2", VODBOX_LEASE_SECONDS: "31", VODBOX_WORKER_TOKEN: `${secret}-2`, VODBOX_ENV: "" };
+  const args = ["admin", "config", "--lease-seconds", "32"];
+  const rows = (await json(args, { cwd, env })) as { setting: string; value: unknown; origin: string }[];
+  const of = (name: string) => {
+    const { value, origin } = rows.find((row) => row.setting === name) ?? {};
+    return [value, origin];
+  };
+  expect(of("lease_seconds")).toEqual([32, "flag"]);
+  expect(of("port")).toEqual([2, "environment"]);
+  expect(of("host")).toEqual(["10.0.0.1", "file"]);
+  expect(of("s3_bucket")).toEqual(["b", "file"]);
+  expect(of("max_attempts")).toEqual([5, "default"]);
+  expect(of("env")).toEqual(["production", "default"]);
+  expect(of("live_token")).toEqual(["********", "file"]);
+  expect(of("worker_token")).toEqual(["********", "environment"]);
+  expect(of("data_dir")).toEqual([join(cwd, "vodbox-data"), "default"]);
+  const shown = await run(args, { cwd, env: { ...env, VODBOX_TYPO: "1" } });
+  expect(shown.code).toBe(0);
+  expect(shown.stdout).toMatch(/^lease_seconds +32 +flag/m);
+  expect(shown.stdout).toContain(`Settings file: ${join(cwd, "vodbox.toml")}`);
+  expect(shown.stdout).not.toContain(secret);
+  expect(shown.stderr).toBe("vodbox: VODBOX_TYPO is no setting of vodbox and has no effect\n");
+});

@@ -1,0 +1,61 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import Sqlite from "libsql";
+import { descendantsOf, type ProcessId, until } from "../support/descendants.ts";
+import { uploaded } from "../support/flow.ts";
+import { type RunningServer, type RunOptions, type Started, vodbox } from "../support/process.ts";
+
+export type Uploaded = Awaited<ReturnType<typeof uploaded>> & { key: string };
+
+/** A tenant, its key, and one upload of the file `path`, whose job is queued. */
+export async function uploadClip(server: RunningServer, path: string, slug = "t"): Promise<Uploaded> {
+  const { admin } = server;
+  const tenant = await server.call("POST", "/api/v1/admin/tenants", { admin, body: { name: "T", slug } });
+  const issued = await server.call("POST", "/api/v1/api_keys", {
+    admin,
+    body: { tenant_id: tenant.body.id, scopes: ["assets:read", "assets:write", "playback:read"] },
+  });
+  const key = issued.body.token;
+  return { ...(await uploaded(server, key, { bytes: readFileSync(path) })), key };
+}
+
+export const startWorker = (server: RunningServer, scratch: string, options: RunOptions = {}): Started =>
+  vodbox(["worker", "--server", server.base, "--scratch", scratch], {
+    ...options,
+    env: { VODBOX_WORKER_TOKEN: server.worker, ...options.env },
+  });
+
+/** The repeated answer of `complete` shows the job as it is now. */
+export async function jobNow(server: RunningServer, { upload, key }: Uploaded) {
+  const { body } = await server.call("POST", `/api/v1/uploads/${upload.id}/complete`, {
+    key,
+    body: { bytes_received: upload.bytes_received },
+  });
+  return body.transcoding_job;
+}
+
+/** Resolves in the middle of an encode under `pid`, which the server has been told of; with all processes below it. */
+export function untilEncoding(server: RunningServer, made: Uploaded, pid: number): Promise<ProcessId[]> {
+  return until("an encode under way", async () => {
+    const below = descendantsOf(pid);
+    if (!below.some((one) => one.command.includes("filter_complex"))) return null;
+    const { stage, progress } = await jobNow(server, made);
+    return stage === "encoding" && progress > 5 ? below : null;
+  });
+}
+
+/** What a stopped server left in its database. */
+export function rowsOf(dataDir: string) {
+  const database = new Sqlite(join(dataDir, "vodbox.db"), { readonly: true } as Sqlite.Options);
+  try {
+    const all = (sql: string) => database.prepare(sql).all([]) as Record<string, any>[];
+    return {
+      jobs: all("SELECT * FROM transcoding_jobs ORDER BY id"),
+      attempts: all("SELECT * FROM transcoding_attempts ORDER BY id"),
+      assets: all("SELECT * FROM assets ORDER BY id"),
+      events: all("SELECT * FROM events ORDER BY id").map(({ type, data }) => ({ type, data: JSON.parse(data) })),
+    };
+  } finally {
+    database.close();
+  }
+}
