@@ -12,10 +12,13 @@ if [ ! node_modules/.package-lock.json -nt package-lock.json ]; then
   npm ci --no-progress --loglevel=error
 fi
 
-# What stands in for the world outside: another ffmpeg to make and judge media with, and a browser.
+# What stands in for the world outside: another ffmpeg to make and judge media with, a browser, and what the
+# documents' examples are typed with.
 missing=""
 command -v ffmpeg >/dev/null || missing="$missing ffmpeg"
 command -v chromium >/dev/null || missing="$missing chromium"
+command -v curl >/dev/null || missing="$missing curl"
+command -v jq >/dev/null || missing="$missing jq"
 if [ -n "$missing" ]; then
   if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     echo "Installing$missing"

@@ -1,6 +1,6 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { copyFileSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { copyFileSync, existsSync, mkdtempSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Call, client } from "../support/client.ts";
@@ -87,7 +87,8 @@ async function untilReady(call: Call, key: string, id: number): Promise<void> {
   }
 }
 
-describe("the executable alone, in an empty environment", () => {
+// Encoding takes what other tests leave of the machine.
+describe("the executable alone, in an empty environment", { timeout: 90_000 }, () => {
   test("is a whole platform: tenant, key, upload, transcoding, playback, and an orderly end", async () => {
     const server = start("serve", "--port", "0");
     const base = await untilPrinted(server, /^vodbox ready on (\S+)$/m);
@@ -142,12 +143,12 @@ describe("the executable alone, in an empty environment", () => {
   test("killed with -9, leaves no worker and no ffmpeg behind", async () => {
     // What a killed one cannot tidy lies in this test's folder too.
     const temporary = mkdtempSync(join(folder, "tmp-"));
-    const demo = startWith({ TMPDIR: temporary }, "demo", "--port", "0", "--seconds", "60", "--data", "killed");
+    atEnd(() => removeFolder(temporary));
+    const demo = startWith({ TMPDIR: temporary }, "demo", "--port", "0", "--seconds", "20", "--data", "killed");
     const isEncoding = (line: string) => line.includes("/ffmpeg ") && line.includes("/killed/objects/");
-    await untilProcesses(folder, (found) => found.some(isEncoding), 25_000);
+    await untilProcesses(folder, (found) => found.some(isEncoding), 60_000);
     demo.child.kill("SIGKILL");
     await untilProcesses(folder, (found) => found.length === 0, 15_000);
-    rmSync(temporary, { recursive: true });
   });
 
   test("leaves nothing beside itself but its data", () => {
