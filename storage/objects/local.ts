@@ -87,12 +87,26 @@ export function localStore({ root, signing, minFreeBytes = 0 }: LocalStoreOption
       if (!(body instanceof Uint8Array)) body.on("error", () => {});
       return arrive(key, async ({ file }) => {
         let next = PROGRESS_BYTES;
+        let syncing: Promise<void> | null = null;
         const onProgress = async (bytes: number) => {
           if (bytes < next) return;
           next = bytes + PROGRESS_BYTES;
+          // The disk begins while the bytes still come: left to the end, the sync of 2 GB takes longer than their way here.
+          // What fails here fails in the last sync too, and is told there.
+          syncing ??= file
+            .datasync()
+            .catch(() => {})
+            .finally(() => {
+              syncing = null;
+            });
           await ensureSpace();
         };
-        await writeBody(file, body, { maxBytes, signal, onProgress });
+        try {
+          await writeBody(file, body, { maxBytes, signal, onProgress });
+        } finally {
+          // The file is closed soon, and must not be under a sync then.
+          await syncing;
+        }
       });
     },
 
