@@ -1,3 +1,5 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import type { Command } from "commander";
 import { SETTINGS, type Setting, type SettingName } from "../../src/config/settings.ts";
 import { line, printList } from "../print.ts";
@@ -9,11 +11,13 @@ type Row = { setting: string; value: unknown; origin: string; about: string };
 export async function show(command: Command): Promise<void> {
   const config = settingsOf(command);
   const rows = (Object.entries(SETTINGS) as [SettingName, Setting][]).map(([name, setting]): Row => {
-    const value = config[name];
+    // The tokens are mostly not set but made once and kept.
+    const isKept = config[name] === undefined && existsSync(join(config.data_dir, "secrets", name));
+    const value = isKept ? "kept" : config[name];
     return {
       setting: name,
       value: value === undefined ? null : setting.secret ? "********" : value,
-      origin: config.origins[name],
+      origin: isKept ? "data directory" : config.origins[name],
       about: setting.about,
     };
   });

@@ -34,21 +34,15 @@ export function compare(
   return { name, ours, theirs, ratio, met, bar: "atMost" in bar ? `≤ ${bar.atMost}` : `≥ ${bar.atLeast}`, ...rest };
 }
 
-/** Runs both in turn, `rounds` times, with the order changed each time. */
-export async function inTurn(rounds: number, ours: () => Promise<number>, theirs: () => Promise<number>) {
-  const samples = { ours: [] as number[], theirs: [] as number[] };
+/** Runs all in turn, `rounds` times, in the other order each time, so that a slow moment hits them alike. */
+export async function inTurn<K extends string>(
+  rounds: number,
+  measures: Record<K, () => Promise<number>>,
+): Promise<Record<K, number[]>> {
+  const names = Object.keys(measures) as K[];
+  const samples = Object.fromEntries(names.map((name) => [name, []])) as unknown as Record<K, number[]>;
   for (let round = 0; round < rounds; round++) {
-    const order =
-      round % 2
-        ? ([
-            ["theirs", theirs],
-            ["ours", ours],
-          ] as const)
-        : ([
-            ["ours", ours],
-            ["theirs", theirs],
-          ] as const);
-    for (const [who, measure] of order) samples[who].push(await measure());
+    for (const name of round % 2 ? names.toReversed() : names) samples[name].push(await measures[name]());
   }
   return samples;
 }

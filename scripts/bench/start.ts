@@ -29,11 +29,10 @@ export async function benchStart(): Promise<Result[]> {
       await running.stop();
       return took;
     };
-    const samples = await inTurn(
-      ROUNDS,
-      () => firstAnswer(() => startVodbox(data), "/healthz"),
-      () => firstAnswer(() => start(hello, []), "/"),
-    );
+    const samples = await inTurn(ROUNDS, {
+      ours: () => firstAnswer(() => startVodbox(data), "/healthz"),
+      theirs: () => firstAnswer(() => start(hello, []), "/"),
+    });
     return [
       compare("start to first 200, warm", samples, {
         reference: "bare hello server in the same base",

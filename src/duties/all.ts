@@ -5,6 +5,7 @@ import type { Authenticator } from "../http/auth.ts";
 import { pruneAnswers } from "../http/idempotency.ts";
 import { hasQueued } from "../resources/jobs/claim.ts";
 import { recoverLeases } from "../resources/jobs/recover.ts";
+import { sweepAttempts } from "../resources/jobs/sweep.ts";
 import type { Egress } from "../resources/playback/egress.ts";
 import type { Duty } from "./duty.ts";
 
@@ -22,6 +23,7 @@ export const allDuties = (
       if (await hasQueued(app)) app.signals.emit("job.queued");
     },
   },
+  { name: "sweep-attempts", every: "20 * * * * *", run: () => sweepAttempts(app) },
   { name: "count-egress", every: "*/5 * * * * *", atStop: true, run: () => egress.flush() },
   { name: "record-key-use", every: "*/30 * * * * *", atStop: true, run: () => recordKeyUse(app, authenticator) },
   {

@@ -55,6 +55,8 @@ export class LeaseClient {
   readonly server: string;
   readonly token: () => string;
   readonly workerId: string;
+  /** What the server's own addresses begin with. */
+  #base = "";
   constructor(options: { server: string; token: () => string; workerId: string }) {
     this.server = options.server.replace(/\/+$/, "");
     this.token = options.token;
@@ -77,7 +79,10 @@ export class LeaseClient {
       attempts: 3,
       timeoutMs: CALL_TIMEOUT_MS + options.waitSeconds * 1000,
     });
-    return answer === null ? null : v.parse(WorkerContract, answer);
+    if (answer === null) return null;
+    const job = v.parse(WorkerContract, answer);
+    this.#base = job.callbacks.heartbeat_url.split("/api/v1/", 1)[0] ?? "";
+    return job;
   }
 
   async heartbeat(
@@ -113,9 +118,13 @@ export class LeaseClient {
     return v.parse(SignedArtifacts, await this.#call(job.artifacts.sign_url, options));
   }
 
-  /** Contract addresses may be relative to the server. */
+  /**
+   * The server's addresses begin with the name that viewers know it by, which may lead nowhere from here (a proxy's, say):
+   * they are asked for where we found the server. Others, such as an object store's, are left alone.
+   */
   resolve(address: string): string {
-    return new URL(address, `${this.server}/`).href;
+    const path = this.#base !== "" && address.startsWith(`${this.#base}/`) ? address.slice(this.#base.length) : address;
+    return path.startsWith("/") ? this.server + path : new URL(path, `${this.server}/`).href;
   }
 
   async #call(address: string, options: CallOptions): Promise<unknown> {

@@ -149,6 +149,7 @@ export const transcodingAttempts = sqliteTable("transcoding_attempts", {
   resultHash: text("result_hash"),
   startedAt: integer("started_at").notNull(),
   endedAt: integer("ended_at"),
+  sweptAt: integer("swept_at"),
 });
 
 export const events = sqliteTable("events", {

@@ -236,6 +236,26 @@ describe("completion", () => {
     expect((await callback(app, contract, "complete", paths)).status).toBe(200);
   });
 
+  test("without a word about the media takes it from the manifest", async () => {
+    const made = await uploaded(app, key);
+    const { body: contract } = await next(app);
+    const { prefix } = contract.outputs;
+    const master =
+      '#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=900000,CODECS="avc1.64001e,mp4a.40.2",RESOLUTION=640x360,FRAME-RATE=25.000\nlow/playlist.m3u8\n';
+    const playlist = "#EXTM3U\n#EXTINF:4.0,\n1.m4s\n#EXTINF:2.5,\n2.m4s\n#EXT-X-ENDLIST\n";
+    const paths = await putArtifacts(app, contract, {
+      [contract.outputs.manifest_path]: master,
+      [`${prefix}low/playlist.m3u8`]: playlist,
+    });
+    expect((await callback(app, contract, "complete", paths)).status).toBe(200);
+    expect(await asset(made.asset.id)).toMatchObject({
+      duration_seconds: 6.5,
+      width: 640,
+      height: 360,
+      frame_rate: 25,
+    });
+  });
+
   test("counts what is stored and how much was transcoded", async () => {
     const { asset: made } = await readyAsset(app, key);
     const [tenant] = (await app.call("GET", "/api/v1/tenants", { key })).body;
@@ -261,4 +281,23 @@ test("artifact addresses are for the attempt's prefix alone", async () => {
     });
     expect([answer.status, answer.body.code], path).toEqual([422, "validation_failed"]);
   }
+});
+
+test("what an attempt that came to nothing has left in storage is removed, once its worker must have noticed", async () => {
+  await uploaded(app, key);
+  const { body: lost } = await next(app);
+  await putArtifacts(app, lost);
+  const left = async () => (await app.opened.app.objects?.list(lost.outputs.prefix))?.objects.length;
+  expect(await left()).toBe(5);
+  app.turn(61_000);
+  await app.duty("recover-leases");
+  await app.duty("sweep-attempts");
+  expect(await left()).toBe(5);
+  const { body: good } = await next(app);
+  const paths = await putArtifacts(app, good);
+  expect((await callback(app, good, "complete", paths)).status).toBe(200);
+  app.turn(120_000);
+  await app.duty("sweep-attempts");
+  expect(await left()).toBe(0);
+  expect((await app.opened.app.objects?.list(good.outputs.prefix))?.objects).toHaveLength(5);
 });

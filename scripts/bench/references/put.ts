@@ -1,10 +1,20 @@
 import { createWriteStream } from "node:fs";
+import { open } from "node:fs/promises";
 import { createServer } from "node:http";
 import { pipeline } from "node:stream/promises";
 
-/** Raw node:http that pipes a body into a file: what everyone writes first. It does not wait for the disk. */
+/**
+ * Raw node:http that pipes a body into a file: what everyone writes first. It does not wait for the disk; asked for
+ * `/synced` it does, as ours has to.
+ */
+const path = process.argv[2] as string;
 const server = createServer(async (request, response) => {
-  await pipeline(request, createWriteStream(process.argv[2] as string));
+  await pipeline(request, createWriteStream(path));
+  if (request.url === "/synced") {
+    const file = await open(path);
+    await file.sync();
+    await file.close();
+  }
   response.writeHead(200, { "content-length": 0 });
   response.end();
 });

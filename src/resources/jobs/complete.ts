@@ -2,6 +2,7 @@ import { eq } from "drizzle-orm";
 import type * as v from "valibot";
 import type { Db } from "../../../storage/db/open.ts";
 import { assets, type JobRow, transcodingJobs } from "../../../storage/db/schema.ts";
+import { deletePrefix } from "../../../storage/objects/delete-prefix.ts";
 import type { ObjectStore } from "../../../storage/objects/store.ts";
 import type { App } from "../../app.ts";
 import { storageOf } from "../../http/storage.ts";
@@ -11,6 +12,7 @@ import { addUsage } from "../tenants/queries.ts";
 import { endAttempt } from "./end.ts";
 import { emitAsset } from "./events.ts";
 import { attemptOfToken, attemptPrefix, liveLease } from "./lease.ts";
+import { readPublished } from "./published.ts";
 import type { Completion } from "./schema.ts";
 
 type Result = v.InferOutput<typeof Completion>;
@@ -34,6 +36,7 @@ export async function complete(app: App, jobId: number, token: string, result: R
   const objects = storageOf(app);
   const paths = await checkArtifacts(objects, prefix, result);
   const bytes = await bytesUnder(objects, prefix);
+  const media = await mediaOf(objects, result);
 
   const { completed, outdated } = await app.write(async (tx) => {
     const again = await repeated(tx);
@@ -58,7 +61,6 @@ export async function complete(app: App, jobId: number, token: string, result: R
       .where(eq(transcodingJobs.id, jobId))
       .returning()
       .get();
-    const media = result.media;
     const storageBytes = (before?.sourceBytes ?? 0) + bytes;
     const asset = await tx
       .update(assets)
@@ -66,11 +68,11 @@ export async function complete(app: App, jobId: number, token: string, result: R
         ...paths,
         playbackStatus: "ready",
         storageBytes,
-        ...(media?.duration_seconds !== undefined && { durationSeconds: media.duration_seconds }),
-        ...(media?.width != null && { width: Math.round(media.width) }),
-        ...(media?.height != null && { height: Math.round(media.height) }),
-        ...(media?.frame_rate != null && { frameRate: media.frame_rate }),
-        renditions: media?.renditions ?? [],
+        durationSeconds: media.duration_seconds,
+        ...(media.width != null && { width: Math.round(media.width) }),
+        ...(media.height != null && { height: Math.round(media.height) }),
+        ...(media.frame_rate != null && { frameRate: media.frame_rate }),
+        renditions: media.renditions,
         progress: 100,
         stage: null,
         errorCode: null,
@@ -83,16 +85,31 @@ export async function complete(app: App, jobId: number, token: string, result: R
       .get();
     await addUsage(tx, job.tenantId, {
       storageBytes: storageBytes - (before?.storageBytes ?? 0),
-      transcodingMs: (media?.duration_seconds ?? 0) * 1000,
+      transcodingMs: media.duration_seconds * 1000,
     });
     await emitAsset(tx, app, "video.asset.ready", asset);
     return { completed, outdated: before?.mediaPrefix && before.mediaPrefix !== prefix ? before.mediaPrefix : null };
   });
   if (outdated)
-    await deleteUnder(objects, outdated).catch((error) =>
+    await deletePrefix(objects, outdated).catch((error) =>
       app.log.warn({ err: error, prefix: outdated }, "old artifacts were not removed"),
     );
   return completed;
+}
+
+/** What the worker tells of its work; where it tells nothing, what the manifest says. */
+async function mediaOf(objects: ObjectStore, { media = {}, manifest_path }: Result) {
+  const { duration_seconds, renditions } = media;
+  if (duration_seconds !== undefined && renditions !== undefined) return { ...media, duration_seconds, renditions };
+  const published = await readPublished(objects, manifest_path as string);
+  const [top] = published.renditions;
+  const shown = { width: top?.width, height: top?.height, frame_rate: top?.frame_rate };
+  return {
+    ...shown,
+    ...media,
+    duration_seconds: duration_seconds ?? published.durationSeconds,
+    renditions: renditions ?? published.renditions,
+  };
 }
 
 /** All paths under the attempt's own prefix and in storage. Which ones are required the worker contract has said. */
@@ -135,12 +152,4 @@ async function bytesUnder(objects: ObjectStore, prefix: string): Promise<number>
     cursor = page.cursor ?? undefined;
   } while (cursor);
   return bytes;
-}
-
-async function deleteUnder(objects: ObjectStore, prefix: string): Promise<void> {
-  for (;;) {
-    const { objects: found, cursor } = await objects.list(prefix);
-    await Promise.all(found.map(({ key }) => objects.delete(key)));
-    if (!cursor) return;
-  }
 }

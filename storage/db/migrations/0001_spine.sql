@@ -133,9 +133,12 @@ CREATE TABLE transcoding_attempts (
   -- What `complete` was called with, so that a repeat can be told from another body.
   result_hash TEXT,
   started_at INTEGER NOT NULL,
-  ended_at INTEGER
+  ended_at INTEGER,
+  -- When what it left in storage was removed.
+  swept_at INTEGER
 ) STRICT;
 CREATE INDEX attempts_by_job ON transcoding_attempts (job_id, id);
+CREATE INDEX attempts_to_sweep ON transcoding_attempts (ended_at) WHERE swept_at IS NULL AND outcome <> 'completed';
 
 -- The outbox: an event is written in the transaction of the change that it tells of.
 CREATE TABLE events (

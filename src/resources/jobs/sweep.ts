@@ -1,0 +1,37 @@
+import { and, asc, eq, inArray, isNull, lte, ne } from "drizzle-orm";
+import { transcodingAttempts, transcodingJobs } from "../../../storage/db/schema.ts";
+import { deletePrefix } from "../../../storage/objects/delete-prefix.ts";
+import type { App } from "../../app.ts";
+import { attemptPrefix } from "./lease.ts";
+
+const BATCH = 20;
+/** A worker that lost its lease notices within a heartbeat; only then has it stopped writing. */
+const SETTLED_LEASES = 2;
+
+/** Removes what attempts that came to nothing have left in storage. Answers how many there were. */
+export async function sweepAttempts(app: App): Promise<number> {
+  const { objects } = app;
+  if (!objects) return 0;
+  const settled = app.clock.now() - SETTLED_LEASES * app.config.lease_seconds * 1000;
+  const ended = await app.db
+    .select({ id: transcodingAttempts.id, job: transcodingJobs })
+    .from(transcodingAttempts)
+    .innerJoin(transcodingJobs, eq(transcodingJobs.id, transcodingAttempts.jobId))
+    .where(
+      and(
+        isNull(transcodingAttempts.sweptAt),
+        ne(transcodingAttempts.outcome, "completed"),
+        lte(transcodingAttempts.endedAt, settled),
+      ),
+    )
+    .orderBy(asc(transcodingAttempts.endedAt))
+    .limit(BATCH)
+    .all();
+  if (ended.length === 0) return 0;
+  for (const { id, job } of ended) await deletePrefix(objects, attemptPrefix(job, id));
+  const ids = ended.map(({ id }) => id);
+  await app.write(async (tx) =>
+    tx.update(transcodingAttempts).set({ sweptAt: app.clock.now() }).where(inArray(transcodingAttempts.id, ids)),
+  );
+  return ended.length;
+}
