@@ -6,6 +6,7 @@ import type { ObjectStore } from "../storage/objects/store.ts";
 import type { Config } from "./config/load.ts";
 import type { SecretName, Secrets } from "./config/secrets.ts";
 import type { Clock } from "./lib/clock.ts";
+import { oncePer } from "./lib/once-per.ts";
 
 /** What the running program consists of; made once by `serve.ts` and passed as an argument. */
 export type App = {
@@ -32,13 +33,4 @@ export type App = {
 };
 
 /** `make` once an App: what belongs to a running program, kept beside the code that uses it. */
-export function forApp<T>(make: (app: App) => T): (app: App) => T {
-  const made = new WeakMap<App, T>();
-  return (app) => {
-    const found = made.get(app);
-    if (found !== undefined) return found;
-    const fresh = make(app);
-    made.set(app, fresh);
-    return fresh;
-  };
-}
+export const forApp = <T extends object>(make: (app: App) => T): ((app: App) => T) => oncePer(make);

@@ -118,94 +118,27 @@ const LADDER = [
   { width: 640, height: 360, rate: 900 },
 ];
 
+const words = (text: string) => text.split(" ");
+const ENCODER = words(
+  "-c:v libx264 -preset veryfast -crf 23 -pix_fmt yuv420p -g 60 -sc_threshold 0 -c:a aac -b:a 128k -ac 2",
+);
+
 /** What scripts do that were written a step at a time: each rendition decodes the source anew, and DASH encodes again. */
 async function perRendition(ffmpeg: string, source: string, outDir: string): Promise<void> {
   mkdirSync(outDir, { recursive: true });
-  const encode = ({ width, height, rate }: (typeof LADDER)[number]) => [
-    ...[
-      "-vf",
-      `scale=${width}:${height}`,
-      "-c:v",
-      "libx264",
-      "-preset",
-      "veryfast",
-      "-crf",
-      "23",
-      "-maxrate",
-      `${rate}k`,
-      "-bufsize",
-      `${rate * 2}k`,
-    ],
-    ...["-pix_fmt", "yuv420p", "-g", "60", "-sc_threshold", "0"],
-  ];
-  const sound = ["-c:a", "aac", "-b:a", "128k", "-ac", "2"];
-  for (const rung of LADDER) {
-    const output = join(outDir, `${rung.height}.m3u8`);
-    await run(
-      ffmpeg,
-      [
-        ...QUIET,
-        "-i",
-        source,
-        ...encode(rung),
-        ...sound,
-        "-f",
-        "hls",
-        "-hls_time",
-        "4",
-        "-hls_playlist_type",
-        "vod",
-        "-hls_segment_type",
-        "fmp4",
-        "-hls_fmp4_init_filename",
-        `${rung.height}.mp4`,
-        output,
-      ],
-      { cwd: outDir },
+  const from = [...QUIET, "-i", source];
+  for (const { width, height, rate } of LADDER) {
+    const size = words(`-vf scale=${width}:${height} -maxrate ${rate}k -bufsize ${rate * 2}k`);
+    const hls = words(
+      `-f hls -hls_time 4 -hls_playlist_type vod -hls_segment_type fmp4 -hls_fmp4_init_filename ${height}.mp4 ${height}.m3u8`,
     );
+    await run(ffmpeg, [...from, ...ENCODER, ...size, ...hls], { cwd: outDir });
   }
-  const maps = LADDER.flatMap(() => ["-map", "0:v"]);
-  const streams = LADDER.flatMap(({ width, height, rate }, index) => [
-    `-s:v:${index}`,
-    `${width}x${height}`,
-    `-maxrate:v:${index}`,
-    `${rate}k`,
-    `-bufsize:v:${index}`,
-    `${rate * 2}k`,
-  ]);
-  const shared = [
-    "-c:v",
-    "libx264",
-    "-preset",
-    "veryfast",
-    "-crf",
-    "23",
-    "-pix_fmt",
-    "yuv420p",
-    "-g",
-    "60",
-    "-sc_threshold",
-    "0",
-  ];
-  await run(
-    ffmpeg,
-    [
-      ...QUIET,
-      "-i",
-      source,
-      ...maps,
-      "-map",
-      "0:a",
-      ...shared,
-      ...streams,
-      ...sound,
-      "-f",
-      "dash",
-      "-seg_duration",
-      "4",
-      join(outDir, "manifest.mpd"),
-    ],
-    { cwd: outDir },
+  const streams = LADDER.flatMap(({ width, height, rate }, index) =>
+    words(`-map 0:v -s:v:${index} ${width}x${height} -maxrate:v:${index} ${rate}k -bufsize:v:${index} ${rate * 2}k`),
   );
+  await run(ffmpeg, [...from, ...ENCODER, ...streams, ...words("-map 0:a -f dash -seg_duration 4 manifest.mpd")], {
+    cwd: outDir,
+  });
   rmSync(outDir, { recursive: true });
 }

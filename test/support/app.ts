@@ -2,6 +2,7 @@ import { asc } from "drizzle-orm";
 import pino from "pino";
 import { loadConfig } from "../../src/config/load.ts";
 import { allDuties } from "../../src/duties/all.ts";
+import { SCOPES } from "../../src/http/caller.ts";
 import { type Opened, openApp } from "../../src/open.ts";
 import { events } from "../../storage/db/schema.ts";
 import { type Call, client } from "./client.ts";
@@ -19,20 +20,9 @@ export type TestApp = {
   /** The outbox since the last call of this: exact types, in order. */
   newEvents(): Promise<{ type: string; data: Record<string, unknown>; tenantId: number }[]>;
   tenant(fields?: Record<string, unknown>): Promise<{ id: number; slug: string }>;
-  key(tenantId: number, scopes?: string[]): Promise<string>;
+  key(tenantId: number, scopes?: readonly string[]): Promise<string>;
   close(): Promise<void>;
 };
-
-const ALL_SCOPES = [
-  "assets:read",
-  "assets:write",
-  "playback:read",
-  "billing:write",
-  "api_keys:read",
-  "api_keys:write",
-  "webhooks:read",
-  "webhooks:write",
-];
 
 /** The whole program in this process behind its public door: real database file, real storage, a clock that can be turned. */
 export async function testApp(flags: Record<string, unknown> = {}, dataDir = newFolder()): Promise<TestApp> {
@@ -82,7 +72,7 @@ export async function testApp(flags: Record<string, unknown> = {}, dataDir = new
       if (made.status !== 201) throw new Error(made.text);
       return made.body;
     },
-    async key(tenantId, scopes = ALL_SCOPES) {
+    async key(tenantId, scopes: readonly string[] = SCOPES) {
       const made = await call("POST", "/api/v1/api_keys", { admin, body: { tenant_id: tenantId, scopes } });
       if (made.status !== 201) throw new Error(made.text);
       return made.body.token;
