@@ -5,7 +5,7 @@ import { startWorker } from "../crash/encoding.ts";
 import { fast, ffmpeg, picture } from "../media/sources.ts";
 import { until } from "../support/descendants.ts";
 import { emptyFolder } from "../support/folder.ts";
-import { startServer } from "../support/process.ts";
+import { lineOf, startServer } from "../support/process.ts";
 
 test("a worker finds its server where it was told to, whatever name viewers know it by", {
   timeout: 60_000,
@@ -14,7 +14,7 @@ test("a worker finds its server where it was told to, whatever name viewers know
   await ffmpeg(...picture("160x90", "25", 1), ...fast, clip);
   const server = await startServer(emptyFolder(), { env: { VODBOX_BASE_URL: "http://video.invalid/vod" } });
   expect(server.base).toBe("http://video.invalid/vod");
-  const socket = /^listening on (\S+)$/m.exec(server.stdout())?.[1] as string;
+  const socket = (await lineOf(server, /^listening on (\S+)$/m))[1] as string;
   const here = (address: string) => address.replace(server.base, socket);
   const call: typeof server.call = (method, path, options) =>
     server.call(method, path.startsWith("/") ? socket + path : here(path), options);
