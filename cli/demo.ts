@@ -79,11 +79,9 @@ async function findServer(config: Config, named: string | undefined): Promise<Ta
     const admin = await connect(config);
     return { address: admin.address, baseUrl: config.base_url ?? admin.address, admin, stop: null };
   }
-  const log = await createLog({
-    log_level: config.log_level === "info" ? "warn" : config.log_level,
-    log_format: config.log_format,
-  });
-  const running = await serve(config, { log });
+  // Beside the bars only what went wrong is of interest.
+  const quiet: Config = config.log_level === "info" ? { ...config, log_level: "warn" } : config;
+  const running = await serve(quiet, { log: await createLog(quiet) });
   line(`vodbox ready on ${running.baseUrl}`);
   return {
     address: running.address,

@@ -28,8 +28,7 @@ export function startLocalWorkers(app: App, { count, address }: { count: number;
       env: {
         ...process.env,
         VODBOX_WORKER_TOKEN: app.secrets.worker_token,
-        VODBOX_DATA_DIR: app.config.data_dir,
-        ...binaries(app),
+        ...settings(app),
       },
     });
     live.set(index, child);
@@ -67,7 +66,11 @@ export function startLocalWorkers(app: App, { count, address }: { count: number;
   };
 }
 
-const binaries = ({ config }: App) => ({
+/** Those settings of ours that a worker has, too, wherever they came from. */
+const settings = ({ config }: App) => ({
+  VODBOX_DATA_DIR: config.data_dir,
+  VODBOX_LOG_LEVEL: config.log_level,
+  ...(config.log_format && { VODBOX_LOG_FORMAT: config.log_format }),
   ...(config.ffmpeg && { VODBOX_FFMPEG: config.ffmpeg }),
   ...(config.ffprobe && { VODBOX_FFPROBE: config.ffprobe }),
 });

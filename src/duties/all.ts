@@ -7,6 +7,7 @@ import { hasQueued } from "../resources/jobs/claim.ts";
 import { recoverLeases } from "../resources/jobs/recover.ts";
 import { sweepAttempts } from "../resources/jobs/sweep.ts";
 import type { Egress } from "../resources/playback/egress.ts";
+import { expireUploads } from "../resources/uploads/expire.ts";
 import type { Duty } from "./duty.ts";
 
 /** All background work of `serve`. */
@@ -23,6 +24,7 @@ export const allDuties = (
       if (await hasQueued(app)) app.signals.emit("job.queued");
     },
   },
+  { name: "expire-uploads", every: "*/10 * * * * *", run: () => expireUploads(app) },
   { name: "sweep-attempts", every: "20 * * * * *", run: () => sweepAttempts(app) },
   { name: "count-egress", every: "*/5 * * * * *", atStop: true, run: () => egress.flush() },
   { name: "record-key-use", every: "*/30 * * * * *", atStop: true, run: () => recordKeyUse(app, authenticator) },

@@ -190,3 +190,56 @@ test("without object storage every operation that needs it is 503, and the other
   expect((await app.call("GET", "/readyz")).status).toBe(200);
   await expect(uploaded(app, key)).rejects.toThrow("storage_not_configured");
 });
+
+describe("an upload whose time is over", () => {
+  const initiated = async () => {
+    const { app, key } = await tenantWithKey({ upload_ttl_seconds: 600 });
+    const body = { filename: "late.mp4", bytes_expected: 3 };
+    return { app, key, upload: (await app.call("POST", "/api/v1/uploads/initiate", { key, body })).body };
+  };
+  const objects = async (app: TestApp) => (await app.opened.app.objects?.list(""))?.objects.length;
+
+  test("is expired, told of once, and leaves no bytes", async () => {
+    const { app, key, upload } = await initiated();
+    await app.call("PUT", upload.upload_url, { raw: "abc" });
+    await app.newEvents();
+    app.turn(599_000);
+    await app.duty("expire-uploads");
+    expect(await objects(app)).toBe(1);
+    app.turn(2_000);
+    await app.duty("expire-uploads");
+    await app.duty("expire-uploads");
+    expect(await objects(app)).toBe(0);
+    expect(await app.newEvents()).toMatchObject([
+      { type: "video.upload.failed", data: { upload_id: upload.id, asset_id: String(upload.asset_id) } },
+    ]);
+    expect((await app.call("GET", `/api/v1/uploads/${upload.id}`, { key })).body.status).toBe("expired");
+    const asset = await app.call("GET", `/api/v1/assets/${upload.asset_id}`, { key });
+    expect(asset.body).toMatchObject({ input_status: "failed", playback_status: "draft" });
+    const complete = await app.call("POST", `/api/v1/uploads/${upload.id}/complete`, {
+      key,
+      body: { bytes_received: 3 },
+    });
+    expectError(complete, 409, "upload_conflict");
+  });
+
+  test("keeps nothing of a PUT that was still on its way", async () => {
+    const { app, upload } = await initiated();
+    const [asked, late] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const source = {
+      async pull(controller: ReadableStreamDefaultController) {
+        asked.resolve();
+        await late.promise;
+        controller.enqueue(Buffer.from("abc"));
+        controller.close();
+      },
+    };
+    const put = app.call("PUT", upload.upload_url, { raw: new ReadableStream(source, { highWaterMark: 0 }) });
+    await asked.promise;
+    app.turn(601_000);
+    await app.duty("expire-uploads");
+    late.resolve();
+    expectError(await put, 409, "upload_conflict");
+    expect(await objects(app)).toBe(0);
+  });
+});

@@ -1,5 +1,6 @@
 import { Readable } from "node:stream";
 import { create } from "content-disposition";
+import type { UploadRow } from "../../../storage/db/schema.ts";
 import { verifyAddress } from "../../../storage/objects/signed-address.ts";
 import { ObjectTooLarge } from "../../../storage/objects/store.ts";
 import type { App } from "../../app.ts";
@@ -66,8 +67,7 @@ async function putObject(context: Context) {
   const { key, maxBytes = 0 } = verified(app, "PUT", url);
   const objects = storageOf(app);
   const upload = await uploadOfKey(app.db, key);
-  if (upload && upload.status !== "pending")
-    throw new HttpError(409, "upload_conflict", `The upload is ${upload.status}; its bytes can no longer change.`);
+  if (upload && upload.status !== "pending") return conflict(upload);
   if (Number(headers.get("content-length") ?? 0) > maxBytes) return tooLarge(maxBytes);
   if (headers.has("content-range")) throw new HttpError(422, "validation_failed", "Send the whole body in one PUT.");
   const body =
@@ -75,6 +75,12 @@ async function putObject(context: Context) {
     (request.body ? Readable.fromWeb(request.body as import("node:stream/web").ReadableStream) : Readable.from([]));
   try {
     const { etag } = await objects.put(key, body, { maxBytes });
+    // Its time may have run out while the bytes came: then whoever removed what was there has been and gone.
+    const now = upload && (await uploadOfKey(app.db, key));
+    if (now && now.status !== "pending" && now.status !== "completed") {
+      await objects.delete(key);
+      return conflict(now);
+    }
     return new Reply(200, undefined, { etag, ...cors });
   } catch (error) {
     if (error instanceof ObjectTooLarge) return tooLarge(maxBytes);
@@ -84,6 +90,10 @@ async function putObject(context: Context) {
     throw error;
   }
 }
+
+const conflict = ({ status }: UploadRow): never => {
+  throw new HttpError(409, "upload_conflict", `The upload is ${status}; its bytes can no longer change.`);
+};
 
 const tooLarge = (maxBytes: number): never => {
   throw new HttpError(
