@@ -1,13 +1,14 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Logger } from "pino";
+import type { App } from "./app.ts";
 import type { Config } from "./config/load.ts";
 import { writeSecret } from "./config/secrets.ts";
 import { allDuties } from "./duties/all.ts";
 import { type Duties, startDuties } from "./duties/duty.ts";
 import type { Clock } from "./lib/clock.ts";
 import { startListening } from "./listen.ts";
-import { startLocalWorkers } from "./local-workers.ts";
+import type { LocalWorkers } from "./local-workers.ts";
 import { type Opened, openApp } from "./open.ts";
 
 export type Running = {
@@ -40,7 +41,7 @@ export async function serve(config: Config, { log, clock }: { log: Logger; clock
   const serverFile = join(config.data_dir, SERVER_FILE);
   writeSecret(serverFile, JSON.stringify({ address: listening.address, pid: process.pid }));
   const duties = startDuties(allDuties(app, { authenticator: server.authenticator, egress }), log);
-  const workers = startLocalWorkers(app, { count: config.workers, address: listening.address });
+  const workers = await startWorkers(app, listening.address);
   log.info({ address: listening.address, data: config.data_dir, workers: config.workers }, "serving");
 
   const stop = async () => {
@@ -56,6 +57,12 @@ export async function serve(config: Config, { log, clock }: { log: Logger; clock
     log.info("stopped");
   };
   return { opened, duties, baseUrl: app.baseUrl(), address: listening.address, stop: once(stop) };
+}
+
+async function startWorkers(app: App, address: string): Promise<LocalWorkers> {
+  if (app.config.workers === 0) return { stop: async () => {} };
+  const { startLocalWorkers } = await import("./local-workers.ts");
+  return startLocalWorkers(app, { count: app.config.workers, address });
 }
 
 /** A second signal while stopping must not stop twice. */
