@@ -1,4 +1,5 @@
 import * as v from "valibot";
+import type { Rendition } from "../media/manifests.ts";
 
 /** What a server answers to a claim. Unknown fields are let through: the contract may grow. */
 export const WorkerContract = v.object({
@@ -71,16 +72,8 @@ export type Completion = {
     height: number | null;
     frame_rate: number | null;
     bytes: number;
-    renditions: {
-      name: string;
-      width: number | null;
-      height: number | null;
-      bandwidth: number;
-      average_bandwidth: number;
-      codecs: string;
-      frame_rate: number | null;
-      playlist_path: string;
-    }[];
+    /** Here their playlists are whole keys, too. */
+    renditions: Rendition[];
   };
 };
 
