@@ -10,11 +10,12 @@ export function validate<S extends Schema>(
   value: unknown,
   where: "body" | "query" | "params",
 ): v.InferOutput<S> {
-  // To valibot an array is an object too, and with nothing required an acceptable one.
-  if (where === "body" && Array.isArray(value) && unwrap(schema as Node)?.type !== "array")
-    throw new HttpError(422, "parameter_missing", "body: must be a JSON object", {
-      details: { body: ["must be a JSON object"] },
-    });
+  const misplaced = where === "body" ? misplacedArray(schema as Node, value) : null;
+  if (misplaced) {
+    const code = misplaced.optional ? "validation_failed" : "parameter_missing";
+    const field = misplaced.path || where;
+    throw new HttpError(422, code, `${field}: must be an object`, { details: { [field]: ["must be an object"] } });
+  }
   const parsed = v.safeParse(schema, value);
   if (parsed.success) return parsed.output;
   // An id that is no integer names nothing.
@@ -43,10 +44,30 @@ function isMissing(schema: Node, issue: v.BaseIssue<unknown>): boolean {
   let node: Node | undefined = schema;
   for (const item of issue.path ?? []) {
     node = unwrap(node);
+    // The values of a map have no names that could be required.
+    if (node?.type === "record") return false;
     node = node?.entries ? node.entries[String(item.key)] : node?.item;
     if (node && isOptional(node)) return false;
   }
   return true;
+}
+
+/** To valibot an array is an object too, and with nothing required an acceptable one. */
+function misplacedArray(
+  schema: Node,
+  value: unknown,
+  path = "",
+  optional = false,
+): { path: string; optional: boolean } | null {
+  const node = unwrap(schema);
+  if (Array.isArray(value)) return node?.entries || node?.type === "record" ? { path, optional } : null;
+  if (!node?.entries || typeof value !== "object" || value === null) return null;
+  for (const [key, entry] of Object.entries(node.entries)) {
+    const below = path === "" ? key : `${path}.${key}`;
+    const found = misplacedArray(entry, (value as Record<string, unknown>)[key], below, isOptional(entry));
+    if (found) return found;
+  }
+  return null;
 }
 
 const isOptional = (node: Node) => ["optional", "nullish", "exact_optional", "undefinedable"].includes(node.type ?? "");

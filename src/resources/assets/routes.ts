@@ -3,10 +3,12 @@ import { decodeCursor, page, UNPAGED } from "../../http/paging.ts";
 import { route } from "../../http/route.ts";
 import { PathId } from "../../http/schemas.ts";
 import { notFound } from "../../lib/errors.ts";
+import { deleteAsset, downloadOf, mergeTags, updateAsset } from "./change.ts";
 import { listAssets, readAsset } from "./queries.ts";
-import { Asset, AssetQuery, toAsset } from "./schema.ts";
+import { Asset, AssetPatch, AssetQuery, Download, TagPatch, Tags, toAsset } from "./schema.ts";
 
 const path = "/api/v1/assets";
+const AssetParams = v.object({ id: PathId });
 
 export const assetRoutes = [
   route({
@@ -27,8 +29,66 @@ export const assetRoutes = [
     path: `${path}/:id`,
     tag: "Assets",
     summary: "One asset",
-    params: v.object({ id: PathId }),
+    params: AssetParams,
     responses: { 200: Asset },
     handle: async ({ app, caller, params }) => toAsset((await readAsset(app, caller, params.id)) ?? notFound("asset")),
+  }),
+  route({
+    method: "PATCH",
+    alias: "PUT",
+    path: `${path}/:id`,
+    scope: "assets:write",
+    tag: "Assets",
+    summary: "Change title, description or collection",
+    params: AssetParams,
+    body: AssetPatch,
+    responses: { 200: Asset },
+    async handle({ app, caller, params, body }) {
+      const { title, description, collection_id } = body.video_asset;
+      // There are no collections yet, so no id is one of the tenant's own.
+      const change = { title, description, ...(collection_id !== undefined && { collectionId: null }) };
+      return toAsset(await updateAsset(app, caller, params.id, change));
+    },
+  }),
+  route({
+    method: "DELETE",
+    path: `${path}/:id`,
+    scope: "assets:write",
+    tag: "Assets",
+    summary: "Delete an asset, its media and its source",
+    params: AssetParams,
+    responses: { 204: null },
+    handle: ({ app, caller, params }) => deleteAsset(app, caller, params.id),
+  }),
+  route({
+    method: "PATCH",
+    path: `${path}/:id/tags`,
+    tag: "Assets",
+    summary: "Merge tags; null removes one",
+    params: AssetParams,
+    body: TagPatch,
+    responses: { 200: Tags },
+    handle: ({ app, caller, params, body }) => mergeTags(app, caller, params.id, body),
+  }),
+  route({
+    method: "DELETE",
+    path: `${path}/:id/tags/:key`,
+    tag: "Assets",
+    summary: "Remove a tag",
+    params: v.object({ id: PathId, key: v.string() }),
+    responses: { 200: Tags },
+    handle: ({ app, caller, params }) => mergeTags(app, caller, params.id, { [params.key]: null }),
+  }),
+  route({
+    method: "GET",
+    path: `${path}/:id/download`,
+    scope: "assets:write",
+    tag: "Assets",
+    summary: "An address of the source as it was uploaded, for five minutes",
+    params: AssetParams,
+    responses: { 200: Download },
+    errors: { 503: ["storage_not_configured"] },
+    handle: async ({ app, caller, params }) =>
+      downloadOf(app, (await readAsset(app, caller, params.id)) ?? notFound("asset")),
   }),
 ];

@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import type { AssetRow } from "../../../storage/db/schema.ts";
-import { Name, NullableTime, Paging, PlaybackPolicy, QueryId, Text, Time } from "../../http/schemas.ts";
+import { Id, Name, NullableTime, Paging, PlaybackPolicy, QueryId, Text, Time } from "../../http/schemas.ts";
 import { iso } from "../../lib/clock.ts";
 
 export const InputStatus = v.picklist(["pending", "uploaded", "failed"], "must be pending, uploaded or failed");
@@ -24,11 +24,33 @@ export const TagValue = v.union(
   "must be a string of at most 1024 characters, a number or a boolean",
 );
 export const Tags = v.pipe(
-  // To valibot an array is an object too.
-  v.custom<Record<string, unknown>>((tags) => !Array.isArray(tags), "must be an object"),
   v.record(Name(64), TagValue, "must be an object"),
   v.check((tags) => Object.keys(tags).length <= 100, "must have at most 100 keys"),
 );
+
+/** Nothing else of an asset is a client's to change: the pipeline owns the rest, and what is sent of it is passed over. */
+export const AssetPatch = v.object({
+  video_asset: v.object(
+    {
+      title: v.optional(Title),
+      description: v.optional(Description),
+      collection_id: v.optional(v.nullable(Id)),
+    },
+    "must be an object",
+  ),
+});
+
+export const TagPatch = v.record(v.pipe(Name(64)), v.nullable(TagValue), "must be an object");
+
+export const Download = v.object({
+  url: v.string(),
+  method: v.string(),
+  filename: v.string(),
+  content_type: v.string(),
+  bytes: v.number(),
+  expires_at: Time,
+  expires_in: v.number(),
+});
 
 export const AssetQuery = v.object({
   ...Paging,

@@ -1,0 +1,103 @@
+import { and, eq } from "drizzle-orm";
+import type { Db } from "../../../storage/db/open.ts";
+import { type AssetRow, assets, type TagValue, uploads } from "../../../storage/db/schema.ts";
+import { deletePrefix } from "../../../storage/objects/delete-prefix.ts";
+import type { App } from "../../app.ts";
+import { emit } from "../../events/emit.ts";
+import type { Caller } from "../../http/caller.ts";
+import { storageOf } from "../../http/storage.ts";
+import { invalid, notFound } from "../../lib/errors.ts";
+import { addUsage } from "../tenants/queries.ts";
+import { getAsset } from "./queries.ts";
+
+const MAX_TAGS = 100;
+
+/** Sets what is given and leaves the rest. `collectionId` of a collection that is not the tenant's own is none. */
+export type AssetChange = { title?: string | undefined; description?: string | null | undefined; collectionId?: null };
+
+export const updateAsset = (app: App, caller: Caller, id: number, change: AssetChange): Promise<AssetRow> =>
+  app.write(async (tx) => {
+    const { id: own } = (await getAsset(tx, caller, id)) ?? notFound("asset");
+    return put(tx, app, own, change);
+  });
+
+const put = (tx: Db, app: App, id: number, set: Partial<AssetRow>): Promise<AssetRow> =>
+  tx
+    .update(assets)
+    .set({ ...set, updatedAt: app.clock.now() })
+    .where(eq(assets.id, id))
+    .returning()
+    .get();
+
+/** Merges; null removes. Answers the whole map. 422 when it would grow over 100 keys. */
+export async function mergeTags(app: App, caller: Caller, id: number, change: Record<string, TagValue | null>) {
+  const { tags } = await app.write(async (tx) => {
+    const asset = (await getAsset(tx, caller, id)) ?? notFound("asset");
+    const merged = new Map<string, TagValue>(Object.entries(asset.tags));
+    for (const [key, value] of Object.entries(change)) {
+      if (value === null) merged.delete(key);
+      else merged.set(key, value);
+    }
+    if (merged.size > MAX_TAGS) invalid("tags", `must have at most ${MAX_TAGS} keys`);
+    return put(tx, app, asset.id, { tags: Object.fromEntries(merged) });
+  });
+  return tags;
+}
+
+/**
+ * The asset with all that hangs on it. Rows go first: a crash in between leaves objects that nobody asks for, never an
+ * asset without its bytes.
+ */
+export async function deleteAsset(app: App, caller: Caller, id: number): Promise<void> {
+  const deleted = await app.write(async (tx) => {
+    const asset = (await getAsset(tx, caller, id)) ?? notFound("asset");
+    const { tenantId, externalId, title } = asset;
+    await tx.delete(assets).where(eq(assets.id, asset.id));
+    await addUsage(tx, tenantId, { storageBytes: -asset.storageBytes });
+    const data = {
+      asset_id: String(id),
+      external_id: externalId,
+      title,
+      playback_status: asset.playbackStatus,
+      playback_url: null,
+      error: null,
+    };
+    await emit(tx, { tenantId, type: "video.asset.deleted", data, now: app.clock.now() });
+    return asset;
+  });
+  const { objects } = app;
+  if (!objects) return;
+  try {
+    await deletePrefix(objects, `tenants/${deleted.tenantId}/assets/${deleted.id}/`);
+    await objects.delete(deleted.sourceKey);
+  } catch (error) {
+    app.log.warn({ err: error, asset_id: id }, "the bytes of a deleted asset were not all removed");
+  }
+}
+
+const DOWNLOAD_SECONDS = 300;
+
+/** An address of the source as it came, for five minutes. 404 while there is none. */
+export async function downloadOf(app: App, asset: AssetRow) {
+  const objects = storageOf(app);
+  const stored = asset.inputStatus === "uploaded" ? await objects.head(asset.sourceKey) : null;
+  if (!stored) return notFound("source");
+  const upload = await app.db
+    .select({ contentType: uploads.contentType })
+    .from(uploads)
+    .where(and(eq(uploads.assetId, asset.id), eq(uploads.objectKey, asset.sourceKey)))
+    .get();
+  const filename = asset.originalFilename ?? (asset.sourceKey.split("/").at(-1) as string);
+  const contentType = upload?.contentType ?? "application/octet-stream";
+  const expiresAt = new Date(app.clock.now() + DOWNLOAD_SECONDS * 1000);
+  const { url, method } = await objects.signGet(asset.sourceKey, { expiresAt, filename, contentType });
+  return {
+    url,
+    method,
+    filename,
+    content_type: contentType,
+    bytes: stored.bytes,
+    expires_at: expiresAt.toISOString(),
+    expires_in: DOWNLOAD_SECONDS,
+  };
+}
