@@ -82,7 +82,7 @@ export function localStore({ root, signing, minFreeBytes = 0 }: LocalStoreOption
 
   const store: LocalStore = {
     kind: "local",
-    put(key, body, { maxBytes, signal } = {}) {
+    put(key, body, { maxBytes, signal, confirm } = {}) {
       // The body may fail before its file is open; writeBody then finds it failed, but nobody would have heard it.
       if (!(body instanceof Uint8Array)) body.on("error", () => {});
       return arrive(key, async ({ file }) => {
@@ -107,6 +107,7 @@ export function localStore({ root, signing, minFreeBytes = 0 }: LocalStoreOption
           // The file is closed soon, and must not be under a sync then.
           await syncing;
         }
+        await confirm?.();
       });
     },
 

@@ -14,6 +14,8 @@ export type PutOptions = {
   maxBytes?: number;
   contentType?: string;
   signal?: AbortSignal;
+  /** Asked when all bytes are there and before they take their place: what it throws keeps them out. */
+  confirm?: () => Promise<void>;
 };
 
 export type SignPutOptions = { expiresAt: Date; maxBytes: number; contentType?: string };

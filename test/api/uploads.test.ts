@@ -225,21 +225,43 @@ describe("an upload whose time is over", () => {
 
   test("keeps nothing of a PUT that was still on its way", async () => {
     const { app, upload } = await initiated();
-    const [asked, late] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-    const source = {
-      async pull(controller: ReadableStreamDefaultController) {
-        asked.resolve();
-        await late.promise;
-        controller.enqueue(Buffer.from("abc"));
-        controller.close();
-      },
-    };
-    const put = app.call("PUT", upload.upload_url, { raw: new ReadableStream(source, { highWaterMark: 0 }) });
-    await asked.promise;
+    const put = await putInTwo(app, upload.upload_url, "abc");
     app.turn(601_000);
     await app.duty("expire-uploads");
-    late.resolve();
-    expectError(await put, 409, "upload_conflict");
+    put.goOn();
+    expectError(await put.answer, 409, "upload_conflict");
     expect(await objects(app)).toBe(0);
   });
 });
+
+test("a PUT that ends after its upload was completed changes nothing of it", async () => {
+  const { app, key } = await tenantWithKey();
+  const { body } = await app.call("POST", "/api/v1/uploads/initiate", {
+    key,
+    body: { filename: "a.mp4", bytes_expected: 3 },
+  });
+  expect((await app.call("PUT", body.upload_url, { raw: "abc" })).status).toBe(200);
+  const put = await putInTwo(app, body.upload_url, "xyz");
+  const completed = await app.call("POST", `/api/v1/uploads/${body.id}/complete`, { key, body: { bytes_received: 3 } });
+  expect(completed.status).toBe(200);
+  put.goOn();
+  expectError(await put.answer, 409, "upload_conflict");
+  const { body: contract } = await next(app);
+  expect((await app.call("GET", contract.source.url)).text).toBe("abc");
+});
+
+/** A PUT whose headers are in and whose bytes wait for `goOn`. */
+async function putInTwo(app: TestApp, url: string, bytes: string) {
+  const [asked, late] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const source = {
+    async pull(controller: ReadableStreamDefaultController) {
+      asked.resolve();
+      await late.promise;
+      controller.enqueue(Buffer.from(bytes));
+      controller.close();
+    },
+  };
+  const answer = app.call("PUT", url, { raw: new ReadableStream(source, { highWaterMark: 0 }) });
+  await asked.promise;
+  return { answer, goOn: late.resolve };
+}

@@ -1,4 +1,4 @@
-import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { copyFileSync, existsSync, mkdtempSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Call, client } from "../support/client.ts";
 import { uploaded } from "../support/flow.ts";
 import { atEnd, newFolder, removeFolder } from "../support/folder.ts";
-import { EXECUTABLE } from "../support/process.ts";
+import { EXECUTABLE, type Started, watched } from "../support/process.ts";
 import { processesWith, untilProcesses } from "../worker/processes.ts";
 
 /** The one file in an empty folder, and nothing in its environment: no PATH, no HOME, no Node, no ffmpeg. */
@@ -23,35 +23,13 @@ beforeAll(() => {
 });
 afterAll(() => removeFolder(folder));
 
-type Started = {
-  child: ChildProcess;
-  stdout(): string;
-  ended: Promise<{ code: number | null; stdout: string; stderr: string }>;
-};
-
 /** Killed when the test is over, if it still runs then. */
 const start = (...args: string[]): Started => startWith({}, ...args);
 
 function startWith(env: Record<string, string>, ...args: string[]): Started {
-  const child = spawn("./vodbox", args, {
-    cwd: folder,
-    env: env as NodeJS.ProcessEnv,
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  let stdout = "";
-  let stderr = "";
-  child.stdout.on("data", (chunk) => {
-    stdout += chunk;
-  });
-  child.stderr.on("data", (chunk) => {
-    stderr += chunk;
-  });
-  const ended = once(child, "close").then(([code]) => ({ code: code as number | null, stdout, stderr }));
-  atEnd(async () => {
-    child.kill("SIGKILL");
-    await ended;
-  });
-  return { child, stdout: () => stdout, ended };
+  return watched(
+    spawn("./vodbox", args, { cwd: folder, env: env as NodeJS.ProcessEnv, stdio: ["ignore", "pipe", "pipe"] }),
+  );
 }
 
 /** What the process prints once `pattern` is in it. */

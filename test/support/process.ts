@@ -34,16 +34,21 @@ export function vodbox(
     env: { ...base, ...env } as NodeJS.ProcessEnv,
     stdio: ["pipe", "pipe", "pipe"],
   });
-  let stdout = "";
-  let stderr = "";
-  child.stdout.on("data", (chunk) => {
-    stdout += chunk;
-  });
-  child.stderr.on("data", (chunk) => {
-    stderr += chunk;
-  });
   child.stdin.on("error", () => {});
   child.stdin.end(input);
+  return watched(child);
+}
+
+/** Gathers what a process prints, and kills it when the test is over. */
+export function watched(child: ChildProcess): Started {
+  let stdout = "";
+  let stderr = "";
+  child.stdout?.on("data", (chunk) => {
+    stdout += chunk;
+  });
+  child.stderr?.on("data", (chunk) => {
+    stderr += chunk;
+  });
   const ended = new Promise<Ended>((resolve) =>
     child.once("close", (code, signal) => resolve({ code, signal, stdout, stderr })),
   );

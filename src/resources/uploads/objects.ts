@@ -1,6 +1,5 @@
 import { Readable } from "node:stream";
 import { create } from "content-disposition";
-import type { UploadRow } from "../../../storage/db/schema.ts";
 import { verifyAddress } from "../../../storage/objects/signed-address.ts";
 import { ObjectTooLarge } from "../../../storage/objects/store.ts";
 import type { App } from "../../app.ts";
@@ -66,21 +65,16 @@ async function putObject(context: Context) {
   const { app, url, incoming, request, headers } = context;
   const { key, maxBytes = 0 } = verified(app, "PUT", url);
   const objects = storageOf(app);
-  const upload = await uploadOfKey(app.db, key);
-  if (upload && upload.status !== "pending") return conflict(upload);
+  const confirm = () => stillPending(app, key);
+  await confirm();
   if (Number(headers.get("content-length") ?? 0) > maxBytes) return tooLarge(maxBytes);
   if (headers.has("content-range")) throw new HttpError(422, "validation_failed", "Send the whole body in one PUT.");
   const body =
     incoming ??
     (request.body ? Readable.fromWeb(request.body as import("node:stream/web").ReadableStream) : Readable.from([]));
   try {
-    const { etag } = await objects.put(key, body, { maxBytes });
-    // Its time may have run out while the bytes came: then whoever removed what was there has been and gone.
-    const now = upload && (await uploadOfKey(app.db, key));
-    if (now && now.status !== "pending" && now.status !== "completed") {
-      await objects.delete(key);
-      return conflict(now);
-    }
+    // Asked again at the end: bytes take their time, and meanwhile the upload may be completed or its time be over.
+    const { etag } = await objects.put(key, body, { maxBytes, confirm });
     return new Reply(200, undefined, { etag, ...cors });
   } catch (error) {
     if (error instanceof ObjectTooLarge) return tooLarge(maxBytes);
@@ -91,9 +85,12 @@ async function putObject(context: Context) {
   }
 }
 
-const conflict = ({ status }: UploadRow): never => {
-  throw new HttpError(409, "upload_conflict", `The upload is ${status}; its bytes can no longer change.`);
-};
+/** 409 unless the upload that the key belongs to, if any, still waits for its bytes. */
+async function stillPending(app: App, key: string): Promise<void> {
+  const upload = await uploadOfKey(app.db, key);
+  if (!upload || upload.status === "pending") return;
+  throw new HttpError(409, "upload_conflict", `The upload is ${upload.status}; its bytes can no longer change.`);
+}
 
 const tooLarge = (maxBytes: number): never => {
   throw new HttpError(
