@@ -3,6 +3,7 @@ import { apiKeys } from "../../storage/db/schema.ts";
 import type { App } from "../app.ts";
 import type { Authenticator } from "../http/auth.ts";
 import { pruneAnswers } from "../http/idempotency.ts";
+import { sweepUnwanted } from "../http/unwanted.ts";
 import { hasQueued } from "../resources/jobs/claim.ts";
 import { recoverLeases } from "../resources/jobs/recover.ts";
 import { sweepAttempts } from "../resources/jobs/sweep.ts";
@@ -26,6 +27,7 @@ export const allDuties = (
   },
   { name: "expire-uploads", every: "*/10 * * * * *", run: () => expireUploads(app) },
   { name: "sweep-attempts", every: "20 * * * * *", run: () => sweepAttempts(app) },
+  { name: "sweep-objects", every: "40 * * * * *", run: () => sweepUnwanted(app) },
   { name: "count-egress", every: "*/5 * * * * *", atStop: true, run: () => egress.flush() },
   { name: "record-key-use", every: "*/30 * * * * *", atStop: true, run: () => recordKeyUse(app, authenticator) },
   {

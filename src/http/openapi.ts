@@ -76,11 +76,16 @@ function operation(route: Route, method: string): Json {
     security: security(route),
     ...(route.scopes.length > 0 && { description: `Scope: ${route.scopes.join(" or ")}.` }),
     parameters: parameters(route),
-    ...(route.body && {
-      requestBody: { required: true, content: { "application/json": { schema: schemaOf(route.body) } } },
-    }),
+    ...requestBody(route),
     responses: responses(route),
   };
+}
+
+function requestBody(route: Route): Json {
+  const type = route.form ? "multipart/form-data" : "application/json";
+  const bodies = { ...(route.body && { [type]: route.body }), ...route.rawBody };
+  const content = Object.entries(bodies).map(([media, schema]) => [media, { schema: schemaOf(schema) }] as const);
+  return content.length === 0 ? {} : { requestBody: { required: true, content: Object.fromEntries(content) } };
 }
 
 function security(route: Route): Json[] {
@@ -123,7 +128,7 @@ function responses(route: Route): Json {
   for (const [status, schema] of Object.entries(route.responses)) {
     answers[status] = {
       description: DESCRIPTIONS[Number(status)] ?? "Answer",
-      ...(schema && { content: { "application/json": { schema: schemaOf(schema, "output") } } }),
+      ...(schema && { content: { "application/json": { schema: schemaOf(schema, "output") }, ...others(route) } }),
     };
   }
   for (const status of errorStatuses(route)) {
@@ -135,6 +140,9 @@ function responses(route: Route): Json {
   }
   return answers;
 }
+
+const others = (route: Route): Json =>
+  Object.fromEntries((route.produces ?? []).map((media) => [media, { schema: { type: "string" } }]));
 
 /** What follows from the row: a credential can be wrong, a scope be missing, a body be unfit. */
 function errorStatuses(route: Route): number[] {
@@ -154,7 +162,9 @@ function schemaOf(schema: v.GenericSchema<unknown, unknown>, typeMode: "input" |
     typeMode,
     errorMode: "ignore",
     // OpenAPI 3.0 takes no empty list here, JSON Schema does.
-    overrideSchema({ jsonSchema: { required, ...rest } }) {
+    overrideSchema({ valibotSchema, jsonSchema: { required, ...rest } }) {
+      // The only custom schema there is: a file in a form.
+      if (valibotSchema.type === "custom") return { type: "string", format: "binary" };
       return required?.length === 0 ? rest : undefined;
     },
   }) as Json;

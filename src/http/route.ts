@@ -7,7 +7,7 @@ import type { Caller, Scope } from "./caller.ts";
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 /** `key`: API key or admin token. `worker`: worker or admin token. `signed`: the address itself is the credential. */
 export type Credential = "key" | "worker" | "admin" | "none" | "signed";
-export type LimitName = "uploads" | "live";
+export type LimitName = "uploads" | "billing" | "translate" | "sync" | "live" | "device_tokens" | "beacon";
 type Schema = v.GenericSchema<unknown, unknown>;
 
 export type Context<Params = unknown, Query = unknown, Body = unknown> = {
@@ -73,12 +73,18 @@ export type Route = {
   params?: Schema;
   query?: Schema;
   body?: Schema;
+  /** The body is a form instead of JSON: text fields, and `file`, of at most so many bytes. */
+  form?: { maxFileBytes: number };
   /** The body is bytes, read by the handler. */
   raw?: boolean;
+  /** Media type -> schema of such a body, to tell in the document. */
+  rawBody?: Record<string, Schema>;
   /** Largest JSON body in bytes; 1 MiB unless told. */
   maxBodyBytes?: number;
   /** Status -> schema of the answer (null: no body). The first 2xx is the default status. */
   responses: Record<number, Schema | null>;
+  /** Media types of the first 2xx beside JSON. */
+  produces?: readonly string[];
   /** Status -> codes that this route can answer with beside the common ones. */
   errors?: Record<number, readonly string[]>;
   /** Kept out of OpenAPI: pages, media, health. */

@@ -127,9 +127,7 @@ async function contextOf(app: App, route: Route, event: H3Event, caller: Caller,
   const named = decoded(event.context.params);
   const params = route.params ? validate(route.params, named, "params") : named;
   const query = route.query ? validate(route.query, Object.fromEntries(event.url.searchParams), "query") : {};
-  const body = route.body
-    ? validate(route.body, (await readJson(req, incoming, route.maxBodyBytes ?? DEFAULT_BODY_BYTES)) ?? {}, "body")
-    : undefined;
+  const body = route.body ? validate(route.body, await readBody(route, req, incoming), "body") : undefined;
   return {
     app,
     caller,
@@ -144,6 +142,11 @@ async function contextOf(app: App, route: Route, event: H3Event, caller: Caller,
     request: req,
     commit: (work) => app.write(work),
   };
+}
+
+async function readBody(route: Route, request: Request, incoming: Context["incoming"]): Promise<unknown> {
+  if (route.form) return (await import("./form.ts")).readForm({ request, incoming }, route.form.maxFileBytes);
+  return (await readJson(request, incoming, route.maxBodyBytes ?? DEFAULT_BODY_BYTES)) ?? {};
 }
 
 function decoded(params: Record<string, string> = {}): Record<string, string> {

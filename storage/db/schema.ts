@@ -51,6 +51,35 @@ export const apiKeys = sqliteTable("api_keys", {
   expiresAt: integer("expires_at"),
   lastUsedAt: integer("last_used_at"),
   revokedAt: integer("revoked_at"),
+  userId: integer("user_id"),
+  ...times,
+});
+
+export const users = sqliteTable("users", {
+  id: id(),
+  tenantId: integer("tenant_id").notNull(),
+  emailAddress: text("email_address").notNull(),
+  passwordHash: text("password_hash").notNull(),
+  ...times,
+});
+
+export const pairingCodes = sqliteTable("pairing_codes", {
+  id: id(),
+  tenantId: integer("tenant_id").notNull(),
+  codeHash: text("code_hash").notNull(),
+  expiresAt: integer("expires_at").notNull(),
+  usedAt: integer("used_at"),
+  createdAt: integer("created_at").notNull(),
+});
+
+export const collections = sqliteTable("collections", {
+  id: id(),
+  tenantId: integer("tenant_id").notNull(),
+  parentId: integer("parent_id"),
+  name: text("name").notNull(),
+  slug: text("slug").notNull(),
+  description: text("description"),
+  position: integer("position").notNull().default(0),
   ...times,
 });
 
@@ -90,6 +119,41 @@ export const assets = sqliteTable("assets", {
   errorMessage: text("error_message"),
   tags: text("tags", { mode: "json" }).$type<Record<string, TagValue>>().notNull().default({}),
   readyAt: integer("ready_at"),
+  ...times,
+});
+
+const MADE_STATUS = ["pending", "processing", "ready", "failed"] as const;
+
+export const subtitles = sqliteTable("subtitles", {
+  id: id(),
+  tenantId: integer("tenant_id").notNull(),
+  assetId: integer("asset_id").notNull(),
+  language: text("language").notNull(),
+  label: text("label").notNull(),
+  position: integer("position").notNull().default(0),
+  source: text("source", { enum: ["upload", "translation", "auto"] }).notNull(),
+  isDefault: integer("is_default", { mode: "boolean" }).notNull().default(false),
+  status: text("status", { enum: MADE_STATUS }).notNull().default("ready"),
+  objectKey: text("object_key").notNull(),
+  bytes: integer("bytes").notNull(),
+  ...times,
+});
+
+/** An entry of a track. Milliseconds from the start of the video. */
+export type TrackCue = { start_ms: number; end_ms?: number; payload: Record<string, unknown> };
+
+export const tracks = sqliteTable("tracks", {
+  id: id(),
+  tenantId: integer("tenant_id").notNull(),
+  assetId: integer("asset_id").notNull(),
+  kind: text("kind").notNull(),
+  name: text("name").notNull(),
+  position: integer("position").notNull().default(0),
+  status: text("status", { enum: MADE_STATUS }).notNull(),
+  cues: text("cues", { mode: "json" }).$type<TrackCue[]>(),
+  storageKey: text("storage_key"),
+  source: text("source"),
+  producer: text("producer"),
   ...times,
 });
 
@@ -161,6 +225,12 @@ export const events = sqliteTable("events", {
   createdAt: integer("created_at").notNull(),
 });
 
+/** Objects that no row names. A key, or with a slash at its end all that lies under it. */
+export const unwantedObjects = sqliteTable("unwanted_objects", {
+  objectKey: text("object_key").primaryKey(),
+  dueAt: integer("due_at").notNull(),
+});
+
 export const idempotencyRecords = sqliteTable(
   "idempotency_records",
   {
@@ -180,3 +250,7 @@ export type AssetRow = typeof assets.$inferSelect;
 export type UploadRow = typeof uploads.$inferSelect;
 export type JobRow = typeof transcodingJobs.$inferSelect;
 export type AttemptRow = typeof transcodingAttempts.$inferSelect;
+export type UserRow = typeof users.$inferSelect;
+export type CollectionRow = typeof collections.$inferSelect;
+export type SubtitleRow = typeof subtitles.$inferSelect;
+export type TrackRow = typeof tracks.$inferSelect;

@@ -73,6 +73,25 @@ describe("an asset", () => {
       expect((await callback(app, contract, name)).status).toBe(404);
     expect((await next(app)).status).toBe(204);
   });
+
+  test("that is deleted while a worker still puts artifacts keeps none of them", async () => {
+    const before = await objects();
+    const { asset } = await uploaded(app, key);
+    const { body: contract } = await next(app);
+    const path = contract.outputs.thumbnail_path;
+    const signed = await app.call("POST", contract.artifacts.sign_url, {
+      worker: app.worker,
+      lease: contract.lease.token,
+      body: { paths: [path] },
+    });
+    await app.call("DELETE", at(asset.id), { key });
+    const [{ url, method, headers }] = signed.body;
+    expect((await app.call(method, url, { headers, raw: "late" })).status).toBe(200);
+    expect(await objects()).not.toEqual(before);
+    app.turn(2 * 120_000);
+    await app.duty("sweep-objects");
+    expect(await objects()).toEqual(before);
+  });
 });
 
 describe("tags", () => {

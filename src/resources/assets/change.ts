@@ -6,11 +6,13 @@ import type { App } from "../../app.ts";
 import { emit } from "../../events/emit.ts";
 import type { Caller } from "../../http/caller.ts";
 import { storageOf } from "../../http/storage.ts";
+import { dropObjects } from "../../http/unwanted.ts";
 import { invalid, notFound } from "../../lib/errors.ts";
 import { addUsage } from "../tenants/queries.ts";
 import { getAsset } from "./queries.ts";
 
 const MAX_TAGS = 100;
+const SETTLED_LEASES = 2;
 
 /** Sets what is given and leaves the rest. `collectionId` of a collection that is not the tenant's own is none. */
 export type AssetChange = { title?: string | undefined; description?: string | null | undefined; collectionId?: null };
@@ -44,15 +46,15 @@ export async function mergeTags(app: App, caller: Caller, id: number, change: Re
   return tags;
 }
 
-/**
- * The asset with all that hangs on it. Rows go first: a crash in between leaves objects that nobody asks for, never an
- * asset without its bytes.
- */
+/** The asset with all that hangs on it. Rows go first, and with them goes a note of the objects that nobody names now. */
 export async function deleteAsset(app: App, caller: Caller, id: number): Promise<void> {
   const deleted = await app.write(async (tx) => {
     const asset = (await getAsset(tx, caller, id)) ?? notFound("asset");
     const { tenantId, externalId, title } = asset;
     await tx.delete(assets).where(eq(assets.id, asset.id));
+    // Twice: now, below, and when a worker that was at it has noticed and stopped writing.
+    const settledMs = SETTLED_LEASES * app.config.lease_seconds * 1000;
+    await dropObjects(tx, app, [prefixOf(asset), asset.sourceKey], settledMs);
     await addUsage(tx, tenantId, { storageBytes: -asset.storageBytes });
     const data = {
       asset_id: String(id),
@@ -68,12 +70,14 @@ export async function deleteAsset(app: App, caller: Caller, id: number): Promise
   const { objects } = app;
   if (!objects) return;
   try {
-    await deletePrefix(objects, `tenants/${deleted.tenantId}/assets/${deleted.id}/`);
+    await deletePrefix(objects, prefixOf(deleted));
     await objects.delete(deleted.sourceKey);
   } catch (error) {
     app.log.warn({ err: error, asset_id: id }, "the bytes of a deleted asset were not all removed");
   }
 }
+
+const prefixOf = (asset: AssetRow) => `tenants/${asset.tenantId}/assets/${asset.id}/`;
 
 const DOWNLOAD_SECONDS = 300;
 
