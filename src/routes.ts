@@ -9,6 +9,7 @@ import { mediaDoor } from "./resources/playback/media.ts";
 import { playbackRoutes } from "./resources/playback/routes.ts";
 import { playbackTokens } from "./resources/playback/token.ts";
 import { tenantRoutes } from "./resources/tenants/routes.ts";
+import { trackRoutes } from "./resources/tracks/routes.ts";
 import { objectRoutes } from "./resources/uploads/objects.ts";
 import { uploadRoutes } from "./resources/uploads/routes.ts";
 import { documentRoutes } from "./web/docs.ts";
@@ -24,6 +25,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...assetRoutes,
     ...uploadRoutes,
     ...jobRoutes,
+    ...trackRoutes,
     ...playbackRoutes(tokens, mediaDoor(app, tokens, egress)),
     ...operatorRoutes,
     ...objectRoutes,
