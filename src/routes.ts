@@ -1,6 +1,7 @@
 import type { App } from "./app.ts";
 import type { Route } from "./http/route.ts";
 import { assetRoutes } from "./resources/assets/routes.ts";
+import { deviceRoutes } from "./resources/devices/routes.ts";
 import { jobRoutes } from "./resources/jobs/routes.ts";
 import { keyRoutes } from "./resources/keys/routes.ts";
 import { operatorRoutes } from "./resources/operator/routes.ts";
@@ -22,6 +23,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
   const api = [
     ...tenantRoutes,
     ...keyRoutes,
+    ...deviceRoutes,
     ...assetRoutes,
     ...uploadRoutes,
     ...jobRoutes,

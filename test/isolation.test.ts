@@ -39,6 +39,7 @@ beforeAll(async () => {
     "/api/v1/playback/:id": completed.body.asset.external_id,
     "/api/v1/admin/tenants/:ref": String(other.id),
     "/api/v1/admin/tokens/:name": "nothing",
+    "/api/v1/admin/users/:ref": "nobody@example.com",
     "/media/:id": completed.body.asset.external_id,
     "/watch/:id": completed.body.asset.external_id,
     "/embed/:id": completed.body.asset.external_id,
