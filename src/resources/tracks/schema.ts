@@ -72,20 +72,23 @@ export const TrackQuery = v.object({ ...Paging, kind: v.optional(Kind), status: 
 export const AssetParams = v.object({ video_asset_id: PathId });
 export const TrackParams = v.object({ video_asset_id: PathId, id: PathId });
 
-export const Track = v.object({
-  id: v.number(),
-  asset_id: v.number(),
-  kind: v.string(),
-  name: v.string(),
-  position: v.number(),
-  status: Status,
-  cues: v.nullable(v.array(v.object({ start_ms: v.number(), end_ms: v.optional(v.number()), payload: AnyObject }))),
-  storage_key: v.nullable(v.string()),
-  source: v.nullable(v.string()),
-  producer: v.nullable(v.string()),
-  created_at: Time,
-  updated_at: Time,
-});
+export const Track = v.pipe(
+  v.object({
+    id: v.number(),
+    asset_id: v.number(),
+    kind: v.string(),
+    name: v.string(),
+    position: v.number(),
+    status: Status,
+    cues: v.nullable(v.array(v.object({ start_ms: v.number(), end_ms: v.optional(v.number()), payload: AnyObject }))),
+    storage_key: v.nullable(v.string()),
+    source: v.nullable(v.string()),
+    producer: v.nullable(v.string()),
+    created_at: Time,
+    updated_at: Time,
+  }),
+  v.title("Track"),
+);
 
 export const toTrack = (row: TrackRow): v.InferInput<typeof Track> => ({
   id: row.id,
