@@ -34,8 +34,21 @@ const AnyObject = v.pipe(
   v.check((value) => typeof value === "object" && value !== null && !Array.isArray(value), "must be an object"),
   v.metadata({ openapi: { type: "object" } }),
 );
+const MAX_DEPTH = 64;
+
+/** JSON is written by a function that calls itself once a level, and would run out of stack. */
+function isDeeperThan(value: unknown, most: number): boolean {
+  let level = [value];
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > most) return true;
+    level = level.flatMap((each) => (typeof each === "object" && each !== null ? Object.values(each) : []));
+  }
+  return false;
+}
+
 const Payload = v.pipe(
   AnyObject,
+  v.check((value) => !isDeeperThan(value, MAX_DEPTH), `must be nested at most ${MAX_DEPTH} levels deep`),
   v.transform((value) => value as Record<string, unknown>),
 );
 export const Cue = v.pipe(
