@@ -8,6 +8,7 @@ import { type Egress, egressCounter } from "./resources/playback/egress.ts";
 import { mediaDoor } from "./resources/playback/media.ts";
 import { playbackRoutes } from "./resources/playback/routes.ts";
 import { playbackTokens } from "./resources/playback/token.ts";
+import { subtitleRoutes } from "./resources/subtitles/routes.ts";
 import { tenantRoutes } from "./resources/tenants/routes.ts";
 import { objectRoutes } from "./resources/uploads/objects.ts";
 import { uploadRoutes } from "./resources/uploads/routes.ts";
@@ -23,6 +24,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...keyRoutes,
     ...assetRoutes,
     ...uploadRoutes,
+    ...subtitleRoutes,
     ...jobRoutes,
     ...playbackRoutes(tokens, mediaDoor(app, tokens, egress)),
     ...operatorRoutes,
