@@ -39,6 +39,7 @@ export const SubtitleForm = v.object({
   is_default: v.optional(
     v.pipe(
       v.picklist(["true", "false", "1", "0"], "must be true or false"),
+      v.metadata({ openapi: { type: "boolean" } }),
       v.transform((value) => value === "true" || value === "1"),
     ),
   ),
