@@ -1,6 +1,7 @@
 import type { App } from "./app.ts";
 import type { Route } from "./http/route.ts";
 import { assetRoutes } from "./resources/assets/routes.ts";
+import { collectionRoutes } from "./resources/collections/routes.ts";
 import { jobRoutes } from "./resources/jobs/routes.ts";
 import { keyRoutes } from "./resources/keys/routes.ts";
 import { operatorRoutes } from "./resources/operator/routes.ts";
@@ -22,6 +23,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...tenantRoutes,
     ...keyRoutes,
     ...assetRoutes,
+    ...collectionRoutes,
     ...uploadRoutes,
     ...jobRoutes,
     ...playbackRoutes(tokens, mediaDoor(app, tokens, egress)),

@@ -9,18 +9,24 @@ import { storageOf } from "../../http/storage.ts";
 import { dropObjects } from "../../http/unwanted.ts";
 import { invalid, notFound } from "../../lib/errors.ts";
 import { addUsage } from "../tenants/queries.ts";
-import { getAsset } from "./queries.ts";
+import { getAsset, ownCollection } from "./queries.ts";
 
 const MAX_TAGS = 100;
 const SETTLED_LEASES = 2;
 
 /** Sets what is given and leaves the rest. `collectionId` of a collection that is not the tenant's own is none. */
-export type AssetChange = { title?: string | undefined; description?: string | null | undefined; collectionId?: null };
+type AssetChange = {
+  title?: string | undefined;
+  description?: string | null | undefined;
+  collectionId?: number | null | undefined;
+};
 
 export const updateAsset = (app: App, caller: Caller, id: number, change: AssetChange): Promise<AssetRow> =>
   app.write(async (tx) => {
-    const { id: own } = (await getAsset(tx, caller, id)) ?? notFound("asset");
-    return put(tx, app, own, change);
+    const { tenantId } = (await getAsset(tx, caller, id)) ?? notFound("asset");
+    const { collectionId, ...rest } = change;
+    const chosen = collectionId === undefined ? {} : { collectionId: await ownCollection(tx, tenantId, collectionId) };
+    return put(tx, app, id, { ...rest, ...chosen });
   });
 
 const put = (tx: Db, app: App, id: number, set: Partial<AssetRow>): Promise<AssetRow> =>

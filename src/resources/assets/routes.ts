@@ -45,8 +45,7 @@ export const assetRoutes = [
     responses: { 200: Asset },
     async handle({ app, caller, params, body }) {
       const { title, description, collection_id } = body.video_asset;
-      // There are no collections yet, so no id is one of the tenant's own.
-      const change = { title, description, ...(collection_id !== undefined && { collectionId: null }) };
+      const change = { title, description, collectionId: collection_id };
       return toAsset(await updateAsset(app, caller, params.id, change));
     },
   }),

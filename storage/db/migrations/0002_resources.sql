@@ -6,12 +6,26 @@ CREATE TABLE collections (
   slug TEXT NOT NULL,
   description TEXT,
   position INTEGER NOT NULL DEFAULT 0,
+  -- Kept by triggers: counting a hundred thousand assets for each row of a list would hold everyone up.
+  asset_count INTEGER NOT NULL DEFAULT 0,
   created_at INTEGER NOT NULL,
   updated_at INTEGER NOT NULL,
   UNIQUE (tenant_id, slug)
 ) STRICT;
 CREATE INDEX collections_in_order ON collections (tenant_id, position, created_at, id);
+CREATE INDEX collections_of_all ON collections (position, created_at, id);
 CREATE INDEX collections_by_parent ON collections (parent_id);
+CREATE TRIGGER collections_count_insert AFTER INSERT ON assets WHEN new.collection_id IS NOT NULL BEGIN
+  UPDATE collections SET asset_count = asset_count + 1 WHERE id = new.collection_id;
+END;
+CREATE TRIGGER collections_count_delete AFTER DELETE ON assets WHEN old.collection_id IS NOT NULL BEGIN
+  UPDATE collections SET asset_count = asset_count - 1 WHERE id = old.collection_id;
+END;
+CREATE TRIGGER collections_count_update AFTER UPDATE OF collection_id ON assets
+WHEN old.collection_id IS NOT new.collection_id BEGIN
+  UPDATE collections SET asset_count = asset_count - 1 WHERE id = old.collection_id;
+  UPDATE collections SET asset_count = asset_count + 1 WHERE id = new.collection_id;
+END;
 
 -- The newest come first in every list, so each filter has an index that ends in the id.
 CREATE INDEX assets_by_collection ON assets (tenant_id, collection_id, id);
