@@ -2,6 +2,7 @@ import type { App } from "./app.ts";
 import type { Route } from "./http/route.ts";
 import { assetRoutes } from "./resources/assets/routes.ts";
 import { collectionRoutes } from "./resources/collections/routes.ts";
+import { assetJobRoutes } from "./resources/jobs/asset-routes.ts";
 import { jobRoutes } from "./resources/jobs/routes.ts";
 import { keyRoutes } from "./resources/keys/routes.ts";
 import { operatorRoutes } from "./resources/operator/routes.ts";
@@ -26,6 +27,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...collectionRoutes,
     ...uploadRoutes,
     ...jobRoutes,
+    ...assetJobRoutes,
     ...playbackRoutes(tokens, mediaDoor(app, tokens, egress)),
     ...operatorRoutes,
     ...objectRoutes,

@@ -166,6 +166,17 @@ test("a tenant_id in a body that is another's answers as one that does not exist
     "/api/v1/uploads/initiate": { filename: "x.mp4", bytes_expected: 1 },
     "/api/v1/api_keys": { scopes: ["assets:read"] },
     "/api/v1/collections": { collection: { name: "X", slug: "x" } },
+    "/api/v1/assets": {
+      video_asset: {
+        title: "X",
+        input_status: "pending",
+        playback_status: "draft",
+        source_bytes: 0,
+        storage_bytes: 0,
+        duration_seconds: 0,
+        source_key: `tenants/${mine.id}/sources/x.mp4`,
+      },
+    },
   };
   const second = { "/api/v1/collections": { collection: { name: "Y", slug: "y" } } } as Record<string, object>;
   for (const [path, body] of Object.entries(bodies)) {
@@ -189,7 +200,7 @@ test("lists hold the caller's own rows and no others", async () => {
   ).toEqual([mine.id]);
   expect((await app.call("GET", `/api/v1/assets?tenant_id=${mine.id + 1}`, { key: keys.all })).body).toEqual([]);
   expect((await app.call("GET", "/api/v1/tenants", { admin: app.admin })).body).toHaveLength(3);
-  for (const path of ["/api/v1/collections", "/api/v1/collections/tree"]) {
+  for (const path of ["/api/v1/collections", "/api/v1/collections/tree", "/api/v1/transcoding_jobs"]) {
     const owners = (await app.call("GET", path, { key: keys.all })).body.map((each: any) => each.tenant_id);
     expect(new Set(owners), path).toEqual(new Set([mine.id]));
     expect((await app.call("GET", `${path}?tenant_id=${mine.id + 1}`, { key: keys.all })).body).toEqual([]);

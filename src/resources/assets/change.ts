@@ -60,7 +60,8 @@ export async function deleteAsset(app: App, caller: Caller, id: number): Promise
     await tx.delete(assets).where(eq(assets.id, asset.id));
     // Twice: now, below, and when a worker that was at it has noticed and stopped writing.
     const settledMs = SETTLED_LEASES * app.config.lease_seconds * 1000;
-    await dropObjects(tx, app, [prefixOf(asset), asset.sourceKey], settledMs);
+    const own = [prefixOf(asset), ...((await isSourceElsewhere(tx, asset)) ? [] : [asset.sourceKey])];
+    await dropObjects(tx, app, own, settledMs);
     await addUsage(tx, tenantId, { storageBytes: -asset.storageBytes });
     const data = {
       asset_id: String(id),
@@ -71,16 +72,22 @@ export async function deleteAsset(app: App, caller: Caller, id: number): Promise
       error: null,
     };
     await emit(tx, { tenantId, type: "video.asset.deleted", data, now: app.clock.now() });
-    return asset;
+    return own;
   });
   const { objects } = app;
   if (!objects) return;
   try {
-    await deletePrefix(objects, prefixOf(deleted));
-    await objects.delete(deleted.sourceKey);
+    for (const key of deleted) await (key.endsWith("/") ? deletePrefix(objects, key) : objects.delete(key));
   } catch (error) {
     app.log.warn({ err: error, asset_id: id }, "the bytes of a deleted asset were not all removed");
   }
+}
+
+/** Whether the source is another asset's too, or one of its published files: then it is not this one's to remove. */
+async function isSourceElsewhere(tx: Db, { tenantId, sourceKey }: AssetRow): Promise<boolean> {
+  if (sourceKey.startsWith(`tenants/${tenantId}/assets/`)) return true;
+  const shared = and(eq(assets.tenantId, tenantId), eq(assets.sourceKey, sourceKey));
+  return (await tx.select({ id: assets.id }).from(assets).where(shared).get()) !== undefined;
 }
 
 const prefixOf = (asset: AssetRow) => `tenants/${asset.tenantId}/assets/${asset.id}/`;

@@ -35,6 +35,8 @@ CREATE INDEX assets_by_filename ON assets (tenant_id, original_filename, id);
 CREATE INDEX assets_by_path ON assets (tenant_id, relative_path, id) WHERE relative_path IS NOT NULL;
 CREATE INDEX assets_by_sha256 ON assets (tenant_id, source_sha256, id) WHERE source_sha256 IS NOT NULL;
 
+CREATE INDEX assets_by_source ON assets (tenant_id, source_key);
+
 -- Finds any three characters in a row without reading every asset; the text itself stays in `assets`.
 CREATE VIRTUAL TABLE assets_text USING fts5 (
   title, description, original_filename,
@@ -117,6 +119,8 @@ ALTER TABLE api_keys ADD COLUMN user_id INTEGER REFERENCES users (id) ON DELETE 
 CREATE INDEX api_keys_by_user ON api_keys (user_id) WHERE user_id IS NOT NULL;
 
 CREATE INDEX jobs_by_tenant ON transcoding_jobs (tenant_id, id);
+CREATE INDEX jobs_of_tenant_by_status ON transcoding_jobs (tenant_id, status, id);
+CREATE INDEX jobs_by_status ON transcoding_jobs (status, id);
 
 -- Objects that no row names: no longer, written down in the transaction that let go of them, or not yet, written down
 -- before their bytes. A duty removes them once they are due.
