@@ -4,6 +4,7 @@ import { route } from "../../http/route.ts";
 import { PathId } from "../../http/schemas.ts";
 import { notFound } from "../../lib/errors.ts";
 import { deleteAsset, downloadOf, mergeTags, updateAsset } from "./change.ts";
+import { DuplicateQuery, Duplicates, findDuplicates } from "./duplicates.ts";
 import { listAssets, readAsset } from "./queries.ts";
 import { Asset, AssetPatch, AssetQuery, Download, TagPatch, Tags, toAsset } from "./schema.ts";
 
@@ -23,6 +24,15 @@ export const assetRoutes = [
       const rows = await listAssets(app.db, caller, query, { limit, before: decodeCursor(query.cursor) });
       return page(rows, limit, url, app.baseUrl(), toAsset);
     },
+  }),
+  route({
+    method: "GET",
+    path: `${path}/duplicates`,
+    tag: "Assets",
+    summary: "Assets of the same file, by sha256 or by filename and bytes",
+    query: DuplicateQuery,
+    responses: { 200: Duplicates },
+    handle: ({ app, caller, query }) => findDuplicates(app.db, caller, query),
   }),
   route({
     method: "GET",
