@@ -1,5 +1,6 @@
 import type { App } from "./app.ts";
 import type { Route } from "./http/route.ts";
+import { assetCsvRoutes } from "./resources/assets/csv-routes.ts";
 import { assetRoutes } from "./resources/assets/routes.ts";
 import { collectionRoutes } from "./resources/collections/routes.ts";
 import { assetJobRoutes } from "./resources/jobs/asset-routes.ts";
@@ -7,6 +8,7 @@ import { jobRoutes } from "./resources/jobs/routes.ts";
 import { keyRoutes } from "./resources/keys/routes.ts";
 import { operatorRoutes } from "./resources/operator/routes.ts";
 import { type Egress, egressCounter } from "./resources/playback/egress.ts";
+import { graphRoutes } from "./resources/playback/graph-export.ts";
 import { mediaDoor } from "./resources/playback/media.ts";
 import { playbackRoutes } from "./resources/playback/routes.ts";
 import { playbackTokens } from "./resources/playback/token.ts";
@@ -24,10 +26,12 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...tenantRoutes,
     ...keyRoutes,
     ...assetRoutes,
+    ...assetCsvRoutes,
     ...collectionRoutes,
     ...uploadRoutes,
     ...jobRoutes,
     ...assetJobRoutes,
+    ...graphRoutes,
     ...playbackRoutes(tokens, mediaDoor(app, tokens, egress)),
     ...operatorRoutes,
     ...objectRoutes,

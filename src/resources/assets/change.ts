@@ -26,10 +26,10 @@ export const updateAsset = (app: App, caller: Caller, id: number, change: AssetC
     const { tenantId } = (await getAsset(tx, caller, id)) ?? notFound("asset");
     const { collectionId, ...rest } = change;
     const chosen = collectionId === undefined ? {} : { collectionId: await ownCollection(tx, tenantId, collectionId) };
-    return put(tx, app, id, { ...rest, ...chosen });
+    return putAsset(tx, app, id, { ...rest, ...chosen });
   });
 
-const put = (tx: Db, app: App, id: number, set: Partial<AssetRow>): Promise<AssetRow> =>
+export const putAsset = (tx: Db, app: App, id: number, set: Partial<AssetRow>): Promise<AssetRow> =>
   tx
     .update(assets)
     .set({ ...set, updatedAt: app.clock.now() })
@@ -37,17 +37,22 @@ const put = (tx: Db, app: App, id: number, set: Partial<AssetRow>): Promise<Asse
     .returning()
     .get();
 
+/** Null removes a tag. Null instead of a map that would have over 100 keys. */
+export function mergedTags(tags: Record<string, TagValue>, change: Record<string, TagValue | null>) {
+  const merged = new Map<string, TagValue>(Object.entries(tags));
+  for (const [key, value] of Object.entries(change)) {
+    if (value === null) merged.delete(key);
+    else merged.set(key, value);
+  }
+  return merged.size > MAX_TAGS ? null : Object.fromEntries(merged);
+}
+
 /** Merges; null removes. Answers the whole map. 422 when it would grow over 100 keys. */
 export async function mergeTags(app: App, caller: Caller, id: number, change: Record<string, TagValue | null>) {
   const { tags } = await app.write(async (tx) => {
     const asset = (await getAsset(tx, caller, id)) ?? notFound("asset");
-    const merged = new Map<string, TagValue>(Object.entries(asset.tags));
-    for (const [key, value] of Object.entries(change)) {
-      if (value === null) merged.delete(key);
-      else merged.set(key, value);
-    }
-    if (merged.size > MAX_TAGS) invalid("tags", `must have at most ${MAX_TAGS} keys`);
-    return put(tx, app, asset.id, { tags: Object.fromEntries(merged) });
+    const merged = mergedTags(asset.tags, change) ?? invalid("tags", `must have at most ${MAX_TAGS} keys`);
+    return putAsset(tx, app, asset.id, { tags: merged });
   });
   return tags;
 }
