@@ -1,13 +1,14 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Logger } from "pino";
 import type { Config } from "../src/config/load.ts";
 import { ensureDataDir, loadSecrets } from "../src/config/secrets.ts";
 import { UserError } from "../src/lib/errors.ts";
 import { createLog } from "../src/log.ts";
-import { openApp } from "../src/open.ts";
+import { type Opened, openApp } from "../src/open.ts";
 import { SERVER_FILE } from "../src/serve.ts";
-import { holderOf, isLocked } from "../storage/db/lock.ts";
+import { DataDirInUse, holderOf, isLocked } from "../storage/db/lock.ts";
 
 const PATIENCE_MS = 10_000;
 const LOOK_AGAIN_MS = 50;
@@ -25,22 +26,41 @@ export type Admin = {
  */
 export async function connect(config: Config): Promise<Admin> {
   ensureDataDir(config.data_dir);
+  const log = await createLog({
+    log_level: config.log_level === "info" ? "warn" : config.log_level,
+    log_format: config.log_format,
+  });
   const deadline = performance.now() + PATIENCE_MS;
-  while (isLocked(config.data_dir)) {
-    const address = serverOf(config);
-    if (address !== null) return adminOf(config, address);
+  for (;;) {
+    if (isLocked(config.data_dir)) {
+      const address = serverOf(config);
+      if (address !== null) return adminOf(config, address);
+    } else {
+      const opened = await openUnlessTaken(config, log);
+      if (opened) {
+        const address = "http://vodbox.internal";
+        return {
+          address,
+          call: caller(opened.server.fetch, address, opened.app.secrets.admin_token),
+          close: opened.close,
+        };
+      }
+    }
     // Another command, or a server on its way up or down: either is over soon.
     if (performance.now() > deadline)
       throw new UserError(`A vodbox is starting or stopping on ${config.data_dir}; try again in a moment.`);
     await sleep(LOOK_AGAIN_MS);
   }
-  const log = await createLog({
-    log_level: config.log_level === "info" ? "warn" : config.log_level,
-    log_format: config.log_format,
-  });
-  const opened = await openApp(config, { log });
-  const address = "http://vodbox.internal";
-  return { address, call: caller(opened.server.fetch, address, opened.app.secrets.admin_token), close: opened.close };
+}
+
+/** Null when another command was faster, after this one had looked. */
+async function openUnlessTaken(config: Config, log: Logger): Promise<Opened | null> {
+  try {
+    return await openApp(config, { log });
+  } catch (error) {
+    if (error instanceof DataDirInUse) return null;
+    throw error;
+  }
 }
 
 /** The server at `address`, with the admin token of these settings or this data directory. */

@@ -1,6 +1,7 @@
 import type { App } from "./app.ts";
 import type { Route } from "./http/route.ts";
 import { assetRoutes } from "./resources/assets/routes.ts";
+import { deviceRoutes } from "./resources/devices/routes.ts";
 import { jobRoutes } from "./resources/jobs/routes.ts";
 import { keyRoutes } from "./resources/keys/routes.ts";
 import { operatorRoutes } from "./resources/operator/routes.ts";
@@ -8,7 +9,9 @@ import { type Egress, egressCounter } from "./resources/playback/egress.ts";
 import { mediaDoor } from "./resources/playback/media.ts";
 import { playbackRoutes } from "./resources/playback/routes.ts";
 import { playbackTokens } from "./resources/playback/token.ts";
+import { subtitleRoutes } from "./resources/subtitles/routes.ts";
 import { tenantRoutes } from "./resources/tenants/routes.ts";
+import { trackRoutes } from "./resources/tracks/routes.ts";
 import { objectRoutes } from "./resources/uploads/objects.ts";
 import { uploadRoutes } from "./resources/uploads/routes.ts";
 import { documentRoutes } from "./web/docs.ts";
@@ -21,9 +24,12 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
   const api = [
     ...tenantRoutes,
     ...keyRoutes,
+    ...deviceRoutes,
     ...assetRoutes,
     ...uploadRoutes,
+    ...subtitleRoutes,
     ...jobRoutes,
+    ...trackRoutes,
     ...playbackRoutes(tokens, mediaDoor(app, tokens, egress)),
     ...operatorRoutes,
     ...objectRoutes,

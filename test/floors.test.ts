@@ -34,7 +34,7 @@ const NARROW: Record<string, readonly string[]> = {
 
 /** One imports only those before it. */
 const RESOURCES =
-  "tenants keys assets collections jobs uploads subtitles tracks playback webhooks analytics billing ingest live operator".split(
+  "tenants keys devices assets collections jobs uploads subtitles tracks playback webhooks analytics billing ingest live operator".split(
     " ",
   );
 

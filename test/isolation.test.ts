@@ -27,7 +27,11 @@ beforeAll(async () => {
     body: { bytes_received: 3 },
   });
   const otherKeys = await app.call("GET", "/api/v1/api_keys", { key: otherKey });
+  const theirs = `/api/v1/assets/${completed.body.asset.id}`;
+  const track = await app.call("POST", `${theirs}/tracks`, { key: otherKey, body: { kind: "scene", cues: [] } });
   foreign = {
+    "/api/v1/assets/:video_asset_id/tracks/:id": `${completed.body.asset.id}/tracks/${track.body.id}`,
+    "/api/v1/assets/:video_asset_id": String(completed.body.asset.id),
     "/api/v1/assets/:id": String(completed.body.asset.id),
     "/api/v1/uploads/:id": String(upload.body.id),
     "/api/v1/transcoding_jobs/:id": String(completed.body.transcoding_job.id),
@@ -35,6 +39,7 @@ beforeAll(async () => {
     "/api/v1/playback/:id": completed.body.asset.external_id,
     "/api/v1/admin/tenants/:ref": String(other.id),
     "/api/v1/admin/tokens/:name": "nothing",
+    "/api/v1/admin/users/:ref": "nobody@example.com",
     "/media/:id": completed.body.asset.external_id,
     "/watch/:id": completed.body.asset.external_id,
     "/embed/:id": completed.body.asset.external_id,
@@ -58,7 +63,7 @@ beforeAll(async () => {
 
 const concrete = (route: Route) => {
   const stem = Object.keys(foreign).find((path) => route.path.startsWith(path));
-  const filled = stem ? route.path.replace(stem, stem.replace(/:\w+$/, foreign[stem] as string)) : route.path;
+  const filled = stem ? route.path.replace(stem, stem.replace(/:.*$/, foreign[stem] as string)) : route.path;
   return filled.replace(/\*\*:\w+/, "nothing");
 };
 const tables = () => app.opened.routes;

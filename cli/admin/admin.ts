@@ -63,6 +63,25 @@ export function addAdmin(program: Command): void {
   );
   operation(key, "revoke <id>", "revoke a key", keys, "revoke");
 
+  const user = admin.command("user").description("people who may redeem device tokens");
+  const users = () => import("./user.ts");
+  operation(user, "create", "let a person in, with a password", users, "create")
+    .requiredOption("--tenant <T>", "tenant, by id or slug")
+    .requiredOption("--email <E>", "e-mail address")
+    .option("--password-stdin", "read the password from standard input instead of asking for it");
+  operation(user, "list", "list people", users, "list").option("--tenant <T>", "tenant, by id or slug");
+  operation(user, "passwd <user>", "give a person, by id or address, another password", users, "passwd").option(
+    "--password-stdin",
+    "read the password from standard input instead of asking for it",
+  );
+  operation(user, "delete <user>", "remove a person and revoke their devices", users, "remove");
+
+  const device = admin.command("device").description("desktop uploaders");
+  operation(device, "pair", "print a pairing code for one device", () => import("./device.ts"), "pair").requiredOption(
+    "--tenant <T>",
+    "tenant, by id or slug",
+  );
+
   const token = admin.command("token").description("the admin, worker and live gateway tokens");
   token
     .command("show [name]")

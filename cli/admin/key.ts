@@ -1,7 +1,7 @@
 import { UserError } from "../../src/lib/errors.ts";
-import type { Admin } from "../connect.ts";
 import { type Column, line, printJson, printList, printRecord } from "../print.ts";
 import type { Ask } from "./ask.ts";
+import { tenantId } from "./tenant-id.ts";
 
 type Key = Record<string, unknown> & { id: number; name: string; scopes: string[]; last_four: string; token?: string };
 type Options = { tenant: string; name: string; scopes: string; expiresIn?: string };
@@ -16,9 +16,6 @@ const COLUMNS: Column<Key>[] = [
   ["LAST USED", (key) => key.last_used_at],
   ["REVOKED", (key) => key.revoked_at],
 ];
-
-const tenantId = async (admin: Admin, ref: string) =>
-  (await admin.call<{ id: number }>("GET", `/api/v1/admin/tenants/${encodeURIComponent(ref)}`)).id;
 
 export async function issue({ admin, json, options }: Ask<Options>): Promise<void> {
   const scopes = options.scopes

@@ -51,7 +51,7 @@ export async function streamForm<T>(
   let form: InstanceType<typeof Busboy>;
   try {
     const headers = { "content-type": request.headers.get("content-type") as string };
-    form = new Busboy({ headers, limits: { ...LIMITS, fileSize: maxFileBytes + 1 } });
+    form = new Busboy({ headers, limits: { ...LIMITS, fileSize: maxFileBytes } });
   } catch (error) {
     throw malformed((error as Error).message);
   }

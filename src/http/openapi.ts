@@ -167,6 +167,12 @@ function schemaOf(schema: v.GenericSchema<unknown, unknown>, typeMode: "input" |
       if (valibotSchema.type === "custom") return { type: "string", format: "binary" };
       return required?.length === 0 ? rest : undefined;
     },
+    overrideAction({ valibotAction, jsonSchema }) {
+      if (valibotAction.type !== "metadata") return undefined;
+      // It comes merged in already: what is for `validate` goes, and what is for here takes its place.
+      const { errorCode: _, openapi = {}, ...rest } = jsonSchema as Json;
+      return { ...rest, ...(openapi as Json) };
+    },
   }) as Json;
   return json;
 }

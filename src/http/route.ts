@@ -2,6 +2,7 @@ import type { IncomingMessage } from "node:http";
 import type * as v from "valibot";
 import type { Db } from "../../storage/db/open.ts";
 import type { App } from "../app.ts";
+import type { HttpError } from "../lib/errors.ts";
 import type { Caller, Scope } from "./caller.ts";
 
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
@@ -81,6 +82,8 @@ export type Route = {
   rawBody?: Record<string, Schema>;
   /** Largest JSON body in bytes; 1 MiB unless told. */
   maxBodyBytes?: number;
+  /** What is told of a larger one, instead of 413. */
+  oversized?: () => HttpError;
   /** Status -> schema of the answer (null: no body). The first 2xx is the default status. */
   responses: Record<number, Schema | null>;
   /** Media types of the first 2xx beside JSON. */

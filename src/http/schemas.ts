@@ -48,5 +48,5 @@ const wholeNumber = (min: number, max: number) =>
 export const QueryId = wholeNumber(0, Number.MAX_SAFE_INTEGER);
 export const Paging = {
   limit: v.optional(v.pipe(wholeNumber(1, 500), v.description("1 to 500; without it up to 1,000 records"))),
-  cursor: v.optional(v.pipe(Text(200), v.description("From the Link header of the page before"))),
+  cursor: v.optional(v.pipe(Text(2000), v.description("From the Link header of the page before"))),
 };

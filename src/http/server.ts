@@ -146,7 +146,7 @@ async function contextOf(app: App, route: Route, event: H3Event, caller: Caller,
 
 async function readBody(route: Route, request: Request, incoming: Context["incoming"]): Promise<unknown> {
   if (route.form) return (await import("./form.ts")).readForm({ request, incoming }, route.form.maxFileBytes);
-  return (await readJson(request, incoming, route.maxBodyBytes ?? DEFAULT_BODY_BYTES)) ?? {};
+  return (await readJson(request, incoming, route.maxBodyBytes ?? DEFAULT_BODY_BYTES, route.oversized)) ?? {};
 }
 
 function decoded(params: Record<string, string> = {}): Record<string, string> {

@@ -2,7 +2,14 @@ import * as v from "valibot";
 import { HttpError, notFound } from "../lib/errors.ts";
 
 type Schema = v.GenericSchema<unknown, unknown>;
-type Node = { type?: string; entries?: Record<string, Node>; wrapped?: Node; pipe?: Node[]; item?: Node };
+type Node = {
+  type?: string;
+  entries?: Record<string, Node>;
+  wrapped?: Node;
+  pipe?: Node[];
+  item?: Node;
+  metadata?: { errorCode?: string };
+};
 
 /** `{}` stands in for a body that was not sent, so that its missing fields are what is told. */
 export function validate<S extends Schema>(
@@ -22,14 +29,17 @@ export function validate<S extends Schema>(
   if (where === "params") return notFound();
   const details: Record<string, string[]> = {};
   let missing = false;
+  let specific: string | undefined;
   for (const issue of parsed.issues) {
     const field = v.getDotPath(issue) ?? where;
     const message = issue.input === undefined ? "is required" : issue.message;
     details[field] = [...(details[field] ?? []), message];
-    missing ||= isMissing(schema as Node, issue);
+    const own = errorCodeOf(schema as Node, issue);
+    specific ??= own;
+    missing ||= own === undefined && isMissing(schema as Node, issue);
   }
   const [field = where, messages = []] = Object.entries(details)[0] ?? [];
-  const code = missing ? "parameter_missing" : "validation_failed";
+  const code = missing ? "parameter_missing" : (specific ?? "validation_failed");
   throw new HttpError(422, code, `${field}: ${messages[0] ?? "is not acceptable"}`, { details });
 }
 
@@ -50,6 +60,19 @@ function isMissing(schema: Node, issue: v.BaseIssue<unknown>): boolean {
     if (node && isOptional(node)) return false;
   }
   return true;
+}
+
+/** The code of the field that the issue is in, where its schema names one in `v.metadata({ errorCode })`. */
+function errorCodeOf(schema: Node, issue: v.BaseIssue<unknown>): string | undefined {
+  let node: Node | undefined = schema;
+  for (const item of issue.path ?? []) {
+    node = unwrap(node)?.entries?.[String(item.key)];
+    for (let layer = node; layer; layer = layer.wrapped) {
+      const code = layer.pipe?.find((each) => each.metadata?.errorCode)?.metadata?.errorCode;
+      if (code) return code;
+    }
+  }
+  return undefined;
 }
 
 /** To valibot an array is an object too, and with nothing required an acceptable one. */

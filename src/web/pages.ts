@@ -1,10 +1,12 @@
-import type { AssetRow } from "../../storage/db/schema.ts";
+import type { AssetRow, SubtitleRow } from "../../storage/db/schema.ts";
 import type { App } from "../app.ts";
 import { type Context, type Route, route } from "../http/route.ts";
 import { HttpError } from "../lib/errors.ts";
 import { publicId } from "../resources/assets/addresses.ts";
 import { findPublicAsset } from "../resources/assets/queries.ts";
 import type { PlaybackTokens } from "../resources/playback/token.ts";
+import { subtitleFile } from "../resources/subtitles/address.ts";
+import { playableSubtitles } from "../resources/subtitles/queries.ts";
 import { embeddedFile, versionOf } from "./embedded-file.ts";
 import { html, type Markup } from "./html.ts";
 import { basePath, type PageName, respond, type View } from "./page.ts";
@@ -56,7 +58,12 @@ async function viewOf({ app, params, url }: Context, tokens: PlaybackTokens, pag
     status: 200,
     title: asset.title,
     description: asset.description,
-    content: player(app, asset, { token, page, autoplay: url.searchParams.get("autoplay") === "1" }),
+    content: player(app, asset, {
+      subtitles: await playableSubtitles(app, asset.id),
+      token,
+      page,
+      autoplay: url.searchParams.get("autoplay") === "1",
+    }),
     script: `${basePath(app)}/player.js?v=${await versionOf(SCRIPT)}`,
     ...(asset.manifestUrl !== null && { mediaFrom: `${URL.parse(asset.manifestUrl)?.origin ?? ""} https:` }),
     ...(asset.width && asset.height && { shape: `${asset.width}/${asset.height}` }),
@@ -89,14 +96,18 @@ function waiting({ playbackStatus, progress }: AssetRow): View {
   return { ...message(200, "This video is not ready yet", text, isProcessing && bar), refresh: true };
 }
 
-type Playing = { token: string | null; page: PageName; autoplay: boolean };
+type Playing = { subtitles: SubtitleRow[]; token: string | null; page: PageName; autoplay: boolean };
 
-function player(app: App, asset: AssetRow, { token, page, autoplay }: Playing): Markup {
+function player(app: App, asset: AssetRow, { subtitles, token, page, autoplay }: Playing): Markup {
   const signed = asset.playbackPolicy === "signed" && token ? `?token=${encodeURIComponent(token)}` : "";
   const media = `${basePath(app)}/media/${publicId(asset)}`;
   const source = asset.manifestUrl ?? `${media}/master.m3u8${signed}`;
   const poster = asset.thumbnailPath ? `${media}/thumbnail.jpg${signed}` : null;
-  const video = html`<video controls playsinline preload="metadata" data-src="${source}" ${poster && html`poster="${poster}"`} ${autoplay && html`autoplay muted`} aria-label="${asset.title}"></video>`;
+  const tracks = subtitles.map(
+    (row) =>
+      html`<track kind="subtitles" srclang="${row.language}" label="${row.label}" src="${media}/${subtitleFile(row)}${signed}" ${row.isDefault && html`default`}>`,
+  );
+  const video = html`<video controls playsinline preload="metadata" data-src="${source}" ${poster && html`poster="${poster}"`} ${autoplay && html`autoplay muted`} aria-label="${asset.title}">${tracks}</video>`;
   const frame = html`<div class="frame">${video}<p class="notice" role="alert" data-notice hidden></p></div>`;
   if (page === "embed") return frame;
   const size = asset.height ? ` · ${asset.width} × ${asset.height}` : "";

@@ -3,6 +3,9 @@ import { join } from "node:path";
 import Sqlite from "libsql";
 import { UserError } from "../../src/lib/errors.ts";
 
+/** Somebody else has the data directory, for now or for long. */
+export class DataDirInUse extends UserError {}
+
 /** Holds the data directory until it is released or the process ends, however it ends. */
 export type DataLock = { release(): void };
 
@@ -19,14 +22,14 @@ const pidFile = (dataDir: string) => join(dataDir, "server.pid");
 /**
  * Makes this process the only owner of `dataDir`, which is made when absent. The lock is SQLite's own on an empty
  * file beside the database: the kernel drops it with the process, so nothing is ever stale, and it also keeps out a
- * second owner in the same process. The process id is kept for the message alone. Throws UserError when it is taken.
+ * second owner in the same process. The process id is kept for the message alone. Throws DataDirInUse when it is taken.
  */
 export function acquireDataLock(dataDir: string): DataLock {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const connection = lock(dataDir, ACQUIRE_WAIT_MS);
   if (connection === null) {
     const pid = holderOf(dataDir);
-    throw new UserError(
+    throw new DataDirInUse(
       `The data directory ${dataDir} is in use by another vodbox${pid ? ` (pid ${pid})` : ""}. Stop it, or choose another with --data.`,
     );
   }

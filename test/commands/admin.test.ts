@@ -44,6 +44,19 @@ async function day(dataDir: string): Promise<unknown[]> {
   const [, revoked] = await step("key", "list", "--tenant", "acme");
   expect(revoked.revoked_at).not.toBe(null);
 
+  const typing = (input: string, ...args: string[]) => json(["admin", ...args, "--password-stdin", ...at], { input });
+  const email = "ann@example.com";
+  steps.push(settled(await typing("correct horse\n", "user", "create", "--tenant", "acme", "--email", email)));
+  await step("user", "list");
+  await step("user", "list", "--tenant", "free");
+  steps.push(settled(await typing("another horse", "user", "passwd", email)));
+  await fails(2, "user", "passwd", email);
+  await fails(1, "user", "delete", "nobody@example.com");
+  await step("user", "delete", email);
+  const paired = await json(["admin", "device", "pair", "--tenant", "acme", ...at]);
+  expect(paired.pairing_code).toMatch(/^\w{4}-\w{4}$/);
+  await fails(1, "device", "pair", "--tenant", "nobody");
+
   await step("tenant", "suspend", "acme");
   await step("tenant", "show", "acme");
   return steps;

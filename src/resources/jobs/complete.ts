@@ -1,7 +1,7 @@
-import { eq } from "drizzle-orm";
+import { eq, sql } from "drizzle-orm";
 import type * as v from "valibot";
 import type { Db } from "../../../storage/db/open.ts";
-import { assets, type JobRow, transcodingJobs } from "../../../storage/db/schema.ts";
+import { assets, type JobRow, subtitles, transcodingJobs } from "../../../storage/db/schema.ts";
 import { deletePrefix } from "../../../storage/objects/delete-prefix.ts";
 import type { ObjectStore } from "../../../storage/objects/store.ts";
 import type { App } from "../../app.ts";
@@ -61,7 +61,12 @@ export async function complete(app: App, jobId: number, token: string, result: R
       .where(eq(transcodingJobs.id, jobId))
       .returning()
       .get();
-    const storageBytes = (before?.sourceBytes ?? 0) + bytes;
+    const texts = await tx
+      .select({ bytes: sql<number>`coalesce(sum(${subtitles.bytes}), 0)` })
+      .from(subtitles)
+      .where(eq(subtitles.assetId, job.assetId))
+      .get();
+    const storageBytes = (before?.sourceBytes ?? 0) + bytes + (texts?.bytes ?? 0);
     const asset = await tx
       .update(assets)
       .set({

@@ -6,8 +6,8 @@ import { decodeCursor, page, UNPAGED } from "../../http/paging.ts";
 import { route } from "../../http/route.ts";
 import { Paging, PathId, QueryId } from "../../http/schemas.ts";
 import { HttpError, invalid, notFound } from "../../lib/errors.ts";
-import { newApiToken, sha256 } from "../../lib/tokens.ts";
 import { requireTenant } from "../tenants/queries.ts";
+import { insertKey } from "./insert.ts";
 import { ApiKey, KeyWrite, NewApiKey, toApiKey } from "./schema.ts";
 
 const path = "/api/v1/api_keys";
@@ -54,25 +54,10 @@ export const keyRoutes = [
       const now = app.clock.now();
       const expiresAt = body.expires_at ? Date.parse(body.expires_at) : null;
       if (expiresAt !== null && expiresAt <= now) invalid("expires_at", "must lie in the future");
-      const token = newApiToken();
       return commit(async (tx) => {
         const tenant = await requireTenant(tx, caller, body.tenant_id);
-        if (tenant.planName === "free")
-          throw new HttpError(403, "plan_required", "The free plan has no API keys; choose a paid plan first.");
         const scopes = grantable(caller, body.scopes);
-        const values = {
-          tenantId: tenant.id,
-          name: body.name,
-          scopes,
-          tokenHash: sha256(token),
-          lastFour: token.slice(-4),
-          expiresAt,
-        };
-        const row = await tx
-          .insert(apiKeys)
-          .values({ ...values, createdAt: now, updatedAt: now })
-          .returning()
-          .get();
+        const { row, token } = await insertKey(tx, { tenant, name: body.name, scopes, expiresAt, now });
         return { ...toApiKey(row), token };
       });
     },

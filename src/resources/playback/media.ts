@@ -7,6 +7,8 @@ import { storageOf } from "../../http/storage.ts";
 import { HttpError, notFound } from "../../lib/errors.ts";
 import { contentTypeOf } from "../../lib/media-types.ts";
 import { findPublicAsset } from "../assets/queries.ts";
+import { subtitleFile } from "../subtitles/address.ts";
+import { playableSubtitles } from "../subtitles/queries.ts";
 import type { Egress } from "./egress.ts";
 import { rebaseMaster, rebaseMpd } from "./manifest.ts";
 import type { PlaybackTokens } from "./token.ts";
@@ -16,7 +18,8 @@ const MAX_MANIFEST_BYTES = 8 * 2 ** 20;
 
 /**
  * `/media/<asset>/[~<token>/]<file>`. The file is one of the fixed names `master.m3u8`, `manifest.mpd` and
- * `thumbnail.jpg`, which always lead to what is published now, or `<version>/<path>`, which never changes.
+ * `thumbnail.jpg`, which always lead to what is published now, `subtitles/<id>.vtt`, or `<version>/<path>`, which never
+ * changes.
  */
 export function mediaDoor(app: App, tokens: PlaybackTokens, egress: Egress): MediaDoor {
   const cache: SegmentCache | undefined =
@@ -27,12 +30,18 @@ export function mediaDoor(app: App, tokens: PlaybackTokens, egress: Egress): Med
     const asset = (await findPublicAsset(app, ref)) ?? notFound("asset");
     const signed = asset.playbackPolicy === "signed";
     if (signed) await requireToken(tokens, asset, token);
-    if (asset.playbackStatus !== "ready" || asset.mediaPrefix === null) notFound("file");
-
     const objects = storageOf(app);
     const onSent = (bytes: number) => egress.add(asset.tenantId, bytes);
     const scope = signed ? "private" : "public";
     const common = { objects, method: context.method, headers: context.headers, onSent };
+    if (file.startsWith("subtitles/")) {
+      // They belong to the asset, not to what was made of its source, and can be had before that is ready.
+      const tracks = await playableSubtitles(app, asset.id);
+      const { objectKey: key } = tracks.find((row) => subtitleFile(row) === file) ?? notFound("file");
+      return deliver({ ...common, key, contentType: contentTypeOf(key), cacheControl: `${scope}, no-cache` });
+    }
+    if (asset.playbackStatus !== "ready" || asset.mediaPrefix === null) notFound("file");
+
     const top = topFile(asset, file);
     if (top) {
       const carried = `${token && context.url.searchParams.has("token") ? `~${token}/` : ""}${top.version}/${top.folder}`;

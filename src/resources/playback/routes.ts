@@ -1,11 +1,13 @@
 import * as v from "valibot";
-import type { AssetRow } from "../../../storage/db/schema.ts";
+import type { AssetRow, SubtitleRow } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import { Reply, type Route, route } from "../../http/route.ts";
 import { iso } from "../../lib/clock.ts";
 import { HttpError, invalid, notFound } from "../../lib/errors.ts";
 import { mediaUrl, pageUrl } from "../assets/addresses.ts";
 import { resolveAsset } from "../assets/queries.ts";
+import { subtitleFile } from "../subtitles/address.ts";
+import { playableSubtitles } from "../subtitles/queries.ts";
 import type { MediaDoor } from "./media.ts";
 import type { PlaybackTokens } from "./token.ts";
 
@@ -58,7 +60,8 @@ export const playbackRoutes = (tokens: PlaybackTokens, media: MediaDoor): Route[
       if (asset.playbackStatus !== "ready")
         throw new HttpError(422, "asset_not_ready", `The asset is ${asset.playbackStatus}, not ready to play.`);
       const expiresAt = app.clock.now() + lifetime(asset, query.expires_in) * 1000;
-      return playbackOf(app, asset, await tokens.sign(asset, expiresAt), expiresAt);
+      const subtitles = await playableSubtitles(app, asset.id);
+      return playbackOf(app, { asset, subtitles, token: await tokens.sign(asset, expiresAt), expiresAt });
     },
   }),
   route({
@@ -73,7 +76,9 @@ export const playbackRoutes = (tokens: PlaybackTokens, media: MediaDoor): Route[
   }),
 ];
 
-function playbackOf(app: App, asset: AssetRow, token: string, expiresAt: number) {
+type Playable = { asset: AssetRow; subtitles: SubtitleRow[]; token: string; expiresAt: number };
+
+function playbackOf(app: App, { asset, subtitles, token, expiresAt }: Playable) {
   const carried = asset.playbackPolicy === "signed" ? token : null;
   const url = (file: string) => mediaUrl(app.baseUrl(), asset, file, carried);
   const body: v.InferInput<typeof Playback> = {
@@ -84,7 +89,7 @@ function playbackOf(app: App, asset: AssetRow, token: string, expiresAt: number)
     dash_url: asset.dashManifestPath === null ? null : url("manifest.mpd"),
     thumbnail_url: asset.thumbnailPath === null ? null : url("thumbnail.jpg"),
     storyboard_url: null,
-    subtitles: [],
+    subtitles: subtitles.map((row) => ({ language: row.language, label: row.label, url: url(subtitleFile(row)) })),
     token,
     token_expires_at: iso(expiresAt),
     embed_url: pageUrl(app.baseUrl(), "embed", asset, carried),

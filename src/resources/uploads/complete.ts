@@ -1,4 +1,4 @@
-import { eq } from "drizzle-orm";
+import { eq, sql } from "drizzle-orm";
 import { type AssetRow, assets, type JobRow, type UploadRow, uploads } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import { emit } from "../../events/emit.ts";
@@ -44,7 +44,13 @@ export async function completeUpload(app: App, caller: Caller, id: number, bytes
       .get();
     const uploaded = await tx
       .update(assets)
-      .set({ inputStatus: "uploaded", sourceBytes: bytesReceived, storageBytes: bytesReceived, updatedAt: now })
+      .set({
+        inputStatus: "uploaded",
+        sourceBytes: bytesReceived,
+        // Beside the subtitles that came before the source.
+        storageBytes: sql`${assets.storageBytes} + ${bytesReceived}`,
+        updatedAt: now,
+      })
       .where(eq(assets.id, asset.id))
       .returning()
       .get();

@@ -1,0 +1,27 @@
+const MOST_CHARACTERS = 35;
+/** Language, script, region and variants (RFC 5646, 2.1). Extensions and private use say nothing about a subtitle. */
+const SHAPE = /^[a-z]{2,3}(?:-[a-z]{4})?(?:-(?:[a-z]{2}|\d{3}))?(?:-(?:[a-z\d]{5,8}|\d[a-z\d]{3}))*$/i;
+
+const known = {
+  language: new Intl.DisplayNames("en", { type: "language", fallback: "none" }),
+  region: new Intl.DisplayNames("en", { type: "region", fallback: "none" }),
+  script: new Intl.DisplayNames("en", { type: "script", fallback: "none" }),
+};
+
+/**
+ * The canonical form of a BCP 47 tag (`EN-us` is `en-US`, `iw` is `he`), or null for what is none. Two letters,
+ * scripts and regions must be ones that exist; of the thousands of three letters nobody has a list here.
+ */
+export function canonicalLanguage(tag: string): string | null {
+  if (tag.length > MOST_CHARACTERS || !SHAPE.test(tag)) return null;
+  try {
+    const [canonical = ""] = Intl.getCanonicalLocales(tag);
+    const { language, script, region } = new Intl.Locale(canonical);
+    if (language.length === 2 && known.language.of(language) === undefined) return null;
+    if (script !== undefined && known.script.of(script) === undefined) return null;
+    if (region !== undefined && known.region.of(region) === undefined) return null;
+    return canonical;
+  } catch {
+    return null;
+  }
+}

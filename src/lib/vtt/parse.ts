@@ -1,0 +1,164 @@
+import type { Sliced } from "../in-slices.ts";
+import { Lines } from "./lines.ts";
+import { cueSettingsFault, regionSettingsFault } from "./settings.ts";
+import { readTime } from "./time.ts";
+
+/** What is wrong, and in which line of the client's own text, counted from 1. */
+export type Fault = { line: number; message: string };
+/** Offsets into the text, in UTF-16 code units; `to` is behind the last. */
+export type Span = { from: number; to: number };
+
+export type Cue = {
+  id: string | null;
+  startMs: number;
+  endMs: number;
+  /** As they stand behind the times; empty for none. */
+  settings: string;
+  /** The payload, its lines joined by LF. */
+  text: string;
+  /** Of the timing line. */
+  line: number;
+  /** The two timestamps: cues are re-timed by replacing these and nothing else. */
+  startAt: Span;
+  endAt: Span;
+  /** The payload, without the terminator of its last line. */
+  textAt: Span;
+};
+export type Vtt = { cues: Cue[]; faults: Fault[] };
+
+const LINES_PER_SLICE = 500;
+/** More help nobody; a file of nothing but faults would make an answer larger than itself. */
+export const MOST_FAULTS = 20;
+const ARROW = "-->";
+
+const hasHeader = (text: string) => /^WEBVTT(?:[ \t\r\n]|$)/.test(text);
+
+/** With the header that WebVTT (4.1) begins with, and by how many lines the text moved down. */
+export function withHeader(text: string): { text: string; addedLines: number } {
+  if (hasHeader(text)) return { text, addedLines: 0 };
+  const terminator = /\r\n|\n|\r/.exec(text)?.[0] ?? "\n";
+  return { text: `WEBVTT${terminator}${terminator}${text}`, addedLines: 2 };
+}
+
+const quote = (text: string) => `"${text.length > 40 ? `${text.slice(0, 40)}…` : text}"`;
+
+/**
+ * Reads a WebVTT file (W3C WebVTT, 4.1 to 4.5) and finds what does not conform: header, blocks, timing lines and
+ * settings. Cues may overlap and stand in any order; markup in payloads is the player's to forgive. Linear in time.
+ * `addedLines` of `withHeader` are not counted in the numbers of lines.
+ */
+export function* parsing(source: string, addedLines = 0): Sliced<Vtt> {
+  const lines = new Lines(source, 1 - addedLines);
+  const cues: Cue[] = [];
+  const faults: Fault[] = [];
+  const fault = (message: string, line = lines.number) => {
+    if (faults.length < MOST_FAULTS) faults.push({ line, message });
+  };
+  /** Over the lines of a block. The one that holds an arrow is the next block's; told as a fault where it is one. */
+  function* rest(missingBlank: string, each?: (line: string) => void): Sliced<void> {
+    for (; lines.text !== "" && !lines.ended; lines.advance()) {
+      if (lines.text.includes(ARROW)) {
+        fault(missingBlank);
+        return;
+      }
+      each?.(lines.text);
+      if (lines.number % LINES_PER_SLICE === 0) yield;
+    }
+  }
+
+  if (!hasHeader(source)) fault("the file must begin with WEBVTT");
+  else if (lines.text.includes(ARROW)) fault("the header must not hold an arrow");
+  lines.advance();
+  yield* rest("a blank line must stand between the header and the first cue");
+
+  while (!lines.ended && faults.length < MOST_FAULTS) {
+    if (lines.number % LINES_PER_SLICE === 0) yield;
+    const first = lines.text;
+    if (first === "") {
+      lines.advance();
+      continue;
+    }
+    let id: string | null = null;
+    if (!first.includes(ARROW)) {
+      const firstLine = lines.number;
+      lines.advance();
+      if (/^NOTE(?:[ \t]|$)/.test(first)) {
+        yield* rest("a comment must not hold an arrow, and ends with a blank line");
+        continue;
+      }
+      const kind = /^(STYLE|REGION)[ \t]*$/.exec(first)?.[1];
+      if (kind) {
+        if (cues.length > 0) fault(`${kind} must stand before the first cue`, firstLine);
+        const seen = new Set<string>();
+        yield* rest(`a ${kind} block must not hold an arrow, and ends with a blank line`, (line) => {
+          const wrong = kind === "REGION" ? regionSettingsFault(line, seen) : null;
+          if (wrong) fault(wrong);
+        });
+        continue;
+      }
+      if (!lines.text.includes(ARROW)) {
+        fault(`${quote(first)} has no timing line below it`, firstLine);
+        while (lines.text !== "" && !lines.text.includes(ARROW) && !lines.ended) lines.advance();
+        continue;
+      }
+      id = first;
+    }
+    const timing = readTiming(lines);
+    if (typeof timing === "string") fault(timing);
+    const line = lines.number;
+    lines.advance();
+    const textAt = { from: lines.from, to: lines.from };
+    const text: string[] = [];
+    yield* rest("a blank line is missing before this cue, or a text holds an arrow (write it as --&gt;)", (one) => {
+      text.push(one);
+      textAt.to = lines.to;
+    });
+    if (typeof timing === "string") continue;
+    if (lines.ended && text.length === 0) textAt.from = textAt.to = source.length;
+    cues.push({ id, ...timing, text: text.join("\n"), line, textAt });
+  }
+  return { cues, faults };
+}
+
+type Timing = Pick<Cue, "startMs" | "endMs" | "settings" | "startAt" | "endAt">;
+
+/** WebVTT, 4.1: time, blanks, arrow, blanks, time, and settings after blanks. A string says what is wrong. */
+function readTiming({ text, from }: Lines): Timing | string {
+  const arrow = text.indexOf(ARROW);
+  const start = trimBlanks(text.slice(0, arrow));
+  const behind = text.slice(arrow + ARROW.length);
+  const right = trimBlanks(behind);
+  const [end = ""] = right.split(/[ \t]/, 1);
+  for (const time of [start, end]) {
+    if (time === "") return "a timing line must hold two times with --> between them";
+    if (readTime(time) !== null) continue;
+    return /^(\d+:)?\d+:\d+,\d+$/.test(time)
+      ? `the time ${quote(time)} must have a point before the milliseconds, as in 00:00:01.000`
+      : `${quote(time)} is no time; write it as 00:00:01.000, with minutes and seconds up to 59`;
+  }
+  if (!/^[^ \t].*[ \t]$/s.test(text.slice(0, arrow)) || !/^[ \t]/.test(behind))
+    return "a timing line begins with its first time, and has a space before and after -->";
+  const [startMs, endMs] = [readTime(start) as number, readTime(end) as number];
+  if (startMs >= endMs) return "the cue must end after it starts";
+  const settings = trimBlanks(right.slice(end.length));
+  const wrong = cueSettingsFault(settings);
+  if (wrong) return wrong;
+  const endFrom = from + arrow + ARROW.length + behind.indexOf(end);
+  return {
+    startMs,
+    endMs,
+    settings,
+    startAt: { from, to: from + start.length },
+    endAt: { from: endFrom, to: endFrom + end.length },
+  };
+}
+
+/** Not `trim`, which takes more than WebVTT's blanks, nor a pattern, which takes quadratic time. */
+function trimBlanks(text: string): string {
+  const isBlank = (at: number) => text[at] === " " || text[at] === "\t";
+  let from = 0;
+  let to = text.length;
+  while (from < to && isBlank(from)) from++;
+  while (to > from && isBlank(to - 1)) to--;
+  return text.slice(from, to);
+}

@@ -1,0 +1,28 @@
+/** Longer than any video; beyond it milliseconds would stop being exact some day. */
+const MAX_HOURS = 99_999;
+
+/** Milliseconds of a WebVTT timestamp (WebVTT, 4.1: `mm:ss.ttt` or `hh:mm:ss.ttt`), or null for what is none. */
+export function readTime(time: string): number | null {
+  const [, hours = "0", minutes, seconds, thousandths] = /^(?:(\d{2,}):)?(\d{2}):(\d{2})\.(\d{3})$/.exec(time) ?? [];
+  return millis(hours, minutes, seconds, thousandths);
+}
+
+/** Null where minutes or seconds are over 59, or something is missing. */
+export function millis(
+  hours: string | undefined = "0",
+  minutes: string | undefined,
+  seconds: string | undefined,
+  thousandths: string | undefined,
+): number | null {
+  const [h, m, s, t] = [Number(hours), Number(minutes), Number(seconds), Number(thousandths)];
+  return h <= MAX_HOURS && m <= 59 && s <= 59 && t <= 999 ? ((h * 60 + m) * 60 + s) * 1000 + t : null;
+}
+
+const padded = (value: number, digits: number) => String(value).padStart(digits, "0");
+
+/** `hh:mm:ss.ttt`, with more digits for a hundred hours and over. Whole milliseconds from 0. */
+export function formatTime(ms: number): string {
+  const seconds = Math.floor(ms / 1000);
+  const minutes = Math.floor(seconds / 60);
+  return `${padded(Math.floor(minutes / 60), 2)}:${padded(minutes % 60, 2)}:${padded(seconds % 60, 2)}.${padded(ms % 1000, 3)}`;
+}

@@ -1,0 +1,10 @@
+import type { Cue } from "./parse.ts";
+import { formatTime } from "./time.ts";
+
+export type PlainCue = Pick<Cue, "id" | "startMs" | "endMs" | "settings" | "text">;
+
+/** A cue as a block. Its text must hold neither a blank line nor an arrow, its id and settings no line break. */
+export function writeCue({ id, startMs, endMs, settings, text }: PlainCue): string {
+  const timing = `${formatTime(startMs)} --> ${formatTime(endMs)}${settings && ` ${settings}`}`;
+  return `${id === null ? "" : `${id}\n`}${timing}\n${text}`;
+}

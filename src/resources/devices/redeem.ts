@@ -1,0 +1,89 @@
+import { randomInt } from "node:crypto";
+import { and, eq, gt, isNull, lte } from "drizzle-orm";
+import type * as v from "valibot";
+import type { Db } from "../../../storage/db/open.ts";
+import { pairingCodes, type TenantRow, tenants, users } from "../../../storage/db/schema.ts";
+import type { App } from "../../app.ts";
+import { HttpError } from "../../lib/errors.ts";
+import { sha256 } from "../../lib/tokens.ts";
+import { insertKey } from "../keys/insert.ts";
+import { isPassword } from "./passwords.ts";
+import type { DeviceToken, Redeem } from "./schema.ts";
+
+const SCOPES = ["assets:read", "assets:write"];
+const CODE_LIVES_MS = 600_000;
+/** Crockford's base 32: nothing in it is taken for anything else when it is read aloud. */
+const LETTERS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+const CODE_LENGTH = 8;
+
+/** A code for one device of the tenant, good once, for ten minutes: 40 bits, against ten guesses a minute. */
+export async function newPairingCode(tx: Db, app: App, tenant: TenantRow) {
+  const now = app.clock.now();
+  const code = Array.from({ length: CODE_LENGTH }, () => LETTERS[randomInt(LETTERS.length)]).join("");
+  await tx.delete(pairingCodes).where(lte(pairingCodes.expiresAt, now));
+  const expiresAt = now + CODE_LIVES_MS;
+  await tx.insert(pairingCodes).values({ tenantId: tenant.id, codeHash: sha256(code), expiresAt, createdAt: now });
+  return { code: `${code.slice(0, 4)}-${code.slice(4)}`, expiresAt };
+}
+
+/** As a person types it. */
+const plainCode = (typed: string) =>
+  typed.toUpperCase().replaceAll(/[\s-]/g, "").replaceAll("O", "0").replaceAll(/[IL]/g, "1");
+
+/** One answer to everything that is wrong, so that nobody learns which addresses are known. */
+const refuse = (): never => {
+  throw new HttpError(401, "unauthorized", "These credentials are wrong, used up or expired.");
+};
+
+/** A key of the tenant for a device: for a person's password, or for a pairing code, which is used up by it. */
+export async function redeem(app: App, body: v.InferOutput<typeof Redeem>): Promise<v.InferInput<typeof DeviceToken>> {
+  if (body.pairing_code !== undefined) {
+    const codeHash = sha256(plainCode(body.pairing_code));
+    return app.write(async (tx) => {
+      const now = app.clock.now();
+      const used = await tx
+        .update(pairingCodes)
+        .set({ usedAt: now })
+        .where(and(eq(pairingCodes.codeHash, codeHash), isNull(pairingCodes.usedAt), gt(pairingCodes.expiresAt, now)))
+        .returning()
+        .get();
+      return used ? grant(tx, app, { tenantId: used.tenantId, userId: null, name: body.device_name }) : refuse();
+    });
+  }
+  const { email_address: email, password } = body;
+  if (email === undefined || password === undefined) {
+    const missing = [email === undefined && "email_address", password === undefined && "password"].filter(
+      (name) => name !== false,
+    );
+    throw new HttpError(422, "parameter_missing", "Give email_address and password, or a pairing_code.", {
+      details: Object.fromEntries(missing.map((name) => [name, ["is required without a pairing_code"]])),
+    });
+  }
+  const known = await app.db.select().from(users).where(eq(users.emailAddress, email)).get();
+  if (!(await isPassword(password, known?.passwordHash ?? null)) || !known) return refuse();
+  return app.write(async (tx) => {
+    // Hashing took its time: the person may be gone, or have another password.
+    const user = await tx.select().from(users).where(eq(users.id, known.id)).get();
+    if (user?.passwordHash !== known.passwordHash) return refuse();
+    return grant(tx, app, { tenantId: user.tenantId, userId: user.id, name: body.device_name });
+  });
+}
+
+async function grant(
+  tx: Db,
+  app: App,
+  { tenantId, userId, name }: { tenantId: number; userId: number | null; name: string },
+) {
+  const active = and(eq(tenants.id, tenantId), eq(tenants.status, "active"));
+  const tenant = (await tx.select().from(tenants).where(active).get()) ?? refuse();
+  const key = { tenant, userId, name, scopes: SCOPES, expiresAt: null, now: app.clock.now() };
+  const { row, token } = await insertKey(tx, key);
+  return {
+    token,
+    token_type: "api_key" as const,
+    api_key_id: row.id,
+    tenant_id: tenantId,
+    scopes: SCOPES,
+    device_name: name,
+  };
+}

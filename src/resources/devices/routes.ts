@@ -1,0 +1,158 @@
+import { and, asc, eq, gt, isNull } from "drizzle-orm";
+import * as v from "valibot";
+import type { Db } from "../../../storage/db/open.ts";
+import { apiKeys, type UserRow, users } from "../../../storage/db/schema.ts";
+import { decodeCursor, page, UNPAGED } from "../../http/paging.ts";
+import { route } from "../../http/route.ts";
+import { Id } from "../../http/schemas.ts";
+import { iso } from "../../lib/clock.ts";
+import { invalid, notFound } from "../../lib/errors.ts";
+import { requireTenant } from "../tenants/queries.ts";
+import { hashPassword } from "./passwords.ts";
+import { newPairingCode, redeem } from "./redeem.ts";
+import { DeviceToken, PairingCode, Redeem, toUser, User, UserPatch, UserQuery, UserWrite } from "./schema.ts";
+
+const admin = "/api/v1/admin";
+const operator = { credential: "admin", tag: "Operator" } as const;
+const Ref = v.object({ ref: v.string() });
+
+export const deviceRoutes = [
+  route({
+    method: "POST",
+    path: "/api/v1/device_tokens",
+    credential: "none",
+    limit: "device_tokens",
+    tag: "Device tokens",
+    summary: "A key for a device, for an e-mail address and password or for a pairing code",
+    body: Redeem,
+    responses: { 201: DeviceToken },
+    errors: { 401: ["unauthorized"], 403: ["plan_required"], 503: ["busy"] },
+    handle: ({ app, body }) => redeem(app, body),
+  }),
+  route({
+    method: "DELETE",
+    path: "/api/v1/device_tokens/current",
+    tag: "Device tokens",
+    summary: "Revoke the key that this request is made with",
+    responses: { 204: null },
+    errors: { 404: ["not_found"] },
+    async handle({ app, caller }) {
+      if (caller.kind !== "key") return notFound("key: this revokes the API key that it is asked with");
+      const now = app.clock.now();
+      await app.write(async (tx) =>
+        tx
+          .update(apiKeys)
+          .set({ revokedAt: now, updatedAt: now })
+          .where(and(eq(apiKeys.id, caller.keyId), isNull(apiKeys.revokedAt))),
+      );
+    },
+  }),
+  route({
+    ...operator,
+    method: "GET",
+    path: `${admin}/users`,
+    summary: "People who may redeem device tokens",
+    query: UserQuery,
+    responses: { 200: v.array(User) },
+    async handle({ app, query, url }) {
+      const limit = query.limit ?? UNPAGED;
+      const after = decodeCursor(query.cursor);
+      const rows = await app.db
+        .select()
+        .from(users)
+        .where(
+          and(
+            query.tenant_id === undefined ? undefined : eq(users.tenantId, query.tenant_id),
+            after === undefined ? undefined : gt(users.id, after),
+          ),
+        )
+        .orderBy(asc(users.id))
+        .limit(limit + 1)
+        .all();
+      return page(rows, limit, url, app.baseUrl(), toUser);
+    },
+  }),
+  route({
+    ...operator,
+    method: "POST",
+    path: `${admin}/users`,
+    summary: "Let a person redeem device tokens of a tenant",
+    body: UserWrite,
+    responses: { 201: User },
+    errors: { 404: ["not_found"] },
+    async handle({ app, caller, body }) {
+      await requireTenant(app.db, caller, body.tenant_id);
+      const passwordHash = await hashPassword(body.password);
+      return app.write(async (tx) => {
+        const tenant = await requireTenant(tx, caller, body.tenant_id);
+        const taken = eq(users.emailAddress, body.email_address);
+        if (await tx.select({ id: users.id }).from(users).where(taken).get()) invalid("email_address", "is taken");
+        const now = app.clock.now();
+        const row = { tenantId: tenant.id, emailAddress: body.email_address, passwordHash };
+        return toUser(
+          await tx
+            .insert(users)
+            .values({ ...row, createdAt: now, updatedAt: now })
+            .returning()
+            .get(),
+        );
+      });
+    },
+  }),
+  route({
+    ...operator,
+    method: "PATCH",
+    path: `${admin}/users/:ref`,
+    summary: "Give a person, by id or address, another password",
+    params: Ref,
+    body: UserPatch,
+    responses: { 200: User },
+    async handle({ app, params, body }) {
+      if (!(await findUser(app.db, params.ref))) notFound("user");
+      const passwordHash = await hashPassword(body.password);
+      return app.write(async (tx) => {
+        const user = (await findUser(tx, params.ref)) ?? notFound("user");
+        const set = { passwordHash, updatedAt: app.clock.now() };
+        return toUser(await tx.update(users).set(set).where(eq(users.id, user.id)).returning().get());
+      });
+    },
+  }),
+  route({
+    ...operator,
+    method: "DELETE",
+    path: `${admin}/users/:ref`,
+    summary: "Remove a person, by id or address, and revoke the devices that were let in by the password",
+    params: Ref,
+    responses: { 204: null },
+    handle: ({ app, params }) =>
+      app.write(async (tx) => {
+        const user = (await findUser(tx, params.ref)) ?? notFound("user");
+        const now = app.clock.now();
+        const theirs = and(eq(apiKeys.userId, user.id), isNull(apiKeys.revokedAt));
+        await tx.update(apiKeys).set({ revokedAt: now, updatedAt: now }).where(theirs);
+        await tx.delete(users).where(eq(users.id, user.id));
+      }),
+  }),
+  route({
+    ...operator,
+    method: "POST",
+    path: `${admin}/pairing_codes`,
+    summary: "A code that lets one device into a tenant, once, for ten minutes",
+    body: v.object({ tenant_id: Id }),
+    responses: { 201: PairingCode },
+    errors: { 404: ["not_found"] },
+    handle: ({ app, caller, body }) =>
+      app.write(async (tx) => {
+        const tenant = await requireTenant(tx, caller, body.tenant_id);
+        const { code, expiresAt } = await newPairingCode(tx, app, tenant);
+        return { tenant_id: tenant.id, pairing_code: code, expires_at: iso(expiresAt) };
+      }),
+  }),
+];
+
+const findUser = (db: Db, ref: string): Promise<UserRow | undefined> =>
+  db
+    .select()
+    .from(users)
+    .where(/^\d{1,15}$/.test(ref) ? eq(users.id, Number(ref)) : eq(users.emailAddress, ref.trim().toLowerCase()))
+    .get();

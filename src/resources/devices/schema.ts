@@ -1,0 +1,50 @@
+import * as v from "valibot";
+import type { UserRow } from "../../../storage/db/schema.ts";
+import { Id, Name, Paging, QueryId, Time } from "../../http/schemas.ts";
+import { iso } from "../../lib/clock.ts";
+
+/** As it is compared: mail servers that tell Ann@ from ann@ apart are not met in practice. */
+export const EmailAddress = v.pipe(
+  Name(254),
+  v.trim(),
+  v.toLowerCase(),
+  v.regex(/^[^\s@<>(),;:"[\]\\]+@[^\s@<>(),;:"[\]\\]+$/, "must be an e-mail address"),
+);
+const Password = Name(1024);
+const NewPassword = v.pipe(Password, v.minLength(8, "must have at least 8 characters"));
+
+export const UserWrite = v.object({ tenant_id: Id, email_address: EmailAddress, password: NewPassword });
+export const UserPatch = v.object({ password: NewPassword });
+export const UserQuery = v.object({ ...Paging, tenant_id: v.optional(QueryId) });
+export const User = v.object({
+  id: v.number(),
+  tenant_id: v.number(),
+  email_address: v.string(),
+  created_at: Time,
+  updated_at: Time,
+});
+export const toUser = (row: UserRow): v.InferInput<typeof User> => ({
+  id: row.id,
+  tenant_id: row.tenantId,
+  email_address: row.emailAddress,
+  created_at: iso(row.createdAt),
+  updated_at: iso(row.updatedAt),
+});
+
+export const PairingCode = v.object({ tenant_id: v.number(), pairing_code: v.string(), expires_at: Time });
+
+/** Either a person's address and password, or the code that an operator gave. */
+export const Redeem = v.object({
+  email_address: v.optional(EmailAddress),
+  password: v.optional(Password),
+  pairing_code: v.optional(Name(64)),
+  device_name: v.optional(Name(200), "Desktop device"),
+});
+export const DeviceToken = v.object({
+  token: v.string(),
+  token_type: v.literal("api_key"),
+  api_key_id: v.number(),
+  tenant_id: v.number(),
+  scopes: v.array(v.string()),
+  device_name: v.string(),
+});

@@ -1,0 +1,38 @@
+import { and, asc, eq } from "drizzle-orm";
+import type { Db } from "../../../storage/db/open.ts";
+import { rememberUntilCommit } from "../../../storage/db/remember.ts";
+import { type AssetRow, type SubtitleRow, subtitles } from "../../../storage/db/schema.ts";
+import { type App, forApp } from "../../app.ts";
+import type { Caller } from "../../http/caller.ts";
+import { notFound } from "../../lib/errors.ts";
+import { getAsset } from "../assets/queries.ts";
+
+/** All of an asset that was asked for by its caller, in their order: twenty at most. */
+export const subtitlesOf = (db: Db, assetId: number): Promise<SubtitleRow[]> =>
+  db
+    .select()
+    .from(subtitles)
+    .where(eq(subtitles.assetId, assetId))
+    .orderBy(asc(subtitles.position), asc(subtitles.language))
+    .all();
+
+/** The caller's asset and the track on it. Throws 404. */
+export async function requireSubtitle(
+  db: Db,
+  caller: Caller,
+  params: { video_asset_id: number; id: number },
+): Promise<{ asset: AssetRow; subtitle: SubtitleRow }> {
+  const asset = (await getAsset(db, caller, params.video_asset_id)) ?? notFound("asset");
+  const subtitle = await db
+    .select()
+    .from(subtitles)
+    .where(and(eq(subtitles.id, params.id), eq(subtitles.assetId, asset.id)))
+    .get();
+  return { asset, subtitle: subtitle ?? notFound("subtitle") };
+}
+
+const remembered = forApp((app) => rememberUntilCommit(app.commits, (assetId: number) => subtitlesOf(app.db, assetId)));
+
+/** Those that players may have, for requests that come by the thousand. */
+export const playableSubtitles = async (app: App, assetId: number): Promise<SubtitleRow[]> =>
+  (await remembered(app)(assetId)).filter(({ status }) => status === "ready");

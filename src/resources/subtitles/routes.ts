@@ -1,0 +1,178 @@
+import { Readable } from "node:stream";
+import { FastResponse } from "srvx";
+import * as v from "valibot";
+import type { AssetRow, SubtitleRow } from "../../../storage/db/schema.ts";
+import type { App } from "../../app.ts";
+import { decodeCursor, page, UNPAGED } from "../../http/paging.ts";
+import { Reply, route } from "../../http/route.ts";
+import { storageOf } from "../../http/storage.ts";
+import { invalid, notFound } from "../../lib/errors.ts";
+import { getAsset, readAsset } from "../assets/queries.ts";
+import { subtitleUrl } from "./address.ts";
+import { checkedVtt, languageOf, MAX_SUBTITLE_BYTES, subtitleContent, vttOfFile } from "./content.ts";
+import { requireSubtitle, subtitlesOf } from "./queries.ts";
+import {
+  AssetParams,
+  Subtitle,
+  SubtitleForm,
+  SubtitleParams,
+  SubtitlePatch,
+  SubtitleQuery,
+  toSubtitle,
+} from "./schema.ts";
+import { addSubtitle, changeSubtitle, removeSubtitle, storeText } from "./store.ts";
+
+const base = "/api/v1/assets/:video_asset_id/subtitles";
+/** A whole content of two-byte letters, each written as \uXXXX, as many a client does, and the fields beside it. */
+const MAX_PATCH_BYTES = 3 * MAX_SUBTITLE_BYTES + 65_536;
+const shared = { tag: "Subtitles" } as const;
+const changing = { ...shared, scope: "assets:write" } as const;
+const noStorage = ["storage_not_configured"];
+
+const shown = async (app: App, asset: AssetRow, row: SubtitleRow) =>
+  toSubtitle(row, await subtitleUrl(app, asset, row));
+
+export const subtitleRoutes = [
+  route({
+    ...shared,
+    method: "GET",
+    path: base,
+    summary: "List the subtitle tracks of an asset, by position, then language",
+    params: AssetParams,
+    query: SubtitleQuery,
+    responses: { 200: v.array(Subtitle) },
+    errors: { 503: noStorage },
+    async handle({ app, caller, params, query, url }) {
+      const asset = (await readAsset(app, caller, params.video_asset_id)) ?? notFound("asset");
+      const rows = after(await subtitlesOf(app.db, asset.id), decodeCursor(query.cursor));
+      const listed = page(rows, query.limit ?? UNPAGED, url, app.baseUrl(), (row) => row);
+      const onPage = listed.body as SubtitleRow[];
+      if (query.include === undefined)
+        return new Reply(200, await Promise.all(onPage.map((row) => shown(app, asset, row))), listed.headers);
+      storageOf(app);
+      return contentsOf(app, asset, onPage, listed.headers);
+    },
+  }),
+  route({
+    ...shared,
+    method: "GET",
+    path: `${base}/:id`,
+    summary: "One subtitle track, with its content",
+    params: SubtitleParams,
+    responses: { 200: Subtitle },
+    errors: { 503: noStorage },
+    async handle({ app, caller, params }) {
+      const { asset, subtitle } = await requireSubtitle(app.db, caller, params);
+      return withContent(app, asset, subtitle);
+    },
+  }),
+  route({
+    ...changing,
+    method: "POST",
+    path: base,
+    summary: "Upload a subtitle file, WebVTT or SubRip",
+    params: AssetParams,
+    form: { maxFileBytes: MAX_SUBTITLE_BYTES },
+    body: SubtitleForm,
+    // The address may be a credential: it is made anew for a repeat, not kept.
+    idempotent: {
+      secretFields: ["url"],
+      async restore({ app, caller, params }, body) {
+        const { video_asset_id } = params as v.InferOutput<typeof AssetParams>;
+        const { id } = body as { id: number };
+        const found = await requireSubtitle(app.db, caller, { video_asset_id, id }).catch(() => null);
+        const url = found && (await subtitleUrl(app, found.asset, found.subtitle));
+        return { ...(body as object), url };
+      },
+    },
+    responses: { 201: Subtitle },
+    errors: {
+      422: [
+        "invalid_subtitle",
+        "invalid_language",
+        "language_taken",
+        "subtitle_limit_reached",
+        "idempotency_key_reused",
+      ],
+      503: noStorage,
+    },
+    async handle({ app, caller, params, body, commit }) {
+      const found = (await getAsset(app.db, caller, params.video_asset_id)) ?? notFound("asset");
+      storageOf(app);
+      const { label, position, is_default: isDefault } = body;
+      const language = languageOf(body.language);
+      const stored = await storeText(app, found, await vttOfFile(body.file));
+      return commit(async (tx) => {
+        // The storage took its time: the asset may be gone meanwhile.
+        const asset = (await getAsset(tx, caller, found.id)) ?? notFound("asset");
+        const fields = { language, label, source: "upload", position, isDefault } as const;
+        return shown(app, asset, await addSubtitle(tx, app, asset, fields, { stored }));
+      });
+    },
+  }),
+  route({
+    ...changing,
+    method: "PATCH",
+    alias: "PUT",
+    path: `${base}/:id`,
+    summary: "Change a subtitle track, or what it says",
+    params: SubtitleParams,
+    body: SubtitlePatch,
+    maxBodyBytes: MAX_PATCH_BYTES,
+    responses: { 200: Subtitle },
+    errors: { 422: ["invalid_subtitle", "invalid_language", "language_taken"], 503: noStorage },
+    async handle({ app, caller, params, body }) {
+      const found = await requireSubtitle(app.db, caller, params);
+      storageOf(app);
+      const { label, position, is_default: isDefault, content } = body;
+      const language = body.language === undefined ? undefined : languageOf(body.language);
+      const text = content === undefined ? undefined : await checkedVtt("content", content);
+      const stored = text === undefined ? undefined : await storeText(app, found.asset, text);
+      const changed = await app.write(async (tx) => {
+        const { subtitle } = await requireSubtitle(tx, caller, params);
+        return changeSubtitle(tx, app, subtitle, { language, label, position, isDefault }, stored);
+      });
+      return shown(app, found.asset, changed);
+    },
+  }),
+  route({
+    ...changing,
+    method: "DELETE",
+    path: `${base}/:id`,
+    summary: "Delete a subtitle track",
+    params: SubtitleParams,
+    responses: { 204: null },
+    errors: { 503: noStorage },
+    async handle({ app, caller, params }) {
+      await requireSubtitle(app.db, caller, params);
+      storageOf(app);
+      await app.write(async (tx) => removeSubtitle(tx, app, (await requireSubtitle(tx, caller, params)).subtitle));
+    },
+  }),
+];
+
+async function withContent(app: App, asset: AssetRow, row: SubtitleRow) {
+  return { ...(await shown(app, asset, row)), content: await subtitleContent(app, row) };
+}
+
+/** What comes after the track that the page before ended with. */
+function after(rows: SubtitleRow[], id: number | undefined): SubtitleRow[] {
+  if (id === undefined) return rows;
+  const last = rows.findIndex((row) => row.id === id);
+  return last === -1 ? invalid("cursor", "names a track that is gone; start again") : rows.slice(last + 1);
+}
+
+/** One text in memory at a time: twenty would be forty megabytes. */
+function contentsOf(app: App, asset: AssetRow, rows: SubtitleRow[], headers: Record<string, string>): Response {
+  async function* json() {
+    yield "[";
+    for (const [index, row] of rows.entries())
+      yield `${index === 0 ? "" : ","}${JSON.stringify(await withContent(app, asset, row))}`;
+    yield "]";
+  }
+  // srvx pipes Node's own stream; its types know web bodies only.
+  const body = Readable.from(json(), { highWaterMark: 1 }) as unknown as ReadableStream;
+  return new FastResponse(body, {
+    headers: { "content-type": "application/json; charset=utf-8", "cache-control": "no-store", ...headers },
+  });
+}

@@ -1,0 +1,78 @@
+import * as v from "valibot";
+import type { SubtitleRow } from "../../../storage/db/schema.ts";
+import { FormFileField } from "../../http/form.ts";
+import { Name, Paging, PathId, Text, Time } from "../../http/schemas.ts";
+import { iso } from "../../lib/clock.ts";
+
+const MAX_POSITION = 2 ** 31 - 1;
+
+export const AssetParams = v.object({ video_asset_id: PathId });
+export const SubtitleParams = v.object({ video_asset_id: PathId, id: PathId });
+export const SubtitleQuery = v.object({
+  ...Paging,
+  include: v.optional(v.pipe(v.picklist(["content"], "must be content"), v.description("`content`: the texts too"))),
+});
+
+/** Whether it is a language is told with a code of its own. */
+const Language = v.pipe(v.string("must be a string"), v.description("A BCP 47 tag"));
+const Label = Name(200);
+const Position = v.pipe(
+  v.number("must be an integer"),
+  v.integer("must be an integer"),
+  v.minValue(0, "must not be negative"),
+  v.maxValue(MAX_POSITION, "is too large"),
+);
+
+export const SubtitleForm = v.object({
+  file: FormFileField,
+  language: Language,
+  label: Label,
+  position: v.optional(
+    v.pipe(Text(20), v.regex(/^\d{1,10}$/, "must be a whole number"), v.transform(Number), Position),
+  ),
+  is_default: v.optional(
+    v.pipe(
+      v.picklist(["true", "false", "1", "0"], "must be true or false"),
+      v.transform((value) => value === "true" || value === "1"),
+    ),
+  ),
+});
+
+export const SubtitlePatch = v.object({
+  language: v.optional(Language),
+  label: v.optional(Label),
+  content: v.optional(v.pipe(v.string("must be a string"), v.description("A whole WebVTT file, up to 2 MB in UTF-8"))),
+  position: v.optional(Position),
+  is_default: v.optional(v.boolean("must be true or false")),
+});
+
+export const Subtitle = v.object({
+  id: v.number(),
+  asset_id: v.number(),
+  language: v.string(),
+  label: v.string(),
+  position: v.number(),
+  source: v.picklist(["upload", "translation", "auto"]),
+  is_default: v.boolean(),
+  status: v.picklist(["pending", "processing", "ready", "failed"]),
+  bytes: v.number(),
+  url: v.pipe(v.nullable(v.string()), v.description("Works as it is; a signed asset's for an hour")),
+  content: v.optional(v.string()),
+  created_at: Time,
+  updated_at: Time,
+});
+
+export const toSubtitle = (row: SubtitleRow, url: string | null): v.InferInput<typeof Subtitle> => ({
+  id: row.id,
+  asset_id: row.assetId,
+  language: row.language,
+  label: row.label,
+  position: row.position,
+  source: row.source,
+  is_default: row.isDefault,
+  status: row.status,
+  bytes: row.bytes,
+  url,
+  created_at: iso(row.createdAt),
+  updated_at: iso(row.updatedAt),
+});

@@ -1,0 +1,160 @@
+import { and, eq, ne, sql } from "drizzle-orm";
+import type { Db } from "../../../storage/db/open.ts";
+import { type AssetRow, assets, type SubtitleRow, subtitles } from "../../../storage/db/schema.ts";
+import type { App } from "../../app.ts";
+import { emit } from "../../events/emit.ts";
+import { storageOf } from "../../http/storage.ts";
+import { dropObjects, keepObject, putUnnamed } from "../../http/unwanted.ts";
+import { HttpError, invalid } from "../../lib/errors.ts";
+import { contentTypeOf } from "../../lib/media-types.ts";
+import { randomName } from "../../lib/tokens.ts";
+import { addUsage } from "../tenants/queries.ts";
+import { subtitlesOf } from "./queries.ts";
+
+const MAX_TRACKS = 20;
+/** Who has just read the row may still be on the way to its old text. */
+const OLD_TEXT_MS = 60_000;
+
+/** A text in storage that no row names yet: it is swept unless a transaction takes it. */
+export type StoredText = { key: string; bytes: number };
+
+export async function storeText(app: App, asset: Pick<AssetRow, "id" | "tenantId">, text: string): Promise<StoredText> {
+  const key = `tenants/${asset.tenantId}/assets/${asset.id}/subtitles/${randomName(24)}.vtt`;
+  const bytes = Buffer.from(text);
+  await putUnnamed(app, storageOf(app), key, bytes, { contentType: contentTypeOf(key) });
+  return { key, bytes: bytes.length };
+}
+
+type NewSubtitle = {
+  language: string;
+  label: string;
+  source: SubtitleRow["source"];
+  position?: number | undefined;
+  isDefault?: boolean | undefined;
+};
+
+/**
+ * A new track on an asset that was read in the same transaction, and its event. With `replace` a track of the language
+ * is written over in place, at twenty tracks too; else 422 `language_taken`. 422 `subtitle_limit_reached`.
+ */
+export async function addSubtitle(
+  tx: Db,
+  app: App,
+  asset: AssetRow,
+  { language, label, source, position = 0, isDefault = false }: NewSubtitle,
+  { stored, replace = false }: { stored: StoredText; replace?: boolean },
+): Promise<SubtitleRow> {
+  const tracks = await subtitlesOf(tx, asset.id);
+  const taken = tracks.find((track) => track.language === language);
+  if (taken && !replace) languageTaken(language);
+  if (!taken && tracks.length >= MAX_TRACKS)
+    throw new HttpError(
+      422,
+      "subtitle_limit_reached",
+      `The asset has ${MAX_TRACKS} subtitle tracks already; delete one first.`,
+    );
+  if (taken) {
+    const replaced = await changeSubtitle(tx, app, taken, { label, source, status: "ready" }, stored);
+    await emitSubtitleReady(tx, app, replaced);
+    return replaced;
+  }
+  const now = app.clock.now();
+  await keepObject(tx, stored.key);
+  if (isDefault) await clearDefault(tx, app, asset.id);
+  const added = await tx
+    .insert(subtitles)
+    .values({
+      tenantId: asset.tenantId,
+      assetId: asset.id,
+      language,
+      label,
+      source,
+      position,
+      isDefault,
+      status: "ready",
+      objectKey: stored.key,
+      bytes: stored.bytes,
+      createdAt: now,
+      updatedAt: now,
+    })
+    .returning()
+    .get();
+  await countBytes(tx, asset, stored.bytes);
+  await emitSubtitleReady(tx, app, added);
+  return added;
+}
+
+type Changeable = "language" | "label" | "source" | "status" | "position" | "isDefault";
+export type SubtitleChange = { [Name in Changeable]?: SubtitleRow[Name] | undefined };
+
+/**
+ * Sets what is given, and with `stored` what the track says. The row was read in the same transaction. No event: who
+ * made the track ready anew emits it. 422 `language_taken`.
+ */
+export async function changeSubtitle(
+  tx: Db,
+  app: App,
+  row: SubtitleRow,
+  change: SubtitleChange,
+  stored?: StoredText,
+): Promise<SubtitleRow> {
+  const { language } = change;
+  if (language !== undefined && language !== row.language) {
+    const tracks = await subtitlesOf(tx, row.assetId);
+    if (tracks.some((track) => track.language === language)) languageTaken(language);
+  }
+  if (change.isDefault) await clearDefault(tx, app, row.assetId, row.id);
+  if (stored) {
+    await keepObject(tx, stored.key);
+    await dropObjects(tx, app, [row.objectKey], OLD_TEXT_MS);
+    await countBytes(tx, { id: row.assetId, tenantId: row.tenantId }, stored.bytes - row.bytes);
+  }
+  return tx
+    .update(subtitles)
+    .set({
+      ...change,
+      ...(stored && { objectKey: stored.key, bytes: stored.bytes }),
+      updatedAt: app.clock.now(),
+    })
+    .where(eq(subtitles.id, row.id))
+    .returning()
+    .get();
+}
+
+/** The row was read in the same transaction. */
+export async function removeSubtitle(tx: Db, app: App, row: SubtitleRow): Promise<void> {
+  await tx.delete(subtitles).where(eq(subtitles.id, row.id));
+  await dropObjects(tx, app, [row.objectKey], OLD_TEXT_MS);
+  await countBytes(tx, { id: row.assetId, tenantId: row.tenantId }, -row.bytes);
+}
+
+export const emitSubtitleReady = (tx: Db, app: App, row: SubtitleRow) =>
+  emit(tx, {
+    tenantId: row.tenantId,
+    type: "video.subtitle.ready",
+    data: {
+      asset_id: String(row.assetId),
+      subtitle_id: row.id,
+      language: row.language,
+      label: row.label,
+      source: row.source,
+    },
+    now: app.clock.now(),
+  });
+
+const languageTaken = (language: string): never =>
+  invalid("language", `${language} has a track on this asset already`, "language_taken");
+
+const clearDefault = (tx: Db, app: App, assetId: number, except = -1) =>
+  tx
+    .update(subtitles)
+    .set({ isDefault: false, updatedAt: app.clock.now() })
+    .where(and(eq(subtitles.assetId, assetId), eq(subtitles.isDefault, true), ne(subtitles.id, except)));
+
+async function countBytes(tx: Db, asset: Pick<AssetRow, "id" | "tenantId">, by: number): Promise<void> {
+  await addUsage(tx, asset.tenantId, { storageBytes: by });
+  await tx
+    .update(assets)
+    .set({ storageBytes: sql`max(0, ${assets.storageBytes} + ${by})` })
+    .where(eq(assets.id, asset.id));
+}

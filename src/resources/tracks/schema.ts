@@ -1,0 +1,103 @@
+import * as v from "valibot";
+import type { TrackRow } from "../../../storage/db/schema.ts";
+import { Name, Paging, PathId, Text, Time } from "../../http/schemas.ts";
+import { iso } from "../../lib/clock.ts";
+
+export const MAX_CUES = 500;
+export const MAX_CUE_BYTES = 200_000;
+/** Said wherever inline cues are over a cap: what to do instead. */
+export const USE_STORAGE_KEY = `Inline cues are capped at ${MAX_CUES} entries and ${MAX_CUE_BYTES} bytes; put a larger result into your own bucket and give its storage_key.`;
+
+export const Kind = v.pipe(
+  v.string("must be a string"),
+  v.regex(/^[a-z0-9_]{1,40}$/, "must be 1 to 40 of a-z 0-9 _, such as chapter, scene, marker or index"),
+);
+export const Status = v.picklist(
+  ["pending", "processing", "ready", "failed"],
+  "must be pending, processing, ready or failed",
+);
+const Position = v.pipe(
+  v.number("must be an integer"),
+  v.integer("must be an integer"),
+  v.minValue(-(2 ** 31), "is too small"),
+  v.maxValue(2 ** 31, "is too large"),
+);
+const Milliseconds = v.pipe(
+  v.number("must be an integer"),
+  v.integer("must be an integer"),
+  v.minValue(0, "must not be negative"),
+  v.maxValue(Number.MAX_SAFE_INTEGER, "is too large"),
+);
+/** Kept as it came: a record would lose the keys that valibot holds to be dangerous. */
+const AnyObject = v.pipe(
+  v.unknown(),
+  v.check((value) => typeof value === "object" && value !== null && !Array.isArray(value), "must be an object"),
+  v.metadata({ openapi: { type: "object" } }),
+);
+const Payload = v.pipe(
+  AnyObject,
+  v.transform((value) => value as Record<string, unknown>),
+);
+export const Cue = v.pipe(
+  v.object(
+    { start_ms: Milliseconds, end_ms: v.exactOptional(Milliseconds), payload: Payload },
+    "must be an object with start_ms and payload",
+  ),
+  v.check(({ start_ms, end_ms }) => end_ms === undefined || end_ms >= start_ms, "end_ms must not be before start_ms"),
+);
+/** How many there may be is asked before each is looked at, by the operation. */
+const Cues = v.pipe(v.array(Cue, "must be an array"), v.metadata({ errorCode: "cues_malformed" }));
+
+const fields = {
+  position: v.optional(Position),
+  cues: v.optional(v.nullable(Cues)),
+  storage_key: v.optional(v.nullable(Name(1024))),
+  source: v.optional(v.nullable(Text(200))),
+  producer: v.optional(v.nullable(Text(200))),
+};
+const TrackName = Name(200);
+export const TrackWrite = v.object({
+  kind: Kind,
+  name: v.optional(TrackName, "default"),
+  status: v.optional(Status, "ready"),
+  ...fields,
+});
+export const TrackPatch = v.object({
+  kind: v.optional(Kind),
+  name: v.optional(TrackName),
+  status: v.optional(Status),
+  ...fields,
+});
+export const TrackQuery = v.object({ ...Paging, kind: v.optional(Kind), status: v.optional(Status) });
+export const AssetParams = v.object({ video_asset_id: PathId });
+export const TrackParams = v.object({ video_asset_id: PathId, id: PathId });
+
+export const Track = v.object({
+  id: v.number(),
+  asset_id: v.number(),
+  kind: v.string(),
+  name: v.string(),
+  position: v.number(),
+  status: Status,
+  cues: v.nullable(v.array(v.object({ start_ms: v.number(), end_ms: v.optional(v.number()), payload: AnyObject }))),
+  storage_key: v.nullable(v.string()),
+  source: v.nullable(v.string()),
+  producer: v.nullable(v.string()),
+  created_at: Time,
+  updated_at: Time,
+});
+
+export const toTrack = (row: TrackRow): v.InferInput<typeof Track> => ({
+  id: row.id,
+  asset_id: row.assetId,
+  kind: row.kind,
+  name: row.name,
+  position: row.position,
+  status: row.status,
+  cues: row.cues,
+  storage_key: row.storageKey,
+  source: row.source,
+  producer: row.producer,
+  created_at: iso(row.createdAt),
+  updated_at: iso(row.updatedAt),
+});
