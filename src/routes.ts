@@ -9,6 +9,7 @@ import { type Egress, egressCounter } from "./resources/playback/egress.ts";
 import { mediaDoor } from "./resources/playback/media.ts";
 import { playbackRoutes } from "./resources/playback/routes.ts";
 import { playbackTokens } from "./resources/playback/token.ts";
+import { madeSubtitleRoutes } from "./resources/subtitles/made-routes.ts";
 import { subtitleRoutes } from "./resources/subtitles/routes.ts";
 import { tenantRoutes } from "./resources/tenants/routes.ts";
 import { trackRoutes } from "./resources/tracks/routes.ts";
@@ -28,6 +29,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...assetRoutes,
     ...uploadRoutes,
     ...subtitleRoutes,
+    ...madeSubtitleRoutes,
     ...jobRoutes,
     ...trackRoutes,
     ...playbackRoutes(tokens, mediaDoor(app, tokens, egress)),

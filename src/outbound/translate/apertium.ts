@@ -54,6 +54,6 @@ async function pairOf(ask: Ask, { source, target }: Pair, signal: AbortSignal): 
   );
   const targets = all.filter((each) => each.sourceLanguage === from).map((each) => each.targetLanguage);
   const to = codeAmong(targets, target);
-  if (from === null || to === null) throw new PairUnknown();
+  if (from === null || to === null || from === to) throw new PairUnknown();
   return { source: from, target: to };
 }

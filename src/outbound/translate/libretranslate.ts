@@ -50,6 +50,6 @@ async function pairOf(ask: Ask, { source, target }: Pair, signal: AbortSignal): 
   );
   const known = languages.output.find(({ code }) => code === from);
   const to = codeAmong(known?.targets ?? languages.output.map(({ code }) => code), target);
-  if (from === null || to === null) throw new PairUnknown();
+  if (from === null || to === null || from === to) throw new PairUnknown();
   return { source: from, target: to };
 }
