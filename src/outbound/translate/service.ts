@@ -28,7 +28,9 @@ export function serviceAt(base: string, timeoutMs: number): Ask {
       const outcome = await once(url, { ...request, signal }, timeoutMs);
       if ("json" in outcome) return outcome.json;
       signal.throwIfAborted();
-      if (!outcome.retry || attempt >= attempts)
+      // Who is asked to come back later than we wait for an answer does not come back.
+      const isLate = (outcome.retryAfterMs ?? 0) > timeoutMs;
+      if (!outcome.retry || isLate || attempt >= attempts)
         throw new TranslationFailed(`The translation service ${outcome.told}.`);
       const backoff = BACKOFF_MS * 2 ** (attempt - 1) * (0.5 + Math.random() / 2);
       await wait(outcome.retryAfterMs ?? backoff, undefined, { signal });
@@ -63,17 +65,22 @@ async function once(url: URL, request: ServiceRequest, timeoutMs: number): Promi
     });
     if (answer.ok) return await jsonOf(answer);
     await answer.body?.cancel();
-    const seconds = Number(answer.headers.get("retry-after") ?? Number.NaN);
     return {
       told: `answered ${answer.status}`,
       retry: answer.status === 429 || answer.status >= 500,
-      ...(seconds >= 0 && { retryAfterMs: seconds * 1000 }),
+      ...retryAfter(answer.headers.get("retry-after")),
     };
   } catch (error) {
     if (signal.aborted) return { told: `did not answer in ${timeoutMs / 1000} s`, retry: true };
     const cause = (error as Error).cause as { code?: string } | undefined;
     return { told: `could not be reached (${cause?.code ?? (error as Error).name})`, retry: true };
   }
+}
+
+/** Seconds, or a date (RFC 9110, 10.2.3). */
+function retryAfter(header: string | null): { retryAfterMs?: number } {
+  const ms = /^\d{1,9}$/.test(header ?? "") ? Number(header) * 1000 : Date.parse(header ?? "") - Date.now();
+  return Number.isNaN(ms) ? {} : { retryAfterMs: Math.max(0, ms) };
 }
 
 async function jsonOf(answer: Response): Promise<Outcome> {
