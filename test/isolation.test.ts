@@ -3,6 +3,7 @@ import { SCOPES } from "../src/http/caller.ts";
 import type { Route } from "../src/http/route.ts";
 import { type TestApp, testApp } from "./support/app.ts";
 import type { CallOptions } from "./support/client.ts";
+import { subtitled, subtitleForm } from "./support/subtitles.ts";
 
 /**
  * Every route × every credential. What is expected of a cell comes from the table of routes alone: a route that forgets
@@ -29,7 +30,9 @@ beforeAll(async () => {
   const otherKeys = await app.call("GET", "/api/v1/api_keys", { key: otherKey });
   const theirs = `/api/v1/assets/${completed.body.asset.id}`;
   const track = await app.call("POST", `${theirs}/tracks`, { key: otherKey, body: { kind: "scene", cues: [] } });
+  const subtitle = await subtitled(app, otherKey, completed.body.asset.id);
   foreign = {
+    "/api/v1/assets/:video_asset_id/subtitles/:id": `${completed.body.asset.id}/subtitles/${subtitle.id}`,
     "/api/v1/assets/:video_asset_id/tracks/:id": `${completed.body.asset.id}/tracks/${track.body.id}`,
     "/api/v1/assets/:video_asset_id": String(completed.body.asset.id),
     "/api/v1/assets/:id": String(completed.body.asset.id),
@@ -67,8 +70,11 @@ const concrete = (route: Route) => {
   return filled.replace(/\*\*:\w+/, "nothing");
 };
 const tables = () => app.opened.routes;
-const ask = (route: Route, credentials: CallOptions) =>
-  app.call(route.method, concrete(route), { ...credentials, ...(route.body && { body: {} }) });
+const ask = (route: Route, credentials: CallOptions, path = concrete(route)) =>
+  app.call(route.method, path, {
+    ...credentials,
+    ...(route.form ? { raw: subtitleForm() } : route.body && { body: {} }),
+  });
 /** Everything that a tenant can see of itself, as text: unchanged by what was refused. */
 const state = async () => {
   const seen = await Promise.all(
@@ -124,10 +130,8 @@ describe("every route of the table", () => {
     const before = await state();
     for (const route of tables().filter((each) => each.credential === "key" && /:\w/.test(each.path))) {
       const theirs = await ask(route, { key: keys.all });
-      const nobodys = await app.call(route.method, concrete(route).replace(/\/(\d+|vid_\w+)(?=\/|$)/, "/987654321"), {
-        key: keys.all,
-        ...(route.body && { body: {} }),
-      });
+      const path = concrete(route).replace(/\/(\d+|vid_\w+)(?=\/|$)/, "/987654321");
+      const nobodys = await ask(route, { key: keys.all }, path);
       const seen = ({ status, body }: typeof theirs) => [status, body?.code, body?.error];
       if (theirs.status !== 422) expect.soft(theirs.status, `${route.method} ${route.path}`).toBe(404);
       expect.soft(seen(theirs), `${route.method} ${route.path}`).toEqual(seen(nobodys));
@@ -176,6 +180,18 @@ test("a tenant_id in a body that is another's answers as one that does not exist
       .toBe(201);
     expect.soft((await app.call("POST", path, { key: keys.all, body })).status).toBe(201);
     expect.soft((await app.call("POST", path, { admin: app.admin, body })).body.code).toBe("parameter_missing");
+  }
+});
+
+test("a track of another's asset is not found on one's own", async () => {
+  const made = await app.call("POST", "/api/v1/uploads/initiate", {
+    key: keys.all,
+    body: { filename: "mine.mp4", bytes_expected: 1 },
+  });
+  for (const route of tables().filter((each) => /:video_asset_id\/\w+\/:id/.test(each.path))) {
+    const path = concrete(route).replace(/assets\/\d+/, `assets/${made.body.asset_id}`);
+    const answer = await ask(route, { key: keys.all }, path);
+    if (answer.status !== 422) expect.soft([answer.status, answer.body.code], route.path).toEqual([404, "not_found"]);
   }
 });
 

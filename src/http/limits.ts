@@ -13,12 +13,10 @@ export type Limits = {
 export function createLimits(config: Config): Limits {
   const rules: Record<LimitName, { requests: number; seconds: number }> = {
     uploads: config.rate_limit_uploads,
-    billing: config.rate_limit_billing,
     translate: config.rate_limit_translate,
     sync: config.rate_limit_sync,
     live: config.rate_limit_live,
     device_tokens: config.rate_limit_device_tokens,
-    beacon: config.rate_limit_beacon,
   };
   const limiters = new Map<LimitName, Promise<RateLimiterMemory>>();
   // Loaded at the first limited request: the package brings a driver for every database there is.

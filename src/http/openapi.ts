@@ -1,8 +1,7 @@
-import { toJsonSchema } from "@valibot/to-json-schema";
 import type * as v from "valibot";
+import { exampleOf } from "./openapi-examples.ts";
+import { type Json, schemaOf, withReferences } from "./openapi-schema.ts";
 import type { Route } from "./route.ts";
-
-type Json = Record<string, unknown>;
 
 const DESCRIPTIONS: Record<number, string> = {
   200: "Done",
@@ -18,18 +17,49 @@ const DESCRIPTIONS: Record<number, string> = {
   415: "Wrong media type",
   422: "Not acceptable",
   429: "Too many requests",
+  502: "A service that this one asks failed",
+  503: "Not configured, or not now",
   507: "Storage is full",
 };
+/** The code that is shown where a route names none of its own. */
+const CODES: Record<number, string> = {
+  400: "invalid_json",
+  401: "unauthorized",
+  403: "forbidden_scope",
+  404: "not_found",
+  413: "payload_too_large",
+  415: "unsupported_media_type",
+  422: "validation_failed",
+  429: "rate_limited",
+};
+const TAGS: Record<string, string> = {
+  Tenants: "Who owns assets, keys and collections",
+  "API keys": "Credentials with scopes",
+  "Device tokens": "Keys for desktop uploaders",
+  Assets: "Videos, what is known of them, and their tags",
+  Collections: "Folders of assets",
+  Uploads: "Sources on their way in",
+  "Transcoding jobs": "The worker's side: leases, progress, results",
+  Subtitles: "Text tracks that a viewer reads; translated and re-timed",
+  Tracks: "What happens when in a video: chapters, scenes, markers",
+  Playback: "Addresses and tokens to play with",
+  Operator: "The operator's own, with the admin token",
+  Health: "For load balancers and monitors",
+};
+/** Between two routes, so that a document of many does not hold up every other request. */
+const pause = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-/** The OpenAPI 3.0.3 document of the table of routes. */
-export function openApi(routes: readonly Route[], baseUrl: string): Json {
+/** The OpenAPI 3.0.3 document of the table of routes, without its servers. */
+export async function openApi(routes: readonly Route[]): Promise<Json> {
   const paths: Record<string, Json> = {};
+  const components: Record<string, Json> = { Error: ERROR };
   for (const route of routes) {
     if (route.hidden) continue;
     const path = route.path.replaceAll(/\*\*:(\w+)|:(\w+)/g, "{$1$2}");
     const methods = [route.method, ...(route.alias ? [route.alias] : [])];
     paths[path] ??= {};
-    for (const method of methods) paths[path][method.toLowerCase()] = operation(route, method);
+    for (const method of methods) paths[path][method.toLowerCase()] = operation(route, method, components);
+    await pause();
   }
   return {
     openapi: "3.0.3",
@@ -39,10 +69,12 @@ export function openApi(routes: readonly Route[], baseUrl: string): Json {
       description: "A tenant-scoped video platform.",
       license: { name: "MIT", url: "https://opensource.org/license/mit" },
     },
-    servers: [{ url: baseUrl }],
-    tags: [...new Set(routes.filter((route) => !route.hidden).map((route) => route.tag))].map((name) => ({ name })),
+    tags: [...new Set(routes.filter((route) => !route.hidden).map((route) => route.tag))].map((name) => ({
+      name,
+      description: TAGS[name] ?? name,
+    })),
     paths,
-    components: { securitySchemes: SECURITY, schemas: { Error: ERROR } },
+    components: { securitySchemes: SECURITY, schemas: components, headers: HEADERS },
   };
 }
 
@@ -53,6 +85,18 @@ const SECURITY = {
   workerToken: header("X-SVC-WORKER-TOKEN", "The worker surface"),
   leaseToken: header("X-SVC-JOB-LEASE-TOKEN", "One job's lease"),
 };
+const text = (description: string, example: string) => ({ description, schema: { type: "string" }, example });
+const HEADERS = {
+  "X-Request-Id": text("Names this answer to support", "req_5f0c8a52-3d5e-4c3a-9a2e-0c7f5f0d9b11"),
+  Link: text("RFC 8288: where the next page is, when there is one", '<https://video.example.com/…>; rel="next"'),
+  "Idempotent-Replayed": text("`true` on the answer to a repeat", "true"),
+  RateLimit: text("What is left, and until when", '"uploads";r=119;t=60'),
+  "RateLimit-Policy": text("What is allowed", '"uploads";q=120;w=60'),
+  "Retry-After": text("Seconds to wait", "12"),
+};
+const headers = (...names: (keyof typeof HEADERS)[]) =>
+  Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+
 const ERROR = {
   type: "object",
   required: ["error", "code", "request_id"],
@@ -65,7 +109,7 @@ const ERROR = {
   },
 };
 
-function operation(route: Route, method: string): Json {
+function operation(route: Route, method: string, components: Record<string, Json>): Json {
   const words = `${method.toLowerCase()} ${route.path}`
     .replace("/api/v1", "")
     .replaceAll(/[^a-zA-Z]+(\w)/g, (_, letter: string) => letter.toUpperCase());
@@ -76,15 +120,20 @@ function operation(route: Route, method: string): Json {
     security: security(route),
     ...(route.scopes.length > 0 && { description: `Scope: ${route.scopes.join(" or ")}.` }),
     parameters: parameters(route),
-    ...requestBody(route),
-    responses: responses(route),
+    ...requestBody(route, components),
+    responses: responses(route, components),
   };
 }
 
-function requestBody(route: Route): Json {
+function media(schema: Json, components: Record<string, Json>): Json {
+  const referenced = withReferences(schema, components) as Json;
+  return { schema: referenced, example: exampleOf(referenced, components) };
+}
+
+function requestBody(route: Route, components: Record<string, Json>): Json {
   const type = route.form ? "multipart/form-data" : "application/json";
   const bodies = { ...(route.body && { [type]: route.body }), ...route.rawBody };
-  const content = Object.entries(bodies).map(([media, schema]) => [media, { schema: schemaOf(schema) }] as const);
+  const content = Object.entries(bodies).map(([name, schema]) => [name, media(schemaOf(schema), components)] as const);
   return content.length === 0 ? {} : { requestBody: { required: true, content: Object.fromEntries(content) } };
 }
 
@@ -112,37 +161,67 @@ function parameters(route: Route): Json[] {
       required: place === "path" || required.includes(name),
       ...(description ? { description } : {}),
       schema: rest,
+      ...(place === "path" && { example: exampleOf(rest, {}, name) }),
     }));
   };
-  const headers = [...(route.requiredHeaders ?? []), ...(route.idempotent ? ["Idempotency-Key"] : [])].map((name) => ({
+  const sent = [...(route.requiredHeaders ?? []), ...(route.idempotent ? ["Idempotency-Key"] : [])].map((name) => ({
     name,
     in: "header",
     required: route.requiredHeaders?.includes(name) ?? false,
     schema: { type: "string", minLength: 1, maxLength: 255 },
   }));
-  return [...of(route.params, "path"), ...of(route.query, "query"), ...headers];
+  return [...of(route.params, "path"), ...of(route.query, "query"), ...sent];
 }
 
-function responses(route: Route): Json {
+function responses(route: Route, components: Record<string, Json>): Json {
   const answers: Json = {};
   for (const [status, schema] of Object.entries(route.responses)) {
     answers[status] = {
       description: DESCRIPTIONS[Number(status)] ?? "Answer",
-      ...(schema && { content: { "application/json": { schema: schemaOf(schema, "output") }, ...others(route) } }),
+      headers: headersOf(route),
+      ...(schema && {
+        content: { "application/json": media(schemaOf(schema, "output"), components), ...others(route) },
+      }),
     };
   }
   for (const status of errorStatuses(route)) {
     const codes = route.errors?.[status];
+    const description = `${DESCRIPTIONS[status] ?? "Error"}${codes ? ` (${codes.join(", ")})` : ""}`;
     answers[status] = {
-      description: `${DESCRIPTIONS[status] ?? "Error"}${codes ? ` (${codes.join(", ")})` : ""}`,
-      content: { "application/json": { schema: { $ref: "#/components/schemas/Error" } } },
+      description,
+      headers: headers("X-Request-Id", ...(status === 429 ? RATE_HEADERS : [])),
+      content: errorContent(codes?.[0] ?? CODES[status] ?? "internal_server_error", description),
     };
   }
+  answers.default = {
+    description: "Anything else: internal_server_error, and at every address method_not_allowed",
+    headers: headers("X-Request-Id"),
+    content: errorContent("internal_server_error", "Something went wrong on the server."),
+  };
   return answers;
 }
 
+const RATE_HEADERS = ["RateLimit", "RateLimit-Policy", "Retry-After"] as const;
+
+function headersOf(route: Route): Json {
+  const entries = (route.query as { entries?: object } | undefined)?.entries ?? {};
+  return headers(
+    "X-Request-Id",
+    ...("cursor" in entries ? (["Link"] as const) : []),
+    ...(route.idempotent ? (["Idempotent-Replayed"] as const) : []),
+    ...(route.limit ? (["RateLimit", "RateLimit-Policy"] as const) : []),
+  );
+}
+
+const errorContent = (code: string, error: string) => ({
+  "application/json": {
+    schema: { $ref: "#/components/schemas/Error" },
+    example: { error, code, request_id: "req_5f0c8a52-3d5e-4c3a-9a2e-0c7f5f0d9b11" },
+  },
+});
+
 const others = (route: Route): Json =>
-  Object.fromEntries((route.produces ?? []).map((media) => [media, { schema: { type: "string" } }]));
+  Object.fromEntries((route.produces ?? []).map((name) => [name, { schema: { type: "string" } }]));
 
 /** What follows from the row: a credential can be wrong, a scope be missing, a body be unfit. */
 function errorStatuses(route: Route): number[] {
@@ -154,25 +233,4 @@ function errorStatuses(route: Route): number[] {
   if (route.query) statuses.add(422);
   if (route.limit) statuses.add(429);
   return [...statuses].sort();
-}
-
-function schemaOf(schema: v.GenericSchema<unknown, unknown>, typeMode: "input" | "output" = "input"): Json {
-  const { $schema: _, ...json } = toJsonSchema(schema, {
-    target: "openapi-3.0",
-    typeMode,
-    errorMode: "ignore",
-    // OpenAPI 3.0 takes no empty list here, JSON Schema does.
-    overrideSchema({ valibotSchema, jsonSchema: { required, ...rest } }) {
-      // The only custom schema there is: a file in a form.
-      if (valibotSchema.type === "custom") return { type: "string", format: "binary" };
-      return required?.length === 0 ? rest : undefined;
-    },
-    overrideAction({ valibotAction, jsonSchema }) {
-      if (valibotAction.type !== "metadata") return undefined;
-      // It comes merged in already: what is for `validate` goes, and what is for here takes its place.
-      const { errorCode: _, openapi = {}, ...rest } = jsonSchema as Json;
-      return { ...rest, ...(openapi as Json) };
-    },
-  }) as Json;
-  return json;
 }

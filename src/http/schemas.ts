@@ -3,7 +3,12 @@ import * as v from "valibot";
 /** Shapes that several resources share. */
 
 /** A positive integer in a path. What is none names nothing: 404. */
-export const PathId = v.pipe(v.string(), v.regex(/^[1-9]\d{0,14}$/), v.transform(Number));
+export const PathId = v.pipe(
+  v.string(),
+  v.regex(/^[1-9]\d{0,14}$/),
+  v.metadata({ openapi: { type: "integer", minimum: 1 } }),
+  v.transform(Number),
+);
 export const Id = v.pipe(v.number("must be an integer"), v.integer("must be an integer"));
 export const ByteCount = v.pipe(
   v.number("must be an integer"),
@@ -41,6 +46,7 @@ const wholeNumber = (min: number, max: number) =>
   v.pipe(
     v.string(),
     v.regex(/^\d{1,15}$/, "must be a whole number"),
+    v.metadata({ openapi: { type: "integer", minimum: min, maximum: max } }),
     v.transform(Number),
     v.minValue(min, `must be at least ${min}`),
     v.maxValue(max, `must be at most ${max}`),

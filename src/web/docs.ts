@@ -27,13 +27,17 @@ const text = (body: string, type: string) =>
 
 /** The OpenAPI document, read off the table of routes, and the page that shows it; offline like all else. */
 export function documentRoutes(api: readonly Route[]): Route[] {
+  let document: ReturnType<typeof openApi> | undefined;
   const open = { method: "GET", credential: "none", tag: "Documents", hidden: true, responses: { 200: null } } as const;
   return [
     route({
       ...open,
       path: DOCUMENT,
       summary: "This interface as OpenAPI 3.0.3",
-      handle: ({ app }) => openApi(api, app.baseUrl()),
+      async handle({ app }) {
+        document ??= openApi(api);
+        return { ...(await document), servers: [{ url: app.baseUrl() }] };
+      },
     }),
     route({ ...open, path: "/docs", summary: "This interface for people", handle: () => text(PAGE, "text/html") }),
     route({

@@ -6,6 +6,7 @@ import type { App } from "../../src/app.ts";
 import { playbackTokens } from "../../src/resources/playback/token.ts";
 import { uploaded } from "../support/flow.ts";
 import { atEnd } from "../support/folder.ts";
+import { subtitled } from "../support/subtitles.ts";
 import { startBrowser, untilPlayed, untilVideo, type Visit, videoIn, visit } from "./browser.ts";
 import { type Platform, SIGNING_SECRET, startPlatform, untilReady } from "./platform.ts";
 
@@ -65,6 +66,35 @@ describe("the watch page", () => {
     expect(segments.length).toBeGreaterThan(1);
     for (const { pathname } of segments) expect(pathname).toContain(`/~${token}/`);
     expectClean(seen);
+  });
+
+  test("shows the subtitles of a signed video, the default ones from the start", async () => {
+    const { key, call } = platform;
+    await subtitled(platform, key, signed.id, {}, "WEBVTT\n\n00:00.000 --> 00:08.000\nHello\n");
+    const german = "WEBVTT\n\n00:00.000 --> 00:08.000\nHallo\n";
+    const made = await subtitled(
+      platform,
+      key,
+      signed.id,
+      { language: "de", label: "Deutsch", is_default: "1" },
+      german,
+    );
+    const seen = await visit(browser, watch(signed, `?autoplay=1&token=${await tokenOf(signed)}`));
+    await untilPlayed(seen.page, 2);
+    const shown = await seen.page.evaluate(() =>
+      [...(globalThis as any).document.querySelector("video").textTracks].map((track: any) => [
+        track.language,
+        track.label,
+        track.mode,
+        [...(track.activeCues ?? [])].map((cue: any) => cue.text),
+      ]),
+    );
+    expect(shown).toEqual([
+      ["de", "Deutsch", "showing", ["Hallo"]],
+      ["en", "English", "disabled", []],
+    ]);
+    expectClean(seen);
+    await call("DELETE", `/api/v1/assets/${signed.id}/subtitles/${made.id}`, { key });
   });
 
   test("starts when its viewer presses play, and until then fetches little", async () => {

@@ -6,6 +6,7 @@ import { SCOPES } from "../../src/http/caller.ts";
 import { type Opened, openApp } from "../../src/open.ts";
 import { events } from "../../storage/db/schema.ts";
 import { type Call, client } from "./client.ts";
+import { conformance } from "./conform.ts";
 import { atEnd, newFolder, removeFolder } from "./folder.ts";
 
 export type TestApp = {
@@ -34,7 +35,13 @@ export async function testApp(flags: Record<string, unknown> = {}, dataDir = new
   const opened = await openApp(config, { log: pino({ level: "silent" }), clock: { now: () => Date.now() + offset } });
   const { app, server, egress } = opened;
   const duties = allDuties(app, { authenticator: server.authenticator, egress });
-  const call = client("http://vodbox.test", server.fetch);
+  const conforms = conformance(opened.routes);
+  const plain = client("http://vodbox.test", server.fetch);
+  const call: Call = async (method, path, options) => {
+    const answer = await plain(method, path, options);
+    conforms(method, new URL(path, "http://vodbox.test").pathname, answer);
+    return answer;
+  };
   const admin = app.secrets.admin_token;
   let seen = 0;
   let slugs = 0;

@@ -42,15 +42,18 @@ export const AssetPatch = v.object({
 
 export const TagPatch = v.record(v.pipe(Name(64)), v.nullable(TagValue), "must be an object");
 
-export const Download = v.object({
-  url: v.string(),
-  method: v.string(),
-  filename: v.string(),
-  content_type: v.string(),
-  bytes: v.number(),
-  expires_at: Time,
-  expires_in: v.number(),
-});
+export const Download = v.pipe(
+  v.object({
+    url: v.string(),
+    method: v.string(),
+    filename: v.string(),
+    content_type: v.string(),
+    bytes: v.number(),
+    expires_at: Time,
+    expires_in: v.number(),
+  }),
+  v.title("Download"),
+);
 
 export const AssetQuery = v.object({
   ...Paging,
@@ -62,40 +65,43 @@ export const AssetQuery = v.object({
   tenant_id: v.optional(v.pipe(QueryId, v.description("With the admin token"))),
 });
 
-export const Asset = v.object({
-  id: v.number(),
-  tenant_id: v.number(),
-  external_id: v.string(),
-  title: v.string(),
-  description: v.nullable(v.string()),
-  collection_id: v.nullable(v.number()),
-  input_status: InputStatus,
-  playback_status: PlaybackStatus,
-  playback_policy: PlaybackPolicy,
-  provider: v.picklist(["managed", "external_serve"]),
-  manifest_url: v.nullable(v.string()),
-  source_bytes: v.number(),
-  storage_bytes: v.number(),
-  duration_seconds: v.number(),
-  source_key: v.string(),
-  source_sha256: v.nullable(v.string()),
-  original_filename: v.nullable(v.string()),
-  relative_path: v.nullable(v.string()),
-  manifest_path: v.nullable(v.string()),
-  dash_manifest_path: v.nullable(v.string()),
-  thumbnail_path: v.nullable(v.string()),
-  storyboard_path: v.nullable(v.string()),
-  width: v.nullable(v.number()),
-  height: v.nullable(v.number()),
-  frame_rate: v.nullable(v.number()),
-  tags: v.record(v.string(), v.union([v.string(), v.number(), v.boolean()])),
-  progress: v.pipe(v.number(), v.description("0 to 100")),
-  stage: v.nullable(v.string()),
-  error: v.nullable(v.object({ code: v.string(), message: v.string() })),
-  ready_at: NullableTime,
-  created_at: Time,
-  updated_at: Time,
-});
+export const Asset = v.pipe(
+  v.object({
+    id: v.number(),
+    tenant_id: v.number(),
+    external_id: v.string(),
+    title: v.string(),
+    description: v.nullable(v.string()),
+    collection_id: v.nullable(v.number()),
+    input_status: InputStatus,
+    playback_status: PlaybackStatus,
+    playback_policy: PlaybackPolicy,
+    provider: v.picklist(["managed", "external_serve"]),
+    manifest_url: v.nullable(v.string()),
+    source_bytes: v.number(),
+    storage_bytes: v.number(),
+    duration_seconds: v.number(),
+    source_key: v.string(),
+    source_sha256: v.nullable(v.string()),
+    original_filename: v.nullable(v.string()),
+    relative_path: v.nullable(v.string()),
+    manifest_path: v.nullable(v.string()),
+    dash_manifest_path: v.nullable(v.string()),
+    thumbnail_path: v.nullable(v.string()),
+    storyboard_path: v.nullable(v.string()),
+    width: v.nullable(v.number()),
+    height: v.nullable(v.number()),
+    frame_rate: v.nullable(v.number()),
+    tags: v.record(v.string(), v.union([v.string(), v.number(), v.boolean()])),
+    progress: v.pipe(v.number(), v.description("0 to 100")),
+    stage: v.nullable(v.string()),
+    error: v.nullable(v.object({ code: v.string(), message: v.string() })),
+    ready_at: NullableTime,
+    created_at: Time,
+    updated_at: Time,
+  }),
+  v.title("Asset"),
+);
 
 export const toAsset = (row: AssetRow): v.InferInput<typeof Asset> => ({
   id: row.id,

@@ -16,13 +16,16 @@ const NewPassword = v.pipe(Password, v.minLength(8, "must have at least 8 charac
 export const UserWrite = v.object({ tenant_id: Id, email_address: EmailAddress, password: NewPassword });
 export const UserPatch = v.object({ password: NewPassword });
 export const UserQuery = v.object({ ...Paging, tenant_id: v.optional(QueryId) });
-export const User = v.object({
-  id: v.number(),
-  tenant_id: v.number(),
-  email_address: v.string(),
-  created_at: Time,
-  updated_at: Time,
-});
+export const User = v.pipe(
+  v.object({
+    id: v.number(),
+    tenant_id: v.number(),
+    email_address: v.string(),
+    created_at: Time,
+    updated_at: Time,
+  }),
+  v.title("User"),
+);
 export const toUser = (row: UserRow): v.InferInput<typeof User> => ({
   id: row.id,
   tenant_id: row.tenantId,
@@ -31,7 +34,10 @@ export const toUser = (row: UserRow): v.InferInput<typeof User> => ({
   updated_at: iso(row.updatedAt),
 });
 
-export const PairingCode = v.object({ tenant_id: v.number(), pairing_code: v.string(), expires_at: Time });
+export const PairingCode = v.pipe(
+  v.object({ tenant_id: v.number(), pairing_code: v.string(), expires_at: Time }),
+  v.title("PairingCode"),
+);
 
 /** Either a person's address and password, or the code that an operator gave. */
 export const Redeem = v.object({
@@ -40,11 +46,14 @@ export const Redeem = v.object({
   pairing_code: v.optional(Name(64)),
   device_name: v.optional(Name(200), "Desktop device"),
 });
-export const DeviceToken = v.object({
-  token: v.string(),
-  token_type: v.literal("api_key"),
-  api_key_id: v.number(),
-  tenant_id: v.number(),
-  scopes: v.array(v.string()),
-  device_name: v.string(),
-});
+export const DeviceToken = v.pipe(
+  v.object({
+    token: v.string(),
+    token_type: v.literal("api_key"),
+    api_key_id: v.number(),
+    tenant_id: v.number(),
+    scopes: v.array(v.string()),
+    device_name: v.string(),
+  }),
+  v.title("DeviceToken"),
+);

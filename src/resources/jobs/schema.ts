@@ -67,25 +67,28 @@ export const SignedArtifacts = v.array(
   v.object({ path: v.string(), url: v.string(), method: v.string(), headers: v.record(v.string(), v.string()) }),
 );
 
-export const Job = v.object({
-  id: v.number(),
-  tenant_id: v.number(),
-  asset_id: v.number(),
-  status: JobStatus,
-  profile: v.string(),
-  priority: v.number(),
-  attempt: v.pipe(v.number(), v.description("Attempts so far, the running one included")),
-  max_attempts: v.number(),
-  worker_id: v.nullable(v.string()),
-  progress: v.number(),
-  stage: v.nullable(v.string()),
-  error: v.nullable(v.object({ code: v.string(), message: v.string() })),
-  lease_expires_at: NullableTime,
-  started_at: NullableTime,
-  finished_at: NullableTime,
-  created_at: Time,
-  updated_at: Time,
-});
+export const Job = v.pipe(
+  v.object({
+    id: v.number(),
+    tenant_id: v.number(),
+    asset_id: v.number(),
+    status: JobStatus,
+    profile: v.string(),
+    priority: v.number(),
+    attempt: v.pipe(v.number(), v.description("Attempts so far, the running one included")),
+    max_attempts: v.number(),
+    worker_id: v.nullable(v.string()),
+    progress: v.number(),
+    stage: v.nullable(v.string()),
+    error: v.nullable(v.object({ code: v.string(), message: v.string() })),
+    lease_expires_at: NullableTime,
+    started_at: NullableTime,
+    finished_at: NullableTime,
+    created_at: Time,
+    updated_at: Time,
+  }),
+  v.title("TranscodingJob"),
+);
 
 /** The attempt that runs is not yet a failure, but it is one that was made. */
 export const attemptOf = (row: JobRow) =>
@@ -113,24 +116,32 @@ export const toJob = (row: JobRow): v.InferInput<typeof Job> => ({
 
 const SignedCall = { url: v.string(), method: v.string(), headers: v.record(v.string(), v.string()) };
 /** Everything that a worker needs to do one job. Keys are whole storage keys. */
-export const WorkerContract = v.object({
-  schema_version: v.literal(1),
-  job: v.object({ id: v.number(), asset_id: v.number(), attempt: v.number(), profile: v.string() }),
-  lease: v.nullable(v.object({ token: v.string(), expires_at: Time, heartbeat_interval_seconds: v.number() })),
-  source: v.object({ ...SignedCall, bytes: v.number(), content_type: v.string(), local_path: v.nullable(v.string()) }),
-  outputs: v.object({
-    prefix: v.string(),
-    manifest_path: v.string(),
-    dash_manifest_path: v.nullable(v.string()),
-    thumbnail_path: v.nullable(v.string()),
-    subtitle_paths: v.record(v.string(), v.string()),
+export const WorkerContract = v.pipe(
+  v.object({
+    schema_version: v.literal(1),
+    job: v.object({ id: v.number(), asset_id: v.number(), attempt: v.number(), profile: v.string() }),
+    lease: v.nullable(v.object({ token: v.string(), expires_at: Time, heartbeat_interval_seconds: v.number() })),
+    source: v.object({
+      ...SignedCall,
+      bytes: v.number(),
+      content_type: v.string(),
+      local_path: v.nullable(v.string()),
+    }),
+    outputs: v.object({
+      prefix: v.string(),
+      manifest_path: v.string(),
+      dash_manifest_path: v.nullable(v.string()),
+      thumbnail_path: v.nullable(v.string()),
+      subtitle_paths: v.record(v.string(), v.string()),
+    }),
+    artifacts: v.object({ sign_url: v.string(), local_path: v.nullable(v.string()) }),
+    encoding_spec: v.looseObject({}),
+    callbacks: v.object({
+      heartbeat_url: v.string(),
+      complete_url: v.string(),
+      fail_url: v.string(),
+      release_url: v.string(),
+    }),
   }),
-  artifacts: v.object({ sign_url: v.string(), local_path: v.nullable(v.string()) }),
-  encoding_spec: v.looseObject({}),
-  callbacks: v.object({
-    heartbeat_url: v.string(),
-    complete_url: v.string(),
-    fail_url: v.string(),
-    release_url: v.string(),
-  }),
-});
+  v.title("WorkerContract"),
+);

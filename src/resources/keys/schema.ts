@@ -17,19 +17,25 @@ export const KeyWrite = v.object({
   expires_at: v.optional(v.nullable(GivenTime)),
 });
 
-export const ApiKey = v.object({
-  id: v.number(),
-  tenant_id: v.number(),
-  name: v.string(),
-  scopes: v.array(v.string()),
-  last_four: v.string(),
-  expires_at: NullableTime,
-  last_used_at: NullableTime,
-  revoked_at: NullableTime,
-  created_at: Time,
-  updated_at: Time,
+export const ApiKey = v.pipe(
+  v.object({
+    id: v.number(),
+    tenant_id: v.number(),
+    name: v.string(),
+    scopes: v.array(v.string()),
+    last_four: v.string(),
+    expires_at: NullableTime,
+    last_used_at: NullableTime,
+    revoked_at: NullableTime,
+    created_at: Time,
+    updated_at: Time,
+  }),
+  v.title("ApiKey"),
+);
+export const NewApiKey = v.object({
+  ...ApiKey.entries,
+  token: v.optional(v.pipe(v.string(), v.description("The plaintext, in this answer alone; a repeat has none"))),
 });
-export const NewApiKey = v.object({ ...ApiKey.entries, token: v.string() });
 
 export const toApiKey = (row: ApiKeyRow): v.InferInput<typeof ApiKey> => ({
   id: row.id,

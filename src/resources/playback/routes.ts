@@ -14,19 +14,22 @@ import type { PlaybackTokens } from "./token.ts";
 const HOUR = 3600;
 const MAX_SECONDS = 12 * HOUR;
 
-export const Playback = v.object({
-  asset_id: v.number(),
-  external_id: v.string(),
-  playback_policy: v.picklist(["public", "signed"]),
-  hls_url: v.string(),
-  dash_url: v.nullable(v.string()),
-  thumbnail_url: v.nullable(v.string()),
-  storyboard_url: v.nullable(v.string()),
-  subtitles: v.array(v.object({ language: v.string(), label: v.string(), url: v.string() })),
-  token: v.string(),
-  token_expires_at: v.pipe(v.string(), v.isoTimestamp()),
-  embed_url: v.string(),
-});
+export const Playback = v.pipe(
+  v.object({
+    asset_id: v.number(),
+    external_id: v.string(),
+    playback_policy: v.picklist(["public", "signed"]),
+    hls_url: v.string(),
+    dash_url: v.nullable(v.string()),
+    thumbnail_url: v.nullable(v.string()),
+    storyboard_url: v.nullable(v.string()),
+    subtitles: v.array(v.object({ language: v.string(), label: v.string(), url: v.string() })),
+    token: v.string(),
+    token_expires_at: v.pipe(v.string(), v.isoTimestamp()),
+    embed_url: v.string(),
+  }),
+  v.title("Playback"),
+);
 
 const ExpiresIn = v.optional(
   v.pipe(

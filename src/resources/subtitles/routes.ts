@@ -3,10 +3,10 @@ import { FastResponse } from "srvx";
 import * as v from "valibot";
 import type { AssetRow, SubtitleRow } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
-import { decodeCursor, page, UNPAGED } from "../../http/paging.ts";
+import { decodeKey, encodeKey, page, UNPAGED } from "../../http/paging.ts";
 import { Reply, route } from "../../http/route.ts";
 import { storageOf } from "../../http/storage.ts";
-import { invalid, notFound } from "../../lib/errors.ts";
+import { notFound } from "../../lib/errors.ts";
 import { getAsset, readAsset } from "../assets/queries.ts";
 import { shown, urlMadeAnew } from "./address.ts";
 import { checkedVtt, languageOf, MAX_SUBTITLE_BYTES, subtitleContent, vttOfFile } from "./content.ts";
@@ -17,6 +17,7 @@ import { addSubtitle, changeSubtitle, removeSubtitle, storeText } from "./store.
 const base = "/api/v1/assets/:video_asset_id/subtitles";
 /** A whole content of two-byte letters, each written as \uXXXX, as many a client does, and the fields beside it. */
 const MAX_PATCH_BYTES = 3 * MAX_SUBTITLE_BYTES + 65_536;
+const SubtitleCursor = v.strictTuple([v.number(), v.string()]);
 const shared = { tag: "Subtitles" } as const;
 const changing = { ...shared, scope: "assets:write" } as const;
 const noStorage = ["storage_not_configured"];
@@ -33,8 +34,11 @@ export const subtitleRoutes = [
     errors: { 503: noStorage },
     async handle({ app, caller, params, query, url }) {
       const asset = (await readAsset(app, caller, params.video_asset_id)) ?? notFound("asset");
-      const rows = after(await subtitlesOf(app.db, asset.id), decodeCursor(query.cursor));
-      const listed = page(rows, query.limit ?? UNPAGED, url, app.baseUrl(), (row) => row);
+      const after = decodeKey(query.cursor, SubtitleCursor);
+      const rows = (await subtitlesOf(app.db, asset.id)).filter((row) => !after || isBehind(row, after));
+      const limit = query.limit ?? UNPAGED;
+      const cursorOf = (row: SubtitleRow) => encodeKey([row.position, row.language]);
+      const listed = page(rows, limit, url, app.baseUrl(), (row) => row, cursorOf);
       const onPage = listed.body as SubtitleRow[];
       if (query.include === undefined)
         return new Reply(200, await Promise.all(onPage.map((row) => shown(app, asset, row))), listed.headers);
@@ -134,12 +138,8 @@ async function withContent(app: App, asset: AssetRow, row: SubtitleRow) {
   return { ...(await shown(app, asset, row)), content: await subtitleContent(app, row) };
 }
 
-/** What comes after the track that the page before ended with. */
-function after(rows: SubtitleRow[], id: number | undefined): SubtitleRow[] {
-  if (id === undefined) return rows;
-  const last = rows.findIndex((row) => row.id === id);
-  return last === -1 ? invalid("cursor", "names a track that is gone; start again") : rows.slice(last + 1);
-}
+const isBehind = (row: SubtitleRow, [position, language]: [number, string]) =>
+  row.position > position || (row.position === position && row.language > language);
 
 /** One text in memory at a time: twenty would be forty megabytes. */
 function contentsOf(app: App, asset: AssetRow, rows: SubtitleRow[], headers: Record<string, string>): Response {

@@ -28,11 +28,18 @@ export const SubtitleForm = v.object({
   language: Language,
   label: Label,
   position: v.optional(
-    v.pipe(Text(20), v.regex(/^\d{1,10}$/, "must be a whole number"), v.transform(Number), Position),
+    v.pipe(
+      Text(20),
+      v.regex(/^\d{1,10}$/, "must be a whole number"),
+      v.metadata({ openapi: { type: "integer", minimum: 0, maximum: MAX_POSITION } }),
+      v.transform(Number),
+      Position,
+    ),
   ),
   is_default: v.optional(
     v.pipe(
       v.picklist(["true", "false", "1", "0"], "must be true or false"),
+      v.metadata({ openapi: { type: "boolean" } }),
       v.transform((value) => value === "true" || value === "1"),
     ),
   ),
@@ -46,21 +53,24 @@ export const SubtitlePatch = v.object({
   is_default: v.optional(v.boolean("must be true or false")),
 });
 
-export const Subtitle = v.object({
-  id: v.number(),
-  asset_id: v.number(),
-  language: v.string(),
-  label: v.string(),
-  position: v.number(),
-  source: v.picklist(["upload", "translation", "auto"]),
-  is_default: v.boolean(),
-  status: v.picklist(["pending", "processing", "ready", "failed"]),
-  bytes: v.number(),
-  url: v.pipe(v.nullable(v.string()), v.description("Works as it is; a signed asset's for an hour")),
-  content: v.optional(v.string()),
-  created_at: Time,
-  updated_at: Time,
-});
+export const Subtitle = v.pipe(
+  v.object({
+    id: v.number(),
+    asset_id: v.number(),
+    language: v.string(),
+    label: v.string(),
+    position: v.number(),
+    source: v.picklist(["upload", "translation", "auto"]),
+    is_default: v.boolean(),
+    status: v.picklist(["pending", "processing", "ready", "failed"]),
+    bytes: v.number(),
+    url: v.pipe(v.nullable(v.string()), v.description("Works as it is; a signed asset's for an hour")),
+    content: v.optional(v.string()),
+    created_at: Time,
+    updated_at: Time,
+  }),
+  v.title("Subtitle"),
+);
 
 export const toSubtitle = (row: SubtitleRow, url: string | null): v.InferInput<typeof Subtitle> => ({
   id: row.id,

@@ -23,19 +23,22 @@ export const TenantPatch = v.object({
   status: v.optional(Status),
 });
 
-export const Tenant = v.object({
-  id: v.number(),
-  name: v.string(),
-  slug: v.string(),
-  status: Status,
-  plan_name: PlanName,
-  default_playback_policy: PlaybackPolicy,
-  storage_bytes: v.number(),
-  egress_bytes: v.number(),
-  transcoding_minutes: v.number(),
-  created_at: Time,
-  updated_at: Time,
-});
+export const Tenant = v.pipe(
+  v.object({
+    id: v.number(),
+    name: v.string(),
+    slug: v.string(),
+    status: Status,
+    plan_name: PlanName,
+    default_playback_policy: PlaybackPolicy,
+    storage_bytes: v.number(),
+    egress_bytes: v.number(),
+    transcoding_minutes: v.number(),
+    created_at: Time,
+    updated_at: Time,
+  }),
+  v.title("Tenant"),
+);
 
 export const toTenant = (row: TenantRow): v.InferInput<typeof Tenant> => ({
   id: row.id,

@@ -34,8 +34,21 @@ const AnyObject = v.pipe(
   v.check((value) => typeof value === "object" && value !== null && !Array.isArray(value), "must be an object"),
   v.metadata({ openapi: { type: "object" } }),
 );
+const MAX_DEPTH = 64;
+
+/** JSON is written by a function that calls itself once a level, and would run out of stack. */
+function isDeeperThan(value: unknown, most: number): boolean {
+  let level = [value];
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > most) return true;
+    level = level.flatMap((each) => (typeof each === "object" && each !== null ? Object.values(each) : []));
+  }
+  return false;
+}
+
 const Payload = v.pipe(
   AnyObject,
+  v.check((value) => !isDeeperThan(value, MAX_DEPTH), `must be nested at most ${MAX_DEPTH} levels deep`),
   v.transform((value) => value as Record<string, unknown>),
 );
 export const Cue = v.pipe(
@@ -72,20 +85,23 @@ export const TrackQuery = v.object({ ...Paging, kind: v.optional(Kind), status: 
 export const AssetParams = v.object({ video_asset_id: PathId });
 export const TrackParams = v.object({ video_asset_id: PathId, id: PathId });
 
-export const Track = v.object({
-  id: v.number(),
-  asset_id: v.number(),
-  kind: v.string(),
-  name: v.string(),
-  position: v.number(),
-  status: Status,
-  cues: v.nullable(v.array(v.object({ start_ms: v.number(), end_ms: v.optional(v.number()), payload: AnyObject }))),
-  storage_key: v.nullable(v.string()),
-  source: v.nullable(v.string()),
-  producer: v.nullable(v.string()),
-  created_at: Time,
-  updated_at: Time,
-});
+export const Track = v.pipe(
+  v.object({
+    id: v.number(),
+    asset_id: v.number(),
+    kind: v.string(),
+    name: v.string(),
+    position: v.number(),
+    status: Status,
+    cues: v.nullable(v.array(v.object({ start_ms: v.number(), end_ms: v.optional(v.number()), payload: AnyObject }))),
+    storage_key: v.nullable(v.string()),
+    source: v.nullable(v.string()),
+    producer: v.nullable(v.string()),
+    created_at: Time,
+    updated_at: Time,
+  }),
+  v.title("Track"),
+);
 
 export const toTrack = (row: TrackRow): v.InferInput<typeof Track> => ({
   id: row.id,

@@ -41,27 +41,30 @@ export const Initiate = v.object({
 
 export const Complete = v.object({ bytes_received: ByteCount });
 
-export const Upload = v.object({
-  id: v.number(),
-  tenant_id: v.number(),
-  asset_id: v.number(),
-  external_id: v.string(),
-  status: v.picklist(["pending", "completed", "failed", "aborted", "expired"]),
-  filename: v.string(),
-  content_type: v.string(),
-  bytes_expected: v.number(),
-  bytes_received: v.nullable(v.number()),
-  source_width: v.nullable(v.number()),
-  source_height: v.nullable(v.number()),
-  captions: v.array(v.string()),
-  expires_at: Time,
-  completed_at: NullableTime,
-  created_at: Time,
-  updated_at: Time,
-  upload_url: v.optional(v.pipe(v.string(), v.description("While the upload is pending: where to PUT the bytes"))),
-  upload_method: v.optional(v.string()),
-  upload_headers: v.optional(v.record(v.string(), v.string())),
-});
+export const Upload = v.pipe(
+  v.object({
+    id: v.number(),
+    tenant_id: v.number(),
+    asset_id: v.number(),
+    external_id: v.string(),
+    status: v.picklist(["pending", "completed", "failed", "aborted", "expired"]),
+    filename: v.string(),
+    content_type: v.string(),
+    bytes_expected: v.number(),
+    bytes_received: v.nullable(v.number()),
+    source_width: v.nullable(v.number()),
+    source_height: v.nullable(v.number()),
+    captions: v.array(v.string()),
+    expires_at: Time,
+    completed_at: NullableTime,
+    created_at: Time,
+    updated_at: Time,
+    upload_url: v.optional(v.pipe(v.string(), v.description("While the upload is pending: where to PUT the bytes"))),
+    upload_method: v.optional(v.string()),
+    upload_headers: v.optional(v.record(v.string(), v.string())),
+  }),
+  v.title("Upload"),
+);
 export const CompletedUpload = v.object({ ...Upload.entries, asset: Asset, transcoding_job: Job });
 
 /** `put` is told only to whoever may still use it. */

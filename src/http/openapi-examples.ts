@@ -1,0 +1,127 @@
+import type { Json } from "./openapi-schema.ts";
+
+/** What a field of this name looks like, wherever it stands. What is not here is shown by its type. */
+const SAMPLES: Record<string, unknown> = {
+  id: 42,
+  tenant_id: 7,
+  asset_id: 42,
+  video_asset_id: 42,
+  collection_id: 3,
+  parent_id: null,
+  external_id: "vid_4mJx0Zp8QwT1sK7nRb2yVc",
+  name: "Main",
+  slug: "launch-films",
+  title: "Launch film",
+  description: "Shown at the launch",
+  label: "English",
+  language: "en",
+  target_language: "es",
+  kind: "chapter",
+  email_address: "ann@example.com",
+  password: "correct horse battery staple",
+  pairing_code: "7K3M-Q9XD",
+  device_name: "Ann's laptop",
+  token: "svc_4mJx0Zp8QwT1sK7nRb2yVcHd6eFgAaLmNoPqStUv",
+  token_type: "api_key",
+  last_four: "StUv",
+  filename: "launch.mp4",
+  original_filename: "launch.mp4",
+  relative_path: "2026/launch.mp4",
+  content_type: "video/mp4",
+  bytes: 73_400_320,
+  bytes_expected: 73_400_320,
+  bytes_received: 73_400_320,
+  source_bytes: 73_400_320,
+  storage_bytes: 161_480_704,
+  duration_seconds: 61.44,
+  width: 1920,
+  height: 1080,
+  source_width: 1920,
+  source_height: 1080,
+  frame_rate: 30,
+  source_key: "tenants/7/sources/9hQ2.mp4",
+  manifest_path: "tenants/7/assets/42/1-1/master.m3u8",
+  dash_manifest_path: "tenants/7/assets/42/1-1/manifest.mpd",
+  thumbnail_path: "tenants/7/assets/42/1-1/thumbnail.jpg",
+  sha256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+  source_sha256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+  tags: { campaign: "launch", season: 1 },
+  scopes: ["assets:read"],
+  expires_in: 300,
+  start_ms: 0,
+  end_ms: 4000,
+  payload: { title: "Opening" },
+  content: "WEBVTT\n\n00:00.000 --> 00:02.000\nHello.\n",
+  url: "https://video.example.com/media/vid_4mJx0Zp8QwT1sK7nRb2yVc/master.m3u8",
+  upload_url: "https://video.example.com/objects/tenants/7/sources/9hQ2.mp4?signature=…",
+  method: "GET",
+  upload_method: "PUT",
+  headers: { "content-type": "video/mp4" },
+  upload_headers: { "content-type": "video/mp4" },
+  worker_id: "worker-1",
+  stage: "encoding",
+  progress: 40,
+  request_id: "req_5f0c8a52-3d5e-4c3a-9a2e-0c7f5f0d9b11",
+  codecs: "avc1.640028,mp4a.40.2",
+  bandwidth: 4_800_000,
+  error: null,
+  row: 2,
+};
+
+type Schema = Json & {
+  type?: string;
+  format?: string;
+  enum?: unknown[];
+  properties?: Record<string, Schema>;
+  items?: Schema;
+  oneOf?: Schema[];
+  anyOf?: Schema[];
+  allOf?: Schema[];
+  minimum?: number;
+  nullable?: boolean;
+  default?: unknown;
+  $ref?: string;
+};
+
+const MAX_DEPTH = 8;
+
+/** A value that fits `schema`, with the names of its fields telling what stands there. */
+export function exampleOf(schema: Schema, components: Record<string, Json>, name = "", depth = 0): unknown {
+  const reference = schema.$ref ?? schema.allOf?.[0]?.$ref;
+  if (reference) {
+    const target = components[reference.split("/").at(-1) as string] as Schema;
+    // A tree of records ends somewhere.
+    return depth > MAX_DEPTH ? null : exampleOf(target, components, name, depth + 1);
+  }
+  if (schema.properties) {
+    return Object.fromEntries(
+      Object.entries(schema.properties).map(([field, inner]) => [
+        field,
+        exampleOf(inner, components, field, depth + 1),
+      ]),
+    );
+  }
+  const sample = Object.hasOwn(SAMPLES, name) ? SAMPLES[name] : undefined;
+  if (sample !== undefined && fits(sample, schema)) return sample;
+  if (schema.default !== undefined) return schema.default;
+  if (schema.enum) return schema.enum[0];
+  if (schema.type === "array")
+    return depth > MAX_DEPTH || !schema.items ? [] : [exampleOf(schema.items, components, name, depth + 1)];
+  const choice = schema.oneOf?.[0] ?? schema.anyOf?.[0];
+  if (choice) return exampleOf(choice, components, name, depth + 1);
+  if (schema.nullable) return null;
+  if (schema.format === "date-time") return "2026-11-20T09:30:00.000Z";
+  if (schema.type === "integer" || schema.type === "number") return schema.minimum ?? 1;
+  if (schema.type === "boolean") return true;
+  if (schema.type === "object") return {};
+  return name === "" ? "text" : name;
+}
+
+function fits(sample: unknown, { type, enum: allowed, nullable, format, pattern }: Schema): boolean {
+  if (sample === null) return nullable === true;
+  if (allowed) return allowed.includes(sample);
+  if (Array.isArray(sample)) return type === "array";
+  if (typeof sample === "number") return type === "number" || type === "integer";
+  if (typeof sample !== "string") return type === typeof sample || type === undefined;
+  return type === "string" && format === undefined && (typeof pattern !== "string" || new RegExp(pattern).test(sample));
+}
