@@ -25,7 +25,7 @@ main()
 let server: ChildProcess;
 let app: TestApp;
 beforeAll(async () => {
-  server = spawn("/usr/bin/python3", ["-c", SERVER], { stdio: ["ignore", "pipe", "inherit"] });
+  server = spawn("/usr/bin/python3", ["-c", SERVER], { stdio: ["ignore", "pipe", "ignore"] });
   const lines = createInterface({ input: server.stdout as NodeJS.ReadableStream });
   const [port] = await Promise.race([
     once(lines, "line"),
@@ -69,7 +69,7 @@ test("Apertium translates a track, and leaves alone what are no words", async ()
   expect([made.status, made.body.language, made.body.label]).toEqual([201, "es", "English (auto translated)"]);
   const { content } = (await app.call("GET", `/api/v1/assets/${asset.id}/subtitles/${made.body.id}`, { key })).body;
   expect(content).toBe(
-    FILE.replace("The house is red\nand the dog is black.", "La casa es roja\ny el perro es negro.")
+    FILE.replace("The house is red\nand the dog is black.", "La casa es roja y\nel perro es negro.")
       .replace("I read <i>the good book</i> &amp; I sing.", "Leí <i>el libro bueno</i> &amp; canto.")
       .replace("I do not have a dog.", "No tengo un perro."),
   );
