@@ -18,8 +18,12 @@ const LOOK_AHEAD = 200;
 const DASH = /^[ \t]*(?:[-–—‐]+[ \t]*)?/;
 const LETTER = /\p{L}/u;
 
+/** No player shows so much at once: it is data, or meant to take long. It stays as it is. */
+const MOST_CHARACTERS = 5000;
+
 /** The parts of a WebVTT payload (4.2.2). Put together as they are they give the payload again. */
 export function partsOf(payload: string): Part[] {
+  if (payload.length > MOST_CHARACTERS) return [payload];
   const parts: Part[] = [];
   let group: Piece[] = [];
   let lines = 1;
@@ -89,7 +93,7 @@ function withoutEdges(pieces: Piece[], lines: number, isFirst = true): Part[] {
   const head = first.kind === "text" ? (DASH.exec(first.raw)?.[0] ?? "") : "";
   if (head !== "") inner[0] = textPiece(first.raw.slice(head.length));
   const last = inner.at(-1) as Piece;
-  const tail = last.kind === "text" ? (/[ \t]+$/.exec(last.raw)?.[0] ?? "") : "";
+  const tail = last.kind === "text" ? last.raw.slice(last.raw.trimEnd().length) : "";
   if (tail !== "") inner[inner.length - 1] = textPiece(last.raw.slice(0, -tail.length));
   // Behind a dash there may be another tag around the whole.
   const middle: Part[] =

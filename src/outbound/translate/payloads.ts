@@ -14,58 +14,55 @@ const LETTER = /\p{L}/u;
 export async function translatePayloads(
   payloads: readonly string[],
   translator: Translator,
-  { signal, ...pair }: Pair & { signal: AbortSignal },
+  options: Pair & { signal: AbortSignal },
 ): Promise<string[]> {
-  const split = await inSlices(splitting(payloads));
+  const split = await inSlices(each(payloads, partsOf));
   const sentences = split.flat().filter((part): part is Sentence => typeof part !== "string");
-  const translate = (texts: Iterable<string>, markup: boolean) =>
-    translateOnce(translator, texts, { ...pair, markup, signal });
-
+  const translate = (texts: ReadonlySet<string>, markup: boolean) =>
+    translateOnce(translator, texts, { ...options, markup });
   const done = new Map<Sentence, string>();
-  const plain = new Map(sentences.flatMap((one) => [[one, plainOf(one)] as const]).filter(hasText));
-  const texts = await translate(plain.values(), false);
-  for (const [sentence, text] of plain) done.set(sentence, escapeText(texts.get(text) as string));
 
-  const marked = new Map(sentences.filter((one) => !plain.has(one)).map((one) => [one, fragmentOf(one)] as const));
-  const fragments = await translate(marked.values(), true);
-  for (const [sentence, fragment] of marked) {
-    const payload = fromFragment(fragments.get(fragment) as string, sentence);
+  const plain = (await inSlices(each(sentences, plainOf))).map((text, index) => ({ text, index }));
+  const spoken = plain.filter((one): one is { text: string; index: number } => one.text !== null);
+  const texts = await translate(new Set(spoken.map(({ text }) => text)), false);
+  const keepText = ({ text, index }: { text: string; index: number }) =>
+    done.set(sentences[index] as Sentence, escapeText(texts.get(text) as string));
+  await inSlices(each(spoken, keepText));
+
+  const marked = sentences.filter((one) => !done.has(one));
+  const xml = await inSlices(each(marked, fragmentOf));
+  const fragments = await translate(new Set(xml), true);
+  const keepFragment = (sentence: Sentence, index: number) => {
+    const payload = fromFragment(fragments.get(xml[index] as string) as string, sentence);
     if (payload !== null) done.set(sentence, payload);
-  }
+  };
+  await inSlices(each(marked, keepFragment));
 
-  const torn = sentences.filter((one) => !done.has(one));
-  const pieces = await translate(
-    torn.flatMap((one) => one.pieces.map(wordsIn).filter((words) => words !== "")),
-    false,
-  );
-  for (const sentence of torn) done.set(sentence, inPieces(sentence, pieces));
-  return inSlices(joining(split, done));
+  const torn = marked.filter((one) => !done.has(one));
+  const words = await inSlices(each(torn, ({ pieces }) => pieces.map(wordsIn).filter((text) => text !== "")));
+  const pieces = await translate(new Set(words.flat()), false);
+  await inSlices(each(torn, (sentence) => done.set(sentence, inPieces(sentence, pieces))));
+  return inSlices(each(split, (parts) => joined(parts, done)));
 }
 
-const hasText = (entry: readonly [Sentence, string | null]): entry is readonly [Sentence, string] => entry[1] !== null;
-
-function* splitting(payloads: readonly string[]): Sliced<Part[][]> {
-  const all: Part[][] = [];
-  for (const [index, payload] of payloads.entries()) {
-    all.push(partsOf(payload));
+/** `map` in slices. */
+function* each<T, R>(all: readonly T[], work: (one: T, index: number) => R): Sliced<R[]> {
+  const results: R[] = [];
+  for (const [index, one] of all.entries()) {
+    results.push(work(one, index));
     if (index % PER_STEP === 0) yield;
   }
-  return all;
+  return results;
 }
 
-function* joining(split: readonly Part[][], done: ReadonlyMap<Sentence, string>): Sliced<string[]> {
-  const payloads: string[] = [];
-  for (const [index, parts] of split.entries()) {
-    const whole = parts.map((part) => {
+const joined = (parts: readonly Part[], done: ReadonlyMap<Sentence, string>) =>
+  parts
+    .map((part) => {
       if (typeof part === "string") return part;
       const terminator = part.pieces.find(({ raw }) => /^[\r\n]+$/.test(raw))?.raw ?? "\n";
       return breakLines(done.get(part) as string, part.lines, terminator);
-    });
-    payloads.push(whole.join(""));
-    if (index % PER_STEP === 0) yield;
-  }
-  return payloads;
-}
+    })
+    .join("");
 
 const wordsIn = (piece: Piece) => (piece.kind === "text" && LETTER.test(piece.text) ? piece.text.trim() : "");
 
@@ -79,21 +76,24 @@ const inPieces = ({ pieces }: Sentence, translated: ReadonlyMap<string, string>)
     })
     .join("");
 
-/** Each different text once. Answers what every text became; throws where that is nothing. */
+/** What every text became; throws where that is nothing. */
 async function translateOnce(
   translator: Translator,
-  texts: Iterable<string>,
+  texts: ReadonlySet<string>,
   options: Parameters<Translator["translate"]>[1],
 ): Promise<Map<string, string>> {
-  const asked = [...new Set(texts)];
+  const asked = [...texts];
   if (asked.length === 0) return new Map();
   const answered = await translator.translate(asked, options);
-  const clean = answered.map((text) =>
-    text
+  const became = new Map<string, string>();
+  const keep = (text: string, index: number) => {
+    const clean = text
       .toWellFormed()
       .replaceAll(/[\s\p{Cc}]+/gu, " ")
-      .trim(),
-  );
-  if (clean.includes("")) throw new TranslationFailed("The translation service answered an empty text.");
-  return new Map(asked.map((text, index) => [text, clean[index] as string]));
+      .trim();
+    if (clean === "") throw new TranslationFailed("The translation service answered an empty text.");
+    became.set(asked[index] as string, clean);
+  };
+  await inSlices(each(answered, keep));
+  return became;
 }
