@@ -34,6 +34,7 @@ if [ -n "$missing" ]; then
 fi
 
 npm run --silent build
+npm run --silent client
 npm run --silent lint
 npm run --silent typecheck
 exec vitest run "$@"

@@ -32,7 +32,7 @@ const Milliseconds = v.pipe(
 const AnyObject = v.pipe(
   v.unknown(),
   v.check((value) => typeof value === "object" && value !== null && !Array.isArray(value), "must be an object"),
-  v.metadata({ openapi: { type: "object" } }),
+  v.metadata({ openapi: { type: "object", additionalProperties: true } }),
 );
 const MAX_DEPTH = 64;
 

@@ -6,7 +6,17 @@ import { notFound } from "../../lib/errors.ts";
 import { completeUpload } from "./complete.ts";
 import { initiate } from "./initiate.ts";
 import { getUpload } from "./queries.ts";
-import { Complete, CompletedUpload, Initiate, toCompletedUpload, toUpload, Upload, UploadParams } from "./schema.ts";
+import {
+  Complete,
+  CompletedUpload,
+  Initiate,
+  InitiatedUpload,
+  toCompletedUpload,
+  toPut,
+  toUpload,
+  Upload,
+  UploadParams,
+} from "./schema.ts";
 
 const base = "/api/v1/uploads";
 const shared = { scope: "assets:write", limit: "uploads", tag: "Uploads" } as const;
@@ -23,14 +33,17 @@ export const uploadRoutes = [
       secretFields: ["upload_url", "upload_method", "upload_headers"],
       restore: async ({ app, caller }, body) => {
         const found = await getUpload(app.db, caller, (body as { id: number }).id);
-        return found ? signedUpload(app, found) : body;
+        return found ? { ...(body as object), ...toPut(await signPut(app, found.upload)) } : body;
       },
     },
-    responses: { 201: Upload },
+    responses: { 201: InitiatedUpload },
     errors: { 404: ["not_found"], 422: ["idempotency_key_reused"], 503: ["storage_not_configured"] },
     async handle({ app, caller, body, commit }) {
       storageOf(app);
-      return commit(async (tx) => signedUpload(app, await initiate(tx, app, caller, body)));
+      return commit(async (tx) => {
+        const { upload, asset } = await initiate(tx, app, caller, body);
+        return toUpload(upload, asset.externalId, await signPut(app, upload));
+      });
     },
   }),
   route({
@@ -64,11 +77,8 @@ export const uploadRoutes = [
 async function signedUpload(app: App, { upload, asset }: { upload: UploadRow; asset: AssetRow }) {
   if (upload.status !== "pending" || upload.expiresAt <= app.clock.now())
     return toUpload(upload, asset.externalId, null);
-  const { objectKey, contentType, bytesExpected, expiresAt } = upload;
-  const put = await storageOf(app).signPut(objectKey, {
-    expiresAt: new Date(expiresAt),
-    maxBytes: bytesExpected,
-    contentType,
-  });
-  return toUpload(upload, asset.externalId, put);
+  return toUpload(upload, asset.externalId, await signPut(app, upload));
 }
+
+const signPut = (app: App, { objectKey, contentType, bytesExpected, expiresAt }: UploadRow) =>
+  storageOf(app).signPut(objectKey, { expiresAt: new Date(expiresAt), maxBytes: bytesExpected, contentType });

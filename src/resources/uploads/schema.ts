@@ -65,7 +65,22 @@ export const Upload = v.pipe(
   }),
   v.title("Upload"),
 );
+export const InitiatedUpload = v.pipe(
+  v.object({
+    ...Upload.entries,
+    upload_url: v.pipe(v.string(), v.description("Where to PUT the bytes, with upload_headers")),
+    upload_method: v.string(),
+    upload_headers: v.record(v.string(), v.string()),
+  }),
+  v.title("InitiatedUpload"),
+);
 export const CompletedUpload = v.object({ ...Upload.entries, asset: Asset, transcoding_job: Job });
+
+export const toPut = ({ url, method, headers }: SignedRequest) => ({
+  upload_url: url,
+  upload_method: method,
+  upload_headers: headers,
+});
 
 /** `put` is told only to whoever may still use it. */
 export const toUpload = (
@@ -89,7 +104,7 @@ export const toUpload = (
   completed_at: iso(row.completedAt),
   created_at: iso(row.createdAt),
   updated_at: iso(row.updatedAt),
-  ...(put && { upload_url: put.url, upload_method: put.method, upload_headers: put.headers }),
+  ...(put && toPut(put)),
 });
 
 export const toCompletedUpload = (
