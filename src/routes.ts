@@ -13,6 +13,7 @@ import { graphRoutes } from "./resources/playback/graph-export.ts";
 import { mediaDoor } from "./resources/playback/media.ts";
 import { playbackRoutes } from "./resources/playback/routes.ts";
 import { playbackTokens } from "./resources/playback/token.ts";
+import { madeSubtitleRoutes } from "./resources/subtitles/made-routes.ts";
 import { subtitleRoutes } from "./resources/subtitles/routes.ts";
 import { tenantRoutes } from "./resources/tenants/routes.ts";
 import { trackRoutes } from "./resources/tracks/routes.ts";
@@ -34,6 +35,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...collectionRoutes,
     ...uploadRoutes,
     ...subtitleRoutes,
+    ...madeSubtitleRoutes,
     ...jobRoutes,
     ...trackRoutes,
     ...assetJobRoutes,
