@@ -27,6 +27,10 @@ beforeAll(async () => {
     key: otherKey,
     body: { bytes_received: 3 },
   });
+  const folder = await app.call("POST", "/api/v1/collections", {
+    key: otherKey,
+    body: { collection: { name: "Theirs", slug: "theirs" } },
+  });
   const otherKeys = await app.call("GET", "/api/v1/api_keys", { key: otherKey });
   const theirs = `/api/v1/assets/${completed.body.asset.id}`;
   const track = await app.call("POST", `${theirs}/tracks`, { key: otherKey, body: { kind: "scene", cues: [] } });
@@ -36,6 +40,7 @@ beforeAll(async () => {
     "/api/v1/assets/:video_asset_id/tracks/:id": `${completed.body.asset.id}/tracks/${track.body.id}`,
     "/api/v1/assets/:video_asset_id": String(completed.body.asset.id),
     "/api/v1/assets/:id": String(completed.body.asset.id),
+    "/api/v1/collections/:id": String(folder.body.id),
     "/api/v1/uploads/:id": String(upload.body.id),
     "/api/v1/transcoding_jobs/:id": String(completed.body.transcoding_job.id),
     "/api/v1/api_keys/:id": String(otherKeys.body[0].id),
@@ -78,7 +83,7 @@ const ask = (route: Route, credentials: CallOptions, path = concrete(route)) =>
 /** Everything that a tenant can see of itself, as text: unchanged by what was refused. */
 const state = async () => {
   const seen = await Promise.all(
-    ["/api/v1/tenants", "/api/v1/assets", "/api/v1/api_keys"].map((path) =>
+    ["/api/v1/tenants", "/api/v1/assets", "/api/v1/api_keys", "/api/v1/collections"].map((path) =>
       app.call("GET", path, { admin: app.admin }),
     ),
   );
@@ -169,16 +174,29 @@ test("a tenant_id in a body that is another's answers as one that does not exist
   const bodies = {
     "/api/v1/uploads/initiate": { filename: "x.mp4", bytes_expected: 1 },
     "/api/v1/api_keys": { scopes: ["assets:read"] },
+    "/api/v1/collections": { collection: { name: "X", slug: "x" } },
+    "/api/v1/assets": {
+      video_asset: {
+        title: "X",
+        input_status: "pending",
+        playback_status: "draft",
+        source_bytes: 0,
+        storage_bytes: 0,
+        duration_seconds: 0,
+        source_key: `tenants/${mine.id}/sources/x.mp4`,
+      },
+    },
   };
+  const second = { "/api/v1/collections": { collection: { name: "Y", slug: "y" } } } as Record<string, object>;
   for (const [path, body] of Object.entries(bodies)) {
+    const another = second[path] ?? {};
     for (const tenantId of [mine.id + 1, 987_654_321]) {
       const answer = await app.call("POST", path, { key: keys.all, body: { ...body, tenant_id: tenantId } });
       expect.soft([answer.status, answer.body.code], `${path} for ${tenantId}`).toEqual([404, "not_found"]);
     }
-    expect
-      .soft((await app.call("POST", path, { key: keys.all, body: { ...body, tenant_id: mine.id } })).status)
-      .toBe(201);
-    expect.soft((await app.call("POST", path, { key: keys.all, body })).status).toBe(201);
+    const created = (await app.call("POST", path, { key: keys.all, body: { ...body, tenant_id: mine.id } })).status;
+    expect.soft(created, path).toBe(201);
+    expect.soft((await app.call("POST", path, { key: keys.all, body: { ...body, ...another } })).status).toBe(201);
     expect.soft((await app.call("POST", path, { admin: app.admin, body })).body.code).toBe("parameter_missing");
   }
 });
@@ -203,4 +221,9 @@ test("lists hold the caller's own rows and no others", async () => {
   ).toEqual([mine.id]);
   expect((await app.call("GET", `/api/v1/assets?tenant_id=${mine.id + 1}`, { key: keys.all })).body).toEqual([]);
   expect((await app.call("GET", "/api/v1/tenants", { admin: app.admin })).body).toHaveLength(3);
+  for (const path of ["/api/v1/collections", "/api/v1/collections/tree", "/api/v1/transcoding_jobs"]) {
+    const owners = (await app.call("GET", path, { key: keys.all })).body.map((each: any) => each.tenant_id);
+    expect(new Set(owners), path).toEqual(new Set([mine.id]));
+    expect((await app.call("GET", `${path}?tenant_id=${mine.id + 1}`, { key: keys.all })).body).toEqual([]);
+  }
 });

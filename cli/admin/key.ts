@@ -1,7 +1,7 @@
 import { UserError } from "../../src/lib/errors.ts";
 import { type Column, line, printJson, printList, printRecord } from "../print.ts";
 import type { Ask } from "./ask.ts";
-import { tenantId } from "./tenant-id.ts";
+import { tenantId } from "./tenant.ts";
 
 type Key = Record<string, unknown> & { id: number; name: string; scopes: string[]; last_four: string; token?: string };
 type Options = { tenant: string; name: string; scopes: string; expiresIn?: string };

@@ -80,6 +80,7 @@ export const collections = sqliteTable("collections", {
   slug: text("slug").notNull(),
   description: text("description"),
   position: integer("position").notNull().default(0),
+  assetCount: integer("asset_count").notNull().default(0),
   ...times,
 });
 

@@ -3,9 +3,10 @@ import type * as v from "valibot";
 import type { Db } from "../../../storage/db/open.ts";
 import { prepared } from "../../../storage/db/prepared.ts";
 import { rememberUntilCommit } from "../../../storage/db/remember.ts";
-import { type AssetRow, assets } from "../../../storage/db/schema.ts";
+import { type AssetRow, assets, collections } from "../../../storage/db/schema.ts";
 import { type App, forApp } from "../../app.ts";
 import { type Caller, ownedBy } from "../../http/caller.ts";
+import { invalid } from "../../lib/errors.ts";
 import type { AssetQuery } from "./schema.ts";
 
 const byIdOfTenant = prepared((db) =>
@@ -67,6 +68,19 @@ export async function resolveAsset(db: Db, caller: Caller, ref: string): Promise
 export async function findPublicAsset(app: App, ref: string): Promise<AssetRow | undefined> {
   if (/^[1-9]\d{0,14}$/.test(ref)) return remembered(app).byId(Number(ref));
   return ref.startsWith("vid_") ? remembered(app).byPublicId(ref) : undefined;
+}
+
+/** The collection if it is the tenant's own; any other id is none, as the specification has it. */
+export async function ownCollection(tx: Db, tenantId: number, id: number | null): Promise<number | null> {
+  if (id === null) return null;
+  const own = and(eq(collections.id, id), eq(collections.tenantId, tenantId));
+  return (await tx.select({ id: collections.id }).from(collections).where(own).get())?.id ?? null;
+}
+
+/** A 422 unless no asset of the tenant has this external id. */
+export async function requireFreeExternalId(tx: Db, tenantId: number, externalId: string): Promise<void> {
+  const taken = and(eq(assets.tenantId, tenantId), eq(assets.externalId, externalId));
+  if (await tx.select({ id: assets.id }).from(assets).where(taken).get()) invalid("external_id", "is taken");
 }
 
 /** Newest first, up to `limit` + 1 rows so that the caller sees whether there are more. */

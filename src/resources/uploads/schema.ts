@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import type { AssetRow, JobRow, UploadRow } from "../../../storage/db/schema.ts";
 import type { SignedRequest } from "../../../storage/objects/store.ts";
-import { ByteCount, Id, Name, NullableTime, PathId, PlaybackPolicy, Time } from "../../http/schemas.ts";
+import { ByteCount, Id, Name, NullableTime, PathId, PlaybackPolicy, Sha256, Time } from "../../http/schemas.ts";
 import { iso } from "../../lib/clock.ts";
 import { Asset, Description, ExternalId, Tags, Title, toAsset } from "../assets/schema.ts";
 import { Job, toJob } from "../jobs/schema.ts";
@@ -35,7 +35,7 @@ export const Initiate = v.object({
   external_id: v.optional(ExternalId),
   playback_policy: v.optional(PlaybackPolicy),
   tags: v.optional(Tags, {}),
-  sha256: v.nullish(v.pipe(v.string(), v.regex(/^[0-9a-f]{64}$/i, "must be 64 hexadecimal digits"), v.toLowerCase())),
+  sha256: v.nullish(Sha256),
   captions: v.optional(v.pipe(v.array(Language, "must be an array of languages"), v.maxLength(20)), []),
 });
 

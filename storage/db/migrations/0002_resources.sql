@@ -6,12 +6,26 @@ CREATE TABLE collections (
   slug TEXT NOT NULL,
   description TEXT,
   position INTEGER NOT NULL DEFAULT 0,
+  -- Kept by triggers: counting a hundred thousand assets for each row of a list would hold everyone up.
+  asset_count INTEGER NOT NULL DEFAULT 0,
   created_at INTEGER NOT NULL,
   updated_at INTEGER NOT NULL,
   UNIQUE (tenant_id, slug)
 ) STRICT;
 CREATE INDEX collections_in_order ON collections (tenant_id, position, created_at, id);
+CREATE INDEX collections_of_all ON collections (position, created_at, id);
 CREATE INDEX collections_by_parent ON collections (parent_id);
+CREATE TRIGGER collections_count_insert AFTER INSERT ON assets WHEN new.collection_id IS NOT NULL BEGIN
+  UPDATE collections SET asset_count = asset_count + 1 WHERE id = new.collection_id;
+END;
+CREATE TRIGGER collections_count_delete AFTER DELETE ON assets WHEN old.collection_id IS NOT NULL BEGIN
+  UPDATE collections SET asset_count = asset_count - 1 WHERE id = old.collection_id;
+END;
+CREATE TRIGGER collections_count_update AFTER UPDATE OF collection_id ON assets
+WHEN old.collection_id IS NOT new.collection_id BEGIN
+  UPDATE collections SET asset_count = asset_count - 1 WHERE id = old.collection_id;
+  UPDATE collections SET asset_count = asset_count + 1 WHERE id = new.collection_id;
+END;
 
 -- The newest come first in every list, so each filter has an index that ends in the id.
 CREATE INDEX assets_by_collection ON assets (tenant_id, collection_id, id);
@@ -20,6 +34,8 @@ CREATE INDEX assets_by_input ON assets (tenant_id, input_status, id);
 CREATE INDEX assets_by_filename ON assets (tenant_id, original_filename, id);
 CREATE INDEX assets_by_path ON assets (tenant_id, relative_path, id) WHERE relative_path IS NOT NULL;
 CREATE INDEX assets_by_sha256 ON assets (tenant_id, source_sha256, id) WHERE source_sha256 IS NOT NULL;
+
+CREATE INDEX assets_by_source ON assets (tenant_id, source_key);
 
 -- Finds any three characters in a row without reading every asset; the text itself stays in `assets`.
 CREATE VIRTUAL TABLE assets_text USING fts5 (
@@ -103,6 +119,8 @@ ALTER TABLE api_keys ADD COLUMN user_id INTEGER REFERENCES users (id) ON DELETE 
 CREATE INDEX api_keys_by_user ON api_keys (user_id) WHERE user_id IS NOT NULL;
 
 CREATE INDEX jobs_by_tenant ON transcoding_jobs (tenant_id, id);
+CREATE INDEX jobs_of_tenant_by_status ON transcoding_jobs (tenant_id, status, id);
+CREATE INDEX jobs_by_status ON transcoding_jobs (status, id);
 
 -- Objects that no row names: no longer, written down in the transaction that let go of them, or not yet, written down
 -- before their bytes. A duty removes them once they are due.
