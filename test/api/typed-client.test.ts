@@ -85,7 +85,7 @@ describe("a client of generated types", () => {
     const added = await ok(
       api.POST("/api/v1/assets/{video_asset_id}/subtitles", {
         params: { path },
-        body: { file: "1\n00:00:00,000 --> 00:00:01,000\nHi\n", language: "en", label: "English", is_default: "true" },
+        body: { file: "1\n00:00:00,000 --> 00:00:01,000\nHi\n", language: "en", label: "English", is_default: true },
         bodySerializer({ file, ...fields }) {
           const form = new FormData();
           form.append("file", new File([file], "en.srt"));
