@@ -56,7 +56,9 @@ CREATE TRIGGER assets_text_delete AFTER DELETE ON assets BEGIN
     VALUES ('delete', old.id, old.title, old.description, old.original_filename,
       char(57344) || old.tenant_id || char(57345));
 END;
-CREATE TRIGGER assets_text_update AFTER UPDATE OF title, description, original_filename ON assets BEGIN
+CREATE TRIGGER assets_text_update AFTER UPDATE OF title, description, original_filename ON assets
+WHEN old.title IS NOT new.title OR old.description IS NOT new.description
+  OR old.original_filename IS NOT new.original_filename BEGIN
   INSERT INTO assets_text (assets_text, rowid, title, description, original_filename, tenant)
     VALUES ('delete', old.id, old.title, old.description, old.original_filename,
       char(57344) || old.tenant_id || char(57345));
