@@ -3,6 +3,7 @@ import { cpus } from "node:os";
 import { join } from "node:path";
 import { paths } from "../build/paths.ts";
 import { benchPut, benchSegments } from "./bytes.ts";
+import { benchLists } from "./lists.ts";
 import { EXECUTABLE } from "./processes.ts";
 import { benchReads, benchWrites } from "./requests.ts";
 import { type Result, table } from "./result.ts";
@@ -14,6 +15,7 @@ const BENCHES: Record<string, () => Promise<Result[]>> = {
   start: benchStart,
   reads: benchReads,
   writes: benchWrites,
+  lists: benchLists,
   segments: benchSegments,
   put: benchPut,
   transcode: benchTranscode,

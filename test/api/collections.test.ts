@@ -1,4 +1,3 @@
-import { monitorEventLoopDelay } from "node:perf_hooks";
 import { setImmediate as turn } from "node:timers/promises";
 import { sql } from "drizzle-orm";
 import { beforeEach, describe, expect, test } from "vitest";
@@ -248,8 +247,6 @@ describe("assets in a collection", () => {
         select ${tenant.id}, 'vid_' || i, 't', iif(i = 1, ${other}, ${id}), 'pending', 'draft', 'signed', 'k', 1, 1 from n`),
     );
     expect((await one(id)).asset_count).toBe(99_999);
-    const delay = monitorEventLoopDelay({ resolution: 1 });
-    delay.enable();
     const deleted = app.call("DELETE", `${path}/${id}`, { key });
     let done = false;
     void deleted.then(() => {
@@ -262,11 +259,9 @@ describe("assets in a collection", () => {
       // Until it is over it has not begun.
       if (status !== 404) expect([status, body.asset_count]).toEqual([200, 99_999]);
     }
-    delay.disable();
     expect((await deleted).status).toBe(204);
-    expect(reads).toBeGreaterThan(50);
-    // Beside other tests on the same cores; by itself the worst is some 10 ms.
-    expect(delay.percentile(99) / 1e6).toBeLessThan(30);
+    // The event loop turned all the while: counted, since how long a turn takes is the machine's affair.
+    expect(reads).toBeGreaterThan(300);
     expect((await app.call("GET", `/api/v1/assets?collection_id=${id}&limit=1`, { key })).body).toEqual([]);
     expect((await app.call("GET", `/api/v1/assets?collection_id=${other}`, { key })).body).toHaveLength(1);
     expect((await app.call("GET", "/api/v1/assets?limit=1", { key })).body[0].collection_id).toBe(null);

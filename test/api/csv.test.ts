@@ -195,6 +195,15 @@ describe("the import", () => {
     expectError(await send("{}", { type: "application/json" }), 415, "unsupported_media_type");
   });
 
+  test("of several rows for one asset applies them one after the other", async () => {
+    const { id } = await made({ original_filename: "a.mp4", tags: { a: 1 } });
+    const { body } = await send("original_filename,title,tags\na.mp4,One,b=2\na.mp4,Two,c=3\na.mp4,Two,b=2\n");
+    expect(body.applied.map((each: any) => each.changed)).toEqual([["title", "tags"], ["title", "tags"], []]);
+    expect(await asset(id)).toMatchObject({ title: "Two", tags: { a: 1, b: "2", c: "3" }, description: null });
+    expect((await app.call("GET", "/api/v1/assets?q=Two", { key })).body).toHaveLength(1);
+    expect((await app.call("GET", "/api/v1/assets?q=Old", { key })).body).toEqual([]);
+  });
+
   test("keeps to the limits of tags", async () => {
     const { id } = await made({ original_filename: "a.mp4", tags: { one: 1 } });
     const tags = Array.from({ length: 100 }, (_, index) => `k${index}=v`).join(";");

@@ -29,7 +29,7 @@ export const updateAsset = (app: App, caller: Caller, id: number, change: AssetC
     return putAsset(tx, app, id, { ...rest, ...chosen });
   });
 
-export const putAsset = (tx: Db, app: App, id: number, set: Partial<AssetRow>): Promise<AssetRow> =>
+const putAsset = (tx: Db, app: App, id: number, set: Partial<AssetRow>): Promise<AssetRow> =>
   tx
     .update(assets)
     .set({ ...set, updatedAt: app.clock.now() })

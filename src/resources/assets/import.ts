@@ -1,11 +1,12 @@
 import type { FileHandle } from "node:fs/promises";
+import { setImmediate as turn } from "node:timers/promises";
 import { and, eq, sql } from "drizzle-orm";
 import * as v from "valibot";
 import type { Db } from "../../../storage/db/open.ts";
 import { prepared } from "../../../storage/db/prepared.ts";
 import { type AssetRow, assets, type TagValue } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
-import { mergedTags, putAsset } from "./change.ts";
+import { mergedTags } from "./change.ts";
 import { readTags } from "./csv-cells.ts";
 import { type CsvRow, readRows } from "./csv-file.ts";
 import { Description, TagPatch, Title } from "./schema.ts";
@@ -26,6 +27,9 @@ const columns = {
   tags: assets.tags,
 };
 type Found = Pick<AssetRow, keyof typeof columns>;
+/** Assets as they shall be, not yet written. */
+type Pending = Map<number, Found>;
+const BATCH = 50;
 /** Two are enough to know that a name does not tell them apart. */
 const byName = prepared((db) =>
   db
@@ -53,15 +57,36 @@ export async function importCsv(app: App, tenantId: number, file: FileHandle): P
   for await (const _ of readRows(file));
   return app.write(async (tx) => {
     const result: Result = { applied: [], unmatched: [], errors: [] };
-    for await (const row of readRows(file)) await applyRow(tx, app, { tenantId, row, result });
+    const pending: Pending = new Map();
+    for await (const row of readRows(file)) {
+      await applyRow(tx, { tenantId, row, result, pending });
+      if (pending.size >= BATCH) await put(tx, app, pending);
+    }
+    await put(tx, app, pending);
     return result;
   });
 }
 
+/**
+ * Many in one statement: the index of texts writes itself out before each statement that may touch it, and a hundred
+ * thousand small pieces take two minutes where these take seconds.
+ */
+async function put(tx: Db, app: App, pending: Pending): Promise<void> {
+  if (pending.size === 0) return;
+  const rows = [...pending.values()].map((row) => ({ ...row, tags: JSON.stringify(row.tags) }));
+  pending.clear();
+  await tx.run(sql`
+    update assets set title = c.title, description = c.description, tags = c.tags, updated_at = ${app.clock.now()}
+    from (
+      select value ->> 'id' as id, value ->> 'title' as title, value ->> 'description' as description,
+        value ->> 'tags' as tags from json_each(${JSON.stringify(rows)}) order by 1
+    ) as c where assets.id = c.id`);
+  await turn();
+}
+
 async function applyRow(
   tx: Db,
-  app: App,
-  { tenantId, row, result }: { tenantId: number; row: CsvRow; result: Result },
+  { tenantId, row, result, pending }: { tenantId: number; row: CsvRow; result: Result; pending: Pending },
 ): Promise<void> {
   const refuse = (message: string) => void result.errors.push({ row: row.row, message });
   if ("message" in row) return refuse(row.message);
@@ -71,7 +96,8 @@ async function applyRow(
   const change = readChange(row.cells);
   if (typeof change === "string") return refuse(change);
   const found = await match(tx, tenantId, { path, name });
-  const [asset] = found;
+  // Two rows may be for one asset: the later one sees what the earlier one made of it.
+  const asset = found[0] && (pending.get(found[0].id) ?? found[0]);
   if (!asset || found.length > 1) {
     const reason = asset ? "ambiguous" : "not_found";
     result.unmatched.push({ row: row.row, original_filename: name || path, reason });
@@ -86,7 +112,7 @@ async function applyRow(
     ...(merged && !sameTags(merged, asset.tags) && { tags: merged }),
   };
   const changed = Object.keys(set);
-  if (changed.length > 0) await putAsset(tx, app, asset.id, set);
+  if (changed.length > 0) pending.set(asset.id, { ...asset, ...set });
   result.applied.push({ row: row.row, asset_id: asset.id, changed });
 }
 

@@ -5,7 +5,8 @@ import { PathId } from "../../http/schemas.ts";
 import { notFound } from "../../lib/errors.ts";
 import { deleteAsset, downloadOf, mergeTags, updateAsset } from "./change.ts";
 import { DuplicateQuery, Duplicates, findDuplicates } from "./duplicates.ts";
-import { listAssets, readAsset } from "./queries.ts";
+import { listAssets } from "./list.ts";
+import { readAsset } from "./queries.ts";
 import { Asset, AssetPatch, AssetQuery, Download, TagPatch, Tags, toAsset } from "./schema.ts";
 
 const path = "/api/v1/assets";

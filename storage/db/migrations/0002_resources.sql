@@ -37,26 +37,33 @@ CREATE INDEX assets_by_sha256 ON assets (tenant_id, source_sha256, id) WHERE sou
 
 CREATE INDEX assets_by_source ON assets (tenant_id, source_key);
 
--- Finds any three characters in a row without reading every asset; the text itself stays in `assets`.
+-- Finds any three characters in a row without reading every asset; the text itself stays in `assets`. The tenant is a
+-- word as well, between two characters of private use (U+E000, U+E001), so that a search need not wade through others'.
+CREATE VIEW assets_words AS
+  SELECT id, title, description, original_filename, char(57344) || tenant_id || char(57345) AS tenant FROM assets;
 CREATE VIRTUAL TABLE assets_text USING fts5 (
-  title, description, original_filename,
-  content = 'assets', content_rowid = 'id', tokenize = 'trigram'
+  title, description, original_filename, tenant,
+  content = 'assets_words', content_rowid = 'id', tokenize = 'trigram'
 );
-INSERT INTO assets_text (rowid, title, description, original_filename)
-  SELECT id, title, description, original_filename FROM assets;
+INSERT INTO assets_text (rowid, title, description, original_filename, tenant)
+  SELECT id, title, description, original_filename, tenant FROM assets_words;
 CREATE TRIGGER assets_text_insert AFTER INSERT ON assets BEGIN
-  INSERT INTO assets_text (rowid, title, description, original_filename)
-    VALUES (new.id, new.title, new.description, new.original_filename);
+  INSERT INTO assets_text (rowid, title, description, original_filename, tenant)
+    VALUES (new.id, new.title, new.description, new.original_filename, char(57344) || new.tenant_id || char(57345));
 END;
 CREATE TRIGGER assets_text_delete AFTER DELETE ON assets BEGIN
-  INSERT INTO assets_text (assets_text, rowid, title, description, original_filename)
-    VALUES ('delete', old.id, old.title, old.description, old.original_filename);
+  INSERT INTO assets_text (assets_text, rowid, title, description, original_filename, tenant)
+    VALUES ('delete', old.id, old.title, old.description, old.original_filename,
+      char(57344) || old.tenant_id || char(57345));
 END;
-CREATE TRIGGER assets_text_update AFTER UPDATE OF title, description, original_filename ON assets BEGIN
-  INSERT INTO assets_text (assets_text, rowid, title, description, original_filename)
-    VALUES ('delete', old.id, old.title, old.description, old.original_filename);
-  INSERT INTO assets_text (rowid, title, description, original_filename)
-    VALUES (new.id, new.title, new.description, new.original_filename);
+CREATE TRIGGER assets_text_update AFTER UPDATE OF title, description, original_filename ON assets
+WHEN old.title IS NOT new.title OR old.description IS NOT new.description
+  OR old.original_filename IS NOT new.original_filename BEGIN
+  INSERT INTO assets_text (assets_text, rowid, title, description, original_filename, tenant)
+    VALUES ('delete', old.id, old.title, old.description, old.original_filename,
+      char(57344) || old.tenant_id || char(57345));
+  INSERT INTO assets_text (rowid, title, description, original_filename, tenant)
+    VALUES (new.id, new.title, new.description, new.original_filename, char(57344) || new.tenant_id || char(57345));
 END;
 
 CREATE TABLE subtitles (
