@@ -178,6 +178,14 @@ export const uploads = sqliteTable("uploads", {
   ...times,
 });
 
+/** A source that the server fetches itself, for as long as that goes on. */
+export const sourceFetches = sqliteTable("source_fetches", {
+  uploadId: integer("upload_id").primaryKey(),
+  url: text("url").notNull(),
+  failures: integer("failures").notNull().default(0),
+  dueAt: integer("due_at").notNull(),
+});
+
 export const transcodingJobs = sqliteTable("transcoding_jobs", {
   id: id(),
   tenantId: integer("tenant_id").notNull(),
@@ -255,3 +263,4 @@ export type UserRow = typeof users.$inferSelect;
 export type CollectionRow = typeof collections.$inferSelect;
 export type SubtitleRow = typeof subtitles.$inferSelect;
 export type TrackRow = typeof tracks.$inferSelect;
+export type SourceFetchRow = typeof sourceFetches.$inferSelect;
