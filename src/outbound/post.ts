@@ -1,0 +1,62 @@
+import type { IncomingMessage } from "node:http";
+import { type Door, OutboundFailure } from "./door.ts";
+
+export type PostOptions = {
+  headers: Record<string, string>;
+  body: string | Uint8Array;
+  /** For all of it: name, connection, request, head of the answer. */
+  timeoutMs: number;
+  /** As much of the answer's body is kept. */
+  maxAnswerBytes: number;
+  signal?: AbortSignal;
+};
+export type PostAnswer = { status: number; retryAfter: string | null; snippet: string; durationMs: number };
+
+/** Once the status is there the rest is courtesy: so long, and so much, is read before the connection is dropped. */
+const BODY_MS = 2000;
+const BODY_BYTES = 64 * 1024;
+
+/** POSTs through the door. Throws BlockedDestination or OutboundFailure; an answer of any status is one. */
+export async function post(
+  door: Door,
+  url: string,
+  { headers, body, timeoutMs, maxAnswerBytes, signal }: PostOptions,
+): Promise<PostAnswer> {
+  const from = performance.now();
+  const limit = new AbortController();
+  const timer = setTimeout(() => limit.abort(), timeoutMs);
+  const stop = () => limit.abort();
+  signal?.addEventListener("abort", stop, { once: true });
+  try {
+    if (signal?.aborted) throw new OutboundFailure("timeout", "Stopped before it was sent.");
+    const answer = await door.send(url, { method: "POST", headers, body, signal: limit.signal });
+    const durationMs = Math.round(performance.now() - from);
+    const snippet = await beginningOf(answer, maxAnswerBytes);
+    const retryAfter = answer.headers["retry-after"] ?? null;
+    return { status: answer.statusCode ?? 0, retryAfter, snippet, durationMs };
+  } finally {
+    clearTimeout(timer);
+    signal?.removeEventListener("abort", stop);
+  }
+}
+
+/** A short body is read to its end, so that the connection can be kept; of a long, slow or torn one the beginning counts. */
+async function beginningOf(answer: IncomingMessage, maxBytes: number): Promise<string> {
+  const timer = setTimeout(() => answer.destroy(), BODY_MS);
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  try {
+    for await (const chunk of answer as AsyncIterable<Buffer>) {
+      if (bytes < maxBytes) chunks.push(chunk.subarray(0, maxBytes - bytes));
+      bytes += chunk.length;
+      if (bytes > BODY_BYTES) break;
+    }
+  } catch {
+    // The status was heard.
+  } finally {
+    clearTimeout(timer);
+    answer.on("error", () => {}).destroy();
+  }
+  // No database takes a NUL in a text.
+  return Buffer.concat(chunks).toString("utf8").replaceAll("\0", "\ufffd");
+}
