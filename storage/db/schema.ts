@@ -238,7 +238,7 @@ export const webhookEndpoints = sqliteTable("webhook_endpoints", {
   failureCount: integer("failure_count").notNull().default(0),
   failingSince: integer("failing_since"),
   disabledAt: integer("disabled_at"),
-  disabledReason: text("disabled_reason"),
+  disabledReason: text("disabled_reason", { enum: ["gone", "failing"] }),
   lastDeliveryAt: integer("last_delivery_at"),
   deletedAt: integer("deleted_at"),
   ...times,

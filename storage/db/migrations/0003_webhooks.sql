@@ -15,7 +15,7 @@ CREATE TABLE webhook_endpoints (
   failure_count INTEGER NOT NULL DEFAULT 0,
   failing_since INTEGER,
   disabled_at INTEGER,
-  disabled_reason TEXT,
+  disabled_reason TEXT CHECK (disabled_reason IN ('gone', 'failing')),
   last_delivery_at INTEGER,
   -- Gone to everybody; its deliveries follow in slices, then the row itself.
   deleted_at INTEGER,
