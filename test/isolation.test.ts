@@ -31,7 +31,11 @@ beforeAll(async () => {
   const theirs = `/api/v1/assets/${completed.body.asset.id}`;
   const track = await app.call("POST", `${theirs}/tracks`, { key: otherKey, body: { kind: "scene", cues: [] } });
   const subtitle = await subtitled(app, otherKey, completed.body.asset.id);
+  const hook = await app.call("POST", "/api/v1/webhooks", { key: otherKey, body: { url: "https://example.com/" } });
+  const sent = await app.call("POST", `/api/v1/webhooks/${hook.body.id}/test`, { key: otherKey });
   foreign = {
+    "/api/v1/webhooks/:id/deliveries/:delivery_id": `${hook.body.id}/deliveries/${sent.body.id}`,
+    "/api/v1/webhooks/:id": String(hook.body.id),
     "/api/v1/assets/:video_asset_id/subtitles/:id": `${completed.body.asset.id}/subtitles/${subtitle.id}`,
     "/api/v1/assets/:video_asset_id/tracks/:id": `${completed.body.asset.id}/tracks/${track.body.id}`,
     "/api/v1/assets/:video_asset_id": String(completed.body.asset.id),
@@ -78,9 +82,13 @@ const ask = (route: Route, credentials: CallOptions, path = concrete(route)) =>
 /** Everything that a tenant can see of itself, as text: unchanged by what was refused. */
 const state = async () => {
   const seen = await Promise.all(
-    ["/api/v1/tenants", "/api/v1/assets", "/api/v1/api_keys"].map((path) =>
-      app.call("GET", path, { admin: app.admin }),
-    ),
+    [
+      "/api/v1/tenants",
+      "/api/v1/assets",
+      "/api/v1/api_keys",
+      "/api/v1/webhooks",
+      "/api/v1/admin/webhooks/deliveries",
+    ].map((path) => app.call("GET", path, { admin: app.admin })),
   );
   return seen.map((answer) => answer.text.replaceAll(/"last_used_at":[^,]+/g, "")).join("\n");
 };
@@ -169,6 +177,7 @@ test("a tenant_id in a body that is another's answers as one that does not exist
   const bodies = {
     "/api/v1/uploads/initiate": { filename: "x.mp4", bytes_expected: 1 },
     "/api/v1/api_keys": { scopes: ["assets:read"] },
+    "/api/v1/webhooks": { url: "https://example.com/" },
   };
   for (const [path, body] of Object.entries(bodies)) {
     for (const tenantId of [mine.id + 1, 987_654_321]) {
@@ -195,7 +204,17 @@ test("a track of another's asset is not found on one's own", async () => {
   }
 });
 
+test("a delivery of another's endpoint is not found on one's own", async () => {
+  const made = await app.call("POST", "/api/v1/webhooks", { key: keys.all, body: { url: "https://example.com/" } });
+  const path = (foreign["/api/v1/webhooks/:id/deliveries/:delivery_id"] as string).replace(/^\d+/, made.body.id);
+  const answer = await app.call("POST", `/api/v1/webhooks/${path}/resend`, { key: keys.all });
+  expect([answer.status, answer.body.code]).toEqual([404, "not_found"]);
+});
+
 test("lists hold the caller's own rows and no others", async () => {
+  const hooks = await app.call("GET", "/api/v1/webhooks", { key: keys.all });
+  expect(new Set(hooks.body.map((hook: { tenant_id: number }) => hook.tenant_id))).toEqual(new Set([mine.id]));
+  expect((await app.call("GET", `/api/v1/webhooks?tenant_id=${mine.id + 1}`, { key: keys.all })).body).toEqual([]);
   const assets = await app.call("GET", "/api/v1/assets", { key: keys.all });
   expect(new Set(assets.body.map((asset: { tenant_id: number }) => asset.tenant_id))).toEqual(new Set([mine.id]));
   expect(

@@ -62,7 +62,7 @@ type Due = { id: number; tries: number; eventId: string; event: string; createdA
 /** Due deliveries of one endpoint, oldest first, claimed; of a paused one set aside as skipped. */
 export async function claim(tx: Db, app: App, { endpointId, limit }: Want): Promise<Taken> {
   const now = app.clock.now();
-  const endpoint = await tx.get<Endpoint | undefined>(sql`
+  const [endpoint] = await tx.all<Endpoint>(sql`
     SELECT tenant_id AS "tenantId", url, active, secret, previous_secret AS "previousSecret",
       previous_secret_expires_at AS "previousSecretExpiresAt"
     FROM webhook_endpoints WHERE id = ${endpointId}`);

@@ -35,11 +35,11 @@ export async function pruneDeliveries(app: App): Promise<number> {
       await app.write(async (tx) => tx.run(sql`DELETE FROM webhook_endpoints WHERE id = ${id}`));
       continue;
     }
-    const oldest = await app.db.get<{ id: number } | undefined>(
+    const [oldest] = await app.db.all<{ id: number }>(
       sql`SELECT id FROM webhook_deliveries WHERE endpoint_id = ${id} ORDER BY id DESC LIMIT 1 OFFSET ${KEPT_EACH}`,
     );
     // Ids and times grow together: the first that is young enough ends the search.
-    const young = await app.db.get<{ id: number } | undefined>(
+    const [young] = await app.db.all<{ id: number }>(
       sql`SELECT id FROM webhook_deliveries WHERE endpoint_id = ${id} AND created_at >= ${before} ORDER BY id LIMIT 1`,
     );
     await inSlices(
@@ -51,7 +51,7 @@ export async function pruneDeliveries(app: App): Promise<number> {
         LIMIT ${SLICE})`,
     );
   }
-  const young = await app.db.get<{ id: number } | undefined>(
+  const [young] = await app.db.all<{ id: number }>(
     sql`SELECT id FROM events WHERE created_at >= ${before} ORDER BY id LIMIT 1`,
   );
   await inSlices(
