@@ -3,6 +3,7 @@ import { cpus } from "node:os";
 import { join } from "node:path";
 import { paths } from "../build/paths.ts";
 import { benchPut, benchSegments } from "./bytes.ts";
+import { benchDeliveries } from "./deliveries.ts";
 import { EXECUTABLE } from "./processes.ts";
 import { benchReads, benchWrites } from "./requests.ts";
 import { type Result, table } from "./result.ts";
@@ -16,6 +17,7 @@ const BENCHES: Record<string, () => Promise<Result[]>> = {
   writes: benchWrites,
   segments: benchSegments,
   put: benchPut,
+  deliveries: benchDeliveries,
   transcode: benchTranscode,
 };
 

@@ -43,6 +43,7 @@ class Dispatcher {
   readonly #held = new Set<number>();
   #outcomes: Outcome[] = [];
   #running: Promise<void> | null = null;
+  #filling: NodeJS.Immediate | null = null;
   #dropped: Claimed[] = [];
   #changed = Promise.withResolvers<void>();
   #hinted = true;
@@ -154,6 +155,14 @@ class Dispatcher {
     this.#wakeFor(outcomes);
   }
 
+  /** Once for all attempts that end in this turn of the event loop. */
+  #fillSoon(): void {
+    this.#filling ??= setImmediate(() => {
+      this.#filling = null;
+      this.#fill();
+    });
+  }
+
   /** Begins what there is room for, the lanes in turn. */
   #fill(): void {
     if (this.#app.stopping.aborted) return;
@@ -191,7 +200,7 @@ class Dispatcher {
       lane.slow = tookMs > SLOW_MS;
       if (outcome) this.#outcomes.push(outcome);
       else this.#dropped.push(claimed);
-      this.#fill();
+      this.#fillSoon();
       this.#dropIfEmpty(lane);
       this.#wake(false);
     });
