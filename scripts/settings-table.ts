@@ -14,7 +14,7 @@ export const WITHOUT_EFFECT: readonly string[] = [
   "live_token",
   "rate_limit_live",
   ...Object.keys(SETTINGS).filter((name) =>
-    /^(s3|translate_(url|key)|transcribe|payments|webhook|rate_limit_(billing|beacon))/.test(name),
+    /^(s3|translate_(url|key)|transcribe|payments|rate_limit_(billing|beacon))/.test(name),
   ),
 ];
 

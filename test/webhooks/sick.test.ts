@@ -31,7 +31,7 @@ async function run(sick: string[]): Promise<{ healthy: Report; sick: Report; p99
   const reported = await until("all at the healthy ones", async () => {
     child.send("report");
     const [report] = (await once(child, "message")) as [Report];
-    return report.slice(0, well).every(({ ids }) => ids.length >= EVENTS) && report;
+    return report.slice(0, well).every(({ ids }) => ids.length >= EVENTS) ? report : null;
   });
   const { events } = await import("../../storage/db/schema.ts");
   const ids = new Set((await app.opened.app.db.select().from(events).all()).map(({ eventId }) => eventId));
