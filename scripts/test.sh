@@ -12,13 +12,15 @@ if [ ! node_modules/.package-lock.json -nt package-lock.json ]; then
   npm ci --no-progress --loglevel=error
 fi
 
-# What stands in for the world outside: another ffmpeg to make and judge media with, a browser, and what the
-# documents' examples are typed with.
+# What stands in for the world outside: another ffmpeg to make and judge media with, a browser, a translation service
+# with a pair of languages, and what the documents' examples are typed with.
 missing=""
 command -v ffmpeg >/dev/null || missing="$missing ffmpeg"
 command -v chromium >/dev/null || missing="$missing chromium"
 command -v curl >/dev/null || missing="$missing curl"
 command -v jq >/dev/null || missing="$missing jq"
+command -v apertium-apy >/dev/null || missing="$missing apertium-apy"
+[ -e /usr/share/apertium/modes/eng-spa.mode ] || missing="$missing apertium-eng-spa"
 if [ -n "$missing" ]; then
   if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     echo "Installing$missing"

@@ -1,14 +1,19 @@
 import type { App } from "./app.ts";
 import type { Route } from "./http/route.ts";
+import { assetCsvRoutes } from "./resources/assets/csv-routes.ts";
 import { assetRoutes } from "./resources/assets/routes.ts";
+import { collectionRoutes } from "./resources/collections/routes.ts";
 import { deviceRoutes } from "./resources/devices/routes.ts";
+import { assetJobRoutes } from "./resources/jobs/asset-routes.ts";
 import { jobRoutes } from "./resources/jobs/routes.ts";
 import { keyRoutes } from "./resources/keys/routes.ts";
 import { operatorRoutes } from "./resources/operator/routes.ts";
 import { type Egress, egressCounter } from "./resources/playback/egress.ts";
+import { graphRoutes } from "./resources/playback/graph-export.ts";
 import { mediaDoor } from "./resources/playback/media.ts";
 import { playbackRoutes } from "./resources/playback/routes.ts";
 import { playbackTokens } from "./resources/playback/token.ts";
+import { madeSubtitleRoutes } from "./resources/subtitles/made-routes.ts";
 import { subtitleRoutes } from "./resources/subtitles/routes.ts";
 import { tenantRoutes } from "./resources/tenants/routes.ts";
 import { trackRoutes } from "./resources/tracks/routes.ts";
@@ -28,10 +33,15 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...keyRoutes,
     ...deviceRoutes,
     ...assetRoutes,
+    ...assetCsvRoutes,
+    ...collectionRoutes,
     ...uploadRoutes,
     ...subtitleRoutes,
+    ...madeSubtitleRoutes,
     ...jobRoutes,
     ...trackRoutes,
+    ...assetJobRoutes,
+    ...graphRoutes,
     ...playbackRoutes(tokens, mediaDoor(app, tokens, egress)),
     ...webhookRoutes,
     ...webhookOperatorRoutes,

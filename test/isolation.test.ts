@@ -1,3 +1,4 @@
+import { sql } from "drizzle-orm";
 import { beforeAll, describe, expect, test } from "vitest";
 import { SCOPES } from "../src/http/caller.ts";
 import type { Route } from "../src/http/route.ts";
@@ -10,28 +11,47 @@ import { subtitled, subtitleForm } from "./support/subtitles.ts";
  * its credential, its scope or its owner fails here without anyone writing a test for it.
  */
 let app: TestApp;
+/** Stands in all that the other tenant has written. */
+const THEIRS = "theirs-3f1c";
 let foreign: Record<string, string>;
+let theirKey: string;
 let mine: { id: number; key: string };
+let document: {
+  paths: Record<string, Record<string, { requestBody?: { content: Record<string, { example: unknown }> } }>>;
+};
 let keys: { revoked: string; expired: string; suspended: string; all: string };
 
 beforeAll(async () => {
-  app = await testApp();
+  // Nothing listens there: no answer may come to it.
+  app = await testApp({ translate: "libretranslate", translate_url: "http://127.0.0.1:9" });
+  document = (await app.call("GET", "/api/v1/openapi.json")).body;
   const [owner, other, suspended] = [await app.tenant(), await app.tenant(), await app.tenant()];
   const otherKey = await app.key(other.id);
+  theirKey = otherKey;
   const upload = await app.call("POST", "/api/v1/uploads/initiate", {
     key: otherKey,
-    body: { filename: "theirs.mp4", bytes_expected: 3 },
+    body: { filename: `${THEIRS}.mp4`, bytes_expected: 3, description: THEIRS, tags: { THEIRS }, external_id: THEIRS },
   });
   await app.call("PUT", upload.body.upload_url, { raw: "abc" });
   const completed = await app.call("POST", `/api/v1/uploads/${upload.body.id}/complete`, {
     key: otherKey,
     body: { bytes_received: 3 },
   });
+  const folder = await app.call("POST", "/api/v1/collections", {
+    key: otherKey,
+    body: { collection: { name: THEIRS, slug: "theirs" } },
+  });
   const otherKeys = await app.call("GET", "/api/v1/api_keys", { key: otherKey });
   const theirs = `/api/v1/assets/${completed.body.asset.id}`;
-  const track = await app.call("POST", `${theirs}/tracks`, { key: otherKey, body: { kind: "scene", cues: [] } });
-  const subtitle = await subtitled(app, otherKey, completed.body.asset.id);
-  const hook = await app.call("POST", "/api/v1/webhooks", { key: otherKey, body: { url: "https://example.com/" } });
+  const track = await app.call("POST", `${theirs}/tracks`, {
+    key: otherKey,
+    body: { kind: "scene", name: THEIRS, cues: [] },
+  });
+  const subtitle = await subtitled(app, otherKey, completed.body.asset.id, { label: THEIRS });
+  const hook = await app.call("POST", "/api/v1/webhooks", {
+    key: otherKey,
+    body: { url: "https://example.com/", description: THEIRS },
+  });
   const sent = await app.call("POST", `/api/v1/webhooks/${hook.body.id}/test`, { key: otherKey });
   foreign = {
     "/api/v1/webhooks/:id/deliveries/:delivery_id": `${hook.body.id}/deliveries/${sent.body.id}`,
@@ -40,6 +60,7 @@ beforeAll(async () => {
     "/api/v1/assets/:video_asset_id/tracks/:id": `${completed.body.asset.id}/tracks/${track.body.id}`,
     "/api/v1/assets/:video_asset_id": String(completed.body.asset.id),
     "/api/v1/assets/:id": String(completed.body.asset.id),
+    "/api/v1/collections/:id": String(folder.body.id),
     "/api/v1/uploads/:id": String(upload.body.id),
     "/api/v1/transcoding_jobs/:id": String(completed.body.transcoding_job.id),
     "/api/v1/api_keys/:id": String(otherKeys.body[0].id),
@@ -74,24 +95,29 @@ const concrete = (route: Route) => {
   return filled.replace(/\*\*:\w+/, "nothing");
 };
 const tables = () => app.opened.routes;
+const named = (route: Route) => `${route.method} ${route.path}`;
+
+/** A body that the route takes, as its document shows it: so that what is refused is refused for the credential alone. */
+function bodyOf(route: Route): CallOptions {
+  if (route.form) return { raw: subtitleForm() };
+  const path = route.path.replaceAll(/:(\w+)/g, "{$1}");
+  const content = document.paths[path]?.[route.method.toLowerCase()]?.requestBody?.content;
+  return content?.["application/json"] ? { body: content["application/json"].example } : {};
+}
 const ask = (route: Route, credentials: CallOptions, path = concrete(route)) =>
-  app.call(route.method, path, {
-    ...credentials,
-    ...(route.form ? { raw: subtitleForm() } : route.body && { body: {} }),
-  });
-/** Everything that a tenant can see of itself, as text: unchanged by what was refused. */
-const state = async () => {
-  const seen = await Promise.all(
-    [
-      "/api/v1/tenants",
-      "/api/v1/assets",
-      "/api/v1/api_keys",
-      "/api/v1/webhooks",
-      "/api/v1/admin/webhooks/deliveries",
-    ].map((path) => app.call("GET", path, { admin: app.admin })),
-  );
-  return seen.map((answer) => answer.text.replaceAll(/"last_used_at":[^,]+/g, "")).join("\n");
-};
+  app.call(route.method, path, { ...credentials, ...bodyOf(route) });
+
+/** Every row of every table, but for the time when a key was last used: unchanged by what was refused. */
+async function state(): Promise<string> {
+  const { db } = app.opened.app;
+  const names = await db.all<{ name: string }>(sql`select name from sqlite_schema where type = 'table' order by name`);
+  const rows: string[] = [];
+  for (const { name } of names) {
+    const all = await db.all(sql.raw(`select * from "${name}"`));
+    rows.push(`${name}: ${JSON.stringify(all, (field, value) => (field === "last_used_at" ? null : value))}`);
+  }
+  return rows.join("\n");
+}
 
 describe("every route of the table", () => {
   test("refuses what is no credential of it, and nothing changes", async () => {
@@ -134,6 +160,34 @@ describe("every route of the table", () => {
     expect(await state()).toBe(before);
   });
 
+  test("opens to each scope that it names; one that names none, to any key of the tenant", async () => {
+    for (const scope of SCOPES) {
+      const key = await app.key(mine.id, [scope]);
+      for (const route of tables().filter((each) => each.credential === "key")) {
+        if (route.scopes.length > 0 && !route.scopes.includes(scope)) continue;
+        // It would revoke the key that it is asked with.
+        if (route.path.endsWith("/device_tokens/current")) continue;
+        const { status, body } = await ask(route, { key });
+        expect.soft([401, 403], `${named(route)} with ${scope} ${body?.code}`).not.toContain(status);
+      }
+    }
+  });
+
+  test("opens to the worker token, the admin token and a lease where it says so", async () => {
+    for (const route of tables().filter((each) => each.credential === "worker" || each.credential === "admin")) {
+      if (route.path.endsWith("/rotate")) continue;
+      const tokens: CallOptions[] = [
+        { admin: app.admin },
+        ...(route.credential === "worker" ? [{ worker: app.worker }] : []),
+      ];
+      for (const token of tokens) {
+        const leased = await ask(route, { ...token, lease: "not the lease" });
+        expect.soft(leased.status, named(route)).not.toBe(401);
+        if (route.lease) expect.soft((await ask(route, token)).status, named(route)).toBe(401);
+      }
+    }
+  });
+
   test("does not know another tenant's things", async () => {
     const before = await state();
     for (const route of tables().filter((each) => each.credential === "key" && /:\w/.test(each.path))) {
@@ -141,10 +195,37 @@ describe("every route of the table", () => {
       const path = concrete(route).replace(/\/(\d+|vid_\w+)(?=\/|$)/, "/987654321");
       const nobodys = await ask(route, { key: keys.all }, path);
       const seen = ({ status, body }: typeof theirs) => [status, body?.code, body?.error];
-      if (theirs.status !== 422) expect.soft(theirs.status, `${route.method} ${route.path}`).toBe(404);
-      expect.soft(seen(theirs), `${route.method} ${route.path}`).toEqual(seen(nobodys));
+      expect.soft(theirs.status, named(route)).toBe(404);
+      expect.soft(seen(theirs), named(route)).toEqual(seen(nobodys));
     }
     expect(await state()).toBe(before);
+  });
+
+  test("tells nothing of another tenant in any list, export or record", async () => {
+    const reading = tables().filter((each) => each.method === "GET" && each.credential === "key");
+    let answered = 0;
+    for (const route of reading) {
+      for (const query of [
+        "",
+        `?tenant_id=${mine.id + 1}`,
+        "?q=theirs",
+        "?format=json",
+        `?filename=${THEIRS}.mp4&bytes=3`,
+      ]) {
+        const answer = await ask(route, { key: keys.all }, concrete(route) + query);
+        expect.soft(answer.text, named(route) + query).not.toContain(THEIRS);
+        if (answer.status === 200) answered++;
+      }
+    }
+    expect(answered).toBeGreaterThan(20);
+    // And the mark does stand where its owner looks.
+    for (const path of [
+      "/api/v1/assets",
+      "/api/v1/assets/export",
+      "/api/v1/assets/graph_export",
+      "/api/v1/collections/tree",
+    ])
+      expect((await app.call("GET", path, { key: theirKey })).text, path).toContain(THEIRS);
   });
 
   test("refuses a method that it does not have, with Allow", async () => {
@@ -178,16 +259,29 @@ test("a tenant_id in a body that is another's answers as one that does not exist
     "/api/v1/uploads/initiate": { filename: "x.mp4", bytes_expected: 1 },
     "/api/v1/api_keys": { scopes: ["assets:read"] },
     "/api/v1/webhooks": { url: "https://example.com/" },
+    "/api/v1/collections": { collection: { name: "X", slug: "x" } },
+    "/api/v1/assets": {
+      video_asset: {
+        title: "X",
+        input_status: "pending",
+        playback_status: "draft",
+        source_bytes: 0,
+        storage_bytes: 0,
+        duration_seconds: 0,
+        source_key: `tenants/${mine.id}/sources/x.mp4`,
+      },
+    },
   };
+  const second = { "/api/v1/collections": { collection: { name: "Y", slug: "y" } } } as Record<string, object>;
   for (const [path, body] of Object.entries(bodies)) {
+    const another = second[path] ?? {};
     for (const tenantId of [mine.id + 1, 987_654_321]) {
       const answer = await app.call("POST", path, { key: keys.all, body: { ...body, tenant_id: tenantId } });
       expect.soft([answer.status, answer.body.code], `${path} for ${tenantId}`).toEqual([404, "not_found"]);
     }
-    expect
-      .soft((await app.call("POST", path, { key: keys.all, body: { ...body, tenant_id: mine.id } })).status)
-      .toBe(201);
-    expect.soft((await app.call("POST", path, { key: keys.all, body })).status).toBe(201);
+    const created = (await app.call("POST", path, { key: keys.all, body: { ...body, tenant_id: mine.id } })).status;
+    expect.soft(created, path).toBe(201);
+    expect.soft((await app.call("POST", path, { key: keys.all, body: { ...body, ...another } })).status).toBe(201);
     expect.soft((await app.call("POST", path, { admin: app.admin, body })).body.code).toBe("parameter_missing");
   }
 });
@@ -200,7 +294,7 @@ test("a track of another's asset is not found on one's own", async () => {
   for (const route of tables().filter((each) => /:video_asset_id\/\w+\/:id/.test(each.path))) {
     const path = concrete(route).replace(/assets\/\d+/, `assets/${made.body.asset_id}`);
     const answer = await ask(route, { key: keys.all }, path);
-    if (answer.status !== 422) expect.soft([answer.status, answer.body.code], route.path).toEqual([404, "not_found"]);
+    expect.soft([answer.status, answer.body?.code], named(route)).toEqual([404, "not_found"]);
   }
 });
 
@@ -221,5 +315,11 @@ test("lists hold the caller's own rows and no others", async () => {
     (await app.call("GET", "/api/v1/tenants", { key: keys.all })).body.map((tenant: { id: number }) => tenant.id),
   ).toEqual([mine.id]);
   expect((await app.call("GET", `/api/v1/assets?tenant_id=${mine.id + 1}`, { key: keys.all })).body).toEqual([]);
-  expect((await app.call("GET", "/api/v1/tenants", { admin: app.admin })).body).toHaveLength(3);
+  const all = (await app.call("GET", "/api/v1/tenants", { admin: app.admin })).body.map(({ id }: any) => id);
+  expect(all).toEqual(expect.arrayContaining([mine.id, mine.id + 1, mine.id + 2]));
+  for (const path of ["/api/v1/collections", "/api/v1/collections/tree", "/api/v1/transcoding_jobs"]) {
+    const owners = (await app.call("GET", path, { key: keys.all })).body.map((each: any) => each.tenant_id);
+    expect(new Set(owners), path).toEqual(new Set([mine.id]));
+    expect((await app.call("GET", `${path}?tenant_id=${mine.id + 1}`, { key: keys.all })).body).toEqual([]);
+  }
 });

@@ -108,6 +108,15 @@ export function addAdmin(program: Command): void {
     .option("--dry-run", "only tell how many there are");
   operation(webhook, "test <endpoint>", "send a test event to an endpoint", webhooks, "test");
 
+  const job = admin.command("job").description("transcoding jobs");
+  const jobs = () => import("./job.ts");
+  operation(job, "list", "list jobs, newest first", jobs, "list")
+    .option("--state <S>", "queued, running, completed, failed or canceled")
+    .option("--tenant <T>", "tenant, by id or slug");
+  operation(job, "show <id>", "show a job", jobs, "show");
+  operation(job, "retry <id>", "queue a failed or canceled job again", jobs, "retry");
+  operation(job, "cancel <id>", "cancel a queued or running job", jobs, "cancel");
+
   const token = admin.command("token").description("the admin, worker and live gateway tokens");
   token
     .command("show [name]")

@@ -1,6 +1,6 @@
 import { line, printJson } from "../print.ts";
 import type { Ask } from "./ask.ts";
-import { tenantId } from "./tenant-id.ts";
+import { tenantId } from "./tenant.ts";
 
 type Code = { tenant_id: number; pairing_code: string; expires_at: string };
 

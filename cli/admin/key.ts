@@ -1,6 +1,6 @@
 import { type Column, line, printJson, printList, printRecord } from "../print.ts";
 import type { Ask } from "./ask.ts";
-import { tenantId } from "./tenant-id.ts";
+import { tenantId } from "./tenant.ts";
 import { durationMs } from "./time.ts";
 
 type Key = Record<string, unknown> & { id: number; name: string; scopes: string[]; last_four: string; token?: string };

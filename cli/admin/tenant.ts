@@ -1,3 +1,4 @@
+import type { Admin } from "../connect.ts";
 import { type Column, printList, printRecord } from "../print.ts";
 import type { Ask } from "./ask.ts";
 
@@ -21,6 +22,9 @@ const fields = ({ name, slug, plan, playbackPolicy }: Options) => ({
   plan_name: plan,
   default_playback_policy: playbackPolicy,
 });
+
+/** The id of a tenant that is named by id or slug. */
+export const tenantId = async (admin: Admin, ref: string) => (await admin.call<Tenant>("GET", at(ref))).id;
 
 export const create = async ({ admin, json, options }: Ask<Options>) =>
   printRecord(await admin.call<Tenant>("POST", path, fields(options)), json);

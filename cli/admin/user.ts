@@ -1,7 +1,7 @@
 import { type Column, line, printJson, printList, printRecord } from "../print.ts";
 import type { Ask } from "./ask.ts";
 import { askPassword } from "./password.ts";
-import { tenantId } from "./tenant-id.ts";
+import { tenantId } from "./tenant.ts";
 
 type User = Record<string, unknown> & { id: number; tenant_id: number; email_address: string; created_at: string };
 type Options = { tenant?: string; email?: string; passwordStdin?: boolean };

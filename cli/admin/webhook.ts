@@ -2,7 +2,7 @@ import { UserError } from "../../src/lib/errors.ts";
 import { type Column, line, printJson, printList, printRecord } from "../print.ts";
 import { type Progress, showProgress } from "../progress.ts";
 import type { Ask } from "./ask.ts";
-import { tenantId } from "./tenant-id.ts";
+import { tenantId } from "./tenant.ts";
 import { momentOf } from "./time.ts";
 
 type Endpoint = Record<string, unknown> & { id: number; event_types: string[]; secret?: string };

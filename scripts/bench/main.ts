@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { paths } from "../build/paths.ts";
 import { benchPut, benchSegments } from "./bytes.ts";
 import { benchDeliveries } from "./deliveries.ts";
+import { benchLists } from "./lists.ts";
 import { EXECUTABLE } from "./processes.ts";
 import { benchReads, benchWrites } from "./requests.ts";
 import { type Result, table } from "./result.ts";
@@ -15,6 +16,7 @@ const BENCHES: Record<string, () => Promise<Result[]>> = {
   start: benchStart,
   reads: benchReads,
   writes: benchWrites,
+  lists: benchLists,
   segments: benchSegments,
   put: benchPut,
   deliveries: benchDeliveries,

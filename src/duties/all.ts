@@ -9,6 +9,7 @@ import { recoverLeases } from "../resources/jobs/recover.ts";
 import { sweepAttempts } from "../resources/jobs/sweep.ts";
 import type { Egress } from "../resources/playback/egress.ts";
 import { expireUploads } from "../resources/uploads/expire.ts";
+import { startFetches } from "../resources/uploads/fetches.ts";
 import { pruneDeliveries } from "../resources/webhooks/prune.ts";
 import { deliverWebhooks } from "./deliver-webhooks.ts";
 import type { Duty } from "./duty.ts";
@@ -27,6 +28,7 @@ export const allDuties = (
       if (await hasQueued(app)) app.signals.emit("job.queued");
     },
   },
+  { name: "fetch-sources", every: "* * * * * *", run: () => startFetches(app) },
   { name: "expire-uploads", every: "*/10 * * * * *", run: () => expireUploads(app) },
   { name: "sweep-attempts", every: "20 * * * * *", run: () => sweepAttempts(app) },
   { name: "sweep-objects", every: "40 * * * * *", run: () => sweepUnwanted(app) },

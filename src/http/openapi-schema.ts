@@ -41,8 +41,8 @@ export function withReferences(schema: unknown, components: Record<string, Json>
   if (typeof title !== "string") return inner.nullable && Array.isArray(inner.anyOf) ? nullableChoice(inner) : inner;
   components[title] ??= rest;
   const reference = { $ref: `#/components/schemas/${title}` };
-  // In OpenAPI 3.0 nothing that stands beside a $ref counts.
-  return nullable ? { nullable: true, allOf: [reference] } : reference;
+  // In OpenAPI 3.0 nothing that stands beside a $ref counts, and nullable counts only beside a type.
+  return nullable ? { type: "object", nullable: true, allOf: [reference] } : reference;
 }
 
 /** OpenAPI 3.0: nullable is only heard beside a type. */

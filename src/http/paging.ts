@@ -5,7 +5,7 @@ import { Reply } from "./route.ts";
 export const UNPAGED = 1000;
 
 /** Where a list goes on: the id of the last record given. Opaque, so that it may become something else. */
-export const encodeCursor = (id: number) => Buffer.from(`id:${id}`).toString("base64url");
+const encodeCursor = (id: number) => Buffer.from(`id:${id}`).toString("base64url");
 
 export function decodeCursor(cursor: string | undefined): number | undefined {
   if (cursor === undefined) return undefined;

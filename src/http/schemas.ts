@@ -40,6 +40,11 @@ export const GivenTime = v.pipe(
 const NullableTime = v.nullable(Time);
 
 export { NullableTime };
+export const Sha256 = v.pipe(
+  v.string("must be a string"),
+  v.regex(/^[0-9a-f]{64}$/i, "must be 64 hexadecimal digits"),
+  v.toLowerCase(),
+);
 export const PlaybackPolicy = v.picklist(["public", "signed"], "must be public or signed");
 
 const wholeNumber = (min: number, max: number) =>

@@ -1,5 +1,6 @@
 export type MediaErrorCode =
   | "input_invalid"
+  | "source_missing"
   | "input_has_no_media"
   | "encode_failed"
   | "timeout"

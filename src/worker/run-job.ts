@@ -1,4 +1,4 @@
-import { rm } from "node:fs/promises";
+import { access, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { type EncodeResult, encode } from "../media/encode.ts";
 import { encodingSpec } from "../media/encoding-spec.ts";
@@ -9,7 +9,7 @@ import type { Completion, Failure, WorkerContract } from "./contract.ts";
 import { Heart } from "./heart.ts";
 import { type LeaseClient, LeaseLost, ServerAway, ServerRefused } from "./lease-client.ts";
 import type { Scratch } from "./scratch.ts";
-import { download, removeFolder, syncFiles, upload } from "./transfer.ts";
+import { download, removeFolder, sourceMissing, syncFiles, upload } from "./transfer.ts";
 
 export type Log = Record<"info" | "warn" | "error", (fields: Record<string, unknown>, message: string) => void>;
 
@@ -98,7 +98,8 @@ async function make(job: WorkerContract, context: JobContext, { heart, work, out
   const { signal } = heart;
   const { outputs, source } = job;
   const input = source.local_path ?? join(work, "source");
-  if (!source.local_path) {
+  if (source.local_path) await access(source.local_path).catch(sourceMissing);
+  else {
     heart.report("downloading", 0);
     const size = source.bytes || Number.POSITIVE_INFINITY;
     await download(client, job, {

@@ -11,9 +11,14 @@ const TRIES = 6;
 const UPLOADS_AT_ONCE = 6;
 const PATHS_PER_SIGNING = 100;
 
+/** Another attempt may find it: an asset can be registered before its bytes have come. */
+export function sourceMissing(): never {
+  throw new MediaError("source_missing", "The source is not in storage.", true);
+}
+
 /**
  * Fetches the source to `path`. A torn connection goes on where it stopped when the server honours ranges.
- * Throws MediaError `input_invalid` when what arrives is not as long as announced.
+ * Throws MediaError `source_missing` when there is none, `input_invalid` when what arrives is not as long as announced.
  */
 export async function download(
   client: LeaseClient,
@@ -26,6 +31,7 @@ export async function download(
   await retrying({ attempts: TRIES, signal }, async () => {
     const headers = held > 0 ? { ...source.headers, range: `bytes=${held}-` } : source.headers;
     const response = await request(client.resolve(source.url), { method: source.method, headers, signal });
+    if (response.status === 404) sourceMissing();
     if (!response.ok) check(response, await response.text());
     if (response.status !== 206) held = 0;
     if (!response.body) throw new ServerAway("The source has no body.");

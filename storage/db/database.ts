@@ -35,6 +35,6 @@ export type OpenOptions<S extends Schema> = DatabaseAddress & {
   log?: DatabaseLog;
   /** How long a write may wait for a lock that another process holds; 30 s. */
   lockWaitMs?: number;
-  /** A work that takes longer is rolled back and rejected; 10 s. */
+  /** A work that runs no statement for longer is rolled back and rejected; 10 s. */
   workLimitMs?: number;
 };

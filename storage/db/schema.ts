@@ -80,6 +80,7 @@ export const collections = sqliteTable("collections", {
   slug: text("slug").notNull(),
   description: text("description"),
   position: integer("position").notNull().default(0),
+  assetCount: integer("asset_count").notNull().default(0),
   ...times,
 });
 
@@ -175,6 +176,14 @@ export const uploads = sqliteTable("uploads", {
   expiresAt: integer("expires_at").notNull(),
   completedAt: integer("completed_at"),
   ...times,
+});
+
+/** A source that the server fetches itself, for as long as that goes on. */
+export const sourceFetches = sqliteTable("source_fetches", {
+  uploadId: integer("upload_id").primaryKey(),
+  url: text("url").notNull(),
+  failures: integer("failures").notNull().default(0),
+  dueAt: integer("due_at").notNull(),
 });
 
 export const transcodingJobs = sqliteTable("transcoding_jobs", {
@@ -298,3 +307,4 @@ export type TrackRow = typeof tracks.$inferSelect;
 export type EventRow = typeof events.$inferSelect;
 export type EndpointRow = typeof webhookEndpoints.$inferSelect;
 export type DeliveryRow = typeof webhookDeliveries.$inferSelect;
+export type SourceFetchRow = typeof sourceFetches.$inferSelect;

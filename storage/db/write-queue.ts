@@ -10,7 +10,7 @@ const GROUP_MS = 5;
 
 export type WriteQueueOptions = {
   open: () => Connection;
-  /** A work that takes longer waits for something that is not the database. */
+  /** A work that runs no statement for longer waits for something that is not the database. */
   workLimitMs?: number;
   /** How long a work may wait while another process holds the write lock. */
   lockWaitMs?: number;
@@ -45,6 +45,7 @@ export class WriteQueue {
   readonly #scope = new AsyncLocalStorage<Job>();
   #connection: Connection | null = null;
   #current: Job | null = null;
+  #lastStatementAt = 0;
   #running: Promise<void> | null = null;
   #closed = false;
   /** Transactions that were committed; changes before anyone is answered. */
@@ -79,6 +80,7 @@ export class WriteQueue {
     if (job === undefined || job !== this.#current || this.#connection === null) {
       throw new Error("A statement outside of its write(): the transaction it belongs to has ended.");
     }
+    this.#lastStatementAt = performance.now();
     return this.#connection;
   }
 
@@ -170,11 +172,17 @@ export class WriteQueue {
     job.outcome = outcome;
   }
 
+  /** Silence is what is limited, not length: a long work that yields between its statements may go on. */
   #limited(job: Job): Promise<unknown> {
     return new Promise((resolve, reject) => {
       const limitMs = this.#options.workLimitMs;
-      const late = () => reject(new Error(`A write took longer than ${limitMs} ms: it may hold SQL and nothing else.`));
-      const timer = setTimeout(late, limitMs);
+      this.#lastStatementAt = performance.now();
+      const look = () => {
+        const leftMs = this.#lastStatementAt + limitMs - performance.now();
+        if (leftMs > 0) timer = setTimeout(look, leftMs);
+        else reject(new Error(`A write was silent for longer than ${limitMs} ms: it may hold SQL and nothing else.`));
+      };
+      let timer = setTimeout(look, limitMs);
       this.#scope
         .run(job, async () => job.run())
         .then(resolve, reject)

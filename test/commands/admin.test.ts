@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { uploaded } from "../support/flow.ts";
 import { emptyFolder } from "../support/folder.ts";
 import { run, startServer } from "../support/process.ts";
 import { json, refused, succeeded } from "./outcome.ts";
@@ -56,6 +57,9 @@ async function day(dataDir: string): Promise<unknown[]> {
   const paired = await json(["admin", "device", "pair", "--tenant", "acme", ...at]);
   expect(paired.pairing_code).toMatch(/^\w{4}-\w{4}$/);
   await fails(1, "device", "pair", "--tenant", "nobody");
+  expect(await step("job", "list", "--state", "queued", "--tenant", "acme")).toEqual([]);
+  await fails(1, "job", "show", "1");
+  await fails(1, "job", "list", "--state", "done");
 
   await step("tenant", "suspend", "acme");
   await step("tenant", "show", "acme");
@@ -116,4 +120,23 @@ test("a revoked key and a suspended tenant are refused by the running server fro
   expect([await asks(one), await asks(two)]).toEqual([401, 401]);
   await run(["admin", "tenant", "suspend", "a", "--undo", ...at]);
   expect([await asks(one), await asks(two)]).toEqual([401, 200]);
+});
+
+test("jobs are listed, shown, canceled and retried", async () => {
+  const server = await startServer(emptyFolder(), { env: { VODBOX_ADMIN_TOKEN: "" } });
+  const at = ["--data", server.dataDir];
+  await json(["admin", "tenant", "create", "--name", "A", "--slug", "a", ...at]);
+  const { token } = await json(["admin", "key", "issue", "--tenant", "a", "--scopes", "assets:write", ...at]);
+  const { asset, job } = await uploaded(server, token);
+  const ask = (verb: string, ...args: string[]) => json(["admin", "job", verb, ...args, ...at]);
+  expect(await ask("list", "--tenant", "a", "--state", "queued")).toEqual([job]);
+  expect(await ask("show", String(job.id))).toEqual(job);
+  expect(await ask("list", "--state", "running")).toEqual([]);
+  expect(await ask("cancel", String(job.id))).toMatchObject({ id: job.id, status: "canceled" });
+  expect(await ask("retry", String(job.id))).toMatchObject({ id: job.id, status: "queued" });
+  expect(await refused(["admin", "job", "retry", String(job.id), ...at], 1)).toContain("The job is queued");
+  const table = (await succeeded(["admin", "job", "list", ...at])).stdout;
+  expect(table).toMatch(/^ID +TENANT +ASSET +STATUS +ATTEMPT/);
+  expect(table).toMatch(new RegExp(`^${job.id} +1 +${asset.id} +queued +0/5`, "m"));
+  expect((await succeeded(["admin", "job", "show", String(job.id), ...at])).stdout).toMatch(/^status +queued$/m);
 });

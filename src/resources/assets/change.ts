@@ -1,4 +1,4 @@
-import { and, eq } from "drizzle-orm";
+import { and, eq, ne } from "drizzle-orm";
 import type { Db } from "../../../storage/db/open.ts";
 import { type AssetRow, assets, type TagValue, uploads } from "../../../storage/db/schema.ts";
 import { deletePrefix } from "../../../storage/objects/delete-prefix.ts";
@@ -9,21 +9,27 @@ import { storageOf } from "../../http/storage.ts";
 import { dropObjects } from "../../http/unwanted.ts";
 import { invalid, notFound } from "../../lib/errors.ts";
 import { addUsage } from "../tenants/queries.ts";
-import { getAsset } from "./queries.ts";
+import { getAsset, ownCollection } from "./queries.ts";
 
 const MAX_TAGS = 100;
 const SETTLED_LEASES = 2;
 
 /** Sets what is given and leaves the rest. `collectionId` of a collection that is not the tenant's own is none. */
-export type AssetChange = { title?: string | undefined; description?: string | null | undefined; collectionId?: null };
+type AssetChange = {
+  title?: string | undefined;
+  description?: string | null | undefined;
+  collectionId?: number | null | undefined;
+};
 
 export const updateAsset = (app: App, caller: Caller, id: number, change: AssetChange): Promise<AssetRow> =>
   app.write(async (tx) => {
-    const { id: own } = (await getAsset(tx, caller, id)) ?? notFound("asset");
-    return put(tx, app, own, change);
+    const { tenantId } = (await getAsset(tx, caller, id)) ?? notFound("asset");
+    const { collectionId, ...rest } = change;
+    const chosen = collectionId === undefined ? {} : { collectionId: await ownCollection(tx, tenantId, collectionId) };
+    return putAsset(tx, app, id, { ...rest, ...chosen });
   });
 
-const put = (tx: Db, app: App, id: number, set: Partial<AssetRow>): Promise<AssetRow> =>
+const putAsset = (tx: Db, app: App, id: number, set: Partial<AssetRow>): Promise<AssetRow> =>
   tx
     .update(assets)
     .set({ ...set, updatedAt: app.clock.now() })
@@ -31,17 +37,22 @@ const put = (tx: Db, app: App, id: number, set: Partial<AssetRow>): Promise<Asse
     .returning()
     .get();
 
+/** Null removes a tag. Null instead of a map that would have over 100 keys. */
+export function mergedTags(tags: Record<string, TagValue>, change: Record<string, TagValue | null>) {
+  const merged = new Map<string, TagValue>(Object.entries(tags));
+  for (const [key, value] of Object.entries(change)) {
+    if (value === null) merged.delete(key);
+    else merged.set(key, value);
+  }
+  return merged.size > MAX_TAGS ? null : Object.fromEntries(merged);
+}
+
 /** Merges; null removes. Answers the whole map. 422 when it would grow over 100 keys. */
 export async function mergeTags(app: App, caller: Caller, id: number, change: Record<string, TagValue | null>) {
   const { tags } = await app.write(async (tx) => {
     const asset = (await getAsset(tx, caller, id)) ?? notFound("asset");
-    const merged = new Map<string, TagValue>(Object.entries(asset.tags));
-    for (const [key, value] of Object.entries(change)) {
-      if (value === null) merged.delete(key);
-      else merged.set(key, value);
-    }
-    if (merged.size > MAX_TAGS) invalid("tags", `must have at most ${MAX_TAGS} keys`);
-    return put(tx, app, asset.id, { tags: Object.fromEntries(merged) });
+    const merged = mergedTags(asset.tags, change) ?? invalid("tags", `must have at most ${MAX_TAGS} keys`);
+    return putAsset(tx, app, asset.id, { tags: merged });
   });
   return tags;
 }
@@ -54,7 +65,8 @@ export async function deleteAsset(app: App, caller: Caller, id: number): Promise
     await tx.delete(assets).where(eq(assets.id, asset.id));
     // Twice: now, below, and when a worker that was at it has noticed and stopped writing.
     const settledMs = SETTLED_LEASES * app.config.lease_seconds * 1000;
-    await dropObjects(tx, app, [prefixOf(asset), asset.sourceKey], settledMs);
+    const own = [prefixOf(asset), ...((await isSourceElsewhere(tx, asset)) ? [] : [asset.sourceKey])];
+    await dropObjects(tx, app, own, settledMs);
     await addUsage(tx, tenantId, { storageBytes: -asset.storageBytes });
     const data = {
       asset_id: String(id),
@@ -65,16 +77,22 @@ export async function deleteAsset(app: App, caller: Caller, id: number): Promise
       error: null,
     };
     await emit(tx, { tenantId, type: "video.asset.deleted", data, now: app.clock.now() });
-    return asset;
+    return own;
   });
   const { objects } = app;
   if (!objects) return;
   try {
-    await deletePrefix(objects, prefixOf(deleted));
-    await objects.delete(deleted.sourceKey);
+    for (const key of deleted) await (key.endsWith("/") ? deletePrefix(objects, key) : objects.delete(key));
   } catch (error) {
     app.log.warn({ err: error, asset_id: id }, "the bytes of a deleted asset were not all removed");
   }
+}
+
+/** Whether the source is another asset's too, or one of its published files: then it is not this one's to remove. */
+export async function isSourceElsewhere(tx: Db, { id, tenantId, sourceKey }: AssetRow): Promise<boolean> {
+  if (sourceKey.startsWith(`tenants/${tenantId}/assets/`)) return true;
+  const shared = and(eq(assets.tenantId, tenantId), eq(assets.sourceKey, sourceKey), ne(assets.id, id));
+  return (await tx.select({ id: assets.id }).from(assets).where(shared).get()) !== undefined;
 }
 
 const prefixOf = (asset: AssetRow) => `tenants/${asset.tenantId}/assets/${asset.id}/`;

@@ -1,12 +1,11 @@
-import { and, desc, eq, like, lt, or, sql } from "drizzle-orm";
-import type * as v from "valibot";
+import { and, eq, sql } from "drizzle-orm";
 import type { Db } from "../../../storage/db/open.ts";
 import { prepared } from "../../../storage/db/prepared.ts";
 import { rememberUntilCommit } from "../../../storage/db/remember.ts";
-import { type AssetRow, assets } from "../../../storage/db/schema.ts";
+import { type AssetRow, assets, collections } from "../../../storage/db/schema.ts";
 import { type App, forApp } from "../../app.ts";
 import { type Caller, ownedBy } from "../../http/caller.ts";
-import type { AssetQuery } from "./schema.ts";
+import { invalid } from "../../lib/errors.ts";
 
 const byIdOfTenant = prepared((db) =>
   db
@@ -69,34 +68,15 @@ export async function findPublicAsset(app: App, ref: string): Promise<AssetRow |
   return ref.startsWith("vid_") ? remembered(app).byPublicId(ref) : undefined;
 }
 
-/** Newest first, up to `limit` + 1 rows so that the caller sees whether there are more. */
-export function listAssets(
-  db: Db,
-  caller: Caller,
-  query: v.InferOutput<typeof AssetQuery>,
-  page: { limit: number; before?: number },
-): Promise<AssetRow[]> {
-  const words = query.q?.trim() ? `%${query.q.trim().replaceAll(/[\\%_]/g, "\\$&")}%` : undefined;
-  const contains = (column: typeof assets.title | typeof assets.description | typeof assets.originalFilename) =>
-    sql`${like(column, words as string)} escape '\\'`;
-  return db
-    .select()
-    .from(assets)
-    .where(
-      and(
-        ownedBy(caller, assets.tenantId),
-        query.tenant_id === undefined ? undefined : eq(assets.tenantId, query.tenant_id),
-        query.collection_id === undefined ? undefined : eq(assets.collectionId, query.collection_id),
-        query.playback_status && eq(assets.playbackStatus, query.playback_status),
-        query.input_status && eq(assets.inputStatus, query.input_status),
-        query.external_id === undefined ? undefined : eq(assets.externalId, query.external_id),
-        words === undefined
-          ? undefined
-          : or(contains(assets.title), contains(assets.description), contains(assets.originalFilename)),
-        page.before === undefined ? undefined : lt(assets.id, page.before),
-      ),
-    )
-    .orderBy(desc(assets.id))
-    .limit(page.limit + 1)
-    .all();
+/** The collection if it is the tenant's own; any other id is none, as the specification has it. */
+export async function ownCollection(tx: Db, tenantId: number, id: number | null): Promise<number | null> {
+  if (id === null) return null;
+  const own = and(eq(collections.id, id), eq(collections.tenantId, tenantId));
+  return (await tx.select({ id: collections.id }).from(collections).where(own).get())?.id ?? null;
+}
+
+/** A 422 unless no asset of the tenant has this external id. */
+export async function requireFreeExternalId(tx: Db, tenantId: number, externalId: string): Promise<void> {
+  const taken = and(eq(assets.tenantId, tenantId), eq(assets.externalId, externalId));
+  if (await tx.select({ id: assets.id }).from(assets).where(taken).get()) invalid("external_id", "is taken");
 }

@@ -4,7 +4,9 @@ import { route } from "../../http/route.ts";
 import { PathId } from "../../http/schemas.ts";
 import { notFound } from "../../lib/errors.ts";
 import { deleteAsset, downloadOf, mergeTags, updateAsset } from "./change.ts";
-import { listAssets, readAsset } from "./queries.ts";
+import { DuplicateQuery, Duplicates, findDuplicates } from "./duplicates.ts";
+import { listAssets } from "./list.ts";
+import { readAsset } from "./queries.ts";
 import { Asset, AssetPatch, AssetQuery, Download, TagPatch, Tags, toAsset } from "./schema.ts";
 
 const path = "/api/v1/assets";
@@ -23,6 +25,16 @@ export const assetRoutes = [
       const rows = await listAssets(app.db, caller, query, { limit, before: decodeCursor(query.cursor) });
       return page(rows, limit, url, app.baseUrl(), toAsset);
     },
+  }),
+  route({
+    method: "GET",
+    path: `${path}/duplicates`,
+    tag: "Assets",
+    summary: "Assets of the same file, by sha256 or by filename and bytes",
+    query: DuplicateQuery,
+    responses: { 200: Duplicates },
+    errors: { 404: ["not_found"] },
+    handle: ({ app, caller, query }) => findDuplicates(app.db, caller, query),
   }),
   route({
     method: "GET",
@@ -45,8 +57,7 @@ export const assetRoutes = [
     responses: { 200: Asset },
     async handle({ app, caller, params, body }) {
       const { title, description, collection_id } = body.video_asset;
-      // There are no collections yet, so no id is one of the tenant's own.
-      const change = { title, description, ...(collection_id !== undefined && { collectionId: null }) };
+      const change = { title, description, collectionId: collection_id };
       return toAsset(await updateAsset(app, caller, params.id, change));
     },
   }),

@@ -86,7 +86,13 @@ export async function claim(app: App, key: string, workerId: string | null): Pro
       .get();
     const asset = await tx
       .update(assets)
-      .set({ progress: 0, stage: "leased", updatedAt: now })
+      .set({
+        // One that was registered as a draft is being made now; one that plays goes on playing meanwhile.
+        playbackStatus: sql`iif(${assets.playbackStatus} = 'ready', 'ready', 'processing')`,
+        progress: 0,
+        stage: "leased",
+        updatedAt: now,
+      })
       .where(eq(assets.id, job.assetId))
       .returning()
       .get();

@@ -71,6 +71,8 @@ export async function complete(app: App, jobId: number, token: string, result: R
       .update(assets)
       .set({
         ...paths,
+        // Its worker has read it, whatever was said when it was registered.
+        inputStatus: "uploaded",
         playbackStatus: "ready",
         storageBytes,
         durationSeconds: media.duration_seconds,
@@ -93,7 +95,9 @@ export async function complete(app: App, jobId: number, token: string, result: R
       transcodingMs: media.duration_seconds * 1000,
     });
     await emitAsset(tx, app, "video.asset.ready", asset);
-    return { completed, outdated: before?.mediaPrefix && before.mediaPrefix !== prefix ? before.mediaPrefix : null };
+    // Only what jobs of this asset have made: a folder that a client named may be another's.
+    const made = before?.mediaPrefix?.startsWith(`tenants/${job.tenantId}/assets/${job.assetId}/`);
+    return { completed, outdated: made && before?.mediaPrefix !== prefix ? before?.mediaPrefix : null };
   });
   if (outdated)
     await deletePrefix(objects, outdated).catch((error) =>

@@ -15,6 +15,8 @@ export type ContractOptions = {
   job: JobRow;
   asset: AssetRow;
   contentType: string;
+  /** What storage holds, as far as that is known. */
+  sourceBytes: number;
   lease: Lease | null;
   sharesDisk: boolean;
 };
@@ -22,7 +24,7 @@ export type ContractOptions = {
 /** What a worker is told. Without a lease (when a job was only queued) it is for information alone. */
 export async function workerContract(
   app: App,
-  { job, asset, contentType, lease, sharesDisk }: ContractOptions,
+  { job, asset, contentType, sourceBytes, lease, sharesDisk }: ContractOptions,
 ): Promise<v.InferInput<typeof WorkerContract>> {
   const objects = storageOf(app);
   const prefix = attemptPrefix(job, lease?.attemptId ?? 0);
@@ -41,7 +43,7 @@ export async function workerContract(
       url: source.url,
       method: source.method,
       headers: source.headers,
-      bytes: asset.sourceBytes,
+      bytes: sourceBytes,
       content_type: contentType,
       local_path: local(asset.sourceKey),
     },

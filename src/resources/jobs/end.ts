@@ -90,7 +90,7 @@ export const endAttempt = (
   tx: Db,
   app: App,
   attemptId: number,
-  outcome: "completed" | "failed" | "expired" | "released",
+  outcome: "completed" | "failed" | "expired" | "released" | "canceled",
   resultHash: string | null = null,
 ) =>
   tx

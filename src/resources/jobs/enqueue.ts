@@ -4,8 +4,8 @@ import { type AssetRow, assets, type JobRow, transcodingJobs } from "../../../st
 import type { App } from "../../app.ts";
 import { emitJob } from "./events.ts";
 
-/** Queues a job for `asset`, in the transaction that made its source complete. Wake the workers once that is committed. */
-export async function enqueue(tx: Db, app: App, asset: AssetRow): Promise<{ job: JobRow; asset: AssetRow }> {
+/** Queues a job for `asset`, in the transaction that calls for it, and leaves the asset as it is. Wake the workers once that is committed. */
+export async function queueJob(tx: Db, app: App, asset: AssetRow): Promise<JobRow> {
   const now = app.clock.now();
   const job = await tx
     .insert(transcodingJobs)
@@ -19,6 +19,13 @@ export async function enqueue(tx: Db, app: App, asset: AssetRow): Promise<{ job:
     })
     .returning()
     .get();
+  await emitJob(tx, app, "video.job.queued", job);
+  return job;
+}
+
+/** The same, and the asset shows it. */
+export async function enqueue(tx: Db, app: App, asset: AssetRow): Promise<{ job: JobRow; asset: AssetRow }> {
+  const job = await queueJob(tx, app, asset);
   const processing = await tx
     .update(assets)
     .set({
@@ -27,11 +34,10 @@ export async function enqueue(tx: Db, app: App, asset: AssetRow): Promise<{ job:
       stage: "queued",
       errorCode: null,
       errorMessage: null,
-      updatedAt: now,
+      updatedAt: app.clock.now(),
     })
     .where(eq(assets.id, asset.id))
     .returning()
     .get();
-  await emitJob(tx, app, "video.job.queued", job);
   return { job, asset: processing };
 }

@@ -2,10 +2,13 @@ import { eq } from "drizzle-orm";
 import type * as v from "valibot";
 import { assets, type JobRow, transcodingJobs } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
-import { leaseMs, liveLease } from "./lease.ts";
+import { attemptOfToken, leaseMs, liveLease } from "./lease.ts";
 import type { Heartbeat } from "./schema.ts";
 
-/** Renews the lease; progress (0 to 100) and stage are shown on the job and its asset. */
+/**
+ * Renews the lease; progress (0 to 100) and stage are shown on the job and its asset. Who held the lease of a job when it
+ * was canceled gets the job as it is.
+ */
 export async function heartbeat(
   app: App,
   jobId: number,
@@ -13,6 +16,8 @@ export async function heartbeat(
   beat: v.InferOutput<typeof Heartbeat>,
 ): Promise<JobRow> {
   return app.write(async (tx) => {
+    const held = await attemptOfToken(tx, jobId, token);
+    if (held.job.status === "canceled" && held.attempt.outcome === "canceled") return held.job;
     const { job } = await liveLease(tx, app, jobId, token);
     const now = app.clock.now();
     const seen = {

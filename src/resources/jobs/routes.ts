@@ -77,7 +77,8 @@ export const jobRoutes = [
     errors: stale,
     async handle({ app, params, body, headers }) {
       const job = await heartbeat(app, params.id, leaseTokenOf(headers), body);
-      return { status: job.status, lease_expires_at: iso(job.leaseExpiresAt), cancel_requested: false };
+      const { status, leaseExpiresAt } = job;
+      return { status, lease_expires_at: iso(leaseExpiresAt), cancel_requested: status === "canceled" };
     },
   }),
   route({
@@ -144,12 +145,15 @@ async function answerClaim(app: App, { job, asset, lease }: Claimed, body: v.Inf
     .from(uploads)
     .where(and(eq(uploads.assetId, asset.id), eq(uploads.objectKey, asset.sourceKey)))
     .get();
+  // What was registered without an upload may have been told wrong, and a worker holds a source to its size.
+  const stored = upload ? null : await storageOf(app).head(asset.sourceKey);
   const proof = body.capabilities?.local_proof;
   const sharesDisk = app.config.trust_shared_disk && proof !== undefined && sameSecret(proof, app.localProof);
   return workerContract(app, {
     job,
     asset,
     contentType: upload?.contentType ?? "application/octet-stream",
+    sourceBytes: stored?.bytes ?? asset.sourceBytes,
     lease,
     sharesDisk,
   });

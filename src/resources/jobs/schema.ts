@@ -5,7 +5,10 @@ import { iso } from "../../lib/clock.ts";
 
 export const JobParams = v.object({ id: PathId });
 const WorkerId = Text(200);
-const JobStatus = v.picklist(["queued", "running", "completed", "failed", "canceled"]);
+export const JobStatus = v.picklist(
+  ["queued", "running", "completed", "failed", "canceled"],
+  "must be queued, running, completed, failed or canceled",
+);
 
 /** `wait_seconds` holds the request until there is a job, so that an idle worker need not ask again and again. */
 export const Claim = v.object({
@@ -21,7 +24,11 @@ export const Heartbeat = v.object({
   worker_id: v.optional(WorkerId),
   stage: v.optional(Text(100)),
 });
-export const HeartbeatAnswer = v.object({ status: JobStatus, lease_expires_at: Time, cancel_requested: v.boolean() });
+export const HeartbeatAnswer = v.object({
+  status: JobStatus,
+  lease_expires_at: NullableTime,
+  cancel_requested: v.boolean(),
+});
 
 const amount = v.pipe(v.number(), v.finite(), v.minValue(0));
 const Key = Text(900);

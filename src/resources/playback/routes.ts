@@ -2,14 +2,16 @@ import * as v from "valibot";
 import type { AssetRow, SubtitleRow } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import { Reply, type Route, route } from "../../http/route.ts";
+import { PathId } from "../../http/schemas.ts";
 import { iso } from "../../lib/clock.ts";
 import { HttpError, invalid, notFound } from "../../lib/errors.ts";
 import { mediaUrl, pageUrl } from "../assets/addresses.ts";
-import { resolveAsset } from "../assets/queries.ts";
+import { readAsset, resolveAsset } from "../assets/queries.ts";
 import { subtitleFile } from "../subtitles/address.ts";
 import { playableSubtitles } from "../subtitles/queries.ts";
 import type { MediaDoor } from "./media.ts";
 import type { PlaybackTokens } from "./token.ts";
+import { VrManifest, vrManifest } from "./vr-manifest.ts";
 
 const HOUR = 3600;
 const MAX_SECONDS = 12 * HOUR;
@@ -60,11 +62,25 @@ export const playbackRoutes = (tokens: PlaybackTokens, media: MediaDoor): Route[
     errors: { 422: ["asset_not_ready"] },
     async handle({ app, caller, params, query }) {
       const asset = (await resolveAsset(app.db, caller, params.id)) ?? notFound("asset");
-      if (asset.playbackStatus !== "ready")
-        throw new HttpError(422, "asset_not_ready", `The asset is ${asset.playbackStatus}, not ready to play.`);
+      requireReady(asset);
       const expiresAt = app.clock.now() + lifetime(asset, query.expires_in) * 1000;
       const subtitles = await playableSubtitles(app, asset.id);
       return playbackOf(app, { asset, subtitles, token: await tokens.sign(asset, expiresAt), expiresAt });
+    },
+  }),
+  route({
+    method: "GET",
+    path: "/api/v1/assets/:id/vr_manifest.json",
+    tag: "Playback",
+    summary: "What a VR player needs; projection from the tags vr_projection and vr_stereo",
+    params: v.object({ id: PathId }),
+    responses: { 200: VrManifest },
+    errors: { 422: ["asset_not_ready"] },
+    async handle({ app, caller, params }) {
+      const asset = (await readAsset(app, caller, params.id)) ?? notFound("asset");
+      requireReady(asset);
+      const token = await tokens.sign(asset, app.clock.now() + lifetime(asset, undefined) * 1000);
+      return vrManifest(app.db, asset, addressesOf(app, asset, token));
     },
   }),
   route({
@@ -81,21 +97,41 @@ export const playbackRoutes = (tokens: PlaybackTokens, media: MediaDoor): Route[
 
 type Playable = { asset: AssetRow; subtitles: SubtitleRow[]; token: string; expiresAt: number };
 
-function playbackOf(app: App, { asset, subtitles, token, expiresAt }: Playable) {
+function requireReady({ playbackStatus }: AssetRow): void {
+  if (playbackStatus !== "ready")
+    throw new HttpError(422, "asset_not_ready", `The asset is ${playbackStatus}, not ready to play.`);
+}
+
+function addressesOf(app: App, asset: AssetRow, token: string) {
   const carried = asset.playbackPolicy === "signed" ? token : null;
   const url = (file: string) => mediaUrl(app.baseUrl(), asset, file, carried);
+  return {
+    hlsUrl: asset.manifestUrl ?? url("master.m3u8"),
+    dashUrl: asset.dashManifestPath === null ? null : url("manifest.mpd"),
+    thumbnailUrl: asset.thumbnailPath === null ? null : url("thumbnail.jpg"),
+    embedUrl: pageUrl(app.baseUrl(), "embed", asset, carried),
+  };
+}
+
+function playbackOf(app: App, { asset, subtitles, token, expiresAt }: Playable) {
+  const carried = asset.playbackPolicy === "signed" ? token : null;
+  const { hlsUrl, dashUrl, thumbnailUrl, embedUrl } = addressesOf(app, asset, token);
   const body: v.InferInput<typeof Playback> = {
     asset_id: asset.id,
     external_id: asset.externalId,
     playback_policy: asset.playbackPolicy,
-    hls_url: asset.manifestUrl ?? url("master.m3u8"),
-    dash_url: asset.dashManifestPath === null ? null : url("manifest.mpd"),
-    thumbnail_url: asset.thumbnailPath === null ? null : url("thumbnail.jpg"),
+    hls_url: hlsUrl,
+    dash_url: dashUrl,
+    thumbnail_url: thumbnailUrl,
     storyboard_url: null,
-    subtitles: subtitles.map((row) => ({ language: row.language, label: row.label, url: url(subtitleFile(row)) })),
+    subtitles: subtitles.map((row) => ({
+      language: row.language,
+      label: row.label,
+      url: mediaUrl(app.baseUrl(), asset, subtitleFile(row), carried),
+    })),
     token,
     token_expires_at: iso(expiresAt),
-    embed_url: pageUrl(app.baseUrl(), "embed", asset, carried),
+    embed_url: embedUrl,
   };
   return new Reply(200, body);
 }

@@ -1,7 +1,10 @@
 import type { AssetRow, SubtitleRow } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
+import type { Route } from "../../http/route.ts";
 import { contentTypeOf } from "../../lib/media-types.ts";
 import { mediaUrl } from "../assets/addresses.ts";
+import { requireSubtitle } from "./queries.ts";
+import { toSubtitle } from "./schema.ts";
 
 const SIGNED_FOR_MS = 3_600_000;
 
@@ -19,3 +22,18 @@ export async function subtitleUrl(app: App, asset: AssetRow, row: SubtitleRow): 
   const contentType = contentTypeOf(row.objectKey);
   return (await app.objects.signGet(row.objectKey, { expiresAt, contentType })).url;
 }
+
+/** The record that clients see. */
+export const shown = async (app: App, asset: AssetRow, row: SubtitleRow) =>
+  toSubtitle(row, await subtitleUrl(app, asset, row));
+
+/** The address may be a credential: for a repeated request it is made anew, not kept. */
+export const urlMadeAnew: Route["idempotent"] = {
+  secretFields: ["url"],
+  async restore({ app, caller, params }, body) {
+    const { video_asset_id } = params as { video_asset_id: number };
+    const { id } = body as { id: number };
+    const found = await requireSubtitle(app.db, caller, { video_asset_id, id }).catch(() => null);
+    return { ...(body as object), url: found && (await subtitleUrl(app, found.asset, found.subtitle)) };
+  },
+};

@@ -8,18 +8,10 @@ import { Reply, route } from "../../http/route.ts";
 import { storageOf } from "../../http/storage.ts";
 import { notFound } from "../../lib/errors.ts";
 import { getAsset, readAsset } from "../assets/queries.ts";
-import { subtitleUrl } from "./address.ts";
+import { shown, urlMadeAnew } from "./address.ts";
 import { checkedVtt, languageOf, MAX_SUBTITLE_BYTES, subtitleContent, vttOfFile } from "./content.ts";
 import { requireSubtitle, subtitlesOf } from "./queries.ts";
-import {
-  AssetParams,
-  Subtitle,
-  SubtitleForm,
-  SubtitleParams,
-  SubtitlePatch,
-  SubtitleQuery,
-  toSubtitle,
-} from "./schema.ts";
+import { AssetParams, Subtitle, SubtitleForm, SubtitleParams, SubtitlePatch, SubtitleQuery } from "./schema.ts";
 import { addSubtitle, changeSubtitle, removeSubtitle, storeText } from "./store.ts";
 
 const base = "/api/v1/assets/:video_asset_id/subtitles";
@@ -29,9 +21,6 @@ const SubtitleCursor = v.strictTuple([v.number(), v.string()]);
 const shared = { tag: "Subtitles" } as const;
 const changing = { ...shared, scope: "assets:write" } as const;
 const noStorage = ["storage_not_configured"];
-
-const shown = async (app: App, asset: AssetRow, row: SubtitleRow) =>
-  toSubtitle(row, await subtitleUrl(app, asset, row));
 
 export const subtitleRoutes = [
   route({
@@ -78,17 +67,7 @@ export const subtitleRoutes = [
     params: AssetParams,
     form: { maxFileBytes: MAX_SUBTITLE_BYTES },
     body: SubtitleForm,
-    // The address may be a credential: it is made anew for a repeat, not kept.
-    idempotent: {
-      secretFields: ["url"],
-      async restore({ app, caller, params }, body) {
-        const { video_asset_id } = params as v.InferOutput<typeof AssetParams>;
-        const { id } = body as { id: number };
-        const found = await requireSubtitle(app.db, caller, { video_asset_id, id }).catch(() => null);
-        const url = found && (await subtitleUrl(app, found.asset, found.subtitle));
-        return { ...(body as object), url };
-      },
-    },
+    idempotent: urlMadeAnew,
     responses: { 201: Subtitle },
     errors: {
       422: [

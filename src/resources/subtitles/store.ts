@@ -47,12 +47,7 @@ export async function addSubtitle(
   const tracks = await subtitlesOf(tx, asset.id);
   const taken = tracks.find((track) => track.language === language);
   if (taken && !replace) languageTaken(language);
-  if (!taken && tracks.length >= MAX_TRACKS)
-    throw new HttpError(
-      422,
-      "subtitle_limit_reached",
-      `The asset has ${MAX_TRACKS} subtitle tracks already; delete one first.`,
-    );
+  requireRoom(tracks, language);
   if (taken) {
     const replaced = await changeSubtitle(tx, app, taken, { label, source, status: "ready" }, stored);
     await emitSubtitleReady(tx, app, replaced);
@@ -82,6 +77,13 @@ export async function addSubtitle(
   await countBytes(tx, asset, stored.bytes);
   await emitSubtitleReady(tx, app, added);
   return added;
+}
+
+/** 422 `subtitle_limit_reached` when a track of the language would be one too many. */
+export function requireRoom(tracks: readonly SubtitleRow[], language: string): void {
+  if (tracks.length < MAX_TRACKS || tracks.some((track) => track.language === language)) return;
+  const message = `The asset has ${MAX_TRACKS} subtitle tracks already; delete one first.`;
+  throw new HttpError(422, "subtitle_limit_reached", message);
 }
 
 type Changeable = "language" | "label" | "source" | "status" | "position" | "isDefault";

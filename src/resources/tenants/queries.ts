@@ -79,7 +79,8 @@ export const addUsage = (
   tx
     .update(tenants)
     .set({
-      storageBytes: sql`max(0, ${tenants.storageBytes} + ${by.storageBytes ?? 0})`,
+      // What a client tells of an asset may be any size; above 2^53 no number could be read back.
+      storageBytes: sql`min(9007199254740991, max(0, ${tenants.storageBytes} + ${by.storageBytes ?? 0}))`,
       egressBytes: sql`${tenants.egressBytes} + ${by.egressBytes ?? 0}`,
       transcodingMs: sql`${tenants.transcodingMs} + ${Math.round(by.transcodingMs ?? 0)}`,
     })

@@ -1,4 +1,3 @@
-import { and, eq } from "drizzle-orm";
 import type * as v from "valibot";
 import type { Db } from "../../../storage/db/open.ts";
 import { type AssetRow, assets, type UploadRow, uploads } from "../../../storage/db/schema.ts";
@@ -6,6 +5,7 @@ import type { App } from "../../app.ts";
 import type { Caller } from "../../http/caller.ts";
 import { invalid } from "../../lib/errors.ts";
 import { newExternalId, randomName } from "../../lib/tokens.ts";
+import { ownCollection, requireFreeExternalId } from "../assets/queries.ts";
 import { requireTenant } from "../tenants/queries.ts";
 import type { Initiate } from "./schema.ts";
 
@@ -20,7 +20,7 @@ export async function initiate(
   const tenant = await requireTenant(tx, caller, body.tenant_id);
   if (body.bytes_expected > app.config.max_upload_bytes)
     invalid("bytes_expected", `must be at most ${app.config.max_upload_bytes}`);
-  if (body.external_id !== undefined) await requireFree(tx, tenant.id, body.external_id);
+  if (body.external_id !== undefined) await requireFreeExternalId(tx, tenant.id, body.external_id);
   const objectKey = `tenants/${tenant.id}/sources/${randomName(24)}${extensionOf(body.filename)}`;
   const asset = await tx
     .insert(assets)
@@ -29,6 +29,7 @@ export async function initiate(
       externalId: body.external_id ?? newExternalId(),
       title: body.title ?? titleOf(body.filename),
       description: body.description ?? null,
+      collectionId: await ownCollection(tx, tenant.id, body.collection_id ?? null),
       inputStatus: "pending",
       playbackStatus: "draft",
       playbackPolicy: body.playback_policy ?? tenant.defaultPlaybackPolicy,
@@ -62,11 +63,6 @@ export async function initiate(
     .returning()
     .get();
   return { upload, asset };
-}
-
-async function requireFree(tx: Db, tenantId: number, externalId: string): Promise<void> {
-  const taken = and(eq(assets.tenantId, tenantId), eq(assets.externalId, externalId));
-  if (await tx.select({ id: assets.id }).from(assets).where(taken).get()) invalid("external_id", "is taken");
 }
 
 /** Only what is plainly an extension goes into the key; the rest of a client's file name stays in its column. */

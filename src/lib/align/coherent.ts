@@ -1,0 +1,47 @@
+import type { Sliced } from "../in-slices.ts";
+import type { Match } from "./matches.ts";
+import { agree } from "./tie.ts";
+
+/** A jump must be worth it: the matches behind it have more words than this. A stray match would need two of them. */
+const JUMP_WORDS = 4;
+/** One long line in a wrong place is still one line. */
+const MOST_WORDS = 7;
+/** How far back the match before may be. */
+const WINDOW = 64;
+/** With fewer there is no run to fall out of. */
+const FEW = 8;
+
+/**
+ * The matches that make one story of offsets: the chain with the most words whose times go up in both tracks and whose
+ * offset changes slowly, or jumps where what follows bears it out (a cut, a break for advertisements).
+ */
+export function* coherent(matches: readonly Match[]): Sliced<Match[]> {
+  if (matches.length < FEW) return majority(matches);
+  const score = new Float64Array(matches.length);
+  const before = new Int32Array(matches.length).fill(-1);
+  let last = 0;
+  for (const [i, match] of matches.entries()) {
+    let best = 0;
+    for (let j = i - 1; j >= Math.max(0, i - WINDOW); j--) {
+      const earlier = matches[j] as Match;
+      if (earlier.at.to > match.at.to || earlier.at.from > match.at.from) continue;
+      const reached = (score[j] as number) - (agree(earlier.at, match.at) ? 0 : JUMP_WORDS);
+      if (reached <= best) continue;
+      best = reached;
+      before[i] = j;
+    }
+    score[i] = best + Math.min(match.words, MOST_WORDS);
+    if ((score[i] as number) > (score[last] as number)) last = i;
+    if ((i & 63) === 63) yield;
+  }
+  const chain: Match[] = [];
+  for (let i = last; i >= 0; i = before[i] as number) chain.push(matches[i] as Match);
+  return chain.reverse();
+}
+
+/** Of a few matches those that agree with the median, when most do; the median that is taken of them bears the rest. */
+function majority(matches: readonly Match[]): Match[] {
+  const middle = matches.toSorted((a, b) => a.at.to - a.at.from - (b.at.to - b.at.from))[matches.length >> 1];
+  const agreeing = matches.filter((match) => middle && agree(middle.at, match.at));
+  return agreeing.length > matches.length / 2 ? agreeing : [...matches];
+}

@@ -1,0 +1,68 @@
+import type { Sliced } from "../in-slices.ts";
+import type { TimedText } from "./cue.ts";
+import { wordsOf } from "./words.ts";
+
+/**
+ * A track as one row of words. `grams[k]` numbers the runs of 1, 2 and 4 words that begin at each place; equal runs have
+ * equal numbers in both tracks, -1 stands where a run would go over the end.
+ */
+export type WordRow = {
+  grams: readonly [Int32Array, Int32Array, Int32Array];
+  /** Number of the cue that holds each word. */
+  cueOf: Int32Array;
+  /** Place of each cue's first word, and one more entry: the number of words. */
+  firstOf: Int32Array;
+};
+export type WordRows = { track: WordRow; reference: WordRow; distinct: readonly [number, number, number] };
+
+const PAIR = 2 ** 26;
+const CHARACTERS_A_STEP = 4000;
+const CUE_COST = 40;
+
+export function* wordRows(track: readonly TimedText[], reference: readonly TimedText[]): Sliced<WordRows> {
+  const words = new Map<string, number>();
+  const pairs = new Map<number, number>();
+  const fours = new Map<number, number>();
+  const rowOf = function* (cues: readonly TimedText[]): Sliced<WordRow> {
+    const numbers: number[] = [];
+    const cueOf: number[] = [];
+    const firstOf = new Int32Array(cues.length + 1);
+    let read = 0;
+    for (const [index, { text }] of cues.entries()) {
+      firstOf[index] = numbers.length;
+      for (const word of wordsOf(text)) {
+        numbers.push(numbered(words, word));
+        cueOf.push(index);
+      }
+      read += CUE_COST + text.length;
+      if (read < CHARACTERS_A_STEP) continue;
+      read = 0;
+      yield;
+    }
+    firstOf[cues.length] = numbers.length;
+    const ones = Int32Array.from(numbers);
+    yield;
+    const twos = yield* runs(ones, 1, pairs);
+    return { grams: [ones, twos, yield* runs(twos, 2, fours)], cueOf: Int32Array.from(cueOf), firstOf };
+  };
+  const rows = { track: yield* rowOf(track), reference: yield* rowOf(reference) };
+  return { ...rows, distinct: [words.size, pairs.size, fours.size] };
+}
+
+function numbered<K>(known: Map<K, number>, key: K): number {
+  const found = known.get(key);
+  if (found !== undefined) return found;
+  known.set(key, known.size);
+  return known.size - 1;
+}
+
+/** Two runs, `distance` apart, are one of twice the length. */
+function* runs(shorter: Int32Array, distance: number, known: Map<number, number>): Sliced<Int32Array> {
+  const longer = new Int32Array(shorter.length).fill(-1);
+  for (let at = 0; at + distance < shorter.length; at++) {
+    const next = shorter[at + distance] as number;
+    if (next >= 0) longer[at] = numbered(known, (shorter[at] as number) * PAIR + next);
+    if ((at & 511) === 0) yield;
+  }
+  return longer;
+}

@@ -1,0 +1,41 @@
+const SPACELESS = /[\p{scx=Han}\p{scx=Hira}\p{scx=Kana}\p{scx=Thai}\p{scx=Lao}\p{scx=Khmr}\p{scx=Mymr}]/u;
+const TOKENS = /<[^>]*>|&[a-z#\d]+;|[\s\S]/giu;
+
+/** More than a player shows; what was made to be long takes no long time. */
+const MOST_CHARACTERS = 5000;
+const MOST_LINES = 20;
+
+/** One line as up to `lines` of about the same length, broken at spaces, or anywhere in scripts that have none. */
+export function breakLines(text: string, lines: number, terminator: string): string {
+  if (lines <= 1 || text.length > MOST_CHARACTERS) return text;
+  const tokens = text.match(TOKENS) ?? [];
+  const isTag = (token: string) => token.startsWith("<") && token.length > 1;
+  /** Where a line can end, and how much is shown before. */
+  const places: { at: number; shown: number; drop: boolean }[] = [];
+  let shown = 0;
+  for (const [at, token] of tokens.entries()) {
+    if (token === " " && shown > 0) places.push({ at, shown, drop: true });
+    else if (at > 0 && SPACELESS.test(token) && SPACELESS.test(tokens[at - 1] as string))
+      places.push({ at, shown, drop: false });
+    if (!isTag(token)) shown++;
+  }
+  const total = shown;
+  const breaks: typeof places = [];
+  for (let line = 1; line < Math.min(lines, MOST_LINES); line++) {
+    const wanted = (total * line) / lines;
+    const free = places.filter((place) => place.shown > (breaks.at(-1)?.shown ?? 0) && place.shown < total - 1);
+    const nearest = free.reduce<(typeof places)[number] | null>(
+      (best, place) => (best === null || Math.abs(place.shown - wanted) < Math.abs(best.shown - wanted) ? place : best),
+      null,
+    );
+    if (nearest) breaks.push(nearest);
+  }
+  let from = 0;
+  const parts: string[] = [];
+  for (const { at, drop } of breaks) {
+    parts.push(tokens.slice(from, at).join(""));
+    from = drop ? at + 1 : at;
+  }
+  parts.push(tokens.slice(from).join(""));
+  return parts.join(terminator);
+}

@@ -1,0 +1,59 @@
+import * as v from "valibot";
+import { inBatches } from "./batches.ts";
+import { codeAmong, languageOf } from "./codes.ts";
+import type { Ask } from "./service.ts";
+import { type Pair, PairUnknown, TranslationFailed, type Translator } from "./translator.ts";
+
+const Pairs = v.object({
+  responseData: v.array(v.object({ sourceLanguage: v.string(), targetLanguage: v.string() })),
+});
+const Answer = v.object({ responseData: v.object({ translatedText: v.string() }) });
+
+/** Apertium's APY: `GET /listPairs`, and `/translate` with one text at a time, which takes it some milliseconds. */
+export function apertium(ask: Ask, key: string | undefined): Translator {
+  return {
+    async translate(texts, { source, target, markup, signal }) {
+      const pair = await pairOf(ask, { source, target }, signal);
+      return inBatches(
+        texts.map((text) => [text]),
+        signal,
+        async ([q = ""], ended) => {
+          const form = new URLSearchParams({
+            langpair: `${pair.source}|${pair.target}`,
+            q,
+            markUnknown: "no",
+            format: markup ? "html" : "txt",
+            ...(key !== undefined && { key }),
+          });
+          const headers = { "content-type": "application/x-www-form-urlencoded" };
+          const answer = v.safeParse(
+            Answer,
+            await ask("/translate", { headers, body: form.toString(), signal: ended }),
+          );
+          if (!answer.success)
+            throw new TranslationFailed("The translation service answered something else than a text.");
+          return [answer.output.responseData.translatedText];
+        },
+      );
+    },
+  };
+}
+
+async function pairOf(ask: Ask, { source, target }: Pair, signal: AbortSignal): Promise<Pair> {
+  const listed = await ask("/listPairs", { method: "GET", signal, attempts: 1 }).catch((error) => {
+    signal.throwIfAborted();
+    if (error instanceof TranslationFailed) return null;
+    throw error;
+  });
+  const pairs = v.safeParse(Pairs, listed);
+  if (!pairs.success) return { source: languageOf(source), target: languageOf(target) };
+  const all = pairs.output.responseData;
+  const from = codeAmong(
+    all.map((each) => each.sourceLanguage),
+    source,
+  );
+  const targets = all.filter((each) => each.sourceLanguage === from).map((each) => each.targetLanguage);
+  const to = codeAmong(targets, target);
+  if (from === null || to === null || from === to) throw new PairUnknown();
+  return { source: from, target: to };
+}

@@ -1,0 +1,99 @@
+import { breakLines } from "../../lib/cue-text/break-lines.ts";
+import { escapeText, fragmentOf, fromFragment, plainOf } from "../../lib/cue-text/fragment.ts";
+import { type Part, type Piece, partsOf, type Sentence } from "../../lib/cue-text/sentences.ts";
+import { inSlices, type Sliced } from "../../lib/in-slices.ts";
+import { type Pair, TranslationFailed, type Translator } from "./translator.ts";
+
+const PER_STEP = 20;
+const LETTER = /\p{L}/u;
+
+/**
+ * WebVTT payloads in another language. Tags, entities and the number of lines stay; what one person says is translated
+ * as one sentence. Where tags do not come back as they should, what stands between them is translated piece by piece.
+ */
+export async function translatePayloads(
+  payloads: readonly string[],
+  translator: Translator,
+  options: Pair & { signal: AbortSignal },
+): Promise<string[]> {
+  const split = await inSlices(each(payloads, partsOf));
+  const sentences = split.flat().filter((part): part is Sentence => typeof part !== "string");
+  const translate = (texts: ReadonlySet<string>, markup: boolean) =>
+    translateOnce(translator, texts, { ...options, markup });
+  const done = new Map<Sentence, string>();
+
+  const plain = (await inSlices(each(sentences, plainOf))).map((text, index) => ({ text, index }));
+  const spoken = plain.filter((one): one is { text: string; index: number } => one.text !== null);
+  const texts = await translate(new Set(spoken.map(({ text }) => text)), false);
+  const keepText = ({ text, index }: { text: string; index: number }) =>
+    done.set(sentences[index] as Sentence, escapeText(texts.get(text) as string));
+  await inSlices(each(spoken, keepText));
+
+  const marked = sentences.filter((one) => !done.has(one));
+  const xml = await inSlices(each(marked, fragmentOf));
+  const fragments = await translate(new Set(xml), true);
+  const keepFragment = (sentence: Sentence, index: number) => {
+    const payload = fromFragment(fragments.get(xml[index] as string) as string, sentence);
+    if (payload !== null) done.set(sentence, payload);
+  };
+  await inSlices(each(marked, keepFragment));
+
+  const torn = marked.filter((one) => !done.has(one));
+  const words = await inSlices(each(torn, ({ pieces }) => pieces.map(wordsIn).filter((text) => text !== "")));
+  const pieces = await translate(new Set(words.flat()), false);
+  await inSlices(each(torn, (sentence) => done.set(sentence, inPieces(sentence, pieces))));
+  return inSlices(each(split, (parts) => joined(parts, done)));
+}
+
+/** `map` in slices. */
+function* each<T, R>(all: readonly T[], work: (one: T, index: number) => R): Sliced<R[]> {
+  const results: R[] = [];
+  for (const [index, one] of all.entries()) {
+    results.push(work(one, index));
+    if (index % PER_STEP === 0) yield;
+  }
+  return results;
+}
+
+const joined = (parts: readonly Part[], done: ReadonlyMap<Sentence, string>) =>
+  parts
+    .map((part) => {
+      if (typeof part === "string") return part;
+      const terminator = part.pieces.find(({ raw }) => /^[\r\n]+$/.test(raw))?.raw ?? "\n";
+      return breakLines(done.get(part) as string, part.lines, terminator);
+    })
+    .join("");
+
+const wordsIn = (piece: Piece) => (piece.kind === "text" && LETTER.test(piece.text) ? piece.text.trim() : "");
+
+/** Between its tags, each text by itself, with the blanks that it had around it. */
+const inPieces = ({ pieces }: Sentence, translated: ReadonlyMap<string, string>) =>
+  pieces
+    .map((piece) => {
+      if (piece.kind === "tag") return piece.raw;
+      const words = wordsIn(piece);
+      return escapeText(words === "" ? piece.text : piece.text.replace(words, () => translated.get(words) as string));
+    })
+    .join("");
+
+/** What every text became; throws where that is nothing. */
+async function translateOnce(
+  translator: Translator,
+  texts: ReadonlySet<string>,
+  options: Parameters<Translator["translate"]>[1],
+): Promise<Map<string, string>> {
+  const asked = [...texts];
+  if (asked.length === 0) return new Map();
+  const answered = await translator.translate(asked, options);
+  const became = new Map<string, string>();
+  const keep = (text: string, index: number) => {
+    const clean = text
+      .toWellFormed()
+      .replaceAll(/[\s\p{Cc}]+/gu, " ")
+      .trim();
+    if (clean === "") throw new TranslationFailed("The translation service answered an empty text.");
+    became.set(asked[index] as string, clean);
+  };
+  await inSlices(each(answered, keep));
+  return became;
+}

@@ -1,0 +1,65 @@
+import * as v from "valibot";
+import { route } from "../../http/route.ts";
+import { QueryId } from "../../http/schemas.ts";
+import { streamed, streamedJson } from "../../http/stream.ts";
+import { HttpError } from "../../lib/errors.ts";
+import { requireTenant } from "../tenants/queries.ts";
+import { spool } from "./csv-file.ts";
+import { ExportedAsset, ExportQuery, exportCsv, exportJson } from "./export.ts";
+import { ImportResult, importCsv, resultJson } from "./import.ts";
+
+const path = "/api/v1/assets";
+const attachment = (name: string) => ({ "content-disposition": `attachment; filename="${name}"` });
+
+export const assetCsvRoutes = [
+  route({
+    method: "GET",
+    path: `${path}/export`,
+    scope: "assets:read",
+    tag: "Assets",
+    summary: "Title, description, tags and file name of all assets, as CSV or JSON, newest first",
+    query: ExportQuery,
+    responses: { 200: v.array(ExportedAsset) },
+    produces: ["text/csv"],
+    async handle(context) {
+      const { app, caller, query } = context;
+      if (query.format === "json")
+        return streamedJson(context, exportJson(app, caller, query.tenant_id), attachment("assets.json"));
+      const headers = { "content-type": "text/csv; charset=utf-8", ...attachment("assets.csv") };
+      return streamed(context, exportCsv(app, caller, query.tenant_id), headers);
+    },
+  }),
+  route({
+    method: "POST",
+    path: `${path}/import`,
+    scope: "assets:write",
+    tag: "Assets",
+    summary: "Apply titles, descriptions and tags from a CSV to the assets that its rows name",
+    raw: true,
+    rawBody: {
+      "text/csv": v.string(),
+      "multipart/form-data": v.object({ file: v.string(), tenant_id: v.optional(v.string()) }),
+    },
+    query: v.object({ tenant_id: v.optional(v.pipe(QueryId, v.description("With the admin token"))) }),
+    responses: { 200: ImportResult },
+    errors: { 404: ["not_found"], 413: ["payload_too_large"], 415: ["unsupported_media_type"] },
+    async handle(context) {
+      const { app, caller, query } = context;
+      const { file, fields } = await spool(app, context);
+      try {
+        const tenant = await requireTenant(app.db, caller, query.tenant_id ?? tenantIn(fields));
+        return streamedJson(context, resultJson(await importCsv(app, tenant.id, file)));
+      } finally {
+        await file.close();
+      }
+    },
+  }),
+];
+
+function tenantIn({ tenant_id }: Record<string, string>): number | undefined {
+  if (tenant_id === undefined || tenant_id === "") return undefined;
+  if (/^\d{1,15}$/.test(tenant_id)) return Number(tenant_id);
+  throw new HttpError(422, "parameter_missing", "tenant_id: must be an integer", {
+    details: { tenant_id: ["must be an integer"] },
+  });
+}

@@ -1,0 +1,56 @@
+import { and, desc, eq, ne } from "drizzle-orm";
+import * as v from "valibot";
+import type { Db } from "../../../storage/db/open.ts";
+import { assets } from "../../../storage/db/schema.ts";
+import type { Caller } from "../../http/caller.ts";
+import { QueryId, Sha256, Text } from "../../http/schemas.ts";
+import { HttpError } from "../../lib/errors.ts";
+import { requireTenant } from "../tenants/queries.ts";
+
+const MOST = 100;
+
+export const DuplicateQuery = v.object({
+  sha256: v.optional(v.pipe(Sha256, v.description("Of the whole file, in hexadecimal"))),
+  filename: v.optional(v.pipe(Text(500), v.description("With bytes: the file's name"))),
+  bytes: v.optional(v.pipe(QueryId, v.description("With filename: the file's size"))),
+  tenant_id: v.optional(v.pipe(QueryId, v.description("With the admin token"))),
+});
+export const Duplicates = v.object({
+  duplicates: v.array(
+    v.object({
+      asset_id: v.number(),
+      external_id: v.string(),
+      title: v.string(),
+      match: v.picklist(["sha256", "name_size"]),
+    }),
+  ),
+});
+
+/** The tenant's assets of the same bytes, then those of the same name and size; newest first, up to 100 of either. */
+export async function findDuplicates(db: Db, caller: Caller, query: v.InferOutput<typeof DuplicateQuery>) {
+  const { sha256, filename, bytes } = query;
+  if (sha256 === undefined && (filename === undefined || bytes === undefined))
+    throw new HttpError(422, "parameter_missing", "Give sha256, or filename and bytes.");
+  const { id: tenantId } = await requireTenant(db, caller, query.tenant_id);
+  const find = (same: ReturnType<typeof and>) =>
+    db
+      .select({ asset_id: assets.id, external_id: assets.externalId, title: assets.title })
+      .from(assets)
+      // Of a failed upload nothing is there.
+      .where(and(eq(assets.tenantId, tenantId), same, ne(assets.inputStatus, "failed")))
+      .orderBy(desc(assets.id))
+      .limit(MOST)
+      .all();
+  const bySum = sha256 === undefined ? [] : await find(eq(assets.sourceSha256, sha256));
+  const known = new Set(bySum.map((row) => row.asset_id));
+  const byName =
+    filename === undefined || bytes === undefined
+      ? []
+      : await find(and(eq(assets.originalFilename, filename), eq(assets.sourceBytes, bytes)));
+  return {
+    duplicates: [
+      ...bySum.map((row) => ({ ...row, match: "sha256" as const })),
+      ...byName.filter((row) => !known.has(row.asset_id)).map((row) => ({ ...row, match: "name_size" as const })),
+    ],
+  };
+}

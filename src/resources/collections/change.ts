@@ -1,0 +1,119 @@
+import { setImmediate as turn } from "node:timers/promises";
+import { and, eq, ne, sql } from "drizzle-orm";
+import type * as v from "valibot";
+import type { Db } from "../../../storage/db/open.ts";
+import { type CollectionRow, collections } from "../../../storage/db/schema.ts";
+import type { App } from "../../app.ts";
+import type { Caller } from "../../http/caller.ts";
+import { invalid, notFound } from "../../lib/errors.ts";
+import { requireTenant } from "../tenants/queries.ts";
+import { getCollection } from "./queries.ts";
+import type { CollectionPatch, CollectionWrite } from "./schema.ts";
+
+/** Rows that are changed before the event loop turns: about two milliseconds' worth. */
+const BATCH = 250;
+const ANCESTORS_AT_ONCE = 500;
+
+/** 404 for a tenant that is not the caller's, 422 for a slug that is taken and a parent that is not the tenant's. */
+export async function createCollection(
+  tx: Db,
+  app: App,
+  caller: Caller,
+  { tenant_id, collection }: v.InferOutput<typeof CollectionWrite>,
+): Promise<CollectionRow> {
+  const tenant = await requireTenant(tx, caller, tenant_id);
+  await requireFreeSlug(tx, tenant.id, collection.slug);
+  const parentId = collection.parent_id ?? null;
+  if (parentId !== null) await requireParent(tx, tenant.id, parentId, null);
+  const now = app.clock.now();
+  return tx
+    .insert(collections)
+    .values({
+      tenantId: tenant.id,
+      parentId,
+      name: collection.name,
+      slug: collection.slug,
+      description: collection.description ?? null,
+      position: collection.position ?? 0,
+      createdAt: now,
+      updatedAt: now,
+    })
+    .returning()
+    .get();
+}
+
+/** Sets what is given and leaves the rest. 422 as above, and for a parent that lies below the collection itself. */
+export const updateCollection = (
+  app: App,
+  caller: Caller,
+  id: number,
+  { collection: change }: v.InferOutput<typeof CollectionPatch>,
+): Promise<CollectionRow> =>
+  app.write(async (tx) => {
+    const { tenantId, slug } = (await getCollection(tx, caller, id)) ?? notFound("collection");
+    if (change.slug !== undefined && change.slug !== slug) await requireFreeSlug(tx, tenantId, change.slug);
+    const parentId = change.parent_id;
+    if (typeof parentId === "number") await requireParent(tx, tenantId, parentId, id);
+    return tx
+      .update(collections)
+      .set({
+        ...(change.name !== undefined && { name: change.name }),
+        ...(change.slug !== undefined && { slug: change.slug }),
+        ...(change.description !== undefined && { description: change.description }),
+        ...(change.position !== undefined && { position: change.position }),
+        ...(parentId !== undefined && { parentId }),
+        updatedAt: app.clock.now(),
+      })
+      .where(eq(collections.id, id))
+      .returning()
+      .get();
+  });
+
+/** Its assets stay, in no collection; the collections in it become roots. In one transaction, however many there are. */
+export const deleteCollection = (app: App, caller: Caller, id: number): Promise<void> =>
+  app.write(async (tx) => {
+    const { tenantId } = (await getCollection(tx, caller, id)) ?? notFound("collection");
+    const now = app.clock.now();
+    await inBatches(() =>
+      tx.run(sql`update collections set parent_id = null, updated_at = ${now}
+        where id in (select id from collections where parent_id = ${id} limit ${BATCH})`),
+    );
+    // Before its assets are let go: nobody then counts them down one by one.
+    await tx.delete(collections).where(eq(collections.id, id));
+    await inBatches(() =>
+      tx.run(sql`update assets set collection_id = null, updated_at = ${now}
+        where id in (select id from assets where tenant_id = ${tenantId} and collection_id = ${id} limit ${BATCH})`),
+    );
+  });
+
+/** Other writes wait for the transaction; reads must not. */
+async function inBatches(change: () => Promise<{ rowsAffected: number }>): Promise<void> {
+  while ((await change()).rowsAffected >= BATCH) await turn();
+}
+
+async function requireFreeSlug(tx: Db, tenantId: number, slug: string): Promise<void> {
+  const taken = and(eq(collections.tenantId, tenantId), eq(collections.slug, slug));
+  if (await tx.select({ id: collections.id }).from(collections).where(taken).get())
+    invalid("collection.slug", "is taken");
+}
+
+/** The tenant's own, and not below `child`, whose parent it is to be. */
+async function requireParent(tx: Db, tenantId: number, parentId: number, child: number | null): Promise<void> {
+  if (parentId === child) invalid("collection.parent_id", "must not be the collection itself");
+  const own = and(eq(collections.id, parentId), eq(collections.tenantId, tenantId), ne(collections.id, child ?? -1));
+  if (!(await tx.select({ id: collections.id }).from(collections).where(own).get()))
+    invalid("collection.parent_id", "is no collection of this tenant");
+  if (child === null) return;
+  for (let from: number | null = parentId; from !== null; ) {
+    const above: { id: number; parent_id: number | null }[] = await tx.all(sql`
+      with recursive above (id, parent_id) as (
+        select id, parent_id from collections where id = ${from}
+        union all select c.id, c.parent_id from above join collections c on c.id = above.parent_id
+        limit ${ANCESTORS_AT_ONCE}
+      ) select id, parent_id from above`);
+    if (above.some(({ id }) => id === child))
+      invalid("collection.parent_id", "lies below this collection; that would be a circle");
+    from = above.at(-1)?.parent_id ?? null;
+    await turn();
+  }
+}

@@ -1,0 +1,92 @@
+import * as v from "valibot";
+import { decodeKey, encodeKey, page, UNPAGED } from "../../http/paging.ts";
+import { route } from "../../http/route.ts";
+import { Paging, PathId, QueryId } from "../../http/schemas.ts";
+import { streamedJson } from "../../http/stream.ts";
+import { notFound } from "../../lib/errors.ts";
+import { createCollection, deleteCollection, updateCollection } from "./change.ts";
+import { getCollection, listCollections, placeOf } from "./queries.ts";
+import { Collection, CollectionNode, CollectionPatch, CollectionWrite, toCollection } from "./schema.ts";
+import { treeJson } from "./tree.ts";
+
+const path = "/api/v1/collections";
+const tag = "Collections";
+const PlaceCursor = v.strictTuple([v.number(), v.number(), v.number()]);
+const CollectionParams = v.object({ id: PathId });
+const TenantId = v.optional(v.pipe(QueryId, v.description("With the admin token")));
+
+export const collectionRoutes = [
+  route({
+    method: "GET",
+    path,
+    scope: ["assets:read", "assets:write"],
+    tag,
+    summary: "List collections, by position and then the time of their making",
+    query: v.object({ ...Paging, tenant_id: TenantId }),
+    responses: { 200: v.array(Collection) },
+    async handle({ app, caller, query, url }) {
+      const limit = query.limit ?? UNPAGED;
+      const after = decodeKey(query.cursor, PlaceCursor);
+      const rows = await listCollections(app.db, caller, { tenantId: query.tenant_id, limit, after });
+      return page(rows, limit, url, app.baseUrl(), toCollection, (row) => encodeKey(placeOf(row)));
+    },
+  }),
+  route({
+    method: "POST",
+    path,
+    scope: "assets:write",
+    tag,
+    summary: "Create a collection",
+    body: CollectionWrite,
+    idempotent: {},
+    responses: { 201: Collection },
+    errors: { 404: ["not_found"], 422: ["idempotency_key_reused"] },
+    handle: ({ app, caller, body, commit }) =>
+      commit(async (tx) => toCollection(await createCollection(tx, app, caller, body))),
+  }),
+  route({
+    method: "GET",
+    path: `${path}/tree`,
+    tag,
+    summary: "All collections, each with those below it as children",
+    query: v.object({ tenant_id: TenantId }),
+    responses: { 200: v.array(CollectionNode) },
+    async handle(context) {
+      const { app, caller, query } = context;
+      return streamedJson(context, treeJson(app, caller, query.tenant_id));
+    },
+  }),
+  route({
+    method: "GET",
+    path: `${path}/:id`,
+    scope: ["assets:read", "assets:write"],
+    tag,
+    summary: "One collection",
+    params: CollectionParams,
+    responses: { 200: Collection },
+    handle: async ({ app, caller, params }) =>
+      toCollection((await getCollection(app.db, caller, params.id)) ?? notFound("collection")),
+  }),
+  route({
+    method: "PATCH",
+    alias: "PUT",
+    path: `${path}/:id`,
+    scope: "assets:write",
+    tag,
+    summary: "Change name, slug, description, position or parent",
+    params: CollectionParams,
+    body: CollectionPatch,
+    responses: { 200: Collection },
+    handle: async ({ app, caller, params, body }) => toCollection(await updateCollection(app, caller, params.id, body)),
+  }),
+  route({
+    method: "DELETE",
+    path: `${path}/:id`,
+    scope: "assets:write",
+    tag,
+    summary: "Delete a collection; its assets stay, and collections in it become roots",
+    params: CollectionParams,
+    responses: { 204: null },
+    handle: ({ app, caller, params }) => deleteCollection(app, caller, params.id),
+  }),
+];

@@ -1,0 +1,130 @@
+import * as v from "valibot";
+import type { Db } from "../../../storage/db/open.ts";
+import { type AssetRow, assets, type JobRow } from "../../../storage/db/schema.ts";
+import { checkKey } from "../../../storage/objects/keys.ts";
+import type { App } from "../../app.ts";
+import type { Caller } from "../../http/caller.ts";
+import { ByteCount, Id, Name, PlaybackPolicy, Sha256, Text } from "../../http/schemas.ts";
+import { invalid } from "../../lib/errors.ts";
+import { newExternalId } from "../../lib/tokens.ts";
+import { ownCollection, requireFreeExternalId } from "../assets/queries.ts";
+import { Asset, Description, ExternalId, InputStatus, PlaybackStatus, Tags, Title } from "../assets/schema.ts";
+import { addUsage, requireTenant } from "../tenants/queries.ts";
+import { queueJob } from "./enqueue.ts";
+import { Job, WorkerContract } from "./schema.ts";
+
+const StorageKey = v.pipe(v.string("must be a string"), v.maxLength(900, "must have at most 900 characters"));
+const Provider = v.picklist(["managed", "external_serve"], "must be managed or external_serve");
+const ManifestUrl = v.pipe(
+  Text(2000),
+  v.check((url) => URL.canParse(url) && new URL(url).protocol === "https:", "must be an https address"),
+  v.check((url) => URL.canParse(url) && new URL(url).username === "", "must hold no user name"),
+);
+
+export const AssetWrite = v.object({
+  tenant_id: v.optional(Id),
+  video_asset: v.object(
+    {
+      title: Title,
+      input_status: InputStatus,
+      playback_status: PlaybackStatus,
+      source_bytes: ByteCount,
+      storage_bytes: ByteCount,
+      duration_seconds: v.pipe(
+        v.number("must be a number"),
+        v.finite("must be a number"),
+        v.minValue(0, "must not be negative"),
+      ),
+      source_key: StorageKey,
+      manifest_path: v.optional(v.nullable(StorageKey)),
+      description: v.optional(Description),
+      collection_id: v.optional(v.nullable(Id)),
+      external_id: v.optional(ExternalId),
+      playback_policy: v.optional(PlaybackPolicy),
+      tags: v.optional(Tags, {}),
+      original_filename: v.optional(v.nullable(Name(500))),
+      relative_path: v.optional(v.nullable(Name(1000))),
+      source_sha256: v.optional(v.nullable(Sha256)),
+      provider: v.optional(Provider, "managed"),
+      manifest_url: v.optional(v.nullable(ManifestUrl)),
+    },
+    "must be an object",
+  ),
+});
+export const CreatedAsset = v.object({
+  asset: Asset,
+  transcoding_job: v.nullable(Job),
+  worker_contract: v.pipe(v.nullable(WorkerContract), v.description("Without a lease: only a claim grants one")),
+});
+
+/**
+ * A registered asset, with the statuses that were given, and its job. None is queued for media that lie at a customer's
+ * own CDN. 404 for a tenant that is not the caller's, 422 for keys outside of the tenant's prefix.
+ */
+export async function createAsset(
+  tx: Db,
+  app: App,
+  caller: Caller,
+  { tenant_id, video_asset: given }: v.InferOutput<typeof AssetWrite>,
+): Promise<{ asset: AssetRow; job: JobRow | null }> {
+  const tenant = await requireTenant(tx, caller, tenant_id);
+  const prefix = `tenants/${tenant.id}/`;
+  requireKey("source_key", given.source_key, prefix);
+  const manifestPath = given.manifest_path ?? null;
+  if (manifestPath !== null) requireKey("manifest_path", manifestPath, prefix);
+  const isExternal = given.provider === "external_serve";
+  const manifestUrl = given.manifest_url ?? null;
+  if (isExternal && manifestUrl === null) invalid("video_asset.manifest_url", "is required with external_serve");
+  if (!isExternal && manifestUrl !== null) invalid("video_asset.manifest_url", "is for external_serve alone");
+  if (given.external_id !== undefined) await requireFreeExternalId(tx, tenant.id, given.external_id);
+  const now = app.clock.now();
+  const asset = await tx
+    .insert(assets)
+    .values({
+      tenantId: tenant.id,
+      externalId: given.external_id ?? newExternalId(),
+      title: given.title,
+      description: given.description ?? null,
+      collectionId: await ownCollection(tx, tenant.id, given.collection_id ?? null),
+      inputStatus: given.input_status,
+      playbackStatus: given.playback_status,
+      playbackPolicy: given.playback_policy ?? tenant.defaultPlaybackPolicy,
+      provider: given.provider,
+      manifestUrl,
+      sourceBytes: given.source_bytes,
+      storageBytes: given.storage_bytes,
+      durationSeconds: given.duration_seconds,
+      sourceKey: given.source_key,
+      sourceSha256: given.source_sha256 ?? null,
+      originalFilename: given.original_filename ?? null,
+      relativePath: given.relative_path ?? null,
+      manifestPath,
+      mediaPrefix: manifestPath && folderOf(manifestPath, prefix),
+      tags: given.tags,
+      readyAt: given.playback_status === "ready" ? now : null,
+      createdAt: now,
+      updatedAt: now,
+    })
+    .returning()
+    .get();
+  await addUsage(tx, tenant.id, { storageBytes: given.storage_bytes });
+  return { asset, job: isExternal ? null : await queueJob(tx, app, asset) };
+}
+
+function requireKey(field: string, key: string, prefix: string): void {
+  const name = `video_asset.${field}`;
+  if (!key.startsWith(prefix)) invalid(name, `must lie under ${prefix}`);
+  try {
+    checkKey(key);
+  } catch (error) {
+    invalid(name, (error as Error).message);
+  }
+}
+
+/** What may be served of a manifest's neighbours: its folder. Not all of the tenant's things, and no sources. */
+function folderOf(manifest: string, prefix: string): string {
+  const folder = manifest.slice(0, manifest.lastIndexOf("/") + 1);
+  if (folder === prefix || folder.startsWith(`${prefix}sources/`))
+    invalid("video_asset.manifest_path", `must lie in a folder of its own under ${prefix}`);
+  return folder;
+}

@@ -1,0 +1,150 @@
+import { and, desc, eq, inArray, lt, ne } from "drizzle-orm";
+import * as v from "valibot";
+import type { Db } from "../../../storage/db/open.ts";
+import { type AssetRow, assets, type JobRow, transcodingJobs } from "../../../storage/db/schema.ts";
+import type { App } from "../../app.ts";
+import { type Caller, ownedBy } from "../../http/caller.ts";
+import { Paging, QueryId } from "../../http/schemas.ts";
+import { HttpError, notFound } from "../../lib/errors.ts";
+import { getAsset } from "../assets/queries.ts";
+import { endAttempt } from "./end.ts";
+import { enqueue } from "./enqueue.ts";
+import { emitAsset, emitJob } from "./events.ts";
+import { JobStatus } from "./schema.ts";
+
+const conflict = (code: "asset_conflict" | "job_conflict", message: string): never => {
+  throw new HttpError(409, code, message);
+};
+
+export const JobQuery = v.object({
+  ...Paging,
+  status: v.optional(JobStatus),
+  asset_id: v.optional(QueryId),
+  tenant_id: v.optional(v.pipe(QueryId, v.description("With the admin token"))),
+});
+
+/** Newest first, up to `limit` + 1 rows so that the caller sees whether there are more. */
+export const listJobs = (
+  db: Db,
+  caller: Caller,
+  query: v.InferOutput<typeof JobQuery>,
+  page: { limit: number; before?: number | undefined },
+): Promise<JobRow[]> =>
+  db
+    .select()
+    .from(transcodingJobs)
+    .where(
+      and(
+        ownedBy(caller, transcodingJobs.tenantId),
+        query.tenant_id === undefined ? undefined : eq(transcodingJobs.tenantId, query.tenant_id),
+        query.status && eq(transcodingJobs.status, query.status),
+        query.asset_id === undefined ? undefined : eq(transcodingJobs.assetId, query.asset_id),
+        page.before === undefined ? undefined : lt(transcodingJobs.id, page.before),
+      ),
+    )
+    .orderBy(desc(transcodingJobs.id))
+    .limit(page.limit + 1)
+    .all();
+
+export const getJob = (db: Db, caller: Caller, id: number): Promise<JobRow | undefined> =>
+  db
+    .select()
+    .from(transcodingJobs)
+    .where(and(eq(transcodingJobs.id, id), ownedBy(caller, transcodingJobs.tenantId)))
+    .get();
+
+/**
+ * Ends a queued or running job for good, until somebody retries it; a worker that is at it hears of it with its next
+ * heartbeat. An asset that is not ready is errored by it, and told of, or whoever waits for it would wait for ever.
+ * A repeat changes nothing. 409 when the job is over.
+ */
+export const cancelJob = (app: App, caller: Caller, id: number): Promise<JobRow> =>
+  app.write(async (tx) => {
+    const job = (await getJob(tx, caller, id)) ?? notFound("job");
+    if (job.status === "canceled") return job;
+    if (job.status !== "queued" && job.status !== "running")
+      return conflict("job_conflict", `The job is ${job.status}; only one that is queued or running can be canceled.`);
+    const now = app.clock.now();
+    if (job.status === "running" && job.attemptId !== null) await endAttempt(tx, app, job.attemptId, "canceled");
+    const canceled = await tx
+      .update(transcodingJobs)
+      .set({ status: "canceled", leaseExpiresAt: null, stage: "canceled", finishedAt: now, updatedAt: now })
+      .where(eq(transcodingJobs.id, id))
+      .returning()
+      .get();
+    const shown = { progress: 0, stage: null, updatedAt: now };
+    await tx.update(assets).set(shown).where(eq(assets.id, job.assetId));
+    const errored = await tx
+      .update(assets)
+      .set({
+        playbackStatus: "errored",
+        errorCode: "canceled",
+        errorMessage: "The transcoding job was canceled.",
+      })
+      .where(and(eq(assets.id, job.assetId), ne(assets.playbackStatus, "ready")))
+      .returning()
+      .get();
+    if (errored) await emitAsset(tx, app, "video.asset.errored", errored);
+    return canceled;
+  });
+
+/** Queues a failed or canceled job again, with all its attempts before it. 409 for any other. Wake the workers then. */
+export const retryJob = (app: App, caller: Caller, id: number): Promise<JobRow> =>
+  app.write(async (tx) => {
+    const job = (await getJob(tx, caller, id)) ?? notFound("job");
+    if (job.status !== "failed" && job.status !== "canceled")
+      conflict("job_conflict", `The job is ${job.status}; only one that has failed or was canceled can be retried.`);
+    const other = and(eq(transcodingJobs.assetId, job.assetId), inArray(transcodingJobs.status, ["queued", "running"]));
+    if (await tx.select({ id: transcodingJobs.id }).from(transcodingJobs).where(other).get())
+      conflict("job_conflict", "Another job of the same asset is queued or running.");
+    return (await requeue(tx, app, job)).job;
+  });
+
+/** Queues the work of an errored asset again. 409 for one that is not, or whose source never came. */
+export const retryAsset = (app: App, caller: Caller, id: number): Promise<{ asset: AssetRow; job: JobRow }> =>
+  app.write(async (tx) => {
+    const asset = (await getAsset(tx, caller, id)) ?? notFound("asset");
+    if (asset.provider === "external_serve")
+      conflict("asset_conflict", "The asset's media lie elsewhere; there is nothing to retry.");
+    const job = await tx
+      .select()
+      .from(transcodingJobs)
+      .where(eq(transcodingJobs.assetId, id))
+      .orderBy(desc(transcodingJobs.id))
+      .limit(1)
+      .get();
+    const hasEnded = job === undefined || job.status === "failed" || job.status === "canceled";
+    if (asset.playbackStatus !== "errored" || !hasEnded)
+      conflict("asset_conflict", `The asset is ${asset.playbackStatus}; only an errored one can be retried.`);
+    return job ? requeue(tx, app, job) : enqueue(tx, app, asset);
+  });
+
+async function requeue(tx: Db, app: App, job: JobRow): Promise<{ job: JobRow; asset: AssetRow }> {
+  const now = app.clock.now();
+  const fresh = { progress: 0, stage: "queued", errorCode: null, errorMessage: null, updatedAt: now };
+  const queued = await tx
+    .update(transcodingJobs)
+    .set({
+      ...fresh,
+      status: "queued",
+      failures: 0,
+      workerId: null,
+      logTail: null,
+      availableAt: now,
+      leaseExpiresAt: null,
+      startedAt: null,
+      finishedAt: null,
+    })
+    .where(eq(transcodingJobs.id, job.id))
+    .returning()
+    .get();
+  await tx.update(assets).set(fresh).where(eq(assets.id, job.assetId));
+  // What is ready goes on playing while it is made anew.
+  await tx
+    .update(assets)
+    .set({ playbackStatus: "processing" })
+    .where(and(eq(assets.id, job.assetId), ne(assets.playbackStatus, "ready")));
+  await emitJob(tx, app, "video.job.queued", queued);
+  const asset = await tx.select().from(assets).where(eq(assets.id, job.assetId)).get();
+  return { job: queued, asset: asset as AssetRow };
+}

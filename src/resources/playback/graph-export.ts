@@ -1,0 +1,175 @@
+import { and, asc, desc, eq, inArray, lt } from "drizzle-orm";
+import * as v from "valibot";
+import {
+  type AssetRow,
+  assets,
+  collections,
+  type SubtitleRow,
+  subtitles,
+  type TenantRow,
+  type TrackRow,
+  tracks,
+} from "../../../storage/db/schema.ts";
+import type { App } from "../../app.ts";
+import { route } from "../../http/route.ts";
+import { PlaybackPolicy, QueryId, Time } from "../../http/schemas.ts";
+import { streamedJson } from "../../http/stream.ts";
+import { iso } from "../../lib/clock.ts";
+import { Tags } from "../assets/schema.ts";
+import { requireTenant } from "../tenants/queries.ts";
+
+/** Few, since an asset's tracks may be large. */
+const PAGE = 20;
+const SCHEMA_VERSION = 1;
+
+const Nullable = v.nullable(v.string());
+const Place = v.object({ id: v.number(), name: v.string(), slug: v.string() });
+const Graph = v.object({
+  schema_version: v.literal(SCHEMA_VERSION),
+  exported_at: Time,
+  tenant: v.string(),
+  assets: v.array(
+    v.object({
+      id: v.number(),
+      external_id: v.string(),
+      title: v.string(),
+      description: Nullable,
+      tags: Tags,
+      duration_seconds: v.number(),
+      ownership: v.object({ tenant_id: v.number(), tenant: v.string(), collection: v.nullable(Place) }),
+      provider: v.picklist(["managed", "external_serve"]),
+      source_key: v.string(),
+      hls: v.object({
+        manifest_path: Nullable,
+        renditions: v.array(
+          v.object({
+            width: v.nullable(v.number()),
+            height: v.nullable(v.number()),
+            bandwidth: v.number(),
+            codecs: v.string(),
+            playlist_path: v.string(),
+          }),
+        ),
+      }),
+      dash: v.object({ manifest_path: Nullable }),
+      thumbnails: v.array(v.object({ kind: v.picklist(["thumbnail", "storyboard"]), path: v.string() })),
+      subtitles: v.array(v.object({ language: v.string(), label: v.string(), path: v.string() })),
+      tracks: v.array(
+        v.object({
+          kind: v.string(),
+          name: v.string(),
+          status: v.string(),
+          source: Nullable,
+          producer: Nullable,
+          cues: v.nullable(v.array(v.looseObject({ start_ms: v.number() }))),
+          storage_key: Nullable,
+        }),
+      ),
+      delivery: v.object({ policy: PlaybackPolicy, auth: v.picklist(["none", "playback_token"]) }),
+      manifest_url: v.optional(v.pipe(v.string(), v.description("Of public media that lie elsewhere"))),
+    }),
+  ),
+});
+
+export const graphRoutes = [
+  route({
+    method: "GET",
+    path: "/api/v1/assets/graph_export",
+    scope: "assets:read",
+    tag: "Assets",
+    summary: "All that is needed to play a tenant's media without this service; storage keys, and no credentials",
+    query: v.object({ tenant_id: v.optional(v.pipe(QueryId, v.description("Required with the admin token"))) }),
+    responses: { 200: Graph },
+    errors: { 404: ["not_found"] },
+    async handle(context) {
+      const { app, caller, query } = context;
+      const tenant = await requireTenant(app.db, caller, query.tenant_id);
+      const name = `${tenant.slug}-graph.json`;
+      return streamedJson(context, graphJson(app, tenant), {
+        "content-disposition": `attachment; filename="${name}"`,
+      });
+    },
+  }),
+];
+
+async function* graphJson(app: App, tenant: TenantRow): AsyncGenerator<string> {
+  const head = { schema_version: SCHEMA_VERSION, exported_at: iso(app.clock.now()), tenant: tenant.slug };
+  yield `${JSON.stringify(head).slice(0, -1)},"assets":[`;
+  let separator = "";
+  for (let before = Number.MAX_SAFE_INTEGER; ; ) {
+    const rows = await app.db
+      .select({ asset: assets, collection: { id: collections.id, name: collections.name, slug: collections.slug } })
+      .from(assets)
+      .leftJoin(collections, eq(collections.id, assets.collectionId))
+      .where(and(eq(assets.tenantId, tenant.id), lt(assets.id, before)))
+      .orderBy(desc(assets.id))
+      .limit(PAGE)
+      .all();
+    const ids = rows.map(({ asset }) => asset.id);
+    const texts = Map.groupBy(await subtitlesOf(app, ids), (row) => row.assetId);
+    const timed = Map.groupBy(await tracksOf(app, ids), (row) => row.assetId);
+    for (const { asset, collection } of rows) {
+      const parts = { collection, subtitles: texts.get(asset.id) ?? [], tracks: timed.get(asset.id) ?? [] };
+      yield separator + JSON.stringify(toEntry(tenant, asset, parts));
+      separator = ",";
+    }
+    if (rows.length < PAGE) break;
+    before = ids.at(-1) as number;
+  }
+  yield "]}";
+}
+
+const subtitlesOf = (app: App, ids: number[]) =>
+  app.db
+    .select()
+    .from(subtitles)
+    .where(and(inArray(subtitles.assetId, ids), eq(subtitles.status, "ready")))
+    .orderBy(asc(subtitles.position), asc(subtitles.language))
+    .all();
+const tracksOf = (app: App, ids: number[]) =>
+  app.db
+    .select()
+    .from(tracks)
+    .where(inArray(tracks.assetId, ids))
+    .orderBy(asc(tracks.position), asc(tracks.name))
+    .all();
+
+type Parts = {
+  collection: v.InferInput<typeof Place> | null;
+  subtitles: SubtitleRow[];
+  tracks: TrackRow[];
+};
+
+/** Storage keys as they are: an address would be one of ours, and end. */
+function toEntry(tenant: TenantRow, asset: AssetRow, parts: Parts): v.InferInput<typeof Graph>["assets"][number] {
+  const isPublic = asset.playbackPolicy === "public";
+  const picture = (kind: "thumbnail" | "storyboard", path: string | null) => (path === null ? [] : [{ kind, path }]);
+  return {
+    id: asset.id,
+    external_id: asset.externalId,
+    title: asset.title,
+    description: asset.description,
+    tags: asset.tags,
+    duration_seconds: asset.durationSeconds,
+    ownership: { tenant_id: tenant.id, tenant: tenant.slug, collection: parts.collection },
+    provider: asset.provider,
+    source_key: asset.sourceKey,
+    hls: {
+      manifest_path: asset.manifestPath,
+      renditions: asset.renditions.map(({ width, height, bandwidth, codecs, playlist_path }) => ({
+        ...{ width, height, bandwidth, codecs, playlist_path },
+      })),
+    },
+    dash: { manifest_path: asset.dashManifestPath },
+    thumbnails: [...picture("thumbnail", asset.thumbnailPath), ...picture("storyboard", asset.storyboardPath)],
+    subtitles: parts.subtitles.map(({ language, label, objectKey }) => ({ language, label, path: objectKey })),
+    tracks: parts.tracks.map(({ kind, name, status, source, producer, cues, storageKey }) => ({
+      ...{ kind, name, status, source, producer, cues },
+      storage_key: storageKey,
+    })),
+    delivery: { policy: asset.playbackPolicy, auth: isPublic ? "none" : "playback_token" },
+    ...(isPublic &&
+      asset.provider === "external_serve" &&
+      asset.manifestUrl !== null && { manifest_url: asset.manifestUrl }),
+  };
+}

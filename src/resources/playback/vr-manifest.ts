@@ -1,0 +1,89 @@
+import { and, asc, eq } from "drizzle-orm";
+import * as v from "valibot";
+import type { Db } from "../../../storage/db/open.ts";
+import { type AssetRow, type TagValue, tracks } from "../../../storage/db/schema.ts";
+
+const Source = v.object({ resolution: v.nullable(v.number()), url: v.string() });
+
+/** What DeoVR and players like it read; every encoding has its sources under the specified name and under DeoVR's. */
+export const VrManifest = v.pipe(
+  v.object({
+    authorized: v.string(),
+    fullAccess: v.boolean(),
+    title: v.string(),
+    id: v.number(),
+    videoLength: v.pipe(v.number(), v.description("Seconds")),
+    is3d: v.boolean(),
+    screenType: v.picklist(["flat", "dome", "sphere", "fisheye", "mkx200", "rf52"]),
+    stereoMode: v.picklist(["off", "sbs", "tb", "cuv"]),
+    thumbnailUrl: v.nullable(v.string()),
+    encodings: v.array(v.object({ name: v.string(), "video-sources": v.array(Source), videoSources: v.array(Source) })),
+    timeStamps: v.optional(v.array(v.object({ ts: v.number(), name: v.string() }))),
+  }),
+  v.title("VrManifest"),
+);
+type Manifest = v.InferInput<typeof VrManifest>;
+
+/** As people call them -> as DeoVR does. */
+const SCREENS: Record<string, Manifest["screenType"]> = {
+  ...{ flat: "flat", rectilinear: "flat" },
+  ...{ dome: "dome", "180": "dome", vr180: "dome", equirectangular180: "dome", half_equirectangular: "dome" },
+  ...{ sphere: "sphere", "360": "sphere", vr360: "sphere", equirectangular: "sphere", equirectangular360: "sphere" },
+  ...{ fisheye: "fisheye", fisheye190: "rf52", rf52: "rf52", mkx200: "mkx200" },
+};
+const STEREO: Record<string, Manifest["stereoMode"]> = {
+  ...{ off: "off", mono: "off", none: "off" },
+  ...{ sbs: "sbs", lr: "sbs", side_by_side: "sbs", left_right: "sbs" },
+  ...{ tb: "tb", ou: "tb", top_bottom: "tb", over_under: "tb" },
+  cuv: "cuv",
+};
+const chosen = <T>(from: Record<string, T>, tag: TagValue | undefined, none: T): T => {
+  const name = String(tag ?? "")
+    .trim()
+    .toLowerCase()
+    .replaceAll(/[ -]/g, "_");
+  return Object.hasOwn(from, name) ? (from[name] as T) : none;
+};
+
+/** `hlsUrl` and `thumbnailUrl` work as they are. */
+export async function vrManifest(
+  db: Db,
+  asset: AssetRow,
+  { hlsUrl, thumbnailUrl }: { hlsUrl: string; thumbnailUrl: string | null },
+): Promise<Manifest> {
+  const sources = [{ resolution: asset.height, url: hlsUrl }];
+  const stereoMode = chosen(STEREO, asset.tags.vr_stereo, "off");
+  const timeStamps = await chaptersOf(db, asset);
+  return {
+    authorized: "1",
+    fullAccess: true,
+    title: asset.title,
+    id: asset.id,
+    videoLength: Math.round(asset.durationSeconds),
+    is3d: stereoMode !== "off",
+    screenType: chosen(SCREENS, asset.tags.vr_projection, "flat"),
+    stereoMode,
+    thumbnailUrl,
+    encodings: [{ name: "h264", "video-sources": sources, videoSources: sources }],
+    ...(timeStamps.length > 0 && { timeStamps }),
+  };
+}
+
+/** Of all chapter tracks, in the order of the video; whole seconds. */
+async function chaptersOf(db: Db, asset: AssetRow): Promise<{ ts: number; name: string }[]> {
+  const rows = await db
+    .select({ name: tracks.name, cues: tracks.cues })
+    .from(tracks)
+    .where(and(eq(tracks.assetId, asset.id), eq(tracks.kind, "chapter"), eq(tracks.status, "ready")))
+    .orderBy(asc(tracks.position), asc(tracks.name))
+    .all();
+  const chapters = rows.flatMap(({ name, cues }) =>
+    (cues ?? []).map(({ start_ms, payload }) => ({ startMs: start_ms, name: nameIn(payload) ?? name })),
+  );
+  return chapters
+    .sort((a, b) => a.startMs - b.startMs)
+    .map((chapter) => ({ ts: Math.floor(chapter.startMs / 1000), name: chapter.name }));
+}
+
+const nameIn = ({ title, name }: Record<string, unknown>): string | undefined =>
+  [title, name].find((each): each is string => typeof each === "string" && each.trim() !== "");

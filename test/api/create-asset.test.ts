@@ -1,0 +1,223 @@
+import { beforeEach, describe, expect, test } from "vitest";
+import { type TestApp, testApp } from "../support/app.ts";
+import { expectError } from "../support/error.ts";
+import { callback, next, putArtifacts, readyAsset, uploaded } from "../support/flow.ts";
+
+const path = "/api/v1/assets";
+let app: TestApp;
+let tenant: { id: number };
+let key: string;
+beforeEach(async () => {
+  app = await testApp();
+  tenant = await app.tenant();
+  key = await app.key(tenant.id);
+});
+const required = (fields: Record<string, unknown> = {}) => ({
+  title: "Holiday",
+  input_status: "pending",
+  playback_status: "draft",
+  source_bytes: 18,
+  storage_bytes: 18,
+  duration_seconds: 1.5,
+  source_key: `tenants/${tenant.id}/sources/a.mp4`,
+  ...fields,
+});
+const create = (fields: Record<string, unknown> = {}, options: Record<string, unknown> = {}) =>
+  app.call("POST", path, { key, body: { tenant_id: tenant.id, video_asset: required(fields) }, ...options });
+const at = (id: number, rest = "") => `${path}/${id}${rest}`;
+const types = async () => (await app.newEvents()).map((event) => event.type);
+
+describe("an asset that is registered", () => {
+  test("is as it was supplied, has a job, and a contract without a lease", async () => {
+    const folder = await app.call("POST", "/api/v1/collections", {
+      key,
+      body: { collection: { name: "A", slug: "a" } },
+    });
+    const more = {
+      description: "Süd",
+      collection_id: folder.body.id,
+      external_id: "holiday-1",
+      playback_policy: "public",
+      tags: { year: 2026 },
+      original_filename: "a.mp4",
+      relative_path: "2026/a.mp4",
+      source_sha256: "AB".repeat(32),
+    };
+    const answer = await create(more);
+    expect(answer.status, answer.text).toBe(201);
+    const { asset, transcoding_job, worker_contract, ...others } = answer.body;
+    expect(others).toEqual({});
+    expect(asset).toMatchObject({ ...required(), ...more, source_sha256: "ab".repeat(32), tenant_id: tenant.id });
+    expect(asset).toMatchObject({ provider: "managed", manifest_path: null, progress: 0, error: null });
+    expect(transcoding_job).toMatchObject({ asset_id: asset.id, status: "queued", attempt: 0 });
+    expect(worker_contract).toMatchObject({
+      schema_version: 1,
+      job: { id: transcoding_job.id, asset_id: asset.id },
+      lease: null,
+      source: { bytes: 18, local_path: null },
+    });
+    expect(await app.newEvents()).toMatchObject([
+      {
+        type: "video.job.queued",
+        tenantId: tenant.id,
+        data: { job_id: transcoding_job.id, asset_id: String(asset.id) },
+      },
+    ]);
+    expect((await app.call("GET", at(asset.id), { key })).body).toEqual(asset);
+  });
+
+  test("is made by its job like any other, from the source that storage holds", async () => {
+    const { asset: first } = await uploaded(app, key);
+    await next(app);
+    const { asset } = (await create({ source_key: first.source_key, source_bytes: 5, storage_bytes: 0 })).body;
+    await app.newEvents();
+    const { body: contract } = await next(app);
+    expect(contract.job.asset_id).toBe(asset.id);
+    // A worker holds a source to this size, so what was told wrong must not stand there.
+    expect(contract.source.bytes).toBe(first.source_bytes);
+    expect((await app.call("GET", contract.source.url)).text).toBe("not really a video");
+    expect((await app.call("GET", at(asset.id), { key })).body.playback_status).toBe("processing");
+    const paths = await putArtifacts(app, contract);
+    expect((await callback(app, contract, "complete", paths)).status).toBe(200);
+    expect((await app.call("GET", at(asset.id), { key })).body).toMatchObject({
+      playback_status: "ready",
+      input_status: "uploaded",
+    });
+    expect(await types()).toEqual(["video.job.started", "video.asset.ready"]);
+  });
+
+  test.for(
+    ["pending", "uploaded", "failed"].flatMap((a) => ["draft", "processing", "ready", "errored"].map((b) => [a, b])),
+  )("keeps the statuses %s and %s", async ([input_status, playback_status]) => {
+    const { status, body } = await create({ input_status, playback_status });
+    expect([status, body.asset.input_status, body.asset.playback_status]).toEqual([201, input_status, playback_status]);
+    expect(body.transcoding_job.status).toBe("queued");
+    expect(await types()).toEqual(["video.job.queued"]);
+  });
+
+  test("that is ready plays what lies beside its manifest, also while it is made anew, and that is kept", async () => {
+    const { asset: first } = await readyAsset(app, key, { playback_policy: "public" });
+    const { manifest_path } = (await app.call("GET", at(first.id), { key })).body;
+    const fields = { playback_status: "ready", playback_policy: "public", manifest_path, source_key: first.source_key };
+    const { asset } = (await create(fields)).body;
+    expect(asset).toMatchObject({ manifest_path, ready_at: expect.any(String) });
+    const plays = async (id: number) => (await app.call("GET", `/media/${id}/master.m3u8`)).status;
+    expect(await plays(asset.id)).toBe(200);
+    const { body: contract } = await next(app);
+    expect(await plays(asset.id)).toBe(200);
+    await callback(app, contract, "complete", await putArtifacts(app, contract));
+    expect([await plays(asset.id), await plays(first.id)]).toEqual([200, 200]);
+    await app.call("DELETE", at(asset.id), { key });
+    expect([await plays(asset.id), await plays(first.id)]).toEqual([404, 200]);
+  });
+
+  test("shares its source: only the last that names it takes it along", async () => {
+    const { asset: first } = await uploaded(app, key);
+    const { asset } = (await create({ source_key: first.source_key })).body;
+    const objects = async () => (await app.opened.app.objects?.list(""))?.objects.map((one) => one.key);
+    await app.call("DELETE", at(first.id), { key });
+    app.turn(300_000);
+    await app.duty("sweep-objects");
+    expect(await objects()).toEqual([first.source_key]);
+    await app.call("DELETE", at(asset.id), { key });
+    expect(await objects()).toEqual([]);
+  });
+
+  test("elsewhere has no job: playback gives its manifest as it is", async () => {
+    const manifest_url = "https://cdn.example/a/master.m3u8";
+    const answer = await create({ provider: "external_serve", manifest_url, playback_status: "ready" });
+    expect([answer.status, answer.body.transcoding_job, answer.body.worker_contract]).toEqual([201, null, null]);
+    expect(await types()).toEqual([]);
+    const playback = await app.call("GET", `/api/v1/playback/${answer.body.asset.id}`, { key });
+    expect(playback.body.hls_url).toBe(manifest_url);
+    expectError(await app.call("POST", at(answer.body.asset.id, "/retry"), { key }), 409, "asset_conflict");
+    for (const bad of [undefined, null, "http://cdn.example/a", "ftp://x", "x", "https://u:p@cdn.example/", 5])
+      expectError(
+        await create({ provider: "external_serve", manifest_url: bad }),
+        422,
+        "validation_failed",
+        String(bad),
+      );
+    expectError(await create({ manifest_url }), 422, "validation_failed");
+  });
+
+  test("is made once under an Idempotency-Key, and its contract's address works again", async () => {
+    const { asset: first } = await uploaded(app, key);
+    const headers = { "idempotency-key": "one" };
+    const ask = () => create({ source_key: first.source_key }, { headers });
+    const [made, again] = [await ask(), await ask()];
+    expect([again.status, again.headers.get("idempotent-replayed")]).toEqual([201, "true"]);
+    expect(again.body.asset).toEqual(made.body.asset);
+    expect((await app.call("GET", again.body.worker_contract.source.url)).text).toBe("not really a video");
+    expect((await app.call("GET", path, { key })).body).toHaveLength(2);
+  });
+
+  test.for(
+    Object.keys({
+      title: 1,
+      input_status: 1,
+      playback_status: 1,
+      source_bytes: 1,
+      storage_bytes: 1,
+      duration_seconds: 1,
+      source_key: 1,
+    }),
+  )("needs %s", async (field) => {
+    expectError(await create({ [field]: undefined }), 422, "parameter_missing");
+    expectError(await create({ [field]: {} }), 422, "parameter_missing");
+    expect((await app.call("GET", path, { key })).body).toEqual([]);
+  });
+
+  test.for<[string, unknown]>([
+    ["title", " "],
+    ["input_status", "ready"],
+    ["playback_status", "uploaded"],
+    ["source_bytes", -1],
+    ["source_bytes", 1.5],
+    ["storage_bytes", -1],
+    ["duration_seconds", -0.1],
+    ["external_id", "vid_x"],
+    ["external_id", "123"],
+    ["playback_policy", "secret"],
+    ["tags", { a: {} }],
+    ["source_sha256", "xyz"],
+    ["provider", "other"],
+    ["collection_id", "x"],
+    ["source_key", "sources/a.mp4"],
+    ["source_key", "tenants/2/sources/a.mp4"],
+    ["source_key", "tenants/1/../2/a.mp4"],
+    ["source_key", "tenants/1/"],
+    ["source_key", "tenants/1/a\0b"],
+    ["manifest_path", "tenants/2/a/master.m3u8"],
+    ["manifest_path", "tenants/1/master.m3u8"],
+    ["manifest_path", "tenants/1/sources/master.m3u8"],
+    ["manifest_path", "tenants/1/a/../../2/b/master.m3u8"],
+  ])("is refused with the %s %j", async ([field, value]) => {
+    expect(tenant.id).toBe(1);
+    expectError(await create({ [field]: value }), 422, "validation_failed");
+    expect((await app.call("GET", path, { key })).body).toEqual([]);
+    expect(await types()).toEqual([]);
+  });
+
+  test("is refused without its wrapper, for another's tenant, with a taken id, and without storage", async () => {
+    for (const video_asset of [undefined, null, [], "x"])
+      expectError(
+        await app.call("POST", path, { key, body: { tenant_id: tenant.id, video_asset } }),
+        422,
+        "parameter_missing",
+      );
+    const other = await app.tenant();
+    for (const tenant_id of [other.id, 999])
+      expectError(
+        await app.call("POST", path, { key, body: { tenant_id, video_asset: required() } }),
+        404,
+        "not_found",
+      );
+    expect((await create({ external_id: "mine" })).status).toBe(201);
+    expectError(await create({ external_id: "mine" }), 422, "validation_failed");
+    const without = await testApp({ storage: "none" });
+    const { id } = await without.tenant();
+    const body = { tenant_id: id, video_asset: required() };
+    expectError(await without.call("POST", path, { admin: without.admin, body }), 503, "storage_not_configured");
+  });
+});

@@ -1,0 +1,138 @@
+import { beforeEach, describe, expect, test } from "vitest";
+import { tracks } from "../../storage/db/schema.ts";
+import { type TestApp, testApp } from "../support/app.ts";
+import { expectError } from "../support/error.ts";
+import { readyAsset, uploaded } from "../support/flow.ts";
+
+let app: TestApp;
+let tenant: { id: number };
+let key: string;
+beforeEach(async () => {
+  app = await testApp();
+  tenant = await app.tenant();
+  key = await app.key(tenant.id);
+});
+const manifestOf = async (id: number) => {
+  const reader = await app.key(tenant.id, ["billing:write"]);
+  return app.call("GET", `/api/v1/assets/${id}/vr_manifest.json`, { key: reader });
+};
+
+describe("the manifest for VR players", () => {
+  test("of a signed asset leads to media that play, with a token, under both spellings", async () => {
+    const { asset } = await readyAsset(app, key, { tags: { vr_projection: "180", vr_stereo: "sbs" }, title: "Dive" });
+    const { status, body } = await manifestOf(asset.id);
+    expect(status).toBe(200);
+    expect(body).toEqual({
+      ...{ authorized: "1", fullAccess: true, title: "Dive", id: asset.id, videoLength: 4 },
+      ...{ is3d: true, screenType: "dome", stereoMode: "sbs" },
+      thumbnailUrl: expect.stringContaining("thumbnail.jpg?token="),
+      encodings: [
+        {
+          name: "h264",
+          "video-sources": [{ resolution: 360, url: expect.any(String) }],
+          videoSources: body.encodings[0]["video-sources"],
+        },
+      ],
+    });
+    const { url } = body.encodings[0]["video-sources"][0];
+    expect(new URL(url).searchParams.get("token")).toMatch(/^ey/);
+    const playlist = await app.call("GET", url);
+    expect([playlist.status, playlist.text.slice(0, 7)]).toEqual([200, "#EXTM3U"]);
+    expectError(await app.call("GET", url.split("?")[0]), 403, "playback_token_required");
+    app.turn(3_700_000);
+    expectError(await app.call("GET", url), 403, "playback_token_invalid");
+  });
+
+  test("of a public asset carries no token", async () => {
+    const { asset } = await readyAsset(app, key, { playback_policy: "public" });
+    const { url } = (await manifestOf(asset.id)).body.encodings[0].videoSources[0];
+    expect(url).not.toContain("token");
+    expect((await app.call("GET", url)).status).toBe(200);
+  });
+
+  test.for<[unknown, unknown, string, string, boolean]>([
+    [undefined, undefined, "flat", "off", false],
+    ["flat", "mono", "flat", "off", false],
+    [180, "left-right", "dome", "sbs", true],
+    ["equirectangular", "Top Bottom", "sphere", "tb", true],
+    ["360", "tb", "sphere", "tb", true],
+    ["fisheye", "sbs", "fisheye", "sbs", true],
+    ["MKX200", "sbs", "mkx200", "sbs", true],
+    ["rf52", "cuv", "rf52", "cuv", true],
+    ["toString", true, "flat", "off", false],
+  ])(
+    "tells the projection %j and stereo %j as DeoVR does",
+    async ([projection, stereo, screenType, stereoMode, is3d]) => {
+      const tags = {
+        ...(projection !== undefined && { vr_projection: projection }),
+        ...(stereo !== undefined && { vr_stereo: stereo }),
+      };
+      const { asset } = await readyAsset(app, key, { tags });
+      expect((await manifestOf(asset.id)).body).toMatchObject({ screenType, stereoMode, is3d });
+    },
+  );
+
+  test("has the chapters of the asset's tracks", async () => {
+    const { asset } = await readyAsset(app, key);
+    const common = { tenantId: tenant.id, assetId: asset.id, createdAt: 1, updatedAt: 1 };
+    const cue = (start_ms: number, payload: Record<string, unknown>) => ({ start_ms, payload });
+    await app.opened.app.write(async (tx) =>
+      tx.insert(tracks).values([
+        {
+          ...common,
+          kind: "chapter",
+          name: "main",
+          status: "ready",
+          cues: [cue(0, { title: "Start" }), cue(61_900, { name: "Reef" })],
+        },
+        { ...common, kind: "chapter", name: "more", status: "ready", cues: [cue(2000, { title: " " })] },
+        { ...common, kind: "chapter", name: "later", status: "pending", cues: [cue(1, { title: "no" })] },
+        { ...common, kind: "scene", name: "s", status: "ready", cues: [cue(1, { title: "no" })] },
+        { ...common, kind: "chapter", name: "far", status: "ready", cues: null, storageKey: "k" },
+      ]),
+    );
+    expect((await manifestOf(asset.id)).body.timeStamps).toEqual([
+      { ts: 0, name: "Start" },
+      { ts: 2, name: "more" },
+      { ts: 61, name: "Reef" },
+    ]);
+  });
+
+  test("is 422 before the asset is ready, 404 where there is none or another's", async () => {
+    const { asset } = await uploaded(app, key);
+    expectError(await manifestOf(asset.id), 422, "asset_not_ready");
+    expectError(await manifestOf(999), 404, "not_found");
+    const theirs = await uploaded(app, await app.key((await app.tenant()).id));
+    expectError(await manifestOf(theirs.asset.id), 404, "not_found");
+  });
+});
+
+describe("duplicates", () => {
+  const sum = "ab".repeat(32);
+  const ask = (query: string, options: Record<string, string> = { key }) =>
+    app.call("GET", `/api/v1/assets/duplicates?${query}`, options);
+
+  test("are found by checksum, or by name and size, in the tenant", async () => {
+    const { asset: first } = await uploaded(app, key, { sha256: sum, filename: "a b.mp4", bytes: "12345" });
+    const { asset: second } = await uploaded(app, key, { filename: "a b.mp4", bytes: "54321", title: "Other" });
+    await uploaded(app, await app.key((await app.tenant()).id), { sha256: sum, filename: "a b.mp4", bytes: "12345" });
+    const found = (asset: any, match: string) => ({
+      ...{ asset_id: asset.id, external_id: asset.external_id, title: asset.title, match },
+    });
+    expect((await ask(`sha256=${sum.toUpperCase()}`)).body).toEqual({ duplicates: [found(first, "sha256")] });
+    const byName = [found(second, "name_size"), found(first, "name_size")];
+    expect((await ask("filename=a%20b.mp4&bytes=5")).body).toEqual({ duplicates: byName });
+    const both = [found(first, "sha256"), found(second, "name_size")];
+    expect((await ask(`sha256=${sum}&filename=a+b.mp4&bytes=5`)).body).toEqual({ duplicates: both });
+    expect((await ask("filename=a+b.mp4&bytes=6")).body).toEqual({ duplicates: [] });
+    expect((await ask(`sha256=${sum}&tenant_id=${tenant.id}`, { admin: app.admin })).body.duplicates).toHaveLength(1);
+  });
+
+  test("want something to look for", async () => {
+    for (const query of ["", "filename=a", "bytes=5"]) expectError(await ask(query), 422, "parameter_missing", query);
+    expectError(await ask("sha256=xyz"), 422, "validation_failed");
+    expectError(await ask("filename=a&bytes=-1"), 422, "validation_failed");
+    expectError(await ask(`sha256=${sum}`, { admin: app.admin }), 422, "parameter_missing");
+    expectError(await ask(`sha256=${sum}&tenant_id=99`), 404, "not_found");
+  });
+});
