@@ -10,6 +10,8 @@ import { sweepAttempts } from "../resources/jobs/sweep.ts";
 import type { Egress } from "../resources/playback/egress.ts";
 import { expireUploads } from "../resources/uploads/expire.ts";
 import { startFetches } from "../resources/uploads/fetches.ts";
+import { pruneDeliveries } from "../resources/webhooks/prune.ts";
+import { deliverWebhooks } from "./deliver-webhooks.ts";
 import type { Duty } from "./duty.ts";
 
 /** All background work of `serve`. */
@@ -30,6 +32,8 @@ export const allDuties = (
   { name: "expire-uploads", every: "*/10 * * * * *", run: () => expireUploads(app) },
   { name: "sweep-attempts", every: "20 * * * * *", run: () => sweepAttempts(app) },
   { name: "sweep-objects", every: "40 * * * * *", run: () => sweepUnwanted(app) },
+  deliverWebhooks(app),
+  { name: "prune-deliveries", every: "0 17 * * * *", run: () => pruneDeliveries(app) },
   { name: "count-egress", every: "*/5 * * * * *", atStop: true, run: () => egress.flush() },
   { name: "record-key-use", every: "*/30 * * * * *", atStop: true, run: () => recordKeyUse(app, authenticator) },
   {
