@@ -2,9 +2,10 @@ import type { IncomingMessage } from "node:http";
 import { Readable } from "node:stream";
 import type { UploadRow } from "../../../storage/db/schema.ts";
 import { ObjectTooLarge, StorageFull } from "../../../storage/objects/store.ts";
-import { type App, forApp } from "../../app.ts";
+import type { App } from "../../app.ts";
 import { storageOf } from "../../http/storage.ts";
-import { BlockedDestination, createDoor, type Door, OutboundFailure } from "../../outbound/door.ts";
+import { doorOf } from "../../outbound/app-door.ts";
+import { BlockedDestination, type Door, OutboundFailure } from "../../outbound/door.ts";
 
 /** `retryable`: another time it may go well. The code and message stand in the asset's `error`. */
 export class FetchFailed extends Error {
@@ -21,13 +22,6 @@ const MOST_REDIRECTS = 5;
 const ANSWER_MS = 30_000;
 /** Nothing for so long: the other side has gone. */
 const IDLE_MS = 60_000;
-
-const doors = forApp((app): { door: Door } => {
-  const door = createDoor({ allowCidrs: app.config.webhook_allow_cidrs });
-  app.stopping.addEventListener("abort", () => door.close(), { once: true });
-  return { door };
-});
-export const doorOf = (app: App): Door => doors(app).door;
 
 export type FetchProgress = {
   /** Told once, when the answer's head says so. Bytes. */

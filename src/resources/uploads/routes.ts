@@ -4,9 +4,9 @@ import type { App } from "../../app.ts";
 import { route } from "../../http/route.ts";
 import { storageOf } from "../../http/storage.ts";
 import { invalid, notFound } from "../../lib/errors.ts";
+import { doorOf } from "../../outbound/app-door.ts";
 import { BlockedDestination } from "../../outbound/door.ts";
 import { completeUpload } from "./complete.ts";
-import { doorOf } from "./fetch-source.ts";
 import { initiate } from "./initiate.ts";
 import { getUpload } from "./queries.ts";
 import {

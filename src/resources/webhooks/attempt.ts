@@ -1,8 +1,8 @@
 import type { App } from "../../app.ts";
+import { doorOf } from "../../outbound/app-door.ts";
 import { BlockedDestination, OutboundFailure } from "../../outbound/door.ts";
 import { post } from "../../outbound/post.ts";
 import type { Claimed } from "./claims.ts";
-import { doorOf } from "./door.ts";
 import { signatureHeaders } from "./sign.ts";
 
 export const ATTEMPT_MS = 15_000;

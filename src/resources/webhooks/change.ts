@@ -5,9 +5,9 @@ import { type EndpointRow, webhookEndpoints as endpoints } from "../../../storag
 import type { App } from "../../app.ts";
 import type { Caller } from "../../http/caller.ts";
 import { HttpError, invalid, notFound } from "../../lib/errors.ts";
+import { doorOf } from "../../outbound/app-door.ts";
 import { BlockedDestination } from "../../outbound/door.ts";
 import { requireTenant } from "../tenants/queries.ts";
-import { doorOf } from "./door.ts";
 import { countEndpoints, getEndpoint } from "./queries.ts";
 import type { EndpointWrite } from "./schema.ts";
 import { encipher, newSigningSecret } from "./secret.ts";
