@@ -9,6 +9,7 @@ import { recoverLeases } from "../resources/jobs/recover.ts";
 import { sweepAttempts } from "../resources/jobs/sweep.ts";
 import type { Egress } from "../resources/playback/egress.ts";
 import { expireUploads } from "../resources/uploads/expire.ts";
+import { sweepParts } from "../resources/uploads/sweep-parts.ts";
 import type { Duty } from "./duty.ts";
 
 /** All background work of `serve`. */
@@ -28,6 +29,7 @@ export const allDuties = (
   { name: "expire-uploads", every: "*/10 * * * * *", run: () => expireUploads(app) },
   { name: "sweep-attempts", every: "20 * * * * *", run: () => sweepAttempts(app) },
   { name: "sweep-objects", every: "40 * * * * *", run: () => sweepUnwanted(app) },
+  { name: "sweep-parts", every: "0 23 * * * *", run: () => sweepParts(app) },
   { name: "count-egress", every: "*/5 * * * * *", atStop: true, run: () => egress.flush() },
   { name: "record-key-use", every: "*/30 * * * * *", atStop: true, run: () => recordKeyUse(app, authenticator) },
   {
