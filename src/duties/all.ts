@@ -10,6 +10,7 @@ import { sweepAttempts } from "../resources/jobs/sweep.ts";
 import type { Egress } from "../resources/playback/egress.ts";
 import { expireUploads } from "../resources/uploads/expire.ts";
 import { startFetches } from "../resources/uploads/fetches.ts";
+import { sweepParts } from "../resources/uploads/sweep-parts.ts";
 import { pruneDeliveries } from "../resources/webhooks/prune.ts";
 import { deliverWebhooks } from "./deliver-webhooks.ts";
 import type { Duty } from "./duty.ts";
@@ -34,6 +35,7 @@ export const allDuties = (
   { name: "sweep-objects", every: "40 * * * * *", run: () => sweepUnwanted(app) },
   deliverWebhooks(app),
   { name: "prune-deliveries", every: "0 17 * * * *", run: () => pruneDeliveries(app) },
+  { name: "sweep-parts", every: "0 23 * * * *", run: () => sweepParts(app) },
   { name: "count-egress", every: "*/5 * * * * *", atStop: true, run: () => egress.flush() },
   { name: "record-key-use", every: "*/30 * * * * *", atStop: true, run: () => recordKeyUse(app, authenticator) },
   {
