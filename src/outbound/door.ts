@@ -100,8 +100,10 @@ async function vet(url: URL, ranges: Ranges, resolve: Resolve, signal: AbortSign
 function judge(addresses: readonly string[], url: URL, ranges: Ranges): void {
   for (const address of addresses) {
     if (isInRanges(address, ranges)) continue;
-    if (!isPublic(address))
-      throw new BlockedDestination(`${url.hostname} leads to ${address}, which is no public address.`);
+    if (!isPublic(address)) {
+      const way = literalOf(url) === null ? `${url.hostname} leads to ${address}, which` : address;
+      throw new BlockedDestination(`${way} is no public address.`);
+    }
     if (url.protocol === "http:") throw new BlockedDestination(PLAIN);
   }
 }
