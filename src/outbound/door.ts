@@ -1,37 +1,9 @@
-import type { IncomingMessage } from "node:http";
 import type { RequestOptions } from "node:https";
 import { isIP, type LookupFunction } from "node:net";
 import { isInRanges, isPublic, type Ranges, rangesOf } from "./guard.ts";
+import { BlockedDestination, type Door, OutboundFailure } from "./outcome.ts";
 import { type Resolve, resolverOf } from "./resolve.ts";
 import type { Ways } from "./ways.ts";
-
-/** The destination is none that a tenant may send us to. Never worth another try. */
-export class BlockedDestination extends Error {}
-
-/** Nothing came back, or nothing that is HTTP. Worth another try. */
-export class OutboundFailure extends Error {
-  readonly code: "timeout" | "connection" | "dns" | "tls" | "protocol";
-  constructor(code: OutboundFailure["code"], message: string) {
-    super(message);
-    this.code = code;
-  }
-}
-
-/** The one way out to addresses that tenants give. Kept connections and name servers belong to it. */
-export type Door = {
-  /** Throws BlockedDestination for an address that could never be reached; names are looked up when it is sent to. */
-  check(url: string): URL;
-  send(url: string, request: OutboundRequest): Promise<IncomingMessage>;
-  close(): void;
-};
-
-export type OutboundRequest = {
-  method: "GET" | "POST";
-  headers: Record<string, string>;
-  body?: string | Uint8Array;
-  /** Ends the request, and the reading of the answer. */
-  signal: AbortSignal;
-};
 
 export type DoorOptions = { allowCidrs?: readonly string[]; dnsServers?: readonly string[]; keepAliveMs?: number };
 
@@ -128,8 +100,10 @@ async function vet(url: URL, ranges: Ranges, resolve: Resolve, signal: AbortSign
 function judge(addresses: readonly string[], url: URL, ranges: Ranges): void {
   for (const address of addresses) {
     if (isInRanges(address, ranges)) continue;
-    if (!isPublic(address))
-      throw new BlockedDestination(`${url.hostname} leads to ${address}, which is no public address.`);
+    if (!isPublic(address)) {
+      const way = literalOf(url) === null ? `${url.hostname} leads to ${address}, which` : address;
+      throw new BlockedDestination(`${way} is no public address.`);
+    }
     if (url.protocol === "http:") throw new BlockedDestination(PLAIN);
   }
 }

@@ -5,7 +5,7 @@ import { ObjectTooLarge, StorageFull } from "../../../storage/objects/store.ts";
 import type { App } from "../../app.ts";
 import { storageOf } from "../../http/storage.ts";
 import { doorOf } from "../../outbound/app-door.ts";
-import { BlockedDestination, type Door, OutboundFailure } from "../../outbound/door.ts";
+import { BlockedDestination, type Door, OutboundFailure } from "../../outbound/outcome.ts";
 
 /** `retryable`: another time it may go well. The code and message stand in the asset's `error`. */
 export class FetchFailed extends Error {
@@ -42,7 +42,7 @@ export async function fetchSource(app: App, upload: UploadRow, url: string, prog
   };
   const most = app.config.max_upload_bytes;
   try {
-    const answer = await answerOf(doorOf(app), url, signal);
+    const answer = await answerOf(await doorOf(app), url, signal);
     stillThere();
     const length = Number(answer.headers["content-length"] ?? Number.NaN);
     if (length > most) throw tooLarge(most);

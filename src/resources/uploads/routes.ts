@@ -5,7 +5,7 @@ import { route } from "../../http/route.ts";
 import { storageOf } from "../../http/storage.ts";
 import { invalid, notFound } from "../../lib/errors.ts";
 import { doorOf } from "../../outbound/app-door.ts";
-import { BlockedDestination } from "../../outbound/door.ts";
+import { BlockedDestination } from "../../outbound/outcome.ts";
 import { completeUpload } from "./complete.ts";
 import { initiate } from "./initiate.ts";
 import { getUpload } from "./queries.ts";
@@ -62,7 +62,7 @@ export const uploadRoutes = [
     async handle({ app, caller, body, commit }) {
       storageOf(app);
       const { url, ...fields } = body;
-      const filename = fields.filename ?? nameIn(checked(app, url));
+      const filename = fields.filename ?? nameIn(await checked(app, url));
       return commit(async (tx) => {
         // Nobody knows yet how many bytes there are.
         const { upload, asset } = await initiate(tx, app, caller, { ...fields, filename, bytes_expected: 0 });
@@ -99,9 +99,9 @@ export const uploadRoutes = [
 ];
 
 /** 422 for what the server would not be let to. */
-function checked(app: App, url: string): URL {
+async function checked(app: App, url: string): Promise<URL> {
   try {
-    return doorOf(app).check(url);
+    return (await doorOf(app)).check(url);
   } catch (error) {
     if (error instanceof BlockedDestination) return invalid("url", error.message);
     throw error;

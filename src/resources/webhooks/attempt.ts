@@ -1,6 +1,6 @@
 import type { App } from "../../app.ts";
 import { doorOf } from "../../outbound/app-door.ts";
-import { BlockedDestination, OutboundFailure } from "../../outbound/door.ts";
+import { BlockedDestination, OutboundFailure } from "../../outbound/outcome.ts";
 import { post } from "../../outbound/post.ts";
 import type { Claimed } from "./claims.ts";
 import { signatureHeaders } from "./sign.ts";
@@ -40,7 +40,7 @@ export async function attempt(app: App, claimed: Claimed, stop: AbortSignal): Pr
   if (secrets === null)
     return fault("secret_unreadable", "The server's signing secret has changed; rotate the secret.", true);
   try {
-    const answer = await post(doorOf(app), claimed.url, {
+    const answer = await post(await doorOf(app), claimed.url, {
       headers: {
         "content-type": "application/json",
         "user-agent": "vodbox-webhooks",

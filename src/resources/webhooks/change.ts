@@ -6,7 +6,7 @@ import type { App } from "../../app.ts";
 import type { Caller } from "../../http/caller.ts";
 import { HttpError, invalid, notFound } from "../../lib/errors.ts";
 import { doorOf } from "../../outbound/app-door.ts";
-import { BlockedDestination } from "../../outbound/door.ts";
+import { BlockedDestination } from "../../outbound/outcome.ts";
 import { requireTenant } from "../tenants/queries.ts";
 import { countEndpoints, getEndpoint } from "./queries.ts";
 import type { EndpointWrite } from "./schema.ts";
@@ -49,9 +49,9 @@ export async function createEndpoint(tx: Db, app: App, caller: Caller, body: Wri
 }
 
 /** The address as it will be asked for. What a name leads to is looked up at each delivery, not now. */
-export function checkedUrl(app: App, url: string): string {
+export async function checkedUrl(app: App, url: string): Promise<string> {
   try {
-    return doorOf(app).check(url.trim()).href;
+    return (await doorOf(app)).check(url.trim()).href;
   } catch (error) {
     if (!(error instanceof BlockedDestination)) throw error;
     return invalid("url", `cannot be delivered to: ${error.message}`);

@@ -51,8 +51,8 @@ export const webhookRoutes = [
     idempotent: { secretFields: ["secret"] },
     responses: { 201: NewEndpoint },
     errors: { 404: ["not_found"], 422: ["webhook_limit_reached", "idempotency_key_reused"] },
-    handle({ app, caller, body, commit }) {
-      const url = checkedUrl(app, body.url);
+    async handle({ app, caller, body, commit }) {
+      const url = await checkedUrl(app, body.url);
       return commit(async (tx) => {
         const { row, secret } = await createEndpoint(tx, app, caller, { ...body, url });
         return { ...toEndpoint(row), secret };
