@@ -8,6 +8,7 @@ import { HttpError } from "../lib/errors.ts";
 import { type Authenticator, createAuthenticator } from "./auth.ts";
 import { readJson } from "./body.ts";
 import type { Caller } from "./caller.ts";
+import { corsHeaders, preflightHeaders } from "./cors.ts";
 import { discardRest } from "./discard-rest.ts";
 import { findReplay, keepAnswer, repeatOf } from "./idempotency.ts";
 import { createLimits, type Limits } from "./limits.ts";
@@ -24,13 +25,20 @@ export function createServer(app: App, routes: readonly Route[]): HttpServer {
   const authenticator = createAuthenticator(app);
   const limits = createLimits(app.config);
   for (const [path, methods] of byPath(routes)) {
+    const allow = [...methods.keys()].flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method])).join(", ");
     for (const [method, route] of methods) {
-      const plain = (event: H3Event) => answer(app, route, event, authenticator, limits);
+      const headers = headersOf(route, method, allow);
+      const plain = async (event: H3Event) =>
+        withHeaders(await answer(app, route, event, authenticator, limits), headers);
       const handler = app.log.isLevelEnabled("debug") ? logged(app, route, plain) : plain;
       h3.on(method, path, handler);
       if (method === "GET") h3.on("HEAD", path, handler);
     }
-    const allow = [...methods.keys()].flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method])).join(", ");
+    const cors = [...methods.values()].find((route) => route.cors)?.cors;
+    if (cors && !methods.has("OPTIONS")) {
+      const headers = preflightHeaders(cors, allow);
+      h3.on("OPTIONS", path, () => renderReply(new Reply(204, undefined, headers), newRequestId()));
+    }
     h3.all(path, (event) => {
       const error = new HttpError(
         405,
@@ -43,6 +51,17 @@ export function createServer(app: App, routes: readonly Route[]): HttpServer {
   }
   h3.all("/**", (event) => render(app, nothingHere(), newRequestId(), event));
   return { h3, authenticator, fetch: async (request) => h3.fetch(request) };
+}
+
+/** What the row says of all its answers; null where that is nothing. */
+function headersOf({ cors, headers }: Route, method: Method, allow: string): [string, string][] | null {
+  const ofCors = cors && (method === "OPTIONS" ? preflightHeaders(cors, allow) : corsHeaders(cors));
+  return cors || headers ? Object.entries({ ...headers, ...ofCors }) : null;
+}
+
+function withHeaders(response: Response, headers: [string, string][] | null): Response {
+  for (const [name, value] of headers ?? []) response.headers.set(name, value);
+  return response;
 }
 
 /** By route, never by address: an address may hold a token. */
