@@ -71,11 +71,11 @@ async function judge(
   if (!isFar || !isManyTimes) return;
   const windowStart = hour * HOUR_MS;
   await app.write(async (tx) => {
-    const isNew = await tx.get(sql`
+    const fresh = await tx.all(sql`
       INSERT INTO traffic_anomalies (tenant_id, metric, window_start, baseline, observed)
       VALUES (${tenantId}, ${METRIC}, ${windowStart}, ${baseline}, ${observed})
       ON CONFLICT DO NOTHING RETURNING tenant_id`);
-    if (!isNew) return;
+    if (fresh.length === 0) return;
     const data = {
       tenant_id: tenantId,
       metric: METRIC,

@@ -1,4 +1,5 @@
 import type { Random } from "../crash/random.ts";
+import type { TestApp } from "./app.ts";
 
 export const HOUR = 3_600_000;
 export type Told = {
@@ -110,4 +111,25 @@ export function randomView(random: Random, assets: readonly { id: number; second
   }
   if (elapsed >= seconds) tell("ended", random.chance(0.5) ? { position_seconds: seconds } : {});
   return events;
+}
+
+/** An asset of a known length that needs no media. */
+export async function film({ call, admin }: Pick<TestApp, "call" | "admin">, tenantId: number, seconds = 100) {
+  const made = await call("POST", "/api/v1/assets", {
+    admin,
+    body: {
+      tenant_id: tenantId,
+      video_asset: {
+        title: "Film",
+        input_status: "uploaded",
+        playback_status: "ready",
+        source_bytes: 1,
+        storage_bytes: 1,
+        duration_seconds: seconds,
+        source_key: `tenants/${tenantId}/sources/x.mp4`,
+      },
+    },
+  });
+  if (made.status !== 201) throw new Error(made.text);
+  return { ...(made.body.asset as { id: number; external_id: string }), seconds };
 }
