@@ -161,6 +161,22 @@ describe("what is counted", () => {
     expect([body.play_count, body.top_assets.length, body.top_assets[0].asset_id]).toEqual([2, 1, kept.id]);
   });
 
+  test("what comes while a batch is being written waits for the next", async () => {
+    const { id } = await asset();
+    await watched(id, "first");
+    const { app: inner } = app.opened;
+    const write = inner.write;
+    const gate = Promise.withResolvers<void>();
+    Object.assign(inner, { write: (work: never) => gate.promise.then(() => write(work)) });
+    const writing = written();
+    await watched(id, "second");
+    gate.resolve();
+    await writing;
+    Object.assign(inner, { write });
+    await written();
+    expect((await analytics("analytics")).body.play_count).toBe(2);
+  });
+
   test("a batch that could not be written is written the next time", async () => {
     const { id } = await asset();
     await watched(id, "s");

@@ -33,7 +33,8 @@ export const viewsOf = forApp((app): Views => {
     while (waiting.length > 0) {
       const chunk = waiting.slice(0, CHUNK);
       await app.write((tx) => record(tx, chunk));
-      waiting = waiting.slice(CHUNK);
+      // Others came meanwhile.
+      waiting = waiting.slice(chunk.length);
     }
   }
 
