@@ -15,13 +15,14 @@ const HOURS = { hour: 1, day: 24 } as const;
 
 export async function summaryOf(db: Db, scope: Scope, range: Range, interval: Interval | undefined) {
   const hours = await extent(db, scope, range);
+  const pace = pacer();
   const totals = await totalsOf(db, scope, hours);
-  const series = interval && { timeseries: await timeseries(db, scope, hours, range, interval) };
+  const series = interval && { timeseries: await timeseries(db, scope, hours, { range, by: interval, pace }) };
   return {
     from: range.from,
     to: range.to,
     play_count: totals.plays,
-    unique_viewers: await viewersOf(db, scope, hours),
+    unique_viewers: await viewersOf(db, scope, hours, pace),
     watch_time_seconds: totals.watched_ms / 1000,
     completion_rate: totals.plays === 0 ? 0 : totals.completions / totals.plays,
     average_watch_seconds: totals.plays === 0 ? 0 : totals.watched_ms / 1000 / totals.plays,
@@ -38,6 +39,8 @@ async function extent(db: Db, { tenantId, assetId }: Scope, { fromHour, untilHou
   return { from: found?.first ?? fromHour, until: found?.last == null ? fromHour : found.last + 1 };
 }
 type Hours = { from: number; until: number };
+type Pace = () => Promise<void>;
+type Series = { range: Range; by: Interval; pace: Pace };
 
 async function totalsOf(db: Db, { tenantId, assetId }: Scope, { from, until }: Hours): Promise<Totals> {
   const totals = await db.get<Totals>(sql`
@@ -49,9 +52,8 @@ async function totalsOf(db: Db, { tenantId, assetId }: Scope, { from, until }: H
 }
 
 /** Everyone whose last play before one in the range was before the range: each viewer's first in it. */
-async function viewersOf(db: Db, { tenantId, assetId }: Scope, { from, until }: Hours): Promise<number> {
+async function viewersOf(db: Db, { tenantId, assetId }: Scope, { from, until }: Hours, pace: Pace): Promise<number> {
   let viewers = 0;
-  const pace = pacer();
   for (let piece = from; piece < until; piece += PIECE_HOURS) {
     await pace();
     const found = await db.get<{ viewers: number }>(sql`
@@ -64,34 +66,39 @@ async function viewersOf(db: Db, { tenantId, assetId }: Scope, { from, until }: 
 }
 
 /** A bucket for each hour, or each day of UTC, that the range touches; of the first and last what lies in the range. */
-async function timeseries(db: Db, { tenantId, assetId }: Scope, { from, until }: Hours, range: Range, by: Interval) {
+async function timeseries(db: Db, { tenantId, assetId }: Scope, { from, until }: Hours, { range, by, pace }: Series) {
   const size = HOURS[by];
-  const sums = new Map<number, { plays: number; watched_ms: number }>();
-  const viewers = new Map<number, number>();
-  const pace = pacer();
-  for (let piece = from - (from % size); piece < until; piece += PIECE_HOURS) {
-    await pace();
+  const buckets = new Map<number, { plays: number; viewers: number; watchedMs: number }>();
+  for (let bucket = Math.floor(range.fromHour / size); bucket * size < range.untilHour; bucket++)
+    buckets.set(bucket, { plays: 0, viewers: 0, watchedMs: 0 });
+  // Both in the order of their keys: grouped by anything but the hour, they would be sorted first.
+  for (let piece = from; piece < until; piece += PIECE_HOURS) {
     const inPiece = sql`tenant_id = ${tenantId} AND asset_id = ${assetId}
-      AND hour >= ${Math.max(from, piece)} AND hour < ${Math.min(until, piece + PIECE_HOURS)} GROUP BY bucket`;
-    const rows = await db.all<{ bucket: number; plays: number; watched_ms: number }>(sql`
-      SELECT hour / ${size} AS bucket, sum(plays) AS plays, sum(watched_ms) AS watched_ms
-      FROM analytics_hours WHERE ${inPiece}`);
-    for (const row of rows) sums.set(row.bucket, row);
-    const seen = await db.all<{ bucket: number; viewers: number }>(sql`
-      SELECT hour / ${size} AS bucket, sum(viewers) AS viewers FROM analytics_returns
-      WHERE last_hour < max(hour - hour % ${size}, ${from}) AND ${inPiece}`);
-    for (const row of seen) viewers.set(row.bucket, row.viewers);
+      AND hour >= ${piece} AND hour < ${Math.min(until, piece + PIECE_HOURS)}`;
+    await pace();
+    const hours = await db.all<{ hour: number; plays: number; watched_ms: number }>(sql`
+      SELECT hour, plays, watched_ms FROM analytics_hours WHERE ${inPiece}`);
+    for (const { hour, plays, watched_ms } of hours) {
+      const bucket = buckets.get(Math.floor(hour / size));
+      if (!bucket) continue;
+      bucket.plays += plays;
+      bucket.watchedMs += watched_ms;
+    }
+    await pace();
+    const seen = await db.all<{ hour: number; viewers: number }>(sql`
+      SELECT hour, sum(viewers) AS viewers FROM analytics_returns
+      WHERE ${inPiece} AND last_hour < max(hour - hour % ${size}, ${from}) GROUP BY tenant_id, asset_id, hour`);
+    for (const { hour, viewers } of seen) {
+      const bucket = buckets.get(Math.floor(hour / size));
+      if (bucket) bucket.viewers += viewers;
+    }
   }
-  const buckets = [];
-  for (let bucket = Math.floor(range.fromHour / size); bucket * size < range.untilHour; bucket++) {
-    buckets.push({
-      start: iso(startOfHour(bucket * size)),
-      play_count: sums.get(bucket)?.plays ?? 0,
-      unique_viewers: viewers.get(bucket) ?? 0,
-      watch_time_seconds: (sums.get(bucket)?.watched_ms ?? 0) / 1000,
-    });
-  }
-  return buckets;
+  return [...buckets].map(([bucket, { plays, viewers, watchedMs }]) => ({
+    start: iso(startOfHour(bucket * size)),
+    play_count: plays,
+    unique_viewers: viewers,
+    watch_time_seconds: watchedMs / 1000,
+  }));
 }
 
 const STEPS = 100;
