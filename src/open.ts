@@ -10,6 +10,7 @@ import { localStore } from "../storage/objects/local.ts";
 import type { App } from "./app.ts";
 import type { Config } from "./config/load.ts";
 import { ensureDataDir, loadSecrets, writeSecret } from "./config/secrets.ts";
+import { deliveriesOwed } from "./events/emit.ts";
 import { createServer, type HttpServer } from "./http/server.ts";
 import { type Clock, systemClock } from "./lib/clock.ts";
 import { embedded, embeddedNames } from "./lib/embedded.ts";
@@ -86,7 +87,7 @@ async function open(config: Config, { log, clock = systemClock }: OpenOptions): 
       config,
       secrets,
       db: database.db,
-      write: database.write,
+      write: tellingOfDeliveries(database.write, () => signals.emit("delivery.due")),
       // A file that is named by a setting may be somebody else's too.
       commits: config.database_url === undefined ? database.commits : () => null,
       objects,
@@ -116,4 +117,19 @@ async function open(config: Config, { log, clock = systemClock }: OpenOptions): 
     lock.release();
     throw error;
   }
+}
+
+/** `write`, which calls `tell` once events that somebody waits for are committed. */
+function tellingOfDeliveries(write: App["write"], tell: () => void): App["write"] {
+  return async (work) => {
+    let more = 0;
+    const result = await write(async (tx) => {
+      const before = deliveriesOwed(tx);
+      const value = await work(tx);
+      more = deliveriesOwed(tx) - before;
+      return value;
+    });
+    if (more > 0) tell();
+    return result;
+  };
 }

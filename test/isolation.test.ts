@@ -48,7 +48,18 @@ beforeAll(async () => {
     body: { kind: "scene", name: THEIRS, cues: [] },
   });
   const subtitle = await subtitled(app, otherKey, completed.body.asset.id, { label: THEIRS });
+  const hook = await app.call("POST", "/api/v1/webhooks", {
+    key: otherKey,
+    body: { url: "https://example.com/", description: THEIRS },
+  });
+  const sent = await app.call("POST", `/api/v1/webhooks/${hook.body.id}/test`, { key: otherKey });
+  await app.call("POST", "/api/v1/playback_events", {
+    body: { asset_id: completed.body.asset.id, session_id: THEIRS, event: "play" },
+  });
+  await app.duty("record-views");
   foreign = {
+    "/api/v1/webhooks/:id/deliveries/:delivery_id": `${hook.body.id}/deliveries/${sent.body.id}`,
+    "/api/v1/webhooks/:id": String(hook.body.id),
     "/api/v1/assets/:video_asset_id/subtitles/:id": `${completed.body.asset.id}/subtitles/${subtitle.id}`,
     "/api/v1/assets/:video_asset_id/tracks/:id": `${completed.body.asset.id}/tracks/${track.body.id}`,
     "/api/v1/assets/:video_asset_id": String(completed.body.asset.id),
@@ -203,6 +214,7 @@ describe("every route of the table", () => {
         `?tenant_id=${mine.id + 1}`,
         "?q=theirs",
         "?format=json",
+        "?top=100",
         `?filename=${THEIRS}.mp4&bytes=3`,
       ]) {
         const answer = await ask(route, { key: keys.all }, concrete(route) + query);
@@ -217,6 +229,7 @@ describe("every route of the table", () => {
       "/api/v1/assets/export",
       "/api/v1/assets/graph_export",
       "/api/v1/collections/tree",
+      "/api/v1/analytics?top=1",
     ])
       expect((await app.call("GET", path, { key: theirKey })).text, path).toContain(THEIRS);
   });
@@ -251,6 +264,7 @@ test("a tenant_id in a body that is another's answers as one that does not exist
   const bodies = {
     "/api/v1/uploads/initiate": { filename: "x.mp4", bytes_expected: 1 },
     "/api/v1/api_keys": { scopes: ["assets:read"] },
+    "/api/v1/webhooks": { url: "https://example.com/" },
     "/api/v1/collections": { collection: { name: "X", slug: "x" } },
     "/api/v1/assets": {
       video_asset: {
@@ -290,7 +304,17 @@ test("a track of another's asset is not found on one's own", async () => {
   }
 });
 
+test("a delivery of another's endpoint is not found on one's own", async () => {
+  const made = await app.call("POST", "/api/v1/webhooks", { key: keys.all, body: { url: "https://example.com/" } });
+  const path = (foreign["/api/v1/webhooks/:id/deliveries/:delivery_id"] as string).replace(/^\d+/, made.body.id);
+  const answer = await app.call("POST", `/api/v1/webhooks/${path}/resend`, { key: keys.all });
+  expect([answer.status, answer.body.code]).toEqual([404, "not_found"]);
+});
+
 test("lists hold the caller's own rows and no others", async () => {
+  const hooks = await app.call("GET", "/api/v1/webhooks", { key: keys.all });
+  expect(new Set(hooks.body.map((hook: { tenant_id: number }) => hook.tenant_id))).toEqual(new Set([mine.id]));
+  expect((await app.call("GET", `/api/v1/webhooks?tenant_id=${mine.id + 1}`, { key: keys.all })).body).toEqual([]);
   const assets = await app.call("GET", "/api/v1/assets", { key: keys.all });
   expect(new Set(assets.body.map((asset: { tenant_id: number }) => asset.tenant_id))).toEqual(new Set([mine.id]));
   expect(

@@ -56,6 +56,8 @@ export function pathOf(root: string, key: string): string {
 
 /** Where puts in progress lie under the root; no key leads there (see `nameOf`). */
 export const TEMPORARY_FOLDER = "%tmp";
+/** Where multipart uploads lie; unlike those of puts their files outlive the process. */
+export const PARTS_FOLDER = "%parts";
 export const temporaryName = () => randomBytes(12).toString("hex");
 
 /** Order of keys by their UTF-8 bytes, as S3 lists them; JavaScript's own order differs above U+FFFF. */

@@ -1,13 +1,15 @@
 import { constants, mkdirSync, realpathSync } from "node:fs";
-import { copyFile, rm, statfs, unlink } from "node:fs/promises";
+import { copyFile, rm, unlink } from "node:fs/promises";
 import { dirname } from "node:path";
 import { UserError } from "../../src/lib/errors.ts";
 import { codeOf, Folders } from "./folders.ts";
 import { checkPrefix, InvalidKey, pathOf } from "./keys.ts";
-import { statFile, walk } from "./list-files.ts";
+import { infoOf, statFile, walk } from "./list-files.ts";
+import { localParts } from "./local-parts.ts";
 import { openFile } from "./read-file.ts";
 import { type AddressSigning, signAddress } from "./signed-address.ts";
-import { type ByteRange, type ListPage, type ObjectInfo, type ObjectStore, StorageFull } from "./store.ts";
+import { asStorageFull, spaceGuard } from "./space.ts";
+import type { ByteRange, ListPage, ObjectInfo, ObjectStore } from "./store.ts";
 import { writeBody } from "./write-body.ts";
 
 export type LocalStoreOptions = {
@@ -23,34 +25,15 @@ export type LocalStore = ObjectStore & {
   sweepTemporary(): Promise<number>;
 };
 
-/** Bytes between two looks at the free space. */
-const PROGRESS_BYTES = 64 * 1024 * 1024;
 const PAGE_OBJECTS = 1000;
-
-type Stat = { size: bigint; mtimeNs: bigint; mtime: Date; ino: bigint };
-
-/**
- * From inode, size and time of writing: every put makes a new file. An MD5, as S3 has it, would cost a third of a
- * put's throughput and be no better a sign of change.
- */
-const infoOf = (key: string, stat: Stat): ObjectInfo => ({
-  key,
-  bytes: Number(stat.size),
-  etag: `"${stat.ino.toString(36)}-${stat.size.toString(36)}-${stat.mtimeNs.toString(36)}"`,
-  modifiedAt: stat.mtime,
-});
 
 /** Objects as files under one folder, which this process alone writes. */
 export function localStore({ root, signing, minFreeBytes = 0 }: LocalStoreOptions): LocalStore {
   mkdirSync(root, { recursive: true });
   const folders = new Folders(realpathSync(root));
+  const space = spaceGuard(folders.root, minFreeBytes);
+  const parts = localParts(folders, space);
   const pathFor = (key: string) => pathOf(folders.root, key);
-
-  async function ensureSpace(): Promise<void> {
-    if (minFreeBytes === 0) return;
-    const { bavail, bsize } = await statfs(folders.root);
-    if (bavail * bsize < minFreeBytes) throw new StorageFull();
-  }
 
   /** Fills a temporary file by `write`, then puts it in the place of `key`: whole, durable, or not at all. */
   async function arrive(key: string, write: (temporary: Temporary) => Promise<void>): Promise<ObjectInfo> {
@@ -58,7 +41,7 @@ export function localStore({ root, signing, minFreeBytes = 0 }: LocalStoreOption
     const folder = dirname(path);
     let temporary: Temporary | null = null;
     try {
-      await ensureSpace();
+      await space.ensure();
       // Before the bytes come: a key that cannot be is told at once.
       await folders.ensure(folder);
       temporary = await folders.temporary();
@@ -71,10 +54,9 @@ export function localStore({ root, signing, minFreeBytes = 0 }: LocalStoreOption
     } catch (error) {
       if (temporary) await rm(temporary.path, { force: true });
       if (await folders.isOwn(folder)) await folders.prune(folder);
-      if (["ENOSPC", "EDQUOT"].includes(codeOf(error))) throw new StorageFull({ cause: error });
       if (codeOf(error) === "EISDIR")
         throw new InvalidKey("Other objects stand under this key: a local store can't hold both.");
-      throw error;
+      throw asStorageFull(error);
     } finally {
       await temporary?.file.close();
     }
@@ -86,27 +68,7 @@ export function localStore({ root, signing, minFreeBytes = 0 }: LocalStoreOption
       // The body may fail before its file is open; writeBody then finds it failed, but nobody would have heard it.
       if (!(body instanceof Uint8Array)) body.on("error", () => {});
       return arrive(key, async ({ file }) => {
-        let next = PROGRESS_BYTES;
-        let syncing: Promise<void> | null = null;
-        const onProgress = async (bytes: number) => {
-          if (bytes < next) return;
-          next = bytes + PROGRESS_BYTES;
-          // The disk begins while the bytes still come: left to the end, the sync of 2 GB takes longer than their way here.
-          // What fails here fails in the last sync too, and is told there.
-          syncing ??= file
-            .datasync()
-            .catch(() => {})
-            .finally(() => {
-              syncing = null;
-            });
-          await ensureSpace();
-        };
-        try {
-          await writeBody(file, body, { maxBytes, signal, onProgress });
-        } finally {
-          // The file is closed soon, and must not be under a sync then.
-          await syncing;
-        }
+        await space.whileWriting(file, (onProgress) => writeBody(file, body, { maxBytes, signal, onProgress }));
         await confirm?.();
       });
     },
@@ -179,6 +141,23 @@ export function localStore({ root, signing, minFreeBytes = 0 }: LocalStoreOption
       return { url, method: "GET", headers: {}, expiresAt };
     },
 
+    createMultipart: parts.create,
+    async signPart(key, uploadId, partNumber, { expiresAt, maxBytes }) {
+      await parts.mustExist(key, uploadId);
+      const part = { uploadId, partNumber };
+      return {
+        url: signAddress(signing, { method: "PUT", key, expiresAt, maxBytes, part }),
+        method: "PUT",
+        headers: {},
+        expiresAt,
+      };
+    },
+    putPart: parts.put,
+    listParts: parts.list,
+    completeMultipart: parts.complete,
+    abortMultipart: parts.abort,
+    listMultiparts: parts.listAll,
+
     localPath: pathFor,
 
     async check() {
@@ -191,7 +170,16 @@ export function localStore({ root, signing, minFreeBytes = 0 }: LocalStoreOption
       }
     },
 
-    sweepTemporary: () => folders.sweep(),
+    async examine() {
+      try {
+        await store.check();
+        return [{ check: "folder", ok: true, detail: `${root} takes and gives objects` }];
+      } catch (error) {
+        return [{ check: "folder", ok: false, detail: (error as Error).message }];
+      }
+    },
+
+    sweepTemporary: async () => (await folders.sweep()) + (await parts.sweep()),
   };
   return store;
 }

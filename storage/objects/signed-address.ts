@@ -12,6 +12,8 @@ export type Address = {
   key: string;
   expiresAt: Date;
   maxBytes?: number | undefined;
+  /** The bytes are one part of a multipart upload. */
+  part?: { uploadId: string; partNumber: number } | undefined;
   filename?: string | undefined;
   contentType?: string | undefined;
 };
@@ -21,7 +23,7 @@ export type Verified = { ok: true; address: Address } | { ok: false; reason: "ex
 const PATH = "/objects/";
 
 /** The parameters in the order in which they are written and signed; there are no others. */
-const PARAMETERS = ["method", "expires", "max_bytes", "filename", "content_type"] as const;
+const PARAMETERS = ["method", "expires", "max_bytes", "upload_id", "part_number", "filename", "content_type"] as const;
 type Parameters = Partial<Record<(typeof PARAMETERS)[number], string>>;
 
 /** An address that does what `address` says until it expires (to the second), and nothing else. Throws InvalidKey. */
@@ -32,6 +34,10 @@ export function signAddress({ secret, baseUrl }: AddressSigning, address: Addres
     expires: String(Math.floor(address.expiresAt.getTime() / 1000)),
   };
   if (address.maxBytes !== undefined) parameters.max_bytes = String(address.maxBytes);
+  if (address.part !== undefined) {
+    parameters.upload_id = address.part.uploadId;
+    parameters.part_number = String(address.part.partNumber);
+  }
   if (address.filename !== undefined) parameters.filename = address.filename;
   if (address.contentType !== undefined) parameters.content_type = address.contentType;
   let query = "";
@@ -60,7 +66,7 @@ export function verifyAddress(
   const expiresAt = new Date(Number(parameters.expires) * 1000);
   // Last, so that a forger learns nothing; and NaN is expired.
   if (!(request.now < expiresAt)) return { ok: false, reason: "expired" };
-  const { method, max_bytes, filename, content_type: contentType } = parameters;
+  const { method, max_bytes, upload_id: uploadId, part_number, filename, content_type: contentType } = parameters;
   return {
     ok: true,
     address: {
@@ -68,6 +74,7 @@ export function verifyAddress(
       key,
       expiresAt,
       maxBytes: max_bytes === undefined ? undefined : Number(max_bytes),
+      part: uploadId === undefined ? undefined : { uploadId, partNumber: Number(part_number) },
       filename,
       contentType,
     },

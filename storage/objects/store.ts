@@ -18,9 +18,32 @@ export type PutOptions = {
   confirm?: () => Promise<void>;
 };
 
+/** A part that is held whole. `partNumber` counts from 1; `etag` is quoted. */
+export type Part = { partNumber: number; bytes: number; etag: string };
+export type NamedPart = Pick<Part, "partNumber" | "etag">;
+export type Multipart = { key: string; uploadId: string; startedAt: Date };
+
+export type CreateMultipartOptions = {
+  contentType?: string;
+  /** Of the whole object, at most. */
+  bytes: number;
+  /** Of every part but the last. */
+  partSize: number;
+};
+export type SignPartOptions = { expiresAt: Date; maxBytes: number };
+export type PutPartOptions = {
+  maxBytes: number;
+  /** Its exact length, where that is known: without it S3 needs the part in memory. */
+  bytes?: number | undefined;
+  signal?: AbortSignal | undefined;
+};
+
 export type SignPutOptions = { expiresAt: Date; maxBytes: number; contentType?: string };
 export type SignGetOptions = { expiresAt: Date; filename?: string; contentType?: string };
 export type ListPage = { objects: ObjectInfo[]; cursor: string | null };
+
+/** One thing that was looked at; `detail` says what is wrong and what to do. */
+export type StorageFinding = { check: string; ok: boolean; detail: string };
 
 /**
  * Bytes under keys. Keys are `/`-separated, relative, free of `.` and `..` segments (`keys.ts` says the rules).
@@ -40,11 +63,37 @@ export interface ObjectStore {
   copy(from: string, to: string): Promise<ObjectInfo>;
   signPut(key: string, options: SignPutOptions): Promise<SignedRequest>;
   signGet(key: string, options: SignGetOptions): Promise<SignedRequest>;
+  /**
+   * Begins an object that arrives in parts. Parts come in any order, at once and repeatedly; each but the last has
+   * `partSize` bytes, and what is never completed or aborted stays until it is swept.
+   */
+  createMultipart(key: string, options: CreateMultipartOptions): Promise<string>;
+  /** An address to PUT one part to; the answer's ETag is the part's. Throws NoSuchMultipart where that can be told. */
+  signPart(key: string, uploadId: string, partNumber: number, options: SignPartOptions): Promise<SignedRequest>;
+  /** Streams one part. Throws NoSuchMultipart, ObjectTooLarge, StorageFull. */
+  putPart(key: string, uploadId: string, partNumber: number, body: Readable, options: PutPartOptions): Promise<Part>;
+  /** The parts that are held whole, by number. Throws NoSuchMultipart. */
+  listParts(key: string, uploadId: string): Promise<Part[]>;
+  /**
+   * Makes the object of `parts`, which are numbered from 1 without a gap. Throws PartsMismatch and changes nothing when
+   * one is missing, has another ETag or a wrong size; NoSuchMultipart when it is over: after a crash that may mean that
+   * it was completed, which `head` tells.
+   */
+  completeMultipart(key: string, uploadId: string, parts: readonly NamedPart[]): Promise<ObjectInfo>;
+  /** Removes all parts. May be repeated. */
+  abortMultipart(key: string, uploadId: string): Promise<void>;
+  /** Those that are under way, of keys under `prefix`. */
+  listMultiparts(prefix: string): AsyncIterable<Multipart>;
   /** The file behind `key` where the store is on this machine's disk, else null. It need not exist. */
   localPath(key: string): string | null;
   /** Throws a UserError that says what is wrong when the store cannot be used. */
   check(): Promise<void>;
+  /** Everything that an operator can get wrong, looked at one by one. `origin` is that of our own pages. */
+  examine(options: { origin: string; now: Date }): Promise<StorageFinding[]>;
 }
+
+/** Parts of one object, at most (Amazon S3, "Multipart upload limits"). */
+export const MAX_PARTS = 10_000;
 
 export class ObjectTooLarge extends Error {
   readonly maxBytes: number;
@@ -59,5 +108,29 @@ export class StorageFull extends Error {
   constructor(options?: ErrorOptions) {
     super("Storage is full.", options);
     this.name = "StorageFull";
+  }
+}
+
+/** The multipart upload was completed or aborted, or never was. */
+export class NoSuchMultipart extends Error {
+  constructor() {
+    super("There is no such multipart upload: it was completed or aborted.");
+    this.name = "NoSuchMultipart";
+  }
+}
+
+/** The parts named do not make the object; the message says which one and why, in words for the client. */
+export class PartsMismatch extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = "PartsMismatch";
+  }
+}
+
+/** Storage does not answer, or asks to be left alone for a while: the same may work later. */
+export class StorageUnavailable extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = "StorageUnavailable";
   }
 }

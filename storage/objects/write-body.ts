@@ -1,3 +1,4 @@
+import type { Hash } from "node:crypto";
 import type { FileHandle } from "node:fs/promises";
 import type { Readable } from "node:stream";
 import { ObjectTooLarge } from "./store.ts";
@@ -10,6 +11,10 @@ const BATCH_CHUNKS = 1000;
 export type WriteBodyOptions = {
   maxBytes?: number | undefined;
   signal?: AbortSignal | undefined;
+  /** Where in the file the body begins; else where the file stands. */
+  position?: number;
+  /** Fed with the body. */
+  hash?: Hash;
   /** Called now and then with the bytes taken so far; what it throws ends the write. */
   onProgress?: (bytes: number) => Promise<void>;
 };
@@ -20,20 +25,21 @@ export type WriteBodyOptions = {
  * would take away the socket that the refusal is to be sent on.
  */
 export async function writeBody(file: FileHandle, body: Readable | Uint8Array, options: WriteBodyOptions) {
-  const { maxBytes = Number.POSITIVE_INFINITY, signal, onProgress } = options;
+  const { maxBytes = Number.POSITIVE_INFINITY, signal, onProgress, position = null, hash } = options;
   signal?.throwIfAborted();
   if (body instanceof Uint8Array) {
     if (body.byteLength > maxBytes) throw new ObjectTooLarge(maxBytes);
-    await writeAll(file, [body]);
+    hash?.update(body);
+    await writeAll(file, [body], position);
     return body.byteLength;
   }
-  const source = collect(body, maxBytes, signal);
+  const source = collect(body, { maxBytes, signal, hash });
   try {
     let written = 0;
     for (;;) {
       const batch = await source.next();
       if (batch === null) return written;
-      written += await writeAll(file, batch);
+      written += await writeAll(file, batch, position === null ? null : position + written);
       await onProgress?.(written);
     }
   } finally {
@@ -41,8 +47,14 @@ export async function writeBody(file: FileHandle, body: Readable | Uint8Array, o
   }
 }
 
-/** Listens to `body` itself: `for await` over a request takes a quarter longer. */
-function collect(body: Readable, maxBytes: number, signal: AbortSignal | undefined) {
+/**
+ * The body in batches of about 4 MB. Listens to it itself: `for await` over a request takes a quarter longer. After
+ * the last batch, or an error, `stop` must be called.
+ */
+export function collect(
+  body: Readable,
+  { maxBytes, signal, hash }: { maxBytes: number; signal?: AbortSignal | undefined; hash?: Hash | undefined },
+) {
   let chunks: Uint8Array[] = [];
   let bytes = 0;
   let total = 0;
@@ -59,6 +71,7 @@ function collect(body: Readable, maxBytes: number, signal: AbortSignal | undefin
     const chunk = typeof data === "string" ? Buffer.from(data) : data;
     total += chunk.byteLength;
     if (total > maxBytes) return fail(new ObjectTooLarge(maxBytes));
+    hash?.update(chunk);
     chunks.push(chunk);
     bytes += chunk.byteLength;
     if (bytes < BATCH_BYTES && chunks.length < BATCH_CHUNKS) return;
@@ -105,11 +118,11 @@ function collect(body: Readable, maxBytes: number, signal: AbortSignal | undefin
 const prematureClose = () => Object.assign(new Error("The body ended early."), { code: "ERR_STREAM_PREMATURE_CLOSE" });
 
 /** One call may write less than it was given, as it does just before the disk is full. */
-async function writeAll(file: FileHandle, chunks: Uint8Array[]): Promise<number> {
+async function writeAll(file: FileHandle, chunks: Uint8Array[], position: number | null): Promise<number> {
   let total = 0;
   let rest = chunks.filter((chunk) => chunk.byteLength > 0);
   while (rest.length > 0) {
-    const { bytesWritten } = await file.writev(rest);
+    const { bytesWritten } = await file.writev(rest, position === null ? undefined : position + total);
     total += bytesWritten;
     rest = without(rest, bytesWritten);
   }

@@ -1,8 +1,8 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, readdirSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, rmSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { Readable } from "node:stream";
+import { PassThrough, Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { createStorage } from "unstorage";
 import { expect, onTestFinished, test } from "vitest";
@@ -10,8 +10,9 @@ import { UserError } from "../../src/lib/errors.ts";
 import { objectDriver } from "../../storage/objects/driver.ts";
 import { InvalidKey } from "../../storage/objects/keys.ts";
 import { localStore } from "../../storage/objects/local.ts";
-import { StorageFull } from "../../storage/objects/store.ts";
+import { NoSuchMultipart, PartsMismatch, StorageFull } from "../../storage/objects/store.ts";
 import { folder } from "./database.ts";
+import { multipartContract } from "./multipart-contract.ts";
 import { smallDisk } from "./small-disk.ts";
 import { contentOf, storeContract } from "./store-contract.ts";
 
@@ -20,6 +21,83 @@ const storeAt = (root: string, minFreeBytes?: number) =>
   localStore({ root, signing, ...(minFreeBytes === undefined ? {} : { minFreeBytes }) });
 
 storeContract("local store", () => storeAt(folder()));
+multipartContract("local multipart", () => storeAt(folder()));
+
+test("parts that came and are not named are no part of the object", async () => {
+  const store = storeAt(folder());
+  const uploadId = await store.createMultipart("k", { bytes: 9, partSize: 4 });
+  const parts = [];
+  for (const [index, text] of ["aaaa", "bbbb", "c"].entries())
+    parts.push(await store.putPart("k", uploadId, index + 1, Readable.from([Buffer.from(text)]), { maxBytes: 4 }));
+  await store.completeMultipart("k", uploadId, parts.slice(0, 2));
+  expect(await contentOf(store, "k")).toBe("aaaabbbb");
+});
+
+test("parts outlive the process, what an abort or a completion left behind does not", async () => {
+  const root = folder();
+  const before = storeAt(root);
+  const options = { bytes: 8, partSize: 4 };
+  const uploadId = await before.createMultipart("a/k", options);
+  const part = await before.putPart("a/k", uploadId, 1, Readable.from([Buffer.from("half")]), { maxBytes: 4 });
+  const torn = await before.createMultipart("b", options);
+  rmSync(join(root, "%parts", torn, "plan"));
+  const ended = await before.createMultipart("c", options);
+  rmSync(join(root, "%parts", ended, "data"));
+
+  const store = storeAt(root);
+  expect(await store.sweepTemporary()).toBe(2);
+  expect(readdirSync(join(root, "%parts"))).toEqual([uploadId]);
+  expect(await store.listParts("a/k", uploadId)).toEqual([part]);
+  await store.completeMultipart("a/k", uploadId, [part]);
+  expect(await contentOf(store, "a/k")).toBe("half");
+  expect(readdirSync(join(root, "%parts"))).toEqual([]);
+});
+
+test("of two that write one part at once the later wins, and none writes into the finished object", async () => {
+  const store = storeAt(folder());
+  const uploadId = await store.createMultipart("k", { bytes: 100_000, partSize: 100_000 });
+  const hanging = new PassThrough();
+  hanging.write(Buffer.alloc(50_000, "x"));
+  const earlier = store.putPart("k", uploadId, 1, hanging, { maxBytes: 100_000 });
+  const later = store.putPart("k", uploadId, 1, Readable.from([Buffer.from("later")]), { maxBytes: 100_000 });
+  await expect(earlier).rejects.toThrow("sent again");
+  const part = await later;
+
+  const again = new PassThrough();
+  again.write(Buffer.alloc(50_000, "y"));
+  const writing = store.putPart("k", uploadId, 1, again, { maxBytes: 100_000 });
+  writing.catch(() => {});
+  // The repeat has begun: what it overwrites is no longer whole.
+  await expect.poll(() => store.listParts("k", uploadId).then((parts) => parts.length), { interval: 1 }).toBe(0);
+  await expect(store.completeMultipart("k", uploadId, [part])).rejects.toThrow(PartsMismatch);
+  again.end();
+  const whole = await writing;
+  await store.completeMultipart("k", uploadId, [whole]);
+  expect((await contentOf(store, "k"))?.length).toBe(50_000);
+});
+
+test("an abort ends who still writes", async () => {
+  const store = storeAt(folder());
+  const uploadId = await store.createMultipart("k", { bytes: 10, partSize: 10 });
+  const hanging = new PassThrough();
+  hanging.write("half");
+  const writing = store.putPart("k", uploadId, 1, hanging, { maxBytes: 10 });
+  const ended = expect(writing).rejects.toThrow(NoSuchMultipart);
+  await store.abortMultipart("k", uploadId);
+  await ended;
+});
+
+test("a full disk takes no part and keeps those that came", async (context) => {
+  const disk = smallDisk(context, 8);
+  const store = storeAt(disk.path);
+  const uploadId = await store.createMultipart("k", { bytes: 12_000_000, partSize: 3_000_000 });
+  const put = (partNumber: number) =>
+    store.putPart("k", uploadId, partNumber, Readable.from([Buffer.alloc(3_000_000)]), { maxBytes: 3_000_000 });
+  await put(1);
+  await put(2);
+  await expect(put(3)).rejects.toThrow(StorageFull);
+  expect(await store.listParts("k", uploadId)).toHaveLength(2);
+});
 
 test("kill -9 in the middle of a put leaves the old object, and the next start removes the rest", async () => {
   const root = folder();
@@ -27,7 +105,7 @@ test("kill -9 in the middle of a put leaves the old object, and the next start r
   await store.put("a/k", Buffer.from("old"));
   const program = `
     import { localStore } from ${JSON.stringify(new URL("../../storage/objects/local.ts", import.meta.url).href)};
-    import { Readable } from "node:stream";
+    import { PassThrough, Readable } from "node:stream";
     const store = localStore({ root: process.argv[1], signing: { secret: "s", baseUrl: "http://x" } });
     async function* body() {
       for (let i = 0; ; i++) {
