@@ -177,6 +177,26 @@ describe("what is counted", () => {
     expect((await analytics("analytics")).body.play_count).toBe(2);
   });
 
+  test("what comes faster than it can be written is dropped at 50,000, the newest first, and the log says how many", async () => {
+    const { id } = await asset();
+    const { app: inner } = app.opened;
+    const [{ write }, warned] = [inner, [] as unknown[]];
+    const gate = Promise.withResolvers<void>();
+    Object.assign(inner, { write: (work: never) => gate.promise.then(() => write(work)) });
+    Object.assign(inner.log, { warn: (fields: object) => warned.push(fields) });
+    const event = (session: number) => ({ asset_id: id, session_id: `s${session}`, event: "play" });
+    for (let n = 0; n < 50_064; n += 64) {
+      const events = Array.from({ length: 64 }, (_, i) => event(n + i));
+      expect((await tell({ events })).status).toBe(202);
+    }
+    gate.resolve();
+    Object.assign(inner, { write });
+    await written();
+    await written();
+    expect((await analytics("analytics")).body.play_count).toBe(50_000);
+    expect(warned).toEqual([{ dropped: 50_112 - 50_000 }]);
+  }, 60_000);
+
   test("a batch that could not be written is written the next time", async () => {
     const { id } = await asset();
     await watched(id, "s");
