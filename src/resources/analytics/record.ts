@@ -61,7 +61,6 @@ export async function record(tx: Db, views: readonly View[]): Promise<void> {
 }
 
 const sessionKey = (assetId: number, session: string) => `${assetId} ${session}`;
-const position = (view: View) => view.positionMs ?? -1;
 
 /** Hundreds of rows as one list that SQLite reads: a statement for each would cost ten times as much. */
 async function insertEvents(tx: Db, views: readonly View[]): Promise<View[]> {
@@ -71,32 +70,25 @@ async function insertEvents(tx: Db, views: readonly View[]): Promise<View[]> {
     view.session,
     view.viewer,
     view.event,
-    position(view),
+    view.positionMs ?? -1,
     view.watchedMs,
     view.toldAt,
     view.at,
     view.receivedAt,
   ]);
-  const stored = await tx.all<{
-    asset_id: number;
-    session: string;
-    told_at: number;
-    event: string;
-    position_ms: number;
-  }>(sql`
+  const [last] = await tx.all<{ id: number }>(sql`SELECT coalesce(max(id), 0) AS id FROM playback_events`);
+  const base = (last?.id ?? 0) + 1;
+  // The number of a row in the list tells which were new.
+  const stored = await tx.all<{ n: number }>(sql`
     INSERT INTO playback_events
-      (tenant_id, asset_id, session, viewer, event, position_ms, watched_ms, told_at, at, received_at)
-    SELECT value->>0, value->>1, value->>2, value->>3, value->>4, value->>5, value->>6, value->>7, value->>8, value->>9
+      (id, tenant_id, asset_id, session, viewer, event, position_ms, watched_ms, told_at, at, received_at)
+    SELECT ${base} + key, value->>0, value->>1, value->>2, value->>3, value->>4, value->>5, value->>6, value->>7,
+      value->>8, value->>9
     FROM json_each(${JSON.stringify(rows)}) WHERE true
     ON CONFLICT DO NOTHING
-    RETURNING asset_id, session, told_at, event, position_ms`);
-  const isNew = new Set(
-    stored.map((row) => [row.asset_id, row.session, row.told_at, row.event, row.position_ms].join()),
-  );
-  // Of two alike in one chunk the first is taken.
-  return views.filter((view) =>
-    isNew.delete([view.assetId, view.session, view.toldAt, view.event, position(view)].join()),
-  );
+    RETURNING id - ${base} AS n`);
+  const isNew = new Set(stored.map(({ n }) => n));
+  return views.filter((_, n) => isNew.has(n));
 }
 
 async function loadSessions(tx: Db, views: readonly View[]): Promise<Map<string, Session>> {

@@ -1,4 +1,4 @@
-import { createHmac } from "node:crypto";
+import { createHmac, hash } from "node:crypto";
 import { type App, forApp } from "../../app.ts";
 import { findPublicAsset } from "../assets/queries.ts";
 import { assetRef, type ToldEvent } from "./beacon.ts";
@@ -62,23 +62,35 @@ export const viewsOf = forApp((app): Views => {
   };
 });
 
+/** Of the signing secret, and another for each tenant: nobody is to be followed from one to the next. */
+const salts = forApp((app) => {
+  const known = new Map<number, string>();
+  return (tenantId: number): string => {
+    const salt =
+      known.get(tenantId) ??
+      createHmac("sha256", app.secrets.signing_secret).update(`viewers of tenant ${tenantId}`).digest("base64url");
+    known.set(tenantId, salt);
+    return salt;
+  };
+});
+
+/** 96 bits. With a salt that nobody knows a plain hash is enough, at a quarter of the cost of a keyed one. */
+const pseudonym = (salt: string, kind: string, value: string) =>
+  hash("sha256", `${salt} ${kind} ${value}`, "base64url").slice(0, 16);
+
 type Viewed = { id: number; tenantId: number; durationSeconds: number };
 
 function toView(app: App, asset: Viewed, event: ToldEvent, receivedAt: number): View {
-  // Not the signing secret itself, and another for each tenant: nobody is to be followed from one to the next.
-  const keyed = (kind: string, value: string) =>
-    createHmac("sha256", app.secrets.signing_secret)
-      .update(`${kind} of tenant ${asset.tenantId}\0${value}`)
-      .digest("base64url")
-      .slice(0, 16);
+  const salt = salts(app)(asset.tenantId);
+  const session = pseudonym(salt, "session", event.session_id);
   const told = event.occurred_at == null ? null : Date.parse(event.occurred_at);
   const isBelieved = told !== null && told <= receivedAt && told >= receivedAt - MOST_LATE_MS;
   return {
     tenantId: asset.tenantId,
     assetId: asset.id,
     durationMs: asset.durationSeconds * 1000,
-    session: keyed("session", event.session_id),
-    viewer: event.viewer_id ? keyed("viewer", event.viewer_id) : keyed("viewer by session", event.session_id),
+    session,
+    viewer: event.viewer_id ? pseudonym(salt, "viewer", event.viewer_id) : session,
     event: event.event,
     positionMs: event.position_seconds == null ? null : Math.round(event.position_seconds * 1000),
     watchedMs: Math.round((event.watched_seconds ?? 0) * 1000),
