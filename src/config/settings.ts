@@ -173,6 +173,11 @@ export const SETTINGS = {
   rate_limit_live: { schema: rate, fallback: "6000/60", about: "requests/seconds an address" },
   rate_limit_device_tokens: { schema: rate, fallback: "10/60", about: "requests/seconds an address" },
   rate_limit_beacon: { schema: rate, fallback: "600/60", about: "requests/seconds an address" },
+  playback_event_days: {
+    schema: integer(1, 3650),
+    fallback: "30",
+    about: "days that single playback events are kept; their sums stay",
+  },
   log_level: {
     schema: oneOf("trace", "debug", "info", "warn", "error", "fatal", "silent"),
     fallback: "info",

@@ -4,6 +4,8 @@ import type { App } from "../app.ts";
 import type { Authenticator } from "../http/auth.ts";
 import { pruneAnswers } from "../http/idempotency.ts";
 import { sweepUnwanted } from "../http/unwanted.ts";
+import { pruneViews } from "../resources/analytics/prune.ts";
+import { viewsOf } from "../resources/analytics/views.ts";
 import { hasQueued } from "../resources/jobs/claim.ts";
 import { recoverLeases } from "../resources/jobs/recover.ts";
 import { sweepAttempts } from "../resources/jobs/sweep.ts";
@@ -12,6 +14,7 @@ import { expireUploads } from "../resources/uploads/expire.ts";
 import { startFetches } from "../resources/uploads/fetches.ts";
 import { pruneDeliveries } from "../resources/webhooks/prune.ts";
 import { deliverWebhooks } from "./deliver-webhooks.ts";
+import { detectAnomalies } from "./detect-anomalies.ts";
 import type { Duty } from "./duty.ts";
 
 /** All background work of `serve`. */
@@ -35,6 +38,10 @@ export const allDuties = (
   deliverWebhooks(app),
   { name: "prune-deliveries", every: "0 17 * * * *", run: () => pruneDeliveries(app) },
   { name: "count-egress", every: "*/5 * * * * *", atStop: true, run: () => egress.flush() },
+  { name: "record-views", every: "* * * * * *", atStop: true, run: () => viewsOf(app).flush() },
+  { name: "prune-views", every: "0 23 * * * *", run: () => pruneViews(app) },
+  // Players tell every ten seconds: by then the hour is whole.
+  { name: "detect-anomalies", every: "0 5 * * * *", run: () => detectAnomalies(app) },
   { name: "record-key-use", every: "*/30 * * * * *", atStop: true, run: () => recordKeyUse(app, authenticator) },
   {
     name: "prune-answers",

@@ -8,7 +8,7 @@ import type { Caller, Scope } from "./caller.ts";
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 /** `key`: API key or admin token. `worker`: worker or admin token. `signed`: the address itself is the credential. */
 export type Credential = "key" | "worker" | "admin" | "none" | "signed";
-export type LimitName = "uploads" | "translate" | "sync" | "live" | "device_tokens";
+export type LimitName = "uploads" | "translate" | "sync" | "live" | "device_tokens" | "beacon";
 type Schema = v.GenericSchema<unknown, unknown>;
 
 export type Context<Params = unknown, Query = unknown, Body = unknown> = {
@@ -59,6 +59,8 @@ export type Route = {
   /** Any one of these will do. None: any valid key. */
   scopes: readonly Scope[];
   limit?: LimitName;
+  /** Pages of any site may call it: every answer says so, and so does the one to the question before (OPTIONS). */
+  anyOrigin?: boolean;
   /** Needs X-SVC-JOB-LEASE-TOKEN too. */
   lease?: boolean;
   /** Of 1 to 255 bytes; the handler asks for them. */

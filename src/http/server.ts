@@ -29,6 +29,8 @@ export function createServer(app: App, routes: readonly Route[]): HttpServer {
       const handler = app.log.isLevelEnabled("debug") ? logged(app, route, plain) : plain;
       h3.on(method, path, handler);
       if (method === "GET") h3.on("HEAD", path, handler);
+      if (route.anyOrigin)
+        h3.on("OPTIONS", path, () => new Response(null, { status: 204, headers: preflight(method) }));
     }
     const allow = [...methods.keys()].flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method])).join(", ");
     h3.all(path, (event) => {
@@ -44,6 +46,15 @@ export function createServer(app: App, routes: readonly Route[]): HttpServer {
   h3.all("/**", (event) => render(app, nothingHere(), newRequestId(), event));
   return { h3, authenticator, fetch: async (request) => h3.fetch(request) };
 }
+
+const ANY_ORIGIN = { "access-control-allow-origin": "*" };
+/** What a browser asks before it sends JSON to another site. */
+const preflight = (method: Method) => ({
+  ...ANY_ORIGIN,
+  "access-control-allow-methods": method,
+  "access-control-allow-headers": "content-type",
+  "access-control-max-age": "86400",
+});
 
 /** By route, never by address: an address may hold a token. */
 function logged(app: App, route: Route, handler: (event: H3Event) => Promise<Response>) {
@@ -85,7 +96,8 @@ async function answer(
   try {
     const { headers } = event.req;
     const caller = await authenticator.authenticate(route, headers);
-    const limitHeaders = route.limit ? await limits.consume(route.limit, caller, addressOf(event)) : undefined;
+    const limited = route.limit ? await limits.consume(route.limit, caller, addressOf(event)) : undefined;
+    const limitHeaders = route.anyOrigin ? { ...ANY_ORIGIN, ...limited } : limited;
     const context = await contextOf(app, route, event, caller, requestId);
     const repeat = repeatOf(route, caller, headers, context.url.pathname, context.body);
     if (repeat) {
@@ -146,7 +158,12 @@ async function contextOf(app: App, route: Route, event: H3Event, caller: Caller,
 
 async function readBody(route: Route, request: Request, incoming: Context["incoming"]): Promise<unknown> {
   if (route.form) return (await import("./form.ts")).readForm({ request, incoming }, route.form.maxFileBytes);
-  return (await readJson(request, incoming, route.maxBodyBytes ?? DEFAULT_BODY_BYTES, route.oversized)) ?? {};
+  return (
+    (await readJson(
+      { request, incoming },
+      { maxBytes: route.maxBodyBytes ?? DEFAULT_BODY_BYTES, oversized: route.oversized },
+    )) ?? {}
+  );
 }
 
 function decoded(params: Record<string, string> = {}): Record<string, string> {
@@ -206,7 +223,7 @@ function render(app: App, thrown: unknown, requestId: string, event: H3Event | n
   }
   const { headers, ...extra } = error.extra;
   const body = { error: error.message, code: error.code, ...extra, request_id: requestId };
-  return renderReply(new Reply(error.status, body, headers), requestId);
+  return renderReply(new Reply(error.status, body, headers), requestId, route?.anyOrigin ? ANY_ORIGIN : undefined);
 }
 
 function toHttpError(thrown: unknown): HttpError {
