@@ -136,7 +136,7 @@ export const SETTINGS = {
   },
   s3_endpoint: { schema: url("http:", "https:"), about: "address of the S3 server" },
   s3_bucket: {
-    schema: v.pipe(text, v.regex(/^[A-Za-z0-9][A-Za-z0-9._-]{1,62}$/, "must be the name of a bucket")),
+    schema: v.pipe(text, v.regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, "must be the name of a bucket")),
     about: "bucket",
   },
   s3_region: { schema: text, fallback: "us-east-1", about: "region" },

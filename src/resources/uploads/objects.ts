@@ -82,7 +82,7 @@ async function putObject(context: Context) {
     const { etag } = await objects.put(key, body, { maxBytes, confirm });
     return new Reply(200, undefined, { etag, ...cors });
   } catch (error) {
-    if (error instanceof ObjectTooLarge) return tooLarge(maxBytes);
+    if (error instanceof ObjectTooLarge) return tooLarge(error.maxBytes);
     if (error instanceof NoSuchMultipart || error instanceof PartsMismatch)
       throw new HttpError(409, "upload_conflict", error.message);
     // The client hung up: nobody reads this answer, and it is no fault of ours.
