@@ -25,7 +25,12 @@ export type App = {
   /** Base of every absolute address in an answer; known once the socket listens. */
   readonly baseUrl: () => string;
   /** Wakes those who wait inside this process. Only a hint: whoever waits looks into the database again. */
-  readonly signals: EventEmitter<{ "job.queued": []; "secret.rotated": [SecretName] }>;
+  readonly signals: EventEmitter<{
+    "job.queued": [];
+    "delivery.due": [];
+    "webhook.changed": [number];
+    "secret.rotated": [SecretName];
+  }>;
   /** Aborts when the program stops. */
   readonly stopping: AbortSignal;
   /** A worker that can name it reads the same disk. Written to the data directory, 0600. */

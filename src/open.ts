@@ -12,6 +12,7 @@ import type { App } from "./app.ts";
 import type { Config } from "./config/load.ts";
 import { ensureDataDir, loadSecrets, writeSecret } from "./config/secrets.ts";
 import { envName } from "./config/settings.ts";
+import { deliveriesOwed } from "./events/emit.ts";
 import { createServer, type HttpServer } from "./http/server.ts";
 import { type Clock, systemClock } from "./lib/clock.ts";
 import { embedded, embeddedNames } from "./lib/embedded.ts";
@@ -88,7 +89,7 @@ async function open(config: Config, { log, clock = systemClock }: OpenOptions): 
       config,
       secrets,
       db: database.db,
-      write: database.write,
+      write: tellingOfDeliveries(database.write, () => signals.emit("delivery.due")),
       // A file that is named by a setting may be somebody else's too.
       commits: config.database_url === undefined ? database.commits : () => null,
       objects,
@@ -135,5 +136,20 @@ function s3Settings(config: Config): S3StoreOptions {
     pathStyle: config.s3_path_style,
     prefix: config.s3_prefix === undefined ? "" : `${config.s3_prefix}/`,
     publicUrl: config.s3_public_url,
+  };
+}
+
+/** `write`, which calls `tell` once events that somebody waits for are committed. */
+function tellingOfDeliveries(write: App["write"], tell: () => void): App["write"] {
+  return async (work) => {
+    let more = 0;
+    const result = await write(async (tx) => {
+      const before = deliveriesOwed(tx);
+      const value = await work(tx);
+      more = deliveriesOwed(tx) - before;
+      return value;
+    });
+    if (more > 0) tell();
+    return result;
   };
 }

@@ -19,6 +19,8 @@ import { tenantRoutes } from "./resources/tenants/routes.ts";
 import { trackRoutes } from "./resources/tracks/routes.ts";
 import { objectRoutes } from "./resources/uploads/objects.ts";
 import { uploadRoutes } from "./resources/uploads/routes.ts";
+import { webhookOperatorRoutes } from "./resources/webhooks/operator.ts";
+import { webhookRoutes } from "./resources/webhooks/routes.ts";
 import { documentRoutes } from "./web/docs.ts";
 import { pageRoutes } from "./web/pages.ts";
 
@@ -41,6 +43,8 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...assetJobRoutes,
     ...graphRoutes,
     ...playbackRoutes(tokens, mediaDoor(app, tokens, egress)),
+    ...webhookRoutes,
+    ...webhookOperatorRoutes,
     ...operatorRoutes,
     ...objectRoutes,
     ...pageRoutes(tokens),

@@ -48,7 +48,14 @@ beforeAll(async () => {
     body: { kind: "scene", name: THEIRS, cues: [] },
   });
   const subtitle = await subtitled(app, otherKey, completed.body.asset.id, { label: THEIRS });
+  const hook = await app.call("POST", "/api/v1/webhooks", {
+    key: otherKey,
+    body: { url: "https://example.com/", description: THEIRS },
+  });
+  const sent = await app.call("POST", `/api/v1/webhooks/${hook.body.id}/test`, { key: otherKey });
   foreign = {
+    "/api/v1/webhooks/:id/deliveries/:delivery_id": `${hook.body.id}/deliveries/${sent.body.id}`,
+    "/api/v1/webhooks/:id": String(hook.body.id),
     "/api/v1/assets/:video_asset_id/subtitles/:id": `${completed.body.asset.id}/subtitles/${subtitle.id}`,
     "/api/v1/assets/:video_asset_id/tracks/:id": `${completed.body.asset.id}/tracks/${track.body.id}`,
     "/api/v1/assets/:video_asset_id": String(completed.body.asset.id),
@@ -251,6 +258,7 @@ test("a tenant_id in a body that is another's answers as one that does not exist
   const bodies = {
     "/api/v1/uploads/initiate": { filename: "x.mp4", bytes_expected: 1 },
     "/api/v1/api_keys": { scopes: ["assets:read"] },
+    "/api/v1/webhooks": { url: "https://example.com/" },
     "/api/v1/collections": { collection: { name: "X", slug: "x" } },
     "/api/v1/assets": {
       video_asset: {
@@ -290,7 +298,17 @@ test("a track of another's asset is not found on one's own", async () => {
   }
 });
 
+test("a delivery of another's endpoint is not found on one's own", async () => {
+  const made = await app.call("POST", "/api/v1/webhooks", { key: keys.all, body: { url: "https://example.com/" } });
+  const path = (foreign["/api/v1/webhooks/:id/deliveries/:delivery_id"] as string).replace(/^\d+/, made.body.id);
+  const answer = await app.call("POST", `/api/v1/webhooks/${path}/resend`, { key: keys.all });
+  expect([answer.status, answer.body.code]).toEqual([404, "not_found"]);
+});
+
 test("lists hold the caller's own rows and no others", async () => {
+  const hooks = await app.call("GET", "/api/v1/webhooks", { key: keys.all });
+  expect(new Set(hooks.body.map((hook: { tenant_id: number }) => hook.tenant_id))).toEqual(new Set([mine.id]));
+  expect((await app.call("GET", `/api/v1/webhooks?tenant_id=${mine.id + 1}`, { key: keys.all })).body).toEqual([]);
   const assets = await app.call("GET", "/api/v1/assets", { key: keys.all });
   expect(new Set(assets.body.map((asset: { tenant_id: number }) => asset.tenant_id))).toEqual(new Set([mine.id]));
   expect(

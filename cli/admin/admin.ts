@@ -82,6 +82,32 @@ export function addAdmin(program: Command): void {
     "tenant, by id or slug",
   );
 
+  const webhook = admin.command("webhook").description("endpoints that are told of events, and what was sent to them");
+  const webhooks = () => import("./webhook.ts");
+  operation(webhook, "create", "register an endpoint; its secret is printed once", webhooks, "create")
+    .requiredOption("--tenant <T>", "tenant, by id or slug")
+    .requiredOption("--url <U>", "https address")
+    .option("--events <LIST>", "names of events, joined by commas; all unless told")
+    .option("--description <D>", "a note");
+  operation(webhook, "list", "list endpoints", webhooks, "list").option("--tenant <T>", "tenant, by id or slug");
+  withFilters(operation(webhook, "deliveries", "list deliveries, newest first", webhooks, "deliveries")).option(
+    "--limit <N>",
+    "at most so many, up to 500",
+    "100",
+  );
+  withFilters(
+    operation(
+      webhook,
+      "replay [id...]",
+      "send deliveries again: by whd_… or evt_… id, or by filter",
+      webhooks,
+      "replay",
+    ),
+  )
+    .option("--failed", "those that failed for good; the same as --status failed")
+    .option("--dry-run", "only tell how many there are");
+  operation(webhook, "test <endpoint>", "send a test event to an endpoint", webhooks, "test");
+
   const job = admin.command("job").description("transcoding jobs");
   const jobs = () => import("./job.ts");
   operation(job, "list", "list jobs, newest first", jobs, "list")
@@ -125,3 +151,12 @@ export function addAdmin(program: Command): void {
     "doctor",
   );
 }
+
+const withFilters = (command: Command): Command =>
+  command
+    .option("--tenant <T>", "of a tenant, by id or slug")
+    .option("--endpoint <ID>", "of an endpoint")
+    .option("--event <NAME>", "of one event, such as video.asset.ready")
+    .option("--status <S>", "pending, delivered, failed or skipped")
+    .option("--since <TIME>", "events from then on: 2h, 7d or 2026-11-20T09:30:00Z")
+    .option("--until <TIME>", "events before then");

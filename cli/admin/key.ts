@@ -1,7 +1,7 @@
-import { UserError } from "../../src/lib/errors.ts";
 import { type Column, line, printJson, printList, printRecord } from "../print.ts";
 import type { Ask } from "./ask.ts";
 import { tenantId } from "./tenant.ts";
+import { durationMs } from "./time.ts";
 
 type Key = Record<string, unknown> & { id: number; name: string; scopes: string[]; last_four: string; token?: string };
 type Options = { tenant: string; name: string; scopes: string; expiresIn?: string };
@@ -23,7 +23,9 @@ export async function issue({ admin, json, options }: Ask<Options>): Promise<voi
     .map((scope) => scope.trim())
     .filter(Boolean);
   const expiresAt =
-    options.expiresIn === undefined ? null : new Date(Date.now() + durationMs(options.expiresIn)).toISOString();
+    options.expiresIn === undefined
+      ? null
+      : new Date(Date.now() + durationMs("--expires-in", options.expiresIn)).toISOString();
   const body = { tenant_id: await tenantId(admin, options.tenant), name: options.name, scopes, expires_at: expiresAt };
   const key = await admin.call<Key>("POST", path, body);
   if (json) return printJson(key);
@@ -43,13 +45,4 @@ export async function revoke({ admin, json, args }: Ask): Promise<void> {
   await admin.call("DELETE", `${path}/${encodeURIComponent(args[0] ?? "")}`);
   if (json) printJson({ id: Number(args[0]), revoked: true });
   else line(`Key ${args[0]} is revoked.`);
-}
-
-const UNITS: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
-
-function durationMs(text: string): number {
-  const [, amount, unit] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
-  const ms = Number(amount) * (UNITS[unit ?? ""] ?? 0);
-  if (!ms) throw new UserError(`--expires-in ${text} is no time; say 30d, 12h or 45m.`, 2);
-  return ms;
 }

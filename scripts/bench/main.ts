@@ -3,6 +3,7 @@ import { cpus } from "node:os";
 import { join } from "node:path";
 import { paths } from "../build/paths.ts";
 import { benchPut, benchSegments } from "./bytes.ts";
+import { benchDeliveries } from "./deliveries.ts";
 import { benchLists } from "./lists.ts";
 import { EXECUTABLE } from "./processes.ts";
 import { benchReads, benchWrites } from "./requests.ts";
@@ -18,6 +19,7 @@ const BENCHES: Record<string, () => Promise<Result[]>> = {
   lists: benchLists,
   segments: benchSegments,
   put: benchPut,
+  deliveries: benchDeliveries,
   transcode: benchTranscode,
 };
 

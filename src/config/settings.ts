@@ -181,7 +181,11 @@ export const SETTINGS = {
   transcribe_key: { schema: text, secret: true, about: "its key" },
   transcribe_command: { schema: text, about: "gets a WAV path and a language, prints WebVTT or SRT" },
   payments: { schema: oneOf("off", "stripe", "paypal", "simulated"), fallback: "off", about: "payment provider" },
-  webhook_allow_cidrs: { schema: list, fallback: "", about: "private ranges that deliveries may reach" },
+  webhook_allow_cidrs: {
+    schema: list,
+    fallback: "",
+    about: "private ranges that deliveries and fetches of sources may reach",
+  },
   webhook_retry_seconds: { schema: waits, fallback: "5,300,1800,7200,18000", about: "the five waits between attempts" },
   rate_limit_uploads: { schema: rate, fallback: "120/60", about: "requests/seconds a tenant" },
   rate_limit_billing: { schema: rate, fallback: "30/60", about: "requests/seconds a tenant" },

@@ -9,7 +9,10 @@ import { recoverLeases } from "../resources/jobs/recover.ts";
 import { sweepAttempts } from "../resources/jobs/sweep.ts";
 import type { Egress } from "../resources/playback/egress.ts";
 import { expireUploads } from "../resources/uploads/expire.ts";
+import { startFetches } from "../resources/uploads/fetches.ts";
 import { sweepParts } from "../resources/uploads/sweep-parts.ts";
+import { pruneDeliveries } from "../resources/webhooks/prune.ts";
+import { deliverWebhooks } from "./deliver-webhooks.ts";
 import type { Duty } from "./duty.ts";
 
 /** All background work of `serve`. */
@@ -26,10 +29,13 @@ export const allDuties = (
       if (await hasQueued(app)) app.signals.emit("job.queued");
     },
   },
+  { name: "fetch-sources", every: "* * * * * *", run: () => startFetches(app) },
   { name: "expire-uploads", every: "*/10 * * * * *", run: () => expireUploads(app) },
   { name: "sweep-attempts", every: "20 * * * * *", run: () => sweepAttempts(app) },
   { name: "sweep-objects", every: "40 * * * * *", run: () => sweepUnwanted(app) },
   { name: "sweep-parts", every: "0 23 * * * *", run: () => sweepParts(app) },
+  deliverWebhooks(app),
+  { name: "prune-deliveries", every: "0 17 * * * *", run: () => pruneDeliveries(app) },
   { name: "count-egress", every: "*/5 * * * * *", atStop: true, run: () => egress.flush() },
   { name: "record-key-use", every: "*/30 * * * * *", atStop: true, run: () => recordKeyUse(app, authenticator) },
   {

@@ -7,6 +7,8 @@ export type Duty = {
   /** A cron expression with seconds. */
   every: string;
   run(): Promise<unknown>;
+  /** Where it can be woken before its time. Only a hint: it looks for itself. */
+  wakes?(wake: () => void): void;
   /** Writes down what is still in memory. */
   atStop?: boolean;
 };
@@ -37,6 +39,11 @@ export function startDuties(duties: readonly Duty[], log: Logger): Duties {
   };
   let tasks: ScheduledTask[] = [];
   let stopped = false;
+  for (const duty of duties) {
+    duty.wakes?.(() => {
+      if (!stopped) void start(duty);
+    });
+  }
   // A moment after the doors open: setting up the schedules takes as long as half of all the rest of a start.
   const timer = setTimeout(async () => {
     const { schedule } = await import("node-cron");

@@ -1,4 +1,4 @@
-import type * as v from "valibot";
+import * as v from "valibot";
 import { exampleOf } from "./openapi-examples.ts";
 import { type Json, schemaOf, withReferences } from "./openapi-schema.ts";
 import type { Route } from "./route.ts";
@@ -43,6 +43,7 @@ const TAGS: Record<string, string> = {
   Subtitles: "Text tracks that a viewer reads; translated and re-timed",
   Tracks: "What happens when in a video: chapters, scenes, markers",
   Playback: "Addresses and tokens to play with",
+  Webhooks: "Endpoints that are told of events, and what was sent to them",
   Operator: "The operator's own, with the admin token",
   Health: "For load balancers and monitors",
 };
@@ -134,7 +135,10 @@ function requestBody(route: Route, components: Record<string, Json>): Json {
   const type = route.form ? "multipart/form-data" : "application/json";
   const bodies = { ...(route.body && { [type]: route.body }), ...route.rawBody };
   const content = Object.entries(bodies).map(([name, schema]) => [name, media(schemaOf(schema), components)] as const);
-  return content.length === 0 ? {} : { requestBody: { required: true, content: Object.fromEntries(content) } };
+  if (content.length === 0) return {};
+  // None is taken as an empty one, and where that will do none need be sent.
+  const required = !route.body || !v.is(route.body, {});
+  return { requestBody: { required, content: Object.fromEntries(content) } };
 }
 
 function security(route: Route): Json[] {

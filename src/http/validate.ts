@@ -3,6 +3,7 @@ import { HttpError, notFound } from "../lib/errors.ts";
 
 type Schema = v.GenericSchema<unknown, unknown>;
 type Node = {
+  kind?: string;
   type?: string;
   entries?: Record<string, Node>;
   wrapped?: Node;
@@ -94,9 +95,13 @@ function misplacedArray(
 }
 
 const isOptional = (node: Node) => ["optional", "nullish", "exact_optional", "undefinedable"].includes(node.type ?? "");
+/** The schema that says the shape: of a pipe the last one, which those before only guard. */
 function unwrap(node: Node | undefined): Node | undefined {
   let inner = node;
-  while (inner?.wrapped || (inner?.pipe && !inner.entries && inner.pipe[0] !== inner))
-    inner = inner.wrapped ?? inner.pipe?.[0];
+  while (inner?.wrapped || (inner?.pipe && !inner.entries)) {
+    const next: Node | undefined = inner.wrapped ?? inner.pipe?.findLast((each) => each.kind === "schema");
+    if (!next || next === inner) break;
+    inner = next;
+  }
   return inner;
 }

@@ -1,55 +1,14 @@
-import http from "node:http";
-import https from "node:https";
+import type { RequestOptions } from "node:https";
 import { isIP, type LookupFunction } from "node:net";
 import { isInRanges, isPublic, type Ranges, rangesOf } from "./guard.ts";
+import { BlockedDestination, type Door, OutboundFailure } from "./outcome.ts";
 import { type Resolve, resolverOf } from "./resolve.ts";
-
-/** The destination is none that a tenant may send us to. Never worth another try. */
-export class BlockedDestination extends Error {}
-
-/** Nothing came back, or nothing that is HTTP. Worth another try. */
-export class OutboundFailure extends Error {
-  readonly code: "timeout" | "connection" | "dns" | "tls" | "protocol";
-  constructor(code: OutboundFailure["code"], message: string) {
-    super(message);
-    this.code = code;
-  }
-}
-
-/** The one way out to addresses that tenants give. Kept connections and name servers belong to it. */
-export type Door = {
-  /** Throws BlockedDestination for an address that could never be reached; names are looked up when it is sent to. */
-  check(url: string): URL;
-  send(url: string, request: OutboundRequest): Promise<http.IncomingMessage>;
-  close(): void;
-};
-
-export type OutboundRequest = {
-  method: "GET" | "POST";
-  headers: Record<string, string>;
-  body?: string | Uint8Array;
-  /** Ends the request, and the reading of the answer. */
-  signal: AbortSignal;
-};
+import type { Ways } from "./ways.ts";
 
 export type DoorOptions = { allowCidrs?: readonly string[]; dnsServers?: readonly string[]; keepAliveMs?: number };
 
 const MOST_SOCKETS = 32;
 const KEEP_ALIVE_MS = 10_000;
-
-/** Kept connections are told apart by the addresses that were vetted for them. */
-type Vetted = { vetted?: string };
-const nameWith = (name: string, options: Vetted | undefined) => `${name}:${options?.vetted ?? ""}`;
-class VettedHttpAgent extends http.Agent {
-  override getName(options?: Parameters<http.Agent["getName"]>[0] & Vetted): string {
-    return nameWith(super.getName(options), options);
-  }
-}
-class VettedHttpsAgent extends https.Agent {
-  override getName(options?: https.RequestOptions & Vetted): string {
-    return nameWith(super.getName(options), options);
-  }
-}
 
 /**
  * Every request is resolved anew, every address of the name is judged, and the connection is made to one that was: what
@@ -59,28 +18,32 @@ class VettedHttpsAgent extends https.Agent {
 export function createDoor({ allowCidrs = [], dnsServers, keepAliveMs = KEEP_ALIVE_MS }: DoorOptions = {}): Door {
   const ranges = rangesOf(allowCidrs);
   const resolve = resolverOf(dnsServers);
-  const pool = { keepAlive: true, timeout: keepAliveMs, maxFreeSockets: 2, maxSockets: MOST_SOCKETS };
-  const agents = { "http:": new VettedHttpAgent(pool), "https:": new VettedHttpsAgent(pool) };
+  // TLS takes as long to load as a third of a start, and many a server never sends anything.
+  let loading: Promise<Ways> | undefined;
+  const ways = () => {
+    loading ??= import("./ways.ts").then(({ openWays }) => openWays({ keepAliveMs, maxSockets: MOST_SOCKETS }));
+    return loading;
+  };
   return {
     check: (url) => parse(url, ranges),
     async send(address, { method, headers, body, signal }) {
       const url = parse(address, ranges);
       const addresses = await vet(url, ranges, resolve, signal);
-      const secure = url.protocol === "https:";
-      const options: https.RequestOptions & Vetted = {
+      const way = (await ways())[url.protocol as "http:" | "https:"];
+      const options: RequestOptions & { vetted: string } = {
         method,
         headers: { ...headers, ...(body !== undefined && { "content-length": Buffer.byteLength(body) }) },
         signal,
-        agent: agents[url.protocol as "http:" | "https:"],
+        agent: way.agent,
         lookup: lookupOf(addresses),
         vetted: addresses.toSorted().join(),
       };
       return new Promise((settle, fail) => {
-        const request = (secure ? https : http).request(url, options, settle);
+        const request = way.request(url, options, settle);
         request.on("error", (error: NodeJS.ErrnoException) => {
           // The other side closed a kept connection just as it was taken: nothing was sent on it that counts.
           if (request.reusedSocket && error.code === "ECONNRESET" && !signal.aborted) {
-            const again = (secure ? https : http).request(url, { ...options, agent: false }, settle);
+            const again = way.request(url, { ...options, agent: false }, settle);
             again.on("error", (last) => fail(failureOf(last, signal)));
             again.end(body);
           } else fail(failureOf(error, signal));
@@ -89,7 +52,9 @@ export function createDoor({ allowCidrs = [], dnsServers, keepAliveMs = KEEP_ALI
       });
     },
     close() {
-      for (const agent of Object.values(agents)) agent.destroy();
+      loading?.then((opened) => {
+        for (const { agent } of Object.values(opened)) agent.destroy();
+      });
     },
   };
 }
@@ -135,8 +100,10 @@ async function vet(url: URL, ranges: Ranges, resolve: Resolve, signal: AbortSign
 function judge(addresses: readonly string[], url: URL, ranges: Ranges): void {
   for (const address of addresses) {
     if (isInRanges(address, ranges)) continue;
-    if (!isPublic(address))
-      throw new BlockedDestination(`${url.hostname} leads to ${address}, which is no public address.`);
+    if (!isPublic(address)) {
+      const way = literalOf(url) === null ? `${url.hostname} leads to ${address}, which` : address;
+      throw new BlockedDestination(`${way} is no public address.`);
+    }
     if (url.protocol === "http:") throw new BlockedDestination(PLAIN);
   }
 }

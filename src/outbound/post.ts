@@ -1,5 +1,5 @@
 import type { IncomingMessage } from "node:http";
-import { type Door, OutboundFailure } from "./door.ts";
+import { type Door, OutboundFailure } from "./outcome.ts";
 
 export type PostOptions = {
   headers: Record<string, string>;

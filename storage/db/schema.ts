@@ -178,6 +178,14 @@ export const uploads = sqliteTable("uploads", {
   ...times,
 });
 
+/** A source that the server fetches itself, for as long as that goes on. */
+export const sourceFetches = sqliteTable("source_fetches", {
+  uploadId: integer("upload_id").primaryKey(),
+  url: text("url").notNull(),
+  failures: integer("failures").notNull().default(0),
+  dueAt: integer("due_at").notNull(),
+});
+
 export const transcodingJobs = sqliteTable("transcoding_jobs", {
   id: id(),
   tenantId: integer("tenant_id").notNull(),
@@ -226,6 +234,47 @@ export const events = sqliteTable("events", {
   createdAt: integer("created_at").notNull(),
 });
 
+export const webhookEndpoints = sqliteTable("webhook_endpoints", {
+  id: id(),
+  tenantId: integer("tenant_id").notNull(),
+  url: text("url").notNull(),
+  description: text("description"),
+  eventTypes: text("event_types", { mode: "json" }).$type<string[]>().notNull().default([]),
+  active: integer("active", { mode: "boolean" }).notNull().default(true),
+  secret: text("secret").notNull(),
+  previousSecret: text("previous_secret"),
+  previousSecretExpiresAt: integer("previous_secret_expires_at"),
+  failureCount: integer("failure_count").notNull().default(0),
+  failingSince: integer("failing_since"),
+  disabledAt: integer("disabled_at"),
+  disabledReason: text("disabled_reason", { enum: ["gone", "failing"] }),
+  lastDeliveryAt: integer("last_delivery_at"),
+  deletedAt: integer("deleted_at"),
+  ...times,
+});
+
+export const DELIVERY_STATUS = ["pending", "delivered", "failed", "skipped"] as const;
+
+export const webhookDeliveries = sqliteTable("webhook_deliveries", {
+  id: id(),
+  tenantId: integer("tenant_id").notNull(),
+  endpointId: integer("endpoint_id").notNull(),
+  eventId: integer("event_id").notNull(),
+  status: text("status", { enum: DELIVERY_STATUS }).notNull().default("pending"),
+  attempts: integer("attempts").notNull().default(0),
+  tries: integer("tries").notNull().default(0),
+  nextAttemptAt: integer("next_attempt_at"),
+  claimedUntil: integer("claimed_until"),
+  lastAttemptAt: integer("last_attempt_at"),
+  deliveredAt: integer("delivered_at"),
+  responseStatus: integer("response_status"),
+  responseBody: text("response_body"),
+  durationMs: integer("duration_ms"),
+  errorCode: text("error_code"),
+  errorMessage: text("error_message"),
+  ...times,
+});
+
 /** Objects that no row names. A key, or with a slash at its end all that lies under it. */
 export const unwantedObjects = sqliteTable("unwanted_objects", {
   objectKey: text("object_key").primaryKey(),
@@ -255,3 +304,7 @@ export type UserRow = typeof users.$inferSelect;
 export type CollectionRow = typeof collections.$inferSelect;
 export type SubtitleRow = typeof subtitles.$inferSelect;
 export type TrackRow = typeof tracks.$inferSelect;
+export type EventRow = typeof events.$inferSelect;
+export type EndpointRow = typeof webhookEndpoints.$inferSelect;
+export type DeliveryRow = typeof webhookDeliveries.$inferSelect;
+export type SourceFetchRow = typeof sourceFetches.$inferSelect;

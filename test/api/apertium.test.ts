@@ -25,7 +25,9 @@ main()
 let server: ChildProcess;
 let app: TestApp;
 beforeAll(async () => {
-  server = spawn("/usr/bin/python3", ["-c", SERVER], { stdio: ["ignore", "pipe", "ignore"] });
+  // It refuses to start without a locale of UTF-8, and a machine that only runs tests may have set none.
+  const env = { ...process.env, LC_ALL: "C.UTF-8" };
+  server = spawn("/usr/bin/python3", ["-c", SERVER], { stdio: ["ignore", "pipe", "ignore"], env });
   const lines = createInterface({ input: server.stdout as NodeJS.ReadableStream });
   const [port] = await Promise.race([
     once(lines, "line"),

@@ -106,6 +106,106 @@ describe("a client of generated types", () => {
     expect([track.status, track.cues?.[0]?.start_ms]).toEqual(["ready", 0]);
   });
 
+  test("files assets into collections", async () => {
+    const { id } = await videoReady("Third");
+    const collection = { name: "Films", slug: "films" };
+    const made = await ok(api.POST("/api/v1/collections", { body: { tenant_id: tenantId, collection } }));
+    const below = { name: "Short", slug: "short", parent_id: made.id };
+    await ok(api.POST("/api/v1/collections", { body: { collection: below } }));
+    const [root] = await ok(api.GET("/api/v1/collections/tree"));
+    expect([root?.slug, root?.children.map(({ slug }) => slug)]).toEqual(["films", ["short"]]);
+    const video_asset = { collection_id: made.id };
+    const filed = await ok(api.PATCH("/api/v1/assets/{id}", { params: { path: { id } }, body: { video_asset } }));
+    expect(filed.collection_id).toBe(made.id);
+    expect((await ok(api.GET("/api/v1/collections")))[0]?.asset_count).toBe(1);
+    const removed = await api.DELETE("/api/v1/collections/{id}", { params: { path: { id: made.id } } });
+    expect(removed.response.status).toBe(204);
+    expect((await ok(api.GET("/api/v1/assets/{id}", { params: { path: { id } } }))).collection_id).toBe(null);
+  });
+
+  test("registers an asset, takes its data out and brings them in again", async () => {
+    const video_asset = {
+      title: "=Registered",
+      input_status: "uploaded",
+      playback_status: "draft",
+      source_bytes: 1,
+      storage_bytes: 1,
+      duration_seconds: 2.5,
+      source_key: `tenants/${tenantId}/sources/r.mp4`,
+      original_filename: "r.mp4",
+      tags: { a: "1" },
+    } as const;
+    const made = await ok(api.POST("/api/v1/assets", { body: { tenant_id: tenantId, video_asset } }));
+    expect([made.transcoding_job?.status, made.worker_contract?.lease]).toEqual(["queued", null]);
+    const rows = await ok(api.GET("/api/v1/assets/export", { params: { query: { format: "json" } } }));
+    expect(rows[0]).toEqual({ title: "=Registered", description: null, tags: { a: "1" }, original_filename: "r.mp4" });
+    const csv = await ok(api.GET("/api/v1/assets/export", { parseAs: "text" }));
+    const changed = String(csv).replace("'=Registered", "Imported");
+    const result = await ok(
+      api.POST("/api/v1/assets/import", {
+        body: changed,
+        bodySerializer: (body) => body as string,
+        headers: { "Content-Type": "text/csv" },
+      }),
+    );
+    expect(result.applied).toContainEqual({ row: 2, asset_id: made.asset.id, changed: ["title"] });
+    const graph = await ok(api.GET("/api/v1/assets/graph_export"));
+    expect([graph.schema_version, graph.assets.some(({ title }) => title === "Imported")]).toEqual([1, true]);
+    const same = { params: { query: { filename: "r.mp4", bytes: 1 } } };
+    const { duplicates } = await ok(api.GET("/api/v1/assets/duplicates", same));
+    expect(duplicates.map(({ asset_id, match }) => [asset_id, match])).toEqual([[made.asset.id, "name_size"]]);
+    const jobs = await ok(api.GET("/api/v1/transcoding_jobs", { params: { query: { asset_id: made.asset.id } } }));
+    expect(jobs.map(({ status }) => status)).toEqual(["queued"]);
+    const retried = await api.POST("/api/v1/assets/{id}/retry", { params: { path: { id: made.asset.id } } });
+    expect(retried.error?.code).toBe("asset_conflict");
+    const operator = clientWith({ "X-SVC-ADMIN-TOKEN": app.admin });
+    const at = { params: { path: { id: made.transcoding_job?.id ?? 0 } } };
+    expect((await ok(operator.POST("/api/v1/transcoding_jobs/{id}/cancel", at))).status).toBe("canceled");
+  });
+
+  test("hands VR players what they need", async () => {
+    const { id } = await videoReady("Fourth");
+    const manifest = await ok(api.GET("/api/v1/assets/{id}/vr_manifest.json", { params: { path: { id } } }));
+    const url = manifest.encodings[0]?.["video-sources"][0]?.url ?? "";
+    expect((await app.call("GET", url)).text).toContain("#EXTM3U");
+    expect(manifest.encodings[0]?.videoSources[0]?.url).toBe(url);
+  });
+
+  test("re-times subtitles, and is told that nobody translates them", async () => {
+    const { id } = await videoReady("Fifth");
+    const path = { video_asset_id: id };
+    const lines = Array.from({ length: 9 }, (_, n) => ({ at: n * 5, text: `This is the sentence of number ${n}` }));
+    const vtt = (by: number) =>
+      `WEBVTT\n\n${lines.map(({ at, text }) => `00:${String(at + by).padStart(2, "0")}.000 --> 00:${String(at + by + 2).padStart(2, "0")}.000\n${text}\n`).join("\n")}`;
+    const add = (language: string, content: string) => {
+      const form = new FormData();
+      form.append("file", new File([content], "a.vtt"));
+      form.append("language", language);
+      form.append("label", language);
+      return ok(
+        api.POST("/api/v1/assets/{video_asset_id}/subtitles", {
+          params: { path },
+          body: { file: "", language, label: language },
+          bodySerializer: () => form,
+        }),
+      );
+    };
+    const [late, right] = [await add("en", vtt(3)), await add("en-GB", vtt(0))];
+    const at = { params: { path: { ...path, id: late.id } } };
+    const synced = await ok(
+      api.POST("/api/v1/assets/{video_asset_id}/subtitles/{id}/sync", {
+        ...at,
+        body: { reference_track_id: right.id },
+      }),
+    );
+    expect(synced.sync).toMatchObject({ reference_track_id: right.id, strategy: "piecewise", min_offset_seconds: -3 });
+    const translated = await api.POST("/api/v1/assets/{video_asset_id}/subtitles/{id}/translate", {
+      ...at,
+      body: { target_language: "es" },
+    });
+    expect([translated.response.status, translated.error?.code]).toEqual([503, "translation_not_configured"]);
+  });
+
   test("hands out keys", async () => {
     const made = await ok(api.POST("/api/v1/api_keys", { body: { tenant_id: tenantId, scopes: ["assets:read"] } }));
     const theirs = clientWith({ "X-API-Key": made.token ?? "" });

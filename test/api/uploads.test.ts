@@ -199,6 +199,33 @@ describe("an upload whose time is over", () => {
   };
   const objects = async (app: TestApp) => (await app.opened.app.objects?.list(""))?.objects.length;
 
+  test("is expired, and leaves bytes that another asset has for its source", async () => {
+    const { app, key, upload } = await initiated();
+    await app.call("PUT", upload.upload_url, { raw: "abc" });
+    const [, sourceKey = ""] = /\/objects\/([^?]+)/.exec(upload.upload_url) ?? [];
+    const video_asset = {
+      title: "Registered",
+      input_status: "uploaded",
+      playback_status: "draft",
+      source_bytes: 3,
+      storage_bytes: 3,
+      duration_seconds: 0,
+      source_key: sourceKey,
+    };
+    const made = await app.call("POST", "/api/v1/assets", { key, body: { video_asset } });
+    expect(made.status).toBe(201);
+    app.turn(601_000);
+    await app.duty("expire-uploads");
+    await app.duty("sweep-objects");
+    const source = await app.call("GET", `/api/v1/assets/${made.body.asset.id}/download`, { key });
+    expect([source.status, (await app.call("GET", source.body.url)).text]).toEqual([200, "abc"]);
+    // The last one takes it along.
+    await app.call("DELETE", `/api/v1/assets/${upload.asset_id}`, { key });
+    expect(await objects(app)).toBe(1);
+    await app.call("DELETE", `/api/v1/assets/${made.body.asset.id}`, { key });
+    expect(await objects(app)).toBe(0);
+  });
+
   test("is expired, told of once, and leaves no bytes", async () => {
     const { app, key, upload } = await initiated();
     await app.call("PUT", upload.upload_url, { raw: "abc" });

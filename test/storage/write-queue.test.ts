@@ -45,17 +45,18 @@ test("a work that throws is undone alone", async () => {
 
 test("nothing is answered before it is committed, refusals included", async () => {
   const { write, file } = await notesDatabase();
-  const seen: string[][] = [];
-  await Promise.all([
-    write((tx) => tx.insert(notes).values({ body: "a" })).then(() => seen.push(stored(file))),
-    write((tx) => tx.insert(notes).values({ body: "a" })).catch(() => seen.push(stored(file))),
-    write((tx) => tx.insert(notes).values({ body: "b" })).then(() => seen.push(stored(file))),
+  const [first, refused, last] = await Promise.all([
+    write((tx) => tx.insert(notes).values({ body: "a" })).then(() => stored(file)),
+    write((tx) => tx.insert(notes).values({ body: "a" })).then(
+      () => expect.unreachable("the same body is taken twice"),
+      () => stored(file),
+    ),
+    write((tx) => tx.insert(notes).values({ body: "b" })).then(() => stored(file)),
   ]);
-  expect(seen).toEqual([
-    ["a", "b"],
-    ["a", "b"],
-    ["a", "b"],
-  ]);
+  // A slow machine may commit them in two groups: what counts is that each sees its own, and what it was refused for.
+  expect(first).toContain("a");
+  expect(refused).toContain("a");
+  expect(last).toEqual(["a", "b"]);
 });
 
 test("a constraint that fails at COMMIT fails the work that broke it, not its neighbours", async () => {

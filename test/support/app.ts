@@ -50,10 +50,12 @@ export async function testApp(flags: Record<string, unknown> = {}, dataDir = new
   let seen = 0;
   let slugs = 0;
   let closed = false;
+  const running = new Set<Promise<unknown>>();
   const close = async () => {
     if (closed) return;
     closed = true;
     opened.beginStop();
+    await Promise.allSettled(running);
     await opened.close();
     removeFolder(dataDir);
   };
@@ -69,7 +71,9 @@ export async function testApp(flags: Record<string, unknown> = {}, dataDir = new
     async duty(name) {
       const duty = duties.find((each) => each.name === name);
       if (!duty) throw new Error(`There is no duty ${name}`);
-      await duty.run();
+      const run = duty.run();
+      running.add(run);
+      await run.finally(() => running.delete(run));
     },
     async newEvents() {
       const rows = await app.db.select().from(events).orderBy(asc(events.id)).all();

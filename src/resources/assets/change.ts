@@ -1,4 +1,4 @@
-import { and, eq } from "drizzle-orm";
+import { and, eq, ne } from "drizzle-orm";
 import type { Db } from "../../../storage/db/open.ts";
 import { type AssetRow, assets, type TagValue, uploads } from "../../../storage/db/schema.ts";
 import { deletePrefix } from "../../../storage/objects/delete-prefix.ts";
@@ -89,9 +89,9 @@ export async function deleteAsset(app: App, caller: Caller, id: number): Promise
 }
 
 /** Whether the source is another asset's too, or one of its published files: then it is not this one's to remove. */
-async function isSourceElsewhere(tx: Db, { tenantId, sourceKey }: AssetRow): Promise<boolean> {
+export async function isSourceElsewhere(tx: Db, { id, tenantId, sourceKey }: AssetRow): Promise<boolean> {
   if (sourceKey.startsWith(`tenants/${tenantId}/assets/`)) return true;
-  const shared = and(eq(assets.tenantId, tenantId), eq(assets.sourceKey, sourceKey));
+  const shared = and(eq(assets.tenantId, tenantId), eq(assets.sourceKey, sourceKey), ne(assets.id, id));
   return (await tx.select({ id: assets.id }).from(assets).where(shared).get()) !== undefined;
 }
 

@@ -23,7 +23,26 @@ export const TagValue = v.union(
   [Text(1024), v.pipe(v.number(), v.finite()), v.boolean()],
   "must be a string of at most 1024 characters, a number or a boolean",
 );
+/** What valibot holds to be dangerous in a name, and would leave out without a word. */
+const RESERVED = ["__proto__", "constructor", "prototype"];
+const named = v.pipe(
+  v.unknown(),
+  v.check((tags) => typeof tags === "object" && tags !== null && !Array.isArray(tags), "must be an object"),
+  v.check(
+    (tags) => !RESERVED.some((key) => Object.hasOwn(Object(tags), key)),
+    `must not hold the keys ${RESERVED.join(", ")}`,
+  ),
+  v.metadata({
+    openapi: {
+      type: "object",
+      additionalProperties: {
+        anyOf: [{ type: "string", maxLength: 1024, nullable: true }, { type: "number" }, { type: "boolean" }],
+      },
+    },
+  }),
+);
 export const Tags = v.pipe(
+  named,
   v.record(Name(64), TagValue, "must be an object"),
   v.check((tags) => Object.keys(tags).length <= 100, "must have at most 100 keys"),
 );
@@ -40,7 +59,7 @@ export const AssetPatch = v.object({
   ),
 });
 
-export const TagPatch = v.record(v.pipe(Name(64)), v.nullable(TagValue), "must be an object");
+export const TagPatch = v.pipe(named, v.record(Name(64), v.nullable(TagValue), "must be an object"));
 
 export const Download = v.pipe(
   v.object({

@@ -1,14 +1,18 @@
-import type { AssetRow, UploadRow } from "../../../storage/db/schema.ts";
+import { eq } from "drizzle-orm";
+import { type AssetRow, sourceFetches, type UploadRow } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import { route } from "../../http/route.ts";
 import { storageOf } from "../../http/storage.ts";
-import { notFound } from "../../lib/errors.ts";
+import { invalid, notFound } from "../../lib/errors.ts";
+import { doorOf } from "../../outbound/app-door.ts";
+import { BlockedDestination } from "../../outbound/outcome.ts";
 import { completeUpload } from "./complete.ts";
 import { initiate } from "./initiate.ts";
 import { getUpload } from "./queries.ts";
 import {
   Complete,
   CompletedUpload,
+  FromUrl,
   Initiate,
   InitiatedUpload,
   toCompletedUpload,
@@ -49,6 +53,27 @@ export const uploadRoutes = [
   route({
     ...shared,
     method: "POST",
+    path: `${base}/from_url`,
+    summary: "Let the server fetch the source from an address; progress and end as of any upload",
+    body: FromUrl,
+    idempotent: {},
+    responses: { 201: Upload },
+    errors: { 404: ["not_found"], 422: ["idempotency_key_reused"], 503: ["storage_not_configured"] },
+    async handle({ app, caller, body, commit }) {
+      storageOf(app);
+      const { url, ...fields } = body;
+      const filename = fields.filename ?? nameIn(await checked(app, url));
+      return commit(async (tx) => {
+        // Nobody knows yet how many bytes there are.
+        const { upload, asset } = await initiate(tx, app, caller, { ...fields, filename, bytes_expected: 0 });
+        await tx.insert(sourceFetches).values({ uploadId: upload.id, url, dueAt: app.clock.now() });
+        return toUpload(upload, asset.externalId, null);
+      });
+    },
+  }),
+  route({
+    ...shared,
+    method: "POST",
     path: `${base}/:id/complete`,
     summary: "Say that all bytes are there; queues the transcoding job",
     params: UploadParams,
@@ -73,10 +98,33 @@ export const uploadRoutes = [
   }),
 ];
 
-/** With the address to PUT to while it can still be used. */
+/** 422 for what the server would not be let to. */
+async function checked(app: App, url: string): Promise<URL> {
+  try {
+    return (await doorOf(app)).check(url);
+  } catch (error) {
+    if (error instanceof BlockedDestination) return invalid("url", error.message);
+    throw error;
+  }
+}
+
+function nameIn({ pathname, hostname }: URL): string {
+  const last = pathname.split("/").findLast((part) => part !== "") ?? hostname;
+  try {
+    return decodeURIComponent(last).replaceAll("\0", "").slice(0, 500).trim() || hostname;
+  } catch {
+    return last.slice(0, 500);
+  }
+}
+
+/** With the address to PUT to while it can still be used, and by the client. */
 async function signedUpload(app: App, { upload, asset }: { upload: UploadRow; asset: AssetRow }) {
-  if (upload.status !== "pending" || upload.expiresAt <= app.clock.now())
-    return toUpload(upload, asset.externalId, null);
+  const isFetched = eq(sourceFetches.uploadId, upload.id);
+  const isClients =
+    upload.status === "pending" &&
+    upload.expiresAt > app.clock.now() &&
+    !(await app.db.select({ id: sourceFetches.uploadId }).from(sourceFetches).where(isFetched).get());
+  if (!isClients) return toUpload(upload, asset.externalId, null);
   return toUpload(upload, asset.externalId, await signPut(app, upload));
 }
 

@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import type { AssetRow, JobRow, UploadRow } from "../../../storage/db/schema.ts";
 import type { SignedRequest } from "../../../storage/objects/store.ts";
-import { ByteCount, Id, Name, NullableTime, PathId, PlaybackPolicy, Sha256, Time } from "../../http/schemas.ts";
+import { ByteCount, Id, Name, NullableTime, PathId, PlaybackPolicy, Sha256, Text, Time } from "../../http/schemas.ts";
 import { iso } from "../../lib/clock.ts";
 import { Asset, Description, ExternalId, Tags, Title, toAsset } from "../assets/schema.ts";
 import { Job, toJob } from "../jobs/schema.ts";
@@ -37,6 +37,14 @@ export const Initiate = v.object({
   tags: v.optional(Tags, {}),
   sha256: v.nullish(Sha256),
   captions: v.optional(v.pipe(v.array(Language, "must be an array of languages"), v.maxLength(20)), []),
+});
+
+const { bytes_expected: _, filename, ...told } = Initiate.entries;
+/** As `Initiate`, but for what the server finds out by itself. */
+export const FromUrl = v.object({
+  url: v.pipe(Text(4000), v.description("https; fetched by the server, redirects included")),
+  filename: v.optional(v.pipe(filename, v.description("Without it the last part of the address"))),
+  ...told,
 });
 
 export const Complete = v.object({ bytes_received: ByteCount });

@@ -1,0 +1,127 @@
+import { sql } from "drizzle-orm";
+import type { Db } from "../../../storage/db/open.ts";
+import type { App } from "../../app.ts";
+import { iso } from "../../lib/clock.ts";
+import { decipher } from "./secret.ts";
+
+/**
+ * A claim that nobody settled is over then, and the delivery is anyone's again. An attempt that could end later than its
+ * claim is not begun.
+ */
+const CLAIM_MS = 60_000;
+/** Of a paused endpoint, set aside at once. */
+const SKIP_BATCH = 200;
+
+/** A delivery in hand, with all that its next attempt takes. */
+export type Claimed = {
+  id: number;
+  endpointId: number;
+  claimedUntil: number;
+  /** Attempts since it was last sent anew. */
+  tries: number;
+  url: string;
+  eventId: string;
+  event: string;
+  /** The same bytes at every attempt. */
+  body: string;
+  /** Null when it cannot be read: the server's signing secret is not the one that enciphered it. */
+  secrets: readonly string[] | null;
+};
+export type Want = { endpointId: number; limit: number };
+/** `more`: there may be others due. */
+export type Taken = { endpointId: number; claimed: Claimed[]; more: boolean };
+
+/**
+ * Endpoints that something is due for. From one endpoint to the next in the index, so that it costs a step an endpoint
+ * however many deliveries wait.
+ */
+export async function endpointsWithDue(db: Db, now: number): Promise<number[]> {
+  const rows = await db.all<{ id: number }>(sql`
+    WITH RECURSIVE waiting (id) AS (
+      SELECT min(endpoint_id) FROM webhook_deliveries WHERE status = 'pending'
+      UNION ALL
+      SELECT (SELECT min(endpoint_id) FROM webhook_deliveries WHERE status = 'pending' AND endpoint_id > waiting.id)
+      FROM waiting WHERE waiting.id IS NOT NULL
+    )
+    SELECT id FROM waiting WHERE id IS NOT NULL
+      AND (SELECT min(next_attempt_at) FROM webhook_deliveries
+           WHERE status = 'pending' AND endpoint_id = waiting.id) <= ${now}`);
+  return rows.map((row) => row.id);
+}
+
+type Endpoint = {
+  tenantId: number;
+  url: string;
+  active: number;
+  secret: string;
+  previousSecret: string | null;
+  previousSecretExpiresAt: number | null;
+};
+type Due = { id: number; tries: number; eventId: string; event: string; createdAt: number; data: string };
+
+/** Due deliveries of one endpoint, oldest first, claimed; of a paused one set aside as skipped. */
+export async function claim(tx: Db, app: App, { endpointId, limit }: Want): Promise<Taken> {
+  const now = app.clock.now();
+  const [endpoint] = await tx.all<Endpoint>(sql`
+    SELECT tenant_id AS "tenantId", url, active, secret, previous_secret AS "previousSecret",
+      previous_secret_expires_at AS "previousSecretExpiresAt"
+    FROM webhook_endpoints WHERE id = ${endpointId}`);
+  if (!endpoint) return { endpointId, claimed: [], more: false };
+  if (!endpoint.active) return { endpointId, claimed: [], more: await skip(tx, endpointId, now) };
+  const due = await tx.all<Due>(sql`
+    SELECT d.id, d.tries, e.event_id AS "eventId", e.type AS event, e.created_at AS "createdAt", e.data
+    FROM webhook_deliveries d JOIN events e ON e.id = d.event_id
+    WHERE d.endpoint_id = ${endpointId} AND d.status = 'pending' AND d.next_attempt_at <= ${now}
+      AND (d.claimed_until IS NULL OR d.claimed_until <= ${now})
+    ORDER BY d.next_attempt_at, d.id LIMIT ${limit}`);
+  const claimedUntil = now + CLAIM_MS;
+  await tx.run(sql`
+    UPDATE webhook_deliveries SET claimed_until = ${claimedUntil}
+    WHERE id IN (SELECT value FROM json_each(${JSON.stringify(due.map((row) => row.id))}))`);
+  const secrets = secretsOf(app, endpoint, now);
+  const claimed = due.map(({ id, tries, eventId, event, createdAt, data }) => {
+    const body = `{"id":"${eventId}","event":"${event}","created_at":"${iso(createdAt)}","tenant_id":${endpoint.tenantId},"data":${data}}`;
+    return { id, endpointId, claimedUntil, tries, url: endpoint.url, eventId, event, body, secrets };
+  });
+  return { endpointId, claimed, more: due.length === limit };
+}
+
+function secretsOf(app: App, endpoint: Endpoint, now: number): string[] | null {
+  const readable = (kept: string) => {
+    try {
+      return decipher(app, endpoint.tenantId, kept);
+    } catch {
+      return null;
+    }
+  };
+  const present = readable(endpoint.secret);
+  if (present === null) return null;
+  const overlaps = endpoint.previousSecret !== null && now < (endpoint.previousSecretExpiresAt ?? 0);
+  const previous = overlaps ? readable(endpoint.previousSecret as string) : null;
+  return previous === null ? [present] : [present, previous];
+}
+
+/** Whether there may be more. */
+async function skip(tx: Db, endpointId: number, now: number): Promise<boolean> {
+  const { rowsAffected } = await tx.run(sql`
+    UPDATE webhook_deliveries SET status = 'skipped', next_attempt_at = NULL, claimed_until = NULL, updated_at = ${now}
+    WHERE id IN (
+      SELECT id FROM webhook_deliveries
+      WHERE endpoint_id = ${endpointId} AND status = 'pending' AND next_attempt_at <= ${now} LIMIT ${SKIP_BATCH}
+    )`);
+  return rowsAffected === SKIP_BATCH;
+}
+
+/** Claims that come to nothing: no attempt is counted. */
+export const release = (tx: Db, claimed: readonly Claimed[]) =>
+  tx.run(sql`
+    UPDATE webhook_deliveries SET claimed_until = NULL
+    FROM (SELECT value ->> 0 AS id, value ->> 1 AS claim
+          FROM json_each(${JSON.stringify(claimed.map((each) => [each.id, each.claimedUntil]))})) AS given
+    WHERE webhook_deliveries.id = given.id AND claimed_until = given.claim`);
+
+/** All claims of a process that is no more. Only for the one owner of a database. */
+export const releaseAll = (tx: Db) =>
+  tx.run(
+    sql`UPDATE webhook_deliveries SET claimed_until = NULL WHERE status = 'pending' AND claimed_until IS NOT NULL`,
+  );

@@ -1,0 +1,254 @@
+import { type App, forApp } from "../../app.ts";
+import { ATTEMPT_MS, attempt, type Outcome } from "./attempt.ts";
+import { type Claimed, claim, endpointsWithDue, release, releaseAll, type Taken, type Want } from "./claims.ts";
+import { settle } from "./settle.ts";
+
+/** At once to one endpoint. */
+const PER_ENDPOINT = 4;
+/** At once to all endpoints that answer within SLOW_MS, and apart from them to all that do not. */
+const AT_ONCE = 128;
+const SLOW_MS = 1000;
+/** Claimed ahead: what an endpoint takes in so long at its present pace, and at most so many. */
+const AHEAD_MS = 2000;
+const MOST_AHEAD = 128;
+/** Results, and claims, of one transaction. */
+const BATCH = 200;
+const LOOK_EVERY_MS = 500;
+/** What is under way when the program stops may end within this. */
+const STOP_MS = 2000;
+/** A claim must outlast the attempt that is begun under it. */
+const CLAIM_MARGIN_MS = ATTEMPT_MS + 5000;
+/** Retries that are due sooner wake us by themselves; the others are found by looking. */
+const TIMER_MS = 60_000;
+
+type Lane = {
+  id: number;
+  queue: Claimed[];
+  running: Map<Claimed, number>;
+  paceMs: number;
+  slow: boolean;
+  more: boolean;
+};
+
+/**
+ * Sends what is due. One loop writes: in each turn, and in one transaction, the results since the last turn and the
+ * claims for endpoints that run dry, while attempts go on beside it. Every endpoint has a lane of its own, and slow
+ * ones share room with slow ones only, so that no receiver delays another's.
+ */
+class Dispatcher {
+  readonly #app: App;
+  readonly #lanes = new Map<number, Lane>();
+  readonly #stop = new AbortController();
+  /** Numbers of all deliveries in hand. */
+  readonly #held = new Set<number>();
+  #outcomes: Outcome[] = [];
+  #running: Promise<void> | null = null;
+  #filling: NodeJS.Immediate | null = null;
+  #dropped: Claimed[] = [];
+  #changed = Promise.withResolvers<void>();
+  #hinted = true;
+  #recovered = false;
+  #timer: { at: number; handle: NodeJS.Timeout } | null = null;
+
+  constructor(app: App) {
+    this.#app = app;
+    app.signals.on("delivery.due", () => this.#wake(true));
+    app.signals.on("webhook.changed", (id) => this.#forget(id));
+    app.stopping.addEventListener("abort", () => this.#beginStop(), { once: true });
+  }
+
+  /** Until nothing is due and nothing under way, or the program stops. */
+  run(): Promise<void> {
+    this.#running ??= this.#run().finally(() => {
+      this.#running = null;
+    });
+    return this.#running;
+  }
+
+  async #run(): Promise<void> {
+    if (!this.#recovered && this.#app.commits() !== null) await this.#app.write(async (tx) => releaseAll(tx));
+    this.#recovered = true;
+    this.#hinted = true;
+    let lookedAt = 0;
+    const ticker = setInterval(() => this.#wake(false), LOOK_EVERY_MS);
+    try {
+      for (;;) {
+        this.#changed = Promise.withResolvers();
+        const stopping = this.#app.stopping.aborted;
+        if (!stopping && (this.#hinted || performance.now() - lookedAt > LOOK_EVERY_MS)) {
+          lookedAt = performance.now();
+          await this.#look();
+        }
+        if (stopping) this.#giveBack();
+        const wants = stopping ? [] : this.#wants();
+        const wrote = this.#outcomes.length > 0 || this.#dropped.length > 0 || wants.length > 0;
+        if (wrote) await this.#write(wants);
+        this.#fill();
+        if (wrote) continue;
+        if (this.#lanes.size === 0 && (stopping || !this.#hinted)) return;
+        await this.#changed.promise;
+      }
+    } finally {
+      clearInterval(ticker);
+    }
+  }
+
+  #wake(hint: boolean): void {
+    this.#hinted ||= hint;
+    this.#changed.resolve();
+  }
+
+  async #look(): Promise<void> {
+    this.#hinted = false;
+    for (const id of await endpointsWithDue(this.#app.db, this.#app.clock.now())) this.#lane(id).more = true;
+    for (const lane of this.#lanes.values()) {
+      for (const since of lane.running.values()) lane.slow ||= performance.now() - since > SLOW_MS;
+    }
+  }
+
+  #lane(id: number): Lane {
+    let lane = this.#lanes.get(id);
+    if (!lane) {
+      lane = { id, queue: [], running: new Map(), paceMs: SLOW_MS / 2, slow: false, more: false };
+      this.#lanes.set(id, lane);
+    }
+    return lane;
+  }
+
+  /** Whose lanes run dry while there may be more for them. */
+  #wants(): Want[] {
+    const wants: Want[] = [];
+    let left = BATCH;
+    for (const { id, more, queue, paceMs } of this.#lanes.values()) {
+      const ahead = Math.min(MOST_AHEAD, PER_ENDPOINT * Math.ceil(AHEAD_MS / Math.max(1, paceMs)));
+      if (!more || queue.length > ahead / 2 || left <= 0) continue;
+      const limit = Math.min(left, ahead - queue.length);
+      wants.push({ endpointId: id, limit });
+      left -= limit;
+    }
+    return wants;
+  }
+
+  async #write(wants: readonly Want[]): Promise<void> {
+    const outcomes = this.#outcomes.slice(0, BATCH);
+    const dropped = this.#dropped;
+    this.#dropped = [];
+    const taken = await this.#app.write(async (tx) => {
+      await settle(tx, outcomes);
+      if (dropped.length > 0) await release(tx, dropped);
+      const all: Taken[] = [];
+      for (const want of wants) all.push(await claim(tx, this.#app, want));
+      return all;
+    });
+    this.#outcomes.splice(0, outcomes.length);
+    for (const { id } of [...outcomes.map((each) => each.claimed), ...dropped]) this.#held.delete(id);
+    for (const { endpointId, claimed, more } of taken) {
+      const lane = this.#lane(endpointId);
+      // A claim that ran out in our own hands is still in them.
+      const fresh = claimed.filter((each) => !this.#held.has(each.id));
+      for (const { id } of fresh) this.#held.add(id);
+      lane.queue.push(...fresh);
+      lane.more = more;
+      this.#dropIfEmpty(lane);
+    }
+    for (const { gone, claimed } of outcomes) if (gone) this.#forget(claimed.endpointId);
+    this.#wakeFor(outcomes);
+  }
+
+  /** Once for all attempts that end in this turn of the event loop. */
+  #fillSoon(): void {
+    this.#filling ??= setImmediate(() => {
+      this.#filling = null;
+      this.#fill();
+    });
+  }
+
+  /** Begins what there is room for, the lanes in turn. */
+  #fill(): void {
+    if (this.#app.stopping.aborted) return;
+    const room = { fast: AT_ONCE, slow: AT_ONCE };
+    for (const lane of this.#lanes.values()) room[lane.slow ? "slow" : "fast"] -= lane.running.size;
+    for (let begun = true; begun; ) {
+      begun = false;
+      for (const lane of [...this.#lanes.values()]) {
+        const kind = lane.slow ? "slow" : "fast";
+        if (room[kind] <= 0 || lane.running.size >= PER_ENDPOINT) continue;
+        const next = lane.queue.shift();
+        if (!next) continue;
+        begun = true;
+        if (next.claimedUntil - this.#app.clock.now() < CLAIM_MARGIN_MS) {
+          this.#dropped.push(next);
+          lane.more = true;
+          continue;
+        }
+        room[kind]--;
+        this.#begin(lane, next);
+      }
+    }
+  }
+
+  #begin(lane: Lane, claimed: Claimed): void {
+    const from = performance.now();
+    lane.running.set(claimed, from);
+    // Whoever was served goes to the end of the line.
+    this.#lanes.delete(lane.id);
+    this.#lanes.set(lane.id, lane);
+    attempt(this.#app, claimed, this.#stop.signal).then((outcome) => {
+      const tookMs = performance.now() - from;
+      lane.running.delete(claimed);
+      lane.paceMs = lane.paceMs * 0.8 + tookMs * 0.2;
+      lane.slow = tookMs > SLOW_MS;
+      if (outcome) this.#outcomes.push(outcome);
+      else this.#dropped.push(claimed);
+      this.#fillSoon();
+      this.#dropIfEmpty(lane);
+      this.#wake(false);
+    });
+  }
+
+  #dropIfEmpty(lane: Lane): void {
+    if (!lane.more && lane.queue.length === 0 && lane.running.size === 0) this.#lanes.delete(lane.id);
+  }
+
+  /** An endpoint has changed: what was claimed for it was so under its old address, secret or state. */
+  #forget(id: number): void {
+    const lane = this.#lanes.get(id);
+    if (!lane) return;
+    this.#dropped.push(...lane.queue.splice(0));
+    lane.more = true;
+    this.#wake(true);
+  }
+
+  #beginStop(): void {
+    setTimeout(() => this.#stop.abort(), STOP_MS).unref();
+    if (this.#timer) clearTimeout(this.#timer.handle);
+    this.#wake(false);
+  }
+
+  /** What was claimed ahead, when the program stops. */
+  #giveBack(): void {
+    for (const lane of [...this.#lanes.values()]) {
+      this.#dropped.push(...lane.queue.splice(0));
+      lane.more = false;
+      this.#dropIfEmpty(lane);
+    }
+  }
+
+  /** At the first of the retries that are due soon. */
+  #wakeFor(outcomes: readonly Outcome[]): void {
+    const at = Math.min(...outcomes.map((each) => each.nextAttemptAt ?? Number.POSITIVE_INFINITY));
+    const waitMs = at - this.#app.clock.now();
+    if (waitMs > TIMER_MS || (this.#timer && this.#timer.at <= at) || this.#app.stopping.aborted) return;
+    if (this.#timer) clearTimeout(this.#timer.handle);
+    const ring = () => {
+      this.#timer = null;
+      this.#app.signals.emit("delivery.due");
+    };
+    this.#timer = { at, handle: setTimeout(ring, Math.max(0, waitMs)).unref() };
+  }
+}
+
+const dispatchers = forApp((app) => new Dispatcher(app));
+
+/** Sends all that is due, and what falls due meanwhile. */
+export const deliverDue = (app: App): Promise<void> => dispatchers(app).run();

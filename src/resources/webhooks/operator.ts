@@ -1,0 +1,59 @@
+import * as v from "valibot";
+import { decodeCursor, page, UNPAGED } from "../../http/paging.ts";
+import { route } from "../../http/route.ts";
+import { HttpError } from "../../lib/errors.ts";
+import { type DeliveryFilter, listDeliveries } from "./queries.ts";
+import { replay } from "./resend.ts";
+import { AllDeliveriesQuery, Delivery, Replayed, ReplayWrite, toDelivery } from "./schema.ts";
+
+const path = "/api/v1/admin/webhooks";
+const admin = { credential: "admin", tag: "Operator" } as const;
+
+const filterOf = (
+  given: v.InferOutput<typeof AllDeliveriesQuery> | v.InferOutput<typeof ReplayWrite>,
+): DeliveryFilter => ({
+  tenantId: given.tenant_id,
+  endpointId: given.endpoint_id,
+  status: given.status,
+  event: given.event,
+  since: given.since,
+  until: given.until,
+});
+
+/** Deliveries over all tenants. */
+export const webhookOperatorRoutes = [
+  route({
+    ...admin,
+    method: "GET",
+    path: `${path}/deliveries`,
+    summary: "Deliveries of all tenants, newest first",
+    query: AllDeliveriesQuery,
+    responses: { 200: v.array(Delivery) },
+    async handle({ app, caller, query, url }) {
+      const limit = query.limit ?? UNPAGED;
+      const at = { limit, before: decodeCursor(query.cursor) };
+      return page(await listDeliveries(app.db, caller, filterOf(query), at), limit, url, app.baseUrl(), toDelivery);
+    },
+  }),
+  route({
+    ...admin,
+    method: "POST",
+    path: `${path}/replay`,
+    summary: "Send deliveries once more, by id or by filter, a batch a call",
+    body: ReplayWrite,
+    responses: { 200: Replayed },
+    async handle({ app, caller, body }) {
+      const filter = filterOf(body);
+      if (!body.ids && Object.values(filter).every((value) => value === undefined)) {
+        throw new HttpError(422, "parameter_missing", "Give ids, or a filter such as status.", {
+          details: { ids: ["give ids or a filter"] },
+        });
+      }
+      const asked = { ids: body.ids, filter, dryRun: body.dry_run, after: body.after ?? 0 };
+      if (asked.dryRun) return replay(app.db, app, caller, asked);
+      const result = await app.write(async (tx) => replay(tx, app, caller, asked));
+      app.signals.emit("delivery.due");
+      return result;
+    },
+  }),
+];

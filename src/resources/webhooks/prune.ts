@@ -1,0 +1,64 @@
+import { sql } from "drizzle-orm";
+import type { App } from "../../app.ts";
+
+const DAY_MS = 24 * 3_600_000;
+const KEPT_MS = 30 * DAY_MS;
+/** Finished deliveries kept of one endpoint. */
+const KEPT_EACH = 10_000;
+/** Rows of one transaction. */
+const SLICE = 500;
+
+/**
+ * Forgets finished deliveries that are over 30 days old or behind the newest 10,000 of their endpoint, then events of
+ * which nothing is left, then endpoints that were deleted. In slices, so that nobody waits for it. Answers how many rows.
+ */
+export async function pruneDeliveries(app: App): Promise<number> {
+  const before = app.clock.now() - KEPT_MS;
+  let gone = 0;
+  const inSlices = async (statement: () => ReturnType<typeof sql>) => {
+    for (let more = true; more && !app.stopping.aborted; ) {
+      const { rowsAffected } = await app.write(async (tx) => tx.run(statement()));
+      gone += rowsAffected;
+      more = rowsAffected >= SLICE;
+    }
+  };
+  const endpoints = await app.db.all<{ id: number; deleted: number }>(
+    sql`SELECT id, deleted_at IS NOT NULL AS deleted FROM webhook_endpoints`,
+  );
+  for (const { id, deleted } of endpoints) {
+    if (deleted) {
+      await inSlices(
+        () => sql`DELETE FROM webhook_deliveries WHERE id IN (
+          SELECT id FROM webhook_deliveries WHERE endpoint_id = ${id} LIMIT ${SLICE})`,
+      );
+      if (app.stopping.aborted) return gone;
+      await app.write(async (tx) => tx.run(sql`DELETE FROM webhook_endpoints WHERE id = ${id}`));
+      continue;
+    }
+    const [oldest] = await app.db.all<{ id: number }>(
+      sql`SELECT id FROM webhook_deliveries WHERE endpoint_id = ${id} ORDER BY id DESC LIMIT 1 OFFSET ${KEPT_EACH}`,
+    );
+    // Ids and times grow together: the first that is young enough ends the search.
+    const [young] = await app.db.all<{ id: number }>(
+      sql`SELECT id FROM webhook_deliveries WHERE endpoint_id = ${id} AND created_at >= ${before} ORDER BY id LIMIT 1`,
+    );
+    await inSlices(
+      () => sql`DELETE FROM webhook_deliveries WHERE id IN (
+        SELECT id FROM webhook_deliveries
+        WHERE endpoint_id = ${id} AND status <> 'pending'
+          AND (id <= ${oldest?.id ?? 0}
+               OR (id < ${young?.id ?? Number.MAX_SAFE_INTEGER} AND updated_at < ${before}))
+        LIMIT ${SLICE})`,
+    );
+  }
+  const [young] = await app.db.all<{ id: number }>(
+    sql`SELECT id FROM events WHERE created_at >= ${before} ORDER BY id LIMIT 1`,
+  );
+  await inSlices(
+    () => sql`DELETE FROM events WHERE id IN (
+      SELECT id FROM events WHERE id < ${young?.id ?? Number.MAX_SAFE_INTEGER} AND created_at < ${before}
+        AND NOT EXISTS (SELECT 1 FROM webhook_deliveries WHERE event_id = events.id)
+      ORDER BY id LIMIT ${SLICE})`,
+  );
+  return gone;
+}

@@ -1,0 +1,60 @@
+import { sql } from "drizzle-orm";
+import type { Db } from "../../../storage/db/open.ts";
+import type { Outcome } from "./attempt.ts";
+
+/** An endpoint that nothing succeeded at for so long is switched off when the next delivery is given up. */
+const FAILING_MS = 5 * 24 * 3_600_000;
+
+/** Writes down what attempts came to: one statement for the deliveries, and one or two for each of their endpoints. */
+export async function settle(tx: Db, outcomes: readonly Outcome[]): Promise<void> {
+  if (outcomes.length === 0) return;
+  const rows = outcomes.map((each) => [
+    each.claimed.id,
+    each.claimed.claimedUntil,
+    each.status,
+    each.nextAttemptAt,
+    each.at,
+    each.responseStatus,
+    each.responseBody,
+    each.durationMs,
+    each.error?.code ?? null,
+    each.error?.message ?? null,
+  ]);
+  // Only while it is still claimed by us: what was claimed anew meanwhile is another's to settle.
+  await tx.run(sql`
+    UPDATE webhook_deliveries SET
+      status = o.status, attempts = attempts + 1, tries = tries + 1, next_attempt_at = o.next, claimed_until = NULL,
+      last_attempt_at = o.at, delivered_at = iif(o.status = 'delivered', o.at, delivered_at),
+      response_status = o.response_status, response_body = o.response_body, duration_ms = o.duration_ms,
+      error_code = o.error_code, error_message = o.error_message, updated_at = o.at
+    FROM (
+      SELECT value ->> 0 AS id, value ->> 1 AS claim, value ->> 2 AS status, value ->> 3 AS next, value ->> 4 AS at,
+        value ->> 5 AS response_status, value ->> 6 AS response_body, value ->> 7 AS duration_ms,
+        value ->> 8 AS error_code, value ->> 9 AS error_message
+      FROM json_each(${JSON.stringify(rows)})
+    ) AS o
+    WHERE webhook_deliveries.id = o.id AND claimed_until = o.claim`);
+  for (const [id, ofOne] of Map.groupBy(outcomes, (each) => each.claimed.endpointId)) await note(tx, id, ofOne);
+}
+
+/** What an endpoint's attempts, in the order of their ends, say of it. */
+async function note(tx: Db, id: number, outcomes: readonly Outcome[]): Promise<void> {
+  const lastGood = outcomes.findLast((each) => each.status === "delivered");
+  const failed = lastGood ? outcomes.slice(outcomes.lastIndexOf(lastGood) + 1) : outcomes;
+  const [first, last] = [failed[0]?.at ?? null, failed.at(-1)];
+  await tx.run(
+    lastGood
+      ? sql`UPDATE webhook_endpoints SET failure_count = ${failed.length}, failing_since = ${first},
+            last_delivery_at = ${lastGood.at} WHERE id = ${id}`
+      : sql`UPDATE webhook_endpoints SET failure_count = failure_count + ${failed.length},
+            failing_since = coalesce(failing_since, ${first}) WHERE id = ${id}`,
+  );
+  const now = last?.at ?? 0;
+  if (failed.some((each) => each.gone)) await disable(tx, id, "gone", now, now);
+  else if (failed.some((each) => each.status === "failed")) await disable(tx, id, "failing", now, now - FAILING_MS);
+}
+
+const disable = (tx: Db, id: number, reason: "gone" | "failing", now: number, failingSince: number) =>
+  tx.run(sql`
+    UPDATE webhook_endpoints SET active = 0, disabled_at = ${now}, disabled_reason = ${reason}, updated_at = ${now}
+    WHERE id = ${id} AND active AND failing_since <= ${failingSince}`);

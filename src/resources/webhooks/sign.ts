@@ -1,0 +1,23 @@
+import { createHmac } from "node:crypto";
+
+export type Signed = { id: string; body: string; secrets: readonly string[]; now: number };
+
+/**
+ * The headers that prove a delivery, signed at `now` with every secret that is valid: `Svc-Signature` over `t.body`,
+ * keyed with the whole secret, as the receivers' libraries of Stripe and Mux read it, and those of Standard Webhooks
+ * 1.0.0 over `id.t.body`, keyed with what `whsec_` stands before, decoded.
+ */
+export function signatureHeaders({ id, body, secrets, now }: Signed): Record<string, string> {
+  const t = Math.floor(now / 1000);
+  const own = secrets.map((secret) => `v1=${createHmac("sha256", secret).update(`${t}.${body}`).digest("hex")}`);
+  const standard = secrets.map((secret) => {
+    const key = Buffer.from(secret.slice("whsec_".length), "base64");
+    return `v1,${createHmac("sha256", key).update(`${id}.${t}.${body}`).digest("base64")}`;
+  });
+  return {
+    "Svc-Signature": [`t=${t}`, ...own].join(","),
+    "webhook-id": id,
+    "webhook-timestamp": String(t),
+    "webhook-signature": standard.join(" "),
+  };
+}
