@@ -51,6 +51,8 @@ const TRIES = 5;
 const BACKOFF_MS = 150;
 const MOST_BACKOFF_MS = 5000;
 const CONNECT_MS = 5000;
+/** A server that does not know Expect says nothing, and gets the body all the same. */
+const CONTINUE_MS = 1000;
 /** For the head of an answer. A body may stand still for as long as its reader does. */
 const ANSWER_MS = 120_000;
 const PASSING_STATUS = [408, 429, 500, 502, 503, 504];
@@ -79,9 +81,11 @@ export function s3Client(options: S3Options) {
     const headers: Record<string, string | number> = sign(signed, payload);
     if (method === "PUT" || method === "POST")
       headers["content-length"] = body === undefined ? 0 : "stream" in body ? body.bytes : body.byteLength;
+    const isStream = body !== undefined && "stream" in body;
+    // RFC 9110, 10.1.1: a refusal comes before the bytes, not on a connection that breaks under them.
+    if (isStream) headers.expect = "100-continue";
     const search = canonicalQuery(query);
     const target = search ? `${path}?${search}` : path;
-    const isStream = body !== undefined && "stream" in body;
     const outgoing = dial(inside.origin, {
       method,
       // A kept connection may just be closed by the other side, and a stream cannot be sent again.
@@ -198,6 +202,8 @@ async function sendBody(
     isAnswered = true;
   });
   refused.catch(() => {});
+  await Promise.race([once(outgoing, "continue"), refused, sleep(CONTINUE_MS, undefined, { ref: false })]);
+  if (isAnswered) return;
   const source = collect(stream, { maxBytes: bytes, signal });
   const next = () => source.next().catch((cause) => Promise.reject(new BodyFailed("", { cause })));
   try {
