@@ -7,9 +7,11 @@ import { migrate } from "../storage/db/migrate.ts";
 import { openDatabase } from "../storage/db/open.ts";
 import * as schema from "../storage/db/schema.ts";
 import { localStore } from "../storage/objects/local.ts";
+import { type S3StoreOptions, s3Store } from "../storage/objects/s3.ts";
 import type { App } from "./app.ts";
 import type { Config } from "./config/load.ts";
 import { ensureDataDir, loadSecrets, writeSecret } from "./config/secrets.ts";
+import { envName } from "./config/settings.ts";
 import { deliveriesOwed } from "./events/emit.ts";
 import { createServer, type HttpServer } from "./http/server.ts";
 import { type Clock, systemClock } from "./lib/clock.ts";
@@ -50,8 +52,7 @@ export async function openApp(config: Config, options: OpenOptions): Promise<Ope
 }
 
 async function open(config: Config, { log, clock = systemClock }: OpenOptions): Promise<Opened> {
-  if (config.storage === "s3")
-    throw new UserError("VODBOX_STORAGE=s3 is not supported by this version; use local or none.", 2);
+  const s3 = config.storage === "s3" ? s3Settings(config) : null;
   ensureDataDir(config.data_dir);
   const lock = acquireDataLock(config.data_dir);
   try {
@@ -68,15 +69,16 @@ async function open(config: Config, { log, clock = systemClock }: OpenOptions): 
     const database = await openDatabase({ ...address, schema, log });
     let base = config.base_url ?? `http://${config.host}:${config.port}`;
     const baseUrl = () => base;
-    const objects =
-      config.storage === "none"
-        ? null
-        : localStore({
-            root: join(config.data_dir, "objects"),
-            signing: addressSigning(secrets.signing_secret, baseUrl),
-            minFreeBytes: config.min_free_bytes,
-          });
-    await objects?.sweepTemporary();
+    let objects: App["objects"] = s3 && s3Store(s3);
+    if (config.storage === "local") {
+      const local = localStore({
+        root: join(config.data_dir, "objects"),
+        signing: addressSigning(secrets.signing_secret, baseUrl),
+        minFreeBytes: config.min_free_bytes,
+      });
+      await local.sweepTemporary();
+      objects = local;
+    }
     const localProof = randomName(40);
     writeSecret(join(config.data_dir, "local-proof"), localProof);
     const stopping = new AbortController();
@@ -117,6 +119,24 @@ async function open(config: Config, { log, clock = systemClock }: OpenOptions): 
     lock.release();
     throw error;
   }
+}
+
+/** What S3 needs. Throws one UserError that names all that is missing. */
+function s3Settings(config: Config): S3StoreOptions {
+  const { s3_endpoint, s3_bucket, s3_access_key_id, s3_secret_access_key } = config;
+  const needed = { s3_endpoint, s3_bucket, s3_access_key_id, s3_secret_access_key };
+  const missing = Object.entries(needed).flatMap(([name, value]) => (value === undefined ? [envName(name)] : []));
+  if (missing.length > 0) throw new UserError(`VODBOX_STORAGE=s3 also needs ${missing.join(", ")}.`, 2);
+  return {
+    endpoint: s3_endpoint as string,
+    bucket: s3_bucket as string,
+    accessKeyId: s3_access_key_id as string,
+    secretAccessKey: s3_secret_access_key as string,
+    region: config.s3_region,
+    pathStyle: config.s3_path_style,
+    prefix: config.s3_prefix === undefined ? "" : `${config.s3_prefix}/`,
+    publicUrl: config.s3_public_url,
+  };
 }
 
 /** `write`, which calls `tell` once events that somebody waits for are committed. */

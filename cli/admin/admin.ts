@@ -130,6 +130,15 @@ export function addAdmin(program: Command): void {
     "rotate",
   );
 
+  const storage = admin.command("storage").description("where objects lie");
+  operation(
+    storage,
+    "check",
+    "prove credentials, bucket, CORS and clock, and say what is wrong",
+    () => import("./storage.ts"),
+    "check",
+  );
+
   admin
     .command("config")
     .description("every setting, its value and where it came from")

@@ -135,13 +135,34 @@ export const SETTINGS = {
     about: "an upload not completed by then is expired",
   },
   s3_endpoint: { schema: url("http:", "https:"), about: "address of the S3 server" },
-  s3_bucket: { schema: text, about: "bucket" },
-  s3_region: { schema: text, about: "region" },
+  s3_bucket: {
+    schema: v.pipe(text, v.regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, "must be the name of a bucket")),
+    about: "bucket",
+  },
+  s3_region: { schema: text, fallback: "us-east-1", about: "region" },
   s3_access_key_id: { schema: text, about: "access key" },
   s3_secret_access_key: { schema: text, secret: true, about: "secret key" },
   s3_path_style: { schema: flag, fallback: "1", about: "1: bucket in the path; 0: in the host name" },
-  s3_prefix: { schema: text, about: "prefix of every key" },
-  s3_public_url: { schema: url("http:", "https:"), about: "address that clients reach the bucket by" },
+  s3_prefix: {
+    schema: v.pipe(
+      text,
+      v.transform((value) => value.replace(/^\/+|\/+$/g, "")),
+      v.regex(/^[A-Za-z0-9._-]+(\/[A-Za-z0-9._-]+)*$/, "must be names of letters, digits, . _ - joined by /"),
+      v.maxLength(100, "must have at most 100 characters"),
+      v.check((value) => value.split("/").every((part) => part !== "." && part !== ".."), "must not hold . or .."),
+    ),
+    about: "folder of every key, such as vodbox/production",
+  },
+  s3_public_url: {
+    schema: url("http:", "https:"),
+    about:
+      "stands in the endpoint's place in addresses for clients and workers; with path style 0 the bucket's own address",
+  },
+  s3_delivery: {
+    schema: oneOf("redirect", "rewrite", "proxy"),
+    fallback: "redirect",
+    about: "how players get segments: redirected to S3, by playlists that name S3, or through vodbox",
+  },
   translate: {
     schema: oneOf("off", "libretranslate", "apertium", "deepl", "openai"),
     fallback: "off",

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { H3, type H3Event, HTTPError } from "h3";
 import { FastResponse } from "srvx";
 import { InvalidKey } from "../../storage/objects/keys.ts";
-import { StorageFull } from "../../storage/objects/store.ts";
+import { StorageFull, StorageUnavailable } from "../../storage/objects/store.ts";
 import type { App } from "../app.ts";
 import { HttpError } from "../lib/errors.ts";
 import { type Authenticator, createAuthenticator } from "./auth.ts";
@@ -215,7 +215,7 @@ function render(app: App, thrown: unknown, requestId: string, event: H3Event | n
         request_id: requestId,
         method: event?.req.method,
         route: route?.path,
-        err: error.status === 500 ? thrown : undefined,
+        err: error.status === 500 || thrown instanceof StorageUnavailable ? thrown : undefined,
         code: error.code,
       },
       "request failed",
@@ -233,5 +233,9 @@ function toHttpError(thrown: unknown): HttpError {
   if (thrown instanceof InvalidKey) return new HttpError(422, "validation_failed", thrown.message);
   if (thrown instanceof StorageFull)
     return new HttpError(507, "storage_full", "Storage is full; nothing was changed. Free some space and try again.");
+  if (thrown instanceof StorageUnavailable)
+    return new HttpError(503, "storage_unavailable", "Storage does not answer; try again.", {
+      headers: { "retry-after": "5" },
+    });
   return new HttpError(500, "internal_server_error", "Something went wrong on the server.");
 }

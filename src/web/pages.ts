@@ -4,6 +4,7 @@ import { type Context, type Route, route } from "../http/route.ts";
 import { HttpError } from "../lib/errors.ts";
 import { publicId } from "../resources/assets/addresses.ts";
 import { findPublicAsset } from "../resources/assets/queries.ts";
+import { deliveryOf } from "../resources/playback/hand-out.ts";
 import type { PlaybackTokens } from "../resources/playback/token.ts";
 import { subtitleFile } from "../resources/subtitles/address.ts";
 import { playableSubtitles } from "../resources/subtitles/queries.ts";
@@ -66,9 +67,16 @@ async function viewOf({ app, params, url }: Context, tokens: PlaybackTokens, pag
       isTracked: url.searchParams.get("disable_tracking") !== "1",
     }),
     script: `${basePath(app)}/player.js?v=${await versionOf(SCRIPT)}`,
-    ...(asset.manifestUrl !== null && { mediaFrom: `${URL.parse(asset.manifestUrl)?.origin ?? ""} https:` }),
+    ...mediaFrom(app, asset),
     ...(asset.width && asset.height && { shape: `${asset.width}/${asset.height}` }),
   };
+}
+
+/** Whose media the page may load beside ours: a customer's own network's, or storage's. */
+function mediaFrom(app: App, { manifestUrl }: AssetRow): { mediaFrom?: string } {
+  if (manifestUrl !== null) return { mediaFrom: `${URL.parse(manifestUrl)?.origin ?? ""} https:` };
+  const origin = deliveryOf(app) === "proxy" ? null : app.objects?.addressOrigin;
+  return origin ? { mediaFrom: origin } : {};
 }
 
 async function refusal(tokens: PlaybackTokens, asset: AssetRow, token: string | null): Promise<View | null> {

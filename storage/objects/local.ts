@@ -64,6 +64,7 @@ export function localStore({ root, signing, minFreeBytes = 0 }: LocalStoreOption
 
   const store: LocalStore = {
     kind: "local",
+    addressOrigin: null,
     put(key, body, { maxBytes, signal, confirm } = {}) {
       // The body may fail before its file is open; writeBody then finds it failed, but nobody would have heard it.
       if (!(body instanceof Uint8Array)) body.on("error", () => {});

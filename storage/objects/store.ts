@@ -51,6 +51,8 @@ export type StorageFinding = { check: string; ok: boolean; detail: string };
  */
 export interface ObjectStore {
   readonly kind: "local" | "s3";
+  /** Of the addresses that `sign…` gives, where these are not our own server's. */
+  readonly addressOrigin: string | null;
   /** Streams `body` to `key`; durable when the promise resolves. Throws ObjectTooLarge, StorageFull. */
   put(key: string, body: Readable | Uint8Array, options?: PutOptions): Promise<ObjectInfo>;
   /** Null when there is no such object. The stream ends early with an error if the object is torn. */

@@ -20,6 +20,9 @@ export type S3Server = {
   close(): Promise<void>;
 };
 
+/** Those of docs/operations.md. */
+export const CORS_RULES = `<CORSConfiguration><CORSRule><AllowedOrigin>*</AllowedOrigin><AllowedMethod>GET</AllowedMethod><AllowedMethod>HEAD</AllowedMethod><AllowedMethod>PUT</AllowedMethod><AllowedHeader>*</AllowedHeader><ExposeHeader>ETag</ExposeHeader><ExposeHeader>Content-Range</ExposeHeader><MaxAgeSeconds>3600</MaxAgeSeconds></CORSRule></CORSConfiguration>`;
+
 const run = promisify(execFile);
 const READY_MS = 90_000;
 

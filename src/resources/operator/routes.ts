@@ -2,6 +2,7 @@ import { join } from "node:path";
 import * as v from "valibot";
 import { SECRET_NAMES, type SecretName, writeSecret } from "../../config/secrets.ts";
 import { Reply, route } from "../../http/route.ts";
+import { storageOf } from "../../http/storage.ts";
 import { HttpError, notFound } from "../../lib/errors.ts";
 import { randomName } from "../../lib/tokens.ts";
 import { inspect } from "./doctor.ts";
@@ -44,6 +45,19 @@ export const operatorRoutes = [
     async handle({ app }) {
       const findings = await inspect(app, { deep: true });
       return { ok: findings.every((finding) => finding.ok), findings };
+    },
+  }),
+  route({
+    ...admin,
+    method: "POST",
+    path: "/api/v1/admin/storage/check",
+    summary: "Storage looked over: credentials, bucket, a probe object, CORS, clocks",
+    responses: { 200: v.object({ ok: v.boolean(), kind: v.picklist(["local", "s3"]), findings: v.array(Finding) }) },
+    errors: { 503: ["storage_not_configured"] },
+    async handle({ app }) {
+      const { kind, examine } = storageOf(app);
+      const findings = await examine({ origin: new URL(app.baseUrl()).origin, now: new Date(app.clock.now()) });
+      return { ok: findings.every((finding) => finding.ok), kind, findings };
     },
   }),
   route({

@@ -10,6 +10,7 @@ import { findPublicAsset } from "../assets/queries.ts";
 import { subtitleFile } from "../subtitles/address.ts";
 import { playableSubtitles } from "../subtitles/queries.ts";
 import type { Egress } from "./egress.ts";
+import { deliveryOf, isText, redirects, withAddresses } from "./hand-out.ts";
 import { rebaseMaster, rebaseMpd } from "./manifest.ts";
 import type { PlaybackTokens } from "./token.ts";
 
@@ -24,6 +25,8 @@ const MAX_MANIFEST_BYTES = 8 * 2 ** 20;
 export function mediaDoor(app: App, tokens: PlaybackTokens, egress: Egress): MediaDoor {
   const cache: SegmentCache | undefined =
     app.config.segment_cache_bytes > 0 ? new LRUCache({ maxSize: app.config.segment_cache_bytes }) : undefined;
+  const delivery = deliveryOf(app);
+  const redirect = redirects(app);
 
   return async (context) => {
     const { ref, token, file } = parsePath(context);
@@ -55,6 +58,13 @@ export function mediaDoor(app: App, tokens: PlaybackTokens, egress: Egress): Med
       });
     }
     const key = versionedKey(asset, file);
+    // A presigned address knows one method.
+    if (delivery !== "proxy" && !isText(key) && context.method === "GET")
+      return redirect(context, { objects, key, scope, onSent });
+    if (delivery === "rewrite" && key.endsWith(".m3u8")) {
+      const rewrite = (text: string) => withAddresses(app, objects, key, text);
+      return manifest(context, key, rewrite, { ...common, scope, isLasting: false });
+    }
     return deliver({
       ...common,
       key,
@@ -67,22 +77,24 @@ export function mediaDoor(app: App, tokens: PlaybackTokens, egress: Egress): Med
   async function manifest(
     { headers, method }: Context,
     key: string,
-    rewrite: (text: string) => string,
-    { scope, onSent }: { scope: string; onSent: (bytes: number) => void },
+    rewrite: (text: string) => string | Promise<string>,
+    { scope, onSent, isLasting = true }: { scope: string; onSent: (bytes: number) => void; isLasting?: boolean },
   ): Promise<Response> {
     const objects = storageOf(app);
     const info = (await objects.head(key)) ?? notFound("file");
     if (info.bytes > MAX_MANIFEST_BYTES) throw new Error(`The manifest ${key} has ${info.bytes} bytes`);
     const common: Record<string, string> = {
       "access-control-allow-origin": "*",
-      "cache-control": `${scope}, no-cache`,
+      // Addresses that end must not be taken for those of the next time.
+      "cache-control": isLasting ? `${scope}, no-cache` : `${scope}, no-store`,
       "content-type": contentTypeOf(key),
       "x-content-type-options": "nosniff",
-      etag: info.etag,
+      ...(isLasting && { etag: info.etag }),
     };
-    if (headers.get("if-none-match") === info.etag) return new Response(null, { status: 304, headers: common });
+    if (isLasting && headers.get("if-none-match") === info.etag)
+      return new Response(null, { status: 304, headers: common });
     const { body } = (await objects.get(key)) ?? notFound("file");
-    const text = rewrite(Buffer.concat(await body.toArray()).toString("utf8"));
+    const text = await rewrite(Buffer.concat(await body.toArray()).toString("utf8"));
     onSent(Buffer.byteLength(text));
     return new Response(method === "HEAD" ? null : text, { headers: common });
   }

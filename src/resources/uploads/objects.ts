@@ -1,7 +1,7 @@
 import { Readable } from "node:stream";
 import { create } from "content-disposition";
 import { verifyAddress } from "../../../storage/objects/signed-address.ts";
-import { ObjectTooLarge } from "../../../storage/objects/store.ts";
+import { NoSuchMultipart, ObjectTooLarge, PartsMismatch } from "../../../storage/objects/store.ts";
 import type { App } from "../../app.ts";
 import { deliver } from "../../http/deliver.ts";
 import { type Context, Reply, type Route, route } from "../../http/route.ts";
@@ -63,7 +63,7 @@ function verified(app: App, method: "GET" | "PUT", url: URL) {
 
 async function putObject(context: Context) {
   const { app, url, incoming, request, headers } = context;
-  const { key, maxBytes = 0 } = verified(app, "PUT", url);
+  const { key, maxBytes = 0, part } = verified(app, "PUT", url);
   const objects = storageOf(app);
   const confirm = () => stillPending(app, key);
   await confirm();
@@ -73,11 +73,18 @@ async function putObject(context: Context) {
     incoming ??
     (request.body ? Readable.fromWeb(request.body as import("node:stream/web").ReadableStream) : Readable.from([]));
   try {
+    if (part) {
+      const bytes = headers.has("content-length") ? Number(headers.get("content-length")) : undefined;
+      const { etag } = await objects.putPart(key, part.uploadId, part.partNumber, body, { maxBytes, bytes });
+      return new Reply(200, undefined, { etag, ...cors });
+    }
     // Asked again at the end: bytes take their time, and meanwhile the upload may be completed or its time be over.
     const { etag } = await objects.put(key, body, { maxBytes, confirm });
     return new Reply(200, undefined, { etag, ...cors });
   } catch (error) {
-    if (error instanceof ObjectTooLarge) return tooLarge(maxBytes);
+    if (error instanceof ObjectTooLarge) return tooLarge(error.maxBytes);
+    if (error instanceof NoSuchMultipart || error instanceof PartsMismatch)
+      throw new HttpError(409, "upload_conflict", error.message);
     // The client hung up: nobody reads this answer, and it is no fault of ours.
     if (incoming?.destroyed && !incoming.complete)
       throw new HttpError(400, "incomplete_body", "The body ended early; nothing was kept.");

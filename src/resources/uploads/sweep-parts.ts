@@ -1,0 +1,20 @@
+import type { App } from "../../app.ts";
+
+const DAY_MS = 86_400_000;
+
+/**
+ * Uploads in parts that nobody will complete: of sessions that are over, and of puts that died with their process.
+ * A day after the longest session, so that whoever is slow to end one does it himself. Answers how many there were.
+ */
+export async function sweepParts(app: App): Promise<number> {
+  const { objects } = app;
+  if (!objects) return 0;
+  const before = app.clock.now() - app.config.upload_ttl_seconds * 1000 - DAY_MS;
+  let swept = 0;
+  for await (const { key, uploadId, startedAt } of objects.listMultiparts("tenants/")) {
+    if (startedAt.getTime() > before) continue;
+    await objects.abortMultipart(key, uploadId);
+    swept++;
+  }
+  return swept;
+}
