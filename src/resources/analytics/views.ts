@@ -1,11 +1,14 @@
 import { createHmac, hash } from "node:crypto";
 import { type App, forApp } from "../../app.ts";
+import { pacer } from "../../lib/pace.ts";
 import { findPublicAsset } from "../assets/queries.ts";
 import { assetRef, type ToldEvent } from "./beacon.ts";
 import { record, type View } from "./record.ts";
 
-/** One transaction's worth: it holds the event loop for about 5 ms. */
+/** It holds the event loop for about 3 ms. */
 const CHUNK = 200;
+/** One transaction's worth: where the disk takes 50 ms to sync, smaller ones would fall behind what comes in. */
+const BATCH = 2000;
 /** From here on the next second is not waited for. */
 const FLUSH_AT = 1000;
 /** About 15 MB. */
@@ -31,10 +34,16 @@ export const viewsOf = forApp((app): Views => {
       app.log.warn({ dropped }, "playback events were dropped: they came faster than they can be written");
     dropped = 0;
     while (waiting.length > 0) {
-      const chunk = waiting.slice(0, CHUNK);
-      await app.write((tx) => record(tx, chunk));
+      const batch = waiting.slice(0, BATCH);
+      await app.write(async (tx) => {
+        const pace = pacer();
+        for (let from = 0; from < batch.length; from += CHUNK) {
+          await pace();
+          await record(tx, batch.slice(from, from + CHUNK));
+        }
+      });
       // Others came meanwhile.
-      waiting = waiting.slice(chunk.length);
+      waiting = waiting.slice(batch.length);
     }
   }
 
