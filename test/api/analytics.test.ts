@@ -60,6 +60,17 @@ describe("what is counted", () => {
     });
   });
 
+  test("events without a time of their own are each counted, and at once", async () => {
+    const { id } = await asset(100);
+    const beat = { asset_id: id, session_id: "s", event: "heartbeat", watched_seconds: 10 };
+    await tell({ events: [{ ...beat, event: "play" }, beat, beat] });
+    expect((await analytics(`assets/${id}/analytics`)).body).toMatchObject({ play_count: 1, watch_time_seconds: 30 });
+    await tell(beat);
+    app.turn(5);
+    await tell(beat);
+    expect((await analytics("analytics")).body).toMatchObject({ play_count: 1, watch_time_seconds: 50 });
+  });
+
   test("nobody watches longer than the video or the session lasted, and a minute", async () => {
     const { id } = await asset(100);
     await watched(id, "greedy", [{ event: "heartbeat", watched_seconds: 1e9 }]);

@@ -52,6 +52,8 @@ export const analyticsRoutes = [
     responses: { 200: AssetAnalytics },
     async handle({ app, caller, params, query }) {
       const asset = (await readAsset(app, caller, params.id)) ?? notFound("asset");
+      // What this process has answered 202 to is counted, however young it is.
+      await viewsOf(app).flush();
       const range = rangeOf(query, app.clock.now());
       const scope = { tenantId: asset.tenantId, assetId: asset.id };
       return {
@@ -71,6 +73,7 @@ export const analyticsRoutes = [
     errors: { 404: ["not_found"] },
     async handle({ app, caller, query }) {
       const tenant = await requireTenant(app.db, caller, query.tenant_id);
+      await viewsOf(app).flush();
       const range = rangeOf(query, app.clock.now());
       return {
         tenant_id: tenant.id,

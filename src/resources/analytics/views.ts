@@ -58,10 +58,10 @@ export const viewsOf = forApp((app): Views => {
     flush,
     async add(events) {
       const receivedAt = app.clock.now();
-      for (const event of events) {
+      for (const [index, event] of events.entries()) {
         const asset = await findPublicAsset(app, assetRef(event));
         if (!asset) continue;
-        if (waiting.length < MOST_WAITING) waiting.push(toView(app, asset, event, receivedAt));
+        if (waiting.length < MOST_WAITING) waiting.push(toView(app, asset, event, { receivedAt, index }));
         // The newest go: sessions that are under way keep what they have.
         else dropped++;
       }
@@ -89,7 +89,9 @@ const pseudonym = (salt: string, kind: string, value: string) =>
 
 type Viewed = { id: number; tenantId: number; durationSeconds: number };
 
-function toView(app: App, asset: Viewed, event: ToldEvent, receivedAt: number): View {
+type Receipt = { receivedAt: number; index: number };
+
+function toView(app: App, asset: Viewed, event: ToldEvent, { receivedAt, index }: Receipt): View {
   const salt = salts(app)(asset.tenantId);
   const session = pseudonym(salt, "session", event.session_id);
   const told = event.occurred_at == null ? null : Date.parse(event.occurred_at);
@@ -104,8 +106,8 @@ function toView(app: App, asset: Viewed, event: ToldEvent, receivedAt: number): 
     positionMs: event.position_seconds == null ? null : Math.round(event.position_seconds * 1000),
     watchedMs: Math.round((event.watched_seconds ?? 0) * 1000),
     startupMs: event.startup_ms == null ? null : Math.round(event.startup_ms),
-    // Without a time of its own an event is known again within a second.
-    toldAt: told ?? receivedAt - (receivedAt % 1000),
+    // Without a time of its own one event cannot be told from the next that is alike: it is no repeat of that.
+    toldAt: told ?? receivedAt + index,
     at: isBelieved ? told : receivedAt,
     receivedAt,
   };
