@@ -121,21 +121,6 @@ async function open(config: Config, { log, clock = systemClock }: OpenOptions): 
   }
 }
 
-/** `write`, which calls `tell` once events that somebody waits for are committed. */
-function tellingOfDeliveries(write: App["write"], tell: () => void): App["write"] {
-  return async (work) => {
-    let more = 0;
-    const result = await write(async (tx) => {
-      const before = deliveriesOwed(tx);
-      const value = await work(tx);
-      more = deliveriesOwed(tx) - before;
-      return value;
-    });
-    if (more > 0) tell();
-    return result;
-  };
-}
-
 /** What S3 needs. Throws one UserError that names all that is missing. */
 function s3Settings(config: Config): S3StoreOptions {
   const { s3_endpoint, s3_bucket, s3_access_key_id, s3_secret_access_key } = config;
@@ -151,5 +136,20 @@ function s3Settings(config: Config): S3StoreOptions {
     pathStyle: config.s3_path_style,
     prefix: config.s3_prefix === undefined ? "" : `${config.s3_prefix}/`,
     publicUrl: config.s3_public_url,
+  };
+}
+
+/** `write`, which calls `tell` once events that somebody waits for are committed. */
+function tellingOfDeliveries(write: App["write"], tell: () => void): App["write"] {
+  return async (work) => {
+    let more = 0;
+    const result = await write(async (tx) => {
+      const before = deliveriesOwed(tx);
+      const value = await work(tx);
+      more = deliveriesOwed(tx) - before;
+      return value;
+    });
+    if (more > 0) tell();
+    return result;
   };
 }

@@ -1,5 +1,6 @@
 import type { App } from "./app.ts";
 import type { Route } from "./http/route.ts";
+import { analyticsRoutes } from "./resources/analytics/routes.ts";
 import { assetCsvRoutes } from "./resources/assets/csv-routes.ts";
 import { assetRoutes } from "./resources/assets/routes.ts";
 import { collectionRoutes } from "./resources/collections/routes.ts";
@@ -45,6 +46,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...assetJobRoutes,
     ...graphRoutes,
     ...playbackRoutes(tokens, mediaDoor(app, tokens, egress)),
+    ...analyticsRoutes,
     ...webhookRoutes,
     ...webhookOperatorRoutes,
     ...operatorRoutes,

@@ -83,7 +83,10 @@ test("whatever is sent to whichever route is answered in the one shape, never wi
   const document = (await table.call("GET", "/api/v1/openapi.json")).body;
   const routes = table.opened.routes.filter((route) => !TRAPS.some(([, is]) => is(route)));
   const rate = "1000000/1";
-  const limits = ["UPLOADS", "DEVICE_TOKENS", "TRANSLATE", "SYNC"].map((name) => [`VODBOX_RATE_LIMIT_${name}`, rate]);
+  const limits = ["UPLOADS", "DEVICE_TOKENS", "TRANSLATE", "SYNC", "BEACON"].map((name) => [
+    `VODBOX_RATE_LIMIT_${name}`,
+    rate,
+  ]);
   const server = await startServer(emptyFolder(), {
     env: { ...Object.fromEntries(limits), VODBOX_LOG_FORMAT: "json", VODBOX_MIN_FREE_BYTES: "0" },
   });

@@ -53,6 +53,10 @@ beforeAll(async () => {
     body: { url: "https://example.com/", description: THEIRS },
   });
   const sent = await app.call("POST", `/api/v1/webhooks/${hook.body.id}/test`, { key: otherKey });
+  await app.call("POST", "/api/v1/playback_events", {
+    body: { asset_id: completed.body.asset.id, session_id: THEIRS, event: "play" },
+  });
+  await app.duty("record-views");
   foreign = {
     "/api/v1/webhooks/:id/deliveries/:delivery_id": `${hook.body.id}/deliveries/${sent.body.id}`,
     "/api/v1/webhooks/:id": String(hook.body.id),
@@ -210,6 +214,7 @@ describe("every route of the table", () => {
         `?tenant_id=${mine.id + 1}`,
         "?q=theirs",
         "?format=json",
+        "?top=100",
         `?filename=${THEIRS}.mp4&bytes=3`,
       ]) {
         const answer = await ask(route, { key: keys.all }, concrete(route) + query);
@@ -224,6 +229,7 @@ describe("every route of the table", () => {
       "/api/v1/assets/export",
       "/api/v1/assets/graph_export",
       "/api/v1/collections/tree",
+      "/api/v1/analytics?top=1",
     ])
       expect((await app.call("GET", path, { key: theirKey })).text, path).toContain(THEIRS);
   });

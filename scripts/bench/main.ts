@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { cpus } from "node:os";
 import { join } from "node:path";
 import { paths } from "../build/paths.ts";
+import { benchBeacons } from "./beacons.ts";
 import { benchPut, benchSegments } from "./bytes.ts";
 import { benchDeliveries } from "./deliveries.ts";
 import { benchLists } from "./lists.ts";
@@ -20,6 +21,7 @@ const BENCHES: Record<string, () => Promise<Result[]>> = {
   segments: benchSegments,
   put: benchPut,
   deliveries: benchDeliveries,
+  beacons: benchBeacons,
   transcode: benchTranscode,
 };
 

@@ -136,7 +136,7 @@ export const SETTINGS = {
   },
   s3_endpoint: { schema: url("http:", "https:"), about: "address of the S3 server" },
   s3_bucket: {
-    schema: v.pipe(text, v.regex(/^[A-Za-z0-9][A-Za-z0-9._-]{1,62}$/, "must be the name of a bucket")),
+    schema: v.pipe(text, v.regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, "must be the name of a bucket")),
     about: "bucket",
   },
   s3_region: { schema: text, fallback: "us-east-1", about: "region" },
@@ -194,6 +194,11 @@ export const SETTINGS = {
   rate_limit_live: { schema: rate, fallback: "6000/60", about: "requests/seconds an address" },
   rate_limit_device_tokens: { schema: rate, fallback: "10/60", about: "requests/seconds an address" },
   rate_limit_beacon: { schema: rate, fallback: "600/60", about: "requests/seconds an address" },
+  playback_event_days: {
+    schema: integer(1, 3650),
+    fallback: "30",
+    about: "days that single playback events are kept; their sums stay",
+  },
   log_level: {
     schema: oneOf("trace", "debug", "info", "warn", "error", "fatal", "silent"),
     fallback: "info",

@@ -4,6 +4,8 @@ import type { App } from "../app.ts";
 import type { Authenticator } from "../http/auth.ts";
 import { pruneAnswers } from "../http/idempotency.ts";
 import { sweepUnwanted } from "../http/unwanted.ts";
+import { pruneViews } from "../resources/analytics/prune.ts";
+import { viewsOf } from "../resources/analytics/views.ts";
 import { hasQueued } from "../resources/jobs/claim.ts";
 import { recoverLeases } from "../resources/jobs/recover.ts";
 import { sweepAttempts } from "../resources/jobs/sweep.ts";
@@ -13,6 +15,7 @@ import { startFetches } from "../resources/uploads/fetches.ts";
 import { sweepParts } from "../resources/uploads/sweep-parts.ts";
 import { pruneDeliveries } from "../resources/webhooks/prune.ts";
 import { deliverWebhooks } from "./deliver-webhooks.ts";
+import { detectAnomalies } from "./detect-anomalies.ts";
 import type { Duty } from "./duty.ts";
 
 /** All background work of `serve`. */
@@ -33,10 +36,14 @@ export const allDuties = (
   { name: "expire-uploads", every: "*/10 * * * * *", run: () => expireUploads(app) },
   { name: "sweep-attempts", every: "20 * * * * *", run: () => sweepAttempts(app) },
   { name: "sweep-objects", every: "40 * * * * *", run: () => sweepUnwanted(app) },
+  { name: "sweep-parts", every: "0 23 * * * *", run: () => sweepParts(app) },
   deliverWebhooks(app),
   { name: "prune-deliveries", every: "0 17 * * * *", run: () => pruneDeliveries(app) },
-  { name: "sweep-parts", every: "0 23 * * * *", run: () => sweepParts(app) },
   { name: "count-egress", every: "*/5 * * * * *", atStop: true, run: () => egress.flush() },
+  { name: "record-views", every: "* * * * * *", atStop: true, run: () => viewsOf(app).flush() },
+  { name: "prune-views", every: "0 23 * * * *", run: () => pruneViews(app) },
+  // Players tell every ten seconds: by then the hour is whole.
+  { name: "detect-anomalies", every: "0 5 * * * *", run: () => detectAnomalies(app) },
   { name: "record-key-use", every: "*/30 * * * * *", atStop: true, run: () => recordKeyUse(app, authenticator) },
   {
     name: "prune-answers",

@@ -29,7 +29,7 @@ export const SAMPLES: Record<EventType, Record<string, unknown>> = {
   "video.track.ready": { asset_id: "0", track_id: 0, kind: "chapter", name: "default" },
   "tenant.traffic.anomaly": {
     tenant_id: 0,
-    metric: "plays",
+    metric: "play_count",
     window_start: "2026-11-20T09:00:00.000Z",
     window_end: "2026-11-20T10:00:00.000Z",
     baseline: 100,

@@ -5,22 +5,29 @@ const tooLarge = (maxBytes: number, oversized?: () => HttpError): never => {
   throw oversized?.() ?? new HttpError(413, "payload_too_large", `The body is larger than ${maxBytes} bytes.`);
 };
 
+type Source = { request: Request; incoming: IncomingMessage | undefined };
+type JsonLimits = {
+  maxBytes: number;
+  oversized?: (() => HttpError) | undefined;
+  /** What JSON may call itself; a body without a type is JSON. */
+  types?: RegExp;
+};
+const JSON_TYPE = /^application\/([\w.+-]+\+)?json\b/i;
+
 /**
  * The JSON of a request, undefined when there is no body. 400 for what is no JSON or no UTF-8, 413, 415.
  * Read from Node's request where there is one: the web stream in between costs more than the parse.
  */
 export async function readJson(
-  request: Request,
-  incoming: IncomingMessage | undefined,
-  maxBytes: number,
-  oversized?: () => HttpError,
+  { request, incoming }: Source,
+  { maxBytes, oversized, types = JSON_TYPE }: JsonLimits,
 ): Promise<unknown> {
   const declared = Number(request.headers.get("content-length") ?? 0);
   if (declared > maxBytes) tooLarge(maxBytes, oversized);
   const bytes = await readBytes(request, incoming, maxBytes, oversized);
   if (bytes.length === 0) return undefined;
   const type = request.headers.get("content-type");
-  if (type && !/^application\/([\w.+-]+\+)?json\b/i.test(type)) {
+  if (type && !types.test(type)) {
     throw new HttpError(415, "unsupported_media_type", "Send JSON with Content-Type: application/json.");
   }
   try {

@@ -43,6 +43,7 @@ const TAGS: Record<string, string> = {
   Subtitles: "Text tracks that a viewer reads; translated and re-timed",
   Tracks: "What happens when in a video: chapters, scenes, markers",
   Playback: "Addresses and tokens to play with",
+  Analytics: "Who watches what, and how far",
   Webhooks: "Endpoints that are told of events, and what was sent to them",
   Operator: "The operator's own, with the admin token",
   Health: "For load balancers and monitors",

@@ -64,6 +64,7 @@ async function viewOf({ app, params, url }: Context, tokens: PlaybackTokens, pag
       token,
       page,
       autoplay: url.searchParams.get("autoplay") === "1",
+      isTracked: url.searchParams.get("disable_tracking") !== "1",
     }),
     script: `${basePath(app)}/player.js?v=${await versionOf(SCRIPT)}`,
     ...mediaFrom(app, asset),
@@ -104,18 +105,26 @@ function waiting({ playbackStatus, progress }: AssetRow): View {
   return { ...message(200, "This video is not ready yet", text, isProcessing && bar), refresh: true };
 }
 
-type Playing = { subtitles: SubtitleRow[]; token: string | null; page: PageName; autoplay: boolean };
+type Playing = {
+  subtitles: SubtitleRow[];
+  token: string | null;
+  page: PageName;
+  autoplay: boolean;
+  isTracked: boolean;
+};
 
-function player(app: App, asset: AssetRow, { subtitles, token, page, autoplay }: Playing): Markup {
+function player(app: App, asset: AssetRow, { subtitles, token, page, autoplay, isTracked }: Playing): Markup {
   const signed = asset.playbackPolicy === "signed" && token ? `?token=${encodeURIComponent(token)}` : "";
   const media = `${basePath(app)}/media/${publicId(asset)}`;
   const source = asset.manifestUrl ?? `${media}/master.m3u8${signed}`;
   const poster = asset.thumbnailPath ? `${media}/thumbnail.jpg${signed}` : null;
+  const beacons =
+    isTracked && html`data-beacons="${basePath(app)}/api/v1/playback_events" data-asset="${publicId(asset)}"`;
   const tracks = subtitles.map(
     (row) =>
       html`<track kind="subtitles" srclang="${row.language}" label="${row.label}" src="${media}/${subtitleFile(row)}${signed}" ${row.isDefault && html`default`}>`,
   );
-  const video = html`<video controls playsinline preload="metadata" data-src="${source}" ${poster && html`poster="${poster}"`} ${autoplay && html`autoplay muted`} aria-label="${asset.title}">${tracks}</video>`;
+  const video = html`<video controls playsinline preload="metadata" data-src="${source}" ${beacons} ${poster && html`poster="${poster}"`} ${autoplay && html`autoplay muted`} aria-label="${asset.title}">${tracks}</video>`;
   const frame = html`<div class="frame">${video}<p class="notice" role="alert" data-notice hidden></p></div>`;
   if (page === "embed") return frame;
   const size = asset.height ? ` · ${asset.width} × ${asset.height}` : "";

@@ -106,6 +106,20 @@ describe("a client of generated types", () => {
     expect([track.status, track.cues?.[0]?.start_ms]).toEqual(["ready", 0]);
   });
 
+  test("tells how a video is watched, and asks", async () => {
+    const { id } = await videoReady("Watched");
+    const events = [{ asset_id: id, session_id: "s", viewer_id: "v", event: "play" as const }];
+    expect(await ok(api.POST("/api/v1/playback_events", { body: { events } }))).toEqual({ accepted: 1 });
+    await app.duty("record-views");
+    const query = { interval: "day" as const, retention: "true" as const };
+    const own = await ok(api.GET("/api/v1/assets/{id}/analytics", { params: { path: { id }, query } }));
+    expect([own.asset_id, own.play_count, own.timeseries?.at(-1)?.unique_viewers, own.retention?.[0]?.viewers]).toEqual(
+      [id, 1, 1, 1],
+    );
+    const all = await ok(api.GET("/api/v1/analytics", { params: { query: { top: 1 } } }));
+    expect([all.tenant_id, all.top_assets?.[0]?.title]).toEqual([tenantId, "Watched"]);
+  });
+
   test("files assets into collections", async () => {
     const { id } = await videoReady("Third");
     const collection = { name: "Films", slug: "films" };

@@ -11,11 +11,11 @@ export const SIGNING_SECRET = "signing-secret-of-the-browser-tests";
 export type Platform = RunningServer & { key: string; clip: Buffer; close(): Promise<void> };
 
 /** A real server with a worker of its own, a tenant, a key, and a clip of eight seconds with sound. */
-export async function startPlatform(): Promise<Platform> {
+export async function startPlatform(env: Record<string, string> = {}): Promise<Platform> {
   const folder = newFolder();
   const server = await startServer(join(folder, "data"), {
     args: ["--workers", "1"],
-    env: { VODBOX_SIGNING_SECRET: SIGNING_SECRET },
+    env: { VODBOX_SIGNING_SECRET: SIGNING_SECRET, ...env },
   });
   const { admin } = server;
   const tenant = await server.call("POST", "/api/v1/admin/tenants", { admin, body: { name: "Browser", slug: "web" } });

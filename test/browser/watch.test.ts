@@ -97,6 +97,34 @@ describe("the watch page", () => {
     await call("DELETE", `/api/v1/assets/${signed.id}/subtitles/${made.id}`, { key });
   });
 
+  test("tells how it is watched: one play, one viewer, and the time", async () => {
+    const views = async () =>
+      (await platform.call("GET", `/api/v1/assets/${signed.id}/analytics`, { key: platform.key })).body;
+    const before = await views();
+    const query = `?autoplay=1&token=${await tokenOf(signed)}`;
+    const seen = await visit(browser, watch(signed, query));
+    await untilPlayed(seen.page, 7.5);
+    await seen.page.reload();
+    await untilPlayed(seen.page, 1);
+    await seen.page.close();
+    // Written within a second or two.
+    let after = await views();
+    for (let tries = 0; after.play_count < before.play_count + 2 && tries < 50; tries++) {
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      after = await views();
+    }
+    expect(after.play_count).toBe(before.play_count + 2);
+    expect(after.unique_viewers).toBe(before.unique_viewers + 1);
+    expect(after.watch_time_seconds - before.watch_time_seconds).toBeGreaterThan(7);
+    expect(after.watch_time_seconds - before.watch_time_seconds).toBeLessThan(14);
+    expect(after.completion_rate).toBeGreaterThan(0);
+    expect(after.error_count).toBe(before.error_count);
+    expectClean(seen);
+    const untracked = await visit(browser, watch(signed, `${query}&disable_tracking=1`));
+    await untilPlayed(untracked.page, 2);
+    expect(untracked.requests.filter(({ pathname }) => pathname.endsWith("/playback_events"))).toEqual([]);
+  });
+
   test("starts when its viewer presses play, and until then fetches little", async () => {
     const seen = await visit(browser, watch(open));
     await untilVideo(seen.page, "readyState", 3);

@@ -99,6 +99,43 @@ test("a full disk takes no part and keeps those that came", async (context) => {
   expect(await store.listParts("k", uploadId)).toHaveLength(2);
 });
 
+test("kill -9 in the middle of a part leaves the parts that were whole", async () => {
+  const root = folder();
+  const program = `
+    import { localStore } from ${JSON.stringify(new URL("../../storage/objects/local.ts", import.meta.url).href)};
+    import { Readable } from "node:stream";
+    const store = localStore({ root: process.argv[1], signing: { secret: "s", baseUrl: "http://x" } });
+    const partSize = 50_000_000;
+    const uploadId = await store.createMultipart("a/k", { bytes: 3 * partSize, partSize });
+    const put = (number, body) => store.putPart("a/k", uploadId, number, Readable.from(body), { maxBytes: partSize });
+    await put(1, [Buffer.alloc(partSize, "a")]);
+    await put(2, [Buffer.alloc(1000, "b")]);
+    async function* body() {
+      for (let i = 0; i < 50; i++) {
+        yield Buffer.alloc(1_000_000, "c");
+        if (i === 20) process.stdout.write(uploadId);
+        if (i > 20) await new Promise((resolve) => setTimeout(resolve, 1000));
+      }
+    }
+    await put(2, body());`;
+  const child = spawn(process.execPath, ["--input-type=module", "-e", program, root], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  const [uploadId] = (await once(child.stdout, "data")).map(String) as [string];
+  child.kill("SIGKILL");
+  await once(child, "close");
+
+  const store = storeAt(root);
+  await store.sweepTemporary();
+  const parts = await store.listParts("a/k", uploadId);
+  expect(parts.map(({ partNumber, bytes }) => [partNumber, bytes])).toEqual([[1, 50_000_000]]);
+  parts.push(await store.putPart("a/k", uploadId, 2, Readable.from([Buffer.from("end")]), { maxBytes: 10 }));
+  expect(await store.completeMultipart("a/k", uploadId, parts)).toMatchObject({ bytes: 50_000_003 });
+  const tail = await store.get("a/k", { start: 49_999_999, end: 50_000_002 });
+  expect(await text(tail?.body as Readable)).toBe("aend");
+});
+
 test("kill -9 in the middle of a put leaves the old object, and the next start removes the rest", async () => {
   const root = folder();
   const store = storeAt(root);

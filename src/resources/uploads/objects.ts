@@ -86,7 +86,7 @@ async function putObject(context: Context) {
     if (isUploads) await objects.appends?.discard(key);
     return new Reply(200, undefined, { etag });
   } catch (error) {
-    if (error instanceof ObjectTooLarge) return tooLarge(maxBytes);
+    if (error instanceof ObjectTooLarge) return tooLarge(error.maxBytes);
     if (error instanceof NoSuchMultipart || error instanceof PartsMismatch)
       throw new HttpError(409, "upload_conflict", error.message);
     // The client hung up: nobody reads this answer, and it is no fault of ours.

@@ -1,4 +1,5 @@
 import Hls from "hls.js";
+import { startBeacons, type Tell } from "./parts/beacons.ts";
 
 /** Makes the page's video play: hls.js where Media Source Extensions are, the browser's own HLS where they are not. */
 const video = document.querySelector<HTMLVideoElement>("video[data-src]");
@@ -18,7 +19,7 @@ function tell(message: string): void {
   notice.hidden = false;
 }
 
-function play(element: HTMLVideoElement, source: string): void {
+function play(element: HTMLVideoElement, source: string, report: Tell): void {
   if (!Hls.isSupported()) {
     element.src = source;
     element.addEventListener("error", () => tell("This browser cannot play the video."));
@@ -47,13 +48,20 @@ function play(element: HTMLVideoElement, source: string): void {
       hls.recoverMediaError();
       return;
     }
+    report("error");
     tell(
       REASONS[error.response?.code ?? 0] ??
         "The video cannot be played just now. Check the connection and reload the page.",
     );
   });
+  let levels = 0;
+  // The first is a beginning and no change.
+  hls.on(Hls.Events.LEVEL_SWITCHED, () => levels++ > 0 && report("renditionchange"));
   hls.loadSource(source);
   hls.attachMedia(element);
 }
 
-if (video?.dataset.src) play(video, video.dataset.src);
+if (video?.dataset.src) {
+  const { src, beacons, asset } = video.dataset;
+  play(video, src, beacons && asset ? startBeacons(video, beacons, asset) : () => {});
+}

@@ -50,8 +50,11 @@ export const isMissing = (error: unknown) => error instanceof S3Error && error.s
 const TRIES = 5;
 const BACKOFF_MS = 150;
 const MOST_BACKOFF_MS = 5000;
+const CONNECT_MS = 5000;
+/** A server that does not know Expect says nothing, and gets the body all the same. */
+const CONTINUE_MS = 1000;
 /** For the head of an answer. A body may stand still for as long as its reader does. */
-const ANSWER_MS = 60_000;
+const ANSWER_MS = 120_000;
 const PASSING_STATUS = [408, 429, 500, 502, 503, 504];
 const PASSING_CODES = ["RequestTimeout", "SlowDown", "InternalError", "ServiceUnavailable", "OperationAborted"];
 
@@ -78,21 +81,31 @@ export function s3Client(options: S3Options) {
     const headers: Record<string, string | number> = sign(signed, payload);
     if (method === "PUT" || method === "POST")
       headers["content-length"] = body === undefined ? 0 : "stream" in body ? body.bytes : body.byteLength;
+    const isStream = body !== undefined && "stream" in body;
+    // RFC 9110, 10.1.1: a refusal comes before the bytes, not on a connection that breaks under them.
+    if (isStream) headers.expect = "100-continue";
     const search = canonicalQuery(query);
     const target = search ? `${path}?${search}` : path;
-    const outgoing = dial(inside.origin, { method, agent, headers, path: target, ...(signal && { signal }) });
-    const timer = setTimeout(() => outgoing.destroy(new TimedOut()), ANSWER_MS);
+    const outgoing = dial(inside.origin, {
+      method,
+      // A kept connection may just be closed by the other side, and a stream cannot be sent again.
+      agent: isStream ? false : agent,
+      headers,
+      path: target,
+      ...(signal && { signal }),
+    });
+    const waiting = deadline(outgoing);
     const answered = once(outgoing, "response") as Promise<[IncomingMessage]>;
     answered.catch(() => {});
     try {
-      if (body && "stream" in body) await sendBody(outgoing, body, { answered, signal, onSent: () => timer.refresh() });
+      if (isStream) await sendBody(outgoing, body, { answered, signal, onSent: waiting.refresh });
       else outgoing.end(body);
       return (await answered)[0];
     } catch (error) {
       outgoing.destroy();
       throw error;
     } finally {
-      clearTimeout(timer);
+      waiting.end();
     }
   }
 
@@ -153,6 +166,26 @@ class TimedOut extends Error {
   readonly code = "ETIMEDOUT";
 }
 
+/** Ends a request that finds nobody, or is not answered. */
+function deadline(outgoing: ClientRequest) {
+  const stop = () => outgoing.destroy(new TimedOut("S3 does not answer in time."));
+  let timer = setTimeout(stop, CONNECT_MS);
+  let isOver = false;
+  const onConnect = () => {
+    if (isOver) return;
+    clearTimeout(timer);
+    timer = setTimeout(stop, ANSWER_MS);
+  };
+  outgoing.once("socket", (socket) => (socket.connecting ? socket.once("connect", onConnect) : onConnect()));
+  return {
+    refresh: () => void timer.refresh(),
+    end: () => {
+      isOver = true;
+      clearTimeout(timer);
+    },
+  };
+}
+
 /** The body is at fault, not the way to S3. */
 class BodyFailed extends Error {}
 
@@ -169,6 +202,8 @@ async function sendBody(
     isAnswered = true;
   });
   refused.catch(() => {});
+  await Promise.race([once(outgoing, "continue"), refused, sleep(CONTINUE_MS, undefined, { ref: false })]);
+  if (isAnswered) return;
   const source = collect(stream, { maxBytes: bytes, signal });
   const next = () => source.next().catch((cause) => Promise.reject(new BodyFailed("", { cause })));
   try {

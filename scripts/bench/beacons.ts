@@ -1,0 +1,57 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { ADMIN, call, startReference, startVodbox, tenantWithKey, workFolder, wrk } from "./processes.ts";
+import { compare, inTurn, type Result } from "./result.ts";
+
+const ROUNDS = 5;
+const LOAD = { connections: 64, seconds: 4 };
+
+/** Sessions of ten events and 5,000 viewers; no two events are alike, in this run or in the one before. */
+const SCRIPT = `
+local n, run = 0, os.time()
+function request()
+  n = n + 1
+  local session, step = math.floor(n / 10), n % 10
+  local body = string.format(
+    '{"asset_id":1,"session_id":"%d-%d","viewer_id":"v%d","event":"%s","position_seconds":%d,"watched_seconds":10}',
+    run, session, session % 5000, step == 0 and "play" or "heartbeat", step * 10)
+  return wrk.format("POST", nil, { ["content-type"] = "text/plain" }, body)
+end
+`;
+
+/** Playback events, one a request, all of them written within a second or two, against raw node:http that forgets them. */
+export async function benchBeacons(): Promise<Result[]> {
+  const work = workFolder();
+  const env = { VODBOX_RATE_LIMIT_BEACON: "1000000/1" };
+  const server = await startVodbox(join(work.path, "data"), { env });
+  try {
+    const { tenantId, key } = await tenantWithKey(server.base);
+    const body = { filename: "clip.mp4", bytes_expected: 1 };
+    await call(server.base, "POST", "/api/v1/uploads/initiate", body, { "x-api-key": key });
+    const script = join(work.path, "beacons.lua");
+    writeFileSync(script, SCRIPT);
+    const reference = await startReference("take");
+    const samples = await inTurn(ROUNDS, {
+      ours: async () => (await wrk(`${server.base}/api/v1/playback_events`, { ...LOAD, script })).requests,
+      theirs: async () => (await wrk(reference.base, { ...LOAD, script })).requests,
+    }).finally(reference.stop);
+    const counted = await call<{ play_count: number }>(
+      server.base,
+      "GET",
+      `/api/v1/analytics?tenant_id=${tenantId}`,
+      undefined,
+      { "x-svc-admin-token": ADMIN },
+    );
+    if (counted.play_count === 0) throw new Error("Nothing was counted");
+    return [
+      compare("POST /api/v1/playback_events, 64 connections", samples, {
+        reference: "raw node:http that reads and forgets",
+        unit: "requests/s",
+        bar: { atLeast: 0.3 },
+      }),
+    ];
+  } finally {
+    await server.stop();
+    work.remove();
+  }
+}

@@ -1,0 +1,76 @@
+import * as v from "valibot";
+import { GivenTime, Id, Name, Text } from "../../http/schemas.ts";
+import { validate } from "../../http/validate.ts";
+import { HttpError } from "../../lib/errors.ts";
+
+export const MAX_BEACON_BYTES = 64 * 1024;
+const MAX_EVENTS = 64;
+/** Beyond any film; what is larger still is no longer told apart. */
+const MOST_SECONDS = 10_000_000;
+
+const VIEW_EVENTS = [
+  "play",
+  "playing",
+  "pause",
+  "heartbeat",
+  "seeking",
+  "seeked",
+  "rebufferstart",
+  "rebufferend",
+  "renditionchange",
+  "ended",
+  "error",
+] as const;
+
+const amount = (most: number) =>
+  v.nullish(
+    v.pipe(
+      v.number("must be a number"),
+      v.finite("must be finite"),
+      v.minValue(0, "must not be negative"),
+      v.transform((value) => Math.min(value, most)),
+    ),
+  );
+
+/** What a player tells. One of `asset_id` and `external_id` is needed; a number may come as text. */
+export const Beacon = v.pipe(
+  v.object({
+    asset_id: v.nullish(v.union([Id, Text(128)], "must be an integer or a string")),
+    external_id: v.nullish(Text(128)),
+    session_id: Name(128),
+    viewer_id: v.nullish(Text(128)),
+    event: v.picklist(VIEW_EVENTS, `must be one of ${VIEW_EVENTS.join(", ")}`),
+    position_seconds: amount(MOST_SECONDS),
+    watched_seconds: amount(MOST_SECONDS),
+    startup_ms: amount(MOST_SECONDS * 1000),
+    occurred_at: v.nullish(GivenTime),
+  }),
+  v.title("PlaybackEvent"),
+);
+const Batch = v.object({
+  events: v.pipe(
+    v.array(Beacon, "must be a list"),
+    v.maxLength(MAX_EVENTS, `must have at most ${MAX_EVENTS} playback events`),
+  ),
+});
+/** For the document; `parseBeacons` tells the two apart, so that an error names the field of the one that was meant. */
+export const BeaconBody = v.union([Beacon, Batch]);
+
+export type ToldEvent = v.InferOutput<typeof Beacon>;
+
+/** One event, or `{events: […]}`. Throws 422. */
+export function parseBeacons(body: unknown): ToldEvent[] {
+  const isBatch = typeof body === "object" && body !== null && Object.hasOwn(body, "events");
+  const events = isBatch ? validate(Batch, body, "body").events : [validate(Beacon, body, "body")];
+  const nameless = events.findIndex((event) => assetRef(event) === "");
+  if (nameless !== -1) {
+    const field = isBatch ? `events.${nameless}.asset_id` : "asset_id";
+    throw new HttpError(422, "parameter_missing", `${field}: is required, or external_id`, {
+      details: { [field]: ["is required, or external_id"] },
+    });
+  }
+  return events;
+}
+
+/** How the public pages name an asset. */
+export const assetRef = (event: ToldEvent) => String(event.asset_id ?? event.external_id ?? "");

@@ -1,0 +1,184 @@
+import { sql } from "drizzle-orm";
+import type { Db } from "../../../storage/db/open.ts";
+import type { ToldEvent } from "./beacon.ts";
+import { Deltas } from "./deltas.ts";
+
+/** An event of a view, as it is counted. Milliseconds; `positionMs` and `startupMs` are null where none was told. */
+export type View = {
+  tenantId: number;
+  assetId: number;
+  durationMs: number;
+  /** Keyed hashes. */
+  session: string;
+  viewer: string;
+  event: ToldEvent["event"];
+  positionMs: number | null;
+  watchedMs: number;
+  startupMs: number | null;
+  /** By the client's clock. */
+  toldAt: number;
+  /** By ours. */
+  at: number;
+  receivedAt: number;
+};
+
+type Session = {
+  tenant_id: number;
+  asset_id: number;
+  session: string;
+  started_at: number;
+  last_at: number;
+  played_at: number | null;
+  watched_ms: number;
+  reached: number;
+  completed: number;
+  errors: number;
+  startup_ms: number | null;
+  received_at: number;
+};
+
+const COMPLETE = 0.9;
+/** Beyond the time from a session's first event to its last, or the length of the video, nobody can have watched. */
+const WATCH_GRACE_MS = 60_000;
+
+/**
+ * Writes down a chunk of events and moves every sum that they move, in one transaction: what was counted stays counted,
+ * once, whenever the program dies. What is there already is passed over.
+ */
+export async function record(tx: Db, views: readonly View[]): Promise<void> {
+  const fresh = await insertEvents(tx, views);
+  if (fresh.length === 0) return;
+  const sessions = await loadSessions(tx, fresh);
+  const deltas = new Deltas();
+  for (const view of fresh) {
+    const key = sessionKey(view.assetId, view.session);
+    const session = sessions.get(key) ?? newSession(view);
+    sessions.set(key, session);
+    count(session, view, deltas);
+  }
+  await saveSessions(tx, [...sessions.values()]);
+  await deltas.save(tx);
+}
+
+const sessionKey = (assetId: number, session: string) => `${assetId} ${session}`;
+
+/** Hundreds of rows as one list that SQLite reads: a statement for each would cost ten times as much. */
+async function insertEvents(tx: Db, views: readonly View[]): Promise<View[]> {
+  const rows = views.map((view) => [
+    view.tenantId,
+    view.assetId,
+    view.session,
+    view.viewer,
+    view.event,
+    view.positionMs ?? -1,
+    view.watchedMs,
+    view.toldAt,
+    view.at,
+    view.receivedAt,
+  ]);
+  const [last] = await tx.all<{ id: number }>(sql`SELECT coalesce(max(id), 0) AS id FROM playback_events`);
+  const base = (last?.id ?? 0) + 1;
+  // The number of a row in the list tells which were new.
+  const stored = await tx.all<{ n: number }>(sql`
+    INSERT INTO playback_events
+      (id, tenant_id, asset_id, session, viewer, event, position_ms, watched_ms, told_at, at, received_at)
+    SELECT ${base} + key, value->>0, value->>1, value->>2, value->>3, value->>4, value->>5, value->>6, value->>7,
+      value->>8, value->>9
+    FROM json_each(${JSON.stringify(rows)}) WHERE true
+    ON CONFLICT DO NOTHING
+    RETURNING id - ${base} AS n`);
+  const isNew = new Set(stored.map(({ n }) => n));
+  return views.filter((_, n) => isNew.has(n));
+}
+
+async function loadSessions(tx: Db, views: readonly View[]): Promise<Map<string, Session>> {
+  const wanted = new Map(views.map((view) => [sessionKey(view.assetId, view.session), [view.assetId, view.session]]));
+  const rows = await tx.all<Session>(sql`
+    SELECT tenant_id, asset_id, session, started_at, last_at, played_at, watched_ms, reached, completed, errors,
+      startup_ms, received_at
+    FROM json_each(${JSON.stringify([...wanted.values()])}) CROSS JOIN playback_sessions
+      ON asset_id = value->>0 AND session = value->>1`);
+  return new Map(rows.map((row) => [sessionKey(row.asset_id, row.session), row]));
+}
+
+const newSession = (view: View): Session => ({
+  tenant_id: view.tenantId,
+  asset_id: view.assetId,
+  session: view.session,
+  started_at: view.at,
+  last_at: view.at,
+  played_at: null,
+  watched_ms: 0,
+  reached: 0,
+  completed: 0,
+  errors: 0,
+  startup_ms: null,
+  received_at: view.receivedAt,
+});
+
+/** Moves the session by one event, and the sums by what that changed of it. */
+function count(session: Session, view: View, deltas: Deltas): void {
+  const before = { ...session };
+  session.started_at = Math.min(session.started_at, view.at);
+  session.last_at = Math.max(session.last_at, view.at);
+  session.startup_ms ??= view.startupMs;
+  const possibleMs = Math.max(session.last_at - session.started_at, view.durationMs) + WATCH_GRACE_MS;
+  session.watched_ms = Math.max(
+    before.watched_ms,
+    Math.min(before.watched_ms + view.watchedMs, Math.floor(possibleMs)),
+  );
+  if (view.event === "play") session.played_at ??= view.at;
+  if (view.event === "error") session.errors++;
+  const share = shareReached(view);
+  session.reached = Math.max(session.reached, Math.floor(share * 100));
+  if (share >= COMPLETE) session.completed = 1;
+
+  const { tenantId, assetId } = view;
+  deltas.add(
+    { tenantId, assetId, at: view.at },
+    {
+      watchedMs: session.watched_ms - before.watched_ms,
+      errors: session.errors - before.errors,
+    },
+  );
+  if (session.played_at === null) return;
+  const plays = before.played_at === null ? 1 : 0;
+  const play = { tenantId, assetId, at: session.played_at };
+  deltas.add(play, { plays, completions: session.completed - (plays ? 0 : before.completed) });
+  if (plays) deltas.addViewer(play, view.viewer);
+  else deltas.addReach(play, before.reached, -1);
+  deltas.addReach(play, session.reached, 1);
+}
+
+/** How much of the video lies behind the viewer, 0 to 1. Where somebody jumps to was not watched until it plays. */
+function shareReached({ event, positionMs, durationMs }: View): number {
+  if (event === "seeking" || event === "seeked") return 0;
+  if (event === "ended" && (positionMs === null || durationMs <= 0)) return 1;
+  return positionMs === null || durationMs <= 0 ? 0 : Math.min(1, positionMs / durationMs);
+}
+
+async function saveSessions(tx: Db, sessions: readonly Session[]): Promise<void> {
+  const rows = sessions.map((session) => [
+    session.tenant_id,
+    session.asset_id,
+    session.session,
+    session.started_at,
+    session.last_at,
+    session.played_at,
+    session.watched_ms,
+    session.reached,
+    session.completed,
+    session.errors,
+    session.startup_ms,
+    session.received_at,
+  ]);
+  await tx.run(sql`
+    INSERT INTO playback_sessions (tenant_id, asset_id, session, started_at, last_at, played_at, watched_ms, reached,
+      completed, errors, startup_ms, received_at)
+    SELECT value->>0, value->>1, value->>2, value->>3, value->>4, value->>5, value->>6, value->>7, value->>8, value->>9,
+      value->>10, value->>11
+    FROM json_each(${JSON.stringify(rows)}) WHERE true
+    ON CONFLICT (asset_id, session) DO UPDATE SET started_at = excluded.started_at, last_at = excluded.last_at,
+      played_at = excluded.played_at, watched_ms = excluded.watched_ms, reached = excluded.reached,
+      completed = excluded.completed, errors = excluded.errors, startup_ms = excluded.startup_ms`);
+}

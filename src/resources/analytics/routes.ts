@@ -1,0 +1,85 @@
+import * as v from "valibot";
+import { readJson } from "../../http/body.ts";
+import { route } from "../../http/route.ts";
+import { PathId } from "../../http/schemas.ts";
+import { notFound } from "../../lib/errors.ts";
+import { readAsset } from "../assets/queries.ts";
+import { requireTenant } from "../tenants/queries.ts";
+import { BeaconBody, MAX_BEACON_BYTES, parseBeacons } from "./beacon.ts";
+import { rangeOf } from "./range.ts";
+import { AnalyticsQuery, AssetAnalytics, AssetAnalyticsQuery, TenantAnalytics } from "./schema.ts";
+import { retentionOf, summaryOf, topAssets } from "./summary.ts";
+import { viewsOf } from "./views.ts";
+
+/** `sendBeacon` sends a text; anything else of another site's page would be asked about first. */
+const BEACON_TYPES = /^(application\/([\w.+-]+\+)?json|text\/plain)\b/i;
+
+export const analyticsRoutes = [
+  route({
+    method: "POST",
+    path: "/api/v1/playback_events",
+    credential: "none",
+    limit: "beacon",
+    cors: { allowHeaders: "content-type", exposeHeaders: "retry-after" },
+    tag: "Analytics",
+    summary: "What viewers' players tell: one event, or up to 64 as {events: […]}",
+    raw: true,
+    rawBody: { "application/json": BeaconBody, "text/plain": BeaconBody },
+    responses: {
+      202: v.object({ accepted: v.pipe(v.number(), v.description("Of assets that there are, and of others")) }),
+    },
+    errors: {
+      400: ["invalid_json", "incomplete_body"],
+      413: ["payload_too_large"],
+      415: ["unsupported_media_type"],
+      422: ["parameter_missing", "validation_failed"],
+    },
+    async handle({ app, request, incoming }) {
+      const body = await readJson({ request, incoming }, { maxBytes: MAX_BEACON_BYTES, types: BEACON_TYPES });
+      const events = parseBeacons(body ?? {});
+      await viewsOf(app).add(events);
+      // Whether there is such an asset is nobody's business.
+      return { accepted: events.length };
+    },
+  }),
+  route({
+    method: "GET",
+    path: "/api/v1/assets/:id/analytics",
+    tag: "Analytics",
+    summary: "Plays, viewers and watch time of an asset, over the trailing 30 days unless told",
+    params: v.object({ id: PathId }),
+    query: AssetAnalyticsQuery,
+    responses: { 200: AssetAnalytics },
+    async handle({ app, caller, params, query }) {
+      const asset = (await readAsset(app, caller, params.id)) ?? notFound("asset");
+      // What this process has answered 202 to is counted, however young it is.
+      await viewsOf(app).flush();
+      const range = rangeOf(query, app.clock.now());
+      const scope = { tenantId: asset.tenantId, assetId: asset.id };
+      return {
+        asset_id: asset.id,
+        ...(await summaryOf(app.db, scope, range, query.interval)),
+        ...(query.retention && { retention: await retentionOf(app.db, asset, range) }),
+      };
+    },
+  }),
+  route({
+    method: "GET",
+    path: "/api/v1/analytics",
+    tag: "Analytics",
+    summary: "Plays, viewers and watch time of all of a tenant's assets, over the trailing 30 days unless told",
+    query: AnalyticsQuery,
+    responses: { 200: TenantAnalytics },
+    errors: { 404: ["not_found"] },
+    async handle({ app, caller, query }) {
+      const tenant = await requireTenant(app.db, caller, query.tenant_id);
+      await viewsOf(app).flush();
+      const range = rangeOf(query, app.clock.now());
+      return {
+        tenant_id: tenant.id,
+        ...(await summaryOf(app.db, { tenantId: tenant.id, assetId: 0 }, range, query.interval)),
+        ...(query.top && { top_assets: await topAssets(app.db, tenant.id, range, query.top) }),
+      };
+    },
+  }),
+];

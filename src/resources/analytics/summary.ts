@@ -1,0 +1,156 @@
+import { sql } from "drizzle-orm";
+import type { Db } from "../../../storage/db/open.ts";
+import { iso } from "../../lib/clock.ts";
+import { pacer } from "../../lib/pace.ts";
+import { startOfHour } from "./deltas.ts";
+import type { Interval, Range } from "./range.ts";
+
+/** What is summed over: an asset, or with 0 all of its tenant's. */
+export type Scope = { tenantId: number; assetId: number };
+
+type Totals = { plays: number; completions: number; watched_ms: number; errors: number };
+/** Long ranges are read in pieces, so that nobody waits for a whole year of them. */
+const PIECE_HOURS = 7 * 24;
+const HOURS = { hour: 1, day: 24 } as const;
+
+export async function summaryOf(db: Db, scope: Scope, range: Range, interval: Interval | undefined) {
+  const hours = await extent(db, scope, range);
+  const pace = pacer();
+  const totals = await totalsOf(db, scope, hours);
+  const series = interval && { timeseries: await timeseries(db, scope, hours, { range, by: interval, pace }) };
+  return {
+    from: range.from,
+    to: range.to,
+    play_count: totals.plays,
+    unique_viewers: await viewersOf(db, scope, hours, pace),
+    watch_time_seconds: totals.watched_ms / 1000,
+    completion_rate: totals.plays === 0 ? 0 : totals.completions / totals.plays,
+    average_watch_seconds: totals.plays === 0 ? 0 : totals.watched_ms / 1000 / totals.plays,
+    error_count: totals.errors,
+    ...series,
+  };
+}
+
+/** Which of the range's hours hold anything: a range from the year 0 on costs no more than one from the first view on. */
+async function extent(db: Db, { tenantId, assetId }: Scope, { fromHour, untilHour }: Range): Promise<Hours> {
+  const found = await db.get<{ first: number | null; last: number | null }>(sql`
+    SELECT min(hour) AS first, max(hour) AS last FROM analytics_hours
+    WHERE tenant_id = ${tenantId} AND asset_id = ${assetId} AND hour >= ${fromHour} AND hour < ${untilHour}`);
+  return { from: found?.first ?? fromHour, until: found?.last == null ? fromHour : found.last + 1 };
+}
+type Hours = { from: number; until: number };
+type Pace = () => Promise<void>;
+type Series = { range: Range; by: Interval; pace: Pace };
+
+async function totalsOf(db: Db, { tenantId, assetId }: Scope, { from, until }: Hours): Promise<Totals> {
+  const totals = await db.get<Totals>(sql`
+    SELECT coalesce(sum(plays), 0) AS plays, coalesce(sum(completions), 0) AS completions,
+      coalesce(sum(watched_ms), 0) AS watched_ms, coalesce(sum(errors), 0) AS errors
+    FROM analytics_hours
+    WHERE tenant_id = ${tenantId} AND asset_id = ${assetId} AND hour >= ${from} AND hour < ${until}`);
+  return totals as Totals;
+}
+
+/** Everyone whose last play before one in the range was before the range: each viewer's first in it. */
+async function viewersOf(db: Db, { tenantId, assetId }: Scope, { from, until }: Hours, pace: Pace): Promise<number> {
+  let viewers = 0;
+  for (let piece = from; piece < until; piece += PIECE_HOURS) {
+    await pace();
+    const found = await db.get<{ viewers: number }>(sql`
+      SELECT coalesce(sum(viewers), 0) AS viewers FROM analytics_returns
+      WHERE tenant_id = ${tenantId} AND asset_id = ${assetId}
+        AND hour >= ${piece} AND hour < ${Math.min(until, piece + PIECE_HOURS)} AND last_hour < ${from}`);
+    viewers += found?.viewers ?? 0;
+  }
+  return viewers;
+}
+
+/** A bucket for each hour, or each day of UTC, that the range touches; of the first and last what lies in the range. */
+async function timeseries(db: Db, { tenantId, assetId }: Scope, { from, until }: Hours, { range, by, pace }: Series) {
+  const size = HOURS[by];
+  const buckets = new Map<number, { plays: number; viewers: number; watchedMs: number }>();
+  for (let bucket = Math.floor(range.fromHour / size); bucket * size < range.untilHour; bucket++)
+    buckets.set(bucket, { plays: 0, viewers: 0, watchedMs: 0 });
+  // Both in the order of their keys: grouped by anything but the hour, they would be sorted first.
+  for (let piece = from; piece < until; piece += PIECE_HOURS) {
+    const inPiece = sql`tenant_id = ${tenantId} AND asset_id = ${assetId}
+      AND hour >= ${piece} AND hour < ${Math.min(until, piece + PIECE_HOURS)}`;
+    await pace();
+    const hours = await db.all<{ hour: number; plays: number; watched_ms: number }>(sql`
+      SELECT hour, plays, watched_ms FROM analytics_hours WHERE ${inPiece}`);
+    for (const { hour, plays, watched_ms } of hours) {
+      const bucket = buckets.get(Math.floor(hour / size));
+      if (!bucket) continue;
+      bucket.plays += plays;
+      bucket.watchedMs += watched_ms;
+    }
+    await pace();
+    const seen = await db.all<{ hour: number; viewers: number }>(sql`
+      SELECT hour, sum(viewers) AS viewers FROM analytics_returns
+      WHERE ${inPiece} AND last_hour < max(hour - hour % ${size}, ${from}) GROUP BY tenant_id, asset_id, hour`);
+    for (const { hour, viewers } of seen) {
+      const bucket = buckets.get(Math.floor(hour / size));
+      if (bucket) bucket.viewers += viewers;
+    }
+  }
+  return [...buckets].map(([bucket, { plays, viewers, watchedMs }]) => ({
+    start: iso(startOfHour(bucket * size)),
+    play_count: plays,
+    unique_viewers: viewers,
+    watch_time_seconds: watchedMs / 1000,
+  }));
+}
+
+const STEPS = 100;
+
+/** How many of the sessions that were played in the range came as far as each hundredth of the video. */
+export async function retentionOf(db: Db, asset: { id: number; durationSeconds: number }, range: Range) {
+  const { from, until } = { from: range.fromHour, until: range.untilHour };
+  const rows = await db.all<{ reached: number; sessions: number }>(sql`
+    SELECT reached, sum(sessions) AS sessions FROM analytics_reach
+    WHERE asset_id = ${asset.id} AND hour >= ${from} AND hour < ${until} GROUP BY reached`);
+  const curve = [];
+  let viewers = rows.reduce((sum, { sessions }) => sum + sessions, 0);
+  const ending = new Map(rows.map((row) => [row.reached, row.sessions]));
+  for (let step = 0; step < STEPS; step++) {
+    curve.push({ position_seconds: (asset.durationSeconds * step) / STEPS, viewers });
+    viewers -= ending.get(step) ?? 0;
+  }
+  return curve;
+}
+
+type TopAsset = { asset_id: number; external_id: string; title: string; plays: number; watched_ms: number };
+
+/** The tenant's assets with the most plays in the range, those that are deleted apart. */
+export async function topAssets(db: Db, tenantId: number, range: Range, most: number) {
+  const { from, until } = await extent(db, { tenantId, assetId: 0 }, range);
+  const found = new Map<number, TopAsset>();
+  const pace = pacer();
+  for (let piece = from; piece < until; piece += PIECE_HOURS) {
+    await pace();
+    const rows = await db.all<TopAsset>(sql`
+      SELECT asset_id, external_id, title, plays, watched_ms FROM (
+        SELECT asset_id, sum(plays) AS plays, sum(watched_ms) AS watched_ms FROM analytics_hours
+        WHERE tenant_id = ${tenantId} AND asset_id > 0 AND hour >= ${piece} AND hour < ${Math.min(until, piece + PIECE_HOURS)}
+        GROUP BY asset_id
+      ) JOIN assets ON assets.id = asset_id AND assets.tenant_id = ${tenantId}`);
+    for (const row of rows) {
+      const known = found.get(row.asset_id);
+      if (!known) found.set(row.asset_id, { ...row });
+      else {
+        known.plays += row.plays;
+        known.watched_ms += row.watched_ms;
+      }
+    }
+  }
+  return [...found.values()]
+    .sort((a, b) => b.plays - a.plays || b.watched_ms - a.watched_ms || a.asset_id - b.asset_id)
+    .slice(0, most)
+    .map(({ asset_id, external_id, title, plays, watched_ms }) => ({
+      asset_id,
+      external_id,
+      title,
+      play_count: plays,
+      watch_time_seconds: watched_ms / 1000,
+    }));
+}

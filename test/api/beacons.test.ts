@@ -1,0 +1,159 @@
+import { sql } from "drizzle-orm";
+import { beforeEach, describe, expect, test } from "vitest";
+import { type TestApp, testApp } from "../support/app.ts";
+import { expectError } from "../support/error.ts";
+import { film } from "../support/views.ts";
+
+const BEACONS = "/api/v1/playback_events";
+let app: TestApp;
+let tenant: { id: number };
+let key: string;
+beforeEach(async () => {
+  app = await testApp({ rate_limit_beacon: "1000000/1" });
+  tenant = await app.tenant();
+  key = await app.key(tenant.id, ["webhooks:read"]);
+});
+const now = () => app.opened.app.clock.now();
+const at = (ms: number) => new Date(ms).toISOString();
+const asset = (seconds = 100, owner = tenant) => film(app, owner.id, seconds);
+const tell = (body: unknown) => app.call("POST", BEACONS, { body });
+const written = () => app.duty("record-views");
+const analytics = (path: string) => app.call("GET", `/api/v1/${path}`, { key });
+const count = async (table: string) =>
+  (await app.opened.app.db.get<{ n: number }>(sql`SELECT count(*) AS n FROM ${sql.raw(table)}`)).n;
+
+describe("a beacon", () => {
+  test.each([
+    ["one object", (id: number) => ({ asset_id: id, session_id: "s", event: "play" })],
+    ["a batch", (id: number) => ({ events: [{ asset_id: id, session_id: "s", event: "play" }] })],
+    ["an id as text", (id: number) => ({ asset_id: String(id), session_id: "s", event: "play" })],
+    [
+      "all fields",
+      (id: number) => ({
+        asset_id: id,
+        session_id: "s",
+        viewer_id: "v",
+        event: "play",
+        position_seconds: 0,
+        watched_seconds: 0,
+        occurred_at: at(now()),
+        startup_ms: 312.5,
+        user_agent: "unknown fields are passed over",
+      }),
+    ],
+    [
+      "nulls for what is not known",
+      (id: number) => ({
+        asset_id: id,
+        external_id: null,
+        session_id: "s",
+        viewer_id: null,
+        event: "play",
+        position_seconds: null,
+        watched_seconds: null,
+        occurred_at: null,
+        startup_ms: null,
+      }),
+    ],
+  ])("counts as %s", async (_, make) => {
+    const { id } = await asset();
+    const answer = await tell(make(id));
+    expect([answer.status, answer.body]).toEqual([202, { accepted: 1 }]);
+    await written();
+    expect((await analytics(`assets/${id}/analytics`)).body.play_count).toBe(1);
+    expect(await app.newEvents()).toEqual([expect.objectContaining({ type: "video.job.queued" })]);
+  });
+
+  test("counts by the public id, from any site, as sendBeacon sends it", async () => {
+    const film = await asset();
+    const raw = JSON.stringify({ external_id: film.external_id, session_id: "s", event: "play" });
+    const headers = { "content-type": "text/plain;charset=UTF-8", origin: "https://elsewhere.example" };
+    const answer = await app.call("POST", BEACONS, { raw, headers });
+    expect([answer.status, answer.headers.get("access-control-allow-origin")]).toEqual([202, "*"]);
+    const asked = await app.call("OPTIONS", BEACONS, {
+      headers: { "access-control-request-method": "POST", "access-control-request-headers": "content-type" },
+    });
+    expect(asked.status).toBe(204);
+    expect(Object.fromEntries(asked.headers)).toMatchObject({
+      "access-control-allow-origin": "*",
+      "access-control-allow-methods": "POST",
+      "access-control-allow-headers": "content-type",
+    });
+    await written();
+    expect((await analytics("analytics")).body).toMatchObject({ tenant_id: tenant.id, play_count: 1 });
+  });
+
+  test("of nothing that there is is taken and forgotten", async () => {
+    const theirs = await asset(10, await app.tenant());
+    for (const ref of [0, -1, 987_654_321, "nobody", "vid_nothing", "1e3", "'; DROP TABLE assets", 1.0])
+      expect((await tell({ asset_id: ref, session_id: "s", event: "heartbeat" })).status, String(ref)).toBe(202);
+    expect((await tell({ events: [] })).body).toEqual({ accepted: 0 });
+    await written();
+    expect(await count("playback_events")).toBeLessThanOrEqual(1);
+    expect((await analytics("analytics")).body.play_count).toBe(0);
+    expectError(await analytics(`assets/${theirs.id}/analytics`), 404, "not_found");
+  });
+
+  const ok = { asset_id: 1, session_id: "s", event: "play" };
+  test.each<[string, number, string, unknown]>([
+    ["no asset", 422, "parameter_missing", { session_id: "s", event: "play" }],
+    ["an empty id", 422, "parameter_missing", { ...ok, asset_id: "" }],
+    ["no session", 422, "parameter_missing", { ...ok, session_id: undefined }],
+    ["a blank session", 422, "validation_failed", { ...ok, session_id: " " }],
+    ["a long session", 422, "validation_failed", { ...ok, session_id: "x".repeat(129) }],
+    ["NUL in a name", 422, "validation_failed", { ...ok, viewer_id: "a\0b" }],
+    ["half a character", 422, "validation_failed", { ...ok, session_id: "\ud800" }],
+    ["no event", 422, "parameter_missing", { ...ok, event: undefined }],
+    ["an unknown event", 422, "validation_failed", { ...ok, event: "explode" }],
+    ["an event of Object's", 422, "validation_failed", { ...ok, event: "constructor" }],
+    ["a negative position", 422, "validation_failed", { ...ok, position_seconds: -0.1 }],
+    ["a negative watch time", 422, "validation_failed", { ...ok, watched_seconds: -1 }],
+    ["a number as text", 422, "validation_failed", { ...ok, watched_seconds: "10" }],
+    ["a time that is none", 422, "validation_failed", { ...ok, occurred_at: "2026-02-30T25:00:00Z" }],
+    ["a time as number", 422, "validation_failed", { ...ok, occurred_at: 1_700_000_000 }],
+    ["an array", 422, "parameter_missing", [ok]],
+    ["events that are no list", 422, "parameter_missing", { events: ok }],
+    ["one bad among good", 422, "validation_failed", { events: [ok, { ...ok, event: "x" }] }],
+    ["one without an asset among good", 422, "parameter_missing", { events: [ok, { ...ok, asset_id: null }] }],
+    ["65 events", 422, "validation_failed", { events: Array(65).fill(ok) }],
+  ])("with %s is %i %s, and nothing of it counts", async (_, status, code, body) => {
+    const film = await asset();
+    expect(film.id).toBe(1);
+    const answer = await tell(body);
+    expectError(answer, status, code);
+    expect(answer.headers.get("access-control-allow-origin")).toBe("*");
+    await written();
+    expect(await count("playback_events")).toBe(0);
+  });
+
+  test.each<[string, number, string, string, string]>([
+    ["nothing", 422, "parameter_missing", "", "application/json"],
+    ["no JSON", 400, "invalid_json", "{", "text/plain"],
+    ["NaN", 400, "invalid_json", '{"asset_id":1,"session_id":"s","event":"play","position_seconds":NaN}', "text/plain"],
+    [
+      "infinity",
+      422,
+      "validation_failed",
+      '{"asset_id":1,"session_id":"s","event":"play","position_seconds":1e999}',
+      "text/plain",
+    ],
+    ["a text", 422, "parameter_missing", '"play"', "text/plain"],
+    ["null", 422, "parameter_missing", "null", "application/json"],
+    ["a form", 415, "unsupported_media_type", "a=b", "application/x-www-form-urlencoded"],
+    ["65 KB", 413, "payload_too_large", JSON.stringify({ ...ok, x: "x".repeat(65_536) }), "text/plain"],
+    ["depth", 422, "parameter_missing", `${"[".repeat(20_000)}${"]".repeat(20_000)}`, "text/plain"],
+  ])("that holds %s is %i %s", async (_, status, code, raw, type) => {
+    const answer = await app.call("POST", BEACONS, { raw, headers: { "content-type": type } });
+    expectError(answer, status, code);
+  });
+
+  test("is limited by address, without any credential", async () => {
+    const small = await testApp({ rate_limit_beacon: "2/60" });
+    for (const status of [202, 202, 429]) {
+      const answer = await small.call("POST", BEACONS, { body: ok });
+      expect(answer.status).toBe(status);
+      expect(answer.headers.get("ratelimit-policy")).toBe('"beacon";q=2;w=60');
+      expect(answer.headers.get("access-control-allow-origin")).toBe("*");
+    }
+  });
+});
