@@ -1,3 +1,5 @@
+import { randomBytes } from "node:crypto";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -73,6 +75,60 @@ test("from upload to playback in a browser on S3: no byte of media passes throug
   expect(await keysUnder("real")).not.toEqual([]);
   expect((await call("DELETE", `/api/v1/assets/${asset.id}`, { key })).status).toBe(204);
   await expect.poll(() => keysUnder("real"), { timeout: 10_000 }).toEqual([]);
+});
+
+test("in parts, by push and by tus a source arrives on S3, and nothing is left beside it", async () => {
+  const { call, key, base } = platform;
+  const folder = emptyFolder();
+  const film = randomBytes(40 * 2 ** 20);
+  writeFileSync(join(folder, "film.mp4"), film);
+  const env = { VODBOX_SERVER: base, VODBOX_KEY: key, VODBOX_CACHE_DIR: folder };
+  const pushed = await run(["push", join(folder, "film.mp4"), "--jobs", "3", "--json"], { env });
+  expect(pushed).toMatchObject({ code: 0 });
+
+  const headers = { "tus-resumable": "1.0.0", "upload-length": String(film.length) };
+  const at = (await call("POST", "/api/v1/uploads/tus", { key, headers })).headers.get("location") as string;
+  for (let offset = 0; offset < film.length; ) {
+    const more = { "upload-offset": String(offset), "content-type": "application/offset+octet-stream" };
+    const raw = new Uint8Array(film.subarray(offset, offset + 15_000_000));
+    const answer = await call("PATCH", at, { key, raw, headers: { "tus-resumable": "1.0.0", ...more } });
+    expect(answer.status, answer.text).toBe(204);
+    offset = Number(answer.headers.get("upload-offset"));
+  }
+  const byTus = await call("GET", at.replace("/tus", ""), { key });
+  expect(byTus.body).toMatchObject({ status: "completed", bytes_received: film.length });
+  for (const id of [JSON.parse(pushed.stdout)[0].asset_id, byTus.body.asset_id]) {
+    const { body: download } = await call("GET", `/api/v1/assets/${id}/download`, { key });
+    expect(film.equals(Buffer.from(await (await fetch(download.url)).arrayBuffer()))).toBe(true);
+  }
+
+  const begun = await call("POST", "/api/v1/uploads/initiate_multipart", {
+    key,
+    body: { filename: "b.mp4", bytes_expected: film.length },
+  });
+  const { body: signed } = await call("POST", `/api/v1/uploads/${begun.body.id}/sign_part`, {
+    key,
+    body: { part_number: 2 },
+  });
+  const part = await fetch(signed.url, { method: "PUT", body: new Uint8Array(film.subarray(0, begun.body.part_size)) });
+  const state = await call("GET", `/api/v1/uploads/${begun.body.id}`, { key });
+  const etag = part.headers.get("etag");
+  expect(state.body.parts).toEqual([{ part_number: 2, bytes: begun.body.part_size, etag }]);
+  const refused = await call("POST", `/api/v1/uploads/${begun.body.id}/complete_multipart`, {
+    key,
+    body: {
+      parts: [
+        { part_number: 1, etag },
+        { part_number: 2, etag },
+      ],
+      bytes_received: film.length,
+    },
+  });
+  expect([refused.status, refused.body.code]).toEqual([422, "bytes_mismatch"]);
+  for (let time = 0; time < 2; time++)
+    expect((await call("POST", `/api/v1/uploads/${begun.body.id}/abort_multipart`, { key })).status).toBe(204);
+  const store = s3Store({ ...s3, bucket, pathStyle: true, prefix: "real/" });
+  for await (const left of store.listMultiparts("")) expect(left).toBeUndefined();
 });
 
 let apps = 0;

@@ -3,9 +3,9 @@ import { readdirSync, renameSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { emptyFolder } from "../support/folder.ts";
-import { lineOf, type RunningServer, startServer, vodbox } from "../support/process.ts";
-import { type Relay, startRelay } from "../support/relay.ts";
-import { json, refused } from "./outcome.ts";
+import { lineOf, type RunningServer, run, startServer, vodbox } from "../support/process.ts";
+import { startRelay } from "../support/relay.ts";
+import { refused } from "./outcome.ts";
 
 const MIB = 2 ** 20;
 const PART = 16 * MIB;
@@ -45,8 +45,13 @@ async function sourceOf(server: RunningServer, key: string, assetId: number): Pr
   const { body } = await server.call("GET", `/api/v1/assets/${assetId}/download`, { key });
   return sha256(new Uint8Array(await (await fetch(body.url)).arrayBuffer()));
 }
+/** The one value on stdout; on stderr may stand how far it is. */
+async function pushed(args: string[], env: Record<string, string>) {
+  const ended = await run([...args, "--json"], { env });
+  expect(ended, ended.stderr).toMatchObject({ code: 0 });
+  return JSON.parse(ended.stdout);
+}
 const statesIn = (env: { VODBOX_CACHE_DIR: string }) => readdirSync(join(env.VODBOX_CACHE_DIR, "push"));
-const held = async (relay: Relay, bytes: number) => relay.holdAfter(bytes);
 
 test("files large and small get there whole, several at once, with what was said of them", async () => {
   const { server, env, key, file } = await scene();
@@ -61,14 +66,14 @@ test("files large and small get there whole, several at once, with what was said
     "--playback-policy",
     "public",
   ];
-  const pushed = await json(args, { env });
-  expect(pushed.map(({ path }: { path: string }) => path)).toEqual(files.map(({ path }) => path));
-  for (const [at, { asset_id }] of pushed.entries()) {
+  const done = await pushed(args, env);
+  expect(done.map(({ path }: { path: string }) => path)).toEqual(files.map(({ path }) => path));
+  for (const [at, { asset_id }] of done.entries()) {
     expect(await sourceOf(server, key, asset_id)).toBe(files[at]?.sha256);
     const { body } = await server.call("GET", `/api/v1/assets/${asset_id}`, { key });
     expect(body).toMatchObject({ tags: { year: "2026" }, playback_policy: "public", input_status: "uploaded" });
   }
-  const small = await server.call("GET", `/api/v1/assets/${pushed[0].asset_id}`, { key });
+  const small = await server.call("GET", `/api/v1/assets/${done[0].asset_id}`, { key });
   expect(small.body).toMatchObject({ title: "small", source_sha256: files[0]?.sha256 });
   expect(statesIn(env)).toEqual([]);
   expect((await server.call("GET", "/api/v1/transcoding_jobs", { key })).body).toHaveLength(3);
@@ -81,7 +86,7 @@ test("killed in mid-upload, the next run sends again one part at most", async ()
   let total = 0;
   for (const after of [2.6 * PART, 1.3 * PART]) {
     relay.reset();
-    const still = held(relay, after);
+    const still = relay.holdAfter(after);
     const pushing = vodbox(["push", path], { env });
     await still;
     pushing.child.kill("SIGKILL");
@@ -90,7 +95,7 @@ test("killed in mid-upload, the next run sends again one part at most", async ()
     expect(statesIn(env)).toHaveLength(1);
   }
   relay.reset();
-  const [done] = await json(["push", path], { env });
+  const [done] = await pushed(["push", path], env);
   total += relay.sent();
   // Two kills, so twice a part.
   expect(total).toBeGreaterThan(size);
@@ -103,7 +108,7 @@ test("killed in mid-upload, the next run sends again one part at most", async ()
 test("a changed file is another one, and is not mixed with what came of the old one", async () => {
   const { server, relay, env, key, file } = await scene();
   const { path } = file("film.mp4", 3 * PART);
-  const still = held(relay, 1.5 * PART);
+  const still = relay.holdAfter(1.5 * PART);
   const pushing = vodbox(["push", path], { env });
   await still;
   pushing.child.kill("SIGKILL");
@@ -111,14 +116,14 @@ test("a changed file is another one, and is not mixed with what came of the old 
   relay.reset();
   const changed = file("film.mp4", 3 * PART);
   utimesSync(path, 1, 1);
-  const [done] = await json(["push", path], { env });
+  const [done] = await pushed(["push", path], env);
   expect(await sourceOf(server, key, done.asset_id)).toBe(changed.sha256);
 });
 
 test("a server that goes and comes back in mid-upload is waited for", async () => {
   const { server, start, relay, env, key, file } = await scene();
   const { path, sha256: sum } = file("film.mp4", 4 * PART);
-  const still = held(relay, 1.5 * PART);
+  const still = relay.holdAfter(1.5 * PART);
   const pushing = vodbox(["push", path, "--json"], { env });
   await still;
   server.child.kill("SIGKILL");
@@ -170,8 +175,8 @@ test("--watch pushes what appears and is complete, once, over runs", async () =>
   };
   const first = appear("one.mp4");
   appear("two.mp4.part");
-  const run = () => vodbox(["push", "--watch", inbox, "--json"], { env });
-  const watching = run();
+  const watch = () => vodbox(["push", "--watch", inbox, "--json"], { env });
+  const watching = watch();
   const [, one = ""] = await lineOf(watching, /^(\{.*one\.mp4.*\})$/m);
   expect(await sourceOf(server, key, JSON.parse(one).asset_id)).toBe(first);
   renameSync(join(inbox, "two.mp4.part"), join(inbox, "two.mp4"));
@@ -179,7 +184,7 @@ test("--watch pushes what appears and is complete, once, over runs", async () =>
   watching.child.kill("SIGINT");
   expect(await watching.ended).toMatchObject({ code: 130 });
   appear("three.mp4");
-  const again = run();
+  const again = watch();
   await lineOf(again, /three\.mp4"/);
   again.child.kill("SIGKILL");
   await again.ended;
