@@ -18,6 +18,7 @@ import { madeSubtitleRoutes } from "./resources/subtitles/made-routes.ts";
 import { subtitleRoutes } from "./resources/subtitles/routes.ts";
 import { tenantRoutes } from "./resources/tenants/routes.ts";
 import { trackRoutes } from "./resources/tracks/routes.ts";
+import { multipartRoutes } from "./resources/uploads/multipart-routes.ts";
 import { objectRoutes } from "./resources/uploads/objects.ts";
 import { uploadRoutes } from "./resources/uploads/routes.ts";
 import { webhookOperatorRoutes } from "./resources/webhooks/operator.ts";
@@ -37,6 +38,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...assetCsvRoutes,
     ...collectionRoutes,
     ...uploadRoutes,
+    ...multipartRoutes,
     ...subtitleRoutes,
     ...madeSubtitleRoutes,
     ...jobRoutes,

@@ -263,6 +263,7 @@ test("a worker without a lease token is refused before its body is read", async 
 test("a tenant_id in a body that is another's answers as one that does not exist", async () => {
   const bodies = {
     "/api/v1/uploads/initiate": { filename: "x.mp4", bytes_expected: 1 },
+    "/api/v1/uploads/initiate_multipart": { filename: "x.mp4", bytes_expected: 1 },
     "/api/v1/api_keys": { scopes: ["assets:read"] },
     "/api/v1/webhooks": { url: "https://example.com/" },
     "/api/v1/collections": { collection: { name: "X", slug: "x" } },

@@ -4,8 +4,9 @@ import type { Db } from "../../storage/db/open.ts";
 import type { App } from "../app.ts";
 import type { HttpError } from "../lib/errors.ts";
 import type { Caller, Scope } from "./caller.ts";
+import type { Cors } from "./cors.ts";
 
-export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE" | "HEAD" | "OPTIONS";
 /** `key`: API key or admin token. `worker`: worker or admin token. `signed`: the address itself is the credential. */
 export type Credential = "key" | "worker" | "admin" | "none" | "signed";
 export type LimitName = "uploads" | "translate" | "sync" | "live" | "device_tokens" | "beacon";
@@ -59,8 +60,6 @@ export type Route = {
   /** Any one of these will do. None: any valid key. */
   scopes: readonly Scope[];
   limit?: LimitName;
-  /** Pages of any site may call it: every answer says so, and so does the one to the question before (OPTIONS). */
-  anyOrigin?: boolean;
   /** Needs X-SVC-JOB-LEASE-TOKEN too. */
   lease?: boolean;
   /** Of 1 to 255 bytes; the handler asks for them. */
@@ -92,6 +91,10 @@ export type Route = {
   produces?: readonly string[];
   /** Status -> codes that this route can answer with beside the common ones. */
   errors?: Record<number, readonly string[]>;
+  /** Pages of other origins may use it: preflights are answered, and its answers, refusals too, may be read. */
+  cors?: Cors;
+  /** Sent with every answer, refusals too. */
+  headers?: Record<string, string>;
   /** Kept out of OpenAPI: pages, media, health. */
   hidden?: boolean;
   handle(context: Context): unknown;

@@ -8,6 +8,7 @@ import { HttpError } from "../lib/errors.ts";
 import { type Authenticator, createAuthenticator } from "./auth.ts";
 import { readJson } from "./body.ts";
 import type { Caller } from "./caller.ts";
+import { corsHeaders, preflightHeaders } from "./cors.ts";
 import { discardRest } from "./discard-rest.ts";
 import { findReplay, keepAnswer, repeatOf } from "./idempotency.ts";
 import { createLimits, type Limits } from "./limits.ts";
@@ -24,15 +25,20 @@ export function createServer(app: App, routes: readonly Route[]): HttpServer {
   const authenticator = createAuthenticator(app);
   const limits = createLimits(app.config);
   for (const [path, methods] of byPath(routes)) {
+    const allow = [...methods.keys()].flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method])).join(", ");
     for (const [method, route] of methods) {
-      const plain = (event: H3Event) => answer(app, route, event, authenticator, limits);
+      const headers = headersOf(route, method, allow);
+      const plain = async (event: H3Event) =>
+        withHeaders(await answer(app, route, event, authenticator, limits), headers);
       const handler = app.log.isLevelEnabled("debug") ? logged(app, route, plain) : plain;
       h3.on(method, path, handler);
       if (method === "GET") h3.on("HEAD", path, handler);
-      if (route.anyOrigin)
-        h3.on("OPTIONS", path, () => new Response(null, { status: 204, headers: preflight(method) }));
     }
-    const allow = [...methods.keys()].flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method])).join(", ");
+    const cors = [...methods.values()].find((route) => route.cors)?.cors;
+    if (cors && !methods.has("OPTIONS")) {
+      const headers = preflightHeaders(cors, allow);
+      h3.on("OPTIONS", path, () => renderReply(new Reply(204, undefined, headers), newRequestId()));
+    }
     h3.all(path, (event) => {
       const error = new HttpError(
         405,
@@ -47,14 +53,16 @@ export function createServer(app: App, routes: readonly Route[]): HttpServer {
   return { h3, authenticator, fetch: async (request) => h3.fetch(request) };
 }
 
-const ANY_ORIGIN = { "access-control-allow-origin": "*" };
-/** What a browser asks before it sends JSON to another site. */
-const preflight = (method: Method) => ({
-  ...ANY_ORIGIN,
-  "access-control-allow-methods": method,
-  "access-control-allow-headers": "content-type",
-  "access-control-max-age": "86400",
-});
+/** What the row says of all its answers; null where that is nothing. */
+function headersOf({ cors, headers }: Route, method: Method, allow: string): [string, string][] | null {
+  const ofCors = cors && (method === "OPTIONS" ? preflightHeaders(cors, allow) : corsHeaders(cors));
+  return cors || headers ? Object.entries({ ...headers, ...ofCors }) : null;
+}
+
+function withHeaders(response: Response, headers: [string, string][] | null): Response {
+  for (const [name, value] of headers ?? []) response.headers.set(name, value);
+  return response;
+}
 
 /** By route, never by address: an address may hold a token. */
 function logged(app: App, route: Route, handler: (event: H3Event) => Promise<Response>) {
@@ -96,8 +104,7 @@ async function answer(
   try {
     const { headers } = event.req;
     const caller = await authenticator.authenticate(route, headers);
-    const limited = route.limit ? await limits.consume(route.limit, caller, addressOf(event)) : undefined;
-    const limitHeaders = route.anyOrigin ? { ...ANY_ORIGIN, ...limited } : limited;
+    const limitHeaders = route.limit ? await limits.consume(route.limit, caller, addressOf(event)) : undefined;
     const context = await contextOf(app, route, event, caller, requestId);
     const repeat = repeatOf(route, caller, headers, context.url.pathname, context.body);
     if (repeat) {
@@ -223,7 +230,7 @@ function render(app: App, thrown: unknown, requestId: string, event: H3Event | n
   }
   const { headers, ...extra } = error.extra;
   const body = { error: error.message, code: error.code, ...extra, request_id: requestId };
-  return renderReply(new Reply(error.status, body, headers), requestId, route?.anyOrigin ? ANY_ORIGIN : undefined);
+  return renderReply(new Reply(error.status, body, headers), requestId);
 }
 
 function toHttpError(thrown: unknown): HttpError {

@@ -173,6 +173,11 @@ export const uploads = sqliteTable("uploads", {
   sourceWidth: integer("source_width"),
   sourceHeight: integer("source_height"),
   captions: text("captions", { mode: "json" }).$type<string[]>().notNull().default([]),
+  mode: text("mode", { enum: ["put", "multipart", "tus"] })
+    .notNull()
+    .default("put"),
+  multipartId: text("multipart_id"),
+  partSize: integer("part_size"),
   expiresAt: integer("expires_at").notNull(),
   completedAt: integer("completed_at"),
   ...times,

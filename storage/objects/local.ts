@@ -5,6 +5,7 @@ import { UserError } from "../../src/lib/errors.ts";
 import { codeOf, Folders } from "./folders.ts";
 import { checkPrefix, InvalidKey, pathOf } from "./keys.ts";
 import { infoOf, statFile, walk } from "./list-files.ts";
+import { localAppends } from "./local-appends.ts";
 import { localParts } from "./local-parts.ts";
 import { openFile } from "./read-file.ts";
 import { type AddressSigning, signAddress } from "./signed-address.ts";
@@ -33,6 +34,7 @@ export function localStore({ root, signing, minFreeBytes = 0 }: LocalStoreOption
   const folders = new Folders(realpathSync(root));
   const space = spaceGuard(folders.root, minFreeBytes);
   const parts = localParts(folders, space);
+  const appends = localAppends(folders, space);
   const pathFor = (key: string) => pathOf(folders.root, key);
 
   /** Fills a temporary file by `write`, then puts it in the place of `key`: whole, durable, or not at all. */
@@ -65,6 +67,7 @@ export function localStore({ root, signing, minFreeBytes = 0 }: LocalStoreOption
   const store: LocalStore = {
     kind: "local",
     addressOrigin: null,
+    appends,
     put(key, body, { maxBytes, signal, confirm } = {}) {
       // The body may fail before its file is open; writeBody then finds it failed, but nobody would have heard it.
       if (!(body instanceof Uint8Array)) body.on("error", () => {});
@@ -114,6 +117,7 @@ export function localStore({ root, signing, minFreeBytes = 0 }: LocalStoreOption
 
     async delete(key) {
       const path = pathFor(key);
+      await appends.discard(key);
       if (!(await folders.isOwn(dirname(path)))) return;
       try {
         await unlink(path);

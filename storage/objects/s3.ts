@@ -45,6 +45,7 @@ export function s3Store(options: S3StoreOptions): ObjectStore {
   const store: ObjectStore = {
     kind: "s3",
     addressOrigin: client.publicOrigin,
+    appends: null,
     async put(key, body, { maxBytes = Number.POSITIVE_INFINITY, contentType, signal, confirm } = {}) {
       checkKey(key);
       signal?.throwIfAborted();

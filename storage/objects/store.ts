@@ -1,3 +1,4 @@
+import type { Hash } from "node:crypto";
 import type { Readable } from "node:stream";
 
 /** Where an object stands and what it is. `etag` is quoted, as in HTTP. */
@@ -45,6 +46,30 @@ export type ListPage = { objects: ObjectInfo[]; cursor: string | null };
 /** One thing that was looked at; `detail` says what is wrong and what to do. */
 export type StorageFinding = { check: string; ok: boolean; detail: string };
 
+export type AppendOptions = {
+  /** Where the body begins: at most what is held. */
+  offset: number;
+  maxBytes: number;
+  /** Fed with the body. */
+  hash?: Hash;
+  /** Asked when the whole body is there. With it a body counts whole or not at all: torn, or refused by what this throws, it is taken away again. */
+  check?: () => void;
+};
+
+/**
+ * An object that grows at its end until it is finished. Of two that write to one at once the later one wins. What a torn
+ * body brought stays; so does all of an unfinished object, until it is discarded or its key deleted.
+ */
+export interface Appends {
+  /** Bytes held from the first on, durable; null where nothing was begun. */
+  held(key: string): Promise<number | null>;
+  /** Writes `body`, over what is held from `offset` on; answers what is held then. Throws OffsetMismatch, StorageFull. */
+  append(key: string, body: Readable, options: AppendOptions): Promise<number>;
+  /** Makes the object of the first `bytes`. Throws OffsetMismatch where there are fewer, NoSuchMultipart where none. */
+  finish(key: string, bytes: number, options?: Pick<PutOptions, "confirm">): Promise<ObjectInfo>;
+  discard(key: string): Promise<void>;
+}
+
 /**
  * Bytes under keys. Keys are `/`-separated, relative, free of `.` and `..` segments (`keys.ts` says the rules).
  * An object is there whole or not at all: a put that fails, or dies with the process, leaves what was there before.
@@ -53,6 +78,8 @@ export interface ObjectStore {
   readonly kind: "local" | "s3";
   /** Of the addresses that `sign…` gives, where these are not our own server's. */
   readonly addressOrigin: string | null;
+  /** Null where storage cannot append. */
+  readonly appends: Appends | null;
   /** Streams `body` to `key`; durable when the promise resolves. Throws ObjectTooLarge, StorageFull. */
   put(key: string, body: Readable | Uint8Array, options?: PutOptions): Promise<ObjectInfo>;
   /** Null when there is no such object. The stream ends early with an error if the object is torn. */
@@ -126,6 +153,16 @@ export class PartsMismatch extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);
     this.name = "PartsMismatch";
+  }
+}
+
+/** The body does not begin where it could be appended. */
+export class OffsetMismatch extends Error {
+  readonly held: number;
+  constructor(held: number) {
+    super(`${held} bytes are held.`);
+    this.name = "OffsetMismatch";
+    this.held = held;
   }
 }
 

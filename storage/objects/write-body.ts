@@ -15,6 +15,8 @@ export type WriteBodyOptions = {
   position?: number;
   /** Fed with the body. */
   hash?: Hash;
+  /** What had come of a body that fails is written before the failure is thrown. */
+  keepTorn?: boolean | undefined;
   /** Called now and then with the bytes taken so far; what it throws ends the write. */
   onProgress?: (bytes: number) => Promise<void>;
 };
@@ -25,7 +27,7 @@ export type WriteBodyOptions = {
  * would take away the socket that the refusal is to be sent on.
  */
 export async function writeBody(file: FileHandle, body: Readable | Uint8Array, options: WriteBodyOptions) {
-  const { maxBytes = Number.POSITIVE_INFINITY, signal, onProgress, position = null, hash } = options;
+  const { maxBytes = Number.POSITIVE_INFINITY, signal, onProgress, position = null, hash, keepTorn } = options;
   signal?.throwIfAborted();
   if (body instanceof Uint8Array) {
     if (body.byteLength > maxBytes) throw new ObjectTooLarge(maxBytes);
@@ -33,7 +35,7 @@ export async function writeBody(file: FileHandle, body: Readable | Uint8Array, o
     await writeAll(file, [body], position);
     return body.byteLength;
   }
-  const source = collect(body, { maxBytes, signal, hash });
+  const source = collect(body, { maxBytes, signal, hash, keepTorn });
   try {
     let written = 0;
     for (;;) {
@@ -53,7 +55,15 @@ export async function writeBody(file: FileHandle, body: Readable | Uint8Array, o
  */
 export function collect(
   body: Readable,
-  { maxBytes, signal, hash }: { maxBytes: number; signal?: AbortSignal | undefined; hash?: Hash | undefined },
+  {
+    maxBytes,
+    signal,
+    hash,
+    keepTorn = false,
+  }: Pick<WriteBodyOptions, "signal" | "keepTorn"> & {
+    maxBytes: number;
+    hash?: Hash | undefined;
+  },
 ) {
   let chunks: Uint8Array[] = [];
   let bytes = 0;
@@ -99,12 +109,12 @@ export function collect(
         if (body.isPaused()) body.resume();
         await woken;
       }
-      if (failure) throw failure;
+      if (failure && !(keepTorn && bytes > 0)) throw failure;
       if (bytes === 0) return null;
       const batch = chunks;
       chunks = [];
       bytes = 0;
-      body.resume();
+      if (!failure) body.resume();
       return batch;
     },
     stop() {

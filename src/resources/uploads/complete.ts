@@ -7,13 +7,20 @@ import { storageOf } from "../../http/storage.ts";
 import { HttpError, notFound } from "../../lib/errors.ts";
 import { enqueue } from "../jobs/enqueue.ts";
 import { addUsage } from "../tenants/queries.ts";
+import { requirePending } from "./multipart.ts";
 import { firstJob, getUpload } from "./queries.ts";
 
 export type Completed = { upload: UploadRow; asset: AssetRow; job: JobRow };
 
-const mismatch = (message: string): never => {
-  throw new HttpError(422, "bytes_mismatch", message, { details: { bytes_received: [message] } });
+export const mismatch = (message: string, field = "bytes_received"): never => {
+  throw new HttpError(422, "bytes_mismatch", message, { details: { [field]: [message] } });
 };
+
+export function checkSize(bytesReceived: number, bytesExpected: number): void {
+  if (bytesReceived > bytesExpected)
+    mismatch(`${bytesReceived} bytes are more than the ${bytesExpected} that were announced.`);
+  if (bytesReceived === 0) mismatch("An empty file is no video.");
+}
 
 /** Confirms the source and queues its job: once, however often it is called. */
 export async function completeUpload(app: App, caller: Caller, id: number, bytesReceived: number): Promise<Completed> {
@@ -21,9 +28,7 @@ export async function completeUpload(app: App, caller: Caller, id: number, bytes
   const found = (await getUpload(app.db, caller, id)) ?? notFound("upload");
   if (found.upload.status === "pending") {
     const { bytesExpected, objectKey } = found.upload;
-    if (bytesReceived > bytesExpected)
-      mismatch(`${bytesReceived} bytes are more than the ${bytesExpected} that were announced.`);
-    if (bytesReceived === 0) mismatch("An empty file is no video.");
+    checkSize(bytesReceived, bytesExpected);
     const stored = await objects.head(objectKey);
     if (!stored) return mismatch("Nothing has been uploaded yet; PUT the bytes to upload_url first.");
     if (stored.bytes !== bytesReceived) mismatch(`Storage holds ${stored.bytes} bytes, not ${bytesReceived}.`);
@@ -32,10 +37,7 @@ export async function completeUpload(app: App, caller: Caller, id: number, bytes
     const { upload, asset } = (await getUpload(tx, caller, id)) ?? notFound("upload");
     if (upload.status === "completed") return { upload, asset, job: (await firstJob(tx, asset.id)) ?? notFound("job") };
     const now = app.clock.now();
-    if (upload.status !== "pending" || upload.expiresAt <= now) {
-      const state = upload.status === "pending" ? "expired" : upload.status;
-      throw new HttpError(409, "upload_conflict", `The upload is ${state}; start a new one.`);
-    }
+    requirePending(upload, now);
     const done = await tx
       .update(uploads)
       .set({ status: "completed", bytesReceived, completedAt: now, updatedAt: now })

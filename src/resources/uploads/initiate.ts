@@ -15,6 +15,7 @@ export async function initiate(
   app: App,
   caller: Caller,
   body: v.InferOutput<typeof Initiate>,
+  how: Pick<UploadRow, "mode" | "partSize"> = { mode: "put", partSize: null },
 ): Promise<{ upload: UploadRow; asset: AssetRow }> {
   const now = app.clock.now();
   const tenant = await requireTenant(tx, caller, body.tenant_id);
@@ -56,6 +57,7 @@ export async function initiate(
       sourceWidth: body.source_width ?? null,
       sourceHeight: body.source_height ?? null,
       captions: body.captions,
+      ...how,
       expiresAt: now + app.config.upload_ttl_seconds * 1000,
       createdAt: now,
       updatedAt: now,

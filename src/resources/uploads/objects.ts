@@ -1,4 +1,3 @@
-import { Readable } from "node:stream";
 import { create } from "content-disposition";
 import { verifyAddress } from "../../../storage/objects/signed-address.ts";
 import { NoSuchMultipart, ObjectTooLarge, PartsMismatch } from "../../../storage/objects/store.ts";
@@ -8,10 +7,13 @@ import { type Context, Reply, type Route, route } from "../../http/route.ts";
 import { storageOf } from "../../http/storage.ts";
 import { HttpError } from "../../lib/errors.ts";
 import { addressSigning } from "../../lib/signing.ts";
+import { bodyOf, tooLarge } from "./body.ts";
+import { putChunk } from "./chunk.ts";
 import { uploadOfKey } from "./queries.ts";
 
 const path = "/objects/**:key";
-const cors = { "access-control-allow-origin": "*", "access-control-expose-headers": "ETag" };
+/** Any header will do: the address is the credential. `*` alone is not known to older browsers. */
+const cors = { allowHeaders: "Content-Type, Content-Range, Range, *", exposeHeaders: "ETag, Range, Content-Range" };
 
 /** What local storage's signed addresses lead to. The address is the credential (as with S3's presigned ones). */
 export const objectRoutes: Route[] = [
@@ -23,6 +25,7 @@ export const objectRoutes: Route[] = [
     summary: "Put bytes to a signed address",
     raw: true,
     hidden: true,
+    cors,
     responses: { 200: null },
     handle: putObject,
   }),
@@ -33,6 +36,7 @@ export const objectRoutes: Route[] = [
     tag: "Objects",
     summary: "Get bytes from a signed address",
     hidden: true,
+    cors,
     responses: { 200: null },
     async handle({ app, url, method, headers }) {
       const { key, contentType, filename } = verified(app, "GET", url);
@@ -62,25 +66,25 @@ function verified(app: App, method: "GET" | "PUT", url: URL) {
 }
 
 async function putObject(context: Context) {
-  const { app, url, incoming, request, headers } = context;
+  const { app, url, incoming, headers } = context;
   const { key, maxBytes = 0, part } = verified(app, "PUT", url);
   const objects = storageOf(app);
-  const confirm = () => stillPending(app, key);
-  await confirm();
+  const confirm = async () => void (await stillPending(app, key));
+  const isUploads = await stillPending(app, key);
   if (Number(headers.get("content-length") ?? 0) > maxBytes) return tooLarge(maxBytes);
-  if (headers.has("content-range")) throw new HttpError(422, "validation_failed", "Send the whole body in one PUT.");
-  const body =
-    incoming ??
-    (request.body ? Readable.fromWeb(request.body as import("node:stream/web").ReadableStream) : Readable.from([]));
+  const body = bodyOf(context);
+  const range = headers.get("content-range");
   try {
+    if (range !== null && !part) return await putChunk(context, { key, maxBytes, range, body, confirm });
     if (part) {
       const bytes = headers.has("content-length") ? Number(headers.get("content-length")) : undefined;
       const { etag } = await objects.putPart(key, part.uploadId, part.partNumber, body, { maxBytes, bytes });
-      return new Reply(200, undefined, { etag, ...cors });
+      return new Reply(200, undefined, { etag });
     }
     // Asked again at the end: bytes take their time, and meanwhile the upload may be completed or its time be over.
     const { etag } = await objects.put(key, body, { maxBytes, confirm });
-    return new Reply(200, undefined, { etag, ...cors });
+    if (isUploads) await objects.appends?.discard(key);
+    return new Reply(200, undefined, { etag });
   } catch (error) {
     if (error instanceof ObjectTooLarge) return tooLarge(error.maxBytes);
     if (error instanceof NoSuchMultipart || error instanceof PartsMismatch)
@@ -92,18 +96,9 @@ async function putObject(context: Context) {
   }
 }
 
-/** 409 unless the upload that the key belongs to, if any, still waits for its bytes. */
-async function stillPending(app: App, key: string): Promise<void> {
+/** 409 unless the upload that the key belongs to, if any, still waits for its bytes. Answers whether there is one. */
+async function stillPending(app: App, key: string): Promise<boolean> {
   const upload = await uploadOfKey(app.db, key);
-  if (!upload || upload.status === "pending") return;
+  if (!upload || upload.status === "pending") return upload !== undefined;
   throw new HttpError(409, "upload_conflict", `The upload is ${upload.status}; its bytes can no longer change.`);
 }
-
-const tooLarge = (maxBytes: number): never => {
-  throw new HttpError(
-    413,
-    "payload_too_large",
-    `The body is larger than the ${maxBytes} bytes that were announced; nothing was kept.`,
-    { headers: cors },
-  );
-};

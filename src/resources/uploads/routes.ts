@@ -3,11 +3,12 @@ import { type AssetRow, sourceFetches, type UploadRow } from "../../../storage/d
 import type { App } from "../../app.ts";
 import { route } from "../../http/route.ts";
 import { storageOf } from "../../http/storage.ts";
-import { invalid, notFound } from "../../lib/errors.ts";
+import { HttpError, invalid, notFound } from "../../lib/errors.ts";
 import { doorOf } from "../../outbound/app-door.ts";
 import { BlockedDestination } from "../../outbound/outcome.ts";
 import { completeUpload } from "./complete.ts";
 import { initiate } from "./initiate.ts";
+import { multipartIdOf, partsOf } from "./multipart.ts";
 import { getUpload } from "./queries.ts";
 import {
   Complete,
@@ -16,6 +17,7 @@ import {
   Initiate,
   InitiatedUpload,
   toCompletedUpload,
+  toParts,
   toPut,
   toUpload,
   Upload,
@@ -81,6 +83,10 @@ export const uploadRoutes = [
     responses: { 200: CompletedUpload },
     errors: { 409: ["upload_conflict"], 422: ["bytes_mismatch"], 503: ["storage_not_configured"] },
     async handle({ app, caller, params, body }) {
+      storageOf(app);
+      const { upload: found } = (await getUpload(app.db, caller, params.id)) ?? notFound("upload");
+      if (found.mode === "multipart" && found.status === "pending")
+        throw new HttpError(409, "upload_conflict", "The upload comes in parts; end it by complete_multipart.");
       const { upload, asset, job } = await completeUpload(app, caller, params.id, body.bytes_received);
       return toCompletedUpload(upload, asset, job);
     },
@@ -119,10 +125,15 @@ function nameIn({ pathname, hostname }: URL): string {
 
 /** With the address to PUT to while it can still be used, and by the client. */
 async function signedUpload(app: App, { upload, asset }: { upload: UploadRow; asset: AssetRow }) {
+  const isPending = upload.status === "pending" && upload.expiresAt > app.clock.now();
+  if (upload.mode === "multipart" && isPending && app.objects) {
+    const held = await partsOf(app, upload);
+    return { ...toUpload(upload, asset.externalId, null), ...toParts(await multipartIdOf(app, upload), held) };
+  }
   const isFetched = eq(sourceFetches.uploadId, upload.id);
   const isClients =
-    upload.status === "pending" &&
-    upload.expiresAt > app.clock.now() &&
+    isPending &&
+    upload.mode === "put" &&
     !(await app.db.select({ id: sourceFetches.uploadId }).from(sourceFetches).where(isFetched).get());
   if (!isClients) return toUpload(upload, asset.externalId, null);
   return toUpload(upload, asset.externalId, await signPut(app, upload));

@@ -1,10 +1,11 @@
 import * as v from "valibot";
 import type { AssetRow, JobRow, UploadRow } from "../../../storage/db/schema.ts";
-import type { SignedRequest } from "../../../storage/objects/store.ts";
+import { MAX_PARTS, type Part, type SignedRequest } from "../../../storage/objects/store.ts";
 import { ByteCount, Id, Name, NullableTime, PathId, PlaybackPolicy, Sha256, Text, Time } from "../../http/schemas.ts";
 import { iso } from "../../lib/clock.ts";
 import { Asset, Description, ExternalId, Tags, Title, toAsset } from "../assets/schema.ts";
 import { Job, toJob } from "../jobs/schema.ts";
+import { partCountOf } from "./multipart.ts";
 
 export const UploadParams = v.object({ id: PathId });
 const Pixels = v.pipe(
@@ -49,6 +50,35 @@ export const FromUrl = v.object({
 
 export const Complete = v.object({ bytes_received: ByteCount });
 
+const PartNumber = v.pipe(
+  v.number("must be an integer"),
+  v.integer("must be an integer"),
+  v.minValue(1, "must be at least 1"),
+  v.maxValue(MAX_PARTS, `must be at most ${MAX_PARTS}`),
+);
+export const SignPart = v.object({ part_number: PartNumber });
+export const SignedPart = v.pipe(
+  v.object({
+    part_number: v.number(),
+    url: v.pipe(
+      v.string(),
+      v.description("Where to PUT the part; the ETag of the answer goes into complete_multipart"),
+    ),
+    method: v.literal("PUT"),
+    headers: v.record(v.string(), v.string()),
+    expires_at: Time,
+  }),
+  v.title("SignedPart"),
+);
+export const CompleteMultipart = v.object({
+  parts: v.pipe(
+    v.array(v.object({ part_number: PartNumber, etag: Name(200) })),
+    v.minLength(1, "name at least one part"),
+    v.maxLength(MAX_PARTS, `must be at most ${MAX_PARTS}`),
+  ),
+  bytes_received: ByteCount,
+});
+
 export const Upload = v.pipe(
   v.object({
     id: v.number(),
@@ -70,6 +100,15 @@ export const Upload = v.pipe(
     upload_url: v.optional(v.pipe(v.string(), v.description("While the upload is pending: where to PUT the bytes"))),
     upload_method: v.optional(v.string()),
     upload_headers: v.optional(v.record(v.string(), v.string())),
+    upload_id: v.optional(v.pipe(v.string(), v.description("Of an upload in parts: storage's own name of it"))),
+    part_size: v.optional(v.pipe(v.number(), v.description("Bytes of every part but the last"))),
+    part_count: v.optional(v.number()),
+    parts: v.optional(
+      v.pipe(
+        v.array(v.object({ part_number: v.number(), bytes: v.number(), etag: v.string() })),
+        v.description("While an upload in parts is pending: those that storage holds whole"),
+      ),
+    ),
   }),
   v.title("Upload"),
 );
@@ -81,6 +120,10 @@ export const InitiatedUpload = v.pipe(
     upload_headers: v.record(v.string(), v.string()),
   }),
   v.title("InitiatedUpload"),
+);
+export const InitiatedMultipart = v.pipe(
+  v.object({ ...Upload.entries, upload_id: v.string(), part_size: v.number(), part_count: v.number() }),
+  v.title("InitiatedMultipart"),
 );
 export const CompletedUpload = v.object({ ...Upload.entries, asset: Asset, transcoding_job: Job });
 
@@ -113,6 +156,13 @@ export const toUpload = (
   created_at: iso(row.createdAt),
   updated_at: iso(row.updatedAt),
   ...(put && toPut(put)),
+  ...(row.mode === "multipart" && row.partSize !== null && { part_size: row.partSize, part_count: partCountOf(row) }),
+});
+
+/** The parts of an upload that goes on, and what they are called in storage. */
+export const toParts = (uploadId: string, parts: readonly Part[]) => ({
+  upload_id: uploadId,
+  parts: parts.map(({ partNumber, bytes, etag }) => ({ part_number: partNumber, bytes, etag })),
 });
 
 export const toCompletedUpload = (

@@ -1,0 +1,59 @@
+import { eq } from "drizzle-orm";
+import { assets, type UploadRow } from "../../../storage/db/schema.ts";
+import { type NamedPart, NoSuchMultipart, PartsMismatch } from "../../../storage/objects/store.ts";
+import type { App } from "../../app.ts";
+import type { Caller } from "../../http/caller.ts";
+import { storageOf } from "../../http/storage.ts";
+import { dropObjects } from "../../http/unwanted.ts";
+import { HttpError, notFound } from "../../lib/errors.ts";
+import { isSourceElsewhere } from "../assets/change.ts";
+import { type Completed, checkSize, completeUpload, mismatch } from "./complete.ts";
+import { multipartIdOf, requireMultipart, requirePending, turnsOf } from "./multipart.ts";
+import { getUpload } from "./queries.ts";
+
+export type Assembly = { parts: readonly NamedPart[]; bytesReceived: number };
+
+/** Makes the object of its parts and completes the upload: once, however often and at once it is called. */
+export const completeMultipart = (app: App, caller: Caller, id: number, assembly: Assembly): Promise<Completed> =>
+  turnsOf(app).inTurn(id, async () => {
+    const { upload } = (await getUpload(app.db, caller, id)) ?? notFound("upload");
+    requireMultipart(upload);
+    if (upload.status !== "completed") {
+      requirePending(upload, app.clock.now());
+      await assemble(app, upload, assembly);
+    }
+    try {
+      return await completeUpload(app, caller, id, assembly.bytesReceived);
+    } catch (error) {
+      if (error instanceof HttpError && [404, 409].includes(error.status)) await letGo(app, upload);
+      throw error;
+    }
+  });
+
+async function assemble(app: App, upload: UploadRow, { parts, bytesReceived }: Assembly): Promise<void> {
+  const objects = storageOf(app);
+  checkSize(bytesReceived, upload.bytesExpected);
+  const named = parts.toSorted((a, b) => a.partNumber - b.partNumber);
+  const { objectKey: key } = upload;
+  const multipartId = await multipartIdOf(app, upload);
+  try {
+    const held = new Map((await objects.listParts(key, multipartId)).map((part) => [part.partNumber, part.bytes]));
+    const total = named.reduce((sum, { partNumber }) => sum + (held.get(partNumber) ?? 0), 0);
+    // What is missing or wrong among the parts is told by the store, which knows better which one it is.
+    const areAllHeld = named.every(({ partNumber }) => held.has(partNumber));
+    if (areAllHeld && total !== bytesReceived) mismatch(`The parts have ${total} bytes, not ${bytesReceived}.`);
+    await objects.completeMultipart(key, multipartId, named);
+  } catch (error) {
+    if (error instanceof PartsMismatch) mismatch(error.message, "parts");
+    if (!(error instanceof NoSuchMultipart)) throw error;
+    // The process died between the object and its row: the object is what there is to go on with.
+    if (!(await objects.head(key))) mismatch("Storage holds no parts of this upload; start a new one.", "parts");
+  }
+}
+
+/** The upload was over before its object was made; nobody else will remove that. */
+const letGo = (app: App, { assetId, objectKey }: UploadRow) =>
+  app.write(async (tx) => {
+    const asset = await tx.select().from(assets).where(eq(assets.id, assetId)).get();
+    if (!asset || !(await isSourceElsewhere(tx, asset))) await dropObjects(tx, app, [objectKey]);
+  });

@@ -1,0 +1,116 @@
+import { Reply, route } from "../../http/route.ts";
+import { storageOf } from "../../http/storage.ts";
+import { iso } from "../../lib/clock.ts";
+import { invalid, notFound } from "../../lib/errors.ts";
+import { abortUpload } from "./abandon.ts";
+import { completeMultipart } from "./complete-multipart.ts";
+import { initiate } from "./initiate.ts";
+import { multipartIdOf, partCountOf, partSizeFor, requireMultipart, requirePending } from "./multipart.ts";
+import { getUpload } from "./queries.ts";
+import {
+  CompletedUpload,
+  CompleteMultipart,
+  Initiate,
+  InitiatedMultipart,
+  SignedPart,
+  SignPart,
+  toCompletedUpload,
+  toUpload,
+  UploadParams,
+} from "./schema.ts";
+
+const base = "/api/v1/uploads";
+const shared = { scope: "assets:write", tag: "Uploads" } as const;
+
+/** A source in parts: in any order, several at once, each again as often as need be. */
+export const multipartRoutes = [
+  route({
+    ...shared,
+    limit: "uploads",
+    method: "POST",
+    path: `${base}/initiate_multipart`,
+    summary: "Start an upload in parts, which can be resumed; sign_part says where to PUT each",
+    body: Initiate,
+    idempotent: {
+      restore: async ({ app, caller }, body) => {
+        const found = await getUpload(app.db, caller, (body as { id: number }).id);
+        return found ? { ...(body as object), upload_id: await multipartIdOf(app, found.upload) } : body;
+      },
+    },
+    responses: { 201: InitiatedMultipart },
+    errors: {
+      404: ["not_found"],
+      409: ["upload_conflict"],
+      422: ["idempotency_key_reused"],
+      503: ["storage_not_configured"],
+    },
+    async handle({ app, caller, body, commit }) {
+      storageOf(app);
+      const how = { mode: "multipart", partSize: partSizeFor(body.bytes_expected) } as const;
+      const made = await commit(async (tx) => {
+        const { upload, asset } = await initiate(tx, app, caller, body, how);
+        return toUpload(upload, asset.externalId, null);
+      });
+      if (made instanceof Reply) return made;
+      const { upload } = (await getUpload(app.db, caller, made.id)) ?? notFound("upload");
+      // Storage is asked only now: a row without its parts can be mended, parts without a row only swept.
+      return { ...made, upload_id: await multipartIdOf(app, upload) };
+    },
+  }),
+  route({
+    // Without the limit of the others: a fast line sends more parts a minute than anybody starts uploads.
+    ...shared,
+    method: "POST",
+    path: `${base}/:id/sign_part`,
+    summary: "The address to PUT one part to",
+    params: UploadParams,
+    body: SignPart,
+    responses: { 200: SignedPart },
+    errors: { 409: ["upload_conflict"], 503: ["storage_not_configured"] },
+    async handle({ app, caller, params, body: { part_number } }) {
+      const objects = storageOf(app);
+      const { upload } = (await getUpload(app.db, caller, params.id)) ?? notFound("upload");
+      requireMultipart(upload);
+      requirePending(upload, app.clock.now());
+      const { objectKey, bytesExpected, expiresAt, partSize } = upload;
+      if (part_number > partCountOf(upload)) invalid("part_number", `must be at most ${partCountOf(upload)}`);
+      const size = partSize ?? bytesExpected;
+      const signed = await objects.signPart(objectKey, await multipartIdOf(app, upload), part_number, {
+        expiresAt: new Date(expiresAt),
+        maxBytes: Math.min(size, bytesExpected - (part_number - 1) * size),
+      });
+      const { url, method, headers } = signed;
+      return { part_number, url, method, headers, expires_at: iso(signed.expiresAt.getTime()) };
+    },
+  }),
+  route({
+    ...shared,
+    limit: "uploads",
+    method: "POST",
+    path: `${base}/:id/complete_multipart`,
+    summary: "Make the source of its parts; queues the transcoding job",
+    params: UploadParams,
+    body: CompleteMultipart,
+    responses: { 200: CompletedUpload },
+    errors: { 409: ["upload_conflict"], 422: ["bytes_mismatch"], 503: ["storage_not_configured"] },
+    async handle({ app, caller, params, body }) {
+      storageOf(app);
+      const parts = body.parts.map(({ part_number: partNumber, etag }) => ({ partNumber, etag }));
+      const done = await completeMultipart(app, caller, params.id, { parts, bytesReceived: body.bytes_received });
+      return toCompletedUpload(done.upload, done.asset, done.job);
+    },
+  }),
+  route({
+    ...shared,
+    method: "POST",
+    path: `${base}/:id/abort_multipart`,
+    summary: "Give up an upload in parts; what came of it is removed",
+    params: UploadParams,
+    responses: { 204: null },
+    errors: { 409: ["upload_conflict"], 503: ["storage_not_configured"] },
+    async handle({ app, caller, params }) {
+      storageOf(app);
+      await abortUpload(app, caller, params.id, requireMultipart);
+    },
+  }),
+];

@@ -1,0 +1,137 @@
+import { createHash } from "node:crypto";
+import { constants } from "node:fs";
+import { type FileHandle, mkdir, open, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { codeOf, type Folders, syncFolder } from "./folders.ts";
+import { PARTS_FOLDER, pathOf, temporaryName } from "./keys.ts";
+import { infoOf, statFile } from "./list-files.ts";
+import { asStorageFull, type SpaceGuard } from "./space.ts";
+import { type Appends, NoSuchMultipart, OffsetMismatch, PartsMismatch } from "./store.ts";
+import { writeBody } from "./write-body.ts";
+
+type Turn = { abort: AbortController; ended: Promise<unknown> };
+
+/**
+ * Objects that grow at their end. They lie among the multipart uploads, with a plan like theirs, so that the same lists
+ * and sweeps find them; how much is held is the length of the file, so no crash can make the two differ.
+ */
+export function localAppends(folders: Folders, space: SpaceGuard): Appends {
+  const parent = join(folders.root, PARTS_FOLDER);
+  const folderOf = (key: string) =>
+    join(parent, createHash("sha256").update(`append ${key}`).digest("hex").slice(0, 32));
+  const dataOf = (key: string) => join(folderOf(key), "data");
+  const turns = new Map<string, Turn>();
+
+  /** One at a time for a key. The newer ends the older, which is mostly a connection that hangs. */
+  async function inTurn<T>(key: string, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const earlier = turns.get(key);
+    earlier?.abort.abort(new PartsMismatch("The bytes are being sent again."));
+    const abort = new AbortController();
+    const run = async () => {
+      await earlier?.ended.catch(() => {});
+      return work(abort.signal);
+    };
+    const ended = run();
+    const turn = { abort, ended };
+    turns.set(key, turn);
+    try {
+      return await ended;
+    } finally {
+      if (turns.get(key) === turn) turns.delete(key);
+    }
+  }
+
+  async function begin(key: string): Promise<void> {
+    const folder = folderOf(key);
+    const plan = join(folder, "plan");
+    if (await isPlan(plan)) return;
+    await folders.ensure(dirname(pathOf(folders.root, key)));
+    await mkdir(folder, { recursive: true });
+    await writeFile(join(folder, "data"), "", { flag: "w" });
+    const temporary = `${plan}.${temporaryName()}`;
+    const startedAt = new Date().toISOString();
+    await writeFile(temporary, JSON.stringify({ key, partSize: 0, bytes: 0, startedAt }), { flush: true });
+    await rename(temporary, plan);
+    await syncFolder(folder);
+    await syncFolder(parent);
+    await syncFolder(folders.root);
+  }
+
+  const remove = async (key: string) => {
+    await rm(join(folderOf(key), "plan"), { force: true });
+    await rm(folderOf(key), { recursive: true, force: true });
+  };
+
+  return {
+    async held(key) {
+      const stat = await statFile(dataOf(key));
+      return stat === null ? null : Number(stat.size);
+    },
+
+    append(key, body, { offset, maxBytes, hash, check }) {
+      // The body may fail before its file is open; nobody would have heard it.
+      body.on("error", () => {});
+      return inTurn(key, async (signal) => {
+        let file: FileHandle | null = null;
+        let held = 0;
+        try {
+          await space.ensure();
+          if (offset === 0) await begin(key);
+          file = await open(dataOf(key), constants.O_RDWR | constants.O_NOFOLLOW);
+          held = (await file.stat()).size;
+          if (offset > held) throw new OffsetMismatch(held);
+          const bytes = await space.whileWriting(file, (onProgress) =>
+            writeBody(file as FileHandle, body, {
+              ...{ maxBytes, signal, onProgress, position: offset, keepTorn: check === undefined },
+              ...(hash && { hash }),
+            }),
+          );
+          check?.();
+          return Math.max(held, offset + bytes);
+        } catch (error) {
+          if (codeOf(error) === "ENOENT") throw new OffsetMismatch(0);
+          if (check) await file?.truncate(held);
+          throw asStorageFull(error);
+        } finally {
+          // Of a torn body too: what is told to be held must be on the disk.
+          await file?.datasync();
+          await file?.close();
+        }
+      });
+    },
+
+    finish: (key, bytes, { confirm } = {}) =>
+      inTurn(key, async () => {
+        const path = pathOf(folders.root, key);
+        const file = await open(dataOf(key), constants.O_RDWR | constants.O_NOFOLLOW).catch((error) => {
+          throw codeOf(error) === "ENOENT" ? new NoSuchMultipart() : error;
+        });
+        try {
+          const { size } = await file.stat();
+          if (size < bytes) throw new OffsetMismatch(size);
+          // What an earlier, longer file left behind this one.
+          if (size > bytes) await file.truncate(bytes);
+          await file.sync();
+          await confirm?.();
+          await folders.place(dataOf(key), path);
+          await folders.sync(dirname(path));
+          await remove(key);
+          return infoOf(key, await file.stat({ bigint: true }));
+        } finally {
+          await file.close();
+        }
+      }),
+
+    discard: (key) => inTurn(key, () => remove(key)),
+  };
+}
+
+async function isPlan(path: string): Promise<boolean> {
+  try {
+    JSON.parse(await readFile(path, "utf8"));
+    return true;
+  } catch (error) {
+    if (error instanceof SyntaxError || codeOf(error) === "ENOENT") return false;
+    throw error;
+  }
+}

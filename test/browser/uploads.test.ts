@@ -1,0 +1,167 @@
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { type AddressInfo, connect, createServer as createRelay, type Socket } from "node:net";
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { atEnd, newFolder, removeFolder } from "../support/folder.ts";
+import { type RunningServer, startServer } from "../support/process.ts";
+import { startBrowser, visit } from "./browser.ts";
+
+const MIB = 2 ** 20;
+
+let server: RunningServer;
+let browser: Browser;
+let key: string;
+let studio: string;
+const folder = newFolder();
+/** A page on another origin, with the clients' own packages as they are published. */
+const pages = createServer((request, response) => {
+  const script = { "/upchunk.js": "@mux/upchunk/dist/upchunk.js", "/tus.js": "tus-js-client/dist/tus.js" }[
+    request.url ?? ""
+  ];
+  response.setHeader("content-type", script ? "text/javascript" : "text/html");
+  response.end(
+    script
+      ? readFileSync(new URL(`../../node_modules/${script}`, import.meta.url))
+      : '<!doctype html><script src="/upchunk.js"></script><script src="/tus.js"></script>',
+  );
+});
+
+beforeAll(async () => {
+  [server, browser] = await Promise.all([startServer(folder), startBrowser()]);
+  const { admin } = server;
+  const tenant = await server.call("POST", "/api/v1/admin/tenants", {
+    admin,
+    body: { name: "Studio", slug: "studio" },
+  });
+  const body = { tenant_id: tenant.body.id, scopes: ["assets:read", "assets:write"] };
+  key = (await server.call("POST", "/api/v1/api_keys", { admin, body })).body.token;
+  await new Promise<void>((resolve) => pages.listen(0, "127.0.0.1", resolve));
+  studio = `http://localhost:${(pages.address() as AddressInfo).port}/`;
+});
+afterAll(async () => {
+  await browser?.close();
+  pages.closeAllConnections();
+  pages.close();
+  server?.child.kill("SIGTERM");
+  await server?.ended;
+  removeFolder(folder);
+});
+
+const initiate = async (bytes: number) =>
+  (await server.call("POST", "/api/v1/uploads/initiate", { key, body: { filename: "a.mp4", bytes_expected: bytes } }))
+    .body;
+
+/** What the pages send, made here and there alike: byte i is i modulo 251. */
+const pattern = (bytes: number) => Buffer.from(Uint8Array.from({ length: bytes }, (_, at) => at % 251));
+const sha256 = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex");
+
+async function sourceOf(assetId: number): Promise<string> {
+  const { body } = await server.call("GET", `/api/v1/assets/${assetId}/download`, { key });
+  return sha256(new Uint8Array(await (await fetch(body.url)).arrayBuffer()));
+}
+
+async function completed(upload: { id: number; asset_id: number }, bytes: number) {
+  const done = await server.call("POST", `/api/v1/uploads/${upload.id}/complete`, {
+    key,
+    body: { bytes_received: bytes },
+  });
+  expect(done.body).toMatchObject({ status: "completed", bytes_received: bytes });
+  expect(await sourceOf(upload.asset_id)).toBe(sha256(pattern(bytes)));
+}
+
+/** The server through a line that can be cut; `cut` says when, in bytes from the client. */
+async function badLine(cutAfter: number) {
+  let cuts = 0;
+  const sockets = new Set<Socket>();
+  const relay = createRelay((client) => {
+    const { hostname, port } = new URL(server.base);
+    const upstream = connect(Number(port), hostname);
+    let sent = 0;
+    client.on("data", (chunk) => {
+      sent += chunk.length;
+      if (cuts > 0 || sent < cutAfter) return void upstream.write(chunk);
+      cuts++;
+      client.resetAndDestroy();
+      upstream.resetAndDestroy();
+    });
+    upstream.pipe(client);
+    for (const socket of [client, upstream]) {
+      sockets.add(socket);
+      socket
+        .on("error", () => {})
+        .on("close", () => {
+          client.destroy();
+          upstream.destroy();
+        });
+    }
+  });
+  await new Promise<void>((resolve) => relay.listen(0, "127.0.0.1", resolve));
+  atEnd(() => {
+    for (const socket of sockets) socket.destroy();
+    relay.close();
+  });
+  return { base: `http://127.0.0.1:${(relay.address() as AddressInfo).port}`, cuts: () => cuts };
+}
+
+test("a page of another origin puts a file to its address, and reads the ETag", async () => {
+  const upload = await initiate(1000);
+  const { page, faults } = await visit(browser, studio);
+  const seen = await page.evaluate(
+    async ([url, length]) => {
+      const bytes = Uint8Array.from({ length }, (_, at) => at % 251);
+      const answer = await fetch(url, { method: "PUT", body: bytes, headers: { "content-type": "video/mp4" } });
+      const refused = await fetch(`${url}x`, { method: "PUT", body: bytes });
+      return {
+        status: answer.status,
+        etag: answer.headers.get("etag"),
+        refused: [refused.status, await refused.text()],
+      };
+    },
+    [upload.upload_url, 1000] as [string, number],
+  );
+  expect(seen).toMatchObject({ status: 200, etag: expect.stringMatching(/^".+"$/) });
+  expect([seen.refused[0], JSON.parse(seen.refused[1] as string).code]).toEqual([403, "address_invalid"]);
+  expect(faults.filter((fault) => !fault.includes("403"))).toEqual([]);
+  await completed(upload, 1000);
+});
+
+const withUpChunk = (page: Page, endpoint: string, bytes: number) =>
+  page.evaluate(
+    ([url, length]) =>
+      new Promise<{ error: string | null; chunks: number; failures: number }>((resolve) => {
+        const file = new (globalThis as any).File([Uint8Array.from({ length }, (_, at) => at % 251)], "a.mp4", {
+          type: "video/mp4",
+        });
+        let chunks = 0;
+        let failures = 0;
+        const upload = (globalThis as any).UpChunk.createUpload({
+          endpoint: url,
+          file,
+          chunkSize: 1024,
+          delayBeforeAttempt: 0.01,
+        });
+        upload.on("chunkSuccess", () => chunks++);
+        upload.on("attemptFailure", () => failures++);
+        upload.on("error", (event: any) => resolve({ error: event.detail.message, chunks, failures }));
+        upload.on("success", () => resolve({ error: null, chunks, failures }));
+      }),
+    [endpoint, bytes] as [string, number],
+  );
+
+test("@mux/upchunk uploads unchanged, also over a line that breaks", async () => {
+  const bytes = 3.5 * MIB;
+  const whole = await initiate(bytes);
+  const first = await visit(browser, studio);
+  expect(await withUpChunk(first.page, whole.upload_url, bytes)).toEqual({ error: null, chunks: 4, failures: 0 });
+  await completed(whole, bytes);
+
+  const torn = await initiate(bytes);
+  const line = await badLine(2.2 * MIB);
+  const second = await visit(browser, studio);
+  const endpoint = torn.upload_url.replace(server.base, line.base);
+  const seen = await withUpChunk(second.page, endpoint, bytes);
+  expect([seen.error, line.cuts()]).toEqual([null, 1]);
+  await completed(torn, bytes);
+});
