@@ -49,6 +49,19 @@ export function createProgram(given: Given): Command {
     .option("--seconds <N>", "length of the clip", "12")
     .option("--once", "stop the server that was started once the video is ready")
     .action(async (_, command: Command) => (await import("./demo.ts")).demoCommand(command));
+  program
+    .command("push")
+    .description("upload files; what was interrupted goes on where it ended")
+    .argument("[files...]", "videos")
+    .option("--server <URL>", "address of the server (VODBOX_SERVER)")
+    .option("--key <KEY>", "API key; better in VODBOX_KEY, where others on the machine do not see it")
+    .option("--title <T>", "title, of one file; else its name")
+    .option("--tag <K=V>", "a tag, as often as you like", (pair: string, all: string[]) => [...all, pair], [])
+    .option("--collection <ID>", "the collection to put it in")
+    .option("--playback-policy <P>", "public or signed; else the tenant's default")
+    .option("--jobs <N>", "parts at once; an interruption costs as many", "1")
+    .option("--watch <DIR>", "keep uploading what appears there and is complete")
+    .action(async (_, __, command: Command) => (await import("./push.ts")).pushCommand(command));
   addAdmin(program);
   // Last, for commands take it over from their parent: the program alone sees what is no command in its arguments.
   program.allowExcessArguments().helpCommand("help [command]", "display help for a command");

@@ -27,9 +27,8 @@ export function createServer(app: App, routes: readonly Route[]): HttpServer {
   for (const [path, methods] of byPath(routes)) {
     const allow = [...methods.keys()].flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method])).join(", ");
     for (const [method, route] of methods) {
-      const headers = headersOf(route, method, allow);
-      const plain = async (event: H3Event) =>
-        withHeaders(await answer(app, route, event, authenticator, limits), headers);
+      const row = { route, always: headersOf(route, method, allow) };
+      const plain = (event: H3Event) => answer(app, row, event, authenticator, limits);
       const handler = app.log.isLevelEnabled("debug") ? logged(app, route, plain) : plain;
       h3.on(method, path, handler);
       if (method === "GET") h3.on("HEAD", path, handler);
@@ -53,15 +52,12 @@ export function createServer(app: App, routes: readonly Route[]): HttpServer {
   return { h3, authenticator, fetch: async (request) => h3.fetch(request) };
 }
 
-/** What the row says of all its answers; null where that is nothing. */
-function headersOf({ cors, headers }: Route, method: Method, allow: string): [string, string][] | null {
-  const ofCors = cors && (method === "OPTIONS" ? preflightHeaders(cors, allow) : corsHeaders(cors));
-  return cors || headers ? Object.entries({ ...headers, ...ofCors }) : null;
-}
+type Row = { route: Route; always: Record<string, string> | undefined };
 
-function withHeaders(response: Response, headers: [string, string][] | null): Response {
-  for (const [name, value] of headers ?? []) response.headers.set(name, value);
-  return response;
+/** What the row says of all its answers. */
+function headersOf({ cors, headers }: Route, method: Method, allow: string): Row["always"] {
+  const ofCors = cors && (method === "OPTIONS" ? preflightHeaders(cors, allow) : corsHeaders(cors));
+  return cors || headers ? { ...headers, ...ofCors } : undefined;
 }
 
 /** By route, never by address: an address may hold a token. */
@@ -95,7 +91,7 @@ const newRequestId = () => `req_${randomUUID()}`;
 /** match (done) → authenticate → scope → rate limit → params → bounded body → handle → render. */
 async function answer(
   app: App,
-  route: Route,
+  { route, always }: Row,
   event: H3Event,
   authenticator: Authenticator,
   limits: Limits,
@@ -104,7 +100,8 @@ async function answer(
   try {
     const { headers } = event.req;
     const caller = await authenticator.authenticate(route, headers);
-    const limitHeaders = route.limit ? await limits.consume(route.limit, caller, addressOf(event)) : undefined;
+    const limited = route.limit ? await limits.consume(route.limit, caller, addressOf(event)) : undefined;
+    const limitHeaders = always ? { ...always, ...limited } : limited;
     const context = await contextOf(app, route, event, caller, requestId);
     const repeat = repeatOf(route, caller, headers, context.url.pathname, context.body);
     if (repeat) {
@@ -127,12 +124,13 @@ async function answer(
     const result = isRepeat ? await restored(route, context, handled) : handled;
     if (result instanceof Response) {
       result.headers.set("x-request-id", requestId);
+      for (const name in always) result.headers.set(name, always[name] as string);
       return result;
     }
     return renderReply(asReply(route, result), requestId, limitHeaders);
   } catch (error) {
     discardRest(event.runtime?.node?.req as Context["incoming"]);
-    return render(app, error, requestId, event, route);
+    return render(app, error, requestId, event, { route, always });
   }
 }
 
@@ -214,14 +212,14 @@ function renderReply(reply: Reply, requestId: string, more?: Record<string, stri
 }
 
 /** The one place where an error becomes an answer. What is not an HttpError is logged whole and told as nothing. */
-function render(app: App, thrown: unknown, requestId: string, event: H3Event | null, route?: Route): Response {
+function render(app: App, thrown: unknown, requestId: string, event: H3Event | null, row?: Row): Response {
   const error = toHttpError(thrown);
   if (error.status >= 500) {
     app.log.error(
       {
         request_id: requestId,
         method: event?.req.method,
-        route: route?.path,
+        route: row?.route.path,
         err: error.status === 500 || thrown instanceof StorageUnavailable ? thrown : undefined,
         code: error.code,
       },
@@ -230,7 +228,7 @@ function render(app: App, thrown: unknown, requestId: string, event: H3Event | n
   }
   const { headers, ...extra } = error.extra;
   const body = { error: error.message, code: error.code, ...extra, request_id: requestId };
-  return renderReply(new Reply(error.status, body, headers), requestId);
+  return renderReply(new Reply(error.status, body, headers), requestId, row?.always);
 }
 
 function toHttpError(thrown: unknown): HttpError {

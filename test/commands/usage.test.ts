@@ -27,6 +27,16 @@ test("wrong usage is 2 and says in one sentence what is wrong", async () => {
     ["worker", /Say which server to work for/],
     ["worker --server http://127.0.0.1:1", /VODBOX_WORKER_TOKEN/],
     ["worker --server http://127.0.0.1:1 --token t --concurrency 0", /--concurrency must be a whole number/],
+    ["push", /Say which server to push to/],
+    ["push a.mp4 --server nowhere --key k", /--server nowhere is no address/],
+    ["push a.mp4 --server http://127.0.0.1:1", /VODBOX_KEY/],
+    ["push --server http://127.0.0.1:1 --key k", /Say which files to push, or --watch/],
+    ["push a.mp4 --watch . --server http://127.0.0.1:1 --key k", /Say which files to push, or --watch/],
+    ["push a.mp4 b.mp4 --title T --server http://127.0.0.1:1 --key k", /--title is for one file alone/],
+    ["push a.mp4 --tag T --server http://127.0.0.1:1 --key k", /--tag T is no tag; say name=value/],
+    ["push a.mp4 --jobs 0 --server http://127.0.0.1:1 --key k", /--jobs must be a whole number from 1 to 64/],
+    ["push a.mp4 --collection x --server http://127.0.0.1:1 --key k", /--collection must be the id/],
+    ["push a.mp4 --playback-policy x --server http://127.0.0.1:1 --key k", /--playback-policy must be public/],
   ];
   await Promise.all(
     wrong.map(async ([line, sentence]) =>
@@ -36,7 +46,7 @@ test("wrong usage is 2 and says in one sentence what is wrong", async () => {
 });
 
 test("--help stands everywhere, and vodbox alone shows what there is", async () => {
-  const commands = ["", "serve", "worker", "demo", "admin", "admin config", "admin doctor"];
+  const commands = ["", "serve", "worker", "demo", "push", "admin", "admin config", "admin doctor"];
   const nested = ["tenant create", "tenant list", "tenant show", "tenant update", "tenant suspend"].concat(
     ["key issue", "key list", "key revoke", "token show", "token rotate"].map((words) => words),
   );
@@ -51,7 +61,7 @@ test("--help stands everywhere, and vodbox alone shows what there is", async () 
   const [alone, help] = [await run([]), await run(["help"])];
   expect([alone.code, help.code]).toEqual([0, 0]);
   expect(alone.stdout).toBe(help.stdout);
-  for (const command of ["serve", "worker", "demo", "admin"]) expect(alone.stdout).toContain(`\n  ${command} `);
+  for (const command of ["serve", "worker", "demo", "push", "admin"]) expect(alone.stdout).toContain(`\n  ${command} `);
 });
 
 test("all wrong settings are named at once: flags, environment and file", async () => {

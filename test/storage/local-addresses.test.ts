@@ -27,7 +27,7 @@ test("a part that is too large is 413, one of an upload that is over 409; its ET
   expectError(await app.call("PUT", await sign(3, 4), { raw: "1" }), 409, "upload_conflict");
   const put = await app.call("PUT", await sign(1, 4), { raw: "1234" });
   expect([put.status, put.headers.get("access-control-allow-origin")]).toEqual([200, "*"]);
-  expect(put.headers.get("access-control-expose-headers")).toBe("ETag");
+  expect(put.headers.get("access-control-expose-headers")).toContain("ETag");
   expect(await objects.listParts(key, uploadId)).toHaveLength(1);
   const late = await sign(1, 4);
   await objects.abortMultipart(key, uploadId);

@@ -1,0 +1,153 @@
+import { realpath } from "node:fs/promises";
+import { resolve } from "node:path";
+import type { Command } from "commander";
+import { UserError } from "../src/lib/errors.ts";
+import { line, printJson } from "./print.ts";
+import { api, Refused } from "./push/http.ts";
+import { amount, meter } from "./push/meter.ts";
+import { patience } from "./push/patience.ts";
+import { fileAt, type Pushed, type Sender, sendFile } from "./push/send.ts";
+import type { File } from "./push/state.ts";
+import { appearing } from "./push/watch.ts";
+import { wantsJson } from "./settings.ts";
+
+type Options = {
+  server?: string;
+  key?: string;
+  title?: string;
+  tag: string[];
+  collection?: string;
+  playbackPolicy?: string;
+  jobs: string;
+  watch?: string;
+};
+
+const FILES_AT_ONCE = 3;
+
+/** Files to a server, in one run or several: what a run does not end, the next goes on with. */
+export async function pushCommand(command: Command): Promise<void> {
+  const options = command.opts<Options>();
+  const paths = command.args;
+  const server = addressOf(options.server ?? process.env.VODBOX_SERVER);
+  const key = options.key ?? process.env.VODBOX_KEY;
+  if (!key) throw new UserError("Say whose upload it is with an API key in VODBOX_KEY, or --key.", 2);
+  if (paths.length > 0 === (options.watch !== undefined))
+    throw new UserError("Say which files to push, or --watch with a folder.", 2);
+  const fields = fieldsOf(options, paths.length);
+  const jobs = Number(options.jobs);
+  if (!(Number.isInteger(jobs) && jobs >= 1 && jobs <= 64))
+    throw new UserError("--jobs must be a whole number from 1 to 64.", 2);
+  const json = wantsJson(command);
+  const sender: Sender = {
+    server,
+    call: api(server, key),
+    patience: patience(),
+    slot: slots(jobs),
+    meter: meter(),
+    fields,
+  };
+  process.once("SIGINT", () => {
+    process.stderr.write("\nvodbox: stopped; the same command goes on where this one ended.\n");
+    process.exit(130);
+  });
+  try {
+    if (options.watch !== undefined) await watch(sender, resolve(options.watch), json);
+    else await pushAll(sender, paths, json);
+  } finally {
+    sender.meter.stop();
+  }
+}
+
+function addressOf(server: string | undefined): string {
+  if (!server) throw new UserError("Say which server to push to: --server http://127.0.0.1:8080, or VODBOX_SERVER.", 2);
+  if (!/^https?:\/\//.test(server) || !URL.canParse(server))
+    throw new UserError(`--server ${server} is no address; say http://127.0.0.1:8080.`, 2);
+  return server.replace(/\/+$/, "");
+}
+
+function fieldsOf({ title, tag, collection, playbackPolicy }: Options, files: number): Record<string, unknown> {
+  if (title !== undefined && files !== 1) throw new UserError("--title is for one file alone.", 2);
+  if (playbackPolicy !== undefined && !["public", "signed"].includes(playbackPolicy))
+    throw new UserError("--playback-policy must be public or signed.", 2);
+  if (collection !== undefined && !/^[1-9]\d{0,14}$/.test(collection))
+    throw new UserError("--collection must be the id of a collection.", 2);
+  const tags = Object.fromEntries(
+    tag.map((pair) => {
+      const at = pair.indexOf("=");
+      if (at < 1) throw new UserError(`--tag ${pair} is no tag; say name=value.`, 2);
+      return [pair.slice(0, at), pair.slice(at + 1)];
+    }),
+  );
+  return {
+    ...(title !== undefined && { title }),
+    ...(tag.length > 0 && { tags }),
+    ...(collection !== undefined && { collection_id: Number(collection) }),
+    ...(playbackPolicy !== undefined && { playback_policy: playbackPolicy }),
+  };
+}
+
+/** At most `most` at once, in the order of asking. */
+function slots(most: number): Sender["slot"] {
+  let free = most;
+  const waiting: (() => void)[] = [];
+  return async (work) => {
+    if (free > 0) free--;
+    else await new Promise<void>((resolve) => waiting.push(resolve));
+    try {
+      return await work();
+    } finally {
+      const next = waiting.shift();
+      if (next) next();
+      else free++;
+    }
+  };
+}
+
+/** No answer to any of the files can be another one. */
+const concernsAll = (error: unknown) => error instanceof Refused && [401, 403].includes(error.status);
+
+async function pushAll(sender: Sender, paths: string[], json: boolean): Promise<void> {
+  // All of them first: a mistyped name is told before an hour of uploading.
+  const files: File[] = [];
+  for (const path of paths) files.push(await fileAt(await realpath(path).catch(() => path)));
+  const pushed: (Pushed | undefined)[] = [];
+  const failed: string[] = [];
+  const slot = slots(FILES_AT_ONCE);
+  let over: unknown;
+  await Promise.all(
+    files.map((file, at) =>
+      slot(async () => {
+        if (over) return;
+        try {
+          const done = await sendFile(sender, file);
+          pushed[at] = done;
+          if (!json) tell(done);
+        } catch (error) {
+          if (files.length === 1 || concernsAll(error)) over ??= error;
+          failed.push(`${file.path}: ${error instanceof Error ? error.message.replace(/\.$/, "") : error}`);
+        }
+      }),
+    ),
+  );
+  if (json && !over) printJson(pushed.filter((each) => each !== undefined));
+  if (over) throw over;
+  if (failed.length > 0)
+    throw new UserError(`${failed.length} of ${files.length} files did not get there: ${failed.join("; ")}.`);
+}
+
+/** Until it is stopped. With `json` a value a line. A file that is refused is told of and left alone. */
+async function watch(sender: Sender, folder: string, json: boolean): Promise<void> {
+  for await (const file of appearing(folder, sender.server)) {
+    try {
+      const done = await sendFile(sender, file, true);
+      if (json) line(JSON.stringify(done));
+      else tell(done);
+    } catch (error) {
+      if (!(error instanceof UserError) || concernsAll(error)) throw error;
+      process.stderr.write(`vodbox: ${file.path}: ${error.message}\n`);
+    }
+  }
+}
+
+const tell = ({ path, bytes, asset_id, external_id }: Pushed) =>
+  line(`${path}: ${amount(bytes)}, asset ${asset_id} (${external_id})`);

@@ -1,0 +1,114 @@
+import { createReadStream } from "node:fs";
+import { request as requestHttp } from "node:http";
+import { request as requestHttps } from "node:https";
+import { UserError } from "../../src/lib/errors.ts";
+import { TryAgain } from "./patience.ts";
+
+/** The server said no, in its own words. */
+export class Refused extends UserError {
+  readonly status: number;
+  constructor(status: number, message: string) {
+    super(message);
+    this.status = status;
+  }
+}
+
+const ANSWER_MS = 60_000;
+/** Not a byte for so long: the line is dead. */
+const SILENCE_MS = 60_000;
+
+const isPassing = (status: number) => status === 408 || status === 425 || status === 429 || status >= 500;
+
+function fault(status: number, text: string, headers: { retryAfter: string | null | undefined }): Error {
+  let message = `The server answered ${status}.`;
+  let code = "";
+  try {
+    const body = JSON.parse(text) as { error?: string; code?: string; required_scopes?: string[] };
+    message = body.error ?? message;
+    if (body.required_scopes) message = `The key needs the scope ${body.required_scopes.join(" or ")}.`;
+    code = body.code ?? "";
+  } catch {
+    // Somebody between us and the server, or storage's XML.
+  }
+  // What is switched off, or has no room, has to be mended by somebody.
+  if (!isPassing(status) || code === "storage_not_configured" || code === "storage_full")
+    return new Refused(status, message);
+  const seconds = Number(headers.retryAfter ?? Number.NaN);
+  return new TryAgain(message, { answered: true, afterMs: Number.isFinite(seconds) ? seconds * 1000 : null });
+}
+
+export type Api = <T>(method: string, path: string, body?: unknown, headers?: Record<string, string>) => Promise<T>;
+
+/** One call of the interface. Throws Refused, TryAgain. */
+export const api =
+  (server: string, key: string): Api =>
+  async <T>(method: string, path: string, body?: unknown, headers: Record<string, string> = {}) => {
+    const response = await fetch(`${server}/api/v1${path}`, {
+      method,
+      headers: { "x-api-key": key, "content-type": "application/json", ...headers },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+      signal: AbortSignal.timeout(ANSWER_MS),
+    })
+      .then(async (answer) => ({
+        ok: answer.ok,
+        status: answer.status,
+        head: answer.headers,
+        text: await answer.text(),
+      }))
+      .catch((error: Error) => {
+        const code = (error.cause as NodeJS.ErrnoException | undefined)?.code ?? error.message;
+        throw new TryAgain(`The server at ${server} does not answer (${code}).`);
+      });
+    if (!response.ok) throw fault(response.status, response.text, { retryAfter: response.head.get("retry-after") });
+    try {
+      return (response.text ? JSON.parse(response.text) : undefined) as T;
+    } catch {
+      throw new UserError(`${server} does not answer as vodbox does; check the address.`);
+    }
+  };
+
+export type Sending = {
+  url: string;
+  headers: Record<string, string>;
+  path: string;
+  /** The bytes of the file, from `start` on. */
+  start: number;
+  bytes: number;
+  onSent(bytes: number): void;
+};
+
+/** PUTs bytes of a file and answers their ETag; holds no more of them than a socket does. Throws Refused, TryAgain. */
+export function put({ url, headers, path, start, bytes, onSent }: Sending): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const fail = (error: Error) => {
+      request.destroy();
+      source.destroy();
+      reject(error);
+    };
+    const broken = (error: NodeJS.ErrnoException) =>
+      fail(new TryAgain(`The connection broke (${error.code ?? error.message}).`));
+    const send = url.startsWith("https:") ? requestHttps : requestHttp;
+    const request = send(url, { method: "PUT", headers: { ...headers, "content-length": String(bytes) } });
+    const end = Math.max(start, start + bytes - 1);
+    const source = createReadStream(path, { start, end, highWaterMark: 256 * 1024 });
+    request.setTimeout(SILENCE_MS, () => fail(new TryAgain("The connection fell silent.")));
+    request.on("error", broken);
+    source.on("error", (error) => fail(new UserError(`${path} cannot be read: ${error.message}`)));
+    source.on("data", (chunk) => onSent(chunk.length));
+    source.pipe(request);
+    request.on("response", (response) => {
+      let text = "";
+      response.setEncoding("utf8").on("data", (chunk) => {
+        text += chunk;
+      });
+      response.on("error", broken);
+      response.on("end", () => {
+        const status = response.statusCode ?? 0;
+        if (status >= 200 && status < 300) return resolve(String(response.headers.etag ?? ""));
+        // An address that ran out is asked for anew.
+        if (status === 403) return fail(new TryAgain("Storage refused the address."));
+        fail(fault(status, text, { retryAfter: response.headers["retry-after"] }));
+      });
+    });
+  });
+}

@@ -1,0 +1,189 @@
+import { createHash } from "node:crypto";
+import { createReadStream } from "node:fs";
+import { stat } from "node:fs/promises";
+import { basename } from "node:path";
+import { pipeline } from "node:stream/promises";
+import { UserError } from "../../src/lib/errors.ts";
+import { type Api, put, Refused } from "./http.ts";
+import type { Meter } from "./meter.ts";
+import type { Patience } from "./patience.ts";
+import { type File, type State, stateOf } from "./state.ts";
+
+export type Sender = {
+  server: string;
+  call: Api;
+  patience: Patience;
+  /** Runs as many parts at once, over all files, as the user wants. */
+  slot<T>(work: () => Promise<T>): Promise<T>;
+  meter: Meter;
+  fields: Record<string, unknown>;
+};
+export type Pushed = { path: string; upload_id: number; asset_id: number; external_id: string; bytes: number };
+
+type HeldPart = { part_number: number; bytes: number; etag: string };
+type Session = {
+  id: number;
+  asset_id: number;
+  external_id: string;
+  status: string;
+  upload_url?: string;
+  upload_headers?: Record<string, string>;
+  part_size?: number;
+  part_count?: number;
+  parts?: HeldPart[];
+};
+
+/** Beyond this a file goes in parts: less, and a part would be all of it. */
+const SINGLE_BYTES = 16 * 2 ** 20;
+
+export async function fileAt(path: string): Promise<File> {
+  const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
+    throw new UserError(
+      error.code === "ENOENT" ? `There is no file ${path}.` : `${path} cannot be read (${error.code}).`,
+    );
+  });
+  if (!found.isFile()) throw new UserError(`${path} is no file; to push a folder say --watch ${path}.`);
+  if (found.size === 0) throw new UserError(`${path} is empty.`);
+  return { path, bytes: found.size, modifiedMs: found.mtimeMs };
+}
+
+/** Brings one file to the server, from where an earlier run ended. `keepState`: remembers that it is done. */
+export async function sendFile(sender: Sender, file: File, keepState = false): Promise<Pushed> {
+  const { patience, call, server } = sender;
+  const state = stateOf(file, server);
+  sender.meter.expect(file.bytes);
+  const session = await sessionOf(sender, file, state);
+  if (session.status === "pending") {
+    const end =
+      session.part_size === undefined ? await sendWhole(sender, file, session) : await sendParts(sender, file, session);
+    await unchanged(file);
+    await patience.until(() => call("POST", `/uploads/${session.id}/${end.action}`, end.body));
+  } else sender.meter.sent(file.bytes);
+  if (keepState) state.save({ attempt: "", uploadId: session.id, done: true });
+  else state.forget();
+  const { id, asset_id, external_id } = session;
+  return { path: file.path, upload_id: id, asset_id, external_id, bytes: file.bytes };
+}
+
+/** The session of an earlier run while it lives, or completed without our hearing of it; else a new one. */
+async function sessionOf({ call, patience, fields }: Sender, file: File, store: ReturnType<typeof stateOf>) {
+  let state: State | null = store.load();
+  if (state?.done) state = null;
+  const { uploadId } = state ?? {};
+  if (uploadId !== undefined) {
+    const found = await patience
+      .until(() => call<Session>("GET", `/uploads/${uploadId}`))
+      .catch((error) => {
+        if (error instanceof Refused && error.status === 404) return null;
+        throw error;
+      });
+    if (found?.status === "pending" || found?.status === "completed") return found;
+    state = null;
+  }
+  state ??= store.begin();
+  const { attempt } = state;
+  const isSmall = file.bytes <= SINGLE_BYTES;
+  const body = {
+    filename: basename(file.path),
+    bytes_expected: file.bytes,
+    // A large file would have to be read twice for it.
+    ...(isSmall && { sha256: await sha256(file.path) }),
+    ...fields,
+  };
+  const way = isSmall ? "initiate" : "initiate_multipart";
+  const initiate = (key: string) =>
+    patience.until(() => call<Session>("POST", `/uploads/${way}`, body, { "idempotency-key": key }));
+  const session = await initiate(attempt).catch((error) => {
+    // Asked with other options in a run whose answer was lost.
+    if (error instanceof Refused && /Idempotency-Key/.test(error.message)) return initiate(store.begin().attempt);
+    throw error;
+  });
+  store.save({ attempt, uploadId: session.id });
+  return session;
+}
+
+async function sendWhole(
+  { patience, slot, meter }: Sender,
+  file: File,
+  { upload_url = "", upload_headers = {} }: Session,
+) {
+  await slot(() =>
+    patience.until(() =>
+      counted(meter, (onSent) =>
+        put({ url: upload_url, headers: upload_headers, path: file.path, start: 0, bytes: file.bytes, onSent }),
+      ),
+    ),
+  );
+  return { action: "complete", body: { bytes_received: file.bytes } };
+}
+
+async function sendParts({ call, patience, slot, meter }: Sender, file: File, session: Session) {
+  const size = session.part_size as number;
+  const held = new Map((session.parts ?? []).map((part) => [part.part_number, part]));
+  const numbers = Array.from({ length: session.part_count ?? 0 }, (_, at) => at + 1);
+  const parts = await allOrFirstFault(
+    numbers.map((number) => async () => {
+      const start = (number - 1) * size;
+      const bytes = Math.min(size, file.bytes - start);
+      const there = held.get(number);
+      if (there?.bytes === bytes) {
+        meter.sent(bytes);
+        return { part_number: number, etag: there.etag };
+      }
+      const etag = await slot(() =>
+        patience.until(async () => {
+          const body = { part_number: number };
+          const { url, headers } = await call<{ url: string; headers: Record<string, string> }>(
+            "POST",
+            `/uploads/${session.id}/sign_part`,
+            body,
+          );
+          return counted(meter, (onSent) => put({ url, headers, path: file.path, start, bytes, onSent }));
+        }),
+      );
+      return { part_number: number, etag };
+    }),
+  );
+  return { action: "complete_multipart", body: { parts, bytes_received: file.bytes } };
+}
+
+/** Not one more is begun once one has failed for good. */
+async function allOrFirstFault<T>(works: (() => Promise<T>)[]): Promise<T[]> {
+  let failed = false;
+  return Promise.all(
+    works.map(async (work) => {
+      if (failed) throw new Error("Another part failed.");
+      return work().catch((error) => {
+        failed = true;
+        throw error;
+      });
+    }),
+  );
+}
+
+/** What a failed try had sent is taken back from the meter. */
+async function counted<T>(meter: Meter, work: (onSent: (bytes: number) => void) => Promise<T>): Promise<T> {
+  let sent = 0;
+  try {
+    return await work((bytes) => {
+      sent += bytes;
+      meter.sent(bytes);
+    });
+  } catch (error) {
+    meter.sent(-sent);
+    throw error;
+  }
+}
+
+/** Parts of two versions would be no video. */
+async function unchanged(file: File): Promise<void> {
+  const now = await fileAt(file.path);
+  if (now.bytes !== file.bytes || now.modifiedMs !== file.modifiedMs)
+    throw new UserError(`${file.path} changed while it was sent; push it again.`);
+}
+
+async function sha256(path: string): Promise<string> {
+  const hash = createHash("sha256");
+  await pipeline(createReadStream(path), hash);
+  return hash.digest("hex");
+}

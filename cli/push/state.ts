@@ -1,0 +1,38 @@
+import { createHash, randomUUID } from "node:crypto";
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { cacheDir } from "../../src/lib/cache-dir.ts";
+
+export type File = { path: string; bytes: number; modifiedMs: number };
+/** `attempt` names the initiate, so that one whose answer was lost can be repeated; `done` is kept for --watch alone. */
+export type State = { attempt: string; uploadId?: number; done?: boolean };
+
+/**
+ * What is known of a file that is on its way to a server, across runs. A file that was changed is another one. Synchronous:
+ * a few bytes, and whoever is killed next must have written them.
+ */
+export function stateOf(file: File, server: string) {
+  const folder = join(cacheDir(), "push");
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const name = createHash("sha256").update(JSON.stringify([file.path, file.bytes, file.modifiedMs, server]));
+  const path = join(folder, `${name.digest("hex").slice(0, 32)}.json`);
+  const save = (state: State) => {
+    const temporary = `${path}.${process.pid}`;
+    writeFileSync(temporary, JSON.stringify({ ...state, path: file.path, server }), { mode: 0o600 });
+    renameSync(temporary, path);
+    return state;
+  };
+  return {
+    save,
+    load(): State | null {
+      if (!existsSync(path)) return null;
+      try {
+        return JSON.parse(readFileSync(path, "utf8")) as State;
+      } catch {
+        return null;
+      }
+    },
+    begin: () => save({ attempt: randomUUID() }),
+    forget: () => rmSync(path, { force: true }),
+  };
+}

@@ -1,0 +1,192 @@
+import { createHash, randomBytes } from "node:crypto";
+import { readdirSync, renameSync, utimesSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { emptyFolder } from "../support/folder.ts";
+import { lineOf, type RunningServer, startServer, vodbox } from "../support/process.ts";
+import { type Relay, startRelay } from "../support/relay.ts";
+import { json, refused } from "./outcome.ts";
+
+const MIB = 2 ** 20;
+const PART = 16 * MIB;
+/** Requests' heads, and what a socket took without the server's getting it. */
+const SLACK = 2 * MIB;
+
+const sha256 = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex");
+
+/** A server behind a relay, a key, and an environment for `vodbox push`. */
+async function scene() {
+  const folder = emptyFolder();
+  const relay = await startRelay();
+  const start = async (port = "0") => {
+    const args = ["--port", port];
+    const server = await startServer(join(folder, "data"), { args, env: { VODBOX_BASE_URL: relay.base } });
+    const listening = await lineOf(server, /^listening on http:\/\/127\.0\.0\.1:(\d+)$/m);
+    relay.lead(Number(listening[1]));
+    return server;
+  };
+  const server = await start();
+  const { admin } = server;
+  const tenant = await server.call("POST", "/api/v1/admin/tenants", { admin, body: { name: "Push", slug: "push" } });
+  const scopes = ["assets:read", "assets:write"];
+  const issued = await server.call("POST", "/api/v1/api_keys", { admin, body: { tenant_id: tenant.body.id, scopes } });
+  const key = issued.body.token as string;
+  const env = { VODBOX_SERVER: relay.base, VODBOX_KEY: key, VODBOX_CACHE_DIR: join(folder, "cache") };
+  const file = (name: string, bytes: number) => {
+    const path = join(folder, name);
+    const content = randomBytes(bytes);
+    writeFileSync(path, content);
+    return { path, sha256: sha256(content) };
+  };
+  return { folder, relay, server, start, env, key, file };
+}
+
+async function sourceOf(server: RunningServer, key: string, assetId: number): Promise<string> {
+  const { body } = await server.call("GET", `/api/v1/assets/${assetId}/download`, { key });
+  return sha256(new Uint8Array(await (await fetch(body.url)).arrayBuffer()));
+}
+const statesIn = (env: { VODBOX_CACHE_DIR: string }) => readdirSync(join(env.VODBOX_CACHE_DIR, "push"));
+const held = async (relay: Relay, bytes: number) => relay.holdAfter(bytes);
+
+test("files large and small get there whole, several at once, with what was said of them", async () => {
+  const { server, env, key, file } = await scene();
+  const files = [file("small.mp4", 1000), file("large.mp4", 2 * PART + 5), file("exact.mp4", 2 * PART)];
+  const args = [
+    "push",
+    ...files.map(({ path }) => path),
+    "--jobs",
+    "4",
+    "--tag",
+    "year=2026",
+    "--playback-policy",
+    "public",
+  ];
+  const pushed = await json(args, { env });
+  expect(pushed.map(({ path }: { path: string }) => path)).toEqual(files.map(({ path }) => path));
+  for (const [at, { asset_id }] of pushed.entries()) {
+    expect(await sourceOf(server, key, asset_id)).toBe(files[at]?.sha256);
+    const { body } = await server.call("GET", `/api/v1/assets/${asset_id}`, { key });
+    expect(body).toMatchObject({ tags: { year: "2026" }, playback_policy: "public", input_status: "uploaded" });
+  }
+  const small = await server.call("GET", `/api/v1/assets/${pushed[0].asset_id}`, { key });
+  expect(small.body).toMatchObject({ title: "small", source_sha256: files[0]?.sha256 });
+  expect(statesIn(env)).toEqual([]);
+  expect((await server.call("GET", "/api/v1/transcoding_jobs", { key })).body).toHaveLength(3);
+});
+
+test("killed in mid-upload, the next run sends again one part at most", async () => {
+  const { server, relay, env, key, file } = await scene();
+  const { path, sha256: sum } = file("film.mp4", 5 * PART + 1000);
+  const size = 5 * PART + 1000;
+  let total = 0;
+  for (const after of [2.6 * PART, 1.3 * PART]) {
+    relay.reset();
+    const still = held(relay, after);
+    const pushing = vodbox(["push", path], { env });
+    await still;
+    pushing.child.kill("SIGKILL");
+    expect((await pushing.ended).signal).toBe("SIGKILL");
+    total += relay.sent();
+    expect(statesIn(env)).toHaveLength(1);
+  }
+  relay.reset();
+  const [done] = await json(["push", path], { env });
+  total += relay.sent();
+  // Two kills, so twice a part.
+  expect(total).toBeGreaterThan(size);
+  expect(total).toBeLessThanOrEqual(size + 2 * PART + SLACK);
+  expect(await sourceOf(server, key, done.asset_id)).toBe(sum);
+  expect((await server.call("GET", "/api/v1/assets", { key })).body).toHaveLength(1);
+  expect(statesIn(env)).toEqual([]);
+});
+
+test("a changed file is another one, and is not mixed with what came of the old one", async () => {
+  const { server, relay, env, key, file } = await scene();
+  const { path } = file("film.mp4", 3 * PART);
+  const still = held(relay, 1.5 * PART);
+  const pushing = vodbox(["push", path], { env });
+  await still;
+  pushing.child.kill("SIGKILL");
+  await pushing.ended;
+  relay.reset();
+  const changed = file("film.mp4", 3 * PART);
+  utimesSync(path, 1, 1);
+  const [done] = await json(["push", path], { env });
+  expect(await sourceOf(server, key, done.asset_id)).toBe(changed.sha256);
+});
+
+test("a server that goes and comes back in mid-upload is waited for", async () => {
+  const { server, start, relay, env, key, file } = await scene();
+  const { path, sha256: sum } = file("film.mp4", 4 * PART);
+  const still = held(relay, 1.5 * PART);
+  const pushing = vodbox(["push", path, "--json"], { env });
+  await still;
+  server.child.kill("SIGKILL");
+  await server.ended;
+  relay.reset();
+  const again = await start();
+  const ended = await pushing.ended;
+  expect(ended).toMatchObject({ code: 0 });
+  expect(relay.sent()).toBeLessThanOrEqual(3 * PART + SLACK);
+  const [done] = JSON.parse(ended.stdout);
+  expect(await sourceOf(again, key, done.asset_id)).toBe(sum);
+});
+
+test("what cannot go well is said in one sentence", async () => {
+  const { server, env, folder, file } = await scene();
+  const { path } = file("a.mp4", 1000);
+  writeFileSync(join(folder, "empty.mp4"), "");
+  const cases: [string[], Record<string, string>, RegExp][] = [
+    [[path], { VODBOX_KEY: "svc_wrong" }, /The API key is missing, unknown, revoked or expired/],
+    [
+      [path],
+      { VODBOX_SERVER: "http://127.0.0.1:2" },
+      /The server at http:\/\/127\.0\.0\.1:2 does not answer \(ECONNREFUSED\)/,
+    ],
+    [[join(folder, "none.mp4")], {}, /There is no file .*none\.mp4/],
+    [[join(folder, "empty.mp4")], {}, /is empty/],
+    [[folder], {}, /is no file; to push a folder say --watch/],
+    [[path, join(folder, "none.mp4")], {}, /There is no file/],
+    [["--watch", join(folder, "nothing")], {}, /cannot be watched \(ENOENT\)/],
+  ];
+  for (const [args, more, sentence] of cases)
+    expect(await refused(["push", ...args], 1, { env: { ...env, ...more } })).toMatch(sentence);
+  const { admin } = server;
+  const reader = await server.call("POST", "/api/v1/api_keys", {
+    admin,
+    body: { tenant_id: 1, scopes: ["assets:read"] },
+  });
+  const sentence = await refused(["push", path], 1, { env: { ...env, VODBOX_KEY: reader.body.token } });
+  expect(sentence).toMatch(/The key needs the scope assets:write/);
+});
+
+test("--watch pushes what appears and is complete, once, over runs", async () => {
+  const { server, env, folder, key, file } = await scene();
+  const inbox = emptyFolder();
+  const appear = (name: string) => {
+    const { path, sha256: sum } = file("made.mp4", 5000);
+    renameSync(path, join(inbox, name));
+    return sum;
+  };
+  const first = appear("one.mp4");
+  appear("two.mp4.part");
+  const run = () => vodbox(["push", "--watch", inbox, "--json"], { env });
+  const watching = run();
+  const [, one = ""] = await lineOf(watching, /^(\{.*one\.mp4.*\})$/m);
+  expect(await sourceOf(server, key, JSON.parse(one).asset_id)).toBe(first);
+  renameSync(join(inbox, "two.mp4.part"), join(inbox, "two.mp4"));
+  await lineOf(watching, /two\.mp4"/);
+  watching.child.kill("SIGINT");
+  expect(await watching.ended).toMatchObject({ code: 130 });
+  appear("three.mp4");
+  const again = run();
+  await lineOf(again, /three\.mp4"/);
+  again.child.kill("SIGKILL");
+  await again.ended;
+  expect(again.stdout().trim().split("\n")).toHaveLength(1);
+  const titles = (await server.call("GET", "/api/v1/assets", { key })).body.map(
+    ({ title }: { title: string }) => title,
+  );
+  expect(titles.sort()).toEqual(["one", "three", "two"]);
+  expect(folder).not.toBe(inbox);
+});
