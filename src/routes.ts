@@ -21,6 +21,7 @@ import { trackRoutes } from "./resources/tracks/routes.ts";
 import { multipartRoutes } from "./resources/uploads/multipart-routes.ts";
 import { objectRoutes } from "./resources/uploads/objects.ts";
 import { uploadRoutes } from "./resources/uploads/routes.ts";
+import { tusRoutes } from "./resources/uploads/tus/routes.ts";
 import { webhookOperatorRoutes } from "./resources/webhooks/operator.ts";
 import { webhookRoutes } from "./resources/webhooks/routes.ts";
 import { documentRoutes } from "./web/docs.ts";
@@ -39,6 +40,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...collectionRoutes,
     ...uploadRoutes,
     ...multipartRoutes,
+    ...tusRoutes,
     ...subtitleRoutes,
     ...madeSubtitleRoutes,
     ...jobRoutes,

@@ -65,6 +65,7 @@ beforeAll(async () => {
     "/api/v1/assets/:video_asset_id": String(completed.body.asset.id),
     "/api/v1/assets/:id": String(completed.body.asset.id),
     "/api/v1/collections/:id": String(folder.body.id),
+    "/api/v1/uploads/tus/:id": String(upload.body.id),
     "/api/v1/uploads/:id": String(upload.body.id),
     "/api/v1/transcoding_jobs/:id": String(completed.body.transcoding_job.id),
     "/api/v1/api_keys/:id": String(otherKeys.body[0].id),
@@ -143,7 +144,7 @@ describe("every route of the table", () => {
         const answer = await ask(route, credentials);
         expect
           .soft([answer.status, answer.body?.code], `${route.method} ${route.path} with ${name}`)
-          .toEqual([401, "unauthorized"]);
+          .toEqual([401, route.method === "HEAD" ? undefined : "unauthorized"]);
       }
     }
     expect(await state()).toBe(before);
@@ -157,7 +158,9 @@ describe("every route of the table", () => {
       for (const scope of SCOPES.filter((each) => !route.scopes.includes(each))) {
         const answer = await ask(route, { key: single.get(scope) as string });
         const expected = { code: "forbidden_scope", error: "insufficient_scope", required_scopes: route.scopes };
-        expect.soft(answer.body, `${route.method} ${route.path} with ${scope}`).toMatchObject(expected);
+        // The answer to a HEAD has no body.
+        if (route.method !== "HEAD")
+          expect.soft(answer.body, `${route.method} ${route.path} with ${scope}`).toMatchObject(expected);
         expect.soft(answer.status).toBe(403);
       }
     }

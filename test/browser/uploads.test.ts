@@ -136,3 +136,67 @@ test("@mux/upchunk uploads unchanged, also over a line that breaks", async () =>
   expect([seen.error, line.cuts()]).toEqual([null, 2]);
   await completed(torn, bytes);
 });
+
+const withTus = (page: Page, endpoint: string, options: { bytes: number; abortAfter?: number; uploadUrl?: string }) =>
+  page.evaluate(
+    ([url, credential, { bytes, abortAfter, uploadUrl }]) =>
+      new Promise<{ end: string; url: string | null; from: number }>((resolve) => {
+        const { tus, File } = globalThis as any;
+        const file = new File([Uint8Array.from({ length: bytes }, (_, at) => at % 251)], "a.mp4", {
+          type: "video/mp4",
+          lastModified: 1,
+        });
+        let from = -1;
+        const upload = new tus.Upload(file, {
+          endpoint: `${url}/api/v1/uploads/tus`,
+          uploadUrl,
+          headers: { "X-API-Key": credential },
+          metadata: { filename: file.name, filetype: file.type, title: "By tus" },
+          chunkSize: 1024 * 1024,
+          retryDelays: [10, 10, 10, 10, 10],
+          onError: (error: Error) => resolve({ end: String(error), url: upload.url, from }),
+          onSuccess: () => resolve({ end: "success", url: upload.url, from }),
+          onChunkComplete(size: number, accepted: number) {
+            if (from === -1) from = accepted - size;
+            if (abortAfter === undefined || accepted < abortAfter) return;
+            upload.abort();
+            resolve({ end: "aborted", url: upload.url, from });
+          },
+        });
+        upload.findPreviousUploads().then((previous: unknown[]) => {
+          if (previous.length > 0) upload.resumeFromPreviousUpload(previous[0]);
+          upload.start();
+        });
+      }),
+    [endpoint, key, options] as const,
+  );
+
+const idIn = (url: string | null) => Number(/\/tus\/(\d+)$/.exec(url ?? "")?.[1]);
+
+test("tus-js-client uploads unchanged, over a line that breaks, and resumes what a closed page left", async () => {
+  const bytes = 3.5 * MIB;
+  const line = await startRelay();
+  line.lead(Number(new URL(server.base).port));
+  line.cutAfter(0.7 * MIB, 2);
+  const { page } = await visit(browser, studio);
+  const made = await server.call("POST", "/api/v1/uploads/tus", {
+    key,
+    headers: { "tus-resumable": "1.0.0", "upload-length": String(bytes) },
+  });
+  // The server names itself; the line is what leads to it.
+  const uploadUrl = (made.headers.get("location") as string).replace(server.base, line.base);
+  const seen = await withTus(page, line.base, { bytes, uploadUrl });
+  expect([seen.end, line.cuts()]).toEqual(["success", 2]);
+  const session = await server.call("GET", `/api/v1/uploads/${idIn(seen.url)}`, { key });
+  expect(session.body).toMatchObject({ status: "completed", bytes_received: bytes });
+  expect(await sourceOf(session.body.asset_id)).toBe(sha256(pattern(bytes)));
+
+  const first = await visit(browser, studio);
+  const left = await withTus(first.page, server.base, { bytes: bytes + 1, abortAfter: 2 * MIB });
+  expect(left.end).toBe("aborted");
+  await first.page.reload();
+  const resumed = await withTus(first.page, server.base, { bytes: bytes + 1 });
+  expect(resumed).toEqual({ end: "success", url: left.url, from: 2 * MIB });
+  const done = await server.call("GET", `/api/v1/uploads/${idIn(left.url)}`, { key });
+  expect(await sourceOf(done.body.asset_id)).toBe(sha256(pattern(bytes + 1)));
+});

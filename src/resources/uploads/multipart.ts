@@ -65,11 +65,12 @@ export async function partsOf(app: App, { objectKey, multipartId }: UploadRow): 
 
 /** Removes what storage holds of uploads that are over. What a crash keeps from it is swept. */
 export async function dropParts(app: App, rows: readonly UploadRow[]): Promise<void> {
-  for (const { id, objectKey, multipartId } of rows) {
-    if (multipartId === null || !app.objects) continue;
+  for (const { id, objectKey, multipartId, mode } of rows) {
     const { objects } = app;
+    if (!objects) continue;
     try {
-      await turnsOf(app).inTurn(id, () => objects.abortMultipart(objectKey, multipartId));
+      if (mode === "tus") await objects.appends?.discard(objectKey);
+      if (multipartId !== null) await turnsOf(app).inTurn(id, () => objects.abortMultipart(objectKey, multipartId));
     } catch (error) {
       app.log.warn({ err: error, upload_id: id }, "the parts of an upload that is over could not be removed yet");
     }

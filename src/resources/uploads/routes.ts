@@ -130,6 +130,10 @@ async function signedUpload(app: App, { upload, asset }: { upload: UploadRow; as
     const held = await partsOf(app, upload);
     return { ...toUpload(upload, asset.externalId, null), ...toParts(await multipartIdOf(app, upload), held) };
   }
+  if (upload.mode === "tus" && isPending) {
+    const held = (await app.objects?.appends?.held(upload.objectKey)) ?? 0;
+    return toUpload({ ...upload, bytesReceived: held }, asset.externalId, null);
+  }
   const isFetched = eq(sourceFetches.uploadId, upload.id);
   const isClients =
     isPending &&

@@ -1,0 +1,136 @@
+import type * as v from "valibot";
+import type { UploadRow } from "../../../../storage/db/schema.ts";
+import { type Context, Reply, type Route, route } from "../../../http/route.ts";
+import { validate } from "../../../http/validate.ts";
+import { HttpError, invalid } from "../../../lib/errors.ts";
+import { abortUpload } from "../abandon.ts";
+import { initiate } from "../initiate.ts";
+import { Initiate, UploadParams } from "../schema.ts";
+import {
+  ALGORITHMS,
+  cors,
+  EXTENSIONS,
+  MEDIA_TYPE,
+  metadataOf,
+  requireVersion,
+  VERSION,
+  wholeNumber,
+} from "./headers.ts";
+import { appendBody, appendsOf, heldOf, tusUpload } from "./session.ts";
+
+const base = "/api/v1/uploads/tus";
+/** Its own document describes the protocol, so ours does not. */
+const told = { tag: "Uploads", hidden: true, raw: true, cors, headers: { "tus-resumable": VERSION } } as const;
+const shared = { ...told, scope: "assets:write" } as const;
+type Asked = Context<v.InferOutput<typeof UploadParams>>;
+
+/** tus 1.0.0, so that tus-js-client, Uppy and others upload unchanged. The last byte completes the upload. */
+export const tusRoutes: Route[] = [
+  route({
+    ...told,
+    credential: "none",
+    method: "OPTIONS",
+    path: base,
+    summary: "What of tus there is",
+    responses: { 204: null },
+    handle: ({ app }) =>
+      new Reply(204, undefined, {
+        "tus-version": VERSION,
+        "tus-extension": EXTENSIONS,
+        "tus-max-size": String(app.config.max_upload_bytes),
+        "tus-checksum-algorithm": ALGORITHMS.join(","),
+      }),
+  }),
+  route({
+    ...shared,
+    limit: "uploads",
+    method: "POST",
+    path: base,
+    summary: "Create an upload by tus",
+    responses: { 201: null },
+    handle: create,
+  }),
+  ...(["HEAD", "PATCH", "DELETE", "POST"] as const).map((method) =>
+    route({
+      ...shared,
+      method,
+      path: `${base}/:id`,
+      params: UploadParams,
+      summary: "An upload by tus: its offset, more bytes, its end",
+      responses: { 204: null },
+      async handle(context) {
+        // Whose it is comes first: of another's nothing is told, not even that it was asked for wrongly.
+        const upload = await tusUpload(context.app, context.caller, context.params.id);
+        requireVersion(context.headers);
+        // "The Server MUST interpret" it where an environment knows no PATCH or DELETE.
+        const meant = method === "POST" ? context.headers.get("x-http-method-override") : method;
+        if (meant === "HEAD") return offset(context, upload);
+        if (meant === "PATCH") return patch(context, upload);
+        if (meant === "DELETE") return terminate(context, upload);
+        throw new HttpError(405, "method_not_allowed", "POST is for X-HTTP-Method-Override.", {
+          headers: { allow: "HEAD, PATCH, DELETE, POST, OPTIONS" },
+        });
+      },
+    }),
+  ),
+];
+
+const FIELDS = ["title", "description", "external_id", "playback_policy", "sha256"] as const;
+
+async function create(context: Context): Promise<Reply> {
+  const { app, caller, headers } = context;
+  requireVersion(headers);
+  appendsOf(app);
+  const bytes = wholeNumber(headers, "upload-length");
+  if (bytes === 0) invalid("Upload-Length", "An empty file is no video");
+  const given = metadataOf(headers);
+  const body = validate(
+    Initiate,
+    {
+      filename: given.filename ?? given.name ?? "video",
+      bytes_expected: bytes,
+      content_type: given.filetype || given.type || undefined,
+      ...Object.fromEntries(FIELDS.flatMap((name) => (given[name] ? [[name, given[name]]] : []))),
+      ...(given.collection_id && { collection_id: Number(given.collection_id) }),
+      ...(given.tenant_id && { tenant_id: Number(given.tenant_id) }),
+    },
+    "body",
+  );
+  if (bytes > app.config.max_upload_bytes)
+    throw new HttpError(413, "payload_too_large", `An upload has at most ${app.config.max_upload_bytes} bytes.`);
+  const how = { mode: "tus", partSize: null } as const;
+  const { upload } = await app.write((tx) => initiate(tx, app, caller, body, how));
+  const location = { location: `${app.baseUrl()}${base}/${upload.id}`, ...expiresOf(upload) };
+  if (!isBytes(headers)) return new Reply(201, undefined, { ...location, "upload-offset": "0" });
+  const held = await appendBody(context, upload, 0).catch((error) => {
+    // It is there, and can be gone on with.
+    if (error instanceof HttpError) Object.assign(error.extra, { headers: { ...error.extra.headers, ...location } });
+    throw error;
+  });
+  return new Reply(201, undefined, { ...location, "upload-offset": String(held) });
+}
+
+async function offset({ app, caller }: Asked, upload: UploadRow): Promise<Reply> {
+  return new Reply(200, undefined, {
+    "upload-offset": String(await heldOf(app, caller, upload)),
+    "upload-length": String(upload.bytesExpected),
+    ...expiresOf(upload),
+  });
+}
+
+async function patch(context: Asked, upload: UploadRow): Promise<Reply> {
+  if (!isBytes(context.headers))
+    throw new HttpError(415, "unsupported_media_type", `Send bytes with Content-Type: ${MEDIA_TYPE}.`);
+  const held = await appendBody(context, upload, wholeNumber(context.headers, "upload-offset"));
+  return new Reply(204, undefined, { "upload-offset": String(held), ...expiresOf(upload) });
+}
+
+async function terminate({ app, caller }: Asked, { id }: UploadRow): Promise<Reply> {
+  await abortUpload(app, caller, id, () => {});
+  return new Reply(204, undefined);
+}
+
+const isBytes = (headers: Headers) => headers.get("content-type")?.split(";")[0]?.trim() === MEDIA_TYPE;
+/** RFC 9110 date-time, as the extension asks. */
+const expiresOf = ({ status, expiresAt }: UploadRow): Record<string, string> =>
+  status === "pending" ? { "upload-expires": new Date(expiresAt).toUTCString() } : {};
