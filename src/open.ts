@@ -7,7 +7,7 @@ import { migrate } from "../storage/db/migrate.ts";
 import { openDatabase } from "../storage/db/open.ts";
 import * as schema from "../storage/db/schema.ts";
 import { localStore } from "../storage/objects/local.ts";
-import { type S3StoreOptions, s3Store } from "../storage/objects/s3.ts";
+import type { S3StoreOptions } from "../storage/objects/s3.ts";
 import type { App } from "./app.ts";
 import type { Config } from "./config/load.ts";
 import { ensureDataDir, loadSecrets, writeSecret } from "./config/secrets.ts";
@@ -69,7 +69,7 @@ async function open(config: Config, { log, clock = systemClock }: OpenOptions): 
     const database = await openDatabase({ ...address, schema, log });
     let base = config.base_url ?? `http://${config.host}:${config.port}`;
     const baseUrl = () => base;
-    let objects: App["objects"] = s3 && s3Store(s3);
+    let objects: App["objects"] = s3 && (await import("../storage/objects/s3.ts")).s3Store(s3);
     if (config.storage === "local") {
       const local = localStore({
         root: join(config.data_dir, "objects"),
