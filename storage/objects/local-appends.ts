@@ -62,24 +62,27 @@ export function localAppends(folders: Folders, space: SpaceGuard): Appends {
     await rm(folderOf(key), { recursive: true, force: true });
   };
 
+  const held = async (key: string) => {
+    const stat = await statFile(dataOf(key));
+    return stat === null ? null : Number(stat.size);
+  };
+
   return {
-    async held(key) {
-      const stat = await statFile(dataOf(key));
-      return stat === null ? null : Number(stat.size);
-    },
+    held,
+    settled: (key) => inTurn(key, () => held(key)),
 
     append(key, body, { offset, maxBytes, hash, check }) {
       // The body may fail before its file is open; nobody would have heard it.
       body.on("error", () => {});
       return inTurn(key, async (signal) => {
         let file: FileHandle | null = null;
-        let held = 0;
+        let before = 0;
         try {
           await space.ensure();
           if (offset === 0) await begin(key);
           file = await open(dataOf(key), constants.O_RDWR | constants.O_NOFOLLOW);
-          held = (await file.stat()).size;
-          if (offset > held) throw new OffsetMismatch(held);
+          before = (await file.stat()).size;
+          if (offset > before) throw new OffsetMismatch(before);
           const bytes = await space.whileWriting(file, (onProgress) =>
             writeBody(file as FileHandle, body, {
               ...{ maxBytes, signal, onProgress, position: offset, keepTorn: check === undefined },
@@ -87,10 +90,10 @@ export function localAppends(folders: Folders, space: SpaceGuard): Appends {
             }),
           );
           check?.();
-          return Math.max(held, offset + bytes);
+          return Math.max(before, offset + bytes);
         } catch (error) {
           if (codeOf(error) === "ENOENT") throw new OffsetMismatch(0);
-          if (check) await file?.truncate(held);
+          if (check) await file?.truncate(before);
           throw asStorageFull(error);
         } finally {
           // Of a torn body too: what is told to be held must be on the disk.

@@ -61,8 +61,10 @@ export type AppendOptions = {
  * body brought stays; so does all of an unfinished object, until it is discarded or its key deleted.
  */
 export interface Appends {
-  /** Bytes held from the first on, durable; null where nothing was begun. */
+  /** Bytes held from the first on; null where nothing was begun. While one is writing that is still growing. */
   held(key: string): Promise<number | null>;
+  /** The same for who goes on from there: ends whoever still writes, so it stays true, and is durable. */
+  settled(key: string): Promise<number | null>;
   /** Writes `body`, over what is held from `offset` on; answers what is held then. Throws OffsetMismatch, StorageFull. */
   append(key: string, body: Readable, options: AppendOptions): Promise<number>;
   /** Makes the object of the first `bytes`. Throws OffsetMismatch where there are fewer, NoSuchMultipart where none. */

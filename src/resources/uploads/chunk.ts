@@ -28,7 +28,7 @@ export async function putChunk(context: Context, chunk: Chunk): Promise<Reply> {
     return info?.bytes === total ? done(info.etag) : null;
   };
   if (range === null) {
-    const held = await appends.held(key);
+    const held = await appends.settled(key);
     // The process died between the last byte and the object.
     if (held !== null && held >= total) return finish();
     return (held === null ? await ifWhole() : null) ?? incomplete(held ?? 0);

@@ -27,7 +27,7 @@ export async function tusUpload(app: App, caller: Caller, id: number): Promise<U
 /** Bytes held. All of them: the upload is completed, which a crash may have kept from happening before. */
 export async function heldOf(app: App, caller: Caller, upload: UploadRow): Promise<number> {
   if (upload.status === "completed") return upload.bytesExpected;
-  const held = await appendsOf(app).held(upload.objectKey);
+  const held = await appendsOf(app).settled(upload.objectKey);
   if (held === null) {
     const info = await storageOf(app).head(upload.objectKey);
     if (info?.bytes !== upload.bytesExpected) return 0;
@@ -56,7 +56,7 @@ export async function appendBody(context: Context, upload: UploadRow, offset: nu
   const rest = upload.bytesExpected - offset;
   if (upload.status === "completed") return upload.bytesExpected;
   if (Number(headers.get("content-length") ?? 0) > rest) return tooLarge(upload.bytesExpected);
-  const before = (await appendsOf(app).held(upload.objectKey)) ?? 0;
+  const before = (await appendsOf(app).settled(upload.objectKey)) ?? 0;
   if (before !== offset) throw conflict(before);
   try {
     const options = { offset, maxBytes: rest, ...checksumOf(headers) };
