@@ -5,11 +5,10 @@ import { dirname, join } from "node:path";
 import { codeOf, type Folders, syncFolder } from "./folders.ts";
 import { PARTS_FOLDER, pathOf, temporaryName } from "./keys.ts";
 import { infoOf, statFile } from "./list-files.ts";
+import { newestWins } from "./newest-wins.ts";
 import { asStorageFull, type SpaceGuard } from "./space.ts";
-import { type Appends, NoSuchMultipart, OffsetMismatch, PartsMismatch } from "./store.ts";
+import { type Appends, NoSuchMultipart, OffsetMismatch } from "./store.ts";
 import { writeBody } from "./write-body.ts";
-
-type Turn = { abort: AbortController; ended: Promise<unknown> };
 
 /**
  * Objects that grow at their end. They lie among the multipart uploads, with a plan like theirs, so that the same lists
@@ -20,26 +19,7 @@ export function localAppends(folders: Folders, space: SpaceGuard): Appends {
   const folderOf = (key: string) =>
     join(parent, createHash("sha256").update(`append ${key}`).digest("hex").slice(0, 32));
   const dataOf = (key: string) => join(folderOf(key), "data");
-  const turns = new Map<string, Turn>();
-
-  /** One at a time for a key. The newer ends the older, which is mostly a connection that hangs. */
-  async function inTurn<T>(key: string, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    const earlier = turns.get(key);
-    earlier?.abort.abort(new PartsMismatch("The bytes are being sent again."));
-    const abort = new AbortController();
-    const run = async () => {
-      await earlier?.ended.catch(() => {});
-      return work(abort.signal);
-    };
-    const ended = run();
-    const turn = { abort, ended };
-    turns.set(key, turn);
-    try {
-      return await ended;
-    } finally {
-      if (turns.get(key) === turn) turns.delete(key);
-    }
-  }
+  const inTurn = newestWins();
 
   async function begin(key: string): Promise<void> {
     const folder = folderOf(key);

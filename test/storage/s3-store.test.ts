@@ -8,10 +8,13 @@ import { createStorage } from "unstorage";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { deletePrefix } from "../../storage/objects/delete-prefix.ts";
 import { objectDriver } from "../../storage/objects/driver.ts";
+import { partAppends } from "../../storage/objects/part-appends.ts";
 import { type S3StoreOptions, s3Store } from "../../storage/objects/s3.ts";
 import { StorageUnavailable } from "../../storage/objects/store.ts";
+import { emptyFolder } from "../support/folder.ts";
 import { CORS_RULES, type S3Server, startS3Server } from "../support/s3-server.ts";
 import { addressContract } from "./address-contract.ts";
+import { appendsContract } from "./appends-contract.ts";
 import { multipartContract, PART } from "./multipart-contract.ts";
 import { contentOf, storeContract } from "./store-contract.ts";
 
@@ -30,6 +33,12 @@ const open = (more: Partial<S3StoreOptions> = {}) =>
 
 storeContract("S3 store", () => open());
 multipartContract("S3 multipart", () => open());
+appendsContract("S3, objects that grow", PART, async () => {
+  const store = open();
+  const folder = emptyFolder();
+  const again = () => partAppends(store, folder, PART);
+  return { store, appends: again(), again };
+});
 addressContract("S3 addresses", async () => ({
   store: open(),
   send: (request) => fetch(request),

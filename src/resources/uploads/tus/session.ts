@@ -1,5 +1,5 @@
 import type { UploadRow } from "../../../../storage/db/schema.ts";
-import { NoSuchMultipart, ObjectTooLarge, OffsetMismatch } from "../../../../storage/objects/store.ts";
+import { NoSuchMultipart, ObjectTooLarge, OffsetMismatch, PartsMismatch } from "../../../../storage/objects/store.ts";
 import type { App } from "../../../app.ts";
 import type { Caller } from "../../../http/caller.ts";
 import type { Context } from "../../../http/route.ts";
@@ -65,6 +65,8 @@ export async function appendBody(context: Context, upload: UploadRow, offset: nu
   } catch (error) {
     if (error instanceof ObjectTooLarge) return tooLarge(upload.bytesExpected);
     if (error instanceof OffsetMismatch) throw conflict(error.held);
+    if (error instanceof NoSuchMultipart || error instanceof PartsMismatch)
+      throw new HttpError(409, "upload_conflict", error.message);
     if (incoming?.destroyed && !incoming.complete)
       throw new HttpError(400, "incomplete_body", "The body ended early; ask for the offset to go on from.");
     throw error;

@@ -1,0 +1,158 @@
+import { createHash } from "node:crypto";
+import { createReadStream } from "node:fs";
+import { type FileHandle, mkdir, open, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { Readable } from "node:stream";
+import { codeOf } from "./folders.ts";
+import { statFile } from "./list-files.ts";
+import { newestWins } from "./newest-wins.ts";
+import { asStorageFull } from "./space.ts";
+import { type Appends, type NamedPart, NoSuchMultipart, type ObjectStore, OffsetMismatch } from "./store.ts";
+import { collect, writeBody } from "./write-body.ts";
+
+/** 10,000 of them are 312 GiB; at most so much of each unfinished object lies on this machine's disk. */
+const PART_BYTES = 32 * 2 ** 20;
+
+/** `parts` are in storage, of `bytes` in all; what follows them lies in the file `tail-<number of the next part>`. */
+type Plan = { key: string; uploadId: string; parts: NamedPart[]; bytes: number };
+type Multiparts = Pick<ObjectStore, "createMultipart" | "putPart" | "completeMultipart" | "abortMultipart">;
+
+/**
+ * Growing objects for a store that can only put whole parts: what is no part yet waits in a file under `parent`. The
+ * plan names the parts that count, and a tail counts for the part after them alone, so that no crash counts bytes twice.
+ * A body begins exactly where the last one ended.
+ */
+export function partAppends(store: Multiparts, parent: string, partBytes = PART_BYTES): Appends {
+  const inTurn = newestWins();
+  const folderOf = (key: string) => join(parent, createHash("sha256").update(key).digest("hex").slice(0, 32));
+  const tailOf = ({ key, parts }: Plan) => join(folderOf(key), `tail-${parts.length + 1}`);
+  const sizeOf = async (path: string) => Number((await statFile(path))?.size ?? 0);
+  const heldBy = async (plan: Plan) => plan.bytes + (await sizeOf(tailOf(plan)));
+
+  async function planOf(key: string): Promise<Plan | null> {
+    try {
+      return JSON.parse(await readFile(join(folderOf(key), "plan"), "utf8")) as Plan;
+    } catch (error) {
+      if (codeOf(error) === "ENOENT") return null;
+      throw error;
+    }
+  }
+
+  async function save(plan: Plan): Promise<Plan> {
+    const path = join(folderOf(plan.key), "plan");
+    await writeFile(`${path}.new`, JSON.stringify(plan), { flush: true });
+    await rename(`${path}.new`, path);
+    return plan;
+  }
+
+  async function begin(key: string): Promise<Plan> {
+    const uploadId = await store.createMultipart(key, { bytes: partBytes * 10_000, partSize: partBytes });
+    await mkdir(folderOf(key), { recursive: true });
+    return save({ key, uploadId, parts: [], bytes: 0 });
+  }
+
+  async function held(key: string): Promise<number | null> {
+    const plan = await planOf(key);
+    return plan && heldBy(plan);
+  }
+
+  /** The tail becomes a part. */
+  async function flush(plan: Plan, signal?: AbortSignal): Promise<void> {
+    const tail = tailOf(plan);
+    const bytes = await sizeOf(tail);
+    const partNumber = plan.parts.length + 1;
+    const options = { maxBytes: partBytes, bytes, signal };
+    const { etag } = await store.putPart(plan.key, plan.uploadId, partNumber, createReadStream(tail), options);
+    plan.parts.push({ partNumber, etag });
+    plan.bytes += bytes;
+    await save(plan);
+    await rm(tail, { force: true });
+  }
+
+  /** What came of a torn body stays. */
+  async function take(plan: Plan, body: Readable, maxBytes: number, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    const source = collect(body, { maxBytes, signal, keepTorn: true });
+    let tail: FileHandle | null = null;
+    const settle = async () => {
+      await tail?.datasync();
+      await tail?.close();
+      tail = null;
+    };
+    try {
+      for (let batch = await source.next(); batch !== null; batch = await source.next()) {
+        for (let rest: Uint8Array = Buffer.concat(batch); rest.length > 0; ) {
+          tail ??= await open(tailOf(plan), "a");
+          const room = partBytes - (await tail.stat()).size;
+          if (room === 0) {
+            await settle();
+            await flush(plan, signal);
+            continue;
+          }
+          await tail.appendFile(rest.subarray(0, room));
+          rest = rest.subarray(room);
+        }
+      }
+    } finally {
+      source.stop();
+      await settle();
+    }
+  }
+
+  const remove = (key: string) => rm(folderOf(key), { recursive: true, force: true });
+
+  return {
+    held,
+    settled: (key) => inTurn(key, () => held(key)),
+
+    append(key, body, { offset, maxBytes, hash, check }) {
+      // The body may fail before anybody listens.
+      body.on("error", () => {});
+      return inTurn(key, async (signal) => {
+        const plan = (await planOf(key)) ?? (offset === 0 ? await begin(key) : null);
+        const before = plan ? await heldBy(plan) : 0;
+        if (!plan || offset !== before) throw new OffsetMismatch(before);
+        const whole = join(folderOf(key), "incoming");
+        try {
+          if (!check) await take(plan, body, maxBytes, signal);
+          else {
+            // Parts cannot be taken back, so it is looked at before any is made of it.
+            await using file = await open(whole, "w");
+            await writeBody(file, body, { maxBytes, signal, ...(hash && { hash }) });
+            check();
+            await take(plan, createReadStream(whole), maxBytes, signal);
+          }
+        } catch (error) {
+          throw asStorageFull(error);
+        } finally {
+          await rm(whole, { force: true });
+        }
+        return heldBy(plan);
+      });
+    },
+
+    finish: (key, bytes, { confirm } = {}) =>
+      inTurn(key, async () => {
+        const plan = await planOf(key);
+        if (!plan) throw new NoSuchMultipart();
+        const size = await heldBy(plan);
+        if (size !== bytes) throw new OffsetMismatch(size);
+        if (size > plan.bytes) await flush(plan);
+        await confirm?.();
+        const info = await store.completeMultipart(key, plan.uploadId, plan.parts).catch(async (error) => {
+          // It was completed before, and the process died: there is nothing left to go on with.
+          if (error instanceof NoSuchMultipart) await remove(key);
+          throw error;
+        });
+        await remove(key);
+        return info;
+      }),
+
+    discard: (key) =>
+      inTurn(key, async () => {
+        const plan = await planOf(key);
+        if (plan) await store.abortMultipart(key, plan.uploadId);
+        await remove(key);
+      }),
+  };
+}
