@@ -7,8 +7,7 @@ import { migrate } from "../storage/db/migrate.ts";
 import { openDatabase } from "../storage/db/open.ts";
 import * as schema from "../storage/db/schema.ts";
 import { localStore } from "../storage/objects/local.ts";
-import { partAppends } from "../storage/objects/part-appends.ts";
-import { type S3StoreOptions, s3Store } from "../storage/objects/s3.ts";
+import type { S3StoreOptions } from "../storage/objects/s3.ts";
 import type { ObjectStore } from "../storage/objects/store.ts";
 import type { App } from "./app.ts";
 import type { Config } from "./config/load.ts";
@@ -71,7 +70,7 @@ async function open(config: Config, { log, clock = systemClock }: OpenOptions): 
     const database = await openDatabase({ ...address, schema, log });
     let base = config.base_url ?? `http://${config.host}:${config.port}`;
     const baseUrl = () => base;
-    let objects: App["objects"] = s3 && inPieces(s3Store(s3), config);
+    let objects: App["objects"] = s3 && (await s3Objects(s3, config));
     if (config.storage === "local") {
       const local = localStore({
         root: join(config.data_dir, "objects"),
@@ -123,11 +122,13 @@ async function open(config: Config, { log, clock = systemClock }: OpenOptions): 
   }
 }
 
-/** S3 appends nothing: what is no whole part yet waits on this machine's disk. */
-const inPieces = (store: ObjectStore, { data_dir }: Config): ObjectStore => ({
-  ...store,
-  appends: partAppends(store, join(data_dir, "growing")),
-});
+/** S3 appends nothing: what is no whole part yet waits on this machine's disk. Loaded where it is asked for alone. */
+async function s3Objects(options: S3StoreOptions, { data_dir }: Config): Promise<ObjectStore> {
+  const { s3Store } = await import("../storage/objects/s3.ts");
+  const { partAppends } = await import("../storage/objects/part-appends.ts");
+  const store = s3Store(options);
+  return { ...store, appends: partAppends(store, join(data_dir, "growing")) };
+}
 
 /** What S3 needs. Throws one UserError that names all that is missing. */
 function s3Settings(config: Config): S3StoreOptions {

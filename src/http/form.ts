@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { Busboy } from "@fastify/busboy";
+import type { Busboy as Form } from "@fastify/busboy";
 import * as v from "valibot";
 import { HttpError } from "../lib/errors.ts";
 
@@ -48,7 +48,9 @@ export async function streamForm<T>(
   if (!isForm(request.headers))
     throw new HttpError(415, "unsupported_media_type", "Send a form with Content-Type: multipart/form-data.");
   const malformed = (why: string) => new HttpError(422, "validation_failed", `The form cannot be read: ${why}.`);
-  let form: InstanceType<typeof Busboy>;
+  // Loaded with the first form: a start has no use for it.
+  const { Busboy } = await import("@fastify/busboy");
+  let form: InstanceType<typeof Form>;
   try {
     const headers = { "content-type": request.headers.get("content-type") as string };
     form = new Busboy({ headers, limits: { ...LIMITS, fileSize: maxFileBytes } });

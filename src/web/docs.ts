@@ -1,4 +1,4 @@
-import { openApi } from "../http/openapi.ts";
+import type { openApi } from "../http/openapi.ts";
 import type { Route } from "../http/route.ts";
 import { route } from "../http/route.ts";
 import { embeddedFile } from "./embedded-file.ts";
@@ -35,7 +35,7 @@ export function documentRoutes(api: readonly Route[]): Route[] {
       path: DOCUMENT,
       summary: "This interface as OpenAPI 3.0.3",
       async handle({ app }) {
-        document ??= openApi(api);
+        document ??= import("../http/openapi.ts").then(({ openApi }) => openApi(api));
         return { ...(await document), servers: [{ url: app.baseUrl() }] };
       },
     }),

@@ -21,7 +21,11 @@ import {
 import { writeBody } from "./write-body.ts";
 
 type Plan = { key: string; partSize: number; bytes: number; startedAt: string };
-type Writer = { abort: AbortController; ended: Promise<unknown> };
+type Writer = {
+  abort: AbortController;
+  ended: Promise<unknown> /** The later writer has the higher one. */;
+  turn: number;
+};
 
 /**
  * Multipart uploads of a local store. Every part is written at its own place in one file from the start, so that
@@ -32,6 +36,7 @@ export function localParts(folders: Folders, space: SpaceGuard) {
   const parent = join(folders.root, PARTS_FOLDER);
   const folderOf = (uploadId: string) => join(parent, uploadId);
   /** Who is writing what in this process, the only one that writes here. */
+  let turns = 0;
   const writers = new Map<string, Map<number, Writer>>();
   /** Those that are being completed or aborted take no more bytes: the file is an object in the next moment. */
   const closed = new Set<string>();
@@ -129,6 +134,8 @@ export function localParts(folders: Folders, space: SpaceGuard) {
 
     /** Of two that write one part at once the later one wins: the earlier is mostly a connection that hangs. */
     async put(key: string, uploadId: string, partNumber: number, body: Readable, options: PutPartOptions) {
+      // Taken before anything is waited for: who came later is told by the call, not by the disk.
+      const turn = ++turns;
       // The body may fail before its file is open; nobody would have heard it.
       body.on("error", () => {});
       const plan = await planOf(key, uploadId);
@@ -136,7 +143,9 @@ export function localParts(folders: Folders, space: SpaceGuard) {
       const most = Math.min(plan.partSize, plan.bytes - (partNumber - 1) * plan.partSize, options.maxBytes);
       const running = writers.get(uploadId) ?? new Map<number, Writer>();
       const earlier = running.get(partNumber);
-      earlier?.abort.abort(new PartsMismatch(`Part ${partNumber} is being sent again.`));
+      const again = new PartsMismatch(`Part ${partNumber} is being sent again.`);
+      if (earlier && earlier.turn > turn) throw again;
+      earlier?.abort.abort(again);
       const abort = new AbortController();
       const signal = options.signal ? AbortSignal.any([options.signal, abort.signal]) : abort.signal;
       const written = Promise.resolve(earlier?.ended.catch(() => {})).then(() => {
@@ -144,7 +153,7 @@ export function localParts(folders: Folders, space: SpaceGuard) {
         if (closed.has(uploadId)) throw new NoSuchMultipart();
         return write(plan, { uploadId, partNumber }, body, { maxBytes: most, signal });
       });
-      const writer = { abort, ended: written };
+      const writer = { abort, ended: written, turn };
       writers.set(uploadId, running.set(partNumber, writer));
       try {
         return await written;

@@ -31,7 +31,8 @@ describe("tags", () => {
     const merge = fc.record({
       merge: fc.dictionary(fc.oneof(few, name), fc.option(value), { maxKeys: 5, noNullPrototype: true }),
     });
-    const remove = fc.record({ remove: fc.oneof(few, name) });
+    // A dot alone is no name in an address (RFC 3986, 5.2.4), however it is written; null removes such a tag.
+    const remove = fc.record({ remove: fc.oneof(few, name).filter((tag) => tag !== "." && tag !== "..") });
     await fc.assert(
       fc.asyncProperty(fc.array(fc.oneof(merge, remove), { maxLength: 8 }), async (steps) => {
         const { asset } = await uploaded(app, key);

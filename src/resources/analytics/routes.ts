@@ -20,7 +20,8 @@ export const analyticsRoutes = [
     path: "/api/v1/playback_events",
     credential: "none",
     limit: "beacon",
-    cors: { allowHeaders: "content-type", exposeHeaders: "retry-after" },
+    // Players stand on any site's pages.
+    cors: { allowHeaders: "content-type", exposeHeaders: "ratelimit, ratelimit-policy, retry-after" },
     tag: "Analytics",
     summary: "What viewers' players tell: one event, or up to 64 as {events: […]}",
     raw: true,

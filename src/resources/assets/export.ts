@@ -1,4 +1,3 @@
-import { stringify } from "csv-stringify/sync";
 import { and, desc, eq, lt } from "drizzle-orm";
 import * as v from "valibot";
 import { assets } from "../../../storage/db/schema.ts";
@@ -51,6 +50,7 @@ async function* pagesOf(app: App, caller: Caller, tenantId: number | undefined) 
 
 /** RFC 4180, in UTF-8. */
 export async function* exportCsv(app: App, caller: Caller, tenantId: number | undefined): AsyncGenerator<string> {
+  const { stringify } = await import("csv-stringify/sync");
   const write = (rows: (readonly string[])[]) =>
     stringify(rows as string[][], { record_delimiter: "\r\n", quoted_match: /[\r\n]|^\s|\s$/ });
   yield write([CSV_COLUMNS]);

@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import type { SubtitleRow } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
-import { type Alignment, align } from "../../lib/align/align.ts";
+import type { Alignment } from "../../lib/align/align.ts";
 import { HttpError } from "../../lib/errors.ts";
 import { inSlices } from "../../lib/in-slices.ts";
 import { parsing } from "../../lib/vtt/parse.ts";
@@ -43,6 +43,7 @@ export async function syncedText(app: App, track: SubtitleRow, reference: Subtit
   const source = await subtitleContent(app, track);
   const { cues } = await inSlices(parsing(source));
   const other = await inSlices(parsing(await subtitleContent(app, reference)));
+  const { align } = await import("../../lib/align/align.ts");
   const found = await inSlices(align(cues, other.cues));
   if (!found.moved) return tooLittle(found);
   const { strategy, timings, minOffsetMs, maxOffsetMs } = found.moved;
