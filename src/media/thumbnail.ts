@@ -43,7 +43,7 @@ export async function writeThumbnail({
   const decoding = isVideo && !isWhole ? ["-skip_frame", "nokey"] : [];
   const quality = ["-c:v", "mjpeg", "-pix_fmt", "yuvj420p", "-q:v", "4", "-f", "image2"];
   const picture = isVideo
-    ? ["-an", ...(isWhole ? ["-vf", "fps=2"] : []), "-fps_mode", "passthrough", "-frames:v", "32"]
+    ? ["-an", ...(isWhole ? ["-vf", EVERY_HALF_SECOND] : []), "-fps_mode", "passthrough", "-frames:v", "32"]
     : ["-filter_complex", WAVE, "-frames:v", "1"];
   await run(ffmpeg, {
     ...common,
@@ -83,6 +83,9 @@ async function richest(folder: string): Promise<string> {
   if (!best.path) throw new MediaError("encode_failed", "No thumbnail could be made.", true);
   return best.path;
 }
+
+/** The first picture always, however short the video: a filter for a constant rate would round it away. */
+const EVERY_HALF_SECOND = "select=isnan(prev_selected_t)+gte(t-prev_selected_t\\,0.5)";
 
 const WAVE = [
   "color=c=0x10141c:s=1280x720:d=1[ground]",
