@@ -72,8 +72,8 @@ export function masterPlaylist(options: {
   return lines.join("\n");
 }
 
-/** 4.2: a quoted string holds no line break and no quote, and there is no escape for them. */
-const quoted = (value: string) => `"${value.replace(/["\r\n]/g, "'")}"`;
+/** 4.1 and 4.2: a quoted string holds no control character and no quote, and there is no escape for them. */
+export const quoted = (value: string) => `"${value.replace(/\p{Cc}/gu, " ").replaceAll('"', "'")}"`;
 
 /** Every address in a playlist goes through `map`: lines that are URIs, and URI attributes of tags. */
 export function mapReferences(playlist: string, map: (uri: string) => string): string {

@@ -81,7 +81,30 @@ function timeline(segments: readonly { start: number; duration: number }[]): str
     .join("\n");
 }
 
+export type MpdSubtitles = { id: number; address: string; language: string; label: string; isDefault: boolean };
+
+/**
+ * Text beside the picture: a whole WebVTT file for all of the presentation (5.3.7.2 has sets of any kind). What has
+ * more than one period is left as it is, since the file would be played from its beginning in each.
+ */
+export function withSubtitles(mpd: string, tracks: readonly MpdSubtitles[]): string {
+  const at = mpd.lastIndexOf("</Period>");
+  if (tracks.length === 0 || at < 0 || mpd.indexOf("</Period>") !== at) return mpd;
+  const sets = tracks.map(({ id, address, language, label, isDefault }) => {
+    const roles = ["subtitle", ...(isDefault ? ["main"] : [])]
+      .map((role) => `<Role schemeIdUri="urn:mpeg:dash:role:2011" value="${role}"/>`)
+      .join("");
+    // Far above the numbers that packagers give their sets.
+    const open = `<AdaptationSet id="${1_000_000 + id}" contentType="text" mimeType="text/vtt" lang="${attribute(language)}">`;
+    const text = `<Representation id="subtitles-${id}" bandwidth="256"><BaseURL>${attribute(address)}</BaseURL></Representation>`;
+    return `  ${open}\n      <Label>${attribute(label)}</Label>${roles}\n      ${text}\n    </AdaptationSet>\n  `;
+  });
+  return mpd.slice(0, at) + sets.join("") + mpd.slice(at);
+}
+
 const iso = (seconds: number) => `PT${Number(seconds.toFixed(3))}S`;
 
 const ENTITIES: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
-const attribute = (value: string) => value.replace(/[&<>"]/g, (character) => ENTITIES[character] ?? "");
+/** XML 1.0, 2.2 has no way to write most control characters. */
+const attribute = (value: string) =>
+  value.replace(/\p{Cc}/gu, " ").replace(/[&<>"]/g, (character) => ENTITIES[character] ?? "");

@@ -6,7 +6,9 @@ import { afterAll, describe, expect, test, vi } from "vitest";
 import { type EncodeResult, encode } from "../../src/media/encode.ts";
 import { encodingSpec as spec } from "../../src/media/encoding-spec.ts";
 import { probe } from "../../src/media/probe.ts";
-import { type Row, rows } from "./matrix-rows.ts";
+import { oddRows } from "./matrix-odd-rows.ts";
+import { rows } from "./matrix-rows.ts";
+import type { Row } from "./matrix-sources.ts";
 import { binaries, complaints, ffmpeg, ffprobe, temporaryFolder } from "./sources.ts";
 
 vi.setConfig({ testTimeout: 180_000, maxConcurrency: 2 });
@@ -137,7 +139,7 @@ async function expectReady(row: Row, result: Made): Promise<void> {
 }
 
 describe.concurrent("a source", () => {
-  test.each(rows.map((row, index) => [row.name, row, index] as const))("%s", async (_, row, index) => {
+  test.each([...rows, ...oddRows].map((row, index) => [row.name, row, index] as const))("%s", async (_, row, index) => {
     const making = made(row, index);
     if (row.fails) await expect(making).rejects.toMatchObject({ code: row.fails, retryable: false });
     else await expectReady(row, await making);

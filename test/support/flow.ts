@@ -54,7 +54,8 @@ export async function putArtifacts(
   const { manifest_path, dash_manifest_path, thumbnail_path, prefix } = contract.outputs;
   const contents: Record<string, string> = {
     [manifest_path]: "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1000\nlow/playlist.m3u8\n",
-    [dash_manifest_path]: '<?xml version="1.0"?><MPD xmlns="urn:mpeg:dash:schema:mpd:2011"><Period/></MPD>',
+    [dash_manifest_path]:
+      '<?xml version="1.0"?><MPD xmlns="urn:mpeg:dash:schema:mpd:2011" type="static" mediaPresentationDuration="PT4S"><Period></Period></MPD>',
     [thumbnail_path]: "jpeg",
     [`${prefix}low/playlist.m3u8`]: "#EXTM3U\n#EXTINF:4,\n1.m4s\n#EXT-X-ENDLIST\n",
     [`${prefix}low/1.m4s`]: "segment",
