@@ -63,7 +63,14 @@ export const encodingSpec = {
     group: "audio",
     max_tracks: 8,
   },
-  hls: { version: 7, manifest: "master.m3u8", playlist: "playlist.m3u8", independent_segments: true },
+  hls: {
+    version: 7,
+    manifest: "master.m3u8",
+    playlist: "playlist.m3u8",
+    /** Each segment's first picture alone, for trick play. */
+    iframe_playlist: "iframes.m3u8",
+    independent_segments: true,
+  },
   dash: { manifest: "manifest.mpd", profile: "urn:mpeg:dash:profile:isoff-live:2011" },
   thumbnail: { name: "thumbnail.jpg", format: "jpeg", max_short_side: 720 },
   storyboard: { enabled: false },
