@@ -9,6 +9,7 @@ import { type Rendition, writeManifests } from "./manifests.ts";
 import { prepareFolders, readWritten } from "./package.ts";
 import { planEncode } from "./plan.ts";
 import type { Probe } from "./probe.ts";
+import { writeStoryboard } from "./storyboard.ts";
 import { writeThumbnail } from "./thumbnail.ts";
 
 export type EncodeOptions = {
@@ -26,7 +27,7 @@ export type EncodeOptions = {
   scratchDir?: string;
   pidDir?: string;
   /** File names in `outDir`, where they are not the specification's. */
-  names?: { manifest?: string; dash?: string; thumbnail?: string };
+  names?: { manifest?: string; dash?: string; thumbnail?: string; storyboard?: string };
 };
 
 export type EncodeResult = {
@@ -34,6 +35,8 @@ export type EncodeResult = {
   manifest: string;
   dash: string;
   thumbnail: string;
+  /** Null for sound alone, and where none could be made. */
+  storyboard: string | null;
   /** Of the largest rendition; null for sound alone. */
   width: number | null;
   height: number | null;
@@ -59,6 +62,7 @@ export async function encode(options: EncodeOptions): Promise<EncodeResult> {
     manifest: options.names?.manifest ?? spec.hls.manifest,
     dash: options.names?.dash ?? spec.dash.manifest,
     thumbnail: options.names?.thumbnail ?? spec.thumbnail.name,
+    storyboard: options.names?.storyboard ?? spec.storyboard.name,
   };
   const plan = planEncode(probe, spec);
   const cwd = await mkdtemp(join(options.scratchDir ?? tmpdir(), "encode-"));
@@ -82,8 +86,10 @@ export async function encode(options: EncodeOptions): Promise<EncodeResult> {
     if (videos.length + audios.length === 0) {
       throw new MediaError("input_invalid", "Nothing in the source could be decoded.", false);
     }
-    const packaged = await writeManifests({ outDir, plan, spec, videos, audios, names });
-    await writeThumbnail({ outDir, name: names.thumbnail, spec, videos, audios, ffmpeg: binaries.ffmpeg, run: common });
+    const pictures = { outDir, spec, videos, ffmpeg: binaries.ffmpeg, run: common };
+    const storyboard = await writeStoryboard({ ...pictures, name: names.storyboard });
+    await writeThumbnail({ ...pictures, name: names.thumbnail, audios });
+    const packaged = await writeManifests({ outDir, plan, spec, videos, audios, names, storyboard });
     const [top] = packaged.renditions;
     onProgress?.(1);
     return {
@@ -93,8 +99,14 @@ export async function encode(options: EncodeOptions): Promise<EncodeResult> {
       durationSeconds: Math.round(packaged.durationSeconds * 1000) / 1000,
       frameRate: top?.frame_rate ?? null,
       renditions: packaged.renditions,
-      files: [...packaged.files.slice(0, -2), names.thumbnail, ...packaged.files.slice(-2)],
-      bytes: packaged.bytes + (await stat(join(outDir, names.thumbnail))).size,
+      storyboard: storyboard?.name ?? null,
+      files: [
+        ...packaged.files.slice(0, -2),
+        names.thumbnail,
+        ...(storyboard ? [storyboard.image, storyboard.name] : []),
+        ...packaged.files.slice(-2),
+      ],
+      bytes: packaged.bytes + (await stat(join(outDir, names.thumbnail))).size + (storyboard?.bytes ?? 0),
     };
   } finally {
     await rm(cwd, { recursive: true, force: true });

@@ -73,7 +73,16 @@ export const encodingSpec = {
   },
   dash: { manifest: "manifest.mpd", profile: "urn:mpeg:dash:profile:isoff-live:2011" },
   thumbnail: { name: "thumbnail.jpg", format: "jpeg", max_short_side: 720 },
-  storyboard: { enabled: false },
+  /** One sheet of small pictures: from one to the next it is a key frame's time, or more where they would be too many. */
+  storyboard: {
+    enabled: true,
+    name: "storyboard.vtt",
+    image: "storyboard-$Number$.jpg",
+    format: "jpeg",
+    columns: 10,
+    max_tiles: 100,
+    tile_short_side: 90,
+  },
   captions: { format: "webvtt" },
   rules: { never_upscale: true, passthrough_when_compatible: false },
 } as const;

@@ -7,6 +7,7 @@ import type { EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
 import type { Segment, Written } from "./package.ts";
 import type { EncodePlan } from "./plan.ts";
+import type { Storyboard } from "./storyboard.ts";
 
 export type Rendition = {
   name: string;
@@ -35,6 +36,7 @@ export async function writeManifests(options: {
   videos: Written[];
   audios: Written[];
   names: { manifest: string; dash: string };
+  storyboard: Storyboard | null;
 }): Promise<Packaged> {
   const { outDir, plan, spec, videos, audios, names } = options;
   const all = [...videos, ...audios];
@@ -86,9 +88,21 @@ const isAligned = (a: Segment[], b: Segment[]) =>
   a.length === b.length &&
   a.every((segment, i) => Math.abs(segment.durationSeconds - (b[i]?.durationSeconds ?? 0)) < 0.001);
 
-type Made = { plan: EncodePlan; spec: EncodingSpec; videos: Written[]; audios: Written[] };
+type Made = {
+  plan: EncodePlan;
+  spec: EncodingSpec;
+  videos: Written[];
+  audios: Written[];
+  storyboard: Storyboard | null;
+};
 
-function toRenditions({ plan, spec, videos, audios, target }: Made & { target: number }): Rendition[] {
+function toRenditions({
+  plan,
+  spec,
+  videos,
+  audios,
+  target,
+}: Omit<Made, "storyboard"> & { target: number }): Rendition[] {
   const sound = audios.map((one) => ({ codec: one.init.codec, ...bitRates(one.segments, target) }));
   const soundPeak = Math.max(0, ...sound.map(({ peak }) => peak));
   const soundAverage = Math.max(0, ...sound.map(({ average }) => average));
@@ -177,7 +191,7 @@ function master({ plan, spec, videos, audios }: Made, renditions: Rendition[], t
   });
 }
 
-function mpd({ plan, spec, videos, audios }: Made, target: number, durationSeconds: number): string {
+function mpd({ plan, spec, videos, audios, storyboard }: Made, target: number, durationSeconds: number): string {
   const frameRate = plan.video
     ? plan.video.rate.den === 1
       ? `${plan.video.rate.num}`
@@ -210,6 +224,9 @@ function mpd({ plan, spec, videos, audios }: Made, target: number, durationSecon
     initTemplate: `$RepresentationID$/${INIT_NAME}`,
     mediaTemplate: `$RepresentationID$/${SEGMENT_TEMPLATE}`,
     sets,
+    ...(storyboard && {
+      tiles: { ...storyboard, mediaTemplate: spec.storyboard.image },
+    }),
   });
 }
 

@@ -288,11 +288,11 @@ test("what an attempt that came to nothing has left in storage is removed, once 
   const { body: lost } = await next(app);
   await putArtifacts(app, lost);
   const left = async () => (await app.opened.app.objects?.list(lost.outputs.prefix))?.objects.length;
-  expect(await left()).toBe(5);
+  expect(await left()).toBe(7);
   app.turn(61_000);
   await app.duty("recover-leases");
   await app.duty("sweep-attempts");
-  expect(await left()).toBe(5);
+  expect(await left()).toBe(7);
   const { body: good } = await next(app);
   const paths = await putArtifacts(app, good);
   expect((await callback(app, good, "complete", paths)).status).toBe(200);

@@ -129,6 +129,7 @@ async function expectReady(row: Row, result: Made): Promise<void> {
         `${uri} at ${start}`,
       ).toBe(true);
   }
+  expect(result.storyboard).toBe(size ? "storyboard.vtt" : null);
   expect(await complaints("-i", join(dir, "master.m3u8"), "-map", "0", "-f", "null", "-")).toBe("");
   expect(await complaints("-i", join(dir, "manifest.mpd"), "-map", "0", "-f", "null", "-")).toBe("");
   const mpd = parseMpd(read(dir, "manifest.mpd"), { manifestUri: "http://host/manifest.mpd" });

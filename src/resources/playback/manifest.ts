@@ -10,7 +10,7 @@ export type Below = { carried: string; folder: string; tracks: readonly Subtitle
 const isAbsolute = (uri: string) => /^([a-z][a-z0-9+.-]*:|\/)/i.test(uri);
 
 /**
- * The two top manifests are the only ones that are rewritten: whatever they refer to gets a folder put before it, which
+ * The top manifests, and the storyboard, are the only ones that are rewritten: whatever they refer to gets a folder put before it, which
  * carries token and version in the path. Everything below refers to its neighbours and so inherits both, in every
  * player (RFC 3986, 5.2; a query would be lost at each step). Subtitles belong to the asset and come and go without a
  * new version, so they are named here alone.
@@ -34,3 +34,7 @@ export function rebaseMpd(mpd: string, { carried, folder, tracks }: Below): stri
     tracks.map((row) => ({ ...row, address: up + subtitleFile(row) })),
   );
 }
+
+/** A storyboard names its pictures by part: `sheet.jpg#xywh=0,0,160,90` (Media Fragments URI 1.0, 4.2.2). */
+export const rebaseStoryboard = (vtt: string, { carried, folder }: Below) =>
+  vtt.replace(/^\S+#xywh=\S+$/gm, (uri) => (isAbsolute(uri) ? uri : carried + folder + uri));

@@ -13,15 +13,15 @@ import { subtitleFile, subtitleList } from "../subtitles/address.ts";
 import { playableSubtitles } from "../subtitles/queries.ts";
 import type { Egress } from "./egress.ts";
 import { deliveryOf, isText, redirects, withAddresses } from "./hand-out.ts";
-import { type Below, rebaseMaster, rebaseMpd } from "./manifest.ts";
+import { type Below, rebaseMaster, rebaseMpd, rebaseStoryboard } from "./manifest.ts";
 import type { PlaybackTokens } from "./token.ts";
 
 export type MediaDoor = (context: Context) => Promise<Response>;
 const MAX_MANIFEST_BYTES = 8 * 2 ** 20;
 
 /**
- * `/media/<asset>/[~<token>/]<file>`. The file is one of the fixed names `master.m3u8`, `manifest.mpd` and
- * `thumbnail.jpg`, which always lead to what is published now, `subtitles/<id>.vtt` with a playlist of it beside, or
+ * `/media/<asset>/[~<token>/]<file>`. The file is one of the fixed names `master.m3u8`, `manifest.mpd`,
+ * `storyboard.vtt` and `thumbnail.jpg`, which always lead to what is published now, `subtitles/<id>.vtt` with a playlist of it beside, or
  * `<version>/<path>`, which never changes.
  */
 export function mediaDoor(app: App, tokens: PlaybackTokens, egress: Egress): MediaDoor {
@@ -162,6 +162,7 @@ function topFile(asset: AssetRow, file: string): Top | null {
   const known = {
     "master.m3u8": [asset.manifestPath, rebaseMaster],
     "manifest.mpd": [asset.dashManifestPath, rebaseMpd],
+    "storyboard.vtt": [asset.storyboardPath, rebaseStoryboard],
     "thumbnail.jpg": [asset.thumbnailPath, undefined],
   } as const;
   if (!Object.hasOwn(known, file)) return null;
