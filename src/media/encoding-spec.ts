@@ -84,7 +84,7 @@ export const encodingSpec = {
     tile_short_side: 90,
   },
   captions: { format: "webvtt" },
-  rules: { never_upscale: true, passthrough_when_compatible: false },
+  rules: { never_upscale: true, passthrough_when_compatible: true },
 } as const;
 
 export type EncodingSpec = typeof encodingSpec;

@@ -60,7 +60,7 @@ async function write(
     Math.max(2, Math.round((side * scale) / 2) * 2),
   ) as [number, number];
   const cwd = join(common.cwd, "storyboard");
-  await mkdir(cwd);
+  await mkdir(cwd, { recursive: true });
   const sample = join(cwd, "sample.mp4");
   await writeSample(join(outDir, source.name), nearest(segments, intervalSeconds, tiles), sample);
   const image = template.replace("$Number$", "1");

@@ -299,5 +299,5 @@ test("what an attempt that came to nothing has left in storage is removed, once 
   app.turn(120_000);
   await app.duty("sweep-attempts");
   expect(await left()).toBe(0);
-  expect((await app.opened.app.objects?.list(good.outputs.prefix))?.objects).toHaveLength(5);
+  expect((await app.opened.app.objects?.list(good.outputs.prefix))?.objects).toHaveLength(7);
 });
