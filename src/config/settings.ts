@@ -121,6 +121,10 @@ export const SETTINGS = {
   },
   ffmpeg: { schema: text, about: "path of ffmpeg; else the bundled one, else PATH" },
   ffprobe: { schema: text, about: "path of ffprobe; else the bundled one, else PATH" },
+  ffmpeg_memory_bytes: {
+    schema: integer(128 * 2 ** 20, Number.MAX_SAFE_INTEGER),
+    about: "the most that one ffmpeg may allocate; unless told, three quarters of the machine, 8 GiB at most",
+  },
   workers: { schema: integer(0, 64), fallback: "1", about: "local worker processes that serve starts" },
   lease_seconds: { schema: integer(2, 86_400), fallback: "120", about: "a heartbeat is expected every quarter of it" },
   job_timeout_seconds: {

@@ -25,6 +25,8 @@ export type EncodeOptions = {
   /** Where ffmpeg's working folder is made; the system's temporary folder unless given. */
   scratchDir?: string;
   pidDir?: string;
+  /** The most that one ffmpeg may allocate. */
+  memoryBytes?: number | undefined;
   /** File names in `outDir`, where they are not the specification's. */
   names?: { manifest?: string; dash?: string; thumbnail?: string };
 };
@@ -62,7 +64,12 @@ export async function encode(options: EncodeOptions): Promise<EncodeResult> {
   };
   const plan = planEncode(probe, spec);
   const cwd = await mkdtemp(join(options.scratchDir ?? tmpdir(), "encode-"));
-  const common = { cwd, ...(signal && { signal }), ...(options.pidDir && { pidDir: options.pidDir }) };
+  const common = {
+    cwd,
+    memoryBytes: options.memoryBytes,
+    ...(signal && { signal }),
+    ...(options.pidDir && { pidDir: options.pidDir }),
+  };
   try {
     await mkdir(outDir, { recursive: true });
     await prepareFolders(outDir, plan);
