@@ -6,6 +6,7 @@ import { assetRoutes } from "./resources/assets/routes.ts";
 import { collectionRoutes } from "./resources/collections/routes.ts";
 import { deviceRoutes } from "./resources/devices/routes.ts";
 import { assetJobRoutes } from "./resources/jobs/asset-routes.ts";
+import { cloudJobRoutes } from "./resources/jobs/cloud-routes.ts";
 import { jobRoutes } from "./resources/jobs/routes.ts";
 import { keyRoutes } from "./resources/keys/routes.ts";
 import { operatorRoutes } from "./resources/operator/routes.ts";
@@ -44,6 +45,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...subtitleRoutes,
     ...madeSubtitleRoutes,
     ...jobRoutes,
+    ...cloudJobRoutes,
     ...trackRoutes,
     ...assetJobRoutes,
     ...graphRoutes,

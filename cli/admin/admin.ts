@@ -113,7 +113,15 @@ export function addAdmin(program: Command): void {
   operation(job, "list", "list jobs, newest first", jobs, "list")
     .option("--state <S>", "queued, running, completed, failed or canceled")
     .option("--tenant <T>", "tenant, by id or slug");
-  operation(job, "show <id>", "show a job", jobs, "show");
+  operation(job, "show <id>", "show a job, and the last that ffmpeg said when it failed", jobs, "show").option(
+    "--follow",
+    "show its progress until it ends",
+  );
+  operation(job, "prioritize <id>", "change a job's place in the queue", jobs, "prioritize").option(
+    "--priority <N>",
+    "-10 to 10 among its tenant's jobs; above that before everybody's, up to 100",
+    "100",
+  );
   operation(job, "retry <id>", "queue a failed or canceled job again", jobs, "retry");
   operation(job, "cancel <id>", "cancel a queued or running job", jobs, "cancel");
 

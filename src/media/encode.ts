@@ -27,6 +27,8 @@ export type EncodeOptions = {
   /** Where ffmpeg's working folder is made; the system's temporary folder unless given. */
   scratchDir?: string;
   pidDir?: string;
+  /** The most that one ffmpeg may allocate. */
+  memoryBytes?: number | undefined;
   /** File names in `outDir`, where they are not the specification's. */
   names?: { manifest?: string; dash?: string; thumbnail?: string; storyboard?: string };
 };
@@ -67,7 +69,12 @@ export async function encode(options: EncodeOptions): Promise<EncodeResult> {
   };
   const plan = planEncode(probe, spec);
   const cwd = await mkdtemp(join(options.scratchDir ?? tmpdir(), "encode-"));
-  const common = { cwd, ...(signal && { signal }), ...(options.pidDir && { pidDir: options.pidDir }) };
+  const common = {
+    cwd,
+    memoryBytes: options.memoryBytes,
+    ...(signal && { signal }),
+    ...(options.pidDir && { pidDir: options.pidDir }),
+  };
   let furthest = 0;
   const onProgress = (fraction: number) => {
     // A second way begins anew, but nobody is told of a way back.
@@ -101,7 +108,7 @@ const isOfSource = (error: unknown) =>
 type Once = {
   plan: EncodePlan;
   names: { manifest: string; dash: string; thumbnail: string; storyboard: string };
-  common: Pick<RunOptions, "signal" | "pidDir"> & { cwd: string };
+  common: Pick<RunOptions, "signal" | "pidDir" | "memoryBytes"> & { cwd: string };
 };
 
 async function encodeOnce(options: EncodeOptions, { plan, names, common }: Once): Promise<EncodeResult> {

@@ -14,7 +14,7 @@ type Options = {
   plan: EncodePlan;
   spec: EncodingSpec;
   binaries: Binaries;
-  run: Pick<RunOptions, "cwd" | "signal" | "pidDir">;
+  run: Pick<RunOptions, "cwd" | "signal" | "pidDir" | "memoryBytes">;
 };
 
 /** One compressed picture, in the order in which they are stored. */

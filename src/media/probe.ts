@@ -94,18 +94,35 @@ const ENTRIES = [
 export async function probe(
   path: string,
   binaries: Binaries,
-  options: { signal?: AbortSignal; cwd?: string; pidDir?: string; timeLimitMs?: number } = {},
+  options: {
+    signal?: AbortSignal;
+    cwd?: string;
+    pidDir?: string;
+    timeLimitMs?: number;
+    memoryBytes?: number | undefined;
+  } = {},
 ): Promise<Probe> {
   const stdout = await run(binaries.ffprobe, {
     args: ["-hide_banner", "-loglevel", "error", "-of", "json", "-show_entries", ENTRIES, ...untrustedInput(path)],
     cwd: options.cwd ?? dirname(path),
     timeLimitMs: options.timeLimitMs ?? 60_000,
+    memoryBytes: options.memoryBytes,
     ...(options.signal && { signal: options.signal }),
     ...(options.pidDir && { pidDir: options.pidDir }),
-  });
+  }).catch(blameSource);
   const answer = v.safeParse(v.pipe(v.string(), v.parseJson(), FfprobeAnswer), stdout.toString("utf8"));
   if (!answer.success) throw new MediaError("input_invalid", "The source is not a media file that can be read.", false);
   return toProbe(answer.output);
+}
+
+const MACHINE_FAULT = /No such file or directory|Permission denied|Input\/output error|failed to execute/;
+
+/** Reading heads fails for one reason, in as many words as there are ways to be broken: the source. */
+function blameSource(error: unknown): never {
+  if (!(error instanceof MediaError) || error.code !== "encode_failed" || !/ended with code/.test(error.message))
+    throw error;
+  if (MACHINE_FAULT.test(error.logTail)) throw error;
+  throw new MediaError("input_invalid", "The source is not a media file that can be read.", false, error.logTail);
 }
 
 function toProbe({ format, streams }: v.InferOutput<typeof FfprobeAnswer>): Probe {

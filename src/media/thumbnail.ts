@@ -14,7 +14,7 @@ type ThumbnailOptions = {
   videos: Written[];
   audios: Written[];
   ffmpeg: string;
-  run: Pick<RunOptions, "cwd" | "signal" | "pidDir">;
+  run: Pick<RunOptions, "cwd" | "signal" | "pidDir" | "memoryBytes">;
 };
 
 const CANDIDATE_SEGMENTS = 8;

@@ -17,6 +17,8 @@ export type JobContext = {
   client: LeaseClient;
   binaries: Binaries;
   scratch: Scratch;
+  /** The most that one ffmpeg may allocate. */
+  memoryBytes?: number | undefined;
   log: Log;
   /** Aborted when the worker is to stop: the job is given back. */
   signal: AbortSignal;
@@ -94,7 +96,7 @@ function someTimeAfter(signal: AbortSignal, ms: number): AbortSignal {
 type Rooms = { heart: Heart; work: string; outDir: string };
 
 async function make(job: WorkerContract, context: JobContext, { heart, work, outDir }: Rooms): Promise<Completion> {
-  const { client, binaries, scratch } = context;
+  const { client, binaries, scratch, memoryBytes } = context;
   const { signal } = heart;
   const { outputs, source } = job;
   const input = source.local_path ?? join(work, "source");
@@ -109,13 +111,13 @@ async function make(job: WorkerContract, context: JobContext, { heart, work, out
     });
   }
   heart.report("probing", PROBED);
-  const found = await probe(input, binaries, { signal, cwd: work, pidDir: scratch.pidDir });
+  const found = await probe(input, binaries, { signal, cwd: work, pidDir: scratch.pidDir, memoryBytes });
 
   heart.report("encoding", PROBED);
   // A job that was given back keeps its attempt number, and so its folder.
   await removeFolder(outDir);
   const result = await encode({
-    ...{ input, outDir, probe: found, spec: encodingSpec, binaries, signal },
+    ...{ input, outDir, probe: found, spec: encodingSpec, binaries, signal, memoryBytes },
     scratchDir: work,
     pidDir: scratch.pidDir,
     names: wantedNames(job),

@@ -119,6 +119,7 @@ export const assets = sqliteTable("assets", {
   errorCode: text("error_code"),
   errorMessage: text("error_message"),
   tags: text("tags", { mode: "json" }).$type<Record<string, TagValue>>().notNull().default({}),
+  priority: integer("priority").notNull().default(0),
   readyAt: integer("ready_at"),
   ...times,
 });
@@ -199,6 +200,9 @@ export const transcodingJobs = sqliteTable("transcoding_jobs", {
     .notNull()
     .default("queued"),
   priority: integer("priority").notNull().default(0),
+  turn: integer("turn").notNull().default(0),
+  position: real("position"),
+  progressedAt: integer("progressed_at"),
   profile: text("profile").notNull().default("default"),
   failures: integer("failures").notNull().default(0),
   maxAttempts: integer("max_attempts").notNull(),
@@ -229,6 +233,19 @@ export const transcodingAttempts = sqliteTable("transcoding_attempts", {
   endedAt: integer("ended_at"),
   sweptAt: integer("swept_at"),
 });
+
+export const callbackReceipts = sqliteTable(
+  "callback_receipts",
+  {
+    attemptId: integer("attempt_id").notNull(),
+    operation: text("operation", { enum: ["heartbeat", "complete", "fail", "release"] }).notNull(),
+    requestHash: text("request_hash").notNull(),
+    status: integer("status").notNull(),
+    body: text("body", { mode: "json" }).$type<unknown>().notNull(),
+    createdAt: integer("created_at").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.attemptId, table.operation] })],
+);
 
 export const events = sqliteTable("events", {
   id: id(),

@@ -13,6 +13,7 @@ import { endAttempt } from "./end.ts";
 import { emitAsset } from "./events.ts";
 import { attemptOfToken, attemptPrefix, liveLease } from "./lease.ts";
 import { readPublished } from "./published.ts";
+import { type LeaveReceipt, leaveNone } from "./receipts.ts";
 import type { Completion } from "./schema.ts";
 
 type Result = v.InferOutput<typeof Completion>;
@@ -22,7 +23,13 @@ const incomplete = (field: string, message: string): never => {
 };
 
 /** Publishes what an attempt made. A repeat with the same token and body answers the same and changes nothing. */
-export async function complete(app: App, jobId: number, token: string, result: Result): Promise<JobRow> {
+export async function complete(
+  app: App,
+  jobId: number,
+  token: string,
+  result: Result,
+  receipt: LeaveReceipt = leaveNone,
+): Promise<JobRow> {
   const resultHash = sha256(JSON.stringify(result));
   const repeated = async (db: Db) => {
     const { job, attempt } = await attemptOfToken(db, jobId, token);
@@ -97,6 +104,7 @@ export async function complete(app: App, jobId: number, token: string, result: R
     await emitAsset(tx, app, "video.asset.ready", asset);
     // Only what jobs of this asset have made: a folder that a client named may be another's.
     const made = before?.mediaPrefix?.startsWith(`tenants/${job.tenantId}/assets/${job.assetId}/`);
+    await receipt(tx, completed);
     return { completed, outdated: made && before?.mediaPrefix !== prefix ? before?.mediaPrefix : null };
   });
   if (outdated)

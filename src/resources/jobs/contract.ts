@@ -19,17 +19,19 @@ export type ContractOptions = {
   sourceBytes: number;
   lease: Lease | null;
   sharesDisk: boolean;
+  /** Path of the callbacks. */
+  base?: string;
 };
 
 /** What a worker is told. Without a lease (when a job was only queued) it is for information alone. */
 export async function workerContract(
   app: App,
-  { job, asset, contentType, sourceBytes, lease, sharesDisk }: ContractOptions,
+  { job, asset, contentType, sourceBytes, lease, sharesDisk, base = "/api/v1/transcoding_jobs" }: ContractOptions,
 ): Promise<v.InferInput<typeof WorkerContract>> {
   const objects = storageOf(app);
   const prefix = attemptPrefix(job, lease?.attemptId ?? 0);
   const source = await objects.signGet(asset.sourceKey, { expiresAt: new Date(app.clock.now() + SIGNED_FOR_MS) });
-  const callbacks = `${app.baseUrl()}/api/v1/transcoding_jobs/${job.id}`;
+  const callbacks = `${app.baseUrl()}${base}/${job.id}`;
   const local = (key: string) => (sharesDisk && lease ? objects.localPath(key) : null);
   return {
     schema_version: 1,
