@@ -28,6 +28,7 @@ export const WorkerContract = v.object({
     manifest_path: v.string(),
     dash_manifest_path: v.nullish(v.string()),
     thumbnail_path: v.nullish(v.string()),
+    storyboard_path: v.nullish(v.string()),
     subtitle_paths: v.nullish(v.record(v.string(), v.string())),
   }),
   artifacts: v.object({ sign_url: v.string(), local_path: v.nullish(v.string()) }),
@@ -65,6 +66,7 @@ export type Completion = {
   manifest_path: string;
   dash_manifest_path: string | null;
   thumbnail_path: string | null;
+  storyboard_path: string | null;
   subtitle_paths: Record<string, string>;
   media: {
     duration_seconds: number;

@@ -1,6 +1,6 @@
 import { access, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { type EncodeResult, encode } from "../media/encode.ts";
+import { type EncodeOptions, type EncodeResult, encode } from "../media/encode.ts";
 import { encodingSpec } from "../media/encoding-spec.ts";
 import { MediaError } from "../media/error.ts";
 import type { Binaries } from "../media/ffmpeg.ts";
@@ -141,15 +141,17 @@ async function make(job: WorkerContract, context: JobContext, { heart, work, out
 }
 
 /** The names that the contract asks for, where they lie beside each other under the prefix. */
-function wantedNames({ outputs }: WorkerContract): { manifest?: string; dash?: string; thumbnail?: string } {
-  const name = (key: string | null | undefined) => {
+function wantedNames({ outputs }: WorkerContract): NonNullable<EncodeOptions["names"]> {
+  const named = (field: string, key: string | null | undefined) => {
     const rest = key?.startsWith(outputs.prefix) ? key.slice(outputs.prefix.length) : "";
-    return /^[A-Za-z0-9_-][A-Za-z0-9._-]*$/.test(rest) ? rest : undefined;
+    return /^[A-Za-z0-9_-][A-Za-z0-9._-]*$/.test(rest) ? { [field]: rest } : {};
   };
-  const manifest = name(outputs.manifest_path);
-  const dash = name(outputs.dash_manifest_path);
-  const thumbnail = name(outputs.thumbnail_path);
-  return { ...(manifest && { manifest }), ...(dash && { dash }), ...(thumbnail && { thumbnail }) };
+  return {
+    ...named("manifest", outputs.manifest_path),
+    ...named("dash", outputs.dash_manifest_path),
+    ...named("thumbnail", outputs.thumbnail_path),
+    ...named("storyboard", outputs.storyboard_path),
+  };
 }
 
 function toCompletion(result: EncodeResult, prefix: string): Completion {
@@ -157,6 +159,7 @@ function toCompletion(result: EncodeResult, prefix: string): Completion {
     manifest_path: prefix + result.manifest,
     dash_manifest_path: prefix + result.dash,
     thumbnail_path: prefix + result.thumbnail,
+    storyboard_path: result.storyboard && prefix + result.storyboard,
     subtitle_paths: {},
     media: {
       duration_seconds: result.durationSeconds,

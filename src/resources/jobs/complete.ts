@@ -138,6 +138,7 @@ async function checkArtifacts(objects: ObjectStore, prefix: string, result: Resu
   };
   const named = {
     ...required,
+    ...(result.storyboard_path && { storyboard_path: result.storyboard_path }),
     ...Object.fromEntries(
       Object.entries(result.subtitle_paths).map(([language, path]) => [`subtitle_paths.${language}`, path]),
     ),
@@ -157,6 +158,7 @@ async function checkArtifacts(objects: ObjectStore, prefix: string, result: Resu
     manifestPath: result.manifest_path as string,
     dashManifestPath: result.dash_manifest_path as string,
     thumbnailPath: result.thumbnail_path as string,
+    storyboardPath: result.storyboard_path ?? null,
   };
 }
 

@@ -54,6 +54,7 @@ export async function workerContract(
       manifest_path: `${prefix}master.m3u8`,
       dash_manifest_path: `${prefix}manifest.mpd`,
       thumbnail_path: `${prefix}thumbnail.jpg`,
+      storyboard_path: `${prefix}storyboard.vtt`,
       subtitle_paths: {},
     },
     artifacts: { sign_url: `${callbacks}/artifacts`, local_path: local(prefix.slice(0, -1)) },

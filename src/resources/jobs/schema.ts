@@ -74,6 +74,7 @@ export const Completion = v.object({
   manifest_path: v.nullish(Key),
   dash_manifest_path: v.nullish(Key),
   thumbnail_path: v.nullish(Key),
+  storyboard_path: v.nullish(Key),
   subtitle_paths: v.optional(v.record(Text(100), Key), {}),
   media: v.optional(
     v.object({
@@ -170,6 +171,7 @@ const contract = v.object({
     manifest_path: v.string(),
     dash_manifest_path: v.nullable(v.string()),
     thumbnail_path: v.nullable(v.string()),
+    storyboard_path: v.pipe(v.nullable(v.string()), v.description("Welcome, not required")),
     subtitle_paths: v.record(v.string(), v.string()),
   }),
   artifacts: v.object({ sign_url: v.string(), local_path: v.nullable(v.string()) }),

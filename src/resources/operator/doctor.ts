@@ -34,7 +34,7 @@ async function attempt(check: string, look: () => Promise<string>): Promise<Find
   }
 }
 
-/** Every ready asset's manifests, thumbnail and source are in storage. */
+/** Every ready asset's manifests, pictures and source are in storage. */
 async function compare(app: App): Promise<string> {
   const missing: string[] = [];
   let missed = 0;
@@ -46,6 +46,7 @@ async function compare(app: App): Promise<string> {
         manifest: assets.manifestPath,
         dash: assets.dashManifestPath,
         thumbnail: assets.thumbnailPath,
+        storyboard: assets.storyboardPath,
         source: assets.sourceKey,
       })
       .from(assets)
