@@ -8,6 +8,7 @@ import { deviceRoutes } from "./resources/devices/routes.ts";
 import { assetJobRoutes } from "./resources/jobs/asset-routes.ts";
 import { jobRoutes } from "./resources/jobs/routes.ts";
 import { keyRoutes } from "./resources/keys/routes.ts";
+import { migrationRoutes } from "./resources/operator/migration/routes.ts";
 import { operatorRoutes } from "./resources/operator/routes.ts";
 import { type Egress, egressCounter } from "./resources/playback/egress.ts";
 import { graphRoutes } from "./resources/playback/graph-export.ts";
@@ -52,6 +53,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...webhookRoutes,
     ...webhookOperatorRoutes,
     ...operatorRoutes,
+    ...migrationRoutes,
     ...objectRoutes,
     ...pageRoutes(tokens),
   ];
