@@ -113,7 +113,7 @@ async function follow(admin: Ask["admin"], first: Migration, ask: () => Promise<
     if (state.error && !state.running) throw new UserError(`${state.error} Nothing is lost; the same command goes on.`);
     if (state.paused) return state;
     const { uploads, jobs } = state.waiting_for;
-    if (state.phase === "draining" && !state.running && uploads + jobs > 0) break;
+    if (state.phase === "draining" && uploads + jobs > 0) break;
     if (phase !== state.phase || progress === null) {
       progress?.done();
       phase = state.phase;

@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import type { JobRow } from "../../../storage/db/schema.ts";
-import { NullableTime, PathId, Text, Time } from "../../http/schemas.ts";
+import { NullableTime, PathId, Sha256, Text, Time } from "../../http/schemas.ts";
 import { iso } from "../../lib/clock.ts";
 
 export const JobParams = v.object({ id: PathId });
@@ -55,6 +55,12 @@ export const Completion = v.object({
       width: v.nullish(amount),
       height: v.nullish(amount),
       frame_rate: v.nullish(amount),
+      source_sha256: v.nullish(
+        v.pipe(
+          Sha256,
+          v.description("Of the source as the worker read it; one that differs from what was announced fails the job"),
+        ),
+      ),
       renditions: v.optional(v.pipe(v.array(Rendition), v.maxLength(100))),
     }),
   ),
@@ -133,6 +139,7 @@ export const WorkerContract = v.pipe(
       bytes: v.number(),
       content_type: v.string(),
       local_path: v.nullable(v.string()),
+      sha256: v.pipe(v.nullable(v.string()), v.description("As its sender announced it")),
     }),
     outputs: v.object({
       prefix: v.string(),

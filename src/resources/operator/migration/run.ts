@@ -148,8 +148,10 @@ async function copy(pair: Pair, { key, bytes }: ObjectInfo, counts: Counts, { si
 }
 
 /** Reads both; what differs is carried over again, and must be the same then. */
-async function verify(pair: Pair, { object }: Seen, counts: Counts, run: Run): Promise<void> {
+async function verify(pair: Pair, { object, twin }: Seen, counts: Counts, run: Run): Promise<void> {
   const { key } = object;
+  // It came after the pass that copied.
+  if (!twin) await copy(pair, object, counts, run);
   if (!(await isSame(pair, key, run.signal))) {
     await copy(pair, object, counts, run);
     if (!(await isSame(pair, key, run.signal)))
@@ -179,11 +181,10 @@ async function drain(app: App, objects: SwitchingStore, row: StoragePlaceRow, pa
   const since = (row.startedAt ?? 0) - SKEW_MS;
   await pass(app, row, pair, run, async (seen, counts) => {
     const { object, twin } = seen;
-    if (twin?.bytes !== object.bytes) {
-      await copy(pair, object, counts, run);
-      if (row.quick) return;
-    } else if (object.modifiedAt.getTime() < since) return;
-    await verify(pair, seen, counts, run);
+    const isThere = twin?.bytes === object.bytes;
+    if (isThere && object.modifiedAt.getTime() < since) return;
+    if (!isThere && row.quick) await copy(pair, object, counts, run);
+    else await verify(pair, seen, counts, run);
   });
   await setPlace(app, { phase: "settled", error: null, finishedAt: app.clock.now() });
   objects.use(forgettingCopies(pair.target, pair.source));
