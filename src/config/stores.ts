@@ -40,7 +40,16 @@ async function s3Objects(config: Config): Promise<ObjectStore> {
   const { s3Store } = await import("../../storage/objects/s3.ts");
   const { partAppends } = await import("../../storage/objects/part-appends.ts");
   const store = s3Store(options);
-  return { ...store, appends: partAppends(store, join(config.data_dir, "growing")) };
+  const minFreeBytes = config.min_free_bytes;
+  const appends = partAppends(store, join(config.data_dir, "growing"), { minFreeBytes });
+  return {
+    ...store,
+    appends,
+    async delete(key) {
+      await appends.discard(key);
+      await store.delete(key);
+    },
+  };
 }
 
 /** What S3 needs. Throws one UserError that names all that is missing. */

@@ -13,7 +13,7 @@ import { continueMigration } from "../resources/operator/migration/run.ts";
 import type { Egress } from "../resources/playback/egress.ts";
 import { expireUploads } from "../resources/uploads/expire.ts";
 import { startFetches } from "../resources/uploads/fetches.ts";
-import { sweepParts } from "../resources/uploads/sweep-parts.ts";
+import { sweepAppends, sweepParts } from "../resources/uploads/sweep-parts.ts";
 import { pruneDeliveries } from "../resources/webhooks/prune.ts";
 import { deliverWebhooks } from "./deliver-webhooks.ts";
 import { detectAnomalies } from "./detect-anomalies.ts";
@@ -38,6 +38,7 @@ export const allDuties = (
   { name: "sweep-attempts", every: "20 * * * * *", run: () => sweepAttempts(app) },
   { name: "sweep-objects", every: "40 * * * * *", run: () => sweepUnwanted(app) },
   { name: "migrate-storage", every: "*/2 * * * * *", run: () => continueMigration(app) },
+  { name: "sweep-appends", every: "50 * * * * *", run: () => sweepAppends(app) },
   { name: "sweep-parts", every: "0 23 * * * *", run: () => sweepParts(app) },
   deliverWebhooks(app),
   { name: "prune-deliveries", every: "0 17 * * * *", run: () => pruneDeliveries(app) },

@@ -126,6 +126,7 @@ function layeredAppends({ source, target }: Pair, arriving: Arriving): Appends {
       const owner = await ownerOf(key);
       return arriving(owner, key, () => ways(owner).finish(key, bytes, options));
     },
+    sweep: async (isWanted) => (await ways(source).sweep(isWanted)) + (await ways(target).sweep(isWanted)),
     async discard(key) {
       await ways(source).discard(key);
       await ways(target).discard(key);

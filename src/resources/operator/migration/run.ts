@@ -8,7 +8,7 @@ import { carry, isSame, joined, type Seen, someAtOnce } from "./carry.ts";
 import { arrange, placeOf, setPlace } from "./place.ts";
 import { unfinished, waitingFor } from "./under-way.ts";
 
-/** Clocks of storage and ours may differ by so much. */
+/** The clock of another storage and ours may differ by so much. */
 const SKEW_MS = 3_600_000;
 const TELL_MS = 1000;
 
@@ -178,7 +178,7 @@ async function switchOver(app: App, objects: SwitchingStore, row: StoragePlaceRo
 async function drain(app: App, objects: SwitchingStore, row: StoragePlaceRow, pair: Pair, run: Run): Promise<boolean> {
   const waiting = await waitingFor(app, row.switchedAt ?? app.clock.now());
   if (waiting.uploads + waiting.jobs > 0 || !objects.isQuiet()) return false;
-  const since = (row.startedAt ?? 0) - SKEW_MS;
+  const since = (row.startedAt ?? 0) - (pair.source.kind === "local" ? 0 : SKEW_MS);
   await pass(app, row, pair, run, async (seen, counts) => {
     const { object, twin } = seen;
     const isThere = twin?.bytes === object.bytes;
