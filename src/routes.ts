@@ -9,6 +9,7 @@ import { assetJobRoutes } from "./resources/jobs/asset-routes.ts";
 import { cloudJobRoutes } from "./resources/jobs/cloud-routes.ts";
 import { jobRoutes } from "./resources/jobs/routes.ts";
 import { keyRoutes } from "./resources/keys/routes.ts";
+import { migrationRoutes } from "./resources/operator/migration/routes.ts";
 import { operatorRoutes } from "./resources/operator/routes.ts";
 import { type Egress, egressCounter } from "./resources/playback/egress.ts";
 import { graphRoutes } from "./resources/playback/graph-export.ts";
@@ -54,6 +55,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...webhookRoutes,
     ...webhookOperatorRoutes,
     ...operatorRoutes,
+    ...migrationRoutes,
     ...objectRoutes,
     ...pageRoutes(tokens),
   ];

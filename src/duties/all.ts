@@ -9,10 +9,11 @@ import { viewsOf } from "../resources/analytics/views.ts";
 import { hasQueued } from "../resources/jobs/claim.ts";
 import { recoverLeases } from "../resources/jobs/recover.ts";
 import { sweepAttempts } from "../resources/jobs/sweep.ts";
+import { continueMigration } from "../resources/operator/migration/run.ts";
 import type { Egress } from "../resources/playback/egress.ts";
 import { expireUploads } from "../resources/uploads/expire.ts";
 import { startFetches } from "../resources/uploads/fetches.ts";
-import { sweepParts } from "../resources/uploads/sweep-parts.ts";
+import { sweepAppends, sweepParts } from "../resources/uploads/sweep-parts.ts";
 import { pruneDeliveries } from "../resources/webhooks/prune.ts";
 import { deliverWebhooks } from "./deliver-webhooks.ts";
 import { detectAnomalies } from "./detect-anomalies.ts";
@@ -36,6 +37,8 @@ export const allDuties = (
   { name: "expire-uploads", every: "*/10 * * * * *", run: () => expireUploads(app) },
   { name: "sweep-attempts", every: "20 * * * * *", run: () => sweepAttempts(app) },
   { name: "sweep-objects", every: "40 * * * * *", run: () => sweepUnwanted(app) },
+  { name: "migrate-storage", every: "*/2 * * * * *", run: () => continueMigration(app) },
+  { name: "sweep-appends", every: "50 * * * * *", run: () => sweepAppends(app) },
   { name: "sweep-parts", every: "0 23 * * * *", run: () => sweepParts(app) },
   deliverWebhooks(app),
   { name: "prune-deliveries", every: "0 17 * * * *", run: () => pruneDeliveries(app) },

@@ -303,6 +303,33 @@ export const unwantedObjects = sqliteTable("unwanted_objects", {
   dueAt: integer("due_at").notNull(),
 });
 
+export const STORE_KINDS = ["local", "s3"] as const;
+export const STORAGE_PHASES = ["settled", "copying", "verifying", "switching", "draining", "cleaning"] as const;
+
+/** Where objects lie and where to they are on their way; no row until a migration was ever asked for. */
+export const storagePlace = sqliteTable("storage_place", {
+  id: integer("id").primaryKey(),
+  active: text("active", { enum: STORE_KINDS }).notNull(),
+  other: text("other", { enum: STORE_KINDS }),
+  phase: text("phase", { enum: STORAGE_PHASES }).notNull(),
+  paused: integer("paused", { mode: "boolean" }).notNull().default(false),
+  quick: integer("quick", { mode: "boolean" }).notNull().default(false),
+  afterKey: text("after_key").notNull().default(""),
+  objectsTotal: integer("objects_total"),
+  bytesTotal: integer("bytes_total"),
+  objectsDone: integer("objects_done").notNull().default(0),
+  bytesDone: integer("bytes_done").notNull().default(0),
+  objectsCopied: integer("objects_copied").notNull().default(0),
+  bytesCopied: integer("bytes_copied").notNull().default(0),
+  objectsVerified: integer("objects_verified").notNull().default(0),
+  objectsMended: integer("objects_mended").notNull().default(0),
+  error: text("error"),
+  startedAt: integer("started_at"),
+  switchedAt: integer("switched_at"),
+  finishedAt: integer("finished_at"),
+  updatedAt: integer("updated_at").notNull(),
+});
+
 export const idempotencyRecords = sqliteTable(
   "idempotency_records",
   {
@@ -330,3 +357,4 @@ export type EventRow = typeof events.$inferSelect;
 export type EndpointRow = typeof webhookEndpoints.$inferSelect;
 export type DeliveryRow = typeof webhookDeliveries.$inferSelect;
 export type SourceFetchRow = typeof sourceFetches.$inferSelect;
+export type StoragePlaceRow = typeof storagePlace.$inferSelect;
