@@ -286,6 +286,53 @@ export const unwantedObjects = sqliteTable("unwanted_objects", {
   dueAt: integer("due_at").notNull(),
 });
 
+export const ingestBatches = sqliteTable("ingest_batches", {
+  id: id(),
+  tenantId: integer("tenant_id").notNull(),
+  name: text("name"),
+  status: text("status", { enum: ["open", "committed", "canceled", "expired"] })
+    .notNull()
+    .default("open"),
+  folder: text("folder").notNull(),
+  leaseSeconds: integer("lease_seconds").notNull(),
+  expiresAt: integer("expires_at").notNull(),
+  uploadCount: integer("upload_count").notNull().default(0),
+  manifestHash: text("manifest_hash"),
+  result: text("result"),
+  endedAt: integer("ended_at"),
+  sweptAt: integer("swept_at"),
+  ...times,
+});
+
+export const ingestUploads = sqliteTable("ingest_uploads", {
+  id: id(),
+  tenantId: integer("tenant_id").notNull(),
+  batchId: integer("batch_id").notNull(),
+  objectKey: text("object_key").notNull(),
+  status: text("status", { enum: ["pending", "completed", "aborted"] })
+    .notNull()
+    .default("pending"),
+  mode: text("mode", { enum: ["put", "multipart", "proxy"] }).notNull(),
+  contentType: text("content_type").notNull(),
+  bytesExpected: integer("bytes_expected").notNull(),
+  bytesReceived: integer("bytes_received"),
+  sha256: text("sha256"),
+  multipartId: text("multipart_id"),
+  partSize: integer("part_size"),
+  ...times,
+});
+
+export const ingestParts = sqliteTable(
+  "ingest_parts",
+  {
+    uploadId: integer("upload_id").notNull(),
+    partNumber: integer("part_number").notNull(),
+    etag: text("etag").notNull(),
+    bytes: integer("bytes").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.uploadId, table.partNumber] })],
+);
+
 export const idempotencyRecords = sqliteTable(
   "idempotency_records",
   {
@@ -312,4 +359,6 @@ export type TrackRow = typeof tracks.$inferSelect;
 export type EventRow = typeof events.$inferSelect;
 export type EndpointRow = typeof webhookEndpoints.$inferSelect;
 export type DeliveryRow = typeof webhookDeliveries.$inferSelect;
+export type BatchRow = typeof ingestBatches.$inferSelect;
+export type IntentRow = typeof ingestUploads.$inferSelect;
 export type SourceFetchRow = typeof sourceFetches.$inferSelect;

@@ -12,7 +12,15 @@ export const rebaseMaster = (playlist: string, folder: string) =>
 
 /** ISO/IEC 23009-1, 5.3.1.2: BaseURL comes after ProgramInformation and before all else in MPD. */
 export function rebaseMpd(mpd: string, folder: string): string {
-  const base = `<BaseURL>${folder.replaceAll("&", "&amp;").replaceAll("<", "&lt;")}</BaseURL>`;
+  const address = folder.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
+  const head = mpd.slice(0, mpd.search(/<Period\b/));
+  const own = /<BaseURL\b[^>]*>\s*/.exec(head);
+  // A second one would be an alternative to it, not the base of it.
+  if (own) {
+    const at = own.index + own[0].length;
+    return mpd.slice(0, at) + address + mpd.slice(at);
+  }
+  const base = `<BaseURL>${address}</BaseURL>`;
   const after = /<\/ProgramInformation>|<ProgramInformation[^>]*\/>/.exec(mpd) ?? /<MPD\b[^>]*>/.exec(mpd);
   if (!after) return mpd;
   const at = after.index + after[0].length;

@@ -133,7 +133,12 @@ function topFile(asset: AssetRow, file: string): Top | null {
   return {
     key,
     version: versionOf(prefix),
-    folder: key.slice(prefix.length, key.lastIndexOf("/") + 1),
+    // It becomes part of an address; clients name their own folders.
+    folder: key
+      .slice(prefix.length, key.lastIndexOf("/") + 1)
+      .split("/")
+      .map(encodeURIComponent)
+      .join("/"),
     ...(rebase && { rebase }),
   };
 }
