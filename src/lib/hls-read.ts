@@ -42,7 +42,8 @@ export function* readHls(text: string): Sliced<HlsPlaylist> {
   for (const raw of text.split(/\r?\n/)) {
     if (++line % EVERY_LINES === 0) yield;
     const content = raw.trim();
-    if (line === 1 && content !== "#EXTM3U") {
+    // No byte order mark before it either (4.).
+    if (line === 1 && raw.trimEnd() !== "#EXTM3U") {
       wrong("playlist_malformed", "It does not begin with #EXTM3U.");
       return playlist;
     }

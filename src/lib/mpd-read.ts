@@ -135,11 +135,12 @@ function* segmentsOf(level: Level, representation: XmlElement, place: Place): Sl
     initialization(template.children.find(({ name }) => name === "Initialization"));
     const pattern = attributes.get("media");
     if (pattern === undefined) return wrong(where, "manifest_malformed", "Its SegmentTemplate has no media.");
+    const before = content.faults.length;
     for (const { number, time } of numbered(template, place)) {
       add(fill(pattern, { Number: number, Time: time }));
       if (++count % 100 === 0) yield;
     }
-    if (count === 0) wrong(where, "manifest_malformed", "It has no segments.");
+    if (count === 0 && content.faults.length === before) wrong(where, "manifest_malformed", "It has no segments.");
     return;
   }
   if (list) {

@@ -39,7 +39,7 @@ export async function checkManifest(
   for (const [index, given] of manifest.assets.entries()) {
     await pace();
     const path = `assets[${index}]`;
-    const parsed = v.safeParse(ManifestAsset, given);
+    const parsed = v.safeParse(ManifestAsset, given, { abortPipeEarly: true });
     const before = faults.length;
     if (!parsed.success) {
       faults.push(...shapeFaults(path, parsed.issues));
