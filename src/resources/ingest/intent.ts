@@ -193,6 +193,12 @@ export function partBytes({ bytesExpected, partSize }: IntentRow, number: number
   return Math.min(partSize, bytesExpected - (number - 1) * partSize);
 }
 
+/** A part that is put again may be lost when that fails. */
+export const forgetPart = (app: App, { id }: IntentRow, partNumber: number) =>
+  app.write(async (tx) =>
+    tx.delete(ingestParts).where(and(eq(ingestParts.uploadId, id), eq(ingestParts.partNumber, partNumber))),
+  );
+
 /** What the client knows to be there; again as often as it is put again. */
 export const recordPart = (app: App, { id }: IntentRow, { partNumber, etag, bytes }: Part) =>
   app.write(async (tx) =>

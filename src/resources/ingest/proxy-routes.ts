@@ -5,7 +5,7 @@ import { storageOf } from "../../http/storage.ts";
 import { HttpError, notFound } from "../../lib/errors.ts";
 import { bodyOf, tooLarge } from "../uploads/body.ts";
 import { completeIntent, markCompleted } from "./complete.ts";
-import { multipartOf, openBatch, partBytes, recordPart, storageKey } from "./intent.ts";
+import { forgetPart, multipartOf, openBatch, partBytes, recordPart, storageKey } from "./intent.ts";
 import { getIntent, type Place, requirePending } from "./queries.ts";
 import {
   Intent,
@@ -97,6 +97,7 @@ export const proxyRoutes = [
       const length = lengthOf(context, maxBytes);
       if (length !== undefined && length !== maxBytes) mismatch(length, maxBytes);
       const multipartId = await multipartOf(app, batch, intent);
+      await forgetPart(app, intent, params.part_number);
       const options = { maxBytes, bytes: length };
       const part = await taken(context, () =>
         storageOf(app).putPart(storageKey(batch, intent), multipartId, params.part_number, bodyOf(context), options),
