@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { StoragePlaceRow } from "../../../../storage/db/schema.ts";
 import { layered } from "../../../../storage/objects/layered.ts";
 import { forgettingCopies, type Pair } from "../../../../storage/objects/pair.ts";
@@ -11,6 +12,7 @@ import { unfinished, waitingFor } from "./under-way.ts";
 /** The clock of another storage and ours may differ by so much. */
 const SKEW_MS = 3_600_000;
 const TELL_MS = 1000;
+const HALT_MS = 3000;
 
 type Counts = Pick<
   StoragePlaceRow,
@@ -29,19 +31,25 @@ export const liveOf = (app: App) => {
 export function continueMigration(app: App): Promise<void> {
   const state = stateOf(app);
   if (!app.objects || app.stopping.aborted) return Promise.resolve();
-  state.running ??= work(app, app.objects, state).finally(() => {
-    state.running = null;
-    state.counts = null;
+  if (state.running) return state.running;
+  const run = work(app, app.objects, state).finally(() => {
+    if (state.running === run) Object.assign(state, { running: null, counts: null });
   });
-  return state.running;
+  state.running = run;
+  return run;
 }
 
-/** Ends what runs; what it has done stays done. */
+/**
+ * Ends what runs; what it has done stays done. Storage that has fallen silent is waited for only a moment: who was told
+ * to stop writes nothing to the record any more.
+ */
 export async function haltMigration(app: App): Promise<void> {
   const state = stateOf(app);
   state.abort.abort();
-  await state.running;
-  state.abort = new AbortController();
+  const moment = new AbortController();
+  await Promise.race([state.running, sleep(HALT_MS, null, { signal: moment.signal }).catch(() => null)]);
+  moment.abort();
+  Object.assign(state, { running: null, counts: null, abort: new AbortController() });
 }
 
 async function work(app: App, objects: SwitchingStore, state: State): Promise<void> {
@@ -77,13 +85,13 @@ async function step(app: App, objects: SwitchingStore, row: StoragePlaceRow, run
       if (seen.twin?.bytes !== seen.object.bytes) await copy(pair, seen.object, counts, run);
     });
     const next = row.quick ? "switching" : "verifying";
-    if (next === "switching") return switchOver(app, objects, row, pair);
+    if (next === "switching") return switchOver(app, objects, row, pair, run);
     await setPlace(app, { phase: next, afterKey: "", objectsDone: 0, bytesDone: 0 });
     return true;
   }
   if (row.phase === "verifying") {
     await pass(app, row, pair, run, (seen, counts) => verify(pair, seen, counts, run));
-    return switchOver(app, objects, row, pair);
+    return switchOver(app, objects, row, pair, run);
   }
   if (row.phase === "switching") {
     // The process died between the record and the switch; what began until now may hold addresses of the source.
@@ -111,6 +119,7 @@ async function measure(app: App, { source, target }: Pair, { signal }: Run): Pro
     objectsTotal += seen.length;
     for (const { object } of seen) bytesTotal += object.bytes;
   }
+  signal.throwIfAborted();
   await setPlace(app, { objectsTotal, bytesTotal });
   return true;
 }
@@ -138,6 +147,7 @@ async function pass(app: App, row: StoragePlaceRow, pair: Pair, { signal, state 
     toldAt = performance.now();
     await setPlace(app, { ...counts, afterKey: last });
   }
+  signal.throwIfAborted();
   await setPlace(app, counts);
 }
 
@@ -161,8 +171,15 @@ async function verify(pair: Pair, { object, twin }: Seen, counts: Counts, run: R
   counts.objectsVerified++;
 }
 
-async function switchOver(app: App, objects: SwitchingStore, row: StoragePlaceRow, pair: Pair): Promise<boolean> {
+async function switchOver(
+  app: App,
+  objects: SwitchingStore,
+  row: StoragePlaceRow,
+  pair: Pair,
+  { signal }: Run,
+): Promise<boolean> {
   await pair.target.check();
+  signal.throwIfAborted();
   await setPlace(app, {
     ...{ active: pair.target.kind, other: pair.source.kind, phase: "switching", afterKey: "" },
     ...{ objectsDone: 0, bytesDone: 0, switchedAt: app.clock.now() },
@@ -202,6 +219,9 @@ async function clean(app: App, objects: SwitchingStore, row: StoragePlaceRow, { 
       await old.delete(object.key);
     });
   }
+  // Nobody uploads there any more; what a copy left that was broken off is nobody's.
+  for await (const { key, uploadId } of old.listMultiparts("tenants/")) await old.abortMultipart(key, uploadId);
+  signal.throwIfAborted();
   objects.use(active);
   await setPlace(app, { phase: "settled", other: null, error: null });
   return false;
