@@ -224,6 +224,11 @@ export const SETTINGS = {
     fallback: String(256 * 2 ** 20),
     about: "memory for hot segments",
   },
+  static_mp4: {
+    schema: flag,
+    fallback: "0",
+    about: "an MP4 file beside the segments, for players that know no playlists",
+  },
   trust_shared_disk: {
     schema: flag,
     fallback: "1",

@@ -10,6 +10,7 @@ import { prepareFolders, readWritten } from "./package.ts";
 import { findPassthrough } from "./passthrough.ts";
 import { type EncodePlan, planEncode } from "./plan.ts";
 import type { Probe } from "./probe.ts";
+import { writeStaticMp4 } from "./static-mp4.ts";
 import { writeStoryboard } from "./storyboard.ts";
 import { writeThumbnail } from "./thumbnail.ts";
 
@@ -30,7 +31,7 @@ export type EncodeOptions = {
   /** The most that one ffmpeg may allocate. */
   memoryBytes?: number | undefined;
   /** File names in `outDir`, where they are not the specification's. */
-  names?: { manifest?: string; dash?: string; thumbnail?: string; storyboard?: string };
+  names?: { manifest?: string; dash?: string; thumbnail?: string; storyboard?: string; mp4?: string };
 };
 
 export type EncodeResult = {
@@ -40,6 +41,8 @@ export type EncodeResult = {
   thumbnail: string;
   /** Null for sound alone, and where none could be made. */
   storyboard: string | null;
+  /** Null where it was not asked for, and for sound alone. */
+  mp4: string | null;
   /** Of the largest rendition; null for sound alone. */
   width: number | null;
   height: number | null;
@@ -66,6 +69,7 @@ export async function encode(options: EncodeOptions): Promise<EncodeResult> {
     dash: options.names?.dash ?? spec.dash.manifest,
     thumbnail: options.names?.thumbnail ?? spec.thumbnail.name,
     storyboard: options.names?.storyboard ?? spec.storyboard.name,
+    mp4: options.names?.mp4 ?? null,
   };
   const plan = planEncode(probe, spec);
   const cwd = await mkdtemp(join(options.scratchDir ?? tmpdir(), "encode-"));
@@ -107,8 +111,8 @@ const isOfSource = (error: unknown) =>
 
 type Once = {
   plan: EncodePlan;
-  names: { manifest: string; dash: string; thumbnail: string; storyboard: string };
-  common: Pick<RunOptions, "signal" | "pidDir"> & { cwd: string };
+  names: { manifest: string; dash: string; thumbnail: string; storyboard: string; mp4: string | null };
+  common: Pick<RunOptions, "signal" | "pidDir" | "memoryBytes"> & { cwd: string };
 };
 
 async function encodeOnce(options: EncodeOptions, { plan, names, common }: Once): Promise<EncodeResult> {
@@ -134,6 +138,7 @@ async function encodeOnce(options: EncodeOptions, { plan, names, common }: Once)
   const pictures = { outDir, spec, videos, ffmpeg: binaries.ffmpeg, run: common };
   const storyboard = await writeStoryboard({ ...pictures, name: names.storyboard });
   await writeThumbnail({ ...pictures, name: names.thumbnail, audios });
+  const mp4Bytes = names.mp4 ? await writeStaticMp4({ ...pictures, name: names.mp4, audios }) : null;
   const packaged = await writeManifests({ outDir, plan, spec, videos, audios, names, storyboard });
   const [top] = packaged.renditions;
   onProgress?.(1);
@@ -145,12 +150,15 @@ async function encodeOnce(options: EncodeOptions, { plan, names, common }: Once)
     frameRate: top?.frame_rate ?? null,
     renditions: packaged.renditions,
     storyboard: storyboard?.name ?? null,
+    mp4: mp4Bytes === null ? null : names.mp4,
     files: [
       ...packaged.files.slice(0, -2),
       names.thumbnail,
       ...(storyboard ? [storyboard.image, storyboard.name] : []),
+      ...(names.mp4 && mp4Bytes !== null ? [names.mp4] : []),
       ...packaged.files.slice(-2),
     ],
-    bytes: packaged.bytes + (await stat(join(outDir, names.thumbnail))).size + (storyboard?.bytes ?? 0),
+    bytes:
+      packaged.bytes + (await stat(join(outDir, names.thumbnail))).size + (storyboard?.bytes ?? 0) + (mp4Bytes ?? 0),
   };
 }

@@ -83,6 +83,8 @@ export const encodingSpec = {
     max_tiles: 100,
     tile_short_side: 90,
   },
+  /** Made where the operator wants it: one file of the best rendition within the limit. */
+  static_mp4: { name: "video.mp4", max_short_side: 1080, fast_start: true },
   captions: { format: "webvtt" },
   rules: { never_upscale: true, passthrough_when_compatible: true },
 } as const;

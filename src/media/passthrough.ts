@@ -2,11 +2,8 @@ import type { EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
 import { type Binaries, type RunOptions, run, untrustedInput } from "./ffmpeg.ts";
 import type { Rate } from "./ladder.ts";
-import type { EncodePlan } from "./plan.ts";
+import type { EncodePlan, Passthrough } from "./plan.ts";
 import type { Probe, VideoTrack } from "./probe.ts";
-
-/** How the source's own pictures become the top rendition: the key frames that the others must have, in seconds. */
-export type Passthrough = { keyTimes: number[] };
 
 type Options = {
   input: string;
@@ -14,7 +11,7 @@ type Options = {
   plan: EncodePlan;
   spec: EncodingSpec;
   binaries: Binaries;
-  run: Pick<RunOptions, "cwd" | "signal" | "pidDir">;
+  run: Pick<RunOptions, "cwd" | "signal" | "pidDir" | "memoryBytes">;
 };
 
 /** One compressed picture, in the order in which they are stored. */

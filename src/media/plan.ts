@@ -1,7 +1,6 @@
 import type { EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
 import { chooseRate, type PlannedRendition, planLadder, type Rate } from "./ladder.ts";
-import type { Passthrough } from "./passthrough.ts";
 import type { AudioTrack, Probe, VideoTrack } from "./probe.ts";
 
 export type PlannedAudio = {
@@ -11,6 +10,9 @@ export type PlannedAudio = {
   /** Silence to add so that the sound lasts as long as the picture, or 0. */
   padToSeconds: number;
 };
+
+/** How the source's own pictures become the top rendition: the key frames that the others must have, in seconds. */
+export type Passthrough = { keyTimes: number[] };
 
 export type EncodePlan = {
   video: {

@@ -26,7 +26,7 @@ type StoryboardOptions = {
   /** Largest first. */
   videos: Written[];
   ffmpeg: string;
-  run: Pick<RunOptions, "cwd" | "signal" | "pidDir">;
+  run: Pick<RunOptions, "cwd" | "signal" | "pidDir" | "memoryBytes">;
 };
 
 /**

@@ -31,6 +31,7 @@ export const WorkerContract = v.object({
     dash_manifest_path: v.nullish(v.string()),
     thumbnail_path: v.nullish(v.string()),
     storyboard_path: v.nullish(v.string()),
+    mp4_path: v.nullish(v.string()),
     subtitle_paths: v.nullish(v.record(v.string(), v.string())),
   }),
   artifacts: v.object({ sign_url: v.string(), local_path: v.nullish(v.string()) }),
@@ -69,6 +70,7 @@ export type Completion = {
   dash_manifest_path: string | null;
   thumbnail_path: string | null;
   storyboard_path: string | null;
+  mp4_path: string | null;
   subtitle_paths: Record<string, string>;
   media: {
     duration_seconds: number;

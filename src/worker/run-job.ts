@@ -164,6 +164,7 @@ function wantedNames({ outputs }: WorkerContract): NonNullable<EncodeOptions["na
     ...named("dash", outputs.dash_manifest_path),
     ...named("thumbnail", outputs.thumbnail_path),
     ...named("storyboard", outputs.storyboard_path),
+    ...named("mp4", outputs.mp4_path),
   };
 }
 
@@ -173,6 +174,7 @@ function toCompletion(result: EncodeResult, prefix: string, sourceSum: string): 
     dash_manifest_path: prefix + result.dash,
     thumbnail_path: prefix + result.thumbnail,
     storyboard_path: result.storyboard && prefix + result.storyboard,
+    mp4_path: result.mp4 && prefix + result.mp4,
     subtitle_paths: {},
     media: {
       duration_seconds: result.durationSeconds,

@@ -112,6 +112,7 @@ export const assets = sqliteTable("assets", {
   dashManifestPath: text("dash_manifest_path"),
   thumbnailPath: text("thumbnail_path"),
   storyboardPath: text("storyboard_path"),
+  mp4Path: text("mp4_path"),
   renditions: text("renditions", { mode: "json" }).$type<RenditionRow[]>().notNull().default([]),
   width: integer("width"),
   height: integer("height"),

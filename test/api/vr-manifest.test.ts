@@ -43,6 +43,27 @@ describe("the manifest for VR players", () => {
     expectError(await app.call("GET", url), 403, "playback_token_invalid");
   });
 
+  test("leads to one file where the server makes such", async () => {
+    const maker = await testApp({ static_mp4: true });
+    const owner = await maker.key((await maker.tenant()).id);
+    const { asset } = await readyAsset(maker, owner);
+    const { body: playback } = await maker.call("GET", `/api/v1/playback/${asset.id}`, { key: owner });
+    const { body } = await maker.call("GET", `/api/v1/assets/${asset.id}/vr_manifest.json`, { key: owner });
+    const [source] = body.encodings[0].videoSources;
+    expect(source.resolution).toBe(360);
+    for (const address of [playback.mp4_url, source.url]) {
+      expect(new URL(address).pathname).toBe(`/media/${asset.external_id}/video.mp4`);
+      const part = await maker.call("GET", address, { headers: { range: "bytes=6-9" } });
+      expect([part.status, part.text, part.headers.get("content-type")]).toEqual([206, "file", "video/mp4"]);
+    }
+    expectError(await maker.call("GET", playback.mp4_url.split("?")[0]), 403, "playback_token_required");
+
+    const { asset: plain } = await readyAsset(app, key);
+    const { body: without } = await app.call("GET", `/api/v1/playback/${plain.id}`, { key });
+    expect(without).not.toHaveProperty("mp4_url");
+    expectError(await app.call("GET", without.hls_url.replace("master.m3u8", "video.mp4")), 404, "not_found");
+  });
+
   test("of a public asset carries no token", async () => {
     const { asset } = await readyAsset(app, key, { playback_policy: "public" });
     const { url } = (await manifestOf(asset.id)).body.encodings[0].videoSources[0];

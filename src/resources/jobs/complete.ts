@@ -149,6 +149,7 @@ async function checkArtifacts(objects: ObjectStore, prefix: string, result: Resu
   const named = {
     ...required,
     ...(result.storyboard_path && { storyboard_path: result.storyboard_path }),
+    ...(result.mp4_path && { mp4_path: result.mp4_path }),
     ...Object.fromEntries(
       Object.entries(result.subtitle_paths).map(([language, path]) => [`subtitle_paths.${language}`, path]),
     ),
@@ -169,6 +170,7 @@ async function checkArtifacts(objects: ObjectStore, prefix: string, result: Resu
     dashManifestPath: result.dash_manifest_path as string,
     thumbnailPath: result.thumbnail_path as string,
     storyboardPath: result.storyboard_path ?? null,
+    mp4Path: result.mp4_path ?? null,
   };
 }
 

@@ -59,6 +59,7 @@ export async function workerContract(
       dash_manifest_path: `${prefix}manifest.mpd`,
       thumbnail_path: `${prefix}thumbnail.jpg`,
       storyboard_path: `${prefix}storyboard.vtt`,
+      mp4_path: app.config.static_mp4 ? `${prefix}video.mp4` : null,
       subtitle_paths: {},
     },
     artifacts: { sign_url: `${callbacks}/artifacts`, local_path: local(prefix.slice(0, -1)) },

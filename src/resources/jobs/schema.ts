@@ -75,6 +75,7 @@ export const Completion = v.object({
   dash_manifest_path: v.nullish(Key),
   thumbnail_path: v.nullish(Key),
   storyboard_path: v.nullish(Key),
+  mp4_path: v.nullish(Key),
   subtitle_paths: v.optional(v.record(Text(100), Key), {}),
   media: v.optional(
     v.object({
@@ -179,6 +180,10 @@ const contract = v.object({
     dash_manifest_path: v.nullable(v.string()),
     thumbnail_path: v.nullable(v.string()),
     storyboard_path: v.pipe(v.nullable(v.string()), v.description("Welcome, not required")),
+    mp4_path: v.pipe(
+      v.nullable(v.string()),
+      v.description("One file with its index in front; null where none is wanted"),
+    ),
     subtitle_paths: v.record(v.string(), v.string()),
   }),
   artifacts: v.object({ sign_url: v.string(), local_path: v.nullable(v.string()) }),

@@ -58,6 +58,7 @@ async function compare(app: App): Promise<string> {
         dash: assets.dashManifestPath,
         thumbnail: assets.thumbnailPath,
         storyboard: assets.storyboardPath,
+        mp4: assets.mp4Path,
         source: assets.sourceKey,
       })
       .from(assets)

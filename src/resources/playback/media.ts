@@ -21,7 +21,7 @@ const MAX_MANIFEST_BYTES = 8 * 2 ** 20;
 
 /**
  * `/media/<asset>/[~<token>/]<file>`. The file is one of the fixed names `master.m3u8`, `manifest.mpd`,
- * `storyboard.vtt` and `thumbnail.jpg`, which always lead to what is published now, `subtitles/<id>.vtt` with a playlist of it beside, or
+ * `storyboard.vtt`, `thumbnail.jpg` and `video.mp4`, which always lead to what is published now, `subtitles/<id>.vtt` with a playlist of it beside, or
  * `<version>/<path>`, which never changes.
  */
 export function mediaDoor(app: App, tokens: PlaybackTokens, egress: Egress): MediaDoor {
@@ -61,6 +61,9 @@ export function mediaDoor(app: App, tokens: PlaybackTokens, egress: Egress): Med
           tracks,
         });
       }
+      // As large as all segments together, so it goes their way.
+      if (file === "video.mp4" && delivery !== "proxy" && context.method === "GET")
+        return redirect(context, { objects, key: top.key, scope, onSent });
       return deliver({
         ...common,
         key: top.key,
@@ -164,6 +167,7 @@ function topFile(asset: AssetRow, file: string): Top | null {
     "manifest.mpd": [asset.dashManifestPath, rebaseMpd],
     "storyboard.vtt": [asset.storyboardPath, rebaseStoryboard],
     "thumbnail.jpg": [asset.thumbnailPath, undefined],
+    "video.mp4": [asset.mp4Path, undefined],
   } as const;
   if (!Object.hasOwn(known, file)) return null;
   const [key, rebase] = known[file as keyof typeof known];

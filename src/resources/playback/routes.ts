@@ -25,6 +25,7 @@ export const Playback = v.pipe(
     dash_url: v.nullable(v.string()),
     thumbnail_url: v.nullable(v.string()),
     storyboard_url: v.nullable(v.string()),
+    mp4_url: v.optional(v.pipe(v.string(), v.description("Where the server makes such files: one to play or keep"))),
     subtitles: v.array(v.object({ language: v.string(), label: v.string(), url: v.string() })),
     token: v.string(),
     token_expires_at: v.pipe(v.string(), v.isoTimestamp()),
@@ -110,13 +111,14 @@ function addressesOf(app: App, asset: AssetRow, token: string) {
     dashUrl: asset.dashManifestPath === null ? null : url("manifest.mpd"),
     thumbnailUrl: asset.thumbnailPath === null ? null : url("thumbnail.jpg"),
     storyboardUrl: asset.storyboardPath === null ? null : url("storyboard.vtt"),
+    mp4Url: asset.mp4Path === null ? null : url("video.mp4"),
     embedUrl: pageUrl(app.baseUrl(), "embed", asset, carried),
   };
 }
 
 function playbackOf(app: App, { asset, subtitles, token, expiresAt }: Playable) {
   const carried = asset.playbackPolicy === "signed" ? token : null;
-  const { hlsUrl, dashUrl, thumbnailUrl, storyboardUrl, embedUrl } = addressesOf(app, asset, token);
+  const { hlsUrl, dashUrl, thumbnailUrl, storyboardUrl, mp4Url, embedUrl } = addressesOf(app, asset, token);
   const body: v.InferInput<typeof Playback> = {
     asset_id: asset.id,
     external_id: asset.externalId,
@@ -125,6 +127,7 @@ function playbackOf(app: App, { asset, subtitles, token, expiresAt }: Playable) 
     dash_url: dashUrl,
     thumbnail_url: thumbnailUrl,
     storyboard_url: storyboardUrl,
+    ...(mp4Url !== null && { mp4_url: mp4Url }),
     subtitles: subtitles.map((row) => ({
       language: row.language,
       label: row.label,

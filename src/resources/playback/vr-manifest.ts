@@ -2,6 +2,7 @@ import { and, asc, eq } from "drizzle-orm";
 import * as v from "valibot";
 import type { Db } from "../../../storage/db/open.ts";
 import { type AssetRow, type TagValue, tracks } from "../../../storage/db/schema.ts";
+import { encodingSpec } from "../../media/encoding-spec.ts";
 
 const Source = v.object({ resolution: v.nullable(v.number()), url: v.string() });
 
@@ -45,13 +46,13 @@ const chosen = <T>(from: Record<string, T>, tag: TagValue | undefined, none: T):
   return Object.hasOwn(from, name) ? (from[name] as T) : none;
 };
 
-/** `hlsUrl` and `thumbnailUrl` work as they are. */
+/** The addresses work as they are. Many such players know no playlists, so one file goes before them. */
 export async function vrManifest(
   db: Db,
   asset: AssetRow,
-  { hlsUrl, thumbnailUrl }: { hlsUrl: string; thumbnailUrl: string | null },
+  { hlsUrl, mp4Url, thumbnailUrl }: { hlsUrl: string; mp4Url: string | null; thumbnailUrl: string | null },
 ): Promise<Manifest> {
-  const sources = [{ resolution: asset.height, url: hlsUrl }];
+  const sources = [mp4Url ? { resolution: fileHeight(asset), url: mp4Url } : { resolution: asset.height, url: hlsUrl }];
   const stereoMode = chosen(STEREO, asset.tags.vr_stereo, "off");
   const timeStamps = await chaptersOf(db, asset);
   return {
@@ -68,6 +69,12 @@ export async function vrManifest(
     ...(timeStamps.length > 0 && { timeStamps }),
   };
 }
+
+/** The file is made of the best rendition that is not too large for it. */
+const fileHeight = ({ renditions, height }: AssetRow) =>
+  renditions.find(
+    (one) => one.width && one.height && Math.min(one.width, one.height) <= encodingSpec.static_mp4.max_short_side,
+  )?.height ?? height;
 
 /** Of all chapter tracks, in the order of the video; whole seconds. */
 async function chaptersOf(db: Db, asset: AssetRow): Promise<{ ts: number; name: string }[]> {

@@ -1,0 +1,47 @@
+import { mkdir, rm, stat } from "node:fs/promises";
+import { join } from "node:path";
+import type { EncodingSpec } from "./encoding-spec.ts";
+import { type RunOptions, run, untrustedInput } from "./ffmpeg.ts";
+import type { Written } from "./package.ts";
+import { writeSample } from "./sample.ts";
+
+type StaticMp4Options = {
+  outDir: string;
+  /** Relative to `outDir`. */
+  name: string;
+  spec: EncodingSpec;
+  /** Largest first. */
+  videos: Written[];
+  /** The default one first. */
+  audios: Written[];
+  ffmpeg: string;
+  run: Pick<RunOptions, "cwd" | "signal" | "pidDir" | "memoryBytes">;
+};
+
+/**
+ * One file with its index in front, of the best rendition within the limit and the first sound, for players that know
+ * no playlists. Nothing is encoded: its bytes are those of the segments. Answers its size; null for sound alone.
+ */
+export async function writeStaticMp4(options: StaticMp4Options): Promise<number | null> {
+  const { outDir, name, spec, videos, audios, ffmpeg, run: common } = options;
+  const limit = spec.static_mp4.max_short_side;
+  const video = videos.find(({ init }) => Math.min(init.width, init.height) <= limit) ?? videos.at(-1);
+  if (!video) return null;
+  const cwd = join(common.cwd, "mp4");
+  await mkdir(cwd, { recursive: true });
+  const parts = [video, ...audios.slice(0, 1)];
+  for (const part of parts) await writeSample(join(outDir, part.name), part.segments, join(cwd, `${part.name}.mp4`));
+  await run(ffmpeg, {
+    ...common,
+    cwd,
+    args: [
+      ...["-nostdin", "-hide_banner", "-y", "-loglevel", "error"],
+      ...parts.flatMap((part) => untrustedInput(join(cwd, `${part.name}.mp4`))),
+      ...parts.flatMap((_, index) => ["-map", String(index)]),
+      ...["-c", "copy", "-map_metadata", "-1", "-movflags", "+faststart", "-f", "mp4", `file:${join(outDir, name)}`],
+    ],
+    timeLimitMs: 3_600_000,
+  });
+  await rm(cwd, { recursive: true, force: true });
+  return (await stat(join(outDir, name))).size;
+}
