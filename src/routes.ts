@@ -10,8 +10,10 @@ import { proxyRoutes } from "./resources/ingest/proxy-routes.ts";
 import { batchTakes } from "./resources/ingest/queries.ts";
 import { ingestRoutes } from "./resources/ingest/routes.ts";
 import { assetJobRoutes } from "./resources/jobs/asset-routes.ts";
+import { cloudJobRoutes } from "./resources/jobs/cloud-routes.ts";
 import { jobRoutes } from "./resources/jobs/routes.ts";
 import { keyRoutes } from "./resources/keys/routes.ts";
+import { migrationRoutes } from "./resources/operator/migration/routes.ts";
 import { operatorRoutes } from "./resources/operator/routes.ts";
 import { type Egress, egressCounter } from "./resources/playback/egress.ts";
 import { graphRoutes } from "./resources/playback/graph-export.ts";
@@ -48,6 +50,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...subtitleRoutes,
     ...madeSubtitleRoutes,
     ...jobRoutes,
+    ...cloudJobRoutes,
     ...trackRoutes,
     ...assetJobRoutes,
     ...graphRoutes,
@@ -59,6 +62,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...intentRoutes,
     ...proxyRoutes,
     ...operatorRoutes,
+    ...migrationRoutes,
     ...objectRoutes(batchTakes),
     ...pageRoutes(tokens),
   ];

@@ -113,7 +113,15 @@ export function addAdmin(program: Command): void {
   operation(job, "list", "list jobs, newest first", jobs, "list")
     .option("--state <S>", "queued, running, completed, failed or canceled")
     .option("--tenant <T>", "tenant, by id or slug");
-  operation(job, "show <id>", "show a job", jobs, "show");
+  operation(job, "show <id>", "show a job, and the last that ffmpeg said when it failed", jobs, "show").option(
+    "--follow",
+    "show its progress until it ends",
+  );
+  operation(job, "prioritize <id>", "change a job's place in the queue", jobs, "prioritize").option(
+    "--priority <N>",
+    "-10 to 10 among its tenant's jobs; above that before everybody's, up to 100",
+    "100",
+  );
   operation(job, "retry <id>", "queue a failed or canceled job again", jobs, "retry");
   operation(job, "cancel <id>", "cancel a queued or running job", jobs, "cancel");
 
@@ -131,13 +139,23 @@ export function addAdmin(program: Command): void {
   );
 
   const storage = admin.command("storage").description("where objects lie");
+  const storages = () => import("./storage.ts");
+  operation(storage, "check", "prove credentials, bucket, CORS and clock, and say what is wrong", storages, "check");
   operation(
     storage,
-    "check",
-    "prove credentials, bucket, CORS and clock, and say what is wrong",
-    () => import("./storage.ts"),
-    "check",
-  );
+    "migrate",
+    "carry all objects to the other storage while serving, verify them, switch; again to go on",
+    storages,
+    "migrate",
+  )
+    .requiredOption("--to <STORAGE>", "local or s3")
+    .option("--quick", "compare sizes alone instead of reading everything back")
+    .option("--dry-run", "only tell how much there is to copy")
+    .option("--remove-old", "remove the old copies when all is over");
+  operation(storage, "status", "where objects lie, and how far a migration is", storages, "status");
+  operation(storage, "pause", "hold a migration; migrate goes on with it", storages, "pause");
+  operation(storage, "cancel", "give up a migration before its switch", storages, "cancel");
+  operation(storage, "clean", "remove the copies that a migration left behind", storages, "clean");
 
   admin
     .command("config")

@@ -1,9 +1,21 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { type Column, printList, printRecord } from "../print.ts";
+import { showProgress } from "../progress.ts";
 import type { Ask } from "./ask.ts";
 import { tenantId } from "./tenant.ts";
 
-type Job = Record<string, unknown> & { id: number; error: { code: string; message: string } | null };
+type Job = Record<string, unknown> & {
+  id: number;
+  status: string;
+  stage: string | null;
+  progress: number;
+  worker_id: string | null;
+  error: { code: string; message: string } | null;
+  log_tail?: string | null;
+};
 type Options = { state?: string; tenant?: string };
+const FOLLOW_MS = 1000;
+const isUnderWay = ({ status }: Job) => status === "queued" || status === "running";
 const path = "/api/v1/transcoding_jobs";
 const at = (id: string | undefined, verb = "") => `${path}/${encodeURIComponent(id ?? "")}${verb}`;
 
@@ -27,13 +39,33 @@ export async function list({ admin, json, options }: Ask<Options>): Promise<void
   printList(await admin.call<Job[]>("GET", `${path}?${query}`), COLUMNS, json);
 }
 
-export const show = async ({ admin, json, args }: Ask) => print(await admin.call<Job>("GET", at(args[0])), json);
+export async function show({ admin, json, args, options }: Ask<{ follow?: boolean }>): Promise<void> {
+  const read = () => admin.call<Job>("GET", at(args[0]));
+  let job = await read();
+  if (options.follow && isUnderWay(job)) {
+    const progress = showProgress(`job ${job.id}`);
+    while (isUnderWay(job)) {
+      progress.update(job.progress / 100, `${job.stage ?? job.status}${job.worker_id ? ` by ${job.worker_id}` : ""}`);
+      await sleep(FOLLOW_MS);
+      job = await read();
+    }
+    progress.done();
+  }
+  const { log_tail, ...rest } = job;
+  print(json ? job : rest, json);
+  if (!json && log_tail) process.stdout.write(`\n${log_tail}\n`);
+  if (options.follow && job.status !== "completed") process.exitCode = 1;
+}
+
+export const prioritize = async ({ admin, json, args, options }: Ask<{ priority: string }>) =>
+  print(await admin.call<Job>("PATCH", at(args[0]), { priority: Number(options.priority) }), json);
+
 export const retry = async ({ admin, json, args }: Ask) =>
   print(await admin.call<Job>("POST", at(args[0], "/retry")), json);
 export const cancel = async ({ admin, json, args }: Ask) =>
   print(await admin.call<Job>("POST", at(args[0], "/cancel")), json);
 
-function print(job: Job, json: boolean): void {
+function print(job: Record<string, unknown> & Pick<Job, "error">, json: boolean): void {
   const { error } = job;
   printRecord(json ? job : { ...job, error: error && `${error.code}: ${error.message}` }, json);
 }

@@ -6,9 +6,11 @@ import { createHash } from "node:crypto";
  * `pipe` as the only protocols. A playlist that is called video.mp4 is therefore just invalid data.
  */
 const parts: Record<string, string> = {
-  // The containers that people upload. `*_pipe` read exactly one picture: cover art and posters.
+  // The containers that people upload. `*_pipe` read exactly one picture: cover art and posters. The bare streams of
+  // the last line are how the demuxer of program streams finds out what is in them; none is on the list for uploads.
   demuxer: `mov matroska avi mpegts mpegps flv ogg asf wav mp3 aac flac mxf dv image_jpeg_pipe image_png_pipe
-    image_webp_pipe`,
+    image_webp_pipe
+    mpegvideo m4v h264 hevc ac3 eac3 dts`,
   decoder: `h264 hevc vp8 libvpx_vp8 libvpx_vp9 vp9 libaom_av1 mpeg1video mpeg2video mpeg4 prores mjpeg png webp dnxhd
     theora vp3 vp6 vp6f vp6a flv h263 h263i h263p wmv1 wmv2 wmv3 vc1 msmpeg4v1 msmpeg4v2 msmpeg4v3 cinepak huffyuv
     ffvhuff ffv1 rawvideo dvvideo svq1 svq3 qtrle utvideo v210 wrapped_avframe

@@ -121,8 +121,22 @@ export const SETTINGS = {
   },
   ffmpeg: { schema: text, about: "path of ffmpeg; else the bundled one, else PATH" },
   ffprobe: { schema: text, about: "path of ffprobe; else the bundled one, else PATH" },
+  ffmpeg_memory_bytes: {
+    schema: integer(128 * 2 ** 20, Number.MAX_SAFE_INTEGER),
+    about: "the most that one ffmpeg may allocate; unless told, three quarters of the machine, 8 GiB at most",
+  },
   workers: { schema: integer(0, 64), fallback: "1", about: "local worker processes that serve starts" },
   lease_seconds: { schema: integer(2, 86_400), fallback: "120", about: "a heartbeat is expected every quarter of it" },
+  job_timeout_seconds: {
+    schema: integer(60, 31 * 86_400),
+    fallback: "172800",
+    about: "the longest that an attempt may take; then its asset is errored",
+  },
+  job_stall_seconds: {
+    schema: integer(10, 31 * 86_400),
+    fallback: "3600",
+    about: "an attempt that makes no progress for so long is given to another worker",
+  },
   max_attempts: { schema: integer(1, 100), fallback: "5", about: "attempts before an asset is errored" },
   max_upload_bytes: {
     schema: integer(1, Number.MAX_SAFE_INTEGER),

@@ -10,10 +10,11 @@ import { expireBatches, sweepBatches } from "../resources/ingest/close.ts";
 import { hasQueued } from "../resources/jobs/claim.ts";
 import { recoverLeases } from "../resources/jobs/recover.ts";
 import { sweepAttempts } from "../resources/jobs/sweep.ts";
+import { continueMigration } from "../resources/operator/migration/run.ts";
 import type { Egress } from "../resources/playback/egress.ts";
 import { expireUploads } from "../resources/uploads/expire.ts";
 import { startFetches } from "../resources/uploads/fetches.ts";
-import { sweepParts } from "../resources/uploads/sweep-parts.ts";
+import { sweepAppends, sweepParts } from "../resources/uploads/sweep-parts.ts";
 import { pruneDeliveries } from "../resources/webhooks/prune.ts";
 import { deliverWebhooks } from "./deliver-webhooks.ts";
 import { detectAnomalies } from "./detect-anomalies.ts";
@@ -39,6 +40,8 @@ export const allDuties = (
   { name: "sweep-batches", every: "50 * * * * *", run: () => sweepBatches(app) },
   { name: "sweep-attempts", every: "20 * * * * *", run: () => sweepAttempts(app) },
   { name: "sweep-objects", every: "40 * * * * *", run: () => sweepUnwanted(app) },
+  { name: "migrate-storage", every: "*/2 * * * * *", run: () => continueMigration(app) },
+  { name: "sweep-appends", every: "50 * * * * *", run: () => sweepAppends(app) },
   { name: "sweep-parts", every: "0 23 * * * *", run: () => sweepParts(app) },
   deliverWebhooks(app),
   { name: "prune-deliveries", every: "0 17 * * * *", run: () => pruneDeliveries(app) },

@@ -1,13 +1,19 @@
 /** Writes and rewrites HLS playlists (RFC 8216). No knowledge of storage or of HTTP. */
 
-export type PlaylistSegment = { uri: string; durationSeconds: number };
+export type PlaylistSegment = {
+  uri: string;
+  durationSeconds: number;
+  /** The part of the file that is meant. */
+  range?: { offset: number; bytes: number };
+};
 
-/** A finished media playlist of fMP4 segments. */
+/** A finished media playlist of fMP4 segments; or of single pictures for trick play (4.3.3.6), fragment and all. */
 export function mediaPlaylist(options: {
   version: number;
   initUri: string;
   segments: readonly PlaylistSegment[];
   targetDurationSeconds: number;
+  isPicturesOnly?: boolean;
 }): string {
   const lines = [
     "#EXTM3U",
@@ -16,10 +22,14 @@ export function mediaPlaylist(options: {
     `#EXT-X-TARGETDURATION:${options.targetDurationSeconds}`,
     "#EXT-X-MEDIA-SEQUENCE:0",
     "#EXT-X-PLAYLIST-TYPE:VOD",
-    "#EXT-X-INDEPENDENT-SEGMENTS",
+    options.isPicturesOnly ? "#EXT-X-I-FRAMES-ONLY" : "#EXT-X-INDEPENDENT-SEGMENTS",
     `#EXT-X-MAP:URI=${quoted(options.initUri)}`,
   ];
-  for (const segment of options.segments) lines.push(`#EXTINF:${segment.durationSeconds.toFixed(6)},`, segment.uri);
+  for (const { uri, durationSeconds, range } of options.segments) {
+    lines.push(`#EXTINF:${durationSeconds.toFixed(6)},`);
+    if (range) lines.push(`#EXT-X-BYTERANGE:${range.bytes}@${range.offset}`);
+    lines.push(uri);
+  }
   lines.push("#EXT-X-ENDLIST", "");
   return lines.join("\n");
 }
@@ -45,10 +55,13 @@ export type Variant = {
   audioGroup?: string | undefined;
 };
 
+export type PictureVariant = Pick<Variant, "uri" | "bandwidth" | "averageBandwidth" | "codecs" | "width" | "height">;
+
 export function masterPlaylist(options: {
   version: number;
   variants: readonly Variant[];
   audio: readonly AudioRendition[];
+  pictures?: readonly PictureVariant[];
 }): string {
   const lines = ["#EXTM3U", `#EXT-X-VERSION:${options.version}`, "#EXT-X-INDEPENDENT-SEGMENTS"];
   for (const track of options.audio) {
@@ -58,22 +71,30 @@ export function masterPlaylist(options: {
     );
   }
   for (const variant of options.variants) {
-    const attributes = [
-      `BANDWIDTH=${Math.ceil(variant.bandwidth)}`,
-      `AVERAGE-BANDWIDTH=${Math.ceil(variant.averageBandwidth)}`,
-      `CODECS=${quoted(variant.codecs.join(","))}`,
-    ];
-    if (variant.width && variant.height) attributes.push(`RESOLUTION=${variant.width}x${variant.height}`);
+    const attributes = attributesOf(variant);
     if (variant.frameRate) attributes.push(`FRAME-RATE=${variant.frameRate.toFixed(3)}`);
     if (variant.audioGroup) attributes.push(`AUDIO=${quoted(variant.audioGroup)}`);
     lines.push(`#EXT-X-STREAM-INF:${attributes.join(",")}`, variant.uri);
   }
+  for (const one of options.pictures ?? [])
+    lines.push(`#EXT-X-I-FRAME-STREAM-INF:${[...attributesOf(one), `URI=${quoted(one.uri)}`].join(",")}`);
   lines.push("");
   return lines.join("\n");
 }
 
-/** 4.2: a quoted string holds no line break and no quote, and there is no escape for them. */
-const quoted = (value: string) => `"${value.replace(/["\r\n]/g, "'")}"`;
+/** What EXT-X-STREAM-INF and EXT-X-I-FRAME-STREAM-INF say alike. */
+function attributesOf({ bandwidth, averageBandwidth, codecs, width, height }: PictureVariant): string[] {
+  const attributes = [
+    `BANDWIDTH=${Math.ceil(bandwidth)}`,
+    `AVERAGE-BANDWIDTH=${Math.ceil(averageBandwidth)}`,
+    `CODECS=${quoted(codecs.join(","))}`,
+  ];
+  if (width && height) attributes.push(`RESOLUTION=${width}x${height}`);
+  return attributes;
+}
+
+/** 4.1 and 4.2: a quoted string holds no control character and no quote, and there is no escape for them. */
+export const quoted = (value: string) => `"${value.replace(/\p{Cc}/gu, " ").replaceAll('"', "'")}"`;
 
 /** Every address in a playlist goes through `map`: lines that are URIs, and URI attributes of tags. */
 export function mapReferences(playlist: string, map: (uri: string) => string): string {

@@ -20,6 +20,18 @@ export type MpdSet = {
   representations: readonly MpdRepresentation[];
 };
 
+/** A sheet of small pictures, in rows from the first on. */
+export type MpdTiles = {
+  /** With $Number$ for 1. */
+  mediaTemplate: string;
+  bytes: number;
+  columns: number;
+  rows: number;
+  tileWidth: number;
+  tileHeight: number;
+  intervalSeconds: number;
+};
+
 export function staticMpd(options: {
   profile: string;
   durationSeconds: number;
@@ -28,6 +40,7 @@ export function staticMpd(options: {
   initTemplate: string;
   mediaTemplate: string;
   sets: readonly MpdSet[];
+  tiles?: MpdTiles;
 }): string {
   const sets = options.sets.map((set, index) => {
     const language = set.language ? ` lang="${attribute(set.language)}"` : "";
@@ -40,10 +53,24 @@ export function staticMpd(options: {
   return `<?xml version="1.0" encoding="UTF-8"?>
 <MPD xmlns="urn:mpeg:dash:schema:mpd:2011" profiles="${attribute(options.profile)}" type="static" mediaPresentationDuration="${iso(options.durationSeconds)}" maxSegmentDuration="${iso(options.maxSegmentSeconds)}" minBufferTime="${iso(options.maxSegmentSeconds)}">
   <Period id="0" start="PT0S" duration="${iso(options.durationSeconds)}">
-${sets.join("\n")}
+${[...sets, ...(options.tiles ? [tileSet(options.tiles, sets.length)] : [])].join("\n")}
   </Period>
 </MPD>
 `;
+}
+
+/** DASH-IF Interoperability Points 4.3, 6.2.6: the whole sheet is one segment, however little of its last row is used. */
+function tileSet(
+  { mediaTemplate, bytes, columns, rows, tileWidth, tileHeight, intervalSeconds }: MpdTiles,
+  id: number,
+) {
+  const seconds = columns * rows * intervalSeconds;
+  return `    <AdaptationSet id="${id}" contentType="image" mimeType="image/jpeg">
+      <SegmentTemplate timescale="1000" media="${attribute(mediaTemplate)}" duration="${Math.round(seconds * 1000)}" startNumber="1"/>
+      <Representation id="storyboard" bandwidth="${Math.ceil((bytes * 8) / seconds)}" width="${columns * tileWidth}" height="${rows * tileHeight}">
+        <EssentialProperty schemeIdUri="http://dashif.org/guidelines/thumbnail_tile" value="${columns}x${rows}"/>
+      </Representation>
+    </AdaptationSet>`;
 }
 
 function representation(
@@ -81,7 +108,30 @@ function timeline(segments: readonly { start: number; duration: number }[]): str
     .join("\n");
 }
 
+export type MpdSubtitles = { id: number; address: string; language: string; label: string; isDefault: boolean };
+
+/**
+ * Text beside the picture: a whole WebVTT file for all of the presentation (5.3.7.2 has sets of any kind). What has
+ * more than one period is left as it is, since the file would be played from its beginning in each.
+ */
+export function withSubtitles(mpd: string, tracks: readonly MpdSubtitles[]): string {
+  const at = mpd.lastIndexOf("</Period>");
+  if (tracks.length === 0 || at < 0 || mpd.indexOf("</Period>") !== at) return mpd;
+  const sets = tracks.map(({ id, address, language, label, isDefault }) => {
+    const roles = ["subtitle", ...(isDefault ? ["main"] : [])]
+      .map((role) => `<Role schemeIdUri="urn:mpeg:dash:role:2011" value="${role}"/>`)
+      .join("");
+    // Far above the numbers that packagers give their sets.
+    const open = `<AdaptationSet id="${1_000_000 + id}" contentType="text" mimeType="text/vtt" lang="${attribute(language)}">`;
+    const text = `<Representation id="subtitles-${id}" bandwidth="256"><BaseURL>${attribute(address)}</BaseURL></Representation>`;
+    return `  ${open}\n      <Label>${attribute(label)}</Label>${roles}\n      ${text}\n    </AdaptationSet>\n  `;
+  });
+  return mpd.slice(0, at) + sets.join("") + mpd.slice(at);
+}
+
 const iso = (seconds: number) => `PT${Number(seconds.toFixed(3))}S`;
 
 const ENTITIES: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
-const attribute = (value: string) => value.replace(/[&<>"]/g, (character) => ENTITIES[character] ?? "");
+/** XML 1.0, 2.2 has no way to write most control characters. */
+const attribute = (value: string) =>
+  value.replace(/\p{Cc}/gu, " ").replace(/[&<>"]/g, (character) => ENTITIES[character] ?? "");

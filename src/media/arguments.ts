@@ -30,6 +30,8 @@ export function encodeArguments(options: {
     ...["-progress", "pipe:1", "-nostats", "-stats_period", "0.5"],
     // The turn is made by our own filter, so that sizes always agree with the plan.
     ...["-noautorotate", "-max_pixels", String(MAX_PIXELS)],
+    // What is copied must be free of faults, and the decoder is what finds them.
+    ...(plan.video?.passthrough ? ["-xerror", "-err_detect", "explode"] : []),
     ...untrustedInput(input),
     ...["-filter_complex", filterGraph(plan, spec)],
     ...(plan.video?.renditions.flatMap((one) => videoOutput(one, plan, spec, outDir)) ?? []),
@@ -37,10 +39,15 @@ export function encodeArguments(options: {
   ];
 }
 
+/** Those that an encoder makes. */
+const encodedOf = ({ renditions, passthrough }: NonNullable<EncodePlan["video"]>) =>
+  passthrough ? renditions.slice(1) : renditions;
+
 function filterGraph({ video, audio }: EncodePlan, spec: EncodingSpec): string {
   const chains: string[] = [];
   if (video) {
-    const { track, rate, renditions, holdUntilSeconds } = video;
+    const { track, rate, holdUntilSeconds } = video;
+    const renditions = encodedOf(video);
     const [top] = renditions;
     const filters = [
       ...(track.isInterlaced ? ["bwdif=mode=send_frame:deint=interlaced"] : []),
@@ -86,7 +93,9 @@ const TONE_MAP = [
 
 function videoOutput(one: PlannedRendition, { video }: EncodePlan, spec: EncodingSpec, outDir: string): string[] {
   if (!video) return [];
-  const index = video.renditions.indexOf(one);
+  const index = encodedOf(video).indexOf(one);
+  if (index < 0)
+    return ["-map", `0:${video.track.index}`, "-c:v", "copy", ...segmentWriter(join(outDir, one.name), spec)];
   const framesPerGop = Math.ceil((video.rate.num / video.rate.den) * spec.gop_seconds);
   return [
     ...["-map", `[v${index}]`, "-c:v", "libx264", "-preset", spec.video.preset, "-profile:v", spec.video.profile],
@@ -95,7 +104,9 @@ function videoOutput(one: PlannedRendition, { video }: EncodePlan, spec: Encodin
     // where other renditions have none; -g only has to stay out of the way.
     ...[
       "-force_key_frames",
-      `expr:gte(t,n_forced*${spec.gop_seconds})`,
+      video.passthrough
+        ? timesBefore(video.passthrough.keyTimes, video.rate)
+        : `expr:gte(t,n_forced*${spec.gop_seconds})`,
       "-sc_threshold",
       "0",
       "-g",
@@ -104,6 +115,10 @@ function videoOutput(one: PlannedRendition, { video }: EncodePlan, spec: Encodin
     ...segmentWriter(join(outDir, one.name), spec),
   ];
 }
+
+/** Each a quarter of a frame early: the frame at or after it is the one that is meant, however times are rounded. */
+const timesBefore = (times: readonly number[], { num, den }: Rate) =>
+  times.map((seconds) => Math.max(0, seconds - den / num / 4).toFixed(4)).join(",");
 
 function audioOutput(one: PlannedAudio, spec: EncodingSpec, outDir: string): string[] {
   const { bitrate, channels, sample_rate } = spec.audio;

@@ -78,8 +78,8 @@ function audioObjectType(data: Buffer): number {
   return 2;
 }
 
-/** Bytes that are enough to hold a segment's styp and sidx. */
-export const SEGMENT_HEAD_BYTES = 256;
+/** Bytes that are enough to hold a segment's styp and sidx, and of its moof what tells of the first sample. */
+export const SEGMENT_HEAD_BYTES = 512;
 
 /** Start and duration in timescale units, from the segment's own index (sidx). Throws when it has none. */
 export function readSegmentTimes(head: Buffer): { timescale: number; start: number; duration: number } {
@@ -93,4 +93,30 @@ export function readSegmentTimes(head: Buffer): { timescale: number; start: numb
   let duration = 0;
   for (let i = 0; i < count; i++) duration += head.readUInt32BE(countAt + 2 + i * 12 + 4);
   return { timescale, start, duration };
+}
+
+/**
+ * Where in a segment its first fragment lies up to the end of its first sample, in bytes: all that a player needs to
+ * show that picture. Null when nothing says how large the sample is.
+ */
+export function readFirstSample(head: Buffer): { offset: number; bytes: number } | null {
+  const moof = find(head, ["moof"]);
+  const tfhd = find(head, ["moof", "traf", "tfhd"]);
+  const trun = find(head, ["moof", "traf", "trun"]);
+  if (!moof || !tfhd || !trun) return null;
+  const flagsOf = (box: Box) => head.readUInt32BE(box.start) & 0xffffff;
+  // 8.8.7 and 8.8.8: which fields there are, in this order, is told by the flags.
+  const flags = flagsOf(trun);
+  if (!(flags & 0x1)) return null;
+  const sized = flags & 0x200;
+  const at = sized
+    ? trun.start + 12 + (flags & 0x4 ? 4 : 0) + (flags & 0x100 ? 4 : 0)
+    : defaultSizeAt(tfhd, flagsOf(tfhd));
+  if (at === null || at + 4 > head.length) return null;
+  return { offset: moof.start - 8, bytes: head.readInt32BE(trun.start + 8) + head.readUInt32BE(at) };
+}
+
+function defaultSizeAt(tfhd: Box, flags: number): number | null {
+  if (!(flags & 0x10)) return null;
+  return tfhd.start + 8 + (flags & 0x1 ? 8 : 0) + (flags & 0x2 ? 4 : 0) + (flags & 0x8 ? 4 : 0);
 }

@@ -63,12 +63,28 @@ export const encodingSpec = {
     group: "audio",
     max_tracks: 8,
   },
-  hls: { version: 7, manifest: "master.m3u8", playlist: "playlist.m3u8", independent_segments: true },
+  hls: {
+    version: 7,
+    manifest: "master.m3u8",
+    playlist: "playlist.m3u8",
+    /** Each segment's first picture alone, for trick play. */
+    iframe_playlist: "iframes.m3u8",
+    independent_segments: true,
+  },
   dash: { manifest: "manifest.mpd", profile: "urn:mpeg:dash:profile:isoff-live:2011" },
   thumbnail: { name: "thumbnail.jpg", format: "jpeg", max_short_side: 720 },
-  storyboard: { enabled: false },
+  /** One sheet of small pictures: from one to the next it is a key frame's time, or more where they would be too many. */
+  storyboard: {
+    enabled: true,
+    name: "storyboard.vtt",
+    image: "storyboard-$Number$.jpg",
+    format: "jpeg",
+    columns: 10,
+    max_tiles: 100,
+    tile_short_side: 90,
+  },
   captions: { format: "webvtt" },
-  rules: { never_upscale: true, passthrough_when_compatible: false },
+  rules: { never_upscale: true, passthrough_when_compatible: true },
 } as const;
 
 export type EncodingSpec = typeof encodingSpec;

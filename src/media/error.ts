@@ -5,6 +5,7 @@ export type MediaErrorCode =
   | "encode_failed"
   | "timeout"
   | "out_of_space"
+  | "out_of_memory"
   | "aborted";
 
 /** What went wrong with a source or an encode. `retryable` is false where another attempt would end the same way. */
@@ -29,6 +30,12 @@ const INPUT_FAULTS =
 export function classify(exit: { code: number | null; signal: string | null }, logTail: string): MediaError {
   if (/No space left on device|Disk quota exceeded|File too large/.test(logTail)) {
     return new MediaError("out_of_space", "There is no space left to write the result.", true, logTail);
+  }
+  if (/Cannot allocate memory|malloc of size \d+ failed|Failed to allocate|bad_alloc/.test(logTail)) {
+    return new MediaError("out_of_memory", "The source takes more memory than there is for one.", false, logTail);
+  }
+  if (exit.signal === "SIGXCPU") {
+    return new MediaError("timeout", "The source took more processor time than there is for one.", false, logTail);
   }
   if (exit.signal) {
     return new MediaError("encode_failed", `ffmpeg was ended by ${exit.signal}.`, true, logTail);

@@ -1,7 +1,9 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { constants, setPriority } from "node:os";
+import { basename } from "node:path";
 import { classify, MediaError } from "./error.ts";
-import { forgetProcess, parentDeathPrefix, recordProcess } from "./orphans.ts";
+import { forgetProcess, recordProcess } from "./orphans.ts";
+import { confined, defaultMemoryBytes, sandbox } from "./sandbox.ts";
 
 export type Binaries = { ffmpeg: string; ffprobe: string };
 
@@ -16,6 +18,8 @@ export type RunOptions = {
   stallMs?: number;
   /** The output's position in seconds, about twice a second. Needs `-progress pipe:1` in `args`. */
   onPosition?: (seconds: number) => void;
+  /** The most that it may allocate; see sandbox.ts. */
+  memoryBytes?: number | undefined;
   /** Where the process is recorded while it runs, for the next start to find (see orphans.ts). */
   pidDir?: string;
 };
@@ -42,9 +46,10 @@ export const untrustedInput = (path: string) => [...UNTRUSTED_INPUT, "-i", `file
  * Throws MediaError: `aborted` for the signal, `timeout`, or what `classify` reads from its log.
  */
 export async function run(binary: string, options: RunOptions): Promise<Buffer> {
-  const { args, cwd, signal, pidDir } = options;
+  const { args, cwd, signal, pidDir, timeLimitMs, memoryBytes = defaultMemoryBytes() } = options;
   if (signal?.aborted) throw new MediaError("aborted", "The run was called off.", true);
-  const [file, ...rest] = [...(await parentDeathPrefix()), binary, ...args] as [string, ...string[]];
+  const prefix = confined(await sandbox(), { memoryBytes, timeLimitMs });
+  const [file, ...rest] = [...prefix, binary, ...args] as [string, ...string[]];
   const child = spawn(file, rest, {
     cwd,
     stdio: ["ignore", "pipe", "pipe"],
@@ -72,7 +77,10 @@ function lowerPriority(child: ChildProcess): void {
   }
 }
 
-function follow(child: ChildProcess, { signal, timeLimitMs, stallMs, onPosition, cwd }: RunOptions): Promise<Buffer> {
+function follow(
+  child: ChildProcess,
+  { args, signal, timeLimitMs, stallMs, onPosition, cwd }: RunOptions,
+): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
   const stdout: Buffer[] = [];
   let stdoutBytes = 0;
@@ -81,7 +89,12 @@ function follow(child: ChildProcess, { signal, timeLimitMs, stallMs, onPosition,
   let killTimer: NodeJS.Timeout | undefined;
   let stallTimer: NodeJS.Timeout | undefined;
   // The tail goes to other people's screens; where this machine keeps its files is not their business.
-  const logTail = () => tail.replaceAll(cwd, ".").trim();
+  const files = args.filter((arg) => arg.startsWith("file:/")).map((arg) => arg.slice("file:".length));
+  const logTail = () =>
+    files
+      .reduce((text, file) => text.replaceAll(file, basename(file)), tail)
+      .replaceAll(cwd, ".")
+      .trim();
 
   const end = (reason: MediaError) => {
     if (ending) return;

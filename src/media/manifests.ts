@@ -1,12 +1,13 @@
 import { stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { bitRates, masterPlaylist, mediaPlaylist } from "../lib/m3u8.ts";
+import { bitRates, masterPlaylist, mediaPlaylist, type PlaylistSegment } from "../lib/m3u8.ts";
 import { type MpdRepresentation, type MpdSet, staticMpd } from "../lib/mpd.ts";
 import { INIT_NAME, SEGMENT_TEMPLATE } from "./arguments.ts";
 import type { EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
 import type { Segment, Written } from "./package.ts";
 import type { EncodePlan } from "./plan.ts";
+import type { Storyboard } from "./storyboard.ts";
 
 export type Rendition = {
   name: string;
@@ -35,6 +36,7 @@ export async function writeManifests(options: {
   videos: Written[];
   audios: Written[];
   names: { manifest: string; dash: string };
+  storyboard: Storyboard | null;
 }): Promise<Packaged> {
   const { outDir, plan, spec, videos, audios, names } = options;
   const all = [...videos, ...audios];
@@ -55,7 +57,7 @@ export async function writeManifests(options: {
     await writeFile(join(outDir, path), text);
     files.push(path);
   };
-  for (const { name, segments } of all) {
+  for (const { name, init, segments } of all) {
     const text = mediaPlaylist({
       version,
       initUri: INIT_NAME,
@@ -63,10 +65,15 @@ export async function writeManifests(options: {
       segments: segments.map((segment) => ({ uri: segment.name, durationSeconds: segment.durationSeconds })),
     });
     await write(`${name}/${playlist}`, text);
+    const pictures = init.width ? picturesOf(segments) : null;
+    if (pictures) {
+      const list = { version, initUri: INIT_NAME, targetDurationSeconds: target, isPicturesOnly: true };
+      await write(`${name}/${spec.hls.iframe_playlist}`, mediaPlaylist({ ...list, segments: pictures }));
+    }
     files.push(`${name}/${INIT_NAME}`, ...segments.map((segment) => `${name}/${segment.name}`));
   }
   const renditions = toRenditions({ plan, spec, videos, audios, target });
-  await write(names.manifest, master(options, renditions));
+  await write(names.manifest, master(options, renditions, target));
   await write(names.dash, mpd(options, target, Math.max(...all.map((one) => one.durationSeconds))));
   const sizes = await Promise.all(
     files.filter((file) => !file.endsWith(".m4s")).map((file) => stat(join(outDir, file))),
@@ -81,9 +88,21 @@ const isAligned = (a: Segment[], b: Segment[]) =>
   a.length === b.length &&
   a.every((segment, i) => Math.abs(segment.durationSeconds - (b[i]?.durationSeconds ?? 0)) < 0.001);
 
-type Made = { plan: EncodePlan; spec: EncodingSpec; videos: Written[]; audios: Written[] };
+type Made = {
+  plan: EncodePlan;
+  spec: EncodingSpec;
+  videos: Written[];
+  audios: Written[];
+  storyboard: Storyboard | null;
+};
 
-function toRenditions({ plan, spec, videos, audios, target }: Made & { target: number }): Rendition[] {
+function toRenditions({
+  plan,
+  spec,
+  videos,
+  audios,
+  target,
+}: Omit<Made, "storyboard"> & { target: number }): Rendition[] {
   const sound = audios.map((one) => ({ codec: one.init.codec, ...bitRates(one.segments, target) }));
   const soundPeak = Math.max(0, ...sound.map(({ peak }) => peak));
   const soundAverage = Math.max(0, ...sound.map(({ average }) => average));
@@ -119,7 +138,15 @@ function toRenditions({ plan, spec, videos, audios, target }: Made & { target: n
   ];
 }
 
-function master({ plan, spec, videos, audios }: Made, renditions: Rendition[]): string {
+/** Each segment's first picture, alone; null when one of them cannot be found. */
+function picturesOf(segments: Segment[]): PlaylistSegment[] | null {
+  const pictures = segments.flatMap(({ name, durationSeconds, first }) =>
+    first ? [{ uri: name, durationSeconds, range: first }] : [],
+  );
+  return pictures.length === segments.length ? pictures : null;
+}
+
+function master({ plan, spec, videos, audios }: Made, renditions: Rendition[], target: number): string {
   const isGrouped = audios.length > 0 && (videos.length > 0 || audios.length > 1);
   const titles = new Set<string>();
   return masterPlaylist({
@@ -152,10 +179,19 @@ function master({ plan, spec, videos, audios }: Made, renditions: Rendition[]): 
       frameRate: one.frame_rate ?? undefined,
       audioGroup: isGrouped ? spec.audio.group : undefined,
     })),
+    pictures: videos.flatMap(({ name, init, segments }) => {
+      const pictures = picturesOf(segments);
+      if (!pictures) return [];
+      const sizes = pictures.map(({ durationSeconds, range }) => ({ bytes: range?.bytes ?? 0, durationSeconds }));
+      const { peak, average } = bitRates(sizes, target);
+      const uri = `${name}/${spec.hls.iframe_playlist}`;
+      const { codec, width, height } = init;
+      return [{ uri, bandwidth: peak, averageBandwidth: average, codecs: [codec], width, height }];
+    }),
   });
 }
 
-function mpd({ plan, spec, videos, audios }: Made, target: number, durationSeconds: number): string {
+function mpd({ plan, spec, videos, audios, storyboard }: Made, target: number, durationSeconds: number): string {
   const frameRate = plan.video
     ? plan.video.rate.den === 1
       ? `${plan.video.rate.num}`
@@ -188,6 +224,9 @@ function mpd({ plan, spec, videos, audios }: Made, target: number, durationSecon
     initTemplate: `$RepresentationID$/${INIT_NAME}`,
     mediaTemplate: `$RepresentationID$/${SEGMENT_TEMPLATE}`,
     sets,
+    ...(storyboard && {
+      tiles: { ...storyboard, mediaTemplate: spec.storyboard.image },
+    }),
   });
 }
 

@@ -1,35 +1,11 @@
-import { execFile } from "node:child_process";
-import { constants } from "node:fs";
-import { access, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { promisify } from "node:util";
 
 /**
  * No ffmpeg may outlive its worker, not even one that was killed with SIGKILL and could do nothing about it.
- * Where util-linux's setpriv exists the kernel sees to it; in any case each process is recorded in a scratch file
+ * Where the system can, the kernel sees to it (sandbox.ts); in any case each process is recorded in a scratch file
  * `<pid>-<start>`, so that a starting worker can end what the last one left.
  */
-
-let prefix: Promise<string[]> | undefined;
-
-/** What to put before a command so that it dies with this process; empty where the system has no such helper. */
-export function parentDeathPrefix(): Promise<string[]> {
-  prefix ??= findSetpriv();
-  return prefix;
-}
-
-async function findSetpriv(): Promise<string[]> {
-  for (const folder of ["/usr/bin", "/bin", "/usr/sbin", "/sbin"]) {
-    const path = join(folder, "setpriv");
-    try {
-      await access(path, constants.X_OK);
-      // BusyBox has a setpriv without this option, so it is tried rather than assumed.
-      await promisify(execFile)(path, ["--pdeathsig", "KILL", "/bin/true"]);
-      return [path, "--pdeathsig", "KILL"];
-    } catch {}
-  }
-  return [];
-}
 
 /** The process's start in clock ticks since boot (proc(5), stat field 22): with it a reused pid is told apart. */
 export async function startOf(pid: number): Promise<string | null> {

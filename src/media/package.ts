@@ -1,10 +1,18 @@
 import { mkdir, open, readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { INIT_NAME, MUXER_MANIFEST, SEGMENT_PATTERN } from "./arguments.ts";
-import { type InitSegment, readInit, readSegmentTimes, SEGMENT_HEAD_BYTES } from "./boxes.ts";
+import { type InitSegment, readFirstSample, readInit, readSegmentTimes, SEGMENT_HEAD_BYTES } from "./boxes.ts";
 import type { EncodePlan } from "./plan.ts";
 
-export type Segment = { name: string; bytes: number; start: number; duration: number; durationSeconds: number };
+export type Segment = {
+  name: string;
+  bytes: number;
+  start: number;
+  duration: number;
+  durationSeconds: number;
+  /** The bytes that hold its first picture, or sound; null where they could not be found. */
+  first: { offset: number; bytes: number } | null;
+};
 
 /** One rendition as it lies on the disk. Times in `segments` are in units of `init.timescale` where not named otherwise. */
 export type Written = { name: string; init: InitSegment; segments: Segment[]; durationSeconds: number };
@@ -32,7 +40,14 @@ export async function readWritten(outDir: string, name: string): Promise<Written
   for (const file of names) {
     const { bytes, head } = await readHead(join(folder, file));
     const { timescale, start, duration } = readSegmentTimes(head);
-    segments.push({ name: file, bytes, start, duration, durationSeconds: duration / timescale });
+    segments.push({
+      name: file,
+      bytes,
+      start,
+      duration,
+      durationSeconds: duration / timescale,
+      first: readFirstSample(head),
+    });
   }
   const durationSeconds = segments.reduce((sum, segment) => sum + segment.durationSeconds, 0);
   return { name, init, segments, durationSeconds };

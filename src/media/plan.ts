@@ -1,6 +1,7 @@
 import type { EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
 import { chooseRate, type PlannedRendition, planLadder, type Rate } from "./ladder.ts";
+import type { Passthrough } from "./passthrough.ts";
 import type { AudioTrack, Probe, VideoTrack } from "./probe.ts";
 
 export type PlannedAudio = {
@@ -18,6 +19,8 @@ export type EncodePlan = {
     renditions: PlannedRendition[];
     /** When the sound outlasts the picture, the last picture is held until this; else 0. */
     holdUntilSeconds: number;
+    /** Set where the first rendition is the source's own pictures, not encoded again. */
+    passthrough: Passthrough | null;
   } | null;
   audio: PlannedAudio[];
   /** Null when the source does not say. */
@@ -59,7 +62,7 @@ export function planEncode(probe: Probe, spec: EncodingSpec): EncodePlan {
   const rate = chooseRate(video.averageRate, video.declaredRate, spec);
   const holdUntilSeconds = pictureEnd !== null && end - pictureEnd > UNEVEN_SECONDS ? end : 0;
   const renditions = planLadder(video.width, video.height, rate, spec);
-  return { video: { track: video, rate, renditions, holdUntilSeconds }, audio, durationSeconds };
+  return { video: { track: video, rate, renditions, holdUntilSeconds, passthrough: null }, audio, durationSeconds };
 }
 
 /** ffmpeg moves the whole file so that its earliest stream starts at 0. */

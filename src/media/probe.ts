@@ -7,6 +7,10 @@ import type { Rate } from "./ladder.ts";
 export type VideoTrack = {
   index: number;
   codec: string;
+  /** As ffprobe names it: "High", "Main"; "" where there is none. */
+  profile: string;
+  /** H.264: ten times the level. */
+  level: number;
   /** As shown: after rotation, with square pixels. */
   width: number;
   height: number;
@@ -19,6 +23,10 @@ export type VideoTrack = {
   /** Set when the transfer is PQ or HLG: the picture needs tone mapping for an SDR screen. */
   isHdr: boolean;
   isInterlaced: boolean;
+  /** Said to be, unlike where nothing is said. */
+  isProgressive: boolean;
+  /** Pixels are as wide as high. */
+  isSquare: boolean;
   startSeconds: number;
   durationSeconds: number | null;
 };
@@ -48,6 +56,8 @@ const FfprobeStream = v.object({
   index: v.number(),
   codec_type: text,
   codec_name: text,
+  profile: text,
+  level: number,
   width: number,
   height: number,
   sample_aspect_ratio: text,
@@ -71,7 +81,7 @@ type Stream = v.InferOutput<typeof FfprobeStream>;
 
 const ENTRIES = [
   "format=format_name,duration,start_time",
-  `stream=index,codec_type,codec_name,width,height,sample_aspect_ratio,pix_fmt,color_transfer,field_order,${"r_frame_rate,avg_frame_rate,start_time,duration,channels"}`,
+  `stream=index,codec_type,codec_name,profile,level,width,height,sample_aspect_ratio,pix_fmt,color_transfer,field_order,${"r_frame_rate,avg_frame_rate,start_time,duration,channels"}`,
   "stream_disposition=attached_pic,default",
   "stream_tags=language,rotate",
   "stream_side_data=rotation",
@@ -84,18 +94,35 @@ const ENTRIES = [
 export async function probe(
   path: string,
   binaries: Binaries,
-  options: { signal?: AbortSignal; cwd?: string; pidDir?: string; timeLimitMs?: number } = {},
+  options: {
+    signal?: AbortSignal;
+    cwd?: string;
+    pidDir?: string;
+    timeLimitMs?: number;
+    memoryBytes?: number | undefined;
+  } = {},
 ): Promise<Probe> {
   const stdout = await run(binaries.ffprobe, {
     args: ["-hide_banner", "-loglevel", "error", "-of", "json", "-show_entries", ENTRIES, ...untrustedInput(path)],
     cwd: options.cwd ?? dirname(path),
     timeLimitMs: options.timeLimitMs ?? 60_000,
+    memoryBytes: options.memoryBytes,
     ...(options.signal && { signal: options.signal }),
     ...(options.pidDir && { pidDir: options.pidDir }),
-  });
+  }).catch(blameSource);
   const answer = v.safeParse(v.pipe(v.string(), v.parseJson(), FfprobeAnswer), stdout.toString("utf8"));
   if (!answer.success) throw new MediaError("input_invalid", "The source is not a media file that can be read.", false);
   return toProbe(answer.output);
+}
+
+const MACHINE_FAULT = /No such file or directory|Permission denied|Input\/output error|failed to execute/;
+
+/** Reading heads fails for one reason, in as many words as there are ways to be broken: the source. */
+function blameSource(error: unknown): never {
+  if (!(error instanceof MediaError) || error.code !== "encode_failed" || !/ended with code/.test(error.message))
+    throw error;
+  if (MACHINE_FAULT.test(error.logTail)) throw error;
+  throw new MediaError("input_invalid", "The source is not a media file that can be read.", false, error.logTail);
 }
 
 function toProbe({ format, streams }: v.InferOutput<typeof FfprobeAnswer>): Probe {
@@ -137,6 +164,8 @@ function toVideo(stream: Stream): VideoTrack {
   return {
     index: stream.index,
     codec: stream.codec_name,
+    profile: stream.profile,
+    level: stream.level,
     width: isSideways ? high : wide,
     height: isSideways ? wide : high,
     rotation,
@@ -146,6 +175,8 @@ function toVideo(stream: Stream): VideoTrack {
     bitDepth: depth ? Number(depth) : 8,
     isHdr: stream.color_transfer === "smpte2084" || stream.color_transfer === "arib-std-b67",
     isInterlaced: ["tt", "bb", "tb", "bt"].includes(stream.field_order),
+    isProgressive: stream.field_order === "progressive",
+    isSquare: ratio.num === ratio.den || ratio.num === 0,
     startSeconds: Number(stream.start_time) || 0,
     durationSeconds: seconds(stream.duration),
   };

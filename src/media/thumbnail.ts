@@ -1,10 +1,10 @@
-import { copyFile, open, readdir, readFile, rm, stat } from "node:fs/promises";
+import { copyFile, readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { INIT_NAME } from "./arguments.ts";
 import type { EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
 import { type RunOptions, run, untrustedInput } from "./ffmpeg.ts";
-import type { Written } from "./package.ts";
+import type { Segment, Written } from "./package.ts";
+import { writeSample } from "./sample.ts";
 
 type ThumbnailOptions = {
   outDir: string;
@@ -14,7 +14,7 @@ type ThumbnailOptions = {
   videos: Written[];
   audios: Written[];
   ffmpeg: string;
-  run: Pick<RunOptions, "cwd" | "signal" | "pidDir">;
+  run: Pick<RunOptions, "cwd" | "signal" | "pidDir" | "memoryBytes">;
 };
 
 const CANDIDATE_SEGMENTS = 8;
@@ -38,12 +38,13 @@ export async function writeThumbnail({
   if (!source) throw new MediaError("encode_failed", "There is nothing to make a thumbnail from.", true);
 
   const sample = join(common.cwd, "sample.mp4");
-  const isWhole = await writeSample(join(outDir, source.name), source, sample);
+  const isWhole = source.segments.length <= 2;
+  await writeSample(join(outDir, source.name), isWhole ? source.segments : chooseSegments(source.segments), sample);
   const isVideo = source.init.width > 0;
   const decoding = isVideo && !isWhole ? ["-skip_frame", "nokey"] : [];
   const quality = ["-c:v", "mjpeg", "-pix_fmt", "yuvj420p", "-q:v", "4", "-f", "image2"];
   const picture = isVideo
-    ? ["-an", ...(isWhole ? ["-vf", "fps=2"] : []), "-fps_mode", "passthrough", "-frames:v", "32"]
+    ? ["-an", ...(isWhole ? ["-vf", EVERY_HALF_SECOND] : []), "-fps_mode", "passthrough", "-frames:v", "32"]
     : ["-filter_complex", WAVE, "-frames:v", "1"];
   await run(ffmpeg, {
     ...common,
@@ -57,19 +58,11 @@ export async function writeThumbnail({
   await rm(sample, { force: true });
 }
 
-/** The init segment and some media segments one after another are a playable file (each says its own time). */
-async function writeSample(folder: string, { segments }: Written, path: string): Promise<boolean> {
-  const isWhole = segments.length <= 2;
-  // The first and last seconds are fades and credits, so candidates lie between them.
+/** All of a short video, else segments spread over it: the first and last seconds are fades and credits. */
+function chooseSegments(segments: Segment[]): Segment[] {
   const step = segments.length / CANDIDATE_SEGMENTS;
   const spread = Array.from({ length: CANDIDATE_SEGMENTS }, (_, i) => Math.floor((i + 0.5) * step));
-  const chosen = isWhole
-    ? segments
-    : [...new Set(spread)].map((index) => segments[index]).filter((one) => one !== undefined);
-  await using file = await open(path, "w");
-  await file.appendFile(await readFile(join(folder, INIT_NAME)));
-  for (const { name } of chosen) await file.appendFile(await readFile(join(folder, name)));
-  return isWhole;
+  return [...new Set(spread)].map((index) => segments[index]).filter((one) => one !== undefined);
 }
 
 /** At one quality the largest JPEG has the most in it: a black or faded frame never wins. */
@@ -83,6 +76,9 @@ async function richest(folder: string): Promise<string> {
   if (!best.path) throw new MediaError("encode_failed", "No thumbnail could be made.", true);
   return best.path;
 }
+
+/** The first picture always, however short the video: a filter for a constant rate would round it away. */
+const EVERY_HALF_SECOND = "select=isnan(prev_selected_t)+gte(t-prev_selected_t\\,0.5)";
 
 const WAVE = [
   "color=c=0x10141c:s=1280x720:d=1[ground]",

@@ -22,12 +22,15 @@ export const WorkerContract = v.object({
     bytes: v.nullish(v.number()),
     content_type: v.nullish(v.string()),
     local_path: v.nullish(v.string()),
+    /** What its sender says it is; the job fails when it is not. */
+    sha256: v.nullish(v.string()),
   }),
   outputs: v.object({
     prefix: v.pipe(v.string(), v.regex(/^[^/].*\/$/)),
     manifest_path: v.string(),
     dash_manifest_path: v.nullish(v.string()),
     thumbnail_path: v.nullish(v.string()),
+    storyboard_path: v.nullish(v.string()),
     subtitle_paths: v.nullish(v.record(v.string(), v.string())),
   }),
   artifacts: v.object({ sign_url: v.string(), local_path: v.nullish(v.string()) }),
@@ -65,6 +68,7 @@ export type Completion = {
   manifest_path: string;
   dash_manifest_path: string | null;
   thumbnail_path: string | null;
+  storyboard_path: string | null;
   subtitle_paths: Record<string, string>;
   media: {
     duration_seconds: number;
@@ -72,6 +76,7 @@ export type Completion = {
     height: number | null;
     frame_rate: number | null;
     bytes: number;
+    source_sha256: string;
     /** Here their playlists are whole keys, too. */
     renditions: Rendition[];
   };

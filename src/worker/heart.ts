@@ -42,10 +42,11 @@ export class Heart {
 
   /** Progress is 0 to 100 and never goes back. */
   report(stage: Stage, progress: number): void {
-    const whole = Math.max(this.#progress, Math.min(100, Math.floor(progress)));
-    if (stage === this.#stage && whole === this.#progress) return;
+    const exact = Math.max(this.#progress, Math.min(100, progress));
+    const isNews = stage !== this.#stage || Math.floor(exact) !== Math.floor(this.#progress);
     this.#stage = stage;
-    this.#progress = whole;
+    this.#progress = exact;
+    if (!isNews) return;
     this.#hasNews = true;
     this.#plan();
   }
@@ -77,7 +78,8 @@ export class Heart {
 
   async #tell(): Promise<void> {
     try {
-      const report = { progress: this.#progress, stage: this.#stage };
+      // Hundredths: a day's film moves on by less than one in an hour, and whoever does not move on loses the job.
+      const report = { progress: Math.floor(this.#progress * 100) / 100, stage: this.#stage };
       const answer = await this.#client.heartbeat(this.#job, report, this.#ended.signal);
       if (answer.cancel_requested) this.#abort("canceled");
     } catch (error) {

@@ -1,6 +1,6 @@
 import { access, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { type EncodeResult, encode } from "../media/encode.ts";
+import { type EncodeOptions, type EncodeResult, encode } from "../media/encode.ts";
 import { encodingSpec } from "../media/encoding-spec.ts";
 import { MediaError } from "../media/error.ts";
 import type { Binaries } from "../media/ffmpeg.ts";
@@ -9,7 +9,7 @@ import type { Completion, Failure, WorkerContract } from "./contract.ts";
 import { Heart } from "./heart.ts";
 import { type LeaseClient, LeaseLost, ServerAway, ServerRefused } from "./lease-client.ts";
 import type { Scratch } from "./scratch.ts";
-import { download, removeFolder, sourceMissing, syncFiles, upload } from "./transfer.ts";
+import { download, removeFolder, SourceCorrupt, sourceMissing, sumOf, syncFiles, upload } from "./transfer.ts";
 
 export type Log = Record<"info" | "warn" | "error", (fields: Record<string, unknown>, message: string) => void>;
 
@@ -17,6 +17,8 @@ export type JobContext = {
   client: LeaseClient;
   binaries: Binaries;
   scratch: Scratch;
+  /** The most that one ffmpeg may allocate. */
+  memoryBytes?: number | undefined;
   log: Log;
   /** Aborted when the worker is to stop: the job is given back. */
   signal: AbortSignal;
@@ -94,7 +96,7 @@ function someTimeAfter(signal: AbortSignal, ms: number): AbortSignal {
 type Rooms = { heart: Heart; work: string; outDir: string };
 
 async function make(job: WorkerContract, context: JobContext, { heart, work, outDir }: Rooms): Promise<Completion> {
-  const { client, binaries, scratch } = context;
+  const { client, binaries, scratch, memoryBytes } = context;
   const { signal } = heart;
   const { outputs, source } = job;
   const input = source.local_path ?? join(work, "source");
@@ -108,19 +110,16 @@ async function make(job: WorkerContract, context: JobContext, { heart, work, out
       onBytes: (bytes) => heart.report("downloading", (PROBED * bytes) / size),
     });
   }
-  heart.report("probing", PROBED);
-  const found = await probe(input, binaries, { signal, cwd: work, pidDir: scratch.pidDir });
-
-  heart.report("encoding", PROBED);
-  // A job that was given back keeps its attempt number, and so its folder.
-  await removeFolder(outDir);
-  const result = await encode({
-    ...{ input, outDir, probe: found, spec: encodingSpec, binaries, signal },
-    scratchDir: work,
-    pidDir: scratch.pidDir,
-    names: wantedNames(job),
-    onProgress: (fraction) => heart.report("encoding", PROBED + fraction * (ENCODED - PROBED)),
+  const spoiled = new AbortController();
+  // Beside the rest: it reads what is read anyway, and takes a small part of the time that encoding does.
+  const sum = sumOf(input, source.sha256, signal);
+  sum.catch((error) => error instanceof SourceCorrupt && spoiled.abort());
+  const result = await encoded().catch(async (error) => {
+    // A damaged source is mostly met by ffmpeg first, which cannot say why.
+    if (source.sha256 && !signal.aborted) await sum;
+    throw error;
   });
+  const sourceSum = await sum;
   if (!source.local_path) await rm(input, { force: true });
 
   heart.report("publishing", ENCODED);
@@ -135,26 +134,45 @@ async function make(job: WorkerContract, context: JobContext, { heart, work, out
     });
   }
   heart.report("publishing", 100);
-  return toCompletion(result, outputs.prefix);
+  return toCompletion(result, outputs.prefix, sourceSum);
+
+  async function encoded(): Promise<EncodeResult> {
+    const until = AbortSignal.any([signal, spoiled.signal]);
+    heart.report("probing", PROBED);
+    const found = await probe(input, binaries, { signal: until, cwd: work, pidDir: scratch.pidDir, memoryBytes });
+    heart.report("encoding", PROBED);
+    // A job that was given back keeps its attempt number, and so its folder.
+    await removeFolder(outDir);
+    return encode({
+      ...{ input, outDir, probe: found, spec: encodingSpec, binaries, signal: until, memoryBytes },
+      scratchDir: work,
+      pidDir: scratch.pidDir,
+      names: wantedNames(job),
+      onProgress: (fraction) => heart.report("encoding", PROBED + fraction * (ENCODED - PROBED)),
+    });
+  }
 }
 
 /** The names that the contract asks for, where they lie beside each other under the prefix. */
-function wantedNames({ outputs }: WorkerContract): { manifest?: string; dash?: string; thumbnail?: string } {
-  const name = (key: string | null | undefined) => {
+function wantedNames({ outputs }: WorkerContract): NonNullable<EncodeOptions["names"]> {
+  const named = (field: string, key: string | null | undefined) => {
     const rest = key?.startsWith(outputs.prefix) ? key.slice(outputs.prefix.length) : "";
-    return /^[A-Za-z0-9_-][A-Za-z0-9._-]*$/.test(rest) ? rest : undefined;
+    return /^[A-Za-z0-9_-][A-Za-z0-9._-]*$/.test(rest) ? { [field]: rest } : {};
   };
-  const manifest = name(outputs.manifest_path);
-  const dash = name(outputs.dash_manifest_path);
-  const thumbnail = name(outputs.thumbnail_path);
-  return { ...(manifest && { manifest }), ...(dash && { dash }), ...(thumbnail && { thumbnail }) };
+  return {
+    ...named("manifest", outputs.manifest_path),
+    ...named("dash", outputs.dash_manifest_path),
+    ...named("thumbnail", outputs.thumbnail_path),
+    ...named("storyboard", outputs.storyboard_path),
+  };
 }
 
-function toCompletion(result: EncodeResult, prefix: string): Completion {
+function toCompletion(result: EncodeResult, prefix: string, sourceSum: string): Completion {
   return {
     manifest_path: prefix + result.manifest,
     dash_manifest_path: prefix + result.dash,
     thumbnail_path: prefix + result.thumbnail,
+    storyboard_path: result.storyboard && prefix + result.storyboard,
     subtitle_paths: {},
     media: {
       duration_seconds: result.durationSeconds,
@@ -162,6 +180,7 @@ function toCompletion(result: EncodeResult, prefix: string): Completion {
       height: result.height,
       frame_rate: result.frameRate,
       bytes: result.bytes,
+      source_sha256: sourceSum,
       renditions: result.renditions.map((one) => ({ ...one, playlist_path: prefix + one.playlist_path })),
     },
   };
@@ -170,6 +189,9 @@ function toCompletion(result: EncodeResult, prefix: string): Completion {
 function toFailure(error: unknown): Failure {
   if (error instanceof MediaError) {
     return { code: error.code, message: error.message, retryable: error.retryable, log_tail: error.logTail };
+  }
+  if (error instanceof SourceCorrupt) {
+    return { code: "source_corrupt", message: error.message, retryable: false, log_tail: "" };
   }
   if ((error as NodeJS.ErrnoException)?.code === "ENOSPC") {
     return { code: "out_of_space", message: "There is no space left for the job.", retryable: true, log_tail: "" };

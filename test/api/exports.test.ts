@@ -61,7 +61,10 @@ describe("the graph export", () => {
           source_key: now.source_key,
           hls: { manifest_path: now.manifest_path, renditions: [] },
           dash: { manifest_path: now.dash_manifest_path },
-          thumbnails: [{ kind: "thumbnail", path: now.thumbnail_path }],
+          thumbnails: [
+            { kind: "thumbnail", path: now.thumbnail_path },
+            { kind: "storyboard", path: now.storyboard_path },
+          ],
           subtitles: [
             { language: "de", label: "Deutsch", path: "tenants/1/de.vtt" },
             { language: "en", label: "English", path: "tenants/1/en.vtt" },

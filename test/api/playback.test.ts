@@ -26,7 +26,7 @@ describe("playback", () => {
       subtitles: [],
     });
     expect((await playback(asset.external_id)).status).toBe(200);
-    for (const field of ["hls_url", "dash_url", "thumbnail_url", "embed_url"]) {
+    for (const field of ["hls_url", "dash_url", "thumbnail_url", "storyboard_url", "embed_url"]) {
       expect((await app.call("GET", answer.body[field])).status, field).toBe(200);
     }
     expect(claims(answer.body.token)).toMatchObject({ sub: asset.external_id, aud: "v", tid: asset.tenant_id });
@@ -80,6 +80,11 @@ describe("media of a signed asset", () => {
     const mpd = await app.call("GET", body.dash_url);
     const base = new URL(/<BaseURL>([^<]+)<\/BaseURL>/.exec(mpd.text)?.[1] as string, body.dash_url);
     expect((await app.call("GET", new URL("low/1.m4s", base).href)).text).toBe("segment");
+
+    const storyboard = await app.call("GET", body.storyboard_url);
+    expect(storyboard.headers.get("content-type")).toBe("text/vtt; charset=utf-8");
+    const tile = /^\S+#xywh=0,0,160,90$/m.exec(storyboard.text)?.[0] as string;
+    expect((await app.call("GET", new URL(tile, body.storyboard_url).href.replace(/#.*/, ""))).text).toBe("sheet");
   });
 
   test("is refused without a token, with a forged, expired or foreign one", async () => {

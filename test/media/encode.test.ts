@@ -34,9 +34,10 @@ type Media = {
   uri: string;
 };
 type Master = {
-  independentSegments: boolean;
+  independentSegments?: boolean;
   variants: {
     uri: string;
+    isIFrameOnly?: boolean;
     bandwidth: number;
     averageBandwidth: number;
     codecs: string;
@@ -46,7 +47,10 @@ type Master = {
   }[];
 };
 
-const readMaster = (dir: string) => HLS.parse(readFileSync(join(dir, "master.m3u8"), "utf8")) as unknown as Master;
+const readMaster = (dir: string): Master => {
+  const master = HLS.parse(readFileSync(join(dir, "master.m3u8"), "utf8")) as unknown as Master;
+  return { ...master, variants: master.variants.filter((one) => !one.isIFrameOnly) };
+};
 const readMedia = (dir: string, uri: string) => HLS.parse(readFileSync(join(dir, uri), "utf8")) as unknown as Media;
 const length = (media: Media) => media.segments.reduce((sum, one) => sum + one.duration, 0);
 
@@ -73,7 +77,11 @@ async function expectSound(result: EncodeResult & { dir: string }, seconds: numb
   for (const one of cuts) expect(one).toEqual(cuts[0]);
   const names = ["master.m3u8", "manifest.mpd", ...result.files];
   for (const name of names) expect(name).toMatch(/^([A-Za-z0-9_-][A-Za-z0-9._-]*\/)?[A-Za-z0-9_-][A-Za-z0-9._-]*$/);
-  expect(readFileSync(join(dir, "manifest.mpd"), "utf8")).not.toMatch(/"file:|\/tmp|\/\//);
+  const named = readFileSync(join(dir, "manifest.mpd"), "utf8").replace(
+    "http://dashif.org/guidelines/thumbnail_tile",
+    "",
+  );
+  expect(named).not.toMatch(/"file:|\/tmp|\/\//);
 
   const mpd = parseMpd(readFileSync(join(dir, "manifest.mpd"), "utf8"), {
     manifestUri: "http://host/base/manifest.mpd",
@@ -175,6 +183,39 @@ describe("a picture with sound at 29.97", () => {
     );
     const mean = (bytes.reduce((a, b) => a + b, 0) * 8) / 9.5;
     expect(Math.abs((declared?.averageBandwidth ?? 0) / mean - 1)).toBeLessThan(0.02);
+  });
+
+  test("has its first pictures listed, each of which decodes alone", async () => {
+    const pictures = HLS.parse(readFileSync(join(result.dir, "master.m3u8"), "utf8")) as unknown as {
+      variants: { uri: string; isIFrameOnly: boolean; bandwidth: number }[];
+    };
+    const lists = pictures.variants.filter((one) => one.isIFrameOnly);
+    expect(lists.map(({ uri }) => uri)).toEqual(["540p/iframes.m3u8", "360p/iframes.m3u8"]);
+    for (const { uri, bandwidth } of lists) {
+      const list = HLS.parse(readFileSync(join(result.dir, uri), "utf8")) as unknown as {
+        isIFrame: boolean;
+        segments: { uri: string; duration: number; byterange: { offset: number; length: number } }[];
+      };
+      expect(list.isIFrame).toBe(true);
+      expect(list.segments.map(({ duration }) => duration.toFixed(1))).toEqual(["4.0", "4.0", "1.5"]);
+      const init = readFileSync(join(result.dir, dirname(uri), "init.mp4"));
+      for (const { uri: file, duration, byterange } of list.segments) {
+        const whole = readFileSync(join(result.dir, dirname(uri), file));
+        expect(byterange.length).toBeLessThan(whole.length);
+        expect((byterange.length * 8) / 4.1).toBeLessThan(bandwidth * Math.max(1, duration));
+        const alone = join(folder, "alone.mp4");
+        writeFileSync(
+          alone,
+          [init, whole.subarray(byterange.offset, byterange.offset + byterange.length)]
+            .map((part) => part.toString("latin1"))
+            .join(""),
+          "latin1",
+        );
+        expect(
+          (await ffmpeg("-i", alone, "-frames:v", "1", "-f", "rawvideo", "-pix_fmt", "gray", "-")).length,
+        ).toBeGreaterThan(100_000);
+      }
+    }
   });
 
   test("tells its progress and leaves nothing else behind", () => {

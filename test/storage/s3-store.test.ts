@@ -1,6 +1,6 @@
 import dns from "node:dns";
 import { once } from "node:events";
-import { createServer } from "node:http";
+import { createServer, type RequestOptions, request } from "node:http";
 import type { AddressInfo } from "node:net";
 import { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
@@ -10,7 +10,7 @@ import { deletePrefix } from "../../storage/objects/delete-prefix.ts";
 import { objectDriver } from "../../storage/objects/driver.ts";
 import { partAppends } from "../../storage/objects/part-appends.ts";
 import { type S3StoreOptions, s3Store } from "../../storage/objects/s3.ts";
-import { StorageUnavailable } from "../../storage/objects/store.ts";
+import { NoSuchMultipart, StorageUnavailable } from "../../storage/objects/store.ts";
 import { emptyFolder } from "../support/folder.ts";
 import { CORS_RULES, type S3Server, startS3Server } from "../support/s3-server.ts";
 import { addressContract } from "./address-contract.ts";
@@ -36,7 +36,7 @@ multipartContract("S3 multipart", () => open());
 appendsContract("S3, objects that grow", PART, async () => {
   const store = open();
   const folder = emptyFolder();
-  const again = () => partAppends(store, folder, PART);
+  const again = () => partAppends(store, folder, { partBytes: PART });
   return { store, appends: again(), again };
 });
 addressContract("S3 addresses", async () => ({
@@ -138,28 +138,27 @@ test("as an unstorage driver, for small objects", async () => {
 });
 
 /** Answers as `refuse` says, else as the real server does. */
-async function between(refuse: (count: number) => string | null) {
-  let count = 0;
-  const proxy = createServer(async (incoming, response) => {
-    const fault = refuse(++count);
+async function between(refuse: (count: number, method: string) => string | null) {
+  const methods: string[] = [];
+  const proxy = createServer((incoming, response) => {
+    methods.push(incoming.method as string);
+    const fault = refuse(methods.length, incoming.method as string);
     if (fault === "cut") return void incoming.socket.destroy();
     if (fault) {
       incoming.resume();
       return void response.writeHead(503).end(`<Error><Code>${fault}</Code><Message>wait</Message></Error>`);
     }
-    const { host: _, connection: __, ...headers } = incoming.headers;
-    const answer = await fetch(`${server.endpoint}${incoming.url}`, {
-      method: incoming.method as string,
-      headers: headers as Record<string, string>,
-      ...(incoming.method === "PUT" && { body: await buffer(incoming) }),
-    } as RequestInit);
-    const bytes = Buffer.from(await answer.arrayBuffer());
-    response.writeHead(answer.status, { ...Object.fromEntries(answer.headers), "content-length": bytes.length });
-    response.end(bytes);
+    // With the host it was signed for.
+    const { method, headers, url } = incoming;
+    const onward = request(`${server.endpoint}${url}`, { method, headers } as RequestOptions, (answer) => {
+      response.writeHead(answer.statusCode as number, answer.headers);
+      answer.pipe(response);
+    });
+    incoming.pipe(onward);
   });
   await once(proxy.listen(0, "127.0.0.1"), "listening");
   onTestFinished(() => void proxy.close());
-  return { endpoint: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`, asked: () => count };
+  return { endpoint: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`, asked: () => methods };
 }
 
 test("SlowDown, 503 and torn connections are tried again, and told when they do not end", async () => {
@@ -167,13 +166,24 @@ test("SlowDown, 503 and torn connections are tried again, and told when they do 
   const { endpoint, asked } = await between((count) => faults[count - 1] ?? "SlowDown");
   const store = open({ endpoint });
   await expect(store.put("k", Buffer.from("x"))).rejects.toThrow(StorageUnavailable);
-  expect(asked()).toBe(5);
+  expect(asked()).toEqual(Array(5).fill("PUT"));
   const torn = new Readable({ read() {} });
   torn.push("x");
   torn.push(null);
   await expect(store.putPart("k", "u", 1, torn, { maxBytes: 1, bytes: 1 })).rejects.toThrow(StorageUnavailable);
-  // A stream is gone once it is sent.
-  expect(asked()).toBe(6);
+  // A stream is gone once it is sent; what is asked after it is whether the upload still stands.
+  expect(asked().slice(5)).toEqual(["PUT", ...Array(5).fill("GET")]);
+});
+
+test("a part whose refusal is lost with the connection is refused all the same", async () => {
+  const { endpoint, asked } = await between((_, method) => (method === "PUT" ? "cut" : null));
+  const store = open({ endpoint });
+  const uploadId = await store.createMultipart("k", { bytes: 1, partSize: 1 });
+  const part = () => store.putPart("k", uploadId, 1, Readable.from([Buffer.from("x")]), { maxBytes: 1, bytes: 1 });
+  await expect(part()).rejects.toThrow(StorageUnavailable);
+  await store.abortMultipart("k", uploadId);
+  await expect(part()).rejects.toThrow(NoSuchMultipart);
+  expect(asked().slice(-2)).toEqual(["PUT", "GET"]);
 });
 
 const faultsOf = async (more: Partial<S3StoreOptions>, origin = "https://video.example", now = new Date()) =>

@@ -51,11 +51,14 @@ export async function putArtifacts(
   contract: any,
   extra: Record<string, string> = {},
 ) {
-  const { manifest_path, dash_manifest_path, thumbnail_path, prefix } = contract.outputs;
+  const { manifest_path, dash_manifest_path, thumbnail_path, storyboard_path, prefix } = contract.outputs;
   const contents: Record<string, string> = {
     [manifest_path]: "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1000\nlow/playlist.m3u8\n",
-    [dash_manifest_path]: '<?xml version="1.0"?><MPD xmlns="urn:mpeg:dash:schema:mpd:2011"><Period/></MPD>',
+    [dash_manifest_path]:
+      '<?xml version="1.0"?><MPD xmlns="urn:mpeg:dash:schema:mpd:2011" type="static" mediaPresentationDuration="PT4S"><Period></Period></MPD>',
     [thumbnail_path]: "jpeg",
+    [storyboard_path]: "WEBVTT\n\n00:00:00.000 --> 00:00:04.000\nstoryboard-1.jpg#xywh=0,0,160,90\n",
+    [`${prefix}storyboard-1.jpg`]: "sheet",
     [`${prefix}low/playlist.m3u8`]: "#EXTM3U\n#EXTINF:4,\n1.m4s\n#EXT-X-ENDLIST\n",
     [`${prefix}low/1.m4s`]: "segment",
     ...extra,
@@ -70,7 +73,7 @@ export async function putArtifacts(
     const put = await app.call(method, url, { headers, raw: contents[path] });
     if (put.status !== 200) throw new Error(put.text);
   }
-  return { manifest_path, dash_manifest_path, thumbnail_path, subtitle_paths: {} };
+  return { manifest_path, dash_manifest_path, thumbnail_path, storyboard_path, subtitle_paths: {} };
 }
 
 /** An asset that is ready to play, made by a worker that only pretends to encode. */

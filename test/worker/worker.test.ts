@@ -59,6 +59,7 @@ test("a job is fetched, encoded, published and completed", async () => {
     manifest_path: `${PREFIX}master.m3u8`,
     dash_manifest_path: `${PREFIX}manifest.mpd`,
     thumbnail_path: `${PREFIX}thumbnail.jpg`,
+    storyboard_path: `${PREFIX}storyboard.vtt`,
     subtitle_paths: {},
     media: {
       duration_seconds: 5,
@@ -99,7 +100,15 @@ test("on a shared disk nothing goes over HTTP", async () => {
   await worker.stop();
   expect([...server.named("source"), ...server.named("put"), ...server.named("sign")]).toEqual([]);
   expect(readFileSync(join(artifacts, "master.m3u8"), "utf8")).toContain("180p/playlist.m3u8");
-  expect(readdirSync(artifacts).sort()).toEqual(["180p", "audio", "manifest.mpd", "master.m3u8", "thumbnail.jpg"]);
+  expect(readdirSync(artifacts).sort()).toEqual([
+    "180p",
+    "audio",
+    "manifest.mpd",
+    "master.m3u8",
+    "storyboard-1.jpg",
+    "storyboard.vtt",
+    "thumbnail.jpg",
+  ]);
   expect(existsSync(source)).toBe(true);
 });
 

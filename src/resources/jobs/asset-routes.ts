@@ -8,8 +8,8 @@ import { readAsset } from "../assets/queries.ts";
 import { Asset, toAsset } from "../assets/schema.ts";
 import { workerContract } from "./contract.ts";
 import { AssetWrite, CreatedAsset, createAsset } from "./create-asset.ts";
-import { cancelJob, getJob, JobQuery, listJobs, retryAsset, retryJob } from "./manage.ts";
-import { Job, JobParams, toJob } from "./schema.ts";
+import { cancelJob, getJob, JobQuery, listJobs, prioritize, retryAsset, retryJob } from "./manage.ts";
+import { Job, JobParams, Priority, toJob } from "./schema.ts";
 
 const jobs = "/api/v1/transcoding_jobs";
 const tag = "Transcoding jobs";
@@ -85,7 +85,23 @@ export const assetJobRoutes = [
     summary: "One job",
     params: v.object({ id: PathId }),
     responses: { 200: Job },
-    handle: async ({ app, caller, params }) => toJob((await getJob(app.db, caller, params.id)) ?? notFound("job")),
+    async handle({ app, caller, params }) {
+      const job = (await getJob(app.db, caller, params.id)) ?? notFound("job");
+      // It may name what a tenant has no business to know of the machine.
+      return caller.kind === "admin" ? { ...toJob(job), log_tail: job.logTail } : toJob(job);
+    },
+  }),
+  route({
+    method: "PATCH",
+    path: `${jobs}/:id`,
+    credential: "admin",
+    tag,
+    summary: "Change a job's place in the queue",
+    params: JobParams,
+    body: v.object({ priority: Priority }),
+    responses: { 200: Job },
+    errors: conflict,
+    handle: async ({ app, caller, params, body }) => toJob(await prioritize(app, caller, params.id, body.priority)),
   }),
   route({
     method: "POST",

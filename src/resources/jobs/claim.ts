@@ -14,6 +14,7 @@ import { sha256 } from "../../lib/tokens.ts";
 import type { Lease } from "./contract.ts";
 import { emitJob } from "./events.ts";
 import { leaseMs, leaseToken } from "./lease.ts";
+import { nextInTurn } from "./turn.ts";
 
 export type Claimed = { job: JobRow; asset: AssetRow; lease: Lease };
 
@@ -43,20 +44,23 @@ export async function claim(app: App, key: string, workerId: string | null): Pro
       .get();
     if (earlier) return repeatOf(tx, app, earlier.jobId, earlier.id, key);
 
-    // One statement chooses and takes, so that two claims never get one job.
-    const next = sql`(select id from transcoding_jobs where status = 'queued' and available_at <= ${now} order by priority desc, available_at, id limit 1)`;
+    const next = await nextInTurn(tx, now);
+    if (!next) return null;
+    // A database that others write to may have given it away since it was read.
     const taken = await tx
       .update(transcodingJobs)
       .set({
         status: "running",
         workerId,
         progress: 0,
+        position: 0,
+        progressedAt: now,
         stage: "leased",
         startedAt: now,
         leaseExpiresAt: now + leaseMs(app),
         updatedAt: now,
       })
-      .where(eq(transcodingJobs.id, next))
+      .where(and(eq(transcodingJobs.id, next.id), eq(transcodingJobs.status, "queued")))
       .returning()
       .get();
     if (!taken) return null;

@@ -9,10 +9,12 @@ import { storageOf } from "../../http/storage.ts";
 import { HttpError } from "../../lib/errors.ts";
 import { sha256 } from "../../lib/tokens.ts";
 import { addUsage } from "../tenants/queries.ts";
-import { endAttempt } from "./end.ts";
+import { announcedSum } from "./contract.ts";
+import { endAttempt, failAttempt } from "./end.ts";
 import { emitAsset } from "./events.ts";
 import { attemptOfToken, attemptPrefix, liveLease } from "./lease.ts";
 import { readPublished } from "./published.ts";
+import { type LeaveReceipt, leaveNone } from "./receipts.ts";
 import type { Completion } from "./schema.ts";
 
 type Result = v.InferOutput<typeof Completion>;
@@ -22,7 +24,13 @@ const incomplete = (field: string, message: string): never => {
 };
 
 /** Publishes what an attempt made. A repeat with the same token and body answers the same and changes nothing. */
-export async function complete(app: App, jobId: number, token: string, result: Result): Promise<JobRow> {
+export async function complete(
+  app: App,
+  jobId: number,
+  token: string,
+  result: Result,
+  receipt: LeaveReceipt = leaveNone,
+): Promise<JobRow> {
   const resultHash = sha256(JSON.stringify(result));
   const repeated = async (db: Db) => {
     const { job, attempt } = await attemptOfToken(db, jobId, token);
@@ -38,13 +46,20 @@ export async function complete(app: App, jobId: number, token: string, result: R
   const bytes = await bytesUnder(objects, prefix);
   const media = await mediaOf(objects, result);
 
-  const { completed, outdated } = await app.write(async (tx) => {
+  const sum = media.source_sha256 ?? null;
+  const { completed, outdated, corrupt } = await app.write(async (tx) => {
     const again = await repeated(tx);
     if (again) return { completed: again, outdated: null };
     // The storage took its time: the lease may have ended meanwhile.
-    await liveLease(tx, app, jobId, token);
+    const leased = await liveLease(tx, app, jobId, token);
     const now = app.clock.now();
     const before = await tx.select().from(assets).where(eq(assets.id, job.assetId)).get();
+    const announced = before ? announcedSum(before) : null;
+    if (announced && sum && announced !== sum) {
+      const message = `The source has the SHA-256 ${sum}, but ${announced} was announced; it was damaged on its way.`;
+      const fault = { code: "source_corrupt", message, retryable: false, logTail: null, outcome: "failed" as const };
+      return { completed: await failAttempt(tx, app, leased, fault), outdated: null, corrupt: message };
+    }
     await endAttempt(tx, app, attempt.id, "completed", resultHash);
     const completed = await tx
       .update(transcodingJobs)
@@ -74,6 +89,7 @@ export async function complete(app: App, jobId: number, token: string, result: R
         // Its worker has read it, whatever was said when it was registered.
         inputStatus: "uploaded",
         playbackStatus: "ready",
+        ...(sum && { sourceSha256: sum }),
         storageBytes,
         durationSeconds: media.duration_seconds,
         ...(media.width != null && { width: Math.round(media.width) }),
@@ -97,8 +113,10 @@ export async function complete(app: App, jobId: number, token: string, result: R
     await emitAsset(tx, app, "video.asset.ready", asset);
     // Only what jobs of this asset have made: a folder that a client named may be another's.
     const made = before?.mediaPrefix?.startsWith(`tenants/${job.tenantId}/assets/${job.assetId}/`);
+    await receipt(tx, completed);
     return { completed, outdated: made && before?.mediaPrefix !== prefix ? before?.mediaPrefix : null };
   });
+  if (corrupt) throw new HttpError(422, "source_corrupt", corrupt);
   if (outdated)
     await deletePrefix(objects, outdated).catch((error) =>
       app.log.warn({ err: error, prefix: outdated }, "old artifacts were not removed"),
@@ -130,6 +148,7 @@ async function checkArtifacts(objects: ObjectStore, prefix: string, result: Resu
   };
   const named = {
     ...required,
+    ...(result.storyboard_path && { storyboard_path: result.storyboard_path }),
     ...Object.fromEntries(
       Object.entries(result.subtitle_paths).map(([language, path]) => [`subtitle_paths.${language}`, path]),
     ),
@@ -149,6 +168,7 @@ async function checkArtifacts(objects: ObjectStore, prefix: string, result: Resu
     manifestPath: result.manifest_path as string,
     dashManifestPath: result.dash_manifest_path as string,
     thumbnailPath: result.thumbnail_path as string,
+    storyboardPath: result.storyboard_path ?? null,
   };
 }
 

@@ -10,6 +10,9 @@ import { attemptOf, type WorkerContract } from "./schema.ts";
 /** How long a worker may fetch the source and put artifacts: longer than any encode that we know. */
 const SIGNED_FOR_MS = 24 * 3_600_000;
 
+/** What a sender said of the bytes. Once a job is complete it is what a worker found in them, which may be replaced. */
+export const announcedSum = ({ sourceSha256, readyAt }: AssetRow) => (readyAt === null ? sourceSha256 : null);
+
 export type Lease = { token: string; attemptId: number; expiresAt: number };
 export type ContractOptions = {
   job: JobRow;
@@ -19,17 +22,19 @@ export type ContractOptions = {
   sourceBytes: number;
   lease: Lease | null;
   sharesDisk: boolean;
+  /** Path of the callbacks. */
+  base?: string;
 };
 
 /** What a worker is told. Without a lease (when a job was only queued) it is for information alone. */
 export async function workerContract(
   app: App,
-  { job, asset, contentType, sourceBytes, lease, sharesDisk }: ContractOptions,
+  { job, asset, contentType, sourceBytes, lease, sharesDisk, base = "/api/v1/transcoding_jobs" }: ContractOptions,
 ): Promise<v.InferInput<typeof WorkerContract>> {
   const objects = storageOf(app);
   const prefix = attemptPrefix(job, lease?.attemptId ?? 0);
   const source = await objects.signGet(asset.sourceKey, { expiresAt: new Date(app.clock.now() + SIGNED_FOR_MS) });
-  const callbacks = `${app.baseUrl()}/api/v1/transcoding_jobs/${job.id}`;
+  const callbacks = `${app.baseUrl()}${base}/${job.id}`;
   const local = (key: string) => (sharesDisk && lease ? objects.localPath(key) : null);
   return {
     schema_version: 1,
@@ -46,12 +51,14 @@ export async function workerContract(
       bytes: sourceBytes,
       content_type: contentType,
       local_path: local(asset.sourceKey),
+      sha256: announcedSum(asset),
     },
     outputs: {
       prefix,
       manifest_path: `${prefix}master.m3u8`,
       dash_manifest_path: `${prefix}manifest.mpd`,
       thumbnail_path: `${prefix}thumbnail.jpg`,
+      storyboard_path: `${prefix}storyboard.vtt`,
       subtitle_paths: {},
     },
     artifacts: { sign_url: `${callbacks}/artifacts`, local_path: local(prefix.slice(0, -1)) },

@@ -11,7 +11,7 @@ import { ownCollection, requireFreeExternalId } from "../assets/queries.ts";
 import { Asset, Description, ExternalId, InputStatus, PlaybackStatus, Tags, Title } from "../assets/schema.ts";
 import { addUsage, requireTenant } from "../tenants/queries.ts";
 import { queueJob } from "./enqueue.ts";
-import { Job, WorkerContract } from "./schema.ts";
+import { Job, Priority, requirePriority, WorkerContract } from "./schema.ts";
 
 const StorageKey = v.pipe(v.string("must be a string"), v.maxLength(900, "must have at most 900 characters"));
 const Provider = v.picklist(["managed", "external_serve"], "must be managed or external_serve");
@@ -45,6 +45,7 @@ export const AssetWrite = v.object({
       original_filename: v.optional(v.nullable(Name(500))),
       relative_path: v.optional(v.nullable(Name(1000))),
       source_sha256: v.optional(v.nullable(Sha256)),
+      priority: v.optional(Priority, 0),
       provider: v.optional(Provider, "managed"),
       manifest_url: v.optional(v.nullable(ManifestUrl)),
     },
@@ -101,6 +102,7 @@ export async function createAsset(
       manifestPath,
       mediaPrefix: manifestPath && folderOf(manifestPath, prefix),
       tags: given.tags,
+      priority: requirePriority(caller, "video_asset.priority", given.priority),
       readyAt: given.playback_status === "ready" ? now : null,
       createdAt: now,
       updatedAt: now,

@@ -1,9 +1,11 @@
 import { eq } from "drizzle-orm";
+import type * as v from "valibot";
 import type { Db } from "../../../storage/db/open.ts";
 import { assets, type JobRow, transcodingAttempts, transcodingJobs } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import { emitAsset, emitJob } from "./events.ts";
 import type { Leased } from "./lease.ts";
+import type { Failure } from "./schema.ts";
 
 /** The first retry comes at once; after that a job that keeps failing waits longer each time, up to ten minutes. */
 const backoffMs = (failures: number) => (failures <= 1 ? 0 : Math.min(600_000, 5000 * 2 ** (failures - 2)));
@@ -15,6 +17,15 @@ export type Fault = {
   logTail: string | null;
   outcome: "failed" | "expired";
 };
+
+/** What a worker tells of its failure. */
+export const faultOf = (told: v.InferOutput<typeof Failure>): Fault => ({
+  code: told.code,
+  message: told.message,
+  retryable: told.retryable,
+  logTail: told.log_tail ?? null,
+  outcome: "failed",
+});
 
 /** An attempt ended badly: the job is queued again, or, when none is left or the input is at fault, it and its asset fail. */
 export async function failAttempt(tx: Db, app: App, { job, attempt }: Leased, fault: Fault): Promise<JobRow> {
@@ -100,3 +111,10 @@ export const endAttempt = (
 
 const setAssetStage = (tx: Db, app: App, assetId: number, stage: string) =>
   tx.update(assets).set({ stage, progress: 0, updatedAt: app.clock.now() }).where(eq(assets.id, assetId));
+
+/** Ends an attempt as `end` does; its job may be another worker's at once. */
+export async function giveBack(app: App, end: (tx: Db) => Promise<JobRow>): Promise<JobRow> {
+  const job = await app.write(end);
+  app.signals.emit("job.queued");
+  return job;
+}

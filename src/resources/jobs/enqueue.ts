@@ -3,6 +3,7 @@ import type { Db } from "../../../storage/db/open.ts";
 import { type AssetRow, assets, type JobRow, transcodingJobs } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import { emitJob } from "./events.ts";
+import { turnFor } from "./turn.ts";
 
 /** Queues a job for `asset`, in the transaction that calls for it, and leaves the asset as it is. Wake the workers once that is committed. */
 export async function queueJob(tx: Db, app: App, asset: AssetRow): Promise<JobRow> {
@@ -12,6 +13,8 @@ export async function queueJob(tx: Db, app: App, asset: AssetRow): Promise<JobRo
     .values({
       tenantId: asset.tenantId,
       assetId: asset.id,
+      priority: asset.priority,
+      turn: await turnFor(tx, asset.tenantId, now),
       maxAttempts: app.config.max_attempts,
       availableAt: now,
       createdAt: now,

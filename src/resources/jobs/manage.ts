@@ -11,6 +11,7 @@ import { endAttempt } from "./end.ts";
 import { enqueue } from "./enqueue.ts";
 import { emitAsset, emitJob } from "./events.ts";
 import { JobStatus } from "./schema.ts";
+import { turnFor } from "./turn.ts";
 
 const conflict = (code: "asset_conflict" | "job_conflict", message: string): never => {
   throw new HttpError(409, code, message);
@@ -100,6 +101,24 @@ export const retryJob = (app: App, caller: Caller, id: number): Promise<JobRow> 
     return (await requeue(tx, app, job)).job;
   });
 
+/** Where in the queue a job stands; what is running goes on. 409 when it is over. */
+export const prioritize = (app: App, caller: Caller, id: number, priority: number): Promise<JobRow> =>
+  app.write(async (tx) => {
+    const job = (await getJob(tx, caller, id)) ?? notFound("job");
+    if (job.status !== "queued" && job.status !== "running")
+      conflict(
+        "job_conflict",
+        `The job is ${job.status}; only one that is queued or running has a priority to change.`,
+      );
+    await tx.update(assets).set({ priority }).where(eq(assets.id, job.assetId));
+    return tx
+      .update(transcodingJobs)
+      .set({ priority, updatedAt: app.clock.now() })
+      .where(eq(transcodingJobs.id, id))
+      .returning()
+      .get();
+  });
+
 /** Queues the work of an errored asset again. 409 for one that is not, or whose source never came. */
 export const retryAsset = (app: App, caller: Caller, id: number): Promise<{ asset: AssetRow; job: JobRow }> =>
   app.write(async (tx) => {
@@ -128,6 +147,7 @@ async function requeue(tx: Db, app: App, job: JobRow): Promise<{ job: JobRow; as
       ...fresh,
       status: "queued",
       failures: 0,
+      turn: await turnFor(tx, job.tenantId, now),
       workerId: null,
       logTail: null,
       availableAt: now,

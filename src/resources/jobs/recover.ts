@@ -1,35 +1,52 @@
-import { and, asc, eq, lte } from "drizzle-orm";
-import { transcodingJobs } from "../../../storage/db/schema.ts";
+import { and, asc, eq, lte, or } from "drizzle-orm";
+import { type JobRow, transcodingJobs } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
-import { failAttempt } from "./end.ts";
+import { type Fault, failAttempt } from "./end.ts";
 import { attemptById } from "./lease.ts";
 
 const BATCH = 100;
 
-/** Jobs whose worker went silent are queued again, or fail when no attempt is left. Answers how many there were. */
+/**
+ * Jobs whose worker went silent, and those that go on without getting anywhere, are queued again, or fail when no
+ * attempt is left. One that has run for as long as any may is not tried again: the next attempt would take as long.
+ * Answers how many there were.
+ */
 export async function recoverLeases(app: App): Promise<number> {
-  const expired = and(eq(transcodingJobs.status, "running"), lte(transcodingJobs.leaseExpiresAt, app.clock.now()));
+  const now = app.clock.now();
+  const { job_timeout_seconds, job_stall_seconds } = app.config;
+  const startedBefore = now - job_timeout_seconds * 1000;
+  const movedBefore = now - job_stall_seconds * 1000;
+  const jobs = transcodingJobs;
+  const due = and(
+    eq(jobs.status, "running"),
+    or(lte(jobs.leaseExpiresAt, now), lte(jobs.startedAt, startedBefore), lte(jobs.progressedAt, movedBefore)),
+  );
+  const faultOf = (job: JobRow): Fault => {
+    const common = { logTail: null, outcome: "expired" as const };
+    const worker = `The worker ${job.workerId ?? "that had the lease"}`;
+    if ((job.leaseExpiresAt ?? 0) <= now)
+      return { ...common, code: "lease_expired", message: `${worker} sent no heartbeat in time.`, retryable: true };
+    if ((job.startedAt ?? now) <= startedBefore)
+      return {
+        ...common,
+        code: "time_limit_exceeded",
+        message: `The attempt took longer than ${job_timeout_seconds} s.`,
+        retryable: false,
+      };
+    return {
+      ...common,
+      code: "stalled",
+      message: `${worker} made no progress for ${job_stall_seconds} s.`,
+      retryable: true,
+    };
+  };
   // Looked at outside the write queue first: nearly always there is nothing to do.
-  if (!(await app.db.select({ id: transcodingJobs.id }).from(transcodingJobs).where(expired).limit(1).get())) return 0;
+  if (!(await app.db.select({ id: jobs.id }).from(jobs).where(due).limit(1).get())) return 0;
   const recovered = await app.write(async (tx) => {
-    const jobs = await tx
-      .select()
-      .from(transcodingJobs)
-      .where(expired)
-      .orderBy(asc(transcodingJobs.leaseExpiresAt))
-      .limit(BATCH)
-      .all();
-    for (const job of jobs) {
-      const attempt = await attemptById(tx, job.attemptId);
-      const message = `The worker ${job.workerId ?? "that had the lease"} sent no heartbeat in time.`;
-      await failAttempt(
-        tx,
-        app,
-        { job, attempt },
-        { code: "lease_expired", message, retryable: true, logTail: null, outcome: "expired" },
-      );
-    }
-    return jobs.length;
+    const found = await tx.select().from(jobs).where(due).orderBy(asc(jobs.leaseExpiresAt)).limit(BATCH).all();
+    for (const job of found)
+      await failAttempt(tx, app, { job, attempt: await attemptById(tx, job.attemptId) }, faultOf(job));
+    return found.length;
   });
   app.signals.emit("job.queued");
   return recovered;

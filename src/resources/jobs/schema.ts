@@ -1,7 +1,10 @@
 import * as v from "valibot";
 import type { JobRow } from "../../../storage/db/schema.ts";
-import { NullableTime, PathId, Text, Time } from "../../http/schemas.ts";
+import type { Caller } from "../../http/caller.ts";
+import { NullableTime, PathId, Sha256, Text, Time } from "../../http/schemas.ts";
 import { iso } from "../../lib/clock.ts";
+import { invalid } from "../../lib/errors.ts";
+import { MAX_OWN_PRIORITY } from "./turn.ts";
 
 export const JobParams = v.object({ id: PathId });
 const WorkerId = Text(200);
@@ -9,6 +12,23 @@ export const JobStatus = v.picklist(
   ["queued", "running", "completed", "failed", "canceled"],
   "must be queued, running, completed, failed or canceled",
 );
+
+/** Higher goes first. Above MAX_OWN_PRIORITY only with the admin token; see turn.ts. */
+export const Priority = v.pipe(
+  v.number("must be an integer"),
+  v.integer("must be an integer"),
+  v.minValue(-10, "must be at least -10"),
+  v.maxValue(100, "must be at most 100"),
+  v.description(
+    "Higher goes first among the tenant's own jobs; above 10, before everybody's, with the admin token alone",
+  ),
+);
+
+/** 422 for a priority that this caller cannot give. */
+export function requirePriority(caller: Caller, field: string, priority: number): number {
+  if (priority > MAX_OWN_PRIORITY && caller.kind !== "admin") invalid(field, `must be at most ${MAX_OWN_PRIORITY}`);
+  return priority;
+}
 
 /** `wait_seconds` holds the request until there is a job, so that an idle worker need not ask again and again. */
 export const Claim = v.object({
@@ -30,6 +50,12 @@ export const HeartbeatAnswer = v.object({
   cancel_requested: v.boolean(),
 });
 
+export const toHeartbeatAnswer = ({ status, leaseExpiresAt }: JobRow): v.InferInput<typeof HeartbeatAnswer> => ({
+  status,
+  lease_expires_at: iso(leaseExpiresAt),
+  cancel_requested: status === "canceled",
+});
+
 const amount = v.pipe(v.number(), v.finite(), v.minValue(0));
 const Key = Text(900);
 const Rendition = v.object({
@@ -48,6 +74,7 @@ export const Completion = v.object({
   manifest_path: v.nullish(Key),
   dash_manifest_path: v.nullish(Key),
   thumbnail_path: v.nullish(Key),
+  storyboard_path: v.nullish(Key),
   subtitle_paths: v.optional(v.record(Text(100), Key), {}),
   media: v.optional(
     v.object({
@@ -55,6 +82,12 @@ export const Completion = v.object({
       width: v.nullish(amount),
       height: v.nullish(amount),
       frame_rate: v.nullish(amount),
+      source_sha256: v.nullish(
+        v.pipe(
+          Sha256,
+          v.description("Of the source as the worker read it; one that differs from what was announced fails the job"),
+        ),
+      ),
       renditions: v.optional(v.pipe(v.array(Rendition), v.maxLength(100))),
     }),
   ),
@@ -88,6 +121,12 @@ export const Job = v.pipe(
     progress: v.number(),
     stage: v.nullable(v.string()),
     error: v.nullable(v.object({ code: v.string(), message: v.string() })),
+    log_tail: v.optional(
+      v.pipe(
+        v.nullable(v.string()),
+        v.description("The last that ffmpeg said in an attempt that failed; of one job, with the admin token"),
+      ),
+    ),
     lease_expires_at: NullableTime,
     started_at: NullableTime,
     finished_at: NullableTime,
@@ -123,32 +162,39 @@ export const toJob = (row: JobRow): v.InferInput<typeof Job> => ({
 
 const SignedCall = { url: v.string(), method: v.string(), headers: v.record(v.string(), v.string()) };
 /** Everything that a worker needs to do one job. Keys are whole storage keys. */
-export const WorkerContract = v.pipe(
-  v.object({
-    schema_version: v.literal(1),
-    job: v.object({ id: v.number(), asset_id: v.number(), attempt: v.number(), profile: v.string() }),
-    lease: v.nullable(v.object({ token: v.string(), expires_at: Time, heartbeat_interval_seconds: v.number() })),
-    source: v.object({
-      ...SignedCall,
-      bytes: v.number(),
-      content_type: v.string(),
-      local_path: v.nullable(v.string()),
-    }),
-    outputs: v.object({
-      prefix: v.string(),
-      manifest_path: v.string(),
-      dash_manifest_path: v.nullable(v.string()),
-      thumbnail_path: v.nullable(v.string()),
-      subtitle_paths: v.record(v.string(), v.string()),
-    }),
-    artifacts: v.object({ sign_url: v.string(), local_path: v.nullable(v.string()) }),
-    encoding_spec: v.looseObject({}),
-    callbacks: v.object({
-      heartbeat_url: v.string(),
-      complete_url: v.string(),
-      fail_url: v.string(),
-      release_url: v.string(),
-    }),
+const contract = v.object({
+  schema_version: v.literal(1),
+  job: v.object({ id: v.number(), asset_id: v.number(), attempt: v.number(), profile: v.string() }),
+  lease: v.nullable(v.object({ token: v.string(), expires_at: Time, heartbeat_interval_seconds: v.number() })),
+  source: v.object({
+    ...SignedCall,
+    bytes: v.number(),
+    content_type: v.string(),
+    local_path: v.nullable(v.string()),
+    sha256: v.pipe(v.nullable(v.string()), v.description("As its sender announced it")),
   }),
-  v.title("WorkerContract"),
+  outputs: v.object({
+    prefix: v.string(),
+    manifest_path: v.string(),
+    dash_manifest_path: v.nullable(v.string()),
+    thumbnail_path: v.nullable(v.string()),
+    storyboard_path: v.pipe(v.nullable(v.string()), v.description("Welcome, not required")),
+    subtitle_paths: v.record(v.string(), v.string()),
+  }),
+  artifacts: v.object({ sign_url: v.string(), local_path: v.nullable(v.string()) }),
+  encoding_spec: v.looseObject({}),
+  callbacks: v.object({
+    heartbeat_url: v.string(),
+    complete_url: v.string(),
+    fail_url: v.string(),
+    release_url: v.string(),
+  }),
+});
+export const WorkerContract = v.pipe(contract, v.title("WorkerContract"));
+export const FencedContract = v.pipe(
+  v.object({
+    ...contract.entries,
+    attempt_id: v.pipe(v.number(), v.description("Goes with every callback, in X-SVC-JOB-ATTEMPT-ID")),
+  }),
+  v.title("FencedWorkerContract"),
 );

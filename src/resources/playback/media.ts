@@ -1,26 +1,28 @@
 import { LRUCache } from "lru-cache";
-import type { AssetRow } from "../../../storage/db/schema.ts";
+import type { AssetRow, SubtitleRow } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import { deliver, type SegmentCache } from "../../http/deliver.ts";
 import type { Context } from "../../http/route.ts";
 import { storageOf } from "../../http/storage.ts";
 import { HttpError, notFound } from "../../lib/errors.ts";
+import { subtitlePlaylist } from "../../lib/m3u8-subtitles.ts";
 import { contentTypeOf } from "../../lib/media-types.ts";
+import { sha256 } from "../../lib/tokens.ts";
 import { findPublicAsset } from "../assets/queries.ts";
-import { subtitleFile } from "../subtitles/address.ts";
+import { subtitleFile, subtitleList } from "../subtitles/address.ts";
 import { playableSubtitles } from "../subtitles/queries.ts";
 import type { Egress } from "./egress.ts";
 import { deliveryOf, isText, redirects, withAddresses } from "./hand-out.ts";
-import { rebaseMaster, rebaseMpd } from "./manifest.ts";
+import { type Below, rebaseMaster, rebaseMpd, rebaseStoryboard } from "./manifest.ts";
 import type { PlaybackTokens } from "./token.ts";
 
 export type MediaDoor = (context: Context) => Promise<Response>;
 const MAX_MANIFEST_BYTES = 8 * 2 ** 20;
 
 /**
- * `/media/<asset>/[~<token>/]<file>`. The file is one of the fixed names `master.m3u8`, `manifest.mpd` and
- * `thumbnail.jpg`, which always lead to what is published now, `subtitles/<id>.vtt`, or `<version>/<path>`, which never
- * changes.
+ * `/media/<asset>/[~<token>/]<file>`. The file is one of the fixed names `master.m3u8`, `manifest.mpd`,
+ * `storyboard.vtt` and `thumbnail.jpg`, which always lead to what is published now, `subtitles/<id>.vtt` with a playlist of it beside, or
+ * `<version>/<path>`, which never changes.
  */
 export function mediaDoor(app: App, tokens: PlaybackTokens, egress: Egress): MediaDoor {
   const cache: SegmentCache | undefined =
@@ -40,6 +42,8 @@ export function mediaDoor(app: App, tokens: PlaybackTokens, egress: Egress): Med
     if (file.startsWith("subtitles/")) {
       // They belong to the asset, not to what was made of its source, and can be had before that is ready.
       const tracks = await playableSubtitles(app, asset.id);
+      const listed = tracks.find((row) => subtitleList(row) === file);
+      if (listed) return playlistOf(context, asset, listed, scope);
       const { objectKey: key } = tracks.find((row) => subtitleFile(row) === file) ?? notFound("file");
       return deliver({ ...common, key, contentType: contentTypeOf(key), cacheControl: `${scope}, no-cache` });
     }
@@ -47,9 +51,16 @@ export function mediaDoor(app: App, tokens: PlaybackTokens, egress: Egress): Med
 
     const top = topFile(asset, file);
     if (top) {
-      const carried = `${token && context.url.searchParams.has("token") ? `~${token}/` : ""}${top.version}/${top.folder}`;
-      if (top.rebase)
-        return manifest(context, top.key, (text) => top.rebase?.(text, carried) ?? text, { ...common, scope });
+      const { rebase, folder } = top;
+      if (rebase) {
+        const carried = token && context.url.searchParams.has("token") ? `~${token}/` : "";
+        const tracks = await playableSubtitles(app, asset.id);
+        return manifest(context, top.key, (text) => rebase(text, { carried, folder, tracks }), {
+          ...common,
+          scope,
+          tracks,
+        });
+      }
       return deliver({
         ...common,
         key: top.key,
@@ -78,26 +89,53 @@ export function mediaDoor(app: App, tokens: PlaybackTokens, egress: Egress): Med
     { headers, method }: Context,
     key: string,
     rewrite: (text: string) => string | Promise<string>,
-    { scope, onSent, isLasting = true }: { scope: string; onSent: (bytes: number) => void; isLasting?: boolean },
+    { scope, onSent, isLasting = true, tracks = [] }: ManifestOptions,
   ): Promise<Response> {
     const objects = storageOf(app);
     const info = (await objects.head(key)) ?? notFound("file");
     if (info.bytes > MAX_MANIFEST_BYTES) throw new Error(`The manifest ${key} has ${info.bytes} bytes`);
+    const etag = tracks.length > 0 ? taggedWith(info.etag, tracks) : info.etag;
     const common: Record<string, string> = {
       "access-control-allow-origin": "*",
       // Addresses that end must not be taken for those of the next time.
       "cache-control": isLasting ? `${scope}, no-cache` : `${scope}, no-store`,
       "content-type": contentTypeOf(key),
       "x-content-type-options": "nosniff",
-      ...(isLasting && { etag: info.etag }),
+      ...(isLasting && { etag }),
     };
-    if (isLasting && headers.get("if-none-match") === info.etag)
-      return new Response(null, { status: 304, headers: common });
+    if (isLasting && headers.get("if-none-match") === etag) return new Response(null, { status: 304, headers: common });
     const { body } = (await objects.get(key)) ?? notFound("file");
     const text = await rewrite(Buffer.concat(await body.toArray()).toString("utf8"));
     onSent(Buffer.byteLength(text));
     return new Response(method === "HEAD" ? null : text, { headers: common });
   }
+}
+
+type ManifestOptions = {
+  scope: string;
+  onSent: (bytes: number) => void;
+  isLasting?: boolean;
+  /** What stands in it beside what is in storage. */
+  tracks?: SubtitleRow[];
+};
+
+/** Another one as soon as a track comes, goes, or is called something else. */
+const taggedWith = (etag: string, tracks: SubtitleRow[]) => {
+  const said = tracks.map(({ id, language, label, isDefault }) => [id, language, label, isDefault]);
+  return `"${sha256(JSON.stringify([etag, said])).slice(0, 32)}"`;
+};
+
+/** Below the manifest, so that a token in its path leads to the text, too. */
+function playlistOf({ method }: Context, asset: AssetRow, row: SubtitleRow, scope: string): Response {
+  const file = subtitleFile(row);
+  const text = subtitlePlaylist(file.slice(file.lastIndexOf("/") + 1), asset.durationSeconds);
+  const headers = {
+    "access-control-allow-origin": "*",
+    "cache-control": `${scope}, no-cache`,
+    "content-type": contentTypeOf(".m3u8"),
+    "x-content-type-options": "nosniff",
+  };
+  return new Response(method === "HEAD" ? null : text, { headers });
 }
 
 /** The token stands in the path below a manifest, in the query of a first request. */
@@ -117,13 +155,14 @@ async function requireToken(tokens: PlaybackTokens, asset: AssetRow, token: stri
   await tokens.verify(asset, token);
 }
 
-type Top = { key: string; version: string; folder: string; rebase?: (text: string, folder: string) => string };
+type Top = { key: string; folder: string; rebase?: (text: string, below: Below) => string };
 
-/** What a fixed name leads to. `version` is the last part of the published prefix, `folder` where in it the file lies. */
+/** What a fixed name leads to. `folder` is where it lies: the last part of the published prefix, and what is below. */
 function topFile(asset: AssetRow, file: string): Top | null {
   const known = {
     "master.m3u8": [asset.manifestPath, rebaseMaster],
     "manifest.mpd": [asset.dashManifestPath, rebaseMpd],
+    "storyboard.vtt": [asset.storyboardPath, rebaseStoryboard],
     "thumbnail.jpg": [asset.thumbnailPath, undefined],
   } as const;
   if (!Object.hasOwn(known, file)) return null;
@@ -132,13 +171,12 @@ function topFile(asset: AssetRow, file: string): Top | null {
   const prefix = asset.mediaPrefix as string;
   return {
     key,
-    version: versionOf(prefix),
     // It becomes part of an address; clients name their own folders.
-    folder: key
+    folder: `${versionOf(prefix)}/${key
       .slice(prefix.length, key.lastIndexOf("/") + 1)
       .split("/")
       .map(encodeURIComponent)
-      .join("/"),
+      .join("/")}`,
     ...(rebase && { rebase }),
   };
 }

@@ -109,13 +109,14 @@ function addressesOf(app: App, asset: AssetRow, token: string) {
     hlsUrl: asset.manifestUrl ?? url("master.m3u8"),
     dashUrl: asset.dashManifestPath === null ? null : url("manifest.mpd"),
     thumbnailUrl: asset.thumbnailPath === null ? null : url("thumbnail.jpg"),
+    storyboardUrl: asset.storyboardPath === null ? null : url("storyboard.vtt"),
     embedUrl: pageUrl(app.baseUrl(), "embed", asset, carried),
   };
 }
 
 function playbackOf(app: App, { asset, subtitles, token, expiresAt }: Playable) {
   const carried = asset.playbackPolicy === "signed" ? token : null;
-  const { hlsUrl, dashUrl, thumbnailUrl, embedUrl } = addressesOf(app, asset, token);
+  const { hlsUrl, dashUrl, thumbnailUrl, storyboardUrl, embedUrl } = addressesOf(app, asset, token);
   const body: v.InferInput<typeof Playback> = {
     asset_id: asset.id,
     external_id: asset.externalId,
@@ -123,7 +124,7 @@ function playbackOf(app: App, { asset, subtitles, token, expiresAt }: Playable) 
     hls_url: hlsUrl,
     dash_url: dashUrl,
     thumbnail_url: thumbnailUrl,
-    storyboard_url: null,
+    storyboard_url: storyboardUrl,
     subtitles: subtitles.map((row) => ({
       language: row.language,
       label: row.label,

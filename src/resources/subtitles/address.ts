@@ -11,6 +11,9 @@ const SIGNED_FOR_MS = 3_600_000;
 /** Below `/media/<asset>/`: the same for as long as there is the track, whatever it says. */
 export const subtitleFile = ({ id }: Pick<SubtitleRow, "id">) => `subtitles/${id}.vtt`;
 
+/** A playlist of the text alone, as a master playlist wants it (RFC 8216, 4.3.4.1). */
+export const subtitleList = ({ id }: Pick<SubtitleRow, "id">) => `subtitles/${id}.m3u8`;
+
 /**
  * An address that works as it is. Of a signed asset it is one of storage, for this text and an hour: a playback token
  * would open the video too, and who reads a list of subtitles need not have that scope. Null where storage is off.

@@ -6,6 +6,7 @@ import type { Caller } from "../../http/caller.ts";
 import { invalid } from "../../lib/errors.ts";
 import { newExternalId, randomName } from "../../lib/tokens.ts";
 import { ownCollection, requireFreeExternalId } from "../assets/queries.ts";
+import { requirePriority } from "../jobs/schema.ts";
 import { requireTenant } from "../tenants/queries.ts";
 import type { Initiate } from "./schema.ts";
 
@@ -40,6 +41,7 @@ export async function initiate(
       width: body.source_width ?? null,
       height: body.source_height ?? null,
       tags: body.tags,
+      priority: requirePriority(caller, "priority", body.priority),
       createdAt: now,
       updatedAt: now,
     })

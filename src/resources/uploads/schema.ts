@@ -4,7 +4,7 @@ import { MAX_PARTS, type Part, type SignedRequest } from "../../../storage/objec
 import { ByteCount, Id, Name, NullableTime, PathId, PlaybackPolicy, Sha256, Text, Time } from "../../http/schemas.ts";
 import { iso } from "../../lib/clock.ts";
 import { Asset, Description, ExternalId, Tags, Title, toAsset } from "../assets/schema.ts";
-import { Job, toJob } from "../jobs/schema.ts";
+import { Job, Priority, toJob } from "../jobs/schema.ts";
 import { partCountOf } from "./multipart.ts";
 
 export const UploadParams = v.object({ id: PathId });
@@ -37,6 +37,7 @@ export const Initiate = v.object({
   playback_policy: v.optional(PlaybackPolicy),
   tags: v.optional(Tags, {}),
   sha256: v.nullish(Sha256),
+  priority: v.optional(Priority, 0),
   captions: v.optional(v.pipe(v.array(Language, "must be an array of languages"), v.maxLength(20)), []),
 });
 

@@ -1,4 +1,4 @@
-import Hls from "hls.js";
+import Hls, { type HlsConfig } from "hls.js";
 import { startBeacons, type Tell } from "./parts/beacons.ts";
 
 /** Makes the page's video play: hls.js where Media Source Extensions are, the browser's own HLS where they are not. */
@@ -19,13 +19,18 @@ function tell(message: string): void {
   notice.hidden = false;
 }
 
+/** Subtitles are named in the page and in our own playlists: they are to be offered once. */
+const isOwn = (source: string) => new URL(source, location.href).origin === location.origin;
+
 function play(element: HTMLVideoElement, source: string, report: Tell): void {
   if (!Hls.isSupported()) {
+    if (isOwn(source)) for (const track of element.querySelectorAll("track")) track.remove();
     element.src = source;
     element.addEventListener("error", () => tell("This browser cannot play the video."));
     return;
   }
-  const hls = new Hls({ capLevelToPlayerSize: true });
+  const withoutSubtitles = { subtitleTrackController: undefined } as unknown as Partial<HlsConfig>;
+  const hls = new Hls({ ...(isOwn(source) && withoutSubtitles), capLevelToPlayerSize: true });
   const full = { length: hls.config.maxBufferLength, most: hls.config.maxMaxBufferLength };
   if (!element.autoplay) {
     hls.config.maxBufferLength = hls.config.maxMaxBufferLength = BUFFER_UNTIL_PLAY_SECONDS;

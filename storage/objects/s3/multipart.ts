@@ -46,6 +46,13 @@ export function s3Multipart(client: S3Client, head: Head) {
     return { partNumber: String(partNumber), uploadId };
   };
 
+  /** Throws NoSuchMultipart when the upload is over, and nothing else: what led here tells more. */
+  const askWhether = async (key: string, uploadId: string) => {
+    const query = { uploadId, "max-parts": "1" };
+    const refused = await ask({ method: "GET", key, query }).then(() => null, gone);
+    if (refused instanceof NoSuchMultipart) throw refused;
+  };
+
   const complete = async (key: string, uploadId: string, parts: readonly NamedPart[]): Promise<ObjectInfo> => {
     checkKey(key);
     if (parts.length === 0) throw new PartsMismatch("Name at least one part.");
@@ -65,7 +72,7 @@ export function s3Multipart(client: S3Client, head: Head) {
       if (error instanceof S3Error && MISMATCH.includes(error.code))
         throw new PartsMismatch(`Storage does not take these parts: ${error.code}.`, { cause: error });
       // Ceph says of one that is over that it is being completed, for ever.
-      if (error instanceof StorageUnavailable) await store.listParts(key, uploadId);
+      if (error instanceof StorageUnavailable) await askWhether(key, uploadId);
       throw gone(error);
     });
     // Not what the answer says: some servers leave its ETag empty.
@@ -109,7 +116,9 @@ export function s3Multipart(client: S3Client, head: Head) {
       const query = queryOf(uploadId, partNumber);
       if (bytes !== undefined && bytes > maxBytes) throw new ObjectTooLarge(maxBytes);
       const body = bytes === undefined ? await inMemory(stream, { maxBytes, signal }) : { stream, bytes };
-      const { headers } = await ask({ method: "PUT", key, query, body, signal }).catch((error) => {
+      const { headers } = await ask({ method: "PUT", key, query, body, signal }).catch(async (error) => {
+        // A refusal may be lost with the connection that was closed under the bytes.
+        if (error instanceof StorageUnavailable) await askWhether(key, uploadId);
         throw gone(error);
       });
       const length = "stream" in body ? body.bytes : body.byteLength;

@@ -1,0 +1,133 @@
+import { mkdir, rm, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { EncodingSpec } from "./encoding-spec.ts";
+import { MediaError } from "./error.ts";
+import { type RunOptions, run, untrustedInput } from "./ffmpeg.ts";
+import type { Segment, Written } from "./package.ts";
+import { writeSample } from "./sample.ts";
+
+export type Storyboard = {
+  /** File names relative to the folder of the manifests. */
+  name: string;
+  image: string;
+  bytes: number;
+  columns: number;
+  rows: number;
+  tileWidth: number;
+  tileHeight: number;
+  intervalSeconds: number;
+};
+
+type StoryboardOptions = {
+  outDir: string;
+  /** Of the WebVTT file, relative to `outDir`. */
+  name: string;
+  spec: EncodingSpec;
+  /** Largest first. */
+  videos: Written[];
+  ffmpeg: string;
+  run: Pick<RunOptions, "cwd" | "signal" | "pidDir">;
+};
+
+/**
+ * A sheet of small pictures over the whole of the video, from key frames of the smallest rendition, and a WebVTT file
+ * that says which part of it shows which time (Media Fragments URI 1.0, 4.2.2). Null for sound alone, and where it
+ * could not be made: a video plays without. Throws MediaError `aborted`.
+ */
+export async function writeStoryboard(options: StoryboardOptions): Promise<Storyboard | null> {
+  const source = options.videos.at(-1);
+  if (!source) return null;
+  try {
+    return await write(options, source);
+  } catch (error) {
+    if (error instanceof MediaError && error.code !== "aborted") return null;
+    throw error;
+  }
+}
+
+async function write(
+  { outDir, name, spec, ffmpeg, run: common }: StoryboardOptions,
+  source: Written,
+): Promise<Storyboard> {
+  const { durationSeconds, init, segments } = source;
+  const { image: template, tile_short_side } = spec.storyboard;
+  const intervalSeconds = storyboardInterval(durationSeconds, spec);
+  const tiles = Math.max(1, Math.ceil(durationSeconds / intervalSeconds - 0.01));
+  const columns = Math.min(spec.storyboard.columns, tiles);
+  const rows = Math.ceil(tiles / columns);
+  const scale = tile_short_side / Math.min(init.width, init.height);
+  const [tileWidth, tileHeight] = [init.width, init.height].map((side) =>
+    Math.max(2, Math.round((side * scale) / 2) * 2),
+  ) as [number, number];
+  const cwd = join(common.cwd, "storyboard");
+  await mkdir(cwd, { recursive: true });
+  const sample = join(cwd, "sample.mp4");
+  await writeSample(join(outDir, source.name), nearest(segments, intervalSeconds, tiles), sample);
+  const image = template.replace("$Number$", "1");
+  // On a grid of the interval every tile gets the key frame that is nearest to its time, also where one is missing.
+  const grid = `fps=${1000}/${Math.round(intervalSeconds * 1000)}:start_time=0:round=near:eof_action=pass`;
+  await run(ffmpeg, {
+    ...common,
+    cwd,
+    args: [
+      ...["-nostdin", "-hide_banner", "-y", "-loglevel", "error", "-skip_frame", "nokey", ...untrustedInput(sample)],
+      ...["-an", "-vf", `${grid},scale=${tileWidth}:${tileHeight},tile=${columns}x${rows}:nb_frames=${tiles}`],
+      ...["-frames:v", "1", "-c:v", "mjpeg", "-pix_fmt", "yuvj420p", "-q:v", "5", "-f", "image2", "-update", "1"],
+      `file:${join(outDir, image)}`,
+    ],
+    timeLimitMs: 120_000,
+  });
+  const board = { name, image, columns, rows, tileWidth, tileHeight, intervalSeconds };
+  const text = storyboardVtt(board, durationSeconds);
+  await writeFile(join(outDir, name), text);
+  await rm(cwd, { recursive: true, force: true });
+  return { ...board, bytes: (await stat(join(outDir, image))).size + Buffer.byteLength(text) };
+}
+
+/** Seconds from picture to picture: the space of key frames, or so many segments that the sheet holds all of them. */
+export function storyboardInterval(
+  durationSeconds: number,
+  { storyboard, gop_seconds, segment_seconds }: EncodingSpec,
+): number {
+  const least = durationSeconds / storyboard.max_tiles;
+  return least <= gop_seconds ? gop_seconds : Math.ceil(least / segment_seconds) * segment_seconds;
+}
+
+/** Of segments in order, those in which the pictures of the grid lie. */
+function nearest(segments: Segment[], intervalSeconds: number, tiles: number): Segment[] {
+  const chosen = new Set<Segment>();
+  let at = 0;
+  let start = 0;
+  for (let tile = 0; tile < tiles; tile++) {
+    // Half a second early: a segment may begin a little after the time that it is meant for.
+    const wanted = tile * intervalSeconds + 0.5;
+    for (
+      let next = segments[at];
+      next && at < segments.length - 1 && start + next.durationSeconds <= wanted;
+      next = segments[++at]
+    )
+      start += next.durationSeconds;
+    const found = segments[at];
+    if (found) chosen.add(found);
+  }
+  return [...chosen];
+}
+
+function storyboardVtt(board: Omit<Storyboard, "bytes">, durationSeconds: number): string {
+  const { image, columns, tileWidth, tileHeight, intervalSeconds } = board;
+  const cues: string[] = [];
+  for (let tile = 0; tile === 0 || tile * intervalSeconds < durationSeconds - 0.01 * intervalSeconds; tile++) {
+    const from = tile * intervalSeconds;
+    const to = Math.max(from + 0.001, Math.min(from + intervalSeconds, durationSeconds));
+    const place = [(tile % columns) * tileWidth, Math.floor(tile / columns) * tileHeight, tileWidth, tileHeight];
+    cues.push(`${clock(from)} --> ${clock(to)}\n${image}#xywh=${place.join(",")}\n`);
+  }
+  return ["WEBVTT\n", ...cues].join("\n");
+}
+
+/** WebVTT's HH:MM:SS.mmm. */
+function clock(seconds: number): string {
+  const whole = Math.round(seconds * 1000);
+  const parts = [Math.floor(whole / 3_600_000), Math.floor(whole / 60_000) % 60, Math.floor(whole / 1000) % 60];
+  return `${parts.map((part) => String(part).padStart(2, "0")).join(":")}.${String(whole % 1000).padStart(3, "0")}`;
+}

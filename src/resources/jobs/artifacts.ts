@@ -1,0 +1,24 @@
+import type { App } from "../../app.ts";
+import { storageOf } from "../../http/storage.ts";
+import { invalid } from "../../lib/errors.ts";
+import { attemptPrefix, type Leased } from "./lease.ts";
+
+/** A signed PUT for artifacts lives as long as an encode may take. */
+const ARTIFACT_TTL_MS = 24 * 3_600_000;
+const MAX_ARTIFACT_BYTES = 64 * 2 ** 30;
+
+/** Addresses to PUT an attempt's results to. 422 for a key outside of its own prefix. */
+export async function signArtifacts(app: App, { job, attempt }: Leased, paths: readonly string[]) {
+  const prefix = attemptPrefix(job, attempt.id);
+  const objects = storageOf(app);
+  const expiresAt = new Date(app.clock.now() + ARTIFACT_TTL_MS);
+  return Promise.all(
+    paths.map(async (path, index) => {
+      if (!path.startsWith(prefix) || path.split("/").some((part) => part === "" || part === "." || part === "..")) {
+        invalid(`paths.${index}`, `must lie under ${prefix}`);
+      }
+      const { url, method, headers } = await objects.signPut(path, { expiresAt, maxBytes: MAX_ARTIFACT_BYTES });
+      return { path, url, method, headers };
+    }),
+  );
+}

@@ -1,0 +1,55 @@
+import { and, eq } from "drizzle-orm";
+import type * as v from "valibot";
+import { uploads } from "../../../storage/db/schema.ts";
+import type { App } from "../../app.ts";
+import { Reply } from "../../http/route.ts";
+import { storageOf } from "../../http/storage.ts";
+import { sameSecret } from "../../lib/tokens.ts";
+import { type Claimed, claim } from "./claim.ts";
+import { workerContract } from "./contract.ts";
+import type { Claim } from "./schema.ts";
+import { waitForJob } from "./wait.ts";
+
+type Wishes = v.InferOutput<typeof Claim>;
+type Answered = Awaited<ReturnType<typeof contractFor>>;
+
+/** Claims a job, waiting for one as long as `body` asks; 204 when none comes. `base` is where the callbacks lie. */
+export async function claimWithin(
+  app: App,
+  key: string,
+  body: Wishes,
+  {
+    base,
+    answer = (contract) => contract,
+  }: { base?: string; answer?: (contract: Answered, attemptId: number) => unknown } = {},
+) {
+  const deadline = Date.now() + (body.wait_seconds ?? 0) * 1000;
+  for (;;) {
+    const claimed = await claim(app, key, body.worker_id ?? null);
+    if (claimed) return answer(await contractFor(app, claimed, body, base), claimed.lease.attemptId);
+    const leftSeconds = (deadline - Date.now()) / 1000;
+    if (leftSeconds <= 0 || app.stopping.aborted) return new Reply(204, undefined);
+    await waitForJob(app, leftSeconds);
+  }
+}
+
+async function contractFor(app: App, { job, asset, lease }: Claimed, body: Wishes, base?: string) {
+  const upload = await app.db
+    .select({ contentType: uploads.contentType })
+    .from(uploads)
+    .where(and(eq(uploads.assetId, asset.id), eq(uploads.objectKey, asset.sourceKey)))
+    .get();
+  // What was registered without an upload may have been told wrong, and a worker holds a source to its size.
+  const stored = upload ? null : await storageOf(app).head(asset.sourceKey);
+  const proof = body.capabilities?.local_proof;
+  const sharesDisk = app.config.trust_shared_disk && proof !== undefined && sameSecret(proof, app.localProof);
+  return workerContract(app, {
+    job,
+    asset,
+    contentType: upload?.contentType ?? "application/octet-stream",
+    sourceBytes: stored?.bytes ?? asset.sourceBytes,
+    lease,
+    sharesDisk,
+    ...(base && { base }),
+  });
+}

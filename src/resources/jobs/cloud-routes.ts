@@ -1,0 +1,141 @@
+import { randomUUID } from "node:crypto";
+import type { App } from "../../app.ts";
+import { route } from "../../http/route.ts";
+import { invalid } from "../../lib/errors.ts";
+import { signArtifacts } from "./artifacts.ts";
+import { claimWithin } from "./claim-within.ts";
+import { complete } from "./complete.ts";
+import { failAttempt, faultOf, giveBack, releaseAttempt } from "./end.ts";
+import { asConflict, fenced, fencedAttempt, fenceOf } from "./fence.ts";
+import { heartbeat } from "./heartbeat.ts";
+import { liveLease } from "./lease.ts";
+import type { LeaveReceipt } from "./receipts.ts";
+import {
+  Claim,
+  Completion,
+  Failure,
+  FencedContract,
+  Heartbeat,
+  HeartbeatAnswer,
+  Job,
+  JobParams,
+  SignArtifacts,
+  SignedArtifacts,
+  toHeartbeatAnswer,
+  toJob,
+} from "./schema.ts";
+
+const base = "/api/v1/cloud/v2/transcoding_jobs";
+const tag = "Transcoding jobs";
+const callback = {
+  method: "POST",
+  credential: "worker",
+  lease: true,
+  requiredHeaders: ["X-SVC-JOB-ATTEMPT-ID"],
+  tag,
+  params: JobParams,
+} as const;
+const conflict = { 409: ["attempt_conflict"] };
+
+/** Ends the attempt by `end` and leaves the receipt in the same transaction. */
+const ending = (app: App, jobId: number, end: typeof releaseAttempt) => (token: string, receipt: LeaveReceipt) =>
+  giveBack(app, async (tx) => receipt(tx, await end(tx, app, await liveLease(tx, app, jobId, token))));
+
+/** The same jobs with every callback fenced by its attempt and answered from a receipt when it comes again. */
+export const cloudJobRoutes = [
+  route({
+    method: "POST",
+    path: `${base}/claim`,
+    credential: "worker",
+    tag,
+    summary: "Lease one queued job; its callbacks are fenced by the attempt",
+    body: Claim,
+    responses: { 200: FencedContract, 204: null },
+    errors: { 409: ["stale_lease"] },
+    handle({ app, body, headers }) {
+      const key = headers.get("idempotency-key") ?? randomUUID();
+      if (key.length > 255) invalid("Idempotency-Key", "must have 1 to 255 bytes");
+      return claimWithin(app, key, body, {
+        base,
+        answer: (contract, attempt_id) => ({ ...contract, attempt_id }),
+      });
+    },
+  }),
+  route({
+    ...callback,
+    path: `${base}/:id/heartbeat`,
+    summary: "Renew the lease and publish progress",
+    body: Heartbeat,
+    responses: { 200: HeartbeatAnswer },
+    errors: conflict,
+    handle: ({ app, params, body, headers }) =>
+      fenced(app, params.id, {
+        fence: fenceOf(headers),
+        operation: "heartbeat",
+        body,
+        answer: toHeartbeatAnswer,
+        work: (token, receipt) => heartbeat(app, params.id, token, body, receipt),
+      }),
+  }),
+  route({
+    ...callback,
+    path: `${base}/:id/complete`,
+    summary: "Publish the finished artifacts",
+    body: Completion,
+    responses: { 200: Job },
+    errors: { ...conflict, 422: ["invalid_transcoding_result"] },
+    handle: ({ app, params, body, headers }) =>
+      fenced(app, params.id, {
+        fence: fenceOf(headers),
+        operation: "complete",
+        body,
+        answer: toJob,
+        work: (token, receipt) => complete(app, params.id, token, body, receipt),
+      }),
+  }),
+  route({
+    ...callback,
+    path: `${base}/:id/fail`,
+    summary: "End the attempt as failed",
+    body: Failure,
+    responses: { 200: Job },
+    errors: conflict,
+    handle: ({ app, params, body, headers }) =>
+      fenced(app, params.id, {
+        fence: fenceOf(headers),
+        operation: "fail",
+        body,
+        answer: toJob,
+        work: ending(app, params.id, (tx, _, leased) => failAttempt(tx, app, leased, faultOf(body))),
+      }),
+  }),
+  route({
+    ...callback,
+    path: `${base}/:id/release`,
+    summary: "Give the job back; no attempt is counted",
+    responses: { 200: Job },
+    errors: conflict,
+    handle: ({ app, params, headers }) =>
+      fenced(app, params.id, {
+        fence: fenceOf(headers),
+        operation: "release",
+        body: null,
+        answer: toJob,
+        work: ending(app, params.id, releaseAttempt),
+      }),
+  }),
+  route({
+    ...callback,
+    path: `${base}/:id/artifacts`,
+    summary: "Addresses to PUT artifacts to",
+    body: SignArtifacts,
+    responses: { 200: SignedArtifacts },
+    errors: conflict,
+    async handle({ app, params, body, headers }) {
+      const fence = fenceOf(headers);
+      await fencedAttempt(app, params.id, fence);
+      const leased = await asConflict(() => liveLease(app.db, app, params.id, fence.token));
+      return signArtifacts(app, leased, body.paths);
+    },
+  }),
+];

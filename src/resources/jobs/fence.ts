@@ -1,0 +1,104 @@
+import { and, eq } from "drizzle-orm";
+import { type JobRow, transcodingAttempts, transcodingJobs } from "../../../storage/db/schema.ts";
+import type { App } from "../../app.ts";
+import { Reply } from "../../http/route.ts";
+import { HttpError, notFound } from "../../lib/errors.ts";
+import { sameSecret, sha256 } from "../../lib/tokens.ts";
+import { keepReceipt, type LeaveReceipt, type Operation, receiptOf } from "./receipts.ts";
+
+/** The two that a fenced callback carries. */
+export type Fence = { token: string; attemptId: string };
+
+const conflict = (): never => {
+  throw new HttpError(
+    409,
+    "attempt_conflict",
+    "The attempt has ended, its lease has run out, or this is not its token; nothing was changed.",
+  );
+};
+
+/** 422 without the header. Whatever stands in it, but the id of an attempt of this job, is a mismatch. */
+export function fenceOf(headers: Headers): Fence {
+  const attemptId = headers.get("x-svc-job-attempt-id");
+  if (!attemptId)
+    throw new HttpError(422, "parameter_missing", "Send the attempt_id of the claim in X-SVC-JOB-ATTEMPT-ID.", {
+      details: { "X-SVC-JOB-ATTEMPT-ID": ["is required"] },
+    });
+  return { token: headers.get("x-svc-job-lease-token") ?? "", attemptId };
+}
+
+/** The attempt that both name, whatever has become of it. 404 for no such job, 409 for any mismatch. */
+export async function fencedAttempt(app: App, jobId: number, { token, attemptId }: Fence): Promise<number> {
+  const job = await app.db
+    .select({ id: transcodingJobs.id })
+    .from(transcodingJobs)
+    .where(eq(transcodingJobs.id, jobId))
+    .get();
+  if (!job) return notFound("job");
+  if (!/^[1-9]\d{0,14}$/.test(attemptId)) return conflict();
+  const attempt = await app.db
+    .select({ id: transcodingAttempts.id, leaseHash: transcodingAttempts.leaseHash })
+    .from(transcodingAttempts)
+    .where(and(eq(transcodingAttempts.id, Number(attemptId)), eq(transcodingAttempts.jobId, jobId)))
+    .get();
+  return attempt && sameSecret(attempt.leaseHash, sha256(token)) ? attempt.id : conflict();
+}
+
+/** `work` throws what the callbacks without a fence throw; to a fenced one it is a conflict. */
+export async function asConflict<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof HttpError && error.code === "stale_lease") return conflict();
+    throw error;
+  }
+}
+
+/**
+ * One callback of an attempt. Its receipt is written with its change, and a repeat is answered from it, even when the
+ * lease is long over; the same operation with another body is a conflict. Only heartbeats act each time.
+ */
+export async function fenced(
+  app: App,
+  jobId: number,
+  {
+    fence,
+    operation,
+    body,
+    answer,
+    work,
+  }: {
+    fence: Fence;
+    operation: Operation;
+    body: unknown;
+    answer: (job: JobRow) => unknown;
+    work: (token: string, receipt: LeaveReceipt) => Promise<unknown>;
+  },
+): Promise<unknown> {
+  const attemptId = await fencedAttempt(app, jobId, fence);
+  const requestHash = sha256(JSON.stringify(body ?? null));
+  const repeated = async () => {
+    const receipt = operation === "heartbeat" ? undefined : await receiptOf(app.db, attemptId, operation);
+    if (!receipt) return null;
+    return receipt.requestHash === requestHash ? new Reply(receipt.status, receipt.body) : conflict();
+  };
+  const already = await repeated();
+  if (already) return already;
+  let answered: unknown;
+  try {
+    await asConflict(() =>
+      work(fence.token, async (tx, job) => {
+        answered = answer(job);
+        const receipt = { attemptId, operation, requestHash, status: 200, body: answered };
+        await keepReceipt(tx, app.clock.now(), receipt);
+        return job;
+      }),
+    );
+  } catch (error) {
+    // The same callback sent twice at once: the other has ended the attempt.
+    const other = await repeated();
+    if (other) return other;
+    throw error;
+  }
+  return answered ?? (await repeated()) ?? conflict();
+}
