@@ -251,6 +251,25 @@ test("a lease that runs out, and one that is renewed by what is done with it", a
   expect(await objects(app)).toEqual([]);
 });
 
+test("parts live as long as the lease, and what came in chunks goes with the batch", async () => {
+  const { app, key, path, ask, want } = await begun({}, { expires_in: 604_800 });
+  const { body: intent } = await want("film.mp4", Buffer.alloc(PART + 1), { multipart: true });
+  await ask("POST", `/uploads/${intent.id}/parts`, { body: { part_number: 1 } });
+  const { body: chunked } = await want("chunks.m4s", "abcdef");
+  const headers = { ...chunked.upload_headers, "content-range": "bytes 0-2/6" };
+  expect((await app.call("PUT", chunked.upload_url, { raw: "abc", headers })).status).toBe(308);
+  const stored = `${(await ask("GET", "")).body.storage.prefix}chunks.m4s`;
+  const appended = () => app.opened.app.objects?.appends?.held(stored);
+  app.turn(4 * 86_400_000);
+  await app.duty("sweep-parts");
+  expect([await underWay(app), await appended()]).toEqual([2, 3]);
+  expect((await app.call("POST", `${path}/cancel`, { key })).status).toBe(200);
+  expect([await underWay(app), await appended()]).toEqual([0, null]);
+  app.turn(2 * 3_600_000);
+  await app.duty("sweep-batches");
+  expect((await app.call("GET", `${path}/uploads`, { key })).body).toEqual([]);
+});
+
 test("uploads are listed page by page", async () => {
   const { app, key, path, want } = await begun();
   for (let number = 0; number < 5; number++) await want(`${number}.m4s`, "x");

@@ -13,6 +13,8 @@ export type Held = {
 };
 
 const PAGE = 1000;
+/** A local store reads a whole folder for each page; S3 gives fewer, and says so. */
+const LISTED = 10_000;
 
 export async function heldBy(app: App, batch: BatchRow): Promise<Held> {
   const store = storageOf(app);
@@ -20,7 +22,7 @@ export async function heldBy(app: App, batch: BatchRow): Promise<Held> {
   const objects = new Map<string, { bytes: number; announced: number | null }>();
   let cursor: string | undefined;
   do {
-    const page = await store.list(prefix, { cursor });
+    const page = await store.list(prefix, { cursor, limit: LISTED });
     for (const { key, bytes } of page.objects) objects.set(key.slice(prefix.length), { bytes, announced: null });
     cursor = page.cursor ?? undefined;
   } while (cursor !== undefined);

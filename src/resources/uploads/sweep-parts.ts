@@ -19,7 +19,8 @@ export async function sweepParts(app: App): Promise<number> {
   const before = app.clock.now() - app.config.upload_ttl_seconds * 1000 - DAY_MS;
   let swept = 0;
   for await (const { key, uploadId, startedAt } of objects.listMultiparts("tenants/")) {
-    if (startedAt.getTime() > before) continue;
+    // Those of an ingest batch live as long as its lease, and go with it.
+    if (startedAt.getTime() > before || /^tenants\/\d+\/ingest\//.test(key)) continue;
     await objects.abortMultipart(key, uploadId);
     swept++;
   }
