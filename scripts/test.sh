@@ -13,7 +13,7 @@ if [ ! node_modules/.package-lock.json -nt package-lock.json ]; then
 fi
 
 # What stands in for the world outside: another ffmpeg to make and judge media with, a browser, a translation service
-# with a pair of languages, an S3 server that checks signatures, and what the documents' examples are typed with.
+# with a pair of languages, an S3 server that checks signatures and a client of it, and what the documents' examples are typed with.
 missing=""
 command -v ffmpeg >/dev/null || missing="$missing ffmpeg"
 command -v chromium >/dev/null || missing="$missing chromium"
@@ -25,6 +25,7 @@ command -v ceph >/dev/null || missing="$missing ceph-common"
 command -v ceph-mon >/dev/null || missing="$missing ceph-mon"
 command -v ceph-osd >/dev/null || missing="$missing ceph-osd"
 command -v radosgw >/dev/null || missing="$missing radosgw"
+command -v aws >/dev/null || missing="$missing awscli"
 if [ -n "$missing" ]; then
   if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     echo "Installing$missing"

@@ -2,9 +2,10 @@ import type { EventEmitter } from "node:events";
 import type { Logger } from "pino";
 import type { Database, Db } from "../storage/db/open.ts";
 import type { Commits } from "../storage/db/remember.ts";
-import type { ObjectStore } from "../storage/objects/store.ts";
+import type { SwitchingStore } from "../storage/objects/switching.ts";
 import type { Config } from "./config/load.ts";
 import type { SecretName, Secrets } from "./config/secrets.ts";
+import type { OpenStore } from "./config/stores.ts";
 import type { Clock } from "./lib/clock.ts";
 import { oncePer } from "./lib/once-per.ts";
 
@@ -19,7 +20,9 @@ export type App = {
   /** For what may be remembered until the next change. */
   readonly commits: Commits;
   /** Null when object storage is switched off; `storageOf` answers 503 then. */
-  readonly objects: ObjectStore | null;
+  readonly objects: SwitchingStore | null;
+  /** Any store that the settings describe, for carrying objects between them. */
+  readonly openStore: OpenStore;
   readonly clock: Clock;
   readonly log: Logger;
   /** Base of every absolute address in an answer; known once the socket listens. */

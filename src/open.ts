@@ -4,22 +4,21 @@ import type { Logger } from "pino";
 import { isStorageFailure } from "../storage/db/failures.ts";
 import { acquireDataLock } from "../storage/db/lock.ts";
 import { migrate } from "../storage/db/migrate.ts";
-import { openDatabase } from "../storage/db/open.ts";
+import { type Db, openDatabase } from "../storage/db/open.ts";
 import * as schema from "../storage/db/schema.ts";
-import { localStore } from "../storage/objects/local.ts";
-import type { S3StoreOptions } from "../storage/objects/s3.ts";
-import type { ObjectStore } from "../storage/objects/store.ts";
+import { type SwitchingStore, switchingStore } from "../storage/objects/switching.ts";
 import type { App } from "./app.ts";
 import type { Config } from "./config/load.ts";
 import { ensureDataDir, loadSecrets, writeSecret } from "./config/secrets.ts";
-import { envName } from "./config/settings.ts";
+import { type OpenStore, s3Settings, storesOf } from "./config/stores.ts";
 import { deliveriesOwed } from "./events/emit.ts";
 import { createServer, type HttpServer } from "./http/server.ts";
 import { type Clock, systemClock } from "./lib/clock.ts";
 import { embedded, embeddedNames } from "./lib/embedded.ts";
 import { UserError } from "./lib/errors.ts";
-import { addressSigning } from "./lib/signing.ts";
 import { randomName } from "./lib/tokens.ts";
+import { arrange, disagreement, placeOf } from "./resources/operator/migration/place.ts";
+import { haltMigration } from "./resources/operator/migration/run.ts";
 import type { Egress } from "./resources/playback/egress.ts";
 import { allRoutes } from "./routes.ts";
 
@@ -53,7 +52,8 @@ export async function openApp(config: Config, options: OpenOptions): Promise<Ope
 }
 
 async function open(config: Config, { log, clock = systemClock }: OpenOptions): Promise<Opened> {
-  const s3 = config.storage === "s3" ? s3Settings(config) : null;
+  // Before anything is made: what is missing is told on an empty folder too.
+  if (config.storage === "s3") s3Settings(config);
   ensureDataDir(config.data_dir);
   const lock = acquireDataLock(config.data_dir);
   try {
@@ -70,16 +70,8 @@ async function open(config: Config, { log, clock = systemClock }: OpenOptions): 
     const database = await openDatabase({ ...address, schema, log });
     let base = config.base_url ?? `http://${config.host}:${config.port}`;
     const baseUrl = () => base;
-    let objects: App["objects"] = s3 && (await s3Objects(s3, config));
-    if (config.storage === "local") {
-      const local = localStore({
-        root: join(config.data_dir, "objects"),
-        signing: addressSigning(secrets.signing_secret, baseUrl),
-        minFreeBytes: config.min_free_bytes,
-      });
-      await local.sweepTemporary();
-      objects = local;
-    }
+    const openStore = storesOf(config, secrets.signing_secret, baseUrl);
+    const objects = await objectsOf(database.db, config, openStore, log);
     const localProof = randomName(40);
     writeSecret(join(config.data_dir, "local-proof"), localProof);
     const stopping = new AbortController();
@@ -94,6 +86,7 @@ async function open(config: Config, { log, clock = systemClock }: OpenOptions): 
       // A file that is named by a setting may be somebody else's too.
       commits: config.database_url === undefined ? database.commits : () => null,
       objects,
+      openStore,
       clock,
       log,
       baseUrl,
@@ -112,6 +105,8 @@ async function open(config: Config, { log, clock = systemClock }: OpenOptions): 
       },
       beginStop: () => stopping.abort(),
       async close() {
+        stopping.abort();
+        await haltMigration(app);
         await database.close();
         lock.release();
       },
@@ -122,30 +117,14 @@ async function open(config: Config, { log, clock = systemClock }: OpenOptions): 
   }
 }
 
-/** S3 appends nothing: what is no whole part yet waits on this machine's disk. Loaded where it is asked for alone. */
-async function s3Objects(options: S3StoreOptions, { data_dir }: Config): Promise<ObjectStore> {
-  const { s3Store } = await import("../storage/objects/s3.ts");
-  const { partAppends } = await import("../storage/objects/part-appends.ts");
-  const store = s3Store(options);
-  return { ...store, appends: partAppends(store, join(data_dir, "growing")) };
-}
-
-/** What S3 needs. Throws one UserError that names all that is missing. */
-function s3Settings(config: Config): S3StoreOptions {
-  const { s3_endpoint, s3_bucket, s3_access_key_id, s3_secret_access_key } = config;
-  const needed = { s3_endpoint, s3_bucket, s3_access_key_id, s3_secret_access_key };
-  const missing = Object.entries(needed).flatMap(([name, value]) => (value === undefined ? [envName(name)] : []));
-  if (missing.length > 0) throw new UserError(`VODBOX_STORAGE=s3 also needs ${missing.join(", ")}.`, 2);
-  return {
-    endpoint: s3_endpoint as string,
-    bucket: s3_bucket as string,
-    accessKeyId: s3_access_key_id as string,
-    secretAccessKey: s3_secret_access_key as string,
-    region: config.s3_region,
-    pathStyle: config.s3_path_style,
-    prefix: config.s3_prefix === undefined ? "" : `${config.s3_prefix}/`,
-    publicUrl: config.s3_public_url,
-  };
+/** Where objects are, by the record of migrations before the settings: a start must not serve from the wrong place. */
+async function objectsOf(db: Db, config: Config, openStore: OpenStore, log: Logger): Promise<SwitchingStore | null> {
+  if (config.storage === "none") return null;
+  const place = await placeOf(db);
+  const warning = disagreement(place, config.storage);
+  if (warning) log.warn(warning);
+  const { store, pair } = await arrange(place, config.storage, openStore);
+  return switchingStore(store, pair);
 }
 
 /** `write`, which calls `tell` once events that somebody waits for are committed. */

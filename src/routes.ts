@@ -5,10 +5,15 @@ import { assetCsvRoutes } from "./resources/assets/csv-routes.ts";
 import { assetRoutes } from "./resources/assets/routes.ts";
 import { collectionRoutes } from "./resources/collections/routes.ts";
 import { deviceRoutes } from "./resources/devices/routes.ts";
+import { intentRoutes } from "./resources/ingest/intent-routes.ts";
+import { proxyRoutes } from "./resources/ingest/proxy-routes.ts";
+import { batchTakes } from "./resources/ingest/queries.ts";
+import { ingestRoutes } from "./resources/ingest/routes.ts";
 import { assetJobRoutes } from "./resources/jobs/asset-routes.ts";
 import { cloudJobRoutes } from "./resources/jobs/cloud-routes.ts";
 import { jobRoutes } from "./resources/jobs/routes.ts";
 import { keyRoutes } from "./resources/keys/routes.ts";
+import { migrationRoutes } from "./resources/operator/migration/routes.ts";
 import { operatorRoutes } from "./resources/operator/routes.ts";
 import { type Egress, egressCounter } from "./resources/playback/egress.ts";
 import { graphRoutes } from "./resources/playback/graph-export.ts";
@@ -53,8 +58,12 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...analyticsRoutes,
     ...webhookRoutes,
     ...webhookOperatorRoutes,
+    ...ingestRoutes,
+    ...intentRoutes,
+    ...proxyRoutes,
     ...operatorRoutes,
-    ...objectRoutes,
+    ...migrationRoutes,
+    ...objectRoutes(batchTakes),
     ...pageRoutes(tokens),
   ];
   return { routes: [...api, ...documentRoutes(api)], egress };

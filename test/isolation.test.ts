@@ -3,6 +3,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { SCOPES } from "../src/http/caller.ts";
 import type { Route } from "../src/http/route.ts";
 import { type TestApp, testApp } from "./support/app.ts";
+import { leased } from "./support/batches.ts";
 import type { CallOptions } from "./support/client.ts";
 import { subtitled, subtitleForm } from "./support/subtitles.ts";
 
@@ -15,6 +16,7 @@ let app: TestApp;
 const THEIRS = "theirs-3f1c";
 let foreign: Record<string, string>;
 let theirKey: string;
+let theirBatch: Awaited<ReturnType<typeof leased>>;
 let mine: { id: number; key: string };
 let document: {
   paths: Record<string, Record<string, { requestBody?: { content: Record<string, { example: unknown }> } }>>;
@@ -53,6 +55,9 @@ beforeAll(async () => {
     body: { url: "https://example.com/", description: THEIRS },
   });
   const sent = await app.call("POST", `/api/v1/webhooks/${hook.body.id}/test`, { key: otherKey });
+  const batch = await leased(app, otherKey, { name: THEIRS });
+  const intent = await batch.want(`${THEIRS}.m4s`, "abc", { multipart: true });
+  theirBatch = batch;
   await app.call("POST", "/api/v1/playback_events", {
     body: { asset_id: completed.body.asset.id, session_id: THEIRS, event: "play" },
   });
@@ -60,6 +65,10 @@ beforeAll(async () => {
   foreign = {
     "/api/v1/webhooks/:id/deliveries/:delivery_id": `${hook.body.id}/deliveries/${sent.body.id}`,
     "/api/v1/webhooks/:id": String(hook.body.id),
+    "/api/v1/ingest_batches/:id/uploads/:upload_id/proxy_parts/:part_number": `${batch.batch.id}/uploads/${intent.body.id}/proxy_parts/1`,
+    "/api/v1/ingest_batches/:id/uploads/:upload_id/parts/:part_number": `${batch.batch.id}/uploads/${intent.body.id}/parts/1`,
+    "/api/v1/ingest_batches/:id/uploads/:upload_id": `${batch.batch.id}/uploads/${intent.body.id}`,
+    "/api/v1/ingest_batches/:id": String(batch.batch.id),
     "/api/v1/assets/:video_asset_id/subtitles/:id": `${completed.body.asset.id}/subtitles/${subtitle.id}`,
     "/api/v1/assets/:video_asset_id/tracks/:id": `${completed.body.asset.id}/tracks/${track.body.id}`,
     "/api/v1/assets/:video_asset_id": String(completed.body.asset.id),
@@ -267,6 +276,7 @@ test("a tenant_id in a body that is another's answers as one that does not exist
   const bodies = {
     "/api/v1/uploads/initiate": { filename: "x.mp4", bytes_expected: 1 },
     "/api/v1/uploads/initiate_multipart": { filename: "x.mp4", bytes_expected: 1 },
+    "/api/v1/ingest_batches": { name: "X" },
     "/api/v1/api_keys": { scopes: ["assets:read"] },
     "/api/v1/webhooks": { url: "https://example.com/" },
     "/api/v1/collections": { collection: { name: "X", slug: "x" } },
@@ -293,6 +303,38 @@ test("a tenant_id in a body that is another's answers as one that does not exist
     expect.soft(created, path).toBe(201);
     expect.soft((await app.call("POST", path, { key: keys.all, body: { ...body, ...another } })).status).toBe(201);
     expect.soft((await app.call("POST", path, { admin: app.admin, body })).body.code).toBe("parameter_missing");
+  }
+});
+
+test("a batch's token opens that batch and nothing else", async () => {
+  const own = await leased(app, keys.all);
+  const before = await state();
+  for (const route of tables().filter((each) => each.credential === "key")) {
+    const { status, body } = await ask(route, { headers: own.headers });
+    // Theirs is there, but not for this one.
+    if (route.method === "HEAD") continue;
+    expect
+      .soft([status, body?.code], named(route))
+      .toEqual(route.batchToken ? [404, "not_found"] : [401, "unauthorized"]);
+    if (!route.batchToken) continue;
+    const altered = {
+      "x-svc-batch-token": theirBatch.headers["x-svc-batch-token"].replace(/.$/, (last: string) =>
+        last === "A" ? "B" : "A",
+      ),
+    };
+    for (const headers of [altered, { "x-svc-batch-token": "" }, { "x-svc-batch-token": "bat_1_" }])
+      expect.soft((await ask(route, { headers })).status, named(route)).toBe(401);
+  }
+  expect(await state()).toBe(before);
+  expect((await own.ask("GET", "")).status).toBe(200);
+});
+
+test("an upload of another's batch is not found in one's own", async () => {
+  const own = await leased(app, keys.all);
+  for (const route of tables().filter((each) => each.path.includes("/:upload_id"))) {
+    const path = concrete(route).replace(/ingest_batches\/\d+/, `ingest_batches/${own.batch.id}`);
+    const answer = await ask(route, { key: keys.all }, path);
+    expect.soft([answer.status, answer.body?.code], named(route)).toEqual([404, "not_found"]);
   }
 });
 

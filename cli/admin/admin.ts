@@ -139,13 +139,23 @@ export function addAdmin(program: Command): void {
   );
 
   const storage = admin.command("storage").description("where objects lie");
+  const storages = () => import("./storage.ts");
+  operation(storage, "check", "prove credentials, bucket, CORS and clock, and say what is wrong", storages, "check");
   operation(
     storage,
-    "check",
-    "prove credentials, bucket, CORS and clock, and say what is wrong",
-    () => import("./storage.ts"),
-    "check",
-  );
+    "migrate",
+    "carry all objects to the other storage while serving, verify them, switch; again to go on",
+    storages,
+    "migrate",
+  )
+    .requiredOption("--to <STORAGE>", "local or s3")
+    .option("--quick", "compare sizes alone instead of reading everything back")
+    .option("--dry-run", "only tell how much there is to copy")
+    .option("--remove-old", "remove the old copies when all is over");
+  operation(storage, "status", "where objects lie, and how far a migration is", storages, "status");
+  operation(storage, "pause", "hold a migration; migrate goes on with it", storages, "pause");
+  operation(storage, "cancel", "give up a migration before its switch", storages, "cancel");
+  operation(storage, "clean", "remove the copies that a migration left behind", storages, "clean");
 
   admin
     .command("config")

@@ -6,13 +6,15 @@ import { pruneAnswers } from "../http/idempotency.ts";
 import { sweepUnwanted } from "../http/unwanted.ts";
 import { pruneViews } from "../resources/analytics/prune.ts";
 import { viewsOf } from "../resources/analytics/views.ts";
+import { expireBatches, sweepBatches } from "../resources/ingest/close.ts";
 import { hasQueued } from "../resources/jobs/claim.ts";
 import { recoverLeases } from "../resources/jobs/recover.ts";
 import { sweepAttempts } from "../resources/jobs/sweep.ts";
+import { continueMigration } from "../resources/operator/migration/run.ts";
 import type { Egress } from "../resources/playback/egress.ts";
 import { expireUploads } from "../resources/uploads/expire.ts";
 import { startFetches } from "../resources/uploads/fetches.ts";
-import { sweepParts } from "../resources/uploads/sweep-parts.ts";
+import { sweepAppends, sweepParts } from "../resources/uploads/sweep-parts.ts";
 import { pruneDeliveries } from "../resources/webhooks/prune.ts";
 import { deliverWebhooks } from "./deliver-webhooks.ts";
 import { detectAnomalies } from "./detect-anomalies.ts";
@@ -34,8 +36,12 @@ export const allDuties = (
   },
   { name: "fetch-sources", every: "* * * * * *", run: () => startFetches(app) },
   { name: "expire-uploads", every: "*/10 * * * * *", run: () => expireUploads(app) },
+  { name: "expire-batches", every: "*/10 * * * * *", run: () => expireBatches(app) },
+  { name: "sweep-batches", every: "50 * * * * *", run: () => sweepBatches(app) },
   { name: "sweep-attempts", every: "20 * * * * *", run: () => sweepAttempts(app) },
   { name: "sweep-objects", every: "40 * * * * *", run: () => sweepUnwanted(app) },
+  { name: "migrate-storage", every: "*/2 * * * * *", run: () => continueMigration(app) },
+  { name: "sweep-appends", every: "50 * * * * *", run: () => sweepAppends(app) },
   { name: "sweep-parts", every: "0 23 * * * *", run: () => sweepParts(app) },
   deliverWebhooks(app),
   { name: "prune-deliveries", every: "0 17 * * * *", run: () => pruneDeliveries(app) },

@@ -5,6 +5,7 @@ import { apiKeys, tenants } from "../../storage/db/schema.ts";
 import type { App } from "../app.ts";
 import { HttpError } from "../lib/errors.ts";
 import { sameSecret, sha256 } from "../lib/tokens.ts";
+import { batchOfToken } from "./batch-token.ts";
 import type { Caller } from "./caller.ts";
 import type { Route } from "./route.ts";
 
@@ -61,6 +62,9 @@ export function createAuthenticator(app: App): Authenticator {
     if (route.credential === "none" || route.credential === "signed") return { kind: "anyone" };
     const admin = headers.get("x-svc-admin-token");
     if (admin !== null) return isAdmin(admin) ? { kind: "admin" } : unauthorized("The admin token is wrong.");
+    const batch = route.batchToken ? headers.get("x-svc-batch-token") : null;
+    if (batch !== null)
+      return (await batchOfToken(app, batch)) ?? unauthorized("The batch token is wrong, or its lease has run out.");
     const bearer = /^Bearer +(\S+)$/i.exec(headers.get("authorization") ?? "")?.[1];
     if (route.credential === "worker") {
       const worker = headers.get("x-svc-worker-token");

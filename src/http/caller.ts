@@ -17,6 +17,8 @@ export type Scope = (typeof SCOPES)[number];
 export type Caller =
   | { kind: "key"; keyId: number; tenantId: number; scopes: readonly string[] }
   | { kind: "admin" }
+  /** Holds the lease of one ingest batch, and so may do all with it, and nothing else. */
+  | { kind: "batch"; batchId: number; tenantId: number }
   | { kind: "worker" }
   | { kind: "anyone" };
 

@@ -18,7 +18,12 @@ export function repeatOf(route: Route, caller: Caller, headers: Headers, path: s
   if (!route.idempotent || key === null) return null;
   if (key.length < 1 || key.length > 255)
     throw new HttpError(422, "validation_failed", "Idempotency-Key must have 1 to 255 bytes.");
-  const who = caller.kind === "key" ? `tenant:${caller.tenantId}` : caller.kind;
+  const who =
+    caller.kind === "key"
+      ? `tenant:${caller.tenantId}`
+      : caller.kind === "batch"
+        ? `batch:${caller.batchId}`
+        : caller.kind;
   return { caller: who, key, requestHash: sha256(`${route.method} ${path}\n${JSON.stringify(body ?? null)}`) };
 }
 

@@ -35,7 +35,7 @@ export function createLimits(config: Config): Limits {
     async consume(name, caller, address) {
       if (caller.kind === "admin") return {};
       const rule = rules[name];
-      const key = caller.kind === "key" ? `tenant:${caller.tenantId}` : `address:${address}`;
+      const key = caller.kind === "key" || caller.kind === "batch" ? `tenant:${caller.tenantId}` : `address:${address}`;
       const policy = `"${name}";q=${rule.requests};w=${rule.seconds}`;
       const headers = (result: RateLimiterRes) => ({
         "ratelimit-policy": policy,

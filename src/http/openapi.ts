@@ -39,6 +39,7 @@ const TAGS: Record<string, string> = {
   Assets: "Videos, what is known of them, and their tags",
   Collections: "Folders of assets",
   Uploads: "Sources on their way in",
+  "Ingest batches": "Media that a desktop client encoded itself",
   "Transcoding jobs": "The worker's side: leases, progress, results",
   Subtitles: "Text tracks that a viewer reads; translated and re-timed",
   Tracks: "What happens when in a video: chapters, scenes, markers",
@@ -86,6 +87,7 @@ const SECURITY = {
   adminToken: header("X-SVC-ADMIN-TOKEN", "Every tenant, every scope"),
   workerToken: header("X-SVC-WORKER-TOKEN", "The worker surface"),
   leaseToken: header("X-SVC-JOB-LEASE-TOKEN", "One job's lease"),
+  batchToken: header("X-SVC-BATCH-TOKEN", "One ingest batch's lease, in place of a key"),
 };
 const text = (description: string, example: string) => ({ description, schema: { type: "string" }, example });
 const HEADERS = {
@@ -144,7 +146,8 @@ function requestBody(route: Route, components: Record<string, Json>): Json {
 
 function security(route: Route): Json[] {
   const also: Json = route.lease ? { leaseToken: [] } : {};
-  if (route.credential === "key") return [{ apiKey: [] }, { adminToken: [] }];
+  if (route.credential === "key")
+    return [{ apiKey: [] }, { adminToken: [] }, ...(route.batchToken ? [{ batchToken: [] }] : [])];
   if (route.credential === "worker")
     return [
       { workerToken: [], ...also },

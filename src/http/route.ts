@@ -62,6 +62,8 @@ export type Route = {
   limit?: LimitName;
   /** Needs X-SVC-JOB-LEASE-TOKEN too. */
   lease?: boolean;
+  /** X-SVC-BATCH-TOKEN will do in place of a key. */
+  batchToken?: boolean;
   /** Of 1 to 255 bytes; the handler asks for them. */
   requiredHeaders?: readonly string[];
   /** POST that creates: Idempotency-Key is honoured; the named fields are secrets and are kept out of the record. */

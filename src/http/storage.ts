@@ -1,9 +1,9 @@
-import type { ObjectStore } from "../../storage/objects/store.ts";
+import type { SwitchingStore } from "../../storage/objects/switching.ts";
 import type { App } from "../app.ts";
 import { HttpError } from "../lib/errors.ts";
 
 /** The object store, or 503 where the operator has switched it off. */
-export function storageOf(app: App): ObjectStore {
+export function storageOf(app: App): SwitchingStore {
   if (app.objects) return app.objects;
   throw new HttpError(503, "storage_not_configured", "Object storage is not configured on this server.");
 }

@@ -24,11 +24,13 @@ export async function putUnnamed(
   body: Uint8Array,
   options: PutOptions = {},
 ): Promise<void> {
-  await app.write(async (tx) =>
-    tx.insert(unwantedObjects).values({ objectKey: key, dueAt: app.clock.now() + UNNAMED_FOR_MS }),
-  );
+  await noteUnnamed(app, [key]);
   await objects.put(key, body, options);
 }
+
+/** Written down before objects are made under these new keys, or prefixes, by whoever has `keepObject` follow within `forMs`. */
+export const noteUnnamed = (app: App, keys: readonly string[], forMs = UNNAMED_FOR_MS) =>
+  app.write(async (tx) => dropObjects(tx, app, keys, forMs));
 
 /** In the transaction whose row names `key`, an object of `putUnnamed`. Throws when it was swept meanwhile. */
 export async function keepObject(tx: Db, key: string): Promise<void> {

@@ -9,7 +9,9 @@ const TYPES: Record<string, string> = {
   aac: "audio/aac",
   vtt: "text/vtt; charset=utf-8",
   jpg: "image/jpeg",
+  jpeg: "image/jpeg",
   png: "image/png",
+  gif: "image/gif",
   webp: "image/webp",
   json: "application/json",
 };

@@ -22,6 +22,8 @@ export const WorkerContract = v.object({
     bytes: v.nullish(v.number()),
     content_type: v.nullish(v.string()),
     local_path: v.nullish(v.string()),
+    /** What its sender says it is; the job fails when it is not. */
+    sha256: v.nullish(v.string()),
   }),
   outputs: v.object({
     prefix: v.pipe(v.string(), v.regex(/^[^/].*\/$/)),
@@ -76,6 +78,7 @@ export type Completion = {
     height: number | null;
     frame_rate: number | null;
     bytes: number;
+    source_sha256: string;
     /** Here their playlists are whole keys, too. */
     renditions: Rendition[];
   };

@@ -1,4 +1,5 @@
-import { createWriteStream } from "node:fs";
+import { createHash } from "node:crypto";
+import { createReadStream, createWriteStream } from "node:fs";
 import { open, readFile, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { Readable } from "node:stream";
@@ -61,6 +62,21 @@ export async function download(
   if (source.bytes != null && held !== source.bytes) {
     throw new MediaError("input_invalid", `The source has ${held} bytes where ${source.bytes} were announced.`, true);
   }
+}
+
+/** The bytes are not those that their sender told of; another attempt would find the same. */
+export class SourceCorrupt extends Error {}
+
+/** SHA-256 of the file in hexadecimal. Throws SourceCorrupt when it is not `expected`. */
+export async function sumOf(path: string, expected: string | null | undefined, signal: AbortSignal): Promise<string> {
+  const hash = createHash("sha256");
+  await pipeline(createReadStream(path, { highWaterMark: 1 << 20 }), hash, { signal });
+  const found = hash.digest("hex");
+  if (expected != null && found !== expected.toLowerCase())
+    throw new SourceCorrupt(
+      `The source has the SHA-256 ${found}, but ${expected} was announced; it was damaged on its way.`,
+    );
+  return found;
 }
 
 /** PUTs files of `dir` to signed addresses, several at once, in the order given: manifests last. */

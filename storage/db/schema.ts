@@ -1,11 +1,13 @@
 import { integer, primaryKey, real, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { id, times } from "./columns.ts";
+import type { transcodingAttempts, transcodingJobs } from "./schema-jobs.ts";
+
+export { callbackReceipts, transcodingAttempts, transcodingJobs } from "./schema-jobs.ts";
 
 /**
  * The rows as drizzle sees them; the truth about constraints and indexes is in `migrations/*.sql`.
  * Times are milliseconds since the epoch.
  */
-const id = () => integer("id").primaryKey({ autoIncrement: true });
-const times = { createdAt: integer("created_at").notNull(), updatedAt: integer("updated_at").notNull() };
 
 export type PlaybackPolicy = "public" | "signed";
 export type TagValue = string | number | boolean;
@@ -193,61 +195,6 @@ export const sourceFetches = sqliteTable("source_fetches", {
   dueAt: integer("due_at").notNull(),
 });
 
-export const transcodingJobs = sqliteTable("transcoding_jobs", {
-  id: id(),
-  tenantId: integer("tenant_id").notNull(),
-  assetId: integer("asset_id").notNull(),
-  status: text("status", { enum: ["queued", "running", "completed", "failed", "canceled"] })
-    .notNull()
-    .default("queued"),
-  priority: integer("priority").notNull().default(0),
-  turn: integer("turn").notNull().default(0),
-  position: real("position"),
-  progressedAt: integer("progressed_at"),
-  profile: text("profile").notNull().default("default"),
-  failures: integer("failures").notNull().default(0),
-  maxAttempts: integer("max_attempts").notNull(),
-  attemptId: integer("attempt_id"),
-  workerId: text("worker_id"),
-  progress: integer("progress").notNull().default(0),
-  stage: text("stage"),
-  leaseExpiresAt: integer("lease_expires_at"),
-  availableAt: integer("available_at").notNull(),
-  errorCode: text("error_code"),
-  errorMessage: text("error_message"),
-  logTail: text("log_tail"),
-  startedAt: integer("started_at"),
-  finishedAt: integer("finished_at"),
-  ...times,
-});
-
-export const transcodingAttempts = sqliteTable("transcoding_attempts", {
-  id: id(),
-  jobId: integer("job_id").notNull(),
-  attempt: integer("attempt").notNull(),
-  idempotencyKey: text("idempotency_key").notNull(),
-  leaseHash: text("lease_hash").notNull(),
-  workerId: text("worker_id"),
-  outcome: text("outcome", { enum: ["completed", "failed", "expired", "released", "canceled"] }),
-  resultHash: text("result_hash"),
-  startedAt: integer("started_at").notNull(),
-  endedAt: integer("ended_at"),
-  sweptAt: integer("swept_at"),
-});
-
-export const callbackReceipts = sqliteTable(
-  "callback_receipts",
-  {
-    attemptId: integer("attempt_id").notNull(),
-    operation: text("operation", { enum: ["heartbeat", "complete", "fail", "release"] }).notNull(),
-    requestHash: text("request_hash").notNull(),
-    status: integer("status").notNull(),
-    body: text("body", { mode: "json" }).$type<unknown>().notNull(),
-    createdAt: integer("created_at").notNull(),
-  },
-  (table) => [primaryKey({ columns: [table.attemptId, table.operation] })],
-);
-
 export const events = sqliteTable("events", {
   id: id(),
   eventId: text("event_id").notNull(),
@@ -304,6 +251,80 @@ export const unwantedObjects = sqliteTable("unwanted_objects", {
   dueAt: integer("due_at").notNull(),
 });
 
+export const STORE_KINDS = ["local", "s3"] as const;
+export const STORAGE_PHASES = ["settled", "copying", "verifying", "switching", "draining", "cleaning"] as const;
+
+/** Where objects lie and where to they are on their way; no row until a migration was ever asked for. */
+export const storagePlace = sqliteTable("storage_place", {
+  id: integer("id").primaryKey(),
+  active: text("active", { enum: STORE_KINDS }).notNull(),
+  other: text("other", { enum: STORE_KINDS }),
+  phase: text("phase", { enum: STORAGE_PHASES }).notNull(),
+  paused: integer("paused", { mode: "boolean" }).notNull().default(false),
+  quick: integer("quick", { mode: "boolean" }).notNull().default(false),
+  afterKey: text("after_key").notNull().default(""),
+  objectsTotal: integer("objects_total"),
+  bytesTotal: integer("bytes_total"),
+  objectsDone: integer("objects_done").notNull().default(0),
+  bytesDone: integer("bytes_done").notNull().default(0),
+  objectsCopied: integer("objects_copied").notNull().default(0),
+  bytesCopied: integer("bytes_copied").notNull().default(0),
+  objectsVerified: integer("objects_verified").notNull().default(0),
+  objectsMended: integer("objects_mended").notNull().default(0),
+  error: text("error"),
+  startedAt: integer("started_at"),
+  switchedAt: integer("switched_at"),
+  finishedAt: integer("finished_at"),
+  updatedAt: integer("updated_at").notNull(),
+});
+
+export const ingestBatches = sqliteTable("ingest_batches", {
+  id: id(),
+  tenantId: integer("tenant_id").notNull(),
+  name: text("name"),
+  status: text("status", { enum: ["open", "committed", "canceled", "expired"] })
+    .notNull()
+    .default("open"),
+  folder: text("folder").notNull(),
+  leaseSeconds: integer("lease_seconds").notNull(),
+  expiresAt: integer("expires_at").notNull(),
+  uploadCount: integer("upload_count").notNull().default(0),
+  manifestHash: text("manifest_hash"),
+  result: text("result"),
+  endedAt: integer("ended_at"),
+  sweptAt: integer("swept_at"),
+  ...times,
+});
+
+export const ingestUploads = sqliteTable("ingest_uploads", {
+  id: id(),
+  tenantId: integer("tenant_id").notNull(),
+  batchId: integer("batch_id").notNull(),
+  objectKey: text("object_key").notNull(),
+  status: text("status", { enum: ["pending", "completed", "aborted"] })
+    .notNull()
+    .default("pending"),
+  mode: text("mode", { enum: ["put", "multipart", "proxy"] }).notNull(),
+  contentType: text("content_type").notNull(),
+  bytesExpected: integer("bytes_expected").notNull(),
+  bytesReceived: integer("bytes_received"),
+  sha256: text("sha256"),
+  multipartId: text("multipart_id"),
+  partSize: integer("part_size"),
+  ...times,
+});
+
+export const ingestParts = sqliteTable(
+  "ingest_parts",
+  {
+    uploadId: integer("upload_id").notNull(),
+    partNumber: integer("part_number").notNull(),
+    etag: text("etag").notNull(),
+    bytes: integer("bytes").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.uploadId, table.partNumber] })],
+);
+
 export const idempotencyRecords = sqliteTable(
   "idempotency_records",
   {
@@ -330,4 +351,7 @@ export type TrackRow = typeof tracks.$inferSelect;
 export type EventRow = typeof events.$inferSelect;
 export type EndpointRow = typeof webhookEndpoints.$inferSelect;
 export type DeliveryRow = typeof webhookDeliveries.$inferSelect;
+export type BatchRow = typeof ingestBatches.$inferSelect;
+export type IntentRow = typeof ingestUploads.$inferSelect;
 export type SourceFetchRow = typeof sourceFetches.$inferSelect;
+export type StoragePlaceRow = typeof storagePlace.$inferSelect;

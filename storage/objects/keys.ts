@@ -60,5 +60,18 @@ export const TEMPORARY_FOLDER = "%tmp";
 export const PARTS_FOLDER = "%parts";
 export const temporaryName = () => randomBytes(12).toString("hex");
 
-/** Order of keys by their UTF-8 bytes, as S3 lists them; JavaScript's own order differs above U+FFFF. */
-export const compareKeys = (a: string, b: string) => Buffer.compare(Buffer.from(a), Buffer.from(b));
+/**
+ * Order of keys by their UTF-8 bytes, as S3 lists them; JavaScript's own order differs above U+FFFF. Without making the
+ * bytes: sorting the names of ten thousand segments in that way held up everybody else for a tenth of a second.
+ */
+export function compareKeys(a: string, b: string): number {
+  const length = Math.min(a.length, b.length);
+  for (let at = 0; at < length; at++) {
+    const [x, y] = [a.charCodeAt(at), b.charCodeAt(at)];
+    if (x !== y) return ranked(x) - ranked(y);
+  }
+  return a.length - b.length;
+}
+
+/** Surrogates stand for what comes after all of the other code units. */
+const ranked = (unit: number) => (unit < 0xd800 ? unit : unit >= 0xe000 ? unit - 0x800 : unit + 0x2000);

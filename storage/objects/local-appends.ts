@@ -106,6 +106,9 @@ export function localAppends(folders: Folders, space: SpaceGuard): Appends {
       }),
 
     discard: (key) => inTurn(key, () => remove(key)),
+
+    // They lie among the multipart uploads, and go with their keys and with old age as these do.
+    sweep: async () => 0,
   };
 }
 

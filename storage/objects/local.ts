@@ -1,5 +1,5 @@
 import { constants, mkdirSync, realpathSync } from "node:fs";
-import { copyFile, rm, unlink } from "node:fs/promises";
+import { copyFile, link, rm, unlink } from "node:fs/promises";
 import { dirname } from "node:path";
 import { UserError } from "../../src/lib/errors.ts";
 import { codeOf, Folders } from "./folders.ts";
@@ -62,6 +62,22 @@ export function localStore({ root, signing, minFreeBytes = 0 }: LocalStoreOption
     } finally {
       await temporary?.file.close();
     }
+  }
+
+  /** An object's file is never written to again, only replaced: two keys may be names of one. Null where that can't be. */
+  async function linkTo(source: string, key: string): Promise<ObjectInfo | null> {
+    const path = pathFor(key);
+    const folder = dirname(path);
+    try {
+      await folders.ensure(folder);
+      await link(source, path);
+    } catch (error) {
+      if (error instanceof InvalidKey) throw error;
+      return null;
+    }
+    await folders.sync(folder);
+    const stat = await statFile(path);
+    return stat && infoOf(key, stat);
   }
 
   const store: LocalStore = {
@@ -131,6 +147,8 @@ export function localStore({ root, signing, minFreeBytes = 0 }: LocalStoreOption
     async copy(from, to) {
       const source = pathFor(from);
       if ((await store.head(from)) === null) throw new Error(`There is no object ${from} to copy.`);
+      const linked = await linkTo(source, to);
+      if (linked) return linked;
       // Shares the blocks where the file system can.
       return arrive(to, ({ path }) => copyFile(source, path, constants.COPYFILE_FICLONE));
     },

@@ -1,12 +1,12 @@
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
-import { type FileHandle, mkdir, open, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { type FileHandle, mkdir, open, readdir, readFile, rename, rm, rmdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { codeOf } from "./folders.ts";
 import { statFile } from "./list-files.ts";
 import { newestWins } from "./newest-wins.ts";
-import { asStorageFull } from "./space.ts";
+import { asStorageFull, spaceGuard } from "./space.ts";
 import { type Appends, type NamedPart, NoSuchMultipart, type ObjectStore, OffsetMismatch } from "./store.ts";
 import { collect, writeBody } from "./write-body.ts";
 
@@ -22,8 +22,13 @@ type Multiparts = Pick<ObjectStore, "createMultipart" | "putPart" | "completeMul
  * plan names the parts that count, and a tail counts for the part after them alone, so that no crash counts bytes twice.
  * A body begins exactly where the last one ended.
  */
-export function partAppends(store: Multiparts, parent: string, partBytes = PART_BYTES): Appends {
+export function partAppends(
+  store: Multiparts,
+  parent: string,
+  { partBytes = PART_BYTES, minFreeBytes = 0 }: { partBytes?: number; minFreeBytes?: number } = {},
+): Appends {
   const inTurn = newestWins();
+  const space = spaceGuard(parent, minFreeBytes);
   const folderOf = (key: string) => join(parent, createHash("sha256").update(key).digest("hex").slice(0, 32));
   const tailOf = ({ key, parts }: Plan) => join(folderOf(key), `tail-${parts.length + 1}`);
   const sizeOf = async (path: string) => Number((await statFile(path))?.size ?? 0);
@@ -86,6 +91,7 @@ export function partAppends(store: Multiparts, parent: string, partBytes = PART_
           const room = partBytes - (await tail.stat()).size;
           if (room === 0) {
             await settle();
+            await space.ensure();
             await flush(plan, signal);
             continue;
           }
@@ -101,6 +107,12 @@ export function partAppends(store: Multiparts, parent: string, partBytes = PART_
 
   const remove = (key: string) => rm(folderOf(key), { recursive: true, force: true });
 
+  async function discard(key: string): Promise<void> {
+    const plan = await planOf(key);
+    if (plan) await store.abortMultipart(key, plan.uploadId);
+    await remove(key);
+  }
+
   return {
     held,
     settled: (key) => inTurn(key, () => held(key)),
@@ -109,6 +121,9 @@ export function partAppends(store: Multiparts, parent: string, partBytes = PART_
       // The body may fail before anybody listens.
       body.on("error", () => {});
       return inTurn(key, async (signal) => {
+        // The folder is on the disk that the database lies on, whatever storage is.
+        await mkdir(parent, { recursive: true });
+        await space.ensure();
         const plan = (await planOf(key)) ?? (offset === 0 ? await begin(key) : null);
         const before = plan ? await heldBy(plan) : 0;
         if (!plan || offset !== before) throw new OffsetMismatch(before);
@@ -118,7 +133,9 @@ export function partAppends(store: Multiparts, parent: string, partBytes = PART_
           else {
             // Parts cannot be taken back, so it is looked at before any is made of it.
             await using file = await open(whole, "w");
-            await writeBody(file, body, { maxBytes, signal, ...(hash && { hash }) });
+            await space.whileWriting(file, (onProgress) =>
+              writeBody(file, body, { maxBytes, signal, onProgress, ...(hash && { hash }) }),
+            );
             check();
             await take(plan, createReadStream(whole), maxBytes, signal);
           }
@@ -148,11 +165,36 @@ export function partAppends(store: Multiparts, parent: string, partBytes = PART_
         return info;
       }),
 
-    discard: (key) =>
-      inTurn(key, async () => {
-        const plan = await planOf(key);
-        if (plan) await store.abortMultipart(key, plan.uploadId);
-        await remove(key);
-      }),
+    discard: (key) => inTurn(key, () => discard(key)),
+
+    async sweep(isWanted) {
+      let swept = 0;
+      for (const name of await namesIn(parent)) {
+        const key = await keyIn(join(parent, name));
+        if (key !== null && (await isWanted(key))) continue;
+        // Without a plan it may just be made, by whom it is wanted; the folder alone is nothing to be kept.
+        if (key === null) await rmdir(join(parent, name)).catch(() => {});
+        else await inTurn(key, () => discard(key));
+        swept++;
+      }
+      return swept;
+    },
   };
+}
+
+async function namesIn(parent: string): Promise<string[]> {
+  return readdir(parent).catch((error) => {
+    if (codeOf(error) === "ENOENT") return [];
+    throw error;
+  });
+}
+
+/** Whose folder it is; null where a crash came before the plan, or the upload has just ended. */
+async function keyIn(folder: string): Promise<string | null> {
+  try {
+    return (JSON.parse(await readFile(join(folder, "plan"), "utf8")) as Plan).key;
+  } catch (error) {
+    if (error instanceof SyntaxError || ["ENOENT", "ENOTDIR"].includes(codeOf(error))) return null;
+    throw error;
+  }
 }

@@ -70,6 +70,8 @@ export interface Appends {
   /** Makes the object of the first `bytes`. Throws OffsetMismatch where there are fewer, NoSuchMultipart where none. */
   finish(key: string, bytes: number, options?: Pick<PutOptions, "confirm">): Promise<ObjectInfo>;
   discard(key: string): Promise<void>;
+  /** Discards what nobody wants any more, and what a crash left of none. Answers how many there were. */
+  sweep(isWanted: (key: string) => Promise<boolean>): Promise<number>;
 }
 
 /**

@@ -27,6 +27,7 @@ test("doctor finds nothing on a sound server, and names a published object that 
   expect(sound.report?.findings.map((finding) => finding.check)).toEqual([
     "database",
     "storage",
+    "settings",
     "agreement",
     "integrity",
     "ffmpeg",

@@ -19,6 +19,6 @@ appendsContract("growing objects of a local store", UNIT, async () => {
 appendsContract("growing objects in parts", UNIT, async () => {
   const store = localStore({ root: emptyFolder(), signing });
   const folder = join(emptyFolder(), "growing");
-  const open = () => partAppends(store, folder, UNIT / 2);
+  const open = () => partAppends(store, folder, { partBytes: UNIT / 2 });
   return { store, appends: open(), again: open };
 });

@@ -36,7 +36,7 @@ multipartContract("S3 multipart", () => open());
 appendsContract("S3, objects that grow", PART, async () => {
   const store = open();
   const folder = emptyFolder();
-  const again = () => partAppends(store, folder, PART);
+  const again = () => partAppends(store, folder, { partBytes: PART });
   return { store, appends: again(), again };
 });
 addressContract("S3 addresses", async () => ({

@@ -8,6 +8,7 @@ import type { Caller } from "../../http/caller.ts";
 import { storageOf } from "../../http/storage.ts";
 import { dropObjects } from "../../http/unwanted.ts";
 import { invalid, notFound } from "../../lib/errors.ts";
+import { randomName } from "../../lib/tokens.ts";
 import { addUsage } from "../tenants/queries.ts";
 import { getAsset, ownCollection } from "./queries.ts";
 
@@ -65,7 +66,11 @@ export async function deleteAsset(app: App, caller: Caller, id: number): Promise
     await tx.delete(assets).where(eq(assets.id, asset.id));
     // Twice: now, below, and when a worker that was at it has noticed and stopped writing.
     const settledMs = SETTLED_LEASES * app.config.lease_seconds * 1000;
-    const own = [prefixOf(asset), ...((await isSourceElsewhere(tx, asset)) ? [] : [asset.sourceKey])];
+    const own = [
+      prefixOf(asset),
+      ...((await isSourceElsewhere(tx, asset)) ? [] : [asset.sourceKey]),
+      ...(await deliveredMedia(tx, asset)),
+    ];
     await dropObjects(tx, app, own, settledMs);
     await addUsage(tx, tenantId, { storageBytes: -asset.storageBytes });
     const data = {
@@ -88,9 +93,21 @@ export async function deleteAsset(app: App, caller: Caller, id: number): Promise
   }
 }
 
+/** Where the media lie that a client delivered with an ingest batch, unless another asset was registered on them. */
+async function deliveredMedia(tx: Db, { id, tenantId, mediaPrefix }: AssetRow): Promise<string[]> {
+  if (mediaPrefix === null || !isDelivered(tenantId, mediaPrefix)) return [];
+  const shared = and(eq(assets.tenantId, tenantId), eq(assets.mediaPrefix, mediaPrefix), ne(assets.id, id));
+  return (await tx.select({ id: assets.id }).from(assets).where(shared).get()) ? [] : [mediaPrefix];
+}
+
+/** A place for the media of one asset of an ingest batch: made before the asset, so it can't be named after that. */
+export const deliveredPrefix = (tenantId: number) => `tenants/${tenantId}/delivered/${randomName(24)}/`;
+const isDelivered = (tenantId: number, prefix: string) =>
+  new RegExp(`^tenants/${tenantId}/delivered/[A-Za-z0-9]{24}/$`).test(prefix);
+
 /** Whether the source is another asset's too, or one of its published files: then it is not this one's to remove. */
 export async function isSourceElsewhere(tx: Db, { id, tenantId, sourceKey }: AssetRow): Promise<boolean> {
-  if (sourceKey.startsWith(`tenants/${tenantId}/assets/`)) return true;
+  if (sourceKey === "" || /^tenants\/\d+\/(assets|delivered|ingest)\//.test(sourceKey)) return true;
   const shared = and(eq(assets.tenantId, tenantId), eq(assets.sourceKey, sourceKey), ne(assets.id, id));
   return (await tx.select({ id: assets.id }).from(assets).where(shared).get()) !== undefined;
 }
@@ -102,7 +119,8 @@ const DOWNLOAD_SECONDS = 300;
 /** An address of the source as it came, for five minutes. 404 while there is none. */
 export async function downloadOf(app: App, asset: AssetRow) {
   const objects = storageOf(app);
-  const stored = asset.inputStatus === "uploaded" ? await objects.head(asset.sourceKey) : null;
+  const stored =
+    asset.inputStatus === "uploaded" && asset.sourceKey !== "" ? await objects.head(asset.sourceKey) : null;
   if (!stored) return notFound("source");
   const upload = await app.db
     .select({ contentType: uploads.contentType })

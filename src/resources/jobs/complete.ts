@@ -9,7 +9,8 @@ import { storageOf } from "../../http/storage.ts";
 import { HttpError } from "../../lib/errors.ts";
 import { sha256 } from "../../lib/tokens.ts";
 import { addUsage } from "../tenants/queries.ts";
-import { endAttempt } from "./end.ts";
+import { announcedSum } from "./contract.ts";
+import { endAttempt, failAttempt } from "./end.ts";
 import { emitAsset } from "./events.ts";
 import { attemptOfToken, attemptPrefix, liveLease } from "./lease.ts";
 import { readPublished } from "./published.ts";
@@ -45,13 +46,20 @@ export async function complete(
   const bytes = await bytesUnder(objects, prefix);
   const media = await mediaOf(objects, result);
 
-  const { completed, outdated } = await app.write(async (tx) => {
+  const sum = media.source_sha256 ?? null;
+  const { completed, outdated, corrupt } = await app.write(async (tx) => {
     const again = await repeated(tx);
     if (again) return { completed: again, outdated: null };
     // The storage took its time: the lease may have ended meanwhile.
-    await liveLease(tx, app, jobId, token);
+    const leased = await liveLease(tx, app, jobId, token);
     const now = app.clock.now();
     const before = await tx.select().from(assets).where(eq(assets.id, job.assetId)).get();
+    const announced = before ? announcedSum(before) : null;
+    if (announced && sum && announced !== sum) {
+      const message = `The source has the SHA-256 ${sum}, but ${announced} was announced; it was damaged on its way.`;
+      const fault = { code: "source_corrupt", message, retryable: false, logTail: null, outcome: "failed" as const };
+      return { completed: await failAttempt(tx, app, leased, fault), outdated: null, corrupt: message };
+    }
     await endAttempt(tx, app, attempt.id, "completed", resultHash);
     const completed = await tx
       .update(transcodingJobs)
@@ -81,6 +89,7 @@ export async function complete(
         // Its worker has read it, whatever was said when it was registered.
         inputStatus: "uploaded",
         playbackStatus: "ready",
+        ...(sum && { sourceSha256: sum }),
         storageBytes,
         durationSeconds: media.duration_seconds,
         ...(media.width != null && { width: Math.round(media.width) }),
@@ -107,6 +116,7 @@ export async function complete(
     await receipt(tx, completed);
     return { completed, outdated: made && before?.mediaPrefix !== prefix ? before?.mediaPrefix : null };
   });
+  if (corrupt) throw new HttpError(422, "source_corrupt", corrupt);
   if (outdated)
     await deletePrefix(objects, outdated).catch((error) =>
       app.log.warn({ err: error, prefix: outdated }, "old artifacts were not removed"),

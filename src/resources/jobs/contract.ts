@@ -10,6 +10,9 @@ import { attemptOf, type WorkerContract } from "./schema.ts";
 /** How long a worker may fetch the source and put artifacts: longer than any encode that we know. */
 const SIGNED_FOR_MS = 24 * 3_600_000;
 
+/** What a sender said of the bytes. Once a job is complete it is what a worker found in them, which may be replaced. */
+export const announcedSum = ({ sourceSha256, readyAt }: AssetRow) => (readyAt === null ? sourceSha256 : null);
+
 export type Lease = { token: string; attemptId: number; expiresAt: number };
 export type ContractOptions = {
   job: JobRow;
@@ -48,6 +51,7 @@ export async function workerContract(
       bytes: sourceBytes,
       content_type: contentType,
       local_path: local(asset.sourceKey),
+      sha256: announcedSum(asset),
     },
     outputs: {
       prefix,

@@ -68,7 +68,7 @@ export const jobRoutes = [
     summary: "Publish the finished artifacts",
     body: Completion,
     responses: { 200: Job },
-    errors: { ...stale, 422: ["invalid_transcoding_result"] },
+    errors: { ...stale, 422: ["invalid_transcoding_result", "source_corrupt"] },
     handle: async ({ app, params, body, headers }) =>
       toJob(await complete(app, params.id, leaseTokenOf(headers), body)),
   }),

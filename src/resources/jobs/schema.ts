@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import type { JobRow } from "../../../storage/db/schema.ts";
 import type { Caller } from "../../http/caller.ts";
-import { NullableTime, PathId, Text, Time } from "../../http/schemas.ts";
+import { NullableTime, PathId, Sha256, Text, Time } from "../../http/schemas.ts";
 import { iso } from "../../lib/clock.ts";
 import { invalid } from "../../lib/errors.ts";
 import { MAX_OWN_PRIORITY } from "./turn.ts";
@@ -83,6 +83,12 @@ export const Completion = v.object({
       width: v.nullish(amount),
       height: v.nullish(amount),
       frame_rate: v.nullish(amount),
+      source_sha256: v.nullish(
+        v.pipe(
+          Sha256,
+          v.description("Of the source as the worker read it; one that differs from what was announced fails the job"),
+        ),
+      ),
       renditions: v.optional(v.pipe(v.array(Rendition), v.maxLength(100))),
     }),
   ),
@@ -166,6 +172,7 @@ const contract = v.object({
     bytes: v.number(),
     content_type: v.string(),
     local_path: v.nullable(v.string()),
+    sha256: v.pipe(v.nullable(v.string()), v.description("As its sender announced it")),
   }),
   outputs: v.object({
     prefix: v.string(),

@@ -1,6 +1,7 @@
 import { and, asc, eq, gt, sql } from "drizzle-orm";
 import { assets } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
+import { disagreement, placeOf } from "./migration/place.ts";
 
 export type Finding = { check: string; ok: boolean; detail: string };
 const PAGE = 200;
@@ -22,8 +23,18 @@ export async function inspect(app: App, { deep }: { deep: boolean }): Promise<Fi
       return `${objects.kind} storage takes and gives objects`;
     }),
   );
+  if (deep) findings.push(await attempt("settings", () => agreeOnStorage(app)));
   if (deep) findings.push(await attempt("agreement", () => compare(app)));
   return findings;
+}
+
+/** Storage is where the settings say, or on its way. */
+async function agreeOnStorage({ db, config }: App): Promise<string> {
+  const place = await placeOf(db);
+  const fault = disagreement(place, config.storage) ?? place?.error;
+  if (fault) throw new Error(fault);
+  if (!place || place.phase === "settled") return `objects lie in ${config.storage} storage, as the settings say`;
+  return `storage is being migrated: ${place.phase}${place.paused ? ", paused" : ""}`;
 }
 
 async function attempt(check: string, look: () => Promise<string>): Promise<Finding> {
@@ -58,7 +69,8 @@ async function compare(app: App): Promise<string> {
     for (const { id, ...keys } of rows) {
       after = id;
       for (const key of Object.values(keys)) {
-        if (key === null) continue;
+        // Media that came ready to play may have come without a source.
+        if (!key) continue;
         checked++;
         if (await app.objects?.head(key)) continue;
         missed++;

@@ -23,16 +23,29 @@ export const rebaseMaster = (playlist: string, { carried, folder, tracks }: Belo
 
 /** ISO/IEC 23009-1, 5.3.1.2: BaseURL comes after ProgramInformation and before all else in MPD. */
 export function rebaseMpd(mpd: string, { carried, folder, tracks }: Below): string {
-  const base = `<BaseURL>${(carried + folder).replaceAll("&", "&amp;").replaceAll("<", "&lt;")}</BaseURL>`;
-  const after = /<\/ProgramInformation>|<ProgramInformation[^>]*\/>/.exec(mpd) ?? /<MPD\b[^>]*>/.exec(mpd);
-  if (!after) return mpd;
-  const at = after.index + after[0].length;
+  const address = (carried + folder).replaceAll("&", "&amp;").replaceAll("<", "&lt;");
+  const { text, within } = based(mpd, address);
   // Addresses of sets start from that base, so out of its folder again, and into that of the token.
-  const up = "../".repeat(folder.split("/").length - 1);
+  const up = "../".repeat((folder + within).split("/").length - 1);
   return mpds.withSubtitles(
-    mpd.slice(0, at) + base + mpd.slice(at),
+    text,
     tracks.map((row) => ({ ...row, address: up + subtitleFile(row) })),
   );
+}
+
+/** With `address` as its base, before what it has itself: a second one would be an alternative to it, not the base of it. */
+function based(mpd: string, address: string): { text: string; within: string } {
+  const head = mpd.slice(0, mpd.search(/<Period\b/));
+  const own = /<BaseURL\b[^>]*>\s*([^<]*)/.exec(head);
+  if (own) {
+    const within = own[1]?.trim() ?? "";
+    const at = own.index + own[0].length - (own[1]?.length ?? 0);
+    return { text: mpd.slice(0, at) + address + mpd.slice(at), within };
+  }
+  const after = /<\/ProgramInformation>|<ProgramInformation[^>]*\/>/.exec(mpd) ?? /<MPD\b[^>]*>/.exec(mpd);
+  if (!after) return { text: mpd, within: "" };
+  const at = after.index + after[0].length;
+  return { text: `${mpd.slice(0, at)}<BaseURL>${address}</BaseURL>${mpd.slice(at)}`, within: "" };
 }
 
 /** A storyboard names its pictures by part: `sheet.jpg#xywh=0,0,160,90` (Media Fragments URI 1.0, 4.2.2). */

@@ -175,7 +175,12 @@ function topFile(asset: AssetRow, file: string): Top | null {
   const prefix = asset.mediaPrefix as string;
   return {
     key,
-    folder: `${versionOf(prefix)}/${key.slice(prefix.length, key.lastIndexOf("/") + 1)}`,
+    // It becomes part of an address; clients name their own folders.
+    folder: `${versionOf(prefix)}/${key
+      .slice(prefix.length, key.lastIndexOf("/") + 1)
+      .split("/")
+      .map(encodeURIComponent)
+      .join("/")}`,
     ...(rebase && { rebase }),
   };
 }

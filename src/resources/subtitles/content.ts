@@ -35,7 +35,7 @@ export async function checkedVtt(field: string, content: string): Promise<string
 }
 
 /** An uploaded file as WebVTT: by its name, else by what it holds; SubRip is converted. */
-export async function vttOfFile({ filename, bytes }: FormFile): Promise<string> {
+export async function vttOfFile({ filename, bytes }: Pick<FormFile, "filename" | "bytes">): Promise<string> {
   const decoded = decodeText(bytes);
   if ("fault" in decoded) return refuse("file", `cannot be read: ${decoded.fault}`);
   const { text } = decoded;

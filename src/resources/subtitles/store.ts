@@ -18,8 +18,12 @@ const OLD_TEXT_MS = 60_000;
 /** A text in storage that no row names yet: it is swept unless a transaction takes it. */
 export type StoredText = { key: string; bytes: number };
 
-export async function storeText(app: App, asset: Pick<AssetRow, "id" | "tenantId">, text: string): Promise<StoredText> {
-  const key = `tenants/${asset.tenantId}/assets/${asset.id}/subtitles/${randomName(24)}.vtt`;
+export const storeText = (app: App, asset: Pick<AssetRow, "id" | "tenantId">, text: string): Promise<StoredText> =>
+  storeTextUnder(app, `tenants/${asset.tenantId}/assets/${asset.id}/`, text);
+
+/** The same for an asset that has no number yet; `prefix` ends in a slash. */
+export async function storeTextUnder(app: App, prefix: string, text: string): Promise<StoredText> {
+  const key = `${prefix}subtitles/${randomName(24)}.vtt`;
   const bytes = Buffer.from(text);
   await putUnnamed(app, storageOf(app), key, bytes, { contentType: contentTypeOf(key) });
   return { key, bytes: bytes.length };

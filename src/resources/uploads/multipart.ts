@@ -69,7 +69,7 @@ export async function dropParts(app: App, rows: readonly UploadRow[]): Promise<v
     const { objects } = app;
     if (!objects) continue;
     try {
-      if (mode === "tus") await objects.appends?.discard(objectKey);
+      if (mode !== "multipart") await objects.appends?.discard(objectKey);
       if (multipartId !== null) await turnsOf(app).inTurn(id, () => objects.abortMultipart(objectKey, multipartId));
     } catch (error) {
       app.log.warn({ err: error, upload_id: id }, "the parts of an upload that is over could not be removed yet");

@@ -15,8 +15,11 @@ const path = "/objects/**:key";
 /** Any header will do: the address is the credential. `*` alone is not known to older browsers. */
 const cors = { allowHeaders: "Content-Type, Content-Range, Range, *", exposeHeaders: "ETag, Range, Content-Range" };
 
+/** 409 when whatever the key belongs to, uploads apart, takes no more bytes for it. */
+type Takes = (app: App, key: string) => Promise<void>;
+
 /** What local storage's signed addresses lead to. The address is the credential (as with S3's presigned ones). */
-export const objectRoutes: Route[] = [
+export const objectRoutes = (takes: Takes): Route[] => [
   route({
     method: "PUT",
     path,
@@ -27,7 +30,7 @@ export const objectRoutes: Route[] = [
     hidden: true,
     cors,
     responses: { 200: null },
-    handle: putObject,
+    handle: (context) => putObject(context, takes),
   }),
   route({
     method: "GET",
@@ -65,11 +68,15 @@ function verified(app: App, method: "GET" | "PUT", url: URL) {
   throw new HttpError(403, checked.reason === "expired" ? "address_expired" : "address_invalid", message);
 }
 
-async function putObject(context: Context) {
+async function putObject(context: Context, takes: Takes) {
   const { app, url, incoming, headers } = context;
   const { key, maxBytes = 0, part } = verified(app, "PUT", url);
   const objects = storageOf(app);
-  const confirm = async () => void (await stillPending(app, key));
+  const confirm = async () => {
+    await stillPending(app, key);
+    await takes(app, key);
+  };
+  await takes(app, key);
   const isUploads = await stillPending(app, key);
   if (Number(headers.get("content-length") ?? 0) > maxBytes) return tooLarge(maxBytes);
   const body = bodyOf(context);

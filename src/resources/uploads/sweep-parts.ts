@@ -1,6 +1,13 @@
 import type { App } from "../../app.ts";
+import { uploadOfKey } from "./queries.ts";
 
 const DAY_MS = 86_400_000;
+
+/** What grew on this machine's disk for uploads that are over: their ends remove it, and this what a crash kept them from. */
+export async function sweepAppends(app: App): Promise<number> {
+  const isWanted = async (key: string) => (await uploadOfKey(app.db, key))?.status === "pending";
+  return (await app.objects?.appends?.sweep(isWanted)) ?? 0;
+}
 
 /**
  * Uploads in parts that nobody will complete: of sessions that are over, and of puts that died with their process.
@@ -12,7 +19,8 @@ export async function sweepParts(app: App): Promise<number> {
   const before = app.clock.now() - app.config.upload_ttl_seconds * 1000 - DAY_MS;
   let swept = 0;
   for await (const { key, uploadId, startedAt } of objects.listMultiparts("tenants/")) {
-    if (startedAt.getTime() > before) continue;
+    // Those of an ingest batch live as long as its lease, and go with it.
+    if (startedAt.getTime() > before || /^tenants\/\d+\/ingest\//.test(key)) continue;
     await objects.abortMultipart(key, uploadId);
     swept++;
   }

@@ -1,0 +1,129 @@
+import type { Sliced } from "./in-slices.ts";
+
+/** Inclusive positions in a resource. */
+export type Span = { start: number; end: number };
+/** `playlist`: to be read in its turn. `line` counts from 1. */
+export type HlsReference = { line: number; uri: string; kind: "playlist" | "object"; span?: Span };
+export type HlsVariant = { uri: string; attributes: Map<string, string> };
+export type HlsFault = {
+  line: number;
+  code: "playlist_malformed" | "playlist_not_ended" | "playlist_unsupported";
+  message: string;
+};
+export type HlsPlaylist = {
+  isMaster: boolean;
+  references: HlsReference[];
+  variants: HlsVariant[];
+  durationSeconds: number;
+  faults: HlsFault[];
+};
+
+const EVERY_LINES = 200;
+const MAX_FAULTS = 20;
+/** What would change after it was looked at, or send a player somewhere else (draft-pantos-hls-rfc8216bis, 4.4). */
+const UNSUPPORTED = /^#EXT-X-(DEFINE|CONTENT-STEERING|SKIP|PART|PRELOAD-HINT|RENDITION-REPORT|SERVER-CONTROL)\b/;
+const HAS_URI = /^#EXT-X-(MEDIA|I-FRAME-STREAM-INF|SESSION-DATA|SESSION-KEY|KEY|MAP|DATERANGE|IMAGE-STREAM-INF):(.*)$/;
+const ATTRIBUTE = /([A-Z0-9-]+)=("[^"]*"|[^",]*)(?:,|$)/g;
+
+/** Everything that a finished playlist refers to (RFC 8216, 4.3), and what is wrong with it in itself. */
+export function* readHls(text: string): Sliced<HlsPlaylist> {
+  const playlist: HlsPlaylist = { isMaster: false, references: [], variants: [], durationSeconds: 0, faults: [] };
+  const { references, variants, faults } = playlist;
+  let pending: "variant" | "segment" | null = null;
+  let attributes = new Map<string, string>();
+  let range: { length: number; offset: number | null } | null = null;
+  let last = null as { uri: string; end: number } | null;
+  let segments = 0;
+  let ended = false;
+  let line = 0;
+  const wrong = (code: HlsFault["code"], message: string) => {
+    if (faults.length < MAX_FAULTS) faults.push({ line, code, message });
+  };
+  for (const raw of text.split(/\r?\n/)) {
+    if (++line % EVERY_LINES === 0) yield;
+    const content = raw.trim();
+    // No byte order mark before it either (4.).
+    if (line === 1 && raw.trimEnd() !== "#EXTM3U") {
+      wrong("playlist_malformed", "It does not begin with #EXTM3U.");
+      return playlist;
+    }
+    if (content === "" || (content.startsWith("#") && !content.startsWith("#EXT"))) continue;
+    if (!content.startsWith("#")) {
+      if (pending === "variant") {
+        variants.push({ uri: content, attributes });
+        references.push({ line, uri: content, kind: "playlist" });
+      } else if (pending === "segment") {
+        segments++;
+        const span: Span | null = range ? spanOf(range, last?.uri === content ? last.end : null) : null;
+        if (range && !span) wrong("playlist_malformed", "A byte range without an offset follows no other of its file.");
+        references.push({ line, uri: content, kind: "object", ...(span && { span }) });
+        last = span && { uri: content, end: span.end };
+      } else wrong("playlist_malformed", "An address follows neither #EXTINF nor #EXT-X-STREAM-INF.");
+      pending = null;
+      range = null;
+      continue;
+    }
+    if (UNSUPPORTED.test(content)) wrong("playlist_unsupported", `${content.split(":")[0]} is not taken.`);
+    else if (content.startsWith("#EXT-X-STREAM-INF:")) {
+      pending = "variant";
+      attributes = attributesOf(content.slice(18));
+      playlist.isMaster = true;
+    } else if (content.startsWith("#EXTINF:")) {
+      pending = "segment";
+      const seconds = Number(/^#EXTINF:([\d.]+)/.exec(content)?.[1]);
+      if (Number.isFinite(seconds)) playlist.durationSeconds += seconds;
+      else wrong("playlist_malformed", "#EXTINF has no duration.");
+    } else if (content.startsWith("#EXT-X-BYTERANGE:")) {
+      range = rangeOf(content.slice(17));
+      if (!range) wrong("playlist_malformed", "#EXT-X-BYTERANGE is not like 1000@0.");
+    } else if (content === "#EXT-X-ENDLIST") ended = true;
+    else {
+      const [, tag = "", list = ""] = HAS_URI.exec(content) ?? [];
+      if (tag === "") continue;
+      const found = attributesOf(list);
+      if (/MEDIA$|-STREAM-INF$/.test(tag)) playlist.isMaster = true;
+      if (tag === "KEY" && found.get("METHOD") !== "NONE" && !found.has("URI"))
+        wrong("playlist_malformed", "#EXT-X-KEY names no key.");
+      if (tag === "MAP" && !found.has("URI")) wrong("playlist_malformed", "#EXT-X-MAP names no file.");
+      for (const name of ["URI", "X-ASSET-URI", "X-ASSET-LIST"]) {
+        const uri = found.get(name);
+        if (uri === undefined) continue;
+        const own = found.get("BYTERANGE");
+        const asked = own === undefined ? null : rangeOf(own);
+        if (own !== undefined && !asked) wrong("playlist_malformed", "BYTERANGE is not like 1000@0.");
+        const kind = /MEDIA$|-STREAM-INF$/.test(tag) ? "playlist" : "object";
+        const span = asked && spanOf(asked, null, 0);
+        references.push({ line, uri, kind, ...(span && { span }) });
+      }
+    }
+  }
+  if (pending !== null) wrong("playlist_malformed", "It ends where an address is due.");
+  if (playlist.isMaster && segments > 0) wrong("playlist_malformed", "It holds both variants and segments.");
+  if (playlist.isMaster && variants.length === 0) wrong("playlist_malformed", "It names no variant.");
+  if (!playlist.isMaster && segments === 0) wrong("playlist_malformed", "It names no segment.");
+  if (!playlist.isMaster && !ended)
+    wrong("playlist_not_ended", "It has no #EXT-X-ENDLIST: only finished ones are taken.");
+  return playlist;
+}
+
+function attributesOf(list: string): Map<string, string> {
+  return new Map(
+    [...list.matchAll(ATTRIBUTE)].map(([, name = "", value = ""]) => [name, value.replaceAll('"', "")] as const),
+  );
+}
+
+function rangeOf(value: string): { length: number; offset: number | null } | null {
+  const [, length, offset] = /^(\d{1,15})(?:@(\d{1,15}))?$/.exec(value.trim()) ?? [];
+  if (length === undefined || Number(length) === 0) return null;
+  return { length: Number(length), offset: offset === undefined ? null : Number(offset) };
+}
+
+/** 4.3.2.2: without an offset it begins where the last one of the same resource ended. */
+function spanOf(
+  range: { length: number; offset: number | null },
+  before: number | null,
+  otherwise?: number,
+): Span | null {
+  const start = range.offset ?? (before === null ? otherwise : before + 1);
+  return start === undefined ? null : { start, end: start + range.length - 1 };
+}

@@ -1,0 +1,147 @@
+import type { RenditionRow } from "../../../storage/db/schema.ts";
+import { type HlsPlaylist, type HlsVariant, readHls, type Span } from "../../lib/hls-read.ts";
+import { inSlices } from "../../lib/in-slices.ts";
+import { readMpd } from "../../lib/mpd-read.ts";
+import { pacer } from "../../lib/pace.ts";
+import { resolveReference } from "../../lib/relative-reference.ts";
+import { readXml, XmlFault } from "../../lib/xml-read.ts";
+import type { Held } from "./held.ts";
+import type { Fault } from "./manifest-schema.ts";
+
+export const MAX_TEXT_BYTES = 2 * 2 ** 20;
+const MAX_PLAYLISTS = 200;
+
+/** Collects what is wrong, up to a bound, and all objects that are needed. */
+export type Findings = { faults: Fault[]; needed: Set<string> };
+export type Media = { durationSeconds: number; renditions: RenditionRow[] };
+
+const MAX_FAULTS = 100;
+export function tell({ faults }: Findings, path: string, code: string, message: string): void {
+  if (faults.length < MAX_FAULTS) faults.push({ path, code, message });
+}
+
+/** Whether `key` is an object of the batch; what else of it has to be right is the caller's to see. */
+export function need(held: Held, findings: Findings, path: string, key: string, span?: Span | undefined): boolean {
+  const object = held.objects.get(key);
+  if (object === undefined)
+    tell(findings, path, "object_missing", `${shown(key)} is not among the objects of the batch.`);
+  else if (object.announced !== null && object.announced !== object.bytes)
+    tell(
+      findings,
+      path,
+      "object_size",
+      `${shown(key)} has ${object.bytes} bytes, and not the ${object.announced} announced.`,
+    );
+  else if (span && span.end >= object.bytes)
+    tell(
+      findings,
+      path,
+      "range_outside",
+      `${shown(key)} has ${object.bytes} bytes, and no bytes ${span.start}-${span.end}.`,
+    );
+  else {
+    findings.needed.add(key);
+    return true;
+  }
+  return false;
+}
+
+export const shown = (key: string) => JSON.stringify(key.slice(0, 200));
+
+/** A text of at most 2 MB; null, and told why, where there is none. */
+export async function readText(held: Held, findings: Findings, path: string, key: string): Promise<string | null> {
+  if (!need(held, findings, path, key)) return null;
+  const bytes = held.objects.get(key)?.bytes ?? 0;
+  if (bytes > MAX_TEXT_BYTES) {
+    tell(findings, path, "manifest_too_large", `${shown(key)} has over ${MAX_TEXT_BYTES} bytes.`);
+    return null;
+  }
+  const content = await held.read(key);
+  try {
+    if (content) return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(content);
+  } catch {
+    tell(findings, path, "playlist_malformed", `${shown(key)} is not in UTF-8.`);
+    return null;
+  }
+  tell(findings, path, "object_missing", `${shown(key)} is gone.`);
+  return null;
+}
+
+/** The playlist at `manifest` with every one that it leads to: all they refer to is in the batch. */
+export async function checkHls(held: Held, findings: Findings, path: string, manifest: string): Promise<Media> {
+  const pace = pacer();
+  const seen = new Set([manifest]);
+  const durations = new Map<string, number>();
+  let top: HlsPlaylist | null = null;
+  for (const key of seen) {
+    const text = await readText(held, findings, path, key);
+    if (text === null) continue;
+    const playlist = await inSlices(readHls(text));
+    for (const { line, code, message } of playlist.faults)
+      tell(findings, path, code, `${shown(key)}, line ${line}: ${message}`);
+    if (key === manifest) top = playlist;
+    else if (playlist.isMaster)
+      tell(findings, path, "playlist_malformed", `${shown(key)} names variants where segments are due.`);
+    durations.set(key, playlist.durationSeconds);
+    for (const { line, uri, kind, span } of playlist.references) {
+      await pace();
+      const resolved = resolveReference(key, uri);
+      const about = `${shown(key)}, line ${line}`;
+      if ("code" in resolved) tell(findings, path, resolved.code, `${about}: ${resolved.message}`);
+      else if (kind === "object") need(held, findings, path, resolved.path, span);
+      else if (!seen.has(resolved.path) && seen.size >= MAX_PLAYLISTS) {
+        tell(findings, path, "playlist_unsupported", `It names over ${MAX_PLAYLISTS} playlists.`);
+        return { durationSeconds: 0, renditions: [] };
+      } else seen.add(resolved.path);
+    }
+  }
+  const renditions = (top?.variants ?? []).flatMap((variant) => {
+    const resolved = resolveReference(manifest, variant.uri);
+    return "path" in resolved ? [renditionOf(variant, resolved.path)] : [];
+  });
+  const first = renditions[0]?.playlist_path ?? manifest;
+  return { durationSeconds: durations.get(first) ?? 0, renditions };
+}
+
+/** `playlist_path` is still below the batch. */
+function renditionOf({ attributes }: HlsVariant, path: string): RenditionRow {
+  const [width, height] = (attributes.get("RESOLUTION") ?? "").split("x").map(Number);
+  return {
+    name: height ? `${height}p` : "audio",
+    width: width || null,
+    height: height || null,
+    bandwidth: Number(attributes.get("BANDWIDTH")) || 0,
+    average_bandwidth: Number(attributes.get("AVERAGE-BANDWIDTH")) || null,
+    codecs: attributes.get("CODECS") ?? "",
+    frame_rate: Number(attributes.get("FRAME-RATE")) || null,
+    playlist_path: path,
+  };
+}
+
+export async function checkDash(held: Held, findings: Findings, path: string, manifest: string): Promise<void> {
+  const text = await readText(held, findings, path, manifest);
+  if (text === null) return;
+  try {
+    const { references, faults } = await inSlices(readMpd(await inSlices(readXml(text)), manifest));
+    for (const { where, code, message } of faults)
+      tell(findings, path, code, `${shown(manifest)}, ${where}: ${message}`);
+    const pace = pacer();
+    for (const reference of references) {
+      await pace();
+      need(held, findings, path, reference.path, reference.span);
+    }
+  } catch (error) {
+    if (!(error instanceof XmlFault)) throw error;
+    tell(findings, path, "manifest_malformed", `${shown(manifest)}: ${error.message}`);
+  }
+}
+
+/** JPEG, PNG, GIF or WebP by their first bytes; what is none would be served as one. */
+export async function checkPicture(held: Held, findings: Findings, path: string, key: string): Promise<void> {
+  if (!need(held, findings, path, key)) return;
+  const head = (await held.read(key, 12)) ?? Buffer.alloc(0);
+  const text = head.toString("latin1");
+  const begins = ["\xff\xd8\xff", "\x89PNG\r\n", "GIF87a", "GIF89a"].some((mark) => text.startsWith(mark));
+  const isPicture = begins || (text.startsWith("RIFF") && text.slice(8) === "WEBP");
+  if (!isPicture) tell(findings, path, "thumbnail_malformed", `${shown(key)} is no JPEG, PNG, GIF or WebP.`);
+}

@@ -1,0 +1,185 @@
+import { and, eq, inArray } from "drizzle-orm";
+import * as v from "valibot";
+import { assets, type BatchRow, type RenditionRow } from "../../../storage/db/schema.ts";
+import type { App } from "../../app.ts";
+import { HttpError } from "../../lib/errors.ts";
+import { canonicalLanguage } from "../../lib/language.ts";
+import { pacer } from "../../lib/pace.ts";
+import { vttOfFile } from "../subtitles/content.ts";
+import { MAX_CUE_BYTES, MAX_CUES, USE_STORAGE_KEY } from "../tracks/schema.ts";
+import { checkDash, checkHls, checkPicture, type Findings, MAX_TEXT_BYTES, need, shown, tell } from "./check-media.ts";
+import { type Held, heldBy } from "./held.ts";
+import { type Fault, type GivenAsset, ManifestAsset } from "./manifest-schema.ts";
+
+export type CheckedAsset = {
+  given: GivenAsset;
+  durationSeconds: number;
+  /** Their paths are below the batch. */
+  renditions: RenditionRow[];
+  /** Of its media, below the batch: neither the source nor texts. */
+  needed: Map<string, number>;
+  sourceBytes: number;
+};
+export type Checked = {
+  faults: Fault[];
+  assets: (CheckedAsset | { title: string | null; faults: number })[];
+  held: Held;
+};
+
+/** Everything that could keep a manifest from becoming playable assets, and where. Changes nothing. */
+export async function checkManifest(
+  app: App,
+  batch: BatchRow,
+  manifest: { assets: readonly unknown[] },
+): Promise<Checked> {
+  const held = await heldBy(app, batch);
+  const faults: Fault[] = [];
+  const checked: Checked["assets"] = [];
+  const pace = pacer();
+  for (const [index, given] of manifest.assets.entries()) {
+    await pace();
+    const path = `assets[${index}]`;
+    const parsed = v.safeParse(ManifestAsset, given, { abortPipeEarly: true });
+    const before = faults.length;
+    if (!parsed.success) {
+      faults.push(...shapeFaults(path, parsed.issues));
+      checked.push({ title: titleOf(given), faults: faults.length - before });
+      continue;
+    }
+    const findings: Findings = { faults: [], needed: new Set() };
+    const asset = await checkAsset(held, findings, { path, given: parsed.output });
+    faults.push(...findings.faults);
+    checked.push(findings.faults.length === 0 ? asset : { title: parsed.output.title, faults: findings.faults.length });
+  }
+  faults.push(...(await takenIds(app, batch, manifest.assets)));
+  return { faults, assets: checked, held };
+}
+
+const titleOf = (given: unknown) => {
+  const title = (given as { title?: unknown } | null)?.title;
+  return typeof title === "string" ? title.slice(0, 500) : null;
+};
+
+function shapeFaults(path: string, issues: readonly v.BaseIssue<unknown>[]): Fault[] {
+  return issues.slice(0, 20).map((issue) => {
+    const at = (issue.path ?? []).map(({ key }) => (typeof key === "number" ? `[${key}]` : `.${String(key)}`)).join("");
+    const isMissing = issue.input === undefined;
+    return {
+      path: path + at,
+      code: isMissing ? "parameter_missing" : "validation_failed",
+      message: isMissing ? "is required" : issue.message,
+    };
+  });
+}
+
+async function checkAsset(
+  held: Held,
+  findings: Findings,
+  { path, given }: { path: string; given: GivenAsset },
+): Promise<CheckedAsset> {
+  const { hls, dash, thumbnail_path, source_key } = given;
+  const media = await checkHls(held, findings, `${path}.hls.manifest_path`, hls.manifest_path);
+  if (dash) await checkDash(held, findings, `${path}.dash.manifest_path`, dash.manifest_path);
+  if (thumbnail_path) await checkPicture(held, findings, `${path}.thumbnail_path`, thumbnail_path);
+  const variants = new Map(media.renditions.map((rendition) => [rendition.playlist_path, rendition]));
+  for (const [index, { playlist_path }] of (hls.renditions ?? []).entries()) {
+    const place = `${path}.hls.renditions[${index}].playlist_path`;
+    if (!need(held, findings, place, playlist_path)) continue;
+    if (playlist_path !== hls.manifest_path && !variants.has(playlist_path))
+      tell(findings, place, "rendition_unknown", `${shown(playlist_path)} is no variant of the master playlist.`);
+  }
+  const needed = new Map([...findings.needed].map((key) => [key, held.objects.get(key)?.bytes ?? 0]));
+  await checkSubtitles(held, findings, path, given);
+  checkTracks(findings, path, given);
+  const source = source_key ?? null;
+  if (source !== null && need(held, findings, `${path}.source_key`, source) && needed.has(source))
+    tell(
+      findings,
+      `${path}.source_key`,
+      "source_is_media",
+      `${shown(source)} is a file of the media; leave source_key out.`,
+    );
+  return {
+    given,
+    durationSeconds: given.duration_seconds ?? media.durationSeconds,
+    renditions: hls.renditions?.length ? hls.renditions.map((one) => merged(one, variants)) : media.renditions,
+    needed,
+    sourceBytes: source === null ? 0 : (held.objects.get(source)?.bytes ?? 0),
+  };
+}
+
+type GivenRendition = NonNullable<GivenAsset["hls"]["renditions"]>[number];
+
+/** What the client says, and where it says nothing, what the master playlist does. */
+function merged(given: GivenRendition, variants: ReadonlyMap<string, RenditionRow>): RenditionRow {
+  const variant = variants.get(given.playlist_path);
+  const height = given.height ?? variant?.height ?? null;
+  return {
+    name: given.name ?? (height ? `${height}p` : (variant?.name ?? "audio")),
+    width: given.width ?? variant?.width ?? null,
+    height,
+    bandwidth: given.bandwidth ?? variant?.bandwidth ?? 0,
+    average_bandwidth: variant?.average_bandwidth ?? null,
+    codecs: given.codecs ?? variant?.codecs ?? "",
+    frame_rate: given.frame_rate ?? variant?.frame_rate ?? null,
+    playlist_path: given.playlist_path,
+  };
+}
+
+async function checkSubtitles(held: Held, findings: Findings, path: string, { subtitles }: GivenAsset): Promise<void> {
+  const seen = new Set<string>();
+  for (const [index, { path: key, language }] of subtitles.entries()) {
+    const place = `${path}.subtitles[${index}]`;
+    const canonical = canonicalLanguage(language);
+    if (!canonical)
+      tell(findings, `${place}.language`, "invalid_language", "must be a BCP 47 language tag such as en or pt-BR");
+    else if (seen.has(canonical)) tell(findings, `${place}.language`, "language_taken", `${canonical} is named twice`);
+    else seen.add(canonical);
+    if (!need(held, findings, `${place}.path`, key)) continue;
+    try {
+      await subtitleText(held, key);
+    } catch (error) {
+      if (!(error instanceof HttpError)) throw error;
+      tell(findings, `${place}.path`, "invalid_subtitle", `${shown(key)}: ${error.message}`);
+    }
+  }
+}
+
+/** An object of the batch as WebVTT. 422 `invalid_subtitle`. */
+export async function subtitleText(held: Held, key: string): Promise<string> {
+  const tooLarge = (held.objects.get(key)?.bytes ?? 0) > MAX_TEXT_BYTES;
+  const bytes = tooLarge ? null : await held.read(key);
+  if (!bytes) throw new HttpError(422, "invalid_subtitle", tooLarge ? "It is over 2 MB." : "It is gone.");
+  return vttOfFile({ filename: key, bytes });
+}
+
+function checkTracks(findings: Findings, path: string, { tracks }: GivenAsset): void {
+  const seen = new Set<string>();
+  for (const [index, { kind, name, cues, storage_key }] of tracks.entries()) {
+    const place = `${path}.tracks[${index}]`;
+    const identity = `${kind}\n${name}`;
+    if (seen.has(identity))
+      tell(findings, `${place}.name`, "validation_failed", `the ${kind} track ${name} is named twice`);
+    seen.add(identity);
+    if (cues == null && storage_key == null)
+      tell(findings, place, "cues_or_storage_key_required", "give cues, a storage_key or both");
+    if (cues && (cues.length > MAX_CUES || Buffer.byteLength(JSON.stringify(cues)) > MAX_CUE_BYTES))
+      tell(findings, `${place}.cues`, "cues_too_large", USE_STORAGE_KEY);
+  }
+}
+
+async function takenIds(app: App, batch: BatchRow, given: readonly unknown[]): Promise<Fault[]> {
+  const ids = given.map((asset) => (asset as { external_id?: unknown } | null)?.external_id);
+  const wanted = ids.filter((id) => typeof id === "string");
+  if (wanted.length === 0) return [];
+  const rows = await app.db
+    .select({ externalId: assets.externalId })
+    .from(assets)
+    .where(and(eq(assets.tenantId, batch.tenantId), inArray(assets.externalId, wanted)))
+    .all();
+  const taken = new Set(rows.map(({ externalId }) => externalId));
+  return ids.flatMap((id, index) => {
+    if (typeof id !== "string" || !(taken.has(id) || ids.indexOf(id) < index)) return [];
+    return [{ path: `assets[${index}].external_id`, code: "external_id_taken", message: `${id} is taken` }];
+  });
+}

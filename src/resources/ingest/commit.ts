@@ -1,0 +1,143 @@
+import { eq } from "drizzle-orm";
+import type { Db } from "../../../storage/db/open.ts";
+import { type AssetRow, assets, type BatchRow, ingestBatches, tenants } from "../../../storage/db/schema.ts";
+import type { App } from "../../app.ts";
+import type { Caller } from "../../http/caller.ts";
+import { keepObject } from "../../http/unwanted.ts";
+import { HttpError, notFound } from "../../lib/errors.ts";
+import { pacer } from "../../lib/pace.ts";
+import { newExternalId, sha256 } from "../../lib/tokens.ts";
+import { toAsset } from "../assets/schema.ts";
+import { emitAsset } from "../jobs/events.ts";
+import { languageOf } from "../subtitles/content.ts";
+import { addSubtitle } from "../subtitles/store.ts";
+import { addUsage } from "../tenants/queries.ts";
+import { upsertTrack } from "../tracks/write.ts";
+import { type CheckedAsset, checkManifest } from "./check.ts";
+import { batchTurns, clear, endBatch } from "./close.ts";
+import type { Fault } from "./manifest-schema.ts";
+import { getBatch, prefixOf, requireOpen } from "./queries.ts";
+import { toBatch } from "./schema.ts";
+import { removeStaged, type Staged, stage } from "./stage.ts";
+
+/**
+ * Makes ready assets of what a client encoded: all or nothing, and once. The same manifest again answers the same,
+ * another one is 409. What the assets need is copied to places of their own first, so that no address that is still
+ * good leads to it.
+ */
+export const commitManifest = (
+  app: App,
+  caller: Caller,
+  id: number,
+  manifest: { assets: readonly unknown[] },
+): Promise<unknown> =>
+  batchTurns(app).inTurn(id, async () => {
+    const batch = (await getBatch(app.db, caller, id)) ?? notFound("batch");
+    const manifestHash = sha256(JSON.stringify(manifest));
+    if (batch.status === "committed") {
+      if (batch.manifestHash === manifestHash && batch.result !== null) return JSON.parse(batch.result);
+      throw new HttpError(409, "batch_conflict", "The batch is committed already, with another manifest.");
+    }
+    requireOpen(batch, app.clock.now());
+    const { faults, assets: checked, held } = await checkManifest(app, batch, manifest);
+    if (faults.length > 0) throw invalidManifest(faults);
+    const staged = await stage(app, batch, { checked: checked as CheckedAsset[], held });
+    try {
+      const { body, ended } = await app.write(async (tx) => {
+        const still = (await getBatch(tx, caller, id)) ?? notFound("batch");
+        // Copying took its time.
+        requireOpen(still, app.clock.now());
+        const made = await makeAssets(tx, app, still, staged);
+        const ended = await endBatch(tx, app, still, { status: "committed", manifestHash });
+        const body = { ...toBatch(app, ended, prefixOf(ended)), assets: made.map(toAsset) };
+        await tx
+          .update(ingestBatches)
+          .set({ result: JSON.stringify(body) })
+          .where(eq(ingestBatches.id, id));
+        return { body, ended };
+      });
+      await clear(app, ended);
+      return body;
+    } catch (error) {
+      const now = await app.db.select().from(ingestBatches).where(eq(ingestBatches.id, id)).get();
+      if (now?.status !== "committed") await removeStaged(app, staged);
+      throw error;
+    }
+  });
+
+function invalidManifest(faults: readonly Fault[]): HttpError {
+  const details: Record<string, string[]> = {};
+  for (const { path, message, code } of faults) details[path] = [...(details[path] ?? []), `${code}: ${message}`];
+  const [first] = faults as [Fault];
+  const more = faults.length > 1 ? ` (and ${faults.length - 1} more)` : "";
+  return new HttpError(422, "invalid_manifest", `${first.path}: ${first.message}${more}`, { details });
+}
+
+async function makeAssets(tx: Db, app: App, batch: BatchRow, staged: readonly Staged[]): Promise<AssetRow[]> {
+  const tenant = await tx.select().from(tenants).where(eq(tenants.id, batch.tenantId)).get();
+  if (!tenant) return notFound("tenant");
+  const made: AssetRow[] = [];
+  const pace = pacer();
+  for (const one of staged) {
+    made.push(await makeAsset(tx, app, { tenantId: tenant.id, policy: tenant.defaultPlaybackPolicy, one }));
+    await pace();
+  }
+  return made;
+}
+
+type Making = { tenantId: number; policy: AssetRow["playbackPolicy"]; one: Staged };
+
+async function makeAsset(tx: Db, app: App, { tenantId, policy, one }: Making): Promise<AssetRow> {
+  const { given, prefix, sourceKey, sourceBytes, mediaBytes } = one;
+  await keepObject(tx, prefix);
+  if (sourceKey !== null) await keepObject(tx, sourceKey);
+  const now = app.clock.now();
+  const [top] = one.renditions.toSorted((a, b) => (b.height ?? 0) - (a.height ?? 0));
+  const storageBytes = mediaBytes + sourceBytes;
+  const at = (path: string | null | undefined) => (path ? prefix + path : null);
+  const asset = await tx
+    .insert(assets)
+    .values({
+      tenantId,
+      externalId: given.external_id ?? newExternalId(),
+      title: given.title,
+      description: given.description ?? null,
+      inputStatus: "uploaded",
+      playbackStatus: "ready",
+      playbackPolicy: given.playback_policy ?? policy,
+      sourceBytes,
+      storageBytes,
+      durationSeconds: one.durationSeconds,
+      // There may be none: a client need not deliver it.
+      sourceKey: sourceKey ?? "",
+      sourceSha256: given.source_sha256 ?? null,
+      originalFilename: given.original_filename ?? null,
+      relativePath: given.relative_path ?? null,
+      mediaPrefix: prefix,
+      manifestPath: at(given.hls.manifest_path),
+      dashManifestPath: at(given.dash?.manifest_path),
+      thumbnailPath: at(given.thumbnail_path),
+      renditions: one.renditions.map((each) => ({ ...each, playlist_path: prefix + each.playlist_path })),
+      width: top?.width ?? null,
+      height: top?.height ?? null,
+      frameRate: top?.frame_rate ?? null,
+      progress: 100,
+      tags: given.tags,
+      readyAt: now,
+      createdAt: now,
+      updatedAt: now,
+    })
+    .returning()
+    .get();
+  await addUsage(tx, tenantId, { storageBytes });
+  await emitAsset(tx, app, "video.asset.ready", asset);
+  for (const [index, { language, label, is_default: isDefault, position }] of given.subtitles.entries()) {
+    const stored = one.texts[index];
+    if (!stored) throw new Error(`Subtitle ${index} was not stored`);
+    const fields = { language: languageOf(language), label, source: "upload", isDefault, position } as const;
+    await addSubtitle(tx, app, asset, fields, { stored });
+  }
+  const owner: Caller = { kind: "key", keyId: 0, tenantId, scopes: [] };
+  for (const track of given.tracks) await upsertTrack(tx, app, owner, asset.id, track);
+  return (await tx.select().from(assets).where(eq(assets.id, asset.id)).get()) ?? notFound("asset");
+}

@@ -1,0 +1,85 @@
+import { and, eq } from "drizzle-orm";
+import type { Db } from "../../../storage/db/open.ts";
+import { type BatchRow, type IntentRow, ingestParts, ingestUploads } from "../../../storage/db/schema.ts";
+import { type NamedPart, NoSuchMultipart, PartsMismatch } from "../../../storage/objects/store.ts";
+import type { App } from "../../app.ts";
+import type { Caller } from "../../http/caller.ts";
+import { storageOf } from "../../http/storage.ts";
+import { HttpError, notFound } from "../../lib/errors.ts";
+import { heldParts, intentTurns, storageKey } from "./intent.ts";
+import { getIntent, requireOpen, requirePending } from "./queries.ts";
+
+const mismatch = (message: string, field = "bytes_received"): never => {
+  throw new HttpError(422, "bytes_mismatch", message, { details: { [field]: [message] } });
+};
+
+export type Ending = { parts?: readonly NamedPart[] | undefined; partCount?: number; bytesReceived: number };
+type Target = { batchId: number; uploadId: number };
+
+/** The object is there, whole: made of its parts where it came in such. Once, however often it is said. */
+export async function completeIntent(app: App, caller: Caller, at: Target, ending: Ending): Promise<IntentRow> {
+  return intentTurns(app).inTurn(at.uploadId, async () => {
+    const { batch, intent } = (await getIntent(app.db, caller, at.batchId, at.uploadId)) ?? notFound("upload");
+    if (intent.status === "completed") return intent;
+    requireOpen(batch, app.clock.now());
+    requirePending(intent);
+    const { bytesExpected } = intent;
+    if (ending.bytesReceived !== bytesExpected)
+      mismatch(`${ending.bytesReceived} bytes are not the ${bytesExpected} that were announced.`);
+    if (intent.multipartId !== null) await assemble(app, batch, intent, ending);
+    else if (intent.mode === "multipart" || ending.partCount !== undefined)
+      mismatch("No part has been uploaded yet.", "parts");
+    await checkObject(app, batch, intent);
+    return app.write((tx) => markCompleted(tx, app, intent));
+  });
+}
+
+/** In a transaction; 409 when the upload or its batch ended meanwhile. */
+export async function markCompleted(tx: Db, app: App, { id, bytesExpected }: IntentRow): Promise<IntentRow> {
+  const done = await tx
+    .update(ingestUploads)
+    .set({ status: "completed", bytesReceived: bytesExpected, updatedAt: app.clock.now() })
+    .where(and(eq(ingestUploads.id, id), eq(ingestUploads.status, "pending")))
+    .returning()
+    .get();
+  if (!done) throw new HttpError(409, "upload_conflict", "The upload is over.");
+  await tx.delete(ingestParts).where(eq(ingestParts.uploadId, id));
+  return done;
+}
+
+/** A presigned address of S3 bounds nothing: what is too large there is found out here, and is not kept. */
+async function checkObject(app: App, batch: BatchRow, intent: IntentRow): Promise<void> {
+  const objects = storageOf(app);
+  const key = storageKey(batch, intent);
+  const stored = await objects.head(key);
+  if (!stored) return mismatch("Nothing has been uploaded yet; PUT the bytes first.");
+  if (stored.bytes > intent.bytesExpected) {
+    await objects.delete(key);
+    const message = `Storage held ${stored.bytes} bytes, more than the ${intent.bytesExpected} that were announced; nothing was kept.`;
+    throw new HttpError(413, "payload_too_large", message);
+  }
+  if (stored.bytes < intent.bytesExpected)
+    mismatch(`Storage holds ${stored.bytes} bytes, not ${intent.bytesExpected}.`);
+}
+
+async function assemble(app: App, batch: BatchRow, intent: IntentRow, { parts, partCount }: Ending): Promise<void> {
+  const objects = storageOf(app);
+  const key = storageKey(batch, intent);
+  const held = await heldParts(app, batch, intent);
+  const named = (parts ?? held).toSorted((a, b) => a.partNumber - b.partNumber);
+  try {
+    if (named.length === 0) throw new NoSuchMultipart();
+    if (partCount !== undefined && named.length !== partCount)
+      mismatch(`${named.length} parts are held, not ${partCount}.`, "part_count");
+    const sizes = new Map(held.map((part) => [part.partNumber, part.bytes]));
+    const total = named.reduce((sum, { partNumber }) => sum + (sizes.get(partNumber) ?? 0), 0);
+    if (named.every(({ partNumber }) => sizes.has(partNumber)) && total !== intent.bytesExpected)
+      mismatch(`The parts have ${total} bytes, not ${intent.bytesExpected}.`, "parts");
+    await objects.completeMultipart(key, intent.multipartId as string, named);
+  } catch (error) {
+    if (error instanceof PartsMismatch) mismatch(error.message, "parts");
+    if (!(error instanceof NoSuchMultipart)) throw error;
+    // The process died between the object and its row: the object is what there is to go on with.
+    if (!(await objects.head(key))) mismatch("No part has been uploaded yet.", "parts");
+  }
+}

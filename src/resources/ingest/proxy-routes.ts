@@ -1,0 +1,166 @@
+import { createHash } from "node:crypto";
+import { NoSuchMultipart, ObjectTooLarge, PartsMismatch } from "../../../storage/objects/store.ts";
+import { type Context, route } from "../../http/route.ts";
+import { storageOf } from "../../http/storage.ts";
+import { HttpError, notFound } from "../../lib/errors.ts";
+import { bodyOf, tooLarge } from "../uploads/body.ts";
+import { completeIntent, markCompleted } from "./complete.ts";
+import { forgetPart, multipartOf, openBatch, partBytes, recordPart, storageKey } from "./intent.ts";
+import { getIntent, type Place, requirePending } from "./queries.ts";
+import {
+  Intent,
+  IntentParams,
+  MAX_PROXY_BYTES,
+  PartParams,
+  ProxyComplete,
+  RawBytes,
+  RecordedPart,
+  toIntent,
+} from "./schema.ts";
+
+const base = "/api/v1/ingest_batches/:id/uploads/:upload_id";
+const shared = { scope: "assets:write", batchToken: true, tag: "Ingest batches" } as const;
+const rawBody = { "application/octet-stream": RawBytes };
+const errors = {
+  400: ["incomplete_body"],
+  409: ["batch_conflict", "upload_conflict"],
+  413: ["payload_too_large"],
+  422: ["bytes_mismatch", "sha256_mismatch", "validation_failed"],
+  503: ["storage_not_configured"],
+};
+
+/** For clients that can reach this service and no storage. Bytes go through it as they come; a part is at most 16 MiB or so. */
+export const proxyRoutes = [
+  route({
+    ...shared,
+    method: "PUT",
+    path: `${base}/proxy`,
+    summary: "Send a small object through the service, in one body; completes the upload",
+    params: IntentParams,
+    raw: true,
+    rawBody,
+    responses: { 200: Intent },
+    errors,
+    async handle(context) {
+      const { app, caller, params } = context;
+      const place = await proxied(context, params);
+      const { bytesExpected, sha256 } = place.intent;
+      if (bytesExpected > MAX_PROXY_BYTES)
+        throw new HttpError(
+          409,
+          "upload_conflict",
+          `More than ${MAX_PROXY_BYTES} bytes come in parts, to proxy_parts.`,
+        );
+      const length = lengthOf(context, bytesExpected);
+      if (length !== undefined && length !== bytesExpected) mismatch(length, bytesExpected);
+      const body = bodyOf(context);
+      const hash = createHash("sha256");
+      let received = 0;
+      body.on("data", (chunk: Buffer) => {
+        received += chunk.length;
+        if (sha256 !== null) hash.update(chunk);
+      });
+      // It must wait for whoever writes it.
+      body.pause();
+      const confirm = async () => {
+        if (received !== bytesExpected) mismatch(received, bytesExpected);
+        if (sha256 !== null && hash.digest("hex") !== sha256)
+          throw new HttpError(
+            422,
+            "sha256_mismatch",
+            "The bytes are not those whose sha256 was announced; nothing was kept.",
+          );
+        const now = (await getIntent(app.db, caller, params.id, params.upload_id)) ?? notFound("upload");
+        requirePending(now.intent);
+        await openBatch(app, caller, params.id);
+      };
+      const key = storageKey(place.batch, place.intent);
+      const { contentType } = place.intent;
+      await taken(context, () => storageOf(app).put(key, body, { maxBytes: bytesExpected, contentType, confirm }));
+      return toIntent(await app.write((tx) => markCompleted(tx, app, place.intent)));
+    },
+  }),
+  route({
+    ...shared,
+    method: "PUT",
+    path: `${base}/proxy_parts/:part_number`,
+    summary: "Send one part of an object through the service; in any order, each again as often as need be",
+    params: PartParams,
+    raw: true,
+    rawBody,
+    responses: { 200: RecordedPart },
+    errors,
+    async handle(context) {
+      const { app, params } = context;
+      const { batch, intent } = await proxied(context, params);
+      const maxBytes = partBytes(intent, params.part_number);
+      const length = lengthOf(context, maxBytes);
+      if (length !== undefined && length !== maxBytes) mismatch(length, maxBytes);
+      const multipartId = await multipartOf(app, batch, intent);
+      await forgetPart(app, intent, params.part_number);
+      const options = { maxBytes, bytes: length };
+      const part = await taken(context, () =>
+        storageOf(app).putPart(storageKey(batch, intent), multipartId, params.part_number, bodyOf(context), options),
+      );
+      if (part.bytes !== maxBytes) mismatch(part.bytes, maxBytes);
+      await recordPart(app, intent, part);
+      return { part_number: part.partNumber, bytes: part.bytes, etag: part.etag };
+    },
+  }),
+  route({
+    ...shared,
+    method: "POST",
+    path: `${base}/proxy_complete`,
+    summary: "Make the object of the parts that came through the service",
+    params: IntentParams,
+    body: ProxyComplete,
+    responses: { 200: Intent },
+    errors: { 409: errors[409], 422: ["bytes_mismatch"], 503: errors[503] },
+    async handle({ app, caller, params, body }) {
+      storageOf(app);
+      const at = { batchId: params.id, uploadId: params.upload_id };
+      const { intent } = (await getIntent(app.db, caller, at.batchId, at.uploadId)) ?? notFound("upload");
+      requireProxy(intent.mode);
+      const ending = { partCount: body.part_count, bytesReceived: body.bytes_received };
+      return toIntent(await completeIntent(app, caller, at, ending));
+    },
+  }),
+];
+
+function requireProxy(mode: string): void {
+  if (mode !== "proxy") throw new HttpError(409, "upload_conflict", `The upload's mode is ${mode}, not proxy.`);
+}
+
+/** A pending upload that goes through this service. */
+async function proxied({ app, caller }: Context, { id, upload_id }: { id: number; upload_id: number }): Promise<Place> {
+  storageOf(app);
+  const found = (await getIntent(app.db, caller, id, upload_id)) ?? notFound("upload");
+  const batch = await openBatch(app, caller, id);
+  requireProxy(found.intent.mode);
+  requirePending(found.intent);
+  return { batch, intent: found.intent };
+}
+
+const mismatch = (received: number, expected: number): never => {
+  throw new HttpError(422, "bytes_mismatch", `${received} bytes came, not the ${expected} that are due.`);
+};
+
+/** What the client says of its body, which may be nothing. 413 for too much of it. */
+function lengthOf({ headers }: Context, maxBytes: number): number | undefined {
+  const length = headers.get("content-length");
+  if (length !== null && Number(length) > maxBytes) tooLarge(maxBytes);
+  return length === null ? undefined : Number(length);
+}
+
+async function taken<T>({ incoming }: Context, put: () => Promise<T>): Promise<T> {
+  try {
+    return await put();
+  } catch (error) {
+    if (error instanceof ObjectTooLarge) return tooLarge(error.maxBytes);
+    if (error instanceof NoSuchMultipart || error instanceof PartsMismatch)
+      throw new HttpError(409, "upload_conflict", error.message);
+    if (incoming?.destroyed && !incoming.complete)
+      throw new HttpError(400, "incomplete_body", "The body ended early; nothing was kept.");
+    throw error;
+  }
+}

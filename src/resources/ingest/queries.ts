@@ -1,0 +1,103 @@
+import { and, asc, eq, gt, inArray, ne } from "drizzle-orm";
+import type { Db } from "../../../storage/db/open.ts";
+import {
+  type BatchRow,
+  type IntentRow,
+  ingestBatches,
+  ingestParts,
+  ingestUploads,
+} from "../../../storage/db/schema.ts";
+import type { App } from "../../app.ts";
+import { type Caller, ownedBy } from "../../http/caller.ts";
+import { HttpError, notFound } from "../../lib/errors.ts";
+
+/** Whoever holds a batch's token sees that one alone: any other is as one that never was. */
+const seenBy = (caller: Caller) =>
+  caller.kind === "batch" ? eq(ingestBatches.id, caller.batchId) : ownedBy(caller, ingestBatches.tenantId);
+
+export const getBatch = (db: Db, caller: Caller, id: number): Promise<BatchRow | undefined> =>
+  db
+    .select()
+    .from(ingestBatches)
+    .where(and(eq(ingestBatches.id, id), seenBy(caller)))
+    .get();
+
+/** All objects of a batch lie under it. Ends in a slash. */
+export const prefixOf = ({ tenantId, folder }: Pick<BatchRow, "tenantId" | "folder">) =>
+  `tenants/${tenantId}/ingest/${folder}/`;
+
+/** 409 unless the batch still takes uploads and a manifest. */
+export function requireOpen({ status, expiresAt }: BatchRow, now: number): void {
+  if (status === "open" && expiresAt > now) return;
+  const state = status === "open" ? "expired" : status;
+  throw new HttpError(409, "batch_conflict", `The batch is ${state}; start a new one.`);
+}
+
+export type Place = { batch: BatchRow; intent: IntentRow };
+
+export async function getIntent(db: Db, caller: Caller, batchId: number, id: number): Promise<Place | undefined> {
+  const batch = (await getBatch(db, caller, batchId)) ?? notFound("batch");
+  const own = and(eq(ingestUploads.id, id), eq(ingestUploads.batchId, batch.id));
+  const intent = await db.select().from(ingestUploads).where(own).get();
+  return intent && { batch, intent };
+}
+
+/** 409 for an upload that is over. */
+export function requirePending({ status }: IntentRow): void {
+  if (status !== "pending") throw new HttpError(409, "upload_conflict", `The upload is ${status}.`);
+}
+
+/** The one upload of `objectKey` that is not given up. */
+export const intentOfKey = (db: Db, batchId: number, objectKey: string): Promise<IntentRow | undefined> =>
+  db
+    .select()
+    .from(ingestUploads)
+    .where(
+      and(
+        eq(ingestUploads.batchId, batchId),
+        eq(ingestUploads.objectKey, objectKey),
+        ne(ingestUploads.status, "aborted"),
+      ),
+    )
+    .get();
+
+/** In the order of their making, up to `limit` + 1. */
+export const listIntents = (
+  db: Db,
+  batch: BatchRow,
+  { limit, after = 0, status }: { limit: number; after?: number | undefined; status?: IntentRow["status"] | undefined },
+): Promise<IntentRow[]> =>
+  db
+    .select()
+    .from(ingestUploads)
+    .where(
+      and(eq(ingestUploads.batchId, batch.id), gt(ingestUploads.id, after), status && eq(ingestUploads.status, status)),
+    )
+    .orderBy(asc(ingestUploads.id))
+    .limit(limit + 1)
+    .all();
+
+export type PartRow = typeof ingestParts.$inferSelect;
+export const recordedParts = (db: Db, uploadIds: number[]): Promise<PartRow[]> =>
+  db
+    .select()
+    .from(ingestParts)
+    .where(inArray(ingestParts.uploadId, uploadIds))
+    .orderBy(asc(ingestParts.uploadId), asc(ingestParts.partNumber))
+    .all();
+
+/**
+ * For the door of signed addresses, whose address was the credential: 409 for a key of a batch that takes no bytes for
+ * it. Keys of anything else are none of this one's business.
+ */
+export async function batchTakes(app: App, key: string): Promise<void> {
+  const [, tenantId, folder, objectKey] = /^tenants\/(\d+)\/ingest\/([^/]+)\/(.+)$/.exec(key) ?? [];
+  if (folder === undefined || objectKey === undefined) return;
+  const own = and(eq(ingestBatches.folder, folder), eq(ingestBatches.tenantId, Number(tenantId)));
+  const batch = await app.db.select().from(ingestBatches).where(own).get();
+  if (!batch) return;
+  requireOpen(batch, app.clock.now());
+  const intent = await intentOfKey(app.db, batch.id, objectKey);
+  if (!intent) throw new HttpError(409, "upload_conflict", "The upload is aborted.");
+  requirePending(intent);
+}

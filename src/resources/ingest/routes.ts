@@ -1,0 +1,171 @@
+import { ingestBatches } from "../../../storage/db/schema.ts";
+import { batchToken } from "../../http/batch-token.ts";
+import { route } from "../../http/route.ts";
+import { storageOf } from "../../http/storage.ts";
+import { notFound } from "../../lib/errors.ts";
+import { randomName } from "../../lib/tokens.ts";
+import { requireTenant } from "../tenants/queries.ts";
+import { checkManifest } from "./check.ts";
+import { cancelBatch } from "./close.ts";
+import { commitManifest } from "./commit.ts";
+import { MAX_MANIFEST_BYTES, Manifest, Preview } from "./manifest-schema.ts";
+import { getBatch, prefixOf, requireOpen } from "./queries.ts";
+import {
+  Batch,
+  BatchParams,
+  CommittedBatch,
+  CreatedBatch,
+  DEFAULT_LEASE_SECONDS,
+  DesktopStorage,
+  NewBatch,
+  StorageQuery,
+  storageInfo,
+  toBatch,
+} from "./schema.ts";
+
+const base = "/api/v1/ingest_batches";
+const shared = { scope: "assets:write", tag: "Ingest batches" } as const;
+const off = { 503: ["storage_not_configured"] };
+
+export const ingestRoutes = [
+  route({
+    ...shared,
+    method: "GET",
+    path: `${base}/desktop_storage`,
+    summary: "The storage that this server manages for a desktop uploader, and its limits",
+    query: StorageQuery,
+    responses: { 200: DesktopStorage },
+    errors: { 404: ["not_found"], ...off },
+    async handle({ app, caller, query }) {
+      const { id } = await requireTenant(app.db, caller, query.tenant_id);
+      return storageInfo(app, id, `tenants/${id}/ingest/`);
+    },
+  }),
+  route({
+    ...shared,
+    limit: "uploads",
+    method: "POST",
+    path: base,
+    summary: "Lease a batch, to deliver media that are encoded already",
+    body: NewBatch,
+    // The token is derived anew for a repeat.
+    idempotent: {
+      secretFields: ["lease_token"],
+      restore: async ({ app, caller }, body) => {
+        const batch = await getBatch(app.db, caller, (body as { id: number }).id);
+        return batch ? { ...(body as object), lease_token: batchToken(app, batch) } : body;
+      },
+    },
+    responses: { 201: CreatedBatch },
+    errors: { 404: ["not_found"], 422: ["idempotency_key_reused"], ...off },
+    async handle({ app, caller, body, commit }) {
+      storageOf(app);
+      return commit(async (tx) => {
+        const tenant = await requireTenant(tx, caller, body.tenant_id);
+        const now = app.clock.now();
+        const leaseSeconds = body.expires_in ?? DEFAULT_LEASE_SECONDS;
+        const batch = await tx
+          .insert(ingestBatches)
+          .values({
+            tenantId: tenant.id,
+            name: body.name ?? null,
+            folder: randomName(24),
+            leaseSeconds,
+            expiresAt: now + leaseSeconds * 1000,
+            createdAt: now,
+            updatedAt: now,
+          })
+          .returning()
+          .get();
+        return { ...toBatch(app, batch, prefixOf(batch)), lease_token: batchToken(app, batch) };
+      });
+    },
+  }),
+  route({
+    ...shared,
+    batchToken: true,
+    method: "GET",
+    path: `${base}/:id`,
+    summary: "The state of a batch",
+    params: BatchParams,
+    responses: { 200: Batch },
+    errors: off,
+    async handle({ app, caller, params }) {
+      const batch = (await getBatch(app.db, caller, params.id)) ?? notFound("batch");
+      return toBatch(app, batch, prefixOf(batch));
+    },
+  }),
+  route({
+    ...shared,
+    batchToken: true,
+    limit: "uploads",
+    method: "POST",
+    path: `${base}/:id/manifest/preview`,
+    summary: "Look whether a manifest could be committed, and what would come of it; changes nothing",
+    params: BatchParams,
+    body: Manifest,
+    maxBodyBytes: MAX_MANIFEST_BYTES,
+    responses: { 200: Preview },
+    errors: { 409: ["batch_conflict"], ...off },
+    async handle({ app, caller, params, body }) {
+      storageOf(app);
+      const batch = (await getBatch(app.db, caller, params.id)) ?? notFound("batch");
+      requireOpen(batch, app.clock.now());
+      const { faults, assets } = await checkManifest(app, batch, body);
+      return {
+        valid: faults.length === 0,
+        errors: faults,
+        assets: assets.map((asset, index) =>
+          "faults" in asset
+            ? {
+                ...{ index, title: asset.title, valid: false, duration_seconds: null },
+                ...{ object_count: 0, storage_bytes: 0, renditions: [] },
+              }
+            : {
+                index,
+                title: asset.given.title,
+                valid: !faults.some(({ path }) => path.startsWith(`assets[${index}]`)),
+                duration_seconds: asset.durationSeconds,
+                object_count: asset.needed.size,
+                storage_bytes: [...asset.needed.values()].reduce((sum, bytes) => sum + bytes, asset.sourceBytes),
+                renditions: asset.renditions.map(({ name, width, height, bandwidth, codecs, playlist_path }) => ({
+                  ...{ name, width, height, bandwidth, codecs, playlist_path },
+                })),
+              },
+        ),
+      };
+    },
+  }),
+  route({
+    ...shared,
+    batchToken: true,
+    limit: "uploads",
+    method: "POST",
+    path: `${base}/:id/manifest/commit`,
+    summary: "Make ready assets of what was uploaded: all of them or none; the same again answers the same",
+    params: BatchParams,
+    body: Manifest,
+    maxBodyBytes: MAX_MANIFEST_BYTES,
+    responses: { 200: CommittedBatch },
+    errors: { 409: ["batch_conflict"], 422: ["invalid_manifest"], ...off },
+    handle: ({ app, caller, params, body }) => {
+      storageOf(app);
+      return commitManifest(app, caller, params.id, body);
+    },
+  }),
+  route({
+    ...shared,
+    batchToken: true,
+    method: "POST",
+    path: `${base}/:id/cancel`,
+    summary: "Give up a batch that is not committed; all that was uploaded is removed",
+    params: BatchParams,
+    responses: { 200: Batch },
+    errors: { 409: ["batch_conflict"], ...off },
+    async handle({ app, caller, params }) {
+      storageOf(app);
+      const batch = await cancelBatch(app, caller, params.id);
+      return toBatch(app, batch, prefixOf(batch));
+    },
+  }),
+];

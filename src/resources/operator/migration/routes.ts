@@ -1,0 +1,233 @@
+import * as v from "valibot";
+import { STORAGE_PHASES, STORE_KINDS, type StoragePlaceRow, storagePlace } from "../../../../storage/db/schema.ts";
+import type { App } from "../../../app.ts";
+import type { StoreKind } from "../../../config/stores.ts";
+import { Reply, route } from "../../../http/route.ts";
+import { NullableTime } from "../../../http/schemas.ts";
+import { storageOf } from "../../../http/storage.ts";
+import { iso } from "../../../lib/clock.ts";
+import { HttpError, invalid, UserError } from "../../../lib/errors.ts";
+import { placeOf, setPlace } from "./place.ts";
+import { continueMigration, estimate, haltMigration, liveOf } from "./run.ts";
+import { waitingFor } from "./under-way.ts";
+
+const path = "/api/v1/admin/storage/migration";
+const shared = { credential: "admin", tag: "Operator" } as const;
+const Kind = v.picklist(STORE_KINDS, "must be local or s3");
+
+const Start = v.object({
+  to: Kind,
+  quick: v.optional(v.pipe(v.boolean("must be true or false"), v.description("Compare sizes alone")), false),
+  dry_run: v.optional(v.boolean("must be true or false"), false),
+});
+const Amount = v.object({ objects: v.number(), bytes: v.number() });
+const Migration = v.pipe(
+  v.object({
+    active: v.pipe(Kind, v.description("Where new objects go")),
+    configured: v.string(),
+    phase: v.picklist(STORAGE_PHASES),
+    to: v.nullable(Kind),
+    paused: v.boolean(),
+    running: v.boolean(),
+    quick: v.boolean(),
+    total: v.nullable(Amount),
+    done: v.pipe(Amount, v.description("By the pass of this phase")),
+    copied: Amount,
+    verified: v.number(),
+    mended: v.pipe(v.number(), v.description("Differed when they were verified, and were copied again")),
+    waiting_for: v.pipe(
+      v.object({ uploads: v.number(), jobs: v.number() }),
+      v.description("Begun before the switch, so they end in the old storage"),
+    ),
+    old_copies: v.nullable(Kind),
+    error: v.nullable(v.string()),
+    started_at: NullableTime,
+    switched_at: NullableTime,
+    finished_at: NullableTime,
+  }),
+  v.title("StorageMigration"),
+);
+const Estimate = v.object({
+  to: Kind,
+  objects: v.number(),
+  bytes: v.number(),
+  objects_there: v.number(),
+  bytes_there: v.number(),
+});
+
+const conflict = (message: string): never => {
+  throw new HttpError(409, "migration_conflict", message);
+};
+
+async function stateOf(app: App): Promise<v.InferInput<typeof Migration>> {
+  const objects = storageOf(app);
+  const row = await placeOf(app.db);
+  const live = liveOf(app);
+  const { active = objects.kind, other = null, phase = "settled" } = row ?? {};
+  const counts = live.counts ?? row;
+  const isSwitched = phase === "draining" || phase === "switching";
+  return {
+    active,
+    configured: app.config.storage,
+    phase,
+    to: isSwitched ? active : phase === "settled" || phase === "cleaning" ? null : other,
+    paused: row?.paused ?? false,
+    running: live.running,
+    quick: row?.quick ?? false,
+    total: row?.objectsTotal == null ? null : { objects: row.objectsTotal, bytes: row.bytesTotal ?? 0 },
+    done: { objects: counts?.objectsDone ?? 0, bytes: counts?.bytesDone ?? 0 },
+    copied: { objects: counts?.objectsCopied ?? 0, bytes: counts?.bytesCopied ?? 0 },
+    verified: counts?.objectsVerified ?? 0,
+    mended: counts?.objectsMended ?? 0,
+    waiting_for: isSwitched ? await waitingFor(app, row?.switchedAt ?? 0) : { uploads: 0, jobs: 0 },
+    old_copies: phase === "settled" || phase === "cleaning" ? other : null,
+    error: row?.error ?? null,
+    started_at: iso(row?.startedAt ?? null),
+    switched_at: iso(row?.switchedAt ?? null),
+    finished_at: iso(row?.finishedAt ?? null),
+  };
+}
+
+/** Its settings are there, and it takes and gives objects. */
+async function requireStore(app: App, kind: StoreKind): Promise<void> {
+  try {
+    await (await app.openStore(kind)).check();
+  } catch (error) {
+    if (error instanceof UserError) return invalid("to", error.message);
+    throw error;
+  }
+}
+
+async function begin(app: App, to: StoreKind, quick: boolean): Promise<void> {
+  const row = await placeOf(app.db);
+  const active = row?.active ?? storageOf(app).kind;
+  const phase = row?.phase ?? "settled";
+  const isSwitched = phase === "draining" || phase === "switching";
+  if (phase === "cleaning") conflict("Old copies are being removed; wait until that is over.");
+  if (phase === "settled") {
+    if (to === active) return;
+    await requireStore(app, to);
+    await create(app, active, to, quick);
+  } else if (to !== (isSwitched ? active : row?.other)) {
+    conflict(
+      isSwitched
+        ? `Storage was switched to ${active}, and the rest still follows; migrate back when that is over.`
+        : `Objects are being copied from ${active} to ${row?.other} storage; to stay with ${active}, cancel that.`,
+    );
+  } else {
+    await requireStore(app, to);
+    await setPlace(app, { paused: false, error: null });
+  }
+}
+
+async function create(app: App, active: StoreKind, other: StoreKind, quick: boolean): Promise<void> {
+  const now = app.clock.now();
+  const fresh: StoragePlaceRow = {
+    ...{ id: 1, active, other, phase: "copying", paused: false, quick, afterKey: "" },
+    ...{ objectsTotal: null, bytesTotal: null, objectsDone: 0, bytesDone: 0, objectsCopied: 0, bytesCopied: 0 },
+    ...{ objectsVerified: 0, objectsMended: 0, error: null },
+    ...{ startedAt: now, switchedAt: null, finishedAt: null, updatedAt: now },
+  };
+  await app.write(async (tx) =>
+    tx.insert(storagePlace).values(fresh).onConflictDoUpdate({ target: storagePlace.id, set: fresh }),
+  );
+}
+
+/** What only makes sense before the switch. */
+async function requireCopying(app: App): Promise<StoragePlaceRow> {
+  const row = await placeOf(app.db);
+  if (row?.phase === "copying" || row?.phase === "verifying") return row;
+  return conflict(
+    row && row.phase !== "settled"
+      ? `The migration is ${row.phase} and cannot be stopped any more.`
+      : "There is no migration under way.",
+  );
+}
+
+/** Not awaited: the answer tells that it began. What goes wrong stands in the row. */
+const kick = (app: App) => void continueMigration(app).catch((err) => app.log.error({ err }, "a migration failed"));
+
+export const migrationRoutes = [
+  route({
+    ...shared,
+    method: "GET",
+    path,
+    summary: "Where objects lie, and how far a migration to another storage is",
+    responses: { 200: Migration },
+    errors: { 503: ["storage_not_configured"] },
+    handle: ({ app }) => stateOf(app),
+  }),
+  route({
+    ...shared,
+    method: "POST",
+    path,
+    summary: "Begin a migration to the other storage, or go on with one",
+    body: Start,
+    responses: { 200: Estimate, 202: Migration },
+    errors: { 409: ["migration_conflict"], 503: ["storage_not_configured"] },
+    async handle({ app, body: { to, quick, dry_run } }) {
+      const { kind } = storageOf(app);
+      if (dry_run) {
+        await requireStore(app, to);
+        const from = (await placeOf(app.db))?.active ?? kind;
+        return new Reply(200, { to, ...(await estimate(app, from, to)) });
+      }
+      await begin(app, to, quick);
+      kick(app);
+      return new Reply(202, await stateOf(app));
+    },
+  }),
+  route({
+    ...shared,
+    method: "POST",
+    path: `${path}/pause`,
+    summary: "Hold a migration until it is begun again",
+    responses: { 200: Migration },
+    errors: { 409: ["migration_conflict"], 503: ["storage_not_configured"] },
+    async handle({ app }) {
+      storageOf(app);
+      await requireCopying(app);
+      await setPlace(app, { paused: true });
+      await haltMigration(app);
+      return stateOf(app);
+    },
+  }),
+  route({
+    ...shared,
+    method: "POST",
+    path: `${path}/cancel`,
+    summary: "Give up a migration before its switch; what was copied stays until it is removed",
+    responses: { 200: Migration },
+    errors: { 409: ["migration_conflict"], 503: ["storage_not_configured"] },
+    async handle({ app }) {
+      const objects = storageOf(app);
+      await requireCopying(app);
+      await setPlace(app, { paused: true });
+      await haltMigration(app);
+      // It may have come to its switch in the moment before.
+      const row = await requireCopying(app);
+      await setPlace(app, { phase: "settled", paused: false, error: null });
+      objects.use(await app.openStore(row.active));
+      return stateOf(app);
+    },
+  }),
+  route({
+    ...shared,
+    method: "DELETE",
+    path: `${path}/old_copies`,
+    summary: "Remove the copies that a migration left in the other storage",
+    responses: { 202: Migration },
+    errors: { 409: ["migration_conflict"], 503: ["storage_not_configured"] },
+    async handle({ app }) {
+      storageOf(app);
+      const row = await placeOf(app.db);
+      if (row?.phase !== "cleaning") {
+        if (row?.phase !== "settled" || row.other === null) return conflict("There are no old copies to remove.");
+        await requireStore(app, row.other);
+      }
+      await setPlace(app, { phase: "cleaning", paused: false, error: null });
+      kick(app);
+      return new Reply(202, await stateOf(app));
+    },
+  }),
+];

@@ -1,0 +1,243 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { StoragePlaceRow } from "../../../../storage/db/schema.ts";
+import { layered } from "../../../../storage/objects/layered.ts";
+import { forgettingCopies, type Pair } from "../../../../storage/objects/pair.ts";
+import type { ObjectInfo } from "../../../../storage/objects/store.ts";
+import type { SwitchingStore } from "../../../../storage/objects/switching.ts";
+import { type App, forApp } from "../../../app.ts";
+import { carry, isSame, joined, type Seen, someAtOnce } from "./carry.ts";
+import { arrange, placeOf, setPlace } from "./place.ts";
+import { unfinished, waitingFor } from "./under-way.ts";
+
+/** The clock of another storage and ours may differ by so much. */
+const SKEW_MS = 3_600_000;
+const TELL_MS = 1000;
+const HALT_MS = 3000;
+
+type Counts = Pick<
+  StoragePlaceRow,
+  "objectsDone" | "bytesDone" | "objectsCopied" | "bytesCopied" | "objectsVerified" | "objectsMended"
+>;
+type State = { running: Promise<void> | null; abort: AbortController; counts: Counts | null };
+const stateOf = forApp((): State => ({ running: null, abort: new AbortController(), counts: null }));
+
+/** Whether a migration works in this process just now, and how far it is. */
+export const liveOf = (app: App) => {
+  const { running, counts } = stateOf(app);
+  return { running: running !== null, counts };
+};
+
+/** Goes on with whatever is to be done, unless that runs already; resolves when there is nothing more to do now. */
+export function continueMigration(app: App): Promise<void> {
+  const state = stateOf(app);
+  if (!app.objects || app.stopping.aborted) return Promise.resolve();
+  if (state.running) return state.running;
+  const run = work(app, app.objects, state).finally(() => {
+    if (state.running === run) Object.assign(state, { running: null, counts: null });
+  });
+  state.running = run;
+  return run;
+}
+
+/**
+ * Ends what runs; what it has done stays done. Storage that has fallen silent is waited for only a moment: who was told
+ * to stop writes nothing to the record any more.
+ */
+export async function haltMigration(app: App): Promise<void> {
+  const state = stateOf(app);
+  state.abort.abort();
+  const moment = new AbortController();
+  await Promise.race([state.running, sleep(HALT_MS, null, { signal: moment.signal }).catch(() => null)]);
+  moment.abort();
+  Object.assign(state, { running: null, counts: null, abort: new AbortController() });
+}
+
+async function work(app: App, objects: SwitchingStore, state: State): Promise<void> {
+  const signal = AbortSignal.any([app.stopping, state.abort.signal]);
+  try {
+    for (let goesOn = true; goesOn && !signal.aborted; ) {
+      const row = await placeOf(app.db);
+      if (!row || row.phase === "settled" || row.paused) return;
+      goesOn = await step(app, objects, row, { signal, state });
+    }
+  } catch (error) {
+    if (signal.aborted) return;
+    const { message } = error as Error;
+    app.log.warn({ err: error }, "the migration of storage stands still");
+    const row = await placeOf(app.db);
+    // Before the switch nothing depends on it, so it waits to be asked again. After it, it is tried again and again.
+    const paused = row?.phase !== "draining" && row?.phase !== "switching";
+    if (row?.error !== message || row.paused !== paused) await setPlace(app, { error: message, paused });
+  }
+}
+
+type Run = { signal: AbortSignal; state: State };
+
+/** One phase. Answers whether the next can follow at once. */
+async function step(app: App, objects: SwitchingStore, row: StoragePlaceRow, run: Run): Promise<boolean> {
+  if (row.phase === "cleaning") return clean(app, objects, row, run);
+  const pair = await pairIn(app, objects, row);
+  if (row.phase === "copying") {
+    await objects.deletionsOver();
+    await pair.target.check();
+    if (row.objectsTotal === null) return measure(app, pair, run);
+    await pass(app, row, pair, run, async (seen, counts) => {
+      if (seen.twin?.bytes !== seen.object.bytes) await copy(pair, seen.object, counts, run);
+    });
+    const next = row.quick ? "switching" : "verifying";
+    if (next === "switching") return switchOver(app, objects, row, pair, run);
+    await setPlace(app, { phase: next, afterKey: "", objectsDone: 0, bytesDone: 0 });
+    return true;
+  }
+  if (row.phase === "verifying") {
+    await pass(app, row, pair, run, (seen, counts) => verify(pair, seen, counts, run));
+    return switchOver(app, objects, row, pair, run);
+  }
+  if (row.phase === "switching") {
+    // The process died between the record and the switch; what began until now may hold addresses of the source.
+    await setPlace(app, { phase: "draining", switchedAt: app.clock.now() });
+    return true;
+  }
+  return drain(app, objects, row, pair, run);
+}
+
+/** The two stores, opened now where that was not possible at the start. */
+async function pairIn(app: App, objects: SwitchingStore, row: StoragePlaceRow): Promise<Pair> {
+  if (objects.pair) return objects.pair;
+  await app.openStore(row.other ?? row.active);
+  const { store, pair } = await arrange(row, row.active, app.openStore);
+  if (!pair) throw new Error("There is no other storage to carry objects to.");
+  objects.use(store, pair);
+  return pair;
+}
+
+async function measure(app: App, { source, target }: Pair, { signal }: Run): Promise<boolean> {
+  let objectsTotal = 0;
+  let bytesTotal = 0;
+  for await (const { seen } of joined(source, target, "")) {
+    signal.throwIfAborted();
+    objectsTotal += seen.length;
+    for (const { object } of seen) bytesTotal += object.bytes;
+  }
+  signal.throwIfAborted();
+  await setPlace(app, { objectsTotal, bytesTotal });
+  return true;
+}
+
+type Each = (seen: Seen, counts: Counts) => Promise<void>;
+
+/** `each` for all objects of the source that nobody is at, from where the last run stopped; told to the row as it goes. */
+async function pass(app: App, row: StoragePlaceRow, pair: Pair, { signal, state }: Run, each: Each): Promise<void> {
+  const { objectsDone, bytesDone, objectsCopied, bytesCopied, objectsVerified, objectsMended } = row;
+  const counts: Counts = { objectsDone, bytesDone, objectsCopied, bytesCopied, objectsVerified, objectsMended };
+  state.counts = counts;
+  let toldAt = performance.now();
+  for await (const { seen, last } of joined(pair.source, pair.target, row.afterKey)) {
+    // After the switch they have all ended, and what is begun now lies in the target.
+    const keys = seen.map(({ object }) => object.key);
+    const busy = row.phase === "draining" ? new Set<string>() : await unfinished(app, keys);
+    await someAtOnce(seen, async (one) => {
+      signal.throwIfAborted();
+      if (!busy.has(one.object.key)) await each(one, counts);
+      counts.objectsDone++;
+      counts.bytesDone += one.object.bytes;
+    });
+    signal.throwIfAborted();
+    if (last === null || performance.now() - toldAt < TELL_MS) continue;
+    toldAt = performance.now();
+    await setPlace(app, { ...counts, afterKey: last });
+  }
+  signal.throwIfAborted();
+  await setPlace(app, counts);
+}
+
+async function copy(pair: Pair, { key, bytes }: ObjectInfo, counts: Counts, { signal }: Run): Promise<void> {
+  if (!(await carry(pair, key, signal))) return;
+  counts.objectsCopied++;
+  counts.bytesCopied += bytes;
+}
+
+/** Reads both; what differs is carried over again, and must be the same then. */
+async function verify(pair: Pair, { object, twin }: Seen, counts: Counts, run: Run): Promise<void> {
+  const { key } = object;
+  // It came after the pass that copied.
+  if (!twin) await copy(pair, object, counts, run);
+  if (!(await isSame(pair, key, run.signal))) {
+    await copy(pair, object, counts, run);
+    if (!(await isSame(pair, key, run.signal)))
+      throw new Error(`${pair.target.kind} storage does not give back what was put: ${key} differs.`);
+    counts.objectsMended++;
+  }
+  counts.objectsVerified++;
+}
+
+async function switchOver(
+  app: App,
+  objects: SwitchingStore,
+  row: StoragePlaceRow,
+  pair: Pair,
+  { signal }: Run,
+): Promise<boolean> {
+  await pair.target.check();
+  signal.throwIfAborted();
+  await setPlace(app, {
+    ...{ active: pair.target.kind, other: pair.source.kind, phase: "switching", afterKey: "" },
+    ...{ objectsDone: 0, bytesDone: 0, switchedAt: app.clock.now() },
+  });
+  // The locks of the keys go on: a copy that runs and a deletion know of each other.
+  objects.use(layered(pair), pair);
+  await setPlace(app, { phase: "draining", switchedAt: app.clock.now() });
+  app.log.info({ from: row.active, to: pair.target.kind }, "storage is switched over");
+  return true;
+}
+
+/** When all that began in the source has ended there, what came since the first pass follows. */
+async function drain(app: App, objects: SwitchingStore, row: StoragePlaceRow, pair: Pair, run: Run): Promise<boolean> {
+  const waiting = await waitingFor(app, row.switchedAt ?? app.clock.now());
+  if (waiting.uploads + waiting.jobs > 0 || !objects.isQuiet()) return false;
+  const since = (row.startedAt ?? 0) - (pair.source.kind === "local" ? 0 : SKEW_MS);
+  await pass(app, row, pair, run, async (seen, counts) => {
+    const { object, twin } = seen;
+    const isThere = twin?.bytes === object.bytes;
+    if (isThere && object.modifiedAt.getTime() < since) return;
+    if (!isThere && row.quick) await copy(pair, object, counts, run);
+    else await verify(pair, seen, counts, run);
+  });
+  await setPlace(app, { phase: "settled", error: null, finishedAt: app.clock.now() });
+  objects.use(forgettingCopies(pair.target, pair.source));
+  return false;
+}
+
+/** Removes old copies: those alone whose object the active store holds, of the same size. */
+async function clean(app: App, objects: SwitchingStore, row: StoragePlaceRow, { signal }: Run): Promise<boolean> {
+  const active = await app.openStore(row.active);
+  const old = await app.openStore(row.other as "local" | "s3");
+  for await (const { seen } of joined(old, active, "")) {
+    const copies = seen.filter(({ object, twin }) => twin?.bytes === object.bytes);
+    await someAtOnce(copies, async ({ object }) => {
+      signal.throwIfAborted();
+      await old.delete(object.key);
+    });
+  }
+  // Nobody uploads there any more; what a copy left that was broken off is nobody's.
+  for await (const { key, uploadId } of old.listMultiparts("tenants/")) await old.abortMultipart(key, uploadId);
+  signal.throwIfAborted();
+  objects.use(active);
+  await setPlace(app, { phase: "settled", other: null, error: null });
+  return false;
+}
+
+/** What would be carried from the active store to the other one, and how much of it lies there already. */
+export async function estimate(app: App, from: "local" | "s3", to: "local" | "s3") {
+  const sum = { objects: 0, bytes: 0, objects_there: 0, bytes_there: 0 };
+  for await (const { seen } of joined(await app.openStore(from), await app.openStore(to), "")) {
+    for (const { object, twin } of seen) {
+      const isThere = twin?.bytes === object.bytes;
+      sum.objects++;
+      sum.bytes += object.bytes;
+      sum.objects_there += isThere ? 1 : 0;
+      sum.bytes_there += isThere ? object.bytes : 0;
+    }
+  }
+  return sum;
+}

@@ -1,0 +1,47 @@
+import { and, count, eq, inArray, isNull, lte } from "drizzle-orm";
+import { transcodingAttempts, transcodingJobs, uploads } from "../../../../storage/db/schema.ts";
+import type { App } from "../../../app.ts";
+import { attemptPrefix } from "../../jobs/lease.ts";
+
+/** Of `keys` those that are still being made: their uploads are not completed, or their jobs run. */
+export async function unfinished(app: App, keys: readonly string[]): Promise<Set<string>> {
+  if (keys.length === 0) return new Set();
+  const pending = await app.db
+    .select({ key: uploads.objectKey })
+    .from(uploads)
+    .where(and(inArray(uploads.objectKey, [...keys]), eq(uploads.status, "pending")))
+    .all();
+  const running = await app.db
+    .select({ attempt: transcodingAttempts.id, job: transcodingJobs })
+    .from(transcodingAttempts)
+    .innerJoin(transcodingJobs, eq(transcodingJobs.id, transcodingAttempts.jobId))
+    .where(and(eq(transcodingJobs.status, "running"), isNull(transcodingAttempts.outcome)))
+    .all();
+  const prefixes = running.map(({ attempt, job }) => attemptPrefix(job, attempt));
+  const made = keys.filter((key) => prefixes.some((prefix) => key.startsWith(prefix)));
+  return new Set([...pending.map(({ key }) => key), ...made]);
+}
+
+export type WaitingFor = { uploads: number; jobs: number };
+
+/** Who got addresses before `at` and may still put bytes there. */
+export async function waitingFor(app: App, at: number): Promise<WaitingFor> {
+  const begun = await app.db
+    .select({ n: count() })
+    .from(uploads)
+    .where(and(eq(uploads.status, "pending"), lte(uploads.createdAt, at)))
+    .get();
+  const running = await app.db
+    .select({ n: count() })
+    .from(transcodingAttempts)
+    .innerJoin(transcodingJobs, eq(transcodingJobs.id, transcodingAttempts.jobId))
+    .where(
+      and(
+        eq(transcodingJobs.status, "running"),
+        isNull(transcodingAttempts.outcome),
+        lte(transcodingAttempts.startedAt, at),
+      ),
+    )
+    .get();
+  return { uploads: begun?.n ?? 0, jobs: running?.n ?? 0 };
+}

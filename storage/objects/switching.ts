@@ -1,0 +1,71 @@
+import type { Pair } from "./pair.ts";
+import type { ObjectStore } from "./store.ts";
+
+/** The store in use, which can be exchanged while the program runs. */
+export type SwitchingStore = ObjectStore & {
+  /** The two stores of a migration that is under way. */
+  readonly pair: Pair | null;
+  /** From now on all is asked of `store`; what is under way ends where it began. */
+  use(store: ObjectStore, pair?: Pair | null): void;
+  /** Deletions that began before the last `use` are over. */
+  deletionsOver(): Promise<void>;
+  /** No object is being put by what began before the last `use`. */
+  isQuiet(): boolean;
+};
+
+export function switchingStore(first: ObjectStore, firstPair: Pair | null = null): SwitchingStore {
+  let store = first;
+  let pair = firstPair;
+  let writes = new Set<Promise<unknown>>();
+  let deletions = new Set<Promise<unknown>>();
+  let earlierWrites: Set<Promise<unknown>>[] = [];
+  let earlierDeletions: Promise<unknown>[] = [];
+  const among = <T>(running: Set<Promise<unknown>>, work: Promise<T>): Promise<T> => {
+    running.add(work);
+    const over = () => running.delete(work);
+    work.then(over, over);
+    return work;
+  };
+  return {
+    get kind() {
+      return store.kind;
+    },
+    get addressOrigin() {
+      return store.addressOrigin;
+    },
+    get appends() {
+      return store.appends;
+    },
+    get pair() {
+      return pair;
+    },
+    use(next, nextPair = null) {
+      store = next;
+      pair = nextPair;
+      earlierWrites = [...earlierWrites, writes].filter((running) => running.size > 0);
+      earlierDeletions = [...deletions];
+      writes = new Set();
+      deletions = new Set();
+    },
+    deletionsOver: async () => void (await Promise.allSettled(earlierDeletions)),
+    isQuiet: () => earlierWrites.every((running) => running.size === 0),
+    put: (...all) => among(writes, store.put(...all)),
+    get: (...all) => store.get(...all),
+    head: (key) => store.head(key),
+    list: (...all) => store.list(...all),
+    delete: (key) => among(deletions, store.delete(key)),
+    copy: (from, to) => among(writes, store.copy(from, to)),
+    signPut: (...all) => store.signPut(...all),
+    signGet: (...all) => store.signGet(...all),
+    createMultipart: (...all) => store.createMultipart(...all),
+    signPart: (...all) => store.signPart(...all),
+    putPart: (...all) => store.putPart(...all),
+    listParts: (...all) => store.listParts(...all),
+    completeMultipart: (...all) => among(writes, store.completeMultipart(...all)),
+    abortMultipart: (...all) => store.abortMultipart(...all),
+    listMultiparts: (prefix) => store.listMultiparts(prefix),
+    localPath: (key) => store.localPath(key),
+    check: () => store.check(),
+    examine: (options) => store.examine(options),
+  };
+}
