@@ -140,7 +140,8 @@ export function passthroughOf(
   }
   const bits = packets.reduce((sum, { bytes }) => sum + bytes * 8, 0);
   if (bits / durationSeconds > maxBitrate) return null;
-  return { keyTimes: thinned(keys, cuts, spec.gop_seconds / frameSeconds).map((key) => key * frameSeconds) };
+  const keyTimes = thinned(keys, cuts, spec.gop_seconds / frameSeconds).map((key) => key * frameSeconds);
+  return { keyTimes, isCopied: true };
 }
 
 /** No argument list of a million numbers: that overflows the stack. */

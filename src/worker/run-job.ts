@@ -1,4 +1,4 @@
-import { access, rm } from "node:fs/promises";
+import { access, mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { type EncodeOptions, type EncodeResult, encode } from "../media/encode.ts";
 import { encodingSpec } from "../media/encoding-spec.ts";
@@ -8,8 +8,9 @@ import { probe } from "../media/probe.ts";
 import type { Completion, Failure, WorkerContract } from "./contract.ts";
 import { Heart } from "./heart.ts";
 import { type LeaseClient, LeaseLost, ServerAway, ServerRefused } from "./lease-client.ts";
+import { Publisher } from "./publisher.ts";
 import type { Scratch } from "./scratch.ts";
-import { download, removeFolder, SourceCorrupt, sourceMissing, sumOf, syncFiles, upload } from "./transfer.ts";
+import { download, removeFolder, SourceCorrupt, sourceMissing, sumOf } from "./transfer.ts";
 
 export type Log = Record<"info" | "warn" | "error", (fields: Record<string, unknown>, message: string) => void>;
 
@@ -110,46 +111,47 @@ async function make(job: WorkerContract, context: JobContext, { heart, work, out
       onBytes: (bytes) => heart.report("downloading", (PROBED * bytes) / size),
     });
   }
-  const spoiled = new AbortController();
-  // Beside the rest: it reads what is read anyway, and takes a small part of the time that encoding does.
-  const sum = sumOf(input, source.sha256, signal);
-  sum.catch((error) => error instanceof SourceCorrupt && spoiled.abort());
-  const result = await encoded().catch(async (error) => {
-    // A damaged source is mostly met by ffmpeg first, which cannot say why.
-    if (source.sha256 && !signal.aborted) await sum;
-    throw error;
-  });
-  const sourceSum = await sum;
-  if (!source.local_path) await rm(input, { force: true });
-
-  heart.report("publishing", ENCODED);
-  if (job.artifacts.local_path) await syncFiles(outDir, result.files);
-  else {
-    const share = (100 - ENCODED) / result.files.length;
-    await upload(client, job, {
-      dir: outDir,
-      files: result.files,
-      signal,
-      onFile: (done) => heart.report("publishing", ENCODED + done * share),
-    });
+  // A job that was given back keeps its attempt number, and so its folder.
+  await removeFolder(outDir);
+  await mkdir(outDir, { recursive: true });
+  const publisher = new Publisher({ client, job, dir: outDir, signal });
+  try {
+    return await published();
+  } finally {
+    await publisher.stop();
   }
-  heart.report("publishing", 100);
-  return toCompletion(result, outputs.prefix, sourceSum);
 
-  async function encoded(): Promise<EncodeResult> {
-    const until = AbortSignal.any([signal, spoiled.signal]);
-    heart.report("probing", PROBED);
-    const found = await probe(input, binaries, { signal: until, cwd: work, pidDir: scratch.pidDir, memoryBytes });
-    heart.report("encoding", PROBED);
-    // A job that was given back keeps its attempt number, and so its folder.
-    await removeFolder(outDir);
-    return encode({
-      ...{ input, outDir, probe: found, spec: encodingSpec, binaries, signal: until, memoryBytes },
-      scratchDir: work,
-      pidDir: scratch.pidDir,
-      names: wantedNames(job),
-      onProgress: (fraction) => heart.report("encoding", PROBED + fraction * (ENCODED - PROBED)),
+  async function published(): Promise<Completion> {
+    const spoiled = new AbortController();
+    // Beside the rest: it reads what is read anyway, and takes a small part of the time that encoding does.
+    const sum = sumOf(input, source.sha256, signal);
+    sum.catch((error) => error instanceof SourceCorrupt && spoiled.abort());
+    const result = await encoded().catch(async (error) => {
+      // A damaged source is mostly met by ffmpeg first, which cannot say why.
+      if (source.sha256 && !signal.aborted) await sum;
+      throw error;
     });
+    const sourceSum = await sum;
+    if (!source.local_path) await rm(input, { force: true });
+
+    heart.report("publishing", ENCODED);
+    await publisher.finish(result.files);
+    heart.report("publishing", 100);
+    return toCompletion(result, outputs.prefix, sourceSum);
+
+    async function encoded(): Promise<EncodeResult> {
+      const until = AbortSignal.any([signal, spoiled.signal]);
+      heart.report("probing", PROBED);
+      const found = await probe(input, binaries, { signal: until, cwd: work, pidDir: scratch.pidDir, memoryBytes });
+      heart.report("encoding", PROBED);
+      return encode({
+        ...{ input, outDir, probe: found, spec: encodingSpec, binaries, signal: until, memoryBytes },
+        scratchDir: work,
+        pidDir: scratch.pidDir,
+        names: wantedNames(job),
+        onProgress: (fraction) => heart.report("encoding", PROBED + fraction * (ENCODED - PROBED)),
+      });
+    }
   }
 }
 
