@@ -11,7 +11,6 @@ import { benchReads, benchWrites } from "./requests.ts";
 import { type Result, table } from "./result.ts";
 import { benchStart } from "./start.ts";
 import { benchTranscode } from "./transcode.ts";
-import { benchUploads } from "./uploads.ts";
 
 /** `npm run bench [NAME…]`: each figure against a named reference measured in the same run. */
 const BENCHES: Record<string, () => Promise<Result[]>> = {
@@ -21,7 +20,6 @@ const BENCHES: Record<string, () => Promise<Result[]>> = {
   lists: benchLists,
   segments: benchSegments,
   put: benchPut,
-  uploads: benchUploads,
   deliveries: benchDeliveries,
   beacons: benchBeacons,
   transcode: benchTranscode,
