@@ -134,7 +134,8 @@ test("jobs are listed, shown, canceled and retried", async () => {
   expect(await ask("prioritize", String(job.id))).toMatchObject({ id: job.id, priority: 100 });
   expect(await ask("list", "--state", "running")).toEqual([]);
   expect(await ask("cancel", String(job.id))).toMatchObject({ id: job.id, status: "canceled" });
-  expect(await refused(["admin", "job", "show", String(job.id), "--follow", ...at], 1)).toBe("");
+  // What has ended without success is no success to whoever waits for it.
+  expect(await run(["admin", "job", "show", String(job.id), "--follow", ...at])).toMatchObject({ code: 1, stderr: "" });
   expect(await ask("retry", String(job.id))).toMatchObject({ id: job.id, status: "queued" });
   expect(await refused(["admin", "job", "retry", String(job.id), ...at], 1)).toContain("The job is queued");
   const table = (await succeeded(["admin", "job", "list", ...at])).stdout;
