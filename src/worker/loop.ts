@@ -3,8 +3,9 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Binaries } from "../media/ffmpeg.ts";
 import { missingFrom, sandbox } from "../media/sandbox.ts";
+import type { JobContext, Log } from "./context.ts";
 import { backoffMs, LeaseClient, ServerAway, ServerRefused } from "./lease-client.ts";
-import { type JobContext, type Log, runJob } from "./run-job.ts";
+import { runJob } from "./run-job.ts";
 import { openScratch } from "./scratch.ts";
 
 export type WorkerOptions = {

@@ -47,6 +47,11 @@ export class Publisher {
     await this.#send(await this.#unsent(files), UPLOADS_AT_ONCE, this.#options.signal);
   }
 
+  /** Some of the files, at once, while others are made. */
+  async also(files: string[]): Promise<void> {
+    await this.#send(await this.#unsent(files), UPLOADS_AT_ONCE, this.#options.signal);
+  }
+
   /** Nothing is under way when this resolves. */
   async stop(): Promise<void> {
     clearTimeout(this.#timer);
