@@ -31,7 +31,7 @@ export function encodeArguments(options: {
     // The turn is made by our own filter, so that sizes always agree with the plan.
     ...["-noautorotate", "-max_pixels", String(MAX_PIXELS)],
     // What is copied must be free of faults, and the decoder is what finds them.
-    ...(plan.video?.passthrough?.isCopied ? ["-xerror", "-err_detect", "explode"] : []),
+    ...(plan.video?.passthrough ? ["-xerror", "-err_detect", "explode"] : []),
     ...untrustedInput(input),
     ...graphArguments(filterGraph(plan, spec)),
     ...(plan.video?.renditions.flatMap((one) => videoOutput(one, plan, spec, outDir)) ?? []),

@@ -143,7 +143,14 @@ async function encodeInTwo(plan: EncodePlan, plain: EncodePlan, way: Way): Promi
   const others = video.renditions.filter((one) => !early.includes(one));
   const share = video.passthrough ? 0.01 : EARLY_SHARE;
   const first = { ...plan, video: { ...video, renditions: early } };
-  await pass(first, way, { from: 0, to: share });
+  try {
+    await pass(first, way, { from: 0, to: share });
+  } catch (error) {
+    // Nothing is told yet: it is a source like any other.
+    if (!video.passthrough || !isOfSource(error)) throw error;
+    await rm(options.outDir, { recursive: true, force: true });
+    return encodeInTwo(plain, plain, way);
+  }
   const names = { ...way.names, manifest: `early-${way.names.manifest}`, dash: `early-${way.names.dash}`, mp4: null };
   const result = await finish(first, { ...way, names }, { isEarly: true });
   const told = options.onEarly?.(result);
