@@ -13,4 +13,6 @@ export type JobContext = {
   log: Log;
   /** Aborted when the worker is to stop: the job is given back. */
   signal: AbortSignal;
+  /** 0 to 100, at each change of the stage or a percent. */
+  onProgress?: ((job: { id: number; stage: string; progress: number }) => void) | undefined;
 };

@@ -7,7 +7,10 @@ import { LeaseLost, ServerAway, ServerRefused } from "./lease-client.ts";
 import { make } from "./make.ts";
 import { removeFolder, SourceCorrupt } from "./transfer.ts";
 
-export type JobEnd = "completed" | "failed" | "released" | "canceled" | "lost";
+export type JobEnd = "completed" | "failed" | "released" | "canceled" | "lost" | "no_room";
+
+/** What is made of a source is about as large as it, all steps of the ladder together. */
+const SPACE_PER_SOURCE = 2;
 
 /** What a worker that is told to stop still gives to a `complete` that is under way. */
 const COMPLETE_GRACE_MS = 4000;
@@ -19,7 +22,16 @@ export async function runJob(job: WorkerContract, context: JobContext): Promise<
   const heart = new Heart(client, job, {
     signal,
     onTrouble: (error) => log.warn({ ...fields, error: String(error) }, "A heartbeat failed."),
+    onStage: (stage, tookMs) => log.info({ ...fields, stage, took_ms: Math.round(tookMs) }, "A stage is done."),
+    onNews: (stage, progress) => context.onProgress?.({ id: job.job.id, stage, progress }),
   });
+  const needed = (job.source.local_path ? 0 : (job.source.bytes ?? 0)) * SPACE_PER_SOURCE;
+  if (!(await context.scratch.hasRoom(needed))) {
+    await heart.stop();
+    log.warn({ ...fields, bytes: needed }, "The job is given back: there is no space for its source here.");
+    await client.release(job).catch(() => {});
+    return "no_room";
+  }
   const work = await context.scratch.jobFolder(`job-${job.job.id}`);
   const outDir = job.artifacts.local_path ?? join(work, "out");
   let isAnnounced = false;

@@ -18,6 +18,8 @@ export class ContractServer implements AsyncDisposable {
   /** How many jobs wait. */
   queue = 1;
   heartbeatSeconds = 0.2;
+  /** Whether what plays already is wanted early. */
+  early = false;
   localPaths: { source?: string; artifacts?: string } = {};
   /** When a claim carries this proof, the local paths are given. */
   proof = "";
@@ -157,7 +159,9 @@ export class ContractServer implements AsyncDisposable {
         complete_url: `${job}/complete`,
         fail_url: `${job}/fail`,
         release_url: `${job}/release`,
+        publish_url: `${job}/publish`,
       },
+      early_playback: this.early,
     };
   }
 }
