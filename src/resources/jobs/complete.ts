@@ -9,6 +9,7 @@ import { storageOf } from "../../http/storage.ts";
 import { HttpError } from "../../lib/errors.ts";
 import { sha256 } from "../../lib/tokens.ts";
 import { addUsage } from "../tenants/queries.ts";
+import { incomplete, publishCaptions, readCaptions } from "./captions.ts";
 import { announcedSum } from "./contract.ts";
 import { endAttempt, failAttempt } from "./end.ts";
 import { emitAsset } from "./events.ts";
@@ -16,12 +17,9 @@ import { attemptOfToken, attemptPrefix, liveLease } from "./lease.ts";
 import { readPublished } from "./published.ts";
 import { type LeaveReceipt, leaveNone } from "./receipts.ts";
 import type { Completion } from "./schema.ts";
+import { NO_CAPTIONS, sourceUpload } from "./source-upload.ts";
 
 type Result = v.InferOutput<typeof Completion>;
-
-const incomplete = (field: string, message: string): never => {
-  throw new HttpError(422, "invalid_transcoding_result", `${field}: ${message}`, { details: { [field]: [message] } });
-};
 
 /** Publishes what an attempt made. A repeat with the same token and body answers the same and changes nothing. */
 export async function complete(
@@ -43,7 +41,10 @@ export async function complete(
   const prefix = attemptPrefix(job, attempt.id);
   const objects = storageOf(app);
   const paths = await checkArtifacts(objects, prefix, result);
-  const bytes = await bytesUnder(objects, prefix);
+  const wanted = (await sourceUpload(app.db, job.assetId))?.captions ?? NO_CAPTIONS;
+  const captions = await readCaptions(app, objects, { job, wanted, result });
+  // Captions move to where subtitles lie, and are counted there.
+  const bytes = await bytesUnder(objects, prefix, captions.paths);
   const media = await mediaOf(objects, result);
 
   const sum = media.source_sha256 ?? null;
@@ -61,7 +62,7 @@ export async function complete(
       return { completed: await failAttempt(tx, app, leased, fault), outdated: null, corrupt: message };
     }
     await endAttempt(tx, app, attempt.id, "completed", resultHash);
-    const completed = await tx
+    const ended = await tx
       .update(transcodingJobs)
       .set({
         status: "completed",
@@ -110,6 +111,7 @@ export async function complete(
       storageBytes: storageBytes - (before?.storageBytes ?? 0),
       transcodingMs: media.duration_seconds * 1000,
     });
+    const completed = await publishCaptions(tx, app, { job: ended, asset, captions });
     await emitAsset(tx, app, "video.asset.ready", asset);
     // Only what jobs of this asset have made: a folder that a client named may be another's.
     const made = before?.mediaPrefix?.startsWith(`tenants/${job.tenantId}/assets/${job.assetId}/`);
@@ -174,12 +176,12 @@ async function checkArtifacts(objects: ObjectStore, prefix: string, result: Resu
   };
 }
 
-async function bytesUnder(objects: ObjectStore, prefix: string): Promise<number> {
+async function bytesUnder(objects: ObjectStore, prefix: string, but: readonly string[]): Promise<number> {
   let bytes = 0;
   let cursor: string | undefined;
   do {
     const page = await objects.list(prefix, { cursor });
-    for (const object of page.objects) bytes += object.bytes;
+    for (const object of page.objects) if (!but.includes(object.key)) bytes += object.bytes;
     cursor = page.cursor ?? undefined;
   } while (cursor);
   return bytes;
