@@ -2,10 +2,12 @@ import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Command } from "commander";
+import { envName } from "../src/config/settings.ts";
 import { cacheDir } from "../src/lib/cache-dir.ts";
 import { UserError } from "../src/lib/errors.ts";
 import { createLog } from "../src/log.ts";
 import { resolveBinaries } from "../src/media/binaries.ts";
+import { configuredTranscriber } from "../src/outbound/transcribe/configured.ts";
 import { ServerRefused } from "../src/worker/lease-client.ts";
 import { startWorker } from "../src/worker/loop.ts";
 import { settingsOf } from "./settings.ts";
@@ -41,6 +43,11 @@ export async function workerCommand(command: Command): Promise<void> {
       .on("close", () => stop.abort());
   }
   const log = await createLog(config);
+  const transcriber = configuredTranscriber(config);
+  if (config.transcribe !== "off" && !transcriber) {
+    const missing = config.transcribe === "openai" ? ["transcribe_url", "transcribe_key"] : ["transcribe_command"];
+    log.warn({ missing: missing.map(envName) }, "Captions cannot be made.");
+  }
   const server = options.server.replace(/\/+$/, "");
   await startWorker({
     server,
@@ -52,6 +59,7 @@ export async function workerCommand(command: Command): Promise<void> {
       (options.local ? join(config.data_dir, "scratch") : join(tmpdir(), `vodbox-worker-${process.geteuid?.() ?? 0}`)),
     binaries: await resolveBinaries({ ffmpeg: config.ffmpeg, ffprobe: config.ffprobe, cacheDir: cacheDir() }),
     memoryBytes: config.ffmpeg_memory_bytes,
+    transcriber,
     ...(options.local && { sharedDisk: { dataDir: config.data_dir } }),
     log: log.child({ worker: process.pid }),
     signal: stop.signal,

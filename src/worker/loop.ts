@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Binaries } from "../media/ffmpeg.ts";
 import { missingFrom, sandbox } from "../media/sandbox.ts";
+import type { Transcriber } from "../outbound/transcribe/transcriber.ts";
 import { backoffMs, LeaseClient, ServerAway, ServerRefused } from "./lease-client.ts";
 import { type JobContext, type Log, runJob } from "./run-job.ts";
 import { openScratch } from "./scratch.ts";
@@ -20,6 +21,8 @@ export type WorkerOptions = {
   binaries: Binaries;
   /** The most that one ffmpeg may allocate. */
   memoryBytes?: number | undefined;
+  /** Makes captions; without one every caption that is asked for is told as an error. */
+  transcriber?: Transcriber | null | undefined;
   /** Given when the server's data directory is on this machine: sources and results are then not sent over HTTP. */
   sharedDisk?: { dataDir: string };
   log: Log;
@@ -37,14 +40,14 @@ const IDLE_MS = 1000;
  * Throws ServerRefused when the server does not accept the worker (a wrong token).
  */
 export async function startWorker(options: WorkerOptions): Promise<void> {
-  const { server, token, workerId, binaries, memoryBytes, log } = options;
+  const { server, token, workerId, binaries, memoryBytes, transcriber, log } = options;
   const missing = missingFrom(await sandbox());
   if (missing.length > 0) log.warn({ missing }, "This system confines ffmpeg less than others do.");
   const scratch = await openScratch(options.scratchDir);
   const fault = new AbortController();
   const signal = AbortSignal.any([options.signal, fault.signal]);
   const client = new LeaseClient({ server, token, workerId });
-  const context: JobContext = { client, binaries, memoryBytes, scratch, log, signal };
+  const context: JobContext = { client, binaries, memoryBytes, transcriber, scratch, log, signal };
   try {
     const loops = Array.from({ length: options.concurrency ?? 1 }, () => loop(context, options.sharedDisk));
     // One refusal ends them all, in order: jobs are given back before the scratch is removed.

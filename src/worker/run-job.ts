@@ -5,6 +5,9 @@ import { encodingSpec } from "../media/encoding-spec.ts";
 import { MediaError } from "../media/error.ts";
 import type { Binaries } from "../media/ffmpeg.ts";
 import { probe } from "../media/probe.ts";
+import type { Transcriber } from "../outbound/transcribe/transcriber.ts";
+import { abreast } from "./abreast.ts";
+import { CaptionFailed, type Captions, makeCaptions, putCaptions } from "./captions.ts";
 import type { Completion, Failure, WorkerContract } from "./contract.ts";
 import { Heart } from "./heart.ts";
 import { type LeaseClient, LeaseLost, ServerAway, ServerRefused } from "./lease-client.ts";
@@ -19,6 +22,7 @@ export type JobContext = {
   scratch: Scratch;
   /** The most that one ffmpeg may allocate. */
   memoryBytes?: number | undefined;
+  transcriber?: Transcriber | null | undefined;
   log: Log;
   /** Aborted when the worker is to stop: the job is given back. */
   signal: AbortSignal;
@@ -29,6 +33,8 @@ export type JobEnd = "completed" | "failed" | "released" | "canceled" | "lost";
 // What the stages weigh in 0–100; encoding is nearly all of the time.
 const PROBED = 5;
 const ENCODED = 95;
+/** Of a job whose captions take longer than its encode: the rest of 100 is for publishing. */
+const CAPTIONED = 99;
 
 /** What a worker that is told to stop still gives to a `complete` that is under way. */
 const COMPLETE_GRACE_MS = 4000;
@@ -114,7 +120,7 @@ async function make(job: WorkerContract, context: JobContext, { heart, work, out
   // Beside the rest: it reads what is read anyway, and takes a small part of the time that encoding does.
   const sum = sumOf(input, source.sha256, signal);
   sum.catch((error) => error instanceof SourceCorrupt && spoiled.abort());
-  const result = await encoded().catch(async (error) => {
+  const { result, captions } = await encoded().catch(async (error) => {
     // A damaged source is mostly met by ffmpeg first, which cannot say why.
     if (source.sha256 && !signal.aborted) await sum;
     throw error;
@@ -123,6 +129,7 @@ async function make(job: WorkerContract, context: JobContext, { heart, work, out
   if (!source.local_path) await rm(input, { force: true });
 
   heart.report("publishing", ENCODED);
+  await putCaptions(job, context, { captions, signal });
   if (job.artifacts.local_path) await syncFiles(outDir, result.files);
   else {
     const share = (100 - ENCODED) / result.files.length;
@@ -134,22 +141,42 @@ async function make(job: WorkerContract, context: JobContext, { heart, work, out
     });
   }
   heart.report("publishing", 100);
-  return toCompletion(result, outputs.prefix, sourceSum);
+  return { ...toCompletion(result, outputs.prefix, sourceSum), ...captions.told };
 
-  async function encoded(): Promise<EncodeResult> {
+  async function encoded(): Promise<{ result: EncodeResult; captions: Captions }> {
     const until = AbortSignal.any([signal, spoiled.signal]);
     heart.report("probing", PROBED);
     const found = await probe(input, binaries, { signal: until, cwd: work, pidDir: scratch.pidDir, memoryBytes });
     heart.report("encoding", PROBED);
     // A job that was given back keeps its attempt number, and so its folder.
     await removeFolder(outDir);
-    return encode({
-      ...{ input, outDir, probe: found, spec: encodingSpec, binaries, signal: until, memoryBytes },
-      scratchDir: work,
-      pidDir: scratch.pidDir,
-      names: wantedNames(job),
-      onProgress: (fraction) => heart.report("encoding", PROBED + fraction * (ENCODED - PROBED)),
-    });
+    let captioned = 0;
+    let isEncoded = false;
+    const tellCaptions = () =>
+      isEncoded && captioned < 1 && heart.report("captioning", ENCODED + captioned * (CAPTIONED - ENCODED));
+    const [result, captions] = await abreast(
+      until,
+      async (signal) => {
+        const made = await encode({
+          ...{ input, outDir, probe: found, spec: encodingSpec, binaries, signal, memoryBytes },
+          scratchDir: work,
+          pidDir: scratch.pidDir,
+          names: wantedNames(job),
+          onProgress: (fraction) => heart.report("encoding", PROBED + fraction * (ENCODED - PROBED)),
+        });
+        isEncoded = true;
+        tellCaptions();
+        return made;
+      },
+      (signal) => {
+        const onProgress = (fraction: number) => {
+          captioned = fraction;
+          tellCaptions();
+        };
+        return makeCaptions(job, context, { input, probe: found, work, signal, onProgress });
+      },
+    );
+    return { result, captions };
   }
 }
 
@@ -168,14 +195,15 @@ function wantedNames({ outputs }: WorkerContract): NonNullable<EncodeOptions["na
   };
 }
 
-function toCompletion(result: EncodeResult, prefix: string, sourceSum: string): Completion {
+type Media = Omit<Completion, "subtitle_paths" | "caption_errors">;
+
+function toCompletion(result: EncodeResult, prefix: string, sourceSum: string): Media {
   return {
     manifest_path: prefix + result.manifest,
     dash_manifest_path: prefix + result.dash,
     thumbnail_path: prefix + result.thumbnail,
     storyboard_path: result.storyboard && prefix + result.storyboard,
     mp4_path: result.mp4 && prefix + result.mp4,
-    subtitle_paths: {},
     media: {
       duration_seconds: result.durationSeconds,
       width: result.width,
@@ -191,6 +219,9 @@ function toCompletion(result: EncodeResult, prefix: string, sourceSum: string): 
 function toFailure(error: unknown): Failure {
   if (error instanceof MediaError) {
     return { code: error.code, message: error.message, retryable: error.retryable, log_tail: error.logTail };
+  }
+  if (error instanceof CaptionFailed) {
+    return { code: "caption_failed", message: error.message, retryable: error.retryable, log_tail: "" };
   }
   if (error instanceof SourceCorrupt) {
     return { code: "source_corrupt", message: error.message, retryable: false, log_tail: "" };
