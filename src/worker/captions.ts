@@ -1,11 +1,13 @@
 import { copyFile, mkdir, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { MediaError } from "../media/error.ts";
+import type { Binaries } from "../media/ffmpeg.ts";
 import type { Probe } from "../media/probe.ts";
 import { spokenIn, writeSpeech } from "../media/sound.ts";
-import { TranscriptionFailed } from "../outbound/transcribe/transcriber.ts";
+import { type Transcriber, TranscriptionFailed } from "../outbound/transcribe/transcriber.ts";
 import type { Completion, WorkerContract } from "./contract.ts";
-import type { JobContext } from "./run-job.ts";
+import type { LeaseClient } from "./lease-client.ts";
+import type { Scratch } from "./scratch.ts";
 import { syncFiles, upload } from "./transfer.ts";
 
 export type Captions = {
@@ -24,6 +26,17 @@ export class CaptionFailed extends Error {
     this.retryable = retryable;
   }
 }
+
+type Say = (fields: Record<string, unknown>, message: string) => void;
+/** Of the job's context what captions need. */
+type CaptionContext = {
+  client: LeaseClient;
+  binaries: Binaries;
+  scratch: Scratch;
+  memoryBytes?: number | undefined;
+  transcriber?: Transcriber | null | undefined;
+  log: { info: Say; warn: Say };
+};
 
 type CaptionOptions = {
   input: string;
@@ -49,7 +62,7 @@ const limitMs = (durationSeconds: number) => Math.min(MOST_MS, Math.max(10 * MIN
  */
 export async function makeCaptions(
   job: WorkerContract,
-  context: JobContext,
+  context: CaptionContext,
   options: CaptionOptions,
 ): Promise<Captions> {
   const dir = join(options.work, "captions-out");
@@ -151,7 +164,7 @@ function fileOf({ outputs: { prefix } }: WorkerContract, key: string): string {
 /** Not before the encode is done, which may begin anew and empty the folder. */
 export async function putCaptions(
   job: WorkerContract,
-  context: JobContext,
+  context: CaptionContext,
   { captions: { dir, files }, signal }: { captions: Captions; signal: AbortSignal },
 ): Promise<void> {
   const { local_path } = job.artifacts;
