@@ -18,6 +18,8 @@ export class ContractServer implements AsyncDisposable {
   /** How many jobs wait. */
   queue = 1;
   heartbeatSeconds = 0.2;
+  captions: string[] = [];
+  captionsRequired = false;
   localPaths: { source?: string; artifacts?: string } = {};
   /** When a claim carries this proof, the local paths are given. */
   proof = "";
@@ -148,7 +150,8 @@ export class ContractServer implements AsyncDisposable {
         manifest_path: `${PREFIX}master.m3u8`,
         dash_manifest_path: `${PREFIX}manifest.mpd`,
         thumbnail_path: `${PREFIX}thumbnail.jpg`,
-        subtitle_paths: {},
+        subtitle_paths: Object.fromEntries(this.captions.map((tag) => [tag, `${PREFIX}captions/${tag}.vtt`])),
+        captions_required: this.captionsRequired,
       },
       artifacts: { sign_url: `${job}/sign`, local_path: local.artifacts ?? null },
       encoding_spec: {},
