@@ -13,7 +13,8 @@ if [ ! node_modules/.package-lock.json -nt package-lock.json ]; then
 fi
 
 # What stands in for the world outside: another ffmpeg to make and judge media with, a browser, a translation service
-# with a pair of languages, a voice and a recogniser of speech (24 MB with its model), an S3 server that checks signatures and a client of it, and what the documents' examples are typed with.
+# with a pair of languages, a voice and a recogniser of speech (25 MB with its model), an S3 server that checks signatures
+# and a client of it, and what the documents' examples are typed with.
 missing=""
 command -v ffmpeg >/dev/null || missing="$missing ffmpeg"
 command -v chromium >/dev/null || missing="$missing chromium"
