@@ -2,10 +2,12 @@ import { availableParallelism, hostname, tmpdir, totalmem } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Command } from "commander";
+import { envName } from "../src/config/settings.ts";
 import { cacheDir } from "../src/lib/cache-dir.ts";
 import { UserError } from "../src/lib/errors.ts";
 import { createLog } from "../src/log.ts";
 import { resolveBinaries } from "../src/media/binaries.ts";
+import { configuredTranscriber } from "../src/outbound/transcribe/configured.ts";
 import { ServerAway, ServerRefused } from "../src/worker/lease-client.ts";
 import { startWorker } from "../src/worker/loop.ts";
 import { type Progress, showProgress } from "./progress.ts";
@@ -53,6 +55,11 @@ export async function workerCommand(command: Command): Promise<void> {
       .on("close", () => stop.abort());
   }
   const log = await createLog(config);
+  const transcriber = configuredTranscriber(config);
+  if (config.transcribe !== "off" && !transcriber) {
+    const missing = config.transcribe === "openai" ? ["transcribe_url", "transcribe_key"] : ["transcribe_command"];
+    log.warn({ missing: missing.map(envName) }, "Captions cannot be made.");
+  }
   const server = options.server.replace(/\/+$/, "");
   const bar = process.stderr.isTTY && concurrency === 1 && !options.local ? progressBar() : null;
   const end = await startWorker({
@@ -65,6 +72,7 @@ export async function workerCommand(command: Command): Promise<void> {
       (options.local ? join(config.data_dir, "scratch") : join(tmpdir(), `vodbox-worker-${process.geteuid?.() ?? 0}`)),
     binaries: await resolveBinaries({ ffmpeg: config.ffmpeg, ffprobe: config.ffprobe, cacheDir: cacheDir() }),
     memoryBytes: config.ffmpeg_memory_bytes,
+    transcriber,
     ...(options.local && { sharedDisk: { dataDir: config.data_dir } }),
     log: log.child({ worker: process.pid }),
     ...(options.once && { isOnce: true }),

@@ -13,7 +13,7 @@ export const WITHOUT_EFFECT: readonly string[] = [
   "env",
   "live_token",
   "rate_limit_live",
-  ...Object.keys(SETTINGS).filter((name) => /^(transcribe|payments|rate_limit_billing)/.test(name)),
+  ...Object.keys(SETTINGS).filter((name) => /^(payments|rate_limit_billing)/.test(name)),
 ];
 
 const row = ([name, { fallback, about, secret }]: [string, Setting]) =>

@@ -13,7 +13,8 @@ if [ ! node_modules/.package-lock.json -nt package-lock.json ]; then
 fi
 
 # What stands in for the world outside: another ffmpeg to make and judge media with, a browser, a translation service
-# with a pair of languages, an S3 server that checks signatures and a client of it, and what the documents' examples are typed with.
+# with a pair of languages, a voice and a recogniser of speech (25 MB with its model), an S3 server that checks signatures
+# and a client of it, and what the documents' examples are typed with.
 missing=""
 command -v ffmpeg >/dev/null || missing="$missing ffmpeg"
 command -v chromium >/dev/null || missing="$missing chromium"
@@ -21,6 +22,9 @@ command -v curl >/dev/null || missing="$missing curl"
 command -v jq >/dev/null || missing="$missing jq"
 command -v apertium-apy >/dev/null || missing="$missing apertium-apy"
 [ -e /usr/share/apertium/modes/eng-spa.mode ] || missing="$missing apertium-eng-spa"
+command -v espeak-ng >/dev/null || missing="$missing espeak-ng"
+command -v pocketsphinx_continuous >/dev/null || missing="$missing pocketsphinx"
+[ -e /usr/share/pocketsphinx/model/en-us ] || missing="$missing pocketsphinx-en-us"
 command -v ceph >/dev/null || missing="$missing ceph-common"
 command -v ceph-mon >/dev/null || missing="$missing ceph-mon"
 command -v ceph-osd >/dev/null || missing="$missing ceph-osd"

@@ -74,4 +74,10 @@ const settings = ({ config }: App) => ({
   ...(config.ffmpeg && { VODBOX_FFMPEG: config.ffmpeg }),
   ...(config.ffmpeg_memory_bytes && { VODBOX_FFMPEG_MEMORY_BYTES: String(config.ffmpeg_memory_bytes) }),
   ...(config.ffprobe && { VODBOX_FFPROBE: config.ffprobe }),
+  VODBOX_TRANSCRIBE: config.transcribe,
+  VODBOX_TRANSCRIBE_MODEL: config.transcribe_model,
+  VODBOX_TRANSCRIBE_TIMEOUT_SECONDS: String(config.transcribe_timeout_seconds),
+  ...(config.transcribe_url && { VODBOX_TRANSCRIBE_URL: config.transcribe_url }),
+  ...(config.transcribe_key && { VODBOX_TRANSCRIBE_KEY: config.transcribe_key }),
+  ...(config.transcribe_command && { VODBOX_TRANSCRIBE_COMMAND: config.transcribe_command }),
 });

@@ -24,7 +24,7 @@ const FLOORS: readonly (readonly string[])[] = [
 /** Whoever stands beside its floor rather than on it: what it may reach, itself apart. */
 const NARROW: Record<string, readonly string[]> = {
   // It speaks HTTP to the server and never opens the database.
-  "src/worker/": ["src/media/", "src/lib/"],
+  "src/worker/": ["src/media/", "src/outbound/transcribe/", "src/lib/"],
   // The worker runs it far from any server.
   "src/media/": ["src/lib/"],
   "storage/": ["src/lib/"],
@@ -34,7 +34,7 @@ const NARROW: Record<string, readonly string[]> = {
 
 /** One imports only those before it. */
 const RESOURCES =
-  "tenants keys devices assets collections jobs uploads subtitles tracks playback webhooks analytics billing ingest live operator".split(
+  "tenants keys devices assets collections subtitles jobs uploads tracks playback webhooks analytics billing ingest live operator".split(
     " ",
   );
 

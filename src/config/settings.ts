@@ -195,9 +195,18 @@ export const SETTINGS = {
     fallback: "60",
     about: "for one request to it; a whole track may take five times as long",
   },
-  transcribe: { schema: oneOf("off", "openai", "command"), fallback: "off", about: "transcription service" },
-  transcribe_url: { schema: url("http:", "https:"), about: "its address" },
+  transcribe: { schema: oneOf("off", "openai", "command"), fallback: "off", about: "what makes captions of speech" },
+  transcribe_url: {
+    schema: url("http:", "https:"),
+    about: "with openai: its address; with a key and no address it is OpenAI's own",
+  },
   transcribe_key: { schema: text, secret: true, about: "its key" },
+  transcribe_model: { schema: text, fallback: "whisper-1", about: "the model, with openai" },
+  transcribe_timeout_seconds: {
+    schema: integer(1, 86_400),
+    fallback: "1800",
+    about: "with openai: for one request, which brings ten minutes of sound at most",
+  },
   transcribe_command: { schema: text, about: "gets a WAV path and a language, prints WebVTT or SRT" },
   payments: { schema: oneOf("off", "stripe", "paypal", "simulated"), fallback: "off", about: "payment provider" },
   webhook_allow_cidrs: {

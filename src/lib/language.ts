@@ -8,6 +8,15 @@ const known = {
   script: new Intl.DisplayNames("en", { type: "script", fallback: "none" }),
 };
 
+/** What its speakers call it: `Deutsch`, `português (Brasil)`; the tag where that is not known. */
+export function ownName(tag: string): string {
+  const name = new Intl.DisplayNames([tag, "en"], { type: "language" }).of(tag) ?? tag;
+  return name.charAt(0).toLocaleUpperCase(tag) + name.slice(1);
+}
+
+/** Without script, region and variants; ISO 639's three letters become two where there are two (`eng` is `en`). */
+export const primaryLanguage = (tag: string): string => new Intl.Locale(canonicalLanguage(tag) ?? "und").language;
+
 /**
  * The canonical form of a BCP 47 tag (`EN-us` is `en-US`, `iw` is `he`), or null for what is none. Two letters,
  * scripts and regions must be ones that exist; of the thousands of three letters nobody has a list here.

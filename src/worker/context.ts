@@ -1,4 +1,5 @@
 import type { Binaries } from "../media/ffmpeg.ts";
+import type { Transcriber } from "../outbound/transcribe/transcriber.ts";
 import type { LeaseClient } from "./lease-client.ts";
 import type { Scratch } from "./scratch.ts";
 
@@ -10,6 +11,7 @@ export type JobContext = {
   scratch: Scratch;
   /** The most that one ffmpeg may allocate. */
   memoryBytes?: number | undefined;
+  transcriber?: Transcriber | null | undefined;
   log: Log;
   /** Aborted when the worker is to stop: the job is given back. */
   signal: AbortSignal;

@@ -33,6 +33,7 @@ export const WorkerContract = v.object({
     storyboard_path: v.nullish(v.string()),
     mp4_path: v.nullish(v.string()),
     subtitle_paths: v.nullish(v.record(v.string(), v.string())),
+    captions_required: v.nullish(v.boolean()),
   }),
   artifacts: v.object({ sign_url: v.string(), local_path: v.nullish(v.string()) }),
   encoding_spec: v.nullish(v.looseObject({})),
@@ -65,7 +66,7 @@ export const SignedArtifacts = v.array(
 );
 export type SignedArtifact = v.InferOutput<typeof SignedArtifacts>[number];
 
-export type Stage = "downloading" | "probing" | "encoding" | "publishing";
+export type Stage = "downloading" | "probing" | "encoding" | "captioning" | "publishing";
 
 /** The body of `complete`; all paths are whole storage keys. */
 export type Completion = {
@@ -75,6 +76,8 @@ export type Completion = {
   storyboard_path: string | null;
   mp4_path: string | null;
   subtitle_paths: Record<string, string>;
+  /** By language, for those that are not there. */
+  caption_errors: Record<string, string>;
   media: {
     duration_seconds: number;
     width: number | null;

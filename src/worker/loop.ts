@@ -4,6 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { UserError } from "../lib/errors.ts";
 import type { Binaries } from "../media/ffmpeg.ts";
 import { missingFrom, sandbox } from "../media/sandbox.ts";
+import type { Transcriber } from "../outbound/transcribe/transcriber.ts";
 import type { JobContext, Log } from "./context.ts";
 import { backoffMs, LeaseClient, ServerAway, ServerRefused } from "./lease-client.ts";
 import { type JobEnd, runJob } from "./run-job.ts";
@@ -22,6 +23,8 @@ export type WorkerOptions = {
   binaries: Binaries;
   /** The most that one ffmpeg may allocate. */
   memoryBytes?: number | undefined;
+  /** Makes captions; without one every caption that is asked for is told as an error. */
+  transcriber?: Transcriber | null | undefined;
   /** Given when the server's data directory is on this machine: sources and results are then not sent over HTTP. */
   sharedDisk?: { dataDir: string };
   log: Log;
@@ -46,14 +49,14 @@ const FULL_MS = 30_000;
  * Throws ServerRefused when the server does not accept the worker (a wrong token).
  */
 export async function startWorker(options: WorkerOptions): Promise<JobEnd | null> {
-  const { server, token, workerId, binaries, memoryBytes, log, onProgress, isOnce = false } = options;
+  const { server, token, workerId, binaries, memoryBytes, transcriber, log, onProgress, isOnce = false } = options;
   const missing = missingFrom(await sandbox());
   if (missing.length > 0) log.warn({ missing }, "This system confines ffmpeg less than others do.");
   const scratch = await openScratch(options.scratchDir);
   const fault = new AbortController();
   const signal = AbortSignal.any([options.signal, fault.signal]);
   const client = new LeaseClient({ server, token, workerId });
-  const context: JobContext = { client, binaries, memoryBytes, scratch, log, signal, onProgress };
+  const context: JobContext = { client, binaries, memoryBytes, transcriber, scratch, log, signal, onProgress };
   try {
     const count = isOnce ? 1 : (options.concurrency ?? 1);
     const loops = Array.from({ length: count }, () => loop(context, { sharedDisk: options.sharedDisk, isOnce }));

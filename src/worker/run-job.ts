@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { MediaError } from "../media/error.ts";
+import { CaptionFailed } from "./captions.ts";
 import type { JobContext } from "./context.ts";
 import type { Failure, WorkerContract } from "./contract.ts";
 import { Heart } from "./heart.ts";
@@ -87,6 +88,9 @@ function someTimeAfter(signal: AbortSignal, ms: number): AbortSignal {
 function toFailure(error: unknown): Failure {
   if (error instanceof MediaError) {
     return { code: error.code, message: error.message, retryable: error.retryable, log_tail: error.logTail };
+  }
+  if (error instanceof CaptionFailed) {
+    return { code: "caption_failed", message: error.message, retryable: error.retryable, log_tail: "" };
   }
   if (error instanceof SourceCorrupt) {
     return { code: "source_corrupt", message: error.message, retryable: false, log_tail: "" };

@@ -25,6 +25,7 @@ export const transcodingJobs = sqliteTable("transcoding_jobs", {
   errorCode: text("error_code"),
   errorMessage: text("error_message"),
   logTail: text("log_tail"),
+  captionErrors: text("caption_errors", { mode: "json" }).$type<Record<string, string>>(),
   startedAt: integer("started_at"),
   finishedAt: integer("finished_at"),
   ...times,

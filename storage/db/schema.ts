@@ -178,6 +178,7 @@ export const uploads = sqliteTable("uploads", {
   sourceWidth: integer("source_width"),
   sourceHeight: integer("source_height"),
   captions: text("captions", { mode: "json" }).$type<string[]>().notNull().default([]),
+  captionsRequired: integer("captions_required", { mode: "boolean" }).notNull().default(false),
   mode: text("mode", { enum: ["put", "multipart", "tus"] })
     .notNull()
     .default("put"),

@@ -20,6 +20,8 @@ export class ContractServer implements AsyncDisposable {
   heartbeatSeconds = 0.2;
   /** Whether what plays already is wanted early. */
   early = false;
+  captions: string[] = [];
+  captionsRequired = false;
   localPaths: { source?: string; artifacts?: string } = {};
   /** When a claim carries this proof, the local paths are given. */
   proof = "";
@@ -150,7 +152,8 @@ export class ContractServer implements AsyncDisposable {
         manifest_path: `${PREFIX}master.m3u8`,
         dash_manifest_path: `${PREFIX}manifest.mpd`,
         thumbnail_path: `${PREFIX}thumbnail.jpg`,
-        subtitle_paths: {},
+        subtitle_paths: Object.fromEntries(this.captions.map((tag) => [tag, `${PREFIX}captions/${tag}.vtt`])),
+        captions_required: this.captionsRequired,
       },
       artifacts: { sign_url: `${job}/sign`, local_path: local.artifacts ?? null },
       encoding_spec: {},

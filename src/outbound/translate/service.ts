@@ -1,4 +1,5 @@
 import { setTimeout as wait } from "node:timers/promises";
+import { addressOf, retryAfterMs } from "../service-address.ts";
 import { TranslationFailed } from "./translator.ts";
 
 const ATTEMPTS = 4;
@@ -38,19 +39,7 @@ export function serviceAt(base: string, timeoutMs: number): Ask {
   };
 }
 
-/** `/v1/translate` below a base that may end in `/v1`, or in all of it: people write all three. */
-function addressOf(base: string, path: string): URL {
-  const url = new URL(base);
-  const [route = "", query] = path.split("?", 2);
-  const stem = url.pathname.replace(/\/+$/, "");
-  const steps = route.split("/").map((_, count, all) => all.slice(0, count + 1).join("/"));
-  const shared = steps.findLast((step) => step !== "" && stem.endsWith(step)) ?? "";
-  url.pathname = stem + route.slice(shared.length);
-  if (query !== undefined) url.search = query;
-  return url;
-}
-
-type Outcome = { json: unknown } | { told: string; retry: boolean; retryAfterMs?: number };
+type Outcome = { json: unknown } | { told: string; retry: boolean; retryAfterMs?: number | null };
 
 async function once(url: URL, request: ServiceRequest, timeoutMs: number): Promise<Outcome> {
   const signal = AbortSignal.any([request.signal, AbortSignal.timeout(timeoutMs)]);
@@ -68,19 +57,13 @@ async function once(url: URL, request: ServiceRequest, timeoutMs: number): Promi
     return {
       told: `answered ${answer.status}`,
       retry: answer.status === 429 || answer.status >= 500,
-      ...retryAfter(answer.headers.get("retry-after")),
+      retryAfterMs: retryAfterMs(answer.headers.get("retry-after")),
     };
   } catch (error) {
     if (signal.aborted) return { told: `did not answer in ${timeoutMs / 1000} s`, retry: true };
     const cause = (error as Error).cause as { code?: string } | undefined;
     return { told: `could not be reached (${cause?.code ?? (error as Error).name})`, retry: true };
   }
-}
-
-/** Seconds, or a date (RFC 9110, 10.2.3). */
-function retryAfter(header: string | null): { retryAfterMs?: number } {
-  const ms = /^\d{1,9}$/.test(header ?? "") ? Number(header) * 1000 : Date.parse(header ?? "") - Date.now();
-  return Number.isNaN(ms) ? {} : { retryAfterMs: Math.max(0, ms) };
 }
 
 async function jsonOf(answer: Response): Promise<Outcome> {

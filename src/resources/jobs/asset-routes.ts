@@ -10,6 +10,7 @@ import { workerContract } from "./contract.ts";
 import { AssetWrite, CreatedAsset, createAsset } from "./create-asset.ts";
 import { cancelJob, getJob, JobQuery, listJobs, prioritize, retryAsset, retryJob } from "./manage.ts";
 import { Job, JobParams, Priority, toJob } from "./schema.ts";
+import { NO_CAPTIONS } from "./source-upload.ts";
 
 const jobs = "/api/v1/transcoding_jobs";
 const tag = "Transcoding jobs";
@@ -136,6 +137,7 @@ const unleased = (app: Made[0], asset: Made[1]["asset"], job: Made[1]["job"]) =>
   workerContract(app, {
     asset,
     job,
+    captions: NO_CAPTIONS,
     lease: null,
     sourceBytes: asset.sourceBytes,
     contentType: "application/octet-stream",

@@ -1,6 +1,4 @@
-import { and, eq } from "drizzle-orm";
 import type * as v from "valibot";
-import { uploads } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import { Reply } from "../../http/route.ts";
 import { storageOf } from "../../http/storage.ts";
@@ -8,6 +6,7 @@ import { sameSecret } from "../../lib/tokens.ts";
 import { type Claimed, claim } from "./claim.ts";
 import { workerContract } from "./contract.ts";
 import type { Claim } from "./schema.ts";
+import { NO_CAPTIONS, sourceUpload } from "./source-upload.ts";
 import { waitForJob } from "./wait.ts";
 
 type Wishes = v.InferOutput<typeof Claim>;
@@ -34,11 +33,7 @@ export async function claimWithin(
 }
 
 async function contractFor(app: App, { job, asset, lease }: Claimed, body: Wishes, base?: string) {
-  const upload = await app.db
-    .select({ contentType: uploads.contentType })
-    .from(uploads)
-    .where(and(eq(uploads.assetId, asset.id), eq(uploads.objectKey, asset.sourceKey)))
-    .get();
+  const upload = await sourceUpload(app.db, asset.id);
   // What was registered without an upload may have been told wrong, and a worker holds a source to its size.
   const stored = upload ? null : await storageOf(app).head(asset.sourceKey);
   const proof = body.capabilities?.local_proof;
@@ -48,6 +43,7 @@ async function contractFor(app: App, { job, asset, lease }: Claimed, body: Wishe
     asset,
     contentType: upload?.contentType ?? "application/octet-stream",
     sourceBytes: stored?.bytes ?? asset.sourceBytes,
+    captions: upload?.captions ?? NO_CAPTIONS,
     lease,
     sharesDisk,
     ...(base && { base }),

@@ -7,7 +7,8 @@ import { storageOf } from "../../http/storage.ts";
 import { HttpError } from "../../lib/errors.ts";
 import { sha256 } from "../../lib/tokens.ts";
 import { addUsage } from "../tenants/queries.ts";
-import { examine, removeOutdated } from "./artifacts-made.ts";
+import { checkArtifacts, examine, removeOutdated } from "./artifacts-made.ts";
+import { publishCaptions, readCaptions } from "./captions.ts";
 import { announcedSum } from "./contract.ts";
 import { endAttempt, failAttempt } from "./end.ts";
 import { emitAsset } from "./events.ts";
@@ -15,6 +16,7 @@ import { attemptOfToken, attemptPrefix, liveLease } from "./lease.ts";
 import { present } from "./present.ts";
 import { type LeaveReceipt, leaveNone } from "./receipts.ts";
 import type { Completion } from "./schema.ts";
+import { NO_CAPTIONS, sourceUpload } from "./source-upload.ts";
 
 type Result = v.InferOutput<typeof Completion>;
 
@@ -37,7 +39,11 @@ export async function complete(
   const { job, attempt } = await liveLease(app.db, app, jobId, token);
   const prefix = attemptPrefix(job, attempt.id);
   const objects = storageOf(app);
-  const made = await examine(objects, prefix, result);
+  const paths = await checkArtifacts(objects, prefix, result);
+  const wanted = (await sourceUpload(app.db, job.assetId))?.captions ?? NO_CAPTIONS;
+  const captions = await readCaptions(app, objects, { job, wanted, result });
+  // Captions move to where subtitles lie, and are counted there.
+  const made = await examine(objects, prefix, { paths, result, but: captions.paths });
   const { media } = made;
   const sum = media.source_sha256 ?? null;
   const { completed, outdated, corrupt } = await app.write(async (tx) => {
@@ -54,7 +60,7 @@ export async function complete(
       return { completed: await failAttempt(tx, app, leased, fault), outdated: null, corrupt: message };
     }
     await endAttempt(tx, app, attempt.id, "completed", resultHash);
-    const completed = await tx
+    const ended = await tx
       .update(transcodingJobs)
       .set({
         status: "completed",
@@ -77,6 +83,7 @@ export async function complete(
       .returning()
       .get();
     await addUsage(tx, job.tenantId, { storageBytes: 0, transcodingMs: media.duration_seconds * 1000 });
+    const completed = await publishCaptions(tx, app, { job: ended, asset, captions });
     // Told when it began to play, if that was earlier.
     if (leased.job.publishedAt === null) await emitAsset(tx, app, "video.asset.ready", asset);
     await receipt(tx, completed);

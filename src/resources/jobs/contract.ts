@@ -6,6 +6,7 @@ import { iso } from "../../lib/clock.ts";
 import { encodingSpec } from "../../media/encoding-spec.ts";
 import { attemptPrefix, heartbeatSeconds } from "./lease.ts";
 import { attemptOf, type WorkerContract } from "./schema.ts";
+import type { WantedCaptions } from "./source-upload.ts";
 
 /** How long a worker may fetch the source and put artifacts: longer than any encode that we know. */
 const SIGNED_FOR_MS = 24 * 3_600_000;
@@ -20,6 +21,7 @@ export type ContractOptions = {
   contentType: string;
   /** What storage holds, as far as that is known. */
   sourceBytes: number;
+  captions: WantedCaptions;
   lease: Lease | null;
   sharesDisk: boolean;
   /** Path of the callbacks. */
@@ -29,7 +31,16 @@ export type ContractOptions = {
 /** What a worker is told. Without a lease (when a job was only queued) it is for information alone. */
 export async function workerContract(
   app: App,
-  { job, asset, contentType, sourceBytes, lease, sharesDisk, base = "/api/v1/transcoding_jobs" }: ContractOptions,
+  {
+    job,
+    asset,
+    contentType,
+    sourceBytes,
+    captions,
+    lease,
+    sharesDisk,
+    base = "/api/v1/transcoding_jobs",
+  }: ContractOptions,
 ): Promise<v.InferInput<typeof WorkerContract>> {
   const objects = storageOf(app);
   const prefix = attemptPrefix(job, lease?.attemptId ?? 0);
@@ -60,7 +71,10 @@ export async function workerContract(
       thumbnail_path: `${prefix}thumbnail.jpg`,
       storyboard_path: `${prefix}storyboard.vtt`,
       mp4_path: app.config.static_mp4 ? `${prefix}video.mp4` : null,
-      subtitle_paths: {},
+      subtitle_paths: Object.fromEntries(
+        captions.languages.map((language) => [language, `${prefix}captions/${language}.vtt`]),
+      ),
+      captions_required: captions.required,
     },
     artifacts: { sign_url: `${callbacks}/artifacts`, local_path: local(prefix.slice(0, -1)) },
     encoding_spec: encodingSpec as Record<string, unknown>,

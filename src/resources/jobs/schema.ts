@@ -69,6 +69,7 @@ const Rendition = v.object({
   playlist_path: Key,
 });
 
+const MOST_CAPTIONS = 100;
 /** What is missing is told as `invalid_transcoding_result` by the operation, so nothing is required here. */
 export const Completion = v.object({
   manifest_path: v.nullish(Key),
@@ -76,7 +77,22 @@ export const Completion = v.object({
   thumbnail_path: v.nullish(Key),
   storyboard_path: v.nullish(Key),
   mp4_path: v.nullish(Key),
-  subtitle_paths: v.optional(v.record(Text(100), Key), {}),
+  subtitle_paths: v.optional(
+    v.pipe(
+      v.record(Text(100), Key),
+      v.maxEntries(MOST_CAPTIONS, `must name at most ${MOST_CAPTIONS} languages`),
+      v.description("WebVTT by language: those of the contract, and others if you like"),
+    ),
+    {},
+  ),
+  caption_errors: v.optional(
+    v.pipe(
+      v.record(Text(100), Text(500)),
+      v.maxEntries(MOST_CAPTIONS, `must name at most ${MOST_CAPTIONS} languages`),
+      v.description("Why captions that were asked for could not be made, by language; where they are not required"),
+    ),
+    {},
+  ),
   media: v.optional(
     v.object({
       duration_seconds: v.optional(amount),
@@ -122,6 +138,10 @@ export const Job = v.pipe(
     progress: v.number(),
     stage: v.nullable(v.string()),
     error: v.nullable(v.object({ code: v.string(), message: v.string() })),
+    caption_errors: v.pipe(
+      v.nullable(v.record(v.string(), v.string())),
+      v.description("Why captions that were asked for are not there, by language"),
+    ),
     log_tail: v.optional(
       v.pipe(
         v.nullable(v.string()),
@@ -154,6 +174,7 @@ export const toJob = (row: JobRow): v.InferInput<typeof Job> => ({
   progress: row.progress,
   stage: row.stage,
   error: row.errorCode === null ? null : { code: row.errorCode, message: row.errorMessage ?? "" },
+  caption_errors: row.captionErrors,
   lease_expires_at: row.status === "running" ? iso(row.leaseExpiresAt) : null,
   started_at: iso(row.startedAt),
   finished_at: iso(row.finishedAt),
@@ -184,7 +205,8 @@ const contract = v.object({
       v.nullable(v.string()),
       v.description("One file with its index in front; null where none is wanted"),
     ),
-    subtitle_paths: v.record(v.string(), v.string()),
+    subtitle_paths: v.pipe(v.record(v.string(), v.string()), v.description("Captions to make, by language")),
+    captions_required: v.pipe(v.boolean(), v.description("Whether the job fails without one of them")),
   }),
   artifacts: v.object({ sign_url: v.string(), local_path: v.nullable(v.string()) }),
   encoding_spec: v.looseObject({}),

@@ -83,9 +83,13 @@ export async function addSubtitle(
   return added;
 }
 
-/** 422 `subtitle_limit_reached` when a track of the language would be one too many. */
+/** False when a track of the language would be one too many. */
+export const hasRoom = (tracks: readonly SubtitleRow[], language: string): boolean =>
+  tracks.length < MAX_TRACKS || tracks.some((track) => track.language === language);
+
+/** 422 `subtitle_limit_reached` where there is none. */
 export function requireRoom(tracks: readonly SubtitleRow[], language: string): void {
-  if (tracks.length < MAX_TRACKS || tracks.some((track) => track.language === language)) return;
+  if (hasRoom(tracks, language)) return;
   const message = `The asset has ${MAX_TRACKS} subtitle tracks already; delete one first.`;
   throw new HttpError(422, "subtitle_limit_reached", message);
 }

@@ -4,6 +4,7 @@ import { type AssetRow, assets, type UploadRow, uploads } from "../../../storage
 import type { App } from "../../app.ts";
 import type { Caller } from "../../http/caller.ts";
 import { invalid } from "../../lib/errors.ts";
+import { canonicalLanguage } from "../../lib/language.ts";
 import { newExternalId, randomName } from "../../lib/tokens.ts";
 import { ownCollection, requireFreeExternalId } from "../assets/queries.ts";
 import { requirePriority } from "../jobs/schema.ts";
@@ -59,7 +60,8 @@ export async function initiate(
       objectKey,
       sourceWidth: body.source_width ?? null,
       sourceHeight: body.source_height ?? null,
-      captions: body.captions,
+      captions: [...new Set(body.captions.map((tag) => canonicalLanguage(tag) ?? tag))],
+      captionsRequired: body.captions_required,
       ...how,
       expiresAt: now + app.config.upload_ttl_seconds * 1000,
       createdAt: now,

@@ -3,6 +3,7 @@ import type { AssetRow, JobRow, UploadRow } from "../../../storage/db/schema.ts"
 import { MAX_PARTS, type Part, type SignedRequest } from "../../../storage/objects/store.ts";
 import { ByteCount, Id, Name, NullableTime, PathId, PlaybackPolicy, Sha256, Text, Time } from "../../http/schemas.ts";
 import { iso } from "../../lib/clock.ts";
+import { canonicalLanguage } from "../../lib/language.ts";
 import { Asset, Description, ExternalId, Tags, Title, toAsset } from "../assets/schema.ts";
 import { Job, Priority, toJob } from "../jobs/schema.ts";
 import { partCountOf } from "./multipart.ts";
@@ -20,7 +21,7 @@ const MediaType = v.pipe(
 );
 const Language = v.pipe(
   v.string(),
-  v.regex(/^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$/, "must be a language tag such as en or pt-BR"),
+  v.check((tag) => canonicalLanguage(tag) !== null, "must be a BCP 47 language tag such as en or pt-BR"),
 );
 
 export const Initiate = v.object({
@@ -42,7 +43,18 @@ export const Initiate = v.object({
     v.nullish(v.boolean("must be true or false")),
     v.description("Play as soon as one rendition is whole; else as the server is set"),
   ),
-  captions: v.optional(v.pipe(v.array(Language, "must be an array of languages"), v.maxLength(20)), []),
+  captions: v.optional(
+    v.pipe(
+      v.array(Language, "must be an array of languages"),
+      v.maxLength(20, "must name at most 20 languages"),
+      v.description("Languages that the sound is transcribed in, into subtitles with the source `auto`"),
+    ),
+    [],
+  ),
+  captions_required: v.optional(
+    v.pipe(v.boolean("must be true or false"), v.description("Whether the job fails when one of them cannot be made")),
+    false,
+  ),
 });
 
 const { bytes_expected: _, filename, ...told } = Initiate.entries;
@@ -98,6 +110,7 @@ export const Upload = v.pipe(
     source_width: v.nullable(v.number()),
     source_height: v.nullable(v.number()),
     captions: v.array(v.string()),
+    captions_required: v.boolean(),
     expires_at: Time,
     completed_at: NullableTime,
     created_at: Time,
@@ -156,6 +169,7 @@ export const toUpload = (
   source_width: row.sourceWidth,
   source_height: row.sourceHeight,
   captions: row.captions,
+  captions_required: row.captionsRequired,
   expires_at: iso(row.expiresAt),
   completed_at: iso(row.completedAt),
   created_at: iso(row.createdAt),

@@ -76,6 +76,8 @@ export const tusRoutes: Route[] = [
 ];
 
 const FIELDS = ["title", "description", "external_id", "playback_policy", "sha256"] as const;
+/** Metadata are texts alone. */
+const TRUTH: Record<string, boolean> = { true: true, "1": true, false: false, "0": false };
 
 async function create(context: Context): Promise<Reply> {
   const { app, caller, headers } = context;
@@ -93,6 +95,8 @@ async function create(context: Context): Promise<Reply> {
       ...Object.fromEntries(FIELDS.flatMap((name) => (given[name] ? [[name, given[name]]] : []))),
       ...(given.collection_id && { collection_id: Number(given.collection_id) }),
       ...(given.tenant_id && { tenant_id: Number(given.tenant_id) }),
+      ...(given.captions && { captions: given.captions.split(",").map((tag) => tag.trim()) }),
+      ...(given.captions_required && { captions_required: TRUTH[given.captions_required] ?? given.captions_required }),
     },
     "body",
   );

@@ -1,0 +1,99 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { constants, setPriority } from "node:os";
+import type { Writable } from "node:stream";
+import { decodeText } from "../../lib/vtt/decode.ts";
+import { cuesOf, placed, vttOf } from "./cues.ts";
+import { type Sound, type Transcriber, TranscriptionFailed } from "./transcriber.ts";
+
+const STDOUT_BYTES = 2_000_000;
+const TAIL_BYTES = 4096;
+
+/**
+ * The guard reads from a pipe that only this process holds open, and ends the whole group when that is gone: with a
+ * worker that was killed goes all that the command started, which no signal to the shell alone would reach.
+ */
+const script = (command: string) => `(read -r _ <&3; kill -KILL 0) >/dev/null 2>&1 &\nexec 3<&-\n${command} "$@"`;
+
+/** A command of the operator's, by `/bin/sh`, with the path of a WAV and a language behind; it prints WebVTT or SubRip. */
+export function command(line: string): Transcriber {
+  return {
+    async transcribe(sound) {
+      const printed = await run(line, sound);
+      const decoded = decodeText(printed);
+      if ("fault" in decoded)
+        throw new TranscriptionFailed(`What the transcription command printed cannot be read: ${decoded.fault}.`);
+      return vttOf(placed(await cuesOf(decoded.text), { startMs: 0, endMs: Math.ceil(sound.durationSeconds * 1000) }));
+    },
+  };
+}
+
+/** Nothing of ours (tokens, storage keys), but all that its own tools may need. */
+const environment = () =>
+  Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("VODBOX_")));
+
+function run(line: string, { wavPath, language, cwd, signal }: Sound): Promise<Buffer> {
+  signal.throwIfAborted();
+  const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
+  const child = spawn("/bin/sh", ["-c", script(line), "transcribe", wavPath, language], {
+    cwd,
+    env: environment(),
+    // A process group of its own, to be ended as one.
+    detached: true,
+    stdio: ["ignore", "pipe", "pipe", "pipe"],
+  });
+  lowerPriority(child);
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  let tail = "";
+  let failure: unknown = null;
+  const end = (reason: unknown) => {
+    failure ??= reason;
+    endGroup(child);
+  };
+  const onAbort = () => end(signal.reason);
+  signal.addEventListener("abort", onAbort, { once: true });
+  (child.stdio[3] as Writable | null)?.on("error", () => {});
+  child.stdout?.on("data", (chunk: Buffer) => {
+    bytes += chunk.length;
+    if (bytes > STDOUT_BYTES) end(new TranscriptionFailed("The transcription command printed far too much."));
+    else chunks.push(chunk);
+  });
+  child.stderr?.on("data", (chunk: Buffer) => {
+    tail = (tail + chunk.toString("utf8")).slice(-TAIL_BYTES);
+  });
+  child.on("error", (error) => {
+    failure ??= new TranscriptionFailed("The transcription command could not be started.", error.message);
+    if (child.pid === undefined) settle(null, null);
+  });
+  // What it left behind may hold its pipes open; the guard is of the group, so that its number is nobody else's yet.
+  child.on("exit", () => endGroup(child));
+  child.on("close", settle);
+  return promise;
+
+  function settle(code: number | null, exitSignal: string | null) {
+    signal.removeEventListener("abort", onAbort);
+    child.stdio[3]?.destroy();
+    if (failure) return reject(failure);
+    if (code === 0) return resolve(Buffer.concat(chunks));
+    const how = exitSignal ? `was ended by ${exitSignal}` : `ended with code ${code}`;
+    return reject(new TranscriptionFailed(`The transcription command ${how}.`, tail.trim()));
+  }
+}
+
+function endGroup({ pid }: ChildProcess): void {
+  if (pid === undefined) return;
+  try {
+    process.kill(-pid, "SIGKILL");
+  } catch {
+    // All of it is gone.
+  }
+}
+
+/** As for ffmpeg: the same machine answers the API meanwhile. */
+function lowerPriority({ pid }: ChildProcess): void {
+  try {
+    if (pid !== undefined) setPriority(pid, constants.priority.PRIORITY_BELOW_NORMAL);
+  } catch {
+    // It may already have ended.
+  }
+}

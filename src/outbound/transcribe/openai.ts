@@ -1,0 +1,63 @@
+import { setTimeout as wait } from "node:timers/promises";
+import { primaryLanguage } from "../../lib/language.ts";
+import type { PlainCue } from "../../lib/vtt/write.ts";
+import { addressOf } from "../service-address.ts";
+import { cuesOf, placed, vttOf } from "./cues.ts";
+import { postSound, type SoundRequest } from "./post-sound.ts";
+import { type Sound, type Transcriber, TranscriptionFailed } from "./transcriber.ts";
+import { BYTES_PER_SECOND, type PieceLimits, piecesOf } from "./wav.ts";
+
+const ATTEMPTS = 4;
+const BACKOFF_MS = 1000;
+/** 19.2 MB as WAV; OpenAI takes 25 MB. */
+const LIMITS: PieceLimits = { mostSeconds: 600, searchSeconds: 20 };
+
+export type OpenAiOptions = {
+  base: string;
+  key: string | undefined;
+  model: string;
+  /** For one request. */
+  timeoutMs: number;
+  limits?: PieceLimits;
+};
+
+/**
+ * Any server with OpenAI's `POST /v1/audio/transcriptions` (platform.openai.com/docs/api-reference/audio), and
+ * whisper.cpp's, whose address ends in `/inference` and whose fields are the same. 429, 5xx and what the network does
+ * are tried again, as late as Retry-After says.
+ */
+export function openai({ base, key, model, timeoutMs, limits = LIMITS }: OpenAiOptions): Transcriber {
+  const isInference = new URL(base).pathname.endsWith("/inference");
+  const url = isInference ? new URL(base) : addressOf(base, "/v1/audio/transcriptions");
+  return {
+    async transcribe({ wavPath, language, signal }: Sound) {
+      const fields = { model, language: primaryLanguage(language), response_format: "vtt", temperature: "0" };
+      const headers: Record<string, string> = key === undefined ? {} : { authorization: `Bearer ${key}` };
+      const pieces = await piecesOf(wavPath, limits);
+      const start = pieces[0]?.from ?? 0;
+      const all: PlainCue[] = [];
+      // One after the other: a server of one's own does one at a time anyway, and others count requests.
+      for (const samples of pieces) {
+        const answer = await ask({ url, headers, fields, wavPath, samples, signal, timeoutMs });
+        const [startMs, endMs] = [samples.from, samples.to].map((at) =>
+          Math.round(((at - start) / BYTES_PER_SECOND) * 1000),
+        ) as [number, number];
+        all.push(...placed(await cuesOf(answer), { startMs, endMs }));
+      }
+      return vttOf(all);
+    },
+  };
+}
+
+async function ask(request: SoundRequest): Promise<string> {
+  for (let attempt = 1; ; attempt++) {
+    const answer = await postSound(request);
+    if ("text" in answer) return answer.text;
+    // Who is asked to come back later than we wait for an answer does not come back.
+    const isLate = (answer.retryAfterMs ?? 0) > request.timeoutMs;
+    if (!answer.retry || isLate || attempt >= ATTEMPTS)
+      throw new TranscriptionFailed(`The transcription service ${answer.told}.`);
+    const backoff = BACKOFF_MS * 2 ** (attempt - 1) * (0.5 + Math.random() / 2);
+    await wait(answer.retryAfterMs ?? backoff, undefined, { signal: request.signal });
+  }
+}
