@@ -7,7 +7,17 @@ import { canonicalLanguage } from "../../lib/language.ts";
 import { pacer } from "../../lib/pace.ts";
 import { vttOfFile } from "../subtitles/content.ts";
 import { MAX_CUE_BYTES, MAX_CUES, USE_STORAGE_KEY } from "../tracks/schema.ts";
-import { checkDash, checkHls, checkPicture, checkStoryboard, type Findings, MAX_TEXT_BYTES, need, shown, tell } from "./check-media.ts";
+import {
+  checkDash,
+  checkHls,
+  checkPicture,
+  checkStoryboard,
+  type Findings,
+  MAX_TEXT_BYTES,
+  need,
+  shown,
+  tell,
+} from "./check-media.ts";
 import { type Held, heldBy } from "./held.ts";
 import { type Fault, type GivenAsset, ManifestAsset } from "./manifest-schema.ts";
 
