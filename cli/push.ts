@@ -84,10 +84,14 @@ export async function pushCommand(command: Command): Promise<void> {
   }
 }
 
+/** Each once, however often it is named. */
 async function filesAt(paths: string[]): Promise<File[]> {
-  const files: File[] = [];
-  for (const path of paths) files.push(await fileAt(await realpath(path).catch(() => path)));
-  return files;
+  const files = new Map<string, File>();
+  for (const path of paths) {
+    const file = await fileAt(await realpath(path).catch(() => path));
+    files.set(file.path, file);
+  }
+  return [...files.values()];
 }
 
 function addressOf(server: string | undefined): string {

@@ -41,7 +41,13 @@ export async function deliver(
     }
     batch ??= await newBatch(sender, file, store);
     await sendObjects(sender, batch.id, objectsOf(made, folder, withSource ? file : null));
-    await unchanged(file);
+    await unchanged(file).catch(async (error) => {
+      // It is another file by now, and nobody would come back for this one.
+      await giveUp(sender, (batch as Batch).id);
+      store.forget();
+      await rm(folder, { recursive: true, force: true });
+      throw error;
+    });
     manifest = JSON.stringify(manifestOf(made, file, { fields, withSource }));
     // The very same again is answered the same, should this run not live to hear the answer.
     await replaceFile(join(folder, MANIFEST), manifest);
@@ -66,8 +72,8 @@ export async function deliver(
   const { result } = JSON.parse(await readFile(join(folder, "made.json"), "utf8")) as Made;
   // Large things first, what tells that all is done last.
   await rm(join(folder, "out"), { recursive: true, force: true });
-  store.forget();
   if (keepState) stateOf(file, server).save({ attempt: "", done: true });
+  store.forget();
   await rm(folder, { recursive: true, force: true });
   return {
     path: file.path,

@@ -1,4 +1,4 @@
-import { mkdir } from "node:fs/promises";
+import { mkdir, readdir, rm, stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import type { Command } from "commander";
 import { cacheDir } from "../../src/lib/cache-dir.ts";
@@ -26,6 +26,7 @@ export async function openEncoder(
   await patience.until(() => call("GET", "/ingest_batches/desktop_storage"));
   const dir = scratch === undefined ? join(cache, "encode") : resolve(scratch);
   await mkdir(dir, { recursive: true, mode: 0o700 });
+  await forgetOld(dir);
   const own = await openScratch(dir);
   const stopping = new AbortController();
   let busy: Promise<unknown> = Promise.resolve();
@@ -49,4 +50,16 @@ export async function openEncoder(
       await own.remove();
     },
   };
+}
+
+/** Longer than any batch lives that is not touched. */
+const KEPT_MS = 14 * 86_400_000;
+
+/** What nobody came back for. */
+async function forgetOld(dir: string): Promise<void> {
+  for (const name of await readdir(dir)) {
+    const folder = join(dir, name);
+    const found = /^[0-9a-f]{32}$/.test(name) ? await stat(folder).catch(() => null) : null;
+    if (found && Date.now() - found.mtimeMs > KEPT_MS) await rm(folder, { recursive: true, force: true });
+  }
 }

@@ -10,19 +10,11 @@ beforeAll(async () => {
   app = await testApp({ rate_limit_uploads: "100000/60" });
   key = await app.key((await app.tenant()).id);
   batch = await leased(app, key);
-  await batch.putAll({
-    ...tiny(),
-    "thumbnail.jpg": JPEG,
-    "key.bin": "sixteen bytes ok",
-    "en.vtt": VTT,
-    ...STORYBOARDS,
-  });
+  await batch.putAll({ ...tiny(), "thumbnail.jpg": JPEG, "key.bin": "sixteen bytes ok", "en.vtt": VTT });
   return app.close;
 });
 
 const VTT = "WEBVTT\n\n00:00.000 --> 00:01.000\nHello\n";
-const tile = (uri: string) => `WEBVTT\n\n00:00.000 --> 00:04.000\n${uri}#xywh=0,0,160,90\n`;
-const STORYBOARDS = { "low/storyboard.vtt": tile("1.m4s"), "storyboard.vtt": tile("sheet.jpg") };
 const media = (...lines: string[]) => ["#EXTM3U", "#EXT-X-TARGETDURATION:4", ...lines, "#EXT-X-ENDLIST", ""].join("\n");
 const segment = (uri: string) => media("#EXTINF:4,", uri);
 const master = (uri: string, ...lines: string[]) =>
@@ -308,22 +300,6 @@ const ASSETS: [string, Record<string, unknown>, string[]][] = [
   ],
   ["a source that is not there", { source_key: "x.mp4" }, ["assets[0].source_key object_missing"]],
   ["a source that is media", { source_key: "low/1.m4s" }, ["assets[0].source_key source_is_media"]],
-  [
-    "a storyboard that is no text track",
-    { storyboard_path: "low/1.m4s" },
-    ["assets[0].storyboard_path storyboard_malformed"],
-  ],
-  ["a storyboard without pictures", { storyboard_path: "en.vtt" }, ["assets[0].storyboard_path storyboard_malformed"]],
-  [
-    "a storyboard of what is no picture",
-    { storyboard_path: "low/storyboard.vtt" },
-    ["assets[0].storyboard_path thumbnail_malformed"],
-  ],
-  [
-    "a storyboard whose picture is missing",
-    { storyboard_path: "storyboard.vtt" },
-    ["assets[0].storyboard_path object_missing"],
-  ],
   ["a picture that is none", { thumbnail_path: "low/1.m4s" }, ["assets[0].thumbnail_path thumbnail_malformed"]],
   ["a text that is none", { subtitles: [english("bad.vtt")] }, ["assets[0].subtitles[0].path invalid_subtitle"]],
   ["a text without a cue", { subtitles: [english("empty.vtt")] }, ["assets[0].subtitles[0].path invalid_subtitle"]],
