@@ -145,32 +145,31 @@ async function checkArtifacts(objects: ObjectStore, prefix: string, result: Resu
     manifest_path: result.manifest_path,
     dash_manifest_path: result.dash_manifest_path,
     thumbnail_path: result.thumbnail_path,
-  };
-  const named = {
-    ...required,
-    ...(result.storyboard_path && { storyboard_path: result.storyboard_path }),
-    ...(result.mp4_path && { mp4_path: result.mp4_path }),
     ...Object.fromEntries(
       Object.entries(result.subtitle_paths).map(([language, path]) => [`subtitle_paths.${language}`, path]),
     ),
   };
+  const isThere = (field: string, path: string) => {
+    if (!path.startsWith(prefix) || path.split("/").some((part) => part === "" || part === "." || part === ".."))
+      return incomplete(field, `must lie under ${prefix}`);
+    return objects.head(path);
+  };
   await Promise.all(
-    Object.entries(named).map(async ([field, path]) => {
+    Object.entries(required).map(async ([field, path]) => {
       if (!path) return incomplete(field, "is required");
-      if (!path.startsWith(prefix) || path.split("/").some((part) => part === "" || part === "." || part === "..")) {
-        return incomplete(field, `must lie under ${prefix}`);
-      }
-      if (!(await objects.head(path))) incomplete(field, "is not in storage");
-      return undefined;
+      return (await isThere(field, path)) ?? incomplete(field, "is not in storage");
     }),
   );
+  // Workers that know nothing of these may send the contract's outputs back as they came.
+  const found = async (field: string, path: string | null | undefined) =>
+    path && (await isThere(field, path)) ? path : null;
   return {
     mediaPrefix: prefix,
     manifestPath: result.manifest_path as string,
     dashManifestPath: result.dash_manifest_path as string,
     thumbnailPath: result.thumbnail_path as string,
-    storyboardPath: result.storyboard_path ?? null,
-    mp4Path: result.mp4_path ?? null,
+    storyboardPath: await found("storyboard_path", result.storyboard_path),
+    mp4Path: await found("mp4_path", result.mp4_path),
   };
 }
 
