@@ -47,6 +47,8 @@ type CallOptions = {
 };
 
 const CALL_TIMEOUT_MS = 30_000;
+/** Ten minutes of a server that is away, if it must be: encodes take longer. The heart ends it when the lease is lost. */
+export const PATIENT = 64;
 const FIRST_WAIT_MS = 200;
 const LONGEST_WAIT_MS = 10_000;
 
@@ -98,14 +100,13 @@ export class LeaseClient {
   }
 
   async complete(job: WorkerContract, completion: Completion, signal?: AbortSignal): Promise<void> {
-    // Ten minutes of a server that is away, if it must be: the encode took longer.
-    const options = { body: completion, lease: job.lease.token, signal, attempts: 64, timeoutMs: CALL_TIMEOUT_MS };
+    const options = { body: completion, lease: job.lease.token, signal, attempts: PATIENT, timeoutMs: CALL_TIMEOUT_MS };
     await this.#call(job.callbacks.complete_url, options);
   }
 
   /** What plays already, while the rest is made. */
   async publish(job: WorkerContract, completion: Completion, signal?: AbortSignal): Promise<void> {
-    const options = { body: completion, lease: job.lease.token, signal, attempts: 5, timeoutMs: CALL_TIMEOUT_MS };
+    const options = { body: completion, lease: job.lease.token, signal, attempts: PATIENT, timeoutMs: CALL_TIMEOUT_MS };
     await this.#call(job.callbacks.publish_url ?? "", options);
   }
 
@@ -121,7 +122,7 @@ export class LeaseClient {
 
   /** Addresses to PUT `paths` (whole keys, at most 100) to. */
   async sign(job: WorkerContract, paths: string[], signal?: AbortSignal): Promise<SignedArtifact[]> {
-    const options = { body: { paths }, lease: job.lease.token, signal, attempts: 5, timeoutMs: CALL_TIMEOUT_MS };
+    const options = { body: { paths }, lease: job.lease.token, signal, attempts: PATIENT, timeoutMs: CALL_TIMEOUT_MS };
     return v.parse(SignedArtifacts, await this.#call(job.artifacts.sign_url, options));
   }
 

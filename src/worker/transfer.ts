@@ -5,9 +5,7 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { MediaError } from "../media/error.ts";
 import type { WorkerContract } from "./contract.ts";
-import { check, type LeaseClient, request, retrying, ServerAway } from "./lease-client.ts";
-
-const TRIES = 6;
+import { check, type LeaseClient, PATIENT, request, retrying, ServerAway } from "./lease-client.ts";
 
 /** Another attempt may find it: an asset can be registered before its bytes have come. */
 export function sourceMissing(): never {
@@ -26,7 +24,7 @@ export async function download(
   const { path, signal, onBytes } = options;
   const { source } = job;
   let held = 0;
-  await retrying({ attempts: TRIES, signal }, async () => {
+  await retrying({ attempts: PATIENT, signal }, async () => {
     const headers = held > 0 ? { ...source.headers, range: `bytes=${held}-` } : source.headers;
     const response = await request(client.resolve(source.url), { method: source.method, headers, signal });
     if (response.status === 404) sourceMissing();
