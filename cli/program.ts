@@ -39,7 +39,8 @@ export function createProgram(given: Given): Command {
     .option("--server <URL>", "address of the server")
     .option("--token <T>", "worker token; better in VODBOX_WORKER_TOKEN, where others on the machine do not see it")
     .option("--local", "started by serve on the same machine; ends with it")
-    .option("--concurrency <N>", "jobs at once", "1")
+    .option("--once", "take one job, if there is one, and end; 1 when it did not succeed")
+    .option("--concurrency <N>", "jobs at once; unless told, one for each eight cores and two gigabytes")
     .option("--scratch <DIR>", "where sources and results are kept meanwhile")
     .action(async (_, command: Command) => (await import("./worker.ts")).workerCommand(command));
   program

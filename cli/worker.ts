@@ -1,4 +1,4 @@
-import { hostname, tmpdir } from "node:os";
+import { availableParallelism, hostname, tmpdir, totalmem } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Command } from "commander";
@@ -8,12 +8,24 @@ import { UserError } from "../src/lib/errors.ts";
 import { createLog } from "../src/log.ts";
 import { resolveBinaries } from "../src/media/binaries.ts";
 import { configuredTranscriber } from "../src/outbound/transcribe/configured.ts";
-import { ServerRefused } from "../src/worker/lease-client.ts";
+import { ServerAway, ServerRefused } from "../src/worker/lease-client.ts";
 import { startWorker } from "../src/worker/loop.ts";
+import { type Progress, showProgress } from "./progress.ts";
 import { settingsOf } from "./settings.ts";
 import { onStopSignal } from "./signals.ts";
 
-type Options = { server?: string; token?: string; local?: boolean; concurrency: string; scratch?: string };
+type Options = {
+  server?: string;
+  token?: string;
+  local?: boolean;
+  once?: boolean;
+  concurrency?: string;
+  scratch?: string;
+};
+
+/** One encode keeps eight cores busy and takes up to two gigabytes. */
+const ownConcurrency = () =>
+  Math.max(1, Math.min(Math.floor(availableParallelism() / 8), Math.floor(totalmem() / 2 ** 31)));
 
 export async function workerCommand(command: Command): Promise<void> {
   const options = command.opts<Options>();
@@ -26,7 +38,7 @@ export async function workerCommand(command: Command): Promise<void> {
       "Give the worker token in VODBOX_WORKER_TOKEN or with --token; `vodbox admin token show worker` prints it.",
       2,
     );
-  const concurrency = Number(options.concurrency);
+  const concurrency = options.concurrency === undefined ? ownConcurrency() : Number(options.concurrency);
   if (!Number.isInteger(concurrency) || concurrency < 1 || concurrency > 64)
     throw new UserError("--concurrency must be a whole number from 1 to 64.", 2);
 
@@ -49,7 +61,8 @@ export async function workerCommand(command: Command): Promise<void> {
     log.warn({ missing: missing.map(envName) }, "Captions cannot be made.");
   }
   const server = options.server.replace(/\/+$/, "");
-  await startWorker({
+  const bar = process.stderr.isTTY && concurrency === 1 && !options.local ? progressBar() : null;
+  const end = await startWorker({
     server,
     token: () => token,
     workerId: `${hostname()}-${process.pid}`,
@@ -62,12 +75,36 @@ export async function workerCommand(command: Command): Promise<void> {
     transcriber,
     ...(options.local && { sharedDisk: { dataDir: config.data_dir } }),
     log: log.child({ worker: process.pid }),
+    ...(options.once && { isOnce: true }),
+    ...(bar && { onProgress: bar.update }),
     signal: stop.signal,
   }).catch((error) => {
+    if (error instanceof ServerAway) throw new UserError(`${error.message} Is the server running?`);
     if (!(error instanceof ServerRefused)) throw error;
     throw new UserError(
       `The server at ${server} refuses this worker's token; give the one that \`vodbox admin token show worker\` prints there in VODBOX_WORKER_TOKEN or with --token.`,
     );
   });
-  process.exit(0);
+  bar?.done();
+  process.exit(options.once && end !== null && end !== "completed" ? 1 : 0);
+}
+
+/** A bar a job. */
+function progressBar() {
+  let shown: { id: number; progress: Progress } | null = null;
+  const done = () => {
+    shown?.progress.done();
+    shown = null;
+  };
+  return {
+    done,
+    update(job: { id: number; stage: string; progress: number }) {
+      if (shown?.id !== job.id) {
+        done();
+        shown = { id: job.id, progress: showProgress(`job ${job.id}`) };
+      }
+      shown.progress.update(job.progress / 100, job.stage);
+      if (job.progress >= 100) done();
+    },
+  };
 }

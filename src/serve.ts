@@ -10,6 +10,7 @@ import type { Clock } from "./lib/clock.ts";
 import { startListening } from "./listen.ts";
 import type { LocalWorkers } from "./local-workers.ts";
 import { type Opened, openApp } from "./open.ts";
+import { graceAfterStart } from "./resources/jobs/recover.ts";
 
 export type Running = {
   opened: Opened;
@@ -40,6 +41,7 @@ export async function serve(config: Config, { log, clock }: { log: Logger; clock
   // Tells `vodbox admin` where this server is; whether it lives the lock tells.
   const serverFile = join(config.data_dir, SERVER_FILE);
   writeSecret(serverFile, JSON.stringify({ address: listening.address, pid: process.pid }));
+  await graceAfterStart(app);
   const duties = startDuties(allDuties(app, { authenticator: server.authenticator, egress }), log);
   const workers = await startWorkers(app, listening.address);
   log.info({ address: listening.address, data: config.data_dir, workers: config.workers }, "serving");

@@ -42,7 +42,7 @@ type Migration = {
   copied: Amount;
   verified: number;
   mended: number;
-  waiting_for: { uploads: number; jobs: number };
+  waiting_for: { uploads: number; jobs: number; batches: number };
   old_copies: string | null;
   error: string | null;
 };
@@ -75,7 +75,7 @@ export async function status({ admin, json }: Ask): Promise<void> {
     {
       ...{ active, configured, phase: paused ? `${phase}, paused` : phase, to, old_copies },
       ...{ progress: shareOf(state), copied: `${copied.objects} (${amountOf(copied.bytes)})`, verified, mended },
-      ...{ waiting_for: `${waiting_for.uploads} uploads, ${waiting_for.jobs} jobs`, error },
+      ...{ waiting_for: told(waiting_for), error },
     },
     false,
   );
@@ -112,8 +112,8 @@ async function follow(admin: Ask["admin"], first: Migration, ask: () => Promise<
   while (state.phase !== "settled") {
     if (state.error && !state.running) throw new UserError(`${state.error} Nothing is lost; the same command goes on.`);
     if (state.paused) return state;
-    const { uploads, jobs } = state.waiting_for;
-    if (state.phase === "draining" && uploads + jobs > 0) break;
+    const { uploads, jobs, batches } = state.waiting_for;
+    if (state.phase === "draining" && uploads + jobs + batches > 0) break;
     if (phase !== state.phase || progress === null) {
       progress?.done();
       phase = state.phase;
@@ -133,13 +133,15 @@ function outcomeOf({ active, configured, phase, to, paused, copied, verified, me
   if (paused) return `The migration to ${to} is held; the same command goes on with it.`;
   const done = `${copied.objects} objects were copied, ${verified} compared byte by byte${mended ? `, ${mended} mended` : ""}.`;
   if (phase !== "settled") {
-    const { uploads, jobs } = state.waiting_for;
-    return `${done} New objects go to ${active} storage. ${uploads} uploads and ${jobs} jobs that began before end in the old one; the server carries them over and ends the migration then.`;
+    return `${done} New objects go to ${active} storage. What began before (${told(state.waiting_for)}) ends in the old one; the server carries it over and ends the migration then.`;
   }
   const advice = configured === active ? "" : ` Set VODBOX_STORAGE=${active} for the next start.`;
   const old = state.old_copies ? ` Old copies are removed by: vodbox admin storage clean` : "";
   return `Objects lie in ${active} storage. ${done}${advice}${old}`;
 }
+
+const told = ({ uploads, jobs, batches }: Migration["waiting_for"]) =>
+  `${uploads} uploads, ${jobs} jobs, ${batches} ingest batches`;
 
 const shareOf = ({ done, total }: Migration): number | null =>
   total === null ? null : total.bytes === 0 ? 1 : Math.min(1, done.bytes / total.bytes);

@@ -121,6 +121,11 @@ export const SETTINGS = {
   },
   ffmpeg: { schema: text, about: "path of ffmpeg; else the bundled one, else PATH" },
   ffprobe: { schema: text, about: "path of ffprobe; else the bundled one, else PATH" },
+  early_playback: {
+    schema: flag,
+    fallback: "0",
+    about: "1: an asset plays as soon as one rendition is whole, unless its upload says otherwise",
+  },
   ffmpeg_memory_bytes: {
     schema: integer(128 * 2 ** 20, Number.MAX_SAFE_INTEGER),
     about: "the most that one ffmpeg may allocate; unless told, three quarters of the machine, 8 GiB at most",

@@ -33,15 +33,18 @@ export function encodeArguments(options: {
     // What is copied must be free of faults, and the decoder is what finds them.
     ...(plan.video?.passthrough ? ["-xerror", "-err_detect", "explode"] : []),
     ...untrustedInput(input),
-    ...["-filter_complex", filterGraph(plan, spec)],
+    ...graphArguments(filterGraph(plan, spec)),
     ...(plan.video?.renditions.flatMap((one) => videoOutput(one, plan, spec, outDir)) ?? []),
     ...plan.audio.flatMap((one) => audioOutput(one, spec, outDir)),
   ];
 }
 
+/** Nothing is decoded where all is copied. */
+const graphArguments = (graph: string) => (graph ? ["-filter_complex", graph] : []);
+
 /** Those that an encoder makes. */
 const encodedOf = ({ renditions, passthrough }: NonNullable<EncodePlan["video"]>) =>
-  passthrough ? renditions.slice(1) : renditions;
+  passthrough?.isCopied ? renditions.slice(1) : renditions;
 
 function filterGraph({ video, audio }: EncodePlan, spec: EncodingSpec): string {
   const chains: string[] = [];
@@ -49,6 +52,7 @@ function filterGraph({ video, audio }: EncodePlan, spec: EncodingSpec): string {
     const { track, rate, holdUntilSeconds } = video;
     const renditions = encodedOf(video);
     const [top] = renditions;
+    if (!top) return soundGraph(audio, spec).join(";");
     const filters = [
       ...(track.isInterlaced ? ["bwdif=mode=send_frame:deint=interlaced"] : []),
       ...{ 0: [], 90: ["transpose=clock"], 180: ["transpose=clock", "transpose=clock"], 270: ["transpose=cclock"] }[
@@ -56,25 +60,27 @@ function filterGraph({ video, audio }: EncodePlan, spec: EncodingSpec): string {
       ],
       // One grid from 0 on, whatever the source's timestamps do: segments of all renditions start at the same frames.
       `fps=${rate.num}/${rate.den}:start_time=0`,
-      ...(top ? [scale(top)] : []),
+      scale(top),
       ...(track.isHdr ? TONE_MAP : []),
       `format=${spec.video.pixel_format}`,
     ];
     const sized = `[0:${track.index}]${filters.join(",")}`;
-    let from = holdUntilSeconds && top ? hold(sized, top, rate, holdUntilSeconds) : sized;
+    let from = holdUntilSeconds ? hold(sized, top, rate, holdUntilSeconds) : sized;
     for (const [index, next] of [...renditions.slice(1), null].entries()) {
       chains.push(next ? `${from},split=2[v${index}][s${index}]` : `${from}[v${index}]`);
       if (next) from = `[s${index}]${scale(next)}`;
     }
   }
-  for (const [index, { track, padToSeconds }] of audio.entries()) {
+  return [...chains, ...soundGraph(audio, spec)].join(";");
+}
+
+const soundGraph = (audio: EncodePlan["audio"], spec: EncodingSpec): string[] =>
+  audio.map(({ track, padToSeconds }, index) => {
     const pad = padToSeconds ? `,apad=whole_dur=${padToSeconds.toFixed(3)}` : "";
     // async fills gaps with silence and first_pts a late start, so that the sound stays where the picture is.
     const resample = `aresample=${spec.audio.sample_rate}:async=1:first_pts=0`;
-    chains.push(`[0:${track.index}]${resample},aformat=sample_fmts=fltp:channel_layouts=stereo${pad}[a${index}]`);
-  }
-  return chains.join(";");
-}
+    return `[0:${track.index}]${resample},aformat=sample_fmts=fltp:channel_layouts=stereo${pad}[a${index}]`;
+  });
 
 const scale = ({ width, height }: PlannedRendition) => `scale=${width}:${height}:flags=bicubic,setsar=1`;
 

@@ -24,6 +24,11 @@ export type EncodeOptions = {
   binaries: Binaries;
   /** 0 to 1; not called when the source does not say how long it is. */
   onProgress?: (fraction: number) => void;
+  /**
+   * Called once with what plays already, as soon as one rendition is whole; its files stay as they are. Without it
+   * nothing is made twice for the sake of haste.
+   */
+  onEarly?: (result: EncodeResult) => Promise<void>;
   signal?: AbortSignal;
   /** Where ffmpeg's working folder is made; the system's temporary folder unless given. */
   scratchDir?: string;
@@ -86,17 +91,19 @@ export async function encode(options: EncodeOptions): Promise<EncodeResult> {
     furthest = fraction;
     options.onProgress?.(fraction);
   };
-  const once = (chosen: EncodePlan) => encodeOnce({ ...options, onProgress }, { plan: chosen, names, common });
+  const way: Way = { options: { ...options, onProgress }, names, common };
   try {
     const passthrough = await findPassthrough({ input: options.input, probe, plan, spec, binaries, run: common });
-    if (!passthrough || !plan.video) return await once(plan);
+    const chosen = passthrough && plan.video ? { ...plan, video: { ...plan.video, passthrough } } : plan;
+    if (options.onEarly && plan.video) return await encodeInTwo(chosen, plan, way);
+    if (chosen === plan) return await encodeOnce(plan, way);
     try {
-      return await once({ ...plan, video: { ...plan.video, passthrough } });
+      return await encodeOnce(chosen, way);
     } catch (error) {
       // What turned out not to fit, a fault in the source or a cut elsewhere, is encoded like any other.
       if (!isOfSource(error)) throw error;
       await rm(outDir, { recursive: true, force: true });
-      return await once(plan);
+      return await encodeOnce(plan, way);
     }
   } finally {
     await rm(cwd, { recursive: true, force: true });
@@ -109,13 +116,65 @@ const isOfSource = (error: unknown) =>
     ? error.code === "input_invalid" || error.code === "encode_failed"
     : (error as NodeJS.ErrnoException).code === undefined;
 
-type Once = {
-  plan: EncodePlan;
+type Way = {
+  options: EncodeOptions;
   names: { manifest: string; dash: string; thumbnail: string; storyboard: string; mp4: string | null };
   common: Pick<RunOptions, "signal" | "pidDir" | "memoryBytes"> & { cwd: string };
 };
 
-async function encodeOnce(options: EncodeOptions, { plan, names, common }: Once): Promise<EncodeResult> {
+async function encodeOnce(plan: EncodePlan, way: Way): Promise<EncodeResult> {
+  await pass(plan, way, { from: 0, to: 0.99 });
+  return finish(plan, way);
+}
+
+/** How much of all work the smallest step is; the copy of a source is next to none. */
+const EARLY_SHARE = 0.15;
+
+/**
+ * First one rendition with the sound, which is told, then the others. The smallest costs a second decoding; the
+ * source's own picture costs nothing. What was told stays as it is: should the rest not fit to it, all is made anew
+ * beside it.
+ */
+async function encodeInTwo(plan: EncodePlan, plain: EncodePlan, way: Way): Promise<EncodeResult> {
+  const { options } = way;
+  const { video } = plan;
+  if (!video) return encodeOnce(plan, way);
+  const early = video.passthrough ? video.renditions.slice(0, 1) : video.renditions.slice(-1);
+  const others = video.renditions.filter((one) => !early.includes(one));
+  const share = video.passthrough ? 0.01 : EARLY_SHARE;
+  const first = { ...plan, video: { ...video, renditions: early } };
+  try {
+    await pass(first, way, { from: 0, to: share });
+  } catch (error) {
+    // Nothing is told yet: it is a source like any other.
+    if (!video.passthrough || !isOfSource(error)) throw error;
+    await rm(options.outDir, { recursive: true, force: true });
+    return encodeInTwo(plain, plain, way);
+  }
+  const names = { ...way.names, manifest: `early-${way.names.manifest}`, dash: `early-${way.names.dash}`, mp4: null };
+  const result = await finish(first, { ...way, names }, { isEarly: true });
+  const told = options.onEarly?.(result);
+  // Met again below; here it must not be nobody's.
+  told?.catch(() => {});
+  try {
+    const passthrough = video.passthrough && { ...video.passthrough, isCopied: false };
+    const rest = { ...plan, audio: [], video: { ...video, renditions: others, passthrough } };
+    if (others.length > 0) await pass(rest, way, { from: share, to: 0.99 });
+    const whole = await finish(plan, way);
+    await told;
+    return { ...whole, files: [...new Set([...result.files, ...whole.files])] };
+  } catch (error) {
+    if (!video.passthrough || !isOfSource(error)) throw error;
+    await told;
+    const renamed = <T extends { name: string }>(all: T[]) => all.map((one) => ({ ...one, name: `${one.name}-whole` }));
+    const anew = plain.video && { ...plain.video, renditions: renamed(plain.video.renditions) };
+    const whole = await encodeOnce({ ...plain, video: anew, audio: renamed(plain.audio) }, way);
+    return { ...whole, files: [...new Set([...result.files, ...whole.files])] };
+  }
+}
+
+/** One run of ffmpeg over the source. `share` is the part of the whole work that it is. */
+async function pass(plan: EncodePlan, { options, common }: Way, share: { from: number; to: number }): Promise<void> {
   const { input, outDir, spec, binaries, onProgress } = options;
   await mkdir(outDir, { recursive: true });
   await prepareFolders(outDir, plan);
@@ -125,9 +184,19 @@ async function encodeOnce(options: EncodeOptions, { plan, names, common }: Once)
     timeLimitMs: timeLimitMs(plan.durationSeconds),
     stallMs: STALL_MS,
     onPosition: (seconds) => {
-      if (plan.durationSeconds) onProgress?.(Math.min(0.99, seconds / plan.durationSeconds));
+      if (!plan.durationSeconds) return;
+      onProgress?.(share.from + Math.min(1, seconds / plan.durationSeconds) * (share.to - share.from));
     },
   });
+}
+
+/** Pictures and manifests over what was written; early, without what would take its time. */
+async function finish(
+  plan: EncodePlan,
+  { options, names, common }: Way,
+  { isEarly = false } = {},
+): Promise<EncodeResult> {
+  const { outDir, spec, binaries, onProgress } = options;
   const read = async (renditions: readonly { name: string }[]) =>
     (await Promise.all(renditions.map(({ name }) => readWritten(outDir, name)))).filter((one) => one !== null);
   const videos = await read(plan.video?.renditions ?? []);
@@ -136,12 +205,12 @@ async function encodeOnce(options: EncodeOptions, { plan, names, common }: Once)
     throw new MediaError("input_invalid", "Nothing in the source could be decoded.", false);
   }
   const pictures = { outDir, spec, videos, ffmpeg: binaries.ffmpeg, run: common };
-  const storyboard = await writeStoryboard({ ...pictures, name: names.storyboard });
+  const storyboard = isEarly ? null : await writeStoryboard({ ...pictures, name: names.storyboard });
   await writeThumbnail({ ...pictures, name: names.thumbnail, audios });
   const mp4Bytes = names.mp4 ? await writeStaticMp4({ ...pictures, name: names.mp4, audios }) : null;
   const packaged = await writeManifests({ outDir, plan, spec, videos, audios, names, storyboard });
   const [top] = packaged.renditions;
-  onProgress?.(1);
+  if (!isEarly) onProgress?.(1);
   return {
     ...names,
     width: top?.width ?? null,

@@ -1,3 +1,4 @@
+import { stat } from "node:fs/promises";
 import type { EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
 import { type Binaries, type RunOptions, run, untrustedInput } from "./ffmpeg.ts";
@@ -26,6 +27,8 @@ const MIN_SEGMENT_SECONDS = 1;
 const MAX_SEGMENT_SECONDS = 6;
 /** A peak of one segment over the cap that a decoder's buffer still takes. */
 const PEAK = 1.5;
+/** bit/s that sound and whatever else is in a file may take, at the most that is worth a look. */
+const ALL_SOUND = 4_000_000;
 
 /**
  * Whether the source can be copied as its own top rendition: first by what it says of itself, then by the time, size
@@ -36,6 +39,10 @@ export async function findPassthrough(options: Options): Promise<Passthrough | n
   const { video } = plan;
   if (!video || !isCandidate(probe, plan)) return null;
   const { track } = video;
+  const [top] = video.renditions;
+  const bytes = (await stat(input)).size;
+  // A camera's original is tens of gigabytes: it is not read through only to learn that it has too many bits.
+  if (!top || bytes * 8 > (top.maxBitrate + ALL_SOUND) * (probe.durationSeconds ?? 0)) return null;
   try {
     const entries = "packet=pts_time,size,flags:packet_side_data=side_data_type";
     const shown = ["-select_streams", String(track.index), "-show_entries", entries, "-of", "csv=p=0"];
@@ -45,10 +52,7 @@ export async function findPassthrough(options: Options): Promise<Passthrough | n
       timeLimitMs: 300_000,
     });
     const packets = readPackets(stdout.toString("latin1"));
-    return (
-      packets &&
-      passthroughOf(packets, { track, rate: video.rate, maxBitrate: video.renditions[0]?.maxBitrate ?? 0, spec })
-    );
+    return packets && passthroughOf(packets, { track, rate: video.rate, maxBitrate: top.maxBitrate, spec });
   } catch (error) {
     // More packets than are read here, or some that cannot be: it is encoded, which reports what is wrong.
     if (error instanceof MediaError && error.code !== "aborted") return null;
@@ -136,7 +140,8 @@ export function passthroughOf(
   }
   const bits = packets.reduce((sum, { bytes }) => sum + bytes * 8, 0);
   if (bits / durationSeconds > maxBitrate) return null;
-  return { keyTimes: thinned(keys, cuts, spec.gop_seconds / frameSeconds).map((key) => key * frameSeconds) };
+  const keyTimes = thinned(keys, cuts, spec.gop_seconds / frameSeconds).map((key) => key * frameSeconds);
+  return { keyTimes, isCopied: true };
 }
 
 /** No argument list of a million numbers: that overflows the stack. */

@@ -12,7 +12,12 @@ export type PlannedAudio = {
 };
 
 /** How the source's own pictures become the top rendition: the key frames that the others must have, in seconds. */
-export type Passthrough = { keyTimes: number[] };
+export type Passthrough = {
+  /** Where all renditions have key frames. */
+  keyTimes: number[];
+  /** The first rendition is the source's own picture; else all are encoded, cut where that one is. */
+  isCopied: boolean;
+};
 
 export type EncodePlan = {
   video: {

@@ -26,6 +26,8 @@ export const defaultMemoryBytes = () => Math.min(MOST_MEMORY, Math.floor((totalm
 /** One segment or picture; the whole of what is written is bounded by the plan's rates and length. */
 const MAX_FILE_BYTES = 4 * GIB;
 
+const SAME_PARENT = '[ "$PPID" = "$0" ] && exec "$@"';
+
 let found: Promise<Sandbox> | undefined;
 
 /** What this system offers; looked for once. */
@@ -45,7 +47,12 @@ async function look(): Promise<Sandbox> {
     ]),
     first([["prlimit", "--core=0"]]),
   ]);
-  return { parentDeath, network, prlimit: prlimit[0] ?? null };
+  return {
+    // A parent that died before the signal was asked for would never be missed: whoever has another by then ends.
+    parentDeath: parentDeath.length > 0 ? [...parentDeath, "/bin/sh", "-c", SAME_PARENT, String(process.pid)] : [],
+    network,
+    prlimit: prlimit[0] ?? null,
+  };
 }
 
 async function first(commands: [string, ...string[]][]): Promise<string[]> {

@@ -42,7 +42,10 @@ export const WorkerContract = v.object({
     complete_url: v.string(),
     fail_url: v.string(),
     release_url: v.string(),
+    publish_url: v.nullish(v.string()),
   }),
+  /** Whether to publish what plays already as soon as one rendition is whole. */
+  early_playback: v.optional(v.nullable(v.boolean()), false),
 });
 export type WorkerContract = v.InferOutput<typeof WorkerContract>;
 
@@ -81,7 +84,7 @@ export type Completion = {
     height: number | null;
     frame_rate: number | null;
     bytes: number;
-    source_sha256: string;
+    source_sha256?: string;
     /** Here their playlists are whole keys, too. */
     renditions: Rendition[];
   };

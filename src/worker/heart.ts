@@ -4,6 +4,15 @@ import { type LeaseClient, LeaseLost, ServerRefused } from "./lease-client.ts";
 /** News travels at most this often; without news a heartbeat goes when the contract wants one. */
 const NEWS_INTERVAL_MS = 1000;
 
+type HeartOptions = {
+  signal: AbortSignal;
+  onTrouble: (error: unknown) => void;
+  /** A stage has ended. */
+  onStage?: (stage: Stage, tookMs: number) => void;
+  /** Another stage, or another percent. */
+  onNews?: (stage: Stage, progress: number) => void;
+};
+
 /**
  * Keeps a lease alive and tells how far the job is. Its `signal` is what the job's work listens to: it is aborted when
  * the worker stops, when the server cancels the job and when the lease is lost; `reason` says which.
@@ -17,6 +26,8 @@ export class Heart {
   readonly #job: WorkerContract;
   readonly #onTrouble: (error: unknown) => void;
   readonly #outer: AbortSignal;
+  readonly #options: HeartOptions;
+  #stageSinceMs = performance.now();
   readonly #onOuter = () => this.#abort("stopped");
   #progress = 0;
   #stage: Stage = "downloading";
@@ -25,15 +36,12 @@ export class Heart {
   #timer: NodeJS.Timeout | undefined;
   #beating: Promise<void> | null = null;
 
-  constructor(
-    client: LeaseClient,
-    job: WorkerContract,
-    options: { signal: AbortSignal; onTrouble: (error: unknown) => void },
-  ) {
+  constructor(client: LeaseClient, job: WorkerContract, options: HeartOptions) {
     this.#client = client;
     this.#job = job;
     this.#onTrouble = options.onTrouble;
     this.#outer = options.signal;
+    this.#options = options;
     this.signal = this.#controller.signal;
     if (options.signal.aborted) this.#abort("stopped");
     options.signal.addEventListener("abort", this.#onOuter, { once: true });
@@ -44,15 +52,25 @@ export class Heart {
   report(stage: Stage, progress: number): void {
     const exact = Math.max(this.#progress, Math.min(100, progress));
     const isNews = stage !== this.#stage || Math.floor(exact) !== Math.floor(this.#progress);
+    if (stage !== this.#stage) this.#endStage();
     this.#stage = stage;
     this.#progress = exact;
     if (!isNews) return;
+    this.#options.onNews?.(stage, exact);
     this.#hasNews = true;
     this.#plan();
   }
 
+  #endStage(): void {
+    const now = performance.now();
+    // One that nothing was to be done in is none.
+    if (now - this.#stageSinceMs >= 1) this.#options.onStage?.(this.#stage, now - this.#stageSinceMs);
+    this.#stageSinceMs = now;
+  }
+
   /** No heartbeat is under way when this resolves, and none follows. */
   async stop(): Promise<void> {
+    if (!this.#ended.signal.aborted && this.#progress === 100) this.#endStage();
     clearTimeout(this.#timer);
     this.#outer.removeEventListener("abort", this.#onOuter);
     this.#ended.abort();

@@ -98,8 +98,15 @@ export class LeaseClient {
   }
 
   async complete(job: WorkerContract, completion: Completion, signal?: AbortSignal): Promise<void> {
-    const options = { body: completion, lease: job.lease.token, signal, attempts: 8, timeoutMs: CALL_TIMEOUT_MS };
+    // Ten minutes of a server that is away, if it must be: the encode took longer.
+    const options = { body: completion, lease: job.lease.token, signal, attempts: 64, timeoutMs: CALL_TIMEOUT_MS };
     await this.#call(job.callbacks.complete_url, options);
+  }
+
+  /** What plays already, while the rest is made. */
+  async publish(job: WorkerContract, completion: Completion, signal?: AbortSignal): Promise<void> {
+    const options = { body: completion, lease: job.lease.token, signal, attempts: 5, timeoutMs: CALL_TIMEOUT_MS };
+    await this.#call(job.callbacks.publish_url ?? "", options);
   }
 
   async fail(job: WorkerContract, failure: Failure, signal?: AbortSignal): Promise<void> {

@@ -1,11 +1,13 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { UserError } from "../lib/errors.ts";
 import type { Binaries } from "../media/ffmpeg.ts";
 import { missingFrom, sandbox } from "../media/sandbox.ts";
 import type { Transcriber } from "../outbound/transcribe/transcriber.ts";
+import type { JobContext, Log } from "./context.ts";
 import { backoffMs, LeaseClient, ServerAway, ServerRefused } from "./lease-client.ts";
-import { type JobContext, type Log, runJob } from "./run-job.ts";
+import { type JobEnd, runJob } from "./run-job.ts";
 import { openScratch } from "./scratch.ts";
 
 export type WorkerOptions = {
@@ -26,6 +28,9 @@ export type WorkerOptions = {
   /** Given when the server's data directory is on this machine: sources and results are then not sent over HTTP. */
   sharedDisk?: { dataDir: string };
   log: Log;
+  /** Takes one job, if there is one, and ends. */
+  isOnce?: boolean;
+  onProgress?: JobContext["onProgress"];
   /** Aborting it drains: the current job is given back, ffmpeg ended, scratch removed. */
   signal: AbortSignal;
 };
@@ -35,47 +40,64 @@ const WAIT_SECONDS = 20;
 /** The pace of asking a server that does not hold claims. */
 const IDLE_MS = 1000;
 
+/** Less than this free, and no job is asked for: the smallest would hardly fit. */
+const MIN_FREE_BYTES = 64 * 2 ** 20;
+const FULL_MS = 30_000;
+
 /**
- * Leases and runs jobs until `signal` is aborted; resolves when all is put away.
+ * Leases and runs jobs until `signal` is aborted, or once; resolves when all is put away, with how the last job ended.
  * Throws ServerRefused when the server does not accept the worker (a wrong token).
  */
-export async function startWorker(options: WorkerOptions): Promise<void> {
-  const { server, token, workerId, binaries, memoryBytes, transcriber, log } = options;
+export async function startWorker(options: WorkerOptions): Promise<JobEnd | null> {
+  const { server, token, workerId, binaries, memoryBytes, transcriber, log, onProgress, isOnce = false } = options;
   const missing = missingFrom(await sandbox());
   if (missing.length > 0) log.warn({ missing }, "This system confines ffmpeg less than others do.");
   const scratch = await openScratch(options.scratchDir);
   const fault = new AbortController();
   const signal = AbortSignal.any([options.signal, fault.signal]);
   const client = new LeaseClient({ server, token, workerId });
-  const context: JobContext = { client, binaries, memoryBytes, transcriber, scratch, log, signal };
+  const context: JobContext = { client, binaries, memoryBytes, transcriber, scratch, log, signal, onProgress };
   try {
-    const loops = Array.from({ length: options.concurrency ?? 1 }, () => loop(context, options.sharedDisk));
+    const count = isOnce ? 1 : (options.concurrency ?? 1);
+    const loops = Array.from({ length: count }, () => loop(context, { sharedDisk: options.sharedDisk, isOnce }));
     // One refusal ends them all, in order: jobs are given back before the scratch is removed.
     for (const one of loops) one.catch(() => fault.abort());
     const ends = await Promise.allSettled(loops);
     const failed = ends.find((end) => end.status === "rejected");
     if (failed) throw failed.reason;
+    return ends[0]?.status === "fulfilled" ? ends[0].value : null;
   } finally {
     await scratch.remove();
   }
 }
 
-async function loop(context: JobContext, sharedDisk: WorkerOptions["sharedDisk"]): Promise<void> {
-  const { client, log, signal } = context;
+type LoopOptions = { sharedDisk: WorkerOptions["sharedDisk"]; isOnce: boolean };
+
+async function loop(context: JobContext, { sharedDisk, isOnce }: LoopOptions): Promise<JobEnd | null> {
+  const { client, scratch, log, signal } = context;
   let failures = 0;
   while (!signal.aborted) {
     const askedAt = performance.now();
     try {
+      if (!(await scratch.hasRoom(MIN_FREE_BYTES))) {
+        if (isOnce) throw new UserError(`There is hardly any space left in ${scratch.dir}.`);
+        log.warn({ scratch: scratch.dir }, "There is hardly any space left; no job is taken.");
+        await pause(FULL_MS, signal);
+        continue;
+      }
       const job = await client.next({
         capabilities: await capabilities(sharedDisk),
-        waitSeconds: WAIT_SECONDS,
+        waitSeconds: isOnce ? 0 : WAIT_SECONDS,
         signal,
       });
       failures = 0;
-      if (job) await runJob(job, context);
-      else await pause(IDLE_MS - (performance.now() - askedAt), signal);
+      const end = job && (await runJob(job, context));
+      if (isOnce) return end;
+      if (end === "no_room") await pause(FULL_MS, signal);
+      else if (!job) await pause(IDLE_MS - (performance.now() - askedAt), signal);
     } catch (error) {
-      if (signal.aborted) return;
+      if (signal.aborted) return null;
+      if (isOnce) throw error;
       if (error instanceof ServerRefused && (error.status === 401 || error.status === 403)) throw error;
       failures++;
       // Said once and then every now and then: a server that is restarted is no news.
@@ -87,6 +109,7 @@ async function loop(context: JobContext, sharedDisk: WorkerOptions["sharedDisk"]
       await pause(backoffMs(failures), signal);
     }
   }
+  return null;
 }
 
 /** A nonce that only who shares the server's disk can read. It is read anew: a restarted server writes another. */

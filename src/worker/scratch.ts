@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, readdir, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, rm, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { endOrphans, startOf } from "../media/orphans.ts";
 
@@ -7,6 +7,8 @@ export type Scratch = {
   dir: string;
   pidDir: string;
   jobFolder: (name: string) => Promise<string>;
+  /** Whether so many bytes are free where it lies. */
+  hasRoom: (bytes: number) => Promise<boolean>;
   remove: () => Promise<void>;
 };
 
@@ -21,6 +23,10 @@ export async function openScratch(scratchDir: string): Promise<Scratch> {
   return {
     dir,
     pidDir,
+    hasRoom: async (bytes) => {
+      const { bavail, bsize } = await statfs(dir);
+      return bavail * bsize >= bytes;
+    },
     jobFolder: (name) => mkdtemp(join(dir, `${name}-`)),
     remove: () => rm(dir, { recursive: true, force: true }),
   };

@@ -1,16 +1,13 @@
 import { createHash } from "node:crypto";
 import { createReadStream, createWriteStream } from "node:fs";
-import { open, readFile, rm, stat } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { rm, stat } from "node:fs/promises";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { MediaError } from "../media/error.ts";
-import type { SignedArtifact, WorkerContract } from "./contract.ts";
+import type { WorkerContract } from "./contract.ts";
 import { check, type LeaseClient, request, retrying, ServerAway } from "./lease-client.ts";
 
 const TRIES = 6;
-const UPLOADS_AT_ONCE = 6;
-const PATHS_PER_SIGNING = 100;
 
 /** Another attempt may find it: an asset can be registered before its bytes have come. */
 export function sourceMissing(): never {
@@ -77,72 +74,6 @@ export async function sumOf(path: string, expected: string | null | undefined, s
       `The source has the SHA-256 ${found}, but ${expected} was announced; it was damaged on its way.`,
     );
   return found;
-}
-
-/** PUTs files of `dir` to signed addresses, several at once, in the order given: manifests last. */
-export async function upload(
-  client: LeaseClient,
-  job: WorkerContract,
-  options: { dir: string; files: string[]; signal: AbortSignal; onFile: (done: number) => void },
-): Promise<void> {
-  const { dir, files, signal, onFile } = options;
-  let done = 0;
-  for (let from = 0; from < files.length; from += PATHS_PER_SIGNING) {
-    const batch = files.slice(from, from + PATHS_PER_SIGNING);
-    const byKey = new Map(batch.map((file) => [job.outputs.prefix + file, join(dir, file)]));
-    const signed = await client.sign(job, [...byKey.keys()], signal);
-    const waiting = signed.filter(({ path }) => byKey.delete(path));
-    if (byKey.size > 0) throw new Error(`The server signed no address for ${[...byKey.keys()][0]}.`);
-    const putNext = async (): Promise<void> => {
-      for (let next = waiting.shift(); next; next = waiting.shift()) {
-        await put(client, next, join(dir, next.path.slice(job.outputs.prefix.length)), signal);
-        onFile(++done);
-      }
-    };
-    try {
-      await Promise.all(Array.from({ length: UPLOADS_AT_ONCE }, putNext));
-    } finally {
-      // After a failure the others stop with the file in hand.
-      waiting.length = 0;
-    }
-  }
-}
-
-const CONTENT_TYPES: Record<string, string> = {
-  m3u8: "application/vnd.apple.mpegurl",
-  mpd: "application/dash+xml",
-  m4s: "video/iso.segment",
-  mp4: "video/mp4",
-  jpg: "image/jpeg",
-  vtt: "text/vtt",
-};
-
-async function put(client: LeaseClient, signed: SignedArtifact, file: string, signal: AbortSignal): Promise<void> {
-  // A segment of 4 s is a few megabytes, and from memory it has a length, without which S3 refuses a body.
-  const body = await readFile(file);
-  const type = CONTENT_TYPES[file.slice(file.lastIndexOf(".") + 1)] ?? "application/octet-stream";
-  await retrying({ attempts: TRIES, signal }, async () => {
-    const response = await request(client.resolve(signed.url), {
-      method: signed.method,
-      // A signed address may have signed its headers too: what it says wins.
-      headers: { "content-type": type, ...lowerCase(signed.headers) },
-      body,
-      signal,
-    });
-    check(response, await response.text());
-  });
-}
-
-const lowerCase = (headers: Record<string, string>) =>
-  Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
-
-/** Makes files and their folders durable: a `complete` must not outlive the segments it speaks of. */
-export async function syncFiles(dir: string, files: string[]): Promise<void> {
-  const folders = new Set([dir, dirname(dir), ...files.map((file) => dirname(join(dir, file)))]);
-  for (const path of [...files.map((file) => join(dir, file)), ...folders]) {
-    await using handle = await open(path, "r");
-    await handle.sync();
-  }
 }
 
 export const removeFolder = (path: string) => rm(path, { recursive: true, force: true });

@@ -12,6 +12,7 @@ export const transcodingJobs = sqliteTable("transcoding_jobs", {
   turn: integer("turn").notNull().default(0),
   position: real("position"),
   progressedAt: integer("progressed_at"),
+  publishedAt: integer("published_at"),
   profile: text("profile").notNull().default("default"),
   failures: integer("failures").notNull().default(0),
   maxAttempts: integer("max_attempts").notNull(),

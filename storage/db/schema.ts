@@ -123,6 +123,7 @@ export const assets = sqliteTable("assets", {
   errorMessage: text("error_message"),
   tags: text("tags", { mode: "json" }).$type<Record<string, TagValue>>().notNull().default({}),
   priority: integer("priority").notNull().default(0),
+  earlyPlayback: integer("early_playback", { mode: "boolean" }).notNull().default(false),
   readyAt: integer("ready_at"),
   ...times,
 });

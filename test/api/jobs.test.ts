@@ -228,12 +228,24 @@ describe("completion", () => {
       { manifest_path: "tenants/2/assets/1/1-1/master.m3u8" },
       { manifest_path: `${contract.outputs.prefix}../../../../../../etc/passwd` },
       { subtitle_paths: { en: `${contract.outputs.prefix}nothing.vtt` } },
+      { storyboard_path: "tenants/2/assets/1/1-1/storyboard.vtt" },
+      { mp4_path: `${contract.outputs.prefix}../video.mp4` },
     ];
     for (const change of wrong) {
       const answer = await callback(app, contract, "complete", { ...paths, ...change });
       expect([answer.status, answer.body.code], JSON.stringify(change)).toEqual([422, "invalid_transcoding_result"]);
     }
     expect((await callback(app, contract, "complete", paths)).status).toBe(200);
+  });
+
+  test("does without the pictures and the file that are welcome only", async () => {
+    const made = await uploaded(app, key);
+    const { body: contract } = await next(app);
+    const paths = await putArtifacts(app, contract);
+    const { prefix } = contract.outputs;
+    const absent = { storyboard_path: `${prefix}none.vtt`, mp4_path: `${prefix}none.mp4` };
+    expect((await callback(app, contract, "complete", { ...paths, ...absent })).status).toBe(200);
+    expect(await asset(made.asset.id)).toMatchObject({ playback_status: "ready", storyboard_path: null });
   });
 
   test("without a word about the media takes it from the manifest", async () => {

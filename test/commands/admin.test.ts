@@ -130,9 +130,12 @@ test("jobs are listed, shown, canceled and retried", async () => {
   const { asset, job } = await uploaded(server, token);
   const ask = (verb: string, ...args: string[]) => json(["admin", "job", verb, ...args, ...at]);
   expect(await ask("list", "--tenant", "a", "--state", "queued")).toEqual([job]);
-  expect(await ask("show", String(job.id))).toEqual(job);
+  expect(await ask("show", String(job.id))).toEqual({ ...job, log_tail: null });
+  expect(await ask("prioritize", String(job.id))).toMatchObject({ id: job.id, priority: 100 });
   expect(await ask("list", "--state", "running")).toEqual([]);
   expect(await ask("cancel", String(job.id))).toMatchObject({ id: job.id, status: "canceled" });
+  // What has ended without success is no success to whoever waits for it.
+  expect(await run(["admin", "job", "show", String(job.id), "--follow", ...at])).toMatchObject({ code: 1, stderr: "" });
   expect(await ask("retry", String(job.id))).toMatchObject({ id: job.id, status: "queued" });
   expect(await refused(["admin", "job", "retry", String(job.id), ...at], 1)).toContain("The job is queued");
   const table = (await succeeded(["admin", "job", "list", ...at])).stdout;

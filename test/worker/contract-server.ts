@@ -20,6 +20,8 @@ export class ContractServer implements AsyncDisposable {
   heartbeatSeconds = 0.2;
   captions: string[] = [];
   captionsRequired = false;
+  /** Whether what plays already is wanted early. */
+  early = false;
   localPaths: { source?: string; artifacts?: string } = {};
   /** When a claim carries this proof, the local paths are given. */
   proof = "";
@@ -160,7 +162,9 @@ export class ContractServer implements AsyncDisposable {
         complete_url: `${job}/complete`,
         fail_url: `${job}/fail`,
         release_url: `${job}/release`,
+        publish_url: `${job}/publish`,
       },
+      early_playback: this.early,
     };
   }
 }

@@ -12,10 +12,13 @@ const folder = temporaryFolder("worker");
 const source = join(folder, "source.mp4");
 /** Long enough that a test can do something while it is encoded. */
 const longSource = join(folder, "long.mp4");
+/** Some seconds of encoding. */
+const middling = join(folder, "middling.mp4");
 let count = 0;
 
 beforeAll(async () => {
   await ffmpeg(...picture("320x180", "25", 5), ...sound(5), ...fast, source);
+  await ffmpeg(...picture("640x360", "30", 60), ...fast, middling);
   await ffmpeg(...picture("1280x720", "30", 60), ...fast, longSource);
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -134,6 +137,40 @@ test("torn connections and a server that stumbles cost nothing", async () => {
   expect(server.stored.has(`${PREFIX}master.m3u8`)).toBe(true);
 });
 
+test("once is one job, or none where none waits", async () => {
+  await using server = await ContractServer.start(source);
+  server.queue = 2;
+  expect(await work(server, { isOnce: true }).done).toBe("completed");
+  expect(server.queue).toBe(1);
+  expect(await work(server, { isOnce: true }).done).toBe("completed");
+  const idle = work(server, { isOnce: true });
+  expect(await idle.done).toBeNull();
+  expect(server.named("next").map(({ body }) => body.wait_seconds)).toEqual([0, 0, 0]);
+  expectTidy(idle.scratchDir);
+});
+
+test("each stage is a line of the log, with how long it took", async () => {
+  await using server = await ContractServer.start(source);
+  const worker = work(server, { isOnce: true });
+  await worker.done;
+  const stages = worker.lines.flatMap((line) => /^A stage is done\. (.*)$/.exec(line)?.[1] ?? []);
+  expect(stages.map((line) => JSON.parse(line).stage)).toEqual(["downloading", "probing", "encoding", "publishing"]);
+  for (const line of stages) expect(JSON.parse(line)).toMatchObject({ job_id: 7, took_ms: expect.any(Number) });
+});
+
+test("a job whose source has no room here is given back, uncounted", async () => {
+  await using server = await ContractServer.start(source);
+  const contract = await server.contract({});
+  server.interfere = ({ name }) =>
+    name === "next" && server.queue-- > 0
+      ? { status: 200, body: { ...contract, source: { ...contract.source, bytes: 1e15 } } }
+      : undefined;
+  const worker = work(server, { isOnce: true });
+  expect(await worker.done).toBe("no_room");
+  expect(server.calls.map(({ name }) => name)).toEqual(["next", "release"]);
+  expectTidy(worker.scratchDir);
+});
+
 test("a source that is no media fails for good, and the next job is asked for", async () => {
   const bad = join(folder, "bad.mp4");
   writeFileSync(bad, "no media at all");
@@ -146,6 +183,54 @@ test("a source that is no media fails for good, and the next job is asked for", 
   expect(String(fail?.body.log_tail)).not.toContain(folder);
   expect(server.named("next").length).toBeGreaterThan(1);
   expectTidy(worker.scratchDir);
+});
+
+test("segments are brought while the rest is encoded, each once", async () => {
+  await using server = await ContractServer.start(middling);
+  const worker = work(server);
+  await server.until((one) => one.named("complete").length > 0, 120_000);
+  await worker.stop();
+  const names = server.calls.map(({ name, body }) => (name === "heartbeat" ? `${name} ${body.stage}` : name));
+  const lastEncoding = names.lastIndexOf("heartbeat encoding");
+  const before = names.slice(0, lastEncoding).filter((name) => name === "put").length;
+  expect(before).toBeGreaterThan(10);
+  // Fifteen segments of two renditions, and what describes them.
+  expect(names.filter((name) => name === "put").length - before).toBeLessThan(25);
+  expect(server.named("put")).toHaveLength(server.stored.size);
+  const bytes = [...server.stored.values()].reduce((sum, file) => sum + file.length, 0);
+  expect(server.named("complete")[0]?.body.media).toMatchObject({ bytes });
+});
+
+test("where it is wanted, what plays already is published before the rest is made", async () => {
+  await using server = await ContractServer.start(middling);
+  server.early = true;
+  const worker = work(server);
+  await server.until((one) => one.named("publish").length > 0, 120_000);
+  const [early] = server.named("publish");
+  expect(early?.headers["x-svc-job-lease-token"]).toBe(LEASE);
+  expect(early?.body).toMatchObject({
+    manifest_path: `${PREFIX}early-master.m3u8`,
+    thumbnail_path: `${PREFIX}thumbnail.jpg`,
+    media: { renditions: [{ playlist_path: expect.stringMatching(/p\/playlist.m3u8$/) }] },
+  });
+  // All that it names is there.
+  expect(server.stored.has(`${PREFIX}early-master.m3u8`)).toBe(true);
+  await server.until((one) => one.named("complete").length > 0, 120_000);
+  await worker.stop();
+  expect(server.named("complete")[0]?.body).toMatchObject({
+    media: { renditions: [{ name: "360p" }, { name: "240p" }] },
+  });
+});
+
+test("a server that refuses what is early gets the whole", async () => {
+  await using server = await ContractServer.start(source);
+  server.early = true;
+  server.interfere = ({ name }) => (name === "publish" ? { status: 422, body: { code: "no" } } : undefined);
+  const worker = work(server);
+  await server.until((one) => one.named("complete").length > 0, 120_000);
+  await worker.stop();
+  expect(server.named("publish")).toHaveLength(1);
+  expect(worker.lines.join()).toContain("could not be published early");
 });
 
 const isEncoding = (server: ContractServer) =>

@@ -9,6 +9,7 @@ import { failAttempt, faultOf, giveBack, releaseAttempt } from "./end.ts";
 import { asConflict, fenced, fencedAttempt, fenceOf } from "./fence.ts";
 import { heartbeat } from "./heartbeat.ts";
 import { liveLease } from "./lease.ts";
+import { publish } from "./publish.ts";
 import type { LeaveReceipt } from "./receipts.ts";
 import {
   Claim,
@@ -92,6 +93,19 @@ export const cloudJobRoutes = [
         answer: toJob,
         work: (token, receipt) => complete(app, params.id, token, body, receipt),
       }),
+  }),
+  route({
+    ...callback,
+    path: `${base}/:id/publish`,
+    summary: "Let the asset play what is whole already; the job goes on",
+    body: Completion,
+    responses: { 200: Job },
+    errors: { ...conflict, 422: ["invalid_transcoding_result"] },
+    async handle({ app, params, body, headers }) {
+      const fence = fenceOf(headers);
+      await fencedAttempt(app, params.id, fence);
+      return toJob(await asConflict(() => publish(app, params.id, fence.token, body)));
+    },
   }),
   route({
     ...callback,

@@ -1,20 +1,19 @@
-import { eq, sql } from "drizzle-orm";
+import { eq } from "drizzle-orm";
 import type * as v from "valibot";
 import type { Db } from "../../../storage/db/open.ts";
-import { assets, type JobRow, subtitles, transcodingJobs } from "../../../storage/db/schema.ts";
-import { deletePrefix } from "../../../storage/objects/delete-prefix.ts";
-import type { ObjectStore } from "../../../storage/objects/store.ts";
+import { assets, type JobRow, transcodingJobs } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import { storageOf } from "../../http/storage.ts";
 import { HttpError } from "../../lib/errors.ts";
 import { sha256 } from "../../lib/tokens.ts";
 import { addUsage } from "../tenants/queries.ts";
-import { incomplete, publishCaptions, readCaptions } from "./captions.ts";
+import { examine, removeOutdated } from "./artifacts-made.ts";
+import { publishCaptions, readCaptions } from "./captions.ts";
 import { announcedSum } from "./contract.ts";
 import { endAttempt, failAttempt } from "./end.ts";
 import { emitAsset } from "./events.ts";
 import { attemptOfToken, attemptPrefix, liveLease } from "./lease.ts";
-import { readPublished } from "./published.ts";
+import { present } from "./present.ts";
 import { type LeaveReceipt, leaveNone } from "./receipts.ts";
 import type { Completion } from "./schema.ts";
 import { NO_CAPTIONS, sourceUpload } from "./source-upload.ts";
@@ -40,13 +39,10 @@ export async function complete(
   const { job, attempt } = await liveLease(app.db, app, jobId, token);
   const prefix = attemptPrefix(job, attempt.id);
   const objects = storageOf(app);
-  const paths = await checkArtifacts(objects, prefix, result);
+  const made = await examine(objects, prefix, result);
+  const { media } = made;
   const wanted = (await sourceUpload(app.db, job.assetId))?.captions ?? NO_CAPTIONS;
   const captions = await readCaptions(app, objects, { job, wanted, result });
-  // Captions move to where subtitles lie, and are counted there.
-  const bytes = await bytesUnder(objects, prefix, captions.paths);
-  const media = await mediaOf(objects, result);
-
   const sum = media.source_sha256 ?? null;
   const { completed, outdated, corrupt } = await app.write(async (tx) => {
     const again = await repeated(tx);
@@ -77,112 +73,21 @@ export async function complete(
       .where(eq(transcodingJobs.id, jobId))
       .returning()
       .get();
-    const texts = await tx
-      .select({ bytes: sql<number>`coalesce(sum(${subtitles.bytes}), 0)` })
-      .from(subtitles)
-      .where(eq(subtitles.assetId, job.assetId))
-      .get();
-    const storageBytes = (before?.sourceBytes ?? 0) + bytes + (texts?.bytes ?? 0);
+    const { outdated } = await present(tx, app, leased.job, made);
     const asset = await tx
       .update(assets)
-      .set({
-        ...paths,
-        // Its worker has read it, whatever was said when it was registered.
-        inputStatus: "uploaded",
-        playbackStatus: "ready",
-        ...(sum && { sourceSha256: sum }),
-        storageBytes,
-        durationSeconds: media.duration_seconds,
-        ...(media.width != null && { width: Math.round(media.width) }),
-        ...(media.height != null && { height: Math.round(media.height) }),
-        ...(media.frame_rate != null && { frameRate: media.frame_rate }),
-        renditions: media.renditions,
-        progress: 100,
-        stage: null,
-        errorCode: null,
-        errorMessage: null,
-        readyAt: now,
-        updatedAt: now,
-      })
+      .set({ progress: 100, stage: null, ...(sum && { sourceSha256: sum }) })
       .where(eq(assets.id, job.assetId))
       .returning()
       .get();
-    await addUsage(tx, job.tenantId, {
-      storageBytes: storageBytes - (before?.storageBytes ?? 0),
-      transcodingMs: media.duration_seconds * 1000,
-    });
+    await addUsage(tx, job.tenantId, { storageBytes: 0, transcodingMs: media.duration_seconds * 1000 });
     const completed = await publishCaptions(tx, app, { job: ended, asset, captions });
-    await emitAsset(tx, app, "video.asset.ready", asset);
-    // Only what jobs of this asset have made: a folder that a client named may be another's.
-    const made = before?.mediaPrefix?.startsWith(`tenants/${job.tenantId}/assets/${job.assetId}/`);
+    // Told when it began to play, if that was earlier.
+    if (leased.job.publishedAt === null) await emitAsset(tx, app, "video.asset.ready", asset);
     await receipt(tx, completed);
-    return { completed, outdated: made && before?.mediaPrefix !== prefix ? before?.mediaPrefix : null };
+    return { completed, outdated };
   });
   if (corrupt) throw new HttpError(422, "source_corrupt", corrupt);
-  if (outdated)
-    await deletePrefix(objects, outdated).catch((error) =>
-      app.log.warn({ err: error, prefix: outdated }, "old artifacts were not removed"),
-    );
+  await removeOutdated(app, outdated);
   return completed;
-}
-
-/** What the worker tells of its work; where it tells nothing, what the manifest says. */
-async function mediaOf(objects: ObjectStore, { media = {}, manifest_path }: Result) {
-  const { duration_seconds, renditions } = media;
-  if (duration_seconds !== undefined && renditions !== undefined) return { ...media, duration_seconds, renditions };
-  const published = await readPublished(objects, manifest_path as string);
-  const [top] = published.renditions;
-  const shown = { width: top?.width, height: top?.height, frame_rate: top?.frame_rate };
-  return {
-    ...shown,
-    ...media,
-    duration_seconds: duration_seconds ?? published.durationSeconds,
-    renditions: renditions ?? published.renditions,
-  };
-}
-
-/** All paths under the attempt's own prefix and in storage. Which ones are required the worker contract has said. */
-async function checkArtifacts(objects: ObjectStore, prefix: string, result: Result) {
-  const required = {
-    manifest_path: result.manifest_path,
-    dash_manifest_path: result.dash_manifest_path,
-    thumbnail_path: result.thumbnail_path,
-  };
-  const named = {
-    ...required,
-    ...(result.storyboard_path && { storyboard_path: result.storyboard_path }),
-    ...(result.mp4_path && { mp4_path: result.mp4_path }),
-    ...Object.fromEntries(
-      Object.entries(result.subtitle_paths).map(([language, path]) => [`subtitle_paths.${language}`, path]),
-    ),
-  };
-  await Promise.all(
-    Object.entries(named).map(async ([field, path]) => {
-      if (!path) return incomplete(field, "is required");
-      if (!path.startsWith(prefix) || path.split("/").some((part) => part === "" || part === "." || part === "..")) {
-        return incomplete(field, `must lie under ${prefix}`);
-      }
-      if (!(await objects.head(path))) incomplete(field, "is not in storage");
-      return undefined;
-    }),
-  );
-  return {
-    mediaPrefix: prefix,
-    manifestPath: result.manifest_path as string,
-    dashManifestPath: result.dash_manifest_path as string,
-    thumbnailPath: result.thumbnail_path as string,
-    storyboardPath: result.storyboard_path ?? null,
-    mp4Path: result.mp4_path ?? null,
-  };
-}
-
-async function bytesUnder(objects: ObjectStore, prefix: string, but: readonly string[]): Promise<number> {
-  let bytes = 0;
-  let cursor: string | undefined;
-  do {
-    const page = await objects.list(prefix, { cursor });
-    for (const object of page.objects) if (!but.includes(object.key)) bytes += object.bytes;
-    cursor = page.cursor ?? undefined;
-  } while (cursor);
-  return bytes;
 }

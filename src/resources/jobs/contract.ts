@@ -83,6 +83,8 @@ export async function workerContract(
       complete_url: `${callbacks}/complete`,
       fail_url: `${callbacks}/fail`,
       release_url: `${callbacks}/release`,
+      publish_url: `${callbacks}/publish`,
     },
+    early_playback: asset.earlyPlayback,
   };
 }

@@ -57,11 +57,13 @@ export async function failAttempt(tx: Db, app: App, { job, attempt }: Leased, fa
     await emitJob(tx, app, "video.job.queued", failed);
     return failed;
   }
+  // What it published early goes on playing, with fewer renditions than were meant.
+  const playbackStatus = job.publishedAt === null ? "errored" : "ready";
   const asset = await tx
     .update(assets)
     .set({
-      playbackStatus: "errored",
-      progress: 0,
+      playbackStatus,
+      progress: playbackStatus === "ready" ? 100 : 0,
       stage: null,
       errorCode: fault.code,
       errorMessage: fault.message,
@@ -70,7 +72,7 @@ export async function failAttempt(tx: Db, app: App, { job, attempt }: Leased, fa
     .where(eq(assets.id, job.assetId))
     .returning()
     .get();
-  await emitAsset(tx, app, "video.asset.errored", asset);
+  if (playbackStatus === "errored") await emitAsset(tx, app, "video.asset.errored", asset);
   return failed;
 }
 

@@ -147,6 +147,7 @@ async function requeue(tx: Db, app: App, job: JobRow): Promise<{ job: JobRow; as
       ...fresh,
       status: "queued",
       failures: 0,
+      publishedAt: null,
       turn: await turnFor(tx, job.tenantId, now),
       workerId: null,
       logTail: null,

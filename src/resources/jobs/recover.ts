@@ -1,8 +1,8 @@
-import { and, asc, eq, lte, or } from "drizzle-orm";
+import { and, asc, eq, lt, lte, or } from "drizzle-orm";
 import { type JobRow, transcodingJobs } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import { type Fault, failAttempt } from "./end.ts";
-import { attemptById } from "./lease.ts";
+import { attemptById, heartbeatSeconds } from "./lease.ts";
 
 const BATCH = 100;
 
@@ -50,4 +50,16 @@ export async function recoverLeases(app: App): Promise<number> {
   });
   app.signals.emit("job.queued");
   return recovered;
+}
+
+/**
+ * The server was away, not the workers: leases that ran out meanwhile, and those about to, last for two more heartbeats,
+ * so that no encode is lost to a restart. Once, before the first recovery.
+ */
+export async function graceAfterStart(app: App): Promise<void> {
+  const until = app.clock.now() + 2 * heartbeatSeconds(app) * 1000;
+  const jobs = transcodingJobs;
+  const late = and(eq(jobs.status, "running"), lt(jobs.leaseExpiresAt, until));
+  if (!(await app.db.select({ id: jobs.id }).from(jobs).where(late).limit(1).get())) return;
+  await app.write(async (tx) => tx.update(jobs).set({ leaseExpiresAt: until }).where(late));
 }

@@ -8,6 +8,7 @@ import { complete } from "./complete.ts";
 import { failAttempt, faultOf, giveBack, releaseAttempt } from "./end.ts";
 import { heartbeat } from "./heartbeat.ts";
 import { liveLease } from "./lease.ts";
+import { publish } from "./publish.ts";
 import {
   Claim,
   Completion,
@@ -71,6 +72,15 @@ export const jobRoutes = [
     errors: { ...stale, 422: ["invalid_transcoding_result", "source_corrupt"] },
     handle: async ({ app, params, body, headers }) =>
       toJob(await complete(app, params.id, leaseTokenOf(headers), body)),
+  }),
+  route({
+    ...callback,
+    path: `${base}/:id/publish`,
+    summary: "Let the asset play what is whole already; the job goes on",
+    body: Completion,
+    responses: { 200: Job },
+    errors: { ...stale, 422: ["invalid_transcoding_result"] },
+    handle: async ({ app, params, body, headers }) => toJob(await publish(app, params.id, leaseTokenOf(headers), body)),
   }),
   route({
     ...callback,

@@ -215,7 +215,9 @@ const contract = v.object({
     complete_url: v.string(),
     fail_url: v.string(),
     release_url: v.string(),
+    publish_url: v.pipe(v.string(), v.description("For what plays already, while the rest is made")),
   }),
+  early_playback: v.pipe(v.boolean(), v.description("Whether to publish as soon as one rendition is whole")),
 });
 export const WorkerContract = v.pipe(contract, v.title("WorkerContract"));
 export const FencedContract = v.pipe(

@@ -1,5 +1,5 @@
 import { and, asc, eq, inArray, isNull, lte, ne } from "drizzle-orm";
-import { transcodingAttempts, transcodingJobs } from "../../../storage/db/schema.ts";
+import { assets, transcodingAttempts, transcodingJobs } from "../../../storage/db/schema.ts";
 import { deletePrefix } from "../../../storage/objects/delete-prefix.ts";
 import type { App } from "../../app.ts";
 import { attemptPrefix } from "./lease.ts";
@@ -14,9 +14,10 @@ export async function sweepAttempts(app: App): Promise<number> {
   if (!objects) return 0;
   const settled = app.clock.now() - SETTLED_LEASES * app.config.lease_seconds * 1000;
   const ended = await app.db
-    .select({ id: transcodingAttempts.id, job: transcodingJobs })
+    .select({ id: transcodingAttempts.id, job: transcodingJobs, plays: assets.mediaPrefix })
     .from(transcodingAttempts)
     .innerJoin(transcodingJobs, eq(transcodingJobs.id, transcodingAttempts.jobId))
+    .innerJoin(assets, eq(assets.id, transcodingJobs.assetId))
     .where(
       and(
         isNull(transcodingAttempts.sweptAt),
@@ -28,7 +29,11 @@ export async function sweepAttempts(app: App): Promise<number> {
     .limit(BATCH)
     .all();
   if (ended.length === 0) return 0;
-  for (const { id, job } of ended) await deletePrefix(objects, attemptPrefix(job, id));
+  for (const { id, job, plays } of ended) {
+    const prefix = attemptPrefix(job, id);
+    // What it published early plays until another attempt publishes, which removes it.
+    if (prefix !== plays) await deletePrefix(objects, prefix);
+  }
   const ids = ended.map(({ id }) => id);
   await app.write(async (tx) =>
     tx.update(transcodingAttempts).set({ sweptAt: app.clock.now() }).where(inArray(transcodingAttempts.id, ids)),

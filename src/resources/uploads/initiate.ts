@@ -43,6 +43,7 @@ export async function initiate(
       height: body.source_height ?? null,
       tags: body.tags,
       priority: requirePriority(caller, "priority", body.priority),
+      earlyPlayback: body.early_playback ?? app.config.early_playback,
       createdAt: now,
       updatedAt: now,
     })

@@ -39,6 +39,10 @@ export const Initiate = v.object({
   tags: v.optional(Tags, {}),
   sha256: v.nullish(Sha256),
   priority: v.optional(Priority, 0),
+  early_playback: v.pipe(
+    v.nullish(v.boolean("must be true or false")),
+    v.description("Play as soon as one rendition is whole; else as the server is set"),
+  ),
   captions: v.optional(
     v.pipe(
       v.array(Language, "must be an array of languages"),

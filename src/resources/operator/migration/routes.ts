@@ -36,7 +36,7 @@ const Migration = v.pipe(
     verified: v.number(),
     mended: v.pipe(v.number(), v.description("Differed when they were verified, and were copied again")),
     waiting_for: v.pipe(
-      v.object({ uploads: v.number(), jobs: v.number() }),
+      v.object({ uploads: v.number(), jobs: v.number(), batches: v.number() }),
       v.description("Begun before the switch, so they end in the old storage"),
     ),
     old_copies: v.nullable(Kind),
@@ -79,7 +79,7 @@ async function stateOf(app: App): Promise<v.InferInput<typeof Migration>> {
     copied: { objects: counts?.objectsCopied ?? 0, bytes: counts?.bytesCopied ?? 0 },
     verified: counts?.objectsVerified ?? 0,
     mended: counts?.objectsMended ?? 0,
-    waiting_for: isSwitched ? await waitingFor(app, row?.switchedAt ?? 0) : { uploads: 0, jobs: 0 },
+    waiting_for: isSwitched ? await waitingFor(app, row?.switchedAt ?? 0) : { uploads: 0, jobs: 0, batches: 0 },
     old_copies: phase === "settled" || phase === "cleaning" ? other : null,
     error: row?.error ?? null,
     started_at: iso(row?.startedAt ?? null),

@@ -194,7 +194,7 @@ async function switchOver(
 /** When all that began in the source has ended there, what came since the first pass follows. */
 async function drain(app: App, objects: SwitchingStore, row: StoragePlaceRow, pair: Pair, run: Run): Promise<boolean> {
   const waiting = await waitingFor(app, row.switchedAt ?? app.clock.now());
-  if (waiting.uploads + waiting.jobs > 0 || !objects.isQuiet()) return false;
+  if (waiting.uploads + waiting.jobs + waiting.batches > 0 || !objects.isQuiet()) return false;
   const since = (row.startedAt ?? 0) - (pair.source.kind === "local" ? 0 : SKEW_MS);
   await pass(app, row, pair, run, async (seen, counts) => {
     const { object, twin } = seen;

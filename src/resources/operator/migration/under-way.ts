@@ -1,6 +1,7 @@
 import { and, count, eq, inArray, isNull, lte } from "drizzle-orm";
-import { transcodingAttempts, transcodingJobs, uploads } from "../../../../storage/db/schema.ts";
+import { ingestBatches, transcodingAttempts, transcodingJobs, uploads } from "../../../../storage/db/schema.ts";
 import type { App } from "../../../app.ts";
+import { prefixOf } from "../../ingest/queries.ts";
 import { attemptPrefix } from "../../jobs/lease.ts";
 
 /** Of `keys` those that are still being made: their uploads are not completed, or their jobs run. */
@@ -19,10 +20,17 @@ export async function unfinished(app: App, keys: readonly string[]): Promise<Set
     .all();
   const prefixes = running.map(({ attempt, job }) => attemptPrefix(job, attempt));
   const made = keys.filter((key) => prefixes.some((prefix) => key.startsWith(prefix)));
-  return new Set([...pending.map(({ key }) => key), ...made]);
+  const open = await app.db
+    .select({ tenantId: ingestBatches.tenantId, folder: ingestBatches.folder })
+    .from(ingestBatches)
+    .where(eq(ingestBatches.status, "open"))
+    .all();
+  const folders = open.map(prefixOf);
+  const delivered = keys.filter((key) => folders.some((folder) => key.startsWith(folder)));
+  return new Set([...pending.map(({ key }) => key), ...made, ...delivered]);
 }
 
-export type WaitingFor = { uploads: number; jobs: number };
+export type WaitingFor = { uploads: number; jobs: number; batches: number };
 
 /** Who got addresses before `at` and may still put bytes there. */
 export async function waitingFor(app: App, at: number): Promise<WaitingFor> {
@@ -43,5 +51,10 @@ export async function waitingFor(app: App, at: number): Promise<WaitingFor> {
       ),
     )
     .get();
-  return { uploads: begun?.n ?? 0, jobs: running?.n ?? 0 };
+  const batches = await app.db
+    .select({ n: count() })
+    .from(ingestBatches)
+    .where(and(eq(ingestBatches.status, "open"), lte(ingestBatches.createdAt, at)))
+    .get();
+  return { uploads: begun?.n ?? 0, jobs: running?.n ?? 0, batches: batches?.n ?? 0 };
 }

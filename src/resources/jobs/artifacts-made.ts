@@ -1,0 +1,91 @@
+import type * as v from "valibot";
+import { deletePrefix } from "../../../storage/objects/delete-prefix.ts";
+import type { ObjectStore } from "../../../storage/objects/store.ts";
+import type { App } from "../../app.ts";
+import { HttpError } from "../../lib/errors.ts";
+import type { Made } from "./present.ts";
+import { readPublished } from "./published.ts";
+import type { Completion } from "./schema.ts";
+
+type Result = v.InferOutput<typeof Completion>;
+
+/** 422 that names the field of a completion. */
+export const incomplete = (field: string, message: string): never => {
+  throw new HttpError(422, "invalid_transcoding_result", `${field}: ${message}`, { details: { [field]: [message] } });
+};
+
+/** What an attempt says that it has made, as it lies in storage. 422 `invalid_transcoding_result`. */
+export async function examine(objects: ObjectStore, prefix: string, result: Result): Promise<Made> {
+  const paths = await checkArtifacts(objects, prefix, result);
+  // Captions move to where subtitles lie, and are counted there.
+  const bytes = await bytesUnder(objects, prefix, Object.values(result.subtitle_paths));
+  return { paths, bytes, media: await mediaOf(objects, result) };
+}
+
+/** What nothing names any more; a sweep finds what cannot be removed now. */
+export async function removeOutdated(app: App, prefix: string | null): Promise<void> {
+  if (!prefix || !app.objects) return;
+  await deletePrefix(app.objects, prefix).catch((error) =>
+    app.log.warn({ err: error, prefix }, "old artifacts were not removed"),
+  );
+}
+
+/** What the worker tells of its work; where it tells nothing, what the manifest says. */
+async function mediaOf(objects: ObjectStore, { media = {}, manifest_path }: Result) {
+  const { duration_seconds, renditions } = media;
+  if (duration_seconds !== undefined && renditions !== undefined) return { ...media, duration_seconds, renditions };
+  const published = await readPublished(objects, manifest_path as string);
+  const [top] = published.renditions;
+  const shown = { width: top?.width, height: top?.height, frame_rate: top?.frame_rate };
+  return {
+    ...shown,
+    ...media,
+    duration_seconds: duration_seconds ?? published.durationSeconds,
+    renditions: renditions ?? published.renditions,
+  };
+}
+
+/** All paths under the attempt's own prefix and in storage. Which ones are required the worker contract has said. */
+async function checkArtifacts(objects: ObjectStore, prefix: string, result: Result) {
+  const required = {
+    manifest_path: result.manifest_path,
+    dash_manifest_path: result.dash_manifest_path,
+    thumbnail_path: result.thumbnail_path,
+    ...Object.fromEntries(
+      Object.entries(result.subtitle_paths).map(([language, path]) => [`subtitle_paths.${language}`, path]),
+    ),
+  };
+  const isThere = (field: string, path: string) => {
+    if (!path.startsWith(prefix) || path.split("/").some((part) => part === "" || part === "." || part === ".."))
+      return incomplete(field, `must lie under ${prefix}`);
+    return objects.head(path);
+  };
+  await Promise.all(
+    Object.entries(required).map(async ([field, path]) => {
+      if (!path) return incomplete(field, "is required");
+      return (await isThere(field, path)) ?? incomplete(field, "is not in storage");
+    }),
+  );
+  // Workers that know nothing of these may send the contract's outputs back as they came.
+  const found = async (field: string, path: string | null | undefined) =>
+    path && (await isThere(field, path)) ? path : null;
+  return {
+    mediaPrefix: prefix,
+    manifestPath: result.manifest_path as string,
+    dashManifestPath: result.dash_manifest_path as string,
+    thumbnailPath: result.thumbnail_path as string,
+    storyboardPath: await found("storyboard_path", result.storyboard_path),
+    mp4Path: await found("mp4_path", result.mp4_path),
+  };
+}
+
+async function bytesUnder(objects: ObjectStore, prefix: string, but: readonly string[]): Promise<number> {
+  let bytes = 0;
+  let cursor: string | undefined;
+  do {
+    const page = await objects.list(prefix, { cursor });
+    for (const object of page.objects) if (!but.includes(object.key)) bytes += object.bytes;
+    cursor = page.cursor ?? undefined;
+  } while (cursor);
+  return bytes;
+}

@@ -1,0 +1,40 @@
+import { eq } from "drizzle-orm";
+import type * as v from "valibot";
+import { type JobRow, transcodingJobs } from "../../../storage/db/schema.ts";
+import type { App } from "../../app.ts";
+import { storageOf } from "../../http/storage.ts";
+import { examine, removeOutdated } from "./artifacts-made.ts";
+import { emitAsset } from "./events.ts";
+import { attemptPrefix, liveLease } from "./lease.ts";
+import { present } from "./present.ts";
+import type { Completion } from "./schema.ts";
+
+/**
+ * Lets the asset play what is whole already, while the job goes on: within the lease, so that a zombie publishes nothing.
+ * `video.asset.ready` is told here, once a job. 422 `invalid_transcoding_result` as for `complete`.
+ */
+export async function publish(
+  app: App,
+  jobId: number,
+  token: string,
+  result: v.InferOutput<typeof Completion>,
+): Promise<JobRow> {
+  const { job, attempt } = await liveLease(app.db, app, jobId, token);
+  const made = await examine(storageOf(app), attemptPrefix(job, attempt.id), result);
+  const { published, outdated } = await app.write(async (tx) => {
+    // The storage took its time: the lease may have ended meanwhile.
+    const leased = await liveLease(tx, app, jobId, token);
+    const now = app.clock.now();
+    const { asset, outdated } = await present(tx, app, leased.job, made);
+    if (leased.job.publishedAt === null) await emitAsset(tx, app, "video.asset.ready", asset);
+    const published = await tx
+      .update(transcodingJobs)
+      .set({ publishedAt: leased.job.publishedAt ?? now, updatedAt: now })
+      .where(eq(transcodingJobs.id, jobId))
+      .returning()
+      .get();
+    return { published, outdated };
+  });
+  await removeOutdated(app, outdated);
+  return published;
+}

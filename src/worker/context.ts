@@ -1,0 +1,20 @@
+import type { Binaries } from "../media/ffmpeg.ts";
+import type { Transcriber } from "../outbound/transcribe/transcriber.ts";
+import type { LeaseClient } from "./lease-client.ts";
+import type { Scratch } from "./scratch.ts";
+
+export type Log = Record<"info" | "warn" | "error", (fields: Record<string, unknown>, message: string) => void>;
+
+export type JobContext = {
+  client: LeaseClient;
+  binaries: Binaries;
+  scratch: Scratch;
+  /** The most that one ffmpeg may allocate. */
+  memoryBytes?: number | undefined;
+  transcriber?: Transcriber | null | undefined;
+  log: Log;
+  /** Aborted when the worker is to stop: the job is given back. */
+  signal: AbortSignal;
+  /** 0 to 100, at each change of the stage or a percent. */
+  onProgress?: ((job: { id: number; stage: string; progress: number }) => void) | undefined;
+};

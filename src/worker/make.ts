@@ -1,0 +1,151 @@
+import { access, mkdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { type EncodeOptions, type EncodeResult, encode } from "../media/encode.ts";
+import { encodingSpec } from "../media/encoding-spec.ts";
+import { probe } from "../media/probe.ts";
+import { abreast } from "./abreast.ts";
+import { type Captions, captionStage, layCaptions, makeCaptions } from "./captions.ts";
+import type { JobContext } from "./context.ts";
+import type { Completion, WorkerContract } from "./contract.ts";
+import type { Heart } from "./heart.ts";
+import { LeaseLost } from "./lease-client.ts";
+import { Publisher } from "./publisher.ts";
+import { download, removeFolder, SourceCorrupt, sourceMissing, sumOf } from "./transfer.ts";
+
+// What the stages weigh in 0–100; encoding is nearly all of the time.
+const PROBED = 5;
+const ENCODED = 95;
+/** Of a job whose captions take longer than its encode; the rest is for publishing. */
+const CAPTIONED = 99;
+
+export type Rooms = { heart: Heart; work: string; outDir: string };
+
+/** Makes what a job asks for and brings it to its place. What it returns is ready to be published. */
+export async function make(job: WorkerContract, context: JobContext, rooms: Rooms): Promise<Completion> {
+  const { client } = context;
+  const { heart, work, outDir } = rooms;
+  const input = job.source.local_path ?? join(work, "source");
+  await fetchSource(job, context, rooms, input);
+  // A job that was given back keeps its attempt number, and so its folder.
+  await removeFolder(outDir);
+  await mkdir(outDir, { recursive: true });
+  const publisher = new Publisher({ client, job, dir: outDir, signal: heart.signal });
+  try {
+    const { result, captions, sourceSum } = await encodeChecked(job, context, rooms, { input, publisher });
+    if (!job.source.local_path) await rm(input, { force: true });
+    heart.report("publishing", ENCODED);
+    await layCaptions(captions, outDir);
+    await publisher.finish([...captions.files, ...result.files]);
+    heart.report("publishing", 100);
+    return { ...toCompletion(result, job.outputs.prefix, sourceSum), ...captions.told };
+  } finally {
+    await publisher.stop();
+  }
+}
+
+async function fetchSource(
+  job: WorkerContract,
+  { client }: JobContext,
+  { heart }: Rooms,
+  input: string,
+): Promise<void> {
+  const { source } = job;
+  if (source.local_path) return access(source.local_path).catch(sourceMissing);
+  heart.report("downloading", 0);
+  const size = source.bytes || Number.POSITIVE_INFINITY;
+  await download(client, job, {
+    path: input,
+    signal: heart.signal,
+    onBytes: (bytes) => heart.report("downloading", (PROBED * bytes) / size),
+  });
+}
+
+/**
+ * Encodes, and beside it makes captions and sums the source, which reads what is read anyway and takes a small part of
+ * the time.
+ */
+async function encodeChecked(
+  job: WorkerContract,
+  context: JobContext,
+  { heart, work, outDir }: Rooms,
+  { input, publisher }: { input: string; publisher: Publisher },
+): Promise<{ result: EncodeResult; captions: Captions; sourceSum: string }> {
+  const { client, binaries, scratch, memoryBytes, log } = context;
+  const { source, callbacks, early_playback, outputs } = job;
+  const spoiled = new AbortController();
+  const sum = sumOf(input, source.sha256, heart.signal);
+  sum.catch((error) => error instanceof SourceCorrupt && spoiled.abort());
+  const signal = AbortSignal.any([heart.signal, spoiled.signal]);
+  const common = { signal, pidDir: scratch.pidDir, memoryBytes };
+  const publishEarly = async (early: EncodeResult) => {
+    try {
+      await publisher.also(early.files);
+      await client.publish(job, toCompletion(early, outputs.prefix, null), signal);
+    } catch (error) {
+      // Haste is a kindness: without it the whole is published in its time. But who lost the lease has nothing to publish.
+      if (error instanceof LeaseLost || signal.aborted) throw error;
+      log.warn({ job_id: job.job.id, error: String(error) }, "What plays already could not be published early.");
+    }
+  };
+  try {
+    heart.report("probing", PROBED);
+    const found = await probe(input, binaries, { ...common, cwd: work });
+    heart.report("encoding", PROBED);
+    const stage = captionStage((fraction) => heart.report("captioning", ENCODED + fraction * (CAPTIONED - ENCODED)));
+    const [result, captions] = await abreast(
+      signal,
+      async (until) => {
+        const encoded = await encode({
+          ...{ ...common, signal: until },
+          ...{ input, outDir, probe: found, spec: encodingSpec, binaries, scratchDir: work, names: wantedNames(job) },
+          onProgress: (fraction) => heart.report("encoding", PROBED + fraction * (ENCODED - PROBED)),
+          ...(early_playback && callbacks.publish_url && { onEarly: publishEarly }),
+        });
+        stage.await();
+        return encoded;
+      },
+      (until) => makeCaptions(job, context, { input, probe: found, work, signal: until, onProgress: stage.onProgress }),
+    );
+    return { result, captions, sourceSum: await sum };
+  } catch (error) {
+    // A damaged source is mostly met by ffmpeg first, which cannot say why.
+    if (source.sha256 && !heart.signal.aborted) await sum;
+    throw error;
+  }
+}
+
+/** The names that the contract asks for, where they lie beside each other under the prefix. */
+function wantedNames({ outputs }: WorkerContract): NonNullable<EncodeOptions["names"]> {
+  const named = (field: string, key: string | null | undefined) => {
+    const rest = key?.startsWith(outputs.prefix) ? key.slice(outputs.prefix.length) : "";
+    return /^[A-Za-z0-9_-][A-Za-z0-9._-]*$/.test(rest) ? { [field]: rest } : {};
+  };
+  return {
+    ...named("manifest", outputs.manifest_path),
+    ...named("dash", outputs.dash_manifest_path),
+    ...named("thumbnail", outputs.thumbnail_path),
+    ...named("storyboard", outputs.storyboard_path),
+    ...named("mp4", outputs.mp4_path),
+  };
+}
+
+function toCompletion(result: EncodeResult, prefix: string, sourceSum: string | null): Completion {
+  return {
+    manifest_path: prefix + result.manifest,
+    dash_manifest_path: prefix + result.dash,
+    thumbnail_path: prefix + result.thumbnail,
+    storyboard_path: result.storyboard && prefix + result.storyboard,
+    mp4_path: result.mp4 && prefix + result.mp4,
+    subtitle_paths: {},
+    caption_errors: {},
+    media: {
+      duration_seconds: result.durationSeconds,
+      width: result.width,
+      height: result.height,
+      frame_rate: result.frameRate,
+      bytes: result.bytes,
+      ...(sourceSum && { source_sha256: sourceSum }),
+      renditions: result.renditions.map((one) => ({ ...one, playlist_path: prefix + one.playlist_path })),
+    },
+  };
+}
