@@ -60,7 +60,10 @@ export function createProgram(given: Given): Command {
     .option("--tag <K=V>", "a tag, as often as you like", (pair: string, all: string[]) => [...all, pair], [])
     .option("--collection <ID>", "the collection to put it in")
     .option("--playback-policy <P>", "public or signed; else the tenant's default")
-    .option("--jobs <N>", "parts at once; an interruption costs as many", "1")
+    .option("--jobs <N>", "parts at once; an interruption costs as many (default 1, with --encode 8)")
+    .option("--encode", "encode here, to what the server publishes, and deliver what is ready to play")
+    .option("--no-source", "with --encode: do not send the original too")
+    .option("--scratch <DIR>", "with --encode: where what is not delivered yet is kept; else the cache folder")
     .option("--watch <DIR>", "keep uploading what appears there and is complete")
     .action(async (_, __, command: Command) => (await import("./push.ts")).pushCommand(command));
   addAdmin(program);

@@ -1,6 +1,6 @@
 import { Presets, SingleBar } from "cli-progress";
 
-export type Progress = { update(fraction: number, stage?: string): void; done(): void };
+export type Progress = { update(fraction: number, stage?: string, title?: string): void; done(): void };
 
 const LINE_EVERY_MS = 3000;
 
@@ -9,18 +9,18 @@ export function showProgress(title: string): Progress {
   if (process.stderr.isTTY) {
     const bar = new SingleBar(
       {
-        format: `${title} {bar} {percentage} % {stage}`,
+        format: `{title} {bar} {percentage} % {stage}`,
         stream: process.stderr,
         hideCursor: true,
         clearOnComplete: false,
       },
       Presets.shades_classic,
     );
-    bar.start(100, 0, { stage: "" });
+    bar.start(100, 0, { title, stage: "" });
     return {
-      update: (fraction, stage = "") => bar.update(Math.round(fraction * 100), { stage }),
+      update: (fraction, stage = "", now = title) => bar.update(Math.round(fraction * 100), { title: now, stage }),
       done() {
-        bar.update(100, { stage: "" });
+        bar.update(100, { title, stage: "" });
         bar.stop();
       },
     };

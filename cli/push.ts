@@ -3,6 +3,8 @@ import { resolve } from "node:path";
 import type { Command } from "commander";
 import { UserError } from "../src/lib/errors.ts";
 import { line, printJson } from "./print.ts";
+import { deliver } from "./push/deliver.ts";
+import { openEncoder } from "./push/encoder.ts";
 import { api, Refused } from "./push/http.ts";
 import { amount, meter } from "./push/meter.ts";
 import { patience } from "./push/patience.ts";
@@ -18,11 +20,20 @@ type Options = {
   tag: string[];
   collection?: string;
   playbackPolicy?: string;
-  jobs: string;
+  jobs?: string;
   watch?: string;
+  encode?: boolean;
+  source: boolean;
+  scratch?: string;
 };
 
 const FILES_AT_ONCE = 3;
+/** Of what is encoded thousands of small ones are sent, and a turn each is lost to the line's length. */
+const ENCODED_AT_ONCE = 8;
+/** What a shell makes of the signals that end a process. */
+const EXIT_CODES = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const;
+
+type Send = (file: File, keepState?: boolean) => Promise<Pushed>;
 
 /** Files to a server, in one run or several: what a run does not end, the next goes on with. */
 export async function pushCommand(command: Command): Promise<void> {
@@ -34,7 +45,9 @@ export async function pushCommand(command: Command): Promise<void> {
   if (paths.length > 0 === (options.watch !== undefined))
     throw new UserError("Say which files to push, or --watch with a folder.", 2);
   const fields = fieldsOf(options, paths.length);
-  const jobs = Number(options.jobs);
+  if (!options.encode && (options.scratch !== undefined || !options.source))
+    throw new UserError("--scratch and --no-source go with --encode.", 2);
+  const jobs = Number(options.jobs ?? (options.encode ? ENCODED_AT_ONCE : 1));
   if (!(Number.isInteger(jobs) && jobs >= 1 && jobs <= 64))
     throw new UserError("--jobs must be a whole number from 1 to 64.", 2);
   const json = wantsJson(command);
@@ -46,16 +59,39 @@ export async function pushCommand(command: Command): Promise<void> {
     meter: meter(),
     fields,
   };
-  process.once("SIGINT", () => {
-    process.stderr.write("\nvodbox: stopped; the same command goes on where this one ended.\n");
-    process.exit(130);
-  });
+  let stop = async () => {};
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
+    process.once(signal, async () => {
+      process.stderr.write("\nvodbox: stopped; the same command goes on where this one ended.\n");
+      await stop();
+      process.exit(EXIT_CODES[signal]);
+    });
   try {
-    if (options.watch !== undefined) await watch(sender, resolve(options.watch), json);
-    else await pushAll(sender, paths, json);
+    // All of them first: a mistyped name is told before an hour of work.
+    const files = await filesAt(paths);
+    let send: Send = (file, keepState) => sendFile(sender, file, keepState);
+    if (options.encode) {
+      const opened = await openEncoder(command, sender, { slot: slots(1), scratch: options.scratch });
+      const { encoder } = opened;
+      stop = opened.stop;
+      send = (file, keepState) => deliver(sender, file, { encoder, withSource: options.source, keepState });
+    }
+    if (options.watch !== undefined) await watch(send, { folder: resolve(options.watch), server, json });
+    else await pushAll(send, files, json);
   } finally {
     sender.meter.stop();
+    await stop();
   }
+}
+
+/** Each once, however often it is named. */
+async function filesAt(paths: string[]): Promise<File[]> {
+  const files = new Map<string, File>();
+  for (const path of paths) {
+    const file = await fileAt(await realpath(path).catch(() => path));
+    files.set(file.path, file);
+  }
+  return [...files.values()];
 }
 
 function addressOf(server: string | undefined): string {
@@ -106,10 +142,7 @@ function slots(most: number): Sender["slot"] {
 /** No answer to any of the files can be another one. */
 const concernsAll = (error: unknown) => error instanceof Refused && [401, 403].includes(error.status);
 
-async function pushAll(sender: Sender, paths: string[], json: boolean): Promise<void> {
-  // All of them first: a mistyped name is told before an hour of uploading.
-  const files: File[] = [];
-  for (const path of paths) files.push(await fileAt(await realpath(path).catch(() => path)));
+async function pushAll(send: Send, files: File[], json: boolean): Promise<void> {
   const pushed: (Pushed | undefined)[] = [];
   const failed: string[] = [];
   const slot = slots(FILES_AT_ONCE);
@@ -119,7 +152,7 @@ async function pushAll(sender: Sender, paths: string[], json: boolean): Promise<
       slot(async () => {
         if (over) return;
         try {
-          const done = await sendFile(sender, file);
+          const done = await send(file);
           pushed[at] = done;
           if (!json) tell(done);
         } catch (error) {
@@ -136,10 +169,13 @@ async function pushAll(sender: Sender, paths: string[], json: boolean): Promise<
 }
 
 /** Until it is stopped. With `json` a value a line. A file that is refused is told of and left alone. */
-async function watch(sender: Sender, folder: string, json: boolean): Promise<void> {
-  for await (const file of appearing(folder, sender.server)) {
+async function watch(
+  send: Send,
+  { folder, server, json }: { folder: string; server: string; json: boolean },
+): Promise<void> {
+  for await (const file of appearing(folder, server)) {
     try {
-      const done = await sendFile(sender, file, true);
+      const done = await send(file, true);
       if (json) line(JSON.stringify(done));
       else tell(done);
     } catch (error) {
@@ -149,5 +185,8 @@ async function watch(sender: Sender, folder: string, json: boolean): Promise<voi
   }
 }
 
-const tell = ({ path, bytes, asset_id, external_id }: Pushed) =>
-  line(`${path}: ${amount(bytes)}, asset ${asset_id} (${external_id})`);
+function tell(done: Pushed): void {
+  const { path, bytes, asset_id, external_id } = done;
+  const watched = "watch_url" in done && done.watch_url ? `, ${done.watch_url}` : "";
+  line(`${path}: ${amount(bytes)}, asset ${asset_id} (${external_id})${watched}`);
+}

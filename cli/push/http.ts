@@ -37,17 +37,25 @@ function fault(status: number, text: string, headers: { retryAfter: string | nul
   return new TryAgain(message, { answered: true, afterMs: Number.isFinite(seconds) ? seconds * 1000 : null });
 }
 
-export type Api = <T>(method: string, path: string, body?: unknown, headers?: Record<string, string>) => Promise<T>;
+type Asking = {
+  headers?: Record<string, string>;
+  /** How long an answer may take; a minute unless told. */
+  answerMs?: number;
+};
+export type Api = {
+  <T>(method: string, path: string, body?: unknown, asking?: Asking): Promise<T>;
+  /** All records of a list, page after page. */
+  all<T>(path: string): Promise<T[]>;
+};
 
-/** One call of the interface. Throws Refused, TryAgain. */
-export const api =
-  (server: string, key: string): Api =>
-  async <T>(method: string, path: string, body?: unknown, headers: Record<string, string> = {}) => {
+/** The interface of one server. Its calls throw Refused, TryAgain. */
+export function api(server: string, key: string): Api {
+  async function ask<T>(method: string, path: string, body?: unknown, { headers, answerMs = ANSWER_MS }: Asking = {}) {
     const response = await fetch(`${server}/api/v1${path}`, {
       method,
       headers: { "x-api-key": key, "content-type": "application/json", ...headers },
       ...(body !== undefined && { body: JSON.stringify(body) }),
-      signal: AbortSignal.timeout(ANSWER_MS),
+      signal: AbortSignal.timeout(answerMs),
     })
       .then(async (answer) => ({
         ok: answer.ok,
@@ -61,11 +69,26 @@ export const api =
       });
     if (!response.ok) throw fault(response.status, response.text, { retryAfter: response.head.get("retry-after") });
     try {
-      return (response.text ? JSON.parse(response.text) : undefined) as T;
+      const value = (response.text ? JSON.parse(response.text) : undefined) as T;
+      return { value, link: response.head.get("link") ?? "" };
     } catch {
       throw new UserError(`${server} does not answer as vodbox does; check the address.`);
     }
+  }
+  const call = async <T>(...asked: Parameters<typeof ask>) => (await ask<T>(...asked)).value;
+  const all = async <T>(path: string) => {
+    const found: T[] = [];
+    for (let search: string | undefined = "?limit=500"; search !== undefined; ) {
+      const page: { value: T[]; link: string } = await ask("GET", path + search);
+      found.push(...page.value);
+      // The server may know itself by another address than we do.
+      const next: string | undefined = /<([^>]+)>;\s*rel="next"/.exec(page.link)?.[1];
+      search = next === undefined ? undefined : new URL(next, server).search;
+    }
+    return found;
   };
+  return Object.assign(call, { all });
+}
 
 export type Sending = {
   url: string;

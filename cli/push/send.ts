@@ -18,7 +18,10 @@ export type Sender = {
   meter: Meter;
   fields: Record<string, unknown>;
 };
-export type Pushed = { path: string; upload_id: number; asset_id: number; external_id: string; bytes: number };
+export type Pushed = { path: string; asset_id: number; external_id: string; bytes: number } & (
+  | { upload_id: number }
+  | { batch_id: number; encoded_bytes: number; watch_url: string | null }
+);
 
 type HeldPart = { part_number: number; bytes: number; etag: string };
 type Session = {
@@ -92,7 +95,7 @@ async function sessionOf({ call, patience, fields }: Sender, file: File, store: 
   };
   const way = isSmall ? "initiate" : "initiate_multipart";
   const initiate = (key: string) =>
-    patience.until(() => call<Session>("POST", `/uploads/${way}`, body, { "idempotency-key": key }));
+    patience.until(() => call<Session>("POST", `/uploads/${way}`, body, { headers: { "idempotency-key": key } }));
   const session = await initiate(attempt).catch((error) => {
     // Asked with other options in a run whose answer was lost.
     if (error instanceof Refused && /Idempotency-Key/.test(error.message)) return initiate(store.begin().attempt);
@@ -122,7 +125,7 @@ async function sendParts({ call, patience, slot, meter }: Sender, file: File, se
   const held = new Map((session.parts ?? []).map((part) => [part.part_number, part]));
   const numbers = Array.from({ length: session.part_count ?? 0 }, (_, at) => at + 1);
   const parts = await allOrFirstFault(
-    numbers.map((number) => async () => {
+    numbers.map((number) => async (goOn) => {
       const start = (number - 1) * size;
       const bytes = Math.min(size, file.bytes - start);
       const there = held.get(number);
@@ -132,6 +135,7 @@ async function sendParts({ call, patience, slot, meter }: Sender, file: File, se
       }
       const etag = await slot(() =>
         patience.until(async () => {
+          goOn();
           const body = { part_number: number };
           const { url, headers } = await call<{ url: string; headers: Record<string, string> }>(
             "POST",
@@ -147,22 +151,24 @@ async function sendParts({ call, patience, slot, meter }: Sender, file: File, se
   return { action: "complete_multipart", body: { parts, bytes_received: file.bytes } };
 }
 
-/** Not one more is begun once one has failed for good. */
-async function allOrFirstFault<T>(works: (() => Promise<T>)[]): Promise<T[]> {
-  let failed = false;
+/** Each work calls `goOn` when its turn has come: it throws once another has failed for good. */
+export async function allOrFirstFault<T>(works: ((goOn: () => void) => Promise<T>)[]): Promise<T[]> {
+  let failure: unknown = null;
+  const goOn = () => {
+    if (failure) throw failure;
+  };
   return Promise.all(
-    works.map(async (work) => {
-      if (failed) throw new Error("Another part failed.");
-      return work().catch((error) => {
-        failed = true;
+    works.map((work) =>
+      work(goOn).catch((error) => {
+        failure ??= error;
         throw error;
-      });
-    }),
+      }),
+    ),
   );
 }
 
 /** What a failed try had sent is taken back from the meter. */
-async function counted<T>(meter: Meter, work: (onSent: (bytes: number) => void) => Promise<T>): Promise<T> {
+export async function counted<T>(meter: Meter, work: (onSent: (bytes: number) => void) => Promise<T>): Promise<T> {
   let sent = 0;
   try {
     return await work((bytes) => {
@@ -176,7 +182,7 @@ async function counted<T>(meter: Meter, work: (onSent: (bytes: number) => void) 
 }
 
 /** Parts of two versions would be no video. */
-async function unchanged(file: File): Promise<void> {
+export async function unchanged(file: File): Promise<void> {
   const now = await fileAt(file.path);
   if (now.bytes !== file.bytes || now.modifiedMs !== file.modifiedMs)
     throw new UserError(`${file.path} changed while it was sent; push it again.`);

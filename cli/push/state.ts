@@ -4,18 +4,24 @@ import { join } from "node:path";
 import { cacheDir } from "../../src/lib/cache-dir.ts";
 
 export type File = { path: string; bytes: number; modifiedMs: number };
-/** `attempt` names the initiate, so that one whose answer was lost can be repeated; `done` is kept for --watch alone. */
-export type State = { attempt: string; uploadId?: number; done?: boolean };
+/**
+ * `attempt` names the initiate, so that one whose answer was lost can be repeated; `done` is kept for --watch alone.
+ * `batchId` is of what was encoded here.
+ */
+export type State = { attempt: string; uploadId?: number; batchId?: number; done?: boolean };
 
 /**
  * What is known of a file that is on its way to a server, across runs. A file that was changed is another one. Synchronous:
  * a few bytes, and whoever is killed next must have written them.
  */
-export function stateOf(file: File, server: string) {
+export function stateOf(file: File, server: string, way: "as it is" | "encoded" = "as it is") {
   const folder = join(cacheDir(), "push");
   mkdirSync(folder, { recursive: true, mode: 0o700 });
-  const name = createHash("sha256").update(JSON.stringify([file.path, file.bytes, file.modifiedMs, server]));
-  const path = join(folder, `${name.digest("hex").slice(0, 32)}.json`);
+  const name = createHash("sha256")
+    .update(JSON.stringify([file.path, file.bytes, file.modifiedMs, server, ...(way === "encoded" ? [way] : [])]))
+    .digest("hex")
+    .slice(0, 32);
+  const path = join(folder, `${name}.json`);
   const save = (state: State) => {
     const temporary = `${path}.${process.pid}`;
     writeFileSync(temporary, JSON.stringify({ ...state, path: file.path, server }), { mode: 0o600 });
@@ -23,6 +29,7 @@ export function stateOf(file: File, server: string) {
     return state;
   };
   return {
+    name,
     save,
     load(): State | null {
       if (!existsSync(path)) return null;

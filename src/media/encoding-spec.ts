@@ -89,4 +89,12 @@ export const encodingSpec = {
   rules: { never_upscale: true, passthrough_when_compatible: true },
 } as const;
 
-export type EncodingSpec = typeof encodingSpec;
+/** Its shape alone: another server's may say other numbers. */
+export type EncodingSpec = Shape<typeof encodingSpec>;
+type Shape<T> = T extends number
+  ? number
+  : T extends string
+    ? string
+    : T extends boolean
+      ? boolean
+      : { readonly [K in keyof T]: Shape<T[K]> };

@@ -1,11 +1,13 @@
 import { copyFile, mkdir, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { MediaError } from "../media/error.ts";
+import type { Binaries } from "../media/ffmpeg.ts";
 import type { Probe } from "../media/probe.ts";
 import { spokenIn, writeSpeech } from "../media/sound.ts";
-import { TranscriptionFailed } from "../outbound/transcribe/transcriber.ts";
-import type { JobContext } from "./context.ts";
+import { type Transcriber, TranscriptionFailed } from "../outbound/transcribe/transcriber.ts";
 import type { Completion, WorkerContract } from "./contract.ts";
+import type { LeaseClient } from "./lease-client.ts";
+import type { Scratch } from "./scratch.ts";
 
 export type Captions = {
   /** What `complete` tells of them. */
@@ -23,6 +25,17 @@ export class CaptionFailed extends Error {
     this.retryable = retryable;
   }
 }
+
+type Say = (fields: Record<string, unknown>, message: string) => void;
+/** Of the job's context what captions need. */
+type CaptionContext = {
+  client: LeaseClient;
+  binaries: Binaries;
+  scratch: Scratch;
+  memoryBytes?: number | undefined;
+  transcriber?: Transcriber | null | undefined;
+  log: { info: Say; warn: Say };
+};
 
 type CaptionOptions = {
   input: string;
@@ -49,7 +62,7 @@ const limitMs = (durationSeconds: number) =>
  */
 export async function makeCaptions(
   job: WorkerContract,
-  context: JobContext,
+  context: CaptionContext,
   options: CaptionOptions,
 ): Promise<Captions> {
   const dir = join(options.work, "captions-out");
@@ -148,29 +161,12 @@ function fileOf({ outputs: { prefix } }: WorkerContract, key: string): string {
   return file;
 }
 
-/** Into the folder of all results. Not before the encode is done, which may begin anew and empty it. */
-export async function layCaptions({ dir, files }: Captions, outDir: string): Promise<void> {
+/** Puts them beside the results. Not before the encode is done, which may begin anew and empty the folder. */
+export async function addCaptions({ dir, files }: Captions, outDir: string): Promise<void> {
   for (const file of files) {
     await mkdir(dirname(join(outDir, file)), { recursive: true });
     await copyFile(join(dir, file), join(outDir, file));
   }
-}
-
-/** Tells how far captions are, but only once they are what the job waits for. */
-export function captionStage(report: (fraction: number) => void) {
-  let done = 0;
-  let isAwaited = false;
-  const tell = () => isAwaited && done < 1 && report(done);
-  return {
-    onProgress(fraction: number) {
-      done = fraction;
-      tell();
-    },
-    await() {
-      isAwaited = true;
-      tell();
-    },
-  };
 }
 
 /** Messages go to the owner of the video: of what was not foreseen they get nothing but that it was so. */

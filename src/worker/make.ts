@@ -4,7 +4,7 @@ import { type EncodeOptions, type EncodeResult, encode } from "../media/encode.t
 import { encodingSpec } from "../media/encoding-spec.ts";
 import { probe } from "../media/probe.ts";
 import { abreast } from "./abreast.ts";
-import { type Captions, captionStage, layCaptions, makeCaptions } from "./captions.ts";
+import { addCaptions, type Captions, makeCaptions } from "./captions.ts";
 import type { JobContext } from "./context.ts";
 import type { Completion, WorkerContract } from "./contract.ts";
 import type { Heart } from "./heart.ts";
@@ -15,7 +15,7 @@ import { download, removeFolder, SourceCorrupt, sourceMissing, sumOf } from "./t
 // What the stages weigh in 0–100; encoding is nearly all of the time.
 const PROBED = 5;
 const ENCODED = 95;
-/** Of a job whose captions take longer than its encode; the rest is for publishing. */
+/** Of a job whose captions take longer than its encode: the rest of 100 is for publishing. */
 const CAPTIONED = 99;
 
 export type Rooms = { heart: Heart; work: string; outDir: string };
@@ -34,7 +34,7 @@ export async function make(job: WorkerContract, context: JobContext, rooms: Room
     const { result, captions, sourceSum } = await encodeChecked(job, context, rooms, { input, publisher });
     if (!job.source.local_path) await rm(input, { force: true });
     heart.report("publishing", ENCODED);
-    await layCaptions(captions, outDir);
+    await addCaptions(captions, outDir);
     await publisher.finish([...captions.files, ...result.files]);
     heart.report("publishing", 100);
     return { ...toCompletion(result, job.outputs.prefix, sourceSum), ...captions.told };
@@ -60,10 +60,7 @@ async function fetchSource(
   });
 }
 
-/**
- * Encodes, and beside it makes captions and sums the source, which reads what is read anyway and takes a small part of
- * the time.
- */
+/** Encodes, and sums the source beside it: that reads what is read anyway, and takes a small part of the time. */
 async function encodeChecked(
   job: WorkerContract,
   context: JobContext,
@@ -80,7 +77,8 @@ async function encodeChecked(
   const publishEarly = async (early: EncodeResult) => {
     try {
       await publisher.also(early.files);
-      await client.publish(job, toCompletion(early, outputs.prefix, null), signal);
+      const told = { subtitle_paths: {}, caption_errors: {} };
+      await client.publish(job, { ...toCompletion(early, outputs.prefix, null), ...told }, signal);
     } catch (error) {
       // Haste is a kindness: without it the whole is published in its time. But who lost the lease has nothing to publish.
       if (error instanceof LeaseLost || signal.aborted) throw error;
@@ -91,20 +89,30 @@ async function encodeChecked(
     heart.report("probing", PROBED);
     const found = await probe(input, binaries, { ...common, cwd: work });
     heart.report("encoding", PROBED);
-    const stage = captionStage((fraction) => heart.report("captioning", ENCODED + fraction * (CAPTIONED - ENCODED)));
+    let captioned = 0;
+    let isEncoded = false;
+    const tellCaptions = () =>
+      isEncoded && captioned < 1 && heart.report("captioning", ENCODED + captioned * (CAPTIONED - ENCODED));
     const [result, captions] = await abreast(
       signal,
-      async (until) => {
-        const encoded = await encode({
-          ...{ ...common, signal: until },
-          ...{ input, outDir, probe: found, spec: encodingSpec, binaries, scratchDir: work, names: wantedNames(job) },
+      async (ended) => {
+        const made = await encode({
+          ...{ ...common, signal: ended, input, outDir, probe: found, spec: encodingSpec, binaries },
+          ...{ scratchDir: work, names: wantedNames(job) },
           onProgress: (fraction) => heart.report("encoding", PROBED + fraction * (ENCODED - PROBED)),
           ...(early_playback && callbacks.publish_url && { onEarly: publishEarly }),
         });
-        stage.await();
-        return encoded;
+        isEncoded = true;
+        tellCaptions();
+        return made;
       },
-      (until) => makeCaptions(job, context, { input, probe: found, work, signal: until, onProgress: stage.onProgress }),
+      (ended) => {
+        const onProgress = (fraction: number) => {
+          captioned = fraction;
+          tellCaptions();
+        };
+        return makeCaptions(job, context, { input, probe: found, work, signal: ended, onProgress });
+      },
     );
     return { result, captions, sourceSum: await sum };
   } catch (error) {
@@ -129,15 +137,15 @@ function wantedNames({ outputs }: WorkerContract): NonNullable<EncodeOptions["na
   };
 }
 
-function toCompletion(result: EncodeResult, prefix: string, sourceSum: string | null): Completion {
+type Media = Omit<Completion, "subtitle_paths" | "caption_errors">;
+
+function toCompletion(result: EncodeResult, prefix: string, sourceSum: string | null): Media {
   return {
     manifest_path: prefix + result.manifest,
     dash_manifest_path: prefix + result.dash,
     thumbnail_path: prefix + result.thumbnail,
     storyboard_path: result.storyboard && prefix + result.storyboard,
     mp4_path: result.mp4 && prefix + result.mp4,
-    subtitle_paths: {},
-    caption_errors: {},
     media: {
       duration_seconds: result.durationSeconds,
       width: result.width,

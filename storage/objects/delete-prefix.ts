@@ -1,6 +1,8 @@
 import type { ObjectStore } from "./store.ts";
 
 const AT_ONCE = 16;
+/** A local store reads a whole folder for each page; S3 gives fewer, and says so. */
+const LISTED = 10_000;
 
 /** Deletes every object under `prefix`, which must end in `/`; returns how many. May be repeated after a failure. */
 export async function deletePrefix(store: ObjectStore, prefix: string): Promise<number> {
@@ -9,7 +11,7 @@ export async function deletePrefix(store: ObjectStore, prefix: string): Promise<
   let deleted = 0;
   let cursor: string | null = null;
   do {
-    const page = await store.list(prefix, cursor === null ? {} : { cursor });
+    const page = await store.list(prefix, cursor === null ? { limit: LISTED } : { limit: LISTED, cursor });
     for (let i = 0; i < page.objects.length; i += AT_ONCE) {
       await Promise.all(page.objects.slice(i, i + AT_ONCE).map(({ key }) => store.delete(key)));
     }

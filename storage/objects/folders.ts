@@ -14,6 +14,8 @@ export class Folders {
   readonly root: string;
   /** Folders whose entry in their parent is known to be on the disk. */
   readonly #durable = new Set<string>();
+  /** Syncs under way, and the one that comes after it for all who asked meanwhile. */
+  readonly #syncs = new Map<string, { now: Promise<void>; next: Promise<void> | null }>();
 
   /** `root` must be a real path: see `isOwn`. */
   constructor(root: string) {
@@ -90,12 +92,34 @@ export class Folders {
    * called while the folder holds a file, so that nobody removes it meanwhile.
    */
   async sync(folder: string): Promise<void> {
-    await syncFolder(folder);
+    await this.#syncTogether(folder);
     for (let at = folder; at !== this.root && !this.#durable.has(at); at = dirname(at)) {
-      await syncFolder(dirname(at));
+      await this.#syncTogether(dirname(at));
       if (this.#durable.size >= FOLDERS_REMEMBERED) this.#durable.clear();
       this.#durable.add(at);
     }
+  }
+
+  /**
+   * One sync serves all who asked before it began: thousands of files come to one folder at a time. What asks while one
+   * is under way may have come too late for it, and waits for the next.
+   */
+  #syncTogether(folder: string): Promise<void> {
+    const under = this.#syncs.get(folder);
+    if (!under) return this.#syncNow(folder);
+    const begin = () => this.#syncNow(folder);
+    under.next ??= under.now.then(begin, begin);
+    return under.next;
+  }
+
+  #syncNow(folder: string): Promise<void> {
+    const sync = { now: syncFolder(folder), next: null };
+    this.#syncs.set(folder, sync);
+    const end = () => {
+      if (sync.next === null) this.#syncs.delete(folder);
+    };
+    sync.now.then(end, end);
+    return sync.now;
   }
 
   /** Removes `folder` and those above it as far as they are empty, never the root. */

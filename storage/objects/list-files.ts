@@ -50,8 +50,17 @@ async function entriesOf(folder: string, keyBase: string, query: ListQuery): Pro
     // Removed by a delete while we came to it.
     if (!["ENOENT", "ENOTDIR"].includes(codeOf(error))) throw error;
   }
-  return entries.sort((a, b) => compareKeys(a.key, b.key));
+  return entries.sort(inOrder(entries));
 }
+
+/**
+ * The engine's own comparison is several times faster, and a folder of a film holds thousands of names; it goes by UTF-16,
+ * which is another order only from the surrogates on.
+ */
+const inOrder = (entries: readonly Entry[]): ((a: Entry, b: Entry) => number) =>
+  entries.some(({ key }) => /[\ud800-\uffff]/.test(key))
+    ? (a, b) => compareKeys(a.key, b.key)
+    : (a, b) => (a.key < b.key ? -1 : 1);
 
 const isAskedFor = (key: string, { prefix, after }: ListQuery) =>
   key.startsWith(prefix) && (after === "" || compareKeys(key, after) > 0);

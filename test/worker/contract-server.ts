@@ -18,10 +18,10 @@ export class ContractServer implements AsyncDisposable {
   /** How many jobs wait. */
   queue = 1;
   heartbeatSeconds = 0.2;
-  captions: string[] = [];
-  captionsRequired = false;
   /** Whether what plays already is wanted early. */
   early = false;
+  captions: string[] = [];
+  captionsRequired = false;
   localPaths: { source?: string; artifacts?: string } = {};
   /** When a claim carries this proof, the local paths are given. */
   proof = "";

@@ -145,3 +145,19 @@ export async function checkPicture(held: Held, findings: Findings, path: string,
   const isPicture = begins || (text.startsWith("RIFF") && text.slice(8) === "WEBP");
   if (!isPicture) tell(findings, path, "thumbnail_malformed", `${shown(key)} is no JPEG, PNG, GIF or WebP.`);
 }
+
+/** WebVTT whose cues name parts of pictures: `sheet.jpg#xywh=0,0,160,90` (Media Fragments URI 1.0, 4.2.2). */
+export async function checkStoryboard(held: Held, findings: Findings, path: string, key: string): Promise<void> {
+  const text = await readText(held, findings, path, key);
+  if (text === null) return;
+  if (!/^\uFEFF?WEBVTT(?:[ \t\r\n]|$)/.test(text))
+    return tell(findings, path, "storyboard_malformed", `${shown(key)} is no WebVTT.`);
+  const pictures = new Set([...text.matchAll(/^(\S+)#xywh=\S+\r?$/gm)].map(([, uri]) => uri as string));
+  if (pictures.size === 0)
+    return tell(findings, path, "storyboard_malformed", `${shown(key)} names no part of a picture.`);
+  for (const uri of pictures) {
+    const resolved = resolveReference(key, uri);
+    if ("code" in resolved) tell(findings, path, resolved.code, `${shown(key)}: ${resolved.message}`);
+    else await checkPicture(held, findings, path, resolved.path);
+  }
+}

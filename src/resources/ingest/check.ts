@@ -7,7 +7,17 @@ import { canonicalLanguage } from "../../lib/language.ts";
 import { pacer } from "../../lib/pace.ts";
 import { vttOfFile } from "../subtitles/content.ts";
 import { MAX_CUE_BYTES, MAX_CUES, USE_STORAGE_KEY } from "../tracks/schema.ts";
-import { checkDash, checkHls, checkPicture, type Findings, MAX_TEXT_BYTES, need, shown, tell } from "./check-media.ts";
+import {
+  checkDash,
+  checkHls,
+  checkPicture,
+  checkStoryboard,
+  type Findings,
+  MAX_TEXT_BYTES,
+  need,
+  shown,
+  tell,
+} from "./check-media.ts";
 import { type Held, heldBy } from "./held.ts";
 import { type Fault, type GivenAsset, ManifestAsset } from "./manifest-schema.ts";
 
@@ -77,10 +87,11 @@ async function checkAsset(
   findings: Findings,
   { path, given }: { path: string; given: GivenAsset },
 ): Promise<CheckedAsset> {
-  const { hls, dash, thumbnail_path, source_key } = given;
+  const { hls, dash, thumbnail_path, storyboard_path, source_key } = given;
   const media = await checkHls(held, findings, `${path}.hls.manifest_path`, hls.manifest_path);
   if (dash) await checkDash(held, findings, `${path}.dash.manifest_path`, dash.manifest_path);
   if (thumbnail_path) await checkPicture(held, findings, `${path}.thumbnail_path`, thumbnail_path);
+  if (storyboard_path) await checkStoryboard(held, findings, `${path}.storyboard_path`, storyboard_path);
   const variants = new Map(media.renditions.map((rendition) => [rendition.playlist_path, rendition]));
   for (const [index, { playlist_path }] of (hls.renditions ?? []).entries()) {
     const place = `${path}.hls.renditions[${index}].playlist_path`;

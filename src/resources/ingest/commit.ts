@@ -117,6 +117,7 @@ async function makeAsset(tx: Db, app: App, { tenantId, policy, one }: Making): P
       manifestPath: at(given.hls.manifest_path),
       dashManifestPath: at(given.dash?.manifest_path),
       thumbnailPath: at(given.thumbnail_path),
+      storyboardPath: at(given.storyboard_path),
       renditions: one.renditions.map((each) => ({ ...each, playlist_path: prefix + each.playlist_path })),
       width: top?.width ?? null,
       height: top?.height ?? null,

@@ -51,7 +51,11 @@ export async function stage(
   try {
     const copy = async (from: string, to: string, bytes: number) => {
       const source = prefixOf(batch) + from;
-      const info = (await objects.head(source)) && (await objects.copy(source, to));
+      // Looked at only where that fails: on S3 it would be as many requests again.
+      const info = await objects.copy(source, to).catch(async (error) => {
+        if (await objects.head(source)) throw error;
+        return null;
+      });
       if (info?.bytes !== bytes)
         throw new HttpError(409, "batch_conflict", `${from} changed while it was committed; try again.`);
     };

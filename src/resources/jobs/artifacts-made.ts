@@ -2,24 +2,23 @@ import type * as v from "valibot";
 import { deletePrefix } from "../../../storage/objects/delete-prefix.ts";
 import type { ObjectStore } from "../../../storage/objects/store.ts";
 import type { App } from "../../app.ts";
-import { HttpError } from "../../lib/errors.ts";
+import { incomplete } from "./captions.ts";
 import type { Made } from "./present.ts";
 import { readPublished } from "./published.ts";
 import type { Completion } from "./schema.ts";
 
 type Result = v.InferOutput<typeof Completion>;
 
-/** 422 that names the field of a completion. */
-export const incomplete = (field: string, message: string): never => {
-  throw new HttpError(422, "invalid_transcoding_result", `${field}: ${message}`, { details: { [field]: [message] } });
-};
-
-/** What an attempt says that it has made, as it lies in storage. 422 `invalid_transcoding_result`. */
-export async function examine(objects: ObjectStore, prefix: string, result: Result): Promise<Made> {
-  const paths = await checkArtifacts(objects, prefix, result);
-  // Captions move to where subtitles lie, and are counted there.
-  const bytes = await bytesUnder(objects, prefix, Object.values(result.subtitle_paths));
-  return { paths, bytes, media: await mediaOf(objects, result) };
+/**
+ * What an attempt has made, as it lies in storage. `paths` are those of `checkArtifacts`; what is named in `but` is not
+ * counted.
+ */
+export async function examine(
+  objects: ObjectStore,
+  prefix: string,
+  { paths, result, but = [] }: { paths: Made["paths"]; result: Result; but?: readonly string[] },
+): Promise<Made> {
+  return { paths, bytes: await bytesUnder(objects, prefix, but), media: await mediaOf(objects, result) };
 }
 
 /** What nothing names any more; a sweep finds what cannot be removed now. */
@@ -45,8 +44,11 @@ async function mediaOf(objects: ObjectStore, { media = {}, manifest_path }: Resu
   };
 }
 
-/** All paths under the attempt's own prefix and in storage. Which ones are required the worker contract has said. */
-async function checkArtifacts(objects: ObjectStore, prefix: string, result: Result) {
+/**
+ * All paths under the attempt's own prefix and in storage, else 422 `invalid_transcoding_result`. Which ones are required
+ * the worker contract has said.
+ */
+export async function checkArtifacts(objects: ObjectStore, prefix: string, result: Result) {
   const required = {
     manifest_path: result.manifest_path,
     dash_manifest_path: result.dash_manifest_path,

@@ -11,7 +11,6 @@ import { decodeText } from "../../lib/vtt/decode.ts";
 import { checkedVtt, MAX_SUBTITLE_BYTES } from "../subtitles/content.ts";
 import { subtitlesOf } from "../subtitles/queries.ts";
 import { addSubtitle, hasRoom, type StoredText, storeText } from "../subtitles/store.ts";
-import { incomplete } from "./artifacts-made.ts";
 import type { Completion } from "./schema.ts";
 import type { WantedCaptions } from "./source-upload.ts";
 
@@ -23,6 +22,11 @@ export type Captions = {
   errors: Map<string, string>;
   /** Where the worker put them. Served there, they would outlive the tracks that are made of them. */
   paths: string[];
+};
+
+/** 422 that names the field of a completion. */
+export const incomplete = (field: string, message: string): never => {
+  throw new HttpError(422, "invalid_transcoding_result", `${field}: ${message}`, { details: { [field]: [message] } });
 };
 
 /**

@@ -7,7 +7,7 @@ import { storageOf } from "../../http/storage.ts";
 import { HttpError } from "../../lib/errors.ts";
 import { sha256 } from "../../lib/tokens.ts";
 import { addUsage } from "../tenants/queries.ts";
-import { examine, removeOutdated } from "./artifacts-made.ts";
+import { checkArtifacts, examine, removeOutdated } from "./artifacts-made.ts";
 import { publishCaptions, readCaptions } from "./captions.ts";
 import { announcedSum } from "./contract.ts";
 import { endAttempt, failAttempt } from "./end.ts";
@@ -39,10 +39,12 @@ export async function complete(
   const { job, attempt } = await liveLease(app.db, app, jobId, token);
   const prefix = attemptPrefix(job, attempt.id);
   const objects = storageOf(app);
-  const made = await examine(objects, prefix, result);
-  const { media } = made;
+  const paths = await checkArtifacts(objects, prefix, result);
   const wanted = (await sourceUpload(app.db, job.assetId))?.captions ?? NO_CAPTIONS;
   const captions = await readCaptions(app, objects, { job, wanted, result });
+  // Captions move to where subtitles lie, and are counted there.
+  const made = await examine(objects, prefix, { paths, result, but: captions.paths });
+  const { media } = made;
   const sum = media.source_sha256 ?? null;
   const { completed, outdated, corrupt } = await app.write(async (tx) => {
     const again = await repeated(tx);

@@ -3,7 +3,7 @@ import type * as v from "valibot";
 import { type JobRow, transcodingJobs } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import { storageOf } from "../../http/storage.ts";
-import { examine, removeOutdated } from "./artifacts-made.ts";
+import { checkArtifacts, examine, removeOutdated } from "./artifacts-made.ts";
 import { emitAsset } from "./events.ts";
 import { attemptPrefix, liveLease } from "./lease.ts";
 import { present } from "./present.ts";
@@ -20,7 +20,9 @@ export async function publish(
   result: v.InferOutput<typeof Completion>,
 ): Promise<JobRow> {
   const { job, attempt } = await liveLease(app.db, app, jobId, token);
-  const made = await examine(storageOf(app), attemptPrefix(job, attempt.id), result);
+  const objects = storageOf(app);
+  const prefix = attemptPrefix(job, attempt.id);
+  const made = await examine(objects, prefix, { paths: await checkArtifacts(objects, prefix, result), result });
   const { published, outdated } = await app.write(async (tx) => {
     // The storage took its time: the lease may have ended meanwhile.
     const leased = await liveLease(tx, app, jobId, token);
