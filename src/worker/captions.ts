@@ -53,7 +53,8 @@ const MOST_MS = 12 * 60 * MINUTE_MS;
 const TICK_MS = 5000;
 const MOST_MESSAGE = 500;
 /** Longer than any large model takes on a small machine. */
-const limitMs = (durationSeconds: number) => Math.min(MOST_MS, Math.max(10 * MINUTE_MS, durationSeconds * 20_000));
+const limitMs = (durationSeconds: number) =>
+  Math.min(MOST_MS, Math.max(10 * MINUTE_MS, Math.ceil(durationSeconds * 20) * 1000));
 
 /**
  * Makes the captions that the contract asks for, one language after the other; it is meant to run beside the encode.

@@ -13,6 +13,7 @@ vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 const folder = temporaryFolder("captions");
 const source = join(folder, "source.mp4");
 const silent = join(folder, "silent.mp4");
+const long = join(folder, "long.m4a");
 const bilingual = join(folder, "bilingual.mp4");
 const VTT = "WEBVTT\n\n00:00:00.500 --> 00:00:01.000\nHello\n";
 let count = 0;
@@ -20,6 +21,7 @@ let count = 0;
 beforeAll(async () => {
   await ffmpeg(...picture("320x180", "25", 3), ...sound(3), ...fast, source);
   await ffmpeg(...picture("320x180", "25", 2), ...fast, silent);
+  await ffmpeg(...sound(61.777), long);
   // English is a low tone and the default, French a loud high one that begins a second late.
   const tones = ["-f", "lavfi", "-i", "sine=200:d=3,volume=0.1", "-f", "lavfi", "-i", "sine=2000:d=2"];
   const maps = ["-map", "0:v", "-map", "1:a", "-map", "2:a", "-metadata:s:a:0", "language=eng"];
@@ -93,6 +95,11 @@ test("captions are made of the sound, and put beside the rest before the job is 
   expect([wav.toString("latin1", 0, 4), wav.readUInt16LE(22), wav.readUInt32LE(24)]).toEqual(["RIFF", 1, 16_000]);
   const line = lines.find(([, message]) => message === "A caption is made.");
   expect(line?.[0]).toMatchObject({ job_id: 7, language: "en", sound_seconds: 3, transcribe_ms: expect.any(Number) });
+});
+
+test("of any length, such as one that is no whole number of milliseconds", async () => {
+  const { complete } = await outcome(long, listener().transcriber, { captions: ["en"] });
+  expect(complete).toMatchObject({ subtitle_paths: { en: `${PREFIX}captions/en.vtt` }, caption_errors: {} });
 });
 
 test("on a shared disk they are written where they belong", async () => {
