@@ -1,6 +1,9 @@
 import { Presets, SingleBar } from "cli-progress";
 
-export type Progress = { update(fraction: number, stage?: string, title?: string): void; done(): void };
+export type Progress = {
+  update(fraction: number, stage?: string, title?: string): void /** `whole` is false for what failed. */;
+  done(whole?: boolean): void;
+};
 
 const LINE_EVERY_MS = 3000;
 
@@ -19,8 +22,8 @@ export function showProgress(title: string): Progress {
     bar.start(100, 0, { title, stage: "" });
     return {
       update: (fraction, stage = "", now = title) => bar.update(Math.round(fraction * 100), { title: now, stage }),
-      done() {
-        bar.update(100, { title, stage: "" });
+      done(whole = true) {
+        if (whole) bar.update(100, { title, stage: "" });
         bar.stop();
       },
     };

@@ -60,6 +60,7 @@ export async function pushCommand(command: Command): Promise<void> {
     fields,
   };
   let stop = async () => {};
+  let isWhole = false;
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
     process.once(signal, async () => {
       process.stderr.write("\nvodbox: stopped; the same command goes on where this one ended.\n");
@@ -78,8 +79,9 @@ export async function pushCommand(command: Command): Promise<void> {
     }
     if (options.watch !== undefined) await watch(send, { folder: resolve(options.watch), server, json });
     else await pushAll(send, files, json);
+    isWhole = true;
   } finally {
-    sender.meter.stop();
+    sender.meter.stop(isWhole);
     await stop();
   }
 }
@@ -186,6 +188,8 @@ async function watch(
 }
 
 function tell(done: Pushed): void {
+  // The bar is drawn anew below.
+  if (process.stderr.isTTY) process.stderr.write("\r\x1b[K");
   const { path, bytes, asset_id, external_id } = done;
   const watched = "watch_url" in done && done.watch_url ? `, ${done.watch_url}` : "";
   line(`${path}: ${amount(bytes)}, asset ${asset_id} (${external_id})${watched}`);

@@ -53,9 +53,10 @@ export function meter() {
         },
       };
     },
-    stop() {
+    /** `whole` unless something failed. */
+    stop(whole: boolean) {
       clearInterval(timer);
-      if (process.stderr.isTTY) progress.done();
+      if (process.stderr.isTTY) progress.done(whole);
     },
   };
 }
