@@ -72,6 +72,7 @@ export async function workerCommand(command: Command): Promise<void> {
       (options.local ? join(config.data_dir, "scratch") : join(tmpdir(), `vodbox-worker-${process.geteuid?.() ?? 0}`)),
     binaries: await resolveBinaries({ ffmpeg: config.ffmpeg, ffprobe: config.ffprobe, cacheDir: cacheDir() }),
     memoryBytes: config.ffmpeg_memory_bytes,
+    encoder: config.encoder,
     transcriber,
     ...(options.local && { sharedDisk: { dataDir: config.data_dir } }),
     log: log.child({ worker: process.pid }),

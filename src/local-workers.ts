@@ -72,6 +72,7 @@ const settings = ({ config }: App) => ({
   VODBOX_LOG_LEVEL: config.log_level,
   ...(config.log_format && { VODBOX_LOG_FORMAT: config.log_format }),
   ...(config.ffmpeg && { VODBOX_FFMPEG: config.ffmpeg }),
+  VODBOX_ENCODER: config.encoder,
   ...(config.ffmpeg_memory_bytes && { VODBOX_FFMPEG_MEMORY_BYTES: String(config.ffmpeg_memory_bytes) }),
   ...(config.ffprobe && { VODBOX_FFPROBE: config.ffprobe }),
   VODBOX_TRANSCRIBE: config.transcribe,

@@ -126,6 +126,11 @@ export const SETTINGS = {
     fallback: "0",
     about: "1: an asset plays as soon as one rendition is whole, unless its upload says otherwise",
   },
+  encoder: {
+    schema: oneOf("software", "nvenc", "qsv", "vaapi"),
+    fallback: "software",
+    about: "of workers; the others need their hardware, and an ffmpeg that has them",
+  },
   ffmpeg_memory_bytes: {
     schema: integer(128 * 2 ** 20, Number.MAX_SAFE_INTEGER),
     about: "the most that one ffmpeg may allocate; unless told, three quarters of the machine, 8 GiB at most",

@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { type Encoder, encoderOf } from "./encoders.ts";
 import type { EncodingSpec } from "./encoding-spec.ts";
 import { untrustedInput } from "./ffmpeg.ts";
 import type { PlannedRendition, Rate } from "./ladder.ts";
@@ -13,18 +14,21 @@ export const SEGMENT_PATTERN = /^\d{5,}\.m4s$/;
 /** The muxer insists on a manifest; ours replace it. */
 export const MUXER_MANIFEST = "muxer.mpd";
 
+type ArgumentOptions = {
+  input: string;
+  outDir: string;
+  plan: EncodePlan;
+  spec: EncodingSpec;
+  encoder?: Encoder | undefined;
+};
+
 /**
  * The arguments of the one ffmpeg run that makes everything: the source is decoded once, each size is scaled from
  * the one above it, and every rendition is its own segment writer. One run took 50.5 s where a run per rendition
  * for HLS and another for DASH took 137.
  */
-export function encodeArguments(options: {
-  input: string;
-  outDir: string;
-  plan: EncodePlan;
-  spec: EncodingSpec;
-}): string[] {
-  const { input, outDir, plan, spec } = options;
+export function encodeArguments(options: ArgumentOptions): string[] {
+  const { input, outDir, plan, spec, encoder = "software" } = options;
   return [
     ...["-nostdin", "-hide_banner", "-y", "-loglevel", "warning"],
     ...["-progress", "pipe:1", "-nostats", "-stats_period", "0.5"],
@@ -32,9 +36,10 @@ export function encodeArguments(options: {
     ...["-noautorotate", "-max_pixels", String(MAX_PIXELS)],
     // What is copied must be free of faults, and the decoder is what finds them.
     ...(plan.video?.passthrough ? ["-xerror", "-err_detect", "explode"] : []),
+    ...encoderOf(encoder).global,
     ...untrustedInput(input),
-    ...graphArguments(filterGraph(plan, spec)),
-    ...(plan.video?.renditions.flatMap((one) => videoOutput(one, plan, spec, outDir)) ?? []),
+    ...graphArguments(filterGraph(plan, spec, encoder)),
+    ...(plan.video?.renditions.flatMap((one) => videoOutput(one, plan, options)) ?? []),
     ...plan.audio.flatMap((one) => audioOutput(one, spec, outDir)),
   ];
 }
@@ -46,7 +51,7 @@ const graphArguments = (graph: string) => (graph ? ["-filter_complex", graph] : 
 const encodedOf = ({ renditions, passthrough }: NonNullable<EncodePlan["video"]>) =>
   passthrough?.isCopied ? renditions.slice(1) : renditions;
 
-function filterGraph({ video, audio }: EncodePlan, spec: EncodingSpec): string {
+function filterGraph({ video, audio }: EncodePlan, spec: EncodingSpec, encoder: Encoder): string {
   const chains: string[] = [];
   if (video) {
     const { track, rate, holdUntilSeconds } = video;
@@ -66,8 +71,13 @@ function filterGraph({ video, audio }: EncodePlan, spec: EncodingSpec): string {
     ];
     const sized = `[0:${track.index}]${filters.join(",")}`;
     let from = holdUntilSeconds ? hold(sized, top, rate, holdUntilSeconds) : sized;
+    const last = encoderOf(encoder)
+      .filters.map((filter) => `,${filter}`)
+      .join("");
     for (const [index, next] of [...renditions.slice(1), null].entries()) {
-      chains.push(next ? `${from},split=2[v${index}][s${index}]` : `${from}[v${index}]`);
+      if (!next) chains.push(`${from}${last}[v${index}]`);
+      else if (last) chains.push(`${from},split=2[p${index}][s${index}]`, `[p${index}]${last.slice(1)}[v${index}]`);
+      else chains.push(`${from},split=2[v${index}][s${index}]`);
       if (next) from = `[s${index}]${scale(next)}`;
     }
   }
@@ -97,27 +107,25 @@ const TONE_MAP = [
   "zscale=t=bt709:m=bt709:r=tv",
 ];
 
-function videoOutput(one: PlannedRendition, { video }: EncodePlan, spec: EncodingSpec, outDir: string): string[] {
+function videoOutput(
+  one: PlannedRendition,
+  { video }: EncodePlan,
+  { spec, outDir, encoder = "software" }: ArgumentOptions,
+): string[] {
   if (!video) return [];
   const index = encodedOf(video).indexOf(one);
   if (index < 0)
     return ["-map", `0:${video.track.index}`, "-c:v", "copy", ...segmentWriter(join(outDir, one.name), spec)];
   const framesPerGop = Math.ceil((video.rate.num / video.rate.den) * spec.gop_seconds);
   return [
-    ...["-map", `[v${index}]`, "-c:v", "libx264", "-preset", spec.video.preset, "-profile:v", spec.video.profile],
-    ...["-crf", String(one.crf), "-maxrate", String(one.maxBitrate), "-bufsize", String(one.buffer)],
+    ...["-map", `[v${index}]`, ...encoderOf(encoder).output(one, spec)],
     // Key frames come from the clock alone. A frame count would drift from it at 23.976, and a cut would put one
     // where other renditions have none; -g only has to stay out of the way.
-    ...[
-      "-force_key_frames",
-      video.passthrough
-        ? timesBefore(video.passthrough.keyTimes, video.rate)
-        : `expr:gte(t,n_forced*${spec.gop_seconds})`,
-      "-sc_threshold",
-      "0",
-      "-g",
-      String(framesPerGop * 4),
-    ],
+    "-force_key_frames",
+    video.passthrough
+      ? timesBefore(video.passthrough.keyTimes, video.rate)
+      : `expr:gte(t,n_forced*${spec.gop_seconds})`,
+    ...["-g", String(framesPerGop * 4)],
     ...segmentWriter(join(outDir, one.name), spec),
   ];
 }

@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { encodeArguments } from "./arguments.ts";
+import type { Encoder } from "./encoders.ts";
 import type { EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
 import { type Binaries, type RunOptions, run } from "./ffmpeg.ts";
@@ -35,6 +36,8 @@ export type EncodeOptions = {
   pidDir?: string;
   /** The most that one ffmpeg may allocate. */
   memoryBytes?: number | undefined;
+  /** Software unless told. */
+  encoder?: Encoder | undefined;
   /** File names in `outDir`, where they are not the specification's. */
   names?: { manifest?: string; dash?: string; thumbnail?: string; storyboard?: string; mp4?: string };
 };
@@ -175,12 +178,12 @@ async function encodeInTwo(plan: EncodePlan, plain: EncodePlan, way: Way): Promi
 
 /** One run of ffmpeg over the source. `share` is the part of the whole work that it is. */
 async function pass(plan: EncodePlan, { options, common }: Way, share: { from: number; to: number }): Promise<void> {
-  const { input, outDir, spec, binaries, onProgress } = options;
+  const { input, outDir, spec, binaries, encoder, onProgress } = options;
   await mkdir(outDir, { recursive: true });
   await prepareFolders(outDir, plan);
   await run(binaries.ffmpeg, {
     ...common,
-    args: encodeArguments({ input, outDir, plan, spec }),
+    args: encodeArguments({ input, outDir, plan, spec, encoder }),
     timeLimitMs: timeLimitMs(plan.durationSeconds),
     stallMs: STALL_MS,
     onPosition: (seconds) => {

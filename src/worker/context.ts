@@ -1,3 +1,4 @@
+import type { Encoder } from "../media/encoders.ts";
 import type { Binaries } from "../media/ffmpeg.ts";
 import type { Transcriber } from "../outbound/transcribe/transcriber.ts";
 import type { LeaseClient } from "./lease-client.ts";
@@ -11,6 +12,7 @@ export type JobContext = {
   scratch: Scratch;
   /** The most that one ffmpeg may allocate. */
   memoryBytes?: number | undefined;
+  encoder?: Encoder | undefined;
   transcriber?: Transcriber | null | undefined;
   log: Log;
   /** Aborted when the worker is to stop: the job is given back. */

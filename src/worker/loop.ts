@@ -2,6 +2,8 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { UserError } from "../lib/errors.ts";
+import { type Encoder, requireEncoder } from "../media/encoders.ts";
+import { encodingSpec } from "../media/encoding-spec.ts";
 import type { Binaries } from "../media/ffmpeg.ts";
 import { missingFrom, sandbox } from "../media/sandbox.ts";
 import type { Transcriber } from "../outbound/transcribe/transcriber.ts";
@@ -25,6 +27,8 @@ export type WorkerOptions = {
   memoryBytes?: number | undefined;
   /** Makes captions; without one every caption that is asked for is told as an error. */
   transcriber?: Transcriber | null | undefined;
+  /** Software unless told; tried before the first job is asked for. */
+  encoder?: Encoder;
   /** Given when the server's data directory is on this machine: sources and results are then not sent over HTTP. */
   sharedDisk?: { dataDir: string };
   log: Log;
@@ -50,13 +54,15 @@ const FULL_MS = 30_000;
  */
 export async function startWorker(options: WorkerOptions): Promise<JobEnd | null> {
   const { server, token, workerId, binaries, memoryBytes, transcriber, log, onProgress, isOnce = false } = options;
+  const { encoder = "software" } = options;
+  await requireEncoder(binaries.ffmpeg, encoder, encodingSpec);
   const missing = missingFrom(await sandbox());
   if (missing.length > 0) log.warn({ missing }, "This system confines ffmpeg less than others do.");
   const scratch = await openScratch(options.scratchDir);
   const fault = new AbortController();
   const signal = AbortSignal.any([options.signal, fault.signal]);
   const client = new LeaseClient({ server, token, workerId });
-  const context: JobContext = { client, binaries, memoryBytes, transcriber, scratch, log, signal, onProgress };
+  const context: JobContext = { client, binaries, memoryBytes, encoder, transcriber, scratch, log, signal, onProgress };
   try {
     const count = isOnce ? 1 : (options.concurrency ?? 1);
     const loops = Array.from({ length: count }, () => loop(context, { sharedDisk: options.sharedDisk, isOnce }));

@@ -67,7 +67,7 @@ async function encodeChecked(
   { heart, work, outDir }: Rooms,
   { input, publisher }: { input: string; publisher: Publisher },
 ): Promise<{ result: EncodeResult; captions: Captions; sourceSum: string }> {
-  const { client, binaries, scratch, memoryBytes, log } = context;
+  const { client, binaries, scratch, memoryBytes, encoder, log } = context;
   const { source, callbacks, early_playback, outputs } = job;
   const spoiled = new AbortController();
   const sum = sumOf(input, source.sha256, heart.signal);
@@ -98,7 +98,7 @@ async function encodeChecked(
       async (ended) => {
         const made = await encode({
           ...{ ...common, signal: ended, input, outDir, probe: found, spec: encodingSpec, binaries },
-          ...{ scratchDir: work, names: wantedNames(job) },
+          ...{ scratchDir: work, names: wantedNames(job), encoder },
           onProgress: (fraction) => heart.report("encoding", PROBED + fraction * (ENCODED - PROBED)),
           ...(early_playback && callbacks.publish_url && { onEarly: publishEarly }),
         });

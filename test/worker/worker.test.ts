@@ -171,6 +171,18 @@ test("a job whose source has no room here is given back, uncounted", async () =>
   expectTidy(worker.scratchDir);
 });
 
+test.each(["nvenc", "qsv", "vaapi"] as const)(
+  "%s that does not work here is told before any job is asked for",
+  async (encoder) => {
+    await using server = await ContractServer.start(source);
+    for (const tools of [binaries, { ffmpeg: "ffmpeg", ffprobe: "ffprobe" }])
+      await expect(work(server, { encoder, binaries: tools }).done).rejects.toThrow(
+        new RegExp(`^VODBOX_ENCODER=${encoder} does not work here: .+VODBOX_FFMPEG`),
+      );
+    expect(server.calls).toEqual([]);
+  },
+);
+
 test("a source that is no media fails for good, and the next job is asked for", async () => {
   const bad = join(folder, "bad.mp4");
   writeFileSync(bad, "no media at all");
