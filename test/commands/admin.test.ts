@@ -66,7 +66,7 @@ async function day(dataDir: string): Promise<unknown[]> {
   return steps;
 }
 
-test("an operator's commands give the same with a server and without", { timeout: 90_000 }, async () => {
+test("an operator's commands give the same with a server and without", { timeout: 300_000 }, async () => {
   const [alone, served] = [emptyFolder(), emptyFolder()];
   // The settings' own tokens would not be what `admin` finds in the data directory.
   const server = await startServer(served, { env: { VODBOX_ADMIN_TOKEN: "" } });

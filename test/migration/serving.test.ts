@@ -85,7 +85,9 @@ test("to S3 and back while a client uploads and deletes: nothing is lost, nothin
   const waiting = await command("migrate", "--to", "s3");
   isOver = true;
   await client;
-  expect(waiting).toMatchObject({ active: "s3", phase: "draining", mended: 0, waiting_for: { uploads: 1 } });
+  expect(waiting).toMatchObject({ active: "s3", phase: "draining", mended: 0 });
+  // The one that began before, and perhaps one that the client is just at.
+  expect(waiting.waiting_for.uploads).toBeGreaterThanOrEqual(1);
   expect(waiting.verified).toBeGreaterThan(150);
   // Still both: the way back is refused until it is over.
   const back = await server.call("POST", PATH, { admin, body: { to: "local" } });
