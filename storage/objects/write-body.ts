@@ -7,7 +7,7 @@ import { ObjectTooLarge } from "./store.ts";
 const BATCH_BYTES = 4 * 1024 * 1024;
 const LEAST_BATCH_BYTES = 256 * 1024;
 /** Of all bodies at once: with twenty of them 4 MB each, and as much under way to the disk, were 250 MB. */
-const COLLECTED_BYTES = 32 * 1024 * 1024;
+const COLLECTED_BYTES = 16 * 1024 * 1024;
 let collecting = 0;
 const batchBytes = () => Math.max(LEAST_BATCH_BYTES, Math.min(BATCH_BYTES, COLLECTED_BYTES / collecting));
 /** The kernel takes at most 1,024 buffers in one call. */
