@@ -16,6 +16,7 @@ import "media-chrome/dist/media-time-range.js";
 import "media-chrome/dist/media-volume-range.js";
 import "media-chrome/dist/menu/media-captions-menu.js";
 import "media-chrome/dist/menu/media-captions-menu-button.js";
+import "media-chrome/dist/menu/media-chrome-menu-item.js";
 import "media-chrome/dist/menu/media-playback-rate-menu.js";
 import "media-chrome/dist/menu/media-playback-rate-menu-button.js";
 import "media-chrome/dist/menu/media-rendition-menu.js";
@@ -118,6 +119,12 @@ export function buildFrame(root: ShadowRoot, video: HTMLVideoElement): Frame {
     again: find<HTMLButtonElement>(".message button"),
   };
   frame.again.textContent = words("try_again");
+  const menus = [...content.querySelectorAll<HTMLElement>("[anchor]")];
+  // One that was opened by mouse does not have the focus, and so would not go when another one comes.
+  for (const menu of menus)
+    content.querySelector(`${menu.localName}-button`)?.addEventListener("click", () => {
+      for (const other of menus) if (other !== menu) other.hidden = true;
+    });
   video.slot = "media";
   frame.controller.prepend(video);
   root.append(content);
