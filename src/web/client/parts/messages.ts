@@ -74,7 +74,11 @@ const known: Record<string, Dictionary> = {
   fr: { ...Fr, ...OTHERS.fr },
   pt: { ...Pt, ...OTHERS.pt },
 };
-for (const [language, words] of Object.entries(known)) addTranslation(language, words);
+const RATE = "Playback rate {playbackRate}";
+for (const [language, dictionary] of Object.entries(known)) {
+  // The label has to hold what the button shows (WCAG 2.2, 2.5.3): "1.5x".
+  addTranslation(language, Object.assign(dictionary, { [RATE]: `${dictionary[RATE]}x` }));
+}
 
 /** Another language, or other words: our messages by their code, media-chrome's labels by their English text. */
 export function addWords(language: string, words: Dictionary): void {

@@ -85,7 +85,7 @@ const MARKUP = `
 <media-seek-forward-button seekoffset="10"></media-seek-forward-button>
 <media-mute-button></media-mute-button>
 <media-volume-range></media-volume-range>
-<media-time-display showduration></media-time-display>
+<media-time-display showduration notoggle></media-time-display>
 <span class="space"></span>
 <media-captions-menu-button></media-captions-menu-button>
 <media-playback-rate-menu-button></media-playback-rate-menu-button>
@@ -128,5 +128,7 @@ export function buildFrame(root: ShadowRoot, video: HTMLVideoElement): Frame {
   video.slot = "media";
   frame.controller.prepend(video);
   root.append(content);
+  // A way back to a menu above, which none of these has: hidden, but a button all the same, where only items may be.
+  for (const menu of menus) menu.shadowRoot?.querySelector('slot[name="header"] > button')?.remove();
   return frame;
 }
