@@ -43,7 +43,10 @@ export const oembedRoute = (tokens: PlaybackTokens): Route =>
         throw new HttpError(401, error.code, error.message);
       });
       const fields = describe(app, asset, { token, ...query });
-      const headers = { "cache-control": token === null ? "public, max-age=300" : "private, no-store" };
+      const headers = {
+        "cache-control": token === null ? "public, max-age=300" : "private, no-store",
+        "x-content-type-options": "nosniff",
+      };
       if (format === "json") return new Reply(200, fields, headers);
       const elements = Object.entries(fields).map(([name, value]) => `<${name}>${html`${value}`.text}</${name}>`);
       return new Response(

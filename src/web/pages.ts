@@ -42,7 +42,7 @@ export const pageRoutes = (tokens: PlaybackTokens): Route[] => [
       const token = url.searchParams.get("token");
       const asset = await requirePlayable(app, tokens, { ref: params.id, token });
       const data = await playerData(app, asset, { token, basePath: basePath(app) });
-      return new Reply(200, data, { "cache-control": "no-store", "referrer-policy": "no-referrer" });
+      return new Reply(200, data, { "cache-control": "no-store", "x-content-type-options": "nosniff" });
     },
   }),
   oembedRoute(tokens),

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
-import { createRequire } from "node:module";
 import type { AddressInfo } from "node:net";
+import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { App } from "../../src/app.ts";
@@ -13,8 +13,8 @@ import { startBrowser, untilPlayed, type Visit, videoIn, visit } from "./browser
 import { type Platform, SIGNING_SECRET, startPlatform, untilReady } from "./platform.ts";
 
 const EVIL = `</title></script><script>window.evil = 1</script>"'><img src=x onerror="window.evil = 2">`;
-const { resolve } = createRequire(import.meta.url);
-const library = (path: string) => readFileSync(resolve(path), "utf8");
+const packages = join(import.meta.dirname, "../../node_modules");
+const library = (path: string) => readFileSync(join(packages, path), "utf8");
 
 let platform: Platform;
 let browser: Browser;
@@ -70,9 +70,16 @@ const withElement = async (attributes: string) => visit(browser, await customers
 
 /** Runs in the page, with the player as `player`. */
 const ask = <T>({ page }: Visit, expression: string): Promise<T> =>
-  page.evaluate(`{ const player = document.querySelector("svc-player"); ${expression} }`) as Promise<T>;
-const until = ({ page }: Visit, expression: string) =>
-  page.waitForFunction(`{ const player = document.querySelector("svc-player"); ${expression} }`, null, { polling: 50 });
+  page.evaluate(`(() => { const player = document.querySelector("svc-player"); ${expression} })()`) as Promise<T>;
+/** Asks again and again from here: the page's policy lets nothing be evaluated there. */
+const until = (seen: Visit, expression: string) =>
+  expect
+    .poll(() => ask(seen, `return Boolean((() => { ${expression} })())`), {
+      timeout: 20_000,
+      interval: 50,
+      message: expression,
+    })
+    .toBe(true);
 const tokenFor = (seconds: number) => {
   const clock = { now: () => Date.now() };
   const tokens = playbackTokens({ secrets: { signing_secret: SIGNING_SECRET }, clock } as unknown as App);
@@ -115,6 +122,7 @@ describe("<svc-player> on another site", () => {
   test("is worked by mouse: play, mute, captions, speed, quality, timeline with pictures and chapters, full screen", async () => {
     const seen = await withElement(`playback-id="${open.external_id}" loop disable-tracking`);
     const { page } = seen;
+    page.setDefaultTimeout(20_000);
     const click = (name: string) => page.locator(`svc-player ${name}`).click();
     await until(seen, "return player.readyState >= 2");
     await click(".middle");
@@ -139,7 +147,10 @@ describe("<svc-player> on another site", () => {
     const box = await page.locator("svc-player media-time-range").boundingBox();
     if (!box) throw new Error("There is no timeline");
     await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
-    await until(seen, `return player.shadowRoot.querySelector("media-time-range").mediaPreviewChapter === "Middle"`);
+    await until(
+      seen,
+      `return player.shadowRoot.querySelector("media-time-range").shadowRoot.querySelector("media-preview-chapter-display").mediaPreviewChapter === "Middle"`,
+    );
     await until(
       seen,
       `return player.shadowRoot.querySelector("media-time-range").shadowRoot.querySelector("media-preview-thumbnail").shadowRoot.querySelector("img").naturalWidth > 0`,
@@ -254,21 +265,24 @@ describe("plain addresses", () => {
     const { hls_url, dash_url } = await source(which === "open" ? open : signed);
     const players = [
       ["hls.js/dist/hls.min.js", `const hls = new Hls(); hls.loadSource("${hls_url}"); hls.attachMedia(video);`],
-      ["dashjs", `dashjs.MediaPlayer().create().initialize(video, "${dash_url}", false);`],
-      ["shaka-player", `const p = new shaka.Player(); p.attach(video).then(() => p.load("${dash_url}"));`],
-      ["shaka-player", `const p = new shaka.Player(); p.attach(video).then(() => p.load("${hls_url}"));`],
+      [
+        "dashjs/dist/modern/umd/dash.all.min.js",
+        `dashjs.MediaPlayer().create().initialize(video, "${dash_url}", false);`,
+      ],
+      [
+        "shaka-player/dist/shaka-player.compiled.js",
+        `const p = new shaka.Player(); p.attach(video).then(() => p.load("${dash_url}"));`,
+      ],
+      [
+        "shaka-player/dist/shaka-player.compiled.js",
+        `const p = new shaka.Player(); p.attach(video).then(() => p.load("${hls_url}"));`,
+      ],
     ];
     const site = await customersPage("<video muted></video>");
     await Promise.all(
       players.map(async ([path = "", start]) => {
         const seen = await visit(browser, site);
-        const file =
-          path === "dashjs"
-            ? "dashjs/dist/modern/umd/dash.all.min.js"
-            : path === "shaka-player"
-              ? "shaka-player/dist/shaka-player.compiled.js"
-              : path;
-        await seen.page.addScriptTag({ content: library(file) });
+        await seen.page.addScriptTag({ content: library(path) });
         await seen.page.evaluate(
           `{ const video = document.querySelector("video"); ${start}; void video.play().catch(() => {}); }`,
         );

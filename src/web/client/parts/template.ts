@@ -128,7 +128,10 @@ export function buildFrame(root: ShadowRoot, video: HTMLVideoElement): Frame {
   video.slot = "media";
   frame.controller.prepend(video);
   root.append(content);
-  // A way back to a menu above, which none of these has: hidden, but a button all the same, where only items may be.
-  for (const menu of menus) menu.shadowRoot?.querySelector('slot[name="header"] > button')?.remove();
+  // A way back to a menu above, which none of these has: not shown, but a button where only items may be.
+  for (const menu of menus) {
+    const back = menu.shadowRoot?.querySelector('slot[name="header"] > button');
+    back?.replaceWith(...back.querySelectorAll('slot[name="title"]'));
+  }
   return frame;
 }
