@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -7,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { App } from "../../src/app.ts";
 import { playbackTokens } from "../../src/resources/playback/token.ts";
 import { uploaded } from "../support/flow.ts";
-import { atEnd } from "../support/folder.ts";
+import { atEnd, newFolder, removeFolder } from "../support/folder.ts";
 import { subtitled } from "../support/subtitles.ts";
 import { startBrowser, untilPlayed, type Visit, videoIn, visit } from "./browser.ts";
 import { type Platform, SIGNING_SECRET, startPlatform, untilReady } from "./platform.ts";
@@ -80,6 +81,17 @@ const until = (seen: Visit, expression: string) =>
       message: expression,
     })
     .toBe(true);
+/** 180 seconds of a moving picture, as the source of two renditions. */
+function makeLongClip(): Buffer {
+  const folder = newFolder();
+  const path = join(folder, "long.mp4");
+  const picture = ["-f", "lavfi", "-i", "testsrc2=size=640x360:rate=12:duration=180"];
+  const encoders = ["-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p"];
+  execFileSync("ffmpeg", ["-nostdin", "-v", "error", "-y", ...picture, ...encoders, path]);
+  const bytes = readFileSync(path);
+  removeFolder(folder);
+  return bytes;
+}
 const tokenFor = (seconds: number) => {
   const clock = { now: () => Date.now() };
   const tokens = playbackTokens({ secrets: { signing_secret: SIGNING_SECRET }, clock } as unknown as App);
@@ -296,6 +308,37 @@ describe("plain addresses", () => {
     );
   });
 });
+
+test("quality follows the network, down and up again", async () => {
+  const { key } = platform;
+  // The same few seconds again and again: longer than what is fetched ahead, and quickly made.
+  const bytes = makeLongClip();
+  const { asset } = await uploaded(platform, key, { bytes, playback_policy: "public", filename: "long.mp4" });
+  await untilReady(platform, asset.id);
+  const seen = await withElement(`playback-id="${asset.external_id}" muted preload="auto" disable-tracking`);
+  const heights = () =>
+    seen.requests.map(({ pathname }) => /\/(\d+)p\/\d+\.m4s$/.exec(pathname)?.[1]).filter((each) => each !== undefined);
+  /** Jumps ahead of what was fetched, until the segment that is asked for is one of `rendition`. */
+  const untilAsked = async (rendition: string, seconds: number) => {
+    const before = heights().length;
+    await ask(seen, `player.currentTime = ${seconds}`);
+    await expect.poll(() => heights().slice(before), { timeout: 25_000, interval: 50 }).toContain(rendition);
+  };
+  const network = await seen.page.context().newCDPSession(seen.page);
+  const limit = (kilobits: number) =>
+    network.send("Network.emulateNetworkConditions", {
+      offline: false,
+      latency: 20,
+      downloadThroughput: kilobits < 0 ? -1 : (kilobits * 1000) / 8,
+      uploadThroughput: -1,
+    });
+  await untilAsked("360", 0);
+  await limit(450);
+  await untilAsked("240", 70);
+  await limit(-1);
+  await untilAsked("360", 130);
+  await until(seen, "return player.readyState >= 3 && player.videoHeight === 360");
+}, 90_000);
 
 test("axe finds nothing, with menus open, in messages, and on the pages", async () => {
   const seen = await withElement(`playback-id="${open.external_id}" video-title="Film" disable-tracking`);
