@@ -69,6 +69,7 @@ try {
     // Over the picture, so that its controls are shown.
     await page.mouse.move(480, 300);
     await page.mouse.move(490, 310);
+    await page.waitForTimeout(600);
     return page;
   };
   const watch = `/watch/${asset.external_id}?autoplay=1`;

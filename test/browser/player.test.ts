@@ -1,17 +1,17 @@
-import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import type { App } from "../../src/app.ts";
 import { playbackTokens } from "../../src/resources/playback/token.ts";
 import { uploaded } from "../support/flow.ts";
-import { atEnd, newFolder, removeFolder } from "../support/folder.ts";
+import { atEnd } from "../support/folder.ts";
 import { subtitled } from "../support/subtitles.ts";
 import { startBrowser, untilPlayed, type Visit, videoIn, visit } from "./browser.ts";
+import { ask, customersPage, makeLongClip, until } from "./element.ts";
 import { type Platform, SIGNING_SECRET, startPlatform, untilReady } from "./platform.ts";
+
+vi.setConfig({ testTimeout: 150_000, hookTimeout: 120_000 });
 
 const EVIL = `</title></script><script>window.evil = 1</script>"'><img src=x onerror="window.evil = 2">`;
 const packages = join(import.meta.dirname, "../../node_modules");
@@ -50,48 +50,10 @@ afterAll(async () => {
   await platform?.close();
 });
 
-/** A page of a customer's, on another site. */
-async function customersPage(body: string): Promise<string> {
-  const host = createServer((request, response) => {
-    response.setHeader("content-type", "text/html");
-    response.end(
-      request.url === "/"
-        ? `<!doctype html><html lang="en"><title>Shop</title><main><h1>Shop</h1>${body}</main></html>`
-        : "",
-    );
-  });
-  await new Promise<void>((done) => host.listen(0, "127.0.0.1", done));
-  atEnd(() => host.closeAllConnections());
-  atEnd(() => host.close());
-  return `http://localhost:${(host.address() as AddressInfo).port}`;
-}
 const element = (attributes: string) =>
   `<script src="${platform.base}/svc-player.js"></script><svc-player ${attributes}></svc-player>`;
 const withElement = async (attributes: string) => visit(browser, await customersPage(element(attributes)));
 
-/** Runs in the page, with the player as `player`. */
-const ask = <T>({ page }: Visit, expression: string): Promise<T> =>
-  page.evaluate(`(() => { const player = document.querySelector("svc-player"); ${expression} })()`) as Promise<T>;
-/** Asks again and again from here: the page's policy lets nothing be evaluated there. */
-const until = (seen: Visit, expression: string) =>
-  expect
-    .poll(() => ask(seen, `return Boolean((() => { ${expression} })())`), {
-      timeout: 20_000,
-      interval: 50,
-      message: expression,
-    })
-    .toBe(true);
-/** 180 seconds of a moving picture, as the source of two renditions. */
-function makeLongClip(): Buffer {
-  const folder = newFolder();
-  const path = join(folder, "long.mp4");
-  const picture = ["-f", "lavfi", "-i", "testsrc2=size=640x360:rate=12:duration=180"];
-  const encoders = ["-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p"];
-  execFileSync("ffmpeg", ["-nostdin", "-v", "error", "-y", ...picture, ...encoders, path]);
-  const bytes = readFileSync(path);
-  removeFolder(folder);
-  return bytes;
-}
 const tokenFor = (seconds: number) => {
   const clock = { now: () => Date.now() };
   const tokens = playbackTokens({ secrets: { signing_secret: SIGNING_SECRET }, clock } as unknown as App);
@@ -134,7 +96,7 @@ describe("<svc-player> on another site", () => {
   test("is worked by mouse: play, mute, captions, speed, quality, timeline with pictures and chapters, full screen", async () => {
     const seen = await withElement(`playback-id="${open.external_id}" loop disable-tracking`);
     const { page } = seen;
-    page.setDefaultTimeout(20_000);
+    page.setDefaultTimeout(60_000);
     const click = (name: string) => page.locator(`svc-player ${name}`).click();
     await until(seen, "return player.readyState >= 2");
     await click(".middle");
@@ -322,7 +284,7 @@ test("quality follows the network, down and up again", async () => {
   const untilAsked = async (rendition: string, seconds: number) => {
     const before = heights().length;
     await ask(seen, `player.currentTime = ${seconds}`);
-    await expect.poll(() => heights().slice(before), { timeout: 25_000, interval: 50 }).toContain(rendition);
+    await expect.poll(() => heights().slice(before), { timeout: 60_000, interval: 50 }).toContain(rendition);
   };
   const network = await seen.page.context().newCDPSession(seen.page);
   const limit = (kilobits: number) =>
@@ -338,7 +300,7 @@ test("quality follows the network, down and up again", async () => {
   await limit(-1);
   await untilAsked("360", 130);
   await until(seen, "return player.readyState >= 3 && player.videoHeight === 360");
-}, 90_000);
+});
 
 test("axe finds nothing, with menus open, in messages, and on the pages", async () => {
   const seen = await withElement(`playback-id="${open.external_id}" video-title="Film" disable-tracking`);

@@ -44,7 +44,7 @@ media-controller:is(:not([userinactive]),[mediapaused]) video::-webkit-media-tex
 background:linear-gradient(rgb(0 0 0 / .72),transparent);text-shadow:0 1px 2px #000;overflow-wrap:anywhere;pointer-events:none}
 .title:empty{display:none}
 .bars{align-self:stretch;display:flex;flex-direction:column;padding:0 .5rem .25rem;background:linear-gradient(transparent,rgb(0 0 0 / .62) 40%,rgb(0 0 0 / .82))}
-media-time-range{width:100%;height:1.6rem;padding:0 .5rem}
+media-time-range{--media-control-hover-background:transparent;width:100%;height:1.6rem;padding:0 .5rem}
 media-control-bar{width:100%;align-items:center}
 media-control-bar>*{border-radius:6px}
 .space{flex:1}
