@@ -17,7 +17,7 @@ const allowed = new Set([
 ]);
 
 /** Development packages whose code is shipped all the same: it runs in browsers. */
-const shippedToBrowsers = ["hls.js", "swagger-ui-dist"];
+const shippedToBrowsers = ["hls.js", "media-chrome", "swagger-ui-dist"];
 
 /** Wanted by packages, for their declarations. */
 const onlyTypes = /node_modules\/(@types\/.+|undici-types|typescript)$/;

@@ -1,15 +1,17 @@
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join, relative } from "node:path";
+import { join, relative } from "node:path";
+import type { Page } from "playwright-core";
 import { startBrowser, untilPlayed } from "../test/browser/browser.ts";
 import { startPlatform, untilReady } from "../test/browser/platform.ts";
 import { uploaded } from "../test/support/flow.ts";
+import { subtitled } from "../test/support/subtitles.ts";
 import { paths } from "./build/paths.ts";
 
-/** `node scripts/screenshot.ts`: the README's picture, taken of the real page while it plays. */
-const result = join(paths.root, "docs/images/watch.png");
-const MOST_BYTES = 300_000;
+/** `node scripts/screenshot.ts`: the documents' pictures, taken of the real pages while they play. */
+const images = join(paths.root, "docs/images");
+const MOST_BYTES = 150_000;
 
 const ffmpeg = (...args: string[]) => execFileSync("ffmpeg", ["-nostdin", "-v", "error", "-y", ...args]);
 
@@ -21,6 +23,21 @@ function makeClip(path: string): void {
   const sound = ["-f", "lavfi", "-i", "sine=frequency=220:sample_rate=48000"];
   const encoders = ["-c:v", "libx264", "-preset", "veryfast", "-crf", "20", "-c:a", "aac"];
   ffmpeg("-f", "lavfi", "-i", graph, ...sound, "-t", "16", ...encoders, path);
+}
+
+const CAPTIONS = "WEBVTT\n\n00:00.000 --> 00:16.000\nWhat dies leaves a glow.\n";
+
+/** Small enough to lie beside the text. */
+async function keep(page: Page, name: string): Promise<void> {
+  const taken = join(folder, "taken.png");
+  const result = join(images, `${name}.webp`);
+  await page.screenshot({ path: taken });
+  await page.close();
+  mkdirSync(images, { recursive: true });
+  ffmpeg("-i", taken, "-c:v", "libwebp", "-quality", "85", "-frames:v", "1", result);
+  const { size } = statSync(result);
+  if (size > MOST_BYTES) throw new Error(`${result} has ${size} bytes, more than ${MOST_BYTES}`);
+  console.log(`${relative(paths.root, result)}: ${Math.round(size / 1000)} kB`);
 }
 
 const folder = mkdtempSync(join(tmpdir(), "vodbox-screenshot-"));
@@ -36,20 +53,41 @@ try {
     description: "Conway's Game of Life from a random start. What dies leaves a glow.",
   });
   await untilReady(platform, asset.id);
-  const page = await browser.newPage({ viewport: { width: 960, height: 720 }, colorScheme: "light" });
-  await page.goto(`${platform.base}/watch/${asset.external_id}?autoplay=1`);
-  await untilPlayed(page, 5);
-  // Over the picture, so that its controls are shown; the clock on them follows in its own time.
-  await page.mouse.move(480, 300);
-  await untilPlayed(page, 6);
-  await page.mouse.move(490, 310);
-  const taken = join(folder, "taken.png");
-  await page.screenshot({ path: taken });
-  mkdirSync(dirname(result), { recursive: true });
-  ffmpeg("-i", taken, "-vf", "split[a][b];[a]palettegen[p];[b][p]paletteuse=dither=none", "-frames:v", "1", result);
-  const { size } = statSync(result);
-  if (size > MOST_BYTES) throw new Error(`${result} has ${size} bytes, more than ${MOST_BYTES}`);
-  console.log(`${relative(paths.root, result)}: ${Math.round(size / 1000)} kB`);
+  const cues = ["A first generation", "Gliders", "Still lives"].map((title, index) => ({
+    start_ms: index * 6000,
+    payload: { title },
+  }));
+  await platform.call("POST", `/api/v1/assets/${asset.id}/tracks`, {
+    key: platform.key,
+    body: { kind: "chapter", name: "chapters", cues },
+  });
+  await subtitled(platform, platform.key, asset.id, { is_default: "1" }, CAPTIONS);
+  const open = async (path: string, colorScheme: "light" | "dark", size = { width: 960, height: 720 }) => {
+    const page = await browser.newPage({ viewport: size, colorScheme });
+    await page.goto(`${platform.base}${path}`);
+    await untilPlayed(page, 5);
+    // Over the picture, so that its controls are shown.
+    await page.mouse.move(480, 300);
+    await page.mouse.move(490, 310);
+    await page.waitForTimeout(600);
+    return page;
+  };
+  const watch = `/watch/${asset.external_id}?autoplay=1`;
+  const embed = `/embed/${asset.external_id}?autoplay=1`;
+
+  await keep(await open(watch, "light"), "watch");
+  await keep(await open(watch, "dark"), "watch-dark");
+  const small = { width: 720, height: 405 };
+  const hovered = await open(embed, "dark", small);
+  const line = await hovered.locator("media-time-range").boundingBox();
+  if (!line) throw new Error("There is no timeline");
+  await hovered.mouse.move(line.x + line.width * 0.6, line.y + line.height / 2);
+  await hovered.waitForTimeout(1200);
+  await keep(hovered, "player-dark");
+  const chosen = await open(embed, "light", small);
+  await chosen.locator("media-rendition-menu-button").click();
+  await chosen.waitForTimeout(600);
+  await keep(chosen, "player-quality");
 } finally {
   await browser.close();
   await platform.close();

@@ -38,13 +38,15 @@ export function addAdmin(program: Command): void {
     .requiredOption("--name <N>", "name")
     .requiredOption("--slug <S>", "lower-case name for addresses and commands")
     .option("--plan <PLAN>", "free, starter, pro or enterprise", "pro")
-    .option("--playback-policy <P>", "public or signed: what new assets get", "signed");
+    .option("--playback-policy <P>", "public or signed: what new assets get", "signed")
+    .option("--allowed-origins <LIST>", "sites that may show the embed page in a frame, with commas; * is any");
   operation(tenant, "list", "list tenants", tenants, "list");
   operation(tenant, "show <tenant>", "show a tenant, by id or slug", tenants, "show");
   operation(tenant, "update <tenant>", "change a tenant", tenants, "update")
     .option("--name <N>", "name")
     .option("--plan <PLAN>", "free, starter, pro or enterprise")
-    .option("--playback-policy <P>", "public or signed");
+    .option("--playback-policy <P>", "public or signed")
+    .option("--allowed-origins <LIST>", "sites that may show the embed page in a frame, with commas; * is any");
   operation(tenant, "suspend <tenant>", "refuse all keys of a tenant", tenants, "suspend").option(
     "--undo",
     "let its keys work again",

@@ -3,7 +3,14 @@ import { type Column, printList, printRecord } from "../print.ts";
 import type { Ask } from "./ask.ts";
 
 type Tenant = Record<string, unknown> & { id: number; name: string; slug: string; status: string; plan_name: string };
-type Options = { name?: string; slug?: string; plan?: string; playbackPolicy?: string; undo?: boolean };
+type Options = {
+  name?: string;
+  slug?: string;
+  plan?: string;
+  playbackPolicy?: string;
+  allowedOrigins?: string;
+  undo?: boolean;
+};
 const path = "/api/v1/admin/tenants";
 const at = (ref: string | undefined) => `${path}/${encodeURIComponent(ref ?? "")}`;
 
@@ -16,11 +23,13 @@ const COLUMNS: Column<Tenant>[] = [
   ["PLAYBACK", (tenant) => tenant.default_playback_policy],
 ];
 
-const fields = ({ name, slug, plan, playbackPolicy }: Options) => ({
+const fields = ({ name, slug, plan, playbackPolicy, allowedOrigins }: Options) => ({
   name,
   slug,
   plan_name: plan,
   default_playback_policy: playbackPolicy,
+  // An empty text is none: nobody may.
+  allowed_origins: allowedOrigins?.split(/[\s,]+/).filter(Boolean),
 });
 
 /** The id of a tenant that is named by id or slug. */

@@ -1,6 +1,7 @@
 import { cpSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { readFile } from "node:fs/promises";
 import { basename, join } from "node:path";
-import { build } from "esbuild";
+import { build, type Plugin } from "esbuild";
 import { installedVersion, nodeVersion, own, paths } from "./paths.ts";
 
 /** Fills build/assets with everything but ffmpeg: quick enough to be run before every test. */
@@ -30,6 +31,25 @@ function copyDocumentation(): void {
   }
 }
 
+const ownScript = join(paths.root, "src/web/client/parts/own-script.ts");
+
+/**
+ * media-chrome writes its style elements as text without a nonce, and a page with a strict policy would show them not:
+ * the player passes on the nonce of its own script.
+ */
+const stylesWithNonce: Plugin = {
+  name: "styles-with-nonce",
+  setup(builder) {
+    builder.onLoad({ filter: /node_modules\/media-chrome\/dist\/.*\.js$/ }, async ({ path }) => {
+      const source = await readFile(path, "utf8");
+      // All of them stand in template strings.
+      const text = source.replaceAll("<style", `<style\${styleNonce}`);
+      const contents = text === source ? source : `import { styleNonce } from ${JSON.stringify(ownScript)};\n${text}`;
+      return { contents, loader: "js" };
+    });
+  },
+};
+
 /** Each file directly in src/web/client is a script of its own, with all it imports, hls.js too. */
 async function bundleBrowserCode(): Promise<void> {
   const folder = join(paths.root, "src/web/client");
@@ -44,6 +64,7 @@ async function bundleBrowserCode(): Promise<void> {
     format: "iife",
     target: "es2020",
     minify: true,
+    plugins: [stylesWithNonce],
     logLevel: "warning",
   });
 }

@@ -18,6 +18,7 @@ const SAMPLES: Record<string, unknown> = {
   target_language: "es",
   kind: "chapter",
   email_address: "ann@example.com",
+  allowed_origins: ["https://www.example.com"],
   password: "correct horse battery staple",
   pairing_code: "7K3M-Q9XD",
   device_name: "Ann's laptop",

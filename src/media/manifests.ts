@@ -29,7 +29,7 @@ export type Packaged = { renditions: Rendition[]; durationSeconds: number; files
  * Writes both manifests and the media playlists over the segments in `outDir`.
  * Throws MediaError `encode_failed` when the renditions do not fit together.
  */
-export async function writeManifests(options: {
+export async function writeManifests(given: {
   outDir: string;
   plan: EncodePlan;
   spec: EncodingSpec;
@@ -38,6 +38,7 @@ export async function writeManifests(options: {
   names: { manifest: string; dash: string };
   storyboard: Storyboard | null;
 }): Promise<Packaged> {
+  const options = { ...given, audios: given.audios.map((one) => untilEndOf(one, given.videos[0])) };
   const { outDir, plan, spec, videos, audios, names } = options;
   const all = [...videos, ...audios];
   const [first] = videos;
@@ -82,6 +83,21 @@ export async function writeManifests(options: {
     sizes.reduce((sum, { size }) => sum + size, 0) +
     all.flatMap((one) => one.segments).reduce((sum, s) => sum + s.bytes, 0);
   return { renditions, durationSeconds, files, bytes };
+}
+
+/**
+ * Without the segments that begin where the pictures have ended, such as the last 21 ms of AAC's frames: nothing of
+ * them fits into a player's buffer, and hls.js then waits for them for ever and never tells that the video has ended.
+ */
+function untilEndOf(sound: Written, video: Written | undefined): Written {
+  if (!video) return sound;
+  let durationSeconds = 0;
+  const segments = sound.segments.filter((segment) => {
+    const isWithin = durationSeconds < video.durationSeconds - 0.001;
+    if (isWithin) durationSeconds += segment.durationSeconds;
+    return isWithin;
+  });
+  return segments.length === sound.segments.length ? sound : { ...sound, segments, durationSeconds };
 }
 
 const isAligned = (a: Segment[], b: Segment[]) =>

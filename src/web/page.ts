@@ -9,7 +9,8 @@ export type View = {
   status: number;
   title: string;
   content: Markup;
-  description?: string | null;
+  /** Open Graph and the like. */
+  head?: Markup;
   /** Width over height of the picture. */
   shape?: string;
   /** The player's script, where there is something to play. */
@@ -18,6 +19,8 @@ export type View = {
   refresh?: boolean;
   /** Sources of media that lie with somebody else, as the policy names them. */
   mediaFrom?: string;
+  /** Whose pages may show this one in a frame. */
+  framedBy: readonly string[];
 };
 
 const REFRESH_SECONDS = 5;
@@ -34,17 +37,17 @@ export function respond(page: PageName, view: View): Response {
   const nonce = randomBytes(16).toString("base64");
   const body = html`<!doctype html>
 <html lang="en" class="${page}"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
-<title>${view.title}</title>${view.description && html`<meta name="description" content="${view.description.slice(0, 300)}">`}
+<title>${view.title}</title>${view.head}
 ${view.refresh && html`<meta http-equiv="refresh" content="${REFRESH_SECONDS}">`}
 <link rel="icon" href="${ICON}">
 <style nonce="${nonce}">${PAGE_STYLE}${view.shape && html`:root{--shape:${view.shape}}`}</style></head>
-<body>${page === "watch" ? html`<main>${view.content}</main>` : view.content}
-${view.script && html`<script src="${view.script}" defer></script>`}</body></html>`;
+<body><main>${view.content}</main>
+${view.script && html`<script nonce="${nonce}" src="${view.script}" defer></script>`}</body></html>`;
   return new Response(body.text, {
     status: view.status,
     headers: {
       "content-type": "text/html; charset=utf-8",
-      "content-security-policy": policy(page, nonce, view.mediaFrom),
+      "content-security-policy": policy(nonce, view),
       "cache-control": "no-store",
       "x-content-type-options": "nosniff",
       // The address may hold a token: it must not leak to wherever a viewer goes next.
@@ -53,17 +56,18 @@ ${view.script && html`<script src="${view.script}" defer></script>`}</body></htm
   });
 }
 
-function policy(page: PageName, nonce: string, mediaFrom = ""): string {
+function policy(nonce: string, { mediaFrom = "", framedBy }: View): string {
   const from = (...sources: string[]) => [...sources, mediaFrom].filter(Boolean).join(" ");
   return [
     "default-src 'none'",
-    "script-src 'self'",
+    // By the nonce alone: nothing else that this server hands out, a client's file least of all, is a script here.
+    `script-src 'nonce-${nonce}'`,
     `style-src 'nonce-${nonce}'`,
     `img-src ${from("'self'", "data:")}`,
     `media-src ${from("'self'", "blob:")}`,
     `connect-src ${from("'self'")}`,
     "base-uri 'none'",
     "form-action 'none'",
-    page === "embed" ? "frame-ancestors *" : "frame-ancestors 'self'",
+    `frame-ancestors ${framedBy.length === 0 ? "'none'" : framedBy.join(" ")}`,
   ].join("; ");
 }

@@ -1,72 +1,89 @@
-import type { AssetRow, SubtitleRow } from "../../storage/db/schema.ts";
+import * as v from "valibot";
+import type { AssetRow } from "../../storage/db/schema.ts";
 import type { App } from "../app.ts";
-import { type Context, type Route, route } from "../http/route.ts";
+import { type Context, Reply, type Route, route } from "../http/route.ts";
 import { HttpError } from "../lib/errors.ts";
 import { publicId } from "../resources/assets/addresses.ts";
 import { findPublicAsset } from "../resources/assets/queries.ts";
 import { deliveryOf } from "../resources/playback/hand-out.ts";
+import { PlayerData, playerData, requirePlayable } from "../resources/playback/player-data.ts";
 import type { PlaybackTokens } from "../resources/playback/token.ts";
-import { subtitleFile } from "../resources/subtitles/address.ts";
-import { playableSubtitles } from "../resources/subtitles/queries.ts";
+import { allowedOriginsOf } from "../resources/tenants/queries.ts";
 import { embeddedFile, versionOf } from "./embedded-file.ts";
 import { html, type Markup } from "./html.ts";
+import { oembedRoute } from "./oembed.ts";
 import { basePath, type PageName, respond, type View } from "./page.ts";
+import { carriedToken, sharingHead } from "./sharing.ts";
 
-const SCRIPT = "web/player.js";
+const SCRIPT = "web/svc-player.js";
+const open = { method: "GET", credential: "none", tag: "Pages", hidden: true } as const;
 
-/** `/watch/<asset>`, `/embed/<asset>` and the script that they load; nothing comes from anywhere else. */
+/** `/watch/<asset>`, `/embed/<asset>`, the player that they load and what it asks; nothing comes from anywhere else. */
 export const pageRoutes = (tokens: PlaybackTokens): Route[] => [
   ...(["watch", "embed"] as const).map((page) =>
     route({
-      method: "GET",
+      ...open,
       path: `/${page}/:id`,
-      credential: "none",
-      tag: "Pages",
       summary: `The ${page} page of an asset`,
-      hidden: true,
       responses: { 200: null },
       handle: async (context) => respond(page, await viewOf(context, tokens, page)),
     }),
   ),
   route({
-    method: "GET",
-    path: "/player.js",
-    credential: "none",
-    tag: "Pages",
-    summary: "The pages' script",
-    hidden: true,
+    ...open,
+    path: "/embed/:id/player.json",
+    summary: "What the player needs to play an asset",
+    params: v.object({ id: v.string() }),
+    // The element stands on other sites' pages.
+    cors: { allowHeaders: "", exposeHeaders: "" },
+    responses: { 200: PlayerData },
+    errors: { 403: ["playback_token_required", "playback_token_invalid"], 422: ["asset_not_ready", "asset_errored"] },
+    async handle({ app, params, url }) {
+      const token = url.searchParams.get("token");
+      const asset = await requirePlayable(app, tokens, { ref: params.id, token });
+      const data = await playerData(app, asset, { token, basePath: basePath(app) });
+      return new Reply(200, data, { "cache-control": "no-store", "x-content-type-options": "nosniff" });
+    },
+  }),
+  oembedRoute(tokens),
+  route({
+    ...open,
+    path: "/svc-player.js",
+    summary: "The player, as an element for any page",
     responses: { 200: null },
     async handle({ headers, url }) {
       // Under its version it never changes; without one it has to be asked for again.
       const isPinned = url.searchParams.get("v") === (await versionOf(SCRIPT));
       const cacheControl = isPinned ? "public, max-age=31536000, immutable" : "public, no-cache";
-      return embeddedFile(SCRIPT, { type: "text/javascript; charset=utf-8", cacheControl, headers });
+      const file = await embeddedFile(SCRIPT, { type: "text/javascript; charset=utf-8", cacheControl, headers });
+      // As a module, or with an integrity, other sites have to be let read it.
+      file.headers.set("access-control-allow-origin", "*");
+      file.headers.set("cross-origin-resource-policy", "cross-origin");
+      return file;
     },
   }),
 ];
 
 async function viewOf({ app, params, url }: Context, tokens: PlaybackTokens, page: PageName): Promise<View> {
   const asset = await findPublicAsset(app, (params as { id: string }).id);
-  if (!asset) return message(404, "No such video", "The address may be mistyped, or the video was removed.");
+  const framedBy =
+    page === "embed" && asset ? ["'self'", ...(await allowedOriginsOf(app, asset.tenantId))] : ["'self'"];
   const token = url.searchParams.get("token");
-  if (asset.playbackPolicy === "signed") {
-    const refused = await refusal(tokens, asset, token);
-    if (refused) return refused;
-  }
-  if (asset.playbackStatus === "errored") return message(200, asset.title, "This video could not be processed.");
-  if (asset.playbackStatus !== "ready") return waiting(asset);
+  const told = asset ? await whyNot(tokens, asset, token) : message(404, NOTHING, MISTYPED);
+  if (told || !asset) return { framedBy, ...(told ?? message(404, NOTHING, MISTYPED)) };
+  const { searchParams } = url;
   return {
     status: 200,
+    framedBy,
     title: asset.title,
-    description: asset.description,
-    content: player(app, asset, {
-      subtitles: await playableSubtitles(app, asset.id),
-      token,
-      page,
-      autoplay: url.searchParams.get("autoplay") === "1",
-      isTracked: url.searchParams.get("disable_tracking") !== "1",
+    head: sharingHead(app, asset, token),
+    content: content(asset, page, {
+      token: carriedToken(asset, token),
+      isAutomatic: searchParams.get("autoplay") === "1",
+      isTracked: searchParams.get("disable_tracking") !== "1",
+      startTime: /^\d{1,6}(\.\d{1,3})?$/.exec(searchParams.get("start_time") ?? "")?.[0] ?? null,
     }),
-    script: `${basePath(app)}/player.js?v=${await versionOf(SCRIPT)}`,
+    script: `${basePath(app)}/svc-player.js?v=${await versionOf(SCRIPT)}`,
     ...mediaFrom(app, asset),
     ...(asset.width && asset.height && { shape: `${asset.width}/${asset.height}` }),
   };
@@ -79,25 +96,33 @@ function mediaFrom(app: App, { manifestUrl }: AssetRow): { mediaFrom?: string } 
   return origin ? { mediaFrom: origin } : {};
 }
 
-async function refusal(tokens: PlaybackTokens, asset: AssetRow, token: string | null): Promise<View | null> {
-  if (!token)
-    return message(403, "This video is private", "Open it with the link that you were given: it holds a token.");
-  try {
-    await tokens.verify(asset, token);
-    return null;
-  } catch (error) {
-    if (!(error instanceof HttpError)) throw error;
-    return message(403, "This link has expired", "Or a part of it is missing. Ask whoever sent it for a new one.");
+type Told = Omit<View, "framedBy">;
+const NOTHING = "No such video";
+const MISTYPED = "The address may be mistyped, or the video was removed.";
+
+/** Told without a script, since there is nothing to play yet, or ever. */
+async function whyNot(tokens: PlaybackTokens, asset: AssetRow, token: string | null): Promise<Told | null> {
+  if (asset.playbackPolicy === "signed") {
+    if (!token)
+      return message(403, "This video is private", "Open it with the link that you were given: it holds a token.");
+    try {
+      await tokens.verify(asset, token);
+    } catch (error) {
+      if (!(error instanceof HttpError)) throw error;
+      return message(403, "This link has expired", "Or a part of it is missing. Ask whoever sent it for a new one.");
+    }
   }
+  if (asset.playbackStatus === "errored") return message(200, asset.title, "This video could not be processed.");
+  return asset.playbackStatus === "ready" ? null : waiting(asset);
 }
 
-const message = (status: number, title: string, text: string, more: Markup | false = false): View => ({
+const message = (status: number, title: string, text: string, more: Markup | false = false): Told => ({
   status,
   title,
-  content: html`<div class="frame"><div class="message"><strong>${title}</strong>${more}<span>${text}</span></div></div>`,
+  content: html`<div class="frame"><div class="message"><h1>${title}</h1>${more}<span>${text}</span></div></div>`,
 });
 
-function waiting({ playbackStatus, progress }: AssetRow): View {
+function waiting({ playbackStatus, progress }: AssetRow): Told {
   const isProcessing = playbackStatus === "processing";
   const state = isProcessing ? `It is being processed: ${progress} %.` : "It has not been uploaded yet.";
   const bar = html`<progress max="100" value="${progress}" aria-label="Progress"></progress>`;
@@ -105,30 +130,13 @@ function waiting({ playbackStatus, progress }: AssetRow): View {
   return { ...message(200, "This video is not ready yet", text, isProcessing && bar), refresh: true };
 }
 
-type Playing = {
-  subtitles: SubtitleRow[];
-  token: string | null;
-  page: PageName;
-  autoplay: boolean;
-  isTracked: boolean;
-};
+type Playing = { token: string | null; isAutomatic: boolean; isTracked: boolean; startTime: string | null };
 
-function player(app: App, asset: AssetRow, { subtitles, token, page, autoplay, isTracked }: Playing): Markup {
-  const signed = asset.playbackPolicy === "signed" && token ? `?token=${encodeURIComponent(token)}` : "";
-  const media = `${basePath(app)}/media/${publicId(asset)}`;
-  const source = asset.manifestUrl ?? `${media}/master.m3u8${signed}`;
-  const poster = asset.thumbnailPath ? `${media}/thumbnail.jpg${signed}` : null;
-  const beacons =
-    isTracked && html`data-beacons="${basePath(app)}/api/v1/playback_events" data-asset="${publicId(asset)}"`;
-  const tracks = subtitles.map(
-    (row) =>
-      html`<track kind="subtitles" srclang="${row.language}" label="${row.label}" src="${media}/${subtitleFile(row)}${signed}" ${row.isDefault && html`default`}>`,
-  );
-  const video = html`<video controls playsinline preload="metadata" data-src="${source}" ${beacons} ${poster && html`poster="${poster}"`} ${autoplay && html`autoplay muted`} aria-label="${asset.title}">${tracks}</video>`;
-  const frame = html`<div class="frame">${video}<p class="notice" role="alert" data-notice hidden></p></div>`;
-  if (page === "embed") return frame;
+function content(asset: AssetRow, page: PageName, { token, isAutomatic, isTracked, startTime }: Playing): Markup {
+  const player = html`<div class="frame"><svc-player playback-id="${publicId(asset)}"${token && html` token="${token}"`}${startTime && html` start-time="${startTime}"`}${isAutomatic && html` autoplay`}${!isTracked && html` disable-tracking`}${page === "embed" && html` video-title="${asset.title}"`}></svc-player></div>`;
+  if (page === "embed") return html`<h1 class="heard">${asset.title}</h1>${player}`;
   const size = asset.height ? ` · ${asset.width} × ${asset.height}` : "";
-  return html`${frame}<h1>${asset.title}</h1><p class="about">${clock(asset.durationSeconds)}${size}</p>${asset.description && html`<p class="description">${asset.description}</p>`}`;
+  return html`${player}<h1>${asset.title}</h1><p class="about">${clock(asset.durationSeconds)}${size}</p>${asset.description && html`<p class="description">${asset.description}</p>`}`;
 }
 
 /** 0:08, 12:34, 1:02:03. */

@@ -8,17 +8,17 @@ export const PAGE_STYLE = new Markup(`
 body{margin:0;background:var(--back);color:var(--fore);font:16px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif}
 main{max-width:72rem;margin:0 auto;padding:1.5rem 1.5rem 3rem}
 .frame{position:relative;background:#000;border-radius:12px;overflow:hidden;aspect-ratio:var(--shape,16/9);width:100%;max-height:80vh;margin:0 auto;display:grid}
-video{display:block;width:100%;height:100%;min-height:0;background:#000;object-fit:contain;accent-color:#3b6cf6}
+svc-player{display:block;width:100%;height:100%;min-height:0;aspect-ratio:auto}
 h1{font-size:1.45rem;line-height:1.3;letter-spacing:-.01em;margin:1.2rem 0 .2rem;overflow-wrap:anywhere}
+.heard{position:absolute;width:1px;height:1px;margin:0;overflow:hidden;clip-path:inset(50%);white-space:nowrap}
 .about{color:var(--soft);margin:0;font-size:.95rem;font-variant-numeric:tabular-nums}
 .description{white-space:pre-line;overflow-wrap:anywhere;max-width:48rem;background:var(--card);border:1px solid var(--line);border-radius:10px;padding:.9rem 1.1rem;margin:1.1rem 0 0}
 .message{display:grid;place-content:center;justify-items:center;gap:.6rem;min-height:14rem;text-align:center;padding:2rem;color:#e8ecf2;background:radial-gradient(circle at 50% 35%,#1d2532,#0a0d12 75%)}
-.message strong{font-size:1.2rem;overflow-wrap:anywhere}
+.message h1{font-size:1.2rem;margin:0}
 .message span{color:#aeb8c6;max-width:32rem}
 progress{width:16rem;max-width:100%;height:.4rem;accent-color:#5b86ff}
-.notice{position:absolute;inset:auto 0 0 0;margin:0;padding:.7rem 1rem;background:rgba(140,20,20,.94);color:#fff;text-align:center}
-.notice[hidden]{display:none}
-.embed,.embed body{height:100%;background:#000}
+.embed,.embed body,.embed main{height:100%;background:#000}
+.embed main{max-width:none;padding:0}
 .embed .frame{height:100%;max-height:none;border-radius:0;aspect-ratio:auto}
-@media(max-width:40rem){main{padding:0 0 2rem}.frame{border-radius:0}h1,.about,.description{margin-left:1rem;margin-right:1rem}h1{font-size:1.2rem;margin-top:.9rem}.message{padding:1.5rem}}
+@media(max-width:40rem){.watch main{padding:0 0 2rem}.watch .frame{border-radius:0}.watch main>h1,.about,.description{margin-left:1rem;margin-right:1rem}.watch main>h1{font-size:1.2rem;margin-top:.9rem}.message{padding:1.5rem}}
 `);

@@ -37,6 +37,7 @@ export const tenants = sqliteTable("tenants", {
   defaultPlaybackPolicy: text("default_playback_policy", { enum: ["public", "signed"] })
     .notNull()
     .default("signed"),
+  allowedOrigins: text("allowed_origins", { mode: "json" }).$type<string[]>().notNull().default(["*"]),
   storageBytes: integer("storage_bytes").notNull().default(0),
   egressBytes: integer("egress_bytes").notNull().default(0),
   transcodingMs: integer("transcoding_ms").notNull().default(0),

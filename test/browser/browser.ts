@@ -70,10 +70,11 @@ export type Video = {
   webkitAudioDecodedByteCount: number;
 };
 
-/** The video of a page, or of a frame in it, as it is now; null where there is none. */
+/** The video of a page, in our player or bare, or of a frame in it, as it is now; null where there is none. */
 export const videoIn = (frame: Page | Frame): Promise<Video | null> =>
   frame.evaluate(() => {
-    const video = (globalThis as any).document.querySelector("video");
+    const { document } = globalThis as any;
+    const video = document.querySelector("svc-player")?.video ?? document.querySelector("video");
     if (!video) return null;
     const { paused, muted, currentTime, duration, readyState, videoWidth, videoHeight } = video;
     const { webkitAudioDecodedByteCount } = video;
@@ -83,7 +84,10 @@ export const videoIn = (frame: Page | Frame): Promise<Video | null> =>
 /** Resolves when a field of the video has reached `least`. */
 export async function untilVideo(frame: Page | Frame, field: keyof Video, least: number): Promise<void> {
   await frame.waitForFunction(
-    ([name, limit]) => (globalThis as any).document.querySelector("video")?.[name] >= limit,
+    ([name, limit]) => {
+      const { document } = globalThis as any;
+      return (document.querySelector("svc-player")?.video ?? document.querySelector("video"))?.[name] >= limit;
+    },
     [field, least] as const,
     { timeout: 25_000, polling: 50 },
   );

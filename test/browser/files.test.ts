@@ -11,7 +11,7 @@ const get = (path: string, headers: Record<string, string> = {}) =>
   app.opened.server.fetch(new Request(`http://vodbox.test${path}`, { headers }));
 
 test("the program's own files come zipped to whoever takes that, and once to whoever has them", async () => {
-  for (const path of ["/player.js", "/docs/swagger-ui-bundle.js", "/docs/swagger-ui.css"]) {
+  for (const path of ["/svc-player.js", "/docs/swagger-ui-bundle.js", "/docs/swagger-ui.css"]) {
     const plain = await get(path);
     const text = await plain.text();
     expect(plain.headers.get("content-encoding"), path).toBeNull();
@@ -27,6 +27,13 @@ test("the program's own files come zipped to whoever takes that, and once to who
   }
 });
 
+test("the player stays within its budget of 250 kB, as it is sent", async () => {
+  const answer = await get("/svc-player.js", { "accept-encoding": "gzip" });
+  expect((await answer.arrayBuffer()).byteLength).toBeLessThanOrEqual(250_000);
+  // Other sites load it, also as a module.
+  expect(answer.headers.get("access-control-allow-origin")).toBe("*");
+});
+
 test("a page below a path of a proxy names everything below that path, and its script by content", async () => {
   const key = await app.key((await app.tenant()).id);
   // What the proxy does with every request.
@@ -34,11 +41,12 @@ test("a page below a path of a proxy names everything below that path, and its s
     app.call(method, address.replace("/video/", "/"), options);
   const { asset } = await readyAsset({ call, worker: app.worker }, key, { playback_policy: "public" });
   const page = await (await get(`/watch/${asset.external_id}`)).text();
-  expect(page).toContain(`data-src="/video/media/${asset.external_id}/master.m3u8"`);
-  const [script = ""] = /\/player\.js\?v=\w+/.exec(page) ?? [];
+  const data: any = await (await get(`/embed/${asset.external_id}/player.json`)).json();
+  expect(data.hls_url).toBe(`/video/media/${asset.external_id}/master.m3u8`);
+  const [script = ""] = /\/svc-player\.js\?v=\w+/.exec(page) ?? [];
   expect(page).toContain(`src="/video${script}"`);
   expect((await get(script)).headers.get("cache-control")).toContain("immutable");
   // Somebody who guesses, or a page of an older version: what is kept must not outlive this one.
-  for (const path of ["/player.js", "/player.js?v=0"])
+  for (const path of ["/svc-player.js", "/svc-player.js?v=0"])
     expect((await get(path)).headers.get("cache-control")).toBe("public, no-cache");
 });

@@ -1,8 +1,8 @@
-import { and, asc, eq } from "drizzle-orm";
 import * as v from "valibot";
 import type { Db } from "../../../storage/db/open.ts";
-import { type AssetRow, type TagValue, tracks } from "../../../storage/db/schema.ts";
+import type { AssetRow, TagValue } from "../../../storage/db/schema.ts";
 import { encodingSpec } from "../../media/encoding-spec.ts";
+import { chaptersOf } from "../tracks/chapters.ts";
 
 const Source = v.object({ resolution: v.nullable(v.number()), url: v.string() });
 
@@ -54,7 +54,7 @@ export async function vrManifest(
 ): Promise<Manifest> {
   const sources = [mp4Url ? { resolution: fileHeight(asset), url: mp4Url } : { resolution: asset.height, url: hlsUrl }];
   const stereoMode = chosen(STEREO, asset.tags.vr_stereo, "off");
-  const timeStamps = await chaptersOf(db, asset);
+  const timeStamps = await chaptersIn(db, asset);
   return {
     authorized: "1",
     fullAccess: true,
@@ -76,21 +76,6 @@ const fileHeight = ({ renditions, height }: AssetRow) =>
     (one) => one.width && one.height && Math.min(one.width, one.height) <= encodingSpec.static_mp4.max_short_side,
   )?.height ?? height;
 
-/** Of all chapter tracks, in the order of the video; whole seconds. */
-async function chaptersOf(db: Db, asset: AssetRow): Promise<{ ts: number; name: string }[]> {
-  const rows = await db
-    .select({ name: tracks.name, cues: tracks.cues })
-    .from(tracks)
-    .where(and(eq(tracks.assetId, asset.id), eq(tracks.kind, "chapter"), eq(tracks.status, "ready")))
-    .orderBy(asc(tracks.position), asc(tracks.name))
-    .all();
-  const chapters = rows.flatMap(({ name, cues }) =>
-    (cues ?? []).map(({ start_ms, payload }) => ({ startMs: start_ms, name: nameIn(payload) ?? name })),
-  );
-  return chapters
-    .sort((a, b) => a.startMs - b.startMs)
-    .map((chapter) => ({ ts: Math.floor(chapter.startMs / 1000), name: chapter.name }));
-}
-
-const nameIn = ({ title, name }: Record<string, unknown>): string | undefined =>
-  [title, name].find((each): each is string => typeof each === "string" && each.trim() !== "");
+/** Whole seconds. */
+const chaptersIn = async (db: Db, { id }: AssetRow): Promise<{ ts: number; name: string }[]> =>
+  (await chaptersOf(db, id)).map(({ startMs, title }) => ({ ts: Math.floor(startMs / 1000), name: title }));

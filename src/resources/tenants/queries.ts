@@ -1,7 +1,9 @@
 import { and, asc, eq, gt, sql } from "drizzle-orm";
 import type { Db } from "../../../storage/db/open.ts";
 import { prepared } from "../../../storage/db/prepared.ts";
+import { rememberUntilCommit } from "../../../storage/db/remember.ts";
 import { type TenantRow, tenants } from "../../../storage/db/schema.ts";
+import { type App, forApp } from "../../app.ts";
 import { type Caller, ownedBy, tenantFor } from "../../http/caller.ts";
 import { HttpError, notFound } from "../../lib/errors.ts";
 
@@ -49,6 +51,7 @@ const put = prepared((db) =>
       name: sql`${sql.placeholder("name")}`,
       planName: sql`${sql.placeholder("planName")}`,
       defaultPlaybackPolicy: sql`${sql.placeholder("defaultPlaybackPolicy")}`,
+      allowedOrigins: sql`${sql.placeholder("allowedOrigins")}`,
       status: sql`${sql.placeholder("status")}`,
       updatedAt: sql`${sql.placeholder("updatedAt")}`,
     })
@@ -58,7 +61,16 @@ const put = prepared((db) =>
 );
 
 /** All of a tenant that can be changed, as it shall be: one prepared statement, whatever of it is new. */
-export const putTenant = (tx: Db, tenant: TenantRow): Promise<TenantRow> => put(tx).get(tenant);
+export const putTenant = (tx: Db, tenant: TenantRow): Promise<TenantRow> =>
+  put(tx).get({ ...tenant, allowedOrigins: JSON.stringify(tenant.allowedOrigins) });
+
+const remembered = forApp((app) =>
+  rememberUntilCommit(app.commits, (id: number) => app.db.select().from(tenants).where(eq(tenants.id, id)).get()),
+);
+
+/** Whose pages may frame a tenant's embed page, for requests that come by the thousand. */
+export const allowedOriginsOf = async (app: App, tenantId: number): Promise<readonly string[]> =>
+  (await remembered(app)(tenantId))?.allowedOrigins ?? [];
 
 /** The tenant that a creating request is for. 422 when the admin token names none, 404 for another's or an unknown one. */
 export async function requireTenant(db: Db, caller: Caller, named: number | undefined): Promise<TenantRow> {

@@ -46,6 +46,7 @@ export const tenantRoutes = [
           slug: body.slug,
           planName: body.plan_name,
           defaultPlaybackPolicy: body.default_playback_policy,
+          allowedOrigins: body.allowed_origins,
         };
         return toTenant(
           await tx
@@ -86,6 +87,7 @@ export const tenantRoutes = [
             name: body.name ?? tenant.name,
             planName: body.plan_name ?? tenant.planName,
             defaultPlaybackPolicy: body.default_playback_policy ?? tenant.defaultPlaybackPolicy,
+            allowedOrigins: body.allowed_origins ?? tenant.allowedOrigins,
             status: body.status ?? tenant.status,
             updatedAt: app.clock.now(),
           }),

@@ -5,10 +5,13 @@ const VIEWER_KEY = "vodbox-viewer";
 export type Tell = (event: string, fields?: Record<string, unknown>) => void;
 
 /**
- * Tells the server how the video is watched, at `address`, until the page is left. `sendBeacon` outlives the page and
+ * Tells the server how the video is watched, at `address`, until `signal` or until the page is left. `sendBeacon` outlives the page and
  * holds nothing up; what it cannot send is lost. Gives the function that tells what the element itself does not know.
  */
-export function startBeacons(video: HTMLVideoElement, address: string, assetId: string): Tell {
+export function startBeacons(
+  video: HTMLVideoElement,
+  { address, assetId, signal }: { address: string; assetId: string; signal: AbortSignal },
+): Tell {
   const session = randomId();
   const viewer = viewerId();
   let watchedMs = 0;
@@ -52,7 +55,7 @@ export function startBeacons(video: HTMLVideoElement, address: string, assetId: 
     timer = undefined;
   };
 
-  const on = (name: string, act: () => void) => video.addEventListener(name, act);
+  const on = (name: string, act: () => void) => video.addEventListener(name, act, { signal });
   on("play", () => {
     askedAt ??= performance.now();
     tell("play");
@@ -79,8 +82,12 @@ export function startBeacons(video: HTMLVideoElement, address: string, assetId: 
   on("ended", () => stops("ended"));
   on("error", () => stops("error"));
   // The last moment at which a phone lets a page do anything.
-  document.addEventListener("visibilitychange", () => {
+  const leaves = () => {
     if (document.visibilityState === "hidden" && movingSince !== null) tell("heartbeat");
+  };
+  document.addEventListener("visibilitychange", leaves, { signal });
+  signal.addEventListener("abort", () => {
+    if (movingSince !== null) stops("pause");
   });
   return tell;
 }

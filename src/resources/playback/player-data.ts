@@ -1,0 +1,91 @@
+import * as v from "valibot";
+import type { AssetRow } from "../../../storage/db/schema.ts";
+import type { App } from "../../app.ts";
+import { HttpError, notFound } from "../../lib/errors.ts";
+import { mediaUrl, publicId } from "../assets/addresses.ts";
+import { findPublicAsset } from "../assets/queries.ts";
+import { subtitleFile } from "../subtitles/address.ts";
+import { playableSubtitles } from "../subtitles/queries.ts";
+import { type Chapter, rememberedChapters } from "../tracks/chapters.ts";
+import type { PlaybackTokens } from "./token.ts";
+
+/** What whoever may play an asset may know of it, and nothing else: no key stands before it. */
+export const PlayerData = v.pipe(
+  v.object({
+    id: v.string(),
+    title: v.string(),
+    playback_policy: v.picklist(["public", "signed"]),
+    duration_seconds: v.number(),
+    width: v.nullable(v.number()),
+    height: v.nullable(v.number()),
+    hls_url: v.string(),
+    dash_url: v.nullable(v.string()),
+    poster_url: v.nullable(v.string()),
+    storyboard_url: v.nullable(v.string()),
+    subtitles: v.array(v.object({ language: v.string(), label: v.string(), url: v.string(), is_default: v.boolean() })),
+    chapters: v.array(v.object({ start: v.number(), end: v.number(), title: v.string() })),
+  }),
+  v.title("PlayerData"),
+);
+
+/** The asset that a public page names, for whoever may play it. Throws 404, and 403 without a good token for a signed one. */
+export async function requirePlayable(
+  app: App,
+  tokens: PlaybackTokens,
+  { ref, token }: { ref: string; token: string | null },
+): Promise<AssetRow> {
+  const asset = (await findPublicAsset(app, ref)) ?? notFound("asset");
+  if (asset.playbackPolicy === "public") return asset;
+  if (!token)
+    throw new HttpError(403, "playback_token_required", "This video needs a playback token; ask for one first.");
+  await tokens.verify(asset, token);
+  return asset;
+}
+
+/**
+ * Addresses are paths of this server, below `basePath`, whatever name it was asked by. Throws 422 `asset_not_ready`, or
+ * `asset_errored` for what never will be.
+ */
+export async function playerData(
+  app: App,
+  asset: AssetRow,
+  { token, basePath }: { token: string | null; basePath: string },
+): Promise<v.InferInput<typeof PlayerData>> {
+  if (asset.playbackStatus === "errored")
+    throw new HttpError(422, "asset_errored", "The asset could not be processed; there is nothing to play.");
+  if (asset.playbackStatus !== "ready")
+    throw new HttpError(422, "asset_not_ready", "The asset is not ready to play; ask again later.");
+  const carried = asset.playbackPolicy === "signed" ? token : null;
+  const url = (file: string) => mediaUrl(basePath, asset, file, carried);
+  const [subtitles, chapters] = await Promise.all([
+    playableSubtitles(app, asset.id),
+    rememberedChapters(app, asset.id),
+  ]);
+  return {
+    id: publicId(asset),
+    title: asset.title,
+    playback_policy: asset.playbackPolicy,
+    duration_seconds: asset.durationSeconds,
+    width: asset.width,
+    height: asset.height,
+    hls_url: asset.manifestUrl ?? url("master.m3u8"),
+    dash_url: asset.dashManifestPath === null ? null : url("manifest.mpd"),
+    poster_url: asset.thumbnailPath === null ? null : url("thumbnail.jpg"),
+    storyboard_url: asset.storyboardPath === null ? null : url("storyboard.vtt"),
+    subtitles: subtitles.map((row) => ({
+      language: row.language,
+      label: row.label,
+      url: url(subtitleFile(row)),
+      is_default: row.isDefault,
+    })),
+    chapters: inSeconds(chapters, asset.durationSeconds),
+  };
+}
+
+/** Each lasts until the next one begins; the last until the end, when it says nothing else. */
+const inSeconds = (chapters: readonly Chapter[], durationSeconds: number) =>
+  chapters.flatMap(({ startMs, endMs, title }, index) => {
+    const next = chapters[index + 1]?.startMs ?? durationSeconds * 1000;
+    const end = Math.min(endMs ?? next, next) / 1000;
+    return end > startMs / 1000 ? [{ start: startMs / 1000, end, title }] : [];
+  });

@@ -1,0 +1,35 @@
+import { and, asc, eq } from "drizzle-orm";
+import type { Db } from "../../../storage/db/open.ts";
+import { rememberUntilCommit } from "../../../storage/db/remember.ts";
+import { tracks } from "../../../storage/db/schema.ts";
+import { type App, forApp } from "../../app.ts";
+
+export type Chapter = { startMs: number; endMs: number | null; title: string };
+const MAX_TITLE = 300;
+
+/** Of all chapter tracks of an asset that was asked for by its caller: in the order of the video. */
+export async function chaptersOf(db: Db, assetId: number): Promise<Chapter[]> {
+  const rows = await db
+    .select({ name: tracks.name, cues: tracks.cues })
+    .from(tracks)
+    .where(and(eq(tracks.assetId, assetId), eq(tracks.kind, "chapter"), eq(tracks.status, "ready")))
+    .orderBy(asc(tracks.position), asc(tracks.name))
+    .all();
+  return rows
+    .flatMap(({ name, cues }) =>
+      (cues ?? []).map(({ start_ms, end_ms, payload }) => ({
+        startMs: start_ms,
+        endMs: end_ms ?? null,
+        title: (nameIn(payload) ?? name).slice(0, MAX_TITLE),
+      })),
+    )
+    .sort((a, b) => a.startMs - b.startMs);
+}
+
+const nameIn = ({ title, name }: Record<string, unknown>): string | undefined =>
+  [title, name].find((each): each is string => typeof each === "string" && each.trim() !== "");
+
+const remembered = forApp((app) => rememberUntilCommit(app.commits, (assetId: number) => chaptersOf(app.db, assetId)));
+
+/** The same, for requests that come by the thousand. */
+export const rememberedChapters = (app: App, assetId: number): Promise<Chapter[]> => remembered(app)(assetId);

@@ -1,0 +1,82 @@
+import { serverUrl } from "./own-script.ts";
+import { expiryOf } from "./token-clock.ts";
+
+export type Chapter = { start: number; end: number; title: string };
+/** What the server tells of an asset to whoever may play it; addresses carry the token. */
+export type PlayerData = {
+  id: string;
+  title: string;
+  playback_policy: "public" | "signed";
+  duration_seconds: number;
+  width: number | null;
+  height: number | null;
+  hls_url: string;
+  poster_url: string | null;
+  storyboard_url: string | null;
+  subtitles: { language: string; label: string; url: string; is_default: boolean }[];
+  chapters: Chapter[];
+};
+
+export type ErrorCode =
+  | "asset_not_ready"
+  | "asset_errored"
+  | "playback_token_required"
+  | "playback_token_expired"
+  | "playback_token_invalid"
+  | "not_found"
+  | "network"
+  | "media";
+const TOLD: readonly string[] = [
+  "asset_not_ready",
+  "asset_errored",
+  "playback_token_required",
+  "playback_token_invalid",
+  "not_found",
+] satisfies ErrorCode[];
+
+export class PlayerError extends Error {
+  readonly reason: ErrorCode;
+  constructor(reason: ErrorCode) {
+    super(reason);
+    this.reason = reason;
+  }
+}
+
+/** The server says of every refused token the same; whether it is merely old stands in itself. */
+export const refusedFor = (token: string | null): ErrorCode => {
+  if (token === null) return "playback_token_required";
+  return (expiryOf(token) ?? Number.POSITIVE_INFINITY) <= Date.now()
+    ? "playback_token_expired"
+    : "playback_token_invalid";
+};
+
+/** Throws PlayerError. */
+export async function loadPlayerData(id: string, token: string | null, signal: AbortSignal): Promise<PlayerData> {
+  const query = token === null ? "" : `?token=${encodeURIComponent(token)}`;
+  try {
+    const answer = await fetch(`${serverUrl}embed/${encodeURIComponent(id)}/player.json${query}`, {
+      signal,
+      credentials: "omit",
+      referrerPolicy: "no-referrer",
+    });
+    const body = await answer.json();
+    if (answer.ok) return withAddresses(body as PlayerData, answer.url);
+    if (body.code === "playback_token_invalid") throw new PlayerError(refusedFor(token));
+    throw new PlayerError(TOLD.includes(body.code) ? body.code : "network");
+  } catch (error) {
+    throw error instanceof PlayerError || signal.aborted ? error : new PlayerError("network");
+  }
+}
+
+/** The server names itself by path alone. */
+function withAddresses(data: PlayerData, base: string): PlayerData {
+  const whole = <T extends string | null>(address: T) =>
+    (address === null ? address : new URL(address, base).href) as T;
+  return {
+    ...data,
+    hls_url: whole(data.hls_url),
+    poster_url: whole(data.poster_url),
+    storyboard_url: whole(data.storyboard_url),
+    subtitles: data.subtitles.map((track) => ({ ...track, url: whole(track.url) })),
+  };
+}

@@ -1,0 +1,109 @@
+import Hls, { type HlsConfig } from "hls.js";
+import { type ErrorCode, refusedFor } from "./player-data.ts";
+import type { Rendition } from "./renditions.ts";
+
+/** A page that nobody presses play on fetches one segment, not half a minute. */
+const BUFFER_UNTIL_PLAY_SECONDS = 1;
+const HLS_TYPE = "application/vnd.apple.mpegurl";
+
+export type SourceOptions = {
+  url: string;
+  /** It came with the page's token, and names the subtitles that the page has anyway. */
+  isOwn: boolean;
+  token: string | null;
+  startSeconds: number;
+  /** Fetch ahead before anybody presses play. */
+  isEager: boolean;
+  onRenditions(renditions: Rendition[]): void;
+  onRenditionChange(): void;
+  onError(reason: ErrorCode): void;
+};
+export type Source = { chooseRendition(index: number): void; close(): void };
+
+/**
+ * hls.js where Media Source Extensions are. The browser's own HLS where they are not, and in Safari, whose own saves
+ * battery and reaches AirPlay; Chromium's own is left alone, since it offers no choice of quality.
+ */
+export const isNative = (video: HTMLVideoElement) =>
+  video.canPlayType(HLS_TYPE) !== "" && (!Hls.isSupported() || /^Apple/.test(navigator.vendor));
+
+export function openSource(video: HTMLVideoElement, options: SourceOptions): Source {
+  if (isNative(video)) return openNative(video, options);
+  if (Hls.isSupported()) return openHls(video, options);
+  options.onError("media");
+  return { chooseRendition() {}, close() {} };
+}
+
+function openNative(video: HTMLVideoElement, { url, token, startSeconds, onError }: SourceOptions): Source {
+  const stop = new AbortController();
+  const on = (name: string, act: () => void) => video.addEventListener(name, act, { signal: stop.signal });
+  if (startSeconds > 0)
+    on("loadedmetadata", () => {
+      if (video.currentTime < startSeconds) video.currentTime = startSeconds;
+    });
+  on("error", () => {
+    const refused = token === null ? null : refusedFor(token);
+    const isNetwork = video.error?.code === MediaError.MEDIA_ERR_NETWORK;
+    onError(refused === "playback_token_expired" ? refused : isNetwork ? "network" : "media");
+  });
+  video.src = url;
+  return {
+    chooseRendition() {},
+    close() {
+      stop.abort();
+      video.removeAttribute("src");
+      video.load();
+    },
+  };
+}
+
+function openHls(video: HTMLVideoElement, options: SourceOptions): Source {
+  const { url, isOwn, token, startSeconds, isEager, onRenditions, onRenditionChange, onError } = options;
+  const withoutSubtitles = { subtitleTrackController: undefined } as unknown as Partial<HlsConfig>;
+  const hls = new Hls({
+    ...(isOwn && withoutSubtitles),
+    capLevelToPlayerSize: true,
+    ...(startSeconds > 0 && { startPosition: startSeconds }),
+  });
+  const stop = new AbortController();
+  const full = { length: hls.config.maxBufferLength, most: hls.config.maxMaxBufferLength };
+  if (!isEager && video.paused) {
+    hls.config.maxBufferLength = hls.config.maxMaxBufferLength = BUFFER_UNTIL_PLAY_SECONDS;
+    const unbound = () => {
+      hls.config.maxBufferLength = full.length;
+      hls.config.maxMaxBufferLength = full.most;
+    };
+    video.addEventListener("play", unbound, { once: true, signal: stop.signal });
+  }
+  let recoveries = 0;
+  hls.on(Hls.Events.ERROR, (_, error) => {
+    // hls.js tries other renditions after a 403, but no token that they share gets better by that.
+    const isRefused = error.response?.code === 403;
+    if (!error.fatal && !isRefused) return;
+    if (error.type === Hls.ErrorTypes.MEDIA_ERROR && recoveries++ < 2) {
+      hls.recoverMediaError();
+      return;
+    }
+    hls.stopLoad();
+    if (isRefused) onError(isOwn ? refusedFor(token) : "network");
+    else if (error.response?.code === 404) onError("not_found");
+    else onError(error.type === Hls.ErrorTypes.NETWORK_ERROR ? "network" : "media");
+  });
+  hls.on(Hls.Events.MANIFEST_PARSED, (_, { levels }) =>
+    onRenditions(levels.map(({ width, height, bitrate }, index) => ({ id: String(index), width, height, bitrate }))),
+  );
+  let levels = 0;
+  // The first is a beginning and no change.
+  hls.on(Hls.Events.LEVEL_SWITCHED, () => levels++ > 0 && onRenditionChange());
+  hls.loadSource(url);
+  hls.attachMedia(video);
+  return {
+    chooseRendition(index) {
+      hls.nextLevel = index;
+    },
+    close() {
+      stop.abort();
+      hls.destroy();
+    },
+  };
+}

@@ -1,0 +1,137 @@
+import "media-chrome/dist/media-airplay-button.js";
+import "media-chrome/dist/media-control-bar.js";
+import "media-chrome/dist/media-controller.js";
+import "media-chrome/dist/media-fullscreen-button.js";
+import "media-chrome/dist/media-loading-indicator.js";
+import "media-chrome/dist/media-mute-button.js";
+import "media-chrome/dist/media-pip-button.js";
+import "media-chrome/dist/media-play-button.js";
+import "media-chrome/dist/media-preview-chapter-display.js";
+import "media-chrome/dist/media-preview-thumbnail.js";
+import "media-chrome/dist/media-preview-time-display.js";
+import "media-chrome/dist/media-seek-backward-button.js";
+import "media-chrome/dist/media-seek-forward-button.js";
+import "media-chrome/dist/media-time-display.js";
+import "media-chrome/dist/media-time-range.js";
+import "media-chrome/dist/media-volume-range.js";
+import "media-chrome/dist/menu/media-captions-menu.js";
+import "media-chrome/dist/menu/media-captions-menu-button.js";
+import "media-chrome/dist/menu/media-chrome-menu-item.js";
+import "media-chrome/dist/menu/media-playback-rate-menu.js";
+import "media-chrome/dist/menu/media-playback-rate-menu-button.js";
+import "media-chrome/dist/menu/media-rendition-menu.js";
+import "media-chrome/dist/menu/media-rendition-menu-button.js";
+import { words } from "./messages.ts";
+import { styleNonce } from "./own-script.ts";
+
+const STYLE = `
+:host{display:block;position:relative;width:100%;aspect-ratio:16/9;background:#000;overflow:hidden;
+font-family:system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif;
+--_accent:var(--svc-accent-color,#4c8dff);--_text:var(--svc-text-color,#fff);--_bar:var(--svc-control-background,rgb(12 15 20 / .86))}
+:host([hidden]){display:none}
+:host(:fullscreen){aspect-ratio:auto;width:100vw;height:100vh}
+media-controller{width:100%;height:100%;display:block;--media-font-family:inherit;
+--media-primary-color:var(--_text);--media-text-color:var(--_text);--media-icon-color:var(--_text);--media-secondary-color:transparent;
+--media-control-background:transparent;--media-control-hover-background:rgb(255 255 255 / .14);
+--media-range-bar-color:var(--_accent);--media-range-thumb-background:var(--_text);--media-range-track-background:rgb(255 255 255 / .32);
+--media-time-range-buffered-color:rgb(255 255 255 / .5);--media-range-track-height:4px;--media-range-track-border-radius:2px;
+--media-menu-background:var(--_bar);--media-menu-border-radius:8px;--media-preview-border-radius:6px;
+--media-preview-background:var(--_bar);--media-preview-time-background:var(--_bar);--media-preview-chapter-background:var(--_bar);
+--media-tooltip-background:var(--_bar);--media-focus-box-shadow:inset 0 0 0 2px var(--_text)}
+video{width:100%;height:100%;object-fit:var(--svc-object-fit,contain)}
+media-controller:is(:not([userinactive]),[mediapaused]) video::-webkit-media-text-track-container{transform:translateY(-4.6rem)}
+.title{align-self:stretch;margin:0;padding:.8rem 1rem 1.8rem;color:var(--_text);font-size:1rem;line-height:1.35;font-weight:600;
+background:linear-gradient(rgb(0 0 0 / .72),transparent);text-shadow:0 1px 2px #000;overflow-wrap:anywhere;pointer-events:none}
+.title:empty{display:none}
+.bars{align-self:stretch;display:flex;flex-direction:column;padding:0 .5rem .25rem;background:linear-gradient(transparent,rgb(0 0 0 / .62) 40%,rgb(0 0 0 / .82))}
+media-time-range{--media-control-hover-background:transparent;width:100%;height:1.6rem;padding:0 .5rem}
+media-control-bar{width:100%;align-items:center}
+media-control-bar>*{border-radius:6px}
+.space{flex:1}
+media-volume-range{width:5rem}
+.middle{--media-button-icon-width:44px;--media-button-icon-height:44px;padding:22px;border-radius:50%;background:var(--_bar);--media-control-hover-background:var(--_accent)}
+media-controller[mediahasplayed] .middle,media-controller:not([mediapaused]) .middle,.told .middle,.told .title,.told .bars{display:none}
+media-loading-indicator{--media-loading-indicator-icon-height:72px}
+.told media-loading-indicator{display:none}
+media-airplay-button[mediaairplayunavailable],media-pip-button[mediapipunavailable],media-fullscreen-button[mediafullscreenunavailable],
+media-volume-range[mediavolumeunavailable],media-rendition-menu-button[mediarenditionunavailable],
+media-captions-menu-button:not([mediasubtitleslist]){display:none}
+media-controller:not([breakpointmd]) :is(media-seek-backward-button,media-seek-forward-button,media-volume-range){display:none}
+media-controller:not([breakpointsm]) :is(media-pip-button,media-playback-rate-menu-button){display:none}
+[role=menu]{color:var(--_text);max-width:80%;overflow-wrap:anywhere}
+.message{position:absolute;inset:0;display:grid;place-content:center;justify-items:center;gap:1rem;padding:1.25rem;text-align:center;
+color:#eef1f5;background:radial-gradient(circle at 50% 35%,rgb(29 37 50 / .94),rgb(10 13 18 / .97) 75%);font-size:1rem;line-height:1.45}
+.message[hidden]{display:none}
+.message p{margin:0;max-width:34rem}
+.message button{font:inherit;font-weight:600;color:#0b0e13;background:#eef1f5;border:0;border-radius:8px;padding:.5rem 1.1rem;cursor:pointer}
+.message button:focus-visible{outline:3px solid var(--_accent);outline-offset:2px}
+.message button[hidden]{display:none}
+@media(prefers-reduced-motion:reduce){*{transition:none!important;animation:none!important}}
+`;
+
+const MARKUP = `
+<media-controller part="controller" nomutedpref novolumepref nosubtitleslangpref>
+<media-loading-indicator slot="centered-chrome" noautohide></media-loading-indicator>
+<media-play-button slot="centered-chrome" class="middle" notooltip part="middle-play"></media-play-button>
+<div slot="top-chrome" class="title" part="title"></div>
+<media-captions-menu hidden anchor="auto"></media-captions-menu>
+<media-playback-rate-menu hidden anchor="auto" rates="0.5 0.75 1 1.25 1.5 2"></media-playback-rate-menu>
+<media-rendition-menu hidden anchor="auto"></media-rendition-menu>
+<div class="bars" part="controls">
+<media-time-range></media-time-range>
+<media-control-bar>
+<media-play-button></media-play-button>
+<media-seek-backward-button seekoffset="10"></media-seek-backward-button>
+<media-seek-forward-button seekoffset="10"></media-seek-forward-button>
+<media-mute-button></media-mute-button>
+<media-volume-range></media-volume-range>
+<media-time-display showduration notoggle></media-time-display>
+<span class="space"></span>
+<media-captions-menu-button></media-captions-menu-button>
+<media-playback-rate-menu-button></media-playback-rate-menu-button>
+<media-rendition-menu-button></media-rendition-menu-button>
+<media-airplay-button></media-airplay-button>
+<media-pip-button></media-pip-button>
+<media-fullscreen-button></media-fullscreen-button>
+</media-control-bar>
+</div>
+</media-controller>
+<div class="message" part="message" hidden><p></p><button type="button" hidden></button></div>
+`;
+
+export type Frame = {
+  controller: HTMLElement & { fullscreenElement: HTMLElement };
+  title: HTMLElement;
+  message: HTMLElement;
+  again: HTMLButtonElement;
+};
+
+/** Everything that is seen, around `video`. The language has to be settled before. */
+export function buildFrame(root: ShadowRoot, video: HTMLVideoElement): Frame {
+  const template = document.createElement("template");
+  template.innerHTML = `<style${styleNonce}>${STYLE}</style>${MARKUP}`;
+  const content = template.content;
+  const find = <T extends Element>(selector: string) => content.querySelector<T>(selector) as T;
+  const frame = {
+    controller: find<Frame["controller"]>("media-controller"),
+    title: find<HTMLElement>(".title"),
+    message: find<HTMLElement>(".message"),
+    again: find<HTMLButtonElement>(".message button"),
+  };
+  frame.again.textContent = words("try_again");
+  const menus = [...content.querySelectorAll<HTMLElement>("[anchor]")];
+  // One that was opened by mouse does not have the focus, and so would not go when another one comes.
+  for (const menu of menus)
+    content.querySelector(`${menu.localName}-button`)?.addEventListener("click", () => {
+      for (const other of menus) if (other !== menu) other.hidden = true;
+    });
+  video.slot = "media";
+  frame.controller.prepend(video);
+  root.append(content);
+  // A way back to a menu above, which none of these has: not shown, but a button where only items may be.
+  for (const menu of menus) {
+    const back = menu.shadowRoot?.querySelector('slot[name="header"] > button');
+    back?.replaceWith(...back.querySelectorAll('slot[name="title"]'));
+  }
+  return frame;
+}

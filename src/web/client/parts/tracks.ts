@@ -1,0 +1,43 @@
+import type { PlayerData } from "./player-data.ts";
+
+function addTrack(video: HTMLVideoElement, fields: Partial<HTMLTrackElement>): HTMLTrackElement {
+  const track = Object.assign(document.createElement("track"), fields);
+  video.append(track);
+  return track;
+}
+
+/** media-chrome reads chapters as markup; a title is text. */
+const asText = (title: string) => title.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
+
+/** A track that a script made cannot be removed, so each element has one for all its videos. */
+const chapterTracks = new WeakMap<HTMLVideoElement, TextTrack>();
+
+/** Subtitles, chapters and the pictures over the timeline, in place of those of before. */
+export function replaceTracks(video: HTMLVideoElement, { subtitles, chapters, storyboard_url }: PlayerData): void {
+  for (const track of video.querySelectorAll("track")) track.remove();
+  for (const { language, label, url, is_default } of subtitles)
+    addTrack(video, { kind: "subtitles", srclang: language, label, src: url, default: is_default });
+  // media-chrome looks for it under this label. Tracks of metadata are fetched once they are not disabled.
+  if (storyboard_url !== null)
+    addTrack(video, { kind: "metadata", label: "thumbnails", src: storyboard_url, default: true });
+  const known = chapterTracks.get(video);
+  if (!known && chapters.length === 0) return;
+  const track = known ?? video.addTextTrack("chapters", "Chapters");
+  chapterTracks.set(video, track);
+  track.mode = "hidden";
+  for (const cue of [...(track.cues ?? [])]) track.removeCue(cue);
+  for (const { start, end, title } of chapters) track.addCue(new VTTCue(start, end, asText(title)));
+  // The list of chapters is read anew on this.
+  video.textTracks.dispatchEvent(new Event("change"));
+}
+
+/** Languages of the subtitles that are shown, to be shown again after a change of token. */
+export const shownSubtitles = (video: HTMLVideoElement) =>
+  [...video.textTracks]
+    .filter(({ kind, mode }) => kind === "subtitles" && mode === "showing")
+    .map((each) => each.label);
+
+export function showSubtitles(video: HTMLVideoElement, labels: readonly string[]): void {
+  for (const track of video.textTracks)
+    if (track.kind === "subtitles") track.mode = labels.includes(track.label) ? "showing" : "disabled";
+}

@@ -1,0 +1,107 @@
+import * as v from "valibot";
+import type { AssetRow } from "../../storage/db/schema.ts";
+import type { App } from "../app.ts";
+import { Reply, type Route, route } from "../http/route.ts";
+import { HttpError, invalid, notFound } from "../lib/errors.ts";
+import { encodingSpec } from "../media/encoding-spec.ts";
+import { mediaUrl, pageUrl } from "../resources/assets/addresses.ts";
+import { requirePlayable } from "../resources/playback/player-data.ts";
+import type { PlaybackTokens } from "../resources/playback/token.ts";
+import { html } from "./html.ts";
+import { carriedToken, sizeOf } from "./sharing.ts";
+
+const Side = v.optional(
+  v.pipe(v.string(), v.regex(/^[1-9]\d{0,4}$/, "must be a whole number of pixels"), v.transform(Number)),
+);
+const Query = v.object({
+  url: v.pipe(v.string(), v.maxLength(4096, "is too long"), v.description("Of a watch or embed page, with its token")),
+  format: v.optional(v.string()),
+  maxwidth: Side,
+  maxheight: Side,
+});
+
+/** oEmbed 1.0 (oembed.com): how another site shows a link to one of our pages. */
+export const oembedRoute = (tokens: PlaybackTokens): Route =>
+  route({
+    method: "GET",
+    path: "/oembed",
+    credential: "none",
+    tag: "Pages",
+    summary: "oEmbed of a watch or embed page",
+    hidden: true,
+    query: Query,
+    cors: { allowHeaders: "", exposeHeaders: "" },
+    responses: { 200: null },
+    async handle({ app, query }) {
+      const { url, format = "json" } = query;
+      if (format !== "json" && format !== "xml")
+        throw new HttpError(501, "not_implemented", "The formats of oEmbed here are json and xml.");
+      const { ref, token } = pageIn(app, url);
+      const asset = await requirePlayable(app, tokens, { ref, token }).catch((error: unknown) => {
+        // 2.3.4: what is private is 401 here, where it is 403 elsewhere.
+        if (!(error instanceof HttpError) || error.status !== 403) throw error;
+        throw new HttpError(401, error.code, error.message);
+      });
+      const fields = describe(app, asset, { token, ...query });
+      const headers = {
+        "cache-control": token === null ? "public, max-age=300" : "private, no-store",
+        "x-content-type-options": "nosniff",
+      };
+      if (format === "json") return new Reply(200, fields, headers);
+      const elements = Object.entries(fields).map(([name, value]) => `<${name}>${html`${value}`.text}</${name}>`);
+      return new Response(
+        `<?xml version="1.0" encoding="utf-8" standalone="yes"?>\n<oembed>${elements.join("")}</oembed>`,
+        {
+          headers: {
+            ...headers,
+            "content-type": "text/xml; charset=utf-8",
+            "access-control-allow-origin": "*",
+            "x-content-type-options": "nosniff",
+          },
+        },
+      );
+    },
+  });
+
+/** Any host will do: a page may be known by more names than the base URL's, and no other than our own is looked at. */
+function pageIn(app: App, address: string): { ref: string; token: string | null } {
+  const url = URL.parse(address) ?? invalid("url", "must be the address of a watch or embed page");
+  const base = new URL(app.baseUrl()).pathname.replace(/\/$/, "");
+  const [, page, ref] = /^\/(watch|embed)\/([^/]+)$/.exec(url.pathname.slice(base.length)) ?? [];
+  if (!url.pathname.startsWith(`${base}/`) || page === undefined || ref === undefined) return notFound("page");
+  return { ref, token: url.searchParams.get("token") };
+}
+
+type Wanted = { token: string | null; maxwidth?: number | undefined; maxheight?: number | undefined };
+
+function describe(app: App, asset: AssetRow, { token, maxwidth, maxheight }: Wanted) {
+  const carried = carriedToken(asset, token);
+  const whole = sizeOf(asset);
+  const scale = Math.min(1, (maxwidth ?? whole.width) / whole.width, (maxheight ?? whole.height) / whole.height);
+  const width = Math.max(1, Math.floor(whole.width * scale));
+  const height = Math.max(1, Math.floor(whole.height * scale));
+  const source = pageUrl(app.baseUrl(), "embed", asset, carried);
+  const frame = html`<iframe src="${source}" width="${width}" height="${height}" title="${asset.title}" frameborder="0" allow="autoplay; fullscreen; picture-in-picture" allowfullscreen></iframe>`;
+  return {
+    version: "1.0",
+    type: "video",
+    provider_name: "vodbox",
+    provider_url: app.baseUrl(),
+    title: asset.title,
+    html: frame.text,
+    width,
+    height,
+    ...(asset.thumbnailPath !== null &&
+      asset.playbackStatus === "ready" && {
+        thumbnail_url: mediaUrl(app.baseUrl(), asset, "thumbnail.jpg", carried),
+        ...thumbnailSize(whole),
+      }),
+    duration: Math.round(asset.durationSeconds),
+  };
+}
+
+/** As the encoder makes it. */
+function thumbnailSize({ width, height }: { width: number; height: number }) {
+  const scale = Math.min(1, encodingSpec.thumbnail.max_short_side / Math.min(width, height));
+  return { thumbnail_width: Math.round(width * scale), thumbnail_height: Math.round(height * scale) };
+}

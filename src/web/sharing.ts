@@ -1,0 +1,41 @@
+import type { AssetRow } from "../../storage/db/schema.ts";
+import type { App } from "../app.ts";
+import { mediaUrl, pageUrl } from "../resources/assets/addresses.ts";
+import { html, type Markup } from "./html.ts";
+
+const MAX_DESCRIPTION = 300;
+const DEFAULT_SIZE = { width: 1280, height: 720 };
+
+export const carriedToken = ({ playbackPolicy }: AssetRow, token: string | null) =>
+  playbackPolicy === "signed" ? token : null;
+export const sizeOf = ({ width, height }: AssetRow) => (width && height ? { width, height } : DEFAULT_SIZE);
+
+/** What other sites show of a link to the page: Open Graph (ogp.me), and where oEmbed (2.4) is to be asked. */
+export function sharingHead(app: App, asset: AssetRow, token: string | null): Markup {
+  const carried = carriedToken(asset, token);
+  const watch = pageUrl(app.baseUrl(), "watch", asset, carried);
+  const embed = pageUrl(app.baseUrl(), "embed", asset, carried);
+  const { width, height } = sizeOf(asset);
+  const description = asset.description?.slice(0, MAX_DESCRIPTION);
+  const image = asset.thumbnailPath ? mediaUrl(app.baseUrl(), asset, "thumbnail.jpg", carried) : null;
+  const oembed = (format: string) => `${app.baseUrl()}/oembed?format=${format}&url=${encodeURIComponent(watch)}`;
+  const properties: [name: string, value: string | number | null | undefined][] = [
+    ["og:type", "video.other"],
+    ["og:title", asset.title],
+    ["og:description", description],
+    ["og:url", watch],
+    ["og:image", image],
+    ["og:video", embed],
+    ["og:video:type", "text/html"],
+    ["og:video:width", width],
+    ["og:video:height", height],
+    ["video:duration", Math.round(asset.durationSeconds)],
+  ];
+  const meta = properties.map(
+    ([name, value]) =>
+      value !== null && value !== undefined && value !== "" && html`<meta property="${name}" content="${value}">`,
+  );
+  return html`${description && html`<meta name="description" content="${description}">`}
+<link rel="canonical" href="${watch}">${meta}<meta name="twitter:card" content="player"><meta name="twitter:player" content="${embed}"><meta name="twitter:player:width" content="${width}"><meta name="twitter:player:height" content="${height}">
+<link rel="alternate" type="application/json+oembed" href="${oembed("json")}" title="${asset.title}"><link rel="alternate" type="text/xml+oembed" href="${oembed("xml")}" title="${asset.title}">`;
+}

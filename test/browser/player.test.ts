@@ -1,0 +1,376 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import type { App } from "../../src/app.ts";
+import { playbackTokens } from "../../src/resources/playback/token.ts";
+import { uploaded } from "../support/flow.ts";
+import { atEnd } from "../support/folder.ts";
+import { subtitled } from "../support/subtitles.ts";
+import { startBrowser, untilPlayed, videoIn, visit } from "./browser.ts";
+import { ask, customersPage, makeLongClip, until } from "./element.ts";
+import { type Platform, SIGNING_SECRET, startPlatform, untilReady } from "./platform.ts";
+
+vi.setConfig({ testTimeout: 150_000, hookTimeout: 120_000 });
+
+const EVIL = `</title></script><script>window.evil = 1</script>"'><img src=x onerror="window.evil = 2">`;
+const packages = join(import.meta.dirname, "../../node_modules");
+const library = (path: string) => readFileSync(join(packages, path), "utf8");
+
+let platform: Platform;
+let browser: Browser;
+let open: any;
+let signed: any;
+beforeAll(async () => {
+  [platform, browser] = await Promise.all([startPlatform(), startBrowser()]);
+  const { key, call, clip: bytes } = platform;
+  open = (
+    await uploaded(platform, key, {
+      bytes,
+      playback_policy: "public",
+      title: EVIL,
+      filename: `${EVIL.replaceAll("/", "")}.mp4`,
+    })
+  ).asset;
+  signed = (await uploaded(platform, key, { bytes, playback_policy: "signed", title: "Private film" })).asset;
+  await Promise.all([untilReady(platform, open.id), untilReady(platform, signed.id)]);
+  await call("PATCH", `/api/v1/assets/${open.id}`, { key, body: { tags: { note: EVIL } } });
+  const cue = `WEBVTT\n\n00:00.000 --> 00:08.000\n${EVIL}\n`;
+  await subtitled(platform, key, open.id, { label: EVIL.slice(0, 90) }, cue);
+  await subtitled(platform, key, open.id, { language: "de", label: "Deutsch" }, cue);
+  const cues = [EVIL, "Middle", "End"].map((title, index) => ({ start_ms: index * 3000, payload: { title } }));
+  const made = await call("POST", `/api/v1/assets/${open.id}/tracks`, {
+    key,
+    body: { kind: "chapter", name: "c", cues },
+  });
+  expect(made.status).toBe(201);
+});
+afterAll(async () => {
+  await browser?.close();
+  await platform?.close();
+});
+
+const element = (attributes: string) =>
+  `<script src="${platform.base}/svc-player.js"></script><svc-player ${attributes}></svc-player>`;
+const withElement = async (attributes: string) => visit(browser, await customersPage(element(attributes)));
+
+const tokenFor = (seconds: number) => {
+  const clock = { now: () => Date.now() };
+  const tokens = playbackTokens({ secrets: { signing_secret: SIGNING_SECRET }, clock } as unknown as App);
+  const bound = { id: signed.id, tenantId: signed.tenant_id, externalId: signed.external_id };
+  return tokens.sign(bound, Date.now() + seconds * 1000);
+};
+const showControls = async (page: Page) => {
+  await page.mouse.move(300, 200);
+  await page.mouse.move(310, 210);
+};
+
+describe("<svc-player> on another site", () => {
+  test("is a media element: attributes, properties, events, and it ends", async () => {
+    const seen = await withElement(
+      `playback-id="${open.id}" start-time="5" muted preload="auto" video-title="Mine" accent-color="rgb(200, 30, 60)" poster="data:image/gif;base64,R0lGODlhAQABAAAAACw="`,
+    );
+    await until(seen, "return player.readyState >= 3");
+    expect(
+      await ask(
+        seen,
+        `window.told = []; for (const name of ["play", "playing", "timeupdate", "seeked", "pause", "ratechange", "volumechange", "ended"])
+           player.addEventListener(name, () => window.told.at(-1) !== name && window.told.push(name));
+         return [player.paused, player.muted, Math.round(player.currentTime), Math.round(player.duration), player.error, player.preload, player.poster.slice(0, 5)]`,
+      ),
+    ).toEqual([true, true, 5, 8, null, "auto", "data:"]);
+    await ask(seen, "player.playbackRate = 2; return player.play()");
+    await until(seen, "return player.ended");
+    expect(await ask(seen, "return window.told")).toEqual(
+      expect.arrayContaining(["play", "playing", "ratechange", "ended"]),
+    );
+    const shown = await ask(
+      seen,
+      `const root = player.shadowRoot; return [root.querySelector(".title").textContent, root.querySelector("media-controller").style.getPropertyValue("--_accent"), getComputedStyle(root.querySelector("media-controller")).getPropertyValue("--media-range-bar-color")]`,
+    );
+    expect(shown).toEqual(["Mine", "rgb(200, 30, 60)", "rgb(200, 30, 60)"]);
+    expect(seen.requests.some(({ pathname }) => pathname.endsWith("/playback_events"))).toBe(true);
+    expect(seen.faults).toEqual([]);
+  });
+
+  test("is worked by mouse: play, mute, captions, speed, quality, timeline with pictures and chapters, full screen", async () => {
+    const seen = await withElement(`playback-id="${open.external_id}" loop disable-tracking`);
+    const { page } = seen;
+    page.setDefaultTimeout(60_000);
+    const click = (name: string) => page.locator(`svc-player ${name}`).click();
+    await until(seen, "return player.readyState >= 2");
+    await click(".middle");
+    await until(seen, "return !player.paused && player.currentTime > 0.1");
+    await click("media-control-bar media-play-button");
+    await until(seen, "return player.paused");
+    await click("media-mute-button");
+    await until(seen, "return player.muted");
+    await click("media-captions-menu-button");
+    await page.getByRole("menuitemradio", { name: "Deutsch" }).click();
+    await until(
+      seen,
+      `return [...player.textTracks].some((each) => each.mode === "showing" && each.label === "Deutsch" && each.activeCues?.length)`,
+    );
+    await click("media-playback-rate-menu-button");
+    await page.getByRole("menuitemradio", { name: "1.5x" }).click();
+    await until(seen, "return player.playbackRate === 1.5");
+    await click("media-rendition-menu-button");
+    await page.getByRole("menuitemradio", { name: "240p" }).click();
+    await until(seen, "return player.video.videoRenditions.selectedIndex === 0");
+
+    const box = await page.locator("svc-player media-time-range").boundingBox();
+    if (!box) throw new Error("There is no timeline");
+    await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+    await until(
+      seen,
+      `return player.shadowRoot.querySelector("media-time-range").shadowRoot.querySelector("media-preview-chapter-display").mediaPreviewChapter === "Middle"`,
+    );
+    await until(
+      seen,
+      `return player.shadowRoot.querySelector("media-time-range").shadowRoot.querySelector("media-preview-thumbnail").shadowRoot.querySelector("img").naturalWidth > 0`,
+    );
+    await page.mouse.click(box.x + box.width / 2, box.y + box.height / 2);
+    await until(seen, "return Math.abs(player.currentTime - 4) < 0.5");
+    await click("media-seek-backward-button");
+    await until(seen, "return player.currentTime < 1");
+    await click("media-fullscreen-button");
+    await until(seen, "return document.fullscreenElement === player");
+    await click("media-fullscreen-button");
+    await until(seen, "return !document.fullscreenElement");
+    expect(await page.locator("svc-player media-pip-button").isVisible()).toBe(
+      await page.evaluate("document.pictureInPictureEnabled"),
+    );
+    expect(seen.requests.filter(({ pathname }) => pathname.endsWith("/playback_events"))).toEqual([]);
+    expect(await page.evaluate("window.evil")).toBeUndefined();
+    expect(seen.faults).toEqual([]);
+  });
+
+  test("is worked by keyboard", async () => {
+    const seen = await withElement(`playback-id="${open.external_id}" muted`);
+    const { keyboard } = seen.page;
+    await until(seen, "return player.readyState >= 2");
+    await seen.page.locator("svc-player media-control-bar media-play-button").focus();
+    await keyboard.press("Enter");
+    await until(seen, "return !player.paused");
+    await keyboard.press("k");
+    await until(seen, "return player.paused");
+    await keyboard.press("m");
+    await until(seen, "return !player.muted");
+    await keyboard.press("c");
+    await until(seen, `return [...player.textTracks].some((each) => each.mode === "showing")`);
+    await ask(seen, "player.currentTime = 0");
+    await keyboard.press("ArrowRight");
+    await until(seen, "return player.currentTime > 5");
+    await keyboard.press("f");
+    await until(seen, "return document.fullscreenElement === player");
+    // Every control that is seen can be reached, and shows that it was.
+    const reached = new Set<string>();
+    await ask(seen, "document.exitFullscreen(); document.activeElement?.blur()");
+    for (let presses = 0; presses < 16; presses++) {
+      await keyboard.press("Tab");
+      reached.add(await ask(seen, "return player.shadowRoot.activeElement?.localName"));
+    }
+    for (const name of [
+      "play-button",
+      "mute-button",
+      "time-range",
+      "captions-menu-button",
+      "rendition-menu-button",
+      "fullscreen-button",
+    ])
+      expect(reached, name).toContain(`media-${name}`);
+    expect(seen.faults).toEqual([]);
+  });
+});
+
+describe("tokens", () => {
+  test("one that ends is told of before; a new one goes on at the same place", async () => {
+    const first = await tokenFor(62);
+    const seen = await withElement(
+      `playback-id="${signed.external_id}" token="${first}" muted start-time="2" disable-tracking`,
+    );
+    await ask(
+      seen,
+      `window.expiring = null; player.addEventListener("tokenexpiring", ({ detail }) => { window.expiring = detail.expiresAt.getTime() })`,
+    );
+    await until(seen, "return window.expiring");
+    const { exp } = JSON.parse(Buffer.from(first.split(".")[1] as string, "base64url").toString());
+    expect(await seen.page.evaluate("window.expiring")).toBe(exp * 1000);
+    await until(seen, "return player.readyState >= 2");
+    await ask(seen, "return player.play()");
+    await until(seen, "return player.currentTime > 3");
+    const second = await tokenFor(600);
+    const at = await ask<number>(seen, `player.token = "${second}"; return player.currentTime`);
+    await until(seen, `return player.readyState >= 3 && !player.paused && player.currentTime > ${at}`);
+    expect(seen.requests.some(({ pathname }) => pathname.includes(`/~${second}/`))).toBe(true);
+    expect(seen.faults).toEqual([]);
+  });
+
+  test("what is wrong is said, in the page's language, and mended by a good token or a network", async () => {
+    const rows: [token: string | null, reason: string, words: string][] = [
+      [null, "playback_token_required", "Dieses Video ist privat."],
+      [await tokenFor(-10), "playback_token_expired", "Dieser Link ist abgelaufen."],
+      ["nonsense", "playback_token_invalid", "Dieser Link gilt nicht"],
+    ];
+    const seen = await withElement(`lang="de" playback-id="${signed.external_id}" muted disable-tracking`);
+    for (const [token, reason, words] of rows) {
+      if (token) await ask(seen, `player.setAttribute("playback-token", "${token}")`);
+      await until(seen, `return player.error?.reason === "${reason}"`);
+      expect(await seen.page.getByRole("alert").textContent()).toContain(words);
+    }
+    await ask(seen, `player.setAttribute("playback-id", "vid_nothing")`);
+    await until(seen, `return player.error?.reason === "not_found"`);
+    await ask(seen, `player.token = "${await tokenFor(600)}"; player.setAttribute("playback-id", "${signed.id}")`);
+    await until(seen, "return player.error === null && player.readyState >= 2");
+
+    await seen.page.context().setOffline(true);
+    await ask(seen, `player.setAttribute("playback-id", "${open.id}")`);
+    await until(seen, `return player.error?.reason === "network" && player.error.code === 2`);
+    await seen.page.context().setOffline(false);
+    await until(seen, "return player.error === null && player.readyState >= 2");
+  });
+});
+
+describe("plain addresses", () => {
+  const source = async (asset: any) =>
+    (await platform.call("GET", `/api/v1/playback/${asset.id}`, { key: platform.key })).body;
+
+  test.each(["open", "signed"])("play in hls.js, dash.js and Shaka, %s", async (which) => {
+    const { hls_url, dash_url } = await source(which === "open" ? open : signed);
+    const players = [
+      ["hls.js/dist/hls.min.js", `const hls = new Hls(); hls.loadSource("${hls_url}"); hls.attachMedia(video);`],
+      [
+        "dashjs/dist/modern/umd/dash.all.min.js",
+        `dashjs.MediaPlayer().create().initialize(video, "${dash_url}", false);`,
+      ],
+      [
+        "shaka-player/dist/shaka-player.compiled.js",
+        `const p = new shaka.Player(); p.attach(video).then(() => p.load("${dash_url}"));`,
+      ],
+      [
+        "shaka-player/dist/shaka-player.compiled.js",
+        `const p = new shaka.Player(); p.attach(video).then(() => p.load("${hls_url}"));`,
+      ],
+    ];
+    const site = await customersPage("<video muted></video>");
+    await Promise.all(
+      players.map(async ([path = "", start]) => {
+        const seen = await visit(browser, site);
+        await seen.page.addScriptTag({ content: library(path) });
+        await seen.page.evaluate(
+          `{ const video = document.querySelector("video"); ${start}; void video.play().catch(() => {}); }`,
+        );
+        await seen.page.evaluate(
+          `document.querySelector("video").addEventListener("canplay", ({ target }) => target.play())`,
+        );
+        await untilPlayed(seen.page, 5);
+        expect((await videoIn(seen.page))?.videoWidth, path).toBeGreaterThan(0);
+        await seen.page.close();
+      }),
+    );
+  });
+});
+
+test("quality follows the network, down and up again", async () => {
+  const { key } = platform;
+  // The same few seconds again and again: longer than what is fetched ahead, and quickly made.
+  const bytes = makeLongClip();
+  const { asset } = await uploaded(platform, key, { bytes, playback_policy: "public", filename: "long.mp4" });
+  await untilReady(platform, asset.id);
+  const seen = await withElement(`playback-id="${asset.external_id}" muted preload="auto" disable-tracking`);
+  const heights = () =>
+    seen.requests.map(({ pathname }) => /\/(\d+)p\/\d+\.m4s$/.exec(pathname)?.[1]).filter((each) => each !== undefined);
+  /** Jumps ahead of what was fetched, until the segment that is asked for is one of `rendition`. */
+  const untilAsked = async (rendition: string, seconds: number) => {
+    const before = heights().length;
+    await ask(seen, `player.currentTime = ${seconds}`);
+    await expect.poll(() => heights().slice(before), { timeout: 60_000, interval: 50 }).toContain(rendition);
+  };
+  const network = await seen.page.context().newCDPSession(seen.page);
+  const limit = (kilobits: number) =>
+    network.send("Network.emulateNetworkConditions", {
+      offline: false,
+      latency: 20,
+      downloadThroughput: kilobits < 0 ? -1 : (kilobits * 1000) / 8,
+      uploadThroughput: -1,
+    });
+  await untilAsked("360", 0);
+  await limit(450);
+  await untilAsked("240", 70);
+  await limit(-1);
+  // Played fast, it goes on asking for as long as the estimate needs to rise.
+  await ask(seen, "player.playbackRate = 4; return player.play()");
+  await untilAsked("360", 100);
+  await until(seen, "return player.videoHeight === 360");
+});
+
+test("axe finds nothing, with menus open, in messages, and on the pages", async () => {
+  const seen = await withElement(`playback-id="${open.external_id}" video-title="Film" disable-tracking`);
+  const violations = async (page: Page) => {
+    await page.evaluate(library("axe-core/axe.min.js"));
+    const result: any = await page.evaluate("axe.run()");
+    return result.violations.map(({ id, nodes }: any) => [id, nodes.map(({ target }: any) => target)]);
+  };
+  await until(seen, "return player.readyState >= 2");
+  await showControls(seen.page);
+  expect(await violations(seen.page)).toEqual([]);
+  for (const menu of ["captions", "playback-rate", "rendition"]) {
+    await seen.page.locator(`svc-player media-${menu}-menu-button`).click();
+    expect(await violations(seen.page), menu).toEqual([]);
+  }
+  await ask(seen, `player.setAttribute("playback-id", "vid_nothing")`);
+  await until(seen, "return player.error !== null");
+  expect(await violations(seen.page)).toEqual([]);
+  for (const address of [
+    `watch/${open.external_id}`,
+    `embed/${open.external_id}`,
+    `watch/${signed.external_id}`,
+    "watch/vid_nothing",
+  ])
+    for (const colorScheme of ["dark", "light"] as const) {
+      const context = await browser.newContext({ colorScheme, bypassCSP: true });
+      atEnd(() => context.close());
+      const page = await context.newPage();
+      await page.goto(`${platform.base}/${address}`);
+      expect(await violations(page), `${address} ${colorScheme}`).toEqual([]);
+      await context.close();
+    }
+});
+
+test("nothing that clients wrote runs, on the pages and as what else hands it out", async () => {
+  const oembed = `oembed?url=${encodeURIComponent(`${platform.base}/watch/${open.external_id}`)}`;
+  const media = `media/${open.external_id}`;
+  const data: any = await (await fetch(`${platform.base}/embed/${open.external_id}/player.json`)).json();
+  const texts = [
+    `${oembed}`,
+    `${oembed}&format=xml`,
+    `embed/${open.external_id}/player.json`,
+    `${media}/master.m3u8`,
+    `${media}/manifest.mpd`,
+    data.subtitles[0].url.slice(1),
+  ];
+  for (const path of texts) {
+    const answer = await fetch(`${platform.base}/${path}`);
+    expect(answer.status, path).toBe(200);
+    // Neither markup by its type, nor by what a browser would make of its content.
+    expect(answer.headers.get("content-type"), path).not.toMatch(/html|svg/);
+    expect(answer.headers.get("x-content-type-options"), path).toBe("nosniff");
+  }
+  for (const path of [`watch/${open.external_id}`, `embed/${open.external_id}`]) {
+    const seen = await visit(browser, `${platform.base}/${path}?autoplay=1`);
+    await until(seen, "return player.currentTime > 0.2");
+    await ask(seen, `for (const each of player.textTracks) each.mode = "showing"`);
+    await until(
+      seen,
+      `return [...player.textTracks].filter((each) => each.kind === "subtitles").every((each) => each.activeCues?.length)`,
+    );
+    expect(await seen.page.evaluate("window.evil")).toBeUndefined();
+    expect(seen.faults).toEqual([]);
+  }
+  const page = await (await browser.newContext()).newPage();
+  for (const path of texts) {
+    await page.goto(`${platform.base}/${path}`).catch(() => {});
+    expect(await page.evaluate("window.evil"), path).toBeUndefined();
+  }
+  await page.context().close();
+});
