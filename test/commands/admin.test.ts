@@ -30,6 +30,10 @@ async function day(dataDir: string): Promise<unknown[]> {
   await step("tenant", "create", "--name", "F", "--slug", "free", "--plan", "free", "--playback-policy", "public");
   await fails(1, "tenant", "create", "--name", "Again", "--slug", "acme");
   await step("tenant", "update", "1", "--name", "Acme", "--plan", "starter", "--playback-policy", "public");
+  const sites = "https://www.example.com, https://*.example.org";
+  const framed = await step("tenant", "update", "acme", "--allowed-origins", sites);
+  expect(JSON.stringify(framed)).toContain('["https://www.example.com","https://*.example.org"]');
+  await fails(1, "tenant", "update", "acme", "--allowed-origins", "example.com");
   await step("tenant", "list");
 
   const key = await step("key", "issue", "--tenant", "acme", "--scopes", "assets:read, assets:write", "--name", "K");
