@@ -271,7 +271,8 @@ describe("plain addresses", () => {
   });
 });
 
-test("quality follows the network, down and up again", async () => {
+// Twice again at most: what hls.js takes the line for is its own estimate, made of a few segments on a busy machine.
+test("quality follows the network, down and up again", { retry: 2, timeout: 240_000 }, async () => {
   const { key } = platform;
   // The same few seconds again and again: longer than what is fetched ahead, and quickly made.
   const bytes = makeLongClip();
