@@ -290,18 +290,18 @@ describe("to players", () => {
     expect((await app.call("GET", `/media/${other.external_id}/subtitles/${made.id}.vtt`)).status).toBe(404);
   });
 
-  test("the watch page names them, escaped, the default one first chosen", async () => {
+  test("what the player asks names them, the default one chosen, and the page holds none of their words", async () => {
     await next(app);
     const { asset: open } = await readyAsset(app, key, { playback_policy: "public" });
-    await subtitled(app, key, open.id, { label: `"><script>` });
+    const evil = await subtitled(app, key, open.id, { label: `"><script>` });
     const made = await subtitled(app, key, open.id, { language: "de", label: "Deutsch", is_default: "true" });
-    const page = (await app.call("GET", `/watch/${open.external_id}`)).text;
-    const tracks = page.match(/<track [^>]*>/g);
-    expect(tracks).toHaveLength(2);
-    expect(page).toContain(
-      `<track kind="subtitles" srclang="de" label="Deutsch" src="/media/${open.external_id}/subtitles/${made.id}.vtt" default>`,
-    );
-    expect(page).toContain("&quot;&gt;&lt;script&gt;");
+    const url = (id: number) => `/media/${open.external_id}/subtitles/${id}.vtt`;
+    expect((await app.call("GET", `/embed/${open.external_id}/player.json`)).body.subtitles).toEqual([
+      { language: "de", label: "Deutsch", url: url(made.id), is_default: true },
+      { language: "en", label: `"><script>`, url: url(evil.id), is_default: false },
+    ]);
+    for (const page of ["watch", "embed"])
+      expect((await app.call("GET", `/${page}/${open.external_id}`)).text).not.toContain(`"><script>`);
   });
 });
 
