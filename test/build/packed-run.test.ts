@@ -86,8 +86,8 @@ describe("the executable alone, in an empty environment", { timeout: 90_000 }, (
     expect([segment.status, segment.headers.get("content-type")]).toEqual([200, "video/iso.segment"]);
     expect((await segment.arrayBuffer()).byteLength).toBeGreaterThan(1000);
     const page = await call("GET", `/watch/${asset.external_id}?token=${playback.body.token}`);
-    expect(page.text).toContain("<video");
-    expect((await call("GET", "/player.js")).text).toContain("MediaSource");
+    expect(page.text).toContain("<svc-player");
+    expect((await call("GET", "/svc-player.js")).text).toContain("MediaSource");
     expect((await call("GET", "/docs")).status).toBe(200);
 
     const { ok } = await admin("doctor");
@@ -109,7 +109,7 @@ describe("the executable alone, in an empty environment", { timeout: 90_000 }, (
     const demo = start("demo", "--port", "0", "--seconds", "1", "--data", "demo");
     const address = await untilPrinted(demo, /(http\S+\/watch\/\S+)/);
     const page = await fetch(address);
-    expect([page.status, await page.text()]).toEqual([200, expect.stringContaining("<video")]);
+    expect([page.status, await page.text()]).toEqual([200, expect.stringContaining("<svc-player")]);
     const again = await start("demo", "--seconds", "1", "--data", "demo").ended;
     expect(again).toMatchObject({ code: 0, stdout: expect.stringContaining(new URL(address).origin) });
     expect((await fetch(address)).status).toBe(200);
