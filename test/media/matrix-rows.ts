@@ -26,6 +26,7 @@ export const rows: Row[] = [
       ...words("-c:v libx264 -preset veryfast -pix_fmt yuv420p -x264-params keyint=50:min-keyint=1:scenecut=0"),
       ...aac,
     ],
+    size: "640x360",
     seconds: 5,
   },
   {
