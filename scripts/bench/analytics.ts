@@ -89,7 +89,7 @@ async function fill(data: string, events: number): Promise<void> {
         },
       });
     const views = viewsOf(app);
-    const viewsAnHour = Math.max(1, Math.round(events / EVENTS_A_VIEW / HOURS));
+    const viewsAnHour = Math.ceil(events / EVENTS_A_VIEW / HOURS);
     let view = 0;
     for (let told = 0; told < events; now += HOUR_MS) {
       for (let n = 0; n < viewsAnHour && told < events; n++, view++) {
