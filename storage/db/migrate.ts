@@ -5,6 +5,7 @@ import Sqlite from "libsql";
 import { UserError } from "../../src/lib/errors.ts";
 import { isBusy, isStorageFailure } from "./failures.ts";
 import { type DatabaseAddress, type DatabaseLog, databaseFile } from "./open.ts";
+import { remoteSql } from "./remote-sql.ts";
 import { snapshot } from "./snapshot.ts";
 
 /** One step of the schema; `name` orders it (`0001_spine.sql`), and neither may change once it is released. */
@@ -40,7 +41,7 @@ export async function migrate({ url, authToken, migrations, log }: MigrateOption
     }
     for (const migration of pending) {
       log?.info({ migration: migration.name }, "migrating the database");
-      await apply(client, migration);
+      await apply(client, migration, file === null ? remoteSql(migration) : migration.sql);
     }
   } catch (error) {
     if (isBusy(error)) throw new UserError("The database is in use by another process. Stop it and start again.");
@@ -108,12 +109,12 @@ async function isEmpty(client: Client): Promise<boolean> {
   return (await client.execute("SELECT 1 FROM sqlite_schema LIMIT 1")).rows.length === 0;
 }
 
-async function apply(client: Client, { name, sql }: Migration): Promise<void> {
+async function apply(client: Client, { name, sql }: Migration, executed: string): Promise<void> {
   const tx = await client.transaction("write");
   try {
     // Has an effect on a remote server, where PRAGMA foreign_keys cannot be switched off for one stream.
     await tx.execute("PRAGMA defer_foreign_keys = ON");
-    await tx.executeMultiple(sql);
+    await tx.executeMultiple(executed);
     if (tx.closed) throw new Error(`The migration ${name} ended its own transaction.`);
     await checkForeignKeys(tx, name);
     await tx.executeMultiple(

@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import { asc } from "drizzle-orm";
 import pino from "pino";
 import { loadConfig } from "../../src/config/load.ts";
@@ -8,6 +9,7 @@ import { events } from "../../storage/db/schema.ts";
 import { type Call, client } from "./client.ts";
 import { conformance } from "./conform.ts";
 import { atEnd, newFolder, removeFolder } from "./folder.ts";
+import { startSqld } from "./sqld.ts";
 
 export type TestApp = {
   opened: Opened;
@@ -27,10 +29,15 @@ export type TestApp = {
 
 const BASE = "http://vodbox.test";
 
-/** The whole program in this process behind its public door: real database file, real storage, a clock that can be turned. */
+/**
+ * The whole program in this process behind its public door: real database, real storage, a clock that can be turned.
+ * With `VODBOX_TEST_DATABASE=sqld` its database is a server of its own, not a file.
+ */
 export async function testApp(flags: Record<string, unknown> = {}, dataDir = newFolder()): Promise<TestApp> {
+  const remote = process.env.VODBOX_TEST_DATABASE === "sqld" ? await startSqld(join(dataDir, "sqld")) : null;
+  const database = remote ? { database_url: remote.url } : {};
   const config = loadConfig({
-    flags: { data_dir: dataDir, port: 0, min_free_bytes: 0, base_url: BASE, ...flags },
+    flags: { data_dir: dataDir, port: 0, min_free_bytes: 0, base_url: BASE, ...database, ...flags },
     env: {},
   });
   let offset = 0;
@@ -57,6 +64,7 @@ export async function testApp(flags: Record<string, unknown> = {}, dataDir = new
     opened.beginStop();
     await Promise.allSettled(running);
     await opened.close();
+    await remote?.stop();
     removeFolder(dataDir);
   };
   atEnd(close);
