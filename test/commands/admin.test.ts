@@ -1,3 +1,5 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import { uploaded } from "../support/flow.ts";
 import { emptyFolder } from "../support/folder.ts";
@@ -8,7 +10,11 @@ import { json, refused, succeeded } from "./outcome.ts";
 const settled = (value: unknown): unknown =>
   JSON.parse(
     JSON.stringify(value, (name, inner) =>
-      /_at$/.test(name) && inner !== null ? "time" : ["token", "last_four"].includes(name) ? "secret" : inner,
+      /_at$/.test(name) && inner !== null
+        ? "time"
+        : ["token", "last_four", "key_id", "public_key", "private_key"].includes(name)
+          ? "secret"
+          : inner,
     ),
   );
 
@@ -48,6 +54,22 @@ async function day(dataDir: string): Promise<unknown[]> {
   await step("key", "revoke", String(key.id));
   const [, revoked] = await step("key", "list", "--tenant", "acme");
   expect(revoked.revoked_at).not.toBe(null);
+
+  const made = await step("signing-key", "create", "--tenant", "acme", "--name", "Backend", "--algorithm", "EdDSA");
+  expect(Buffer.from(made.private_key, "base64").toString()).toMatch(/^-----BEGIN PRIVATE KEY-----\n/);
+  const files = emptyFolder();
+  writeFileSync(join(files, "public.pem"), made.public_key);
+  const own = await step("signing-key", "create", "--tenant", "1", "--public-key", join(files, "public.pem"));
+  expect([own.algorithm, own.public_key, own.private_key]).toEqual(["EdDSA", made.public_key, undefined]);
+  await fails(1, "signing-key", "create", "--tenant", "acme", "--public-key", "/nothing/here.pem");
+  await fails(1, "signing-key", "create", "--tenant", "free");
+  await step("signing-key", "revoke", String(made.id));
+  const signers = await step("signing-key", "list", "--tenant", "acme");
+  expect(signers.map(({ id, revoked_at }: any) => [id, revoked_at === null])).toEqual([
+    [own.id, true],
+    [made.id, false],
+  ]);
+  await fails(1, "signing-key", "revoke", "99");
 
   const typing = (input: string, ...args: string[]) => json(["admin", ...args, "--password-stdin", ...at], { input });
   const email = "ann@example.com";
@@ -92,6 +114,11 @@ test("a table for people holds what the JSON holds; a new token is shown once, w
   expect(listed.stdout).toContain(token.slice(-4));
   expect(listed.stdout).not.toContain(token);
   expect((await succeeded(["admin", "key", "list", "--tenant", "1", ...at])).stdout).toBe(listed.stdout);
+  const signer = await succeeded(["admin", "signing-key", "create", "--tenant", "a", "--algorithm", "EdDSA", ...at]);
+  expect(signer.stdout).toMatch(/^private_key +LS0t[\w+/=]+$/m);
+  expect(signer.stdout).toContain("Keep the private key now");
+  const signers = await succeeded(["admin", "signing-key", "list", "--tenant", "a", ...at]);
+  expect(signers.stdout).toMatch(/^ID +KEY ID +NAME +ALGORITHM +CREATED +REVOKED\n1 +sk_\w{22} +Signing key +EdDSA/);
   const none = await succeeded(["admin", "tenant", "list", "--data", emptyFolder()]);
   expect(none.stdout).toBe("None.\n");
 });
