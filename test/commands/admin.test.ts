@@ -62,14 +62,12 @@ async function day(dataDir: string): Promise<unknown[]> {
   const own = await step("signing-key", "create", "--tenant", "1", "--public-key", join(files, "public.pem"));
   expect([own.algorithm, own.public_key, own.private_key]).toEqual(["EdDSA", made.public_key, undefined]);
   await fails(1, "signing-key", "create", "--tenant", "acme", "--public-key", "/nothing/here.pem");
-  await fails(1, "signing-key", "create", "--tenant", "free");
   await step("signing-key", "revoke", String(made.id));
   const signers = await step("signing-key", "list", "--tenant", "acme");
   expect(signers.map(({ id, revoked_at }: any) => [id, revoked_at === null])).toEqual([
     [own.id, true],
     [made.id, false],
   ]);
-  await fails(1, "signing-key", "revoke", "99");
 
   const typing = (input: string, ...args: string[]) => json(["admin", ...args, "--password-stdin", ...at], { input });
   const email = "ann@example.com";
@@ -117,8 +115,6 @@ test("a table for people holds what the JSON holds; a new token is shown once, w
   const signer = await succeeded(["admin", "signing-key", "create", "--tenant", "a", "--algorithm", "EdDSA", ...at]);
   expect(signer.stdout).toMatch(/^private_key +LS0t[\w+/=]+$/m);
   expect(signer.stdout).toContain("Keep the private key now");
-  const signers = await succeeded(["admin", "signing-key", "list", "--tenant", "a", ...at]);
-  expect(signers.stdout).toMatch(/^ID +KEY ID +NAME +ALGORITHM +CREATED +REVOKED\n1 +sk_\w{22} +Signing key +EdDSA/);
   const none = await succeeded(["admin", "tenant", "list", "--data", emptyFolder()]);
   expect(none.stdout).toBe("None.\n");
 });
