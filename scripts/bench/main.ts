@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { cpus } from "node:os";
 import { join } from "node:path";
 import { paths } from "../build/paths.ts";
+import { benchAnalytics } from "./analytics.ts";
 import { benchBeacons } from "./beacons.ts";
 import { benchPut, benchSegments } from "./bytes.ts";
 import { benchDeliveries } from "./deliveries.ts";
@@ -11,6 +12,7 @@ import { benchReads, benchWrites } from "./requests.ts";
 import { type Result, table } from "./result.ts";
 import { benchStart } from "./start.ts";
 import { benchTranscode } from "./transcode.ts";
+import { benchWorkers } from "./workers.ts";
 
 /** `npm run bench [NAME…]`: each figure against a named reference measured in the same run. */
 const BENCHES: Record<string, () => Promise<Result[]>> = {
@@ -22,7 +24,9 @@ const BENCHES: Record<string, () => Promise<Result[]>> = {
   put: benchPut,
   deliveries: benchDeliveries,
   beacons: benchBeacons,
+  analytics: benchAnalytics,
   transcode: benchTranscode,
+  workers: benchWorkers,
 };
 
 const chosen = process.argv.slice(2);
