@@ -206,6 +206,17 @@ describe("a token that a customer's server made", () => {
     await refuses(good, "a remembered one on another asset", second);
     await refuses(good, "a remembered one on another's asset", foreign);
     expectError(await media("master.m3u8", ""), 403, "playback_token_required");
+    // Each tenant gives its own names, so the same one may be two assets'.
+    const [{ asset: named }, { asset: namesake }] = [
+      await readyAsset(app, key, { external_id: "film.42" }),
+      await readyAsset(app, otherKey, { external_id: "film.42" }),
+    ];
+    const ofOurs = (await app.call("GET", `/api/v1/playback/${named.id}`, { key })).body.token;
+    for (const token of [await mint({ claims: { sub: "film.42" } }), ofOurs]) {
+      await refuses(token, "on a namesake", namesake);
+      expect(await plays(token, named)).toBe(200);
+      await refuses(token, "remembered, on a namesake", namesake);
+    }
   });
 
   test("ends with its key, at once, also where it is remembered; and with its tenant's suspension", async () => {
