@@ -5,7 +5,7 @@ import { createServer, request } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { SignJWT } from "jose";
-import { beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test, vi } from "vitest";
 import { fast, ffmpeg, ffprobe, picture, sound } from "./media/sources.ts";
 import { until } from "./support/descendants.ts";
 import { uploaded } from "./support/flow.ts";
@@ -19,6 +19,8 @@ import { type Ended, type RunningServer, startServer, watched } from "./support/
 const SECONDS = 5;
 const FRAMES = SECONDS * 25;
 const NOBODY = 65_534;
+const MADE_WITHIN_MS = 200_000;
+vi.setConfig({ testTimeout: 240_000, hookTimeout: 420_000 });
 
 let server: RunningServer;
 /** By what opens it: the path of its master playlist, with the token where there is one. */
@@ -37,10 +39,14 @@ beforeAll(async () => {
   const open = await uploaded(server, key, { bytes, playback_policy: "public" });
   const signed = await uploaded(server, key, { bytes, playback_policy: "signed" });
   const playback = ({ asset }: { asset: { id: number } }) =>
-    until("playback", async () => {
-      const answer = await server.call("GET", `/api/v1/playback/${asset.id}`, { key });
-      return answer.status === 200 ? new URL(answer.body.hls_url) : null;
-    });
+    until(
+      "playback",
+      async () => {
+        const answer = await server.call("GET", `/api/v1/playback/${asset.id}`, { key });
+        return answer.status === 200 ? new URL(answer.body.hls_url) : null;
+      },
+      MADE_WITHIN_MS,
+    );
   const [free, ours] = [await playback(open), await playback(signed)];
   const signer = (await server.call("POST", "/api/v1/signing_keys", { admin, body: { tenant_id } })).body;
   const theirs = await new SignJWT({ sub: signed.asset.external_id, aud: "v" })
