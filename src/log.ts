@@ -13,7 +13,17 @@ export async function createLog(config: Pick<Config, "log_level" | "log_format">
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (level: string) => ({ level }) },
     serializers: { err: (error: Error) => pino.stdSerializers.err(withoutParameters(error)) },
-    redact: ["token", "*.token", "secret", "*.secret", "password", "*.password", "headers"],
+    redact: [
+      "token",
+      "*.token",
+      "secret",
+      "*.secret",
+      "password",
+      "*.password",
+      "private_key",
+      "*.private_key",
+      "headers",
+    ],
   };
   if (format === "json") return pino(options, pino.destination({ dest: 2, sync: true }));
   const { default: pretty } = await import("pino-pretty");

@@ -20,6 +20,7 @@ import { graphRoutes } from "./resources/playback/graph-export.ts";
 import { mediaDoor } from "./resources/playback/media.ts";
 import { playbackRoutes } from "./resources/playback/routes.ts";
 import { playbackTokens } from "./resources/playback/token.ts";
+import { signingKeyRoutes } from "./resources/signing-keys/routes.ts";
 import { madeSubtitleRoutes } from "./resources/subtitles/made-routes.ts";
 import { subtitleRoutes } from "./resources/subtitles/routes.ts";
 import { tenantRoutes } from "./resources/tenants/routes.ts";
@@ -40,6 +41,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
   const api = [
     ...tenantRoutes,
     ...keyRoutes,
+    ...signingKeyRoutes,
     ...deviceRoutes,
     ...assetRoutes,
     ...assetCsvRoutes,

@@ -34,7 +34,7 @@ const NARROW: Record<string, readonly string[]> = {
 
 /** One imports only those before it. */
 const RESOURCES =
-  "tenants keys devices assets collections subtitles jobs uploads tracks playback webhooks analytics billing ingest live operator".split(
+  "tenants keys signing-keys devices assets collections subtitles jobs uploads tracks playback webhooks analytics billing ingest live operator".split(
     " ",
   );
 

@@ -44,6 +44,10 @@ beforeAll(async () => {
     body: { collection: { name: THEIRS, slug: "theirs" } },
   });
   const otherKeys = await app.call("GET", "/api/v1/api_keys", { key: otherKey });
+  const signer = await app.call("POST", "/api/v1/signing_keys", {
+    key: otherKey,
+    body: { name: THEIRS, algorithm: "EdDSA" },
+  });
   const theirs = `/api/v1/assets/${completed.body.asset.id}`;
   const track = await app.call("POST", `${theirs}/tracks`, {
     key: otherKey,
@@ -78,6 +82,7 @@ beforeAll(async () => {
     "/api/v1/uploads/:id": String(upload.body.id),
     "/api/v1/transcoding_jobs/:id": String(completed.body.transcoding_job.id),
     "/api/v1/api_keys/:id": String(otherKeys.body[0].id),
+    "/api/v1/signing_keys/:id": String(signer.body.id),
     "/api/v1/playback/:id": completed.body.asset.external_id,
     "/api/v1/admin/tenants/:ref": String(other.id),
     "/api/v1/admin/tokens/:name": "nothing",
@@ -278,6 +283,7 @@ test("a tenant_id in a body that is another's answers as one that does not exist
     "/api/v1/uploads/initiate_multipart": { filename: "x.mp4", bytes_expected: 1 },
     "/api/v1/ingest_batches": { name: "X" },
     "/api/v1/api_keys": { scopes: ["assets:read"] },
+    "/api/v1/signing_keys": { algorithm: "EdDSA" },
     "/api/v1/webhooks": { url: "https://example.com/" },
     "/api/v1/collections": { collection: { name: "X", slug: "x" } },
     "/api/v1/assets": {
@@ -369,7 +375,9 @@ test("lists hold the caller's own rows and no others", async () => {
   expect((await app.call("GET", `/api/v1/assets?tenant_id=${mine.id + 1}`, { key: keys.all })).body).toEqual([]);
   const all = (await app.call("GET", "/api/v1/tenants", { admin: app.admin })).body.map(({ id }: any) => id);
   expect(all).toEqual(expect.arrayContaining([mine.id, mine.id + 1, mine.id + 2]));
-  for (const path of ["/api/v1/collections", "/api/v1/collections/tree", "/api/v1/transcoding_jobs"]) {
+  for (const path of ["collections", "collections/tree", "transcoding_jobs", "signing_keys"].map(
+    (each) => `/api/v1/${each}`,
+  )) {
     const owners = (await app.call("GET", path, { key: keys.all })).body.map((each: any) => each.tenant_id);
     expect(new Set(owners), path).toEqual(new Set([mine.id]));
     expect((await app.call("GET", `${path}?tenant_id=${mine.id + 1}`, { key: keys.all })).body).toEqual([]);

@@ -65,6 +65,31 @@ export function addAdmin(program: Command): void {
   );
   operation(key, "revoke <id>", "revoke a key", keys, "revoke");
 
+  const signing = admin.command("signing-key").description("keys that tenants sign playback tokens with themselves");
+  const signingKeys = () => import("./signing-key.ts");
+  operation(
+    signing,
+    "create",
+    "make a pair and print its private half once, or register a public key",
+    signingKeys,
+    "create",
+  )
+    .requiredOption("--tenant <T>", "tenant, by id or slug")
+    .option("--name <N>", "name", "Signing key")
+    .option("--algorithm <A>", "RS256 or EdDSA; RS256 unless the public key is of the other kind")
+    .option("--public-key <FILE>", "PEM file of a public key whose private half stays with the tenant");
+  operation(signing, "list", "list the signing keys of a tenant", signingKeys, "list").requiredOption(
+    "--tenant <T>",
+    "tenant, by id or slug",
+  );
+  operation(
+    signing,
+    "revoke <id>",
+    "revoke a signing key, and with it all tokens that it signed",
+    signingKeys,
+    "revoke",
+  );
+
   const user = admin.command("user").description("people who may redeem device tokens");
   const users = () => import("./user.ts");
   operation(user, "create", "let a person in, with a password", users, "create")

@@ -24,6 +24,10 @@ const SAMPLES: Record<string, unknown> = {
   device_name: "Ann's laptop",
   token: "svc_4mJx0Zp8QwT1sK7nRb2yVcHd6eFgAaLmNoPqStUv",
   token_type: "api_key",
+  key_id: "sk_4mJx0Zp8QwT1sK7nRb2yVc",
+  algorithm: "EdDSA",
+  public_key:
+    "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=\n-----END PUBLIC KEY-----\n",
   last_four: "StUv",
   filename: "launch.mp4",
   original_filename: "launch.mp4",

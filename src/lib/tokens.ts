@@ -15,6 +15,8 @@ export function randomName(length: number): string {
 
 /** An API key: `svc_` and 40 characters (238 bits). */
 export const newApiToken = () => `svc_${randomName(40)}`;
+/** What the header or the claims of a playback token name its key by. */
+export const newSigningKeyId = () => `sk_${randomName(22)}`;
 export const newExternalId = () => `vid_${randomName(22)}`;
 
 /** Lower-case hex. Tokens have full entropy, so a plain hash is enough; passwords go through scrypt instead. */

@@ -3,6 +3,7 @@ import { id, times } from "./columns.ts";
 import type { transcodingAttempts, transcodingJobs } from "./schema-jobs.ts";
 
 export { callbackReceipts, transcodingAttempts, transcodingJobs } from "./schema-jobs.ts";
+export { SIGNING_ALGORITHMS, type SigningKeyRow, signingKeys } from "./schema-keys.ts";
 
 /**
  * The rows as drizzle sees them; the truth about constraints and indexes is in `migrations/*.sql`.

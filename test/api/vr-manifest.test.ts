@@ -1,8 +1,10 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { tracks } from "../../storage/db/schema.ts";
 import { type TestApp, testApp } from "../support/app.ts";
+import type { CallOptions } from "../support/client.ts";
 import { expectError } from "../support/error.ts";
 import { readyAsset, uploaded } from "../support/flow.ts";
+import { subtitled } from "../support/subtitles.ts";
 
 let app: TestApp;
 let tenant: { id: number };
@@ -125,6 +127,99 @@ describe("the manifest for VR players", () => {
     expectError(await manifestOf(999), 404, "not_found");
     const theirs = await uploaded(app, await app.key((await app.tenant()).id));
     expectError(await manifestOf(theirs.asset.id), 404, "not_found");
+  });
+});
+
+describe("its other form, for HereSphere", () => {
+  const path = (id: number, query = "") => `/api/v1/assets/${id}/vr_manifest.json${query}`;
+
+  test("is asked for by address, header, name or POST, with any key", async () => {
+    const { asset } = await readyAsset(app, key);
+    const anyKey = await app.key(tenant.id, ["webhooks:read"]);
+    const agent = { "user-agent": "HereSphere/0.9 UE4" };
+    const version = { "heresphere-json-version": "1" };
+    const login = JSON.stringify({ username: "", password: "", needsMediaSource: true });
+    const rows: [method: string, query: string, options: CallOptions, isHereSphere: boolean][] = [
+      ["GET", "", {}, false],
+      ["GET", "?format=deovr", { headers: { ...agent, ...version } }, false],
+      ["GET", "?format=heresphere", {}, true],
+      ["GET", "", { headers: agent }, true],
+      ["GET", "", { headers: version }, true],
+      ["POST", "", { raw: login, headers: { "content-type": "application/json" } }, true],
+      ["POST", "", { raw: "\0 no JSON", headers: { "content-type": "text/plain" } }, true],
+      ["POST", "?format=deovr", {}, false],
+    ];
+    for (const [method, query, options, isHereSphere] of rows) {
+      const { status, body, headers } = await app.call(method, path(asset.id, query), { ...options, key: anyKey });
+      const found = [status, body.access, body.authorized, headers.get("heresphere-json-version")];
+      expect(found, `${method} ${query}`).toEqual(
+        isHereSphere ? [200, 1, undefined, "1"] : [200, undefined, "1", null],
+      );
+    }
+    expectError(await app.call("GET", path(asset.id, "?format=quest"), { key }), 422, "validation_failed");
+    expectError(await app.call("POST", path(asset.id)), 401, "unauthorized");
+    const theirs = await app.key((await app.tenant()).id);
+    expectError(await app.call("POST", path(asset.id), { key: theirs }), 404, "not_found");
+    const { asset: draft } = await uploaded(app, key);
+    expectError(await app.call("POST", path(draft.id), { key }), 422, "asset_not_ready");
+    expect(await app.newEvents()).not.toContainEqual(expect.objectContaining({ type: "video.asset.errored" }));
+  });
+
+  test("has all that the player shows, at addresses that work as they are", async () => {
+    const maker = await testApp({ static_mp4: true });
+    const owner = await maker.key((await maker.tenant()).id);
+    const tags = { vr_projection: "mkx200", vr_stereo: "sbs" };
+    const { asset } = await readyAsset(maker, owner, { tags, title: "Dive", description: "Deep" });
+    await subtitled(maker, owner, asset.id, { label: "English" });
+    const cues = [0, 1500].map((start_ms, index) => ({ start_ms, payload: { title: `Part ${index}` } }));
+    const chapters = { kind: "chapter", name: "c", cues };
+    await maker.call("POST", `/api/v1/assets/${asset.id}/tracks`, { key: owner, body: chapters });
+    const { body } = await maker.call("POST", path(asset.id), { key: owner });
+    const file = { resolution: 360, height: 360, width: 640, url: expect.stringContaining("/video.mp4?token=ey") };
+    const list = { ...file, size: 0, url: expect.stringContaining("/master.m3u8?token=ey") };
+    const today = expect.stringMatching(/^\d{4}-\d\d-\d\d$/);
+    expect(body).toEqual({
+      ...{ access: 1, title: "Dive", description: "Deep", duration: 4000, dateReleased: today, dateAdded: today },
+      ...{ rating: 0, favorites: 0, comments: 0, isFavorite: false },
+      ...{ projection: "fisheye", fov: 200, lens: "MKX200", stereo: "sbs", isEyeSwapped: false, cameraIPD: 6.5 },
+      thumbnailImage: expect.stringContaining("/thumbnail.jpg?token=ey"),
+      subtitles: [{ name: "English", language: "en", url: expect.stringContaining(".vtt?token=ey") }],
+      tags: [
+        { name: "Chapter:Part 0", start: 0, end: 1500 },
+        { name: "Chapter:Part 1", start: 1500, end: 4000 },
+      ],
+      media: [
+        { name: "h264", sources: [{ ...file, size: "whole file".length }] },
+        { name: "HLS", sources: [list] },
+      ],
+      ...{ writeFavorite: false, writeRating: false, writeTags: false, writeHSP: false },
+    });
+    const found = [body.thumbnailImage, body.subtitles[0].url, ...body.media.map((each: any) => each.sources[0].url)];
+    for (const address of found) {
+      expect((await maker.call("GET", address)).status, address).toBe(200);
+      expectError(await maker.call("GET", address.split("?")[0]), 403, "playback_token_required");
+    }
+  });
+
+  test.for<[unknown, unknown, string, number, string, string]>([
+    [undefined, undefined, "perspective", 180, "Linear", "mono"],
+    ["180", "tb", "equirectangular", 180, "Linear", "tb"],
+    [360, "mono", "equirectangular360", 360, "Linear", "mono"],
+    ["fisheye", "lr", "fisheye", 180, "Linear", "sbs"],
+    ["rf52", "cuv", "fisheye", 190, "Linear", "sbs"],
+    ["VRCA220", "sbs", "fisheye", 220, "VRCA220", "sbs"],
+    ["mkx220", "sbs", "fisheye", 220, "MKX220", "sbs"],
+    ["cubemap", "ou", "cubemap", 360, "Linear", "tb"],
+    ["EAC", "off", "equiangularCubemap", 360, "Linear", "mono"],
+  ])("tells the projection %j and stereo %j", async ([vr_projection, vr_stereo, projection, fov, lens, stereo]) => {
+    const tags = {
+      ...(vr_projection !== undefined && { vr_projection }),
+      ...(vr_stereo !== undefined && { vr_stereo }),
+    };
+    const { asset } = await readyAsset(app, key, { tags, playback_policy: "public" });
+    const { body } = await app.call("GET", path(asset.id, "?format=heresphere"), { key });
+    expect(body).toMatchObject({ projection, fov, lens, stereo, subtitles: [], tags: [] });
+    expect(JSON.stringify(body)).not.toContain("token");
   });
 });
 

@@ -1,5 +1,7 @@
+import { createPrivateKey } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { decodeJwt, SignJWT } from "jose";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import type { App } from "../../src/app.ts";
@@ -60,6 +62,16 @@ const tokenFor = (seconds: number) => {
   const bound = { id: signed.id, tenantId: signed.tenant_id, externalId: signed.external_id };
   return tokens.sign(bound, Date.now() + seconds * 1000);
 };
+/** As a customer's server makes it. */
+async function mintedFor(seconds: number) {
+  const { call, admin } = platform;
+  const body = { tenant_id: signed.tenant_id, algorithm: "EdDSA" };
+  const { body: key } = await call("POST", "/api/v1/signing_keys", { admin, body });
+  return new SignJWT({ sub: signed.external_id, aud: "v" })
+    .setProtectedHeader({ alg: "EdDSA", kid: key.key_id })
+    .setExpirationTime(Math.floor(Date.now() / 1000) + seconds)
+    .sign(createPrivateKey(Buffer.from(key.private_key, "base64").toString()));
+}
 const showControls = async (page: Page) => {
   await page.mouse.move(300, 200);
   await page.mouse.move(310, 210);
@@ -199,10 +211,12 @@ describe("tokens", () => {
     await until(seen, "return player.readyState >= 2");
     await ask(seen, "return player.play()");
     await until(seen, "return player.currentTime > 3");
-    const second = await tokenFor(600);
+    // The next one comes from a customer's server: it ends soon, too, and that is told as well.
+    const second = await mintedFor(58);
     const at = await ask<number>(seen, `player.token = "${second}"; return player.currentTime`);
     await until(seen, `return player.readyState >= 3 && !player.paused && player.currentTime > ${at}`);
     expect(seen.requests.some(({ pathname }) => pathname.includes(`/~${second}/`))).toBe(true);
+    await until(seen, `return window.expiring === ${decodeJwt(second).exp as number} * 1000`);
     expect(seen.faults).toEqual([]);
   });
 

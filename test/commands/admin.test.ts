@@ -1,3 +1,6 @@
+import { createPublicKey } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import { uploaded } from "../support/flow.ts";
 import { emptyFolder } from "../support/folder.ts";
@@ -94,6 +97,30 @@ test("a table for people holds what the JSON holds; a new token is shown once, w
   expect((await succeeded(["admin", "key", "list", "--tenant", "1", ...at])).stdout).toBe(listed.stdout);
   const none = await succeeded(["admin", "tenant", "list", "--data", emptyFolder()]);
   expect(none.stdout).toBe("None.\n");
+});
+
+test("signing keys are made, brought, listed and revoked; the private half is shown once", async () => {
+  const dataDir = emptyFolder();
+  const at = ["--data", dataDir];
+  const signing = (...args: string[]) => ["admin", "signing-key", ...args, ...at];
+  await json(["admin", "tenant", "create", "--name", "A", "--slug", "a", ...at]);
+  const made = await succeeded(signing("create", "--tenant", "a", "--name", "Backend", "--algorithm", "EdDSA"));
+  const privateKey = /^private_key +(LS0t[\w+/=]+)$/m.exec(made.stdout)?.[1] as string;
+  expect(made.stdout).toContain("Keep the private key now");
+  const publicKey = createPublicKey(Buffer.from(privateKey, "base64").toString()).export({
+    type: "spki",
+    format: "pem",
+  });
+  writeFileSync(join(dataDir, "own.pem"), publicKey);
+  const own = await json(signing("create", "--tenant", "1", "--public-key", join(dataDir, "own.pem")));
+  expect(own).toMatchObject({ algorithm: "EdDSA", public_key: publicKey, name: "Signing key" });
+  expect(own).not.toHaveProperty("private_key");
+  await refused(signing("create", "--tenant", "a", "--public-key", join(dataDir, "none.pem")), 1);
+  expect((await succeeded(signing("revoke", "1"))).stdout).toBe("Signing key 1 is revoked.\n");
+  const listed = await succeeded(signing("list", "--tenant", "a"));
+  expect(listed.stdout).toMatch(
+    /^ID +KEY ID +NAME +ALGORITHM +CREATED +REVOKED *\n2 +sk_\w{22} +Signing key +EdDSA +\S+ +– *\n1 +sk_\w{22} +Backend +EdDSA +\S+ +20\S+ *\n$/,
+  );
 });
 
 test("several commands at once wait for each other, also where a killed server left its traces", async () => {

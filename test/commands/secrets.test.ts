@@ -1,5 +1,7 @@
+import { createPrivateKey } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { SignJWT } from "jose";
 import { expect, test } from "vitest";
 import { uploadClip } from "../crash/encoding.ts";
 import { fast, ffmpeg, picture } from "../media/sources.ts";
@@ -64,6 +66,22 @@ test("no log and no table of the database holds a secret after a whole life of a
     headers: { "content-type": "application/json" },
   });
   expect((await server.call("GET", "/api/v1/assets", { key: `${key}x` })).status).toBe(401);
+  // A signing key's private half, made here or handed in by mistake; and a token that it signed.
+  const pair = { tenant_id: made.asset.tenant_id, algorithm: "EdDSA" };
+  const signing = { admin: tokens.admin, headers: { "idempotency-key": "pair" } };
+  const signer = (await server.call("POST", "/api/v1/signing_keys", { ...signing, body: pair })).body;
+  const privateKey = Buffer.from(signer.private_key, "base64").toString();
+  secrets.push(signer.private_key, privateKey.split("\n")[1] as string);
+  for (const public_key of [privateKey, signer.private_key]) {
+    const mistaken = { admin: tokens.admin, body: { ...pair, public_key } };
+    expect((await server.call("POST", "/api/v1/signing_keys", mistaken)).status).toBe(422);
+  }
+  const minted = await new SignJWT({ sub: made.asset.external_id, aud: "v" })
+    .setProtectedHeader({ alg: "EdDSA", kid: signer.key_id })
+    .setExpirationTime("1h")
+    .sign(createPrivateKey(privateKey));
+  secrets.push(minted);
+  expect((await server.call("GET", `/media/${made.asset.id}/master.m3u8?token=${minted}`)).status).toBe(200);
   await uploaded(server, key, { bytes: "no video" });
   const { body: contract } = await next(server);
   secrets.push(contract.lease.token);

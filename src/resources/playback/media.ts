@@ -11,6 +11,7 @@ import { sha256 } from "../../lib/tokens.ts";
 import { findPublicAsset } from "../assets/queries.ts";
 import { subtitleFile, subtitleList } from "../subtitles/address.ts";
 import { playableSubtitles } from "../subtitles/queries.ts";
+import { type Audience, audiencesOf } from "./audience.ts";
 import type { Egress } from "./egress.ts";
 import { deliveryOf, isText, redirects, withAddresses } from "./hand-out.ts";
 import { type Below, rebaseMaster, rebaseMpd, rebaseStoryboard } from "./manifest.ts";
@@ -34,7 +35,7 @@ export function mediaDoor(app: App, tokens: PlaybackTokens, egress: Egress): Med
     const { ref, token, file } = parsePath(context);
     const asset = (await findPublicAsset(app, ref)) ?? notFound("asset");
     const signed = asset.playbackPolicy === "signed";
-    if (signed) await requireToken(tokens, asset, token);
+    if (signed) await requireToken(tokens, asset, token, audiencesOf(asset, file));
     const objects = storageOf(app);
     const onSent = (bytes: number) => egress.add(asset.tenantId, bytes);
     const scope = signed ? "private" : "public";
@@ -152,10 +153,15 @@ function parsePath(context: Context): { ref: string; token: string | null; file:
   };
 }
 
-async function requireToken(tokens: PlaybackTokens, asset: AssetRow, token: string | null): Promise<void> {
+async function requireToken(
+  tokens: PlaybackTokens,
+  asset: AssetRow,
+  token: string | null,
+  audiences: readonly Audience[],
+): Promise<void> {
   if (!token)
     throw new HttpError(403, "playback_token_required", "This video needs a playback token; ask for one first.");
-  await tokens.verify(asset, token);
+  await tokens.verify(asset, token, audiences);
 }
 
 type Top = { key: string; folder: string; rebase?: (text: string, below: Below) => string };

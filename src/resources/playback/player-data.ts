@@ -6,7 +6,7 @@ import { mediaUrl, publicId } from "../assets/addresses.ts";
 import { findPublicAsset } from "../assets/queries.ts";
 import { subtitleFile } from "../subtitles/address.ts";
 import { playableSubtitles } from "../subtitles/queries.ts";
-import { type Chapter, rememberedChapters } from "../tracks/chapters.ts";
+import { type Chapter, endedChapters, rememberedChapters } from "../tracks/chapters.ts";
 import type { PlaybackTokens } from "./token.ts";
 
 /** What whoever may play an asset may know of it, and nothing else: no key stands before it. */
@@ -82,10 +82,9 @@ export async function playerData(
   };
 }
 
-/** Each lasts until the next one begins; the last until the end, when it says nothing else. */
 const inSeconds = (chapters: readonly Chapter[], durationSeconds: number) =>
-  chapters.flatMap(({ startMs, endMs, title }, index) => {
-    const next = chapters[index + 1]?.startMs ?? durationSeconds * 1000;
-    const end = Math.min(endMs ?? next, next) / 1000;
-    return end > startMs / 1000 ? [{ start: startMs / 1000, end, title }] : [];
-  });
+  endedChapters(chapters, durationSeconds * 1000).map(({ startMs, endMs, title }) => ({
+    start: startMs / 1000,
+    end: endMs / 1000,
+    title,
+  }));

@@ -1,6 +1,7 @@
 import * as v from "valibot";
 import type { AssetRow, SubtitleRow } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
+import { discardRest } from "../../http/discard-rest.ts";
 import { Reply, type Route, route } from "../../http/route.ts";
 import { PathId } from "../../http/schemas.ts";
 import { iso } from "../../lib/clock.ts";
@@ -9,6 +10,7 @@ import { mediaUrl, pageUrl } from "../assets/addresses.ts";
 import { readAsset, resolveAsset } from "../assets/queries.ts";
 import { subtitleFile } from "../subtitles/address.ts";
 import { playableSubtitles } from "../subtitles/queries.ts";
+import { HERESPHERE_VERSION, HereSphereManifest, hereSphereManifest, isHereSphere } from "./heresphere.ts";
 import type { MediaDoor } from "./media.ts";
 import type { PlaybackTokens } from "./token.ts";
 import { VrManifest, vrManifest } from "./vr-manifest.ts";
@@ -43,6 +45,13 @@ const ExpiresIn = v.optional(
   ),
 );
 
+const VrFormat = v.optional(
+  v.pipe(
+    v.picklist(["deovr", "heresphere"], "must be deovr or heresphere"),
+    v.description("Unless told, what the headers HereSphere-JSON-Version and User-Agent suggest, and POST asks for"),
+  ),
+);
+
 /** How long a token lives in seconds: as asked, else the greater of an hour and twice the video, at most twelve hours. */
 function lifetime(asset: AssetRow, asked: number | undefined): number {
   if (asked === undefined) return Math.min(MAX_SECONDS, Math.max(HOUR, Math.ceil(asset.durationSeconds * 2)));
@@ -69,21 +78,31 @@ export const playbackRoutes = (tokens: PlaybackTokens, media: MediaDoor): Route[
       return playbackOf(app, { asset, subtitles, token: await tokens.sign(asset, expiresAt), expiresAt });
     },
   }),
-  route({
-    method: "GET",
-    path: "/api/v1/assets/:id/vr_manifest.json",
-    tag: "Playback",
-    summary: "What a VR player needs; projection from the tags vr_projection and vr_stereo",
-    params: v.object({ id: PathId }),
-    responses: { 200: VrManifest },
-    errors: { 422: ["asset_not_ready"] },
-    async handle({ app, caller, params }) {
-      const asset = (await readAsset(app, caller, params.id)) ?? notFound("asset");
-      requireReady(asset);
-      const token = await tokens.sign(asset, app.clock.now() + lifetime(asset, undefined) * 1000);
-      return vrManifest(app.db, asset, addressesOf(app, asset, token));
-    },
-  }),
+  ...(["GET", "POST"] as const).map((method) =>
+    route({
+      method,
+      path: "/api/v1/assets/:id/vr_manifest.json",
+      tag: "Playback",
+      summary:
+        "What a VR player needs, DeoVR's fields or HereSphere's; projection from the tags vr_projection and vr_stereo",
+      params: v.object({ id: PathId }),
+      query: v.object({ format: VrFormat }),
+      responses: { 200: v.union([VrManifest, HereSphereManifest]) },
+      errors: { 422: ["asset_not_ready"] },
+      async handle({ app, caller, params, query, headers, incoming }) {
+        // HereSphere posts what it is logged in with, which is nothing to us.
+        if (method === "POST") discardRest(incoming);
+        const asset = (await readAsset(app, caller, params.id)) ?? notFound("asset");
+        requireReady(asset);
+        const token = await tokens.sign(asset, app.clock.now() + lifetime(asset, undefined) * 1000);
+        const addresses = addressesOf(app, asset, token);
+        const format = query.format ?? (method === "POST" || isHereSphere(headers) ? "heresphere" : "deovr");
+        if (format === "deovr") return vrManifest(app.db, asset, addresses);
+        const subtitles = subtitlesOf(app, asset, await playableSubtitles(app, asset.id), token);
+        return new Reply(200, await hereSphereManifest(app, asset, { ...addresses, subtitles }), HERESPHERE_VERSION);
+      },
+    }),
+  ),
   route({
     method: "GET",
     path: "/media/:id/**:file",
@@ -116,8 +135,14 @@ function addressesOf(app: App, asset: AssetRow, token: string) {
   };
 }
 
+const subtitlesOf = (app: App, asset: AssetRow, rows: readonly SubtitleRow[], token: string) =>
+  rows.map((row) => ({
+    language: row.language,
+    label: row.label,
+    url: mediaUrl(app.baseUrl(), asset, subtitleFile(row), asset.playbackPolicy === "signed" ? token : null),
+  }));
+
 function playbackOf(app: App, { asset, subtitles, token, expiresAt }: Playable) {
-  const carried = asset.playbackPolicy === "signed" ? token : null;
   const { hlsUrl, dashUrl, thumbnailUrl, storyboardUrl, mp4Url, embedUrl } = addressesOf(app, asset, token);
   const body: v.InferInput<typeof Playback> = {
     asset_id: asset.id,
@@ -128,11 +153,7 @@ function playbackOf(app: App, { asset, subtitles, token, expiresAt }: Playable) 
     thumbnail_url: thumbnailUrl,
     storyboard_url: storyboardUrl,
     ...(mp4Url !== null && { mp4_url: mp4Url }),
-    subtitles: subtitles.map((row) => ({
-      language: row.language,
-      label: row.label,
-      url: mediaUrl(app.baseUrl(), asset, subtitleFile(row), carried),
-    })),
+    subtitles: subtitlesOf(app, asset, subtitles, token),
     token,
     token_expires_at: iso(expiresAt),
     embed_url: embedUrl,

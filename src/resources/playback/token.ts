@@ -1,51 +1,70 @@
 import { createHmac } from "node:crypto";
-import { jwtVerify, SignJWT } from "jose";
+import {
+  decodeJwt,
+  decodeProtectedHeader,
+  importSPKI,
+  type JWTPayload,
+  type JWTVerifyOptions,
+  jwtVerify,
+  SignJWT,
+} from "jose";
 import { LRUCache } from "lru-cache";
 import type { AssetRow } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import { HttpError } from "../../lib/errors.ts";
+import { liveSigningKeys } from "../signing-keys/live.ts";
+import type { Audience } from "./audience.ts";
 
 type Bound = Pick<AssetRow, "id" | "tenantId" | "externalId">;
 export type PlaybackTokens = {
   sign(asset: Bound, expiresAtMs: number): Promise<string>;
-  /** Throws 403: `playback_token_invalid` for one that is expired, altered or another asset's. */
-  verify(asset: Bound, token: string): Promise<void>;
+  /**
+   * Throws 403 `playback_token_invalid` for one that is expired, altered, another asset's, signed by a key that is not
+   * (or no longer) of the asset's tenant, or for none of `audiences`; unless told, it must be for video.
+   */
+  verify(asset: Bound, token: string, audiences?: readonly Audience[]): Promise<void>;
 };
+/** `keyId`: which of the tenant's keys signed it; null for our own. */
+type Claims = { keyId: string | null; tenantId: number; subject: string; audiences: string[]; endsAtMs: number };
 
 const ALGORITHM = "HS256";
 const MAX_KNOWN = 10_000;
+/** Of what is remembered, so that ten thousand of them have a size. Longer ones are longer than what fits addresses. */
+const MAX_LENGTH = 4096;
+/** The clock of a tenant's own server need not be ours. */
+const LEEWAY_SECONDS = 5;
+/** Beyond it no `Date` can tell the time. */
+const LAST_SECOND = 8.64e12;
 
 const refuse = (message: string): never => {
   throw new HttpError(403, "playback_token_invalid", message);
 };
+const notOurs = () =>
+  refuse("The playback token is expired, or not signed by a key of this asset's tenant; ask for a new one.");
 
 /**
- * JWTs (RFC 7519) bound to one asset of one tenant. The list of algorithms is fixed, so that neither `none` nor a
- * public key passed off as a secret gets through (RFC 8725, 3.1).
+ * JWTs (RFC 7519) bound to one asset of one tenant, made here or by the tenant's own servers. The algorithm is the key's,
+ * never the token's choice, so that neither `none` nor a public key passed off as a secret gets through (RFC 8725, 3.1).
  */
 export function playbackTokens(app: App): PlaybackTokens {
   // Not the signing secret itself: what signs tokens must not sign leases or storage addresses.
-  const key = createHmac("sha256", app.secrets.signing_secret).update("playback tokens").digest();
+  const ownKey = createHmac("sha256", app.secrets.signing_secret).update("playback tokens").digest();
   // A player sends the same token with hundreds of segments.
-  const known = new LRUCache<string, { sub: string; tid: number; exp: number }>({ max: MAX_KNOWN });
+  const known = new LRUCache<string, Claims>({ max: MAX_KNOWN });
+  const seconds = () => ({ currentDate: new Date(app.clock.now()) });
 
-  async function read(token: string) {
-    const found = known.get(token);
-    if (found) return found;
-    try {
-      const currentDate = new Date(app.clock.now());
-      const { payload } = await jwtVerify(token, key, {
-        algorithms: [ALGORITHM],
-        audience: "v",
-        requiredClaims: ["sub", "exp", "tid"],
-        currentDate,
-      });
-      const claims = { sub: String(payload.sub), tid: Number(payload.tid), exp: Number(payload.exp) };
-      known.set(token, claims);
-      return claims;
-    } catch {
-      return refuse("The playback token is expired or was not made by this server; ask for a new one.");
+  async function read(token: string, tenantId: number): Promise<Claims> {
+    if (token.length > MAX_LENGTH) return notOurs();
+    const keyId = keyIdOf(token);
+    if (keyId === undefined) return notOurs();
+    if (keyId === null) {
+      const payload = await checked(token, ownKey, { ...seconds(), algorithms: [ALGORITHM], requiredClaims: ["tid"] });
+      return claimsOf(payload, { keyId, tenantId: Number(payload.tid), leewaySeconds: 0 });
     }
+    const key = (await liveSigningKeys(app).find(tenantId, keyId)) ?? notOurs();
+    const publicKey = await importSPKI(key.publicKey, key.algorithm);
+    const options = { ...seconds(), algorithms: [key.algorithm], clockTolerance: LEEWAY_SECONDS };
+    return claimsOf(await checked(token, publicKey, options), { keyId, tenantId, leewaySeconds: LEEWAY_SECONDS });
   }
 
   return {
@@ -56,12 +75,53 @@ export function playbackTokens(app: App): PlaybackTokens {
         .setAudience("v")
         .setNotBefore(Math.floor(app.clock.now() / 1000) - 5)
         .setExpirationTime(Math.floor(expiresAtMs / 1000))
-        .sign(key),
-    async verify(asset, token) {
-      const claims = await read(token);
-      if (claims.exp * 1000 <= app.clock.now()) refuse("The playback token has expired; ask for a new one.");
-      if (claims.sub !== asset.externalId || claims.tid !== asset.tenantId)
+        .sign(ownKey),
+    async verify(asset, token, audiences = ["v"]) {
+      const remembered = known.get(token);
+      const claims = remembered ?? (await read(token, asset.tenantId));
+      if (claims.endsAtMs <= app.clock.now()) refuse("The playback token has expired; ask for a new one.");
+      if (claims.tenantId !== asset.tenantId || ![asset.externalId, String(asset.id)].includes(claims.subject))
         refuse("The playback token is for another asset.");
+      // What is remembered must not outlive its key.
+      if (remembered && claims.keyId !== null && !(await liveSigningKeys(app).find(claims.tenantId, claims.keyId)))
+        notOurs();
+      if (!remembered) known.set(token, claims);
+      if (!audiences.some((each) => claims.audiences.includes(each)))
+        refuse(`The playback token's aud must be ${audiences.join(" or ")} for this.`);
     },
   };
+}
+
+/**
+ * Which key a token says that it is signed with; the header should tell (RFC 7515, 4.1.4), and Mux's libraries for
+ * JavaScript put it among the claims. Null when neither does, undefined for what is no token. Any other hint to a key,
+ * such as `jwk` or `jku`, is its maker's wish and no more.
+ */
+function keyIdOf(token: string): string | null | undefined {
+  try {
+    const keyId = decodeProtectedHeader(token).kid ?? decodeJwt(token).kid ?? null;
+    return keyId === null || typeof keyId === "string" ? keyId : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+type Key = Parameters<typeof jwtVerify>[1];
+async function checked(
+  token: string,
+  key: Key,
+  { requiredClaims = [], ...options }: JWTVerifyOptions,
+): Promise<JWTPayload> {
+  try {
+    return (await jwtVerify(token, key, { ...options, requiredClaims: ["sub", "aud", "exp", ...requiredClaims] }))
+      .payload;
+  } catch {
+    return notOurs();
+  }
+}
+
+type Issuer = { keyId: string | null; tenantId: number; leewaySeconds: number };
+function claimsOf({ sub, aud, exp = 0 }: JWTPayload, { leewaySeconds, ...issuer }: Issuer): Claims {
+  if (typeof sub !== "string" || exp > LAST_SECOND) return notOurs();
+  return { ...issuer, subject: sub, audiences: [aud ?? []].flat(), endsAtMs: (exp + leewaySeconds) * 1000 };
 }

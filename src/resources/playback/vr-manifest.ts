@@ -1,8 +1,9 @@
 import * as v from "valibot";
 import type { Db } from "../../../storage/db/open.ts";
-import type { AssetRow, TagValue } from "../../../storage/db/schema.ts";
+import type { AssetRow } from "../../../storage/db/schema.ts";
 import { encodingSpec } from "../../media/encoding-spec.ts";
 import { chaptersOf } from "../tracks/chapters.ts";
+import { layoutOf } from "./vr-layout.ts";
 
 const Source = v.object({ resolution: v.nullable(v.number()), url: v.string() });
 
@@ -25,35 +26,16 @@ export const VrManifest = v.pipe(
 );
 type Manifest = v.InferInput<typeof VrManifest>;
 
-/** As people call them -> as DeoVR does. */
-const SCREENS: Record<string, Manifest["screenType"]> = {
-  ...{ flat: "flat", rectilinear: "flat" },
-  ...{ dome: "dome", "180": "dome", vr180: "dome", equirectangular180: "dome", half_equirectangular: "dome" },
-  ...{ sphere: "sphere", "360": "sphere", vr360: "sphere", equirectangular: "sphere", equirectangular360: "sphere" },
-  ...{ fisheye: "fisheye", fisheye190: "rf52", rf52: "rf52", mkx200: "mkx200" },
-};
-const STEREO: Record<string, Manifest["stereoMode"]> = {
-  ...{ off: "off", mono: "off", none: "off" },
-  ...{ sbs: "sbs", lr: "sbs", side_by_side: "sbs", left_right: "sbs" },
-  ...{ tb: "tb", ou: "tb", top_bottom: "tb", over_under: "tb" },
-  cuv: "cuv",
-};
-const chosen = <T>(from: Record<string, T>, tag: TagValue | undefined, none: T): T => {
-  const name = String(tag ?? "")
-    .trim()
-    .toLowerCase()
-    .replaceAll(/[ -]/g, "_");
-  return Object.hasOwn(from, name) ? (from[name] as T) : none;
-};
-
 /** The addresses work as they are. Many such players know no playlists, so one file goes before them. */
 export async function vrManifest(
   db: Db,
   asset: AssetRow,
   { hlsUrl, mp4Url, thumbnailUrl }: { hlsUrl: string; mp4Url: string | null; thumbnailUrl: string | null },
 ): Promise<Manifest> {
-  const sources = [mp4Url ? { resolution: fileHeight(asset), url: mp4Url } : { resolution: asset.height, url: hlsUrl }];
-  const stereoMode = chosen(STEREO, asset.tags.vr_stereo, "off");
+  const sources = [
+    mp4Url ? { resolution: fileSize(asset).height, url: mp4Url } : { resolution: asset.height, url: hlsUrl },
+  ];
+  const { screenType, stereoMode } = layoutOf(asset.tags);
   const timeStamps = await chaptersIn(db, asset);
   return {
     authorized: "1",
@@ -62,7 +44,7 @@ export async function vrManifest(
     id: asset.id,
     videoLength: Math.round(asset.durationSeconds),
     is3d: stereoMode !== "off",
-    screenType: chosen(SCREENS, asset.tags.vr_projection, "flat"),
+    screenType,
     stereoMode,
     thumbnailUrl,
     encodings: [{ name: "h264", "video-sources": sources, videoSources: sources }],
@@ -71,10 +53,10 @@ export async function vrManifest(
 }
 
 /** The file is made of the best rendition that is not too large for it. */
-const fileHeight = ({ renditions, height }: AssetRow) =>
+export const fileSize = ({ renditions, width, height }: AssetRow): { width: number | null; height: number | null } =>
   renditions.find(
     (one) => one.width && one.height && Math.min(one.width, one.height) <= encodingSpec.static_mp4.max_short_side,
-  )?.height ?? height;
+  ) ?? { width, height };
 
 /** Whole seconds. */
 const chaptersIn = async (db: Db, { id }: AssetRow): Promise<{ ts: number; name: string }[]> =>

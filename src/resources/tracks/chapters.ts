@@ -33,3 +33,11 @@ const remembered = forApp((app) => rememberUntilCommit(app.commits, (assetId: nu
 
 /** The same, for requests that come by the thousand. */
 export const rememberedChapters = (app: App, assetId: number): Promise<Chapter[]> => remembered(app)(assetId);
+
+/** With an end each: where the next one begins, or the video ends, if it does not say an earlier one itself. */
+export const endedChapters = (chapters: readonly Chapter[], durationMs: number): (Chapter & { endMs: number })[] =>
+  chapters.flatMap((chapter, index) => {
+    const next = chapters[index + 1]?.startMs ?? durationMs;
+    const endMs = Math.min(chapter.endMs ?? next, next);
+    return endMs > chapter.startMs ? [{ ...chapter, endMs }] : [];
+  });

@@ -1,0 +1,62 @@
+import { readFile } from "node:fs/promises";
+import { UserError } from "../../src/lib/errors.ts";
+import { type Column, line, printJson, printList, printRecord } from "../print.ts";
+import type { Ask } from "./ask.ts";
+import { tenantId } from "./tenant.ts";
+
+type SigningKey = Record<string, unknown> & {
+  id: number;
+  key_id: string;
+  name: string;
+  algorithm: string;
+  public_key: string;
+  private_key?: string;
+};
+type Options = { tenant: string; name: string; algorithm?: string; publicKey?: string };
+const path = "/api/v1/signing_keys";
+
+const COLUMNS: Column<SigningKey>[] = [
+  ["ID", (key) => key.id],
+  ["KEY ID", (key) => key.key_id],
+  ["NAME", (key) => key.name],
+  ["ALGORITHM", (key) => key.algorithm],
+  ["CREATED", (key) => key.created_at],
+  ["REVOKED", (key) => key.revoked_at],
+];
+
+export async function create({ admin, json, options }: Ask<Options>): Promise<void> {
+  const { tenant, name, algorithm, publicKey } = options;
+  const body = {
+    ...{ tenant_id: await tenantId(admin, tenant), name, algorithm },
+    ...(publicKey !== undefined && { public_key: await contentOf(publicKey) }),
+  };
+  const key = await admin.call<SigningKey>("POST", path, body);
+  if (json) return printJson(key);
+  // Of several lines, and its owner has it or can do without.
+  const { public_key: _, ...shown } = key;
+  printRecord(shown, false);
+  if (key.private_key !== undefined)
+    line("\nKeep the private key now (base64 of its PEM): it is not shown again, and kept nowhere.");
+}
+
+async function contentOf(file: string): Promise<string> {
+  try {
+    return await readFile(file, "utf8");
+  } catch (error) {
+    throw new UserError(`The public key ${file} cannot be read: ${(error as Error).message}.`);
+  }
+}
+
+export async function list({ admin, json, options }: Ask<Options>): Promise<void> {
+  printList(
+    await admin.call<SigningKey[]>("GET", `${path}?tenant_id=${await tenantId(admin, options.tenant)}`),
+    COLUMNS,
+    json,
+  );
+}
+
+export async function revoke({ admin, json, args }: Ask): Promise<void> {
+  await admin.call("DELETE", `${path}/${encodeURIComponent(args[0] ?? "")}`);
+  if (json) printJson({ id: Number(args[0]), revoked: true });
+  else line(`Signing key ${args[0]} is revoked.`);
+}

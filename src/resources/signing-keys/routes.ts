@@ -1,0 +1,124 @@
+import { and, count, desc, eq, isNull, lt } from "drizzle-orm";
+import * as v from "valibot";
+import type { Db } from "../../../storage/db/open.ts";
+import { signingKeys, type TenantRow } from "../../../storage/db/schema.ts";
+import { ownedBy } from "../../http/caller.ts";
+import { decodeCursor, page, UNPAGED } from "../../http/paging.ts";
+import { route } from "../../http/route.ts";
+import { Paging, PathId, QueryId } from "../../http/schemas.ts";
+import { HttpError, notFound } from "../../lib/errors.ts";
+import { newSigningKeyId } from "../../lib/tokens.ts";
+import { requireTenant } from "../tenants/queries.ts";
+import { liveSigningKeys } from "./live.ts";
+import { makePair, readPublicKey } from "./pair.ts";
+import { NewSigningKey, SigningKey, SigningKeyWrite, toSigningKey } from "./schema.ts";
+
+const path = "/api/v1/signing_keys";
+const MAX_LIVE = 20;
+
+export const signingKeyRoutes = [
+  route({
+    method: "GET",
+    path,
+    scope: ["api_keys:read", "api_keys:write"],
+    tag: "Signing keys",
+    summary: "List the keys that sign playback tokens, newest first; their public halves alone",
+    query: v.object({ ...Paging, tenant_id: v.optional(QueryId) }),
+    responses: { 200: v.array(SigningKey) },
+    async handle({ app, caller, query, url }) {
+      const limit = query.limit ?? UNPAGED;
+      const before = decodeCursor(query.cursor);
+      const rows = await app.db
+        .select()
+        .from(signingKeys)
+        .where(
+          and(
+            ownedBy(caller, signingKeys.tenantId),
+            query.tenant_id === undefined ? undefined : eq(signingKeys.tenantId, query.tenant_id),
+            before === undefined ? undefined : lt(signingKeys.id, before),
+          ),
+        )
+        .orderBy(desc(signingKeys.id))
+        .limit(limit + 1)
+        .all();
+      return page(rows, limit, url, app.baseUrl(), toSigningKey);
+    },
+  }),
+  route({
+    method: "POST",
+    path,
+    scope: "api_keys:write",
+    tag: "Signing keys",
+    summary:
+      "Register a public key for playback tokens, or have a pair made; its private half stands in this answer alone",
+    body: SigningKeyWrite,
+    idempotent: { secretFields: ["private_key"] },
+    responses: { 201: NewSigningKey },
+    errors: {
+      403: ["plan_required"],
+      404: ["not_found"],
+      422: ["signing_key_limit_reached", "idempotency_key_reused"],
+    },
+    async handle({ app, caller, body, commit }) {
+      const given = body.public_key === undefined ? null : readPublicKey(body.public_key, body.algorithm);
+      // Asked before as well as in the transaction: a pair takes long to make.
+      await requireRoom(app.db, await requireTenant(app.db, caller, body.tenant_id));
+      const pair = given ?? (await makePair(app, body.algorithm ?? "RS256"));
+      const made = await commit(async (tx) => {
+        const now = app.clock.now();
+        const tenant = await requireTenant(tx, caller, body.tenant_id);
+        await requireRoom(tx, tenant);
+        const { algorithm, publicKey } = pair;
+        const row = await tx
+          .insert(signingKeys)
+          .values({
+            ...{ tenantId: tenant.id, keyId: newSigningKeyId(), name: body.name, algorithm, publicKey },
+            ...{ createdAt: now, updatedAt: now },
+          })
+          .returning()
+          .get();
+        return { ...toSigningKey(row), ...("privateKey" in pair && { private_key: pair.privateKey }) };
+      });
+      if ("tenant_id" in made) liveSigningKeys(app).forget(made.tenant_id);
+      return made;
+    },
+  }),
+  route({
+    method: "DELETE",
+    path: `${path}/:id`,
+    scope: "api_keys:write",
+    tag: "Signing keys",
+    summary: "Revoke a signing key: tokens that it signed are refused from then on",
+    params: v.object({ id: PathId }),
+    responses: { 204: null },
+    async handle({ app, caller, params }) {
+      const now = app.clock.now();
+      const tenantId = await app.write(async (tx) => {
+        const mine = and(eq(signingKeys.id, params.id), ownedBy(caller, signingKeys.tenantId));
+        const row =
+          (await tx.select({ tenantId: signingKeys.tenantId }).from(signingKeys).where(mine).get()) ??
+          notFound("signing key");
+        await tx
+          .update(signingKeys)
+          .set({ revokedAt: now, updatedAt: now })
+          .where(and(mine, isNull(signingKeys.revokedAt)));
+        return row.tenantId;
+      });
+      liveSigningKeys(app).forget(tenantId);
+    },
+  }),
+];
+
+/** 403 on the free plan; 422 `signing_key_limit_reached` at twenty keys that are not revoked. */
+async function requireRoom(db: Db, tenant: TenantRow): Promise<void> {
+  if (tenant.planName === "free")
+    throw new HttpError(403, "plan_required", "The free plan has no signing keys; choose a paid plan first.");
+  const live = and(eq(signingKeys.tenantId, tenant.id), isNull(signingKeys.revokedAt));
+  const held = await db.select({ keys: count() }).from(signingKeys).where(live).get();
+  if ((held?.keys ?? 0) >= MAX_LIVE)
+    throw new HttpError(
+      422,
+      "signing_key_limit_reached",
+      `A tenant has at most ${MAX_LIVE} signing keys; revoke one that is no longer used.`,
+    );
+}

@@ -1,0 +1,64 @@
+import * as v from "valibot";
+import { SIGNING_ALGORITHMS, type SigningKeyRow } from "../../../storage/db/schema.ts";
+import { Id, Name, NullableTime, Text, Time } from "../../http/schemas.ts";
+import { iso } from "../../lib/clock.ts";
+
+/** Base64 of the PEM of the longest key that is taken is far shorter. */
+const MAX_PEM = 8000;
+
+export const SigningKeyWrite = v.object({
+  tenant_id: v.optional(Id),
+  name: v.optional(Name(200), "Signing key"),
+  algorithm: v.optional(
+    v.pipe(
+      v.picklist(SIGNING_ALGORITHMS, `must be ${SIGNING_ALGORITHMS.join(" or ")}`),
+      v.description("RS256, unless public_key is of the other kind"),
+    ),
+  ),
+  public_key: v.optional(
+    v.pipe(
+      Text(MAX_PEM),
+      v.description(
+        "PEM, or base64 of it: RSA from 2,048 to 8,192 bits, or Ed25519. Without one the server makes a pair",
+      ),
+    ),
+  ),
+});
+
+export const SigningKey = v.pipe(
+  v.object({
+    id: v.number(),
+    key_id: v.pipe(v.string(), v.description("The `kid` of the tokens that it signs")),
+    tenant_id: v.number(),
+    name: v.string(),
+    algorithm: v.picklist(SIGNING_ALGORITHMS),
+    public_key: v.pipe(v.string(), v.description("SubjectPublicKeyInfo as PEM")),
+    revoked_at: NullableTime,
+    created_at: Time,
+    updated_at: Time,
+  }),
+  v.title("SigningKey"),
+);
+export const NewSigningKey = v.object({
+  ...SigningKey.entries,
+  private_key: v.optional(
+    v.pipe(
+      v.string(),
+      v.description(
+        "Base64 of the PKCS#8 PEM, where the server made the pair: in this answer alone; a repeat has none",
+      ),
+    ),
+  ),
+});
+
+export const toSigningKey = (row: SigningKeyRow): v.InferInput<typeof SigningKey> => ({
+  id: row.id,
+  key_id: row.keyId,
+  tenant_id: row.tenantId,
+  name: row.name,
+  algorithm: row.algorithm,
+  public_key: row.publicKey,
+  revoked_at: iso(row.revokedAt),
+  created_at: iso(row.createdAt),
+  updated_at: iso(row.updatedAt),
+});
