@@ -11,7 +11,7 @@ import { toAsset } from "../assets/schema.ts";
 import { emitAsset } from "../jobs/events.ts";
 import { languageOf } from "../subtitles/content.ts";
 import { addSubtitle } from "../subtitles/store.ts";
-import { addUsage } from "../tenants/queries.ts";
+import { addUsage } from "../tenants/usage.ts";
 import { upsertTrack } from "../tracks/write.ts";
 import { type CheckedAsset, checkManifest } from "./check.ts";
 import { batchTurns, clear, endBatch } from "./close.ts";
@@ -130,7 +130,7 @@ async function makeAsset(tx: Db, app: App, { tenantId, policy, one }: Making): P
     })
     .returning()
     .get();
-  await addUsage(tx, tenantId, { storageBytes });
+  await addUsage(tx, tenantId, { storageBytes }, now);
   await emitAsset(tx, app, "video.asset.ready", asset);
   for (const [index, { language, label, is_default: isDefault, position }] of given.subtitles.entries()) {
     const stored = one.texts[index];

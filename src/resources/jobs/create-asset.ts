@@ -9,7 +9,8 @@ import { invalid } from "../../lib/errors.ts";
 import { newExternalId } from "../../lib/tokens.ts";
 import { ownCollection, requireFreeExternalId } from "../assets/queries.ts";
 import { Asset, Description, ExternalId, InputStatus, PlaybackStatus, Tags, Title } from "../assets/schema.ts";
-import { addUsage, requireTenant } from "../tenants/queries.ts";
+import { requireTenant } from "../tenants/queries.ts";
+import { addUsage } from "../tenants/usage.ts";
 import { queueJob } from "./enqueue.ts";
 import { Job, Priority, requirePriority, WorkerContract } from "./schema.ts";
 
@@ -111,7 +112,7 @@ export async function createAsset(
     })
     .returning()
     .get();
-  await addUsage(tx, tenant.id, { storageBytes: given.storage_bytes });
+  await addUsage(tx, tenant.id, { storageBytes: given.storage_bytes }, now);
   return { asset, job: isExternal ? null : await queueJob(tx, app, asset) };
 }
 

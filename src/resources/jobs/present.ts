@@ -3,7 +3,7 @@ import type * as v from "valibot";
 import type { Db } from "../../../storage/db/open.ts";
 import { type AssetRow, assets, type JobRow, subtitles } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
-import { addUsage } from "../tenants/queries.ts";
+import { addUsage } from "../tenants/usage.ts";
 import type { Completion } from "./schema.ts";
 
 type Media = NonNullable<v.InferOutput<typeof Completion>["media"]>;
@@ -57,7 +57,7 @@ export async function present(
     .where(eq(assets.id, job.assetId))
     .returning()
     .get();
-  await addUsage(tx, job.tenantId, { storageBytes: storageBytes - (before?.storageBytes ?? 0), transcodingMs: 0 });
+  await addUsage(tx, job.tenantId, { storageBytes: storageBytes - (before?.storageBytes ?? 0) }, now);
   const isOurs = before?.mediaPrefix?.startsWith(`tenants/${job.tenantId}/assets/${job.assetId}/`);
   return { asset, outdated: isOurs && before && before.mediaPrefix !== paths.mediaPrefix ? before.mediaPrefix : null };
 }

@@ -6,7 +6,7 @@ import type { Caller } from "../../http/caller.ts";
 import { storageOf } from "../../http/storage.ts";
 import { HttpError, notFound } from "../../lib/errors.ts";
 import { enqueue } from "../jobs/enqueue.ts";
-import { addUsage } from "../tenants/queries.ts";
+import { addUsage } from "../tenants/usage.ts";
 import { requirePending } from "./multipart.ts";
 import { firstJob, getUpload } from "./queries.ts";
 
@@ -56,7 +56,7 @@ export async function completeUpload(app: App, caller: Caller, id: number, bytes
       .where(eq(assets.id, asset.id))
       .returning()
       .get();
-    await addUsage(tx, upload.tenantId, { storageBytes: bytesReceived });
+    await addUsage(tx, upload.tenantId, { storageBytes: bytesReceived }, now);
     const data = {
       upload_id: id,
       asset_id: String(asset.id),
