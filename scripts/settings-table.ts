@@ -9,12 +9,7 @@ const BEGIN = "<!-- settings: written by scripts/settings-table.ts -->\n";
 const END = "<!-- end of settings -->\n";
 
 /** Read and checked, but for features that are yet to come. */
-export const WITHOUT_EFFECT: readonly string[] = [
-  "env",
-  "live_token",
-  "rate_limit_live",
-  ...Object.keys(SETTINGS).filter((name) => /^(payments|rate_limit_billing)/.test(name)),
-];
+export const WITHOUT_EFFECT: readonly string[] = ["live_token", "rate_limit_live"];
 
 const row = ([name, { fallback, about, secret }]: [string, Setting]) =>
   `| \`${envName(name)}\` | ${fallback ? `\`${fallback}\`` : ""} | ${about.replaceAll("<", "&lt;")}${secret ? "; a secret" : ""} |`;

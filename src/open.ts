@@ -9,6 +9,7 @@ import * as schema from "../storage/db/schema.ts";
 import { type SwitchingStore, switchingStore } from "../storage/objects/switching.ts";
 import type { App } from "./app.ts";
 import type { Config } from "./config/load.ts";
+import { paymentSettings } from "./config/payments.ts";
 import { ensureDataDir, loadSecrets, writeSecret } from "./config/secrets.ts";
 import { type OpenStore, s3Settings, storesOf } from "./config/stores.ts";
 import { deliveriesOwed } from "./events/emit.ts";
@@ -54,6 +55,7 @@ export async function openApp(config: Config, options: OpenOptions): Promise<Ope
 async function open(config: Config, { log, clock = systemClock }: OpenOptions): Promise<Opened> {
   // Before anything is made: what is missing is told on an empty folder too.
   if (config.storage === "s3") s3Settings(config);
+  paymentSettings(config);
   ensureDataDir(config.data_dir);
   const lock = acquireDataLock(config.data_dir);
   try {

@@ -152,6 +152,10 @@ export function addAdmin(program: Command): void {
   operation(job, "retry <id>", "queue a failed or canceled job again", jobs, "retry");
   operation(job, "cancel <id>", "cancel a queued or running job", jobs, "cancel");
 
+  operation(admin, "usage", "what tenants used in a month, and what that comes to", () => import("./usage.ts"), "usage")
+    .option("--tenant <T>", "tenant, by id or slug")
+    .option("--month <M>", "month of UTC, such as 2026-11; the present one unless told");
+
   const token = admin.command("token").description("the admin, worker and live gateway tokens");
   token
     .command("show [name]")

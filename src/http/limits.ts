@@ -13,6 +13,7 @@ export type Limits = {
 export function createLimits(config: Config): Limits {
   const rules: Record<LimitName, { requests: number; seconds: number }> = {
     uploads: config.rate_limit_uploads,
+    billing: config.rate_limit_billing,
     translate: config.rate_limit_translate,
     sync: config.rate_limit_sync,
     live: config.rate_limit_live,

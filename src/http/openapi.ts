@@ -45,6 +45,7 @@ const TAGS: Record<string, string> = {
   Tracks: "What happens when in a video: chapters, scenes, markers",
   Playback: "Addresses and tokens to play with",
   Analytics: "Who watches what, and how far",
+  Billing: "What was used, what it comes to, and paying for a plan",
   Webhooks: "Endpoints that are told of events, and what was sent to them",
   Operator: "The operator's own, with the admin token",
   Health: "For load balancers and monitors",

@@ -9,7 +9,7 @@ import type { Cors } from "./cors.ts";
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE" | "HEAD" | "OPTIONS";
 /** `key`: API key or admin token. `worker`: worker or admin token. `signed`: the address itself is the credential. */
 export type Credential = "key" | "worker" | "admin" | "none" | "signed";
-export type LimitName = "uploads" | "translate" | "sync" | "live" | "device_tokens" | "beacon";
+export type LimitName = "uploads" | "billing" | "translate" | "sync" | "live" | "device_tokens" | "beacon";
 type Schema = v.GenericSchema<unknown, unknown>;
 
 export type Context<Params = unknown, Query = unknown, Body = unknown> = {

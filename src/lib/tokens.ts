@@ -19,6 +19,8 @@ export const newApiToken = () => `svc_${randomName(40)}`;
 export const newSigningKeyId = () => `sk_${randomName(22)}`;
 export const newExternalId = () => `vid_${randomName(22)}`;
 
+export const newOrderId = () => `ord_${randomName(22)}`;
+
 /** Lower-case hex. Tokens have full entropy, so a plain hash is enough; passwords go through scrypt instead. */
 export const sha256 = (value: string | Uint8Array) => createHash("sha256").update(value).digest("hex");
 

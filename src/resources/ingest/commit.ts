@@ -11,6 +11,7 @@ import { toAsset } from "../assets/schema.ts";
 import { emitAsset } from "../jobs/events.ts";
 import { languageOf } from "../subtitles/content.ts";
 import { addSubtitle } from "../subtitles/store.ts";
+import { requireStorage } from "../tenants/quota.ts";
 import { addUsage } from "../tenants/usage.ts";
 import { upsertTrack } from "../tracks/write.ts";
 import { type CheckedAsset, checkManifest } from "./check.ts";
@@ -76,6 +77,8 @@ function invalidManifest(faults: readonly Fault[]): HttpError {
 async function makeAssets(tx: Db, app: App, batch: BatchRow, staged: readonly Staged[]): Promise<AssetRow[]> {
   const tenant = await tx.select().from(tenants).where(eq(tenants.id, batch.tenantId)).get();
   if (!tenant) return notFound("tenant");
+  const adding = staged.reduce((sum, { mediaBytes, sourceBytes }) => sum + mediaBytes + sourceBytes, 0);
+  requireStorage(app, tenant, adding);
   const made: AssetRow[] = [];
   const pace = pacer();
   for (const one of staged) {

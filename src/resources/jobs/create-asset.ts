@@ -10,6 +10,7 @@ import { newExternalId } from "../../lib/tokens.ts";
 import { ownCollection, requireFreeExternalId } from "../assets/queries.ts";
 import { Asset, Description, ExternalId, InputStatus, PlaybackStatus, Tags, Title } from "../assets/schema.ts";
 import { requireTenant } from "../tenants/queries.ts";
+import { requireStorage } from "../tenants/quota.ts";
 import { addUsage } from "../tenants/usage.ts";
 import { queueJob } from "./enqueue.ts";
 import { Job, Priority, requirePriority, WorkerContract } from "./schema.ts";
@@ -71,6 +72,7 @@ export async function createAsset(
   { tenant_id, video_asset: given }: v.InferOutput<typeof AssetWrite>,
 ): Promise<{ asset: AssetRow; job: JobRow | null }> {
   const tenant = await requireTenant(tx, caller, tenant_id);
+  requireStorage(app, tenant, given.storage_bytes);
   const prefix = `tenants/${tenant.id}/`;
   requireKey("source_key", given.source_key, prefix);
   const manifestPath = given.manifest_path ?? null;

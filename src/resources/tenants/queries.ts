@@ -11,12 +11,18 @@ import { HttpError, notFound } from "../../lib/errors.ts";
 export const listTenants = (
   db: Db,
   caller: Caller,
-  page: { limit: number; after?: number | undefined },
+  page: { limit: number; after?: number | undefined; id?: number | undefined },
 ): Promise<TenantRow[]> =>
   db
     .select()
     .from(tenants)
-    .where(and(ownedBy(caller, tenants.id), page.after === undefined ? undefined : gt(tenants.id, page.after)))
+    .where(
+      and(
+        ownedBy(caller, tenants.id),
+        page.id === undefined ? undefined : eq(tenants.id, page.id),
+        page.after === undefined ? undefined : gt(tenants.id, page.after),
+      ),
+    )
     .orderBy(asc(tenants.id))
     .limit(page.limit + 1)
     .all();
