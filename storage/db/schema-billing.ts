@@ -29,6 +29,7 @@ export const billingOrders = sqliteTable("billing_orders", {
   idempotencyKey: text("idempotency_key").notNull(),
   requestHash: text("request_hash").notNull(),
   returnUrl: text("return_url").notNull(),
+  refusals: integer("refusals").notNull().default(0),
   providerOrderId: text("provider_order_id"),
   checkoutUrl: text("checkout_url"),
   expiresAt: integer("expires_at").notNull(),

@@ -70,6 +70,8 @@ abstract class Service {
 export const STRIPE_KEY = "sk_test_the_key_of_the_tests";
 
 class Stripe extends Service {
+  refuse = false;
+
   protected answer({ method, path, headers, body }: Asked): Answer {
     const isForm = headers["content-type"] === "application/x-www-form-urlencoded";
     if (method !== "POST" || path !== "/v1/checkout/sessions" || !isForm) return { status: 404, body: {} };
@@ -78,6 +80,7 @@ class Stripe extends Service {
     const form = new URLSearchParams(body);
     const key = headers["idempotency-key"];
     return this.once(typeof key === "string" ? key : undefined, body, () => {
+      if (this.refuse) return { status: 402, body: { error: { type: "card_error", message: "no" } } };
       const id = `cs_test_${this.made + 1}`;
       const session = { id, object: "checkout.session", url: `https://checkout.stripe.com/c/pay/${id}` };
       return { status: 200, body: { ...session, client_reference_id: form.get("client_reference_id") } };

@@ -10,6 +10,7 @@ import {
   type Notice,
   PaymentFailed,
   type PaymentProvider,
+  requestIdOf,
 } from "./provider.ts";
 import { withOutcome } from "./return-address.ts";
 
@@ -82,7 +83,7 @@ export function paypalPayments({ clientId, clientSecret, webhookId, url }: Setti
   return {
     kind: "paypal",
     async create(order) {
-      const made = shaped(Order, await call("/v2/checkout/orders", `vodbox-${order.orderId}`, orderOf(order)));
+      const made = shaped(Order, await call("/v2/checkout/orders", requestIdOf(order), orderOf(order)));
       const link = made.links.find(({ rel }) => rel === "payer-action" || rel === "approve");
       if (!link) throw new PaymentFailed("PayPal answered an order without an address to pay at.");
       return { providerOrderId: made.id, checkoutUrl: link.href };
@@ -187,7 +188,7 @@ async function send(base: URL, path: string, headers: Record<string, string>, bo
     });
     if (!answer.ok) {
       await answer.body?.cancel();
-      throw new PaymentFailed(`PayPal answered ${answer.status} to ${path.split("/").slice(0, 4).join("/")}.`);
+      throw new PaymentFailed(`PayPal answered ${answer.status} to ${path.split("/").slice(0, 4).join("/")}.`, true);
     }
     const chunks: Uint8Array[] = [];
     let bytes = 0;

@@ -1,6 +1,8 @@
 /** An order as a provider is told of it: the same each time it is told, so that a repeat is known for one. */
 export type NewOrder = {
   orderId: string;
+  /** Times that the provider has refused it: each next try is a new request to it. */
+  refusals: number;
   amountMinor: number;
   /** ISO 4217. */
   currency: string;
@@ -28,7 +30,7 @@ export type Notification = { headers: Headers; body: Uint8Array; now: number };
 
 export interface PaymentProvider {
   readonly kind: "stripe" | "paypal" | "simulated";
-  /** Repeatable: the provider makes one order of all calls for one `orderId`. Throws PaymentFailed. */
+  /** Repeatable: the provider makes one order of all calls for one `orderId` that it did not refuse. Throws PaymentFailed. */
   create(order: NewOrder): Promise<Created>;
   /** Throws NotGenuine for what the provider did not send, or not to us, or long ago; PaymentFailed. */
   verify(notification: Notification): Promise<Notice>;
@@ -38,15 +40,22 @@ export interface PaymentProvider {
 
 /** The provider could not, or would not. The message is for the log and holds no key. */
 export class PaymentFailed extends Error {
-  constructor(message: string, options?: ErrorOptions) {
-    super(message, options);
+  /** The provider answered, and made nothing: it would answer the same to a repeat under the same key. */
+  readonly isRefusal: boolean;
+  constructor(message: string, isRefusal = false) {
+    super(message);
     this.name = "PaymentFailed";
+    this.isRefusal = isRefusal;
   }
 }
 
+/** What a provider knows a repeat of an order by. */
+export const requestIdOf = ({ orderId, refusals }: NewOrder) =>
+  refusals === 0 ? `vodbox-${orderId}` : `vodbox-${orderId}-${refusals}`;
+
 export class NotGenuine extends Error {
-  constructor(message: string, options?: ErrorOptions) {
-    super(message, options);
+  constructor(message: string) {
+    super(message);
     this.name = "NotGenuine";
   }
 }

@@ -7,6 +7,7 @@ import {
   type Notice,
   PaymentFailed,
   type PaymentProvider,
+  requestIdOf,
 } from "./provider.ts";
 import { withOutcome } from "./return-address.ts";
 
@@ -44,14 +45,14 @@ export function stripePayments({ key, webhookSecret, url, isLive }: Settings): P
       const stripe = await client();
       try {
         const session = await stripe.checkout.sessions.create(sessionOf(order), {
-          idempotencyKey: `vodbox-${order.orderId}`,
+          idempotencyKey: requestIdOf(order),
         });
         return created(session);
       } catch (error) {
         if (error instanceof PaymentFailed) throw error;
         const { type, code, statusCode } = error as { type?: string; code?: string; statusCode?: number };
         const told = [type, code, statusCode].filter((each) => each !== undefined).join(" ");
-        throw new PaymentFailed(`Stripe made no session (${told || (error as Error).name}).`);
+        throw new PaymentFailed(`Stripe made no session (${told || (error as Error).name}).`, statusCode !== undefined);
       }
     },
     async verify({ headers, body, now }) {

@@ -88,6 +88,11 @@ async function introduce(app: App, provider: PaymentProvider, order: OrderRow): 
     created = await provider.create({ ...order, description: `vodbox ${order.planName}` });
   } catch (error) {
     if (!(error instanceof PaymentFailed)) throw error;
+    if (error.isRefusal)
+      await app.write(async (tx) => {
+        const refusals = sql`${billingOrders.refusals} + 1`;
+        await tx.update(billingOrders).set({ refusals }).where(eq(billingOrders.id, order.id));
+      });
     app.log.warn({ order_id: order.orderId, reason: error.message }, "the payment provider failed");
     throw new HttpError(
       502,

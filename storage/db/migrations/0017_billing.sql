@@ -28,6 +28,8 @@ CREATE TABLE billing_orders (
   idempotency_key TEXT NOT NULL,
   request_hash TEXT NOT NULL,
   return_url TEXT NOT NULL,
+  -- How often the provider has answered with a refusal, which it would give again to the same idempotency key.
+  refusals INTEGER NOT NULL DEFAULT 0,
   provider_order_id TEXT,
   checkout_url TEXT,
   expires_at INTEGER NOT NULL,
