@@ -4,7 +4,7 @@ import { SCOPES } from "../src/http/caller.ts";
 import type { Route } from "../src/http/route.ts";
 import { type TestApp, testApp } from "./support/app.ts";
 import { leased } from "./support/batches.ts";
-import type { CallOptions } from "./support/client.ts";
+import type { Answer, CallOptions } from "./support/client.ts";
 import { subtitled, subtitleForm } from "./support/subtitles.ts";
 
 /**
@@ -16,6 +16,7 @@ let app: TestApp;
 const THEIRS = "theirs-3f1c";
 let foreign: Record<string, string>;
 let theirKey: string;
+let theirOrder: Answer;
 let theirBatch: Awaited<ReturnType<typeof leased>>;
 let mine: { id: number; key: string };
 let document: {
@@ -25,7 +26,10 @@ let keys: { revoked: string; expired: string; suspended: string; all: string };
 
 beforeAll(async () => {
   // Nothing listens there: no answer may come to it.
-  app = await testApp({ translate: "libretranslate", translate_url: "http://127.0.0.1:9" });
+  app = await testApp({
+    ...{ translate: "libretranslate", translate_url: "http://127.0.0.1:9" },
+    ...{ env: "development", payments: "simulated", rate_limit_billing: "1000/60" },
+  });
   document = (await app.call("GET", "/api/v1/openapi.json")).body;
   const [owner, other, suspended] = [await app.tenant(), await app.tenant(), await app.tenant()];
   const otherKey = await app.key(other.id);
@@ -62,6 +66,11 @@ beforeAll(async () => {
   const batch = await leased(app, otherKey, { name: THEIRS });
   const intent = await batch.want(`${THEIRS}.m4s`, "abc", { multipart: true });
   theirBatch = batch;
+  theirOrder = await app.call("POST", "/api/v1/billing/checkout", {
+    key: otherKey,
+    body: { plan_name: "starter" },
+    headers: { "idempotency-key": THEIRS },
+  });
   await app.call("POST", "/api/v1/playback_events", {
     body: { asset_id: completed.body.asset.id, session_id: THEIRS, event: "play" },
   });
@@ -312,6 +321,27 @@ test("a tenant_id in a body that is another's answers as one that does not exist
   }
 });
 
+test("an order is for the caller's own tenant, and a key of another's that is used again is another order", async () => {
+  const order = (tenant_id?: number) =>
+    app.call("POST", "/api/v1/billing/checkout", {
+      key: keys.all,
+      body: { plan_name: "starter", tenant_id },
+      headers: { "idempotency-key": THEIRS },
+    });
+  for (const tenantId of [mine.id + 1, 987_654_321]) {
+    const refused = [
+      order(tenantId),
+      app.call("GET", `/api/v1/billing/estimate?tenant_id=${tenantId}`, { key: keys.all }),
+    ];
+    for (const { status, body } of await Promise.all(refused)) expect([status, body.code]).toEqual([404, "not_found"]);
+  }
+  const made = await order();
+  expect([theirOrder.status, made.status, made.body.tenant_id]).toEqual([201, 201, mine.id]);
+  expect(made.body.order_id).not.toBe(theirOrder.body.order_id);
+  const orders = await app.call("GET", "/api/v1/billing/orders", { key: keys.all });
+  expect(orders.body).toEqual([made.body]);
+});
+
 test("a batch's token opens that batch and nothing else", async () => {
   const own = await leased(app, keys.all);
   const before = await state();
@@ -375,7 +405,7 @@ test("lists hold the caller's own rows and no others", async () => {
   expect((await app.call("GET", `/api/v1/assets?tenant_id=${mine.id + 1}`, { key: keys.all })).body).toEqual([]);
   const all = (await app.call("GET", "/api/v1/tenants", { admin: app.admin })).body.map(({ id }: any) => id);
   expect(all).toEqual(expect.arrayContaining([mine.id, mine.id + 1, mine.id + 2]));
-  for (const path of ["collections", "collections/tree", "transcoding_jobs", "signing_keys"].map(
+  for (const path of ["collections", "collections/tree", "transcoding_jobs", "signing_keys", "usage/summary"].map(
     (each) => `/api/v1/${each}`,
   )) {
     const owners = (await app.call("GET", path, { key: keys.all })).body.map((each: any) => each.tenant_id);

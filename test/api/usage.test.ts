@@ -4,6 +4,7 @@ import { dividedHalfUp } from "../../src/lib/decimal.ts";
 import { tenants } from "../../storage/db/schema.ts";
 import { type TestApp, testApp } from "../support/app.ts";
 import { expectError } from "../support/error.ts";
+import { callback, next, putArtifacts, uploaded } from "../support/flow.ts";
 
 let app: TestApp;
 afterEach(() => app?.close());
@@ -252,4 +253,49 @@ test("quotas of a plan refuse what would be beyond them, and leave nothing behin
   await app.call("PATCH", `/api/v1/admin/tenants/${tenant.id}`, { admin: app.admin, body: { plan_name: "pro" } });
   const left = ends[0]?.status === 403 ? one : two;
   expect((await complete(left.body.id)).status).toBe(200);
+});
+
+test("minutes are those of the sources that were transcoded, once a job, in the month when it ended", async () => {
+  app = await testApp({ max_attempts: 3 });
+  const tenant = await app.tenant({ plan_name: "pro" });
+  const key = await app.key(tenant.id);
+  const minutes = async (month?: number) => {
+    const [row] = (await app.call("GET", `/api/v1/usage/summary${month ? `?month=${named(month)}` : ""}`, { key }))
+      .body;
+    return row.transcoding_minutes;
+  };
+  const { clock } = app.opened.app;
+  app.turn(monthStart(clock.now(), 1) - clock.now() + DAY);
+  const start = monthStart(clock.now());
+  const finish = async (contract: unknown, seconds: number) => {
+    const media = { duration_seconds: seconds, width: 640, height: 360, frame_rate: 30, renditions: [] };
+    return { ...(await putArtifacts(app, contract)), media };
+  };
+
+  // An attempt that fails costs nothing, and a completion that is told twice counts once.
+  const first = await uploaded(app, key);
+  const failed = (await next(app)).body;
+  await callback(app, failed, "fail", { code: "disk", message: "full", retryable: true });
+  app.turn(3_600_000);
+  const contract = (await next(app)).body;
+  const result = await finish(contract, 3000.5);
+  for (const _ of [1, 2]) expect((await callback(app, contract, "complete", result)).status).toBe(200);
+  expect(await minutes()).toBe(51);
+
+  // The next month has its own sixty.
+  await app.call("PATCH", `/api/v1/admin/tenants/${tenant.id}`, { admin: app.admin, body: { plan_name: "free" } });
+  const second = await uploaded(app, key);
+  const other = (await next(app)).body;
+  expect((await callback(app, other, "complete", await finish(other, 600))).status).toBe(200);
+  expect(await minutes()).toBe(61);
+  const full = await app.call("POST", "/api/v1/uploads/initiate", { key, body: { filename: "a", bytes_expected: 1 } });
+  expectError(full, 403, "quota_exceeded");
+  expect(full.body.error).toMatch(/60 minutes a month; 61 are used/);
+  app.turn(monthStart(start, 1) - clock.now() + DAY);
+  expect([await minutes(), await minutes(start)]).toEqual([0, 61]);
+  await uploaded(app, key);
+
+  // Deleting takes nothing back of what was used.
+  for (const { asset } of [first, second]) await app.call("DELETE", `/api/v1/assets/${asset.id}`, { key });
+  expect(await minutes(start)).toBe(61);
 });
