@@ -4,7 +4,7 @@ import { SCOPES } from "../src/http/caller.ts";
 import type { Route } from "../src/http/route.ts";
 import { type TestApp, testApp } from "./support/app.ts";
 import { leased } from "./support/batches.ts";
-import type { Answer, CallOptions } from "./support/client.ts";
+import type { CallOptions } from "./support/client.ts";
 import { subtitled, subtitleForm } from "./support/subtitles.ts";
 
 /**
@@ -16,7 +16,6 @@ let app: TestApp;
 const THEIRS = "theirs-3f1c";
 let foreign: Record<string, string>;
 let theirKey: string;
-let theirOrder: Answer;
 let theirBatch: Awaited<ReturnType<typeof leased>>;
 let mine: { id: number; key: string };
 let document: {
@@ -26,10 +25,7 @@ let keys: { revoked: string; expired: string; suspended: string; all: string };
 
 beforeAll(async () => {
   // Nothing listens there: no answer may come to it.
-  app = await testApp({
-    ...{ translate: "libretranslate", translate_url: "http://127.0.0.1:9" },
-    ...{ env: "development", payments: "simulated", rate_limit_billing: "1000/60" },
-  });
+  app = await testApp({ translate: "libretranslate", translate_url: "http://127.0.0.1:9" });
   document = (await app.call("GET", "/api/v1/openapi.json")).body;
   const [owner, other, suspended] = [await app.tenant(), await app.tenant(), await app.tenant()];
   const otherKey = await app.key(other.id);
@@ -66,11 +62,6 @@ beforeAll(async () => {
   const batch = await leased(app, otherKey, { name: THEIRS });
   const intent = await batch.want(`${THEIRS}.m4s`, "abc", { multipart: true });
   theirBatch = batch;
-  theirOrder = await app.call("POST", "/api/v1/billing/checkout", {
-    key: otherKey,
-    body: { plan_name: "starter" },
-    headers: { "idempotency-key": THEIRS },
-  });
   await app.call("POST", "/api/v1/playback_events", {
     body: { asset_id: completed.body.asset.id, session_id: THEIRS, event: "play" },
   });
@@ -319,27 +310,6 @@ test("a tenant_id in a body that is another's answers as one that does not exist
     expect.soft((await app.call("POST", path, { key: keys.all, body: { ...body, ...another } })).status).toBe(201);
     expect.soft((await app.call("POST", path, { admin: app.admin, body })).body.code).toBe("parameter_missing");
   }
-});
-
-test("an order is for the caller's own tenant, and a key of another's that is used again is another order", async () => {
-  const order = (tenant_id?: number) =>
-    app.call("POST", "/api/v1/billing/checkout", {
-      key: keys.all,
-      body: { plan_name: "starter", tenant_id },
-      headers: { "idempotency-key": THEIRS },
-    });
-  for (const tenantId of [mine.id + 1, 987_654_321]) {
-    const refused = [
-      order(tenantId),
-      app.call("GET", `/api/v1/billing/estimate?tenant_id=${tenantId}`, { key: keys.all }),
-    ];
-    for (const { status, body } of await Promise.all(refused)) expect([status, body.code]).toEqual([404, "not_found"]);
-  }
-  const made = await order();
-  expect([theirOrder.status, made.status, made.body.tenant_id]).toEqual([201, 201, mine.id]);
-  expect(made.body.order_id).not.toBe(theirOrder.body.order_id);
-  const orders = await app.call("GET", "/api/v1/billing/orders", { key: keys.all });
-  expect(orders.body).toEqual([made.body]);
 });
 
 test("a batch's token opens that batch and nothing else", async () => {

@@ -247,6 +247,26 @@ describe("simulated", () => {
     expect(await planOf()).toBe("starter");
   });
 
+  test("orders are for the caller's own tenant, and so are keys that were used by another's", async () => {
+    await opened({ payments: "simulated", env: "development" });
+    const other = await app.tenant();
+    const theirKey = await app.key(other.id);
+    const theirs = await order("one", { plan_name: "starter" }, { key: theirKey });
+    for (const tenant_id of [other.id, 987_654_321]) {
+      expectError(await order("two", { plan_name: "starter", tenant_id }), 404, "not_found");
+      expectError(await app.call("GET", `/api/v1/billing/estimate?tenant_id=${tenant_id}`, { key }), 404, "not_found");
+    }
+    const made = await order("one", { plan_name: "starter", tenant_id: tenant.id });
+    expect([theirs.body.tenant_id, made.body.tenant_id]).toEqual([other.id, tenant.id]);
+    expect(made.body.order_id).not.toBe(theirs.body.order_id);
+    const list = async (credential: object, query = "") =>
+      (await app.call("GET", `/api/v1/billing/orders${query}`, credential)).body;
+    expect(await list({ key })).toEqual([made.body]);
+    expect(await list({ key }, `?tenant_id=${other.id}`)).toEqual([]);
+    expect(await list({ admin: app.admin }, `?tenant_id=${other.id}`)).toEqual([theirs.body]);
+    expect(await list({ admin: app.admin })).toEqual([made.body, theirs.body]);
+  });
+
   test("is refused in production, and payments that are off have no checkout", async () => {
     await opened({});
     expectError(await order("off"), 503, "payments_not_configured");
