@@ -16,7 +16,7 @@ const amount = (most: number) =>
     v.number("must be a number"),
     v.check(
       (value) => scaled(value, PRICE_PLACES) !== null && value <= most,
-      `must be a decimal of at most ${PRICE_PLACES} places, from 0 to ${most}`,
+      `must be a decimal from 0 to ${most} with at most ${PRICE_PLACES} places`,
     ),
   );
 const whole = (most: number) =>
@@ -39,7 +39,7 @@ const Plan = v.strictObject({
 });
 const isCurrency = (code: string) => /^[A-Z]{3}$/.test(code) && Intl.supportedValuesOf("currency").includes(code);
 const Sheet = v.strictObject({
-  currency: v.pipe(v.string("must be a string"), v.check(isCurrency, "must be a currency of ISO 4217, such as EUR")),
+  currency: v.pipe(v.string("must be a string"), v.check(isCurrency, "must be a currency of ISO 4217 such as EUR")),
   plans: v.strictObject({ free: Plan, starter: Plan, pro: Plan, enterprise: Plan }),
 });
 

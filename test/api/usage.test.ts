@@ -1,10 +1,14 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { eq } from "drizzle-orm";
-import { afterEach, expect, test } from "vitest";
+import { afterEach, describe, expect, test } from "vitest";
+import { loadConfig } from "../../src/config/load.ts";
 import { dividedHalfUp } from "../../src/lib/decimal.ts";
 import { tenants } from "../../storage/db/schema.ts";
 import { type TestApp, testApp } from "../support/app.ts";
 import { expectError } from "../support/error.ts";
 import { callback, next, putArtifacts, uploaded } from "../support/flow.ts";
+import { emptyFolder } from "../support/folder.ts";
 
 let app: TestApp;
 afterEach(() => app?.close());
@@ -298,4 +302,75 @@ test("minutes are those of the sources that were transcoded, once a job, in the 
   // Deleting takes nothing back of what was used.
   for (const { asset } of [first, second]) await app.call("DELETE", `/api/v1/assets/${asset.id}`, { key });
   expect(await minutes(start)).toBe(61);
+});
+
+describe("a price sheet", () => {
+  const meter = { included: 0.5, unit_price_minor: 0.000001 };
+  const plan = { storage_gb_month: meter, egress_gb: meter, transcoding_minute: meter };
+  const none = { storage_bytes: null, transcoding_minutes: null };
+  const sheet = { currency: "JPY", plans: { free: plan, starter: plan, pro: plan, enterprise: plan } };
+  const read = { ...plan, monthly_price_minor: null, quotas: none };
+  const load = (files: Record<string, string>, env: Record<string, string> = {}) => {
+    const cwd = emptyFolder();
+    for (const [name, text] of Object.entries(files)) writeFileSync(join(cwd, name), text);
+    return loadConfig({ cwd, env });
+  };
+  const toml = (head: string) =>
+    [`${head}currency = "JPY"`]
+      .concat(
+        ["free", "starter", "pro", "enterprise"].map(
+          (name) =>
+            `${head ? `prices.` : ""}plans.${name} = { ${Object.keys(plan)
+              .map((each) => `${each} = { included = 0.5, unit_price_minor = 0.000001 }`)
+              .join(", ")}, quotas = { storage_bytes = 7 } }`,
+        ),
+      )
+      .join("\n");
+
+  test("may be JSON, a file of JSON or TOML, or a table of the settings file", () => {
+    expect(load({}).prices).toBeUndefined();
+    for (const [files, env] of [
+      [{}, { VODBOX_PRICES: JSON.stringify(sheet) }],
+      [{ "prices.json": JSON.stringify(sheet) }, { VODBOX_PRICES: "prices.json" }],
+      [{ "vodbox.json": JSON.stringify({ prices: sheet }) }, {}],
+    ] as const)
+      expect(load(files, env).prices?.plans.pro).toEqual(read);
+    for (const [files, env] of [
+      [{ "prices.toml": toml("") }, { VODBOX_PRICES: "prices.toml" }],
+      [{ "vodbox.toml": toml("prices.") }, {}],
+    ] as const)
+      expect(load(files, env).prices?.plans.free.quotas).toEqual({ ...none, storage_bytes: 7 });
+  });
+
+  test("that is faulty is refused with all of its faults", () => {
+    const faulty = JSON.parse(JSON.stringify(sheet));
+    faulty.currency = "euro";
+    faulty.plans.pro.egress_gb = { included: -1, unit_price_minor: 0.0000001, extra: 1 };
+    faulty.plans.free = { ...plan, quotas: { storage_bytes: 1.5 }, monthly_price_minor: "9" };
+    delete faulty.plans.starter.transcoding_minute;
+    delete faulty.plans.enterprise;
+    const told = (value: unknown) => {
+      try {
+        load({}, { VODBOX_PRICES: typeof value === "string" ? value : JSON.stringify(value) });
+      } catch (error) {
+        return (error as Error).message;
+      }
+      return "";
+    };
+    const message = told(faulty);
+    for (const field of [
+      "currency must be a currency",
+      "plans.pro.egress_gb.included must be a decimal",
+      "plans.pro.egress_gb.unit_price_minor must be a decimal",
+      "plans.pro.egress_gb.extra is unknown",
+      "plans.free.quotas.storage_bytes must be a whole number",
+      "plans.free.monthly_price_minor must be a whole number",
+      "plans.starter.transcoding_minute is missing",
+      "plans.enterprise is missing",
+    ])
+      expect.soft(message).toContain(field);
+    expect(told("{")).toMatch(/VODBOX_PRICES cannot be read/);
+    expect(told("nowhere.json")).toMatch(/VODBOX_PRICES cannot be read: ENOENT/);
+    expect(told("[1]")).toMatch(/VODBOX_PRICES cannot be read/);
+  });
 });
