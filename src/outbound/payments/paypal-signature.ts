@@ -8,6 +8,7 @@ const OLDEST_MS = 4 * 24 * 3_600_000;
 const AHEAD_MS = 300_000;
 const TIMEOUT_MS = 10_000;
 const MOST_BYTES = 64 * 1024;
+const MOST_AT_ONCE = 4;
 const CERT_PATH = /^\/v1\/notifications\/certs\/CERT-[A-Za-z0-9-]{1,100}$/;
 
 type Options = { url: URL; webhookId: string };
@@ -20,6 +21,7 @@ type Options = { url: URL; webhookId: string };
 export function paypalSignatures({ url, webhookId }: Options) {
   const known = new LRUCache<string, readonly X509Certificate[]>({ max: 8 });
   const hosts = certificateHosts(url);
+  let underWay = 0;
 
   async function chainAt(address: string): Promise<readonly X509Certificate[]> {
     const from = URL.canParse(address) ? new URL(address) : null;
@@ -27,9 +29,16 @@ export function paypalSignatures({ url, webhookId }: Options) {
       throw new NotGenuine("The certificate is not PayPal's, or of its other mode (live or sandbox).");
     const cached = known.get(from.href);
     if (cached) return cached;
-    const chain = chainOf(await load(from));
-    known.set(from.href, chain);
-    return chain;
+    // Anybody can name certificates that there are not: PayPal is asked for few at once, and sends again what had to wait.
+    if (underWay >= MOST_AT_ONCE) throw new PaymentFailed("Too many certificates are being fetched.");
+    underWay++;
+    try {
+      const chain = chainOf(await load(from));
+      known.set(from.href, chain);
+      return chain;
+    } finally {
+      underWay--;
+    }
   }
 
   return {

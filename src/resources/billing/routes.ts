@@ -8,6 +8,7 @@ import { Reply, route } from "../../http/route.ts";
 import { Paging, QueryId } from "../../http/schemas.ts";
 import { HttpError, invalid } from "../../lib/errors.ts";
 import { monthOf } from "../../lib/months.ts";
+import { pacer } from "../../lib/pace.ts";
 import { listTenants, requireTenant } from "../tenants/queries.ts";
 import { usageOf } from "../tenants/usage.ts";
 import { estimateOf, summaryOf } from "./estimate.ts";
@@ -38,7 +39,11 @@ export const billingRoutes = [
       const after = decodeCursor(query.cursor);
       const rows = await listTenants(app.db, caller, { limit, after, id: query.tenant_id });
       const summaries: { id: number; summary: unknown }[] = [];
-      for (const row of rows) summaries.push({ id: row.id, summary: await summaryOf(app.db, app, row, month) });
+      const pace = pacer();
+      for (const row of rows) {
+        summaries.push({ id: row.id, summary: await summaryOf(app.db, app, row, month) });
+        await pace();
+      }
       return page(summaries, limit, url, app.baseUrl(), ({ summary }) => summary);
     },
   }),
