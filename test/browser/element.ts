@@ -1,10 +1,7 @@
-import { execFileSync } from "node:child_process";
-import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { join } from "node:path";
 import { expect } from "vitest";
-import { atEnd, newFolder, removeFolder } from "../support/folder.ts";
+import { atEnd } from "../support/folder.ts";
 import type { Visit } from "./browser.ts";
 
 /** A page of a customer's, on another site. */
@@ -34,14 +31,3 @@ export const until = (seen: Visit, expression: string) =>
       message: expression,
     })
     .toBe(true);
-/** 180 seconds of a moving picture, as the source of two renditions. */
-export function makeLongClip(): Buffer {
-  const folder = newFolder();
-  const path = join(folder, "long.mp4");
-  const picture = ["-f", "lavfi", "-i", "testsrc2=size=640x360:rate=12:duration=180"];
-  const encoders = ["-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p"];
-  execFileSync("ffmpeg", ["-nostdin", "-v", "error", "-y", ...picture, ...encoders, path]);
-  const bytes = readFileSync(path);
-  removeFolder(folder);
-  return bytes;
-}
