@@ -1,7 +1,10 @@
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { join } from "node:path";
 import { expect } from "vitest";
-import { atEnd } from "../support/folder.ts";
+import { atEnd, newFolder, removeFolder } from "../support/folder.ts";
 import type { Visit } from "./browser.ts";
 
 /** A page of a customer's, on another site. */
@@ -31,3 +34,16 @@ export const until = (seen: Visit, expression: string) =>
       message: expression,
     })
     .toBe(true);
+/** Sixteen seconds, of which the player fetches all at once; a low tone and a high one. */
+export function inTwoLanguages(): Buffer {
+  const folder = newFolder();
+  const path = join(folder, "two.mkv");
+  const sources = ["testsrc2=size=320x180:rate=10:duration=16", "sine=220:duration=16", "sine=880:duration=16"];
+  const encoders = "-map 0 -map 1 -map 2 -c:v libx264 -preset ultrafast -c:a aac".split(" ");
+  const languages = "-metadata:s:a:0 language=eng -metadata:s:a:1 language=deu".split(" ");
+  const inputs = sources.flatMap((source) => ["-f", "lavfi", "-i", source]);
+  execFileSync("ffmpeg", ["-nostdin", "-v", "error", "-y", ...inputs, ...encoders, ...languages, path]);
+  const bytes = readFileSync(path);
+  removeFolder(folder);
+  return bytes;
+}
