@@ -16,6 +16,8 @@ export type Delivery = {
   headers: Headers;
   contentType: string;
   cacheControl: string;
+  /** What the caller knows of it already, or holds as a whole. */
+  known?: { info: ObjectInfo; bytes?: Buffer };
   /** Objects under keys that are never written twice may be kept in memory. */
   cache?: SegmentCache;
   extraHeaders?: Record<string, string>;
@@ -25,7 +27,7 @@ export type Delivery = {
 /** One object, with ranges and conditions (RFC 9110, 13 and 14), HEAD, and open CORS. 404 when it is not there. */
 export async function deliver(delivery: Delivery): Promise<Response> {
   const { objects, key, headers, cache } = delivery;
-  const cached = cache?.get(key);
+  const cached = delivery.known ?? cache?.get(key);
   const info = cached?.info ?? (await objects.head(key)) ?? notFound("file");
   const common: Record<string, string> = {
     "access-control-allow-origin": "*",

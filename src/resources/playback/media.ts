@@ -14,6 +14,8 @@ import { playableSubtitles } from "../subtitles/queries.ts";
 import type { Egress } from "./egress.ts";
 import { deliveryOf, isText, redirects, withAddresses } from "./hand-out.ts";
 import { type Below, rebaseMaster, rebaseMpd, rebaseStoryboard } from "./manifest.ts";
+import { pictureAsked } from "./pictures/asked.ts";
+import { pictureDoor } from "./pictures/door.ts";
 import type { PlaybackTokens } from "./token.ts";
 
 export type MediaDoor = (context: Context) => Promise<Response>;
@@ -29,6 +31,7 @@ export function mediaDoor(app: App, tokens: PlaybackTokens, egress: Egress): Med
     app.config.segment_cache_bytes > 0 ? new LRUCache({ maxSize: app.config.segment_cache_bytes }) : undefined;
   const delivery = deliveryOf(app);
   const redirect = redirects(app);
+  const picture = pictureDoor(app);
 
   return async (context) => {
     const { ref, token, file } = parsePath(context);
@@ -49,6 +52,8 @@ export function mediaDoor(app: App, tokens: PlaybackTokens, egress: Egress): Med
     }
     if (asset.playbackStatus !== "ready" || asset.mediaPrefix === null) notFound("file");
 
+    const asked = pictureAsked(asset, file, context.url.searchParams);
+    if (asked) return picture(context, asset, asked, common, scope);
     const top = topFile(asset, file);
     if (top) {
       const { rebase, folder } = top;
