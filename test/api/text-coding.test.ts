@@ -2,6 +2,7 @@ import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type TestApp, testApp } from "../support/app.ts";
 import { callback, next, putArtifacts, uploaded } from "../support/flow.ts";
+import { subtitled } from "../support/subtitles.ts";
 
 let app: TestApp;
 let key: string;
@@ -33,18 +34,14 @@ beforeAll(async () => {
   const done = await callback(app, contract, "complete", { ...paths, media: { duration_seconds: 300 } });
   expect(done.status, done.text).toBe(200);
   const cues = `WEBVTT\n\n${long((index) => `00:0${Math.floor(index / 60)}:${String(index % 60).padStart(2, "0")}.000 --> 00:10:00.000\nWord ${index}\n\n`)}`;
-  const track = await app.call("POST", `/api/v1/assets/${id}/subtitles`, {
-    key,
-    body: { subtitle: { language: "en", content: cues }, language: "en", content: cues },
-  });
-  expect(track.status, track.text).toBe(201);
+  const track = await subtitled(app, key, id, {}, cues);
   const version = prefix.split("/").at(-2);
   const names = [
     "master.m3u8",
     "manifest.mpd",
     "storyboard.vtt",
     "storyboard.json",
-    `subtitles/${track.body.id}.vtt`,
+    `subtitles/${track.id}.vtt`,
     `${version}/low/playlist.m3u8`,
   ];
   texts = {};
