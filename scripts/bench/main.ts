@@ -11,6 +11,7 @@ import { benchReads, benchWrites } from "./requests.ts";
 import { type Result, table } from "./result.ts";
 import { benchStart } from "./start.ts";
 import { benchTranscode } from "./transcode.ts";
+import { benchViewers } from "./viewers.ts";
 
 /** `npm run bench [NAME…]`: each figure against a named reference measured in the same run. */
 const BENCHES: Record<string, () => Promise<Result[]>> = {
@@ -19,6 +20,7 @@ const BENCHES: Record<string, () => Promise<Result[]>> = {
   writes: benchWrites,
   lists: benchLists,
   segments: benchSegments,
+  viewers: benchViewers,
   put: benchPut,
   deliveries: benchDeliveries,
   beacons: benchBeacons,

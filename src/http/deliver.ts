@@ -1,6 +1,7 @@
 import type { Readable } from "node:stream";
 import parseRange from "range-parser";
 import { FastResponse } from "srvx";
+import { FileBody } from "../../storage/objects/read-file.ts";
 import type { ObjectInfo, ObjectStore } from "../../storage/objects/store.ts";
 import { HttpError, notFound } from "../lib/errors.ts";
 import { atEndOf } from "./ending.ts";
@@ -61,10 +62,15 @@ export async function deliver(delivery: Delivery): Promise<Response> {
     return response;
   }
   const { body } = (await objects.get(key, range ?? undefined)) ?? notFound("file");
-  const { onSent } = delivery;
-  if (onSent) countBytes(body, onSent);
   // srvx pipes Node's own stream; a web stream around it costs a third of the speed. Its types know web bodies only.
-  return new FastResponse(body as unknown as ReadableStream, { status, headers: common });
+  const response = new FastResponse(body as unknown as ReadableStream, { status, headers: common });
+  const { onSent } = delivery;
+  if (onSent && body instanceof FileBody) {
+    // One or the other: what went through it as a stream, or through a socket as a file.
+    body.once("close", () => onSent(body.readBytes));
+    atEndOf(response, (unsent) => onSent(length - unsent));
+  } else if (onSent) countBytes(body, onSent);
+  return response;
 }
 
 function countBytes(body: Readable, onSent: (bytes: number) => void): void {

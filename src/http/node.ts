@@ -1,7 +1,9 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 import type { H3 } from "h3";
 import { NodeRequest, sendNodeResponse } from "srvx/node";
+import { FileBody } from "../../storage/objects/read-file.ts";
 import { endingOf } from "./ending.ts";
+import { sendFile } from "./send-file.ts";
 
 type Plain = { status: number; headers: string[]; body: unknown };
 /** srvx's FastResponse can say what it holds without building a web Response. */
@@ -40,6 +42,9 @@ async function send(incoming: IncomingMessage, outgoing: ServerResponse, respons
   if (!convertible._toNodeResponse) return sendNodeResponse(outgoing, response);
   const { status, headers, body } = convertible._toNodeResponse();
   const isWhole = body === undefined || body === null || typeof body === "string" || body instanceof Uint8Array;
+  if (body instanceof FileBody && incoming.method !== "HEAD") {
+    if (sendFile(outgoing, { status, headers }, body, endingOf(response))) return;
+  }
   // Asked a second time it would be empty, so what is no whole body is handed on as it is.
   if (!isWhole)
     return sendNodeResponse(outgoing, { _toNodeResponse: () => ({ status, headers, body }) } as unknown as Response);
