@@ -342,7 +342,7 @@ describe("what was made", () => {
     const refused = answers.filter(({ status }) => status === 503);
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200, 503]));
     for (const { headers, bytes } of refused)
-      expect([headers.get("retry-after"), JSON.parse(bytes.toString()).code]).toEqual(["2", "pictures_busy"]);
+      expect([headers.get("retry-after"), JSON.parse(bytes.toString()).code]).toEqual(["2", "busy"]);
   });
 });
 

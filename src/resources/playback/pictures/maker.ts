@@ -20,7 +20,7 @@ const MAX_POSTER_BYTES = 16 * 2 ** 20;
 
 /**
  * Pictures by the server's own ffmpeg, a few at a time. 404 where the asset has nothing to make one of; 503
- * `pictures_busy` when too many wait, or one took too long.
+ * `busy` when too many wait, or one took too long.
  */
 export function pictureMaker(app: App) {
   const inTime = bounded({ atOnce: Math.max(1, Math.floor(availableParallelism() / 2)), waiting: WAITING });
@@ -87,4 +87,4 @@ async function poster(objects: ObjectStore, { thumbnailPath }: AssetRow): Promis
   return { input: body, kind: "picture" };
 }
 
-const busy = (message: string) => new HttpError(503, "pictures_busy", message, { headers: { "retry-after": "2" } });
+const busy = (message: string) => new HttpError(503, "busy", message, { headers: { "retry-after": "2" } });
