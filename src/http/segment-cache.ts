@@ -22,13 +22,15 @@ export function segmentCache(maxBytes: number): SegmentCache {
   const held = new LRUCache<string, Held>({ maxSize: maxBytes });
   const loading = new Map<string, Promise<Buffer>>();
   const lent = new Map<Buffer, number>();
+  /** What is lent, or about to be: that is read to be sent. */
   let lentBytes = 0;
 
   async function read(objects: ObjectStore, key: string): Promise<Buffer> {
     const { info, body } = (await objects.get(key)) ?? notFound("file");
-    const chunks: Buffer[] = [];
-    for await (const chunk of body) chunks.push(chunk as Buffer);
-    const bytes = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks);
+    const bytes = Buffer.allocUnsafeSlow(info.bytes);
+    let filled = 0;
+    for await (const chunk of body) filled += (chunk as Buffer).copy(bytes, filled);
+    if (filled !== info.bytes) throw new Error(`${key} has ${filled} bytes, not ${info.bytes}`);
     held.set(key, { info, bytes }, { size: bytes.length + 512 });
     return bytes;
   }
@@ -39,7 +41,11 @@ export function segmentCache(maxBytes: number): SegmentCache {
       const running = loading.get(key);
       if (running) return running;
       if (bytes > CACHEABLE_BYTES || lentBytes + bytes > maxBytes) return undefined;
-      const begun = read(objects, key).finally(() => loading.delete(key));
+      lentBytes += bytes;
+      const begun = read(objects, key).finally(() => {
+        lentBytes -= bytes;
+        loading.delete(key);
+      });
       loading.set(key, begun);
       return begun;
     },

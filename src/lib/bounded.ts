@@ -6,20 +6,33 @@ export class TooBusy extends Error {
   }
 }
 
-/** Runs at most `atOnce` at a time, in the order of asking; throws TooBusy while `waiting` wait. */
-export function bounded({ atOnce, waiting }: { atOnce: number; waiting: number }) {
-  const queue: (() => void)[] = [];
+type Bounds = { atOnce: number; waiting: number; waitMs: number };
+
+/** Runs at most `atOnce` at a time, in the order of asking; throws TooBusy while `waiting` wait, and after `waitMs`. */
+export function bounded({ atOnce, waiting, waitMs }: Bounds) {
+  const queue = new Set<() => void>();
   let running = 0;
   return async <T>(work: () => Promise<T>): Promise<T> => {
     if (running >= atOnce) {
-      if (queue.length >= waiting) throw new TooBusy();
+      if (queue.size >= waiting) throw new TooBusy();
       // Whoever ends hands its place on, so that nobody who comes meanwhile takes it.
-      await new Promise<void>((resolve) => queue.push(resolve));
+      await new Promise<void>((resolve, reject) => {
+        const begin = () => {
+          clearTimeout(timer);
+          queue.delete(begin);
+          resolve();
+        };
+        const timer = setTimeout(() => {
+          queue.delete(begin);
+          reject(new TooBusy());
+        }, waitMs);
+        queue.add(begin);
+      });
     } else running++;
     try {
       return await work();
     } finally {
-      const next = queue.shift();
+      const [next] = queue;
       if (next) next();
       else running--;
     }

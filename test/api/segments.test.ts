@@ -1,13 +1,17 @@
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { get } from "node:http";
+import { linkSync, readFileSync } from "node:fs";
+import { Agent, get, type IncomingMessage } from "node:http";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { SwitchingStore } from "../../storage/objects/switching.ts";
 import { testApp } from "../support/app.ts";
 import { callback, next, putArtifacts, readyAsset, uploaded } from "../support/flow.ts";
-import { newFolder, removeFolder } from "../support/folder.ts";
+import { emptyFolder, newFolder, removeFolder } from "../support/folder.ts";
 import { type RunningServer, startServer } from "../support/process.ts";
 
+const MIB = 2 ** 20;
+const SLOW = 32;
 const SEGMENT = randomBytes(3 * 2 ** 20 + 5);
 
 /** The address of an asset's folder with a large segment in it. */
@@ -79,6 +83,44 @@ describe("segments through a socket", () => {
     const answers = await Promise.all(Array.from({ length: 10 }, () => bytesOf()));
     for (const { bytes } of answers) expect(bytes.equals(SEGMENT)).toBe(true);
   });
+});
+
+test("readers that do not read hold no more memory than the cache once more", async () => {
+  const dataDir = emptyFolder();
+  const cacheBytes = 16 * MIB;
+  const env = { VODBOX_SEGMENT_CACHE_BYTES: String(cacheBytes), VODBOX_MIN_FREE_BYTES: "0" };
+  const server = await startServer(dataDir, { env });
+  const { admin, call } = server;
+  const tenant = await call("POST", "/api/v1/admin/tenants", { admin, body: { name: "A", slug: "a" } });
+  const body = { tenant_id: tenant.body.id, scopes: ["assets:write"] };
+  const { token } = (await call("POST", "/api/v1/api_keys", { admin, body })).body;
+  const { asset } = await uploaded(server, token, { playback_policy: "public" });
+  const { body: contract } = await next(server);
+  const { prefix } = contract.outputs;
+  const paths = await putArtifacts(server, contract, { [`${prefix}low/2.m4s`]: new Uint8Array(8 * MIB) });
+  await callback(server, contract, "complete", { ...paths, media: { duration_seconds: 4 } });
+  const folder = join(dataDir, "objects", prefix, "low");
+  for (let more = 0; more < SLOW; more++) linkSync(join(folder, "2.m4s"), join(folder, `slow-${more}.m4s`));
+  const address = (name: string) => `${server.base}/media/${asset.id}/${prefix.split("/").at(-2)}/low/${name}.m4s`;
+  const memory = () =>
+    Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${server.child.pid}/status`, "utf8"))?.[1]) * 1024;
+  await (await fetch(address("2"))).arrayBuffer();
+  const before = memory();
+  const agent = new Agent({ maxSockets: SLOW });
+  const answers = await Promise.all(
+    Array.from({ length: SLOW }, async (_, index) => {
+      const [answer] = await once(get(address(`slow-${index}`), { agent }), "response");
+      return answer as IncomingMessage;
+    }),
+  );
+  // Held whole, they would be 256 MB.
+  expect(memory() - before).toBeLessThan(128 * MIB);
+  const sizes = answers.map(async (answer) => {
+    let bytes = 0;
+    for await (const chunk of answer) bytes += chunk.length;
+    return bytes;
+  });
+  expect(new Set(await Promise.all(sizes))).toEqual(new Set([8 * MIB]));
 });
 
 test("a segment that many ask for at once is read once", async () => {

@@ -16,6 +16,7 @@ import { clips } from "./clip.ts";
 
 /** Together they take some seconds: who comes later had better ask again. */
 const WAITING = 64;
+const WAIT_MS = 15_000;
 const MAX_POSTER_BYTES = 16 * 2 ** 20;
 
 /**
@@ -23,7 +24,11 @@ const MAX_POSTER_BYTES = 16 * 2 ** 20;
  * `busy` when too many wait, or one took too long.
  */
 export function pictureMaker(app: App) {
-  const inTime = bounded({ atOnce: Math.max(1, Math.floor(availableParallelism() / 2)), waiting: WAITING });
+  const inTime = bounded({
+    atOnce: Math.max(1, Math.floor(availableParallelism() / 2)),
+    waiting: WAITING,
+    waitMs: WAIT_MS,
+  });
   const clipOf = clips();
   const folder = join(app.config.data_dir, "pictures");
   const pidDir = join(folder, "pids");
