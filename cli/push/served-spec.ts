@@ -49,6 +49,9 @@ const ServedSpec = v.object({
     channels: v.literal(2),
     group: fileName,
     max_tracks: whole(0, 32),
+    // Servers of before did not say.
+    coder: v.optional(v.picklist(["fast", "twoloop"]), "fast"),
+    max_copied_bitrate: v.optional(whole(0, 1_000_000), 330_000),
   }),
   hls: v.object({
     version: whole(7, 12),

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import Sqlite from "libsql";
 import { ADMIN, call, memoryOf, type Running, startVodbox, workFolder } from "./processes.ts";
-import { compare, type Result } from "./result.ts";
+import { compare, p99, type Result } from "./result.ts";
 
 const [FEW, MANY] = [1000, 100_000];
 const REQUESTS = 300;
@@ -91,8 +91,6 @@ async function benchPages({ base }: Running, [few, many]: readonly [Tenant, Tena
   }
   return results;
 }
-
-const p99 = (values: number[]) => values.sort((a, b) => a - b)[Math.floor(values.length * 0.99)] as number;
 
 async function benchExports({ base, child }: Running, { key }: Tenant): Promise<Result[]> {
   const results: Result[] = [];

@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { cpus } from "node:os";
 import { join } from "node:path";
 import { paths } from "../build/paths.ts";
+import { benchAnalytics } from "./analytics.ts";
 import { benchBeacons } from "./beacons.ts";
 import { benchPut, benchSegments } from "./bytes.ts";
 import { benchDeliveries } from "./deliveries.ts";
@@ -12,6 +13,7 @@ import { type Result, table } from "./result.ts";
 import { benchStart } from "./start.ts";
 import { benchTranscode } from "./transcode.ts";
 import { benchViewers } from "./viewers.ts";
+import { benchWorkers } from "./workers.ts";
 
 /** `npm run bench [NAME…]`: each figure against a named reference measured in the same run. */
 const BENCHES: Record<string, () => Promise<Result[]>> = {
@@ -24,7 +26,9 @@ const BENCHES: Record<string, () => Promise<Result[]>> = {
   put: benchPut,
   deliveries: benchDeliveries,
   beacons: benchBeacons,
+  analytics: benchAnalytics,
   transcode: benchTranscode,
+  workers: benchWorkers,
 };
 
 const chosen = process.argv.slice(2);

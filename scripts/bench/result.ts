@@ -19,6 +19,9 @@ export const median = (values: readonly number[]): number => {
     : ((sorted[middle - 1] as number) + (sorted[middle] as number)) / 2;
 };
 
+export const p99 = (values: readonly number[]): number =>
+  values.toSorted((a, b) => a - b)[Math.floor(values.length * 0.99)] as number;
+
 type Bar = { atMost: number } | { atLeast: number };
 
 /** `ours` and `theirs` are the samples of both, taken in turn, so that a slow moment hits both; medians are compared. */

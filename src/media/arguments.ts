@@ -85,7 +85,8 @@ function filterGraph({ video, audio }: EncodePlan, spec: EncodingSpec, encoder: 
 }
 
 const soundGraph = (audio: EncodePlan["audio"], spec: EncodingSpec): string[] =>
-  audio.map(({ track, padToSeconds }, index) => {
+  audio.flatMap(({ track, padToSeconds, isCopied }, index) => {
+    if (isCopied) return [];
     const pad = padToSeconds ? `,apad=whole_dur=${padToSeconds.toFixed(3)}` : "";
     // async fills gaps with silence and first_pts a late start, so that the sound stays where the picture is.
     const resample = `aresample=${spec.audio.sample_rate}:async=1:first_pts=0`;
@@ -135,7 +136,16 @@ const timesBefore = (times: readonly number[], { num, den }: Rate) =>
   times.map((seconds) => Math.max(0, seconds - den / num / 4).toFixed(4)).join(",");
 
 function audioOutput(one: PlannedAudio, spec: EncodingSpec, outDir: string): string[] {
-  const { bitrate, channels, sample_rate } = spec.audio;
+  const { bitrate, channels, coder, sample_rate } = spec.audio;
+  if (one.isCopied) {
+    const source = ["-map", `0:${one.track.index}`];
+    // The first packets lie before 0, and are what an edit list takes out again. Decoded to nowhere, since what is
+    // copied must be free of faults.
+    return [
+      ...[...source, "-c:a", "copy", "-copypriorss", "1", ...segmentWriter(join(outDir, one.name), spec)],
+      ...[...source, "-c:a", "pcm_s16le", "-f", "null", "-"],
+    ];
+  }
   const index = one.name === "audio" ? 0 : Number(one.name.slice("audio-".length)) - 1;
   return [
     ...[
@@ -143,6 +153,8 @@ function audioOutput(one: PlannedAudio, spec: EncodingSpec, outDir: string): str
       `[a${index}]`,
       "-c:a",
       "aac",
+      "-aac_coder",
+      coder,
       "-b:a",
       String(bitrate),
       "-ac",

@@ -11,6 +11,7 @@ import { prepareFolders, readWritten } from "./package.ts";
 import { findPassthrough } from "./passthrough.ts";
 import { type EncodePlan, planEncode } from "./plan.ts";
 import type { Probe } from "./probe.ts";
+import { copySound } from "./sound-copy.ts";
 import { writeStaticMp4 } from "./static-mp4.ts";
 import { writeStoryboard } from "./storyboard.ts";
 import { writeThumbnail } from "./thumbnail.ts";
@@ -96,8 +97,12 @@ export async function encode(options: EncodeOptions): Promise<EncodeResult> {
   };
   const way: Way = { options: { ...options, onProgress }, names, common };
   try {
-    const passthrough = await findPassthrough({ input: options.input, probe, plan, spec, binaries, run: common });
-    const chosen = passthrough && plan.video ? { ...plan, video: { ...plan.video, passthrough } } : plan;
+    const source = { input: options.input, probe, plan, spec, binaries, run: common };
+    const passthrough = await findPassthrough(source);
+    const chosen =
+      passthrough && plan.video
+        ? { ...plan, video: { ...plan.video, passthrough }, audio: await copySound(source) }
+        : plan;
     if (options.onEarly && plan.video) return await encodeInTwo(chosen, plan, way);
     if (chosen === plan) return await encodeOnce(plan, way);
     try {

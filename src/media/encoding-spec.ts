@@ -57,11 +57,15 @@ export const encodingSpec = {
   audio: {
     codec: "aac",
     profile: "lc",
+    /** ffmpeg's: at this rate it takes half the time of the other one and is nearer to the source. */
+    coder: "fast",
     bitrate: 128_000,
     sample_rate: 48_000,
     channels: 2,
     group: "audio",
     max_tracks: 8,
+    /** bit/s of a source's own track, above which it is encoded anew. */
+    max_copied_bitrate: 330_000,
   },
   hls: {
     version: 7,

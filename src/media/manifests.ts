@@ -179,7 +179,7 @@ function master({ plan, spec, videos, audios }: Made, renditions: Rendition[], t
             group: spec.audio.group,
             name,
             language,
-            channels: spec.audio.channels,
+            channels: channelsOf(plan, spec, one),
             isDefault: index === 0,
             uri,
           };
@@ -224,7 +224,9 @@ function mpd({ plan, spec, videos, audios, storyboard }: Made, target: number, d
     kind: "audio",
     language: languageOf(plan, one),
     isMain: index === 0,
-    representations: [{ ...base(one), audio: { sampleRate: spec.audio.sample_rate, channels: spec.audio.channels } }],
+    representations: [
+      { ...base(one), audio: { sampleRate: one.init.timescale, channels: channelsOf(plan, spec, one) } },
+    ],
   }));
   if (videos.length) {
     const representations = videos.map((one) => ({
@@ -245,6 +247,11 @@ function mpd({ plan, spec, videos, audios, storyboard }: Made, target: number, d
     }),
   });
 }
+
+const channelsOf = (plan: EncodePlan, spec: EncodingSpec, one: Written) => {
+  const planned = plan.audio.find(({ name }) => name === one.name);
+  return planned?.isCopied ? planned.track.channels : spec.audio.channels;
+};
 
 const languageOf = (plan: EncodePlan, one: Written) => {
   const language = plan.audio.find(({ name }) => name === one.name)?.track.language;

@@ -6,7 +6,7 @@ import type { Rate } from "./ladder.ts";
 import type { EncodePlan, Passthrough } from "./plan.ts";
 import type { Probe, VideoTrack } from "./probe.ts";
 
-type Options = {
+export type PassthroughOptions = {
   input: string;
   probe: Probe;
   plan: EncodePlan;
@@ -34,7 +34,7 @@ const ALL_SOUND = 4_000_000;
  * Whether the source can be copied as its own top rendition: first by what it says of itself, then by the time, size
  * and kind of each of its packets, without decoding one. Null where it cannot. Throws MediaError `aborted`.
  */
-export async function findPassthrough(options: Options): Promise<Passthrough | null> {
+export async function findPassthrough(options: PassthroughOptions): Promise<Passthrough | null> {
   const { input, probe, plan, spec, binaries, run: common } = options;
   const { video } = plan;
   if (!video || !isCandidate(probe, plan)) return null;

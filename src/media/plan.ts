@@ -9,6 +9,8 @@ export type PlannedAudio = {
   track: AudioTrack;
   /** Silence to add so that the sound lasts as long as the picture, or 0. */
   padToSeconds: number;
+  /** The source's own sound, not encoded again. */
+  isCopied: boolean;
 };
 
 /** How the source's own pictures become the top rendition: the key frames that the others must have, in seconds. */
@@ -63,6 +65,7 @@ export function planEncode(probe: Probe, spec: EncodingSpec): EncodePlan {
     name: index === 0 ? "audio" : `audio-${index + 1}`,
     track,
     padToSeconds: video && track.durationSeconds !== null && end - track.durationSeconds > UNEVEN_SECONDS ? end : 0,
+    isCopied: false,
   }));
   if (!video) return { video: null, audio, durationSeconds };
 

@@ -34,10 +34,14 @@ export type VideoTrack = {
 export type AudioTrack = {
   index: number;
   codec: string;
+  /** As ffprobe names it: "LC", "HE-AAC"; "" where there is none. */
+  profile: string;
+  sampleRate: number;
   channels: number;
   /** BCP 47 or ISO 639 as the file says it, checked for shape only. */
   language: string | null;
   isDefault: boolean;
+  startSeconds: number;
   durationSeconds: number | null;
 };
 
@@ -69,6 +73,7 @@ const FfprobeStream = v.object({
   start_time: text,
   duration: text,
   channels: number,
+  sample_rate: text,
   disposition: v.optional(v.record(v.string(), v.number()), {}),
   tags: v.optional(v.record(v.string(), v.string()), {}),
   side_data_list: v.optional(v.array(v.looseObject({ rotation: v.optional(v.number()) })), []),
@@ -81,7 +86,7 @@ type Stream = v.InferOutput<typeof FfprobeStream>;
 
 const ENTRIES = [
   "format=format_name,duration,start_time",
-  `stream=index,codec_type,codec_name,profile,level,width,height,sample_aspect_ratio,pix_fmt,color_transfer,field_order,${"r_frame_rate,avg_frame_rate,start_time,duration,channels"}`,
+  `stream=index,codec_type,codec_name,profile,level,width,height,sample_aspect_ratio,pix_fmt,color_transfer,field_order,${"r_frame_rate,avg_frame_rate,start_time,duration,channels,sample_rate"}`,
   "stream_disposition=attached_pic,default",
   "stream_tags=language,rotate",
   "stream_side_data=rotation",
@@ -187,9 +192,12 @@ function toAudio(stream: Stream): AudioTrack {
   return {
     index: stream.index,
     codec: stream.codec_name,
+    profile: stream.profile,
+    sampleRate: Number(stream.sample_rate) || 0,
     channels: stream.channels,
     language: /^[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8}){0,3}$/.test(language) && language !== "und" ? language : null,
     isDefault: stream.disposition.default === 1,
+    startSeconds: Number(stream.start_time) || 0,
     durationSeconds: seconds(stream.duration),
   };
 }

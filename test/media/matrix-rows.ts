@@ -18,6 +18,18 @@ export const rows: Row[] = [
   // Containers and codecs.
   { name: "H.264 and AAC", file: "a.mp4", from: [...clip(), ...h264, ...aac], seconds: 2 },
   {
+    name: "that is copied, sound and all",
+    file: "a.mp4",
+    from: [
+      ...flashing("640x360", "25", 5),
+      ...beeping(5),
+      ...words("-c:v libx264 -preset veryfast -pix_fmt yuv420p -x264-params keyint=50:min-keyint=1:scenecut=0"),
+      ...aac,
+    ],
+    size: "640x360",
+    seconds: 5,
+  },
+  {
     name: "fragments, as recorders write them",
     file: "a.mp4",
     from: [...clip(), ...h264, ...aac, ...words("-movflags +frag_keyframe+empty_moov+default_base_moof")],

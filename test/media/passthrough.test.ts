@@ -129,3 +129,62 @@ describe.concurrent("a source that does not fit is encoded", () => {
     expect(await complaints("-i", join(result.dir, "master.m3u8"), "-map", "0", "-f", "null", "-")).toBe("");
   });
 });
+
+/** Sum of each packet of sound, those of before 0 too. */
+const packetsOf = async (path: string) =>
+  (await ffmpeg("-i", path, "-map", "0:a:0", "-c", "copy", "-copypriorss", "1", "-f", "framemd5", "-"))
+    .toString()
+    .split("\n")
+    .flatMap((line) => (/^\d+, .*?, *(\w{32})/.exec(line) ?? []).slice(1));
+
+describe.concurrent("sound", () => {
+  const pictures = [...flashing("640x360", "25", 5), ...x264()];
+  // No two packets alike, as silence would have them.
+  const noise = [...words("-f lavfi -i"), "aevalsrc=0.2*random(0)-0.1|0.2*sin(900*t*t):s=48000:d=5"];
+  const withSound = (...sound: string[]) => [...noise, ...pictures, ...words("-map 1:v -map 0:a"), ...sound];
+  const scratchedSound = (whole: Buffer) => {
+    // With its index at the end and pictures before it in each second, the sound's bytes lie at the end of the data.
+    const at = whole.indexOf("moov") - 1500;
+    return whole.fill(0xff, at, at + 700);
+  };
+
+  test.each<[string, string, string[], { isCopied: boolean; channels?: number; rate?: string }]>([
+    ["of two channels", "sa.mp4", withSound(...words("-c:a aac -ac 2 -b:a 160k")), { isCopied: true, channels: 2 }],
+    [
+      "of one, at 44.1 kHz",
+      "sb.mp4",
+      withSound(...words("-c:a aac -ac 1 -ar 44100")),
+      { isCopied: true, channels: 1, rate: "44100" },
+    ],
+    ["of six channels", "sc.mp4", withSound(...words("-c:a aac -ac 6")), { isCopied: false, channels: 2 }],
+    ["at 22 kHz", "sd.mp4", withSound(...words("-c:a aac -ar 22050")), { isCopied: false, channels: 2 }],
+    ["that is no AAC", "se.mp4", withSound(...words("-c:a ac3")), { isCopied: false, channels: 2 }],
+    ["with too many bits", "sf.mp4", withSound(...words("-c:a aac -b:a 500k")), { isCopied: false, channels: 2 }],
+    [
+      "with a gap",
+      "sg.mp4",
+      withSound(...words("-ac 2 -c:a aac -af"), "aselect='not(between(t,2,2.5))'"),
+      { isCopied: false, channels: 2 },
+    ],
+  ])("%s", async (_, name, args, { isCopied, channels, rate = "48000" }) => {
+    const { dir, manifest, dash, isCopy } = await made(name, args);
+    expect(isCopy).toBe(true);
+    const [source, ours] = [await packetsOf(join(folder, name)), await packetsOf(join(dir, "audio/playlist.m3u8"))];
+    expect(ours.length).toBeGreaterThan(100);
+    if (isCopied) expect(ours).toEqual(source.slice(0, ours.length));
+    else expect(ours.slice(20, 30)).not.toEqual(source.slice(20, 30));
+    expect(readFileSync(join(dir, manifest), "utf8")).toContain(`CHANNELS="${channels}"`);
+    expect(readFileSync(join(dir, dash), "utf8")).toContain(`audioSamplingRate="${rate}"`);
+    expect(await complaints("-i", join(dir, manifest), "-map", "0", "-f", "null", "-")).toBe("");
+  });
+
+  test("that is damaged is encoded, and the picture with it", async () => {
+    const result = await made("sz.mp4", withSound(...words("-c:a aac -ac 2")), scratchedSound);
+    const [source, ours] = [
+      await packetsOf(join(folder, "sz.mp4")),
+      await packetsOf(join(result.dir, "audio/playlist.m3u8")),
+    ];
+    expect(ours.slice(20, 30)).not.toEqual(source.slice(20, 30));
+    expect(await complaints("-i", join(result.dir, "master.m3u8"), "-map", "0", "-f", "null", "-")).toBe("");
+  });
+});

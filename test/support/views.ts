@@ -24,6 +24,7 @@ type Session = {
 export class Oracle {
   readonly #told: Told[] = [];
   readonly #seen = new Set<string>();
+  readonly #known = new Map<string, { times: number[]; told: Told[]; sessions: Session[] }>();
   readonly #durations: Map<number, number>;
   constructor(durations: Map<number, number>) {
     this.#durations = durations;
@@ -40,14 +41,26 @@ export class Oracle {
     if (this.#seen.has(key)) return;
     this.#seen.add(key);
     this.#told.push(event);
+    this.#known.clear();
+  }
+
+  /** What was told of some assets, and the sessions in it: looked through once, asked hundreds of times. */
+  #of(assets: ReadonlySet<number>): { times: number[]; told: Told[]; sessions: Session[] } {
+    const key = [...assets].join();
+    const known = this.#known.get(key);
+    if (known) return known;
+    const told = this.#told.filter((event) => assets.has(event.asset_id));
+    const found = { told, times: told.map((event) => Date.parse(event.occurred_at)), sessions: this.#sessions(told) };
+    this.#known.set(key, found);
+    return found;
   }
 
   /** Over whole hours from the one that `from` is in to the one before that `to` is in or begins. */
   summary(assets: ReadonlySet<number>, from: number, to: number) {
     const isIn = (ms: number) => ms >= Math.floor(from / HOUR) * HOUR && ms < Math.ceil(to / HOUR) * HOUR;
-    const told = this.#told.filter((event) => assets.has(event.asset_id));
-    const plays = this.#sessions(told).filter(({ playedAt }) => isIn(playedAt));
-    const watched = told.filter((event) => isIn(Date.parse(event.occurred_at)));
+    const { told, times, sessions } = this.#of(assets);
+    const plays = sessions.filter(({ playedAt }) => isIn(playedAt));
+    const watched = told.filter((_, index) => isIn(times[index] as number));
     const seconds = watched.reduce((sum, event) => sum + (event.watched_seconds ?? 0), 0);
     const complete = plays.filter(isComplete).length;
     return {
@@ -62,8 +75,10 @@ export class Oracle {
 
   /** Sessions of an asset that came at least as far as a hundredth. */
   reached(asset: number, from: number, to: number, hundredth: number): number {
-    return this.#sessions(this.#told.filter((event) => event.asset_id === asset))
-      .filter(({ playedAt }) => playedAt >= Math.floor(from / HOUR) * HOUR && playedAt < Math.ceil(to / HOUR) * HOUR)
+    return this.#of(new Set([asset]))
+      .sessions.filter(
+        ({ playedAt }) => playedAt >= Math.floor(from / HOUR) * HOUR && playedAt < Math.ceil(to / HOUR) * HOUR,
+      )
       .filter((session) => Math.floor(furthest(session) * 100) >= hundredth).length;
   }
 
@@ -91,9 +106,10 @@ const isComplete = (session: Session) => furthest(session) >= 0.9;
 /** A view as a player tells it, with gaps: what is lost on the way is lost. Times lie in the day before `now`. */
 export function randomView(random: Random, assets: readonly { id: number; seconds: number }[], now: number): Told[] {
   const { id, seconds } = assets[random.whole(0, assets.length - 1)] as { id: number; seconds: number };
-  const session_id = `s${random.whole(1, 1_000_000)}`;
+  const session_id = `s${random.whole(1, 1_000_000_000_000)}`;
   const viewer = random.chance(0.8) ? { viewer_id: `v${random.whole(1, 40)}` } : {};
-  const start = now - random.whole(1, 22 * 3600) * 1000;
+  // Over by now: what is ahead of the server's clock counts as of now, which may be another hour.
+  const start = now - random.whole(Math.ceil(seconds) + 1, 22 * 3600) * 1000;
   const events: Told[] = [];
   let elapsed = 0;
   const tell = (event: string, fields: Partial<Told> = {}) => {

@@ -1,4 +1,4 @@
-import { and, asc, eq, lte } from "drizzle-orm";
+import { and, asc, eq, gt, lte } from "drizzle-orm";
 import type { Db } from "../../../storage/db/open.ts";
 import { assets, type SourceFetchRow, sourceFetches, type UploadRow, uploads } from "../../../storage/db/schema.ts";
 import { type App, forApp } from "../../app.ts";
@@ -13,13 +13,14 @@ const CLAIM_MS = 60_000;
 const TELL_MS = 2000;
 const RETRY_MS = [10_000, 60_000, 300_000];
 
-const state = forApp(() => ({ running: new Map<number, Promise<void>>() }));
+const state = forApp(() => ({ running: new Map<number, Promise<void>>(), isRecovered: false }));
 
 /** Starts what is due and has room; does not wait for it. Answers the fetches that run. */
 export async function startFetches(app: App): Promise<Promise<void>[]> {
   const { running } = state(app);
   if (!app.objects || app.stopping.aborted || running.size >= AT_ONCE) return [...running.values()];
   const now = app.clock.now();
+  await recover(app, now);
   const isDue = lte(sourceFetches.dueAt, now);
   if (await app.db.select({ id: sourceFetches.uploadId }).from(sourceFetches).where(isDue).limit(1).get()) {
     const claimed = await app.write((tx) => claimDue(tx, now, AT_ONCE - running.size));
@@ -31,6 +32,17 @@ export async function startFetches(app: App): Promise<Promise<void>[]> {
     }
   }
   return [...running.values()];
+}
+
+/** At a start nobody fetches, where the database is ours alone: what was under way, or waited to be tried again, is due. */
+async function recover(app: App, now: number): Promise<void> {
+  const known = state(app);
+  if (known.isRecovered) return;
+  if (app.commits() !== null)
+    await app.write(
+      async (tx) => void (await tx.update(sourceFetches).set({ dueAt: now }).where(gt(sourceFetches.dueAt, now))),
+    );
+  known.isRecovered = true;
 }
 
 async function claimDue(tx: Db, now: number, most: number): Promise<SourceFetchRow[]> {
