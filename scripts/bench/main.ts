@@ -12,6 +12,7 @@ import { benchReads, benchWrites } from "./requests.ts";
 import { type Result, table } from "./result.ts";
 import { benchStart } from "./start.ts";
 import { benchTranscode } from "./transcode.ts";
+import { benchViewers } from "./viewers.ts";
 import { benchWorkers } from "./workers.ts";
 
 /** `npm run bench [NAME…]`: each figure against a named reference measured in the same run. */
@@ -21,6 +22,7 @@ const BENCHES: Record<string, () => Promise<Result[]>> = {
   writes: benchWrites,
   lists: benchLists,
   segments: benchSegments,
+  viewers: benchViewers,
   put: benchPut,
   deliveries: benchDeliveries,
   beacons: benchBeacons,
