@@ -7,7 +7,7 @@ import { fast, ffmpeg, picture, temporaryFolder } from "../media/sources.ts";
 import { until } from "../support/descendants.ts";
 import { uploaded } from "../support/flow.ts";
 import { emptyFolder } from "../support/folder.ts";
-import { type RunningServer, startServer } from "../support/process.ts";
+import { type RunningServer, run, startServer } from "../support/process.ts";
 import { receiver } from "../support/receiver.ts";
 import { type S3Server, startS3Server } from "../support/s3-server.ts";
 import { startSqld } from "../support/sqld.ts";
@@ -55,7 +55,7 @@ async function platform(prefix: string) {
     startServer(server.dataDir, { env, args: ["--port", new URL(server.base).port] });
   const client = createClient({ url: database.url });
   const rows = async (sql: string) => (await client.execute(sql)).rows as unknown as Record<string, any>[];
-  return { a, b, again, rows };
+  return { a, b, again, rows, env };
 }
 
 test(`two servers, three workers, ${JOBS} jobs, one server killed in the middle: each job once, each event once`, async () => {
@@ -109,4 +109,77 @@ test(`two servers, three workers, ${JOBS} jobs, one server killed in the middle:
     expect((await server.ended).code).toBe(0);
     expect(server.stderr()).not.toMatch(/"level":(50|60)/);
   }
+});
+
+test("two servers show each other's changes within a second, and refuse a third that would not understand them", async () => {
+  const { a, b, again, rows, env } = await platform("seen");
+  const { admin } = a;
+  const { key, asset } = await uploadClip(a, clip);
+  const other = (await a.call("POST", "/api/v1/api_keys", { admin, body: { tenant_id: 1, scopes: ["assets:write"] } }))
+    .body;
+  const at = (path = "", by = key) => b.call("GET", `/api/v1/assets/${asset.id}${path}`, { key: by });
+  expect([(await at()).status, (await at("", other.token)).status]).toEqual([200, 200]);
+
+  const changed: [string, () => Promise<unknown>, () => Promise<boolean>][] = [
+    [
+      "a title",
+      () => a.call("PATCH", `/api/v1/assets/${asset.id}`, { key, body: { video_asset: { title: "Another" } } }),
+      async () => (await at()).body.title === "Another",
+    ],
+    [
+      "a revoked key",
+      () => a.call("DELETE", `/api/v1/api_keys/${other.id}`, { admin }),
+      async () => (await at("", other.token)).status === 401,
+    ],
+    [
+      "a deleted asset",
+      () => a.call("DELETE", `/api/v1/assets/${asset.id}`, { key }),
+      async () => (await at()).status === 404,
+    ],
+    [
+      "a suspended tenant",
+      () => a.call("PATCH", "/api/v1/admin/tenants/1", { admin, body: { status: "suspended" } }),
+      async () => (await b.call("GET", "/api/v1/assets", { key })).status === 401,
+    ],
+  ];
+  for (const [what, change, isSeen] of changed) {
+    await change();
+    const from = performance.now();
+    await until(what, isSeen, 30_000);
+    // A second is what is promised; the rest is for a machine with other things to do.
+    expect(performance.now() - from, what).toBeLessThan(5000);
+  }
+  await a.call("PATCH", "/api/v1/admin/tenants/1", { admin, body: { status: "active" } });
+
+  // One answer for one Idempotency-Key, whoever is asked, also at the same time.
+  const body = { tenant_id: 1, collection: { name: "C", slug: "c" } };
+  const headers = { "idempotency-key": "once" };
+  const made = await Promise.all(
+    Array.from({ length: 8 }, (_, n) => (n % 2 ? a : b).call("POST", "/api/v1/collections", { admin, body, headers })),
+  );
+  expect(
+    new Set(made.map(({ status, body }) => `${status} ${body.id}`)).size,
+    JSON.stringify(made.map(({ text }) => text)),
+  ).toBe(1);
+  expect(await rows("SELECT id FROM collections")).toHaveLength(1);
+
+  const refused = async (change: Record<string, string>) => {
+    const started = run(["serve", "--data", emptyFolder(), "--port", "0", "--workers", "0"], {
+      env: { ...env, ...change },
+    });
+    const { code, stderr } = await started;
+    return `${code} ${stderr}`;
+  };
+  expect(await refused({ VODBOX_SIGNING_SECRET: "another-signing-secret" })).toMatch(/^1 .*VODBOX_SIGNING_SECRET/);
+  expect(await refused({ VODBOX_S3_PREFIX: "elsewhere" })).toMatch(/^1 .*objects in another place/);
+  expect(await refused({ VODBOX_STORAGE: "local" })).toMatch(/^1 .*use S3/);
+  const moved = await a.call("POST", "/api/v1/admin/storage/migration", { admin, body: { to: "local" } });
+  expect([moved.status, moved.body.code]).toEqual([409, "migration_conflict"]);
+
+  // Who has gone is forgotten at once when it said so.
+  for (const server of [a, b]) server.child.kill("SIGTERM");
+  for (const server of [a, b]) expect((await server.ended).code).toBe(0);
+  expect(await rows("SELECT * FROM servers")).toEqual([]);
+  const back = await again(a);
+  expect((await back.call("GET", "/api/v1/tenants", { admin })).body).toHaveLength(1);
 });
