@@ -5,6 +5,7 @@ import { isStorageFailure } from "../storage/db/failures.ts";
 import { acquireDataLock } from "../storage/db/lock.ts";
 import { migrate } from "../storage/db/migrate.ts";
 import { type Db, openDatabase } from "../storage/db/open.ts";
+import { sharedCommits } from "../storage/db/remember.ts";
 import * as schema from "../storage/db/schema.ts";
 import { type SwitchingStore, switchingStore } from "../storage/objects/switching.ts";
 import type { App } from "./app.ts";
@@ -86,7 +87,7 @@ async function open(config: Config, { log, clock = systemClock }: OpenOptions): 
       db: database.db,
       write: tellingOfDeliveries(database.write, () => signals.emit("delivery.due")),
       // A file that is named by a setting may be somebody else's too.
-      commits: config.database_url === undefined ? database.commits : () => null,
+      commits: config.database_url === undefined ? database.commits : sharedCommits(database.commits),
       objects,
       openStore,
       clock,

@@ -10,8 +10,10 @@ import { benchLists } from "./lists.ts";
 import { EXECUTABLE } from "./processes.ts";
 import { benchReads, benchWrites } from "./requests.ts";
 import { type Result, table } from "./result.ts";
+import { benchSoak } from "./soak.ts";
 import { benchStart } from "./start.ts";
 import { benchTranscode } from "./transcode.ts";
+import { benchViewers } from "./viewers.ts";
 import { benchWorkers } from "./workers.ts";
 
 /** `npm run bench [NAME…]`: each figure against a named reference measured in the same run. */
@@ -21,13 +23,18 @@ const BENCHES: Record<string, () => Promise<Result[]>> = {
   writes: benchWrites,
   lists: benchLists,
   segments: benchSegments,
+  viewers: benchViewers,
   put: benchPut,
   deliveries: benchDeliveries,
   beacons: benchBeacons,
   analytics: benchAnalytics,
   transcode: benchTranscode,
   workers: benchWorkers,
+  soak: benchSoak,
 };
+
+/** Ten minutes: only where it is named. */
+const BY_NAME = ["soak"];
 
 const chosen = process.argv.slice(2);
 const unknown = chosen.filter((name) => !(name in BENCHES));
@@ -42,7 +49,7 @@ if (unknown.length > 0 || !existsSync(EXECUTABLE)) {
 
 const results: Result[] = [];
 for (const [name, bench] of Object.entries(BENCHES)) {
-  if (chosen.length > 0 && !chosen.includes(name)) continue;
+  if (chosen.length > 0 ? !chosen.includes(name) : BY_NAME.includes(name)) continue;
   console.error(`${name} …`);
   results.push(...(await bench()));
 }

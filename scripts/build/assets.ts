@@ -1,6 +1,8 @@
 import { cpSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { basename, join } from "node:path";
+import { promisify } from "node:util";
+import { brotliCompress, constants } from "node:zlib";
 import { build, type Plugin } from "esbuild";
 import { installedVersion, nodeVersion, own, paths } from "./paths.ts";
 
@@ -50,6 +52,17 @@ const stylesWithNonce: Plugin = {
   },
 };
 
+/** A second's work, so not for a server. */
+const densest = (text: Buffer) =>
+  promisify(brotliCompress)(text, {
+    params: {
+      [constants.BROTLI_PARAM_QUALITY]: constants.BROTLI_MAX_QUALITY,
+      [constants.BROTLI_PARAM_MODE]: constants.BROTLI_MODE_TEXT,
+      [constants.BROTLI_PARAM_LGWIN]: constants.BROTLI_MAX_WINDOW_BITS,
+      [constants.BROTLI_PARAM_SIZE_HINT]: text.length,
+    },
+  });
+
 /** Each file directly in src/web/client is a script of its own, with all it imports, hls.js too. */
 async function bundleBrowserCode(): Promise<void> {
   const folder = join(paths.root, "src/web/client");
@@ -67,4 +80,6 @@ async function bundleBrowserCode(): Promise<void> {
     plugins: [stylesWithNonce],
     logLevel: "warning",
   });
+  const scripts = entries.map((name) => join(paths.assets, "web", `${basename(name, ".ts")}.js`));
+  await Promise.all(scripts.map(async (path) => writeFileSync(`${path}.br`, await densest(await readFile(path)))));
 }

@@ -251,6 +251,11 @@ export const SETTINGS = {
   rate_limit_live: { schema: rate, fallback: "6000/60", about: "requests/seconds an address" },
   rate_limit_device_tokens: { schema: rate, fallback: "10/60", about: "requests/seconds an address" },
   rate_limit_beacon: { schema: rate, fallback: "600/60", about: "requests/seconds an address" },
+  rate_limit_pictures: {
+    schema: rate,
+    fallback: "600/60",
+    about: "pictures made on demand/seconds an address; those that are kept already do not count",
+  },
   playback_event_days: {
     schema: integer(1, 3650),
     fallback: "30",

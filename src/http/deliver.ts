@@ -1,13 +1,11 @@
 import type { Readable } from "node:stream";
-import type { LRUCache } from "lru-cache";
 import parseRange from "range-parser";
 import { FastResponse } from "srvx";
+import { FileBody } from "../../storage/objects/read-file.ts";
 import type { ObjectInfo, ObjectStore } from "../../storage/objects/store.ts";
 import { HttpError, notFound } from "../lib/errors.ts";
-
-/** Hot objects, whole: a segment from memory is served twice as fast as through a stream. Bounded by bytes. */
-export type SegmentCache = LRUCache<string, { info: ObjectInfo; bytes: Buffer }>;
-const CACHEABLE_BYTES = 16 * 2 ** 20;
+import { atEndOf } from "./ending.ts";
+import type { SegmentCache } from "./segment-cache.ts";
 
 export type Delivery = {
   objects: ObjectStore;
@@ -16,16 +14,19 @@ export type Delivery = {
   headers: Headers;
   contentType: string;
   cacheControl: string;
+  /** What the caller knows of it already, or holds as a whole. */
+  known?: { info: ObjectInfo; bytes?: Buffer };
   /** Objects under keys that are never written twice may be kept in memory. */
   cache?: SegmentCache;
   extraHeaders?: Record<string, string>;
+  /** Of a body that is cut off what was not sent is told as a negative number. */
   onSent?: (bytes: number) => void;
 };
 
 /** One object, with ranges and conditions (RFC 9110, 13 and 14), HEAD, and open CORS. 404 when it is not there. */
 export async function deliver(delivery: Delivery): Promise<Response> {
   const { objects, key, headers, cache } = delivery;
-  const cached = cache?.get(key);
+  const cached = delivery.known ?? cache?.get(key);
   const info = cached?.info ?? (await objects.head(key)) ?? notFound("file");
   const common: Record<string, string> = {
     "access-control-allow-origin": "*",
@@ -48,25 +49,28 @@ export async function deliver(delivery: Delivery): Promise<Response> {
   const status = range ? 206 : 200;
   if (delivery.method === "HEAD" || length === 0) return new FastResponse(null, { status, headers: common });
 
-  const bytes = cached?.bytes ?? (cache && info.bytes <= CACHEABLE_BYTES ? await load(objects, key, cache) : undefined);
+  const bytes = cached?.bytes ?? (await cache?.load(objects, info));
   if (bytes) {
     delivery.onSent?.(length);
-    return new FastResponse(range ? bytes.subarray(start, start + length) : bytes, { status, headers: common });
+    const part = range ? bytes.subarray(start, start + length) : bytes;
+    const response = new FastResponse(part as Uint8Array<ArrayBuffer>, { status, headers: common });
+    const giveBack = cache?.lend(bytes);
+    atEndOf(response, (unsent) => {
+      giveBack?.();
+      if (unsent > 0) delivery.onSent?.(-unsent);
+    });
+    return response;
   }
   const { body } = (await objects.get(key, range ?? undefined)) ?? notFound("file");
-  const { onSent } = delivery;
-  if (onSent) countBytes(body, onSent);
   // srvx pipes Node's own stream; a web stream around it costs a third of the speed. Its types know web bodies only.
-  return new FastResponse(body as unknown as ReadableStream, { status, headers: common });
-}
-
-async function load(objects: ObjectStore, key: string, cache: SegmentCache): Promise<Buffer> {
-  const { info, body } = (await objects.get(key)) ?? notFound("file");
-  const chunks: Buffer[] = [];
-  for await (const chunk of body) chunks.push(chunk as Buffer);
-  const bytes = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks);
-  cache.set(key, { info, bytes }, { size: bytes.length + 512 });
-  return bytes;
+  const response = new FastResponse(body as unknown as ReadableStream, { status, headers: common });
+  const { onSent } = delivery;
+  if (onSent && body instanceof FileBody) {
+    // One or the other: what went through it as a stream, or through a socket as a file.
+    body.once("close", () => onSent(body.readBytes));
+    atEndOf(response, (unsent) => onSent(length - unsent));
+  } else if (onSent) countBytes(body, onSent);
+  return response;
 }
 
 function countBytes(body: Readable, onSent: (bytes: number) => void): void {

@@ -19,6 +19,7 @@ export function createLimits(config: Config): Limits {
     live: config.rate_limit_live,
     device_tokens: config.rate_limit_device_tokens,
     beacon: config.rate_limit_beacon,
+    pictures: config.rate_limit_pictures,
   };
   const limiters = new Map<LimitName, Promise<RateLimiterMemory>>();
   // Loaded at the first limited request: the package brings a driver for every database there is.

@@ -1,6 +1,9 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 import type { H3 } from "h3";
 import { NodeRequest, sendNodeResponse } from "srvx/node";
+import { FileBody } from "../../storage/objects/read-file.ts";
+import { endingOf } from "./ending.ts";
+import { sendFile } from "./send-file.ts";
 
 type Plain = { status: number; headers: string[]; body: unknown };
 /** srvx's FastResponse can say what it holds without building a web Response. */
@@ -39,10 +42,42 @@ async function send(incoming: IncomingMessage, outgoing: ServerResponse, respons
   if (!convertible._toNodeResponse) return sendNodeResponse(outgoing, response);
   const { status, headers, body } = convertible._toNodeResponse();
   const isWhole = body === undefined || body === null || typeof body === "string" || body instanceof Uint8Array;
+  if (body instanceof FileBody && incoming.method !== "HEAD") {
+    if (sendFile(outgoing, { status, headers }, body, endingOf(response))) return;
+  }
   // Asked a second time it would be empty, so what is no whole body is handed on as it is.
   if (!isWhole)
     return sendNodeResponse(outgoing, { _toNodeResponse: () => ({ status, headers, body }) } as unknown as Response);
   const hasBody = incoming.method !== "HEAD" && body !== undefined && body !== null;
   if (waiting.length === 0) setImmediate(sendWaiting);
-  waiting.push({ outgoing, write: () => outgoing.writeHead(status, headers).end(hasBody ? body : undefined) });
+  const ended = hasBody ? endingOf(response) : undefined;
+  const write = () => {
+    outgoing.writeHead(status, headers);
+    if (ended) sendInPieces(outgoing, body as Uint8Array, ended);
+    else outgoing.end(hasBody ? body : undefined);
+  };
+  waiting.push({ outgoing, write });
+}
+
+/** So large that a fast reader does not notice; and what one who leaves did not take is known to within one of them. */
+const PIECE_BYTES = 512 * 1024;
+
+function sendInPieces(outgoing: ServerResponse, body: Uint8Array, ended: (unsentBytes: number) => void): void {
+  let given = 0;
+  let taken = 0;
+  const next = (error?: Error | null) => {
+    if (error) return;
+    taken = given;
+    const piece = body.subarray(given, given + PIECE_BYTES);
+    given += piece.length;
+    if (given < body.length) outgoing.write(piece, next);
+    else outgoing.end(piece);
+  };
+  outgoing.once("finish", () => {
+    taken = body.length;
+  });
+  // One that was closed before says so no more.
+  if (outgoing.closed) return ended(body.length);
+  outgoing.once("close", () => ended(body.length - taken));
+  next();
 }

@@ -9,7 +9,7 @@ import type { Cors } from "./cors.ts";
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE" | "HEAD" | "OPTIONS";
 /** `key`: API key or admin token. `worker`: worker or admin token. `signed`: the address itself is the credential. */
 export type Credential = "key" | "worker" | "admin" | "none" | "signed";
-export type LimitName = "uploads" | "billing" | "translate" | "sync" | "live" | "device_tokens" | "beacon";
+export type LimitName = "uploads" | "billing" | "translate" | "sync" | "live" | "device_tokens" | "beacon" | "pictures";
 type Schema = v.GenericSchema<unknown, unknown>;
 
 export type Context<Params = unknown, Query = unknown, Body = unknown> = {
@@ -32,6 +32,8 @@ export type Context<Params = unknown, Query = unknown, Body = unknown> = {
    * transaction, so that a repeat after a crash finds it.
    */
   commit<T>(work: (tx: Db) => Promise<T>): Promise<T | Reply>;
+  /** Counts the request where only some of a route's cost much; throws 429. */
+  limit(name: LimitName): Promise<void>;
 };
 
 /** An answer that is more than 200 and JSON. */

@@ -103,6 +103,7 @@ async function answer(
     const limited = route.limit ? await limits.consume(route.limit, caller, addressOf(event)) : undefined;
     const limitHeaders = always ? { ...always, ...limited } : limited;
     const context = await contextOf(app, route, event, caller, requestId);
+    context.limit = async (name) => void (await limits.consume(name, caller, addressOf(event)));
     const repeat = repeatOf(route, caller, headers, context.url.pathname, context.body);
     if (repeat) {
       const replay = await findReplay(app.db, app, repeat);
@@ -158,6 +159,7 @@ async function contextOf(app: App, route: Route, event: H3Event, caller: Caller,
     incoming,
     request: req,
     commit: (work) => app.write(work),
+    limit: async () => {},
   };
 }
 

@@ -5,6 +5,14 @@ export type Span = { start: number; end: number };
 /** `playlist`: to be read in its turn. `line` counts from 1. */
 export type HlsReference = { line: number; uri: string; kind: "playlist" | "object"; span?: Span };
 export type HlsVariant = { uri: string; attributes: Map<string, string> };
+/** A media segment (4.3.2) with what is needed to decode it. `map` is its EXT-X-MAP. */
+export type HlsSegment = {
+  uri: string;
+  span: Span | null;
+  durationSeconds: number;
+  map: { uri: string; span: Span | null } | null;
+  isEncrypted: boolean;
+};
 export type HlsFault = {
   line: number;
   code: "playlist_malformed" | "playlist_not_ended" | "playlist_unsupported";
@@ -14,6 +22,7 @@ export type HlsPlaylist = {
   isMaster: boolean;
   references: HlsReference[];
   variants: HlsVariant[];
+  segments: HlsSegment[];
   durationSeconds: number;
   faults: HlsFault[];
 };
@@ -27,13 +36,18 @@ const ATTRIBUTE = /([A-Z0-9-]+)=("[^"]*"|[^",]*)(?:,|$)/g;
 
 /** Everything that a finished playlist refers to (RFC 8216, 4.3), and what is wrong with it in itself. */
 export function* readHls(text: string): Sliced<HlsPlaylist> {
-  const playlist: HlsPlaylist = { isMaster: false, references: [], variants: [], durationSeconds: 0, faults: [] };
-  const { references, variants, faults } = playlist;
+  const playlist: HlsPlaylist = {
+    ...{ isMaster: false, references: [], variants: [], segments: [] },
+    ...{ durationSeconds: 0, faults: [] },
+  };
+  const { references, variants, segments, faults } = playlist;
   let pending: "variant" | "segment" | null = null;
   let attributes = new Map<string, string>();
   let range: { length: number; offset: number | null } | null = null;
   let last = null as { uri: string; end: number } | null;
-  let segments = 0;
+  let map: HlsSegment["map"] = null;
+  let isEncrypted = false;
+  let durationSeconds = 0;
   let ended = false;
   let line = 0;
   const wrong = (code: HlsFault["code"], message: string) => {
@@ -53,10 +67,10 @@ export function* readHls(text: string): Sliced<HlsPlaylist> {
         variants.push({ uri: content, attributes });
         references.push({ line, uri: content, kind: "playlist" });
       } else if (pending === "segment") {
-        segments++;
         const span: Span | null = range ? spanOf(range, last?.uri === content ? last.end : null) : null;
         if (range && !span) wrong("playlist_malformed", "A byte range without an offset follows no other of its file.");
         references.push({ line, uri: content, kind: "object", ...(span && { span }) });
+        segments.push({ uri: content, span, durationSeconds, map, isEncrypted });
         last = span && { uri: content, end: span.end };
       } else wrong("playlist_malformed", "An address follows neither #EXTINF nor #EXT-X-STREAM-INF.");
       pending = null;
@@ -71,8 +85,9 @@ export function* readHls(text: string): Sliced<HlsPlaylist> {
     } else if (content.startsWith("#EXTINF:")) {
       pending = "segment";
       const seconds = Number(/^#EXTINF:([\d.]+)/.exec(content)?.[1]);
-      if (Number.isFinite(seconds)) playlist.durationSeconds += seconds;
-      else wrong("playlist_malformed", "#EXTINF has no duration.");
+      durationSeconds = Number.isFinite(seconds) ? seconds : 0;
+      playlist.durationSeconds += durationSeconds;
+      if (!Number.isFinite(seconds)) wrong("playlist_malformed", "#EXTINF has no duration.");
     } else if (content.startsWith("#EXT-X-BYTERANGE:")) {
       range = rangeOf(content.slice(17));
       if (!range) wrong("playlist_malformed", "#EXT-X-BYTERANGE is not like 1000@0.");
@@ -82,8 +97,8 @@ export function* readHls(text: string): Sliced<HlsPlaylist> {
       if (tag === "") continue;
       const found = attributesOf(list);
       if (/MEDIA$|-STREAM-INF$/.test(tag)) playlist.isMaster = true;
-      if (tag === "KEY" && found.get("METHOD") !== "NONE" && !found.has("URI"))
-        wrong("playlist_malformed", "#EXT-X-KEY names no key.");
+      if (tag === "KEY") isEncrypted = found.get("METHOD") !== "NONE";
+      if (tag === "KEY" && isEncrypted && !found.has("URI")) wrong("playlist_malformed", "#EXT-X-KEY names no key.");
       if (tag === "MAP" && !found.has("URI")) wrong("playlist_malformed", "#EXT-X-MAP names no file.");
       for (const name of ["URI", "X-ASSET-URI", "X-ASSET-LIST"]) {
         const uri = found.get(name);
@@ -93,14 +108,15 @@ export function* readHls(text: string): Sliced<HlsPlaylist> {
         if (own !== undefined && !asked) wrong("playlist_malformed", "BYTERANGE is not like 1000@0.");
         const kind = /MEDIA$|-STREAM-INF$/.test(tag) ? "playlist" : "object";
         const span = asked && spanOf(asked, null, 0);
+        if (tag === "MAP" && name === "URI") map = { uri, span };
         references.push({ line, uri, kind, ...(span && { span }) });
       }
     }
   }
   if (pending !== null) wrong("playlist_malformed", "It ends where an address is due.");
-  if (playlist.isMaster && segments > 0) wrong("playlist_malformed", "It holds both variants and segments.");
+  if (playlist.isMaster && segments.length > 0) wrong("playlist_malformed", "It holds both variants and segments.");
   if (playlist.isMaster && variants.length === 0) wrong("playlist_malformed", "It names no variant.");
-  if (!playlist.isMaster && segments === 0) wrong("playlist_malformed", "It names no segment.");
+  if (!playlist.isMaster && segments.length === 0) wrong("playlist_malformed", "It names no segment.");
   if (!playlist.isMaster && !ended)
     wrong("playlist_not_ended", "It has no #EXT-X-ENDLIST: only finished ones are taken.");
   return playlist;

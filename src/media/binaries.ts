@@ -1,7 +1,9 @@
+import { execFile } from "node:child_process";
 import { accessSync, constants, existsSync, statSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { isSea } from "node:sea";
 import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import { UserError } from "../lib/errors.ts";
 import { packedIndex, unpacked } from "../lib/extract.ts";
 
@@ -19,6 +21,13 @@ export async function resolveBinaries(settings: BinarySettings): Promise<Binarie
   const origins = [ffmpeg.origin, ffprobe.origin];
   const origin = (["setting", "path"] as const).find((each) => origins.includes(each)) ?? "bundled";
   return { ffmpeg: ffmpeg.path, ffprobe: ffprobe.path, origin };
+}
+
+/** The same for who answers requests meanwhile: what is still packed another process unpacks, as it tells its versions. */
+export async function binariesAside(settings: BinarySettings): Promise<Binaries> {
+  // What it could not do is told below.
+  if (isSea()) await promisify(execFile)(process.execPath, ["--version"]).catch(() => {});
+  return resolveBinaries(settings);
 }
 
 function resolve(tool: Tool, settings: BinarySettings): { path: string; origin: Binaries["origin"] } {

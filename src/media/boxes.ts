@@ -28,7 +28,14 @@ function find(data: Buffer, path: string[]): Box | null {
   return box;
 }
 
-export type InitSegment = { timescale: number; codec: string; width: number; height: number };
+export type InitSegment = {
+  timescale: number;
+  codec: string;
+  width: number;
+  height: number;
+  /** By how much its edit list has everything shown earlier than the segments say, in its timescale. */
+  delay: number;
+};
 
 /** Codec (RFC 6381), size and timescale from an init segment. Throws when it holds neither avc1 nor mp4a. */
 export function readInit(data: Buffer): InitSegment {
@@ -38,13 +45,17 @@ export function readInit(data: Buffer): InitSegment {
   const entry = stsd && boxes(data, stsd.start + 8, stsd.end).next().value;
   if (!mdhd || !entry) throw new Error("The init segment has no sample description.");
   const timescale = data.readUInt32BE(mdhd.start + (data[mdhd.start] === 1 ? 20 : 12));
+  const delay = delayOf(data);
   if (entry.type === "avc1") {
     const avcC = boxes(data, entry.start + 78, entry.end).find((box) => box.type === "avcC");
     if (!avcC) throw new Error("The init segment has no avcC.");
-    // Profile, constraint flags and level as they stand in the record (ISO/IEC 14496-15, 5.3.3.1).
-    const codec = `avc1.${data.toString("hex", avcC.start + 1, avcC.start + 4)}`;
+    // Profile, constraint flags and level as they stand in the record (ISO/IEC 14496-15, 5.3.3.1). Of High, level 9 is
+    // the 1b of tiny pictures (A.3.4), which browsers say that they cannot play; whoever plays 1.1 plays it.
+    const [profile, flags, level = 0] = data.subarray(avcC.start + 1, avcC.start + 4);
+    const codec = `avc1.${Buffer.from([profile ?? 0, flags ?? 0, level === 9 ? 11 : level]).toString("hex")}`;
     return {
       timescale,
+      delay,
       codec,
       width: data.readUInt16BE(entry.start + 24),
       height: data.readUInt16BE(entry.start + 26),
@@ -55,12 +66,26 @@ export function readInit(data: Buffer): InitSegment {
     if (!esds) throw new Error("The init segment has no esds.");
     return {
       timescale,
+      delay,
       codec: `mp4a.40.${audioObjectType(data.subarray(esds.start + 4, esds.end))}`,
       width: 0,
       height: 0,
     };
   }
   throw new Error(`The init segment holds ${entry.type}.`);
+}
+
+/** The media time of the first edit that is not empty (8.6.6); 0 without any. */
+function delayOf(data: Buffer): number {
+  const elst = find(data, ["moov", "trak", "edts", "elst"]);
+  if (!elst) return 0;
+  const isLong = data[elst.start] === 1;
+  const step = isLong ? 20 : 12;
+  for (let at = elst.start + 8; at + step <= elst.end; at += step) {
+    const time = isLong ? Number(data.readBigInt64BE(at + 8)) : data.readInt32BE(at + 4);
+    if (time >= 0) return time;
+  }
+  return 0;
 }
 
 /** Walks the nested descriptors (ISO/IEC 14496-1, 7.2.6) down to the AudioSpecificConfig; its first five bits tell. */
@@ -80,6 +105,28 @@ function audioObjectType(data: Buffer): number {
 
 /** Bytes that are enough to hold a segment's styp and sidx, and of its moof what tells of the first sample. */
 export const SEGMENT_HEAD_BYTES = 512;
+
+/**
+ * A segment of two: the fragment of `next` behind those of `segment`, in whose index it is counted in. Null where one of
+ * them has no index or no fragment.
+ */
+export function joinSegments(segment: Buffer, next: Buffer): Buffer | null {
+  const sidx = find(segment, ["sidx"]);
+  const moof = find(next, ["moof"]);
+  if (!sidx || !moof || !find(next, ["sidx"])) return null;
+  const fragment = next.subarray(moof.start - 8);
+  const joined = Buffer.concat([segment, fragment]);
+  const at = lastReference(joined, sidx);
+  joined.writeUInt32BE(joined.readUInt32BE(at) + fragment.length, at);
+  joined.writeUInt32BE(joined.readUInt32BE(at + 4) + readSegmentTimes(next).duration, at + 4);
+  return joined;
+}
+
+/** 8.16.3: each is of twelve bytes: the size with a flag in front, the duration, and what kind of start it has. */
+function lastReference(data: Buffer, sidx: Box): number {
+  const countAt = sidx.start + (data[sidx.start] === 1 ? 30 : 22);
+  return countAt + 2 + (data.readUInt16BE(countAt) - 1) * 12;
+}
 
 /** Start and duration in timescale units, from the segment's own index (sidx). Throws when it has none. */
 export function readSegmentTimes(head: Buffer): { timescale: number; start: number; duration: number } {

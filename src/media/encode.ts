@@ -48,7 +48,7 @@ export type EncodeResult = {
   manifest: string;
   dash: string;
   thumbnail: string;
-  /** Null for sound alone, and where none could be made. */
+  /** Null for sound alone, where the specification wants none, and where none could be made. */
   storyboard: string | null;
   /** Null where it was not asked for, and for sound alone. */
   mp4: string | null;
@@ -213,7 +213,8 @@ async function finish(
     throw new MediaError("input_invalid", "Nothing in the source could be decoded.", false);
   }
   const pictures = { outDir, spec, videos, ffmpeg: binaries.ffmpeg, run: common };
-  const storyboard = isEarly ? null : await writeStoryboard({ ...pictures, name: names.storyboard });
+  const hasStoryboard = spec.storyboard.enabled && !isEarly;
+  const storyboard = hasStoryboard ? await writeStoryboard({ ...pictures, name: names.storyboard }) : null;
   await writeThumbnail({ ...pictures, name: names.thumbnail, audios });
   const mp4Bytes = names.mp4 ? await writeStaticMp4({ ...pictures, name: names.mp4, audios }) : null;
   const packaged = await writeManifests({ outDir, plan, spec, videos, audios, names, storyboard });

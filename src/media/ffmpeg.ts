@@ -1,6 +1,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { constants, setPriority } from "node:os";
 import { basename } from "node:path";
+import type { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
 import { classify, MediaError } from "./error.ts";
 import { forgetProcess, recordProcess } from "./orphans.ts";
 import { confined, defaultMemoryBytes, sandbox } from "./sandbox.ts";
@@ -12,6 +14,8 @@ export type RunOptions = {
   /** A folder of the run's own: the process starts there, and HOME and TMPDIR point to it. */
   cwd: string;
   signal?: AbortSignal;
+  /** What it reads as `pipe:0`; it may leave off in the middle. */
+  input?: Readable;
   /** The longest it may run at all. */
   timeLimitMs: number;
   /** The longest it may run without its output timeline moving on. Needs `-progress pipe:1` in `args`. */
@@ -46,13 +50,16 @@ export const untrustedInput = (path: string) => [...UNTRUSTED_INPUT, "-i", `file
  * Throws MediaError: `aborted` for the signal, `timeout`, or what `classify` reads from its log.
  */
 export async function run(binary: string, options: RunOptions): Promise<Buffer> {
-  const { args, cwd, signal, pidDir, timeLimitMs, memoryBytes = defaultMemoryBytes() } = options;
-  if (signal?.aborted) throw new MediaError("aborted", "The run was called off.", true);
+  const { args, cwd, signal, pidDir, timeLimitMs, input, memoryBytes = defaultMemoryBytes() } = options;
+  if (signal?.aborted) {
+    input?.destroy();
+    throw new MediaError("aborted", "The run was called off.", true);
+  }
   const prefix = confined(await sandbox(), { memoryBytes, timeLimitMs });
   const [file, ...rest] = [...prefix, binary, ...args] as [string, ...string[]];
   const child = spawn(file, rest, {
     cwd,
-    stdio: ["ignore", "pipe", "pipe"],
+    stdio: [input ? "pipe" : "ignore", "pipe", "pipe"],
     // Nothing of ours (tokens, storage keys) is in the environment of a process that parses strangers' bytes.
     env: { PATH: "/usr/bin:/bin", HOME: cwd, TMPDIR: cwd, LC_ALL: "C", AV_LOG_FORCE_NOCOLOR: "1" },
   });
@@ -79,7 +86,7 @@ function lowerPriority(child: ChildProcess): void {
 
 function follow(
   child: ChildProcess,
-  { args, signal, timeLimitMs, stallMs, onPosition, cwd }: RunOptions,
+  { args, signal, input, timeLimitMs, stallMs, onPosition, cwd }: RunOptions,
 ): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
   const stdout: Buffer[] = [];
@@ -138,7 +145,16 @@ function follow(
     if (child.pid === undefined) settle(null, null);
   });
   child.on("close", settle);
+  if (input && child.stdin) feed(input, child.stdin);
   if (signal?.aborted) onAbort();
+
+  function feed(from: Readable, stdin: NodeJS.WritableStream) {
+    pipeline(from, stdin).catch(() => {
+      // One that has seen enough closes its end, which is no fault; the other way round nothing more will come.
+      if (from.errored && !isGone(from.errored))
+        end(new MediaError("source_missing", `The input broke off: ${from.errored.message}`, true));
+    });
+  }
 
   function settle(code: number | null, exitSignal: string | null) {
     clearTimeout(limitTimer);
@@ -151,6 +167,11 @@ function follow(
   }
   return promise;
 }
+
+const isGone = (error: Error) =>
+  ["EPIPE", "ECONNRESET", "ERR_STREAM_PREMATURE_CLOSE", "ABORT_ERR"].includes(
+    (error as NodeJS.ErrnoException).code ?? "",
+  );
 
 /** Parses `-progress` lines; calls back only when the position moves on. */
 function readPositions(onMove: (seconds: number) => void): (text: string) => void {

@@ -1,7 +1,14 @@
-import { mkdir, open, readdir, readFile, rm } from "node:fs/promises";
+import { mkdir, open, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { INIT_NAME, MUXER_MANIFEST, SEGMENT_PATTERN } from "./arguments.ts";
-import { type InitSegment, readFirstSample, readInit, readSegmentTimes, SEGMENT_HEAD_BYTES } from "./boxes.ts";
+import {
+  type InitSegment,
+  joinSegments,
+  readFirstSample,
+  readInit,
+  readSegmentTimes,
+  SEGMENT_HEAD_BYTES,
+} from "./boxes.ts";
 import type { EncodePlan } from "./plan.ts";
 
 export type Segment = {
@@ -37,20 +44,36 @@ export async function readWritten(outDir: string, name: string): Promise<Written
   }
   const init = readInit(await readFile(join(folder, INIT_NAME)));
   const segments: Segment[] = [];
-  for (const file of names) {
-    const { bytes, head } = await readHead(join(folder, file));
-    const { timescale, start, duration } = readSegmentTimes(head);
-    segments.push({
-      name: file,
-      bytes,
-      start,
-      duration,
-      durationSeconds: duration / timescale,
-      first: readFirstSample(head),
-    });
-  }
+  for (const file of names) segments.push(await readSegment(folder, file));
+  const [before, last] = segments.slice(-2);
+  if (before && last && last.durationSeconds <= Math.max(SHORT_SECONDS, init.delay / init.timescale))
+    if (await joinFiles(folder, before, last)) segments.splice(-2, 2, await readSegment(folder, before.name));
   const durationSeconds = segments.reduce((sum, segment) => sum + segment.durationSeconds, 0);
   return { name, init, segments, durationSeconds };
+}
+
+/**
+ * An end that is shorter belongs to the segment before it. hls.js reckons a segment's time without the edit list, later
+ * by the delay of B-frames; of an end that is no longer than that it finds nothing in its buffer, asks for it for ever,
+ * and never tells that the video has ended. Also, hardly any bytes are worth a request of their own.
+ */
+const SHORT_SECONDS = 0.25;
+
+async function joinFiles(folder: string, before: Segment, last: Segment): Promise<boolean> {
+  const [path, lastPath] = [join(folder, before.name), join(folder, last.name)];
+  const joined = joinSegments(await readFile(path), await readFile(lastPath));
+  if (!joined) return false;
+  // Under its name a segment is always whole: it may be on its way to viewers.
+  await writeFile(`${path}.joined`, joined);
+  await rename(`${path}.joined`, path);
+  await rm(lastPath);
+  return true;
+}
+
+async function readSegment(folder: string, name: string): Promise<Segment> {
+  const { bytes, head } = await readHead(join(folder, name));
+  const { timescale, start, duration } = readSegmentTimes(head);
+  return { name, bytes, start, duration, durationSeconds: duration / timescale, first: readFirstSample(head) };
 }
 
 async function readHead(path: string): Promise<{ bytes: number; head: Buffer }> {

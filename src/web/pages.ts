@@ -1,7 +1,8 @@
 import * as v from "valibot";
 import type { AssetRow } from "../../storage/db/schema.ts";
 import type { App } from "../app.ts";
-import { type Context, Reply, type Route, route } from "../http/route.ts";
+import { type Context, type Route, route } from "../http/route.ts";
+import { codedText } from "../http/text-coding.ts";
 import { HttpError } from "../lib/errors.ts";
 import { publicId } from "../resources/assets/addresses.ts";
 import { findPublicAsset } from "../resources/assets/queries.ts";
@@ -38,11 +39,19 @@ export const pageRoutes = (tokens: PlaybackTokens): Route[] => [
     cors: { allowHeaders: "", exposeHeaders: "" },
     responses: { 200: PlayerData },
     errors: { 403: ["playback_token_required", "playback_token_invalid"], 422: ["asset_not_ready", "asset_errored"] },
-    async handle({ app, params, url }) {
+    async handle(context) {
+      const { app, params, url } = context;
       const token = url.searchParams.get("token");
       const asset = await requirePlayable(app, tokens, { ref: params.id, token });
       const data = await playerData(app, asset, { token, basePath: basePath(app) });
-      return new Reply(200, data, { "cache-control": "no-store", "x-content-type-options": "nosniff" });
+      return codedText(context, {
+        text: async () => JSON.stringify(data),
+        headers: {
+          "cache-control": "no-store",
+          "content-type": "application/json; charset=utf-8",
+          "x-content-type-options": "nosniff",
+        },
+      });
     },
   }),
   oembedRoute(tokens),

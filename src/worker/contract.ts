@@ -36,7 +36,9 @@ export const WorkerContract = v.object({
     captions_required: v.nullish(v.boolean()),
   }),
   artifacts: v.object({ sign_url: v.string(), local_path: v.nullish(v.string()) }),
-  encoding_spec: v.nullish(v.looseObject({})),
+  encoding_spec: v.nullish(
+    v.looseObject({ storyboard: v.nullish(v.looseObject({ enabled: v.nullish(v.boolean()) })) }),
+  ),
   callbacks: v.object({
     heartbeat_url: v.string(),
     complete_url: v.string(),

@@ -30,7 +30,7 @@ export class Heart {
   #stageSinceMs = performance.now();
   readonly #onOuter = () => this.#abort("stopped");
   #progress = 0;
-  #stage: Stage = "downloading";
+  #stage: Stage;
   #hasNews = true;
   #lastBeatMs = Number.NEGATIVE_INFINITY;
   #timer: NodeJS.Timeout | undefined;
@@ -42,6 +42,8 @@ export class Heart {
     this.#onTrouble = options.onTrouble;
     this.#outer = options.signal;
     this.#options = options;
+    // What lies on this disk is not brought.
+    this.#stage = job.source.local_path ? "probing" : "downloading";
     this.signal = this.#controller.signal;
     if (options.signal.aborted) this.#abort("stopped");
     options.signal.addEventListener("abort", this.#onOuter, { once: true });

@@ -97,7 +97,7 @@ async function encodeChecked(
       signal,
       async (ended) => {
         const made = await encode({
-          ...{ ...common, signal: ended, input, outDir, probe: found, spec: encodingSpec, binaries },
+          ...{ ...common, signal: ended, input, outDir, probe: found, spec: wantedSpec(job), binaries },
           ...{ scratchDir: work, names: wantedNames(job), encoder },
           onProgress: (fraction) => heart.report("encoding", PROBED + fraction * (ENCODED - PROBED)),
           ...(early_playback && callbacks.publish_url && { onEarly: publishEarly }),
@@ -121,6 +121,12 @@ async function encodeChecked(
     throw error;
   }
 }
+
+/** Of what the server says of its specification this obeys one thing; the rest is this program's own. */
+const wantedSpec = ({ encoding_spec }: WorkerContract): EncodeOptions["spec"] =>
+  encoding_spec?.storyboard?.enabled === false
+    ? { ...encodingSpec, storyboard: { ...encodingSpec.storyboard, enabled: false } }
+    : encodingSpec;
 
 /** The names that the contract asks for, where they lie beside each other under the prefix. */
 function wantedNames({ outputs }: WorkerContract): NonNullable<EncodeOptions["names"]> {

@@ -28,23 +28,67 @@ export async function openFile(path: string) {
     await closeFd(fd);
     return null;
   }
-  return { stat, close: () => closeFd(fd), read: (range: ByteRange) => readRange(fd, range) };
+  return { stat, close: () => closeFd(fd), read: (range: ByteRange) => new FileBody(fd, range) };
 }
 
-/** Streams the bytes of `range` and closes `fd`. An error, not an early end, when the file holds fewer by then. */
-function readRange(fd: number, { start, end }: ByteRange): Readable {
-  if (end < start) {
-    fs.closeSync(fd);
-    return Readable.from([]);
+export const tornFile = () => new Error("The object is shorter than it was.");
+
+/**
+ * The bytes of a range of an open file, which it closes. An error, not an early end, when the file holds fewer by then.
+ * Whoever can do better than a stream, which needs a new buffer for each read, takes the file out of it.
+ */
+export class FileBody extends Readable {
+  readonly #end: number;
+  #fd: number;
+  #position: number;
+  #idle: (() => void) | null = null;
+  #isReading = false;
+  /** That went through this stream. */
+  readBytes = 0;
+
+  constructor(fd: number, { start, end }: ByteRange) {
+    super({ highWaterMark: READ_BYTES });
+    this.#fd = fd;
+    this.#position = start;
+    this.#end = end;
   }
-  const read: typeof fs.read = ((...args: Parameters<typeof fs.read>) => {
-    const done = args.at(-1) as unknown as (error: Error | null, bytes: number, buffer: unknown) => void;
-    const torn = (error: Error | null, bytes: number, buffer: unknown) =>
-      !error && bytes === 0
-        ? done(new Error("The object is shorter than it was."), 0, buffer)
-        : done(error, bytes, buffer);
-    (fs.read as unknown as (...all: unknown[]) => void)(...args.slice(0, -1), torn);
-  }) as typeof fs.read;
-  const own = { read, close: fs.close, open: fs.open };
-  return fs.createReadStream("", { fd, start, end, highWaterMark: READ_BYTES, fs: own });
+
+  /** The file is the caller's to close from now on. Null where somebody reads, or has read, from the stream. */
+  takeFile(): ({ fd: number } & ByteRange) | null {
+    if (this.#fd === -1 || this.#isReading || this.readBytes > 0) return null;
+    const taken = { fd: this.#fd, start: this.#position, end: this.#end };
+    this.#fd = -1;
+    this.destroy();
+    return taken;
+  }
+
+  override _read(): void {
+    const wanted = Math.min(READ_BYTES, this.#end - this.#position + 1);
+    if (wanted <= 0) {
+      this.push(null);
+      return;
+    }
+    this.#isReading = true;
+    fs.read(this.#fd, Buffer.allocUnsafeSlow(wanted), 0, wanted, this.#position, (error, bytes, buffer) => {
+      this.#isReading = false;
+      this.#idle?.();
+      if (this.destroyed) return;
+      if (error || bytes === 0) return void this.destroy(error ?? tornFile());
+      this.#position += bytes;
+      this.readBytes += bytes;
+      this.push(bytes === buffer.length ? buffer : buffer.subarray(0, bytes));
+    });
+  }
+
+  override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
+    const close = () => {
+      const fd = this.#fd;
+      this.#fd = -1;
+      if (fd === -1) done(error);
+      else fs.close(fd, (failed) => done(error ?? failed));
+    };
+    // The number may be another file's as soon as it is closed.
+    if (this.#isReading) this.#idle = close;
+    else close();
+  }
 }

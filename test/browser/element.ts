@@ -34,13 +34,15 @@ export const until = (seen: Visit, expression: string) =>
       message: expression,
     })
     .toBe(true);
-/** 180 seconds of a moving picture, as the source of two renditions. */
-export function makeLongClip(): Buffer {
+/** Sixteen seconds, of which the player fetches all at once; a low tone and a high one. */
+export function inTwoLanguages(): Buffer {
   const folder = newFolder();
-  const path = join(folder, "long.mp4");
-  const picture = ["-f", "lavfi", "-i", "testsrc2=size=640x360:rate=12:duration=180"];
-  const encoders = ["-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p"];
-  execFileSync("ffmpeg", ["-nostdin", "-v", "error", "-y", ...picture, ...encoders, path]);
+  const path = join(folder, "two.mkv");
+  const sources = ["testsrc2=size=320x180:rate=10:duration=16", "sine=220:duration=16", "sine=880:duration=16"];
+  const encoders = "-map 0 -map 1 -map 2 -c:v libx264 -preset ultrafast -c:a aac".split(" ");
+  const languages = "-metadata:s:a:0 language=eng -metadata:s:a:1 language=deu".split(" ");
+  const inputs = sources.flatMap((source) => ["-f", "lavfi", "-i", source]);
+  execFileSync("ffmpeg", ["-nostdin", "-v", "error", "-y", ...inputs, ...encoders, ...languages, path]);
   const bytes = readFileSync(path);
   removeFolder(folder);
   return bytes;

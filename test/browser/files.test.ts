@@ -1,4 +1,4 @@
-import { gunzipSync } from "node:zlib";
+import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import { beforeEach, expect, test } from "vitest";
 import { type TestApp, testApp } from "../support/app.ts";
 import { readyAsset } from "../support/flow.ts";
@@ -10,26 +10,43 @@ beforeEach(async () => {
 const get = (path: string, headers: Record<string, string> = {}) =>
   app.opened.server.fetch(new Request(`http://vodbox.test${path}`, { headers }));
 
-test("the program's own files come zipped to whoever takes that, and once to whoever has them", async () => {
-  for (const path of ["/svc-player.js", "/docs/swagger-ui-bundle.js", "/docs/swagger-ui.css"]) {
+const FILES = [
+  ["/svc-player.js", ["br", "gzip"]],
+  ["/docs/swagger-ui-bundle.js", ["gzip"]],
+  ["/docs/swagger-ui.css", ["gzip"]],
+] as const;
+
+test("the program's own files come packed to whoever takes that, and once to whoever has them", async () => {
+  for (const [path, codings] of FILES) {
     const plain = await get(path);
     const text = await plain.text();
     expect(plain.headers.get("content-encoding"), path).toBeNull();
-    const zipped = await get(path, { "accept-encoding": "br, gzip" });
-    expect(zipped.headers.get("content-encoding")).toBe("gzip");
-    expect(zipped.headers.get("vary")).toBe("accept-encoding");
-    const bytes = Buffer.from(await zipped.arrayBuffer());
-    expect(bytes.length).toBeLessThan(text.length / 2);
-    expect(gunzipSync(bytes).toString()).toBe(text);
-    const again = await get(path, { "accept-encoding": "gzip", "if-none-match": zipped.headers.get("etag") as string });
-    expect(again.status).toBe(304);
-    expect((await get(path, { "accept-encoding": "gzip;q=0" })).headers.get("content-encoding")).toBeNull();
+    const tags = new Set([plain.headers.get("etag")]);
+    for (const coding of codings) {
+      const accepted = { "accept-encoding": coding === "br" ? "gzip, br" : "gzip, br;q=0.1" };
+      const packed = await get(path, accepted);
+      expect(packed.headers.get("content-encoding")).toBe(coding);
+      expect(packed.headers.get("vary")).toBe("Accept-Encoding");
+      const bytes = Buffer.from(await packed.arrayBuffer());
+      expect(bytes.length).toBeLessThan(text.length / 2);
+      expect((coding === "br" ? brotliDecompressSync(bytes) : gunzipSync(bytes)).toString()).toBe(text);
+      const etag = packed.headers.get("etag") as string;
+      tags.add(etag);
+      expect((await get(path, { ...accepted, "if-none-match": etag })).status).toBe(304);
+    }
+    expect(tags.size).toBe(codings.length + 1);
+    expect((await get(path, { "accept-encoding": "br, gzip" })).headers.get("content-encoding")).toBe(codings[0]);
+    expect((await get(path, { "accept-encoding": "br;q=0, gzip;q=0" })).headers.get("content-encoding")).toBeNull();
   }
 });
 
-test("the player stays within its budget of 250 kB, as it is sent", async () => {
-  const answer = await get("/svc-player.js", { "accept-encoding": "gzip" });
-  expect((await answer.arrayBuffer()).byteLength).toBeLessThanOrEqual(250_000);
+test.each([
+  ["gzip", 250_000],
+  ["br", 210_000],
+])("the player stays within its budget, as it is sent with %s: %i bytes", async (coding, budget) => {
+  const answer = await get("/svc-player.js", { "accept-encoding": coding });
+  expect(answer.headers.get("content-encoding")).toBe(coding);
+  expect((await answer.arrayBuffer()).byteLength).toBeLessThanOrEqual(budget);
   // Other sites load it, also as a module.
   expect(answer.headers.get("access-control-allow-origin")).toBe("*");
 });

@@ -147,6 +147,15 @@ test("encoded by push it goes to S3 past the server, source and all, and plays f
   const { body: playback } = await call("GET", `/api/v1/playback/${asset_id}`, { key });
   // Its redirects lead to another host, of which ffmpeg complains where it would go on on one line.
   expect(await complaints("-http_persistent", "0", "-i", playback.hls_url, "-f", "null", "-")).toBe("");
+  const picture = new URL(playback.thumbnail_url);
+  picture.search += "&time=0.5&width=64";
+  // Made of what lies there, then from there itself.
+  for (let turn = 0; turn < 2; turn++) {
+    const answer = await fetch(picture);
+    expect([answer.status, answer.headers.get("content-type")]).toEqual([200, "image/jpeg"]);
+    expect(Buffer.from(await answer.arrayBuffer()).toString("hex", 0, 2)).toBe("ffd8");
+  }
+  expect((await keysUnder("real")).filter((each) => each.includes("/pictures/"))).toHaveLength(1);
   const { body: download } = await call("GET", `/api/v1/assets/${asset_id}/download`, { key });
   expect(clip.equals(Buffer.from(await (await fetch(download.url)).arrayBuffer()))).toBe(true);
   expect((await keysUnder("real")).filter((each) => each.includes("/ingest/"))).toEqual([]);

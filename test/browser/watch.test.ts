@@ -1,5 +1,7 @@
+import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { join } from "node:path";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { App } from "../../src/app.ts";
@@ -8,6 +10,7 @@ import { uploaded } from "../support/flow.ts";
 import { atEnd } from "../support/folder.ts";
 import { subtitled } from "../support/subtitles.ts";
 import { startBrowser, untilPlayed, untilVideo, type Visit, videoIn, visit } from "./browser.ts";
+import { customersPage } from "./element.ts";
 import { type Platform, SIGNING_SECRET, startPlatform, untilReady } from "./platform.ts";
 
 /** Would run in the page of whoever forgot to escape it, in text or in an attribute. */
@@ -239,6 +242,32 @@ describe("the embed page", () => {
     expect(new Set(asked)).toEqual(new Set([platform.base]));
     const box = await frame.locator("svc-player").boundingBox();
     expect(box).toMatchObject({ width: 640, height: 360 });
+    expect(await videoIn(frame)).toMatchObject({ muted: true });
+  });
+
+  test("plays a signed video there by the token in its address, and without one says what is missing", async () => {
+    const address = `${platform.base}/embed/${signed.external_id}?autoplay=1`;
+    const { frame, seen } = await frameOf(`${address}&token=${await tokenOf(signed)}`);
+    await untilPlayed(frame, 1);
+    expect(await videoIn(frame)).toMatchObject({ muted: true });
+    expect(seen.faults).toEqual([]);
+    const without = await frameOf(address);
+    expect(await without.frame.locator("body").textContent()).toContain("This video is private");
+    expect(await without.frame.locator("svc-player").count()).toBe(0);
+  });
+
+  test("is shown on the sites that the tenant allows, and on no other", async () => {
+    const { admin, call } = platform;
+    const allow = async (allowed_origins: string[]) =>
+      (await call("PATCH", `/api/v1/admin/tenants/${open.tenant_id}`, { admin, body: { allowed_origins } })).status;
+    const address = `${platform.base}/embed/${open.external_id}?autoplay=1`;
+    expect(await allow(["https://www.example.com"])).toBe(200);
+    const refused = await frameOf(address);
+    expect(await refused.frame.locator("svc-player").count()).toBe(0);
+    expect(refused.seen.faults.join()).toMatch(/frame-ancestors/);
+    expect(await allow(["*"])).toBe(200);
+    const { frame } = await frameOf(address);
+    await untilPlayed(frame, 0.5);
   });
 
   test("is the only page that lets itself be framed", async () => {
@@ -254,4 +283,46 @@ test("/docs shows the interface, without a word to anybody else", async () => {
   await seen.page.getByText("bytes_expected").first().waitFor();
   expect(seen.requests.map(({ pathname }) => pathname)).toContain("/api/v1/openapi.json");
   expectClean(seen);
+});
+
+const library = (path: string) => readFileSync(join(import.meta.dirname, "../../node_modules", path), "utf8");
+
+describe("plain addresses", () => {
+  const source = async (asset: any) =>
+    (await platform.call("GET", `/api/v1/playback/${asset.id}`, { key: platform.key })).body;
+
+  test.each(["open", "signed"])("play in hls.js, dash.js and Shaka, %s", async (which) => {
+    const { hls_url, dash_url } = await source(which === "open" ? open : signed);
+    const players = [
+      ["hls.js/dist/hls.min.js", `const hls = new Hls(); hls.loadSource("${hls_url}"); hls.attachMedia(video);`],
+      [
+        "dashjs/dist/modern/umd/dash.all.min.js",
+        `dashjs.MediaPlayer().create().initialize(video, "${dash_url}", false);`,
+      ],
+      [
+        "shaka-player/dist/shaka-player.compiled.js",
+        `const p = new shaka.Player(); p.attach(video).then(() => p.load("${dash_url}"));`,
+      ],
+      [
+        "shaka-player/dist/shaka-player.compiled.js",
+        `const p = new shaka.Player(); p.attach(video).then(() => p.load("${hls_url}"));`,
+      ],
+    ];
+    const site = await customersPage("<video muted></video>");
+    await Promise.all(
+      players.map(async ([path = "", start]) => {
+        const seen = await visit(browser, site);
+        await seen.page.addScriptTag({ content: library(path) });
+        await seen.page.evaluate(
+          `{ const video = document.querySelector("video"); ${start}; void video.play().catch(() => {}); }`,
+        );
+        await seen.page.evaluate(
+          `document.querySelector("video").addEventListener("canplay", ({ target }) => target.play())`,
+        );
+        await untilPlayed(seen.page, 5);
+        expect((await videoIn(seen.page))?.videoWidth, path).toBeGreaterThan(0);
+        await seen.page.close();
+      }),
+    );
+  });
 });

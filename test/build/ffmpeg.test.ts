@@ -56,6 +56,14 @@ describe.skipIf(!isOurs)("our own ffmpeg", () => {
     expect(readFileSync(join(folder, "stream.mpd"), "utf8").match(/<Representation /g)).toHaveLength(3);
   });
 
+  test("makes animations as GIF with a palette of their own, and as WebP", () => {
+    const graph = "fps=5,scale=160:-2,split[a][b];[a]palettegen[p];[b][p]paletteuse";
+    expect(run("-t", "1", "-i", "clip.mp4", "-vf", graph, "moves.gif").stderr).toBe("");
+    expect(readFileSync(join(folder, "moves.gif")).toString("latin1", 0, 6)).toBe("GIF89a");
+    expect(run("-t", "1", "-i", "clip.mp4", "-vf", "fps=5", "-c:v", "libwebp_anim", "moves.webp").stderr).toBe("");
+    expect(readFileSync(join(folder, "moves.webp")).includes("ANMF")).toBe(true);
+  });
+
   test("brings ten-bit HDR down to SDR", () => {
     const to = "format=yuv444p10le,zscale=min=709:tin=709:pin=709:rin=tv:m=2020_ncl:t=smpte2084:p=2020:r=tv";
     // VP9's second profile: x264 of this build may be of eight bits only.

@@ -19,6 +19,7 @@ export const oddRows: Row[] = [
   // Sound.
   {
     name: "four tracks",
+    isPlayed: true,
     file: "m.mkv",
     from: [
       ...clip(),
@@ -47,7 +48,14 @@ export const oddRows: Row[] = [
     from: [...flashing("320x180", "25", 2), ...beeping(2, 22_050), ...h264, ...aac],
     seconds: 2,
   },
-  { name: "no sound", file: "p.mp4", from: [...flashing("320x180", "25", 2), ...h264], seconds: 2, sound: 0 },
+  {
+    name: "no sound",
+    isPlayed: true,
+    file: "p.mp4",
+    from: [...flashing("320x180", "25", 2), ...h264],
+    seconds: 2,
+    sound: 0,
+  },
   ...(
     [
       ["mp3", "libmp3lame"],
@@ -58,13 +66,21 @@ export const oddRows: Row[] = [
     ] as const
   ).map(([extension, codec]) => ({
     name: `sound alone, ${extension}`,
+    isPlayed: extension === "m4a",
     file: `q.${extension}`,
     from: [...beeping(3), "-c:a", codec],
     seconds: 3,
     size: null,
   })),
   // Lengths and clocks.
-  { name: "0.2 s", file: "r.mp4", from: [...clip("25", 0.2), ...h264, ...aac], seconds: 0.2, flash: false },
+  {
+    name: "0.2 s",
+    isPlayed: true,
+    file: "r.mp4",
+    from: [...clip("25", 0.2), ...h264, ...aac],
+    seconds: 0.2,
+    flash: false,
+  },
   {
     name: "one picture long",
     file: "r.mkv",
@@ -74,7 +90,26 @@ export const oddRows: Row[] = [
     flash: false,
   },
   {
+    // The last picture begins a segment that is shorter than B-frames are late.
+    name: "four seconds and a picture",
+    isPlayed: true,
+    file: "r.ts",
+    from: [...clip("25", 4.04), ...h264, ...aac],
+    seconds: 4.04,
+  },
+  {
+    name: "a picture a second, five of them",
+    isPlayed: true,
+    file: "r.mov",
+    from: [...flashing("320x180", "1", 5), ...h264],
+    seconds: 5,
+    rate: 1,
+    sound: 0,
+    flash: false,
+  },
+  {
     name: "two hours",
+    isPlayed: true,
     file: "s.mp4",
     from: [...flashing("64x36", "1", 7200), ...h264],
     seconds: 7200,
@@ -86,6 +121,7 @@ export const oddRows: Row[] = [
   },
   {
     name: "a clock that starts at 100 s",
+    isPlayed: true,
     file: "t.ts",
     from: [...clip(), ...words("-output_ts_offset 100"), ...h264, ...aac],
     seconds: 2,
@@ -153,6 +189,7 @@ export const oddRows: Row[] = [
   // Damage.
   {
     name: "half of a matroska",
+    isPlayed: true,
     file: "half.mkv",
     from: damaged([...clip("25", 6), ...h264, ...aac], half),
     seconds: 3,

@@ -142,13 +142,28 @@ export const rows: Row[] = [
     seconds: 2,
   },
   // Rates.
-  { name: "23.976", file: "b.mp4", from: [...clip("24000/1001"), ...h264, ...aac], seconds: 2, rate: 23.976 },
+  {
+    name: "23.976",
+    isPlayed: true,
+    file: "b.mp4",
+    from: [...clip("24000/1001"), ...h264, ...aac],
+    seconds: 2,
+    rate: 23.976,
+  },
   { name: "29.97", file: "b.mkv", from: [...clip("30000/1001", 5), ...h264, ...aac], seconds: 5, rate: 29.97 },
-  { name: "59.94", file: "b.ts", from: [...clip("60000/1001"), ...h264, ...aac], seconds: 2, rate: 59.94 },
+  {
+    name: "59.94",
+    isPlayed: true,
+    file: "b.ts",
+    from: [...clip("60000/1001"), ...h264, ...aac],
+    seconds: 2,
+    rate: 59.94,
+  },
   { name: "120", file: "c.mp4", from: [...clip("120"), ...h264, ...aac], seconds: 2, rate: 60 },
   { name: "12.5", file: "d.mp4", from: [...clip("25/2", 6), ...h264, ...aac], seconds: 6, rate: 12.5 },
   {
     name: "variable rate in MP4",
+    isPlayed: true,
     file: "e.mp4",
     from: [...clip("30", 6), ...words("-vf select='not(mod(n\\,3))+lt(t\\,2)' -fps_mode vfr"), ...h264, ...aac],
     seconds: 6,
@@ -205,6 +220,7 @@ export const rows: Row[] = [
   },
   {
     name: "odd sizes",
+    isPlayed: true,
     file: "g.mkv",
     from: [
       ...flashing("330x250", "25", 2, "crop=321:241:0:0:exact=1"),
@@ -216,9 +232,17 @@ export const rows: Row[] = [
     seconds: 2,
     size: "320x240",
   },
-  { name: "tall", file: "h.mp4", from: [...clip("25", 2, "180x320"), ...h264, ...aac], seconds: 2, size: "180x320" },
+  {
+    name: "tall",
+    isPlayed: true,
+    file: "h.mp4",
+    from: [...clip("25", 2, "180x320"), ...h264, ...aac],
+    seconds: 2,
+    size: "180x320",
+  },
   {
     name: "square, with two steps",
+    isPlayed: true,
     file: "i.mp4",
     from: [...clip("25", 4.5, "480x480"), ...h264, ...aac],
     seconds: 4.5,

@@ -23,6 +23,8 @@ export type Row = {
   seen?: string | null;
   /** False where the flash and the beep cannot be found in what is left of the source. */
   flash?: boolean;
+  /** Played in a browser every time; the others are on demand. */
+  isPlayed?: boolean;
 };
 
 const FLASH = "between(t\\,1\\,1.4)";

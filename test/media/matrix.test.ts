@@ -7,6 +7,7 @@ import { type EncodeResult, encode } from "../../src/media/encode.ts";
 import { encodingSpec as spec } from "../../src/media/encoding-spec.ts";
 import { probe } from "../../src/media/probe.ts";
 import { oddRows } from "./matrix-odd-rows.ts";
+import { Players } from "./matrix-players.ts";
 import { rows } from "./matrix-rows.ts";
 import type { Row } from "./matrix-sources.ts";
 import { binaries, complaints, ffmpeg, ffprobe, temporaryFolder } from "./sources.ts";
@@ -14,7 +15,13 @@ import { binaries, complaints, ffmpeg, ffprobe, temporaryFolder } from "./source
 vi.setConfig({ testTimeout: 180_000, maxConcurrency: 2 });
 
 const folder = temporaryFolder("matrix");
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const players = new Players(folder);
+afterAll(async () => {
+  await players.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+/** Every one is played by three players with MATRIX_PLAYERS=all; else one of each kind that the encoder makes. */
+const arePlayed = (row: Row) => process.env.MATRIX_PLAYERS === "all" || row.isPlayed;
 
 type Made = EncodeResult & { dir: string; input: string };
 type Media = { segments: { duration: number; uri: string }[]; targetDuration: number };
@@ -142,10 +149,27 @@ async function expectReady(row: Row, result: Made): Promise<void> {
   }
 }
 
+/** In a browser, to the end, with nothing left out. */
+async function expectPlays({ size = "320x180", sound = 1 }: Row, result: Made, dir: string): Promise<void> {
+  for (const { player, ...seen } of await players.play(dir)) {
+    expect(seen.error, player).toBeNull();
+    expect(seen.left, player).toBeLessThan(0.15);
+    expect(Math.abs(seen.duration - result.durationSeconds), player).toBeLessThan(0.15);
+    expect(seen.size === null, player).toBe(size === null);
+    if (size) expect(result.renditions.map(({ width, height }) => `${width}x${height}`)).toContain(seen.size);
+    if (size) expect(seen.frames, player).toBeGreaterThan(0);
+    if (sound) expect(seen.soundBytes, player).toBeGreaterThan(0);
+    if (size) expect(seen.sounds, player).toBe(sound);
+  }
+}
+
 describe.concurrent("a source", () => {
   test.each([...rows, ...oddRows].map((row, index) => [row.name, row, index] as const))("%s", async (_, row, index) => {
     const making = made(row, index);
     if (row.fails) await expect(making).rejects.toMatchObject({ code: row.fails, retryable: false });
-    else await expectReady(row, await making);
+    else {
+      await expectReady(row, await making);
+      if (arePlayed(row)) await expectPlays(row, await making, `${index}`);
+    }
   });
 });

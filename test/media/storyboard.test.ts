@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, expect, test, vi } from "vitest";
 import { encode } from "../../src/media/encode.ts";
-import { encodingSpec as spec } from "../../src/media/encoding-spec.ts";
+import { type EncodingSpec, encodingSpec as spec } from "../../src/media/encoding-spec.ts";
 import { probe } from "../../src/media/probe.ts";
 import { storyboardInterval } from "../../src/media/storyboard.ts";
 import { binaries, fast, ffmpeg, ffprobe, temporaryFolder } from "./sources.ts";
@@ -20,8 +20,8 @@ async function greying(name: string, seconds: number, size: string): Promise<str
   return input;
 }
 
-const made = async (input: string, dir = `${input}.out`) =>
-  encode({ input, outDir: dir, spec, binaries, scratchDir: folder, probe: await probe(input, binaries) });
+const made = async (input: string, dir = `${input}.out`, wanted: EncodingSpec = spec) =>
+  encode({ input, outDir: dir, spec: wanted, binaries, scratchDir: folder, probe: await probe(input, binaries) });
 
 test.each([
   ["wide", "320x180", 25, "160x90"],
@@ -69,4 +69,13 @@ test("its failure is no failure of the job", async () => {
   const result = await made(input, dir);
   expect(result.storyboard).toBeNull();
   expect(readFileSync(join(dir, "manifest.mpd"), "utf8")).not.toContain("thumbnail_tile");
+});
+
+test("none is made where the specification wants none", async () => {
+  const input = await greying("unwanted.mp4", 1, "160x90");
+  const wanted = { ...spec, storyboard: { ...spec.storyboard, enabled: false } };
+  const { storyboard, files } = await made(input, `${input}.out`, wanted);
+  expect(storyboard).toBeNull();
+  expect(files.filter((name) => name.includes("storyboard"))).toEqual([]);
+  expect(readFileSync(join(`${input}.out`, "manifest.mpd"), "utf8")).not.toContain("thumbnail_tile");
 });

@@ -49,10 +49,10 @@ export const callback = (
 export async function putArtifacts(
   app: Pick<TestApp, "call" | "worker">,
   contract: any,
-  extra: Record<string, string> = {},
+  extra: Record<string, string | Uint8Array> = {},
 ) {
   const { manifest_path, dash_manifest_path, thumbnail_path, storyboard_path, mp4_path, prefix } = contract.outputs;
-  const contents: Record<string, string> = {
+  const contents: Record<string, string | Uint8Array> = {
     [manifest_path]: "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1000\nlow/playlist.m3u8\n",
     [dash_manifest_path]:
       '<?xml version="1.0"?><MPD xmlns="urn:mpeg:dash:schema:mpd:2011" type="static" mediaPresentationDuration="PT4S"><Period></Period></MPD>',
@@ -71,7 +71,7 @@ export async function putArtifacts(
   });
   if (signed.status !== 200) throw new Error(signed.text);
   for (const { path, url, method, headers } of signed.body) {
-    const put = await app.call(method, url, { headers, raw: contents[path] });
+    const put = await app.call(method, url, { headers, raw: contents[path] as string });
     if (put.status !== 200) throw new Error(put.text);
   }
   return { manifest_path, dash_manifest_path, thumbnail_path, storyboard_path, mp4_path, subtitle_paths: {} };

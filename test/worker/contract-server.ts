@@ -23,6 +23,7 @@ export class ContractServer implements AsyncDisposable {
   captions: string[] = [];
   captionsRequired = false;
   localPaths: { source?: string; artifacts?: string } = {};
+  encodingSpec: Record<string, unknown> = {};
   /** When a claim carries this proof, the local paths are given. */
   proof = "";
   /** Looked at before a call is answered; what it returns is answered instead. "drop" tears the connection. */
@@ -156,7 +157,7 @@ export class ContractServer implements AsyncDisposable {
         captions_required: this.captionsRequired,
       },
       artifacts: { sign_url: `${job}/sign`, local_path: local.artifacts ?? null },
-      encoding_spec: {},
+      encoding_spec: this.encodingSpec,
       callbacks: {
         heartbeat_url: `${job}/heartbeat`,
         complete_url: `${job}/complete`,

@@ -102,6 +102,9 @@ test("on a shared disk nothing goes over HTTP", async () => {
   await server.until((one) => one.named("complete").length > 0);
   await worker.stop();
   expect([...server.named("source"), ...server.named("put"), ...server.named("sign")]).toEqual([]);
+  expect(worker.lines.join("\n")).toContain('"stage":"probing"');
+  expect(worker.lines.join("\n")).not.toContain("downloading");
+  expect(server.named("heartbeat").map(({ body }) => body.stage)).not.toContain("downloading");
   expect(readFileSync(join(artifacts, "master.m3u8"), "utf8")).toContain("180p/playlist.m3u8");
   expect(readdirSync(artifacts).sort()).toEqual([
     "180p",
@@ -142,9 +145,12 @@ test("once is one job, or none where none waits", async () => {
   server.queue = 2;
   expect(await work(server, { isOnce: true }).done).toBe("completed");
   expect(server.queue).toBe(1);
+  // A server that wants none gets none, and names everything else as before.
+  server.encodingSpec = { storyboard: { enabled: false } };
   expect(await work(server, { isOnce: true }).done).toBe("completed");
   const idle = work(server, { isOnce: true });
   expect(await idle.done).toBeNull();
+  expect(server.named("complete").map(({ body }) => body.storyboard_path)).toEqual([`${PREFIX}storyboard.vtt`, null]);
   expect(server.named("next").map(({ body }) => body.wait_seconds)).toEqual([0, 0, 0]);
   expectTidy(idle.scratchDir);
 });

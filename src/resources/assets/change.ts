@@ -112,7 +112,10 @@ export async function isSourceElsewhere(tx: Db, { id, tenantId, sourceKey }: Ass
   return (await tx.select({ id: assets.id }).from(assets).where(shared).get()) !== undefined;
 }
 
-const prefixOf = (asset: AssetRow) => `tenants/${asset.tenantId}/assets/${asset.id}/`;
+const prefixOf = (asset: Pick<AssetRow, "tenantId" | "id">) => `tenants/${asset.tenantId}/assets/${asset.id}/`;
+
+/** Pictures that were made on demand, by version: another one starts anew, and the old ones go. */
+export const picturesPrefix = (asset: Pick<AssetRow, "tenantId" | "id">) => `${prefixOf(asset)}pictures/`;
 
 const DOWNLOAD_SECONDS = 300;
 

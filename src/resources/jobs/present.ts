@@ -3,6 +3,8 @@ import type * as v from "valibot";
 import type { Db } from "../../../storage/db/open.ts";
 import { type AssetRow, assets, type JobRow, subtitles } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
+import { dropObjects } from "../../http/unwanted.ts";
+import { picturesPrefix } from "../assets/change.ts";
 import { addUsage } from "../tenants/usage.ts";
 import type { Completion } from "./schema.ts";
 
@@ -58,6 +60,7 @@ export async function present(
     .returning()
     .get();
   await addUsage(tx, job.tenantId, { storageBytes: storageBytes - (before?.storageBytes ?? 0) }, now);
+  if (before && before.readyAt !== null) await dropObjects(tx, app, [picturesPrefix(before)]);
   const isOurs = before?.mediaPrefix?.startsWith(`tenants/${job.tenantId}/assets/${job.assetId}/`);
   return { asset, outdated: isOurs && before && before.mediaPrefix !== paths.mediaPrefix ? before.mediaPrefix : null };
 }

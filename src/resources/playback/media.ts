@@ -1,13 +1,12 @@
-import { LRUCache } from "lru-cache";
-import type { AssetRow, SubtitleRow } from "../../../storage/db/schema.ts";
+import type { AssetRow } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
-import { deliver, type SegmentCache } from "../../http/deliver.ts";
+import { deliver } from "../../http/deliver.ts";
 import type { Context } from "../../http/route.ts";
+import { segmentCache } from "../../http/segment-cache.ts";
 import { storageOf } from "../../http/storage.ts";
 import { HttpError, notFound } from "../../lib/errors.ts";
-import { subtitlePlaylist } from "../../lib/m3u8-subtitles.ts";
 import { contentTypeOf } from "../../lib/media-types.ts";
-import { sha256 } from "../../lib/tokens.ts";
+import { publicId } from "../assets/addresses.ts";
 import { findPublicAsset } from "../assets/queries.ts";
 import { subtitleFile, subtitleList } from "../subtitles/address.ts";
 import { playableSubtitles } from "../subtitles/queries.ts";
@@ -15,21 +14,24 @@ import { type Audience, audiencesOf } from "./audience.ts";
 import type { Egress } from "./egress.ts";
 import { deliveryOf, isText, redirects, withAddresses } from "./hand-out.ts";
 import { type Below, rebaseMaster, rebaseMpd, rebaseStoryboard } from "./manifest.ts";
+import { pictureAsked } from "./pictures/asked.ts";
+import { pictureDoor } from "./pictures/door.ts";
+import { sheetAddress, storyboardJson } from "./storyboard.ts";
+import { manifest, plainText, playlistOf } from "./text.ts";
 import type { PlaybackTokens } from "./token.ts";
 
 export type MediaDoor = (context: Context) => Promise<Response>;
-const MAX_MANIFEST_BYTES = 8 * 2 ** 20;
 
 /**
  * `/media/<asset>/[~<token>/]<file>`. The file is one of the fixed names `master.m3u8`, `manifest.mpd`,
- * `storyboard.vtt`, `thumbnail.jpg` and `video.mp4`, which always lead to what is published now, `subtitles/<id>.vtt` with a playlist of it beside, or
- * `<version>/<path>`, which never changes.
+ * `storyboard.vtt` (or `.json`), `thumbnail.jpg` and `video.mp4`, which always lead to what is published now, a picture
+ * that is made on demand, `subtitles/<id>.vtt` with a playlist of it beside, or `<version>/<path>`, which never changes.
  */
 export function mediaDoor(app: App, tokens: PlaybackTokens, egress: Egress): MediaDoor {
-  const cache: SegmentCache | undefined =
-    app.config.segment_cache_bytes > 0 ? new LRUCache({ maxSize: app.config.segment_cache_bytes }) : undefined;
+  const cache = app.config.segment_cache_bytes > 0 ? segmentCache(app.config.segment_cache_bytes) : undefined;
   const delivery = deliveryOf(app);
   const redirect = redirects(app);
+  const picture = pictureDoor(app);
 
   return async (context) => {
     const { ref, token, file } = parsePath(context);
@@ -46,10 +48,19 @@ export function mediaDoor(app: App, tokens: PlaybackTokens, egress: Egress): Med
       const listed = tracks.find((row) => subtitleList(row) === file);
       if (listed) return playlistOf(context, asset, listed, scope);
       const { objectKey: key } = tracks.find((row) => subtitleFile(row) === file) ?? notFound("file");
-      return deliver({ ...common, key, contentType: contentTypeOf(key), cacheControl: `${scope}, no-cache` });
+      return plainText(context, { ...common, key, cacheControl: `${scope}, no-cache` });
     }
     if (asset.playbackStatus !== "ready" || asset.mediaPrefix === null) notFound("file");
 
+    const asked = pictureAsked(asset, file, context.url.searchParams);
+    if (asked) return picture(context, asset, asked, common, scope);
+    if (file === "storyboard.json") {
+      const { key, folder } = topFile(asset, "storyboard.vtt") ?? notFound("file");
+      const root = `${app.baseUrl()}/media/${publicId(asset)}/${signed ? `~${token}/` : ""}`;
+      const address = sheetAddress(root, { folder });
+      const rewrite = (text: string) => storyboardJson(text, { durationSeconds: asset.durationSeconds, address });
+      return manifest(context, key, rewrite, { ...common, scope, contentType: contentTypeOf(file) });
+    }
     const top = topFile(asset, file);
     if (top) {
       const { rebase, folder } = top;
@@ -80,66 +91,9 @@ export function mediaDoor(app: App, tokens: PlaybackTokens, egress: Egress): Med
       const rewrite = (text: string) => withAddresses(app, objects, key, text);
       return manifest(context, key, rewrite, { ...common, scope, isLasting: false });
     }
-    return deliver({
-      ...common,
-      key,
-      contentType: contentTypeOf(key),
-      cacheControl: `${scope}, max-age=31536000, immutable`,
-      ...(cache && { cache }),
-    });
+    const lasting = { ...common, key, cacheControl: `${scope}, max-age=31536000, immutable`, ...(cache && { cache }) };
+    return isText(key) ? plainText(context, lasting) : deliver({ ...lasting, contentType: contentTypeOf(key) });
   };
-
-  async function manifest(
-    { headers, method }: Context,
-    key: string,
-    rewrite: (text: string) => string | Promise<string>,
-    { scope, onSent, isLasting = true, tracks = [] }: ManifestOptions,
-  ): Promise<Response> {
-    const objects = storageOf(app);
-    const info = (await objects.head(key)) ?? notFound("file");
-    if (info.bytes > MAX_MANIFEST_BYTES) throw new Error(`The manifest ${key} has ${info.bytes} bytes`);
-    const etag = tracks.length > 0 ? taggedWith(info.etag, tracks) : info.etag;
-    const common: Record<string, string> = {
-      "access-control-allow-origin": "*",
-      // Addresses that end must not be taken for those of the next time.
-      "cache-control": isLasting ? `${scope}, no-cache` : `${scope}, no-store`,
-      "content-type": contentTypeOf(key),
-      "x-content-type-options": "nosniff",
-      ...(isLasting && { etag }),
-    };
-    if (isLasting && headers.get("if-none-match") === etag) return new Response(null, { status: 304, headers: common });
-    const { body } = (await objects.get(key)) ?? notFound("file");
-    const text = await rewrite(Buffer.concat(await body.toArray()).toString("utf8"));
-    onSent(Buffer.byteLength(text));
-    return new Response(method === "HEAD" ? null : text, { headers: common });
-  }
-}
-
-type ManifestOptions = {
-  scope: string;
-  onSent: (bytes: number) => void;
-  isLasting?: boolean;
-  /** What stands in it beside what is in storage. */
-  tracks?: SubtitleRow[];
-};
-
-/** Another one as soon as a track comes, goes, or is called something else. */
-const taggedWith = (etag: string, tracks: SubtitleRow[]) => {
-  const said = tracks.map(({ id, language, label, isDefault }) => [id, language, label, isDefault]);
-  return `"${sha256(JSON.stringify([etag, said])).slice(0, 32)}"`;
-};
-
-/** Below the manifest, so that a token in its path leads to the text, too. */
-function playlistOf({ method }: Context, asset: AssetRow, row: SubtitleRow, scope: string): Response {
-  const file = subtitleFile(row);
-  const text = subtitlePlaylist(file.slice(file.lastIndexOf("/") + 1), asset.durationSeconds);
-  const headers = {
-    "access-control-allow-origin": "*",
-    "cache-control": `${scope}, no-cache`,
-    "content-type": contentTypeOf(".m3u8"),
-    "x-content-type-options": "nosniff",
-  };
-  return new Response(method === "HEAD" ? null : text, { headers });
 }
 
 /** The token stands in the path below a manifest, in the query of a first request. */

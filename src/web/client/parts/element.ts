@@ -1,13 +1,15 @@
 import { startBeacons, type Tell } from "./beacons.ts";
+import { eventList } from "./event-list.ts";
 import { MediaFacade } from "./media-facade.ts";
 import { addWords, speak, words } from "./messages.ts";
 import { serverUrl } from "./own-script.ts";
 import { type ErrorCode, loadPlayerData, type PlayerData, PlayerError } from "./player-data.ts";
 import { renditionList, replaceRenditions } from "./renditions.ts";
-import { openSource, type Source } from "./source.ts";
+import { type ListedSound, replaceSounds } from "./sounds.ts";
+import { isNative, openSource, type Source } from "./source.ts";
 import { buildFrame, type Frame } from "./template.ts";
 import { beforeExpiry } from "./token-clock.ts";
-import { replaceTracks, shownSubtitles, showSubtitles } from "./tracks.ts";
+import { renewTracks, replaceTracks, shownSubtitles, showSubtitles } from "./tracks.ts";
 
 const LOOK_AGAIN_MS = 5000;
 /** HTML, 4.8.11.1: what pages that know a `<video>` look for. */
@@ -43,14 +45,18 @@ export class SvcPlayer extends MediaFacade {
   #sessionOf: string | null = null;
   #place: Place | null = null;
   #stopClock = () => {};
-  #isOpenDue = false;
+  #due: "renew" | "open" | null = null;
+  #sounds = eventList<ListedSound>();
   #renditions = renditionList((index) => this.#source?.chooseRendition(index));
 
   constructor() {
     super();
     this.video.playsInline = true;
     this.video.crossOrigin = "anonymous";
-    Object.assign(this.video, { videoRenditions: this.#renditions, videoTracks: new EventTarget() });
+    const lists = { videoRenditions: this.#renditions, videoTracks: new EventTarget(), audioTracks: this.#sounds };
+    // Safari has two of them, which a script cannot set, and knows by itself what it plays.
+    for (const [name, value] of Object.entries(lists))
+      if (!(name in this.video && isNative(this.video))) Object.defineProperty(this.video, name, { value });
     this.attachShadow({ mode: "open" });
   }
 
@@ -76,7 +82,7 @@ export class SvcPlayer extends MediaFacade {
       this.#startMuted();
       this.#decorate();
     }
-    this.#openSoon();
+    this.#openSoon("open");
   }
 
   disconnectedCallback(): void {
@@ -92,7 +98,10 @@ export class SvcPlayer extends MediaFacade {
   attributeChangedCallback(name: string, before: string | null, now: string | null): void {
     if (before === now || !this.#frame) return;
     if (name === "muted") this.video.muted = now !== null;
-    else if (["playback-id", "token", "playback-token"].includes(name)) this.#openSoon(name === "playback-id");
+    else if (name === "playback-id") {
+      this.#place = { seconds: 0, isPlaying: false, subtitles: [] };
+      this.#openSoon("open");
+    } else if (name === "token" || name === "playback-token") this.#openSoon("renew");
     else this.#decorate();
   }
 
@@ -119,14 +128,35 @@ export class SvcPlayer extends MediaFacade {
   }
 
   /** Several attributes that change at once open one video. */
-  #openSoon(isOther = false): void {
-    if (isOther) this.#place = { seconds: 0, isPlaying: false, subtitles: [] };
-    if (this.#isOpenDue) return;
-    this.#isOpenDue = true;
+  #openSoon(due: "renew" | "open"): void {
+    const isPlanned = this.#due !== null;
+    this.#due = this.#due === "open" ? "open" : due;
+    if (isPlanned) return;
     queueMicrotask(() => {
-      this.#isOpenDue = false;
-      if (this.isConnected) void this.#open();
+      const isRenewal = this.#due === "renew" && this.#source !== null && this.token !== null;
+      this.#due = null;
+      if (this.isConnected) void (isRenewal ? this.#renew() : this.#open());
     });
+  }
+
+  /** Another token for what is open: nothing that is seen changes, unless the token is none, or the browser plays by itself. */
+  async #renew(): Promise<void> {
+    const id = this.getAttribute("playback-id") as string;
+    const token = this.token as string;
+    const { signal } = this.#opening;
+    try {
+      const data = await loadPlayerData(id, token, signal);
+      // Yet another one came meanwhile.
+      if (signal.aborted || token !== this.token) return;
+      if (!this.#source?.renewToken(token)) return void this.#open();
+      this.#data = data;
+      this.#decorate();
+      this.#stopClock();
+      this.#watch(data);
+      renewTracks(this.video, data);
+    } catch (error) {
+      if (!signal.aborted && token === this.token) this.#fail(error instanceof PlayerError ? error.reason : "network");
+    }
   }
 
   #openAgain(): void {
@@ -166,7 +196,7 @@ export class SvcPlayer extends MediaFacade {
     return { seconds: video.currentTime, isPlaying: !video.paused, subtitles: shownSubtitles(video) };
   }
 
-  #follow({ playback_policy }: PlayerData): void {
+  #follow(data: PlayerData): void {
     const id = this.getAttribute("playback-id");
     if (!this.#isGoingOn(id)) {
       this.#session.abort();
@@ -176,10 +206,14 @@ export class SvcPlayer extends MediaFacade {
         ? () => {}
         : startBeacons(this.video, {
             address: `${serverUrl}api/v1/playback_events`,
-            assetId: (this.#data as PlayerData).id,
+            assetId: data.id,
             signal: this.#session.signal,
           });
     }
+    this.#watch(data);
+  }
+
+  #watch({ playback_policy }: PlayerData): void {
     const { token } = this;
     if (token !== null && playback_policy === "signed")
       this.#stopClock = beforeExpiry(token, (expiresAt) =>
@@ -203,6 +237,8 @@ export class SvcPlayer extends MediaFacade {
         startSeconds: place?.seconds || (Number.isFinite(start) ? Math.max(0, start) : 0),
         isEager: preload === "auto" || begins,
         onRenditions: (renditions) => replaceRenditions(this.#renditions, renditions),
+        onSounds: (sounds, heard) =>
+          replaceSounds(this.#sounds, sounds, heard, (index) => this.#source?.chooseSound(index)),
         onRenditionChange: () => this.#tell("renditionchange"),
         onError: (reason) => this.#fail(reason),
       });
@@ -257,5 +293,6 @@ export class SvcPlayer extends MediaFacade {
     this.#source?.close();
     this.#source = null;
     replaceRenditions(this.#renditions, []);
+    replaceSounds(this.#sounds, [], -1, () => {});
   }
 }

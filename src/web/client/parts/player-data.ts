@@ -68,6 +68,12 @@ export async function loadPlayerData(id: string, token: string | null, signal: A
   }
 }
 
+/** The same address with another token: in its query, or in its path where a playlist named it. */
+export const carrying = (address: string, token: string) =>
+  address
+    .replace(/([?&]token=)[^&#]*/, (_, name) => name + encodeURIComponent(token))
+    .replace(/(\/media\/[^/?#]+\/)~[^/?#]+/, (_, path) => `${path}~${token}`);
+
 /** The server names itself by path alone. */
 function withAddresses(data: PlayerData, base: string): PlayerData {
   const whole = <T extends string | null>(address: T) =>

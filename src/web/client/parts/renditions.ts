@@ -1,25 +1,22 @@
+import { type EventList, eventList } from "./event-list.ts";
+
 export type Rendition = { id: string; width: number; height: number; bitrate: number };
-/** As media-chrome looks for it on a media element: a list that tells of its changes. -1 is the player's own choice. */
-export type RenditionList = Rendition[] & EventTarget & { selectedIndex: number };
+/** As media-chrome looks for it on a media element. -1 is the player's own choice. */
+export type RenditionList = EventList<Rendition> & { selectedIndex: number };
 
 export function renditionList(choose: (index: number) => void): RenditionList {
-  const events = new EventTarget();
   let selected = -1;
-  const list = Object.assign([] as Rendition[], {
-    addEventListener: events.addEventListener.bind(events),
-    removeEventListener: events.removeEventListener.bind(events),
-    dispatchEvent: events.dispatchEvent.bind(events),
-  });
+  const list = eventList<Rendition>();
   Object.defineProperty(list, "selectedIndex", {
     get: () => selected,
     set(index: number) {
       if (index === selected) return;
       selected = index;
       choose(index);
-      events.dispatchEvent(new Event("change"));
+      list.dispatchEvent(new Event("change"));
     },
   });
-  return list as unknown as RenditionList;
+  return list as RenditionList;
 }
 
 /** All of another video. */

@@ -1,6 +1,7 @@
 import Hls, { type HlsConfig } from "hls.js";
-import { type ErrorCode, refusedFor } from "./player-data.ts";
+import { carrying, type ErrorCode, refusedFor } from "./player-data.ts";
 import type { Rendition } from "./renditions.ts";
+import type { Sound } from "./sounds.ts";
 
 /** A page that nobody presses play on fetches one segment, not half a minute. */
 const BUFFER_UNTIL_PLAY_SECONDS = 1;
@@ -15,10 +16,17 @@ export type SourceOptions = {
   /** Fetch ahead before anybody presses play. */
   isEager: boolean;
   onRenditions(renditions: Rendition[]): void;
+  onSounds(sounds: Sound[], chosen: number): void;
   onRenditionChange(): void;
   onError(reason: ErrorCode): void;
 };
-export type Source = { chooseRendition(index: number): void; close(): void };
+export type Source = {
+  chooseRendition(index: number): void;
+  chooseSound(index: number): void;
+  /** Everything from now on is asked for with this one, and what plays plays on. False where that cannot be. */
+  renewToken(token: string): boolean;
+  close(): void;
+};
 
 /**
  * hls.js where Media Source Extensions are. The browser's own HLS where they are not, and in Safari, whose own saves
@@ -31,7 +39,7 @@ export function openSource(video: HTMLVideoElement, options: SourceOptions): Sou
   if (isNative(video)) return openNative(video, options);
   if (Hls.isSupported()) return openHls(video, options);
   options.onError("media");
-  return { chooseRendition() {}, close() {} };
+  return { chooseRendition() {}, chooseSound() {}, renewToken: () => false, close() {} };
 }
 
 function openNative(video: HTMLVideoElement, { url, token, startSeconds, onError }: SourceOptions): Source {
@@ -49,6 +57,9 @@ function openNative(video: HTMLVideoElement, { url, token, startSeconds, onError
   video.src = url;
   return {
     chooseRendition() {},
+    chooseSound() {},
+    // What the browser asks for by itself nobody can change; it has to be opened anew.
+    renewToken: () => false,
     close() {
       stop.abort();
       video.removeAttribute("src");
@@ -58,11 +69,18 @@ function openNative(video: HTMLVideoElement, { url, token, startSeconds, onError
 }
 
 function openHls(video: HTMLVideoElement, options: SourceOptions): Source {
-  const { url, isOwn, token, startSeconds, isEager, onRenditions, onRenditionChange, onError } = options;
+  const { url, isOwn, startSeconds, isEager, onRenditions, onSounds, onRenditionChange, onError } = options;
+  let { token } = options;
+  const withToken = (address: string) => (isOwn && token !== null ? carrying(address, token) : address);
   const withoutSubtitles = { subtitleTrackController: undefined } as unknown as Partial<HlsConfig>;
   const hls = new Hls({
     ...(isOwn && withoutSubtitles),
     capLevelToPlayerSize: true,
+    // Playlists name what belongs to them by the token that they were fetched with.
+    xhrSetup(request, address) {
+      const renewed = withToken(address);
+      if (renewed !== address) request.open("GET", renewed);
+    },
     ...(startSeconds > 0 && { startPosition: startSeconds }),
   });
   const stop = new AbortController();
@@ -80,6 +98,12 @@ function openHls(video: HTMLVideoElement, options: SourceOptions): Source {
     // hls.js tries other renditions after a 403, but no token that they share gets better by that.
     const isRefused = error.response?.code === 403;
     if (!error.fatal && !isRefused) return;
+    const asked = (error.networkDetails as XMLHttpRequest | undefined)?.responseURL ?? "";
+    if (isRefused && asked !== withToken(asked)) {
+      // It was under way when the new token came.
+      hls.startLoad();
+      return;
+    }
     if (error.type === Hls.ErrorTypes.MEDIA_ERROR && recoveries++ < 2) {
       hls.recoverMediaError();
       return;
@@ -92,6 +116,13 @@ function openHls(video: HTMLVideoElement, options: SourceOptions): Source {
   hls.on(Hls.Events.MANIFEST_PARSED, (_, { levels }) =>
     onRenditions(levels.map(({ width, height, bitrate }, index) => ({ id: String(index), width, height, bitrate }))),
   );
+  const tellSounds = () =>
+    onSounds(
+      hls.audioTracks.map(({ name, lang = "" }) => ({ label: name, language: lang })),
+      hls.audioTrack,
+    );
+  hls.on(Hls.Events.AUDIO_TRACKS_UPDATED, tellSounds);
+  hls.on(Hls.Events.AUDIO_TRACK_SWITCHING, tellSounds);
   let levels = 0;
   // The first is a beginning and no change.
   hls.on(Hls.Events.LEVEL_SWITCHED, () => levels++ > 0 && onRenditionChange());
@@ -100,6 +131,13 @@ function openHls(video: HTMLVideoElement, options: SourceOptions): Source {
   return {
     chooseRendition(index) {
       hls.nextLevel = index;
+    },
+    chooseSound(index) {
+      hls.audioTrack = index;
+    },
+    renewToken(renewed) {
+      token = renewed;
+      return true;
     },
     close() {
       stop.abort();

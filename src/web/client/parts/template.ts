@@ -14,6 +14,8 @@ import "media-chrome/dist/media-seek-forward-button.js";
 import "media-chrome/dist/media-time-display.js";
 import "media-chrome/dist/media-time-range.js";
 import "media-chrome/dist/media-volume-range.js";
+import "media-chrome/dist/menu/media-audio-track-menu.js";
+import "media-chrome/dist/menu/media-audio-track-menu-button.js";
 import "media-chrome/dist/menu/media-captions-menu.js";
 import "media-chrome/dist/menu/media-captions-menu-button.js";
 import "media-chrome/dist/menu/media-chrome-menu-item.js";
@@ -51,14 +53,16 @@ media-control-bar>*{border-radius:6px}
 media-volume-range{width:5rem}
 .middle{--media-button-icon-width:44px;--media-button-icon-height:44px;padding:22px;border-radius:50%;background:var(--_bar);--media-control-hover-background:var(--_accent)}
 media-controller[mediahasplayed] .middle,media-controller:not([mediapaused]) .middle,.told .middle,.told .title,.told .bars{display:none}
-media-loading-indicator{--media-loading-indicator-icon-height:72px}
+media-loading-indicator{position:absolute;--media-loading-indicator-icon-height:72px}
 .told media-loading-indicator{display:none}
 media-airplay-button[mediaairplayunavailable],media-pip-button[mediapipunavailable],media-fullscreen-button[mediafullscreenunavailable],
-media-volume-range[mediavolumeunavailable],media-rendition-menu-button[mediarenditionunavailable],
+media-volume-range[mediavolumeunavailable],media-rendition-menu-button[mediarenditionunavailable],media-audio-track-menu-button[mediaaudiotrackunavailable],
 media-captions-menu-button:not([mediasubtitleslist]){display:none}
 media-controller:not([breakpointmd]) :is(media-seek-backward-button,media-seek-forward-button,media-volume-range){display:none}
+media-controller:not([breakpointsm]) .middle{--media-button-icon-width:28px;--media-button-icon-height:28px;padding:14px}
+media-controller:not([breakpointsm]) .title{padding:.6rem .75rem 1.4rem;font-size:.85rem}
 media-controller:not([breakpointsm]) :is(media-pip-button,media-playback-rate-menu-button){display:none}
-[role=menu]{color:var(--_text);max-width:80%;overflow-wrap:anywhere}
+[role=menu]{z-index:1;color:var(--_text);max-width:80%;overflow-wrap:anywhere}
 .message{position:absolute;inset:0;display:grid;place-content:center;justify-items:center;gap:1rem;padding:1.25rem;text-align:center;
 color:#eef1f5;background:radial-gradient(circle at 50% 35%,rgb(29 37 50 / .94),rgb(10 13 18 / .97) 75%);font-size:1rem;line-height:1.45}
 .message[hidden]{display:none}
@@ -75,6 +79,7 @@ const MARKUP = `
 <media-play-button slot="centered-chrome" class="middle" notooltip part="middle-play"></media-play-button>
 <div slot="top-chrome" class="title" part="title"></div>
 <media-captions-menu hidden anchor="auto"></media-captions-menu>
+<media-audio-track-menu hidden anchor="auto"></media-audio-track-menu>
 <media-playback-rate-menu hidden anchor="auto" rates="0.5 0.75 1 1.25 1.5 2"></media-playback-rate-menu>
 <media-rendition-menu hidden anchor="auto"></media-rendition-menu>
 <div class="bars" part="controls">
@@ -88,6 +93,7 @@ const MARKUP = `
 <media-time-display showduration notoggle></media-time-display>
 <span class="space"></span>
 <media-captions-menu-button></media-captions-menu-button>
+<media-audio-track-menu-button></media-audio-track-menu-button>
 <media-playback-rate-menu-button></media-playback-rate-menu-button>
 <media-rendition-menu-button></media-rendition-menu-button>
 <media-airplay-button></media-airplay-button>

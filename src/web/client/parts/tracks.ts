@@ -31,6 +31,16 @@ export function replaceTracks(video: HTMLVideoElement, { subtitles, chapters, st
   video.textTracks.dispatchEvent(new Event("change"));
 }
 
+/** After a change of token: what was not fetched yet will be fetched with the new one. What is shown stays as it is. */
+export function renewTracks(video: HTMLVideoElement, { subtitles, storyboard_url }: PlayerData): void {
+  for (const track of video.querySelectorAll("track")) {
+    const same = subtitles.find(({ language, label }) => language === track.srclang && label === track.label);
+    // Its pictures are named by the token that it came with.
+    if (track.kind === "metadata") track.src = storyboard_url ?? track.src;
+    else if (same && track.readyState === HTMLTrackElement.NONE) track.src = same.url;
+  }
+}
+
 /** Languages of the subtitles that are shown, to be shown again after a change of token. */
 export const shownSubtitles = (video: HTMLVideoElement) =>
   [...video.textTracks]

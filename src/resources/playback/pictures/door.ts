@@ -1,0 +1,121 @@
+import { LRUCache } from "lru-cache";
+import type { AssetRow } from "../../../../storage/db/schema.ts";
+import {
+  type ObjectInfo,
+  type ObjectStore,
+  StorageFull,
+  StorageUnavailable,
+} from "../../../../storage/objects/store.ts";
+import type { App } from "../../../app.ts";
+import { type Delivery, deliver } from "../../../http/deliver.ts";
+import type { Context } from "../../../http/route.ts";
+import { HttpError } from "../../../lib/errors.ts";
+import { contentTypeOf } from "../../../lib/media-types.ts";
+import { sha256 } from "../../../lib/tokens.ts";
+import { picturesPrefix } from "../../assets/change.ts";
+import { findPublicAsset } from "../../assets/queries.ts";
+import { type Asked, nameOf } from "./asked.ts";
+import { pictureMaker } from "./maker.ts";
+
+/** Of one version of an asset. What is asked for beyond that is made and not kept: strangers may ask. */
+const MOST_KEPT = 1000;
+const MOST_KEPT_BYTES = 128 * 2 ** 20;
+const COUNTED_VERSIONS = 10_000;
+
+type Kept = { pictures: number; bytes: number };
+type Made = { info: ObjectInfo; bytes: Buffer };
+type Common = Pick<Delivery, "objects" | "method" | "headers" | "onSent">;
+
+/** Pictures that are made when they are asked for, and kept beside what they were made of, until that goes. */
+export function pictureDoor(app: App) {
+  const make = pictureMaker(app);
+  const making = new Map<string, Promise<Made>>();
+  const counted = new LRUCache<string, Promise<Kept>>({ max: COUNTED_VERSIONS });
+
+  return async (context: Context, asset: AssetRow, asked: Asked, common: Common, scope: string): Promise<Response> => {
+    const { objects } = common;
+    const folder = folderOf(asset);
+    const key = folder + nameOf(asked);
+    // Of the version and what was asked, so that who has it need not wait until it is made once more.
+    const etag = `"${sha256(key).slice(0, 32)}"`;
+    const known = (await readKept(objects, key)) ?? (await made(context, { objects, asset, asked, folder, key }));
+    return deliver({
+      ...common,
+      key,
+      known: { ...known, info: { ...known.info, etag } },
+      contentType: contentTypeOf(key),
+      cacheControl: `${scope}, max-age=86400`,
+    });
+  };
+
+  type Wanted = { objects: ObjectStore; asset: AssetRow; asked: Asked; folder: string; key: string };
+
+  /** Asked for by many at once it is made once, and counts once. */
+  async function made(context: Context, wanted: Wanted): Promise<Made> {
+    for (;;) {
+      const other = making.get(wanted.key);
+      if (!other) break;
+      try {
+        return await other;
+      } catch (error) {
+        // That was the other one's allowance; this one has its own.
+        if (!(error instanceof HttpError && error.status === 429)) throw error;
+      }
+    }
+    const own = begin(context, wanted).finally(() => making.delete(wanted.key));
+    making.set(wanted.key, own);
+    return own;
+  }
+
+  async function begin(context: Context, wanted: Wanted): Promise<Made> {
+    await context.limit("pictures");
+    const bytes = await make(wanted.objects, wanted.asset, wanted.asked);
+    return { info: (await keep(wanted, bytes)) ?? unkept(wanted.key, bytes), bytes };
+  }
+
+  function unkept(key: string, bytes: Buffer): ObjectInfo {
+    return { key, bytes: bytes.length, etag: "", modifiedAt: new Date(app.clock.now()) };
+  }
+
+  /** Null where it could not be, or there is enough already: a picture is shown all the same. */
+  async function keep({ objects, asset, folder, key }: Wanted, bytes: Buffer): Promise<ObjectInfo | null> {
+    try {
+      const kept = await countOf(objects, folder);
+      if (kept.pictures >= MOST_KEPT || kept.bytes + bytes.length > MOST_KEPT_BYTES) return null;
+      kept.pictures++;
+      kept.bytes += bytes.length;
+      const info = await objects.put(key, bytes, { contentType: contentTypeOf(key) });
+      // Deleted or published anew meanwhile: what removes the old pictures may have been here before this one.
+      const now = await findPublicAsset(app, String(asset.id));
+      if (now && folderOf(now) === folder) return info;
+      await objects.delete(key);
+      return null;
+    } catch (error) {
+      counted.delete(folder);
+      const isExpected = error instanceof StorageFull || error instanceof StorageUnavailable;
+      app.log[isExpected ? "info" : "warn"]({ err: error, asset_id: asset.id }, "a picture could not be kept");
+      return null;
+    }
+  }
+
+  /** Counted once in storage, and from then on here. */
+  function countOf(objects: ObjectStore, folder: string): Promise<Kept> {
+    const known = counted.get(folder);
+    if (known) return known;
+    const counting = objects.list(folder, { limit: MOST_KEPT }).then(({ objects: found }) => ({
+      pictures: found.length,
+      bytes: found.reduce((sum, { bytes }) => sum + bytes, 0),
+    }));
+    counted.set(folder, counting);
+    return counting;
+  }
+}
+
+const readKept = async (objects: ObjectStore, key: string) => {
+  const info = await objects.head(key);
+  return info && { info };
+};
+
+/** A re-encode, or an early version that is completed, is another version. */
+const folderOf = (asset: AssetRow) =>
+  `${picturesPrefix(asset)}${sha256(JSON.stringify([asset.mediaPrefix, asset.thumbnailPath, asset.readyAt])).slice(0, 16)}/`;

@@ -1,0 +1,95 @@
+import { mkdir, rm } from "node:fs/promises";
+import { availableParallelism } from "node:os";
+import { join } from "node:path";
+import type { AssetRow } from "../../../../storage/db/schema.ts";
+import type { ObjectStore } from "../../../../storage/objects/store.ts";
+import type { App } from "../../../app.ts";
+import { bounded, TooBusy } from "../../../lib/bounded.ts";
+import { cacheDir } from "../../../lib/cache-dir.ts";
+import { HttpError, notFound } from "../../../lib/errors.ts";
+import { binariesAside } from "../../../media/binaries.ts";
+import { MediaError } from "../../../media/error.ts";
+import { endOrphans } from "../../../media/orphans.ts";
+import { animated, type PictureSource, still } from "../../../media/picture.ts";
+import type { Asked } from "./asked.ts";
+import { clips } from "./clip.ts";
+
+/** Together they take some seconds: who comes later had better ask again. */
+const WAITING = 64;
+const WAIT_MS = 15_000;
+const MAX_POSTER_BYTES = 16 * 2 ** 20;
+
+/**
+ * Pictures by the server's own ffmpeg, a few at a time. 404 where the asset has nothing to make one of; 503
+ * `busy` when too many wait, or one took too long.
+ */
+export function pictureMaker(app: App) {
+  const inTime = bounded({
+    atOnce: Math.max(1, Math.floor(availableParallelism() / 2)),
+    waiting: WAITING,
+    waitMs: WAIT_MS,
+  });
+  const clipOf = clips();
+  const folder = join(app.config.data_dir, "pictures");
+  const pidDir = join(folder, "pids");
+  let prepared: Promise<string> | undefined;
+
+  const prepare = async () => {
+    // No other server has this folder: what runs was left by the last one.
+    await endOrphans(pidDir);
+    await rm(folder, { recursive: true, force: true });
+    await mkdir(pidDir, { recursive: true, mode: 0o700 });
+    const { ffmpeg } = await binariesAside({
+      ffmpeg: app.config.ffmpeg,
+      ffprobe: app.config.ffprobe,
+      cacheDir: cacheDir(),
+    });
+    return ffmpeg;
+  };
+
+  async function draw(objects: ObjectStore, asset: AssetRow, asked: Asked): Promise<Buffer> {
+    prepared ??= prepare();
+    const ffmpeg = await prepared.catch((error) => {
+      prepared = undefined;
+      throw error;
+    });
+    const running = { ffmpeg, cwd: folder, pidDir, signal: app.stopping };
+    if (asked.kind === "animated") {
+      const { start, end, width } = asked;
+      const clip = (await clipOf(objects, asset, { start, end, width, height: null })) ?? notFound("picture");
+      return animated(video(clip.input), { ...asked, ...clip, seconds: end - start }, running);
+    }
+    const { time, box } = asked;
+    const clip = time === null ? null : await clipOf(objects, asset, { start: time, end: time, ...box });
+    const source = clip ? video(clip.input) : await poster(objects, asset);
+    return still(source, { ...asked, offsetSeconds: clip?.offsetSeconds ?? 0 }, running);
+  }
+
+  return async (objects: ObjectStore, asset: AssetRow, asked: Asked): Promise<Buffer> => {
+    try {
+      const bytes = await inTime(() => draw(objects, asset, asked));
+      // An animation that begins behind the last frame, say.
+      return bytes.length > 0 ? bytes : notFound("picture");
+    } catch (error) {
+      if (error instanceof TooBusy) throw busy("Too many pictures are being made; try again.");
+      if (!(error instanceof MediaError)) throw error;
+      if (error.code === "timeout") throw busy("The picture took too long; try again, or ask for less.");
+      if (error.code === "aborted") throw busy("The server stops; try again.");
+      app.log.warn({ asset_id: asset.id, code: error.code, log: error.logTail }, "no picture could be made");
+      return notFound("picture");
+    }
+  };
+}
+
+const video = (input: PictureSource["input"]): PictureSource => ({ input, kind: "video" });
+
+async function poster(objects: ObjectStore, { thumbnailPath }: AssetRow): Promise<PictureSource> {
+  const { info, body } = (thumbnailPath && (await objects.get(thumbnailPath))) || notFound("picture");
+  if (info.bytes > MAX_POSTER_BYTES) {
+    body.destroy();
+    notFound("picture");
+  }
+  return { input: body, kind: "picture" };
+}
+
+const busy = (message: string) => new HttpError(503, "busy", message, { headers: { "retry-after": "2" } });

@@ -1,0 +1,90 @@
+import type { AssetRow, SubtitleRow } from "../../../storage/db/schema.ts";
+import type { ObjectStore } from "../../../storage/objects/store.ts";
+import { type Delivery, deliver } from "../../http/deliver.ts";
+import type { Context } from "../../http/route.ts";
+import { codedText } from "../../http/text-coding.ts";
+import { notFound } from "../../lib/errors.ts";
+import { subtitlePlaylist } from "../../lib/m3u8-subtitles.ts";
+import { contentTypeOf } from "../../lib/media-types.ts";
+import { sha256 } from "../../lib/tokens.ts";
+import { subtitleFile } from "../subtitles/address.ts";
+
+const MAX_MANIFEST_BYTES = 8 * 2 ** 20;
+
+type ManifestOptions = {
+  objects: ObjectStore;
+  scope: string;
+  onSent: (bytes: number) => void;
+  /** False: the addresses in it end. */
+  isLasting?: boolean;
+  /** What stands in it beside what is in storage. */
+  tracks?: SubtitleRow[];
+  contentType?: string;
+};
+
+/** A text of storage that is told otherwise to each who asks. 404 when it is not there. */
+export async function manifest(
+  context: Context,
+  key: string,
+  rewrite: (text: string) => string | Promise<string>,
+  { objects, scope, onSent, isLasting = true, tracks = [], contentType = contentTypeOf(key) }: ManifestOptions,
+): Promise<Response> {
+  const info = (await objects.head(key)) ?? notFound("file");
+  if (info.bytes > MAX_MANIFEST_BYTES) throw new Error(`The manifest ${key} has ${info.bytes} bytes`);
+  const etag = tracks.length > 0 ? taggedWith(info.etag, tracks) : info.etag;
+  return codedText(context, {
+    text: async () => {
+      const { body } = (await objects.get(key)) ?? notFound("file");
+      return rewrite(Buffer.concat(await body.toArray()).toString("utf8"));
+    },
+    // Addresses that end must not be taken for those of the next time.
+    headers: headersOf(contentType, isLasting ? `${scope}, no-cache` : `${scope}, no-store`),
+    etag: isLasting ? etag : undefined,
+    onSent,
+  });
+}
+
+/** A text of storage as it is; its key is never written twice. */
+export async function plainText(context: Context, delivery: Omit<Delivery, "contentType">): Promise<Response> {
+  const { objects, key, cacheControl, cache, onSent } = delivery;
+  const contentType = contentTypeOf(key);
+  const info = cache?.get(key)?.info ?? (await objects.head(key)) ?? notFound("file");
+  if (context.headers.has("range") || info.bytes > MAX_MANIFEST_BYTES)
+    return deliver({ ...delivery, contentType, extraHeaders: { vary: "Accept-Encoding" } });
+  return codedText(context, {
+    text: async () => {
+      const held = cache?.get(key)?.bytes ?? (await cache?.load(objects, info));
+      if (held) return held;
+      const { body } = (await objects.get(key)) ?? notFound("file");
+      return Buffer.concat(await body.toArray());
+    },
+    headers: {
+      ...headersOf(contentType, cacheControl),
+      "accept-ranges": "bytes",
+      "last-modified": info.modifiedAt.toUTCString(),
+    },
+    etag: info.etag,
+    lasting: `${key} ${info.etag}`,
+    onSent,
+  });
+}
+
+/** Below the manifest, so that a token in its path leads to the text, too. */
+export function playlistOf(context: Context, asset: AssetRow, row: SubtitleRow, scope: string): Promise<Response> {
+  const file = subtitleFile(row);
+  const text = async () => subtitlePlaylist(file.slice(file.lastIndexOf("/") + 1), asset.durationSeconds);
+  return codedText(context, { text, headers: headersOf(contentTypeOf(".m3u8"), `${scope}, no-cache`) });
+}
+
+const headersOf = (contentType: string, cacheControl: string): Record<string, string> => ({
+  "access-control-allow-origin": "*",
+  "cache-control": cacheControl,
+  "content-type": contentType,
+  "x-content-type-options": "nosniff",
+});
+
+/** Another one as soon as a track comes, goes, or is called something else. */
+const taggedWith = (etag: string, tracks: SubtitleRow[]) => {
+  const said = tracks.map(({ id, language, label, isDefault }) => [id, language, label, isDefault]);
+  return `"${sha256(JSON.stringify([etag, said])).slice(0, 32)}"`;
+};

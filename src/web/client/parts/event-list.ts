@@ -1,0 +1,11 @@
+export type EventList<T> = T[] & EventTarget;
+
+/** A list that tells of its changes, as those of a media element do (HTML, 4.8.11.10). */
+export function eventList<T>(): EventList<T> {
+  const events = new EventTarget();
+  return Object.assign([] as T[], {
+    addEventListener: events.addEventListener.bind(events),
+    removeEventListener: events.removeEventListener.bind(events),
+    dispatchEvent: events.dispatchEvent.bind(events),
+  });
+}

@@ -1,0 +1,146 @@
+import { createReadStream, existsSync } from "node:fs";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { extname, join } from "node:path";
+import type { Browser } from "playwright-core";
+import { startBrowser } from "../browser/browser.ts";
+
+const packages = join(import.meta.dirname, "../../node_modules");
+const LIBRARIES: Record<string, string> = {
+  "/hls.js": "hls.js/dist/hls.min.js",
+  "/dash.js": "dashjs/dist/modern/umd/dash.all.min.js",
+  "/shaka.js": "shaka-player/dist/shaka-player.compiled.js",
+};
+const TYPES: Record<string, string> = {
+  ".js": "text/javascript",
+  ".m3u8": "application/vnd.apple.mpegurl",
+  ".mpd": "application/dash+xml",
+  ".mp4": "video/mp4",
+  ".m4s": "video/iso.segment",
+};
+
+/** What a player made of one asset. */
+export type Played = {
+  player: string;
+  error: string | null;
+  /** Seconds between where it stopped and the duration that it names. */
+  left: number;
+  duration: number;
+  frames: number;
+  soundBytes: number;
+  size: string | null;
+  /** Tracks of sound that it offers. */
+  sounds: number;
+};
+
+/** Longer ones are played by their last seconds alone. */
+const WHOLE_SECONDS = 10;
+const LAST_SECONDS = 3;
+
+/** Runs in the page: three videos at once, each played to its end by its own library. */
+const PAGE = `<!doctype html><title>Players</title><video></video><video></video><video></video>
+<script src="/hls.js"></script><script src="/dash.js"></script><script src="/shaka.js"></script><script>
+shaka.polyfill.installAll();
+const openers = {
+  async "hls.js"(video, folder, fail) {
+    const hls = new Hls();
+    hls.on(Hls.Events.ERROR, (_, { fatal, details, error }) => fatal && fail(details + " " + error?.message));
+    hls.loadSource(folder + "/master.m3u8");
+    hls.attachMedia(video);
+    return () => hls.audioTracks.length;
+  },
+  async "dash.js"(video, folder, fail) {
+    const player = dashjs.MediaPlayer().create();
+    player.on("error", ({ error }) => fail(error.code + " " + error.message));
+    player.initialize(video, folder + "/manifest.mpd", false);
+    return () => player.getTracksFor("audio").length;
+  },
+  async shaka(video, folder, fail) {
+    const player = new shaka.Player();
+    player.addEventListener("error", ({ detail }) => fail(detail.code + " " + detail.data));
+    await player.attach(video);
+    await player.load(folder + "/manifest.mpd");
+    return () => player.getAudioTracks().length;
+  },
+};
+const reached = (video, name, isThere) => new Promise((done) => isThere() ? done() : video.addEventListener(name, done, { once: true }));
+async function played(player, video, folder) {
+  video.muted = true;
+  let sounds = () => 0;
+  let error = null;
+  try {
+    await new Promise((done, refuse) => {
+      const fail = (text) => refuse(new Error(text));
+      video.addEventListener("error", () => fail(video.error.message));
+      (async () => {
+        sounds = await openers[player](video, folder, fail);
+        await reached(video, "loadedmetadata", () => video.readyState > 0);
+        if (video.duration > ${WHOLE_SECONDS}) video.currentTime = video.duration - ${LAST_SECONDS};
+        else video.playbackRate = 2;
+        await reached(video, "canplay", () => video.readyState > 2);
+        await video.play();
+        await reached(video, "ended", () => video.ended);
+        done();
+      })().catch(refuse);
+      setTimeout(() => fail("not at its end after a minute, but at " + video.currentTime), 60_000);
+    });
+  } catch (caught) {
+    error = String(caught?.message ?? caught) + (caught?.code ? " " + caught.code + " " + caught.data : "");
+  }
+  return {
+    player, error, left: video.duration - video.currentTime, duration: video.duration,
+    frames: video.getVideoPlaybackQuality().totalVideoFrames, soundBytes: video.webkitAudioDecodedByteCount,
+    size: video.videoWidth > 0 ? video.videoWidth + "x" + video.videoHeight : null, sounds: sounds(),
+  };
+}
+window.playAll = (folder) =>
+  Promise.all(Object.keys(openers).map((name, at) => played(name, document.querySelectorAll("video")[at], folder)));
+</script>`;
+
+/** A browser, and the folder `root` served to it. */
+export class Players {
+  readonly #root: string;
+  #server: Server | undefined;
+  #browser: Promise<Browser> | undefined;
+  #base: Promise<string> | undefined;
+
+  constructor(root: string) {
+    this.#root = root;
+  }
+
+  /** By hls.js, dash.js and Shaka. `folder` is below the root, with both manifests. */
+  async play(folder: string): Promise<Played[]> {
+    this.#browser ??= startBrowser();
+    this.#base ??= this.#serve();
+    const [browser, base] = await Promise.all([this.#browser, this.#base]);
+    const page = await browser.newPage();
+    try {
+      await page.goto(base);
+      return (await page.evaluate(`playAll("/made/${folder}")`)) as Played[];
+    } finally {
+      await page.close();
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#server?.closeAllConnections();
+    this.#server?.close();
+    await (await this.#browser)?.close();
+  }
+
+  #serve(): Promise<string> {
+    const server = createServer((request, response) => {
+      const path = request.url ?? "/";
+      if (path === "/") return response.setHeader("content-type", "text/html").end(PAGE);
+      const library = LIBRARIES[path];
+      const file = library ? join(packages, library) : join(this.#root, path.slice("/made/".length));
+      if (!existsSync(file)) return response.writeHead(404).end();
+      response.setHeader("content-type", TYPES[extname(file)] ?? "application/octet-stream");
+      return createReadStream(file).pipe(response);
+    });
+    this.#server = server;
+    return new Promise((done) =>
+      server.listen(0, "127.0.0.1", () => done(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`)),
+    );
+  }
+}
