@@ -11,8 +11,6 @@ const END = "<!-- end of settings -->\n";
 /** Read and checked, but for features that are yet to come. */
 export const WITHOUT_EFFECT: readonly string[] = [
   "env",
-  "live_token",
-  "rate_limit_live",
   ...Object.keys(SETTINGS).filter((name) => /^(payments|rate_limit_billing)/.test(name)),
 ];
 

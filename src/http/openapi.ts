@@ -45,6 +45,7 @@ const TAGS: Record<string, string> = {
   Tracks: "What happens when in a video: chapters, scenes, markers",
   Playback: "Addresses and tokens to play with",
   Analytics: "Who watches what, and how far",
+  Live: "Channels of your own live gateway, and what it asks before it lets somebody in",
   Webhooks: "Endpoints that are told of events, and what was sent to them",
   Operator: "The operator's own, with the admin token",
   Health: "For load balancers and monitors",
@@ -87,6 +88,7 @@ const SECURITY = {
   adminToken: header("X-SVC-ADMIN-TOKEN", "Every tenant, every scope"),
   workerToken: header("X-SVC-WORKER-TOKEN", "The worker surface"),
   leaseToken: header("X-SVC-JOB-LEASE-TOKEN", "One job's lease"),
+  gatewayToken: header("X-SVC-LIVE-TOKEN", "The live gateway; also as Bearer, Basic password or ?token="),
   batchToken: header("X-SVC-BATCH-TOKEN", "One ingest batch's lease, in place of a key"),
 };
 const text = (description: string, example: string) => ({ description, schema: { type: "string" }, example });
@@ -153,6 +155,7 @@ function security(route: Route): Json[] {
       { workerToken: [], ...also },
       { adminToken: [], ...also },
     ];
+  if (route.credential === "gateway") return [{ gatewayToken: [] }];
   return route.credential === "admin" ? [{ adminToken: [] }] : [];
 }
 
@@ -197,7 +200,11 @@ function responses(route: Route, components: Record<string, Json>): Json {
     const description = `${DESCRIPTIONS[status] ?? "Error"}${codes ? ` (${codes.join(", ")})` : ""}`;
     answers[status] = {
       description,
-      headers: headers("X-Request-Id", ...(status === 429 ? RATE_HEADERS : [])),
+      headers: headers(
+        "X-Request-Id",
+        ...(route.limit ? RATE_HEADERS : []),
+        ...(status === 429 ? (["Retry-After"] as const) : []),
+      ),
       content: errorContent(codes?.[0] ?? CODES[status] ?? "internal_server_error", description),
     };
   }
@@ -209,7 +216,7 @@ function responses(route: Route, components: Record<string, Json>): Json {
   return answers;
 }
 
-const RATE_HEADERS = ["RateLimit", "RateLimit-Policy", "Retry-After"] as const;
+const RATE_HEADERS = ["RateLimit", "RateLimit-Policy"] as const;
 
 function headersOf(route: Route): Json {
   const entries = (route.query as { entries?: object } | undefined)?.entries ?? {};
@@ -217,7 +224,7 @@ function headersOf(route: Route): Json {
     "X-Request-Id",
     ...("cursor" in entries ? (["Link"] as const) : []),
     ...(route.idempotent ? (["Idempotent-Replayed"] as const) : []),
-    ...(route.limit ? (["RateLimit", "RateLimit-Policy"] as const) : []),
+    ...(route.limit ? RATE_HEADERS : []),
   );
 }
 

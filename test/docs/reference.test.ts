@@ -30,7 +30,7 @@ test("docs/api.md names every code that an error can have", () => {
 test("the settings that are said to have no effect are those that nobody reads", () => {
   const code = codeIn("cli", "src", "storage");
   const unread = Object.keys(SETTINGS).filter((name) => !new RegExp(`\\b${name}\\b`).test(code));
-  // Named somewhere, and yet to no end: of a simulated payment, of live's token and of live's limit.
-  expect(WITHOUT_EFFECT.filter((name) => !unread.includes(name))).toEqual(["env", "live_token", "rate_limit_live"]);
+  // Named somewhere, and yet to no end: of a simulated payment.
+  expect(WITHOUT_EFFECT.filter((name) => !unread.includes(name))).toEqual(["env", "rate_limit_billing"]);
   expect(unread.filter((name) => !WITHOUT_EFFECT.includes(name))).toEqual([]);
 });
