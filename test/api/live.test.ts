@@ -285,6 +285,22 @@ describe("the gateway", () => {
     expect(await app.newEvents()).toEqual([]);
   });
 
+  test("waits for no write: it is answered while the write queue is held", async () => {
+    const made = await create({ channel: "stage" });
+    const held = Promise.withResolvers<void>();
+    const isWriting = Promise.withResolvers<void>();
+    const writing = app.opened.app.write(() => {
+      isWriting.resolve();
+      return held.promise;
+    });
+    await isWriting.promise;
+    const behind = app.call("PATCH", `${path}/${made.id}`, { key, body: { publisher: "ann" } });
+    const publish = { action: "publish", path: "live/stage", password: made.stream_key };
+    for (let time = 0; time < 50; time++) expect(await gateway.may(publish)).toBe(204);
+    held.resolve();
+    expect([await writing, (await behind).status, await gateway.may(publish)]).toEqual([undefined, 200, 403]);
+  });
+
   test("is told 429 after ten wrong keys for one path from one address, and nobody else is", async () => {
     const made = await create({ channel: "stage" });
     await create({ channel: "other" });
