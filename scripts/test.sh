@@ -14,7 +14,7 @@ fi
 
 # What stands in for the world outside: another ffmpeg to make and judge media with, a browser, a translation service
 # with a pair of languages, a voice and a recogniser of speech (25 MB with its model), an S3 server that checks signatures
-# and a client of it, players, and what the documents' examples are typed with.
+# and a client of it, players, a proxy, and what the documents' examples are typed with.
 missing=""
 command -v ffmpeg >/dev/null || missing="$missing ffmpeg"
 command -v chromium >/dev/null || missing="$missing chromium"
@@ -32,6 +32,7 @@ command -v radosgw >/dev/null || missing="$missing radosgw"
 command -v aws >/dev/null || missing="$missing awscli"
 command -v mpv >/dev/null || missing="$missing mpv"
 command -v streamlink >/dev/null || missing="$missing streamlink"
+command -v nginx >/dev/null || [ -x /usr/sbin/nginx ] || missing="$missing nginx-light"
 command -v vlc >/dev/null || missing="$missing vlc-bin"
 [ -n "$(find /usr/lib -name libadaptive_plugin.so -print -quit)" ] || missing="$missing vlc-plugin-base"
 if [ -n "$missing" ]; then

@@ -11,6 +11,7 @@ import { startListening } from "./listen.ts";
 import type { LocalWorkers } from "./local-workers.ts";
 import { type Opened, openApp } from "./open.ts";
 import { graceAfterStart } from "./resources/jobs/recover.ts";
+import { knownChannels } from "./resources/live/known.ts";
 import { joinServers } from "./resources/operator/servers.ts";
 
 export type Running = {
@@ -47,6 +48,7 @@ export async function serve(config: Config, { log, clock }: { log: Logger; clock
   const serverFile = join(config.data_dir, SERVER_FILE);
   writeSecret(serverFile, JSON.stringify({ address: listening.address, pid: process.pid }));
   await graceAfterStart(app);
+  await knownChannels(app).refresh();
   const duties = startDuties(allDuties(app, { authenticator: server.authenticator, egress }), log);
   const workers = await startWorkers(app, listening.address);
   log.info({ address: listening.address, data: config.data_dir, workers: config.workers }, "serving");

@@ -59,6 +59,10 @@ beforeAll(async () => {
     body: { url: "https://example.com/", description: THEIRS },
   });
   const sent = await app.call("POST", `/api/v1/webhooks/${hook.body.id}/test`, { key: otherKey });
+  const live = await app.call("POST", "/api/v1/live/channels", {
+    key: otherKey,
+    body: { channel: "theirs", name: THEIRS },
+  });
   const batch = await leased(app, otherKey, { name: THEIRS });
   const intent = await batch.want(`${THEIRS}.m4s`, "abc", { multipart: true });
   theirBatch = batch;
@@ -83,6 +87,7 @@ beforeAll(async () => {
     "/api/v1/transcoding_jobs/:id": String(completed.body.transcoding_job.id),
     "/api/v1/api_keys/:id": String(otherKeys.body[0].id),
     "/api/v1/signing_keys/:id": String(signer.body.id),
+    "/api/v1/live/channels/:id": String(live.body.id),
     "/api/v1/playback/:id": completed.body.asset.external_id,
     "/api/v1/admin/tenants/:ref": String(other.id),
     "/api/v1/admin/tokens/:name": "nothing",
@@ -141,7 +146,7 @@ async function state(): Promise<string> {
 describe("every route of the table", () => {
   test("refuses what is no credential of it, and nothing changes", async () => {
     const before = await state();
-    for (const route of tables().filter((each) => ["key", "worker", "admin"].includes(each.credential))) {
+    for (const route of tables().filter((each) => ["key", "worker", "admin", "gateway"].includes(each.credential))) {
       const wrong: Record<string, CallOptions> = {
         none: {},
         invalid: { key: "svc_nothing" },
@@ -152,6 +157,7 @@ describe("every route of the table", () => {
         "wrong admin": { admin: "not-the-admin-token" },
         "wrong admin beside a right key": { admin: "not-the-admin-token", key: keys.all },
         ...(route.credential !== "worker" && { worker: { worker: app.worker } }),
+        ...(route.credential === "gateway" && { "the admin token": { admin: app.admin } }),
         ...(route.credential !== "key" && { "a key": { key: keys.all }, "a key as bearer": { bearer: keys.all } }),
       };
       for (const [name, credentials] of Object.entries(wrong)) {
@@ -285,6 +291,7 @@ test("a tenant_id in a body that is another's answers as one that does not exist
     "/api/v1/api_keys": { scopes: ["assets:read"] },
     "/api/v1/signing_keys": { algorithm: "EdDSA" },
     "/api/v1/webhooks": { url: "https://example.com/" },
+    "/api/v1/live/channels": { channel: "mine-alone" },
     "/api/v1/collections": { collection: { name: "X", slug: "x" } },
     "/api/v1/assets": {
       video_asset: {
@@ -298,7 +305,10 @@ test("a tenant_id in a body that is another's answers as one that does not exist
       },
     },
   };
-  const second = { "/api/v1/collections": { collection: { name: "Y", slug: "y" } } } as Record<string, object>;
+  const second: Record<string, object> = {
+    "/api/v1/collections": { collection: { name: "Y", slug: "y" } },
+    "/api/v1/live/channels": { channel: "mine-too" },
+  };
   for (const [path, body] of Object.entries(bodies)) {
     const another = second[path] ?? {};
     for (const tenantId of [mine.id + 1, 987_654_321]) {
@@ -375,9 +385,14 @@ test("lists hold the caller's own rows and no others", async () => {
   expect((await app.call("GET", `/api/v1/assets?tenant_id=${mine.id + 1}`, { key: keys.all })).body).toEqual([]);
   const all = (await app.call("GET", "/api/v1/tenants", { admin: app.admin })).body.map(({ id }: any) => id);
   expect(all).toEqual(expect.arrayContaining([mine.id, mine.id + 1, mine.id + 2]));
-  for (const path of ["collections", "collections/tree", "transcoding_jobs", "signing_keys", "usage/summary"].map(
-    (each) => `/api/v1/${each}`,
-  )) {
+  for (const path of [
+    "collections",
+    "collections/tree",
+    "transcoding_jobs",
+    "signing_keys",
+    "usage/summary",
+    "live/channels",
+  ].map((each) => `/api/v1/${each}`)) {
     const owners = (await app.call("GET", path, { key: keys.all })).body.map((each: any) => each.tenant_id);
     expect(new Set(owners), path).toEqual(new Set([mine.id]));
     expect((await app.call("GET", `${path}?tenant_id=${mine.id + 1}`, { key: keys.all })).body).toEqual([]);

@@ -155,6 +155,24 @@ export function addAdmin(program: Command): void {
   operation(admin, "usage", "what tenants used in a month, and what that comes to", () => import("./usage.ts"), "usage")
     .option("--tenant <T>", "tenant, by id or slug")
     .option("--month <M>", "month of UTC, such as 2026-11; the present one unless told");
+  const live = admin.command("live").description("channels of your own live gateway");
+  const channels = () => import("./live.ts");
+  operation(live, "create", "create a channel; its stream key is printed once", channels, "create")
+    .requiredOption("--tenant <T>", "tenant, by id or slug")
+    .requiredOption("--channel <C>", "a-z 0-9 _ -: its path at the gateway is live/<C>")
+    .option("--name <N>", "name; the channel's own unless told")
+    .option("--playback-policy <P>", "public or signed; the tenant's default unless told")
+    .option("--publisher <USER>", "the only user name that may publish");
+  operation(live, "list", "list channels, newest first", channels, "list").option(
+    "--tenant <T>",
+    "tenant, by id or slug",
+  );
+  operation(live, "rotate <channel>", "replace a channel's stream key, by name or id", channels, "rotate");
+  operation(live, "revoke <channel>", "let nobody publish or read a channel any more", channels, "revoke");
+  operation(live, "token <channel>", "print a playback token for a channel", channels, "token").option(
+    "--expires-in <TIME>",
+    "such as 12h, 45m; an hour unless told",
+  );
 
   const token = admin.command("token").description("the admin, worker and live gateway tokens");
   token

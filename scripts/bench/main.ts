@@ -7,6 +7,7 @@ import { benchBeacons } from "./beacons.ts";
 import { benchPut, benchSegments } from "./bytes.ts";
 import { benchDeliveries } from "./deliveries.ts";
 import { benchLists } from "./lists.ts";
+import { benchLive } from "./live.ts";
 import { EXECUTABLE } from "./processes.ts";
 import { benchReads, benchWrites } from "./requests.ts";
 import { type Result, table } from "./result.ts";
@@ -28,6 +29,7 @@ const BENCHES: Record<string, () => Promise<Result[]>> = {
   deliveries: benchDeliveries,
   beacons: benchBeacons,
   analytics: benchAnalytics,
+  live: benchLive,
   transcode: benchTranscode,
   workers: benchWorkers,
   soak: benchSoak,

@@ -85,16 +85,19 @@ export async function tenantWithKey(base: string): Promise<{ tenantId: number; k
 
 export type Load = { connections: number; seconds: number; headers?: Record<string, string>; script?: string };
 
-/** Requests and bytes a second by wrk: one thread, so that the server keeps a core to itself. Throws on any non-2xx. */
+const UNITS_MS: Record<string, number> = { us: 0.001, ms: 1, s: 1000, m: 60_000 };
+
+/** Requests and bytes a second by wrk, and what 99 of 100 waited: one thread, so that the server keeps a core to itself. Throws on any non-2xx. */
 export async function wrk(
   url: string,
   { connections, seconds, headers = {}, script }: Load,
-): Promise<{ requests: number; bytes: number }> {
+): Promise<{ requests: number; bytes: number; p99Ms: number }> {
   const head = Object.entries(headers).flatMap(([name, value]) => ["-H", `${name}: ${value}`]);
   const { stdout } = await run("wrk", [
     "-t1",
     `-c${connections}`,
     `-d${seconds}s`,
+    "--latency",
     ...head,
     ...(script ? ["-s", script] : []),
     url,
@@ -103,7 +106,13 @@ export async function wrk(
   const elapsed = Number(/requests in ([\d.]+)s/.exec(stdout)?.[1]);
   const [, amount, unit] = /, ([\d.]+)([KMGT]?B) read/.exec(stdout) ?? [];
   const scale = { B: 1, KB: 2 ** 10, MB: 2 ** 20, GB: 2 ** 30, TB: 2 ** 40 }[unit ?? "B"] as number;
-  return { requests: Number(/Requests\/sec:\s+([\d.]+)/.exec(stdout)?.[1]), bytes: (Number(amount) * scale) / elapsed };
+  const [, late, lateUnit = ""] = /^\s+99%\s+([\d.]+)(us|ms|s|m)$/m.exec(stdout) ?? [];
+  const p99Ms = Number(late) * (UNITS_MS[lateUnit] ?? Number.NaN);
+  return {
+    p99Ms,
+    requests: Number(/Requests\/sec:\s+([\d.]+)/.exec(stdout)?.[1]),
+    bytes: (Number(amount) * scale) / elapsed,
+  };
 }
 
 /** A field of /proc/<pid>/status in bytes, such as VmRSS or VmHWM. */

@@ -98,6 +98,11 @@ export const SETTINGS = {
     ),
     about: "what every absolute address in an answer starts with",
   },
+  trusted_proxies: {
+    schema: list,
+    fallback: "",
+    about: "proxies, as ranges such as 127.0.0.1/32, whose X-Forwarded-For or Forwarded tells the client's address",
+  },
   env: {
     schema: oneOf("production", "development"),
     fallback: "production",

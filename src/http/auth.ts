@@ -10,8 +10,8 @@ import type { Caller } from "./caller.ts";
 import type { Route } from "./route.ts";
 
 export type Authenticator = {
-  /** Reads headers alone: a stranger's body is never looked at. Throws 401 or 403. */
-  authenticate(route: Route, headers: Headers): Promise<Caller>;
+  /** Reads headers alone, and the query where the gateway's token may stand: a stranger's body is never looked at. Throws 401 or 403. */
+  authenticate(route: Route, headers: Headers, query: URLSearchParams): Promise<Caller>;
   /** Keys used since the last call, with the time of use; the caller writes them down. */
   takeUsedKeys(): Map<number, number>;
 };
@@ -58,8 +58,13 @@ export function createAuthenticator(app: App): Authenticator {
     return { kind: "key", keyId: key.id, tenantId: key.tenantId, scopes: key.scopes };
   }
 
-  async function identify(route: Route, headers: Headers): Promise<Caller> {
+  async function identify(route: Route, headers: Headers, query: URLSearchParams): Promise<Caller> {
     if (route.credential === "none" || route.credential === "signed") return { kind: "anyone" };
+    if (route.credential === "gateway") {
+      const given = gatewayToken(headers, query);
+      if (given !== null && sameSecret(given, app.secrets.live_token)) return { kind: "gateway" };
+      return unauthorized("This call needs the live gateway's token in X-SVC-LIVE-TOKEN.");
+    }
     const admin = headers.get("x-svc-admin-token");
     if (admin !== null) return isAdmin(admin) ? { kind: "admin" } : unauthorized("The admin token is wrong.");
     const batch = route.batchToken ? headers.get("x-svc-batch-token") : null;
@@ -81,8 +86,8 @@ export function createAuthenticator(app: App): Authenticator {
   }
 
   return {
-    async authenticate(route, headers) {
-      const caller = await identify(route, headers);
+    async authenticate(route, headers, query) {
+      const caller = await identify(route, headers, query);
       if (
         caller.kind === "key" &&
         route.scopes.length > 0 &&
@@ -100,4 +105,15 @@ export function createAuthenticator(app: App): Authenticator {
       return taken;
     },
   };
+}
+
+/** MediaMTX sends no headers of its own, but what its address says: `http://any:TOKEN@…` or `?token=TOKEN`. The first that is given counts. */
+function gatewayToken(headers: Headers, query: URLSearchParams): string | null {
+  const own = headers.get("x-svc-live-token");
+  if (own !== null) return own;
+  const [, scheme = "", value = ""] = /^(Bearer|Basic) +(\S+)$/i.exec(headers.get("authorization") ?? "") ?? [];
+  if (/^bearer$/i.test(scheme)) return value;
+  // RFC 7617: the password is all after the first colon.
+  if (scheme !== "") return /:(.*)/s.exec(Buffer.from(value, "base64").toString("utf8"))?.[1] ?? "";
+  return query.get("token");
 }

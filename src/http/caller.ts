@@ -20,6 +20,8 @@ export type Caller =
   /** Holds the lease of one ingest batch, and so may do all with it, and nothing else. */
   | { kind: "batch"; batchId: number; tenantId: number }
   | { kind: "worker" }
+  /** The live gateway: it owns nothing. */
+  | { kind: "gateway" }
   | { kind: "anyone" };
 
 /** The condition that keeps a caller to its own rows; none for the admin token. Nobody else owns anything. */

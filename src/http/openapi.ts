@@ -46,6 +46,7 @@ const TAGS: Record<string, string> = {
   Playback: "Addresses and tokens to play with",
   Analytics: "Who watches what, and how far",
   Billing: "What was used, what it comes to, and paying for a plan",
+  Live: "Channels of your own live gateway, and what it asks before it lets somebody in",
   Webhooks: "Endpoints that are told of events, and what was sent to them",
   Operator: "The operator's own, with the admin token",
   Health: "For load balancers and monitors",
@@ -88,6 +89,7 @@ const SECURITY = {
   adminToken: header("X-SVC-ADMIN-TOKEN", "Every tenant, every scope"),
   workerToken: header("X-SVC-WORKER-TOKEN", "The worker surface"),
   leaseToken: header("X-SVC-JOB-LEASE-TOKEN", "One job's lease"),
+  gatewayToken: header("X-SVC-LIVE-TOKEN", "The live gateway; also as Bearer, Basic password or ?token="),
   batchToken: header("X-SVC-BATCH-TOKEN", "One ingest batch's lease, in place of a key"),
 };
 const text = (description: string, example: string) => ({ description, schema: { type: "string" }, example });
@@ -154,6 +156,7 @@ function security(route: Route): Json[] {
       { workerToken: [], ...also },
       { adminToken: [], ...also },
     ];
+  if (route.credential === "gateway") return [{ gatewayToken: [] }];
   return route.credential === "admin" ? [{ adminToken: [] }] : [];
 }
 
@@ -198,7 +201,11 @@ function responses(route: Route, components: Record<string, Json>): Json {
     const description = `${DESCRIPTIONS[status] ?? "Error"}${codes ? ` (${codes.join(", ")})` : ""}`;
     answers[status] = {
       description,
-      headers: headers("X-Request-Id", ...(status === 429 ? RATE_HEADERS : [])),
+      headers: headers(
+        "X-Request-Id",
+        ...(route.limit ? RATE_HEADERS : []),
+        ...(status === 429 ? (["Retry-After"] as const) : []),
+      ),
       content: errorContent(codes?.[0] ?? CODES[status] ?? "internal_server_error", description),
     };
   }
@@ -210,7 +217,7 @@ function responses(route: Route, components: Record<string, Json>): Json {
   return answers;
 }
 
-const RATE_HEADERS = ["RateLimit", "RateLimit-Policy", "Retry-After"] as const;
+const RATE_HEADERS = ["RateLimit", "RateLimit-Policy"] as const;
 
 function headersOf(route: Route): Json {
   const entries = (route.query as { entries?: object } | undefined)?.entries ?? {};
@@ -218,7 +225,7 @@ function headersOf(route: Route): Json {
     "X-Request-Id",
     ...("cursor" in entries ? (["Link"] as const) : []),
     ...(route.idempotent ? (["Idempotent-Replayed"] as const) : []),
-    ...(route.limit ? (["RateLimit", "RateLimit-Policy"] as const) : []),
+    ...(route.limit ? RATE_HEADERS : []),
   );
 }
 

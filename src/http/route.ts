@@ -7,8 +7,11 @@ import type { Caller, Scope } from "./caller.ts";
 import type { Cors } from "./cors.ts";
 
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE" | "HEAD" | "OPTIONS";
-/** `key`: API key or admin token. `worker`: worker or admin token. `signed`: the address itself is the credential. */
-export type Credential = "key" | "worker" | "admin" | "none" | "signed";
+/**
+ * `key`: API key or admin token. `worker`: worker or admin token. `gateway`: the live gateway's token. `signed`: the
+ * address itself is the credential.
+ */
+export type Credential = "key" | "worker" | "admin" | "gateway" | "none" | "signed";
 export type LimitName = "uploads" | "billing" | "translate" | "sync" | "live" | "device_tokens" | "beacon" | "pictures";
 type Schema = v.GenericSchema<unknown, unknown>;
 
@@ -24,6 +27,8 @@ export type Context<Params = unknown, Query = unknown, Body = unknown> = {
   /** Path and query as they came. */
   url: URL;
   requestId: string;
+  /** The client's, as far as trusted proxies tell; `local` where there is no socket. */
+  address: string;
   /** Node's own request where there is a socket behind it: the fast way to a large body. */
   incoming: IncomingMessage | undefined;
   request: Request;

@@ -8,6 +8,7 @@ import { HttpError } from "../lib/errors.ts";
 import { type Authenticator, createAuthenticator } from "./auth.ts";
 import { readJson } from "./body.ts";
 import type { Caller } from "./caller.ts";
+import { clientAddresses } from "./client-address.ts";
 import { corsHeaders, preflightHeaders } from "./cors.ts";
 import { discardRest } from "./discard-rest.ts";
 import { findReplay, keepAnswer, repeatOf } from "./idempotency.ts";
@@ -24,12 +25,21 @@ export function createServer(app: App, routes: readonly Route[]): HttpServer {
   const h3 = new H3({ silent: true, onError: (error) => render(app, error, newRequestId(), null) });
   const authenticator = createAuthenticator(app);
   const limits = createLimits(app.config);
+  const addressOf = clientAddresses(app.config.trusted_proxies);
+  const doors: Doors = {
+    authenticator,
+    limits,
+    addressOf: ({ req, runtime }) => {
+      const peer = (runtime?.node?.req as Context["incoming"])?.socket.remoteAddress;
+      return peer === undefined ? "local" : addressOf(peer, req.headers);
+    },
+  };
   for (const [path, methods] of byPath(routes)) {
     const allow = [...methods.keys()].flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method])).join(", ");
     for (const [method, route] of methods) {
       const row = { route, always: headersOf(route, method, allow) };
-      const plain = (event: H3Event) => answer(app, row, event, authenticator, limits);
-      const handler = app.log.isLevelEnabled("debug") ? logged(app, route, plain) : plain;
+      const plain = (event: H3Event) => answer(app, row, event, doors);
+      const handler = app.log.isLevelEnabled("debug") ? logged(app, route, doors, plain) : plain;
       h3.on(method, path, handler);
       if (method === "GET") h3.on("HEAD", path, handler);
     }
@@ -52,6 +62,7 @@ export function createServer(app: App, routes: readonly Route[]): HttpServer {
   return { h3, authenticator, fetch: async (request) => h3.fetch(request) };
 }
 
+type Doors = { authenticator: Authenticator; limits: Limits; addressOf(event: H3Event): string };
 type Row = { route: Route; always: Record<string, string> | undefined };
 
 /** What the row says of all its answers. */
@@ -61,12 +72,13 @@ function headersOf({ cors, headers }: Route, method: Method, allow: string): Row
 }
 
 /** By route, never by address: an address may hold a token. */
-function logged(app: App, route: Route, handler: (event: H3Event) => Promise<Response>) {
+function logged(app: App, route: Route, { addressOf }: Doors, handler: (event: H3Event) => Promise<Response>) {
   return async (event: H3Event) => {
     const from = performance.now();
     const response = await handler(event);
     const ms = Math.round(performance.now() - from);
-    app.log.debug({ method: event.req.method, route: route.path, status: response.status, ms }, "request");
+    const { method } = event.req;
+    app.log.debug({ method, route: route.path, status: response.status, ms, client: addressOf(event) }, "request");
     return response;
   };
 }
@@ -93,21 +105,22 @@ async function answer(
   app: App,
   { route, always }: Row,
   event: H3Event,
-  authenticator: Authenticator,
-  limits: Limits,
+  { authenticator, limits, addressOf }: Doors,
 ): Promise<Response> {
   const requestId = newRequestId();
+  // What is refused for its credential is not counted: it is told what is allowed, and not what is left.
+  let every = route.limit ? { ...always, ...limits.policyOf(route.limit) } : always;
   try {
     const { headers } = event.req;
-    const caller = await authenticator.authenticate(route, headers);
-    const limited = route.limit ? await limits.consume(route.limit, caller, addressOf(event)) : undefined;
-    const limitHeaders = always ? { ...always, ...limited } : limited;
-    const context = await contextOf(app, route, event, caller, requestId);
-    context.limit = async (name) => void (await limits.consume(name, caller, addressOf(event)));
+    const caller = await authenticator.authenticate(route, headers, event.url.searchParams);
+    const address = addressOf(event);
+    if (route.limit) every = { ...always, ...(await limits.consume(route.limit, caller, address)) };
+    const context = await contextOf(app, route, event, { caller, requestId, address });
+    context.limit = async (name) => void (await limits.consume(name, caller, address));
     const repeat = repeatOf(route, caller, headers, context.url.pathname, context.body);
     if (repeat) {
       const replay = await findReplay(app.db, app, repeat);
-      if (replay) return renderReply(await restored(route, context, replay), requestId, limitHeaders);
+      if (replay) return renderReply(await restored(route, context, replay), requestId, every);
       // Asked again inside the transaction: of two requests at once the second must find the first's answer.
       context.commit = (work) =>
         app.write(async (tx) => {
@@ -125,13 +138,13 @@ async function answer(
     const result = isRepeat ? await restored(route, context, handled) : handled;
     if (result instanceof Response) {
       result.headers.set("x-request-id", requestId);
-      for (const name in always) result.headers.set(name, always[name] as string);
+      for (const name in every) result.headers.set(name, every[name] as string);
       return result;
     }
-    return renderReply(asReply(route, result), requestId, limitHeaders);
+    return renderReply(asReply(route, result), requestId, every);
   } catch (error) {
     discardRest(event.runtime?.node?.req as Context["incoming"]);
-    return render(app, error, requestId, event, { route, always });
+    return render(app, error, requestId, event, { route, always: every });
   }
 }
 
@@ -139,7 +152,9 @@ async function restored(route: Route, context: Context, { status, body, headers 
   return new Reply(status, (await route.idempotent?.restore?.(context, body)) ?? body, headers);
 }
 
-async function contextOf(app: App, route: Route, event: H3Event, caller: Caller, requestId: string): Promise<Context> {
+type Asked = { caller: Caller; requestId: string; address: string };
+
+async function contextOf(app: App, route: Route, event: H3Event, asked: Asked): Promise<Context> {
   const { req } = event;
   const incoming = event.runtime?.node?.req as Context["incoming"];
   const named = decoded(event.context.params);
@@ -148,14 +163,13 @@ async function contextOf(app: App, route: Route, event: H3Event, caller: Caller,
   const body = route.body ? validate(route.body, await readBody(route, req, incoming), "body") : undefined;
   return {
     app,
-    caller,
+    ...asked,
     params,
     query,
     body,
     headers: req.headers,
     method: req.method,
     url: event.url,
-    requestId,
     incoming,
     request: req,
     commit: (work) => app.write(work),
@@ -183,9 +197,6 @@ function decoded(params: Record<string, string> = {}): Record<string, string> {
   }
   throw nothingHere();
 }
-
-const addressOf = (event: H3Event) =>
-  (event.runtime?.node?.req as Context["incoming"])?.socket.remoteAddress ?? "local";
 
 /** Status of a plain value: the first 2xx that the row promises. */
 function asReply(route: Route, result: unknown): Reply {

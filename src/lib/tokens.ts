@@ -1,4 +1,4 @@
-import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypto";
+import { createHmac, hash, randomBytes, timingSafeEqual } from "node:crypto";
 
 const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
@@ -20,13 +20,15 @@ export const newSigningKeyId = () => `sk_${randomName(22)}`;
 export const newExternalId = () => `vid_${randomName(22)}`;
 
 export const newOrderId = () => `ord_${randomName(22)}`;
+/** What a live channel is published with: 238 bits. */
+export const newStreamKey = () => `live_${randomName(40)}`;
 
 /** Lower-case hex. Tokens have full entropy, so a plain hash is enough; passwords go through scrypt instead. */
-export const sha256 = (value: string | Uint8Array) => createHash("sha256").update(value).digest("hex");
+export const sha256 = (value: string | Uint8Array) => hash("sha256", value);
 
 /** HMAC-SHA256, base64url: 256 bits. */
 export const hmac = (secret: string, value: string) => createHmac("sha256", secret).update(value).digest("base64url");
 
 /** Equality in a time that does not tell how much was right. Hashing first makes the lengths equal. */
 export const sameSecret = (a: string, b: string) =>
-  timingSafeEqual(createHash("sha256").update(a).digest(), createHash("sha256").update(b).digest());
+  timingSafeEqual(hash("sha256", a, "buffer"), hash("sha256", b, "buffer"));

@@ -14,6 +14,7 @@ export {
 } from "./schema-billing.ts";
 export { callbackReceipts, transcodingAttempts, transcodingJobs } from "./schema-jobs.ts";
 export { SIGNING_ALGORITHMS, type SigningKeyRow, signingKeys } from "./schema-keys.ts";
+export { type LiveChannelRow, liveChannels } from "./schema-live.ts";
 export { type ServerRow, servers } from "./schema-servers.ts";
 
 /**

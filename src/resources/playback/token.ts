@@ -15,7 +15,8 @@ import { HttpError } from "../../lib/errors.ts";
 import { liveSigningKeys } from "../signing-keys/live.ts";
 import type { Audience } from "./audience.ts";
 
-type Bound = Pick<AssetRow, "id" | "tenantId" | "externalId">;
+/** Of an asset also the number will do as a subject; a live channel has its path alone. */
+type Bound = Pick<AssetRow, "tenantId" | "externalId"> & { id?: number };
 export type PlaybackTokens = {
   sign(asset: Bound, expiresAtMs: number): Promise<string>;
   /**
@@ -80,7 +81,7 @@ export function playbackTokens(app: App): PlaybackTokens {
       const remembered = known.get(token);
       const claims = remembered ?? (await read(token, asset.tenantId));
       if (claims.endsAtMs <= app.clock.now()) refuse("The playback token has expired; ask for a new one.");
-      if (claims.tenantId !== asset.tenantId || ![asset.externalId, String(asset.id)].includes(claims.subject))
+      if (claims.tenantId !== asset.tenantId || !namesOf(asset).includes(claims.subject))
         refuse("The playback token is for another asset.");
       // What is remembered must not outlive its key.
       if (remembered && claims.keyId !== null && !(await liveSigningKeys(app).find(claims.tenantId, claims.keyId)))
@@ -91,6 +92,8 @@ export function playbackTokens(app: App): PlaybackTokens {
     },
   };
 }
+
+const namesOf = ({ externalId, id }: Bound) => (id === undefined ? [externalId] : [externalId, String(id)]);
 
 /**
  * Which key a token says that it is signed with; the header should tell (RFC 7515, 4.1.4), and Mux's libraries for

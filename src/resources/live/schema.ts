@@ -1,0 +1,105 @@
+import * as v from "valibot";
+import type { LiveChannelRow } from "../../../storage/db/schema.ts";
+import { Id, Name, NullableTime, Paging, PlaybackPolicy, QueryId, Text, Time } from "../../http/schemas.ts";
+import { iso } from "../../lib/clock.ts";
+
+/** What the gateway calls it: the prefix keeps a gateway's other paths apart. */
+export const pathOf = (channel: string) => `live/${channel}`;
+const CHANNEL = /^[a-z0-9][a-z0-9_-]{1,62}$/;
+
+/** The channel of `live/<channel>`; null for any other path. */
+export function channelOf(path: string): string | null {
+  const channel = path.startsWith("live/") ? path.slice("live/".length) : "";
+  return CHANNEL.test(channel) ? channel : null;
+}
+
+const Channel = v.pipe(
+  Text(63),
+  v.regex(CHANNEL, "must have 2 to 63 of a-z 0-9 _ - and begin with a letter or digit"),
+  v.description("Unique over all tenants: its path at the gateway is live/<channel>"),
+);
+const Publisher = v.nullable(
+  v.pipe(Name(200), v.description("The only user name that may publish; null: whoever has the key")),
+);
+
+export const ChannelWrite = v.object({
+  tenant_id: v.optional(Id),
+  channel: Channel,
+  name: v.optional(v.pipe(Name(200), v.description("The channel's own, unless told"))),
+  playback_policy: v.optional(v.pipe(PlaybackPolicy, v.description("The tenant's default, unless told"))),
+  publisher: v.optional(Publisher, null),
+});
+export const ChannelPatch = v.object({
+  name: v.optional(Name(200)),
+  playback_policy: v.optional(PlaybackPolicy),
+  publisher: v.optional(Publisher),
+});
+export const ChannelQuery = v.object({
+  ...Paging,
+  tenant_id: v.optional(QueryId),
+  channel: v.optional(v.pipe(Text(200), v.description("Those of this name alone"))),
+});
+
+export const LiveChannel = v.pipe(
+  v.object({
+    id: v.number(),
+    tenant_id: v.number(),
+    channel: v.string(),
+    path: v.pipe(v.string(), v.description("At the gateway")),
+    name: v.string(),
+    playback_policy: PlaybackPolicy,
+    publisher: v.nullable(v.string()),
+    revoked_at: NullableTime,
+    created_at: Time,
+    updated_at: Time,
+  }),
+  v.title("LiveChannel"),
+);
+export const NewLiveChannel = v.object({
+  ...LiveChannel.entries,
+  stream_key: v.optional(v.pipe(v.string(), v.description("In this answer alone; a repeat has none"))),
+});
+
+export const TokenWrite = v.object({
+  expires_in: v.optional(
+    v.pipe(
+      v.number("must be a whole number"),
+      v.integer("must be a whole number"),
+      v.minValue(60, "must be at least 60"),
+      v.maxValue(43_200, "must be at most 43200"),
+      v.description("Seconds"),
+    ),
+    3600,
+  ),
+});
+export const LiveToken = v.object({ path: v.string(), token: v.string(), token_expires_at: Time });
+
+const Told = v.nullish(v.string("must be a string"));
+/** What MediaMTX posts, of its versions since `authMethod: http` came. It is compared and never kept, so any string will do. */
+export const Asked = v.object({
+  action: v.pipe(
+    v.string("must be a string"),
+    v.metadata({ openapi: { type: "string", enum: ["publish", "read", "playback"] } }),
+  ),
+  path: v.string("must be a string"),
+  user: Told,
+  password: Told,
+  token: v.nullish(v.pipe(v.string("must be a string"), v.description("Of the client's Authorization: Bearer"))),
+  ip: Told,
+  protocol: Told,
+  query: Told,
+});
+export type Asking = v.InferOutput<typeof Asked>;
+
+export const toLiveChannel = (row: LiveChannelRow): v.InferInput<typeof LiveChannel> => ({
+  id: row.id,
+  tenant_id: row.tenantId,
+  channel: row.channel,
+  path: pathOf(row.channel),
+  name: row.name,
+  playback_policy: row.playbackPolicy,
+  publisher: row.publisher,
+  revoked_at: iso(row.revokedAt),
+  created_at: iso(row.createdAt),
+  updated_at: iso(row.updatedAt),
+});

@@ -1,0 +1,43 @@
+import { expect, test } from "vitest";
+import { emptyFolder } from "../support/folder.ts";
+import { startServer } from "../support/process.ts";
+import { json, refused, succeeded } from "./outcome.ts";
+
+test("live channels are made, listed, given keys and tokens, and revoked; the running server follows at once", async () => {
+  const server = await startServer(emptyFolder(), { env: { VODBOX_ADMIN_TOKEN: "" } });
+  const at = ["--data", server.dataDir];
+  const live = (...args: string[]) => ["admin", "live", ...args, ...at];
+  await json(["admin", "tenant", "create", "--name", "A", "--slug", "a", ...at]);
+  const { token: gateway } = await json(["admin", "token", "show", "live", ...at]);
+  const may = async (action: string, password: string) => {
+    const body = { action, path: "live/stage", password };
+    return (await server.call("POST", "/api/v1/live/auth", { bearer: gateway, body })).status;
+  };
+
+  const made = await succeeded(live("create", "--tenant", "a", "--channel", "stage", "--playback-policy", "signed"));
+  const key = /^stream_key +(live_\w{40})$/m.exec(made.stdout)?.[1] as string;
+  expect(made.stdout).toMatch(/^path +live\/stage$/m);
+  expect(made.stdout).toContain("Keep the stream key now: it is not shown again.");
+  expect(await refused(live("create", "--tenant", "a", "--channel", "stage"), 1)).toContain("is taken");
+  expect(await may("publish", key)).toBe(204);
+
+  const { stream_key: fresh } = await json(live("rotate", "stage"));
+  expect([await may("publish", key), await may("publish", fresh)]).toEqual([403, 204]);
+  const token = await json(live("token", "stage", "--expires-in", "2h"));
+  expect(token).toEqual({ path: "live/stage", token: expect.any(String), token_expires_at: expect.any(String) });
+  expect(Date.parse(token.token_expires_at) - Date.now()).toBeGreaterThan(1.9 * 3_600_000);
+  expect([await may("read", token.token), await may("read", "")]).toEqual([204, 403]);
+  await refused(live("token", "stage", "--expires-in", "1s"), 1);
+  expect(await refused(live("token", "nothing"), 1)).toContain("vodbox admin live list");
+
+  expect((await succeeded(live("revoke", "stage"))).stdout).toBe("Channel stage is revoked.\n");
+  expect([await may("publish", fresh), await may("read", token.token)]).toEqual([403, 403]);
+  expect(await refused(live("rotate", "1"), 1)).toContain("revoked");
+  const again = await json(live("create", "--tenant", "1", "--channel", "stage", "--name", "S", "--publisher", "ann"));
+  expect(again).toMatchObject({ id: 2, name: "S", publisher: "ann", playback_policy: "signed" });
+  const listed = (await succeeded(live("list", "--tenant", "a"))).stdout;
+  expect(listed).toMatch(
+    /^ID +TENANT +PATH +NAME +POLICY +PUBLISHER +REVOKED *\n2 +1 +live\/stage +S +signed +ann +– *\n1 +1 +live\/stage +stage +signed +– +20\S+ *\n$/,
+  );
+  expect(listed).not.toContain(again.stream_key);
+});

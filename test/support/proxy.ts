@@ -1,0 +1,114 @@
+import { spawn, spawnSync } from "node:child_process";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { type ClientRequest, type IncomingMessage, type RequestOptions, request } from "node:http";
+import { connect, createServer } from "node:net";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { emptyFolder } from "./folder.ts";
+import { type Started, watched } from "./process.ts";
+
+const shipped = (name: string) => readFileSync(join(import.meta.dirname, "../../docs/proxy", name), "utf8");
+
+/** Each replacement must find its text: the test runs the file that is shipped, or none. */
+function adapted(text: string, replacements: readonly [from: string, to: string][]): string {
+  return replacements.reduce((all, [from, to]) => {
+    if (all.split(from).length !== 2) throw new Error(`The file does not hold once: ${from}`);
+    return all.replace(from, () => to);
+  }, text);
+}
+
+export type Where = { port: number; vodbox: string; folder: string; path: string };
+export type Proxying = Started & { /** Where it would keep bodies, if it kept any. */ temp: string };
+
+/** nginx of its own, with `docs/proxy/nginx.conf` below `path`. */
+async function startNginx({ port, vodbox, folder, path }: Where): Promise<Proxying> {
+  const server = adapted(shipped("nginx.conf"), [
+    ["server 127.0.0.1:8080;", `server ${vodbox};`],
+    ["\n  listen 80;", `\n  listen 127.0.0.1:${port};`],
+    ["location / {", `location ${path}/ {`],
+    ["proxy_pass http://vodbox;", "proxy_pass http://vodbox/;"],
+  ]);
+  const temp = join(folder, "temp");
+  mkdirSync(temp);
+  const temps = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map(
+    (each) => `${each}_temp_path ${temp}/${each};`,
+  );
+  const user = process.geteuid?.() === 0 ? "user root;" : "";
+  const around = `${user} worker_processes 1; daemon off; pid ${folder}/nginx.pid; error_log stderr;
+events {}
+http { ${temps.join(" ")}
+${server}
+}
+`;
+  writeFileSync(join(folder, "nginx.conf"), around);
+  const args = ["-e", "stderr", "-p", folder, "-c", join(folder, "nginx.conf")];
+  // Where Debian has it, and not everybody's PATH.
+  const env = { ...process.env, PATH: `${process.env.PATH}:/usr/sbin` };
+  const nginx = watched(spawn("nginx", args, { env, stdio: ["ignore", "pipe", "pipe"] }));
+  await untilListening(port, nginx);
+  return { ...nginx, temp };
+}
+
+/** Caddy of its own, with `docs/proxy/Caddyfile` below `path`. */
+async function startCaddy({ port, vodbox, folder, path }: Where): Promise<Proxying> {
+  const site = adapted(shipped("Caddyfile"), [
+    ["\nvideo.example.com {", `\nhttp://127.0.0.1:${port} {`],
+    ["reverse_proxy 127.0.0.1:8080", `reverse_proxy ${vodbox}`],
+    ["\thandle {", `\thandle_path ${path}/* {`],
+  ]);
+  const file = join(folder, "Caddyfile");
+  writeFileSync(file, `{\n\tadmin off\n\tauto_https off\n}\n${site}`);
+  const env = { PATH: process.env.PATH, HOME: folder, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder };
+  const args = ["run", "--config", file, "--adapter", "caddyfile"];
+  const caddy = watched(spawn("caddy", args, { env, stdio: ["ignore", "pipe", "pipe"] }));
+  await untilListening(port, caddy);
+  return { ...caddy, temp: folder };
+}
+
+export const PROXIES = { nginx: startNginx, caddy: startCaddy };
+export const isInstalled = (name: string) => !spawnSync(name, ["version"]).error;
+export const newWhere = async (): Promise<Omit<Where, "vodbox">> => ({
+  ...{ port: await freePort(), folder: emptyFolder(), path: "/video" },
+});
+
+/** Below the ports that the system gives to those who connect: between here and its use nobody gets it by chance. */
+async function freePort(): Promise<number> {
+  for (;;) {
+    const port = 15_000 + Math.floor(Math.random() * 15_000);
+    const server = createServer();
+    const isFree = await new Promise<boolean>((resolve) => {
+      server.once("error", () => resolve(false));
+      server.listen(port, "127.0.0.1", () => server.close(() => resolve(true)));
+    });
+    if (isFree) return port;
+  }
+}
+
+async function untilListening(port: number, { child, stderr }: Started): Promise<void> {
+  for (;;) {
+    if (child.exitCode !== null) throw new Error(`The proxy ended:\n${stderr()}`);
+    const isUp = await new Promise<boolean>((resolve) => {
+      const socket = connect(port, "127.0.0.1", () => resolve(true)).once("error", () => resolve(false));
+      socket.unref().once("connect", () => socket.destroy());
+    });
+    if (isUp) return;
+    await sleep(20);
+  }
+}
+
+type Received = { status: number; headers: IncomingMessage["headers"]; body: Buffer };
+
+/** A request whose body is written by hand, from an address of loopback that one can choose. */
+export function opened(url: string, options: RequestOptions): { sending: ClientRequest; answer: Promise<Received> } {
+  const sending = request(url, { agent: false, ...options });
+  const answer = new Promise<Received>((resolve, reject) => {
+    sending.once("error", reject).once("response", (response) => {
+      const chunks: Buffer[] = [];
+      response.on("data", (chunk: Buffer) => chunks.push(chunk)).once("error", reject);
+      response.once("end", () =>
+        resolve({ status: response.statusCode ?? 0, headers: response.headers, body: Buffer.concat(chunks) }),
+      );
+    });
+  });
+  return { sending, answer };
+}
