@@ -13,6 +13,7 @@ import { assetJobRoutes } from "./resources/jobs/asset-routes.ts";
 import { cloudJobRoutes } from "./resources/jobs/cloud-routes.ts";
 import { jobRoutes } from "./resources/jobs/routes.ts";
 import { keyRoutes } from "./resources/keys/routes.ts";
+import { backupRoutes } from "./resources/operator/backup/routes.ts";
 import { migrationRoutes } from "./resources/operator/migration/routes.ts";
 import { operatorRoutes } from "./resources/operator/routes.ts";
 import { type Egress, egressCounter } from "./resources/playback/egress.ts";
@@ -65,6 +66,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...proxyRoutes,
     ...operatorRoutes,
     ...migrationRoutes,
+    ...backupRoutes,
     ...objectRoutes(batchTakes),
     ...pageRoutes(tokens),
   ];

@@ -184,6 +184,21 @@ export function addAdmin(program: Command): void {
   operation(storage, "cancel", "give up a migration before its switch", storages, "cancel");
   operation(storage, "clean", "remove the copies that a migration left behind", storages, "clean");
 
+  operation(
+    admin,
+    "backup <file>",
+    "database, secrets and, if wanted, objects in one tar archive; while serving or not",
+    () => import("./backup.ts"),
+    "backup",
+  )
+    .option("--objects", "the objects too; else only a list of them")
+    .option("--without-secrets", "leave out tokens and the signing secret: those in use then end with a restore")
+    .option("--force", "replace an existing file");
+  admin
+    .command("restore <file>")
+    .description("make an empty data directory what it was when the archive was made")
+    .option("--check", "change nothing: only look whether everything is there and as it was")
+    .action(async (file: string, _, command: Command) => (await import("./backup.ts")).restore(file, command));
   admin
     .command("config")
     .description("every setting, its value and where it came from")

@@ -4,6 +4,7 @@ import type { transcodingAttempts, transcodingJobs } from "./schema-jobs.ts";
 
 export { callbackReceipts, transcodingAttempts, transcodingJobs } from "./schema-jobs.ts";
 export { SIGNING_ALGORITHMS, type SigningKeyRow, signingKeys } from "./schema-keys.ts";
+export { AUDIT_ACTORS, type AuditRow, auditEntries, removalHolds } from "./schema-operations.ts";
 
 /**
  * The rows as drizzle sees them; the truth about constraints and indexes is in `migrations/*.sql`.
