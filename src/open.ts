@@ -85,6 +85,7 @@ async function open(config: Config, { log, clock = systemClock }: OpenOptions): 
       write: tellingOfDeliveries(database.write, () => signals.emit("delivery.due")),
       // A file that is named by a setting may be somebody else's too.
       commits: config.database_url === undefined ? database.commits : () => null,
+      writes: database.writes,
       objects,
       openStore,
       clock,

@@ -14,6 +14,7 @@ import { cloudJobRoutes } from "./resources/jobs/cloud-routes.ts";
 import { jobRoutes } from "./resources/jobs/routes.ts";
 import { keyRoutes } from "./resources/keys/routes.ts";
 import { backupRoutes } from "./resources/operator/backup/routes.ts";
+import { metricsRoutes } from "./resources/operator/metrics.ts";
 import { migrationRoutes } from "./resources/operator/migration/routes.ts";
 import { operatorRoutes } from "./resources/operator/routes.ts";
 import { type Egress, egressCounter } from "./resources/playback/egress.ts";
@@ -67,6 +68,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...operatorRoutes,
     ...migrationRoutes,
     ...backupRoutes,
+    ...metricsRoutes,
     ...objectRoutes(batchTakes),
     ...pageRoutes(tokens),
   ];

@@ -9,6 +9,7 @@ import { type Authenticator, createAuthenticator } from "./auth.ts";
 import { readJson } from "./body.ts";
 import type { Caller } from "./caller.ts";
 import { corsHeaders, preflightHeaders } from "./cors.ts";
+import { countedOf } from "./counted.ts";
 import { discardRest } from "./discard-rest.ts";
 import { findReplay, keepAnswer, repeatOf } from "./idempotency.ts";
 import { createLimits, type Limits } from "./limits.ts";
@@ -24,11 +25,18 @@ export function createServer(app: App, routes: readonly Route[]): HttpServer {
   const h3 = new H3({ silent: true, onError: (error) => render(app, error, newRequestId(), null) });
   const authenticator = createAuthenticator(app);
   const limits = createLimits(app.config);
+  const { requests } = countedOf(app);
   for (const [path, methods] of byPath(routes)) {
     const allow = [...methods.keys()].flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method])).join(", ");
     for (const [method, route] of methods) {
       const row = { route, always: headersOf(route, method, allow) };
-      const plain = (event: H3Event) => answer(app, row, event, authenticator, limits);
+      const count = requests.of(path, method);
+      const plain = async (event: H3Event) => {
+        const from = performance.now();
+        const response = await answer(app, row, event, authenticator, limits);
+        count(response.status, performance.now() - from);
+        return response;
+      };
       const handler = app.log.isLevelEnabled("debug") ? logged(app, route, plain) : plain;
       h3.on(method, path, handler);
       if (method === "GET") h3.on("HEAD", path, handler);
@@ -48,7 +56,11 @@ export function createServer(app: App, routes: readonly Route[]): HttpServer {
       return render(app, error, newRequestId(), event);
     });
   }
-  h3.all("/**", (event) => render(app, nothingHere(), newRequestId(), event));
+  const countElsewhere = requests.of("(none)", "ANY");
+  h3.all("/**", (event) => {
+    countElsewhere(404, 0);
+    return render(app, nothingHere(), newRequestId(), event);
+  });
   return { h3, authenticator, fetch: async (request) => h3.fetch(request) };
 }
 

@@ -19,6 +19,7 @@ export function openRemote<S extends Schema>(options: OpenOptions<S>): Database<
     file: null,
     db,
     commits: () => null,
+    writes: () => null,
     write(work) {
       if (closed) return Promise.reject(new Error("The database is closed."));
       const done = last.then(() => retried(() => db.transaction(work), lockWaitMs));

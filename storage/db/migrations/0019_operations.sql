@@ -26,3 +26,21 @@ CREATE TABLE audit_entries (
 ) STRICT;
 CREATE INDEX audit_by_tenant ON audit_entries (tenant_id, id);
 CREATE INDEX audit_by_age ON audit_entries (created_at);
+
+-- Kept by triggers: counting a hundred thousand jobs at each scrape of the metrics would hold everyone up.
+CREATE TABLE job_counts (
+  status TEXT PRIMARY KEY,
+  jobs INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+INSERT INTO job_counts (status, jobs) VALUES ('queued', 0), ('running', 0), ('completed', 0), ('failed', 0), ('canceled', 0);
+UPDATE job_counts SET jobs = (SELECT count(*) FROM transcoding_jobs WHERE transcoding_jobs.status = job_counts.status);
+CREATE TRIGGER job_counts_insert AFTER INSERT ON transcoding_jobs BEGIN
+  UPDATE job_counts SET jobs = jobs + 1 WHERE status = new.status;
+END;
+CREATE TRIGGER job_counts_delete AFTER DELETE ON transcoding_jobs BEGIN
+  UPDATE job_counts SET jobs = jobs - 1 WHERE status = old.status;
+END;
+CREATE TRIGGER job_counts_update AFTER UPDATE OF status ON transcoding_jobs WHEN old.status <> new.status BEGIN
+  UPDATE job_counts SET jobs = jobs - 1 WHERE status = old.status;
+  UPDATE job_counts SET jobs = jobs + 1 WHERE status = new.status;
+END;
