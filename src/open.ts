@@ -12,6 +12,7 @@ import type { Config } from "./config/load.ts";
 import { ensureDataDir, loadSecrets, writeSecret } from "./config/secrets.ts";
 import { type OpenStore, s3Settings, storesOf } from "./config/stores.ts";
 import { deliveriesOwed } from "./events/emit.ts";
+import { auditing } from "./http/audit.ts";
 import { createServer, type HttpServer } from "./http/server.ts";
 import { type Clock, systemClock } from "./lib/clock.ts";
 import { embedded, embeddedNames } from "./lib/embedded.ts";
@@ -82,7 +83,7 @@ async function open(config: Config, { log, clock = systemClock }: OpenOptions): 
       config,
       secrets,
       db: database.db,
-      write: tellingOfDeliveries(database.write, () => signals.emit("delivery.due")),
+      write: tellingOfDeliveries(auditing(database.write), () => signals.emit("delivery.due")),
       // A file that is named by a setting may be somebody else's too.
       commits: config.database_url === undefined ? database.commits : () => null,
       writes: database.writes,

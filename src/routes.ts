@@ -13,6 +13,7 @@ import { assetJobRoutes } from "./resources/jobs/asset-routes.ts";
 import { cloudJobRoutes } from "./resources/jobs/cloud-routes.ts";
 import { jobRoutes } from "./resources/jobs/routes.ts";
 import { keyRoutes } from "./resources/keys/routes.ts";
+import { auditRoutes } from "./resources/operator/audit.ts";
 import { backupRoutes } from "./resources/operator/backup/routes.ts";
 import { metricsRoutes } from "./resources/operator/metrics.ts";
 import { migrationRoutes } from "./resources/operator/migration/routes.ts";
@@ -68,6 +69,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...operatorRoutes,
     ...migrationRoutes,
     ...backupRoutes,
+    ...auditRoutes,
     ...metricsRoutes,
     ...objectRoutes(batchTakes),
     ...pageRoutes(tokens),

@@ -184,6 +184,10 @@ export function addAdmin(program: Command): void {
   operation(storage, "cancel", "give up a migration before its switch", storages, "cancel");
   operation(storage, "clean", "remove the copies that a migration left behind", storages, "clean");
 
+  operation(admin, "audit", "who changed what, newest first", () => import("./audit.ts"), "audit")
+    .option("--tenant <T>", "of a tenant, by id or slug")
+    .option("--since <TIME>", "from then on: 2h, 7d or 2026-11-20T09:30:00Z")
+    .option("--limit <N>", "at most so many, up to 500", "100");
   operation(
     admin,
     "backup <file>",

@@ -237,6 +237,7 @@ export const SETTINGS = {
     fallback: "30",
     about: "days that single playback events are kept; their sums stay",
   },
+  audit_days: { schema: integer(1, 36_500), fallback: "400", about: "days that entries of the audit log are kept" },
   log_level: {
     schema: oneOf("trace", "debug", "info", "warn", "error", "fatal", "silent"),
     fallback: "info",

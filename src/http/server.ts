@@ -5,6 +5,7 @@ import { InvalidKey } from "../../storage/objects/keys.ts";
 import { StorageFull, StorageUnavailable } from "../../storage/objects/store.ts";
 import type { App } from "../app.ts";
 import { HttpError } from "../lib/errors.ts";
+import { audited } from "./audit.ts";
 import { type Authenticator, createAuthenticator } from "./auth.ts";
 import { readJson } from "./body.ts";
 import type { Caller } from "./caller.ts";
@@ -131,7 +132,7 @@ async function answer(
           return result;
         });
     }
-    const handled = await route.handle(context);
+    const handled = await audited(route, context, addressOf(event), () => route.handle(context));
     // Only now, when what the first of two requests wrote is committed and can be read.
     const isRepeat = handled instanceof Reply && "idempotent-replayed" in handled.headers;
     const result = isRepeat ? await restored(route, context, handled) : handled;
