@@ -95,6 +95,11 @@ export const SETTINGS = {
     ),
     about: "what every absolute address in an answer starts with",
   },
+  tls_cert: {
+    schema: text,
+    about: "PEM file of a certificate, with its chain: serve speaks HTTPS then; read again when it changes",
+  },
+  tls_key: { schema: text, about: "PEM file of its private key" },
   env: {
     schema: oneOf("production", "development"),
     fallback: "production",
