@@ -6,6 +6,7 @@ import { loadConfig } from "../../src/config/load.ts";
 import { dividedHalfUp } from "../../src/lib/decimal.ts";
 import { tenants } from "../../storage/db/schema.ts";
 import { type TestApp, testApp } from "../support/app.ts";
+import { leased, tiny, tinyAsset } from "../support/batches.ts";
 import { expectError } from "../support/error.ts";
 import { callback, next, putArtifacts, uploaded } from "../support/flow.ts";
 import { emptyFolder } from "../support/folder.ts";
@@ -257,6 +258,25 @@ test("quotas of a plan refuse what would be beyond them, and leave nothing behin
   await app.call("PATCH", `/api/v1/admin/tenants/${tenant.id}`, { admin: app.admin, body: { plan_name: "pro" } });
   const left = ends[0]?.status === 403 ? one : two;
   expect((await complete(left.body.id)).status).toBe(200);
+});
+
+test("a batch that is beyond the plan's bytes is not committed, and can be once there is room", async () => {
+  app = await testApp();
+  const tenant = await app.tenant();
+  const key = await app.key(tenant.id);
+  await app.call("PATCH", `/api/v1/admin/tenants/${tenant.id}`, { admin: app.admin, body: { plan_name: "free" } });
+  const batch = await leased(app, key);
+  await batch.putAll(tiny());
+  const large = await register(key, 4_999_999_999);
+  const commit = () => batch.commit({ assets: [tinyAsset()] });
+  await app.newEvents();
+  expectError(await commit(), 403, "quota_exceeded");
+  expect((await app.call("GET", "/api/v1/assets", { key })).body).toHaveLength(1);
+  expect(await app.newEvents()).toEqual([]);
+  const headers = { "tus-resumable": "1.0.0", "upload-length": "5" };
+  expectError(await app.call("POST", "/api/v1/uploads/tus", { key, headers }), 403, "quota_exceeded");
+  await app.call("DELETE", `/api/v1/assets/${large}`, { key });
+  expect((await commit()).status).toBe(200);
 });
 
 test("minutes are those of the sources that were transcoded, once a job, in the month when it ended", async () => {

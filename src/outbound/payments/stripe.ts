@@ -23,7 +23,7 @@ type Settings = Extract<PaymentSettings, { kind: "stripe" }>;
  * would renew at Stripe what nothing renews here.
  */
 export function stripePayments({ key, webhookSecret, url, isLive }: Settings): PaymentProvider {
-  // A third of a second to load, which no start has to wait for.
+  // A quarter of a second to load from the sources, which no start has to wait for.
   let loading: Promise<Stripe> | undefined;
   const client = () => {
     loading ??= import("stripe").then(
