@@ -61,8 +61,10 @@ export async function pushCommand(command: Command): Promise<void> {
   };
   let stop = async () => {};
   let isWhole = false;
+  let isStopped = false;
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
     process.once(signal, async () => {
+      isStopped = true;
       process.stderr.write("\nvodbox: stopped; the same command goes on where this one ended.\n");
       await stop();
       process.exit(EXIT_CODES[signal]);
@@ -80,6 +82,10 @@ export async function pushCommand(command: Command): Promise<void> {
     if (options.watch !== undefined) await watch(send, { folder: resolve(options.watch), server, json });
     else await pushAll(send, files, json);
     isWhole = true;
+  } catch (error) {
+    // What failed because it was stopped is no news; the signal's own way ends the process.
+    if (isStopped) await new Promise(() => {});
+    throw error;
   } finally {
     sender.meter.stop(isWhole);
     await stop();
