@@ -8,25 +8,11 @@ export const document = join(paths.root, "docs/operations.md");
 const BEGIN = "<!-- settings: written by scripts/settings-table.ts -->\n";
 const END = "<!-- end of settings -->\n";
 
-/** Read and checked, but for features that are yet to come. */
-export const WITHOUT_EFFECT: readonly string[] = [
-  "env",
-  ...Object.keys(SETTINGS).filter((name) => /^(payments|rate_limit_billing)/.test(name)),
-];
-
 const row = ([name, { fallback, about, secret }]: [string, Setting]) =>
   `| \`${envName(name)}\` | ${fallback ? `\`${fallback}\`` : ""} | ${about.replaceAll("<", "&lt;")}${secret ? "; a secret" : ""} |`;
 
-function table(): string {
-  const all = Object.entries<Setting>(SETTINGS);
-  const [later, now] = [true, false].map((wanted) =>
-    all.filter(([name]) => WITHOUT_EFFECT.includes(name) === wanted).map(row),
-  ) as [string[], string[]];
-  const head = "| Variable | Default | |\n|---|---|---|";
-  return [head, ...now, "", "These are read and checked, and have **no effect yet**:", "", head, ...later, ""].join(
-    "\n",
-  );
-}
+const table = (): string =>
+  ["| Variable | Default | |\n|---|---|---|", ...Object.entries<Setting>(SETTINGS).map(row), ""].join("\n");
 
 /** The document as it should be. */
 export function currentDocument(): string {

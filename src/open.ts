@@ -5,10 +5,12 @@ import { isStorageFailure } from "../storage/db/failures.ts";
 import { acquireDataLock } from "../storage/db/lock.ts";
 import { migrate } from "../storage/db/migrate.ts";
 import { type Db, openDatabase } from "../storage/db/open.ts";
+import { sharedCommits } from "../storage/db/remember.ts";
 import * as schema from "../storage/db/schema.ts";
 import { type SwitchingStore, switchingStore } from "../storage/objects/switching.ts";
 import type { App } from "./app.ts";
 import type { Config } from "./config/load.ts";
+import { paymentSettings } from "./config/payments.ts";
 import { ensureDataDir, loadSecrets, writeSecret } from "./config/secrets.ts";
 import { type OpenStore, s3Settings, storesOf } from "./config/stores.ts";
 import { deliveriesOwed } from "./events/emit.ts";
@@ -54,6 +56,7 @@ export async function openApp(config: Config, options: OpenOptions): Promise<Ope
 async function open(config: Config, { log, clock = systemClock }: OpenOptions): Promise<Opened> {
   // Before anything is made: what is missing is told on an empty folder too.
   if (config.storage === "s3") s3Settings(config);
+  paymentSettings(config);
   ensureDataDir(config.data_dir);
   const lock = acquireDataLock(config.data_dir);
   try {
@@ -84,7 +87,7 @@ async function open(config: Config, { log, clock = systemClock }: OpenOptions): 
       db: database.db,
       write: tellingOfDeliveries(database.write, () => signals.emit("delivery.due")),
       // A file that is named by a setting may be somebody else's too.
-      commits: config.database_url === undefined ? database.commits : () => null,
+      commits: config.database_url === undefined ? database.commits : sharedCommits(database.commits),
       objects,
       openStore,
       clock,

@@ -3,6 +3,7 @@ import type { Route } from "./http/route.ts";
 import { analyticsRoutes } from "./resources/analytics/routes.ts";
 import { assetCsvRoutes } from "./resources/assets/csv-routes.ts";
 import { assetRoutes } from "./resources/assets/routes.ts";
+import { billingRoutes } from "./resources/billing/routes.ts";
 import { collectionRoutes } from "./resources/collections/routes.ts";
 import { deviceRoutes } from "./resources/devices/routes.ts";
 import { intentRoutes } from "./resources/ingest/intent-routes.ts";
@@ -59,6 +60,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...graphRoutes,
     ...playbackRoutes(tokens, mediaDoor(app, tokens, egress)),
     ...analyticsRoutes,
+    ...billingRoutes,
     ...webhookRoutes,
     ...webhookOperatorRoutes,
     ...ingestRoutes,

@@ -12,6 +12,7 @@ import type { LocalWorkers } from "./local-workers.ts";
 import { type Opened, openApp } from "./open.ts";
 import { graceAfterStart } from "./resources/jobs/recover.ts";
 import { knownChannels } from "./resources/live/known.ts";
+import { joinServers } from "./resources/operator/servers.ts";
 
 export type Running = {
   opened: Opened;
@@ -34,6 +35,10 @@ export async function serve(config: Config, { log, clock }: { log: Logger; clock
   for (const warning of config.warnings) log.warn(warning);
   const opened = await openApp(config, { log, ...(clock && { clock }) });
   const { app, server, egress } = opened;
+  await joinServers(app).catch(async (error) => {
+    await opened.close();
+    throw error;
+  });
   const listening = await startListening(config, server).catch(async (error) => {
     await opened.close();
     throw error;

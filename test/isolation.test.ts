@@ -385,9 +385,14 @@ test("lists hold the caller's own rows and no others", async () => {
   expect((await app.call("GET", `/api/v1/assets?tenant_id=${mine.id + 1}`, { key: keys.all })).body).toEqual([]);
   const all = (await app.call("GET", "/api/v1/tenants", { admin: app.admin })).body.map(({ id }: any) => id);
   expect(all).toEqual(expect.arrayContaining([mine.id, mine.id + 1, mine.id + 2]));
-  for (const path of ["collections", "collections/tree", "transcoding_jobs", "signing_keys", "live/channels"].map(
-    (each) => `/api/v1/${each}`,
-  )) {
+  for (const path of [
+    "collections",
+    "collections/tree",
+    "transcoding_jobs",
+    "signing_keys",
+    "live/channels",
+    "usage/summary",
+  ].map((each) => `/api/v1/${each}`)) {
     const owners = (await app.call("GET", path, { key: keys.all })).body.map((each: any) => each.tenant_id);
     expect(new Set(owners), path).toEqual(new Set([mine.id]));
     expect((await app.call("GET", `${path}?tenant_id=${mine.id + 1}`, { key: keys.all })).body).toEqual([]);

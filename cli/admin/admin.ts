@@ -170,6 +170,9 @@ export function addAdmin(program: Command): void {
     "--expires-in <TIME>",
     "such as 12h, 45m; an hour unless told",
   );
+  operation(admin, "usage", "what tenants used in a month, and what that comes to", () => import("./usage.ts"), "usage")
+    .option("--tenant <T>", "tenant, by id or slug")
+    .option("--month <M>", "month of UTC, such as 2026-11; the present one unless told");
 
   const token = admin.command("token").description("the admin, worker and live gateway tokens");
   token

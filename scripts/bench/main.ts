@@ -11,6 +11,7 @@ import { benchLive } from "./live.ts";
 import { EXECUTABLE } from "./processes.ts";
 import { benchReads, benchWrites } from "./requests.ts";
 import { type Result, table } from "./result.ts";
+import { benchSoak } from "./soak.ts";
 import { benchStart } from "./start.ts";
 import { benchTranscode } from "./transcode.ts";
 import { benchViewers } from "./viewers.ts";
@@ -31,7 +32,11 @@ const BENCHES: Record<string, () => Promise<Result[]>> = {
   live: benchLive,
   transcode: benchTranscode,
   workers: benchWorkers,
+  soak: benchSoak,
 };
+
+/** Ten minutes: only where it is named. */
+const BY_NAME = ["soak"];
 
 const chosen = process.argv.slice(2);
 const unknown = chosen.filter((name) => !(name in BENCHES));
@@ -46,7 +51,7 @@ if (unknown.length > 0 || !existsSync(EXECUTABLE)) {
 
 const results: Result[] = [];
 for (const [name, bench] of Object.entries(BENCHES)) {
-  if (chosen.length > 0 && !chosen.includes(name)) continue;
+  if (chosen.length > 0 ? !chosen.includes(name) : BY_NAME.includes(name)) continue;
   console.error(`${name} …`);
   results.push(...(await bench()));
 }

@@ -52,11 +52,11 @@ export function loadConfig({ flags = {}, env = process.env, cwd = process.cwd() 
       candidates.find(([, value]) => value !== undefined) ?? (["default", setting.fallback] as const);
     origins[name] = origin;
     if (raw === undefined) continue;
-    const parsed = v.safeParse(setting.schema, raw);
+    const parsed = parse(setting, raw, cwd);
     if (parsed.success) values[name] = parsed.output;
     else
       faults.push(
-        `${describe(origin, name, file)} ${parsed.issues[0].message}${setting.secret ? "" : ` (it is ${JSON.stringify(raw)})`}`,
+        `${describe(origin, name, file)} ${parsed.message}${setting.secret || setting.read ? "" : ` (it is ${JSON.stringify(raw)})`}`,
       );
   }
   for (const variable of Object.keys(env)) {
@@ -66,6 +66,15 @@ export function loadConfig({ flags = {}, env = process.env, cwd = process.cwd() 
   if (faults.length > 0) throw new UserError(`Mend these settings: ${faults.join("; ")}.`, 2);
   if (typeof values.data_dir === "string") values.data_dir = resolve(cwd, values.data_dir);
   return Object.freeze({ ...(values as Values), origins: Object.freeze(origins), file, warnings });
+}
+
+function parse({ schema, read }: Setting, raw: unknown, cwd: string) {
+  try {
+    const parsed = v.safeParse(schema, read && typeof raw === "string" ? read(raw, cwd) : raw);
+    return parsed.success ? parsed : { success: false as const, message: parsed.issues[0].message };
+  } catch (error) {
+    return { success: false as const, message: `cannot be read: ${(error as Error).message.split("\n")[0]}` };
+  }
 }
 
 /** Names that other parts read themselves: the executable's cache, the build, the tests. */
@@ -99,7 +108,9 @@ function readFile(path: string, faults: string[]): Record<string, unknown> {
   const flat: Record<string, unknown> = {};
   const walk = (table: object, prefix: string) => {
     for (const [key, value] of Object.entries(table)) {
-      if (typeof value === "object" && value !== null && !Array.isArray(value)) walk(value, `${prefix}${key}_`);
+      const isTable = typeof value === "object" && value !== null && !Array.isArray(value);
+      const setting = (SETTINGS as Record<string, Setting>)[`${prefix}${key}`];
+      if (isTable && !setting?.read) walk(value, `${prefix}${key}_`);
       else if (`${prefix}${key}` in SETTINGS) flat[`${prefix}${key}`] = value;
       else faults.push(`${prefix}${key} in ${path} is no setting of vodbox`);
     }

@@ -1,5 +1,6 @@
 import { isIP } from "node:net";
 import * as v from "valibot";
+import { Prices, readPrices } from "./prices.ts";
 
 /**
  * All settings, one row each. From this table come the environment names (`VODBOX_` + upper case), the keys of the
@@ -10,6 +11,8 @@ export type Setting = {
   /** Raw default as it would stand in the environment; undefined means not set. */
   fallback?: string;
   secret?: boolean;
+  /** What a text stands for; the setting may be a table of the configuration file, too. Throws an Error. */
+  read?(text: string, cwd: string): unknown;
   about: string;
 };
 
@@ -219,6 +222,27 @@ export const SETTINGS = {
   },
   transcribe_command: { schema: text, about: "gets a WAV path and a language, prints WebVTT or SRT" },
   payments: { schema: oneOf("off", "stripe", "paypal", "simulated"), fallback: "off", about: "payment provider" },
+  stripe_key: { schema: text, secret: true, about: "secret or restricted key, sk_… or rk_…" },
+  stripe_webhook_secret: { schema: text, secret: true, about: "of the endpoint at Stripe, whsec_…" },
+  stripe_url: { schema: url("http:", "https:"), fallback: "https://api.stripe.com", about: "Stripe's address" },
+  paypal_client_id: { schema: text, about: "of the REST app at PayPal" },
+  paypal_client_secret: { schema: text, secret: true, about: "of the REST app at PayPal" },
+  paypal_webhook_id: { schema: text, about: "of the app's webhook at PayPal" },
+  paypal_url: {
+    schema: url("http:", "https:"),
+    fallback: "https://api-m.paypal.com",
+    about: "PayPal's address; its sandbox is https://api-m.sandbox.paypal.com",
+  },
+  checkout_return_url: {
+    schema: url("http:", "https:"),
+    about: "where payers come back to, with order_id and outcome in the query; the base address unless told",
+  },
+  prices: {
+    schema: Prices,
+    read: readPrices,
+    about:
+      "price sheet: JSON, the path of a JSON or TOML file, or a table of the settings file; else a sheet of its own",
+  },
   webhook_allow_cidrs: {
     schema: list,
     fallback: "",

@@ -11,6 +11,7 @@ import { hasQueued } from "../resources/jobs/claim.ts";
 import { recoverLeases } from "../resources/jobs/recover.ts";
 import { sweepAttempts } from "../resources/jobs/sweep.ts";
 import { continueMigration } from "../resources/operator/migration/run.ts";
+import { tellOfServer } from "../resources/operator/servers.ts";
 import type { Egress } from "../resources/playback/egress.ts";
 import { expireUploads } from "../resources/uploads/expire.ts";
 import { startFetches } from "../resources/uploads/fetches.ts";
@@ -25,6 +26,7 @@ export const allDuties = (
   app: App,
   { authenticator, egress }: { authenticator: Authenticator; egress: Egress },
 ): Duty[] => [
+  { name: "tell-of-server", every: "*/10 * * * * *", atStop: true, run: () => tellOfServer(app) },
   { name: "recover-leases", every: "* * * * * *", run: () => recoverLeases(app) },
   {
     // A job that waited out its backoff wakes nobody by itself.

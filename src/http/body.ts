@@ -24,7 +24,7 @@ export async function readJson(
 ): Promise<unknown> {
   const declared = Number(request.headers.get("content-length") ?? 0);
   if (declared > maxBytes) tooLarge(maxBytes, oversized);
-  const bytes = await readBytes(request, incoming, maxBytes, oversized);
+  const bytes = await readBytes({ request, incoming }, maxBytes, oversized);
   if (bytes.length === 0) return undefined;
   const type = request.headers.get("content-type");
   if (type && !types.test(type)) {
@@ -37,9 +37,9 @@ export async function readJson(
   }
 }
 
-async function readBytes(
-  request: Request,
-  incoming: IncomingMessage | undefined,
+/** The bytes of a request as they came. 413 for more than `maxBytes`. */
+export async function readBytes(
+  { request, incoming }: Source,
   maxBytes: number,
   oversized?: () => HttpError,
 ): Promise<Uint8Array> {

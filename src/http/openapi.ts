@@ -46,6 +46,7 @@ const TAGS: Record<string, string> = {
   Playback: "Addresses and tokens to play with",
   Analytics: "Who watches what, and how far",
   Live: "Channels of your own live gateway, and what it asks before it lets somebody in",
+  Billing: "What was used, what it comes to, and paying for a plan",
   Webhooks: "Endpoints that are told of events, and what was sent to them",
   Operator: "The operator's own, with the admin token",
   Health: "For load balancers and monitors",

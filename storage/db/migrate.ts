@@ -7,9 +7,13 @@ import { isBusy, isStorageFailure } from "./failures.ts";
 import { type DatabaseAddress, type DatabaseLog, databaseFile } from "./open.ts";
 import { remoteSql } from "./remote-sql.ts";
 import { snapshot } from "./snapshot.ts";
+import { backoff } from "./wait.ts";
 
 /** One step of the schema; `name` orders it (`0001_spine.sql`), and neither may change once it is released. */
 export type Migration = { name: string; sql: string };
+
+/** Half a minute and more. */
+const MOST_TRIES = 100;
 
 type Applied = { name: string; sha256: string };
 
@@ -109,17 +113,20 @@ async function isEmpty(client: Client): Promise<boolean> {
   return (await client.execute("SELECT 1 FROM sqlite_schema LIMIT 1")).rows.length === 0;
 }
 
+/** Two first starts on one remote database migrate in turn: who comes second finds it done. */
 async function apply(client: Client, { name, sql }: Migration, executed: string): Promise<void> {
-  const tx = await client.transaction("write");
+  const tx = await begun(client);
   try {
     // Has an effect on a remote server, where PRAGMA foreign_keys cannot be switched off for one stream.
     await tx.execute("PRAGMA defer_foreign_keys = ON");
-    await tx.executeMultiple(executed);
-    if (tx.closed) throw new Error(`The migration ${name} ended its own transaction.`);
-    await checkForeignKeys(tx, name);
     await tx.executeMultiple(
       "CREATE TABLE IF NOT EXISTS _migrations (name TEXT PRIMARY KEY, sha256 TEXT NOT NULL, applied_at TEXT NOT NULL) STRICT",
     );
+    const done = await tx.execute({ sql: "SELECT 1 FROM _migrations WHERE name = ?", args: [name] });
+    if (done.rows.length > 0) return;
+    await tx.executeMultiple(executed);
+    if (tx.closed) throw new Error(`The migration ${name} ended its own transaction.`);
+    await checkForeignKeys(tx, name);
     await tx.execute({
       sql: "INSERT INTO _migrations (name, sha256, applied_at) VALUES (?, ?, ?)",
       args: [name, sha256(sql), new Date().toISOString()],
@@ -127,6 +134,18 @@ async function apply(client: Client, { name, sql }: Migration, executed: string)
     await tx.commit();
   } finally {
     tx.close();
+  }
+}
+
+/** A write transaction; a local file's client waits by itself, a remote server may say at once that another one writes. */
+async function begun(client: Client): Promise<Transaction> {
+  for (let attempt = 0; ; attempt++) {
+    try {
+      return await client.transaction("write");
+    } catch (error) {
+      if (!isBusy(error) || attempt >= MOST_TRIES) throw error;
+      await backoff(attempt);
+    }
   }
 }
 

@@ -1,9 +1,19 @@
 /** How many commits this process has made, or null where others write to the database too. */
-export type Commits = () => number | null;
+export type Commits = {
+  (): number | null;
+  /** Where others write, too: another number after each commit of this process, and each second. */
+  recent?: () => number;
+};
+
+/** The same where others write to the database, too: what is remembered is then up to a second old. */
+export function sharedCommits(own: Commits): Commits {
+  const recent = () => (own() ?? 0) + Math.floor(performance.now() / 1000);
+  return Object.assign(() => null, { recent });
+}
 
 /**
  * What `load` read, until the next commit: exact and never old, since every change goes through this process's write
- * queue. Nothing is remembered where that is not so. At most `max` answers are kept.
+ * queue. Where others write, too, their changes are seen after a second. At most `max` answers are kept.
  */
 export function rememberUntilCommit<K, V>(
   commits: Commits,
@@ -12,8 +22,9 @@ export function rememberUntilCommit<K, V>(
 ): (key: K) => Promise<V> {
   const known = new Map<K, V>();
   let at: number | null = null;
+  const version = () => commits() ?? commits.recent?.() ?? null;
   return async (key) => {
-    const now = commits();
+    const now = version();
     if (now === null) return load(key);
     if (now !== at || known.size >= max) {
       known.clear();
@@ -23,7 +34,7 @@ export function rememberUntilCommit<K, V>(
     if (found !== undefined) return found;
     const value = await load(key);
     // A commit while it was being read: nobody knows on which side of it the answer stands.
-    if (value !== undefined && commits() === now && at === now) known.set(key, value);
+    if (value !== undefined && version() === now && at === now) known.set(key, value);
     return value;
   };
 }

@@ -1,10 +1,21 @@
 import { integer, primaryKey, real, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import { id, times } from "./columns.ts";
+import { PLANS } from "./schema-billing.ts";
 import type { transcodingAttempts, transcodingJobs } from "./schema-jobs.ts";
 
+export {
+  billingEvents,
+  billingOrders,
+  type OrderRow,
+  PLANS,
+  type PlanName,
+  type UsageMonthRow,
+  usageMonths,
+} from "./schema-billing.ts";
 export { callbackReceipts, transcodingAttempts, transcodingJobs } from "./schema-jobs.ts";
 export { SIGNING_ALGORITHMS, type SigningKeyRow, signingKeys } from "./schema-keys.ts";
 export { type LiveChannelRow, liveChannels } from "./schema-live.ts";
+export { type ServerRow, servers } from "./schema-servers.ts";
 
 /**
  * The rows as drizzle sees them; the truth about constraints and indexes is in `migrations/*.sql`.
@@ -33,9 +44,7 @@ export const tenants = sqliteTable("tenants", {
   status: text("status", { enum: ["active", "suspended"] })
     .notNull()
     .default("active"),
-  planName: text("plan_name", { enum: ["free", "starter", "pro", "enterprise"] })
-    .notNull()
-    .default("pro"),
+  planName: text("plan_name", { enum: PLANS }).notNull().default("pro"),
   defaultPlaybackPolicy: text("default_playback_policy", { enum: ["public", "signed"] })
     .notNull()
     .default("signed"),
@@ -43,6 +52,7 @@ export const tenants = sqliteTable("tenants", {
   storageBytes: integer("storage_bytes").notNull().default(0),
   egressBytes: integer("egress_bytes").notNull().default(0),
   transcodingMs: integer("transcoding_ms").notNull().default(0),
+  storageChangedAt: integer("storage_changed_at"),
   ...times,
 });
 

@@ -72,6 +72,28 @@ describe("a source at an address", () => {
     expect(await types()).toEqual([]);
   });
 
+  test("that is beyond the plan's bytes fails at once, and nothing is kept of it", async () => {
+    const [tenant] = (await app.call("GET", "/api/v1/tenants", { key })).body;
+    const free = { admin: app.admin, body: { plan_name: "free" } };
+    await app.call("PATCH", `/api/v1/admin/tenants/${tenant.id}`, free);
+    const elsewhere = { provider: "external_serve", manifest_url: "https://cdn.example.com/master.m3u8" };
+    const sizes = { source_bytes: 0, storage_bytes: 4_999_999_999, duration_seconds: 1 };
+    const status = { input_status: "uploaded", playback_status: "ready" };
+    const source_key = `tenants/${tenant.id}/sources/x.mp4`;
+    const video_asset = { title: "Much", source_key, ...elsewhere, ...sizes, ...status };
+    expect((await app.call("POST", "/api/v1/assets", { key, body: { video_asset } })).status).toBe(201);
+    const site = await website((_, response) => response.end("video"));
+    const { body } = await fromUrl(`${site}/x.mp4`);
+    await fetched();
+    expect((await session(body.id)).status).toBe("failed");
+    const asset = (await app.call("GET", `/api/v1/assets/${body.asset_id}`, { key })).body;
+    expect(asset).toMatchObject({ input_status: "failed", error: { code: "quota_exceeded" } });
+    expect(await types()).toEqual(["video.upload.failed"]);
+    app.turn(3_600_000);
+    await app.duty("sweep-objects");
+    expect(await objects()).toBe(0);
+  });
+
   test("is followed through redirects, each judged anew", async () => {
     const file = await website((_, response) => response.end("video"));
     const hop = await website((request, response) =>

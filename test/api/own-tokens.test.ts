@@ -231,8 +231,11 @@ describe("a token that a customer's server made", () => {
     const suspend = (status: string) =>
       app.call("PATCH", `/api/v1/admin/tenants/${tenant.id}`, { admin: app.admin, body: { status } });
     await suspend("suspended");
+    // What stands in a database that others write to, too, is looked at again after a second.
+    if (process.env.VODBOX_TEST_DATABASE) app.turn(1001);
     await refuses(other, "suspended");
     await suspend("active");
+    if (process.env.VODBOX_TEST_DATABASE) app.turn(1001);
     expect(await plays(other)).toBe(200);
   });
 });

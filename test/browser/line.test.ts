@@ -1,6 +1,8 @@
 import { execFileSync } from "node:child_process";
+import { createPrivateKey } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { decodeJwt, SignJWT } from "jose";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import type { App } from "../../src/app.ts";
@@ -139,5 +141,37 @@ test("quality follows the line, down and up again", async () => {
   await untilAsked("360p");
   await ask(seen, "player.playbackRate = 4; return player.play()");
   await until(seen, "return player.videoHeight === 360 && player.currentTime > 1");
+  expect(seen.faults).toEqual([]);
+});
+
+/** As a customer's server makes it. */
+async function mintedFor(seconds: number) {
+  const { call, admin } = platform;
+  const body = { tenant_id: signed.tenant_id, algorithm: "EdDSA" };
+  const { body: key } = await call("POST", "/api/v1/signing_keys", { admin, body });
+  return new SignJWT({ sub: signed.external_id, aud: "v" })
+    .setProtectedHeader({ alg: "EdDSA", kid: key.key_id })
+    .setExpirationTime(Math.floor(Date.now() / 1000) + seconds)
+    .sign(createPrivateKey(Buffer.from(key.private_key, "base64").toString()));
+}
+
+test("the end of a token that a customer's server made is told of, too", async () => {
+  const token = await mintedFor(58);
+  const attributes = `playback-id="${signed.external_id}" token="${token}" muted disable-tracking`;
+  const page = await customersPage(
+    `<script src="${platform.base}/svc-player.js"></script><svc-player ${attributes}></svc-player>`,
+  );
+  const seen = await visit(browser, page);
+  await ask(
+    seen,
+    `window.expiring = null; player.addEventListener("tokenexpiring", ({ detail }) => { window.expiring = detail.expiresAt.getTime() })`,
+  );
+  // What was told before anybody listened is told again with another token.
+  const next = await mintedFor(57);
+  await ask(seen, `player.token = "${next}"`);
+  await until(seen, `return window.expiring === ${decodeJwt(next).exp as number} * 1000`);
+  await until(seen, "return player.readyState >= 2");
+  await ask(seen, "return player.play()");
+  await until(seen, "return player.currentTime > 0.5");
   expect(seen.faults).toEqual([]);
 });

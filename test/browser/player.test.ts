@@ -1,7 +1,5 @@
-import { createPrivateKey } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { decodeJwt, SignJWT } from "jose";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import type { App } from "../../src/app.ts";
@@ -66,17 +64,6 @@ afterAll(async () => {
 
 const element = (attributes: string) =>
   `<script src="${platform.base}/svc-player.js"></script><svc-player ${attributes}></svc-player>`;
-/** As a customer's server makes it. */
-async function mintedFor(seconds: number) {
-  const { call, admin } = platform;
-  const body = { tenant_id: signed.tenant_id, algorithm: "EdDSA" };
-  const { body: key } = await call("POST", "/api/v1/signing_keys", { admin, body });
-  return new SignJWT({ sub: signed.external_id, aud: "v" })
-    .setProtectedHeader({ alg: "EdDSA", kid: key.key_id })
-    .setExpirationTime(Math.floor(Date.now() / 1000) + seconds)
-    .sign(createPrivateKey(Buffer.from(key.private_key, "base64").toString()));
-}
-
 const withElement = async (attributes: string) => visit(browser, await customersPage(element(attributes)));
 
 const tokenFor = (seconds: number) => {
@@ -283,23 +270,6 @@ test("stands where a browser has lists of its own, which no script can set", asy
 });
 
 describe("tokens", () => {
-  test("the end of one that a customer's server made is told of, too", async () => {
-    const token = await mintedFor(58);
-    const seen = await withElement(`playback-id="${signed.external_id}" token="${token}" muted disable-tracking`);
-    await ask(
-      seen,
-      `window.expiring = null; player.addEventListener("tokenexpiring", ({ detail }) => { window.expiring = detail.expiresAt.getTime() })`,
-    );
-    // What was told before anybody listened is told again with another token.
-    const next = await mintedFor(57);
-    await ask(seen, `player.token = "${next}"`);
-    await until(seen, `return window.expiring === ${decodeJwt(next).exp as number} * 1000`);
-    await until(seen, "return player.readyState >= 2");
-    await ask(seen, "return player.play()");
-    await until(seen, "return player.currentTime > 0.5");
-    expect(seen.faults).toEqual([]);
-  });
-
   test("what is wrong is said, in the page's language, and mended by a good token or a network", async () => {
     const rows: [token: string | null, reason: string, words: string][] = [
       [null, "playback_token_required", "Dieses Video ist privat."],

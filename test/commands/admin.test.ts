@@ -67,6 +67,13 @@ async function day(dataDir: string): Promise<unknown[]> {
   expect(await step("job", "list", "--state", "queued", "--tenant", "acme")).toEqual([]);
   await fails(1, "job", "show", "1");
   await fails(1, "job", "list", "--state", "done");
+  const [used] = await step("usage", "--tenant", "free", "--month", "2026-01");
+  expect(used).toMatchObject({
+    tenant: "free",
+    period_start: "2026-01-01T00:00:00.000Z",
+    estimate: { total_minor: 0 },
+  });
+  await fails(1, "usage", "--month", "2026-13");
 
   await step("tenant", "suspend", "acme");
   await step("tenant", "show", "acme");
@@ -95,6 +102,8 @@ test("a table for people holds what the JSON holds; a new token is shown once, w
   expect(listed.stdout).toContain(token.slice(-4));
   expect(listed.stdout).not.toContain(token);
   expect((await succeeded(["admin", "key", "list", "--tenant", "1", ...at])).stdout).toBe(listed.stdout);
+  const used = await succeeded(["admin", "usage", "--month", "2026-01", ...at]);
+  expect(used.stdout).toMatch(/^ID +TENANT +PLAN +MONTH .*\n1 +a +pro +2026-01 +0 +0 +0 +USD\W0\.00\s*$/);
   const none = await succeeded(["admin", "tenant", "list", "--data", emptyFolder()]);
   expect(none.stdout).toBe("None.\n");
 });

@@ -9,7 +9,7 @@ import { storageOf } from "../../http/storage.ts";
 import { dropObjects } from "../../http/unwanted.ts";
 import { invalid, notFound } from "../../lib/errors.ts";
 import { randomName } from "../../lib/tokens.ts";
-import { addUsage } from "../tenants/queries.ts";
+import { addUsage } from "../tenants/usage.ts";
 import { getAsset, ownCollection } from "./queries.ts";
 
 const MAX_TAGS = 100;
@@ -72,7 +72,7 @@ export async function deleteAsset(app: App, caller: Caller, id: number): Promise
       ...(await deliveredMedia(tx, asset)),
     ];
     await dropObjects(tx, app, own, settledMs);
-    await addUsage(tx, tenantId, { storageBytes: -asset.storageBytes });
+    await addUsage(tx, tenantId, { storageBytes: -asset.storageBytes }, app.clock.now());
     const data = {
       asset_id: String(id),
       external_id: externalId,

@@ -11,7 +11,8 @@ import { toAsset } from "../assets/schema.ts";
 import { emitAsset } from "../jobs/events.ts";
 import { languageOf } from "../subtitles/content.ts";
 import { addSubtitle } from "../subtitles/store.ts";
-import { addUsage } from "../tenants/queries.ts";
+import { requireStorage } from "../tenants/quota.ts";
+import { addUsage } from "../tenants/usage.ts";
 import { upsertTrack } from "../tracks/write.ts";
 import { type CheckedAsset, checkManifest } from "./check.ts";
 import { batchTurns, clear, endBatch } from "./close.ts";
@@ -76,6 +77,8 @@ function invalidManifest(faults: readonly Fault[]): HttpError {
 async function makeAssets(tx: Db, app: App, batch: BatchRow, staged: readonly Staged[]): Promise<AssetRow[]> {
   const tenant = await tx.select().from(tenants).where(eq(tenants.id, batch.tenantId)).get();
   if (!tenant) return notFound("tenant");
+  const adding = staged.reduce((sum, { mediaBytes, sourceBytes }) => sum + mediaBytes + sourceBytes, 0);
+  requireStorage(app, tenant, adding);
   const made: AssetRow[] = [];
   const pace = pacer();
   for (const one of staged) {
@@ -130,7 +133,7 @@ async function makeAsset(tx: Db, app: App, { tenantId, policy, one }: Making): P
     })
     .returning()
     .get();
-  await addUsage(tx, tenantId, { storageBytes });
+  await addUsage(tx, tenantId, { storageBytes }, now);
   await emitAsset(tx, app, "video.asset.ready", asset);
   for (const [index, { language, label, is_default: isDefault, position }] of given.subtitles.entries()) {
     const stored = one.texts[index];

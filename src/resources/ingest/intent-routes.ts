@@ -60,7 +60,7 @@ export const intentRoutes = [
       },
     },
     responses: { 201: Intent, 200: Intent },
-    errors: { 409: ["batch_conflict"], 422: ["idempotency_key_reused"], ...off },
+    errors: { 403: ["quota_exceeded"], 409: ["batch_conflict"], 422: ["idempotency_key_reused"], ...off },
     async handle({ app, caller, params, body, commit }) {
       storageOf(app);
       const batch = await openBatch(app, caller, params.id);

@@ -15,6 +15,8 @@ import type { Caller } from "../../http/caller.ts";
 import { storageOf } from "../../http/storage.ts";
 import { HttpError, invalid, notFound } from "../../lib/errors.ts";
 import { inTurns } from "../../lib/in-turn.ts";
+import { requireTenant } from "../tenants/queries.ts";
+import { requireStorage } from "../tenants/quota.ts";
 import { partSizeFor } from "../uploads/multipart.ts";
 import { getBatch, intentOfKey, prefixOf, requireOpen } from "./queries.ts";
 import { ADDRESS_SECONDS, MAX_INTENTS, MAX_PROXY_BYTES, MAX_PUT_BYTES, type NewIntent } from "./schema.ts";
@@ -56,6 +58,7 @@ export async function askForUpload(
   const how = modeOf(app, wish);
   const before = await intentOfKey(tx, batch.id, wish.object_key);
   if (before && isSame(before, wish, how.mode)) return { intent: before, replaced: null, isNew: false };
+  requireStorage(app, await requireTenant(tx, { kind: "admin" }, batch.tenantId), wish.bytes_expected);
   if (before) await giveUp(tx, app, before);
   else if (batch.uploadCount >= MAX_INTENTS)
     throw new HttpError(409, "batch_conflict", `The batch has ${MAX_INTENTS} objects; start another for the rest.`);

@@ -147,7 +147,7 @@ export const ingestRoutes = [
     body: Manifest,
     maxBodyBytes: MAX_MANIFEST_BYTES,
     responses: { 200: CommittedBatch },
-    errors: { 409: ["batch_conflict"], 422: ["invalid_manifest"], ...off },
+    errors: { 403: ["quota_exceeded"], 409: ["batch_conflict"], 422: ["invalid_manifest"], ...off },
     handle: ({ app, caller, params, body }) => {
       storageOf(app);
       return commitManifest(app, caller, params.id, body);

@@ -36,7 +36,12 @@ export const assetJobRoutes = [
       },
     },
     responses: { 201: CreatedAsset },
-    errors: { 404: ["not_found"], 422: ["idempotency_key_reused"], 503: ["storage_not_configured"] },
+    errors: {
+      403: ["quota_exceeded"],
+      404: ["not_found"],
+      422: ["idempotency_key_reused"],
+      503: ["storage_not_configured"],
+    },
     async handle({ app, caller, body, commit }) {
       if (body.video_asset.provider === "managed") storageOf(app);
       const created = await commit(async (tx) => {

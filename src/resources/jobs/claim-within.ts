@@ -1,3 +1,4 @@
+import type { IncomingMessage } from "node:http";
 import type * as v from "valibot";
 import type { App } from "../../app.ts";
 import { Reply } from "../../http/route.ts";
@@ -7,28 +8,42 @@ import { type Claimed, claim } from "./claim.ts";
 import { workerContract } from "./contract.ts";
 import type { Claim } from "./schema.ts";
 import { NO_CAPTIONS, sourceUpload } from "./source-upload.ts";
-import { waitForJob } from "./wait.ts";
+import { waitForJob, wakeNext } from "./wait.ts";
 
 type Wishes = v.InferOutput<typeof Claim>;
 type Answered = Awaited<ReturnType<typeof contractFor>>;
 
-/** Claims a job, waiting for one as long as `body` asks; 204 when none comes. `base` is where the callbacks lie. */
+/**
+ * Claims a job, waiting for one as long as `body` asks and whoever asked is there; 204 when none comes. `base` is where
+ * the callbacks lie.
+ */
 export async function claimWithin(
   app: App,
   key: string,
   body: Wishes,
   {
+    incoming,
     base,
     answer = (contract) => contract,
-  }: { base?: string; answer?: (contract: Answered, attemptId: number) => unknown } = {},
+  }: {
+    incoming: IncomingMessage | undefined;
+    base?: string;
+    answer?: (contract: Answered, attemptId: number) => unknown;
+  },
 ) {
   const deadline = Date.now() + (body.wait_seconds ?? 0) * 1000;
+  const socket = incoming?.socket;
   for (;;) {
+    // Nobody would hear of the lease, and the job would wait until it ran out.
+    if (socket?.destroyed) return new Reply(204, undefined);
     const claimed = await claim(app, key, body.worker_id ?? null);
-    if (claimed) return answer(await contractFor(app, claimed, body, base), claimed.lease.attemptId);
+    if (claimed) {
+      wakeNext(app);
+      return answer(await contractFor(app, claimed, body, base), claimed.lease.attemptId);
+    }
     const leftSeconds = (deadline - Date.now()) / 1000;
     if (leftSeconds <= 0 || app.stopping.aborted) return new Reply(204, undefined);
-    await waitForJob(app, leftSeconds);
+    await waitForJob(app, leftSeconds, socket);
   }
 }
 

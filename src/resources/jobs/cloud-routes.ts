@@ -53,10 +53,11 @@ export const cloudJobRoutes = [
     body: Claim,
     responses: { 200: FencedContract, 204: null },
     errors: { 409: ["stale_lease"] },
-    handle({ app, body, headers }) {
+    handle({ app, body, headers, incoming }) {
       const key = headers.get("idempotency-key") ?? randomUUID();
       if (key.length > 255) invalid("Idempotency-Key", "must have 1 to 255 bytes");
       return claimWithin(app, key, body, {
+        incoming,
         base,
         answer: (contract, attempt_id) => ({ ...contract, attempt_id }),
       });

@@ -6,7 +6,7 @@ import type { App } from "../../app.ts";
 import { storageOf } from "../../http/storage.ts";
 import { HttpError } from "../../lib/errors.ts";
 import { sha256 } from "../../lib/tokens.ts";
-import { addUsage } from "../tenants/queries.ts";
+import { addUsage } from "../tenants/usage.ts";
 import { checkArtifacts, examine, removeOutdated } from "./artifacts-made.ts";
 import { publishCaptions, readCaptions } from "./captions.ts";
 import { announcedSum } from "./contract.ts";
@@ -82,7 +82,7 @@ export async function complete(
       .where(eq(assets.id, job.assetId))
       .returning()
       .get();
-    await addUsage(tx, job.tenantId, { storageBytes: 0, transcodingMs: media.duration_seconds * 1000 });
+    await addUsage(tx, job.tenantId, { transcodingMs: media.duration_seconds * 1000 }, now);
     const completed = await publishCaptions(tx, app, { job: ended, asset, captions });
     // Told when it began to play, if that was earlier.
     if (leased.job.publishedAt === null) await emitAsset(tx, app, "video.asset.ready", asset);

@@ -9,7 +9,9 @@ import { invalid } from "../../lib/errors.ts";
 import { newExternalId } from "../../lib/tokens.ts";
 import { ownCollection, requireFreeExternalId } from "../assets/queries.ts";
 import { Asset, Description, ExternalId, InputStatus, PlaybackStatus, Tags, Title } from "../assets/schema.ts";
-import { addUsage, requireTenant } from "../tenants/queries.ts";
+import { requireTenant } from "../tenants/queries.ts";
+import { requireStorage } from "../tenants/quota.ts";
+import { addUsage } from "../tenants/usage.ts";
 import { queueJob } from "./enqueue.ts";
 import { Job, Priority, requirePriority, WorkerContract } from "./schema.ts";
 
@@ -70,6 +72,7 @@ export async function createAsset(
   { tenant_id, video_asset: given }: v.InferOutput<typeof AssetWrite>,
 ): Promise<{ asset: AssetRow; job: JobRow | null }> {
   const tenant = await requireTenant(tx, caller, tenant_id);
+  requireStorage(app, tenant, given.storage_bytes);
   const prefix = `tenants/${tenant.id}/`;
   requireKey("source_key", given.source_key, prefix);
   const manifestPath = given.manifest_path ?? null;
@@ -111,7 +114,7 @@ export async function createAsset(
     })
     .returning()
     .get();
-  await addUsage(tx, tenant.id, { storageBytes: given.storage_bytes });
+  await addUsage(tx, tenant.id, { storageBytes: given.storage_bytes }, now);
   return { asset, job: isExternal ? null : await queueJob(tx, app, asset) };
 }
 

@@ -2,12 +2,18 @@ import { eq } from "drizzle-orm";
 import type { Db } from "../../../storage/db/open.ts";
 import { type AssetRow, assets, type JobRow, transcodingJobs } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
+import { requireTenant } from "../tenants/queries.ts";
+import { requireMinutes } from "../tenants/quota.ts";
 import { emitJob } from "./events.ts";
 import { turnFor } from "./turn.ts";
 
-/** Queues a job for `asset`, in the transaction that calls for it, and leaves the asset as it is. Wake the workers once that is committed. */
+/**
+ * Queues a job for `asset`, in the transaction that calls for it, and leaves the asset as it is. Wake the workers once that
+ * is committed. 403 `quota_exceeded` when the tenant's minutes are used up.
+ */
 export async function queueJob(tx: Db, app: App, asset: AssetRow): Promise<JobRow> {
   const now = app.clock.now();
+  await requireMinutes(tx, app, await requireTenant(tx, { kind: "admin" }, asset.tenantId));
   const job = await tx
     .insert(transcodingJobs)
     .values({

@@ -5,7 +5,7 @@ import { type AssetRow, assets, type JobRow, subtitles } from "../../../storage/
 import type { App } from "../../app.ts";
 import { dropObjects } from "../../http/unwanted.ts";
 import { picturesPrefix } from "../assets/change.ts";
-import { addUsage } from "../tenants/queries.ts";
+import { addUsage } from "../tenants/usage.ts";
 import type { Completion } from "./schema.ts";
 
 type Media = NonNullable<v.InferOutput<typeof Completion>["media"]>;
@@ -59,7 +59,7 @@ export async function present(
     .where(eq(assets.id, job.assetId))
     .returning()
     .get();
-  await addUsage(tx, job.tenantId, { storageBytes: storageBytes - (before?.storageBytes ?? 0), transcodingMs: 0 });
+  await addUsage(tx, job.tenantId, { storageBytes: storageBytes - (before?.storageBytes ?? 0) }, now);
   if (before && before.readyAt !== null) await dropObjects(tx, app, [picturesPrefix(before)]);
   const isOurs = before?.mediaPrefix?.startsWith(`tenants/${job.tenantId}/assets/${job.assetId}/`);
   return { asset, outdated: isOurs && before && before.mediaPrefix !== paths.mediaPrefix ? before.mediaPrefix : null };

@@ -42,14 +42,14 @@ export const jobRoutes = [
     body: Claim,
     responses: { 200: WorkerContract, 204: null },
     errors: stale,
-    async handle({ app, body, headers }) {
+    async handle({ app, body, headers, incoming }) {
       const key = headers.get("idempotency-key");
       if (!key)
         throw new HttpError(422, "parameter_missing", "Send an Idempotency-Key header of 1 to 255 bytes.", {
           details: { "Idempotency-Key": ["is required"] },
         });
       if (key.length > 255) invalid("Idempotency-Key", "must have 1 to 255 bytes");
-      return claimWithin(app, key, body);
+      return claimWithin(app, key, body, { incoming });
     },
   }),
   route({

@@ -1,18 +1,43 @@
-import type { App } from "../../app.ts";
+import type { Socket } from "node:net";
+import { type App, forApp } from "../../app.ts";
 import { hasQueued } from "./claim.ts";
 
-/** Resolves when there may be a job, when `seconds` have passed, or when the program stops. */
-export async function waitForJob(app: App, seconds: number): Promise<void> {
+/**
+ * Who waits for a job, the longest first. One job wakes one of them: a thousand idle workers that all asked at once
+ * would keep the write queue busy for a third of a second, and one of them would get it.
+ */
+const waiting = forApp((app) => {
+  const wakes = new Set<() => void>();
+  app.signals.on("job.queued", () => {
+    const [first] = wakes;
+    if (first) first();
+  });
+  return wakes;
+});
+
+/** Resolves when there may be a job, when `seconds` have passed, when `socket` closes, or when the program stops. */
+export async function waitForJob(app: App, seconds: number, socket: Socket | undefined): Promise<void> {
   if (seconds <= 0 || app.stopping.aborted) return;
+  const wakes = waiting(app);
   const woken = Promise.withResolvers<void>();
-  const timer = setTimeout(woken.resolve, seconds * 1000);
-  app.signals.once("job.queued", woken.resolve);
-  app.stopping.addEventListener("abort", () => woken.resolve(), { once: true });
+  const wake = () => {
+    wakes.delete(wake);
+    woken.resolve();
+  };
+  const timer = setTimeout(wake, seconds * 1000);
+  wakes.add(wake);
+  app.stopping.addEventListener("abort", wake, { once: true });
+  socket?.once("close", wake);
   try {
     // Asked after listening, so that a job queued in between is not slept through.
     if (!(await hasQueued(app))) await woken.promise;
   } finally {
     clearTimeout(timer);
-    app.signals.off("job.queued", woken.resolve);
+    wakes.delete(wake);
+    app.stopping.removeEventListener("abort", wake);
+    socket?.off("close", wake);
   }
 }
+
+/** Who was woken and got a job says so: there may be another one, for the next. */
+export const wakeNext = (app: App): void => void app.signals.emit("job.queued");

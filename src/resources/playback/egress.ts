@@ -1,5 +1,6 @@
 import type { App } from "../../app.ts";
-import { addUsage } from "../tenants/queries.ts";
+import { monthOf, nextMonth } from "../../lib/months.ts";
+import { addUsage } from "../tenants/usage.ts";
 
 export type Egress = {
   add(tenantId: number, bytes: number): void;
@@ -7,24 +8,40 @@ export type Egress = {
   flush(): Promise<void>;
 };
 
-/** Bytes sent a tenant, gathered in memory: a write for each segment would cost more than the segment. */
+type Month = { from: number; to: number; sent: Map<number, number> };
+
+/**
+ * Bytes sent a tenant, gathered in memory: a write for each segment would cost more than the segment. What was sent before
+ * the end of a month is the old month's, whenever it is written down.
+ */
 export function egressCounter(app: App): Egress {
-  let sent = new Map<number, number>();
+  let months: Month[] = [];
+  const sentIn = (time: number): Month["sent"] => {
+    const known = months.find(({ from, to }) => time >= from && time < to);
+    if (known) return known.sent;
+    const from = monthOf(time);
+    const fresh = { from, to: nextMonth(from), sent: new Map<number, number>() };
+    months.push(fresh);
+    return fresh.sent;
+  };
+  const count = (sent: Month["sent"], tenantId: number, bytes: number) =>
+    sent.set(tenantId, (sent.get(tenantId) ?? 0) + bytes);
   return {
     add(tenantId, bytes) {
-      sent.set(tenantId, (sent.get(tenantId) ?? 0) + bytes);
+      count(sentIn(app.clock.now()), tenantId, bytes);
     },
     async flush() {
-      if (sent.size === 0) return;
-      const taken = sent;
-      sent = new Map();
+      if (months.length === 0) return;
+      const taken = months;
+      months = [];
       try {
         await app.write(async (tx) => {
-          for (const [tenantId, bytes] of taken) await addUsage(tx, tenantId, { egressBytes: bytes });
+          for (const { from, sent } of taken)
+            for (const [tenantId, egressBytes] of sent) await addUsage(tx, tenantId, { egressBytes }, from);
         });
       } catch (error) {
         // What could not be written is counted the next time.
-        for (const [tenantId, bytes] of taken) sent.set(tenantId, (sent.get(tenantId) ?? 0) + bytes);
+        for (const { from, sent } of taken) for (const [tenantId, bytes] of sent) count(sentIn(from), tenantId, bytes);
         throw error;
       }
     },

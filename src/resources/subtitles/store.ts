@@ -8,7 +8,7 @@ import { dropObjects, keepObject, putUnnamed } from "../../http/unwanted.ts";
 import { HttpError, invalid } from "../../lib/errors.ts";
 import { contentTypeOf } from "../../lib/media-types.ts";
 import { randomName } from "../../lib/tokens.ts";
-import { addUsage } from "../tenants/queries.ts";
+import { addUsage } from "../tenants/usage.ts";
 import { subtitlesOf } from "./queries.ts";
 
 const MAX_TRACKS = 20;
@@ -78,7 +78,7 @@ export async function addSubtitle(
     })
     .returning()
     .get();
-  await countBytes(tx, asset, stored.bytes);
+  await countBytes(tx, app, asset, stored.bytes);
   await emitSubtitleReady(tx, app, added);
   return added;
 }
@@ -117,7 +117,7 @@ export async function changeSubtitle(
   if (stored) {
     await keepObject(tx, stored.key);
     await dropObjects(tx, app, [row.objectKey], OLD_TEXT_MS);
-    await countBytes(tx, { id: row.assetId, tenantId: row.tenantId }, stored.bytes - row.bytes);
+    await countBytes(tx, app, { id: row.assetId, tenantId: row.tenantId }, stored.bytes - row.bytes);
   }
   return tx
     .update(subtitles)
@@ -135,7 +135,7 @@ export async function changeSubtitle(
 export async function removeSubtitle(tx: Db, app: App, row: SubtitleRow): Promise<void> {
   await tx.delete(subtitles).where(eq(subtitles.id, row.id));
   await dropObjects(tx, app, [row.objectKey], OLD_TEXT_MS);
-  await countBytes(tx, { id: row.assetId, tenantId: row.tenantId }, -row.bytes);
+  await countBytes(tx, app, { id: row.assetId, tenantId: row.tenantId }, -row.bytes);
 }
 
 export const emitSubtitleReady = (tx: Db, app: App, row: SubtitleRow) =>
@@ -161,8 +161,8 @@ const clearDefault = (tx: Db, app: App, assetId: number, except = -1) =>
     .set({ isDefault: false, updatedAt: app.clock.now() })
     .where(and(eq(subtitles.assetId, assetId), eq(subtitles.isDefault, true), ne(subtitles.id, except)));
 
-async function countBytes(tx: Db, asset: Pick<AssetRow, "id" | "tenantId">, by: number): Promise<void> {
-  await addUsage(tx, asset.tenantId, { storageBytes: by });
+async function countBytes(tx: Db, app: App, asset: Pick<AssetRow, "id" | "tenantId">, by: number): Promise<void> {
+  await addUsage(tx, asset.tenantId, { storageBytes: by }, app.clock.now());
   await tx
     .update(assets)
     .set({ storageBytes: sql`max(0, ${assets.storageBytes} + ${by})` })

@@ -11,12 +11,18 @@ import { HttpError, notFound } from "../../lib/errors.ts";
 export const listTenants = (
   db: Db,
   caller: Caller,
-  page: { limit: number; after?: number | undefined },
+  page: { limit: number; after?: number | undefined; id?: number | undefined },
 ): Promise<TenantRow[]> =>
   db
     .select()
     .from(tenants)
-    .where(and(ownedBy(caller, tenants.id), page.after === undefined ? undefined : gt(tenants.id, page.after)))
+    .where(
+      and(
+        ownedBy(caller, tenants.id),
+        page.id === undefined ? undefined : eq(tenants.id, page.id),
+        page.after === undefined ? undefined : gt(tenants.id, page.after),
+      ),
+    )
     .orderBy(asc(tenants.id))
     .limit(page.limit + 1)
     .all();
@@ -81,19 +87,3 @@ export async function requireTenant(db: Db, caller: Caller, named: number | unde
     });
   return (await db.select().from(tenants).where(eq(tenants.id, id)).get()) ?? notFound("tenant");
 }
-
-/** The tenant's running counters, moved in the transaction of what moves them. Bytes; milliseconds of video. */
-export const addUsage = (
-  tx: Db,
-  tenantId: number,
-  by: { storageBytes?: number; egressBytes?: number; transcodingMs?: number },
-) =>
-  tx
-    .update(tenants)
-    .set({
-      // What a client tells of an asset may be any size; above 2^53 no number could be read back.
-      storageBytes: sql`min(9007199254740991, max(0, ${tenants.storageBytes} + ${by.storageBytes ?? 0}))`,
-      egressBytes: sql`${tenants.egressBytes} + ${by.egressBytes ?? 0}`,
-      transcodingMs: sql`${tenants.transcodingMs} + ${Math.round(by.transcodingMs ?? 0)}`,
-    })
-    .where(eq(tenants.id, tenantId));

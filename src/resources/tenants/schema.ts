@@ -1,9 +1,9 @@
 import * as v from "valibot";
-import type { TenantRow } from "../../../storage/db/schema.ts";
+import { PLANS, type TenantRow } from "../../../storage/db/schema.ts";
 import { Name, PlaybackPolicy, Time } from "../../http/schemas.ts";
 import { iso } from "../../lib/clock.ts";
 
-const PlanName = v.picklist(["free", "starter", "pro", "enterprise"], "must be free, starter, pro or enterprise");
+export const PlanName = v.picklist(PLANS, "must be free, starter, pro or enterprise");
 const Status = v.picklist(["active", "suspended"], "must be active or suspended");
 export const Slug = v.pipe(
   Name(100),

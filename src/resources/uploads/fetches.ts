@@ -4,6 +4,7 @@ import { assets, type SourceFetchRow, sourceFetches, type UploadRow, uploads } f
 import { type App, forApp } from "../../app.ts";
 import { emit } from "../../events/emit.ts";
 import { dropObjects } from "../../http/unwanted.ts";
+import { HttpError } from "../../lib/errors.ts";
 import { completeUpload } from "./complete.ts";
 import { FetchFailed, fetchSource } from "./fetch-source.ts";
 
@@ -97,11 +98,14 @@ async function runFetch(app: App, fetch: SourceFetchRow): Promise<void> {
   } catch (error) {
     // Who is stopped begins anew at the next start, and it does not count.
     if (app.stopping.aborted) return;
-    if (!(error instanceof FetchFailed)) app.log.warn({ err: error, upload_id: id }, "a source could not be kept");
+    if (!(error instanceof FetchFailed || error instanceof HttpError))
+      app.log.warn({ err: error, upload_id: id }, "a source could not be kept");
     const failure =
       error instanceof FetchFailed
         ? error
-        : new FetchFailed("source_not_stored", "The source could not be stored.", true);
+        : error instanceof HttpError && error.code === "quota_exceeded"
+          ? new FetchFailed(error.code, error.message, false)
+          : new FetchFailed("source_not_stored", "The source could not be stored.", true);
     await app.write((tx) => endAttempt(tx, app, fetch, upload, failure));
   } finally {
     clearInterval(timer);

@@ -9,6 +9,7 @@ import { newExternalId, randomName } from "../../lib/tokens.ts";
 import { ownCollection, requireFreeExternalId } from "../assets/queries.ts";
 import { requirePriority } from "../jobs/schema.ts";
 import { requireTenant } from "../tenants/queries.ts";
+import { requireMinutes, requireStorage } from "../tenants/quota.ts";
 import type { Initiate } from "./schema.ts";
 
 /** A pending upload and the draft asset that it is for. */
@@ -23,6 +24,9 @@ export async function initiate(
   const tenant = await requireTenant(tx, caller, body.tenant_id);
   if (body.bytes_expected > app.config.max_upload_bytes)
     invalid("bytes_expected", `must be at most ${app.config.max_upload_bytes}`);
+  // Told before the bytes are sent; what counts is asked again when they are there.
+  requireStorage(app, tenant, body.bytes_expected);
+  await requireMinutes(tx, app, tenant);
   if (body.external_id !== undefined) await requireFreeExternalId(tx, tenant.id, body.external_id);
   const objectKey = `tenants/${tenant.id}/sources/${randomName(24)}${extensionOf(body.filename)}`;
   const asset = await tx

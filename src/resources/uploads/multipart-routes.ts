@@ -39,6 +39,7 @@ export const multipartRoutes = [
     },
     responses: { 201: InitiatedMultipart },
     errors: {
+      403: ["quota_exceeded"],
       404: ["not_found"],
       409: ["upload_conflict"],
       422: ["idempotency_key_reused"],
@@ -92,7 +93,12 @@ export const multipartRoutes = [
     params: UploadParams,
     body: CompleteMultipart,
     responses: { 200: CompletedUpload },
-    errors: { 409: ["upload_conflict"], 422: ["bytes_mismatch"], 503: ["storage_not_configured"] },
+    errors: {
+      403: ["quota_exceeded"],
+      409: ["upload_conflict"],
+      422: ["bytes_mismatch"],
+      503: ["storage_not_configured"],
+    },
     async handle({ app, caller, params, body }) {
       storageOf(app);
       const parts = body.parts.map(({ part_number: partNumber, etag }) => ({ partNumber, etag }));

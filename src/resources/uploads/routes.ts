@@ -43,7 +43,12 @@ export const uploadRoutes = [
       },
     },
     responses: { 201: InitiatedUpload },
-    errors: { 404: ["not_found"], 422: ["idempotency_key_reused"], 503: ["storage_not_configured"] },
+    errors: {
+      403: ["quota_exceeded"],
+      404: ["not_found"],
+      422: ["idempotency_key_reused"],
+      503: ["storage_not_configured"],
+    },
     async handle({ app, caller, body, commit }) {
       storageOf(app);
       return commit(async (tx) => {
@@ -60,7 +65,12 @@ export const uploadRoutes = [
     body: FromUrl,
     idempotent: {},
     responses: { 201: Upload },
-    errors: { 404: ["not_found"], 422: ["idempotency_key_reused"], 503: ["storage_not_configured"] },
+    errors: {
+      403: ["quota_exceeded"],
+      404: ["not_found"],
+      422: ["idempotency_key_reused"],
+      503: ["storage_not_configured"],
+    },
     async handle({ app, caller, body, commit }) {
       storageOf(app);
       const { url, ...fields } = body;
@@ -81,7 +91,12 @@ export const uploadRoutes = [
     params: UploadParams,
     body: Complete,
     responses: { 200: CompletedUpload },
-    errors: { 409: ["upload_conflict"], 422: ["bytes_mismatch"], 503: ["storage_not_configured"] },
+    errors: {
+      403: ["quota_exceeded"],
+      409: ["upload_conflict"],
+      422: ["bytes_mismatch"],
+      503: ["storage_not_configured"],
+    },
     async handle({ app, caller, params, body }) {
       storageOf(app);
       const { upload: found } = (await getUpload(app.db, caller, params.id)) ?? notFound("upload");

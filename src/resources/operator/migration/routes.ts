@@ -7,6 +7,7 @@ import { NullableTime } from "../../../http/schemas.ts";
 import { storageOf } from "../../../http/storage.ts";
 import { iso } from "../../../lib/clock.ts";
 import { HttpError, invalid, UserError } from "../../../lib/errors.ts";
+import { otherServers } from "../servers.ts";
 import { placeOf, setPlace } from "./place.ts";
 import { continueMigration, estimate, haltMigration, liveOf } from "./run.ts";
 import { waitingFor } from "./under-way.ts";
@@ -106,6 +107,7 @@ async function begin(app: App, to: StoreKind, quick: boolean): Promise<void> {
   if (phase === "cleaning") conflict("Old copies are being removed; wait until that is over.");
   if (phase === "settled") {
     if (to === active) return;
+    await requireAlone(app);
     await requireStore(app, to);
     await create(app, active, to, quick);
   } else if (to !== (isSwitched ? active : row?.other)) {
@@ -118,6 +120,15 @@ async function begin(app: App, to: StoreKind, quick: boolean): Promise<void> {
     await requireStore(app, to);
     await setPlace(app, { paused: false, error: null });
   }
+}
+
+/** Each server knows by itself where objects lie; the others would go on writing to the old place. */
+async function requireAlone(app: App): Promise<void> {
+  const others = await otherServers(app.db, app);
+  if (others.length > 0)
+    conflict(
+      `${others.length} more servers use this database (${others.map(({ host }) => host).join(", ")}); stop them first.`,
+    );
 }
 
 async function create(app: App, active: StoreKind, other: StoreKind, quick: boolean): Promise<void> {

@@ -48,6 +48,7 @@ export const tusRoutes: Route[] = [
     path: base,
     summary: "Create an upload by tus",
     responses: { 201: null },
+    errors: { 403: ["quota_exceeded"] },
     handle: create,
   }),
   ...(["HEAD", "PATCH", "DELETE", "POST"] as const).map((method) =>

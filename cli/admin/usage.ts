@@ -1,0 +1,38 @@
+import { type Column, printList } from "../print.ts";
+import type { Ask } from "./ask.ts";
+import { tenantId } from "./tenant.ts";
+
+type Summary = {
+  tenant_id: number;
+  tenant: string;
+  plan_name: string;
+  period_start: string;
+  storage_bytes: number;
+  egress_bytes: number;
+  transcoding_minutes: number;
+  estimate: { currency: string; total_minor: number };
+};
+type Options = { tenant?: string; month?: string };
+
+const COLUMNS: Column<Summary>[] = [
+  ["ID", (row) => row.tenant_id],
+  ["TENANT", (row) => row.tenant],
+  ["PLAN", (row) => row.plan_name],
+  ["MONTH", (row) => row.period_start.slice(0, 7)],
+  ["STORED BYTES", (row) => row.storage_bytes],
+  ["SENT BYTES", (row) => row.egress_bytes],
+  ["MINUTES", (row) => row.transcoding_minutes],
+  ["ESTIMATE", (row) => money(row.estimate)],
+];
+
+function money({ currency, total_minor }: Summary["estimate"]): string {
+  const format = new Intl.NumberFormat("en", { style: "currency", currency, currencyDisplay: "code" });
+  return format.format(total_minor / 10 ** (format.resolvedOptions().maximumFractionDigits ?? 2));
+}
+
+export async function usage({ admin, json, options }: Ask<Options>): Promise<void> {
+  const query = new URLSearchParams();
+  if (options.month !== undefined) query.set("month", options.month);
+  if (options.tenant !== undefined) query.set("tenant_id", String(await tenantId(admin, options.tenant)));
+  printList(await admin.call<Summary[]>("GET", `/api/v1/usage/summary?${query}`), COLUMNS, json);
+}

@@ -1,0 +1,107 @@
+import { createVerify, X509Certificate } from "node:crypto";
+import { crc32 } from "node:zlib";
+import { LRUCache } from "lru-cache";
+import { NotGenuine, type Notification, PaymentFailed } from "./provider.ts";
+
+/** PayPal delivers for three days; each of its notifications is acted on once, however late. */
+const OLDEST_MS = 4 * 24 * 3_600_000;
+const AHEAD_MS = 300_000;
+const TIMEOUT_MS = 10_000;
+const MOST_BYTES = 64 * 1024;
+const MOST_AT_ONCE = 4;
+const CERT_PATH = /^\/v1\/notifications\/certs\/CERT-[A-Za-z0-9-]{1,100}$/;
+
+type Options = { url: URL; webhookId: string };
+
+/**
+ * Checked here and not by asking PayPal, so that whoever makes a notification up costs us no call with our credentials.
+ * The certificate is trusted for where it lies: at PayPal's own host of our mode (live or sandbox), by TLS. What comes
+ * with it must sign it, and it must be valid now; a public root is not asked for, since PayPal need not send the way there.
+ */
+export function paypalSignatures({ url, webhookId }: Options) {
+  const known = new LRUCache<string, readonly X509Certificate[]>({ max: 8 });
+  const hosts = certificateHosts(url);
+  let underWay = 0;
+
+  async function chainAt(address: string): Promise<readonly X509Certificate[]> {
+    const from = URL.canParse(address) ? new URL(address) : null;
+    if (!from || from.protocol !== url.protocol || !hosts.has(from.host) || !CERT_PATH.test(from.pathname))
+      throw new NotGenuine("The certificate is not PayPal's, or of its other mode (live or sandbox).");
+    const cached = known.get(from.href);
+    if (cached) return cached;
+    // Anybody can name certificates that there are not: PayPal is asked for few at once, and sends again what had to wait.
+    if (underWay >= MOST_AT_ONCE) throw new PaymentFailed("Too many certificates are being fetched.");
+    underWay++;
+    try {
+      const chain = chainOf(await load(from));
+      known.set(from.href, chain);
+      return chain;
+    } finally {
+      underWay--;
+    }
+  }
+
+  return {
+    /** Throws NotGenuine; PaymentFailed when the certificate cannot be fetched. */
+    async verify({ headers, body, now }: Notification): Promise<void> {
+      const sent = (name: string) => headers.get(`paypal-${name}`) ?? "";
+      const time = sent("transmission-time");
+      const age = now - Date.parse(time);
+      if (Number.isNaN(age) || age > OLDEST_MS || age < -AHEAD_MS) throw new NotGenuine("The notification is too old.");
+      if (sent("auth-algo") !== "SHA256withRSA") throw new NotGenuine("The signature is of another kind.");
+      const chain = await chainAt(sent("cert-url"));
+      requireSound(chain, now);
+      const signed = `${sent("transmission-id")}|${time}|${webhookId}|${crc32(body)}`;
+      const isGenuine = createVerify("sha256")
+        .update(signed)
+        .verify((chain[0] as X509Certificate).publicKey, sent("transmission-sig"), "base64");
+      if (!isGenuine) throw new NotGenuine("The signature is wrong.");
+    },
+  };
+}
+
+/** PayPal names both of its hosts in the addresses of certificates; a stand-in only itself. */
+function certificateHosts({ host }: URL): ReadonlySet<string> {
+  if (host === "api-m.paypal.com" || host === "api.paypal.com") return new Set(["api.paypal.com", "api-m.paypal.com"]);
+  const isSandbox = host === "api-m.sandbox.paypal.com" || host === "api.sandbox.paypal.com";
+  return new Set(isSandbox ? ["api.sandbox.paypal.com", "api-m.sandbox.paypal.com"] : [host]);
+}
+
+async function load(url: URL): Promise<string> {
+  try {
+    const answer = await fetch(url, { redirect: "error", signal: AbortSignal.timeout(TIMEOUT_MS) });
+    if (answer.status === 404) throw new NotGenuine("There is no such certificate.");
+    if (!answer.ok) throw new PaymentFailed(`PayPal answered ${answer.status} for its certificate.`);
+    const chunks: Uint8Array[] = [];
+    let bytes = 0;
+    for await (const chunk of answer.body ?? []) {
+      bytes += chunk.length;
+      if (bytes > MOST_BYTES) throw new NotGenuine("That is no certificate.");
+      chunks.push(chunk);
+    }
+    return Buffer.concat(chunks).toString("latin1");
+  } catch (error) {
+    if (error instanceof NotGenuine || error instanceof PaymentFailed) throw error;
+    throw new PaymentFailed(`PayPal's certificate could not be fetched (${(error as Error).name}).`);
+  }
+}
+
+function chainOf(pem: string): X509Certificate[] {
+  const parts = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
+  try {
+    const chain = parts.map((part) => new X509Certificate(part));
+    if (chain.length > 0) return chain;
+  } catch {
+    // Told below.
+  }
+  throw new NotGenuine("That is no certificate.");
+}
+
+function requireSound(chain: readonly X509Certificate[], now: number): void {
+  for (const [index, certificate] of chain.entries()) {
+    const isCurrent = now >= Date.parse(certificate.validFrom) && now <= Date.parse(certificate.validTo);
+    const issuer = chain[index + 1];
+    const isIssued = !issuer || (certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey));
+    if (!isCurrent || !isIssued) throw new NotGenuine("The certificate is not valid.");
+  }
+}

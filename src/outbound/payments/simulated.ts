@@ -1,0 +1,36 @@
+import * as v from "valibot";
+import { Text } from "../../http/schemas.ts";
+import { HttpError } from "../../lib/errors.ts";
+import { NotGenuine, type PaymentProvider } from "./provider.ts";
+
+const Simulated = v.object({ event: v.literal("order.paid"), order_id: Text(100) });
+
+/** For development: an order is paid by whoever says so. `baseUrl` is where the address to pay at leads. */
+export function simulatedPayments(baseUrl: () => string): PaymentProvider {
+  return {
+    kind: "simulated",
+    create: async ({ orderId }) => ({
+      providerOrderId: `sim_${orderId}`,
+      checkoutUrl: `${baseUrl()}/docs?simulated_order=${orderId}`,
+    }),
+    async verify({ headers, body }) {
+      if (headers.get("x-svc-simulated-event") !== "order.paid") throw new NotGenuine("The event is not order.paid.");
+      const { order_id } = parsed(body);
+      const eventId = `order.paid:${order_id}`;
+      return { eventId, type: "order.paid", orderId: order_id, providerOrderId: null, outcome: "paid", amount: null };
+    },
+    capture: async () => null,
+  };
+}
+
+function parsed(body: Uint8Array): v.InferOutput<typeof Simulated> {
+  let json: unknown;
+  try {
+    json = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body));
+  } catch {
+    throw new HttpError(400, "invalid_json", "The body is not valid JSON in UTF-8.");
+  }
+  const result = v.safeParse(Simulated, json);
+  if (result.success) return result.output;
+  throw new HttpError(422, "parameter_missing", 'Send {"event": "order.paid", "order_id": "ord_…"}.');
+}

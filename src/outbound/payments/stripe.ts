@@ -1,0 +1,127 @@
+import type Stripe from "stripe";
+import type { PaymentSettings } from "../../config/payments.ts";
+import {
+  type Created,
+  type NewOrder,
+  NotGenuine,
+  type Notice,
+  PaymentFailed,
+  type PaymentProvider,
+  requestIdOf,
+} from "./provider.ts";
+import { withOutcome } from "./return-address.ts";
+
+const TIMEOUT_MS = 15_000;
+const RETRIES = 2;
+/** Stripe signs each attempt anew. */
+const TOLERANCE_SECONDS = 300;
+
+type Settings = Extract<PaymentSettings, { kind: "stripe" }>;
+
+/**
+ * Checkout Sessions of mode `payment`: an order is paid once and sets a plan once, as PayPal's orders do; a subscription
+ * would renew at Stripe what nothing renews here.
+ */
+export function stripePayments({ key, webhookSecret, url, isLive }: Settings): PaymentProvider {
+  // A third of a second to load, which no start has to wait for.
+  let loading: Promise<Stripe> | undefined;
+  const client = () => {
+    loading ??= import("stripe").then(
+      (library) =>
+        new library.default(key, {
+          protocol: url.protocol === "http:" ? "http" : "https",
+          host: url.hostname,
+          ...(url.port !== "" && { port: url.port }),
+          timeout: TIMEOUT_MS,
+          maxNetworkRetries: RETRIES,
+          telemetry: false,
+        }),
+    );
+    return loading;
+  };
+  return {
+    kind: "stripe",
+    async create(order) {
+      const stripe = await client();
+      try {
+        const session = await stripe.checkout.sessions.create(sessionOf(order), {
+          idempotencyKey: requestIdOf(order),
+        });
+        return created(session);
+      } catch (error) {
+        if (error instanceof PaymentFailed) throw error;
+        const { type, code, statusCode } = error as { type?: string; code?: string; statusCode?: number };
+        const told = [type, code, statusCode].filter((each) => each !== undefined).join(" ");
+        throw new PaymentFailed(`Stripe made no session (${told || (error as Error).name}).`, statusCode !== undefined);
+      }
+    },
+    async verify({ headers, body, now }) {
+      const stripe = await client();
+      let event: Stripe.Event;
+      try {
+        const signature = headers.get("stripe-signature") ?? "";
+        event = await stripe.webhooks.constructEventAsync(
+          Buffer.from(body),
+          signature,
+          webhookSecret,
+          TOLERANCE_SECONDS,
+          undefined,
+          now,
+        );
+      } catch {
+        throw new NotGenuine("The signature is wrong or too old.");
+      }
+      if (event.livemode !== isLive) throw new NotGenuine("The event is of the other mode (live or test).");
+      return noticeOf(event);
+    },
+    async capture() {
+      throw new PaymentFailed("Stripe takes the money by itself.");
+    },
+  };
+}
+
+const sessionOf = (order: NewOrder): Stripe.Checkout.SessionCreateParams => ({
+  mode: "payment",
+  client_reference_id: order.orderId,
+  metadata: { order_id: order.orderId },
+  payment_intent_data: { metadata: { order_id: order.orderId } },
+  line_items: [
+    {
+      quantity: 1,
+      price_data: {
+        currency: order.currency.toLowerCase(),
+        unit_amount: order.amountMinor,
+        product_data: { name: order.description },
+      },
+    },
+  ],
+  success_url: withOutcome(order, "paid"),
+  cancel_url: withOutcome(order, "canceled"),
+  expires_at: Math.floor(order.expiresAt / 1000),
+});
+
+function created({ id, url }: Stripe.Checkout.Session): Created {
+  if (typeof id !== "string" || typeof url !== "string") throw new PaymentFailed("Stripe answered no session.");
+  return { providerOrderId: id, checkoutUrl: url };
+}
+
+const PAID: ReadonlySet<string> = new Set(["checkout.session.completed", "checkout.session.async_payment_succeeded"]);
+
+function noticeOf(event: Stripe.Event): Notice {
+  const other = { orderId: null, providerOrderId: null, outcome: "other", amount: null } as const;
+  if (!event.type.startsWith("checkout.session.")) return { eventId: event.id, type: event.type, ...other };
+  const session = event.data.object as Stripe.Checkout.Session;
+  // A bank transfer is completed by the payer long before it is paid.
+  const isPaid = PAID.has(event.type) && session.payment_status === "paid";
+  return {
+    eventId: event.id,
+    type: event.type,
+    orderId: session.client_reference_id,
+    providerOrderId: session.id,
+    outcome: isPaid ? "paid" : "other",
+    amount:
+      session.amount_total === null || session.currency === null
+        ? null
+        : { amountMinor: session.amount_total, currency: session.currency.toUpperCase() },
+  };
+}

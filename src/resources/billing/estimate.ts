@@ -1,0 +1,96 @@
+import type * as v from "valibot";
+import type { Db } from "../../../storage/db/open.ts";
+import type { TenantRow } from "../../../storage/db/schema.ts";
+import type { App } from "../../app.ts";
+import { PRICE_PLACES } from "../../config/prices.ts";
+import { iso } from "../../lib/clock.ts";
+import { dividedHalfUp, scaled, unscaled } from "../../lib/decimal.ts";
+import { nextMonth } from "../../lib/months.ts";
+import { MINUTE_MS, pricesOf } from "../tenants/quota.ts";
+import { type MonthUsage, usageOf } from "../tenants/usage.ts";
+import type { Estimate, UsageSummary } from "./schema.ts";
+
+/** A gigabyte is 10^9 bytes, so nine places tell single bytes. */
+const GB_PLACES = 9;
+
+type Item = v.InferInput<typeof Estimate>["line_items"][number];
+type Line = Pick<Item, "meter" | "unit"> & {
+  quantity: bigint;
+  prices: { included: number; unit_price_minor: number };
+};
+
+/** Quantities are exact to the place that is shown; each line is rounded once, to the nearest minor unit, a half up. */
+function lineItem({ meter, unit, quantity, prices }: Line): Item {
+  const included = exact(prices.included, GB_PLACES);
+  const billable = quantity > included ? quantity - included : 0n;
+  const price = exact(prices.unit_price_minor, PRICE_PLACES);
+  return {
+    meter,
+    unit,
+    quantity: unscaled(quantity, GB_PLACES),
+    included_quantity: prices.included,
+    billable_quantity: unscaled(billable, GB_PLACES),
+    unit_price_minor: prices.unit_price_minor,
+    amount_minor: Number(dividedHalfUp(billable * price, 10n ** BigInt(GB_PLACES + PRICE_PLACES))),
+  };
+}
+
+function exact(value: number, places: number): bigint {
+  const found = scaled(value, places);
+  if (found === null) throw new Error(`${value} is no decimal of ${places} places`);
+  return found;
+}
+
+/** What the month's use comes to by now's prices and plan. The plan's own price is what a checkout asks for, not this. */
+export function estimateOf(app: App, tenant: TenantRow, monthStart: number, used: MonthUsage) {
+  const { currency, plans } = pricesOf(app);
+  const { storage_gb_month, egress_gb, transcoding_minute } = plans[tenant.planName];
+  const monthEnd = nextMonth(monthStart);
+  const minutes = BigInt(minutesOf(used));
+  const lines: Line[] = [
+    {
+      meter: "storage_bytes",
+      unit: "gb_month",
+      // Bytes held on average over the whole month.
+      quantity: dividedHalfUp(used.storageByteMs, BigInt(monthEnd - monthStart)),
+      prices: storage_gb_month,
+    },
+    { meter: "egress_bytes", unit: "gb", quantity: BigInt(used.egressBytes), prices: egress_gb },
+    {
+      meter: "transcoding_minutes",
+      unit: "minute",
+      quantity: minutes * 10n ** BigInt(GB_PLACES),
+      prices: transcoding_minute,
+    },
+  ];
+  const items = lines.map(lineItem);
+  return {
+    tenant_id: tenant.id,
+    plan_name: tenant.planName,
+    currency,
+    period_start: iso(monthStart),
+    period_end: iso(monthEnd),
+    estimated: true,
+    line_items: items,
+    total_minor: items.reduce((sum, { amount_minor }) => sum + amount_minor, 0),
+  } satisfies v.InferInput<typeof Estimate>;
+}
+
+const minutesOf = ({ transcodingMs }: MonthUsage) => Math.ceil(transcodingMs / MINUTE_MS);
+
+/** A tenant's month: what it holds now, what it sent and had transcoded in the month, and what that comes to. */
+export async function summaryOf(db: Db, app: App, tenant: TenantRow, monthStart: number) {
+  const used = await usageOf(db, tenant, monthStart, app.clock.now());
+  const estimate = estimateOf(app, tenant, monthStart, used);
+  return {
+    tenant_id: tenant.id,
+    tenant: tenant.slug,
+    plan_name: tenant.planName,
+    period_start: estimate.period_start,
+    period_end: estimate.period_end,
+    storage_bytes: tenant.storageBytes,
+    egress_bytes: used.egressBytes,
+    transcoding_minutes: minutesOf(used),
+    estimate,
+  } satisfies v.InferInput<typeof UsageSummary>;
+}

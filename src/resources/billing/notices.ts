@@ -1,0 +1,104 @@
+import { and, eq } from "drizzle-orm";
+import type { Db } from "../../../storage/db/open.ts";
+import { billingEvents, billingOrders, type OrderRow, tenants } from "../../../storage/db/schema.ts";
+import type { App } from "../../app.ts";
+import { readBytes } from "../../http/body.ts";
+import type { Context } from "../../http/route.ts";
+import { HttpError } from "../../lib/errors.ts";
+import { paymentsOf } from "../../outbound/payments/configured.ts";
+import { NotGenuine, type Notice, PaymentFailed, type PaymentProvider } from "../../outbound/payments/provider.ts";
+import { orderById } from "./orders.ts";
+
+const MOST_BYTES = 1 << 20;
+
+/** Which provider says that it sends this. */
+const SIGNED_BY = {
+  stripe: "stripe-signature",
+  paypal: "paypal-transmission-sig",
+  simulated: "x-svc-simulated-event",
+} as const satisfies Record<PaymentProvider["kind"], string>;
+
+const unauthorized = (message: string) => new HttpError(401, "unauthorized", message);
+
+/**
+ * A provider's notification: checked over the bytes as they came, acted on once. Answers the order's id, or null for what
+ * is about none of ours, which is well: a provider would send it again and again.
+ */
+export async function receiveNotice({ app, headers, request, incoming }: Context): Promise<string | null> {
+  const provider = await paymentsOf(app);
+  const signers = Object.entries(SIGNED_BY).filter(([, name]) => headers.has(name));
+  // Before the body is read, and alike whether payments are off or another's.
+  if (!provider || signers.length !== 1 || signers[0]?.[0] !== provider.kind)
+    throw unauthorized("The notification is not signed by this server's payment provider.");
+  const body = await readBytes({ request, incoming }, MOST_BYTES);
+  try {
+    const notice = await provider.verify({ headers, body, now: app.clock.now() });
+    return await act(app, provider, notice);
+  } catch (error) {
+    if (error instanceof NotGenuine) throw unauthorized(`The notification was refused. ${error.message}`);
+    if (!(error instanceof PaymentFailed)) throw error;
+    app.log.warn({ reason: error.message }, "a notification of the payment provider could not be acted on");
+    throw new HttpError(502, "payment_provider_failed", "The payment provider failed; send the notification again.");
+  }
+}
+
+async function act(app: App, provider: PaymentProvider, notice: Notice): Promise<string | null> {
+  const order = notice.orderId === null ? undefined : await orderById(app.db, notice.orderId);
+  if (!order || !isOurs(app, provider, order, notice)) return null;
+  if (await isKnown(app.db, provider, notice)) return order.orderId;
+  const paid = await paidBy(app, provider, order, notice);
+  await app.write((tx) => settle(tx, app, order.orderId, { provider, notice, paid }));
+  return order.orderId;
+}
+
+async function isKnown(db: Db, { kind }: PaymentProvider, { eventId }: Notice): Promise<boolean> {
+  const same = and(eq(billingEvents.provider, kind), eq(billingEvents.eventId, eventId));
+  return (await db.select({ id: billingEvents.eventId }).from(billingEvents).where(same).get()) !== undefined;
+}
+
+/** Of the same provider, and of the order that this provider knows by that name. */
+function isOurs(app: App, { kind }: PaymentProvider, order: OrderRow, { providerOrderId }: Notice): boolean {
+  const isSame = providerOrderId === null || [null, providerOrderId].includes(order.providerOrderId);
+  if (order.provider === kind && isSame) return true;
+  app.log.warn({ order_id: order.orderId, provider: kind }, "a notification is about another order of the same id");
+  return false;
+}
+
+/** Whether the order's whole price was paid. What was approved is taken now, if that was not done before. */
+async function paidBy(app: App, provider: PaymentProvider, order: OrderRow, notice: Notice): Promise<boolean> {
+  if (notice.outcome === "other" || order.status === "paid") return false;
+  const isApproval = notice.outcome === "approved" && notice.providerOrderId !== null;
+  if (notice.outcome === "approved" && !isApproval) return false;
+  const amount = isApproval
+    ? await provider.capture(order.orderId, notice.providerOrderId as string)
+    : (notice.amount ?? (provider.kind === "simulated" ? order : null));
+  if (isApproval && amount === null) return false;
+  if (amount?.amountMinor === order.amountMinor && amount.currency === order.currency) return true;
+  app.log.error({ order_id: order.orderId, amount }, "an order was paid with another amount; its plan is not set");
+  return false;
+}
+
+/**
+ * The event is noted and the plan set together, once. An order that is paid when its time is over is honoured all the same:
+ * the money was taken.
+ */
+async function settle(
+  tx: Db,
+  app: App,
+  orderId: string,
+  { provider, notice, paid }: { provider: PaymentProvider; notice: Notice; paid: boolean },
+): Promise<void> {
+  const now = app.clock.now();
+  if (await isKnown(tx, provider, notice)) return;
+  await tx
+    .insert(billingEvents)
+    .values({ provider: provider.kind, eventId: notice.eventId, type: notice.type, orderId, receivedAt: now });
+  const order = await orderById(tx, orderId);
+  if (!paid || !order || order.status === "paid") return;
+  const set = { status: "paid" as const, paidAt: now, updatedAt: now };
+  await tx
+    .update(billingOrders)
+    .set({ ...set, providerOrderId: order.providerOrderId ?? notice.providerOrderId })
+    .where(eq(billingOrders.id, order.id));
+  await tx.update(tenants).set({ planName: order.planName, updatedAt: now }).where(eq(tenants.id, order.tenantId));
+}

@@ -1,0 +1,116 @@
+import { and, eq, sql } from "drizzle-orm";
+import type { Db } from "../../../storage/db/open.ts";
+import { billingOrders, type OrderRow, type PlanName } from "../../../storage/db/schema.ts";
+import { type App, forApp } from "../../app.ts";
+import type { Caller } from "../../http/caller.ts";
+import { HttpError, invalid } from "../../lib/errors.ts";
+import { inTurns } from "../../lib/in-turn.ts";
+import { newOrderId, sha256 } from "../../lib/tokens.ts";
+import { paymentsOf } from "../../outbound/payments/configured.ts";
+import { type Created, PaymentFailed, type PaymentProvider } from "../../outbound/payments/provider.ts";
+import { requireTenant } from "../tenants/queries.ts";
+import { pricesOf } from "../tenants/quota.ts";
+
+/** Within what Stripe lets a session live (30 minutes to 24 hours), and both providers remember a repeat. */
+const ORDER_MS = 3 * 3_600_000;
+
+const turns = forApp(() => ({ inTurn: inTurns<string>() }));
+
+type Wish = { caller: Caller; key: string; planName: PlanName; tenantId: number | undefined };
+
+/**
+ * An order and where to pay it: one for all requests with the same key, for ever. It is written down before the provider
+ * hears of it, and the provider hears the same each time: a crash at any point leaves nothing that the next request with
+ * the key does not find. 503 while payments are off, 502 when the provider fails.
+ */
+export async function checkout(app: App, wish: Wish): Promise<{ order: OrderRow; isRepeat: boolean }> {
+  const provider = await paymentsOf(app);
+  if (!provider)
+    throw new HttpError(503, "payments_not_configured", "Payments are off; the operator sets VODBOX_PAYMENTS.");
+  const begun = await app.write((tx) => begin(tx, app, provider, wish));
+  if (begun.order.status !== "creating") return begun;
+  // Two requests with one key: the second finds what the first brought back.
+  return turns(app).inTurn(begun.order.orderId, async () => {
+    const order = (await orderById(app.db, begun.order.orderId)) ?? begun.order;
+    const isOpen = order.status === "creating" && order.expiresAt > app.clock.now();
+    return { order: isOpen ? await introduce(app, provider, order) : order, isRepeat: begun.isRepeat };
+  });
+}
+
+export const orderById = (db: Db, orderId: string): Promise<OrderRow | undefined> =>
+  db.select().from(billingOrders).where(eq(billingOrders.orderId, orderId)).get();
+
+async function begin(tx: Db, app: App, provider: PaymentProvider, { caller, key, planName, tenantId }: Wish) {
+  const tenant = await requireTenant(tx, caller, tenantId);
+  const who = caller.kind === "key" ? `tenant:${caller.tenantId}` : caller.kind;
+  const requestHash = sha256(JSON.stringify([planName, tenant.id]));
+  const known = await tx
+    .select()
+    .from(billingOrders)
+    .where(and(eq(billingOrders.caller, who), eq(billingOrders.idempotencyKey, key)))
+    .get();
+  if (known && known.requestHash !== requestHash)
+    throw new HttpError(422, "idempotency_key_reused", "This Idempotency-Key was used for a different request.");
+  if (known) return { order: known, isRepeat: true };
+  const now = app.clock.now();
+  const order = await tx
+    .insert(billingOrders)
+    .values({
+      ...{ orderId: newOrderId(), tenantId: tenant.id, planName, ...priceOf(app, planName) },
+      ...{ provider: provider.kind, status: "creating", caller: who, idempotencyKey: key, requestHash },
+      // Kept, for the provider must be told the same whatever the settings say by then.
+      returnUrl: app.config.checkout_return_url ?? app.baseUrl(),
+      expiresAt: now + ORDER_MS,
+      ...{ createdAt: now, updatedAt: now },
+    })
+    .returning()
+    .get();
+  return { order, isRepeat: false };
+}
+
+function priceOf(app: App, planName: PlanName) {
+  const { currency, plans } = pricesOf(app);
+  const amountMinor = plans[planName].monthly_price_minor;
+  if (amountMinor === null) return invalid("plan_name", `${planName} is not sold here; ask the operator`);
+  if (amountMinor === 0) return invalid("plan_name", `${planName} costs nothing; ask the operator to change to it`);
+  return { amountMinor, currency };
+}
+
+async function introduce(app: App, provider: PaymentProvider, order: OrderRow): Promise<OrderRow> {
+  if (order.provider !== provider.kind)
+    throw new HttpError(
+      502,
+      "payment_provider_failed",
+      "The payment provider has changed since; use another Idempotency-Key.",
+    );
+  let created: Created;
+  try {
+    created = await provider.create({ ...order, description: `vodbox ${order.planName}` });
+  } catch (error) {
+    if (!(error instanceof PaymentFailed)) throw error;
+    if (error.isRefusal)
+      await app.write(async (tx) => {
+        const refusals = sql`${billingOrders.refusals} + 1`;
+        await tx.update(billingOrders).set({ refusals }).where(eq(billingOrders.id, order.id));
+      });
+    app.log.warn({ order_id: order.orderId, reason: error.message }, "the payment provider failed");
+    throw new HttpError(
+      502,
+      "payment_provider_failed",
+      "The payment provider failed; send the request again with the same Idempotency-Key.",
+    );
+  }
+  return app.write((tx) =>
+    tx
+      .update(billingOrders)
+      .set({
+        ...created,
+        // It may have been paid before its address was written down.
+        status: sql`CASE ${billingOrders.status} WHEN 'creating' THEN 'pending' ELSE ${billingOrders.status} END`,
+        updatedAt: app.clock.now(),
+      })
+      .where(eq(billingOrders.id, order.id))
+      .returning()
+      .get(),
+  );
+}

@@ -1,0 +1,135 @@
+import { and, desc, eq, lt } from "drizzle-orm";
+import * as v from "valibot";
+import { billingOrders, type TenantRow } from "../../../storage/db/schema.ts";
+import type { App } from "../../app.ts";
+import { ownedBy } from "../../http/caller.ts";
+import { decodeCursor, page, UNPAGED } from "../../http/paging.ts";
+import { Reply, route } from "../../http/route.ts";
+import { Paging, QueryId } from "../../http/schemas.ts";
+import { HttpError, invalid } from "../../lib/errors.ts";
+import { monthOf } from "../../lib/months.ts";
+import { pacer } from "../../lib/pace.ts";
+import { listTenants, requireTenant } from "../tenants/queries.ts";
+import { usageOf } from "../tenants/usage.ts";
+import { estimateOf, summaryOf } from "./estimate.ts";
+import { receiveNotice } from "./notices.ts";
+import { checkout } from "./orders.ts";
+import { Checkout, Estimate, MonthQuery, Order, Received, toOrder, UsageSummary } from "./schema.ts";
+
+const base = "/api/v1/billing";
+const shared = { scope: "billing:write", limit: "billing", tag: "Billing" } as const;
+
+/** The month that is asked for; 422 for one that has not begun. */
+function monthAsked(app: App, month: number | undefined): number {
+  const present = monthOf(app.clock.now());
+  return month === undefined || month <= present ? (month ?? present) : invalid("month", "has not begun yet");
+}
+
+export const billingRoutes = [
+  route({
+    ...shared,
+    method: "GET",
+    path: "/api/v1/usage/summary",
+    summary: "A month's use and what it comes to, for every tenant that the caller sees",
+    query: v.object({ ...Paging, ...MonthQuery }),
+    responses: { 200: v.array(UsageSummary) },
+    async handle({ app, caller, query, url }) {
+      const month = monthAsked(app, query.month);
+      const limit = query.limit ?? UNPAGED;
+      const after = decodeCursor(query.cursor);
+      const rows = await listTenants(app.db, caller, { limit, after, id: query.tenant_id });
+      const summaries: { id: number; summary: unknown }[] = [];
+      const pace = pacer();
+      for (const row of rows) {
+        summaries.push({ id: row.id, summary: await summaryOf(app.db, app, row, month) });
+        await pace();
+      }
+      return page(summaries, limit, url, app.baseUrl(), ({ summary }) => summary);
+    },
+  }),
+  route({
+    ...shared,
+    method: "GET",
+    path: `${base}/estimate`,
+    summary: "What a tenant's month comes to so far, beside the price of its plan",
+    query: v.object(MonthQuery),
+    responses: { 200: Estimate },
+    errors: { 404: ["not_found"] },
+    async handle({ app, caller, query }) {
+      const month = monthAsked(app, query.month);
+      const tenant: TenantRow = await requireTenant(app.db, caller, query.tenant_id);
+      return estimateOf(app, tenant, month, await usageOf(app.db, tenant, month, app.clock.now()));
+    },
+  }),
+  route({
+    ...shared,
+    method: "POST",
+    path: `${base}/checkout`,
+    summary: "Order a plan at the payment provider; the same Idempotency-Key is the same order, for ever",
+    requiredHeaders: ["Idempotency-Key"],
+    body: Checkout,
+    responses: { 201: Order },
+    errors: {
+      404: ["not_found"],
+      422: ["parameter_missing", "idempotency_key_reused"],
+      502: ["payment_provider_failed"],
+      503: ["payments_not_configured"],
+    },
+    async handle({ app, caller, body, headers }) {
+      const key = headers.get("idempotency-key");
+      if (!key)
+        throw new HttpError(422, "parameter_missing", "Send an Idempotency-Key header of 1 to 255 bytes.", {
+          details: { "Idempotency-Key": ["is required"] },
+        });
+      if (key.length > 255) invalid("Idempotency-Key", "must have 1 to 255 bytes");
+      const wish = { caller, key, planName: body.plan_name, tenantId: body.tenant_id };
+      const { order, isRepeat } = await checkout(app, wish);
+      return new Reply(201, toOrder(order, app.clock.now()), isRepeat ? { "idempotent-replayed": "true" } : {});
+    },
+  }),
+  route({
+    ...shared,
+    method: "GET",
+    path: `${base}/orders`,
+    summary: "Orders of plans, newest first",
+    query: v.object({ ...Paging, tenant_id: v.optional(QueryId) }),
+    responses: { 200: v.array(Order) },
+    async handle({ app, caller, query, url }) {
+      const limit = query.limit ?? UNPAGED;
+      const before = decodeCursor(query.cursor);
+      const rows = await app.db
+        .select()
+        .from(billingOrders)
+        .where(
+          and(
+            ownedBy(caller, billingOrders.tenantId),
+            query.tenant_id === undefined ? undefined : eq(billingOrders.tenantId, query.tenant_id),
+            before === undefined ? undefined : lt(billingOrders.id, before),
+          ),
+        )
+        .orderBy(desc(billingOrders.id))
+        .limit(limit + 1)
+        .all();
+      const now = app.clock.now();
+      return page(rows, limit, url, app.baseUrl(), (row) => toOrder(row, now));
+    },
+  }),
+  route({
+    method: "POST",
+    path: `${base}/webhook`,
+    credential: "none",
+    tag: "Billing",
+    summary: "Where the payment provider tells what became of an order; signed by it",
+    raw: true,
+    rawBody: { "application/json": v.looseObject({}) },
+    responses: { 200: Received },
+    errors: {
+      400: ["invalid_json", "incomplete_body"],
+      401: ["unauthorized"],
+      413: ["payload_too_large"],
+      422: ["parameter_missing"],
+      502: ["payment_provider_failed"],
+    },
+    handle: async (context) => ({ received: true, order_id: await receiveNotice(context) }),
+  }),
+];
