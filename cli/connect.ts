@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { userInfo } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
@@ -87,11 +88,21 @@ function serverOf(config: Config): string | null {
   }
 }
 
+/** For the audit log: who the machine says sits here. */
+function whoami(): string {
+  try {
+    return `cli:${encodeURI(userInfo().username)}`;
+  } catch {
+    // A process in a container may have a number and no name.
+    return `cli:${process.getuid?.() ?? "unknown"}`;
+  }
+}
+
 function caller(send: (request: Request) => Promise<Response>, base: string, token: string): Admin["call"] {
   return async <T>(method: string, path: string, body?: unknown) => {
     const request = new Request(`${base}${path}`, {
       method,
-      headers: { "x-svc-admin-token": token, "content-type": "application/json" },
+      headers: { "x-svc-admin-token": token, "x-svc-operator": whoami(), "content-type": "application/json" },
       ...(body !== undefined && { body: JSON.stringify(body) }),
     });
     const response = await send(request).catch((error: Error) => {

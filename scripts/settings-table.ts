@@ -11,7 +11,7 @@ const END = "<!-- end of settings -->\n";
 const row = ([name, { fallback, about, secret }]: [string, Setting]) =>
   `| \`${envName(name)}\` | ${fallback ? `\`${fallback}\`` : ""} | ${about.replaceAll("<", "&lt;")}${secret ? "; a secret" : ""} |`;
 
-const table = (): string =>
+const table = () =>
   ["| Variable | Default | |\n|---|---|---|", ...Object.entries<Setting>(SETTINGS).map(row), ""].join("\n");
 
 /** The document as it should be. */

@@ -19,6 +19,7 @@ export type App = {
   readonly write: Database["write"];
   /** For what may be remembered until the next change. */
   readonly commits: Commits;
+  readonly writes: Database["writes"];
   /** Null when object storage is switched off; `storageOf` answers 503 then. */
   readonly objects: SwitchingStore | null;
   /** Any store that the settings describe, for carrying objects between them. */

@@ -1,39 +1,74 @@
 import { createServer, type Server, type ServerResponse } from "node:http";
+import { createServer as createSecureServer } from "node:https";
+import type { Logger } from "pino";
 import type { Config } from "./config/load.ts";
 import { nodeListener } from "./http/node.ts";
 import type { HttpServer } from "./http/server.ts";
 import { UserError } from "./lib/errors.ts";
+import { readPair, tlsFiles, watchPair } from "./tls.ts";
 
 export type Listening = {
   server: Server;
   address: string;
+  /** Where this machine reaches it without TLS. */
+  localAddress: string;
   /** From now on every answer is the last one on its connection: the client asks whoever comes next. */
   beginClose(): void;
   close(graceMs: number): Promise<void>;
+};
+
+const OPTIONS = {
+  // Node would cut an upload after five minutes; how long a body may take is the client's line's affair.
+  requestTimeout: 0,
+  headersTimeout: 30_000,
+  // Longer than the 60 s after which common proxies drop idle connections, so that they close first and lose nothing.
+  keepAliveTimeout: 65_000,
 };
 
 /**
  * Listens on host and port of the settings, on exactly that port. Throws a UserError that says what to do. Plain
  * node:http: a listener library took a third of the start, and looked for free ports instead of refusing a taken one.
  */
-export function startListening({ host, port }: Pick<Config, "host" | "port">, http: HttpServer): Promise<Listening> {
-  const server = createServer(
-    {
-      // Node would cut an upload after five minutes; how long a body may take is the client's line's affair.
-      requestTimeout: 0,
-      headersTimeout: 30_000,
-      // Longer than the 60 s after which common proxies drop idle connections, so that they close first and lose nothing.
-      keepAliveTimeout: 65_000,
+export async function startListening(
+  { host, port, ...config }: Pick<Config, "host" | "port" | "tls_cert" | "tls_key">,
+  http: HttpServer,
+  log: Logger,
+): Promise<Listening> {
+  const listener = nodeListener(http.h3);
+  const files = tlsFiles(config);
+  if (files === null) {
+    const one = await listen(createServer(OPTIONS, listener), { host, port, scheme: "http" });
+    return { ...one, localAddress: one.address };
+  }
+  const server = createSecureServer({ ...OPTIONS, ...readPair(files) }, listener);
+  const secure = await listen(server, { host, port, scheme: "https" });
+  // Local workers and commands: nobody's certificate is for a loopback address.
+  const local = await listen(createServer(OPTIONS, listener), { host: "127.0.0.1", port: 0, scheme: "http" });
+  const endWatch = watchPair(files, log, (pair) => server.setSecureContext(pair));
+  return {
+    ...secure,
+    localAddress: local.address,
+    beginClose() {
+      secure.beginClose();
+      local.beginClose();
     },
-    nodeListener(http.h3),
-  );
+    async close(graceMs) {
+      endWatch();
+      await Promise.all([secure.close(graceMs), local.close(graceMs)]);
+    },
+  };
+}
+
+type Place = { host: string; port: number; scheme: "http" | "https" };
+
+function listen(server: Server, { host, port, scheme }: Place): Promise<Omit<Listening, "localAddress">> {
   const beginClose = lastAnswers(server);
   return new Promise((resolve, reject) => {
     server.once("error", (error: NodeJS.ErrnoException) => reject(explain(error, host, port)));
     server.listen(port, host, () => {
       const found = server.address();
       const name = host.includes(":") ? `[${host}]` : host;
-      const address = `http://${name}:${typeof found === "object" ? found?.port : port}`;
+      const address = `${scheme}://${name}:${typeof found === "object" ? found?.port : port}`;
       resolve({
         server,
         address,

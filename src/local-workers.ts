@@ -26,6 +26,8 @@ export function startLocalWorkers(app: App, { count, address }: { count: number;
       stdio: ["pipe", "inherit", "inherit"],
       // The token goes by the environment: arguments are seen by everyone on the machine.
       env: {
+        // Addresses in a contract may be of our own HTTPS, whose certificate only we know.
+        ...(app.config.tls_cert && { NODE_EXTRA_CA_CERTS: app.config.tls_cert }),
         ...process.env,
         VODBOX_WORKER_TOKEN: app.secrets.worker_token,
         ...settings(app),

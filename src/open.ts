@@ -14,6 +14,7 @@ import { paymentSettings } from "./config/payments.ts";
 import { ensureDataDir, loadSecrets, writeSecret } from "./config/secrets.ts";
 import { type OpenStore, s3Settings, storesOf } from "./config/stores.ts";
 import { deliveriesOwed } from "./events/emit.ts";
+import { auditing } from "./http/audit.ts";
 import { createServer, type HttpServer } from "./http/server.ts";
 import { type Clock, systemClock } from "./lib/clock.ts";
 import { embedded, embeddedNames } from "./lib/embedded.ts";
@@ -85,9 +86,10 @@ async function open(config: Config, { log, clock = systemClock }: OpenOptions): 
       config,
       secrets,
       db: database.db,
-      write: tellingOfDeliveries(database.write, () => signals.emit("delivery.due")),
+      write: tellingOfDeliveries(auditing(database.write), () => signals.emit("delivery.due")),
       // A file that is named by a setting may be somebody else's too.
       commits: config.database_url === undefined ? database.commits : sharedCommits(database.commits),
+      writes: database.writes,
       objects,
       openStore,
       clock,

@@ -15,6 +15,9 @@ import { cloudJobRoutes } from "./resources/jobs/cloud-routes.ts";
 import { jobRoutes } from "./resources/jobs/routes.ts";
 import { keyRoutes } from "./resources/keys/routes.ts";
 import { liveRoutes } from "./resources/live/routes.ts";
+import { auditRoutes } from "./resources/operator/audit.ts";
+import { backupRoutes } from "./resources/operator/backup/routes.ts";
+import { metricsRoutes } from "./resources/operator/metrics.ts";
 import { migrationRoutes } from "./resources/operator/migration/routes.ts";
 import { operatorRoutes } from "./resources/operator/routes.ts";
 import { type Egress, egressCounter } from "./resources/playback/egress.ts";
@@ -69,6 +72,9 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...liveRoutes(tokens),
     ...operatorRoutes,
     ...migrationRoutes,
+    ...backupRoutes,
+    ...auditRoutes,
+    ...metricsRoutes,
     ...objectRoutes(batchTakes),
     ...pageRoutes(tokens),
   ];

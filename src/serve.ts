@@ -39,18 +39,18 @@ export async function serve(config: Config, { log, clock }: { log: Logger; clock
     await opened.close();
     throw error;
   });
-  const listening = await startListening(config, server).catch(async (error) => {
+  const listening = await startListening(config, server, log).catch(async (error) => {
     await opened.close();
     throw error;
   });
   opened.listeningOn(listening.address);
   // Tells `vodbox admin` where this server is; whether it lives the lock tells.
   const serverFile = join(config.data_dir, SERVER_FILE);
-  writeSecret(serverFile, JSON.stringify({ address: listening.address, pid: process.pid }));
+  writeSecret(serverFile, JSON.stringify({ address: listening.localAddress, pid: process.pid }));
   await graceAfterStart(app);
   await knownChannels(app).refresh();
   const duties = startDuties(allDuties(app, { authenticator: server.authenticator, egress }), log);
-  const workers = await startWorkers(app, listening.address);
+  const workers = await startWorkers(app, listening.localAddress);
   log.info({ address: listening.address, data: config.data_dir, workers: config.workers }, "serving");
 
   const stop = async () => {

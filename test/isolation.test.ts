@@ -390,8 +390,8 @@ test("lists hold the caller's own rows and no others", async () => {
     "collections/tree",
     "transcoding_jobs",
     "signing_keys",
-    "live/channels",
     "usage/summary",
+    "live/channels",
   ].map((each) => `/api/v1/${each}`)) {
     const owners = (await app.call("GET", path, { key: keys.all })).body.map((each: any) => each.tenant_id);
     expect(new Set(owners), path).toEqual(new Set([mine.id]));

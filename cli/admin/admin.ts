@@ -152,6 +152,9 @@ export function addAdmin(program: Command): void {
   operation(job, "retry <id>", "queue a failed or canceled job again", jobs, "retry");
   operation(job, "cancel <id>", "cancel a queued or running job", jobs, "cancel");
 
+  operation(admin, "usage", "what tenants used in a month, and what that comes to", () => import("./usage.ts"), "usage")
+    .option("--tenant <T>", "tenant, by id or slug")
+    .option("--month <M>", "month of UTC, such as 2026-11; the present one unless told");
   const live = admin.command("live").description("channels of your own live gateway");
   const channels = () => import("./live.ts");
   operation(live, "create", "create a channel; its stream key is printed once", channels, "create")
@@ -170,9 +173,6 @@ export function addAdmin(program: Command): void {
     "--expires-in <TIME>",
     "such as 12h, 45m; an hour unless told",
   );
-  operation(admin, "usage", "what tenants used in a month, and what that comes to", () => import("./usage.ts"), "usage")
-    .option("--tenant <T>", "tenant, by id or slug")
-    .option("--month <M>", "month of UTC, such as 2026-11; the present one unless told");
 
   const token = admin.command("token").description("the admin, worker and live gateway tokens");
   token
@@ -206,6 +206,25 @@ export function addAdmin(program: Command): void {
   operation(storage, "cancel", "give up a migration before its switch", storages, "cancel");
   operation(storage, "clean", "remove the copies that a migration left behind", storages, "clean");
 
+  operation(admin, "audit", "who changed what, newest first", () => import("./audit.ts"), "audit")
+    .option("--tenant <T>", "of a tenant, by id or slug")
+    .option("--since <TIME>", "from then on: 2h, 7d or 2026-11-20T09:30:00Z")
+    .option("--limit <N>", "at most so many, up to 500", "100");
+  operation(
+    admin,
+    "backup <file>",
+    "database, secrets and, if wanted, objects in one tar archive; while serving or not",
+    () => import("./backup.ts"),
+    "backup",
+  )
+    .option("--objects", "the objects too; else only a list of them")
+    .option("--without-secrets", "leave out tokens and the signing secret: those in use then end with a restore")
+    .option("--force", "replace an existing file");
+  admin
+    .command("restore <file>")
+    .description("make an empty data directory what it was when the archive was made")
+    .option("--check", "change nothing: only look whether everything is there and as it was")
+    .action(async (file: string, _, command: Command) => (await import("./backup.ts")).restore(file, command));
   admin
     .command("config")
     .description("every setting, its value and where it came from")

@@ -103,6 +103,11 @@ export const SETTINGS = {
     fallback: "",
     about: "proxies, as ranges such as 127.0.0.1/32, whose X-Forwarded-For or Forwarded tells the client's address",
   },
+  tls_cert: {
+    schema: text,
+    about: "PEM file of a certificate, with its chain: serve speaks HTTPS then; read again when it changes",
+  },
+  tls_key: { schema: text, about: "PEM file of its private key" },
   env: {
     schema: oneOf("production", "development"),
     fallback: "production",
@@ -266,6 +271,7 @@ export const SETTINGS = {
     fallback: "30",
     about: "days that single playback events are kept; their sums stay",
   },
+  audit_days: { schema: integer(1, 36_500), fallback: "400", about: "days that entries of the audit log are kept" },
   log_level: {
     schema: oneOf("trace", "debug", "info", "warn", "error", "fatal", "silent"),
     fallback: "info",

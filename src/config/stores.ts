@@ -11,12 +11,17 @@ export type StoreKind = ObjectStore["kind"];
 /** The store of a kind as the settings describe it, always the same one. Throws a UserError that names what is missing. */
 export type OpenStore = (kind: StoreKind) => Promise<ObjectStore>;
 
-export function storesOf(config: Config, signingSecret: string, baseUrl: () => string): OpenStore {
+export function storesOf(
+  config: Config,
+  signingSecret: string,
+  baseUrl: () => string,
+  { onlyReads = false }: { onlyReads?: boolean } = {},
+): OpenStore {
   const opened = new Map<StoreKind, Promise<ObjectStore>>();
   return (kind) => {
     const known = opened.get(kind);
     if (known) return known;
-    const opening = kind === "s3" ? s3Objects(config) : localObjects(config, signingSecret, baseUrl);
+    const opening = kind === "s3" ? s3Objects(config) : localObjects(config, signingSecret, baseUrl, onlyReads);
     opened.set(kind, opening);
     // What was missing may be there the next time.
     opening.catch(() => opened.delete(kind));
@@ -24,13 +29,19 @@ export function storesOf(config: Config, signingSecret: string, baseUrl: () => s
   };
 }
 
-async function localObjects(config: Config, signingSecret: string, baseUrl: () => string): Promise<ObjectStore> {
+async function localObjects(
+  config: Config,
+  signingSecret: string,
+  baseUrl: () => string,
+  onlyReads: boolean,
+): Promise<ObjectStore> {
   const local = localStore({
     root: join(config.data_dir, "objects"),
     signing: addressSigning(signingSecret, baseUrl),
     minFreeBytes: config.min_free_bytes,
   });
-  await local.sweepTemporary();
+  // Whoever only reads may not be the only one: what looks left behind may be under way.
+  if (!onlyReads) await local.sweepTemporary();
   return local;
 }
 

@@ -1,6 +1,7 @@
 import { eq } from "drizzle-orm";
 import { apiKeys } from "../../storage/db/schema.ts";
 import type { App } from "../app.ts";
+import { pruneAudit } from "../http/audit.ts";
 import type { Authenticator } from "../http/auth.ts";
 import { pruneAnswers } from "../http/idempotency.ts";
 import { sweepUnwanted } from "../http/unwanted.ts";
@@ -53,6 +54,7 @@ export const allDuties = (
   // Players tell every ten seconds: by then the hour is whole.
   { name: "detect-anomalies", every: "0 5 * * * *", run: () => detectAnomalies(app) },
   { name: "record-key-use", every: "*/30 * * * * *", atStop: true, run: () => recordKeyUse(app, authenticator) },
+  { name: "prune-audit", every: "0 37 * * * *", run: () => pruneAudit(app) },
   {
     name: "prune-answers",
     every: "0 7 * * * *",

@@ -104,6 +104,8 @@ export type Route = {
   cors?: Cors;
   /** Sent with every answer, refusals too. */
   headers?: Record<string, string>;
+  /** Whether a call is written to the audit log; unless told, what the admin token changes is. */
+  audited?: boolean;
   /** Kept out of OpenAPI: pages, media, health. */
   hidden?: boolean;
   handle(context: Context): unknown;

@@ -5,11 +5,13 @@ import { InvalidKey } from "../../storage/objects/keys.ts";
 import { StorageFull, StorageUnavailable } from "../../storage/objects/store.ts";
 import type { App } from "../app.ts";
 import { HttpError } from "../lib/errors.ts";
+import { audited } from "./audit.ts";
 import { type Authenticator, createAuthenticator } from "./auth.ts";
 import { readJson } from "./body.ts";
 import type { Caller } from "./caller.ts";
 import { clientAddresses } from "./client-address.ts";
 import { corsHeaders, preflightHeaders } from "./cors.ts";
+import { countedOf } from "./counted.ts";
 import { discardRest } from "./discard-rest.ts";
 import { findReplay, keepAnswer, repeatOf } from "./idempotency.ts";
 import { createLimits, type Limits } from "./limits.ts";
@@ -34,11 +36,18 @@ export function createServer(app: App, routes: readonly Route[]): HttpServer {
       return peer === undefined ? "local" : addressOf(peer, req.headers);
     },
   };
+  const { requests } = countedOf(app);
   for (const [path, methods] of byPath(routes)) {
     const allow = [...methods.keys()].flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method])).join(", ");
     for (const [method, route] of methods) {
       const row = { route, always: headersOf(route, method, allow) };
-      const plain = (event: H3Event) => answer(app, row, event, doors);
+      const count = requests.of(path, method);
+      const plain = async (event: H3Event) => {
+        const from = performance.now();
+        const response = await answer(app, row, event, doors);
+        count(response.status, performance.now() - from);
+        return response;
+      };
       const handler = app.log.isLevelEnabled("debug") ? logged(app, route, doors, plain) : plain;
       h3.on(method, path, handler);
       if (method === "GET") h3.on("HEAD", path, handler);
@@ -58,7 +67,11 @@ export function createServer(app: App, routes: readonly Route[]): HttpServer {
       return render(app, error, newRequestId(), event);
     });
   }
-  h3.all("/**", (event) => render(app, nothingHere(), newRequestId(), event));
+  const countElsewhere = requests.of("(none)", "ANY");
+  h3.all("/**", (event) => {
+    countElsewhere(404, 0);
+    return render(app, nothingHere(), newRequestId(), event);
+  });
   return { h3, authenticator, fetch: async (request) => h3.fetch(request) };
 }
 
@@ -132,7 +145,7 @@ async function answer(
           return result;
         });
     }
-    const handled = await route.handle(context);
+    const handled = await audited(route, context, addressOf(event), () => route.handle(context));
     // Only now, when what the first of two requests wrote is committed and can be read.
     const isRepeat = handled instanceof Reply && "idempotent-replayed" in handled.headers;
     const result = isRepeat ? await restored(route, context, handled) : handled;

@@ -5,6 +5,7 @@ import { deletePrefix } from "../../storage/objects/delete-prefix.ts";
 import type { ObjectStore, PutOptions } from "../../storage/objects/store.ts";
 import type { App } from "../app.ts";
 import { HttpError } from "../lib/errors.ts";
+import { isRemovalHeld } from "./removal-hold.ts";
 
 /** Far longer than a small object takes to be written and named. */
 const UNNAMED_FOR_MS = 3_600_000;
@@ -47,7 +48,7 @@ export const dropObjects = async (tx: Db, app: App, keys: readonly string[], inM
 /** Removes what is due, and tells how much that was. What cannot be removed now stays written down. */
 export async function sweepUnwanted(app: App): Promise<number> {
   const { objects } = app;
-  if (!objects) return 0;
+  if (!objects || (await isRemovalHeld(app))) return 0;
   const due = await app.db
     .select()
     .from(unwantedObjects)

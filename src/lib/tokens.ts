@@ -19,9 +19,9 @@ export const newApiToken = () => `svc_${randomName(40)}`;
 export const newSigningKeyId = () => `sk_${randomName(22)}`;
 export const newExternalId = () => `vid_${randomName(22)}`;
 
+export const newOrderId = () => `ord_${randomName(22)}`;
 /** What a live channel is published with: 238 bits. */
 export const newStreamKey = () => `live_${randomName(40)}`;
-export const newOrderId = () => `ord_${randomName(22)}`;
 
 /** Lower-case hex. Tokens have full entropy, so a plain hash is enough; passwords go through scrypt instead. */
 export const sha256 = (value: string | Uint8Array) => hash("sha256", value);

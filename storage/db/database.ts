@@ -7,6 +7,9 @@ export type Schema = Record<string, unknown>;
 /** What queries are written against: the reader and a transaction alike. */
 export type Db<S extends Schema = Schema> = BaseSQLiteDatabase<"async", ResultSet, S>;
 
+/** `commits` and `commitSeconds` count since the start. */
+export type Writes = { waiting: number; commits: number; commitSeconds: number };
+
 export type Database<S extends Schema = Schema> = {
   /** Reads, each on the newest committed state. Writing through it is refused. */
   readonly db: Db<S>;
@@ -16,6 +19,8 @@ export type Database<S extends Schema = Schema> = {
    */
   write<T>(work: (tx: Db<S>) => Promise<T>): Promise<T>;
   readonly commits: Commits;
+  /** How the one writer of a local file does; null where a remote server writes. */
+  writes(): Writes | null;
   /** Finishes the writes that wait, then lets go of the file. */
   close(): Promise<void>;
   /** The database file, or null for a remote server. */

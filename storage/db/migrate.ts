@@ -76,10 +76,10 @@ function isCurrent(file: string, migrations: Migration[]): boolean {
   }
 }
 
-const sorted = (migrations: Migration[]) => migrations.toSorted((a, b) => (a.name < b.name ? -1 : 1));
+export const sorted = (migrations: Migration[]) => migrations.toSorted((a, b) => (a.name < b.name ? -1 : 1));
 
 /** What the database has not got yet; refuses a history that is not a beginning of ours. */
-function pendingOf(migrations: Migration[], applied: Applied[]): Migration[] {
+export function pendingOf(migrations: Migration[], applied: Applied[]): Migration[] {
   for (const [i, { name, sha256: recorded }] of applied.entries()) {
     if (!migrations.some((one) => one.name === name)) {
       throw new UserError(

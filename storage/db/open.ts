@@ -39,6 +39,7 @@ function openLocal<S extends Schema>(file: string, options: OpenOptions<S>): Dat
     db: construct(localClient(reader), { schema }),
     write: (work) => queue.write(() => work(tx)),
     commits: () => queue.commits,
+    writes: () => ({ waiting: queue.waiting, commits: queue.commits, commitSeconds: queue.commitSeconds }),
     async close() {
       await queue.close();
       reader.close();

@@ -20,6 +20,7 @@ export function openRemote<S extends Schema>(options: OpenOptions<S>): Database<
     file: null,
     db,
     commits: () => commits,
+    writes: () => null,
     write(work) {
       if (closed) return Promise.reject(new Error("The database is closed."));
       const done = last

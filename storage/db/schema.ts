@@ -15,6 +15,7 @@ export {
 export { callbackReceipts, transcodingAttempts, transcodingJobs } from "./schema-jobs.ts";
 export { SIGNING_ALGORITHMS, type SigningKeyRow, signingKeys } from "./schema-keys.ts";
 export { type LiveChannelRow, liveChannels } from "./schema-live.ts";
+export { AUDIT_ACTORS, type AuditRow, auditEntries, removalHolds } from "./schema-operations.ts";
 export { type ServerRow, servers } from "./schema-servers.ts";
 
 /**

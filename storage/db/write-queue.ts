@@ -50,6 +50,8 @@ export class WriteQueue {
   #closed = false;
   /** Transactions that were committed; changes before anyone is answered. */
   commits = 0;
+  /** What they took, the sync of the disk above all. */
+  commitSeconds = 0;
 
   constructor(options: WriteQueueOptions) {
     this.#options = { workLimitMs: 10_000, lockWaitMs: LOCK_WAIT_MS, warn: () => {}, ...options };
@@ -72,6 +74,10 @@ export class WriteQueue {
       });
       this.#running ??= this.#drain();
     });
+  }
+
+  get waiting(): number {
+    return this.#waiting.length;
   }
 
   /** The connection, for a statement of the work that is running now; throws for any other. */
@@ -143,7 +149,9 @@ export class WriteQueue {
         group.length < GROUP_WORKS &&
         performance.now() - started < GROUP_MS
       );
+      const from = performance.now();
       await connection.commit();
+      this.commitSeconds += (performance.now() - from) / 1000;
       this.commits++;
       return { end: "committed" };
     } catch (error) {

@@ -98,6 +98,8 @@ test("no log and no table of the database holds a secret after a whole life of a
       .map((path) => readFileSync(path)),
   );
   expect(database.includes("tenants/1/sources/")).toBe(true);
+  // The audit log among it.
+  expect(database.includes("/api/v1/signing_keys")).toBe(true);
   expect(new Set(secrets).size).toBeGreaterThanOrEqual(9);
   for (const [index, secret] of [...new Set(secrets)].entries()) {
     expect(secret.length, `secret ${index}`).toBeGreaterThan(20);

@@ -5,6 +5,7 @@ import { deletePrefix } from "../../../storage/objects/delete-prefix.ts";
 import type { App } from "../../app.ts";
 import { emit } from "../../events/emit.ts";
 import type { Caller } from "../../http/caller.ts";
+import { isRemovalHeld } from "../../http/removal-hold.ts";
 import { storageOf } from "../../http/storage.ts";
 import { dropObjects } from "../../http/unwanted.ts";
 import { invalid, notFound } from "../../lib/errors.ts";
@@ -85,7 +86,8 @@ export async function deleteAsset(app: App, caller: Caller, id: number): Promise
     return own;
   });
   const { objects } = app;
-  if (!objects) return;
+  // A backup may still copy them: the note is enough then.
+  if (!objects || (await isRemovalHeld(app))) return;
   try {
     for (const key of deleted) await (key.endsWith("/") ? deletePrefix(objects, key) : objects.delete(key));
   } catch (error) {

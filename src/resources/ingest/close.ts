@@ -4,6 +4,7 @@ import { type BatchRow, ingestBatches, ingestParts, ingestUploads } from "../../
 import { deletePrefix } from "../../../storage/objects/delete-prefix.ts";
 import { type App, forApp } from "../../app.ts";
 import type { Caller } from "../../http/caller.ts";
+import { isRemovalHeld } from "../../http/removal-hold.ts";
 import { notFound } from "../../lib/errors.ts";
 import { inTurns } from "../../lib/in-turn.ts";
 import { getBatch, prefixOf, requireOpen } from "./queries.ts";
@@ -48,7 +49,7 @@ export const cancelBatch = (app: App, caller: Caller, id: number): Promise<Batch
 /** What clients uploaded and nobody needs now. Again once no address is good any more, so a failure here is no matter. */
 export async function clear(app: App, batch: BatchRow): Promise<boolean> {
   const { objects } = app;
-  if (!objects) return false;
+  if (!objects || (await isRemovalHeld(app))) return false;
   try {
     const prefix = prefixOf(batch);
     for await (const { key, uploadId } of objects.listMultiparts(prefix)) await objects.abortMultipart(key, uploadId);

@@ -2,6 +2,8 @@ import type * as v from "valibot";
 import { deletePrefix } from "../../../storage/objects/delete-prefix.ts";
 import type { ObjectStore } from "../../../storage/objects/store.ts";
 import type { App } from "../../app.ts";
+import { isRemovalHeld } from "../../http/removal-hold.ts";
+import { noteUnnamed } from "../../http/unwanted.ts";
 import { incomplete } from "./captions.ts";
 import type { Made } from "./present.ts";
 import { readPublished } from "./published.ts";
@@ -24,6 +26,10 @@ export async function examine(
 /** What nothing names any more; a sweep finds what cannot be removed now. */
 export async function removeOutdated(app: App, prefix: string | null): Promise<void> {
   if (!prefix || !app.objects) return;
+  if (await isRemovalHeld(app)) {
+    await noteUnnamed(app, [prefix], 0);
+    return;
+  }
   await deletePrefix(app.objects, prefix).catch((error) =>
     app.log.warn({ err: error, prefix }, "old artifacts were not removed"),
   );

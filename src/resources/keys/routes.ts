@@ -43,6 +43,7 @@ export const keyRoutes = [
   route({
     method: "POST",
     path,
+    audited: true,
     scope: "api_keys:write",
     tag: "API keys",
     summary: "Create a key; the answer is the only place where its token stands",
@@ -65,6 +66,7 @@ export const keyRoutes = [
   route({
     method: "DELETE",
     path: `${path}/:id`,
+    audited: true,
     scope: "api_keys:write",
     tag: "API keys",
     summary: "Revoke a key",

@@ -68,7 +68,7 @@ export const operatorRoutes = [
     params: v.object({ name: v.picklist(["admin", "worker", "live"]) }),
     responses: { 200: v.object({ name: v.string(), token: v.string() }) },
     errors: { 409: ["token_set_elsewhere"] },
-    handle({ app, params }) {
+    async handle({ app, params }) {
       const name = `${params.name}_token` as SecretName;
       if (!SECRET_NAMES.includes(name)) notFound("token");
       if (app.config[name] !== undefined) {
@@ -78,6 +78,8 @@ export const operatorRoutes = [
           `The ${params.name} token comes from the settings (${app.config.origins[name]}); change it there.`,
         );
       }
+      // Nothing but the audit log's entry: before the change, so that no crash can lose it.
+      await app.write(async () => {});
       const token = randomName(48);
       writeSecret(join(app.config.data_dir, "secrets", name), token);
       app.secrets[name] = token;

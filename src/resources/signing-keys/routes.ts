@@ -47,6 +47,7 @@ export const signingKeyRoutes = [
   route({
     method: "POST",
     path,
+    audited: true,
     scope: "api_keys:write",
     tag: "Signing keys",
     summary:
@@ -86,6 +87,7 @@ export const signingKeyRoutes = [
   route({
     method: "DELETE",
     path: `${path}/:id`,
+    audited: true,
     scope: "api_keys:write",
     tag: "Signing keys",
     summary: "Revoke a signing key: tokens that it signed are refused from then on",

@@ -1,4 +1,5 @@
 import { type App, forApp } from "../../app.ts";
+import { countedOf } from "../../http/counted.ts";
 import { ATTEMPT_MS, attempt, type Outcome } from "./attempt.ts";
 import { type Claimed, claim, endpointsWithDue, release, releaseAll, type Taken, type Want } from "./claims.ts";
 import { settle } from "./settle.ts";
@@ -141,6 +142,7 @@ class Dispatcher {
       return all;
     });
     this.#outcomes.splice(0, outcomes.length);
+    for (const { status } of outcomes) countedOf(this.#app).deliveries.add(status === "pending" ? "retried" : status);
     for (const { id } of [...outcomes.map((each) => each.claimed), ...dropped]) this.#held.delete(id);
     for (const { endpointId, claimed, more } of taken) {
       const lane = this.#lane(endpointId);

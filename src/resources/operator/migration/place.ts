@@ -18,13 +18,14 @@ export const setPlace = (app: App, change: Partial<StoragePlaceRow>) =>
     return tx.update(storagePlace).set(set).where(eq(storagePlace.id, 1)).returning().get();
   });
 
+type Place = Pick<StoragePlaceRow, "active" | "other" | "phase">;
 type Arranged = { store: ObjectStore; pair: Pair | null };
 
 /**
  * The store that the row speaks of, else that of the settings. Before the switch, and after the end, the active store
  * does without the other: then it may be away, or its settings be gone. In between it can't.
  */
-export async function arrange(row: StoragePlaceRow | undefined, kind: StoreKind, open: OpenStore): Promise<Arranged> {
+export async function arrange(row: Place | undefined, kind: StoreKind, open: OpenStore): Promise<Arranged> {
   if (!row) return { store: await open(kind), pair: null };
   const active = await open(row.active);
   if (row.other === null) return { store: active, pair: null };

@@ -1,0 +1,39 @@
+import { type Column, printList } from "../print.ts";
+import type { Ask } from "./ask.ts";
+import { tenantId } from "./tenant.ts";
+import { momentOf } from "./time.ts";
+
+type Entry = {
+  created_at: string;
+  actor: string;
+  key_id: number | null;
+  tenant_id: number | null;
+  address: string;
+  operator: string | null;
+  method: string;
+  route: string;
+  target_id: string | null;
+  fields: string[];
+};
+
+const COLUMNS: Column<Entry>[] = [
+  ["WHEN", (entry) => entry.created_at],
+  ["WHO", (entry) => [entry.actor, entry.key_id, entry.operator].filter((part) => part !== null).join(" ")],
+  ["FROM", (entry) => entry.address],
+  ["TENANT", (entry) => entry.tenant_id],
+  ["DID", (entry) => `${entry.method} ${entry.route}`],
+  ["TO", (entry) => entry.target_id],
+  ["FIELDS", (entry) => entry.fields.join(", ")],
+];
+
+type Options = { tenant?: string; since?: string; limit: string };
+
+export async function audit({ admin, json, options }: Ask<Options>): Promise<void> {
+  const { tenant, since, limit } = options;
+  const query = new URLSearchParams({
+    limit,
+    ...(tenant !== undefined && { tenant_id: String(await tenantId(admin, tenant)) }),
+    ...(since !== undefined && { since: momentOf("--since", since) }),
+  });
+  printList(await admin.call<Entry[]>("GET", `/api/v1/admin/audit?${query}`), COLUMNS, json);
+}

@@ -1,0 +1,43 @@
+import { and, eq, gt, lte } from "drizzle-orm";
+import { removalHolds } from "../../storage/db/schema.ts";
+import type { App } from "../app.ts";
+
+/** Renewed every tenth of it. A backup that was killed keeps what is unwanted for no longer. */
+export const HOLD_MS = 300_000;
+
+type Hold = typeof removalHolds.$inferSelect;
+
+/**
+ * Whether a backup copies objects now: what its rows name must stay until it is over. Asked after the transaction that
+ * lets go of them: a hold that was taken before it is seen, and a copy made after it does not name them.
+ */
+export async function isRemovalHeld(app: App): Promise<boolean> {
+  const live = gt(removalHolds.expiresAt, app.clock.now());
+  return (await app.db.select({ id: removalHolds.id }).from(removalHolds).where(live).limit(1).get()) !== undefined;
+}
+
+export const takeHold = (app: App): Promise<Hold> =>
+  app.write(async (tx) => {
+    const now = app.clock.now();
+    await tx.delete(removalHolds).where(lte(removalHolds.expiresAt, now));
+    return tx
+      .insert(removalHolds)
+      .values({ expiresAt: now + HOLD_MS })
+      .returning()
+      .get();
+  });
+
+/** Undefined for one that has run out: what it kept may be gone. */
+export const renewHold = (app: App, id: number): Promise<Hold | undefined> =>
+  app.write(async (tx) => {
+    const now = app.clock.now();
+    return tx
+      .update(removalHolds)
+      .set({ expiresAt: now + HOLD_MS })
+      .where(and(eq(removalHolds.id, id), gt(removalHolds.expiresAt, now)))
+      .returning()
+      .get();
+  });
+
+export const endHold = (app: App, id: number) =>
+  app.write(async (tx) => tx.delete(removalHolds).where(eq(removalHolds.id, id)));

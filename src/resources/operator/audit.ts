@@ -1,0 +1,61 @@
+import * as v from "valibot";
+import { AUDIT_ACTORS, type AuditRow } from "../../../storage/db/schema.ts";
+import { listAudit } from "../../http/audit.ts";
+import { decodeCursor, page, UNPAGED } from "../../http/paging.ts";
+import { route } from "../../http/route.ts";
+import { GivenTime, Paging, QueryId } from "../../http/schemas.ts";
+
+const Nullable = v.nullable(v.string());
+const Entry = v.object({
+  id: v.number(),
+  created_at: v.string(),
+  actor: v.picklist(AUDIT_ACTORS),
+  key_id: v.nullable(v.number()),
+  tenant_id: v.nullable(v.number()),
+  address: v.string(),
+  operator: Nullable,
+  method: v.string(),
+  route: v.string(),
+  target_type: v.string(),
+  target_id: Nullable,
+  fields: v.array(v.string()),
+  request_id: v.string(),
+});
+
+const toEntry = (row: AuditRow) => ({
+  id: row.id,
+  created_at: new Date(row.createdAt).toISOString(),
+  actor: row.actor,
+  key_id: row.keyId,
+  tenant_id: row.tenantId,
+  address: row.address,
+  operator: row.operator,
+  method: row.method,
+  route: row.route,
+  target_type: row.targetType,
+  target_id: row.targetId,
+  fields: row.fields,
+  request_id: row.requestId,
+});
+
+/** For reading alone: there is no route that changes an entry. */
+export const auditRoutes = [
+  route({
+    method: "GET",
+    path: "/api/v1/admin/audit",
+    credential: "admin",
+    tag: "Operator",
+    summary: "Who changed what with the admin token, and who touched keys, signing keys and webhooks; newest first",
+    query: v.object({ ...Paging, tenant_id: v.optional(QueryId), since: v.optional(GivenTime) }),
+    responses: { 200: v.array(Entry) },
+    async handle({ app, query, url }) {
+      const limit = query.limit ?? UNPAGED;
+      const filter = {
+        tenantId: query.tenant_id,
+        since: query.since === undefined ? undefined : Date.parse(query.since),
+      };
+      const rows = await listAudit(app.db, filter, { limit, before: decodeCursor(query.cursor) });
+      return page(rows, limit, url, app.baseUrl(), toEntry);
+    },
+  }),
+];

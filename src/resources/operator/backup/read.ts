@@ -1,0 +1,169 @@
+import { createHash } from "node:crypto";
+import { createReadStream, createWriteStream } from "node:fs";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { createZstdDecompress } from "node:zlib";
+import { InvalidKey } from "../../../../storage/objects/keys.ts";
+import { SECRET_NAMES } from "../../../config/secrets.ts";
+import { UserError } from "../../../lib/errors.ts";
+import { Ledger } from "./ledger.ts";
+import * as archive from "./manifest.ts";
+
+/** A manifest and its sum are read into memory. */
+const MOST_BYTES = 1 << 20;
+
+export type Unpacked = { manifest: archive.Manifest; ledger: Ledger; database: string; bytes: number };
+
+type UnpackOptions = {
+  file: string;
+  /** An empty folder that takes what is unpacked: database, secrets, a ledger. */
+  folder: string;
+  /** Takes an object; where absent it is only read. It must read the body to its end. */
+  put?: (key: string, body: Readable) => Promise<void>;
+  /** Bytes of the archive that were read. */
+  progress(done: number): void;
+};
+
+/**
+ * Reads the whole archive and compares everything with the sums in its manifest. Nothing outside `folder` is written but
+ * by `put`, which may have been given objects when this throws. Throws UserError for what is no backup, cut off or altered.
+ */
+export async function unpack({ file, folder, put, progress }: UnpackOptions): Promise<Unpacked> {
+  const ledger = new Ledger(join(folder, "ledger"));
+  const sums = new Map<string, string>();
+  const small = new Map<string, Buffer>();
+  let bytes = 0;
+  const take = async (name: string, body: Readable) => {
+    if (small.has(archive.MANIFEST_SUM)) throw notOurs(`it goes on after ${archive.MANIFEST_SUM}`);
+    const counted = Readable.from(counting(body, (hash, size) => done(name, hash, size)));
+    if (name.startsWith(archive.OBJECTS)) {
+      const key = name.slice(archive.OBJECTS.length);
+      if (put) await put(key, counted);
+      else for await (const _ of counted);
+    } else if (name === archive.MANIFEST || name === archive.MANIFEST_SUM) {
+      small.set(name, await limited(counted));
+    } else if (name === archive.DATABASE || name === archive.OBJECT_LIST || isSecret(name)) {
+      const path = join(folder, name.replace("/", "-"));
+      await pipeline(counted, createWriteStream(path, { flags: "wx", mode: 0o600, flush: true }));
+    } else throw notOurs(`it holds ${JSON.stringify(name.slice(0, 100))}`);
+  };
+  const done = (name: string, sha256: string, size: number) => {
+    if (name.startsWith(archive.OBJECTS)) ledger.hold({ key: name.slice(archive.OBJECTS.length), bytes: size, sha256 });
+    else if (sums.has(name)) throw notOurs(`it holds ${name} twice`);
+    sums.set(name.startsWith(archive.OBJECTS) ? "" : name, sha256);
+  };
+  try {
+    await members(file, take, (size) => {
+      bytes += size;
+      progress(bytes);
+    });
+    const manifest = manifestOf(small, sums);
+    await readList(join(folder, archive.OBJECT_LIST), ledger);
+    compare(ledger);
+    return { manifest, ledger, database: join(folder, archive.DATABASE), bytes };
+  } catch (error) {
+    ledger.close();
+    throw told(error, file);
+  }
+}
+
+async function members(
+  file: string,
+  take: (name: string, body: Readable) => Promise<void>,
+  read: (bytes: number) => void,
+) {
+  const { extract: newExtract } = await import("tar-stream");
+  const extract = newExtract();
+  const unzip = (await isZstd(file)) ? [createZstdDecompress()] : [];
+  const source = createReadStream(file, { highWaterMark: 1 << 20 });
+  const piped = pipeline([source, ...unzip, extract as unknown as NodeJS.WritableStream]);
+  // In the same turn: before that it would flow and be lost.
+  source.on("data", (chunk) => read(chunk.length));
+  // Told below, or by the loop.
+  piped.catch(() => {});
+  for await (const entry of extract) {
+    const { name, type } = entry.header;
+    if (type !== "file") throw notOurs(`${JSON.stringify(name.slice(0, 100))} is a ${type}`);
+    await take(name, entry as unknown as Readable);
+  }
+  await piped;
+}
+
+async function isZstd(file: string): Promise<boolean> {
+  for await (const head of createReadStream(file, { end: 3 })) return (head as Buffer).readUInt32LE(0) === 0xfd2fb528;
+  return false;
+}
+
+async function* counting(body: Readable, done: (sha256: string, bytes: number) => void) {
+  const hash = createHash("sha256");
+  let bytes = 0;
+  for await (const chunk of body) {
+    hash.update(chunk as Buffer);
+    bytes += (chunk as Buffer).length;
+    yield chunk as Buffer;
+  }
+  done(hash.digest("hex"), bytes);
+}
+
+async function limited(body: Readable): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of body) {
+    bytes += (chunk as Buffer).length;
+    if (bytes > MOST_BYTES) throw notOurs("its manifest is too large");
+    chunks.push(chunk as Buffer);
+  }
+  return Buffer.concat(chunks);
+}
+
+const isSecret = (name: string) => SECRET_NAMES.some((secret) => archive.secretMember(secret) === name);
+
+/** The manifest, whose own sum and those in it agree with what was read. */
+function manifestOf(small: Map<string, Buffer>, sums: Map<string, string>): archive.Manifest {
+  const bytes = small.get(archive.MANIFEST);
+  const sum = small.get(archive.MANIFEST_SUM);
+  if (!bytes || !sum) throw new UserError("it ends too early");
+  if (sum.toString() !== `${sums.get(archive.MANIFEST)}  ${archive.MANIFEST}\n`) throw altered(archive.MANIFEST);
+  const manifest = archive.readManifest(bytes);
+  for (const name of [archive.DATABASE, archive.OBJECT_LIST])
+    if (!(name in manifest.sha256)) throw notOurs(`its manifest does not name ${name}`);
+  for (const [name, expected] of Object.entries(manifest.sha256)) {
+    if (!sums.has(name)) throw new UserError(`it lacks ${name}`);
+    if (sums.get(name) !== expected) throw altered(name);
+  }
+  for (const name of sums.keys())
+    if (name && name !== archive.MANIFEST && name !== archive.MANIFEST_SUM && !(name in manifest.sha256))
+      throw notOurs(`its manifest does not name ${name}`);
+  return manifest;
+}
+
+async function readList(path: string, ledger: Ledger): Promise<void> {
+  for await (const line of createInterface({ input: createReadStream(path), crlfDelay: Number.POSITIVE_INFINITY }))
+    ledger.list(archive.readListed(line));
+}
+
+function compare(ledger: Ledger): void {
+  const { altered: changed, lost, unlisted } = ledger.differences();
+  if (changed.key !== undefined) throw altered(archive.OBJECTS + changed.key);
+  if (lost.key !== undefined) throw new UserError(`it lacks ${archive.OBJECTS}${lost.key}`);
+  if (unlisted.key !== undefined) throw notOurs(`its list does not name ${archive.OBJECTS}${unlisted.key}`);
+}
+
+const altered = (name: string) => new UserError(`${name} is not what was backed up: its SHA-256 is another`);
+const notOurs = (why: string) => new UserError(`it is no backup of vodbox: ${why}`);
+
+/** One sentence that names the file, for whatever the streams, the archive's format or its content said. */
+function told(error: unknown, file: string): unknown {
+  const { code = "", message } = error as NodeJS.ErrnoException;
+  if (code === "ENOENT") return new UserError(`There is no file ${file}.`);
+  if (error instanceof UserError) return new UserError(`${file} cannot be restored: ${message.replace(/\.$/, "")}.`);
+  if (error instanceof InvalidKey || code.startsWith("SQLITE_CONSTRAINT"))
+    return new UserError(`${file} cannot be restored: it is no backup of vodbox (${message.replace(/\.$/, "")}).`);
+  if (/unexpected end|Invalid tar header|premature|writable stream closed/i.test(message) || code.startsWith("ZSTD"))
+    return new UserError(
+      `${file} cannot be restored: it is cut off, altered or no backup (${message.replace(/\.$/, "")}).`,
+    );
+  return error;
+}

@@ -1,0 +1,58 @@
+import { readFileSync, statSync } from "node:fs";
+import { createSecureContext } from "node:tls";
+import type { Logger } from "pino";
+import type { Config } from "./config/load.ts";
+import { UserError } from "./lib/errors.ts";
+
+const LOOK_EVERY_MS = 2000;
+
+type Pair = { cert: Buffer; key: Buffer };
+type Files = { certFile: string; keyFile: string };
+
+/** Null without TLS. Throws UserError where only one of the two is set. */
+export function tlsFiles({ tls_cert, tls_key }: Pick<Config, "tls_cert" | "tls_key">): Files | null {
+  if (tls_cert === undefined && tls_key === undefined) return null;
+  if (tls_cert === undefined || tls_key === undefined)
+    throw new UserError("TLS needs both VODBOX_TLS_CERT and VODBOX_TLS_KEY.", 2);
+  return { certFile: tls_cert, keyFile: tls_key };
+}
+
+/** Throws UserError for files that cannot be read or do not belong together. */
+export function readPair({ certFile, keyFile }: Files): Pair {
+  try {
+    const pair = { cert: readFileSync(certFile), key: readFileSync(keyFile) };
+    createSecureContext(pair);
+    return pair;
+  } catch (error) {
+    throw new UserError(
+      `The certificate ${certFile} and the key ${keyFile} cannot be used together: ${(error as Error).message}.`,
+    );
+  }
+}
+
+/**
+ * Calls `use` with a new pair once both files are one; connections that are open keep theirs. What is broken, or half
+ * replaced, is logged once and the pair in use stays. Answers what ends it.
+ */
+export function watchPair(files: Files, log: Logger, use: (pair: Pair) => void): () => void {
+  const stampOf = () =>
+    [files.certFile, files.keyFile]
+      .map((path) => {
+        const found = statSync(path, { throwIfNoEntry: false });
+        return found && `${found.ino} ${found.mtimeMs} ${found.size}`;
+      })
+      .join();
+  let seen = stampOf();
+  const timer = setInterval(() => {
+    const now = stampOf();
+    if (now === seen) return;
+    seen = now;
+    try {
+      use(readPair(files));
+      log.info({ cert: files.certFile }, "the new TLS certificate is in use");
+    } catch (error) {
+      log.error({ err: error }, "the new TLS certificate cannot be used; the old one stays");
+    }
+  }, LOOK_EVERY_MS).unref();
+  return () => clearInterval(timer);
+}

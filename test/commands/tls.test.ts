@@ -1,0 +1,89 @@
+import { execFileSync } from "node:child_process";
+import { copyFileSync, readFileSync, writeFileSync } from "node:fs";
+import { Agent, get } from "node:https";
+import { join } from "node:path";
+import type { TLSSocket } from "node:tls";
+import { expect, test } from "vitest";
+import { fast, ffmpeg, picture } from "../media/sources.ts";
+import { client } from "../support/client.ts";
+import { until } from "../support/descendants.ts";
+import { emptyFolder } from "../support/folder.ts";
+import { run, startServer } from "../support/process.ts";
+import { json, refused } from "./outcome.ts";
+
+function certificate(folder: string, name: string) {
+  const [cert, key] = [join(folder, `${name}.crt`), join(folder, `${name}.key`)];
+  const subject = ["-subj", "/CN=vodbox test", "-addext", "subjectAltName=IP:127.0.0.1"];
+  const kind = ["-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"];
+  execFileSync("openssl", ["req", ...kind, "-keyout", key, "-out", cert, ...subject], { stdio: "pipe" });
+  return { cert, key };
+}
+
+const ask = (url: string, agent: Agent) =>
+  new Promise<{ status: number; fingerprint: string; socket: TLSSocket }>((resolve, reject) => {
+    get(url, { agent }, (response) => {
+      const socket = response.socket as TLSSocket;
+      response.resume().once("end", () =>
+        resolve({
+          status: response.statusCode ?? 0,
+          fingerprint: socket.getPeerCertificate().fingerprint256,
+          socket,
+        }),
+      );
+    }).once("error", reject);
+  });
+
+test("TLS: push over it, a local worker behind it, a new certificate without a break, a broken one refused", async () => {
+  const folder = emptyFolder();
+  const [first, second] = [certificate(folder, "first"), certificate(folder, "second")];
+  const [cert, key] = [join(folder, "tls.crt"), join(folder, "tls.key")];
+  const use = (pair: { cert: string; key: string }) => {
+    copyFileSync(pair.cert, cert);
+    copyFileSync(pair.key, key);
+  };
+  use(first);
+  const tls = ["--tls-cert", cert, "--tls-key", key];
+  expect(await refused(["serve", "--data", emptyFolder(), "--tls-cert", cert], 2)).toContain("VODBOX_TLS_KEY");
+  expect(
+    await refused(["serve", "--data", emptyFolder(), "--port", "0", "--tls-cert", cert, "--tls-key", second.key], 1),
+  ).toContain("cannot be used together");
+
+  const server = await startServer(emptyFolder(), { args: [...tls, "--workers", "1"] });
+  expect(server.base).toMatch(/^https:\/\/127\.0\.0\.1:\d+$/);
+  const env = { VODBOX_ADMIN_TOKEN: server.admin, VODBOX_LOG_LEVEL: "error" };
+  await json(["admin", "tenant", "create", "--name", "T", "--slug", "t", "--data", server.dataDir], { env });
+  const issued = await json(
+    ["admin", "key", "issue", "--tenant", "t", "--scopes", "assets:read,assets:write", "--data", server.dataDir],
+    { env },
+  );
+  const clip = join(folder, "clip.mp4");
+  await ffmpeg(...picture("160x90", "25", 1), ...fast, clip);
+  const pushed = await run(["push", clip, "--server", server.base], {
+    env: { VODBOX_KEY: issued.token, NODE_EXTRA_CA_CERTS: cert, VODBOX_CACHE_DIR: emptyFolder() },
+  });
+  expect(pushed.code, pushed.stderr).toBe(0);
+  const local = client(JSON.parse(readFileSync(join(server.dataDir, "server.json"), "utf8")).address);
+  await until("a video", async () => {
+    const [asset] = (await local("GET", "/api/v1/assets", { key: issued.token })).body;
+    return asset?.playback_status === "ready" ? asset : null;
+  });
+
+  const ca = [readFileSync(first.cert), readFileSync(second.cert)];
+  const kept = new Agent({ keepAlive: true, maxSockets: 1, ca });
+  // Each on a connection of its own, and with no session that could be resumed.
+  const fresh = () => ask(`${server.base}/healthz`, new Agent({ ca, maxCachedSessions: 0 }));
+  const before = await ask(`${server.base}/healthz`, kept);
+  use(second);
+  const after = await until("the new certificate", async () => {
+    const answer = await fresh();
+    return answer.fingerprint === before.fingerprint ? null : answer;
+  });
+  const again = await ask(`${server.base}/healthz`, kept);
+  expect([again.status, again.socket === before.socket, again.fingerprint]).toEqual([200, true, before.fingerprint]);
+  writeFileSync(key, "no key at all");
+  await until("a word on the broken key", async () => (server.stderr().includes("the old one stays") ? true : null));
+  expect(await fresh()).toMatchObject({ status: 200, fingerprint: after.fingerprint });
+  kept.destroy();
+  server.child.kill("SIGTERM");
+  expect((await server.ended).code).toBe(0);
+});
