@@ -15,7 +15,7 @@ export type Limits = {
 
 export type Rule = { requests: number; seconds: number };
 
-/** About 15 MB of each limit. A flood from more addresses than that has room under the limit anyway. */
+/** 11 MB of each limit. A flood from more addresses than that has room under the limit anyway. */
 const MOST_ADDRESSES = 20_000;
 
 /** Per tenant, or per address where there is none. The admin token is nobody's tenant and is not limited. */

@@ -34,7 +34,7 @@ async function startNginx({ port, vodbox, folder, path }: Where): Promise<Proxyi
     (each) => `${each}_temp_path ${temp}/${each};`,
   );
   const user = process.geteuid?.() === 0 ? "user root;" : "";
-  const around = `${user} worker_processes 1; daemon off; pid ${folder}/nginx.pid; error_log stderr;
+  const around = `${user} master_process off; daemon off; pid ${folder}/nginx.pid; error_log stderr;
 events {}
 http { ${temps.join(" ")}
 ${server}

@@ -90,11 +90,11 @@ export const knownChannels = forApp((app) => {
       await refresh();
       return known.get(channel);
     },
-    /** After a change of this process, which counts at once. */
+    /** After a change of this process, which counts at once. It is committed: what cannot be read now, the next question reads. */
     async changed(): Promise<void> {
+      await reading?.catch(() => {});
       readAt = Number.NEGATIVE_INFINITY;
-      await reading;
-      await refresh();
+      await refresh().catch((error) => app.log.warn({ err: error }, "live channels could not be read again"));
     },
   };
 });
