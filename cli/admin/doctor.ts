@@ -1,4 +1,5 @@
 import { execFile } from "node:child_process";
+import { statfs } from "node:fs/promises";
 import { promisify } from "node:util";
 import { cacheDir } from "../../src/lib/cache-dir.ts";
 import { resolveBinaries } from "../../src/media/binaries.ts";
@@ -27,6 +28,7 @@ export async function doctor({ admin, json, command }: Ask): Promise<void> {
     // In this process and read-only: the check reads the whole file and would hold up the server for as long.
     await attempt("integrity", async () => integrityOf(config.database_url, config.data_dir)),
     await attempt("ffmpeg", () => checkFfmpeg(config)),
+    await attempt("disk", () => checkDisk(config)),
   ];
   const ok = all.every((finding) => finding.ok);
   if (json) printJson({ ok, findings: all });
@@ -53,4 +55,11 @@ async function checkFfmpeg(config: { ffmpeg?: string | undefined; ffprobe?: stri
     throw new Error(`${found.ffmpeg} has no encoder ${lacking.join(", ")}; use the bundled one or another build`);
   await run(found.ffprobe, ["-version"]);
   return `${found.ffmpeg} (${found.origin})`;
+}
+
+async function checkDisk({ data_dir, min_free_bytes }: { data_dir: string; min_free_bytes: number }): Promise<string> {
+  const { bavail, bsize } = await statfs(data_dir);
+  const free = `${((bavail * bsize) / 1e9).toFixed(1)} GB`;
+  if (bavail * bsize >= min_free_bytes) return `${free} free`;
+  throw new Error(`only ${free} free, less than VODBOX_MIN_FREE_BYTES: uploads are refused; free some space`);
 }

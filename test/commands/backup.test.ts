@@ -75,7 +75,9 @@ const refusal = async (file: string, dataDir: string): Promise<string> => {
   return error.message;
 };
 
-test("a backup of a running server is restored whole: tokens, keys, rows and objects", async () => {
+test("a backup of a running server is restored whole: tokens, keys, rows and objects", {
+  timeout: 600_000,
+}, async () => {
   const { server, key, ready, dataDir } = await filledServer();
   const folder = emptyFolder();
   const file = join(folder, "a.tar");
@@ -171,7 +173,9 @@ test("objects that a backup may still copy stay until it is over, or dead for fi
   expect(await held(third.asset.source_key)).toBeNull();
 });
 
-test("what is cut off, altered, newer or no backup is refused, and nothing is left", async () => {
+test("what is cut off, altered, newer or no backup is refused, and nothing is left", {
+  timeout: 600_000,
+}, async () => {
   const { server, dataDir } = await filledServer();
   server.child.kill("SIGTERM");
   await server.ended;
