@@ -17,7 +17,9 @@ beforeAll(async () => {
 /** Names and texts as people and programs write them, in any script, without what no text of ours may hold. */
 const words = (maxLength: number) =>
   fc.string({ unit: "grapheme", minLength: 1, maxLength }).filter((text) => text.trim() !== "" && !text.includes("\0"));
-const name = words(20).filter((text) => text.length <= 64);
+/** Refused, in a test of their own below. */
+const RESERVED = ["__proto__", "constructor", "prototype"];
+const name = words(20).filter((text) => text.length <= 64 && !RESERVED.includes(text));
 const value = fc.oneof(
   fc.string({ unit: "grapheme", maxLength: 50 }).filter((text) => !text.includes("\0")),
   fc.double({ noNaN: true, noDefaultInfinity: true }).map((number) => (Object.is(number, -0) ? 0 : number)),
@@ -57,7 +59,7 @@ describe("tags", () => {
   });
 });
 
-test.each(["__proto__", "constructor", "prototype"])("a tag named %s is refused, not left out", async (reserved) => {
+test.each(RESERVED)("a tag named %s is refused, not left out", async (reserved) => {
   const { asset } = await uploaded(app, key, { tags: { kept: 1 } });
   const headers = { "content-type": "application/json" };
   const raw = `{"other":2,"${reserved}":"x"}`;
