@@ -35,7 +35,7 @@ const ALL_SOUND = 4_000_000;
  * and kind of each of its packets, without decoding one. Null where it cannot. Throws MediaError `aborted`.
  */
 export async function findPassthrough(options: PassthroughOptions): Promise<Passthrough | null> {
-  const { input, probe, plan, spec, binaries, run: common } = options;
+  const { input, probe, plan, spec } = options;
   const { video } = plan;
   if (!video || !isCandidate(probe, plan)) return null;
   const { track } = video;
@@ -43,18 +43,30 @@ export async function findPassthrough(options: PassthroughOptions): Promise<Pass
   const bytes = (await stat(input)).size;
   // A camera's original is tens of gigabytes: it is not read through only to learn that it has too many bits.
   if (!top || bytes * 8 > (top.maxBitrate + ALL_SOUND) * (probe.durationSeconds ?? 0)) return null;
+  const packets = await packetsOf(options, track.index);
+  return packets && passthroughOf(packets, { track, rate: video.rate, maxBitrate: top.maxBitrate, spec });
+}
+
+/**
+ * The packets of a track as its container has them, decoding none; null where there are more than are read here, or some
+ * that cannot be copied. `clean` sees ffprobe's lines first. Throws MediaError `aborted`.
+ */
+export async function packetsOf(
+  { input, binaries, run: common }: PassthroughOptions,
+  index: number,
+  clean = (csv: string) => csv,
+): Promise<Packet[] | null> {
   try {
     const entries = "packet=pts_time,size,flags:packet_side_data=side_data_type";
-    const shown = ["-select_streams", String(track.index), "-show_entries", entries, "-of", "csv=p=0"];
+    const shown = ["-select_streams", String(index), "-show_entries", entries, "-of", "csv=p=0"];
     const stdout = await run(binaries.ffprobe, {
       ...common,
       args: ["-hide_banner", "-loglevel", "error", ...shown, ...untrustedInput(input)],
       timeLimitMs: 300_000,
     });
-    const packets = readPackets(stdout.toString("latin1"));
-    return packets && passthroughOf(packets, { track, rate: video.rate, maxBitrate: top.maxBitrate, spec });
+    return readPackets(clean(stdout.toString("latin1")));
   } catch (error) {
-    // More packets than are read here, or some that cannot be: it is encoded, which reports what is wrong.
+    // It is encoded, which reports what is wrong.
     if (error instanceof MediaError && error.code !== "aborted") return null;
     throw error;
   }
@@ -84,7 +96,7 @@ function isCandidate(probe: Probe, { video }: EncodePlan): boolean {
 }
 
 /** Null when a packet has no time, is to be thrown away, or brings other parameters. */
-export function readPackets(csv: string): Packet[] | null {
+function readPackets(csv: string): Packet[] | null {
   const packets: Packet[] = [];
   for (const line of csv.split("\n")) {
     if (line === "") continue;

@@ -1,7 +1,5 @@
 import type { EncodingSpec } from "./encoding-spec.ts";
-import { MediaError } from "./error.ts";
-import { run, untrustedInput } from "./ffmpeg.ts";
-import { type Packet, type PassthroughOptions, readPackets } from "./passthrough.ts";
+import { type Packet, type PassthroughOptions, packetsOf } from "./passthrough.ts";
 import type { PlannedAudio } from "./plan.ts";
 import type { AudioTrack, Probe } from "./probe.ts";
 
@@ -17,39 +15,18 @@ const GAP_SECONDS = 0.0016;
  * The plan's sound, with those tracks marked that are copied: AAC-LC of one or two channels, in step with the picture
  * and without a gap. Throws MediaError `aborted`.
  */
-export async function copySound({
-  input,
-  probe,
-  plan,
-  spec,
-  binaries,
-  run: common,
-}: PassthroughOptions): Promise<PlannedAudio[]> {
+export async function copySound(options: PassthroughOptions): Promise<PlannedAudio[]> {
+  const { probe, plan, spec } = options;
   const chosen: PlannedAudio[] = [];
   for (const one of plan.audio) {
-    const packets = isCandidate(one, probe) ? await packetsOf(one.track) : null;
+    const packets = isCandidate(one, probe) ? await packetsOf(options, one.track.index, keepingDelay) : null;
     chosen.push({ ...one, isCopied: packets !== null && isCopyable(packets, one.track, spec) });
   }
   return chosen;
-
-  async function packetsOf(track: AudioTrack): Promise<Packet[] | null> {
-    try {
-      const entries = "packet=pts_time,size,flags:packet_side_data=side_data_type";
-      const shown = ["-select_streams", String(track.index), "-show_entries", entries, "-of", "csv=p=0"];
-      const stdout = await run(binaries.ffprobe, {
-        ...common,
-        args: ["-hide_banner", "-loglevel", "error", ...shown, ...untrustedInput(input)],
-        timeLimitMs: 300_000,
-      });
-      // Those that the delay takes out are to be decoded and thrown away: every player does that by itself.
-      return readPackets(stdout.toString("latin1").replaceAll(/^(-[^,]*,[^,]*,[^,]*)D/gm, "$1_"));
-    } catch (error) {
-      // More packets than are read here, or some that cannot be.
-      if (error instanceof MediaError && error.code !== "aborted") return null;
-      throw error;
-    }
-  }
 }
+
+/** Packets before 0, the encoder's delay, are to be decoded and thrown away: every player does that by itself. */
+const keepingDelay = (csv: string) => csv.replaceAll(/^(-[^,]*,[^,]*,[^,]*)D/gm, "$1_");
 
 const isCandidate = ({ track, padToSeconds }: PlannedAudio, probe: Probe) =>
   track.codec === "aac" &&
@@ -60,7 +37,7 @@ const isCandidate = ({ track, padToSeconds }: PlannedAudio, probe: Probe) =>
   Math.abs(track.startSeconds - probe.startSeconds) < FRAME_SAMPLES / track.sampleRate;
 
 /** Whether each packet begins where the one before it ends, the first at the picture's beginning. */
-export function isCopyable(
+function isCopyable(
   packets: readonly Packet[],
   { sampleRate }: Pick<AudioTrack, "sampleRate">,
   { audio }: EncodingSpec,
