@@ -69,12 +69,14 @@ esac
 if [ "$service" = 1 ]; then
   id vodbox >/dev/null 2>&1 ||
     useradd --system --user-group --home-dir /var/lib/vodbox --no-create-home --shell /usr/sbin/nologin vodbox
-  # The prefix goes in as text, so its own & and | must not mean anything to sed.
-  escaped=$(printf '%s' "$prefix" | sed 's/[&|\\]/\\&/g')
+  # The prefix goes in as text: its own quotes and % must mean nothing to systemd, nor its & and | to sed.
+  escaped=$(printf '%s' "$prefix" | sed 's/["\\]/\\&/g; s/%/%%/g' | sed 's/[&|\\]/\\&/g')
   sed "s|@PREFIX@|$escaped|g" scripts/vodbox.service >/etc/systemd/system/vodbox.service
   systemctl daemon-reload
   systemctl enable --quiet vodbox
-  systemctl restart vodbox
+  # It returns once vodbox answers; a long migration, or storage that is away, is no reason to wait here for ever.
+  timeout 60 systemctl restart vodbox ||
+    fail "vodbox.service is not ready. See what it waits for: systemctl status vodbox; journalctl -u vodbox"
   echo "Started vodbox.service; settings go into /etc/vodbox.env, its log is shown by: journalctl -u vodbox"
 fi
 

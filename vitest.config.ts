@@ -13,12 +13,12 @@ export default defineConfig({
     projects: [
       { test: { ...common, name: "here", include: ["test/**/*.test.ts"] } },
       {
-        // What rests on transactions and on what others wrote, once more over a real remote database. All of
-        // test/api passes so: VODBOX_TEST_DATABASE=sqld vitest run test/api.
+        // The whole interface once more, over a real remote database.
         test: {
           ...common,
           name: "remote database",
-          include: ["assets", "jobs", "repeats", "uploads", "webhooks"].map((name) => `test/api/${name}.test.ts`),
+          include: ["test/api/**/*.test.ts"],
+          globalSetup: "test/support/migrated-sqld.ts",
           env: { VODBOX_TEST_DATABASE: "sqld" },
         },
       },

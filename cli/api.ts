@@ -2,6 +2,7 @@ import { createReadStream } from "node:fs";
 import { stat } from "node:fs/promises";
 import { basename } from "node:path";
 import { UserError } from "../src/lib/errors.ts";
+import { noAnswer } from "../src/lib/no-answer.ts";
 
 export type Api = <T>(method: string, path: string, body?: unknown) => Promise<T>;
 
@@ -13,9 +14,7 @@ export function tenantApi(server: string, key: string): Api {
       headers: { "x-api-key": key, "content-type": "application/json" },
       ...(body !== undefined && { body: JSON.stringify(body) }),
     }).catch((error: Error) => {
-      throw new UserError(
-        `The server at ${server} does not answer (${(error.cause as NodeJS.ErrnoException)?.code ?? error.message}).`,
-      );
+      throw new UserError(noAnswer(server, error));
     });
     const text = await response.text();
     if (response.ok) return (text ? JSON.parse(text) : undefined) as T;
@@ -47,17 +46,23 @@ export async function uploadFile(
     bytes_expected: size,
     ...fields,
   });
-  let sent = 0;
-  const body = createReadStream(path, { highWaterMark: 1 << 20 }).on("data", (chunk) => {
-    sent += chunk.length;
-    onSent(sent / size);
-  });
+  // Counted as they are asked for: a listener would make the file flow before the connection is there to take it.
+  async function* body() {
+    let sent = 0;
+    for await (const chunk of createReadStream(path, { highWaterMark: 1 << 20 })) {
+      yield chunk;
+      sent += chunk.length;
+      onSent(sent / size);
+    }
+  }
   const response = await fetch(session.upload_url, {
     method: "PUT",
     headers: { ...session.upload_headers, "content-length": String(size) },
-    body,
+    body: body(),
     duplex: "half",
-  } as unknown as RequestInit);
+  } as unknown as RequestInit).catch((error: Error) => {
+    throw new UserError(`The upload failed. ${noAnswer(new URL(session.upload_url).origin, error)}`);
+  });
   if (!response.ok)
     throw new UserError(`The upload was refused: ${readError(await response.text()) ?? response.statusText}`);
   return api<Uploaded>("POST", `/api/v1/uploads/${session.id}/complete`, { bytes_received: size });

@@ -1,14 +1,13 @@
-import { readFileSync } from "node:fs";
 import { userInfo } from "node:os";
-import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { Config } from "../src/config/load.ts";
 import { ensureDataDir, loadSecrets } from "../src/config/secrets.ts";
+import { addressOf } from "../src/config/server-file.ts";
 import { UserError } from "../src/lib/errors.ts";
+import { noAnswer } from "../src/lib/no-answer.ts";
 import { createLog } from "../src/log.ts";
 import { type Opened, openApp } from "../src/open.ts";
-import { SERVER_FILE } from "../src/serve.ts";
 import { DataDirInUse, holderOf, isLocked } from "../storage/db/lock.ts";
 
 const PATIENCE_MS = 10_000;
@@ -78,15 +77,7 @@ export function adminOf(config: Config, address: string): Admin {
  * Where the server on this data directory listens; null when what holds it is none, or not yet. One that was killed
  * leaves its file behind, and on its port may be anybody: only the lock's holder gets the admin token.
  */
-function serverOf(config: Config): string | null {
-  try {
-    const file = readFileSync(join(config.data_dir, SERVER_FILE), "utf8");
-    const { address, pid } = JSON.parse(file) as { address: string; pid: number };
-    return pid === holderOf(config.data_dir) ? address : null;
-  } catch {
-    return null;
-  }
-}
+const serverOf = (config: Config): string | null => addressOf(config, holderOf(config.data_dir));
 
 /** For the audit log: who the machine says sits here. */
 function whoami(): string {
@@ -106,9 +97,7 @@ function caller(send: (request: Request) => Promise<Response>, base: string, tok
       ...(body !== undefined && { body: JSON.stringify(body) }),
     });
     const response = await send(request).catch((error: Error) => {
-      throw new UserError(
-        `The server at ${base} does not answer (${(error.cause as NodeJS.ErrnoException)?.code ?? error.message}).`,
-      );
+      throw new UserError(noAnswer(base, error));
     });
     const text = await response.text();
     const answer: unknown = text === "" ? undefined : JSON.parse(text);

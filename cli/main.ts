@@ -9,7 +9,7 @@ async function main(): Promise<void> {
     const { rest, ...given } = takeSettings(process.argv.slice(2));
     await createProgram(given).parseAsync(rest, { from: "user" });
   } catch (error) {
-    process.exitCode = exitCodeOf(error);
+    process.exitCode = exitCodeOf(await worded(error));
   }
 }
 
@@ -19,6 +19,14 @@ const sentence = (text: string) =>
     .trim()
     .replaceAll(/\s*\n\s*/g, " ")
     .replace(/[^.?!]$/, "$&.");
+
+/** A database that is damaged may show it at any statement. */
+async function worded(error: unknown): Promise<unknown> {
+  if (error instanceof CommanderError || error instanceof UserError) return error;
+  const { DAMAGED_ADVICE, isDamaged } = await import("../storage/db/failures.ts");
+  if (!isDamaged(error)) return error;
+  return new UserError(`The database is damaged: ${DAMAGED_ADVICE}. \`vodbox admin doctor\` says what it finds.`);
+}
 
 function exitCodeOf(error: unknown): number {
   // Commander has said what it has to say; its help and version are no errors.

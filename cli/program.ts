@@ -64,7 +64,11 @@ export function createProgram(given: Given): Command {
     .option("--encode", "encode here, to what the server publishes, and deliver what is ready to play")
     .option("--no-source", "with --encode: do not send the original too")
     .option("--scratch <DIR>", "with --encode: where what is not delivered yet is kept; else the cache folder")
-    .option("--watch <DIR>", "keep uploading what appears there and is complete")
+    .option("--watch <DIR>", "keep uploading what appears there, is complete, and was not pushed before")
+    .option(
+      "--wait <TIME>",
+      "wait so long for a server that does not answer yet, as 45m or 1h; else that fails at once",
+    )
     .action(async (_, __, command: Command) => (await import("./push.ts")).pushCommand(command));
   addAdmin(program);
   // Last, for commands take it over from their parent: the program alone sees what is no command in its arguments.

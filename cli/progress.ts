@@ -1,14 +1,15 @@
 import { Presets, SingleBar } from "cli-progress";
 
 export type Progress = {
-  update(fraction: number, stage?: string, title?: string): void /** `whole` is false for what failed. */;
+  update(fraction: number, stage?: string, title?: string): void;
+  /** `whole` is false for what failed. */
   done(whole?: boolean): void;
 };
 
 const LINE_EVERY_MS = 3000;
 
-/** A bar on a terminal, else a line a while. On stderr: stdout is for answers. */
-export function showProgress(title: string): Progress {
+/** A bar on a terminal, else a line a while, none in the first `silentMs`. On stderr: stdout is for answers. */
+export function showProgress(title: string, { silentMs = 0 }: { silentMs?: number } = {}): Progress {
   if (process.stderr.isTTY) {
     const bar = new SingleBar(
       {
@@ -28,13 +29,17 @@ export function showProgress(title: string): Progress {
       },
     };
   }
+  const began = Date.now();
   let toldAt = 0;
   return {
     update(fraction, stage = "") {
-      if (Date.now() - toldAt < LINE_EVERY_MS) return;
+      if (Date.now() - began < silentMs || Date.now() - toldAt < LINE_EVERY_MS) return;
       toldAt = Date.now();
       process.stderr.write(`${title}: ${Math.round(fraction * 100)} % ${stage}\n`);
     },
-    done: () => void process.stderr.write(`${title}: done\n`),
+    done(whole = true) {
+      // What failed says so itself.
+      if (whole && toldAt > 0) process.stderr.write(`${title}: done\n`);
+    },
   };
 }

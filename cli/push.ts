@@ -2,6 +2,7 @@ import { realpath } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { Command } from "commander";
 import { UserError } from "../src/lib/errors.ts";
+import { durationMs } from "./admin/time.ts";
 import { line, printJson } from "./print.ts";
 import { deliver } from "./push/deliver.ts";
 import { openEncoder } from "./push/encoder.ts";
@@ -22,6 +23,7 @@ type Options = {
   playbackPolicy?: string;
   jobs?: string;
   watch?: string;
+  wait?: string;
   encode?: boolean;
   source: boolean;
   scratch?: string;
@@ -50,11 +52,12 @@ export async function pushCommand(command: Command): Promise<void> {
   const jobs = Number(options.jobs ?? (options.encode ? ENCODED_AT_ONCE : 1));
   if (!(Number.isInteger(jobs) && jobs >= 1 && jobs <= 64))
     throw new UserError("--jobs must be a whole number from 1 to 64.", 2);
+  const waitMs = options.wait === undefined ? null : durationMs("--wait", options.wait);
   const json = wantsJson(command);
   const sender: Sender = {
     server,
     call: api(server, key),
-    patience: patience(),
+    patience: patience(waitMs, (sentence) => process.stderr.write(`vodbox: ${sentence}\n`)),
     slot: slots(jobs),
     meter: meter(),
     fields,
@@ -72,15 +75,22 @@ export async function pushCommand(command: Command): Promise<void> {
   try {
     // All of them first: a mistyped name is told before an hour of work.
     const files = await filesAt(paths);
-    let send: Send = (file, keepState) => sendFile(sender, file, keepState);
+    let send: Send = (file) => sendFile(sender, file);
     if (options.encode) {
       const opened = await openEncoder(command, sender, { slot: slots(1), scratch: options.scratch });
       const { encoder } = opened;
       stop = opened.stop;
       send = (file, keepState) => deliver(sender, file, { encoder, withSource: options.source, keepState });
     }
-    if (options.watch !== undefined) await watch(send, { folder: resolve(options.watch), server, json });
-    else await pushAll(send, files, json);
+    if (options.watch !== undefined) {
+      // A file's record bears the name that `push FILE` finds it by.
+      const folder = await realpath(options.watch).catch(() => resolve(options.watch as string));
+      const sendNext: Send = (...given) => {
+        sender.patience.afresh();
+        return send(...given);
+      };
+      await watch(sendNext, { folder, server, json });
+    } else await pushAll(send, files, json);
     isWhole = true;
   } catch (error) {
     // What failed because it was stopped is no news; the signal's own way ends the process.

@@ -1,17 +1,48 @@
 import type { Command } from "commander";
 import { createLog } from "../src/log.ts";
-import { serve } from "../src/serve.ts";
+import { joinKeeper, type Member } from "../src/processes/member.ts";
+import { type Running, serve } from "../src/serve.ts";
+import { serviceNotices, signsOf } from "../src/systemd.ts";
 import { line } from "./print.ts";
 import { settingsOf } from "./settings.ts";
 import { onStopSignal } from "./signals.ts";
 
 export async function serveCommand(command: Command): Promise<void> {
+  // First, since what it is told of its place is no setting.
+  const member = await joinKeeper();
+  if (member) return serveAsOne(command, member);
   const config = settingsOf(command);
-  const running = await serve(config, { log: await createLog(config) });
+  if (config.processes > 1) return (await import("./serve-several.ts")).serveSeveral(config);
+  const log = await createLog(config);
+  // Before workers are started, who would have its socket from the environment.
+  const notices = serviceNotices(process.env, log);
+  const running = await serve(config, { log });
   onStopSignal(async () => {
-    await running.stop();
+    await Promise.all([notices.stopping(), running.stop()]);
     process.exit(0);
   });
   line(`vodbox ready on ${running.baseUrl}`);
   line(`listening on ${running.address}`);
+  notices.serving(signsOf(running));
+}
+
+/** One of several: who started it prints where they are, and stops it. */
+async function serveAsOne(command: Command, member: Member): Promise<void> {
+  const running = await startAsOne(command, member).catch((error) => {
+    member.leave();
+    throw error;
+  });
+  onStopSignal(
+    async () => {
+      await running.stop();
+      process.exit(0);
+    },
+    { secondAtOnce: false },
+  );
+  member.ready({ address: running.address, localAddress: running.localAddress });
+}
+
+async function startAsOne(command: Command, member: Member): Promise<Running> {
+  const config = settingsOf(command);
+  return serve(config, { log: (await createLog(config)).child({ process: member.slot }), member });
 }

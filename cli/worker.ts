@@ -80,7 +80,7 @@ export async function workerCommand(command: Command): Promise<void> {
     ...(bar && { onProgress: bar.update }),
     signal: stop.signal,
   }).catch((error) => {
-    if (error instanceof ServerAway) throw new UserError(`${error.message} Is the server running?`);
+    if (error instanceof ServerAway) throw new UserError(error.message);
     if (!(error instanceof ServerRefused)) throw error;
     throw new UserError(
       `The server at ${server} refuses this worker's token; give the one that \`vodbox admin token show worker\` prints there in VODBOX_WORKER_TOKEN or with --token.`,

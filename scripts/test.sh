@@ -14,7 +14,7 @@ fi
 
 # What stands in for the world outside: another ffmpeg to make and judge media with, a browser, a translation service
 # with a pair of languages, a voice and a recogniser of speech (25 MB with its model), an S3 server that checks signatures
-# and a client of it, players, a proxy, and what the documents' examples are typed with.
+# and a client of it, players, a proxy, systemd's tools, and what the documents' examples are typed with.
 missing=""
 command -v ffmpeg >/dev/null || missing="$missing ffmpeg"
 command -v chromium >/dev/null || missing="$missing chromium"
@@ -29,6 +29,8 @@ command -v ceph >/dev/null || missing="$missing ceph-common"
 command -v ceph-mon >/dev/null || missing="$missing ceph-mon"
 command -v ceph-osd >/dev/null || missing="$missing ceph-osd"
 command -v radosgw >/dev/null || missing="$missing radosgw"
+command -v python3 >/dev/null || missing="$missing python3"
+command -v systemd-notify >/dev/null || missing="$missing systemd"
 command -v aws >/dev/null || missing="$missing awscli"
 command -v mpv >/dev/null || missing="$missing mpv"
 command -v streamlink >/dev/null || missing="$missing streamlink"

@@ -26,22 +26,22 @@ const OPTIONS = {
 };
 
 /**
- * Listens on host and port of the settings, on exactly that port. Throws a UserError that says what to do. Plain
+ * Listens on host and port of the settings, on exactly that port, which several processes may share. Throws a UserError that says what to do. Plain
  * node:http: a listener library took a third of the start, and looked for free ports instead of refusing a taken one.
  */
 export async function startListening(
   { host, port, ...config }: Pick<Config, "host" | "port" | "tls_cert" | "tls_key">,
   http: HttpServer,
-  log: Logger,
+  { log, isShared = false }: { log: Logger; isShared?: boolean },
 ): Promise<Listening> {
   const listener = nodeListener(http.h3);
   const files = tlsFiles(config);
   if (files === null) {
-    const one = await listen(createServer(OPTIONS, listener), { host, port, scheme: "http" });
+    const one = await listen(createServer(OPTIONS, listener), { host, port, scheme: "http", isShared });
     return { ...one, localAddress: one.address };
   }
   const server = createSecureServer({ ...OPTIONS, ...readPair(files) }, listener);
-  const secure = await listen(server, { host, port, scheme: "https" });
+  const secure = await listen(server, { host, port, scheme: "https", isShared });
   // Local workers and commands: nobody's certificate is for a loopback address.
   const local = await listen(createServer(OPTIONS, listener), { host: "127.0.0.1", port: 0, scheme: "http" });
   const endWatch = watchPair(files, log, (pair) => server.setSecureContext(pair));
@@ -59,13 +59,25 @@ export async function startListening(
   };
 }
 
-type Place = { host: string; port: number; scheme: "http" | "https" };
+type Place = { host: string; port: number; scheme: "http" | "https"; isShared?: boolean };
 
-function listen(server: Server, { host, port, scheme }: Place): Promise<Omit<Listening, "localAddress">> {
+/** A port that nobody has, for processes that will share it: the given one unless that is 0. Throws a UserError. */
+export async function freePort({ host, port }: Pick<Config, "host" | "port">): Promise<number> {
+  const { server, close } = await listen(createServer(), { host, port, scheme: "http" });
+  const found = server.address();
+  await close(0);
+  return typeof found === "object" && found ? found.port : port;
+}
+
+function listen(
+  server: Server,
+  { host, port, scheme, isShared = false }: Place,
+): Promise<Omit<Listening, "localAddress">> {
   const beginClose = lastAnswers(server);
   return new Promise((resolve, reject) => {
     server.once("error", (error: NodeJS.ErrnoException) => reject(explain(error, host, port)));
-    server.listen(port, host, () => {
+    // The kernel gives each connection to one of those that share the port (SO_REUSEPORT).
+    server.listen({ port, host, reusePort: isShared }, () => {
       const found = server.address();
       const name = host.includes(":") ? `[${host}]` : host;
       const address = `${scheme}://${name}:${typeof found === "object" ? found?.port : port}`;

@@ -1,4 +1,5 @@
 import { EventEmitter } from "node:events";
+import { closeSync, existsSync, openSync } from "node:fs";
 import { join } from "node:path";
 import type { Logger } from "pino";
 import { isStorageFailure } from "../storage/db/failures.ts";
@@ -8,18 +9,21 @@ import { type Db, openDatabase } from "../storage/db/open.ts";
 import { sharedCommits } from "../storage/db/remember.ts";
 import * as schema from "../storage/db/schema.ts";
 import { type SwitchingStore, switchingStore } from "../storage/objects/switching.ts";
+import { watched } from "../storage/objects/watched.ts";
 import type { App } from "./app.ts";
 import type { Config } from "./config/load.ts";
-import { paymentSettings } from "./config/payments.ts";
 import { ensureDataDir, loadSecrets, writeSecret } from "./config/secrets.ts";
-import { type OpenStore, s3Settings, storesOf } from "./config/stores.ts";
+import { type OpenStore, storesOf } from "./config/stores.ts";
+import { checkTogether } from "./config/together.ts";
 import { deliveriesOwed } from "./events/emit.ts";
 import { auditing } from "./http/audit.ts";
 import { createServer, type HttpServer } from "./http/server.ts";
 import { type Clock, systemClock } from "./lib/clock.ts";
-import { embedded, embeddedNames } from "./lib/embedded.ts";
+import { embeddedMigrations } from "./lib/embedded.ts";
 import { UserError } from "./lib/errors.ts";
 import { randomName } from "./lib/tokens.ts";
+import type { Member } from "./processes/member.ts";
+import { finishRestore } from "./resources/operator/backup/unfinished.ts";
 import { arrange, disagreement, placeOf } from "./resources/operator/migration/place.ts";
 import { haltMigration } from "./resources/operator/migration/run.ts";
 import type { Egress } from "./resources/playback/egress.ts";
@@ -37,7 +41,7 @@ export type Opened = {
   close(): Promise<void>;
 };
 
-export type OpenOptions = { log: Logger; clock?: Clock };
+export type OpenOptions = { log: Logger; clock?: Clock; member?: Member | null };
 
 /**
  * The whole program without a socket: takes the data directory, migrates, assembles. Start-up is recovery: nothing here
@@ -54,32 +58,36 @@ export async function openApp(config: Config, options: OpenOptions): Promise<Ope
   }
 }
 
-async function open(config: Config, { log, clock = systemClock }: OpenOptions): Promise<Opened> {
+async function open(config: Config, { log, clock = systemClock, member = null }: OpenOptions): Promise<Opened> {
   // Before anything is made: what is missing is told on an empty folder too.
-  if (config.storage === "s3") s3Settings(config);
-  paymentSettings(config);
+  checkTogether(config);
   ensureDataDir(config.data_dir);
-  const lock = acquireDataLock(config.data_dir);
+  // Of several processes their keeper holds it.
+  const lock = member ? { release() {} } : acquireDataLock(config.data_dir);
   try {
+    if (!member) await finishRestore(config.data_dir);
     const secrets = loadSecrets(config);
+    if (config.database_url === undefined) makeDatabaseFile(join(config.data_dir, "vodbox.db"));
     const address = {
       url: config.database_url ?? `file:${join(config.data_dir, "vodbox.db")}`,
       ...(config.database_auth_token && { authToken: config.database_auth_token }),
     };
-    const migrations = embeddedNames("migrations/").map((name) => ({
-      name: name.slice("migrations/".length),
-      sql: embedded(name).toString("utf8"),
-    }));
-    await migrate({ ...address, migrations, log });
-    const database = await openDatabase({ ...address, schema, log });
+    await migrate({ ...address, migrations: embeddedMigrations(), log });
+    const database = await openDatabase({
+      ...address,
+      schema,
+      log,
+      ...(member && { turn: () => member.take("write") }),
+    });
     let base = config.base_url ?? `http://${config.host}:${config.port}`;
     const baseUrl = () => base;
-    const openStore = storesOf(config, secrets.signing_secret, baseUrl);
-    const objects = await objectsOf(database.db, config, openStore, log);
-    const localProof = randomName(40);
-    writeSecret(join(config.data_dir, "local-proof"), localProof);
-    const stopping = new AbortController();
+    const openStore = storesOf(config, secrets.signing_secret, baseUrl, { member });
     const signals: App["signals"] = new EventEmitter();
+    const found = await objectsOf(database.db, config, openStore, log);
+    const objects = found && watched(found, (how) => signals.emit("storage.failed", how));
+    const localProof = member?.localProof ?? randomName(40);
+    if (!member || member.isFirst) writeSecret(join(config.data_dir, "local-proof"), localProof);
+    const stopping = new AbortController();
     // Every idle worker waits on one of these.
     signals.setMaxListeners(0);
     const app: App = {
@@ -89,6 +97,7 @@ async function open(config: Config, { log, clock = systemClock }: OpenOptions): 
       write: tellingOfDeliveries(auditing(database.write), () => signals.emit("delivery.due")),
       // A file that is named by a setting may be somebody else's too.
       commits: config.database_url === undefined ? database.commits : sharedCommits(database.commits),
+      siblings: member,
       writes: database.writes,
       objects,
       openStore,
@@ -120,6 +129,11 @@ async function open(config: Config, { log, clock = systemClock }: OpenOptions): 
     lock.release();
     throw error;
   }
+}
+
+/** Before SQLite would make it for everybody to read; -wal and -shm get the mode that it has. */
+function makeDatabaseFile(path: string): void {
+  if (!existsSync(path)) closeSync(openSync(path, "wx", 0o600));
 }
 
 /** Where objects are, by the record of migrations before the settings: a start must not serve from the wrong place. */

@@ -17,6 +17,7 @@ import { keyRoutes } from "./resources/keys/routes.ts";
 import { liveRoutes } from "./resources/live/routes.ts";
 import { auditRoutes } from "./resources/operator/audit.ts";
 import { backupRoutes } from "./resources/operator/backup/routes.ts";
+import { doctorRoutes } from "./resources/operator/doctor/routes.ts";
 import { metricsRoutes } from "./resources/operator/metrics.ts";
 import { migrationRoutes } from "./resources/operator/migration/routes.ts";
 import { operatorRoutes } from "./resources/operator/routes.ts";
@@ -38,6 +39,7 @@ import { webhookOperatorRoutes } from "./resources/webhooks/operator.ts";
 import { webhookRoutes } from "./resources/webhooks/routes.ts";
 import { documentRoutes } from "./web/docs.ts";
 import { pageRoutes } from "./web/pages.ts";
+import { paymentPageRoute } from "./web/payment-page.ts";
 
 /** The whole table. Everything that is said of a route anywhere is read off it. */
 export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
@@ -71,12 +73,14 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...proxyRoutes,
     ...liveRoutes(tokens),
     ...operatorRoutes,
+    ...doctorRoutes,
     ...migrationRoutes,
     ...backupRoutes,
     ...auditRoutes,
     ...metricsRoutes,
     ...objectRoutes(batchTakes),
     ...pageRoutes(tokens),
+    paymentPageRoute,
   ];
   return { routes: [...api, ...documentRoutes(api)], egress };
 }

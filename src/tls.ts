@@ -17,15 +17,35 @@ export function tlsFiles({ tls_cert, tls_key }: Pick<Config, "tls_cert" | "tls_k
   return { certFile: tls_cert, keyFile: tls_key };
 }
 
+/** Throws UserError where TLS is asked for and cannot be. */
+export function usableTls(config: Pick<Config, "tls_cert" | "tls_key">): void {
+  const files = tlsFiles(config);
+  if (files) readPair(files);
+}
+
 /** Throws UserError for files that cannot be read or do not belong together. */
 export function readPair({ certFile, keyFile }: Files): Pair {
   try {
-    const pair = { cert: readFileSync(certFile), key: readFileSync(keyFile) };
+    const pair = { cert: readPem(certFile, "VODBOX_TLS_CERT"), key: readPem(keyFile, "VODBOX_TLS_KEY") };
     createSecureContext(pair);
     return pair;
   } catch (error) {
+    if (error instanceof UserError) throw error;
     throw new UserError(
       `The certificate ${certFile} and the key ${keyFile} cannot be used together: ${(error as Error).message}.`,
+    );
+  }
+}
+
+function readPem(path: string, setting: string): Buffer {
+  try {
+    return readFileSync(path);
+  } catch (error) {
+    const isAbsent = (error as NodeJS.ErrnoException).code === "ENOENT";
+    throw new UserError(
+      isAbsent
+        ? `There is no file ${path}; let ${setting} name a PEM file.`
+        : `${path} of ${setting} cannot be read (${(error as NodeJS.ErrnoException).code}); look at its owner and mode.`,
     );
   }
 }

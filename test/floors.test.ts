@@ -11,7 +11,17 @@ const MOST_LINES = 400;
  */
 const FLOORS: readonly (readonly string[])[] = [
   ["cli/"],
-  ["src/serve.ts", "src/listen.ts", "src/tls.ts", "src/local-workers.ts", "src/open.ts", "src/routes.ts", "src/log.ts"],
+  [
+    "src/serve.ts",
+    "src/processes/",
+    "src/listen.ts",
+    "src/tls.ts",
+    "src/local-workers.ts",
+    "src/open.ts",
+    "src/routes.ts",
+    "src/log.ts",
+    "src/systemd.ts",
+  ],
   ["src/duties/", "src/worker/"],
   ["src/web/"],
   ["src/resources/"],

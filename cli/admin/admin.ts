@@ -229,13 +229,11 @@ export function addAdmin(program: Command): void {
     .command("config")
     .description("every setting, its value and where it came from")
     .action(async (_, command: Command) => (await import("./config.ts")).show(command));
-  operation(
-    admin,
-    "doctor",
-    "look over database, storage, ffmpeg and their agreement",
-    () => import("./doctor.ts"),
-    "doctor",
-  );
+  admin
+    .command("doctor")
+    .description("look over database, objects both ways, ffmpeg, clock, disk and permissions")
+    .option("--fix", "mend what can be mended; without it nothing is changed")
+    .action(async (_, command: Command) => (await import("./doctor.ts")).doctor(command));
 }
 
 const withFilters = (command: Command): Command =>

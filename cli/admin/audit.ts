@@ -1,3 +1,4 @@
+import { UserError } from "../../src/lib/errors.ts";
 import { type Column, printList } from "../print.ts";
 import type { Ask } from "./ask.ts";
 import { tenantId } from "./tenant.ts";
@@ -30,6 +31,8 @@ type Options = { tenant?: string; since?: string; limit: string };
 
 export async function audit({ admin, json, options }: Ask<Options>): Promise<void> {
   const { tenant, since, limit } = options;
+  if (!/^\d{1,3}$/.test(limit) || Number(limit) < 1 || Number(limit) > 500)
+    throw new UserError("--limit must be a whole number from 1 to 500.", 2);
   const query = new URLSearchParams({
     limit,
     ...(tenant !== undefined && { tenant_id: String(await tenantId(admin, tenant)) }),

@@ -1,11 +1,12 @@
 import { randomUUID } from "node:crypto";
+import { existsSync } from "node:fs";
 import { stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Command } from "commander";
 import type { Config } from "../../src/config/load.ts";
 import { storesOf } from "../../src/config/stores.ts";
-import { embedded, embeddedNames } from "../../src/lib/embedded.ts";
+import { embedded, embeddedMigrations } from "../../src/lib/embedded.ts";
 import { UserError } from "../../src/lib/errors.ts";
 import { checkBackup, restoreBackup } from "../../src/resources/operator/backup/restore.ts";
 import { writeBackup } from "../../src/resources/operator/backup/write.ts";
@@ -23,6 +24,8 @@ type Hold = { id: number; expires_in: number };
 type Options = { objects?: boolean; withoutSecrets?: boolean; force?: boolean };
 
 export async function backup({ admin, json, options, args, command }: Ask<Options>): Promise<void> {
+  if (args[0] === "-")
+    throw new UserError("A backup is not written to standard output; name a file, such as vodbox.tar.zst.", 2);
   const config = settingsOf(command);
   const database = config.database_url ? databaseFile(config.database_url) : join(config.data_dir, "vodbox.db");
   if (database === null)
@@ -65,33 +68,33 @@ export async function backup({ admin, json, options, args, command }: Ask<Option
 export async function restore(file: string, command: Command): Promise<void> {
   const config = settingsOf(command);
   const isCheck = command.opts().check === true;
-  const migrations = embeddedNames("migrations/").map((name) => ({
-    name: name.slice("migrations/".length),
-    sql: embedded(name).toString("utf8"),
-  }));
   const path = resolve(file);
   const { size } = await stat(path).catch(() => {
     throw new UserError(`There is no file ${path}.`);
   });
   const progress = showProgress(isCheck ? "check" : "restore");
-  const work = isCheck ? checkBackup : restoreBackup;
+  const options = {
+    config,
+    file: path,
+    migrations: embeddedMigrations(),
+    openObjects: openerOf(config, { makesNothing: isCheck }),
+    progress: (done: number) => progress.update(done / Math.max(size, 1), amountOf(done)),
+  };
   try {
-    const { manifest, faults, missing } = await work({
-      config,
-      file: path,
-      migrations,
-      openObjects: openerOf(config),
-      progress: (done) => progress.update(done / Math.max(size, 1), amountOf(done)),
-    });
+    const { manifest, faults, missing, storage } = isCheck
+      ? { ...(await checkBackup(options)), storage: null }
+      : await restoreBackup(options);
     progress.done();
     const ok = faults.length === 0;
-    if (wantsJson(command)) printJson({ ok, faults, missing, manifest });
+    if (wantsJson(command)) printJson({ ok, faults, missing, manifest, ...(!isCheck && { storage }) });
     else {
       for (const fault of faults) line(`FAULT  ${fault}`);
       const { count } = manifest.objects;
       const about = `the backup of ${manifest.created_at} by vodbox ${manifest.vodbox}`;
       if (isCheck) line(ok ? `All is well with ${about}: ${count} objects.` : `\nThere are faults in ${about}.`);
       else line(`Restored ${about} to ${config.data_dir}.`);
+      if (storage)
+        line(`Its ${count} objects are in ${storage === "s3" ? "the bucket of the settings" : "the directory"}.`);
       if (!isCheck && !manifest.with_objects && count > 0)
         line(`Its ${count} objects are not in it: they must be in storage before you serve.`);
       if (missing > 0) line(`${missing} objects were missing from storage when it was made.`);
@@ -103,13 +106,20 @@ export async function restore(file: string, command: Command): Promise<void> {
   }
 }
 
-/** Storage for reading, beside a server that may be writing to it. */
+/** Storage for reading, beside a server that may be writing to it. A check makes no folder for objects that are not there. */
 const openerOf =
-  (config: Config): Parameters<typeof writeBackup>[0]["openObjects"] =>
+  (config: Config, { makesNothing = false } = {}): Parameters<typeof writeBackup>[0]["openObjects"] =>
   async (place) => {
     if (config.storage === "none") return null;
     const open = storesOf(config, config.signing_secret ?? randomUUID(), () => "", { onlyReads: true });
-    return (await arrange(place, config.storage, open)).store;
+    const folder = join(config.data_dir, "objects");
+    if (!makesNothing || existsSync(folder)) return (await arrange(place, config.storage, open)).store;
+    if ((place?.active ?? config.storage) === "local") return null;
+    const openThere: typeof open = async (kind) => {
+      if (kind === "local") throw new UserError(`There is no folder ${folder}.`);
+      return open(kind);
+    };
+    return (await arrange(place, config.storage, openThere)).store;
   };
 
 /** Keeps objects from being removed until `end`; renewed in time, or told as lost. */

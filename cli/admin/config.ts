@@ -7,6 +7,19 @@ import { settingsOf, wantsJson } from "../settings.ts";
 
 type Row = { setting: string; value: unknown; origin: string; about: string };
 
+const MASK = "********";
+
+/** An address may carry one, as user:password@ or, with libSQL, in its query. */
+function withoutPassword(value: unknown): unknown {
+  if (typeof value !== "string" || !URL.canParse(value)) return value;
+  const url = new URL(value);
+  const hasToken = url.searchParams.has("authToken");
+  if (url.password === "" && !hasToken) return value;
+  if (url.password !== "") url.password = MASK;
+  if (hasToken) url.searchParams.set("authToken", MASK);
+  return url.href;
+}
+
 /** Secrets are masked: this is what people paste into issues. */
 export async function show(command: Command): Promise<void> {
   const config = settingsOf(command);
@@ -16,7 +29,7 @@ export async function show(command: Command): Promise<void> {
     const value = isKept ? "kept" : config[name];
     return {
       setting: name,
-      value: value === undefined ? null : setting.secret ? "********" : value,
+      value: value === undefined ? null : setting.secret ? MASK : withoutPassword(value),
       origin: isKept ? "data directory" : config.origins[name],
       about: setting.about,
     };

@@ -1,65 +1,112 @@
-import { execFile } from "node:child_process";
-import { statfs } from "node:fs/promises";
-import { promisify } from "node:util";
-import { cacheDir } from "../../src/lib/cache-dir.ts";
-import { resolveBinaries } from "../../src/media/binaries.ts";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Command } from "commander";
+import type { Config } from "../../src/config/load.ts";
+import { embeddedMigrations } from "../../src/lib/embedded.ts";
+import { UserError } from "../../src/lib/errors.ts";
+import { lookAtRest } from "../../src/resources/operator/doctor/at-rest.ts";
+import { attempt, type Finding } from "../../src/resources/operator/doctor/look.ts";
 import { integrityOf } from "../../storage/db/integrity.ts";
+import { isLocked } from "../../storage/db/lock.ts";
+import { type Admin, connect } from "../connect.ts";
 import { type Column, line, printJson, printList } from "../print.ts";
-import { settingsOf } from "../settings.ts";
-import type { Ask } from "./ask.ts";
+import { showProgress } from "../progress.ts";
+import { settingsOf, wantsJson } from "../settings.ts";
 
-type Finding = { check: string; ok: boolean; detail: string };
-const run = promisify(execFile);
-/** Without these there is no transcoding. */
-const NEEDED = ["libx264", "aac", "mjpeg"];
+type Checkup = {
+  status: "running" | "done" | "failed";
+  stage: string;
+  objects: number;
+  findings: Finding[];
+  server_time: string;
+};
+
+const PATH = "/api/v1/admin/doctor/checkup";
+const LOOK_AGAIN_MS = 200;
+const MOST_SKEW_MS = 60_000;
 
 const COLUMNS: Column<Finding>[] = [
-  ["", (finding) => (finding.ok ? "ok" : "FAULT")],
+  ["", (finding) => (finding.ok ? (finding.mended > 0 ? "mended" : "ok") : "FAULT")],
   ["CHECK", (finding) => finding.check],
   ["FOUND", (finding) => finding.detail],
 ];
 
-/** Exits with 1 on a fault. */
-export async function doctor({ admin, json, command }: Ask): Promise<void> {
+/**
+ * Exits with 1 on a fault that is left. What no server holds is looked at before it is opened, which would migrate it, or
+ * make a new directory of a name that was mistyped.
+ */
+export async function doctor(command: Command): Promise<void> {
   const config = settingsOf(command);
-  const { findings } = await admin.call<{ findings: Finding[] }>("GET", "/api/v1/admin/doctor");
-  const all = [
-    ...findings,
-    // In this process and read-only: the check reads the whole file and would hold up the server for as long.
-    await attempt("integrity", async () => integrityOf(config.database_url, config.data_dir)),
-    await attempt("ffmpeg", () => checkFfmpeg(config)),
-    await attempt("disk", () => checkDisk(config)),
-  ];
+  const fix = command.opts<{ fix?: boolean }>().fix === true;
+  const { findings, isEnough } = isLocked(config.data_dir)
+    ? { findings: [], isEnough: false }
+    : await lookAtRest(config, embeddedMigrations());
+  // What is older is migrated by a --fix, as by a start.
+  const isOver = isEnough && !(fix && findings.every((finding) => finding.ok));
+  const rest = isOver ? [] : await asked(config, fix);
+  const isChecked = findings.some(({ check }) => check === "integrity");
+  const all = isOver ? findings : [...rest, ...findings.filter(({ check }) => check === "integrity")];
+  // In this process and read-only: the check reads the whole file and would hold up the server for as long.
+  if (!isOver && !isChecked)
+    all.push(await attempt("integrity", async () => integrityOf(config.database_url, config.data_dir)));
   const ok = all.every((finding) => finding.ok);
-  if (json) printJson({ ok, findings: all });
+  const mended = all.reduce((sum, finding) => sum + finding.mended, 0);
+  if (wantsJson(command)) printJson({ ok, fix, mended, findings: all });
   else {
     printList(all, COLUMNS, false);
-    line(ok ? "\nAll is well." : "\nThere are faults.");
+    const well = isOver ? "All that was looked at is well." : mended > 0 ? "All is well now." : "All is well.";
+    line(`\n${ok ? well : "There are faults."}`);
   }
   if (!ok) process.exitCode = 1;
 }
 
-async function attempt(check: string, look: () => Promise<string>): Promise<Finding> {
+/** Of the server, or of the same interface in this process. */
+async function asked(config: Config, fix: boolean): Promise<Finding[]> {
+  const admin = await connect(config);
   try {
-    return { check, ok: true, detail: await look() };
-  } catch (error) {
-    return { check, ok: false, detail: (error as Error).message };
+    const begun = Date.now();
+    const first = await admin.call<Checkup>("POST", PATH, { fix });
+    const clock = comparedClocks(first.server_time, begun, Date.now());
+    return [...(await toItsEnd(admin, first)).findings, clock];
+  } finally {
+    await admin.close();
   }
 }
 
-async function checkFfmpeg(config: { ffmpeg?: string | undefined; ffprobe?: string | undefined }): Promise<string> {
-  const found = await resolveBinaries({ ffmpeg: config.ffmpeg, ffprobe: config.ffprobe, cacheDir: cacheDir() });
-  const { stdout } = await run(found.ffmpeg, ["-hide_banner", "-encoders"]);
-  const lacking = NEEDED.filter((encoder) => !new RegExp(`\\b${encoder}\\b`).test(stdout));
-  if (lacking.length > 0)
-    throw new Error(`${found.ffmpeg} has no encoder ${lacking.join(", ")}; use the bundled one or another build`);
-  await run(found.ffprobe, ["-version"]);
-  return `${found.ffmpeg} (${found.origin})`;
+/** Shows what it is at; objects are counted, for nobody knows before how many there are. */
+async function toItsEnd(admin: Admin, first: Checkup): Promise<Checkup> {
+  let state = first;
+  if (state.status !== "running") return state;
+  const progress = showProgress("doctor", { silentMs: 5000 });
+  try {
+    while (state.status === "running") {
+      await sleep(LOOK_AGAIN_MS);
+      state = await admin.call<Checkup>("GET", PATH);
+      progress.update(SHARE[state.stage] ?? 0.1, `${state.stage}${state.objects > 0 ? `: ${state.objects}` : ""}`);
+    }
+  } catch (error) {
+    progress.done(false);
+    if (!(error instanceof UserError)) throw error;
+    throw new UserError(`${error.message} The check-up may not be over; run it again.`);
+  }
+  progress.done();
+  return state;
 }
 
-async function checkDisk({ data_dir, min_free_bytes }: { data_dir: string; min_free_bytes: number }): Promise<string> {
-  const { bavail, bsize } = await statfs(data_dir);
-  const free = `${((bavail * bsize) / 1e9).toFixed(1)} GB`;
-  if (bavail * bsize >= min_free_bytes) return `${free} free`;
-  throw new Error(`only ${free} free, less than VODBOX_MIN_FREE_BYTES: uploads are refused; free some space`);
+/** How much of a check-up lies behind who is at a stage, about. */
+const SHARE: Record<string, number> = {
+  ffmpeg: 0.05,
+  "what the database names": 0.2,
+  "objects in storage": 0.4,
+  "missing objects": 0.9,
+  "unreferenced objects": 0.95,
+};
+
+/** The server's clock against this command's: the answer was given in between. */
+function comparedClocks(serverTime: string, asked: number, answered: number): Finding {
+  const theirs = Date.parse(serverTime);
+  const skew = theirs < asked ? theirs - asked : Math.max(0, theirs - answered);
+  const seconds = Math.round(Math.abs(skew) / 1000);
+  const told = `the server's clock ${seconds === 0 ? "agrees with this command's" : `is ${seconds} s ${skew < 0 ? "behind" : "ahead of"} this command's`}`;
+  const ok = Math.abs(skew) <= MOST_SKEW_MS;
+  return { check: "server clock", ok, detail: ok ? told : `${told}; set both by NTP`, mended: 0 };
 }

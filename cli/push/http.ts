@@ -2,6 +2,7 @@ import { createReadStream } from "node:fs";
 import { request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
 import { UserError } from "../../src/lib/errors.ts";
+import { isUntrusted, noAnswer } from "../../src/lib/no-answer.ts";
 import { TryAgain } from "./patience.ts";
 
 /** The server said no, in its own words. */
@@ -64,8 +65,7 @@ export function api(server: string, key: string): Api {
         text: await answer.text(),
       }))
       .catch((error: Error) => {
-        const code = (error.cause as NodeJS.ErrnoException | undefined)?.code ?? error.message;
-        throw new TryAgain(`The server at ${server} does not answer (${code}).`);
+        throw new TryAgain(noAnswer(server, error));
       });
     if (!response.ok) throw fault(response.status, response.text, { retryAfter: response.head.get("retry-after") });
     try {
@@ -109,7 +109,11 @@ export function put({ url, headers, path, start, bytes, onSent }: Sending): Prom
       reject(error);
     };
     const broken = (error: NodeJS.ErrnoException) =>
-      fail(new TryAgain(`The connection broke (${error.code ?? error.message}).`));
+      fail(
+        isUntrusted(error)
+          ? new UserError(noAnswer(new URL(url).origin, error))
+          : new TryAgain(`The connection broke (${error.code ?? error.message}).`),
+      );
     const send = url.startsWith("https:") ? requestHttps : requestHttp;
     const request = send(url, { method: "PUT", headers: { ...headers, "content-length": String(bytes) } });
     const end = Math.max(start, start + bytes - 1);

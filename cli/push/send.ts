@@ -50,8 +50,8 @@ export async function fileAt(path: string): Promise<File> {
   return { path, bytes: found.size, modifiedMs: found.mtimeMs };
 }
 
-/** Brings one file to the server, from where an earlier run ended. `keepState`: remembers that it is done. */
-export async function sendFile(sender: Sender, file: File, keepState = false): Promise<Pushed> {
+/** Brings one file to the server, from where an earlier run ended, and remembers that it is there. */
+export async function sendFile(sender: Sender, file: File): Promise<Pushed> {
   const { patience, call, server } = sender;
   const state = stateOf(file, server);
   sender.meter.expect(file.bytes);
@@ -62,8 +62,7 @@ export async function sendFile(sender: Sender, file: File, keepState = false): P
     await unchanged(file);
     await patience.until(() => call("POST", `/uploads/${session.id}/${end.action}`, end.body));
   } else sender.meter.sent(file.bytes);
-  if (keepState) state.save({ attempt: "", uploadId: session.id, done: true });
-  else state.forget();
+  state.save({ attempt: "", uploadId: session.id, done: true });
   const { id, asset_id, external_id } = session;
   return { path: file.path, upload_id: id, asset_id, external_id, bytes: file.bytes };
 }

@@ -5,7 +5,8 @@ import { cacheDir } from "../../src/lib/cache-dir.ts";
 
 export type File = { path: string; bytes: number; modifiedMs: number };
 /**
- * `attempt` names the initiate, so that one whose answer was lost can be repeated; `done` is kept for --watch alone.
+ * `attempt` names the initiate, so that one whose answer was lost can be repeated; `done` is what --watch looks for: of
+ * what it pushed itself, and of what another run did.
  * `batchId` is of what was encoded here.
  */
 export type State = { attempt: string; uploadId?: number; batchId?: number; done?: boolean };

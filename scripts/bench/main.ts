@@ -11,6 +11,7 @@ import { benchLive } from "./live.ts";
 import { EXECUTABLE } from "./processes.ts";
 import { benchReads, benchWrites } from "./requests.ts";
 import { type Result, table } from "./result.ts";
+import { benchSeveral } from "./several.ts";
 import { benchSoak } from "./soak.ts";
 import { benchStart } from "./start.ts";
 import { benchTranscode } from "./transcode.ts";
@@ -22,6 +23,7 @@ const BENCHES: Record<string, () => Promise<Result[]>> = {
   start: benchStart,
   reads: benchReads,
   writes: benchWrites,
+  several: benchSeveral,
   lists: benchLists,
   segments: benchSegments,
   viewers: benchViewers,

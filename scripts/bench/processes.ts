@@ -42,14 +42,16 @@ export async function start(command: string, args: string[], env: Record<string,
 
 export const startVodbox = (
   data: string,
-  { workers = 0, env = {} }: { workers?: number; env?: Record<string, string> } = {},
-) =>
-  start(EXECUTABLE, ["serve", "--data", data, "--port", "0", "--workers", String(workers), "--log-level", "warn"], {
+  { workers = 0, processes = 1, env = {} }: { workers?: number; processes?: number; env?: Record<string, string> } = {},
+) => {
+  const counts = ["--workers", String(workers), "--processes", String(processes)];
+  return start(EXECUTABLE, ["serve", "--data", data, "--port", "0", ...counts, "--log-level", "warn"], {
     VODBOX_ADMIN_TOKEN: ADMIN,
     VODBOX_WORKER_TOKEN: WORKER,
     VODBOX_RATE_LIMIT_UPLOADS: "1000000/1",
     ...env,
   });
+};
 
 /** A reference server from `references/`, under the same Node. */
 export const startReference = (name: string, args: string[] = []) =>

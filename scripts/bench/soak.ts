@@ -7,7 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { tenantApi, uploadFile } from "../../cli/api.ts";
 import { chooseTools } from "../build/tools.ts";
-import { call, EXECUTABLE, memoryOf, startVodbox, tenantWithKey, workFolder } from "./processes.ts";
+import { ADMIN, call, EXECUTABLE, memoryOf, startVodbox, tenantWithKey, workFolder } from "./processes.ts";
 import { compare, p99, type Result } from "./result.ts";
 
 const run = promisify(execFile);
@@ -58,7 +58,9 @@ export async function benchSoak(): Promise<Result[]> {
       every(UPLOAD_EVERY_MS, async () => void (await uploadFile(api, clip, {}, () => {}))),
       every(BACKUP_EVERY_MS, async () => {
         const file = join(work.path, `backup-${seen.backups++}.tar`);
-        await run(EXECUTABLE, ["admin", "backup", file, "--data", data], { env: { ...process.env } });
+        await run(EXECUTABLE, ["admin", "backup", file, "--data", data], {
+          env: { ...process.env, VODBOX_ADMIN_TOKEN: ADMIN },
+        });
         rmSync(file);
       }),
       every(LOOK_MS, async () => {

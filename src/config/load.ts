@@ -73,8 +73,15 @@ function parse({ schema, read }: Setting, raw: unknown, cwd: string) {
     const parsed = v.safeParse(schema, read && typeof raw === "string" ? read(raw, cwd) : raw);
     return parsed.success ? parsed : { success: false as const, message: parsed.issues[0].message };
   } catch (error) {
-    return { success: false as const, message: `cannot be read: ${(error as Error).message.split("\n")[0]}` };
+    return { success: false as const, message: unreadable(error) };
   }
+}
+
+/** Node's words for a file that is not there name a system call, and help nobody. */
+function unreadable(error: unknown): string {
+  const { code, message } = error as NodeJS.ErrnoException;
+  if (code === "ENOENT") return "names a file that is not there; look at its path";
+  return `cannot be read: ${code === undefined ? message.split("\n")[0] : `${code}; look at its owner and mode`}`;
 }
 
 /** Names that other parts read themselves: the executable's cache, the build, the tests. */
@@ -95,10 +102,14 @@ function findFile(named: unknown, cwd: string): string | null {
 function readFile(path: string, faults: string[]): Record<string, unknown> {
   let parsed: unknown;
   try {
+    if (!existsSync(path)) {
+      faults.push(`there is no settings file ${path}`);
+      return {};
+    }
     const source = readFileSync(path, "utf8");
     parsed = path.endsWith(".json") ? JSON.parse(source) : parseToml(source);
   } catch (error) {
-    faults.push(`${path} cannot be read: ${(error as Error).message.split("\n")[0]}`);
+    faults.push(`${path} ${unreadable(error)}`);
     return {};
   }
   if (typeof parsed !== "object" || parsed === null || Array.isArray(parsed)) {

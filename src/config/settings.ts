@@ -149,6 +149,11 @@ export const SETTINGS = {
     about: "the most that one ffmpeg may allocate; unless told, three quarters of the machine, 8 GiB at most",
   },
   workers: { schema: integer(0, 64), fallback: "1", about: "local worker processes that serve starts" },
+  processes: {
+    schema: integer(1, 64),
+    fallback: "1",
+    about: "processes of the server that share the port, the data directory and the work",
+  },
   lease_seconds: { schema: integer(2, 86_400), fallback: "120", about: "a heartbeat is expected every quarter of it" },
   job_timeout_seconds: {
     schema: integer(60, 31 * 86_400),
@@ -240,7 +245,7 @@ export const SETTINGS = {
   },
   checkout_return_url: {
     schema: url("http:", "https:"),
-    about: "where payers come back to, with order_id and outcome in the query; the base address unless told",
+    about: "where payers come back to, with order_id and outcome in the query; a page of vodbox itself unless told",
   },
   prices: {
     schema: Prices,

@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import type { Family } from "../../storage/objects/folders.ts";
 import { localStore } from "../../storage/objects/local.ts";
 import type { S3StoreOptions } from "../../storage/objects/s3.ts";
 import type { ObjectStore } from "../../storage/objects/store.ts";
@@ -11,17 +12,23 @@ export type StoreKind = ObjectStore["kind"];
 /** The store of a kind as the settings describe it, always the same one. Throws a UserError that names what is missing. */
 export type OpenStore = (kind: StoreKind) => Promise<ObjectStore>;
 
+type StoresOptions = {
+  onlyReads?: boolean;
+  /** The place of this process among several on the data directory. */
+  member?: Family | null;
+};
+
 export function storesOf(
   config: Config,
   signingSecret: string,
   baseUrl: () => string,
-  { onlyReads = false }: { onlyReads?: boolean } = {},
+  options: StoresOptions = {},
 ): OpenStore {
   const opened = new Map<StoreKind, Promise<ObjectStore>>();
   return (kind) => {
     const known = opened.get(kind);
     if (known) return known;
-    const opening = kind === "s3" ? s3Objects(config) : localObjects(config, signingSecret, baseUrl, onlyReads);
+    const opening = kind === "s3" ? s3Objects(config, options) : localObjects(config, signingSecret, baseUrl, options);
     opened.set(kind, opening);
     // What was missing may be there the next time.
     opening.catch(() => opened.delete(kind));
@@ -33,12 +40,13 @@ async function localObjects(
   config: Config,
   signingSecret: string,
   baseUrl: () => string,
-  onlyReads: boolean,
+  { onlyReads = false, member }: StoresOptions,
 ): Promise<ObjectStore> {
   const local = localStore({
     root: join(config.data_dir, "objects"),
     signing: addressSigning(signingSecret, baseUrl),
     minFreeBytes: config.min_free_bytes,
+    family: member ?? undefined,
   });
   // Whoever only reads may not be the only one: what looks left behind may be under way.
   if (!onlyReads) await local.sweepTemporary();
@@ -46,13 +54,13 @@ async function localObjects(
 }
 
 /** S3 appends nothing: what is no whole part yet waits on this machine's disk. Loaded where it is asked for alone. */
-async function s3Objects(config: Config): Promise<ObjectStore> {
+async function s3Objects(config: Config, { member }: StoresOptions): Promise<ObjectStore> {
   const options = s3Settings(config);
   const { s3Store } = await import("../../storage/objects/s3.ts");
   const { partAppends } = await import("../../storage/objects/part-appends.ts");
   const store = s3Store(options);
   const minFreeBytes = config.min_free_bytes;
-  const appends = partAppends(store, join(config.data_dir, "growing"), { minFreeBytes });
+  const appends = partAppends(store, join(config.data_dir, "growing"), { minFreeBytes, take: member?.take });
   return {
     ...store,
     appends,

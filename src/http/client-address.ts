@@ -38,8 +38,10 @@ export function clientAddresses(trusted: readonly string[]): (peer: string, head
 
 /** What a limit counts: an IPv4 address; of IPv6 the /64, all of which one subscriber has (RFC 6177). */
 export function networkOf(address: string): string {
-  if (isIP(address) !== 6) return address;
-  const parts = ipaddr.IPv6.parse(address.replace(/%.*/, "")).parts.slice(0, 4);
+  const told = plain(address);
+  // Else all of IPv4 in IPv6's clothes would be one network.
+  if (isIP(told) !== 6) return told;
+  const parts = ipaddr.IPv6.parse(told).parts.slice(0, 4);
   return `${parts.map((part) => part.toString(16)).join(":")}::/64`;
 }
 

@@ -1,3 +1,4 @@
+import type { StorageFailure } from "../../storage/objects/watched.ts";
 import { forApp } from "../app.ts";
 import { Histogram, type Sample } from "../lib/prometheus.ts";
 
@@ -28,11 +29,28 @@ class Requests {
   samples = (): Sample[] => this.#found.flatMap(({ labels, times }) => times.samples(labels));
 }
 
-class Attempts {
-  readonly #counts = new Map<string, number>();
-  add = (outcome: string): void => void this.#counts.set(outcome, (this.#counts.get(outcome) ?? 0) + 1);
-  samples = (): Sample[] => [...this.#counts].map(([outcome, value]) => ({ labels: { outcome }, value }));
+class Tally<K extends string> {
+  readonly #label: string;
+  readonly #counts = new Map<K, number>();
+
+  /** All of `known` are told from the start on, as 0: what appears with its first failure has no rate before it. */
+  constructor(label: string, known: readonly K[] = []) {
+    this.#label = label;
+    for (const one of known) this.#counts.set(one, 0);
+  }
+
+  add = (one: K, by = 1): void => void this.#counts.set(one, (this.#counts.get(one) ?? 0) + by);
+  samples = (): Sample[] => [...this.#counts].map(([one, value]) => ({ labels: { [this.#label]: one }, value }));
 }
 
 /** What is counted in memory since the start; all else metrics ask the database for. */
-export const countedOf = forApp(() => ({ requests: new Requests(), deliveries: new Attempts() }));
+export const countedOf = forApp((app) => {
+  const storage = new Tally<StorageFailure>("reason", ["full", "unavailable", "failed"]);
+  app.signals.on("storage.failed", (how) => storage.add(how));
+  return {
+    requests: new Requests(),
+    deliveries: new Tally<string>("outcome"),
+    storage,
+    services: new Tally("service", ["translation", "transcription", "payments"]),
+  };
+});

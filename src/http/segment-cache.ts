@@ -38,7 +38,8 @@ export function segmentCache(maxBytes: number): SegmentCache {
   return {
     get: (key) => held.get(key),
     async load(objects, { key, bytes }) {
-      const running = loading.get(key);
+      // It may have come between the caller's `get` and this.
+      const running = held.get(key)?.bytes ?? loading.get(key);
       if (running) return running;
       if (bytes > CACHEABLE_BYTES || lentBytes + bytes > maxBytes) return undefined;
       lentBytes += bytes;

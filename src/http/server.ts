@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { H3, type H3Event, HTTPError } from "h3";
 import { FastResponse } from "srvx";
+import { DatabaseBusy, isAway, isInDoubt } from "../../storage/db/failures.ts";
 import { InvalidKey } from "../../storage/objects/keys.ts";
 import { StorageFull, StorageUnavailable } from "../../storage/objects/store.ts";
 import type { App } from "../app.ts";
@@ -246,7 +247,7 @@ function render(app: App, thrown: unknown, requestId: string, event: H3Event | n
         request_id: requestId,
         method: event?.req.method,
         route: row?.route.path,
-        err: error.status === 500 || thrown instanceof StorageUnavailable ? thrown : undefined,
+        err: error.status === 500 || thrown instanceof StorageUnavailable || isUnavailable(thrown) ? thrown : undefined,
         code: error.code,
       },
       "request failed",
@@ -256,6 +257,8 @@ function render(app: App, thrown: unknown, requestId: string, event: H3Event | n
   const body = { error: error.message, code: error.code, ...extra, request_id: requestId };
   return renderReply(new Reply(error.status, body, headers), requestId, row?.always);
 }
+
+const isUnavailable = (thrown: unknown) => isAway(thrown) || thrown instanceof DatabaseBusy;
 
 function toHttpError(thrown: unknown): HttpError {
   // h3 could not even read the address (a broken percent-encoding, say): there is nothing at such a one.
@@ -268,5 +271,11 @@ function toHttpError(thrown: unknown): HttpError {
     return new HttpError(503, "storage_unavailable", "Storage does not answer; try again.", {
       headers: { "retry-after": "5" },
     });
+  if (isUnavailable(thrown)) {
+    const done = isInDoubt(thrown) ? "whether this was done is not known: look before you try again" : "try again";
+    return new HttpError(503, "database_unavailable", `The database does not answer; ${done}.`, {
+      headers: { "retry-after": "5" },
+    });
+  }
   return new HttpError(500, "internal_server_error", "Something went wrong on the server.");
 }

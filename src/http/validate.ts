@@ -34,7 +34,7 @@ export function validate<S extends Schema>(
   for (const issue of parsed.issues) {
     const field = v.getDotPath(issue) ?? where;
     const message = issue.input === undefined ? "is required" : issue.message;
-    details[field] = [...(details[field] ?? []), message];
+    details[field] = [...new Set([...(details[field] ?? []), message])];
     const own = errorCodeOf(schema as Node, issue);
     specific ??= own;
     missing ||= own === undefined && isMissing(schema as Node, issue);

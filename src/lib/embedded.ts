@@ -21,3 +21,10 @@ export function embeddedNames(prefix: string): string[] {
         .map((entry) => `${entry.parentPath}/${entry.name}`.slice(folder().pathname.length));
   return names.filter((name) => name.startsWith(prefix)).sort();
 }
+
+/** The steps of the schema, by name. */
+export const embeddedMigrations = (): { name: string; sql: string }[] =>
+  embeddedNames("migrations/").map((name) => ({
+    name: name.slice("migrations/".length),
+    sql: embedded(name).toString("utf8"),
+  }));

@@ -1,8 +1,17 @@
-/** What runs under one key runs one after the other, in the order of asking; nothing is kept of keys that rest. */
-export function inTurns<Key>(): <T>(key: Key, work: () => Promise<T>) => Promise<T> {
+import { type TakeTurn, within } from "./turns.ts";
+
+/**
+ * What runs under one key runs one after the other, in the order of asking; nothing is kept of keys that rest. With
+ * `across`, among all processes that ask for turns in the same `room`.
+ */
+export function inTurns<Key extends string | number>(across?: {
+  take: TakeTurn | undefined;
+  room: string;
+}): <T>(key: Key, work: () => Promise<T>) => Promise<T> {
   const last = new Map<Key, Promise<unknown>>();
   return async (key, work) => {
-    const run = (last.get(key) ?? Promise.resolve()).then(work, work);
+    const mine = () => within(across?.take, `${across?.room} ${key}`, { work });
+    const run = (last.get(key) ?? Promise.resolve()).then(mine, mine);
     last.set(key, run);
     try {
       return await run;

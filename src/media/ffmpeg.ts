@@ -32,13 +32,16 @@ const LOG_TAIL_BYTES = 8 * 1024;
 const STDOUT_LIMIT_BYTES = 16 * 1024 * 1024;
 const KILL_AFTER_MS = 2000;
 
+/** Demuxers for what people upload. */
+export const UPLOADABLE = "mov,matroska,avi,mpegts,mpeg,flv,ogg,asf,wav,mp3,aac,flac,mxf";
+
 /**
  * Stands before every `-i` on a stranger's file. The protocol list alone does not stop a playlist named `.mp4` from
  * reading local files through its entries; the list of demuxers does.
  */
 export const UNTRUSTED_INPUT = [
   ...["-protocol_whitelist", "file,pipe"],
-  ...["-format_whitelist", "mov,matroska,avi,mpegts,mpeg,flv,ogg,asf,wav,mp3,aac,flac,mxf"],
+  ...["-format_whitelist", UPLOADABLE],
   ...["-max_streams", "64"],
 ];
 

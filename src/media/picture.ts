@@ -19,7 +19,7 @@ const MAX_PIXELS = 2 ** 26;
 /** Below the most that is read from its stdout: what would be longer ends sooner, and is whole. */
 const MAX_ANIMATION_BYTES = 15 * 2 ** 20;
 
-const READABLE = { picture: "jpeg_pipe,png_pipe,webp_pipe,gif", video: "mov,mpegts" };
+export const READABLE = { picture: "jpeg_pipe,png_pipe,webp_pipe,gif", video: "mov,mpegts" };
 
 const STILL: Record<StillFormat, string[]> = {
   jpg: ["-c:v", "mjpeg", "-pix_fmt", "yuvj420p", "-q:v", "3", "-f", "image2pipe"],

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import * as v from "valibot";
+import { isUntrusted, noAnswer } from "../lib/no-answer.ts";
 import {
   type Completion,
   type Failure,
@@ -165,10 +166,8 @@ export async function request(url: string, init: RequestInit): Promise<Response>
   try {
     return await fetch(url, init);
   } catch (error) {
-    const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-    throw new ServerAway(`${new URL(url).host} cannot be reached: ${cause instanceof Error ? cause.message : cause}`, {
-      cause: error,
-    });
+    // Its cause would be logged with it, and Node.js tells there of flags that nobody can give us.
+    throw new ServerAway(noAnswer(new URL(url).origin, error), isUntrusted(error) ? {} : { cause: error });
   }
 }
 

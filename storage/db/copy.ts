@@ -18,13 +18,21 @@ export async function copyDatabase(from: string, to: string): Promise<void> {
   } finally {
     source.close();
   }
-  const copy = new Sqlite(to);
+  await changing(to, "DELETE FROM removal_holds");
+}
+
+/** A restored database whose objects were put to the storage of the settings: no earlier migration has a say in where. */
+export const forgetStoragePlace = (file: string) => changing(file, "DELETE FROM storage_place");
+
+/** Changes a database that nobody else has open, and syncs it. */
+async function changing(path: string, sql: string): Promise<void> {
+  const database = new Sqlite(path);
   try {
-    copy.exec("DELETE FROM removal_holds");
+    database.exec(sql);
   } finally {
-    copy.close();
+    database.close();
   }
-  const file = await open(to, "r+");
+  const file = await open(path, "r+");
   try {
     await file.sync();
   } finally {

@@ -19,8 +19,8 @@ export type Database<S extends Schema = Schema> = {
    */
   write<T>(work: (tx: Db<S>) => Promise<T>): Promise<T>;
   readonly commits: Commits;
-  /** How the one writer of a local file does; null where a remote server writes. */
-  writes(): Writes | null;
+  /** How this process's one writer does. */
+  writes(): Writes;
   /** Finishes the writes that wait, then lets go of the file. */
   close(): Promise<void>;
   /** The database file, or null for a remote server. */
@@ -40,6 +40,8 @@ export type OpenOptions<S extends Schema> = DatabaseAddress & {
   log?: DatabaseLog;
   /** How long a write may wait for a lock that another process holds; 30 s. */
   lockWaitMs?: number;
+  /** Other processes write to the file, too; none may begin a transaction but in its turn. */
+  turn?: (() => Promise<{ end(): void }>) | undefined;
   /** A work that runs no statement for longer is rolled back and rejected; 10 s. */
   workLimitMs?: number;
 };

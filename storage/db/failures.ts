@@ -17,11 +17,25 @@ function codes(error: unknown): string[] {
 const has = (error: unknown, prefix: string) => codes(error).some((code) => code.startsWith(prefix));
 
 /** Somebody else holds the lock; the same statement may succeed later, on another connection. */
-export const isBusy = (error: unknown) => has(error, "SQLITE_BUSY") || has(error, "SQLITE_LOCKED");
+export const isBusy = (error: unknown) =>
+  ["SQLITE_BUSY", "SQLITE_LOCKED", "TRANSACTION_BUSY"].some((code) => has(error, code));
+
+/** A remote database cannot be asked now. */
+export const isAway = (error: unknown) => [...chain(error)].some((one) => one instanceof DatabaseAway);
+
+/** Whether what was asked for was written is not known. */
+export const isInDoubt = (error: unknown) => [...chain(error)].some((one) => one instanceof CommitInDoubt);
 
 /** The disk is full or fails. SQLite reports a full file system as FULL, IOERR or CANTOPEN, by the call that met it. */
 export const isStorageFailure = (error: unknown) =>
   ["SQLITE_FULL", "SQLITE_IOERR", "SQLITE_CANTOPEN", "ENOSPC", "EDQUOT"].some((code) => has(error, code));
+
+/** The file is no database, or not whole: trying again is of no use. */
+export const isDamaged = (error: unknown) => ["SQLITE_CORRUPT", "SQLITE_NOTADB"].some((code) => has(error, code));
+
+/** What to do with one. */
+export const DAMAGED_ADVICE =
+  "stop the server and restore a backup, or go back to the copy that was made before a migration (beside the database, *.before-*)";
 
 /** A UNIQUE or PRIMARY KEY constraint refused the row, here or on a remote server (which may name the basic code alone). */
 export const isUniqueViolation = (error: unknown) =>
@@ -44,5 +58,21 @@ export class DatabaseBusy extends Error {
       },
     );
     this.name = "DatabaseBusy";
+  }
+}
+
+/** The database server does not answer, or refuses to: the same may work later. Nothing was written, but see CommitInDoubt. */
+export class DatabaseAway extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = "DatabaseAway";
+  }
+}
+
+/** The server went away over a COMMIT and did not come back: nobody knows whether it was done, so it must not be done again. */
+export class CommitInDoubt extends DatabaseAway {
+  constructor(options?: ErrorOptions) {
+    super("The database server went away while it committed; what was written may be there or not.", options);
+    this.name = "CommitInDoubt";
   }
 }

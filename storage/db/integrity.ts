@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import Sqlite from "libsql";
+import { DAMAGED_ADVICE, isDamaged } from "./failures.ts";
 import { databaseFile } from "./open.ts";
 
 /** What SQLite's own check says of a local database. Throws an Error with the first faults. Reads the whole file. */
@@ -10,8 +11,11 @@ export async function integrityOf(url: string | undefined, dataDir: string): Pro
   try {
     const rows = connection.prepare("PRAGMA integrity_check(5)").all() as { integrity_check: string }[];
     const faults = rows.map((row) => row.integrity_check).filter((text) => text !== "ok");
-    if (faults.length > 0) throw new Error(`${file} is damaged: ${faults.join("; ")}. Restore a backup.`);
+    if (faults.length > 0) throw new Error(`${file} is damaged: ${faults.join("; ")}; ${DAMAGED_ADVICE}`);
     return `${file} is sound`;
+  } catch (error) {
+    if (!isDamaged(error)) throw error;
+    throw new Error(`${file} is damaged (${(error as Error).message}); ${DAMAGED_ADVICE}`, { cause: error });
   } finally {
     connection.close();
   }

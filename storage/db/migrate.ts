@@ -15,6 +15,9 @@ export type Migration = { name: string; sql: string };
 /** Half a minute and more. */
 const MOST_TRIES = 100;
 
+/** The database holds migrations that this binary does not know. */
+export class NewerDatabase extends UserError {}
+
 type Applied = { name: string; sha256: string };
 
 export type MigrateOptions = DatabaseAddress & { migrations: Migration[]; log?: DatabaseLog };
@@ -82,7 +85,7 @@ export const sorted = (migrations: Migration[]) => migrations.toSorted((a, b) =>
 export function pendingOf(migrations: Migration[], applied: Applied[]): Migration[] {
   for (const [i, { name, sha256: recorded }] of applied.entries()) {
     if (!migrations.some((one) => one.name === name)) {
-      throw new UserError(
+      throw new NewerDatabase(
         `The database is newer than this vodbox: it holds the migration ${name}. Run the version that wrote it, or a ` +
           "later one; or go back to the copy that was made before migrating (beside the database, *.before-*).",
       );

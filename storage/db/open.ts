@@ -4,6 +4,7 @@ import { localClient } from "./client.ts";
 import { Connection } from "./connection.ts";
 import type { Database, OpenOptions, Schema } from "./database.ts";
 import { Reader } from "./reader.ts";
+import { familyCommits } from "./remember.ts";
 import { WriteQueue } from "./write-queue.ts";
 import { Writer } from "./writer.ts";
 
@@ -25,11 +26,12 @@ export async function openDatabase<S extends Schema>(options: OpenOptions<S>): P
 }
 
 function openLocal<S extends Schema>(file: string, options: OpenOptions<S>): Database<S> {
-  const { schema, log, lockWaitMs, workLimitMs } = options;
+  const { schema, log, lockWaitMs, workLimitMs, turn } = options;
   const queue = new WriteQueue({
     open: () => new Connection(file, "write"),
     ...(lockWaitMs === undefined ? {} : { lockWaitMs }),
     ...(workLimitMs === undefined ? {} : { workLimitMs }),
+    turn,
     ...(log ? { warn: (fields, message) => log.warn(fields, message) } : {}),
   });
   const reader = new Reader(file);
@@ -38,7 +40,12 @@ function openLocal<S extends Schema>(file: string, options: OpenOptions<S>): Dat
     file,
     db: construct(localClient(reader), { schema }),
     write: (work) => queue.write(() => work(tx)),
-    commits: () => queue.commits,
+    commits: turn
+      ? familyCommits(
+          () => queue.commits,
+          () => reader.version(),
+        )
+      : () => queue.commits,
     writes: () => ({ waiting: queue.waiting, commits: queue.commits, commitSeconds: queue.commitSeconds }),
     async close() {
       await queue.close();

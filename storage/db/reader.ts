@@ -13,10 +13,12 @@ export class Reader implements Executor {
   readonly #path: string;
   #connection: Connection | null = null;
   #closed = false;
+  #opened = 0;
+  #version: string | null = null;
 
   constructor(path: string) {
     this.#path = path;
-    this.#connection = new Connection(path, "read");
+    this.#open();
   }
 
   run(statement: InStatement): Promise<ResultSet> {
@@ -34,6 +36,17 @@ export class Reader implements Executor {
         if (!connection.fault) connection.exec("COMMIT");
       }
     });
+  }
+
+  /** Another text after any commit to the file, of whichever process; asked of it once a turn of the event loop. */
+  version(): string {
+    if (this.#version === null) {
+      this.#version = this.#askVersion();
+      setImmediate(() => {
+        this.#version = null;
+      });
+    }
+    return this.#version;
   }
 
   begin(): never {
@@ -72,8 +85,24 @@ export class Reader implements Executor {
 
   #open(): Connection {
     if (this.#closed) throw new LibsqlError("The database is closed.", "CLIENT_CLOSED");
-    this.#connection ??= new Connection(this.#path, "read");
+    if (this.#connection === null) {
+      this.#connection = new Connection(this.#path, "read");
+      this.#opened++;
+    }
     return this.#connection;
+  }
+
+  /** SQLite's data_version: numbers of one connection alone can be compared. */
+  #askVersion(): string {
+    try {
+      const [row] = this.#open().run("PRAGMA data_version").rows;
+      return `${this.#opened} ${row?.data_version}`;
+    } catch (error) {
+      if (!isBusy(error) || this.#closed) throw error;
+      // Nothing is known: whatever is remembered may be old.
+      this.#drop();
+      return `${++this.#opened} unknown`;
+    }
   }
 
   #drop(): void {

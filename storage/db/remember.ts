@@ -1,8 +1,8 @@
 /** How many commits this process has made, or null where others write to the database too. */
 export type Commits = {
   (): number | null;
-  /** Where others write, too: another number after each commit of this process, and each second. */
-  recent?: () => number;
+  /** Where others write, too: another value after each commit of this process, and within a second after theirs. */
+  recent?: () => number | string;
 };
 
 /** The same where others write to the database, too: what is remembered is then up to a second old. */
@@ -11,9 +11,13 @@ export function sharedCommits(own: Commits): Commits {
   return Object.assign(() => null, { recent });
 }
 
+/** The same where other processes write to the same file: `version` is another one after any commit, so nothing is old. */
+export const familyCommits = (own: () => number, version: () => string): Commits =>
+  Object.assign(() => null, { recent: () => `${own()} ${version()}` });
+
 /**
  * What `load` read, until the next commit: exact and never old, since every change goes through this process's write
- * queue. Where others write, too, their changes are seen after a second. At most `max` answers are kept.
+ * queue or shows in the file. Where others write to a remote database, too, their changes are seen after a second. At most `max` answers are kept.
  */
 export function rememberUntilCommit<K, V>(
   commits: Commits,
@@ -21,7 +25,7 @@ export function rememberUntilCommit<K, V>(
   max = 10_000,
 ): (key: K) => Promise<V> {
   const known = new Map<K, V>();
-  let at: number | null = null;
+  let at: number | string | null = null;
   const version = () => commits() ?? commits.recent?.() ?? null;
   return async (key) => {
     const now = version();

@@ -1,71 +1,43 @@
-import { type Client, createClient, type InArgs, type InStatement, type Transaction } from "@libsql/client";
-import { drizzle } from "drizzle-orm/libsql";
+import { construct } from "drizzle-orm/libsql/driver-core";
+import { localClient } from "./client.ts";
 import type { Database, OpenOptions, Schema } from "./database.ts";
-import { DatabaseBusy, isBusy } from "./failures.ts";
-import { boundArgs } from "./values.ts";
-import { backoff, LOCK_WAIT_MS } from "./wait.ts";
+import { HranaServer } from "./hrana-server.ts";
+import { RemoteConnection } from "./remote-connection.ts";
+import { RemoteReader } from "./remote-reader.ts";
+import { LOCK_WAIT_MS } from "./wait.ts";
+import { WriteQueue } from "./write-queue.ts";
+import { Writer } from "./writer.ts";
+
+/** sqld takes the write lock from a transaction of 5 s when another one waits for it. */
+const GROUP_MS = 250;
+const WORK_LIMIT_MS = 4000;
 
 /**
- * A remote libSQL server (`libsql://`, `http(s)://`). Durability and order of writes are the server's; writes of this
- * process still go one at a time, since the server has one write lock and would make them wait there.
+ * A remote libSQL server (`libsql://`, `http(s)://`). It has one write lock, and each statement is a way there and back:
+ * writes of this process wait for each other here, and those that wait share a transaction, as in a local file.
  */
 export function openRemote<S extends Schema>(options: OpenOptions<S>): Database<S> {
-  const { url, authToken, schema, lockWaitMs = LOCK_WAIT_MS } = options;
-  const client = createClient({ url, ...(authToken ? { authToken } : {}) });
-  const db = drizzle({ client: withLocalValues(client), schema });
-  let last: Promise<unknown> = Promise.resolve();
-  let commits = 0;
-  let closed = false;
+  const { schema, log, lockWaitMs = LOCK_WAIT_MS, workLimitMs = WORK_LIMIT_MS } = options;
+  const server = new HranaServer(options);
+  const queue = new WriteQueue({
+    open: () => new RemoteConnection({ server, settleMs: lockWaitMs }),
+    groupMs: GROUP_MS,
+    lockWaitMs,
+    workLimitMs,
+    ...(log ? { warn: (fields, message) => log.warn(fields, message) } : {}),
+  });
+  const reader = new RemoteReader(server);
+  const tx = construct(localClient(new Writer(queue)), { schema });
   return {
     file: null,
-    db,
-    commits: () => commits,
-    writes: () => null,
-    write(work) {
-      if (closed) return Promise.reject(new Error("The database is closed."));
-      const done = last
-        .then(() => retried(() => db.transaction(work), lockWaitMs))
-        // Also of one that failed: nobody knows how far it came.
-        .finally(() => commits++);
-      last = done.catch(() => {});
-      return done;
-    },
+    db: construct(localClient(reader), { schema }),
+    write: (work) => queue.write(() => work(tx)),
+    commits: () => queue.commits,
+    writes: () => ({ waiting: queue.waiting, commits: queue.commits, commitSeconds: queue.commitSeconds }),
     async close() {
-      closed = true;
-      await last;
-      client.close();
+      await queue.close();
+      reader.close();
+      server.close();
     },
   };
-}
-
-async function retried<T>(work: () => Promise<T>, limitMs: number): Promise<T> {
-  const since = performance.now();
-  for (let attempt = 0; ; attempt++) {
-    try {
-      return await work();
-    } catch (error) {
-      if (!isBusy(error)) throw error;
-      if (performance.now() - since > limitMs) throw new DatabaseBusy(performance.now() - since, error);
-      await backoff(attempt);
-    }
-  }
-}
-
-/** Arguments go out as they are bound locally: @libsql/client sends every number as a float. */
-function withLocalValues(client: Client): Client {
-  const converted = (one: InStatement, args?: InArgs): InStatement => {
-    if (typeof one !== "string") return { sql: one.sql, args: boundArgs(one.args) as InArgs };
-    return { sql: one, args: boundArgs(args) as InArgs };
-  };
-  const wrap = <C extends Client | Transaction>(target: C): C =>
-    new Proxy(target, {
-      get(of, name) {
-        if (name === "execute") return (one: InStatement, args?: InArgs) => of.execute(converted(one, args));
-        if (name === "batch") return (all: InStatement[]) => of.batch(all.map((one) => converted(one)));
-        if (name === "transaction") return async () => wrap(await (of as Client).transaction("write"));
-        const value = Reflect.get(of, name, of);
-        return typeof value === "function" ? value.bind(of) : value;
-      },
-    });
-  return wrap(client);
 }

@@ -15,6 +15,8 @@ export async function snapshot(client: Client, file: string, name: string): Prom
   const unfinished = `${path}.tmp`;
   await rm(unfinished, { force: true });
   try {
+    // Made before SQLite could make it with another mode.
+    await (await open(unfinished, "wx", 0o600)).close();
     await client.execute({ sql: "VACUUM INTO ?", args: [unfinished] });
     await syncPath(unfinished);
   } catch (error) {

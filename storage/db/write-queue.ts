@@ -1,19 +1,36 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { setImmediate as turn } from "node:timers/promises";
-import type { Connection } from "./connection.ts";
-import { asStorageFull, DatabaseBusy, isBusy, isStorageFailure } from "./failures.ts";
+import type { InStatement, ResultSet } from "@libsql/client";
+import { asStorageFull, CommitInDoubt, DatabaseBusy, isAway, isBusy, isStorageFailure } from "./failures.ts";
 import { backoff, LOCK_WAIT_MS } from "./wait.ts";
 
 /** A group ends at this many works or after this long, so that the event loop turns between groups. */
 const GROUP_WORKS = 256;
 const GROUP_MS = 5;
+/** How long a work may wait for a remote server that is away: time enough to start it again. */
+const AWAY_MS = 10_000;
+
+/** What the queue writes through: a file, or a server. With a `fault` its transaction is lost and it is of no more use. */
+export type WriteConnection = {
+  exec(sql: string): void;
+  run(statement: InStatement): ResultSet | Promise<ResultSet>;
+  commit(): Promise<void>;
+  close(): void;
+  readonly inTransaction: boolean;
+  readonly fault: Error | null;
+  /** Until when a statement was under way, by `performance.now()`; nothing where they take no time of the event loop's. */
+  readonly answeredAt?: number;
+};
 
 export type WriteQueueOptions = {
-  open: () => Connection;
+  open: () => WriteConnection;
+  groupMs?: number;
   /** A work that runs no statement for longer waits for something that is not the database. */
   workLimitMs?: number;
   /** How long a work may wait while another process holds the write lock. */
   lockWaitMs?: number;
+  /** Waits until no other process writes, where there are such. */
+  turn?: (() => Promise<{ end(): void }>) | undefined;
   warn?: (fields: object, message: string) => void;
 };
 
@@ -27,7 +44,7 @@ type Job = {
   reject: (error: unknown) => void;
 };
 
-type GroupEnd = { end: "committed" } | { end: "busy" | "failed"; error: unknown };
+type GroupEnd = { end: "committed" } | { end: "busy" | "failed" | "in doubt"; error: unknown };
 
 /**
  * The one writer of a database file. Works that wait are run one after another inside one transaction, each in a
@@ -39,11 +56,11 @@ type GroupEnd = { end: "committed" } | { end: "busy" | "failed"; error: unknown 
  * its reason ("that slug is taken") may rest on a row of the same group that is not yet stored.
  */
 export class WriteQueue {
-  readonly #options: Required<WriteQueueOptions>;
+  readonly #options: Required<Omit<WriteQueueOptions, "turn">> & Pick<WriteQueueOptions, "turn">;
   readonly #waiting: Job[] = [];
   /** Which work the running code belongs to: tells a late or foreign statement from one of the current work. */
   readonly #scope = new AsyncLocalStorage<Job>();
-  #connection: Connection | null = null;
+  #connection: WriteConnection | null = null;
   #current: Job | null = null;
   #lastStatementAt = 0;
   #running: Promise<void> | null = null;
@@ -54,10 +71,10 @@ export class WriteQueue {
   commitSeconds = 0;
 
   constructor(options: WriteQueueOptions) {
-    this.#options = { workLimitMs: 10_000, lockWaitMs: LOCK_WAIT_MS, warn: () => {}, ...options };
+    this.#options = { groupMs: GROUP_MS, workLimitMs: 10_000, lockWaitMs: LOCK_WAIT_MS, warn: () => {}, ...options };
   }
 
-  /** Resolves when what `work` wrote is on the disk. Throws StorageFull, DatabaseBusy, or what `work` threw. */
+  /** Resolves when what `work` wrote is on the disk. Throws StorageFull, DatabaseBusy, DatabaseAway, or what `work` threw. */
   write<T>(work: () => Promise<T>): Promise<T> {
     if (this.#closed) return Promise.reject(new Error("The database is closed."));
     // It would wait for the transaction that waits for it.
@@ -81,7 +98,7 @@ export class WriteQueue {
   }
 
   /** The connection, for a statement of the work that is running now; throws for any other. */
-  connectionOfWork(): Connection {
+  connectionOfWork(): WriteConnection {
     const job = this.#scope.getStore();
     if (job === undefined || job !== this.#current || this.#connection === null) {
       throw new Error("A statement outside of its write(): the transaction it belongs to has ended.");
@@ -103,7 +120,8 @@ export class WriteQueue {
       // Also lets every request of this turn of the event loop join the group.
       await turn();
       const group: Job[] = [];
-      const { end, error } = { error: undefined, ...(await this.#runGroup(group)) };
+      const mine = await this.#options.turn?.();
+      const { end, error } = { error: undefined, ...(await this.#runGroup(group).finally(() => mine?.end())) };
       if (end === "committed") {
         busyTries = 0;
         for (const job of group) answer(job);
@@ -115,6 +133,10 @@ export class WriteQueue {
         this.#waiting.unshift(...group);
         this.#giveUp(error);
         await backoff(busyTries++);
+      } else if (end === "in doubt") {
+        // What is remembered may be old.
+        this.commits++;
+        for (const job of group) job.reject(error);
       } else if (group.length === 1) {
         group[0]?.reject(isStorageFailure(error) ? asStorageFull(error) : error);
       } else {
@@ -134,7 +156,7 @@ export class WriteQueue {
       this.#connection.exec("BEGIN IMMEDIATE");
     } catch (error) {
       group.push(...this.#waiting.splice(0, 1));
-      return { end: isBusy(error) ? "busy" : "failed", error };
+      return ended(error);
     }
     const connection = this.#connection;
     try {
@@ -147,7 +169,7 @@ export class WriteQueue {
         !group[0]?.alone &&
         !this.#waiting[0]?.alone &&
         group.length < GROUP_WORKS &&
-        performance.now() - started < GROUP_MS
+        performance.now() - started < this.#options.groupMs
       );
       const from = performance.now();
       await connection.commit();
@@ -155,13 +177,12 @@ export class WriteQueue {
       this.commits++;
       return { end: "committed" };
     } catch (error) {
-      const cause = connection.fault ?? error;
-      return { end: isBusy(cause) ? "busy" : "failed", error: cause };
+      return ended(connection.fault ?? error);
     }
   }
 
   /** Runs one work in a savepoint and notes its outcome. Throws when the whole transaction is lost. */
-  async #runWork(connection: Connection, job: Job): Promise<void> {
+  async #runWork(connection: WriteConnection, job: Job): Promise<void> {
     connection.exec("SAVEPOINT work");
     let outcome: Job["outcome"];
     this.#current = job;
@@ -186,7 +207,8 @@ export class WriteQueue {
       const limitMs = this.#options.workLimitMs;
       this.#lastStatementAt = performance.now();
       const look = () => {
-        const leftMs = this.#lastStatementAt + limitMs - performance.now();
+        const since = Math.max(this.#lastStatementAt, this.#connection?.answeredAt ?? 0);
+        const leftMs = since + limitMs - performance.now();
         if (leftMs > 0) timer = setTimeout(look, leftMs);
         else reject(new Error(`A write was silent for longer than ${limitMs} ms: it may hold SQL and nothing else.`));
       };
@@ -200,17 +222,25 @@ export class WriteQueue {
 
   #giveUp(error: unknown): void {
     const now = performance.now();
+    const away = isAway(error);
+    const limitMs = away ? Math.min(AWAY_MS, this.#options.lockWaitMs) : this.#options.lockWaitMs;
     for (const job of this.#waiting.splice(0)) {
-      if (now - job.since < this.#options.lockWaitMs) this.#waiting.push(job);
-      else job.reject(new DatabaseBusy(now - job.since, error));
+      if (now - job.since < limitMs) this.#waiting.push(job);
+      else job.reject(away ? error : new DatabaseBusy(now - job.since, error));
     }
-    this.#options.warn({ waiting: this.#waiting.length }, "another process holds the database's write lock");
+    const { message } = away ? (error as Error) : { message: "another process holds the database's write lock" };
+    this.#options.warn({ waiting: this.#waiting.length }, message);
   }
 
   #drop(): void {
     this.#connection?.close();
     this.#connection = null;
   }
+}
+
+function ended(error: unknown): GroupEnd {
+  if (error instanceof CommitInDoubt) return { end: "in doubt", error };
+  return { end: isBusy(error) || isAway(error) ? "busy" : "failed", error };
 }
 
 function answer(job: Job): void {

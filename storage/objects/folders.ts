@@ -1,6 +1,7 @@
 import { constants } from "node:fs";
 import { type FileHandle, lstat, mkdir, open, readdir, realpath, rename, rm, rmdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import type { TakeTurn } from "../../src/lib/turns.ts";
 import { InvalidKey, TEMPORARY_FOLDER, temporaryName } from "./keys.ts";
 
 const FOLDERS_REMEMBERED = 10_000;
@@ -8,6 +9,14 @@ const NEW_FILE = constants.O_CREAT | constants.O_EXCL | constants.O_WRONLY | con
 const NO_FOLDER = "An object stands where this key needs a folder: a local store can't hold both.";
 
 export const codeOf = (error: unknown) => (error as NodeJS.ErrnoException).code ?? "";
+
+/** The processes that write to the same store, and which of them this one is. */
+export type Family = {
+  readonly slot: number;
+  /** Nothing of the others runs yet. */
+  readonly isFirst: boolean;
+  readonly take: TakeTurn;
+};
 
 /** The folders of a local store: made on demand, durable, removed when empty. */
 export class Folders {
@@ -17,9 +26,12 @@ export class Folders {
   /** Syncs under way, and the one that comes after it for all who asked meanwhile. */
   readonly #syncs = new Map<string, { now: Promise<void>; next: Promise<void> | null }>();
 
+  readonly #family: Family | undefined;
+
   /** `root` must be a real path: see `isOwn`. */
-  constructor(root: string) {
+  constructor(root: string, family?: Family) {
     this.root = root;
+    this.#family = family;
   }
 
   /**
@@ -37,7 +49,7 @@ export class Folders {
 
   /** A new temporary file, on the root's file system, so that it can be moved to its place in one step. */
   async temporary(): Promise<{ file: FileHandle; path: string }> {
-    const path = join(this.root, TEMPORARY_FOLDER, temporaryName());
+    const path = join(this.root, TEMPORARY_FOLDER, this.#mark + temporaryName());
     try {
       return { file: await open(path, NEW_FILE, 0o644), path };
     } catch (error) {
@@ -63,15 +75,24 @@ export class Folders {
     });
   }
 
-  /** Removes what puts left behind when their process died; only while no put can be running. Returns how many. */
+  /** What this process's temporary files begin with: so it knows its own, when it was started again beside others. */
+  get #mark(): string {
+    return this.#family ? `${this.#family.slot}-` : "";
+  }
+
+  /**
+   * Removes what puts left behind when their process died; only while no put of it can be running. Of one that others
+   * serve beside, only its own. Returns how many.
+   */
   async sweep(): Promise<number> {
     const folder = join(this.root, TEMPORARY_FOLDER);
     const left = await readdir(folder).catch((error) => {
       if (codeOf(error) === "ENOENT") return [];
       throw error;
     });
-    for (const name of left) await rm(join(folder, name), { force: true });
-    return left.length;
+    const own = left.filter((name) => !this.#family || this.#family.isFirst || name.startsWith(this.#mark));
+    for (const name of own) await rm(join(folder, name), { force: true });
+    return own.length;
   }
 
   /** One folder at a time, since a recursive mkdir would follow a symbolic link out of the root. */
@@ -95,6 +116,8 @@ export class Folders {
     await this.#syncTogether(folder);
     for (let at = folder; at !== this.root && !this.#durable.has(at); at = dirname(at)) {
       await this.#syncTogether(dirname(at));
+      // Another process may remove it, and make it anew, without our knowing.
+      if (this.#family) continue;
       if (this.#durable.size >= FOLDERS_REMEMBERED) this.#durable.clear();
       this.#durable.add(at);
     }

@@ -101,6 +101,7 @@ export function layered(pair: Pair): ObjectStore {
       await source.check();
       await target.check();
     },
+    serverTime: () => target.serverTime(),
     examine: (options) => target.examine(options),
   };
   return store;

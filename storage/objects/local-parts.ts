@@ -3,6 +3,7 @@ import { constants } from "node:fs";
 import { type FileHandle, mkdir, open, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Readable } from "node:stream";
+import { type TakeTurn, within } from "../../src/lib/turns.ts";
 import { codeOf, type Folders, syncFolder } from "./folders.ts";
 import { checkPrefix, PARTS_FOLDER, pathOf, temporaryName } from "./keys.ts";
 import { infoOf } from "./list-files.ts";
@@ -32,7 +33,7 @@ type Writer = {
  * completing is a rename however many bytes there are. Beside the file lies a note for each part that is whole: it is
  * removed before the part is written again and made when its bytes are on the disk, so a torn part has none.
  */
-export function localParts(folders: Folders, space: SpaceGuard) {
+export function localParts(folders: Folders, space: SpaceGuard, take?: TakeTurn) {
   const parent = join(folders.root, PARTS_FOLDER);
   const folderOf = (uploadId: string) => join(parent, uploadId);
   /** Who is writing what in this process, the only one that writes here. */
@@ -62,13 +63,36 @@ export function localParts(folders: Folders, space: SpaceGuard) {
     return held;
   }
 
-  /** Ends whoever writes to the upload, and keeps others from beginning until `reopen`. */
-  async function close(uploadId: string): Promise<void> {
+  /** Ends whoever writes to the upload, here and in other processes, and lets nobody begin while `work` is done. */
+  async function whileClosed<T>(uploadId: string, work: () => Promise<T>): Promise<T> {
     closed.add(uploadId);
-    const running = [...(writers.get(uploadId)?.values() ?? [])];
-    for (const { abort } of running) abort.abort(new NoSuchMultipart());
-    await Promise.allSettled(running.map(({ ended }) => ended));
+    try {
+      const running = [...(writers.get(uploadId)?.values() ?? [])];
+      for (const { abort } of running) abort.abort(new NoSuchMultipart());
+      await Promise.allSettled(running.map(({ ended }) => ended));
+      return await within(take, `parts ${uploadId}`, { options: { newest: true }, work });
+    } finally {
+      closed.delete(uploadId);
+    }
   }
+
+  /** Beside writers of other parts, but not while the upload is closed; the newest writer of a part ends the others. */
+  const whileOpen = (uploadId: string, partNumber: number, abort: AbortController, work: () => Promise<Part>) =>
+    within(take, `parts ${uploadId}`, {
+      options: { shared: true },
+      work: (closing) => {
+        closing?.addEventListener("abort", () => abort.abort(new NoSuchMultipart()), { once: true });
+        return within(take, `parts ${uploadId} ${partNumber}`, {
+          options: { newest: true },
+          work: (again) => {
+            again?.addEventListener("abort", () => abort.abort(sentAgain(partNumber)), { once: true });
+            if (again?.aborted) abort.abort(sentAgain(partNumber));
+            if (closing?.aborted) abort.abort(new NoSuchMultipart());
+            return work();
+          },
+        });
+      },
+    });
 
   async function write(
     plan: Plan,
@@ -143,7 +167,7 @@ export function localParts(folders: Folders, space: SpaceGuard) {
       const most = Math.min(plan.partSize, plan.bytes - (partNumber - 1) * plan.partSize, options.maxBytes);
       const running = writers.get(uploadId) ?? new Map<number, Writer>();
       const earlier = running.get(partNumber);
-      const again = new PartsMismatch(`Part ${partNumber} is being sent again.`);
+      const again = sentAgain(partNumber);
       if (earlier && earlier.turn > turn) throw again;
       earlier?.abort.abort(again);
       const abort = new AbortController();
@@ -151,7 +175,9 @@ export function localParts(folders: Folders, space: SpaceGuard) {
       const written = Promise.resolve(earlier?.ended.catch(() => {})).then(() => {
         // Closed while we waited; and a writer that begins is always seen by `close`.
         if (closed.has(uploadId)) throw new NoSuchMultipart();
-        return write(plan, { uploadId, partNumber }, body, { maxBytes: most, signal });
+        return whileOpen(uploadId, partNumber, abort, () =>
+          write(plan, { uploadId, partNumber }, body, { maxBytes: most, signal }),
+        );
       });
       const writer = { abort, ended: written, turn };
       writers.set(uploadId, running.set(partNumber, writer));
@@ -174,8 +200,7 @@ export function localParts(folders: Folders, space: SpaceGuard) {
       sizeOf(plan, named, await heldParts(uploadId));
       const folder = folderOf(uploadId);
       const path = pathOf(folders.root, key);
-      await close(uploadId);
-      try {
+      return whileClosed(uploadId, async () => {
         const bytes = sizeOf(plan, named, await heldParts(uploadId));
         const data = join(folder, "data");
         const file = await open(data, constants.O_RDWR | constants.O_NOFOLLOW);
@@ -190,21 +215,16 @@ export function localParts(folders: Folders, space: SpaceGuard) {
         } finally {
           await file.close();
         }
-      } finally {
-        closed.delete(uploadId);
-      }
+      });
     },
 
     async abort(key: string, uploadId: string): Promise<void> {
       if ((await readPlan(uploadId))?.key !== key || closed.has(uploadId)) return;
-      await close(uploadId);
-      try {
+      await whileClosed(uploadId, async () => {
         // The plan first: without it nothing of the rest is an upload.
         await rm(join(folderOf(uploadId), "plan"), { force: true });
         await rm(folderOf(uploadId), { recursive: true, force: true });
-      } finally {
-        closed.delete(uploadId);
-      }
+      });
     },
 
     async *listAll(prefix: string): AsyncGenerator<Multipart> {
@@ -228,6 +248,8 @@ export function localParts(folders: Folders, space: SpaceGuard) {
     },
   };
 }
+
+const sentAgain = (partNumber: number) => new PartsMismatch(`Part ${partNumber} is being sent again.`);
 
 const isPartNumber = ({ bytes, partSize }: Plan, partNumber: number) =>
   Number.isInteger(partNumber) && partNumber >= 1 && partNumber <= Math.max(1, Math.ceil(bytes / partSize));

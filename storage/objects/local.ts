@@ -2,7 +2,7 @@ import { constants, mkdirSync, realpathSync } from "node:fs";
 import { copyFile, link, rm, unlink } from "node:fs/promises";
 import { dirname } from "node:path";
 import { UserError } from "../../src/lib/errors.ts";
-import { codeOf, Folders } from "./folders.ts";
+import { codeOf, type Family, Folders } from "./folders.ts";
 import { checkPrefix, InvalidKey, pathOf } from "./keys.ts";
 import { infoOf, statFile, walk } from "./list-files.ts";
 import { localAppends } from "./local-appends.ts";
@@ -19,6 +19,8 @@ export type LocalStoreOptions = {
   signing: AddressSigning;
   /** A put that would leave less than this on the disk is StorageFull: the database needs room to say so. */
   minFreeBytes?: number;
+  /** Other processes that write to the same folder. */
+  family?: Family | undefined;
 };
 
 export type LocalStore = ObjectStore & {
@@ -28,13 +30,13 @@ export type LocalStore = ObjectStore & {
 
 const PAGE_OBJECTS = 1000;
 
-/** Objects as files under one folder, which this process alone writes. */
-export function localStore({ root, signing, minFreeBytes = 0 }: LocalStoreOptions): LocalStore {
+/** Objects as files under one folder, which this process alone writes, or with its `family`. */
+export function localStore({ root, signing, minFreeBytes = 0, family }: LocalStoreOptions): LocalStore {
   mkdirSync(root, { recursive: true });
-  const folders = new Folders(realpathSync(root));
+  const folders = new Folders(realpathSync(root), family);
   const space = spaceGuard(folders.root, minFreeBytes);
-  const parts = localParts(folders, space);
-  const appends = localAppends(folders, space);
+  const parts = localParts(folders, space, family?.take);
+  const appends = localAppends(folders, space, family?.take);
   const pathFor = (key: string) => pathOf(folders.root, key);
 
   /** Fills a temporary file by `write`, then puts it in the place of `key`: whole, durable, or not at all. */
@@ -193,6 +195,8 @@ export function localStore({ root, signing, minFreeBytes = 0 }: LocalStoreOption
       }
     },
 
+    serverTime: async () => null,
+
     async examine() {
       try {
         await store.check();
@@ -202,7 +206,8 @@ export function localStore({ root, signing, minFreeBytes = 0 }: LocalStoreOption
       }
     },
 
-    sweepTemporary: async () => (await folders.sweep()) + (await parts.sweep()),
+    // What an upload's abort left may be one that another process has under way.
+    sweepTemporary: async () => (await folders.sweep()) + (!family || family.isFirst ? await parts.sweep() : 0),
   };
   return store;
 }

@@ -1,17 +1,29 @@
+import { type TakeTurn, within } from "../../src/lib/turns.ts";
 import { PartsMismatch } from "./store.ts";
 
 type Turn = { abort: AbortController; ended: Promise<unknown> };
 
-/** One at a time for a key. The newer ends the older, which is mostly a connection that hangs. */
-export function newestWins() {
+/**
+ * One at a time for a key, in this process and in those that `take` turns. The newer ends the older, which is mostly a
+ * connection that hangs.
+ */
+export function newestWins(take: TakeTurn | undefined, room: string) {
   const turns = new Map<string, Turn>();
   return async <T>(key: string, work: (signal: AbortSignal) => Promise<T>): Promise<T> => {
     const earlier = turns.get(key);
-    earlier?.abort.abort(new PartsMismatch("The bytes are being sent again."));
+    const again = () => new PartsMismatch("The bytes are being sent again.");
+    earlier?.abort.abort(again());
     const abort = new AbortController();
     const run = async () => {
       await earlier?.ended.catch(() => {});
-      return work(abort.signal);
+      return within(take, `${room} ${key}`, {
+        options: { newest: true },
+        work: (wanted) => {
+          wanted?.addEventListener("abort", () => abort.abort(again()), { once: true });
+          if (wanted?.aborted) abort.abort(again());
+          return work(abort.signal);
+        },
+      });
     };
     const ended = run();
     const turn = { abort, ended };

@@ -3,6 +3,7 @@ import { createReadStream } from "node:fs";
 import { type FileHandle, mkdir, open, readdir, readFile, rename, rm, rmdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
+import type { TakeTurn } from "../../src/lib/turns.ts";
 import { codeOf } from "./folders.ts";
 import { statFile } from "./list-files.ts";
 import { newestWins } from "./newest-wins.ts";
@@ -17,6 +18,13 @@ const PART_BYTES = 32 * 2 ** 20;
 type Plan = { key: string; uploadId: string; parts: NamedPart[]; bytes: number };
 type Multiparts = Pick<ObjectStore, "createMultipart" | "putPart" | "completeMultipart" | "abortMultipart">;
 
+type PartAppendsOptions = {
+  partBytes?: number;
+  minFreeBytes?: number;
+  /** Turns among the processes that share `parent`. */
+  take?: TakeTurn | undefined;
+};
+
 /**
  * Growing objects for a store that can only put whole parts: what is no part yet waits in a file under `parent`. The
  * plan names the parts that count, and a tail counts for the part after them alone, so that no crash counts bytes twice.
@@ -25,9 +33,9 @@ type Multiparts = Pick<ObjectStore, "createMultipart" | "putPart" | "completeMul
 export function partAppends(
   store: Multiparts,
   parent: string,
-  { partBytes = PART_BYTES, minFreeBytes = 0 }: { partBytes?: number; minFreeBytes?: number } = {},
+  { partBytes = PART_BYTES, minFreeBytes = 0, take: takeTurn }: PartAppendsOptions = {},
 ): Appends {
-  const inTurn = newestWins();
+  const inTurn = newestWins(takeTurn, "append");
   const space = spaceGuard(parent, minFreeBytes);
   const folderOf = (key: string) => join(parent, createHash("sha256").update(key).digest("hex").slice(0, 32));
   const tailOf = ({ key, parts }: Plan) => join(folderOf(key), `tail-${parts.length + 1}`);

@@ -3,7 +3,7 @@ import { create as disposition } from "content-disposition";
 import { UserError } from "../../src/lib/errors.ts";
 import { checkKey, checkPrefix } from "./keys.ts";
 import { isMissing, S3Error, type S3Options, s3Client } from "./s3/client.ts";
-import { examineS3 } from "./s3/examine.ts";
+import { examineS3, serverTime } from "./s3/examine.ts";
 import { s3Multipart } from "./s3/multipart.ts";
 import { PART_BYTES, partsOf } from "./s3/parts-of.ts";
 import { elements, textOf } from "./s3/xml.ts";
@@ -165,6 +165,7 @@ export function s3Store(options: S3StoreOptions): ObjectStore {
       }
     },
 
+    serverTime: () => serverTime(options),
     examine: (wish) => examineS3({ client, store, options }, wish),
   };
   return store;

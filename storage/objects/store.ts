@@ -121,6 +121,8 @@ export interface ObjectStore {
   localPath(key: string): string | null;
   /** Throws a UserError that says what is wrong when the store cannot be used. */
   check(): Promise<void>;
+  /** The time of the server behind it, to the second; null where there is none, or it tells none. */
+  serverTime(): Promise<Date | null>;
   /** Everything that an operator can get wrong, looked at one by one. `origin` is that of our own pages. */
   examine(options: { origin: string; now: Date }): Promise<StorageFinding[]>;
 }

@@ -66,6 +66,7 @@ export function switchingStore(first: ObjectStore, firstPair: Pair | null = null
     listMultiparts: (prefix) => store.listMultiparts(prefix),
     localPath: (key) => store.localPath(key),
     check: () => store.check(),
+    serverTime: () => store.serverTime(),
     examine: (options) => store.examine(options),
   };
 }

@@ -183,3 +183,10 @@ test("what the admin token changes, and what is done to credentials, is in the l
   expect(lost.status).toBe(500);
   expect((await app.call("GET", "/api/v1/tenants", { admin })).text).not.toContain("lost");
 });
+
+test("a limit that cannot be is refused with each message once", async () => {
+  const { call, admin } = await testApp();
+  const answer = await call("GET", "/api/v1/admin/audit?limit=abc", { admin });
+  expect(answer.status).toBe(422);
+  expect(answer.body.details.limit).toHaveLength(1);
+});

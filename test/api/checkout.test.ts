@@ -116,6 +116,26 @@ describe("with Stripe", () => {
     expect(stripe.made).toBe(3);
   });
 
+  test("payers come back to a page of vodbox where no other was told", async () => {
+    await app.close();
+    await opened({ ...settings, checkout_return_url: undefined });
+    const id = (await order("own")).body.order_id;
+    const asked = new URLSearchParams(stripe.asked[0]?.body);
+    for (const [name, outcome, said] of [
+      ["success_url", "paid", /payment is being confirmed/],
+      ["cancel_url", "canceled", /payment was given up/],
+    ] as const) {
+      const address = asked.get(name) ?? "";
+      expect(address).toBe(`${app.opened.app.baseUrl()}/payment?order_id=${id}&outcome=${outcome}`);
+      const page = await app.call("GET", address);
+      expect([page.status, page.headers.get("content-type")]).toEqual([200, "text/html; charset=utf-8"]);
+      expect(page.text).toMatch(said);
+      expect(page.text).not.toMatch(/<script|ord_/);
+    }
+    const strange = await app.call("GET", "/payment?order_id=<b>&outcome=__proto__");
+    expect([strange.status, strange.text.includes("<b>")]).toEqual([200, false]);
+  });
+
   test("what is asked for wrongly is told, and Stripe hears nothing of it", async () => {
     const other = await app.tenant();
     const rows: [Promise<Awaited<ReturnType<typeof order>>>, number, string][] = [
@@ -217,7 +237,16 @@ describe("with Stripe", () => {
       event({ ...paid(made), client_reference_id: "ord_unknown" }, { id: "evt_unknown" }),
       event(paid(made), { id: "evt_expired", type: "checkout.session.expired" }),
       event({}, { id: "evt_else", type: "customer.created" }),
+      // Of odd shapes.
+      ...[undefined, null, {}, { object: null }, { object: 5 }, { object: { client_reference_id: {}, id: 5 } }].map(
+        (data, at) => JSON.stringify({ ...JSON.parse(event(paid(made), { id: `evt_odd_${at}` })), data }),
+      ),
+      event({ ...paid(made), currency: 5 }, { id: "evt_odd_currency" }),
+      event({ ...paid(made), amount_total: {} }, { id: "evt_odd_amount" }),
+      event(paid(made), { id: undefined }),
+      event(paid(made), { type: undefined }),
     ];
+    expectError(await signed("null"), 401, "unauthorized");
     for (const each of idle) expect((await signed(each)).status, each).toBe(200);
     expect(await planOf()).toBe("pro");
     expect((await order("safe")).body.status).toBe("pending");

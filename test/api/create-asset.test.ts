@@ -86,6 +86,83 @@ describe("an asset that is registered", () => {
     expect(await types()).toEqual(["video.job.started", "video.asset.ready"]);
   });
 
+  test("counts the bytes that storage holds, whatever was told of them", async () => {
+    const held = async () => (await app.call("GET", "/api/v1/tenants", { key })).body[0].storage_bytes;
+    const { asset: first } = await uploaded(app, key);
+    const told = async (source_bytes: number, storage_bytes: number, fields = {}) => {
+      const before = await held();
+      const { body } = await create({ source_key: first.source_key, source_bytes, storage_bytes, ...fields });
+      const { asset, worker_contract } = body;
+      if (worker_contract) expect(worker_contract.source.bytes).toBe(18);
+      return [asset.source_bytes, asset.storage_bytes, (await held()) - before];
+    };
+    expect(await told(0, 0)).toEqual([18, 18, 18]);
+    expect(await told(1_000, 1_000)).toEqual([18, 18, 18]);
+    expect(await told(1_000, 0)).toEqual([18, 18, 18]);
+    expect(await told(18, 118)).toEqual([18, 118, 118]);
+    const elsewhere = { provider: "external_serve", manifest_url: "https://cdn.example/a.m3u8" };
+    expect(await told(0, 0, elsewhere)).toEqual([18, 18, 18]);
+    // One that comes later counts when a worker finds it.
+    const source_key = `tenants/${tenant.id}/sources/later.mp4`;
+    const { asset: later } = (await create({ source_key, source_bytes: 0, storage_bytes: 5 })).body;
+    const before = await held();
+    await app.opened.app.objects?.put(source_key, Buffer.from("x".repeat(30)));
+    let contract: any;
+    do contract = (await next(app)).body;
+    while (contract && contract.job.asset_id !== later.id);
+    expect(contract.source.bytes).toBe(30);
+    expect((await app.call("GET", at(later.id), { key })).body).toMatchObject({ source_bytes: 30, storage_bytes: 35 });
+    expect((await held()) - before).toBe(30);
+  });
+
+  test("whose source is beyond the plan's bytes is refused, however small it was told to be", async () => {
+    await app.call("PATCH", `/api/v1/admin/tenants/${tenant.id}`, { admin: app.admin, body: { plan_name: "free" } });
+    const room = { source_bytes: 0, storage_bytes: 4_999_999_990 };
+    expect((await create({ ...room, source_key: `tenants/${tenant.id}/sources/none.mp4` })).status).toBe(201);
+    const source_key = `tenants/${tenant.id}/sources/held.mp4`;
+    await app.opened.app.objects?.put(source_key, Buffer.from("x".repeat(18)));
+    expectError(await create({ source_key, source_bytes: 0, storage_bytes: 0 }), 403, "quota_exceeded");
+    expect((await app.call("GET", path, { key })).body).toHaveLength(1);
+  });
+
+  test("counts what comes to a pending upload's address after the registration, once the upload has ended", async () => {
+    const body = { filename: "a.mp4", bytes_expected: 18 };
+    const { asset_id, upload_url, upload_headers } = (await app.call("POST", "/api/v1/uploads/initiate", { key, body }))
+      .body;
+    const source_key = (await app.call("GET", at(asset_id), { key })).body.source_key;
+    const { asset } = (await create({ source_key, source_bytes: 0, storage_bytes: 0 })).body;
+    expect((await app.call("PUT", upload_url, { raw: "x".repeat(18), headers: upload_headers })).status).toBe(200);
+    app.turn(2 * 86_400_000);
+    await app.duty("expire-uploads");
+    expect((await app.call("GET", at(asset.id), { key })).body).toMatchObject({ source_bytes: 18, storage_bytes: 18 });
+    expect((await app.call("GET", "/api/v1/tenants", { key })).body[0].storage_bytes).toBe(18);
+  });
+
+  test("takes the source of a pending upload over: it is counted once, and outlives the upload", async () => {
+    const begin = await app.call("POST", "/api/v1/uploads/initiate", {
+      key,
+      body: { filename: "a.mp4", bytes_expected: 18 },
+    });
+    const { id, asset_id, upload_url, upload_headers } = begin.body;
+    const source_key = (await app.call("GET", at(asset_id), { key })).body.source_key;
+    const put = () => app.call("PUT", upload_url, { raw: "x".repeat(18), headers: upload_headers });
+    expect((await put()).status).toBe(200);
+    const { asset } = (await create({ source_key, source_bytes: 0, storage_bytes: 0 })).body;
+    expect((await put()).status).toBe(409);
+    const complete = { key, body: { bytes_received: 18 } };
+    expectError(await app.call("POST", `/api/v1/uploads/${id}/complete`, complete), 409, "upload_conflict");
+    expect((await app.call("GET", "/api/v1/tenants", { key })).body[0].storage_bytes).toBe(18);
+    app.turn(2 * 86_400_000);
+    await app.duty("expire-uploads");
+    await app.duty("sweep-objects");
+    const objects = async () => (await app.opened.app.objects?.list(""))?.objects.map((one) => one.key);
+    expect(await objects()).toEqual([source_key]);
+    // Nobody else keeps the bytes once nobody counts them.
+    await app.call("DELETE", at(asset.id), { key });
+    expect(await objects()).toEqual([]);
+    expect((await app.call("GET", "/api/v1/tenants", { key })).body[0].storage_bytes).toBe(0);
+  });
+
   test.for(
     ["pending", "uploaded", "failed"].flatMap((a) => ["draft", "processing", "ready", "errored"].map((b) => [a, b])),
   )("keeps the statuses %s and %s", async ([input_status, playback_status]) => {

@@ -7,6 +7,7 @@ import { references } from "../../src/lib/m3u8.ts";
 import { complaints } from "../media/sources.ts";
 import { type TestApp, testApp } from "../support/app.ts";
 import { type Files, JPEG, leased, realFilm, tiny, tinyAsset } from "../support/batches.ts";
+import { checkup } from "../support/doctor.ts";
 import { expectError } from "../support/error.ts";
 import { emptyFolder } from "../support/folder.ts";
 
@@ -124,8 +125,9 @@ test("a film that a client encoded itself plays, and goes without a trace when i
   const graph = (await app.call("GET", "/api/v1/assets/graph_export", { key })).body.assets[0];
   expect(graph.hls.renditions[0]).toMatchObject({ width: 320, height: 180 });
   expect(graph.hls.renditions[0].playlist_path.startsWith(asset.manifest_path.replace("master.m3u8", ""))).toBe(true);
-  const doctor = await app.call("GET", "/api/v1/admin/doctor?deep=1", { admin: app.admin });
-  expect(doctor.body.findings.filter(({ ok }: { ok: boolean }) => !ok)).toEqual([]);
+  const looked = await checkup(app);
+  expect(looked.findings.filter(({ ok }) => !ok)).toEqual([]);
+  expect(looked.findings.map(({ check }) => check)).toEqual(expect.arrayContaining(["missing", "unreferenced"]));
 
   app.turn(24 * 3_600_000 + 1);
   await app.duty("sweep-objects");

@@ -325,6 +325,19 @@ describe("the gateway", () => {
     // One who has a /64 has all of it.
     expect((await publish("wrong", { ...nobody, ip: "2001:db8:0:1:ffff::2" })).status).toBe(429);
     expect((await publish("wrong", { ...nobody, ip: "2001:db8:0:2::1" })).status).toBe(403);
+    // IPv4 in IPv6's clothes is that address, not one network with all of them.
+    expect((await publish(made.stream_key, { ip: "::ffff:203.0.113.7" })).status).toBe(429);
+    expect((await publish(made.stream_key, { ip: "::ffff:203.0.113.8" })).status).toBe(204);
+    for (let time = 0; time < 10; time++) await publish("wrong", { ip: "::ffff:198.51.100.1" });
+    expect((await publish(made.stream_key, { ip: "::ffff:198.51.100.2" })).status).toBe(204);
+    expect((await publish(made.stream_key, { ip: "198.51.100.1" })).status).toBe(429);
+  });
+
+  test("is answered whatever it says of what nobody asks for", async () => {
+    const { stream_key: password } = await create({ channel: "stage" });
+    const publish = { action: "publish", path: "live/stage", password };
+    for (const protocol of ["rtsp", 5, {}, ["x"], null])
+      expect((await gateway.ask({ ...publish, protocol, more: { a: 1 } })).status).toBe(204);
   });
 });
 

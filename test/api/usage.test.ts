@@ -179,6 +179,10 @@ test("the estimate has the shape that was agreed, and the summary a row for ever
   ];
   for (const [path, credential, status, code] of refused)
     expectError(await app.call("GET", `/api/v1${path}`, credential), status, code, path);
+  for (const month of ["", "2026-13", "1969-12"])
+    expect((await app.call("GET", `/api/v1/usage/summary?month=${month}`, { key })).body.details).toEqual({
+      month: ["must be a month such as 2026-11"],
+    });
   expect((await app.call("GET", `/api/v1/usage/summary?tenant_id=${other.id}`, { key })).body).toEqual([]);
 });
 
@@ -390,7 +394,7 @@ describe("a price sheet", () => {
     ])
       expect.soft(message).toContain(field);
     expect(told("{")).toMatch(/VODBOX_PRICES cannot be read/);
-    expect(told("nowhere.json")).toMatch(/VODBOX_PRICES cannot be read: ENOENT/);
-    expect(told("[1]")).toMatch(/VODBOX_PRICES cannot be read/);
+    expect(told("nowhere.json")).toMatch(/VODBOX_PRICES names a file that is not there/);
+    expect(told("[1]")).toMatch(/VODBOX_PRICES names a file that is not there/);
   });
 });

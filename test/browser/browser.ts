@@ -89,7 +89,7 @@ export async function untilVideo(frame: Page | Frame, field: keyof Video, least:
       return (document.querySelector("svc-player")?.video ?? document.querySelector("video"))?.[name] >= limit;
     },
     [field, least] as const,
-    { timeout: 25_000, polling: 50 },
+    { timeout: 60_000, polling: 50 },
   );
 }
 

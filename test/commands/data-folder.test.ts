@@ -1,14 +1,16 @@
 import { once } from "node:events";
-import { existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import Sqlite from "libsql";
 import { expect, type TestContext, test } from "vitest";
+import { migrate } from "../../storage/db/migrate.ts";
 import { smallDisk } from "../storage/small-disk.ts";
 import { emptyFolder } from "../support/folder.ts";
 import { startServer } from "../support/process.ts";
 import { json, refused } from "./outcome.ts";
 
+const MIGRATIONS = join(import.meta.dirname, "../../storage/db/migrations");
 const serve = (dataDir: string, ...more: string[]) => [
   "serve",
   "--workers",
@@ -66,6 +68,39 @@ test("a database that is newer than the program is refused, and nothing is chang
   for (const args of [serve(dataDir), ["admin", "tenant", "list", "--data", dataDir]])
     expect(await refused(args, 1)).toMatch(/newer than this vodbox: it holds the migration 9999_future\.sql/);
   expect(readdirSync(dataDir).filter((name) => name.includes(".before-"))).toEqual([]);
+});
+
+test("an upgrade copies the database before it migrates it, and the way back that is documented works", async () => {
+  const dataDir = emptyFolder();
+  const file = join(dataDir, "vodbox.db");
+  const migrations = readdirSync(MIGRATIONS)
+    .sort()
+    .map((name) => ({ name, sql: readFileSync(join(MIGRATIONS, name), "utf8") }));
+  const [older, newest] = [migrations.slice(0, -1), migrations.at(-1)?.name as string];
+  await migrate({ url: `file:${file}`, migrations: older });
+  const before = new Sqlite(file);
+  before.exec("INSERT INTO tenants (id, name, slug, created_at, updated_at) VALUES (7, 'Kept', 'kept', 1, 1)");
+  before.close();
+
+  const server = await startServer(dataDir);
+  const copy = `vodbox.db.before-${newest.replace(".sql", "")}`;
+  expect(readdirSync(dataDir).filter((name) => name.includes(".before-"))).toEqual([copy]);
+  const { admin } = server;
+  const tenants = async () => (await server.call("GET", "/api/v1/tenants", { admin })).body;
+  expect(await tenants()).toMatchObject([{ id: 7, name: "Kept" }]);
+  await server.call("POST", "/api/v1/admin/tenants", { admin, body: { name: "Later", slug: "later" } });
+  server.child.kill("SIGTERM");
+  await server.ended;
+
+  // The older program would find its own database, with what was in it at the upgrade.
+  for (const end of ["", "-wal", "-shm"]) rmSync(file + end, { force: true });
+  renameSync(join(dataDir, copy), file);
+  await migrate({ url: `file:${file}`, migrations: older });
+  const after = new Sqlite(file);
+  expect(after.prepare("SELECT name FROM tenants").all([])).toEqual([{ name: "Kept" }]);
+  expect(after.prepare("SELECT count(*) AS n FROM _migrations").all([])).toEqual([{ n: older.length }]);
+  expect(after.prepare("PRAGMA integrity_check").all([])).toEqual([{ integrity_check: "ok" }]);
+  after.close();
 });
 
 const MEGABYTE = 2 ** 20;

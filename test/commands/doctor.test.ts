@@ -28,10 +28,14 @@ test("doctor finds nothing on a sound server, and names a published object that 
     "database",
     "storage",
     "settings",
-    "agreement",
-    "integrity",
-    "ffmpeg",
+    "clock",
+    "permissions",
     "disk",
+    "ffmpeg",
+    "missing",
+    "unreferenced",
+    "server clock",
+    "integrity",
   ]);
 
   const lost = contract.outputs.manifest_path;
@@ -39,18 +43,19 @@ test("doctor finds nothing on a sound server, and names a published object that 
   const faulty = await doctor("--json");
   expect(faulty).toMatchObject({ code: 1, report: { ok: false } });
   const [fault, ...others] = faulty.report?.findings.filter((finding) => !finding.ok) ?? [];
-  expect([fault?.check, others]).toEqual(["agreement", []]);
+  expect([fault?.check, others]).toEqual(["missing", []]);
   expect(fault?.detail).toContain(`asset ${contract.job.asset_id}: ${lost}`);
 
   server.child.kill("SIGTERM");
   await server.ended;
   const table = await doctor();
   expect(table.code).toBe(1);
-  expect(table.stdout).toMatch(/^FAULT +agreement +1 of \d+ published objects are missing/m);
+  expect(table.stdout).toMatch(/^FAULT +missing +1 of \d+ objects that the database names are missing/m);
   expect(table.stdout).toMatch(/^ok +integrity/m);
   expect((await doctor("--ffmpeg", "/nowhere/ffmpeg", "--json")).report?.findings).toContainEqual({
     check: "ffmpeg",
     ok: false,
+    mended: 0,
     detail: expect.stringContaining("/nowhere/ffmpeg"),
   });
 });

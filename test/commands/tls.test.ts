@@ -8,7 +8,8 @@ import { fast, ffmpeg, picture } from "../media/sources.ts";
 import { client } from "../support/client.ts";
 import { until } from "../support/descendants.ts";
 import { emptyFolder } from "../support/folder.ts";
-import { run, startServer } from "../support/process.ts";
+import { lineOf, run, startServer } from "../support/process.ts";
+import { startRelay } from "../support/relay.ts";
 import { json, refused } from "./outcome.ts";
 
 /** Many times what it takes on a quiet machine: 3 s. */
@@ -67,6 +68,17 @@ test("TLS: push over it, a local worker behind it, a new certificate without a b
     env: { VODBOX_KEY: issued.token, NODE_EXTRA_CA_CERTS: cert, VODBOX_CACHE_DIR: emptyFolder() },
   });
   expect(pushed.code, pushed.stderr).toBe(0);
+  // Whoever does not trust the certificate is told how to, and not of Node's own flags.
+  const strange = { VODBOX_KEY: issued.token, VODBOX_CACHE_DIR: emptyFolder(), ...env };
+  for (const args of [
+    ["push", clip, "--server", server.base],
+    ["worker", "--server", server.base, "--token", server.worker, "--once"],
+    ["demo", "--server", server.base, "--data", server.dataDir],
+  ]) {
+    const told = await refused(args, 1, { env: strange });
+    expect(told).toContain("NODE_EXTRA_CA_CERTS");
+    expect(told).not.toContain("use-system-ca");
+  }
   const local = client(JSON.parse(readFileSync(join(server.dataDir, "server.json"), "utf8")).address);
   await until(
     "a video",
@@ -99,4 +111,21 @@ test("TLS: push over it, a local worker behind it, a new certificate without a b
   kept.destroy();
   server.child.kill("SIGTERM");
   expect((await server.ended).code).toBe(0);
+});
+
+test("TLS: the demo's upload is whole though its connection has to be made first", { timeout: 600_000 }, async () => {
+  const { cert, key } = certificate(emptyFolder(), "demo");
+  // The address of uploads is another than the one that the demo has spoken to.
+  const door = await startRelay();
+  const base = door.base.replace("http:", "https:");
+  const server = await startServer(emptyFolder(), {
+    args: ["--tls-cert", cert, "--tls-key", key, "--base-url", base, "--workers", "1"],
+  });
+  const [, address = ""] = await lineOf(server, /^listening on (\S+)$/m);
+  door.lead(Number(new URL(address).port));
+  const demo = await run(["demo", "--server", address, "--data", server.dataDir, "--seconds", "2"], {
+    env: { VODBOX_ADMIN_TOKEN: server.admin, NODE_EXTRA_CA_CERTS: cert },
+  });
+  expect(demo.code, demo.stderr).toBe(0);
+  expect(demo.stdout).toContain(`${address}/watch/`);
 });

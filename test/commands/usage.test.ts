@@ -1,4 +1,4 @@
-import { writeFileSync } from "node:fs";
+import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { emptyFolder } from "../support/folder.ts";
@@ -124,4 +124,41 @@ test("a setting comes from its flag, else the environment, else the file, else t
   expect(shown.stdout).toContain(`Settings file: ${join(cwd, "vodbox.toml")}`);
   expect(shown.stdout).not.toContain(secret);
   expect(shown.stderr).toBe("vodbox: VODBOX_TYPO is no setting of vodbox and has no effect\n");
+});
+
+test("what settings lack of each other is told at once, before anything is made; files that are not there are named", async () => {
+  const cwd = emptyFolder();
+  const data = join(cwd, "data");
+  const sentence = await refused(["serve", "--data", data, "--tls-cert", "/nowhere/tls.crt"], 2, {
+    cwd,
+    env: { VODBOX_STORAGE: "s3", VODBOX_PAYMENTS: "stripe" },
+  });
+  for (const name of ["VODBOX_S3_BUCKET", "VODBOX_STRIPE_KEY", "VODBOX_TLS_KEY"]) expect.soft(sentence).toContain(name);
+  const pair = ["--tls-cert", "/nowhere/tls.crt", "--tls-key", "/nowhere/tls.key"];
+  for (const more of [[], ["--processes", "2"]]) {
+    const told = await refused(["serve", "--data", data, ...pair, ...more], 1, { cwd });
+    expect.soft(told).toContain("There is no file /nowhere/tls.crt;");
+    expect.soft(told).not.toContain("ENOENT");
+  }
+  const prices = await refused(["serve", "--data", data], 2, { cwd, env: { VODBOX_PRICES: "/nowhere/prices.toml" } });
+  expect(prices).toContain("VODBOX_PRICES names a file that is not there");
+  expect(await refused(["serve", "--config", "nope.toml"], 2, { cwd })).toMatch(
+    /there is no settings file .*nope\.toml/,
+  );
+  expect(readdirSync(cwd)).toEqual([]);
+});
+
+test("passwords inside addresses are masked; a limit that cannot be is wrong usage", async () => {
+  const cwd = emptyFolder();
+  const env = {
+    VODBOX_DATABASE_URL: "https://user:hunter22@db.example.com/v",
+    VODBOX_S3_ENDPOINT: "http://s3.example.com",
+  };
+  const shown = await json(["admin", "config"], { cwd, env });
+  expect(JSON.stringify(shown)).not.toContain("hunter22");
+  const of = (name: string) => shown.find((row: { setting: string }) => row.setting === name).value;
+  expect(of("database_url")).toBe("https://user:********@db.example.com/v");
+  expect(of("s3_endpoint")).toBe("http://s3.example.com");
+  for (const limit of ["0", "501", "abc"])
+    expect(await refused(["admin", "audit", "--limit", limit, "--data", join(cwd, "data")], 2)).toContain("--limit");
 });

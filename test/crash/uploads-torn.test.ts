@@ -14,14 +14,14 @@ const KILL_ROUNDS = Number(process.env.CRASH_KILL_ROUNDS ?? 20);
 const env = { VODBOX_RATE_LIMIT_UPLOADS: "1000000/60", VODBOX_MIN_FREE_BYTES: "0" };
 
 /** A server behind a line of which all its addresses speak, so that they outlive it. */
-async function scene() {
+async function scene(args: string[] = []) {
   const seed = Number(process.env.CRASH_SEED ?? Date.now() % 1_000_000);
   console.log(`CRASH_SEED=${seed}`);
   const random = new Random(seed);
   const dataDir = emptyFolder();
   const relay = await startRelay();
   const start = async () => {
-    const server = await startServer(dataDir, { env: { ...env, VODBOX_BASE_URL: relay.base } });
+    const server = await startServer(dataDir, { env: { ...env, VODBOX_BASE_URL: relay.base }, args });
     relay.lead(Number((await lineOf(server, /^listening on http:\/\/127\.0\.0\.1:(\d+)$/m))[1]));
     return server;
   };
@@ -75,33 +75,40 @@ const isBroken = (error: unknown) => error instanceof TypeError || /: 400 .*inco
 /** What a torn request brought may reach the file after it was asked for; clients of tus ask again then, as these do. */
 const isLate = (error: unknown) => /tus.*: 409 .*stands at/.test(String(error));
 
-test(`lines torn at random offsets, ${TORN_ROUNDS} times: the source is whole in the end, and worked on once`, {
-  timeout: 240_000,
-}, async () => {
-  const { dataDir, relay, server, client } = await scene();
-  const sources: Source[] = [];
-  let torn = 0;
-  for (let round = 0; torn < TORN_ROUNDS; round++) {
-    const source = sourceFor(client, round);
-    const way = ways[wayOf(round)];
-    await way.begin(client, source);
-    relay.cutAfter(client.random.whole(1000, source.bytes.length), 2);
-    for (let done = false; !done; ) {
-      done = await way.step(client, source).catch((error) => {
-        if (!isBroken(error) && !isLate(error)) throw error;
-        if (isBroken(error)) torn++;
-        return false;
-      });
+test.each([
+  { processes: 1, rounds: TORN_ROUNDS },
+  { processes: 3, rounds: Math.ceil(TORN_ROUNDS / 4) },
+])(
+  "lines torn at random offsets, $rounds times, processes: $processes: the source is whole in the end, and worked on once",
+  {
+    timeout: 240_000,
+  },
+  async ({ processes, rounds }) => {
+    const { dataDir, relay, server, client } = await scene(["--processes", String(processes)]);
+    const sources: Source[] = [];
+    let torn = 0;
+    for (let round = 0; torn < rounds; round++) {
+      const source = sourceFor(client, round);
+      const way = ways[wayOf(round)];
+      await way.begin(client, source);
+      relay.cutAfter(client.random.whole(1000, source.bytes.length), 2);
+      for (let done = false; !done; ) {
+        done = await way.step(client, source).catch((error) => {
+          if (!isBroken(error) && !isLate(error)) throw error;
+          if (isBroken(error)) torn++;
+          return false;
+        });
+      }
+      relay.cutAfter(0, 0);
+      await check(server, client, source);
+      sources.push(source);
     }
-    relay.cutAfter(0, 0);
-    await check(server, client, source);
-    sources.push(source);
-  }
-  console.log(`${torn} torn requests, ${relay.cuts()} cuts, ${sources.length} uploads`);
-  server.child.kill("SIGTERM");
-  expect(await server.ended).toMatchObject({ code: 0 });
-  checkAll(dataDir, sources);
-});
+    console.log(`${torn} torn requests, ${relay.cuts()} cuts, ${sources.length} uploads`);
+    server.child.kill("SIGTERM");
+    expect(await server.ended).toMatchObject({ code: 0 });
+    checkAll(dataDir, sources);
+  },
+);
 
 test(`kill -9 in mid-part and mid-complete, ${KILL_ROUNDS} times: the session goes on, the source is whole, one job`, {
   timeout: 240_000,

@@ -9,7 +9,7 @@ import { events } from "../../storage/db/schema.ts";
 import { type Call, client } from "./client.ts";
 import { conformance } from "./conform.ts";
 import { atEnd, newFolder, removeFolder } from "./folder.ts";
-import { startSqld } from "./sqld.ts";
+import { migratedSqld } from "./sqld.ts";
 
 export type TestApp = {
   opened: Opened;
@@ -34,7 +34,7 @@ const BASE = "http://vodbox.test";
  * With `VODBOX_TEST_DATABASE=sqld` its database is a server of its own, not a file.
  */
 export async function testApp(flags: Record<string, unknown> = {}, dataDir = newFolder()): Promise<TestApp> {
-  const remote = process.env.VODBOX_TEST_DATABASE === "sqld" ? await startSqld(join(dataDir, "sqld")) : null;
+  const remote = process.env.VODBOX_TEST_DATABASE === "sqld" ? await migratedSqld(join(dataDir, "sqld")) : null;
   const database = remote ? { database_url: remote.url } : {};
   const config = loadConfig({
     flags: { data_dir: dataDir, port: 0, min_free_bytes: 0, base_url: BASE, ...database, ...flags },

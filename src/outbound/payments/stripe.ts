@@ -1,4 +1,5 @@
 import type Stripe from "stripe";
+import * as v from "valibot";
 import type { PaymentSettings } from "../../config/payments.ts";
 import {
   type Created,
@@ -71,7 +72,7 @@ export function stripePayments({ key, webhookSecret, url, isLive }: Settings): P
       } catch {
         throw new NotGenuine("The signature is wrong or too old.");
       }
-      if (event.livemode !== isLive) throw new NotGenuine("The event is of the other mode (live or test).");
+      if (event?.livemode !== isLive) throw new NotGenuine("The event is of the other mode (live or test).");
       return noticeOf(event);
     },
     async capture() {
@@ -107,15 +108,28 @@ function created({ id, url }: Stripe.Checkout.Session): Created {
 
 const PAID: ReadonlySet<string> = new Set(["checkout.session.completed", "checkout.session.async_payment_succeeded"]);
 
+/** Rightly signed, and yet of any shape: what is no session as we ask for them is about none of our orders. */
+const SignedSession = v.looseObject({
+  id: v.string(),
+  client_reference_id: v.nullish(v.string(), null),
+  payment_status: v.nullish(v.string(), null),
+  amount_total: v.nullish(v.number(), null),
+  currency: v.nullish(v.string(), null),
+});
+const SignedEvent = v.object({ id: v.string(), type: v.string(), data: v.object({ object: SignedSession }) });
+
 function noticeOf(event: Stripe.Event): Notice {
   const other = { orderId: null, providerOrderId: null, outcome: "other", amount: null } as const;
-  if (!event.type.startsWith("checkout.session.")) return { eventId: event.id, type: event.type, ...other };
-  const session = event.data.object as Stripe.Checkout.Session;
+  const read = v.safeParse(SignedEvent, event);
+  if (!read.success || !read.output.type.startsWith("checkout.session."))
+    return { eventId: String(event.id), type: String(event.type), ...other };
+  const { id: eventId, type } = read.output;
+  const session = read.output.data.object;
   // A bank transfer is completed by the payer long before it is paid.
-  const isPaid = PAID.has(event.type) && session.payment_status === "paid";
+  const isPaid = PAID.has(type) && session.payment_status === "paid";
   return {
-    eventId: event.id,
-    type: event.type,
+    eventId,
+    type,
     orderId: session.client_reference_id,
     providerOrderId: session.id,
     outcome: isPaid ? "paid" : "other",

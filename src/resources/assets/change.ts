@@ -4,12 +4,12 @@ import { type AssetRow, assets, type TagValue, uploads } from "../../../storage/
 import { deletePrefix } from "../../../storage/objects/delete-prefix.ts";
 import type { App } from "../../app.ts";
 import { emit } from "../../events/emit.ts";
-import type { Caller } from "../../http/caller.ts";
+import { type Caller, ownedBy } from "../../http/caller.ts";
 import { isRemovalHeld } from "../../http/removal-hold.ts";
 import { storageOf } from "../../http/storage.ts";
 import { dropObjects } from "../../http/unwanted.ts";
 import { invalid, notFound } from "../../lib/errors.ts";
-import { randomName } from "../../lib/tokens.ts";
+import { randomName, sha256 } from "../../lib/tokens.ts";
 import { addUsage } from "../tenants/usage.ts";
 import { getAsset, ownCollection } from "./queries.ts";
 
@@ -25,17 +25,25 @@ type AssetChange = {
 
 export const updateAsset = (app: App, caller: Caller, id: number, change: AssetChange): Promise<AssetRow> =>
   app.write(async (tx) => {
-    const { tenantId } = (await getAsset(tx, caller, id)) ?? notFound("asset");
     const { collectionId, ...rest } = change;
-    const chosen = collectionId === undefined ? {} : { collectionId: await ownCollection(tx, tenantId, collectionId) };
-    return putAsset(tx, app, id, { ...rest, ...chosen });
+    // One statement where one will do: over a remote database each is a way there and back.
+    if (collectionId === undefined) return (await putAsset(tx, app, caller, id, rest)) ?? notFound("asset");
+    const { tenantId } = (await getAsset(tx, caller, id)) ?? notFound("asset");
+    const chosen = { collectionId: await ownCollection(tx, tenantId, collectionId) };
+    return (await putAsset(tx, app, caller, id, { ...rest, ...chosen })) ?? notFound("asset");
   });
 
-const putAsset = (tx: Db, app: App, id: number, set: Partial<AssetRow>): Promise<AssetRow> =>
+const putAsset = (
+  tx: Db,
+  app: App,
+  caller: Caller,
+  id: number,
+  set: Partial<AssetRow>,
+): Promise<AssetRow | undefined> =>
   tx
     .update(assets)
     .set({ ...set, updatedAt: app.clock.now() })
-    .where(eq(assets.id, id))
+    .where(and(eq(assets.id, id), ownedBy(caller, assets.tenantId)))
     .returning()
     .get();
 
@@ -54,7 +62,7 @@ export async function mergeTags(app: App, caller: Caller, id: number, change: Re
   const { tags } = await app.write(async (tx) => {
     const asset = (await getAsset(tx, caller, id)) ?? notFound("asset");
     const merged = mergedTags(asset.tags, change) ?? invalid("tags", `must have at most ${MAX_TAGS} keys`);
-    return putAsset(tx, app, asset.id, { tags: merged });
+    return (await putAsset(tx, app, caller, id, { tags: merged })) ?? notFound("asset");
   });
   return tags;
 }
@@ -118,6 +126,12 @@ const prefixOf = (asset: Pick<AssetRow, "tenantId" | "id">) => `tenants/${asset.
 
 /** Pictures that were made on demand, by version: another one starts anew, and the old ones go. */
 export const picturesPrefix = (asset: Pick<AssetRow, "tenantId" | "id">) => `${prefixOf(asset)}pictures/`;
+
+/** Those of one version: a re-encode, or an early version that is completed, is another. */
+export const picturesFolder = (
+  asset: Pick<AssetRow, "tenantId" | "id" | "mediaPrefix" | "thumbnailPath" | "readyAt">,
+) =>
+  `${picturesPrefix(asset)}${sha256(JSON.stringify([asset.mediaPrefix, asset.thumbnailPath, asset.readyAt])).slice(0, 16)}/`;
 
 const DOWNLOAD_SECONDS = 300;
 

@@ -3,6 +3,7 @@ import type { Db } from "../../../storage/db/open.ts";
 import { billingEvents, billingOrders, type OrderRow, tenants } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import { readBytes } from "../../http/body.ts";
+import { countedOf } from "../../http/counted.ts";
 import type { Context } from "../../http/route.ts";
 import { HttpError } from "../../lib/errors.ts";
 import { paymentsOf } from "../../outbound/payments/configured.ts";
@@ -37,6 +38,7 @@ export async function receiveNotice({ app, headers, request, incoming }: Context
   } catch (error) {
     if (error instanceof NotGenuine) throw unauthorized(`The notification was refused. ${error.message}`);
     if (!(error instanceof PaymentFailed)) throw error;
+    countedOf(app).services.add("payments");
     app.log.warn({ reason: error.message }, "a notification of the payment provider could not be acted on");
     throw new HttpError(502, "payment_provider_failed", "The payment provider failed; send the notification again.");
   }

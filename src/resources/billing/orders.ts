@@ -1,20 +1,21 @@
 import { and, eq, sql } from "drizzle-orm";
 import type { Db } from "../../../storage/db/open.ts";
 import { billingOrders, type OrderRow, type PlanName } from "../../../storage/db/schema.ts";
-import { type App, forApp } from "../../app.ts";
+import { type App, turnsIn } from "../../app.ts";
 import type { Caller } from "../../http/caller.ts";
+import { countedOf } from "../../http/counted.ts";
 import { HttpError, invalid } from "../../lib/errors.ts";
-import { inTurns } from "../../lib/in-turn.ts";
 import { newOrderId, sha256 } from "../../lib/tokens.ts";
 import { paymentsOf } from "../../outbound/payments/configured.ts";
 import { type Created, PaymentFailed, type PaymentProvider } from "../../outbound/payments/provider.ts";
+import { RETURN_PATH } from "../../outbound/payments/return-address.ts";
 import { requireTenant } from "../tenants/queries.ts";
 import { pricesOf } from "../tenants/quota.ts";
 
 /** Within what Stripe lets a session live (30 minutes to 24 hours), and both providers remember a repeat. */
 const ORDER_MS = 3 * 3_600_000;
 
-const turns = forApp(() => ({ inTurn: inTurns<string>() }));
+const turns = turnsIn<string>("order");
 
 type Wish = { caller: Caller; key: string; planName: PlanName; tenantId: number | undefined };
 
@@ -59,7 +60,7 @@ async function begin(tx: Db, app: App, provider: PaymentProvider, { caller, key,
       ...{ orderId: newOrderId(), tenantId: tenant.id, planName, ...priceOf(app, planName) },
       ...{ provider: provider.kind, status: "creating", caller: who, idempotencyKey: key, requestHash },
       // Kept, for the provider must be told the same whatever the settings say by then.
-      returnUrl: app.config.checkout_return_url ?? app.baseUrl(),
+      returnUrl: app.config.checkout_return_url ?? app.baseUrl().replace(/\/$/, "") + RETURN_PATH,
       expiresAt: now + ORDER_MS,
       ...{ createdAt: now, updatedAt: now },
     })
@@ -93,6 +94,7 @@ async function introduce(app: App, provider: PaymentProvider, order: OrderRow): 
         const refusals = sql`${billingOrders.refusals} + 1`;
         await tx.update(billingOrders).set({ refusals }).where(eq(billingOrders.id, order.id));
       });
+    countedOf(app).services.add("payments");
     app.log.warn({ order_id: order.orderId, reason: error.message }, "the payment provider failed");
     throw new HttpError(
       502,

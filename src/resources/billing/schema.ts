@@ -9,7 +9,8 @@ const MONTH = /^(\d{4})-(0[1-9]|1[0-2])$/;
 const Month = v.pipe(
   v.string(),
   v.regex(MONTH, "must be a month such as 2026-11"),
-  v.check((month) => month >= "1970-01", "must be a month such as 2026-11"),
+  // What is no month at all is told once.
+  v.check((month) => !MONTH.test(month) || month >= "1970-01", "must be a month such as 2026-11"),
   v.description("A month of UTC, such as 2026-11; the present one unless told"),
   v.transform((month) => Date.parse(`${month}-01T00:00:00Z`)),
 );

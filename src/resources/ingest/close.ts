@@ -2,11 +2,10 @@ import { and, asc, eq, inArray, isNull, lte, ne } from "drizzle-orm";
 import type { Db } from "../../../storage/db/open.ts";
 import { type BatchRow, ingestBatches, ingestParts, ingestUploads } from "../../../storage/db/schema.ts";
 import { deletePrefix } from "../../../storage/objects/delete-prefix.ts";
-import { type App, forApp } from "../../app.ts";
+import { type App, turnsIn } from "../../app.ts";
 import type { Caller } from "../../http/caller.ts";
 import { isRemovalHeld } from "../../http/removal-hold.ts";
 import { notFound } from "../../lib/errors.ts";
-import { inTurns } from "../../lib/in-turn.ts";
 import { getBatch, prefixOf, requireOpen } from "./queries.ts";
 import { ADDRESS_SECONDS } from "./schema.ts";
 
@@ -16,7 +15,7 @@ const ROWS_AT_ONCE = 1000;
 const SETTLED_MS = (ADDRESS_SECONDS + 600) * 1000;
 
 /** Committing and canceling one batch, each at most once at a time. By id. */
-export const batchTurns = forApp(() => ({ inTurn: inTurns<number>() }));
+export const batchTurns = turnsIn<number>("batch");
 
 export const endBatch = (
   tx: Db,

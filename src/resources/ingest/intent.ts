@@ -10,21 +10,20 @@ import {
 } from "../../../storage/db/schema.ts";
 import type { Part, SignedRequest } from "../../../storage/objects/store.ts";
 import { NoSuchMultipart } from "../../../storage/objects/store.ts";
-import { type App, forApp } from "../../app.ts";
+import { type App, turnsIn } from "../../app.ts";
 import type { Caller } from "../../http/caller.ts";
 import { storageOf } from "../../http/storage.ts";
 import { HttpError, invalid, notFound } from "../../lib/errors.ts";
-import { inTurns } from "../../lib/in-turn.ts";
 import { requireTenant } from "../tenants/queries.ts";
-import { requireStorage } from "../tenants/quota.ts";
+import { requireStorage, storageQuotaOf } from "../tenants/quota.ts";
 import { partSizeFor } from "../uploads/multipart.ts";
-import { getBatch, intentOfKey, prefixOf, requireOpen } from "./queries.ts";
+import { bytesPromised, getBatch, intentOfKey, prefixOf, requireOpen } from "./queries.ts";
 import { ADDRESS_SECONDS, MAX_INTENTS, MAX_PROXY_BYTES, MAX_PUT_BYTES, type NewIntent } from "./schema.ts";
 
 type Wish = v.InferOutput<typeof NewIntent>;
 
 /** Completing and giving up one upload at once would take each other's parts away. By id. */
-export const intentTurns = forApp(() => ({ inTurn: inTurns<number>() }));
+export const intentTurns = turnsIn<number>("intent");
 
 export const storageKey = (batch: BatchRow, { objectKey }: Pick<IntentRow, "objectKey">) => prefixOf(batch) + objectKey;
 
@@ -58,7 +57,7 @@ export async function askForUpload(
   const how = modeOf(app, wish);
   const before = await intentOfKey(tx, batch.id, wish.object_key);
   if (before && isSame(before, wish, how.mode)) return { intent: before, replaced: null, isNew: false };
-  requireStorage(app, await requireTenant(tx, { kind: "admin" }, batch.tenantId), wish.bytes_expected);
+  await requireRoom(tx, app, batch.tenantId, { adding: wish.bytes_expected, giving: before?.bytesExpected ?? 0 });
   if (before) await giveUp(tx, app, before);
   else if (batch.uploadCount >= MAX_INTENTS)
     throw new HttpError(409, "batch_conflict", `The batch has ${MAX_INTENTS} objects; start another for the rest.`);
@@ -79,6 +78,14 @@ export async function askForUpload(
     .returning()
     .get();
   return { intent, replaced: before ?? null, isNew: true };
+}
+
+/** 403 `quota_exceeded` where the plan has no room beside what the tenant's open batches hold or were promised. */
+async function requireRoom(tx: Db, app: App, tenantId: number, { adding, giving }: { adding: number; giving: number }) {
+  const tenant = await requireTenant(tx, { kind: "admin" }, tenantId);
+  // A sum over a large batch takes milliseconds: only where it may matter.
+  if (storageQuotaOf(app, tenant) === null) return;
+  requireStorage(app, tenant, adding, Math.max(0, (await bytesPromised(tx, tenantId)) - giving));
 }
 
 function modeOf(app: App, { mode, multipart, bytes_expected: bytes }: Wish): Pick<IntentRow, "mode" | "partSize"> {
@@ -110,6 +117,16 @@ async function giveUp(tx: Db, app: App, { id }: IntentRow): Promise<void> {
   await tx.update(ingestUploads).set(set).where(eq(ingestUploads.id, id));
   await tx.delete(ingestParts).where(eq(ingestParts.uploadId, id));
 }
+
+/** The bytes are gone from storage: the client is told that they are missing, and may upload them again. */
+export const loseIntent = (app: App, id: number): Promise<boolean> =>
+  app.write(async (tx) => {
+    const row = await tx.select().from(ingestUploads).where(eq(ingestUploads.id, id)).get();
+    if (row?.status !== "completed") return false;
+    await giveUp(tx, app, row);
+    await countObjects(tx, row.batchId, -1);
+    return true;
+  });
 
 /** Once, however often it is said; 409 for an upload that is complete. */
 export async function abortIntent(app: App, batch: BatchRow, intent: IntentRow): Promise<void> {

@@ -7,7 +7,7 @@ import { notFound } from "../../lib/errors.ts";
 import { readAsset } from "../assets/queries.ts";
 import { Asset, toAsset } from "../assets/schema.ts";
 import { workerContract } from "./contract.ts";
-import { AssetWrite, CreatedAsset, createAsset } from "./create-asset.ts";
+import { AssetWrite, bytesHeld, CreatedAsset, createAsset } from "./create-asset.ts";
 import { cancelJob, getJob, JobQuery, listJobs, prioritize, retryAsset, retryJob } from "./manage.ts";
 import { Job, JobParams, Priority, toJob } from "./schema.ts";
 import { NO_CAPTIONS } from "./source-upload.ts";
@@ -44,8 +44,9 @@ export const assetJobRoutes = [
     },
     async handle({ app, caller, body, commit }) {
       if (body.video_asset.provider === "managed") storageOf(app);
+      const heldBytes = await bytesHeld(app, caller, body);
       const created = await commit(async (tx) => {
-        const { asset, job } = await createAsset(tx, app, caller, body);
+        const { asset, job } = await createAsset(tx, app, caller, { ...body, heldBytes });
         return {
           asset: toAsset(asset),
           transcoding_job: job && toJob(job),

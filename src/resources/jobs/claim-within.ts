@@ -6,6 +6,7 @@ import { storageOf } from "../../http/storage.ts";
 import { sameSecret } from "../../lib/tokens.ts";
 import { type Claimed, claim } from "./claim.ts";
 import { workerContract } from "./contract.ts";
+import { correctSize } from "./registered-source.ts";
 import type { Claim } from "./schema.ts";
 import { NO_CAPTIONS, sourceUpload } from "./source-upload.ts";
 import { waitForJob, wakeNext } from "./wait.ts";
@@ -51,6 +52,7 @@ async function contractFor(app: App, { job, asset, lease }: Claimed, body: Wishe
   const upload = await sourceUpload(app.db, asset.id);
   // What was registered without an upload may have been told wrong, and a worker holds a source to its size.
   const stored = upload ? null : await storageOf(app).head(asset.sourceKey);
+  if (stored && stored.bytes !== asset.sourceBytes) await correctSize(app, asset, stored.bytes);
   const proof = body.capabilities?.local_proof;
   const sharesDisk = app.config.trust_shared_disk && proof !== undefined && sameSecret(proof, app.localProof);
   return workerContract(app, {

@@ -5,7 +5,7 @@ import { invalid } from "../../lib/errors.ts";
 import { signArtifacts } from "./artifacts.ts";
 import { claimWithin } from "./claim-within.ts";
 import { complete } from "./complete.ts";
-import { failAttempt, faultOf, giveBack, releaseAttempt } from "./end.ts";
+import { countFault, failAttempt, faultOf, giveBack, releaseAttempt } from "./end.ts";
 import { asConflict, fenced, fencedAttempt, fenceOf } from "./fence.ts";
 import { heartbeat } from "./heartbeat.ts";
 import { liveLease } from "./lease.ts";
@@ -115,14 +115,17 @@ export const cloudJobRoutes = [
     body: Failure,
     responses: { 200: Job },
     errors: conflict,
-    handle: ({ app, params, body, headers }) =>
-      fenced(app, params.id, {
+    async handle({ app, params, body, headers }) {
+      const answer = await fenced(app, params.id, {
         fence: fenceOf(headers),
         operation: "fail",
         body,
         answer: toJob,
         work: ending(app, params.id, (tx, _, leased) => failAttempt(tx, app, leased, faultOf(body))),
-      }),
+      });
+      countFault(app, body);
+      return answer;
+    },
   }),
   route({
     ...callback,

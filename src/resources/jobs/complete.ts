@@ -3,6 +3,7 @@ import type * as v from "valibot";
 import type { Db } from "../../../storage/db/open.ts";
 import { assets, type JobRow, transcodingJobs } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
+import { countedOf } from "../../http/counted.ts";
 import { storageOf } from "../../http/storage.ts";
 import { HttpError } from "../../lib/errors.ts";
 import { sha256 } from "../../lib/tokens.ts";
@@ -90,6 +91,7 @@ export async function complete(
     return { completed, outdated };
   });
   if (corrupt) throw new HttpError(422, "source_corrupt", corrupt);
+  if (captions.errors.size > 0) countedOf(app).services.add("transcription", captions.errors.size);
   await removeOutdated(app, outdated);
   return completed;
 }

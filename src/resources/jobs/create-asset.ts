@@ -13,6 +13,7 @@ import { requireTenant } from "../tenants/queries.ts";
 import { requireStorage } from "../tenants/quota.ts";
 import { addUsage } from "../tenants/usage.ts";
 import { queueJob } from "./enqueue.ts";
+import { takeOver } from "./registered-source.ts";
 import { Job, Priority, requirePriority, WorkerContract } from "./schema.ts";
 
 const StorageKey = v.pipe(v.string("must be a string"), v.maxLength(900, "must have at most 900 characters"));
@@ -55,24 +56,37 @@ export const AssetWrite = v.object({
     "must be an object",
   ),
 });
+type AssetToRegister = v.InferOutput<typeof AssetWrite>;
 export const CreatedAsset = v.object({
   asset: Asset,
   transcoding_job: v.nullable(Job),
   worker_contract: v.pipe(v.nullable(WorkerContract), v.description("Without a lease: only a claim grants one")),
 });
 
+/** Bytes of the source that storage holds, null where it holds none. 404 and 422 as for `createAsset`. No transaction waits for it. */
+export async function bytesHeld(app: App, caller: Caller, { tenant_id, video_asset }: AssetToRegister) {
+  const tenant = await requireTenant(app.db, caller, tenant_id);
+  requireKey("source_key", video_asset.source_key, `tenants/${tenant.id}/`);
+  return (await app.objects?.head(video_asset.source_key))?.bytes ?? null;
+}
+
 /**
  * A registered asset, with the statuses that were given, and its job. None is queued for media that lie at a customer's
- * own CDN. 404 for a tenant that is not the caller's, 422 for keys outside of the tenant's prefix.
+ * own CDN. Where storage holds the source, its size counts (`heldBytes`) and not the one that was told. 404 for a tenant
+ * that is not the caller's, 422 for keys outside of the tenant's prefix.
  */
 export async function createAsset(
   tx: Db,
   app: App,
   caller: Caller,
-  { tenant_id, video_asset: given }: v.InferOutput<typeof AssetWrite>,
+  { tenant_id, video_asset: given, heldBytes }: AssetToRegister & { heldBytes: number | null },
 ): Promise<{ asset: AssetRow; job: JobRow | null }> {
   const tenant = await requireTenant(tx, caller, tenant_id);
-  requireStorage(app, tenant, given.storage_bytes);
+  const sourceBytes = heldBytes ?? given.source_bytes;
+  // Media that lie beside the source stay what they were told to be.
+  const storageBytes =
+    heldBytes === null ? given.storage_bytes : heldBytes + Math.max(0, given.storage_bytes - given.source_bytes);
+  requireStorage(app, tenant, storageBytes);
   const prefix = `tenants/${tenant.id}/`;
   requireKey("source_key", given.source_key, prefix);
   const manifestPath = given.manifest_path ?? null;
@@ -96,8 +110,8 @@ export async function createAsset(
       playbackPolicy: given.playback_policy ?? tenant.defaultPlaybackPolicy,
       provider: given.provider,
       manifestUrl,
-      sourceBytes: given.source_bytes,
-      storageBytes: given.storage_bytes,
+      sourceBytes,
+      storageBytes,
       durationSeconds: given.duration_seconds,
       sourceKey: given.source_key,
       sourceSha256: given.source_sha256 ?? null,
@@ -114,7 +128,8 @@ export async function createAsset(
     })
     .returning()
     .get();
-  await addUsage(tx, tenant.id, { storageBytes: given.storage_bytes }, now);
+  await addUsage(tx, tenant.id, { storageBytes }, now);
+  if (heldBytes !== null) await takeOver(tx, app, asset);
   return { asset, job: isExternal ? null : await queueJob(tx, app, asset) };
 }
 

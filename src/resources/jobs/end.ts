@@ -3,6 +3,7 @@ import type * as v from "valibot";
 import type { Db } from "../../../storage/db/open.ts";
 import { assets, type JobRow, transcodingAttempts, transcodingJobs } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
+import { countedOf } from "../../http/counted.ts";
 import { emitAsset, emitJob } from "./events.ts";
 import type { Leased } from "./lease.ts";
 import type { Failure } from "./schema.ts";
@@ -26,6 +27,11 @@ export const faultOf = (told: v.InferOutput<typeof Failure>): Fault => ({
   logTail: told.log_tail ?? null,
   outcome: "failed",
 });
+
+/** What a worker tells of services outside, for the metrics. */
+export function countFault(app: App, { code }: v.InferOutput<typeof Failure>): void {
+  if (code === "caption_failed") countedOf(app).services.add("transcription");
+}
 
 /** An attempt ended badly: the job is queued again, or, when none is left or the input is at fault, it and its asset fail. */
 export async function failAttempt(tx: Db, app: App, { job, attempt }: Leased, fault: Fault): Promise<JobRow> {

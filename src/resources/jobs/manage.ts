@@ -17,6 +17,9 @@ const conflict = (code: "asset_conflict" | "job_conflict", message: string): nev
   throw new HttpError(409, code, message);
 };
 
+/** It was lost from storage, and `admin doctor --fix` wrote that down. */
+const NO_SOURCE = "The asset has no source any more; upload it again.";
+
 export const JobQuery = v.object({
   ...Paging,
   status: v.optional(JobStatus),
@@ -95,6 +98,8 @@ export const retryJob = (app: App, caller: Caller, id: number): Promise<JobRow> 
     const job = (await getJob(tx, caller, id)) ?? notFound("job");
     if (job.status !== "failed" && job.status !== "canceled")
       conflict("job_conflict", `The job is ${job.status}; only one that has failed or was canceled can be retried.`);
+    const asset = await tx.select().from(assets).where(eq(assets.id, job.assetId)).get();
+    if (asset?.sourceKey === "") conflict("job_conflict", NO_SOURCE);
     const other = and(eq(transcodingJobs.assetId, job.assetId), inArray(transcodingJobs.status, ["queued", "running"]));
     if (await tx.select({ id: transcodingJobs.id }).from(transcodingJobs).where(other).get())
       conflict("job_conflict", "Another job of the same asset is queued or running.");
@@ -125,6 +130,7 @@ export const retryAsset = (app: App, caller: Caller, id: number): Promise<{ asse
     const asset = (await getAsset(tx, caller, id)) ?? notFound("asset");
     if (asset.provider === "external_serve")
       conflict("asset_conflict", "The asset's media lie elsewhere; there is nothing to retry.");
+    if (asset.sourceKey === "") conflict("asset_conflict", NO_SOURCE);
     const job = await tx
       .select()
       .from(transcodingJobs)
@@ -138,7 +144,8 @@ export const retryAsset = (app: App, caller: Caller, id: number): Promise<{ asse
     return job ? requeue(tx, app, job) : enqueue(tx, app, asset);
   });
 
-async function requeue(tx: Db, app: App, job: JobRow): Promise<{ job: JobRow; asset: AssetRow }> {
+/** The job again, with all its attempts before it; in the transaction that calls for it. */
+export async function requeue(tx: Db, app: App, job: JobRow): Promise<{ job: JobRow; asset: AssetRow }> {
   const now = app.clock.now();
   const fresh = { progress: 0, stage: "queued", errorCode: null, errorMessage: null, updatedAt: now };
   const queued = await tx

@@ -5,7 +5,7 @@ import { encodingSpec } from "../../media/encoding-spec.ts";
 import { signArtifacts } from "./artifacts.ts";
 import { claimWithin } from "./claim-within.ts";
 import { complete } from "./complete.ts";
-import { failAttempt, faultOf, giveBack, releaseAttempt } from "./end.ts";
+import { countFault, failAttempt, faultOf, giveBack, releaseAttempt } from "./end.ts";
 import { heartbeat } from "./heartbeat.ts";
 import { liveLease } from "./lease.ts";
 import { publish } from "./publish.ts";
@@ -90,11 +90,11 @@ export const jobRoutes = [
     responses: { 200: Job },
     errors: stale,
     async handle({ app, params, body, headers }) {
-      return toJob(
-        await giveBack(app, async (tx) =>
-          failAttempt(tx, app, await liveLease(tx, app, params.id, leaseTokenOf(headers)), faultOf(body)),
-        ),
+      const job = await giveBack(app, async (tx) =>
+        failAttempt(tx, app, await liveLease(tx, app, params.id, leaseTokenOf(headers)), faultOf(body)),
       );
+      countFault(app, body);
+      return toJob(job);
     },
   }),
   route({

@@ -86,7 +86,6 @@ export const Asked = v.object({
   password: Told,
   token: v.nullish(v.pipe(v.string("must be a string"), v.description("Of the client's Authorization: Bearer"))),
   ip: Told,
-  protocol: Told,
   query: Told,
 });
 export type Asking = v.InferOutput<typeof Asked>;

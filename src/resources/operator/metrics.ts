@@ -30,30 +30,42 @@ export const metricsRoutes = [
     hidden: true,
     responses: { 200: null },
     handle: async ({ app }) =>
-      new Response(exposition(await families(app)), {
+      new Response(exposition([...(await processFamilies(app)), ...(await families(app))]), {
         headers: { "content-type": "text/plain; version=0.0.4; charset=utf-8", "cache-control": "no-store" },
       }),
   }),
 ];
 
-async function families(app: App): Promise<Family[]> {
+const gauge = (name: string, help: string, samples: readonly Sample[] | number | null): Family => ({
+  name: `vodbox_${name}`,
+  help,
+  type: "gauge",
+  samples: Array.isArray(samples) ? samples : [{ value: samples as number | null }],
+});
+const counter = (...all: Parameters<typeof gauge>): Family => ({ ...gauge(...all), type: "counter" });
+
+/** What each process counts for itself; where the server has several, of all of them, with `process` as a label. */
+async function processFamilies(app: App): Promise<Family[]> {
+  if (!app.siblings) return processFigures(app);
+  const all = (await app.siblings.gather()).flatMap(({ slot, families }) =>
+    families.map((family) => ({
+      ...family,
+      samples: family.samples.map((sample) => ({ ...sample, labels: { process: String(slot), ...sample.labels } })),
+    })),
+  );
+  return [...Map.groupBy(all, ({ name }) => name).values()].map((same) => ({
+    ...(same[0] as Family),
+    samples: same.flatMap(({ samples }) => samples),
+  }));
+}
+
+/** What this process counted since its start, and how it is. */
+export function processFigures(app: App): Family[] {
   const counted = countedOf(app);
-  const { writes } = app;
-  const queue = writes();
-  const [rows, disk] = await Promise.all([figures(app), statfs(app.config.data_dir).catch(() => null)]);
-  const gauge = (name: string, help: string, samples: readonly Sample[] | number | null): Family => ({
-    name: `vodbox_${name}`,
-    help,
-    type: "gauge",
-    samples: Array.isArray(samples) ? samples : [{ value: samples as number | null }],
-  });
-  const counter = (...all: Parameters<typeof gauge>): Family => ({ ...gauge(...all), type: "counter" });
+  const queue = app.writes();
   const { rss, heapUsed } = process.memoryUsage();
   const cpu = process.cpuUsage();
   return [
-    gauge("build_info", "Always 1; the version is a label", [
-      { labels: { version: versionOf(app).version, node: process.versions.node }, value: 1 },
-    ]),
     gauge(
       "process_start_time_seconds",
       "When the server started, Unix time",
@@ -65,6 +77,40 @@ async function families(app: App): Promise<Family[]> {
       type: "histogram",
       samples: counted.requests.samples(),
     },
+    counter(
+      "webhook_attempts_total",
+      "Attempts at deliveries since the start, by what became of the delivery",
+      counted.deliveries.samples(),
+    ),
+    counter(
+      "storage_errors_total",
+      "Calls that storage could not do since the start, by reason",
+      counted.storage.samples(),
+    ),
+    counter(
+      "service_errors_total",
+      "Calls that came to nothing at services outside since the start; of transcription, what workers told",
+      counted.services.samples(),
+    ),
+    gauge("write_queue_depth", "Writes that wait for their transaction", queue.waiting),
+    counter("db_commits_total", "Transactions committed", queue.commits),
+    counter("db_commit_seconds_total", "Time that commits took", queue.commitSeconds),
+    gauge("event_loop_delay_seconds", "How late the event loop was since the last scrape", loopSamples(app)),
+    gauge("memory_bytes", "Memory of the server's process", [
+      { labels: { kind: "rss" }, value: rss },
+      { labels: { kind: "heap_used" }, value: heapUsed },
+    ]),
+    counter("cpu_seconds_total", "Processor time of the server's process", (cpu.user + cpu.system) / 1e6),
+  ];
+}
+
+/** What is so whoever is asked. */
+async function families(app: App): Promise<Family[]> {
+  const [rows, disk] = await Promise.all([figures(app), statfs(app.config.data_dir).catch(() => null)]);
+  return [
+    gauge("build_info", "Always 1; the version is a label", [
+      { labels: { version: versionOf(app).version, node: process.versions.node }, value: 1 },
+    ]),
     gauge(
       "jobs",
       "Transcoding jobs by state",
@@ -75,6 +121,7 @@ async function families(app: App): Promise<Family[]> {
       "Age of the oldest job in a state",
       (["queued", "running"] as const).map((state) => ({ labels: { state }, value: rows.ages[state] })),
     ),
+    gauge("leases", "Leases of workers that live", rows.leases),
     gauge("leases_expired", "Leases that ran out and were not recovered yet", rows.expiredLeases),
     gauge(
       "transcode_speed_ratio",
@@ -86,24 +133,10 @@ async function families(app: App): Promise<Family[]> {
     counter("egress_bytes_total", "Bytes of media sent", rows.egressBytes),
     gauge("tenants", "Tenants", rows.tenants),
     gauge("uploads_open", "Upload sessions that are not complete", rows.openUploads),
-    counter(
-      "webhook_attempts_total",
-      "Attempts at deliveries since the start, by what became of the delivery",
-      counted.deliveries.samples(),
-    ),
     gauge("webhook_deliveries_pending", "Deliveries that wait for an attempt", rows.pendingDeliveries),
     gauge("webhook_lag_seconds", "How long the delivery that is due longest has been due", rows.webhookLag),
     gauge("unwanted_objects", "Objects that nobody names and that are still to be removed", rows.unwanted),
     gauge("removal_held", "1 while a backup keeps objects from being removed", rows.held),
-    gauge("write_queue_depth", "Writes that wait for their transaction", queue?.waiting ?? null),
-    counter("db_commits_total", "Transactions committed", queue?.commits ?? null),
-    counter("db_commit_seconds_total", "Time that commits took", queue?.commitSeconds ?? null),
-    gauge("event_loop_delay_seconds", "How late the event loop was since the last scrape", loopSamples(app)),
-    gauge("memory_bytes", "Memory of the server's process", [
-      { labels: { kind: "rss" }, value: rss },
-      { labels: { kind: "heap_used" }, value: heapUsed },
-    ]),
-    counter("cpu_seconds_total", "Processor time of the server's process", (cpu.user + cpu.system) / 1e6),
     gauge("disk_free_bytes", "Free space where the data directory lies", disk && disk.bavail * disk.bsize),
     gauge("disk_size_bytes", "Size of the file system where the data directory lies", disk && disk.blocks * disk.bsize),
   ];
@@ -142,6 +175,9 @@ async function figures({ db, clock }: App) {
   return {
     jobs: new Map(states.map(({ state, value }) => [state, value])),
     ages: { queued: await oldest("queued"), running: await oldest("running") },
+    leases: await one(
+      sql`select count(*) as value from transcoding_jobs where status = 'running' and lease_expires_at > ${now}`,
+    ),
     expiredLeases: await one(
       sql`select count(*) as value from transcoding_jobs where status = 'running' and lease_expires_at <= ${now}`,
     ),

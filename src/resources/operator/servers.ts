@@ -8,12 +8,15 @@ import { type ServerRow, servers } from "../../../storage/db/schema.ts";
 import { type App, forApp } from "../../app.ts";
 import { UserError } from "../../lib/errors.ts";
 import { randomName } from "../../lib/tokens.ts";
+import { placeOf } from "./migration/place.ts";
 
 /** Who is silent for so long is gone. Told of every ten seconds. */
 const SILENT_MS = 45_000;
 
-/** Whether others may serve from the same database; a file belongs to one process. */
-const isShared = ({ config }: App) => config.database_url !== undefined && !config.database_url.startsWith("file:");
+const isRemote = ({ config }: App) => config.database_url !== undefined && !config.database_url.startsWith("file:");
+
+/** Whether others may serve from the same database; a file belongs to one process, or to several of one server. */
+const isShared = (app: App) => app.siblings !== null || isRemote(app);
 
 const own = forApp((app) => ({
   id: randomName(16),
@@ -46,8 +49,12 @@ export async function joinServers(app: App): Promise<void> {
   if (!isShared(app)) return;
   const now = app.clock.now();
   await app.write(async (tx) => {
-    await tx.delete(servers).where(lte(servers.seenAt, now - SILENT_MS));
-    for (const other of await otherServers(tx, app)) requireLike(app, other);
+    // Who holds the data directory knows that all the others of its file are gone.
+    const isAlone = app.siblings?.isFirst && !isRemote(app);
+    await tx.delete(servers).where(isAlone ? undefined : lte(servers.seenAt, now - SILENT_MS));
+    const others = await otherServers(tx, app);
+    for (const other of others) requireLike(app, other);
+    if (others.length > 0) await requireAtRest(tx);
     await tx.insert(servers).values({ ...own(app), seenAt: now });
   });
 }
@@ -64,6 +71,15 @@ function requireLike(app: App, other: ServerRow): void {
   if (other.objects !== objects)
     throw new UserError(
       `${who} with objects in another place (${other.objects}; here: ${objects}). Servers that share a database share their objects: use S3. ${gone}`,
+    );
+}
+
+/** Who moves objects does it alone: each server knows by itself where they lie. */
+async function requireAtRest(tx: Db): Promise<void> {
+  const place = await placeOf(tx);
+  if (place && place.phase !== "settled")
+    throw new UserError(
+      `Objects are being moved between ${place.active} and ${place.other} storage, which one server does alone; start a second one, or more processes, when that is over (vodbox admin storage status).`,
     );
 }
 

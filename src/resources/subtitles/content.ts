@@ -51,9 +51,10 @@ export async function vttOfFile({ filename, bytes }: Pick<FormFile, "filename" |
 export const languageOf = (tag: string, field = "language"): string =>
   canonicalLanguage(tag) ?? invalid(field, "must be a BCP 47 language tag such as en or pt-BR", "invalid_language");
 
-/** What a track says. 503 where storage is off. */
-export async function subtitleContent(app: App, { id, objectKey }: SubtitleRow): Promise<string> {
+/** What a track says: nothing, where it failed and has no text. 503 where storage is off. */
+export async function subtitleContent(app: App, { id, objectKey, status }: SubtitleRow): Promise<string> {
   const found = await storageOf(app).get(objectKey);
+  if (!found && status === "failed") return "";
   if (!found) throw new Error(`The text of subtitle ${id} is not in storage`);
   return Buffer.concat(await found.body.toArray()).toString("utf8");
 }

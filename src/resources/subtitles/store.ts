@@ -123,12 +123,19 @@ export async function changeSubtitle(
     .update(subtitles)
     .set({
       ...change,
-      ...(stored && { objectKey: stored.key, bytes: stored.bytes }),
+      ...(stored && { objectKey: stored.key, bytes: stored.bytes, status: "ready" as const }),
       updatedAt: app.clock.now(),
     })
     .where(eq(subtitles.id, row.id))
     .returning()
     .get();
+}
+
+/** The text is gone from storage. The track stays, as failed: players hear nothing of it until it is given another text. */
+export async function loseText(tx: Db, app: App, row: SubtitleRow): Promise<void> {
+  const lost = { status: "failed" as const, bytes: 0, updatedAt: app.clock.now() };
+  await tx.update(subtitles).set(lost).where(eq(subtitles.id, row.id));
+  await countBytes(tx, app, { id: row.assetId, tenantId: row.tenantId }, -row.bytes);
 }
 
 /** The row was read in the same transaction. */

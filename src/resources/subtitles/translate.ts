@@ -1,5 +1,6 @@
 import type { SubtitleRow } from "../../../storage/db/schema.ts";
 import { type App, forApp } from "../../app.ts";
+import { countedOf } from "../../http/counted.ts";
 import { HttpError, invalid } from "../../lib/errors.ts";
 import { inSlices } from "../../lib/in-slices.ts";
 import { parsing } from "../../lib/vtt/parse.ts";
@@ -45,6 +46,7 @@ export async function translatedText(app: App, subtitle: SubtitleRow, target: st
       );
     if (!(error instanceof TranslationFailed) && !signal.aborted) throw error;
     const reason = signal.aborted ? "out of time, or the server stops" : (error as Error).message;
+    countedOf(app).services.add("translation");
     app.log.warn({ subtitle_id: subtitle.id, target, reason }, "a translation failed");
     throw new HttpError(
       502,

@@ -9,12 +9,20 @@ import { usageOf } from "./usage.ts";
 export const pricesOf = ({ config }: App) => config.prices ?? DEFAULT_PRICES;
 export const MINUTE_MS = 60_000;
 
-/** 403 `quota_exceeded` when so many bytes more are beyond the plan. Asked inside the transaction that adds them. */
-export function requireStorage(app: App, { planName, storageBytes }: TenantRow, adding: number): void {
-  const { storage_bytes: quota } = pricesOf(app).plans[planName].quotas;
-  if (quota === null || storageBytes + adding <= quota) return;
+export const storageQuotaOf = (app: App, { planName }: TenantRow): number | null =>
+  pricesOf(app).plans[planName].quotas.storage_bytes;
+
+/**
+ * 403 `quota_exceeded` when so many bytes more are beyond the plan. Asked inside the transaction that adds them. `promised`
+ * are bytes that are on their way, and no asset's yet.
+ */
+export function requireStorage(app: App, tenant: TenantRow, adding: number, promised = 0): void {
+  const { planName, storageBytes } = tenant;
+  const quota = storageQuotaOf(app, tenant);
+  if (quota === null || storageBytes + promised + adding <= quota) return;
+  const waiting = promised > 0 ? `, ${promised} are in open ingest batches` : "";
   throw exceeded(
-    `The ${planName} plan holds ${quota} bytes; ${storageBytes} are used and ${adding} were to be added. Delete assets, or change to a larger plan.`,
+    `The ${planName} plan holds ${quota} bytes; ${storageBytes} are used${waiting} and ${adding} were to be added. Delete assets${promised > 0 ? ", cancel batches" : ""}, or change to a larger plan.`,
   );
 }
 

@@ -1,32 +1,12 @@
-import { eq } from "drizzle-orm";
-import type { Db } from "../../../storage/db/open.ts";
-import { assets, type UploadRow, uploads } from "../../../storage/db/schema.ts";
+import type { UploadRow } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
-import { emit } from "../../events/emit.ts";
 import type { Caller } from "../../http/caller.ts";
-import { dropObjects, sweepUnwanted } from "../../http/unwanted.ts";
+import { sweepUnwanted } from "../../http/unwanted.ts";
 import { HttpError, notFound } from "../../lib/errors.ts";
-import { isSourceElsewhere } from "../assets/change.ts";
+import { abandon } from "../assets/abandon-upload.ts";
+import { countKept } from "../jobs/registered-source.ts";
 import { dropParts } from "./multipart.ts";
 import { getUpload } from "./queries.ts";
-
-/** The end of a pending upload without a source: told of, and what was put is let go. `dropParts` is the caller's. */
-export async function abandon(tx: Db, app: App, row: UploadRow, status: "aborted" | "expired"): Promise<void> {
-  const { id, tenantId, assetId, filename, objectKey } = row;
-  const now = app.clock.now();
-  await tx.update(uploads).set({ status, updatedAt: now }).where(eq(uploads.id, id));
-  const change = { inputStatus: "failed" as const, updatedAt: now };
-  const asset = await tx.update(assets).set(change).where(eq(assets.id, assetId)).returning().get();
-  const data = {
-    upload_id: id,
-    asset_id: String(assetId),
-    external_id: asset.externalId,
-    filename,
-    bytes_received: null,
-  };
-  await emit(tx, { tenantId, type: "video.upload.failed", data, now });
-  if (!(await isSourceElsewhere(tx, asset))) await dropObjects(tx, app, [objectKey]);
-}
 
 /** The client gives up: once, however often it says so. 409 for an upload that is complete. `check` may refuse it. */
 export async function abortUpload(
@@ -43,5 +23,6 @@ export async function abortUpload(
     return upload;
   });
   await dropParts(app, [row]);
+  await countKept(app, [row]);
   await sweepUnwanted(app);
 }

@@ -2,7 +2,8 @@ import { and, asc, eq, lte } from "drizzle-orm";
 import { uploads } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import { sweepUnwanted } from "../../http/unwanted.ts";
-import { abandon } from "./abandon.ts";
+import { abandon } from "../assets/abandon-upload.ts";
+import { countKept } from "../jobs/registered-source.ts";
 import { dropParts } from "./multipart.ts";
 
 const BATCH = 100;
@@ -18,6 +19,7 @@ export async function expireUploads(app: App): Promise<number> {
     return rows;
   });
   await dropParts(app, expired);
+  await countKept(app, expired);
   await sweepUnwanted(app);
   return expired.length;
 }

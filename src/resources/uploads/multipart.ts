@@ -2,10 +2,9 @@ import { and, eq, isNull } from "drizzle-orm";
 import type { Db } from "../../../storage/db/open.ts";
 import { type UploadRow, uploads } from "../../../storage/db/schema.ts";
 import { MAX_PARTS, NoSuchMultipart, type Part } from "../../../storage/objects/store.ts";
-import { type App, forApp } from "../../app.ts";
+import { type App, turnsIn } from "../../app.ts";
 import { storageOf } from "../../http/storage.ts";
 import { HttpError } from "../../lib/errors.ts";
-import { inTurns } from "../../lib/in-turn.ts";
 
 const MIB = 2 ** 20;
 const PART_BYTES = 16 * MIB;
@@ -16,7 +15,7 @@ export const partCountOf = ({ bytesExpected, partSize }: UploadRow) =>
   partSize === null ? 0 : Math.max(1, Math.ceil(bytesExpected / partSize));
 
 /** Completing, aborting and expiring one upload at once would take each other's parts away. By id. */
-export const turnsOf = forApp(() => ({ inTurn: inTurns<number>() }));
+export const turnsOf = turnsIn<number>("upload");
 
 /** 409 unless the upload still waits for its bytes. */
 export function requirePending({ status, expiresAt }: UploadRow, now: number): void {

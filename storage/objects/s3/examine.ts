@@ -70,12 +70,18 @@ async function reach({ endpoint }: S3Options): Promise<string> {
   return `${endpoint} answers`;
 }
 
-async function compareClocks({ endpoint }: S3Options, now: Date): Promise<string> {
+/** Unsigned: what was signed by a clock that is far off would be refused, and any answer tells the time. */
+export async function serverTime({ endpoint }: Pick<S3Options, "endpoint">): Promise<Date | null> {
   const response = await fetch(endpoint, { redirect: "manual", signal: AbortSignal.timeout(ANSWER_MS) });
   await response.body?.cancel();
-  const theirs = Date.parse(response.headers.get("date") ?? "");
-  if (Number.isNaN(theirs)) return "S3 tells no time";
-  const skew = Math.round((now.getTime() - theirs) / 1000);
+  const told = Date.parse(response.headers.get("date") ?? "");
+  return Number.isNaN(told) ? null : new Date(told);
+}
+
+async function compareClocks(options: S3Options, now: Date): Promise<string> {
+  const theirs = await serverTime(options);
+  if (theirs === null) return "S3 tells no time";
+  const skew = Math.round((now.getTime() - theirs.getTime()) / 1000);
   const told = `this machine's clock is ${Math.abs(skew)} s ${skew < 0 ? "behind" : "ahead of"} S3's`;
   if (Math.abs(skew) <= MAX_SKEW_S) return told;
   throw new Error(`${told}; set it by NTP. Beyond 900 s S3 refuses everything.`);

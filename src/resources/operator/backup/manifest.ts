@@ -1,4 +1,5 @@
 import * as v from "valibot";
+import { SECRET_NAMES } from "../../../config/secrets.ts";
 import { UserError } from "../../../lib/errors.ts";
 
 /** Where things lie in an archive. The last two come last, so that what was cut off lacks them. */
@@ -21,7 +22,8 @@ const Manifest = v.object({
   storage: v.picklist(["local", "s3", "none"]),
   /** Whether the archive holds the objects themselves. */
   with_objects: v.boolean(),
-  secrets: v.array(v.string()),
+  /** Their names become paths. */
+  secrets: v.array(v.picklist(SECRET_NAMES)),
   objects: v.object({ count: v.number(), bytes: v.number(), missing: v.number() }),
   /** Of all members but the objects, whose own stand in the list. */
   sha256: v.record(v.string(), v.string()),

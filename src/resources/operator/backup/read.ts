@@ -1,11 +1,13 @@
 import { createHash } from "node:crypto";
 import { createReadStream, createWriteStream } from "node:fs";
+import { statfs } from "node:fs/promises";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createZstdDecompress } from "node:zlib";
-import { InvalidKey } from "../../../../storage/objects/keys.ts";
+import { isStorageFailure } from "../../../../storage/db/failures.ts";
+import { checkKey, InvalidKey } from "../../../../storage/objects/keys.ts";
+import { StorageFull } from "../../../../storage/objects/store.ts";
 import { SECRET_NAMES } from "../../../config/secrets.ts";
 import { UserError } from "../../../lib/errors.ts";
 import { Ledger } from "./ledger.ts";
@@ -13,6 +15,8 @@ import * as archive from "./manifest.ts";
 
 /** A manifest and its sum are read into memory. */
 const MOST_BYTES = 1 << 20;
+/** A line of the list: a key has at most 900 bytes, each of which may be written in six. */
+const MOST_LINE_BYTES = 16_384;
 
 export type Unpacked = { manifest: archive.Manifest; ledger: Ledger; database: string; bytes: number };
 
@@ -35,24 +39,28 @@ export async function unpack({ file, folder, put, progress }: UnpackOptions): Pr
   const sums = new Map<string, string>();
   const small = new Map<string, Buffer>();
   let bytes = 0;
-  const take = async (name: string, body: Readable) => {
+  const take = async (name: string, size: number, body: Readable) => {
     if (small.has(archive.MANIFEST_SUM)) throw notOurs(`it goes on after ${archive.MANIFEST_SUM}`);
+    if (sums.has(name)) throw notOurs(`it holds ${name} twice`);
     const counted = Readable.from(counting(body, (hash, size) => done(name, hash, size)));
     if (name.startsWith(archive.OBJECTS)) {
       const key = name.slice(archive.OBJECTS.length);
-      if (put) await put(key, counted);
-      else for await (const _ of counted);
+      checkKey(key);
+      if (put) {
+        await requireRoom(folder, name, size);
+        await put(key, counted);
+      } else for await (const _ of counted);
     } else if (name === archive.MANIFEST || name === archive.MANIFEST_SUM) {
       small.set(name, await limited(counted));
     } else if (name === archive.DATABASE || name === archive.OBJECT_LIST || isSecret(name)) {
       const path = join(folder, name.replace("/", "-"));
+      await requireRoom(folder, name, size);
       await pipeline(counted, createWriteStream(path, { flags: "wx", mode: 0o600, flush: true }));
     } else throw notOurs(`it holds ${JSON.stringify(name.slice(0, 100))}`);
   };
   const done = (name: string, sha256: string, size: number) => {
     if (name.startsWith(archive.OBJECTS)) ledger.hold({ key: name.slice(archive.OBJECTS.length), bytes: size, sha256 });
-    else if (sums.has(name)) throw notOurs(`it holds ${name} twice`);
-    sums.set(name.startsWith(archive.OBJECTS) ? "" : name, sha256);
+    else sums.set(name, sha256);
   };
   try {
     await members(file, take, (size) => {
@@ -71,7 +79,7 @@ export async function unpack({ file, folder, put, progress }: UnpackOptions): Pr
 
 async function members(
   file: string,
-  take: (name: string, body: Readable) => Promise<void>,
+  take: (name: string, size: number, body: Readable) => Promise<void>,
   read: (bytes: number) => void,
 ) {
   const { extract: newExtract } = await import("tar-stream");
@@ -83,17 +91,34 @@ async function members(
   source.on("data", (chunk) => read(chunk.length));
   // Told below, or by the loop.
   piped.catch(() => {});
-  for await (const entry of extract) {
-    const { name, type } = entry.header;
-    if (type !== "file") throw notOurs(`${JSON.stringify(name.slice(0, 100))} is a ${type}`);
-    await take(name, entry as unknown as Readable);
+  try {
+    for await (const entry of extract) {
+      const { name, type, size = 0 } = entry.header;
+      if (type !== "file") throw notOurs(`${JSON.stringify(name.slice(0, 100))} is a ${type}`);
+      await take(name, size, entry as unknown as Readable);
+    }
+  } catch (error) {
+    // What failed is the source or its decompression, which knows why.
+    if (isClosed(error)) await piped;
+    throw error;
   }
   await piped;
 }
 
+const isClosed = (error: unknown) => /destroyed|premature/i.test((error as Error).message);
+
+const ZSTD_MAGIC = Buffer.from([0x28, 0xb5, 0x2f, 0xfd]);
+
 async function isZstd(file: string): Promise<boolean> {
-  for await (const head of createReadStream(file, { end: 3 })) return (head as Buffer).readUInt32LE(0) === 0xfd2fb528;
+  for await (const head of createReadStream(file, { end: 3 })) return ZSTD_MAGIC.equals(head as Buffer);
   return false;
+}
+
+/** What a header declares must fit before a byte of it is written. */
+async function requireRoom(folder: string, name: string, size: number): Promise<void> {
+  const { bavail, bsize } = await statfs(folder);
+  if (size <= bavail * bsize) return;
+  throw new UserError(`its ${name} has ${size} bytes, and ${folder} has room for ${bavail * bsize}`);
 }
 
 async function* counting(body: Readable, done: (sha256: string, bytes: number) => void) {
@@ -133,15 +158,32 @@ function manifestOf(small: Map<string, Buffer>, sums: Map<string, string>): arch
     if (!sums.has(name)) throw new UserError(`it lacks ${name}`);
     if (sums.get(name) !== expected) throw altered(name);
   }
+  for (const name of manifest.secrets)
+    if (!(archive.secretMember(name) in manifest.sha256)) throw new UserError(`it lacks ${archive.secretMember(name)}`);
   for (const name of sums.keys())
-    if (name && name !== archive.MANIFEST && name !== archive.MANIFEST_SUM && !(name in manifest.sha256))
+    if (name !== archive.MANIFEST && name !== archive.MANIFEST_SUM && !(name in manifest.sha256))
       throw notOurs(`its manifest does not name ${name}`);
   return manifest;
 }
 
 async function readList(path: string, ledger: Ledger): Promise<void> {
-  for await (const line of createInterface({ input: createReadStream(path), crlfDelay: Number.POSITIVE_INFINITY }))
-    ledger.list(archive.readListed(line));
+  for await (const line of lines(path)) ledger.list(archive.readListed(line));
+}
+
+/** node:readline would hold a line of any length. */
+async function* lines(path: string): AsyncGenerator<string> {
+  let rest = Buffer.alloc(0);
+  for await (const chunk of createReadStream(path)) {
+    rest = Buffer.concat([rest, chunk as Buffer]);
+    let from = 0;
+    for (let end = rest.indexOf(10); end !== -1; end = rest.indexOf(10, from)) {
+      yield rest.toString("utf8", from, end);
+      from = end + 1;
+    }
+    rest = rest.subarray(from);
+    if (rest.length > MOST_LINE_BYTES) throw notOurs("its list of objects has a line that is too long");
+  }
+  if (rest.length > 0) yield rest.toString();
 }
 
 function compare(ledger: Ledger): void {
@@ -158,10 +200,15 @@ const notOurs = (why: string) => new UserError(`it is no backup of vodbox: ${why
 function told(error: unknown, file: string): unknown {
   const { code = "", message } = error as NodeJS.ErrnoException;
   if (code === "ENOENT") return new UserError(`There is no file ${file}.`);
+  if (error instanceof StorageFull || isStorageFailure(error))
+    return new UserError(`There is no space for what is in ${file} (${message.replace(/\.$/, "")}).`);
   if (error instanceof UserError) return new UserError(`${file} cannot be restored: ${message.replace(/\.$/, "")}.`);
   if (error instanceof InvalidKey || code.startsWith("SQLITE_CONSTRAINT"))
     return new UserError(`${file} cannot be restored: it is no backup of vodbox (${message.replace(/\.$/, "")}).`);
-  if (/unexpected end|Invalid tar header|premature|writable stream closed/i.test(message) || code.startsWith("ZSTD"))
+  if (
+    /unexpected end|invalid (tar )?header|header exceeds|premature|destroyed|writable stream closed/i.test(message) ||
+    code.startsWith("ZSTD")
+  )
     return new UserError(
       `${file} cannot be restored: it is cut off, altered or no backup (${message.replace(/\.$/, "")}).`,
     );

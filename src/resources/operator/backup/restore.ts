@@ -3,9 +3,9 @@ import { mkdir, rename, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
-import { faultsOf, storagePlaceIn } from "../../../../storage/db/copy.ts";
-import { acquireDataLock } from "../../../../storage/db/lock.ts";
-import type { Migration } from "../../../../storage/db/migrate.ts";
+import { faultsOf, forgetStoragePlace, storagePlaceIn } from "../../../../storage/db/copy.ts";
+import { acquireDataLock, isLocked } from "../../../../storage/db/lock.ts";
+import { type Migration, NewerDatabase } from "../../../../storage/db/migrate.ts";
 import { localStore } from "../../../../storage/objects/local.ts";
 import type { ObjectStore } from "../../../../storage/objects/store.ts";
 import type { Config } from "../../../config/load.ts";
@@ -16,13 +16,14 @@ import { addressSigning } from "../../../lib/signing.ts";
 import type * as archive from "./manifest.ts";
 import { type Unpacked, unpack } from "./read.ts";
 import { namedObjects } from "./references.ts";
+import { isHalfRestored, WORK } from "./unfinished.ts";
 import { syncFolder } from "./write.ts";
 
 export type RestoreOptions = {
   config: Config;
   file: string;
   migrations: Migration[];
-  /** Null where object storage is off. */
+  /** The storage of the settings, unless `place` says otherwise; null where object storage is off. */
   openObjects(place: ReturnType<typeof storagePlaceIn>): Promise<ObjectStore | null>;
   progress(done: number): void;
 };
@@ -35,8 +36,9 @@ export type Checked = {
   missing: number;
 };
 
-/** Unpacked here and moved from here; an interrupted restore is known by it. */
-const WORK = ".restoring";
+/** What was put where by a restore; null where the archive holds no objects. */
+export type Restored = Checked & { storage: ObjectStore["kind"] | null };
+
 const isNothing = (name: string) => /^(server\.(lock|pid).*|lost\+found)$/.test(name) || name === WORK;
 const FAULTS_TOLD = 5;
 
@@ -57,16 +59,21 @@ export async function checkBackup(options: RestoreOptions): Promise<Checked> {
 
 /**
  * Makes an empty data directory what it was. All is unpacked beside its place and compared first; the database is moved
- * last, so that a directory with one is whole. Again after an interruption: what the first try left is removed.
+ * last, so that a directory with one is whole. Again after an interruption: what the first try left is removed. Objects
+ * that the archive holds go to the storage of the settings, wherever they lay when it was made.
  */
-export async function restoreBackup(options: RestoreOptions): Promise<Checked> {
-  const { config, migrations, openObjects } = options;
+export async function restoreBackup(options: RestoreOptions): Promise<Restored> {
+  const { config, openObjects } = options;
   const dir = config.data_dir;
   if (config.database_url !== undefined)
     throw new UserError(
       "A backup is restored to a database in the data directory; leave VODBOX_DATABASE_URL out, and set it again once the database is in its place.",
     );
+  // What its settings lack is told before the archive is read.
+  const s3 = config.storage === "s3" ? await openObjects(undefined) : null;
   ensureDataDir(dir);
+  // Looked at before the lock is made, which would stay in a folder that is somebody else's.
+  if (!isHalfRestored(dir) && !isLocked(dir)) await requireEmpty(dir);
   const lock = acquireDataLock(dir);
   const work = join(dir, WORK);
   try {
@@ -84,11 +91,14 @@ export async function restoreBackup(options: RestoreOptions): Promise<Checked> {
     const unpacked = await unpack({ ...options, folder: work, put });
     const { manifest, database, ledger } = unpacked;
     try {
-      const faults = faultsOf(database, migrations);
+      const faults = databaseFaults(options, unpacked);
       if (faults.length > 0) throw new UserError(`The database in ${options.file} is damaged: ${faults.join("; ")}.`);
-      const target = manifest.with_objects ? await openObjects(storagePlaceIn(database)) : null;
-      if (target?.kind === "s3") await carry(store, target);
-      else if (manifest.with_objects) await rename(join(work, "objects"), join(dir, "objects"));
+      if (manifest.with_objects) {
+        // The record of an old migration would win over the settings, and speak of places where nothing is.
+        await forgetStoragePlace(database);
+        if (s3) await carry(store, s3);
+        else await rename(join(work, "objects"), join(dir, "objects"));
+      }
       if (manifest.secrets.length > 0) await mkdir(join(dir, "secrets"), { mode: 0o700 });
       for (const name of manifest.secrets) await rename(join(work, `secrets-${name}`), join(dir, "secrets", name));
       if (manifest.secrets.length > 0) await syncFolder(join(dir, "secrets"));
@@ -99,7 +109,8 @@ export async function restoreBackup(options: RestoreOptions): Promise<Checked> {
       ledger.close();
     }
     await rm(work, { recursive: true, force: true });
-    return { manifest, faults: [], missing: manifest.objects.missing };
+    const storage = manifest.with_objects ? (s3?.kind ?? "local") : null;
+    return { manifest, faults: [], missing: manifest.objects.missing, storage };
   } catch (error) {
     // Without a database there is nothing that a later try could take for whole.
     if (!existsSync(join(dir, "vodbox.db"))) await clear(dir).catch(() => {});
@@ -110,8 +121,7 @@ export async function restoreBackup(options: RestoreOptions): Promise<Checked> {
 }
 
 async function requireEmpty(dir: string): Promise<void> {
-  // Left by a restore that died before its last step.
-  if (existsSync(join(dir, WORK)) && !existsSync(join(dir, "vodbox.db"))) await clear(dir);
+  if (isHalfRestored(dir)) await clear(dir);
   const found = readdirSync(dir).filter((name) => !isNothing(name));
   if (found.length > 0)
     throw new UserError(
@@ -136,8 +146,21 @@ async function carry(from: ObjectStore, to: ObjectStore): Promise<void> {
   } while (cursor !== null);
 }
 
-async function examine(options: RestoreOptions, { manifest, ledger, database }: Unpacked): Promise<Checked> {
-  const faults = faultsOf(database, options.migrations);
+/** Throws UserError for the database of a newer vodbox. */
+function databaseFaults({ file, migrations }: RestoreOptions, { database, manifest }: Unpacked): string[] {
+  try {
+    return faultsOf(database, migrations);
+  } catch (error) {
+    if (!(error instanceof NewerDatabase)) throw error;
+    throw new UserError(
+      `${file} holds the database of a newer vodbox, ${manifest.vodbox}: restore it with that version, or a later one.`,
+    );
+  }
+}
+
+async function examine(options: RestoreOptions, unpacked: Unpacked): Promise<Checked> {
+  const { manifest, ledger, database } = unpacked;
+  const faults = databaseFaults(options, unpacked);
   for (const { key, required } of namedObjects(database)) ledger.want(key, { required });
   const { unnamed } = ledger.differences();
   if (manifest.storage !== "none" && unnamed.count > 0)

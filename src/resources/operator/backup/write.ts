@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { createReadStream, createWriteStream, existsSync, readFileSync } from "node:fs";
+import { createReadStream, createWriteStream, existsSync, lstatSync, readFileSync, statSync } from "node:fs";
 import { open, rename, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { Readable } from "node:stream";
@@ -39,13 +39,12 @@ export type BackupMade = { file: string; bytes: number } & Omit<archive.Manifest
 
 /**
  * One tar archive of the database, the secrets and, if wanted, the objects. The file is whole or not there: it is written
- * beside its place, synced and renamed. Memory does not grow with what there is. Throws UserError where `file` exists or
- * the disk is full, and leaves nothing then.
+ * beside its place, synced and renamed. Memory does not grow with what there is. Throws UserError where `file` exists, has
+ * no folder, is no regular file, or the disk is full, and leaves nothing then.
  */
 export async function writeBackup(options: BackupOptions): Promise<BackupMade> {
   const { file, force } = options;
-  if (!force && existsSync(file))
-    throw new UserError(`${file} exists; choose another name, or replace it with --force.`);
+  requirePlace(file, force);
   const partial = `${file}.partial`;
   const work = { copy: `${partial}.db`, ledger: `${partial}.ledger`, list: `${partial}.list` };
   const all = [partial, ...Object.values(work)];
@@ -67,6 +66,20 @@ export async function writeBackup(options: BackupOptions): Promise<BackupMade> {
   } finally {
     await clean();
   }
+}
+
+/** What is renamed to its place would replace a device, a pipe or somebody's link, which nobody means by --force. */
+function requirePlace(file: string, force: boolean): void {
+  const folder = dirname(file);
+  if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory())
+    throw new UserError(`There is no folder ${folder}; make it, or name a file in another.`);
+  const found = lstatSync(file, { throwIfNoEntry: false });
+  if (!found) return;
+  if (found.isSymbolicLink())
+    throw new UserError(`${file} is a symbolic link, which is not followed; name the file that it leads to.`);
+  if (!found.isFile())
+    throw new UserError(`${file} is no regular file, and a backup is written to nothing else; choose another name.`);
+  if (!force) throw new UserError(`${file} exists; choose another name, or replace it with --force.`);
 }
 
 type Work = { copy: string; ledger: string; list: string };
@@ -206,7 +219,7 @@ const addFile = async (pack: Pack, name: string, path: string) =>
 function secretsOf(config: Config) {
   return SECRET_NAMES.flatMap((name) => {
     const path = join(config.data_dir, "secrets", name);
-    return existsSync(path) ? [{ name: name as string, bytes: readFileSync(path) }] : [];
+    return existsSync(path) ? [{ name, bytes: readFileSync(path) }] : [];
   });
 }
 

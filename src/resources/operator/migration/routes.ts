@@ -122,8 +122,9 @@ async function begin(app: App, to: StoreKind, quick: boolean): Promise<void> {
   }
 }
 
-/** Each server knows by itself where objects lie; the others would go on writing to the old place. */
+/** Each process knows by itself where objects lie; the others would go on writing to the old place. */
 async function requireAlone(app: App): Promise<void> {
+  if (app.siblings) conflict("This server has several processes; start it with --processes 1 to move its objects.");
   const others = await otherServers(app.db, app);
   if (others.length > 0)
     conflict(

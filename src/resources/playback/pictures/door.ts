@@ -12,7 +12,7 @@ import type { Context } from "../../../http/route.ts";
 import { HttpError } from "../../../lib/errors.ts";
 import { contentTypeOf } from "../../../lib/media-types.ts";
 import { sha256 } from "../../../lib/tokens.ts";
-import { picturesPrefix } from "../../assets/change.ts";
+import { picturesFolder } from "../../assets/change.ts";
 import { findPublicAsset } from "../../assets/queries.ts";
 import { type Asked, nameOf } from "./asked.ts";
 import { pictureMaker } from "./maker.ts";
@@ -34,7 +34,7 @@ export function pictureDoor(app: App) {
 
   return async (context: Context, asset: AssetRow, asked: Asked, common: Common, scope: string): Promise<Response> => {
     const { objects } = common;
-    const folder = folderOf(asset);
+    const folder = picturesFolder(asset);
     const key = folder + nameOf(asked);
     // Of the version and what was asked, so that who has it need not wait until it is made once more.
     const etag = `"${sha256(key).slice(0, 32)}"`;
@@ -87,7 +87,7 @@ export function pictureDoor(app: App) {
       const info = await objects.put(key, bytes, { contentType: contentTypeOf(key) });
       // Deleted or published anew meanwhile: what removes the old pictures may have been here before this one.
       const now = await findPublicAsset(app, String(asset.id));
-      if (now && folderOf(now) === folder) return info;
+      if (now && picturesFolder(now) === folder) return info;
       await objects.delete(key);
       return null;
     } catch (error) {
@@ -115,7 +115,3 @@ const readKept = async (objects: ObjectStore, key: string) => {
   const info = await objects.head(key);
   return info && { info };
 };
-
-/** A re-encode, or an early version that is completed, is another version. */
-const folderOf = (asset: AssetRow) =>
-  `${picturesPrefix(asset)}${sha256(JSON.stringify([asset.mediaPrefix, asset.thumbnailPath, asset.readyAt])).slice(0, 16)}/`;

@@ -1,0 +1,123 @@
+import { type App, forApp } from "../../../app.ts";
+import { cacheDir } from "../../../lib/cache-dir.ts";
+import { HttpError } from "../../../lib/errors.ts";
+import { examineFfmpeg } from "../../../media/abilities.ts";
+import { binariesAside } from "../../../media/binaries.ts";
+import { encodingSpec } from "../../../media/encoding-spec.ts";
+import { examineClock } from "./clock.ts";
+import { examineDisk } from "./disk.ts";
+import { agreeOnStorage, answering, attempt, type Finding, reasonOf } from "./look.ts";
+import { compareObjects } from "./objects.ts";
+import { examinePermissions } from "./permissions.ts";
+
+export type Checkup = {
+  fix: boolean;
+  status: "running" | "done" | "failed";
+  stage: string;
+  /** Objects that the stage is at. */
+  objects: number;
+  findings: Finding[];
+  startedAt: number;
+  finishedAt: number | null;
+};
+
+/** Where other processes find it. */
+const POSTED = "checkup";
+const POST_EVERY_MS = 250;
+
+const checkups = forApp((): { last: Checkup | null } => ({ last: null }));
+
+/** The one that runs, else the last one since the start, whichever process of the server is at it. */
+export async function lastCheckup(app: App): Promise<Checkup | null> {
+  const { last } = checkups(app);
+  if (last?.status === "running") return last;
+  const elsewhere = (await app.siblings?.posted(POSTED)) as Checkup | undefined;
+  return elsewhere && (last === null || elsewhere.startedAt > last.startedAt) ? elsewhere : last;
+}
+
+/** What takes no time: all but ffmpeg and the objects. */
+export async function quickLook(app: App, { mend }: { mend: boolean }): Promise<Finding[]> {
+  return [
+    ...(await answering(app)),
+    await attempt("settings", () => agreeOnStorage(app)),
+    await attempt("clock", () => examineClock(app)),
+    await attempt("permissions", () => examinePermissions(app, { mend })),
+    await attempt("disk", () => examineDisk(app)),
+  ];
+}
+
+/** Whether another may begin; who asks for the like of the one that runs gets that. 409 where it is not the like. */
+export async function runningCheckup(app: App, fix: boolean): Promise<Checkup | null> {
+  const last = await lastCheckup(app);
+  if (last?.status !== "running") return null;
+  if (last.fix === fix) return last;
+  throw new HttpError(
+    409,
+    "checkup_running",
+    `A check-up ${last.fix ? "with" : "without"} --fix is under way; wait until it is over.`,
+  );
+}
+
+/** Begins one. It ends by itself, or with the program. */
+export async function beginCheckup(app: App, fix: boolean): Promise<Checkup> {
+  const checkup: Checkup = {
+    ...{ fix, status: "running", stage: "database, storage, clock, permissions and disk", objects: 0, findings: [] },
+    ...{ startedAt: app.clock.now(), finishedAt: null },
+  };
+  checkups(app).last = checkup;
+  await app.siblings?.post(POSTED, checkup);
+  void shown(app, checkup, () => run(app, checkup));
+  return checkup;
+}
+
+/** Two that begin at once in two processes, before they could know, come one after the other. */
+async function shown(app: App, checkup: Checkup, work: () => Promise<void>): Promise<void> {
+  const { siblings } = app;
+  if (!siblings) return work();
+  const timer = setInterval(() => void siblings.post(POSTED, checkup), POST_EVERY_MS);
+  const turn = await siblings.take(POSTED);
+  try {
+    await work();
+  } finally {
+    turn.end();
+    clearInterval(timer);
+    await siblings.post(POSTED, checkup);
+  }
+}
+
+async function run(app: App, checkup: Checkup): Promise<void> {
+  const { fix } = checkup;
+  const signal = app.stopping;
+  try {
+    checkup.findings.push(...(await quickLook(app, { mend: fix })));
+    checkup.stage = "ffmpeg";
+    const { ffmpeg, ffprobe, encoder } = app.config;
+    checkup.findings.push(
+      await attempt("ffmpeg", async () => {
+        const found = await binariesAside({ ffmpeg, ffprobe, cacheDir: cacheDir() });
+        const told = await examineFfmpeg(found, { encoder, spec: encodingSpec });
+        return `${told}: ${found.ffmpeg} (${found.origin})`;
+      }),
+    );
+    signal.throwIfAborted();
+    // Without storage that answers all would be missing, and none of it is.
+    if (checkup.findings.some(({ check, ok }) => !ok && (check === "storage" || check === "database"))) {
+      const detail = "not looked at, since storage or database do not answer";
+      checkup.findings.push({ check: "missing", ok: false, detail, mended: 0 });
+    } else {
+      const tell = (stage: string, objects: number) => Object.assign(checkup, { stage, objects });
+      checkup.findings.push(...(await compareObjects(app, { fix, signal, tell })));
+    }
+    checkup.status = "done";
+  } catch (error) {
+    const detail = signal.aborted ? "the server stopped" : reasonOf(error);
+    checkup.findings.push({ check: "check-up", ok: false, detail, mended: 0 });
+    checkup.status = "failed";
+    if (!signal.aborted) app.log.error({ err: error }, "a check-up failed");
+  } finally {
+    checkup.finishedAt = app.clock.now();
+    const mended = checkup.findings.reduce((sum, finding) => sum + finding.mended, 0);
+    const faults = checkup.findings.filter(({ ok }) => !ok).map(({ check }) => check);
+    app.log.info({ fix, mended, faults }, "a check-up is over");
+  }
+}

@@ -1,0 +1,54 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { DrizzleQueryError, sql } from "drizzle-orm";
+import type { App } from "../../../app.ts";
+import { disagreement, placeOf } from "../migration/place.ts";
+
+/** Whoever asks whether the database answers does not wait for as long as others do. */
+const ANSWER_MS = 5000;
+
+/** One thing that was looked at. `mended` counts what was put right; what is not `ok` after that is left. */
+export type Finding = { check: string; ok: boolean; detail: string; mended: number };
+
+/** What was found, and how much of it was mended. Throws Error for a fault that is left, in words for the operator. */
+export type Look = () => Promise<string | { detail: string; mended: number; ok?: boolean }>;
+
+export async function attempt(check: string, look: Look): Promise<Finding> {
+  try {
+    const found = await look();
+    return typeof found === "string" ? { check, ok: true, detail: found, mended: 0 } : { check, ok: true, ...found };
+  } catch (error) {
+    return { check, ok: false, detail: reasonOf(error), mended: 0 };
+  }
+}
+
+/** A failed statement names itself, and the reason as its cause. */
+export const reasonOf = (error: unknown): string =>
+  (error instanceof DrizzleQueryError && error.cause ? error.cause : (error as Error)).message;
+
+/** Database and storage answer. */
+export async function answering(app: App): Promise<Finding[]> {
+  const { objects } = app;
+  const database = await attempt("database", async () => {
+    const late = delay(ANSWER_MS, undefined, { ref: false }).then(() => {
+      throw new Error(`The database does not answer within ${ANSWER_MS / 1000} s.`);
+    });
+    await Promise.race([app.db.get(sql`select count(*) from _migrations`), late]);
+    return "answers";
+  });
+  if (!objects) return [database];
+  const storage = await attempt("storage", async () => {
+    await objects.check();
+    return `${objects.kind} storage takes and gives objects`;
+  });
+  return [database, storage];
+}
+
+/** Storage is where the settings say, or on its way. Throws where it is not. */
+export async function agreeOnStorage({ db, config }: App): Promise<string> {
+  if (config.storage === "none") return "object storage is switched off";
+  const place = await placeOf(db);
+  const fault = disagreement(place, config.storage) ?? place?.error;
+  if (fault) throw new Error(fault);
+  if (!place || place.phase === "settled") return `objects lie in ${config.storage} storage, as the settings say`;
+  return `storage is being migrated: ${place.phase}${place.paused ? ", paused" : ""}`;
+}

@@ -1,0 +1,105 @@
+import { constants } from "node:fs";
+import { access, chmod, chown, lstat, readdir } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { databaseFile } from "../../../../storage/db/open.ts";
+import type { App } from "../../../app.ts";
+import { cacheDir } from "../../../lib/cache-dir.ts";
+import { binariesAside } from "../../../media/binaries.ts";
+
+/** Bits that must not be set, and those that must. */
+type Rule = { path: string; never: number; always: number };
+const folder = (path: string): Rule => ({ path, never: 0o077, always: 0o700 });
+const secret = (path: string): Rule => ({ path, never: 0o077, always: 0o600 });
+/** In a folder that is closed to others. */
+const own = (path: string): Rule => ({ path, never: 0o022, always: 0o600 });
+const ownFolder = (path: string): Rule => ({ path, never: 0o022, always: 0o700 });
+
+/**
+ * Who may read and write what vodbox keeps. All must belong to the owner of the data directory, who must be whoever runs
+ * this process. With `mend` modes are set right where that is allowed, and for root owners too. Throws Error for what is left.
+ */
+export async function examinePermissions(app: App, { mend }: { mend: boolean }) {
+  const { data_dir } = app.config;
+  const { uid } = await lstat(data_dir);
+  const me = process.geteuid?.() ?? uid;
+  const faults: string[] = [];
+  let mended = 0;
+  let looked = 0;
+  if (me !== uid)
+    faults.push(
+      `${data_dir} belongs to user ${uid}, and this runs as user ${me}: what it makes there the owner cannot change; run vodbox as the owner, such as by sudo -u '#${uid}'`,
+    );
+  for (const rule of await rulesOf(app)) {
+    const found = await lstat(rule.path).catch(() => null);
+    // A link leads to wherever the operator wants it.
+    if (found === null || found.isSymbolicLink()) continue;
+    looked++;
+    const wrong: string[] = [];
+    if (found.uid !== uid) {
+      if (mend && me === 0) {
+        await chown(rule.path, uid, found.gid);
+        mended++;
+      } else wrong.push(`belongs to user ${found.uid} instead of ${uid}; as root: chown ${uid} ${rule.path}`);
+    }
+    const mode = found.mode & 0o7777;
+    const right = (mode & ~rule.never) | rule.always;
+    if (mode !== right) {
+      if (mend && (me === 0 || me === found.uid)) {
+        await chmod(rule.path, right);
+        mended++;
+      } else {
+        const who = found.uid === me ? "" : ` as user ${found.uid} or root:`;
+        wrong.push(`has mode ${octal(mode)};${who} chmod ${octal(right)} ${rule.path}, or doctor --fix`);
+      }
+    }
+    if (wrong.length > 0) faults.push(`${rule.path} ${wrong.join(", and ")}`);
+  }
+  if (faults.length > 0) throw new Error(faults.join("; "));
+  const detail = `${looked} files and folders belong to user ${uid}, and are closed to others`;
+  return { detail: mended > 0 ? `${detail}; ${mended} were mended` : detail, mended };
+}
+
+const octal = (mode: number) => mode.toString(8).padStart(4, "0");
+
+/** What there is of a fixed set: of the objects, of which there may be millions, the top alone. */
+async function rulesOf({ config, objects }: App): Promise<Rule[]> {
+  const at = (...names: string[]) => join(config.data_dir, ...names);
+  const names = async (path: string) => (await readdir(path).catch(() => [])).map((name) => join(path, name));
+  const database = config.database_url === undefined ? at("vodbox.db") : databaseFile(config.database_url);
+  // With -wal and -shm, and the copies that are made before migrations.
+  const databases =
+    database === null
+      ? []
+      : (await names(dirname(database))).filter((path) => isOf(basename(database), basename(path)));
+  const tools = await binariesAside({ ffmpeg: config.ffmpeg, ffprobe: config.ffprobe, cacheDir: cacheDir() }).catch(
+    () => null,
+  );
+  const bundled = tools?.origin === "bundled" ? [tools.ffmpeg, tools.ffprobe] : [];
+  return [
+    folder(config.data_dir),
+    folder(at("secrets")),
+    ...(await names(at("secrets"))).map(secret),
+    ...["local-proof", "server.json"].map((name) => secret(at(name))),
+    ...databases.map(secret),
+    ...["server.lock", "server.pid"].map((name) => own(at(name))),
+    ...(objects?.kind === "s3" ? [ownFolder(at("growing"))] : [ownFolder(at("objects"))]),
+    ...["scratch", "pictures"].map((name) => ownFolder(at(name))),
+    ownFolder(cacheDir()),
+    ...(await notExecutable(bundled)),
+  ];
+}
+
+const isOf = (database: string, name: string) =>
+  name.startsWith(database) && /^(-wal|-shm|-journal|\.before-.+)?$/.test(name.slice(database.length));
+
+async function notExecutable(paths: readonly string[]): Promise<Rule[]> {
+  const found = await Promise.all(
+    paths.map((path) =>
+      access(path, constants.X_OK).then(
+        () => [],
+        () => [{ path, never: 0o022, always: 0o500 }],
+      ),
+    ),
+  );
+  return found.flat();
+}

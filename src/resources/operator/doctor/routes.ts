@@ -1,0 +1,77 @@
+import * as v from "valibot";
+import { Reply, route } from "../../../http/route.ts";
+import { NullableTime, Time } from "../../../http/schemas.ts";
+import { iso } from "../../../lib/clock.ts";
+import { notFound } from "../../../lib/errors.ts";
+import { beginCheckup, type Checkup, lastCheckup, quickLook, runningCheckup } from "./checkup.ts";
+
+const path = "/api/v1/admin/doctor";
+const admin = { credential: "admin", tag: "Operator" } as const;
+
+const Finding = v.object({
+  check: v.string(),
+  ok: v.boolean(),
+  detail: v.string(),
+  mended: v.pipe(v.number(), v.description("Things that were put right")),
+});
+const CheckupAnswer = v.pipe(
+  v.object({
+    fix: v.boolean(),
+    status: v.picklist(["running", "done", "failed"]),
+    stage: v.pipe(v.string(), v.description("What it is at, or was at last")),
+    objects: v.pipe(v.number(), v.description("Objects that the stage has looked at")),
+    ok: v.pipe(v.nullable(v.boolean()), v.description("Whether no fault is left; null while it runs")),
+    findings: v.array(Finding),
+    started_at: Time,
+    finished_at: NullableTime,
+    server_time: Time,
+  }),
+  v.title("Checkup"),
+);
+
+const toAnswer = (checkup: Checkup, now: number): v.InferInput<typeof CheckupAnswer> => ({
+  ...{ fix: checkup.fix, status: checkup.status, stage: checkup.stage, objects: checkup.objects },
+  ok: checkup.status === "running" ? null : checkup.findings.every((finding) => finding.ok),
+  findings: checkup.findings,
+  ...{ started_at: iso(checkup.startedAt), finished_at: iso(checkup.finishedAt), server_time: iso(now) },
+});
+
+export const doctorRoutes = [
+  route({
+    ...admin,
+    method: "GET",
+    path,
+    summary: "Database, storage, clock, permissions and disk, looked over quickly",
+    responses: { 200: v.object({ ok: v.boolean(), findings: v.array(Finding) }) },
+    async handle({ app }) {
+      const findings = await quickLook(app, { mend: false });
+      return { ok: findings.every((finding) => finding.ok), findings };
+    },
+  }),
+  route({
+    ...admin,
+    method: "POST",
+    path: `${path}/checkup`,
+    summary: "Look everything over, every object too, and mend what can be; one that runs already is answered",
+    body: v.object({
+      fix: v.optional(v.pipe(v.boolean("must be true or false"), v.description("Mend what can be mended")), false),
+    }),
+    responses: { 202: CheckupAnswer },
+    errors: { 409: ["checkup_running"] },
+    async handle({ app, body: { fix } }) {
+      // Nothing but the audit log's entry, before any change.
+      if (fix && !(await runningCheckup(app, fix))) await app.write(async () => {});
+      const checkup = (await runningCheckup(app, fix)) ?? (await beginCheckup(app, fix));
+      return new Reply(202, toAnswer(checkup, app.clock.now()));
+    },
+  }),
+  route({
+    ...admin,
+    method: "GET",
+    path: `${path}/checkup`,
+    summary: "How far the check-up is that runs, or what the last one since the start has found",
+    responses: { 200: CheckupAnswer },
+    errors: { 404: ["not_found"] },
+    handle: async ({ app }) => toAnswer((await lastCheckup(app)) ?? notFound("check-up"), app.clock.now()),
+  }),
+];

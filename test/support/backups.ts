@@ -1,0 +1,79 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "vitest";
+import { type ConfigSources, loadConfig } from "../../src/config/load.ts";
+import { embedded, embeddedNames } from "../../src/lib/embedded.ts";
+import { UserError } from "../../src/lib/errors.ts";
+import { restoreBackup } from "../../src/resources/operator/backup/restore.ts";
+import { readyAsset } from "./flow.ts";
+import { emptyFolder } from "./folder.ts";
+import { run, startServer } from "./process.ts";
+import { subtitled } from "./subtitles.ts";
+
+// As an operator has them: kept in the data directory, so that they can be restored.
+const env = { VODBOX_ADMIN_TOKEN: "", VODBOX_WORKER_TOKEN: "", VODBOX_LOG_LEVEL: "error" };
+type Env = Record<string, string>;
+
+/** A server that keeps its own tokens. */
+export async function ownServer(dataDir: string, more: Env = {}) {
+  const started = await startServer(dataDir, { env: { ...env, ...more } });
+  const token = (name: string) => readFileSync(join(dataDir, "secrets", `${name}_token`), "utf8").trim();
+  return { ...started, admin: token("admin"), worker: token("worker") };
+}
+
+/** One with a tenant, a key, and an asset that is ready and has a subtitle. */
+export async function filledServer(dataDir = emptyFolder(), more: Env = {}) {
+  const server = await ownServer(dataDir, more);
+  const { admin } = server;
+  const tenant = await server.call("POST", "/api/v1/admin/tenants", { admin, body: { name: "T", slug: "t" } });
+  const body = { tenant_id: tenant.body.id, scopes: ["assets:read", "assets:write", "playback:read"] };
+  const key = (await server.call("POST", "/api/v1/api_keys", { admin, body })).body.token as string;
+  const ready = await readyAsset(server, key, { bytes: "source of the first" });
+  await subtitled(server, key, ready.asset.id);
+  return { server, key, ready, dataDir };
+}
+
+/** `vodbox admin …` with settings `more`; what progress goes to stderr with is no error. */
+export const operator = (more: Env = {}) => {
+  const cli = async (...args: string[]) => {
+    const ended = await run(["admin", ...args], { env: { ...env, ...more } });
+    return { ...ended, stderr: ended.stderr.replaceAll(/^(backup|check|restore): .*\n/gm, "") };
+  };
+  return {
+    cli,
+    done: async (...args: string[]) => {
+      const ended = await cli(...args);
+      expect(ended, `admin ${args.join(" ")}`).toMatchObject({ code: 0, stderr: "" });
+      return ended.stdout;
+    },
+    failed: async (...args: string[]) => {
+      const ended = await cli(...args);
+      expect(ended, `admin ${args.join(" ")}`).toMatchObject({ code: 1, stdout: "" });
+      expect(ended.stderr).toMatch(/^vodbox: [^\n]*\.\n$/);
+      return ended.stderr;
+    },
+  };
+};
+
+const migrations = () =>
+  embeddedNames("migrations/").map((name) => ({
+    name: name.slice("migrations/".length),
+    sql: embedded(name).toString("utf8"),
+  }));
+
+/** As the command restores, in this process, for there are many; null, or the sentence that refuses. */
+export async function restoring(
+  file: string,
+  dataDir: string,
+  flags: ConfigSources["flags"] = {},
+): Promise<string | null> {
+  const config = loadConfig({ flags: { data_dir: dataDir, ...flags }, env: {} });
+  const options = { config, file, migrations: migrations(), openObjects: async () => null, progress: () => {} };
+  const error = await restoreBackup(options).then(
+    () => null,
+    (thrown) => thrown,
+  );
+  if (error === null) return null;
+  if (!(error instanceof UserError)) throw error;
+  return error.message;
+}
