@@ -54,20 +54,22 @@ export async function pushCommand(command: Command): Promise<void> {
     throw new UserError("--jobs must be a whole number from 1 to 64.", 2);
   const waitMs = options.wait === undefined ? null : durationMs("--wait", options.wait);
   const json = wantsJson(command);
+  let isStopped = false;
   const sender: Sender = {
     server,
     call: api(server, key),
-    patience: patience(waitMs, (sentence) => process.stderr.write(`vodbox: ${sentence}\n`)),
+    patience: patience(waitMs, (sentence) => isStopped || process.stderr.write(`vodbox: ${sentence}\n`)),
     slot: slots(jobs),
     meter: meter(),
     fields,
   };
   let stop = async () => {};
   let isWhole = false;
-  let isStopped = false;
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
     process.once(signal, async () => {
       isStopped = true;
+      // What is still going on ends; nobody waits for how far it is.
+      sender.meter.stop(false);
       process.stderr.write("\nvodbox: stopped; the same command goes on where this one ended.\n");
       await stop();
       process.exit(EXIT_CODES[signal]);

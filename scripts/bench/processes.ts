@@ -117,8 +117,8 @@ export async function wrk(
   };
 }
 
-/** A field of /proc/<pid>/status in bytes, such as VmRSS or VmHWM. */
-export function memoryOf(pid: number, field: "VmRSS" | "VmHWM"): number {
+/** A field of /proc/<pid>/status in bytes. */
+export function memoryOf(pid: number, field: "VmRSS" | "VmHWM" | "RssAnon" | "RssFile"): number {
   const line = new RegExp(`^${field}:\\s+(\\d+) kB`, "m").exec(readFileSync(`/proc/${pid}/status`, "utf8"));
   return Number(line?.[1]) * 1024;
 }

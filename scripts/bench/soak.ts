@@ -17,6 +17,7 @@ const REQUESTS_A_SECOND = 100;
 const UPLOAD_EVERY_MS = 8000;
 const BACKUP_EVERY_MS = 30_000;
 const LOOK_MS = 2000;
+const TELL_EVERY_MS = 30_000;
 const MEBIBYTE = 2 ** 20;
 
 type Seen = { times: number[]; failures: string[]; memory: { at: number; bytes: number }[]; backups: number };
@@ -67,6 +68,7 @@ export async function benchSoak(): Promise<Result[]> {
         const bytes = memoryOf(server.child.pid as number, "VmRSS");
         seen.memory.push({ at: (performance.now() - from) / 60_000, bytes });
       }),
+      every(TELL_EVERY_MS, () => tell(base, server.child.pid as number, (performance.now() - from) / 1000)),
     ]);
     return results(seen);
   } finally {
@@ -74,6 +76,17 @@ export async function benchSoak(): Promise<Result[]> {
     hook.close();
     work.remove();
   }
+}
+
+/** What the memory is made of. */
+async function tell(base: string, pid: number, seconds: number): Promise<void> {
+  const metrics = await (await fetch(`${base}/metrics`, { headers: { "x-svc-admin-token": ADMIN } })).text();
+  const parts = [...metrics.matchAll(/^vodbox_memory_bytes\{.*kind="(\w+)".*\} (\d+)$/gm)].map(
+    ([, kind, bytes]) => [kind, Number(bytes)] as const,
+  );
+  const resident = (["RssAnon", "RssFile"] as const).map((field) => [field, memoryOf(pid, field)] as const);
+  const told = [...parts, ...resident].map(([name, bytes]) => `${name} ${Math.round(bytes / MEBIBYTE)}`);
+  process.stderr.write(`soak, ${Math.round(seconds)} s: ${told.join(", ")} MiB\n`);
 }
 
 async function makeClip(path: string): Promise<void> {

@@ -9,7 +9,6 @@ import { HttpError } from "../lib/errors.ts";
 import { audited } from "./audit.ts";
 import { type Authenticator, createAuthenticator } from "./auth.ts";
 import { readJson } from "./body.ts";
-import type { Caller } from "./caller.ts";
 import { clientAddresses } from "./client-address.ts";
 import { corsHeaders, preflightHeaders } from "./cors.ts";
 import { countedOf } from "./counted.ts";
@@ -129,8 +128,8 @@ async function answer(
     const caller = await authenticator.authenticate(route, headers, event.url.searchParams);
     const address = addressOf(event);
     if (route.limit) every = { ...always, ...(await limits.consume(route.limit, caller, address)) };
-    const context = await contextOf(app, route, event, { caller, requestId, address });
-    context.limit = async (name) => void (await limits.consume(name, caller, address));
+    const limit: Context["limit"] = async (name) => void (await limits.consume(name, caller, address));
+    const context = await contextOf(app, route, event, { caller, requestId, address, limit });
     const repeat = repeatOf(route, caller, headers, context.url.pathname, context.body);
     if (repeat) {
       const replay = await findReplay(app.db, app, repeat);
@@ -166,7 +165,7 @@ async function restored(route: Route, context: Context, { status, body, headers 
   return new Reply(status, (await route.idempotent?.restore?.(context, body)) ?? body, headers);
 }
 
-type Asked = { caller: Caller; requestId: string; address: string };
+type Asked = Pick<Context, "caller" | "requestId" | "address" | "limit">;
 
 async function contextOf(app: App, route: Route, event: H3Event, asked: Asked): Promise<Context> {
   const { req } = event;
@@ -187,7 +186,6 @@ async function contextOf(app: App, route: Route, event: H3Event, asked: Asked): 
     incoming,
     request: req,
     commit: (work) => app.write(work),
-    limit: async () => {},
   };
 }
 

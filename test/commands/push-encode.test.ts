@@ -119,14 +119,18 @@ test(
     const { folder, relay, env, encodes, left, get } = await scene();
     const film = join(folder, "film.mp4");
     await ffmpeg(...picture("640x360", "30", 30), ...sound(30), ...fast, "-c:a", "aac", "-shortest", film);
-    // However slow the machine is, it is still at work when the signal comes.
-    const slow = join(folder, "slow");
-    writeFileSync(slow, `#!/bin/sh\nexec ${binaries.ffmpeg} -readrate 2 "$@"\n`, { mode: 0o755 });
+    // However slow the machine is, it is still at work when the signal comes; asked to end, it takes longer than a line
+    // of progress takes to be due again.
+    const encode = `${binaries.ffmpeg} -readrate 2 "$@"`;
+    const late = `trap '(sleep 3.5; kill $encoding) &' TERM; ${encode} & encoding=$!; wait $encoding; wait`;
+    const slow = { SIGINT: join(folder, "late"), SIGKILL: join(folder, "slow") };
+    writeFileSync(slow.SIGINT, `#!/bin/sh\n${late}\n`, { mode: 0o755 });
+    writeFileSync(slow.SIGKILL, `#!/bin/sh\nexec ${encode}\n`, { mode: 0o755 });
     const push = ["push", "--encode", film, "--jobs", "1", "--title", "Film"];
     const home = () => readdirSync(encodes).find((name) => /^[0-9a-f]{32}$/.test(name)) as string;
     const isEncoding = () => filesBelow(encodes).some((name) => /\/out\/.*\.m4s$/.test(name));
     for (const signal of ["SIGINT", "SIGKILL"] as const) {
-      const pushing = vodbox(push, { env: { ...env, VODBOX_FFMPEG: slow } });
+      const pushing = vodbox(push, { env: { ...env, VODBOX_FFMPEG: slow[signal] } });
       await until("a first segment", isEncoding, 100_000);
       const below = descendantsOf(pushing.child.pid as number);
       expect(below.some(({ command }) => /ffmpeg/.test(command))).toBe(true);

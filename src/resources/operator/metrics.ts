@@ -63,7 +63,7 @@ async function processFamilies(app: App): Promise<Family[]> {
 export function processFigures(app: App): Family[] {
   const counted = countedOf(app);
   const queue = app.writes();
-  const { rss, heapUsed } = process.memoryUsage();
+  const memory = process.memoryUsage();
   const cpu = process.cpuUsage();
   return [
     gauge(
@@ -97,8 +97,11 @@ export function processFigures(app: App): Family[] {
     counter("db_commit_seconds_total", "Time that commits took", queue.commitSeconds),
     gauge("event_loop_delay_seconds", "How late the event loop was since the last scrape", loopSamples(app)),
     gauge("memory_bytes", "Memory of the server's process", [
-      { labels: { kind: "rss" }, value: rss },
-      { labels: { kind: "heap_used" }, value: heapUsed },
+      { labels: { kind: "rss" }, value: memory.rss },
+      { labels: { kind: "heap_total" }, value: memory.heapTotal },
+      { labels: { kind: "heap_used" }, value: memory.heapUsed },
+      // Buffers too.
+      { labels: { kind: "external" }, value: memory.external },
     ]),
     counter("cpu_seconds_total", "Processor time of the server's process", (cpu.user + cpu.system) / 1e6),
   ];
