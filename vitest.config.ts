@@ -1,5 +1,6 @@
 import { defineConfig } from "vitest/config";
 
+const SHARED = "test/support/shared-s3.ts";
 const common = {
   environment: "node" as const,
   testTimeout: 120_000,
@@ -11,14 +12,14 @@ export default defineConfig({
     // Servers, encoders and browsers start in these tests: more files at once than processors only makes them late.
     maxWorkers: 2,
     projects: [
-      { test: { ...common, name: "here", include: ["test/**/*.test.ts"] } },
+      { test: { ...common, name: "here", include: ["test/**/*.test.ts"], globalSetup: SHARED } },
       {
         // The whole interface once more, over a real remote database.
         test: {
           ...common,
           name: "remote database",
           include: ["test/api/**/*.test.ts"],
-          globalSetup: "test/support/migrated-sqld.ts",
+          globalSetup: [SHARED, "test/support/migrated-sqld.ts"],
           env: { VODBOX_TEST_DATABASE: "sqld" },
         },
       },

@@ -131,12 +131,14 @@ export async function replay(ask: Ask<Filters & { dryRun?: boolean }>): Promise<
   else {
     const { matched, replayed, paused } = sum;
     const done = options.dryRun
-      ? `${matched - paused} deliveries would be sent again`
-      : `${replayed} deliveries are sent again`;
+      ? `${counted(matched - paused)} would be sent again`
+      : `${counted(replayed)} ${replayed === 1 ? "is" : "are"} sent again`;
     line(`${done}${paused > 0 ? `; ${paused} are left, since their endpoint is paused` : ""}.`);
   }
   if (sum.unknown.length > 0) throw new UserError(`Nothing is known of ${sum.unknown.join(", ")}.`);
 }
+
+const counted = (deliveries: number) => (deliveries === 1 ? "1 delivery" : `${deliveries} deliveries`);
 
 function add(sum: Omit<Batch, "last">, batch: Batch): void {
   sum.matched += batch.matched;

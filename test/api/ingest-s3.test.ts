@@ -2,20 +2,21 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { type TestApp, testApp } from "../support/app.ts";
 import { leased, tiny, tinyAsset } from "../support/batches.ts";
 import { expectError } from "../support/error.ts";
-import { type S3Server, startS3Server } from "../support/s3-server.ts";
+import { newBucket, type S3Server, s3Server } from "../support/s3-server.ts";
 
 const PART = 16 * 2 ** 20;
+const bucket = newBucket("ingest");
 let s3: S3Server;
 let app: TestApp;
 let key: string;
 beforeAll(async () => {
-  s3 = await startS3Server();
-  await s3.bucket("vodbox");
+  s3 = await s3Server();
+  await s3.bucket(bucket);
   app = await testApp({
     rate_limit_uploads: "100000/60",
     storage: "s3",
     s3_endpoint: s3.endpoint,
-    s3_bucket: "vodbox",
+    s3_bucket: bucket,
     s3_region: s3.region,
     s3_access_key_id: s3.accessKeyId,
     s3_secret_access_key: s3.secretAccessKey,
@@ -25,7 +26,6 @@ beforeAll(async () => {
 }, 300_000);
 afterAll(async () => {
   await app?.close();
-  await s3?.close();
 });
 const objects = async () => (await app.opened.app.objects?.list(""))?.objects.map((one) => one.key) ?? [];
 

@@ -9,7 +9,7 @@ import { type TestApp, testApp } from "../support/app.ts";
 import { readyAsset, uploaded } from "../support/flow.ts";
 import { emptyFolder } from "../support/folder.ts";
 import { run } from "../support/process.ts";
-import { CORS_RULES, type S3Server, startS3Server } from "../support/s3-server.ts";
+import { CORS_RULES, newBucket, type S3Server, s3Server } from "../support/s3-server.ts";
 import { subtitled, VTT } from "../support/subtitles.ts";
 import { startBrowser, untilPlayed, visit } from "./browser.ts";
 import { type Platform, startPlatform, untilReady } from "./platform.ts";
@@ -17,7 +17,7 @@ import { type Platform, startPlatform, untilReady } from "./platform.ts";
 let s3: S3Server;
 let platform: Platform;
 let browser: Browser;
-const bucket = "vodbox";
+const bucket = newBucket("vodbox");
 const settingsFor = (prefix: string) => ({
   storage: "s3",
   s3_endpoint: s3.endpoint,
@@ -35,7 +35,7 @@ const keysUnder = async (prefix: string) => {
 };
 
 beforeAll(async () => {
-  s3 = await startS3Server();
+  s3 = await s3Server();
   await s3.bucket(bucket);
   await s3.cors(bucket, CORS_RULES);
   [platform, browser] = await Promise.all([startPlatform(asEnvironment(settingsFor("real"))), startBrowser()]);
@@ -43,7 +43,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await browser?.close();
   await platform?.close();
-  await s3?.close();
 });
 
 test("from upload to playback in a browser on S3: no byte of media passes through the server", async () => {

@@ -53,15 +53,16 @@ async function peaks(folder: string, objects: number) {
   return { backup, serving, check, restore };
 }
 
-test(`the memory of a backup and its restore does not grow with ${MEGABYTES} MB of objects`, {
+test(`the memory of a backup and its restore does not grow with ${MEGABYTES} MB more of objects`, {
   timeout: 300_000 + MEGABYTES * 1000,
 }, async () => {
   const folder = emptyFolder();
-  const few = await peaks(join(folder, "few"), 0);
-  const many = await peaks(join(folder, "many"), Math.ceil(MEGABYTES / OBJECT_MEGABYTES));
+  // One is there in both: to stream any takes its buffers, however many follow.
+  const few = await peaks(join(folder, "few"), 1);
+  const many = await peaks(join(folder, "many"), 1 + Math.ceil(MEGABYTES / OBJECT_MEGABYTES));
   const told = (found: typeof few) => Object.entries(found).map(([name, peak]) => `${name} ${Math.round(peak)}`);
   console.log(
-    `peaks in MB of memory (of the server: growth) without objects: ${told(few)}; with ${MEGABYTES} MB: ${told(many)}`,
+    `peaks in MB of memory (of the server: growth) with one object: ${told(few)}; with ${MEGABYTES} MB more: ${told(many)}`,
   );
   for (const name of Object.keys(few) as (keyof typeof few)[]) {
     if (name !== "serving") expect.soft(few[name], name).toBeGreaterThan(20);

@@ -1,12 +1,12 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { beforeAll, expect, test, vi } from "vitest";
 import { s3Store } from "../../storage/objects/s3.ts";
 import { filledServer, operator, ownServer } from "../support/backups.ts";
 import { until } from "../support/descendants.ts";
 import { emptyFolder } from "../support/folder.ts";
-import { type S3Server, startS3Server } from "../support/s3-server.ts";
+import { type S3Server, s3Server } from "../support/s3-server.ts";
 import { refused } from "./outcome.ts";
 
 vi.setConfig({ testTimeout: 600_000, hookTimeout: 120_000 });
@@ -14,10 +14,9 @@ vi.setConfig({ testTimeout: 600_000, hookTimeout: 120_000 });
 const BUCKETS = ["backups-one", "backups-two"] as const;
 let s3: S3Server;
 beforeAll(async () => {
-  s3 = await startS3Server();
+  s3 = await s3Server();
   for (const bucket of BUCKETS) await s3.bucket(bucket);
 });
-afterAll(() => s3?.close());
 
 type Place = { bucket: (typeof BUCKETS)[number]; prefix: string };
 const settings = ({ bucket, prefix }: Place) => ({

@@ -1,19 +1,18 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { BUCKET, s3At, s3Settings } from "../migration/scene.ts";
 import { testApp } from "../support/app.ts";
 import { checkup } from "../support/doctor.ts";
 import { readyAsset } from "../support/flow.ts";
 import { atEnd } from "../support/folder.ts";
-import { type S3Server, startS3Server } from "../support/s3-server.ts";
+import { type S3Server, s3Server } from "../support/s3-server.ts";
 
 let s3: S3Server;
 beforeAll(async () => {
-  s3 = await startS3Server();
+  s3 = await s3Server();
   await s3.bucket(BUCKET);
 }, 120_000);
-afterAll(() => s3.close());
 
 test("in a bucket that others use too: what nothing names goes, and nobody else's is touched", {
   timeout: 120_000,

@@ -111,7 +111,7 @@ describe.concurrent("a source that does not fit is encoded", () => {
       [...clip("30"), "-vf", "select='not(eq(mod(n\\,10)\\,3))'", "-fps_mode", "vfr", ...x264()],
     ],
     ["a frame missing", "o.mp4", [...clip("30"), "-vf", "select='not(eq(n\\,40))'", "-fps_mode", "vfr", ...x264()]],
-    ["too many bits", "p.mp4", [...clip(), "-vf", "noise=alls=60:allf=t", ...x264(), "-crf", "10"]],
+    ["too many bits", "p.mp4", [...clip("25", 5), "-vf", "noise=alls=60:allf=t", ...x264(), "-crf", "10"]],
     ["oblong pixels", "q.mp4", [...clip(), "-vf", "setsar=4/3", ...x264()]],
     ["interlaced", "r.mp4", [...clip(), ...x264(`${GOP}:tff=1`)]],
     ["4:4:4", "s.mp4", [...clip(), ...x264(), "-pix_fmt", "yuv444p"]],

@@ -1,19 +1,18 @@
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { beforeAll, expect, test, vi } from "vitest";
 import { type TestApp, testApp } from "../support/app.ts";
 import { expectError } from "../support/error.ts";
 import { readyAsset } from "../support/flow.ts";
 import { newFolder } from "../support/folder.ts";
 import { startRelay } from "../support/relay.ts";
-import { type S3Server, startS3Server } from "../support/s3-server.ts";
+import { type S3Server, s3Server } from "../support/s3-server.ts";
 import { BUCKET, fill, inOrder, localAt, PATH, s3At, s3Settings, sumsOf } from "./scene.ts";
 
 vi.setConfig({ testTimeout: 120_000 });
 let s3: S3Server;
 beforeAll(async () => {
-  s3 = await startS3Server();
+  s3 = await s3Server();
   await s3.bucket(BUCKET);
 });
-afterAll(() => s3?.close());
 
 const state = async ({ call, admin }: TestApp) => (await call("GET", PATH, { admin })).body;
 const begin = ({ call, admin }: TestApp, to: string, more = {}) => call("POST", PATH, { admin, body: { to, ...more } });

@@ -5,16 +5,13 @@ import { localStore } from "../../storage/objects/local.ts";
 import { s3Store } from "../../storage/objects/s3.ts";
 import type { ObjectStore } from "../../storage/objects/store.ts";
 import type { Call } from "../support/client.ts";
-import type { S3Server } from "../support/s3-server.ts";
+import { newBucket, type S3Place } from "../support/s3-server.ts";
 
-export const BUCKET = "vodbox-migration";
+export const BUCKET = newBucket("migration");
 export const PATH = "/api/v1/admin/storage/migration";
 
 /** Settings of S3 under a prefix of this test's own. */
-export const s3Settings = (
-  s3: Pick<S3Server, "endpoint" | "region" | "accessKeyId" | "secretAccessKey">,
-  prefix: string,
-) => ({
+export const s3Settings = (s3: S3Place, prefix: string) => ({
   s3_endpoint: s3.endpoint,
   s3_bucket: BUCKET,
   s3_region: s3.region,
@@ -25,7 +22,7 @@ export const s3Settings = (
 export const asEnvironment = (settings: Record<string, string>) =>
   Object.fromEntries(Object.entries(settings).map(([name, value]) => [`VODBOX_${name.toUpperCase()}`, value]));
 
-export const s3At = (s3: S3Server, prefix: string) =>
+export const s3At = (s3: S3Place, prefix: string) =>
   s3Store({ ...s3, bucket: BUCKET, pathStyle: true, prefix: `${prefix}/` });
 export const localAt = (dataDir: string) =>
   localStore({ root: join(dataDir, "objects"), signing: { secret: "x", baseUrl: "http://x" } });

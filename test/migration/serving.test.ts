@@ -1,20 +1,19 @@
 import { createHash, randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import type { Answer } from "../support/client.ts";
 import { readyAsset, uploaded } from "../support/flow.ts";
 import { emptyFolder } from "../support/folder.ts";
 import { type RunningServer, run, startServer } from "../support/process.ts";
-import { CORS_RULES, type S3Server, startS3Server } from "../support/s3-server.ts";
+import { CORS_RULES, type S3Server, s3Server } from "../support/s3-server.ts";
 import { asEnvironment, BUCKET, fill, inOrder, localAt, PATH, s3At, s3Settings, sourceSum, sumsOf } from "./scene.ts";
 
 let s3: S3Server;
 beforeAll(async () => {
-  s3 = await startS3Server();
+  s3 = await s3Server();
   await s3.bucket(BUCKET);
   await s3.cors(BUCKET, CORS_RULES);
 });
-afterAll(() => s3?.close());
 
 const sum = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex");
 

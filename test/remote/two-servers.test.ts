@@ -9,7 +9,7 @@ import { uploaded } from "../support/flow.ts";
 import { emptyFolder } from "../support/folder.ts";
 import { type RunningServer, run, startServer } from "../support/process.ts";
 import { receiver } from "../support/receiver.ts";
-import { type S3Server, startS3Server } from "../support/s3-server.ts";
+import { type S3Server, s3Server } from "../support/s3-server.ts";
 import { startSqld } from "../support/sqld.ts";
 
 vi.setConfig({ testTimeout: 600_000, hookTimeout: 120_000 });
@@ -22,11 +22,10 @@ const clips = temporaryFolder("two-servers-clips");
 const clip = join(clips, "clip.mp4");
 let s3: S3Server;
 beforeAll(async () => {
-  [s3] = await Promise.all([startS3Server(), ffmpeg(...picture("160x90", "25", 1), ...fast, clip)]);
+  [s3] = await Promise.all([s3Server(), ffmpeg(...picture("160x90", "25", 1), ...fast, clip)]);
   await s3.bucket(BUCKET);
 });
 afterAll(async () => {
-  await s3?.close();
   rmSync(clips, { recursive: true, force: true });
 });
 

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { fast, ffmpeg, picture } from "../media/sources.ts";
 import { testApp } from "../support/app.ts";
 import { until } from "../support/descendants.ts";
@@ -11,17 +11,16 @@ import { expectError } from "../support/error.ts";
 import { uploaded } from "../support/flow.ts";
 import { emptyFolder, newFolder } from "../support/folder.ts";
 import { startServer } from "../support/process.ts";
-import { type S3Server, startS3Server } from "../support/s3-server.ts";
+import { type S3Server, s3Server } from "../support/s3-server.ts";
 import { smallDisk } from "./small-disk.ts";
 
 const execute = promisify(execFile);
 const bucket = "vodbox-neighbours";
 let s3: S3Server;
 beforeAll(async () => {
-  s3 = await startS3Server();
+  s3 = await s3Server();
   await s3.bucket(bucket);
 });
-afterAll(() => s3?.close());
 
 const settingsFor = (prefix: string) => ({
   storage: "s3",

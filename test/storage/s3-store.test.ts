@@ -5,14 +5,14 @@ import type { AddressInfo } from "node:net";
 import { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { createStorage } from "unstorage";
-import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
+import { beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { deletePrefix } from "../../storage/objects/delete-prefix.ts";
 import { objectDriver } from "../../storage/objects/driver.ts";
 import { partAppends } from "../../storage/objects/part-appends.ts";
 import { type S3StoreOptions, s3Store } from "../../storage/objects/s3.ts";
 import { NoSuchMultipart, StorageUnavailable } from "../../storage/objects/store.ts";
 import { emptyFolder } from "../support/folder.ts";
-import { CORS_RULES, type S3Server, startS3Server } from "../support/s3-server.ts";
+import { CORS_RULES, type S3Server, s3Server } from "../support/s3-server.ts";
 import { addressContract } from "./address-contract.ts";
 import { appendsContract } from "./appends-contract.ts";
 import { multipartContract, PART } from "./multipart-contract.ts";
@@ -21,10 +21,9 @@ import { contentOf, storeContract } from "./store-contract.ts";
 const bucket = "vodbox-tests";
 let server: S3Server;
 beforeAll(async () => {
-  server = await startS3Server();
+  server = await s3Server();
   await server.bucket(bucket);
 });
-afterAll(() => server.close());
 
 /** A store of its own for every test: a prefix of one bucket. */
 let stores = 0;

@@ -5,19 +5,16 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
+import { inject } from "vitest";
 import { s3Client } from "../../storage/objects/s3/client.ts";
 import { newFolder, removeFolder } from "./folder.ts";
 
-export type S3Server = {
-  endpoint: string;
-  accessKeyId: string;
-  secretAccessKey: string;
-  region: string;
+export type S3Place = { endpoint: string; accessKeyId: string; secretAccessKey: string; region: string };
+export type S3Server = S3Place & {
   /** Makes it, unless it is there. */
   bucket(name: string): Promise<void>;
   /** Its CORS rules, as XML; null takes them away. */
   cors(bucket: string, rules: string | null): Promise<void>;
-  close(): Promise<void>;
 };
 
 /** Those of docs/operations.md. */
@@ -26,11 +23,32 @@ export const CORS_RULES = `<CORSConfiguration><CORSRule><AllowedOrigin>*</Allowe
 const run = promisify(execFile);
 const READY_MS = 90_000;
 
+/** The one of this run of tests; whoever asks first has it started. Its buckets are everybody's: name yours by `newBucket`. */
+export async function s3Server(): Promise<S3Server> {
+  const answer = await fetch(inject("s3"));
+  if (!answer.ok) throw new Error(await answer.text());
+  const place = (await answer.json()) as S3Place;
+  const ask = (bucket: string, query: Record<string, string>, body?: string) => {
+    const client = s3Client({ ...place, bucket, pathStyle: true, prefix: "" });
+    const headers: Record<string, string> = {};
+    if (body) headers["content-md5"] = createHash("md5").update(body).digest("base64");
+    const content = body === undefined ? {} : { body: Buffer.from(body) };
+    return client.ask({ method: query.cors === "" && !body ? "DELETE" : "PUT", query, headers, ...content });
+  };
+  return {
+    ...place,
+    bucket: async (name) => void (await ask(name, {})),
+    cors: async (name, rules) => void (await ask(name, { cors: "" }, rules ?? undefined)),
+  };
+}
+
+export const newBucket = (name: string) => `${name}-${randomUUID().slice(0, 8)}`;
+
 /**
  * A cluster of Ceph with its S3 gateway, all in memory and on loopback: a monitor, one store, `radosgw`. It checks
- * signatures and their expiry as Amazon's does. Up in a quarter of a minute, so files that need one share it.
+ * signatures and their expiry as Amazon's does.
  */
-export async function startS3Server(): Promise<S3Server> {
+export async function startS3Server(): Promise<S3Place & { close(): Promise<void> }> {
   const folder = newFolder();
   const children: ChildProcess[] = [];
   const close = async () => {
@@ -69,20 +87,7 @@ export async function startS3Server(): Promise<S3Server> {
     const gateway = start("radosgw", "-n", "client.admin", "--rgw-frontends", `beast endpoint=127.0.0.1:${port}`);
     const endpoint = `http://127.0.0.1:${port}`;
     await answers(endpoint, gateway, join(folder, "radosgw.out"));
-    const credentialsOf = { endpoint, accessKeyId, secretAccessKey, region: "default" };
-    const ask = (bucket: string, query: Record<string, string>, body?: string) => {
-      const client = s3Client({ ...credentialsOf, bucket, pathStyle: true, prefix: "" });
-      const headers: Record<string, string> = {};
-      if (body) headers["content-md5"] = createHash("md5").update(body).digest("base64");
-      const content = body === undefined ? {} : { body: Buffer.from(body) };
-      return client.ask({ method: query.cors === "" && !body ? "DELETE" : "PUT", query, headers, ...content });
-    };
-    return {
-      ...credentialsOf,
-      bucket: async (name) => void (await ask(name, {})),
-      cors: async (name, rules) => void (await ask(name, { cors: "" }, rules ?? undefined)),
-      close,
-    };
+    return { endpoint, accessKeyId, secretAccessKey, region: "default", close };
   } catch (error) {
     await close();
     throw error;

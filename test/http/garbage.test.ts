@@ -1,0 +1,45 @@
+import { Agent, get } from "node:http";
+import { getHeapSpaceStatistics } from "node:v8";
+import pino from "pino";
+import { expect, test } from "vitest";
+import { startListening } from "../../src/listen.ts";
+import { testApp } from "../support/app.ts";
+import { atEnd } from "../support/folder.ts";
+
+const WARM = 6400;
+const ASKED = 12_800;
+const CONNECTIONS = 64;
+
+/** What has outlived two quick collections. */
+const old = () => getHeapSpaceStatistics().find(({ space_name }) => space_name === "old_space")?.space_used_size ?? 0;
+
+test("what was answered is garbage at once: the quick collection finds nothing of it to keep", async () => {
+  const { opened } = await testApp();
+  const place = { host: "127.0.0.1", port: 0, tls_cert: undefined, tls_key: undefined };
+  const listening = await startListening(place, opened.server, { log: pino({ level: "silent" }) });
+  const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS });
+  atEnd(async () => {
+    agent.destroy();
+    await listening.close(0);
+  });
+  const ask = () =>
+    new Promise<number | undefined>((resolve, reject) => {
+      get(`${listening.address}/healthz`, { agent }, (response) => {
+        response.resume().once("end", () => resolve(response.statusCode));
+      }).once("error", reject);
+    });
+  /** How much moved there meanwhile; what a long collection takes away again was there all the same. */
+  const askAll = async (count: number) => {
+    let moved = 0;
+    for (let asked = 0; asked < count; asked += CONNECTIONS) {
+      const before = old();
+      expect(await Promise.all(Array.from({ length: CONNECTIONS }, ask))).toEqual(Array(CONNECTIONS).fill(200));
+      moved += Math.max(0, old() - before);
+    }
+    return moved / count;
+  };
+  await askAll(WARM);
+  const kept = await askAll(ASKED);
+  console.log(`${Math.round(kept)} bytes of each answer were kept`);
+  expect(kept).toBeLessThan(1000);
+});
