@@ -75,6 +75,8 @@ async function put(tx: Db, app: App, pending: Pending): Promise<void> {
   if (pending.size === 0) return;
   const rows = [...pending.values()].map((row) => ({ ...row, tags: JSON.stringify(row.tags) }));
   pending.clear();
+  // Reading the rows may have held the event loop for a while already.
+  await turn();
   await tx.run(sql`
     update assets set title = c.title, description = c.description, tags = c.tags, updated_at = ${app.clock.now()}
     from (
