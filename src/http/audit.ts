@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import { and, desc, eq, gte, lt } from "drizzle-orm";
+import { and, desc, eq, getTableColumns, gte, lt, type Placeholder, sql } from "drizzle-orm";
 import type { Db } from "../../storage/db/open.ts";
+import { prepared } from "../../storage/db/prepared.ts";
 import { type AuditRow, auditEntries } from "../../storage/db/schema.ts";
 import type { App } from "../app.ts";
 import type { Caller } from "./caller.ts";
@@ -57,7 +58,7 @@ export function auditing(write: App["write"]): App["write"] {
     try {
       return await write(async (tx) => {
         const value = await work(tx);
-        if (!isReplayed(value)) await tx.insert(auditEntries).values(entryOf(call, value));
+        if (!isReplayed(value)) await put(tx).run(entryOf(call, value));
         return value;
       });
     } catch (error) {
@@ -66,6 +67,15 @@ export function auditing(write: App["write"]): App["write"] {
     }
   };
 }
+
+const put = prepared((db) => {
+  const { id: _, ...columns } = getTableColumns(auditEntries);
+  const values = Object.fromEntries(Object.keys(columns).map((name) => [name, sql.placeholder(name)]));
+  return db
+    .insert(auditEntries)
+    .values(values as Record<keyof typeof columns, Placeholder>)
+    .prepare();
+});
 
 /** A repeat of an earlier request changed nothing. */
 const isReplayed = (value: unknown) => value instanceof Reply && "idempotent-replayed" in value.headers;

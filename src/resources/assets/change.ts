@@ -1,10 +1,11 @@
-import { and, eq, ne } from "drizzle-orm";
+import { and, eq, ne, sql } from "drizzle-orm";
 import type { Db } from "../../../storage/db/open.ts";
+import { prepared } from "../../../storage/db/prepared.ts";
 import { type AssetRow, assets, type TagValue, uploads } from "../../../storage/db/schema.ts";
 import { deletePrefix } from "../../../storage/objects/delete-prefix.ts";
 import type { App } from "../../app.ts";
 import { emit } from "../../events/emit.ts";
-import { type Caller, ownedBy } from "../../http/caller.ts";
+import type { Caller } from "../../http/caller.ts";
 import { isRemovalHeld } from "../../http/removal-hold.ts";
 import { storageOf } from "../../http/storage.ts";
 import { dropObjects } from "../../http/unwanted.ts";
@@ -33,19 +34,36 @@ export const updateAsset = (app: App, caller: Caller, id: number, change: AssetC
     return (await putAsset(tx, app, caller, id, { ...rest, ...chosen })) ?? notFound("asset");
   });
 
-const putAsset = (
-  tx: Db,
-  app: App,
-  caller: Caller,
-  id: number,
-  set: Partial<AssetRow>,
-): Promise<AssetRow | undefined> =>
-  tx
+type Change = Partial<Pick<AssetRow, "title" | "description" | "collectionId" | "tags">>;
+
+/** Statements by which columns they set: there are few ways to choose of them. */
+const putters = prepared((db) => {
+  const made = new Map<string, ReturnType<typeof putter>>();
+  return (columns: readonly string[], isOwned: boolean) => {
+    const name = `${isOwned} ${columns}`;
+    const statement = made.get(name) ?? putter(db, columns, isOwned);
+    made.set(name, statement);
+    return statement;
+  };
+});
+
+const putter = (db: Db, columns: readonly string[], isOwned: boolean) =>
+  db
     .update(assets)
-    .set({ ...set, updatedAt: app.clock.now() })
-    .where(and(eq(assets.id, id), ownedBy(caller, assets.tenantId)))
+    .set(Object.fromEntries([...columns, "updatedAt"].map((name) => [name, sql.placeholder(name)])))
+    .where(
+      and(eq(assets.id, sql.placeholder("id")), isOwned ? eq(assets.tenantId, sql.placeholder("tenantId")) : undefined),
+    )
     .returning()
-    .get();
+    .prepare();
+
+/** Undefined where the caller has no such asset. */
+function putAsset(tx: Db, app: App, caller: Caller, id: number, change: Change): Promise<AssetRow | undefined> {
+  const set = Object.fromEntries(Object.entries(change).filter(([, value]) => value !== undefined));
+  const isOwned = caller.kind !== "admin";
+  const tenantId = caller.kind === "key" ? caller.tenantId : -1;
+  return putters(tx)(Object.keys(set), isOwned).get({ ...set, updatedAt: app.clock.now(), id, tenantId });
+}
 
 /** Null removes a tag. Null instead of a map that would have over 100 keys. */
 export function mergedTags(tags: Record<string, TagValue>, change: Record<string, TagValue | null>) {
