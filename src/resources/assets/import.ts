@@ -1,11 +1,11 @@
 import type { FileHandle } from "node:fs/promises";
-import { setImmediate as turn } from "node:timers/promises";
 import { and, eq, sql } from "drizzle-orm";
 import * as v from "valibot";
 import type { Db } from "../../../storage/db/open.ts";
 import { prepared } from "../../../storage/db/prepared.ts";
 import { type AssetRow, assets, type TagValue } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
+import { giveWay } from "../../lib/pace.ts";
 import { mergedTags } from "./change.ts";
 import { readTags } from "./csv-cells.ts";
 import { type CsvRow, readRows } from "./csv-file.ts";
@@ -76,14 +76,14 @@ async function put(tx: Db, app: App, pending: Pending): Promise<void> {
   const rows = [...pending.values()].map((row) => ({ ...row, tags: JSON.stringify(row.tags) }));
   pending.clear();
   // Reading the rows may have held the event loop for a while already.
-  await turn();
+  await giveWay();
   await tx.run(sql`
     update assets set title = c.title, description = c.description, tags = c.tags, updated_at = ${app.clock.now()}
     from (
       select value ->> 'id' as id, value ->> 'title' as title, value ->> 'description' as description,
         value ->> 'tags' as tags from json_each(${JSON.stringify(rows)}) order by 1
     ) as c where assets.id = c.id`);
-  await turn();
+  await giveWay();
 }
 
 async function applyRow(
