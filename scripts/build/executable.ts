@@ -6,6 +6,12 @@ import { isInstalled, run } from "./run.ts";
 
 export type Contents = { arch: Arch; main: string; assets: Record<string, string>; result: string };
 
+/**
+ * Half of what V8 takes for each part of the young generation on a large machine: as many requests a second, pauses as
+ * short, and 80 MB less memory. A quarter costs a tenth of the reads.
+ */
+const YOUNG_MEBIBYTES = 16;
+
 /** Puts `main` and `assets` into a copy of Node: a single executable application. */
 export async function writeExecutable({ arch, main, assets, result }: Contents): Promise<void> {
   const base = await nodeProgram(arch);
@@ -21,6 +27,7 @@ export async function writeExecutable({ arch, main, assets, result }: Contents):
     useCodeCache: false,
     // `vodbox --node-options=…` would be a way past our own argument parsing.
     execArgvExtension: "none",
+    execArgv: [`--max-semi-space-size=${YOUNG_MEBIBYTES}`],
   };
   writeFileSync(config, JSON.stringify(settings));
   await run(native ? base : process.execPath, ["--experimental-sea-config", config]);
