@@ -96,9 +96,9 @@ function listen(
 
 /**
  * Knows what is being answered. The function that it gives has those answers and all later ones close their connection.
- * In places that are used again, not in a Set: those of V8 leave a table behind with every so many additions, each of which
- * keeps the next one, and all answers in them, from the quick collection. At 2,000 answers a second that was 10 ms a
- * second of standing still.
+ * In places that are used again, not in a Set: V8 leaves a table of those behind with every so many additions, which keeps
+ * the next one, and the answers in both, through its quick collections. At 2,000 answers a second each of these stood still
+ * for 9 to 12 ms with a Set, and for 1 ms with places.
  */
 function lastAnswers(server: Server): () => void {
   const answering: (ServerResponse | null)[] = [];
