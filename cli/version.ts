@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { cacheDir } from "../src/lib/cache-dir.ts";
 import { embedded } from "../src/lib/embedded.ts";
-import { resolveBinaries } from "../src/media/binaries.ts";
+import { resolveBinaries, sandboxLauncher } from "../src/media/binaries.ts";
 
 type BuildInfo = { version: string; libsql: string };
 
@@ -37,6 +37,8 @@ async function sqliteVersion(): Promise<string> {
 async function ffmpegVersion(): Promise<string> {
   const { VODBOX_FFMPEG: ffmpeg, VODBOX_FFPROBE: ffprobe } = process.env;
   const found = await resolveBinaries({ ffmpeg, ffprobe, cacheDir: cacheDir() });
+  // Unpacked here too, for a server that has another process do it (binariesAside).
+  sandboxLauncher();
   const { stdout } = await promisify(execFile)(found.ffmpeg, ["-version"]);
   return `${/^ffmpeg version (\S+)/.exec(stdout)?.[1] ?? "unknown"} (${found.origin}: ${found.ffmpeg})`;
 }

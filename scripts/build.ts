@@ -19,6 +19,7 @@ import { pack } from "./build/pack.ts";
 import { paths } from "./build/paths.ts";
 import { step } from "./build/report.ts";
 import { run } from "./build/run.ts";
+import { sandboxLauncher } from "./build/sandbox.ts";
 import { chooseTools, type Tools, tryTools } from "./build/tools.ts";
 import { warmAssets } from "./build/warm.ts";
 import { configureArguments } from "./ffmpeg/recipe.ts";
@@ -41,12 +42,13 @@ async function buildExecutable(arch: Arch): Promise<void> {
   const tools = await step("ffmpeg", () => chooseTools(arch));
   if (native) {
     console.log(`ffmpeg ${await tryTools(tools)} transcodes`);
-    shareTools(tools);
   }
   const main = join(paths.work, "vodbox.cjs");
   await step("bundle", () => bundle(main));
   const libsql = await libsqlLibrary(arch);
-  const packed = await step("compress", () => pack({ ...tools, "libsql.node": libsql }, paths.work));
+  const launcher = await step("sandbox", () => sandboxLauncher(arch));
+  if (native) share({ ...tools, ...launcher });
+  const packed = await step("compress", () => pack({ ...tools, ...launcher, "libsql.node": libsql }, paths.work));
   const licences = join(paths.work, "licences.txt");
   writeFileSync(licences, notices(await otherNotices(arch, tools)));
   const assets = { ...assetFiles(), ...packed, "licences.txt": licences };
@@ -60,21 +62,26 @@ async function buildExecutable(arch: Arch): Promise<void> {
 
 async function otherNotices(arch: Arch, tools: Tools): Promise<Record<string, string>> {
   const node = readFileSync(join(dirname(await nodeProgram(arch)), "../LICENSE"), "utf8");
-  // Beside a ffmpeg of ours lie the versions that went in; another one is the business of whoever chose it.
-  const [versions, gpl] = ["versions.txt", "COPYING.GPLv2"].map((name) => join(dirname(tools.ffmpeg), name));
-  if (!versions || !gpl || !existsSync(versions) || !existsSync(gpl)) return { "Node.js": node };
+  // An ffmpeg that the builder chose brings its own notices.
+  const ofFfmpeg = (name: string) => join(dirname(tools.ffmpeg), name);
+  const [versions, gpl, dav1d] = [ofFfmpeg("versions.txt"), ofFfmpeg("COPYING.GPLv2"), ofFfmpeg("COPYING.dav1d")];
+  if (![versions, gpl, dav1d].every(existsSync)) return { "Node.js": node };
   const source = `Built from these source packages of Debian:\n${readFileSync(versions, "utf8")}`;
   const how = `with: ./configure ${configureArguments("REVISION").join(" ")}`;
-  return { "Node.js": node, FFmpeg: [source, how, readFileSync(gpl, "utf8")].join("\n") };
+  return {
+    "Node.js": node,
+    FFmpeg: [source, how, readFileSync(gpl, "utf8")].join("\n"),
+    "dav1d, in FFmpeg": readFileSync(dav1d, "utf8"),
+  };
 }
 
-/** From the sources the same ffmpeg is used as from the executable. */
-function shareTools(tools: Tools): void {
+/** From the sources the same programs are used as from the executable. */
+function share(programs: Record<string, string>): void {
   const folder = join(paths.assets, "bin");
   mkdirSync(folder, { recursive: true });
-  for (const name of ["ffmpeg", "ffprobe"] as const) {
+  for (const [name, program] of Object.entries(programs)) {
     const path = join(folder, name);
-    copyFileSync(tools[name], `${path}.new`, fsConstants.COPYFILE_FICLONE);
+    copyFileSync(program, `${path}.new`, fsConstants.COPYFILE_FICLONE);
     renameSync(`${path}.new`, path);
   }
 }

@@ -15,8 +15,8 @@ import { join } from "node:path";
 import { buildCache, withLock } from "../build/cache.ts";
 import { bar } from "../build/report.ts";
 import { run } from "../build/run.ts";
-import { configureArguments, linkedPackages, recipeHash } from "./recipe.ts";
-import { aptSource, installBuildPackages } from "./source.ts";
+import { configureArguments, dav1dArguments, linkedPackages, recipeHash } from "./recipe.ts";
+import { type AptSource, aptSources, installBuildPackages } from "./source.ts";
 
 export type BuiltTools = { ffmpeg: string; ffprobe: string };
 
@@ -63,22 +63,37 @@ function cachedBuild(accept: (ageMs: number) => boolean): BuiltTools | null {
 const toolsIn = (folder: string): BuiltTools => ({ ffmpeg: join(folder, "ffmpeg"), ffprobe: join(folder, "ffprobe") });
 
 async function newestBuild(work: string): Promise<BuiltTools> {
-  const source = await aptSource(work);
-  const target = join(cache, `${source.version.replaceAll(":", "_")}-${recipeHash}`);
+  const sourceOf = await aptSources(work);
+  const [source, dav1d] = [await sourceOf("ffmpeg"), await sourceOf("dav1d")];
+  const versions = [source.version, dav1d.version].map((version) => version.replaceAll(":", "_"));
+  const target = join(cache, [...versions, recipeHash].join("-"));
   if (!existsSync(target)) {
     await installBuildPackages();
     console.log(`ffmpeg ${source.version}: compiling a static one (some minutes, once)`);
     const folder = await source.fetchInto(work);
-    await compile(folder, source.version.replace(/^\d+:/, "").replace(/^[^-]*-/, ""));
-    install(folder, await linkedVersions(source.version), join(work, "done"), target);
+    const libraries = await compileDav1d(dav1d, work);
+    await compile(folder, source.version.replace(/^\d+:/, "").replace(/^[^-]*-/, ""), libraries);
+    const linked = await linkedVersions(source.version, dav1d.version);
+    install({ folder, dav1d: libraries, versions: linked, staging: join(work, "done"), target });
   }
-  // The folder's time says when the distribution was last asked.
+  // The folder's time records when the distribution was last asked.
   utimesSync(target, new Date(), new Date());
   return toolsIn(target);
 }
 
-async function compile(folder: string, revision: string): Promise<void> {
-  await run("./configure", configureArguments(revision), { cwd: folder });
+/** Compiles dav1d as a static archive and returns the prefix that it is installed in. */
+async function compileDav1d(source: AptSource, work: string): Promise<string> {
+  const folder = await source.fetchInto(work);
+  const [build, prefix] = [join(work, "dav1d-build"), join(work, "dav1d-prefix")];
+  await run("meson", ["setup", ...dav1dArguments(prefix), build, folder]);
+  await run("ninja", ["-C", build, "install"]);
+  copyFileSync(join(folder, "COPYING"), join(prefix, "COPYING.dav1d"));
+  return prefix;
+}
+
+async function compile(folder: string, revision: string, libraries: string): Promise<void> {
+  const env = { ...process.env, PKG_CONFIG_PATH: join(libraries, "lib/pkgconfig") };
+  await run("./configure", configureArguments(revision), { cwd: folder, env });
   const plan = await run("make", ["-n", "ffmpeg", "ffprobe"], { cwd: folder });
   const steps = plan.split("\n").filter((line) => line.startsWith("printf ")).length;
   const progress = bar("ffmpeg: compiling", steps);
@@ -87,16 +102,19 @@ async function compile(folder: string, revision: string): Promise<void> {
   progress.end();
 }
 
+type Installation = { folder: string; dav1d: string; versions: string; staging: string; target: string };
+
 /** One rename puts all files in place: a build that is interrupted leaves nothing that looks like a result. */
-function install(folder: string, versions: string, staging: string, target: string): void {
+function install({ folder, dav1d, versions, staging, target }: Installation): void {
   mkdirSync(staging);
   for (const name of ["ffmpeg", "ffprobe", "COPYING.GPLv2"]) copyFileSync(join(folder, name), join(staging, name));
+  copyFileSync(join(dav1d, "COPYING.dav1d"), join(staging, "COPYING.dav1d"));
   writeFileSync(join(staging, "versions.txt"), versions);
   renameSync(staging, target);
 }
 
-/** The exact packages that went in: with them and this recipe the same programs can be built again. */
-async function linkedVersions(ffmpegVersion: string): Promise<string> {
+/** The exact source packages that went in: with them and this recipe the same programs can be built again. */
+async function linkedVersions(ffmpegVersion: string, dav1dVersion: string): Promise<string> {
   const rows = await run("dpkg-query", ["-W", "-f", `\${source:Package} \${source:Version}\n`, ...linkedPackages]);
-  return [`ffmpeg ${ffmpegVersion}`, ...rows.trim().split("\n"), ""].join("\n");
+  return [`ffmpeg ${ffmpegVersion}`, `dav1d ${dav1dVersion}`, ...rows.trim().split("\n"), ""].join("\n");
 }

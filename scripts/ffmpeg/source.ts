@@ -3,8 +3,14 @@ import { join } from "node:path";
 import { isInstalled, run } from "../build/run.ts";
 import { buildPackages } from "./recipe.ts";
 
-/** The distribution's own source package, with its security fixes: fetched through apt, which checks its signature. */
-export type AptSource = { version: string; fetchInto(folder: string): Promise<string> };
+/** A source package of the distribution, with its security fixes: fetched through apt, which checks its signature. */
+export type AptSource = {
+  version: string;
+  /** Unpacks the source into a new folder below `folder` and returns its path. */
+  fetchInto(folder: string): Promise<string>;
+};
+/** Finds the newest version of source package `name`. Throws an Error when the distribution has none. */
+export type AptSources = (name: string) => Promise<AptSource>;
 
 const sourcesFolder = "/etc/apt/sources.list.d";
 
@@ -31,8 +37,8 @@ function writeSourceLists(folder: string): void {
   }
 }
 
-/** Throws an Error that says why the source cannot be had here. */
-export async function aptSource(workFolder: string): Promise<AptSource> {
+/** Throws an Error that says why sources cannot be fetched here. */
+export async function aptSources(workFolder: string): Promise<AptSources> {
   if (!(await isInstalled("apt-get"))) throw new Error("this system has no apt-get to fetch ffmpeg's source with");
   const lists = mkdtempSync(join(workFolder, "lists-"));
   const state = join(lists, "state");
@@ -47,21 +53,24 @@ export async function aptSource(workFolder: string): Promise<AptSource> {
     ...["-o", "Acquire::Retries=2", "-o", "Acquire::http::Timeout=20", "-o", "Acquire::https::Timeout=20"],
   ];
   await run("apt-get", [...options, "update"]);
-  const shown = await run("apt-cache", [...options.slice(1), "showsrc", "--only-source", "ffmpeg"]);
-  const versions = [...shown.matchAll(/^Version: (.+)$/gm)].map((match) => match[1] as string);
-  const version = await newest(versions);
-  if (!version) throw new Error("the package sources of this system carry no source of ffmpeg");
-  return {
-    version,
-    async fetchInto(folder) {
-      const fetch = ["source", "--only-source", "--download-only", `ffmpeg=${version}`];
-      await run("apt-get", [...options, ...fetch], { cwd: folder });
-      const dsc = readdirSync(folder).find((name) => name.endsWith(".dsc"));
-      if (!dsc) throw new Error("apt-get fetched no source package");
-      // apt has checked the hashes against the signed list; the maintainers' own keys need not be installed for that.
-      await run("dpkg-source", ["--no-check", "-x", dsc, "source"], { cwd: folder });
-      return join(folder, "source");
-    },
+  return async (name) => {
+    const shown = await run("apt-cache", [...options.slice(1), "showsrc", "--only-source", name]);
+    const version = await newest([...shown.matchAll(/^Version: (.+)$/gm)].map((match) => match[1] as string));
+    if (!version) throw new Error(`the package sources of this system carry no source of ${name}`);
+    return {
+      version,
+      async fetchInto(parent) {
+        const folder = join(parent, name);
+        mkdirSync(folder);
+        const fetch = ["source", "--only-source", "--download-only", `${name}=${version}`];
+        await run("apt-get", [...options, ...fetch], { cwd: folder });
+        const dsc = readdirSync(folder).find((file) => file.endsWith(".dsc"));
+        if (!dsc) throw new Error(`apt-get fetched no source package of ${name}`);
+        // apt has checked the hashes against the signed list; the maintainers' own keys need not be installed for that.
+        await run("dpkg-source", ["--no-check", "-x", dsc, "source"], { cwd: folder });
+        return join(folder, "source");
+      },
+    };
   };
 }
 

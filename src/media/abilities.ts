@@ -6,7 +6,7 @@ import type { EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
 import { type Binaries, run, UPLOADABLE, untrustedInput } from "./ffmpeg.ts";
 import { READABLE } from "./picture.ts";
-import { missingFrom, sandbox } from "./sandbox.ts";
+import { missingFor } from "./sandbox/sandbox.ts";
 
 /** By ffmpeg's own names; where there are several, any one of them will do. */
 type Needed = readonly (string | readonly string[])[];
@@ -88,8 +88,8 @@ export async function examineFfmpeg(binaries: Binaries, { encoder, spec }: Optio
     await requireEncoder(binaries.ffmpeg, encoder, spec);
     await encodeAndRead(ffmpeg, cwd);
     await refusesPlaylists(binaries, cwd);
-    const open = missingFrom(await sandbox());
-    return `ffmpeg ${version} has all that is needed, encodes and decodes${open.length > 0 ? `, but runs with ${open.join(", ")}` : ""}`;
+    const open = await missingFor(binaries.ffmpeg);
+    return `ffmpeg ${version} has everything needed, encodes and decodes${open.length > 0 ? `, but is not fully confined: ${open.join("; ")}` : ""}`;
   } catch (error) {
     if (!(error instanceof MediaError)) throw error;
     const last = error.logTail.split("\n").at(-1)?.trim();

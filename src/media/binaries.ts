@@ -4,12 +4,14 @@ import { delimiter, join } from "node:path";
 import { isSea } from "node:sea";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { cacheDir } from "../lib/cache-dir.ts";
 import { UserError } from "../lib/errors.ts";
 import { packedIndex, unpacked } from "../lib/extract.ts";
 
 export type BinarySettings = { ffmpeg?: string | undefined; ffprobe?: string | undefined; cacheDir: string };
 export type Binaries = { ffmpeg: string; ffprobe: string; origin: "setting" | "bundled" | "path" };
 type Tool = "ffmpeg" | "ffprobe";
+const LAUNCHER = "vodbox-sandbox";
 
 /**
  * The ffmpeg and ffprobe to run: the operator's, else the ones this executable carries, else those on PATH. A setting
@@ -49,10 +51,13 @@ function resolve(tool: Tool, settings: BinarySettings): { path: string; origin: 
   );
 }
 
-const carried = (tool: Tool, cache: string) => (packedIndex()[tool] ? unpacked(tool, cache) : null);
+/** The program that confines ffmpeg (sandbox/launcher.c); null where the build had no compiler for it. */
+export const sandboxLauncher = (): string | null => (isSea() ? carried(LAUNCHER, cacheDir()) : built(LAUNCHER));
+
+const carried = (tool: Tool | typeof LAUNCHER, cache: string) => (packedIndex()[tool] ? unpacked(tool, cache) : null);
 
 /** Run from sources, `npm run build` has put the same programs here. */
-function built(tool: Tool): string | null {
+function built(tool: Tool | typeof LAUNCHER): string | null {
   const path = fileURLToPath(new URL(`../../build/assets/bin/${tool}`, import.meta.url));
   return existsSync(path) ? path : null;
 }

@@ -5,7 +5,7 @@ import { encodeArguments } from "./arguments.ts";
 import type { Encoder } from "./encoders.ts";
 import type { EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
-import { type Binaries, type RunOptions, run } from "./ffmpeg.ts";
+import { type Binaries, run, type SourceRun } from "./ffmpeg.ts";
 import { type Rendition, writeManifests } from "./manifests.ts";
 import { prepareFolders, readWritten } from "./package.ts";
 import { findPassthrough } from "./passthrough.ts";
@@ -84,6 +84,8 @@ export async function encode(options: EncodeOptions): Promise<EncodeResult> {
   const cwd = await mkdtemp(join(options.scratchDir ?? tmpdir(), "encode-"));
   const common = {
     cwd,
+    reads: [options.input],
+    writes: [outDir],
     memoryBytes: options.memoryBytes,
     ...(signal && { signal }),
     ...(options.pidDir && { pidDir: options.pidDir }),
@@ -127,7 +129,7 @@ const isOfSource = (error: unknown) =>
 type Way = {
   options: EncodeOptions;
   names: { manifest: string; dash: string; thumbnail: string; storyboard: string; mp4: string | null };
-  common: Pick<RunOptions, "signal" | "pidDir" | "memoryBytes"> & { cwd: string };
+  common: SourceRun;
 };
 
 async function encodeOnce(plan: EncodePlan, way: Way): Promise<EncodeResult> {
@@ -189,6 +191,7 @@ async function pass(plan: EncodePlan, { options, common }: Way, share: { from: n
   await run(binaries.ffmpeg, {
     ...common,
     args: encodeArguments({ input, outDir, plan, spec, encoder }),
+    devices: encoder !== undefined && encoder !== "software",
     timeLimitMs: timeLimitMs(plan.durationSeconds),
     stallMs: STALL_MS,
     onPosition: (seconds) => {

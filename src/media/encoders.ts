@@ -85,6 +85,7 @@ export async function requireEncoder(ffmpeg: string, encoder: Encoder, spec: Enc
     await run(ffmpeg, {
       args: ["-nostdin", "-v", "error", ...global, ...picture, ...shape, ...output(rung, spec), "-f", "null", "-"],
       cwd,
+      devices: true,
       timeLimitMs: 30_000,
     });
   } catch (error) {

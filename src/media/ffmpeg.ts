@@ -5,14 +5,23 @@ import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { classify, MediaError } from "./error.ts";
 import { forgetProcess, recordProcess } from "./orphans.ts";
-import { confined, defaultMemoryBytes, sandbox } from "./sandbox.ts";
+import { confined, defaultMemoryBytes } from "./sandbox/sandbox.ts";
 
 export type Binaries = { ffmpeg: string; ffprobe: string };
 
 export type RunOptions = {
   args: string[];
-  /** A folder of the run's own: the process starts there, and HOME and TMPDIR point to it. */
-  cwd: string;
+  /**
+   * A folder of the run's own, which it may write: the process starts there, and HOME and TMPDIR point to it. Without
+   * one it starts in `/` and has nowhere to write.
+   */
+  cwd?: string;
+  /** Absolute paths outside of `cwd` that it may read; whatever it is not given it cannot open (sandbox/sandbox.ts). */
+  reads?: readonly string[];
+  /** Absolute paths of folders outside of `cwd` that it may read and write. */
+  writes?: readonly string[];
+  /** Whether it uses the devices of a hardware encoder. */
+  devices?: boolean;
   signal?: AbortSignal;
   /** What it reads as `pipe:0`; it may leave off in the middle. */
   input?: Readable;
@@ -27,6 +36,9 @@ export type RunOptions = {
   /** Where the process is recorded while it runs, for the next start to find (see orphans.ts). */
   pidDir?: string;
 };
+
+/** What all runs over one source share. */
+export type SourceRun = Pick<RunOptions, "signal" | "pidDir" | "memoryBytes" | "reads" | "writes"> & { cwd: string };
 
 const LOG_TAIL_BYTES = 8 * 1024;
 const STDOUT_LIMIT_BYTES = 16 * 1024 * 1024;
@@ -54,17 +66,19 @@ export const untrustedInput = (path: string) => [...UNTRUSTED_INPUT, "-i", `file
  */
 export async function run(binary: string, options: RunOptions): Promise<Buffer> {
   const { args, cwd, signal, pidDir, timeLimitMs, input, memoryBytes = defaultMemoryBytes() } = options;
+  const { reads = [], writes = [], devices = false } = options;
   if (signal?.aborted) {
     input?.destroy();
     throw new MediaError("aborted", "The run was called off.", true);
   }
-  const prefix = confined(await sandbox(), { memoryBytes, timeLimitMs });
-  const [file, ...rest] = [...prefix, binary, ...args] as [string, ...string[]];
+  const grants = { reads, writes: cwd === undefined ? writes : [cwd, ...writes], devices };
+  const command = await confined(binary, { limits: { memoryBytes, timeLimitMs }, grants, cwd: cwd ?? "/" });
+  const [file, ...rest] = [...command, ...args] as [string, ...string[]];
   const child = spawn(file, rest, {
-    cwd,
+    cwd: cwd ?? "/",
     stdio: [input ? "pipe" : "ignore", "pipe", "pipe"],
     // Nothing of ours (tokens, storage keys) is in the environment of a process that parses strangers' bytes.
-    env: { PATH: "/usr/bin:/bin", HOME: cwd, TMPDIR: cwd, LC_ALL: "C", AV_LOG_FORCE_NOCOLOR: "1" },
+    env: { PATH: "/usr/bin:/bin", HOME: cwd ?? "/", TMPDIR: cwd ?? "/", LC_ALL: "C", AV_LOG_FORCE_NOCOLOR: "1" },
   });
   lowerPriority(child);
   // Listened to before anything else is waited for: ffprobe may be gone in a few milliseconds.
@@ -103,7 +117,7 @@ function follow(
   const logTail = () =>
     files
       .reduce((text, file) => text.replaceAll(file, basename(file)), tail)
-      .replaceAll(cwd, ".")
+      .replaceAll(cwd ?? "\0", ".")
       .trim();
 
   const end = (reason: MediaError) => {

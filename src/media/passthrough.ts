@@ -1,7 +1,7 @@
 import { stat } from "node:fs/promises";
 import type { EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
-import { type Binaries, type RunOptions, run, untrustedInput } from "./ffmpeg.ts";
+import { type Binaries, run, type SourceRun, untrustedInput } from "./ffmpeg.ts";
 import type { Rate } from "./ladder.ts";
 import type { EncodePlan, Passthrough } from "./plan.ts";
 import type { Probe, VideoTrack } from "./probe.ts";
@@ -12,7 +12,7 @@ export type PassthroughOptions = {
   plan: EncodePlan;
   spec: EncodingSpec;
   binaries: Binaries;
-  run: Pick<RunOptions, "cwd" | "signal" | "pidDir" | "memoryBytes">;
+  run: SourceRun;
 };
 
 /** One compressed picture, in the order in which they are stored. */

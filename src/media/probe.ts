@@ -1,4 +1,3 @@
-import { dirname } from "node:path";
 import * as v from "valibot";
 import { MediaError } from "./error.ts";
 import { type Binaries, run, untrustedInput } from "./ffmpeg.ts";
@@ -109,7 +108,8 @@ export async function probe(
 ): Promise<Probe> {
   const stdout = await run(binaries.ffprobe, {
     args: ["-hide_banner", "-loglevel", "error", "-of", "json", "-show_entries", ENTRIES, ...untrustedInput(path)],
-    cwd: options.cwd ?? dirname(path),
+    ...(options.cwd && { cwd: options.cwd }),
+    reads: [path],
     timeLimitMs: options.timeLimitMs ?? 60_000,
     memoryBytes: options.memoryBytes,
     ...(options.signal && { signal: options.signal }),

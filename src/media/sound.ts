@@ -29,6 +29,7 @@ type SoundOptions = Pick<RunOptions, "cwd" | "signal" | "pidDir" | "memoryBytes"
 export async function writeSpeech({ ffmpeg, input, track, wavPath, ...room }: SoundOptions): Promise<number> {
   await run(ffmpeg, {
     ...room,
+    reads: [input],
     args: [
       ...["-nostdin", "-hide_banner", "-y", "-loglevel", "warning"],
       ...["-progress", "pipe:1", "-nostats", "-stats_period", "0.5"],

@@ -1,7 +1,7 @@
 import { mkdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { EncodingSpec } from "./encoding-spec.ts";
-import { type RunOptions, run, untrustedInput } from "./ffmpeg.ts";
+import { run, type SourceRun, untrustedInput } from "./ffmpeg.ts";
 import type { Written } from "./package.ts";
 import { writeSample } from "./sample.ts";
 
@@ -15,7 +15,7 @@ type StaticMp4Options = {
   /** The default one first. */
   audios: Written[];
   ffmpeg: string;
-  run: Pick<RunOptions, "cwd" | "signal" | "pidDir" | "memoryBytes">;
+  run: SourceRun;
 };
 
 /**

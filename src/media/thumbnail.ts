@@ -2,7 +2,7 @@ import { copyFile, readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
-import { type RunOptions, run, untrustedInput } from "./ffmpeg.ts";
+import { run, type SourceRun, untrustedInput } from "./ffmpeg.ts";
 import type { Segment, Written } from "./package.ts";
 import { writeSample } from "./sample.ts";
 
@@ -14,7 +14,7 @@ type ThumbnailOptions = {
   videos: Written[];
   audios: Written[];
   ffmpeg: string;
-  run: Pick<RunOptions, "cwd" | "signal" | "pidDir" | "memoryBytes">;
+  run: SourceRun;
 };
 
 const CANDIDATE_SEGMENTS = 8;

@@ -6,7 +6,8 @@ import { expect, type TestContext, test } from "vitest";
 import { emptyFolder } from "../support/folder.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
-const MOST_EXPOSURE = 2.5;
+/** 0.8 of it is for the namespaces that isolate ffmpeg: 1.9 without them, where ffmpeg could read what vodbox can. */
+const MOST_EXPOSURE = 2.8;
 
 /**
  * `./install.sh --service` in a root of its own as far as it writes: /etc and /run are this namespace's, `systemctl`,

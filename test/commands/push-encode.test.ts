@@ -122,7 +122,7 @@ test(
     // However slow the machine is, it is still at work when the signal comes; asked to end, it takes longer than a line
     // of progress takes to be due again.
     const encode = `${binaries.ffmpeg} -readrate 2 "$@"`;
-    const late = `trap '(sleep 3.5; kill $encoding) &' TERM; ${encode} & encoding=$!; wait $encoding; wait`;
+    const late = `trap '(sleep 3.5; kill $encoding) &' TERM; ${encode} & encoding=$!; wait $encoding; status=$?; wait; exit $status`;
     const slow = { SIGINT: join(folder, "late"), SIGKILL: join(folder, "slow") };
     writeFileSync(slow.SIGINT, `#!/bin/sh\n${late}\n`, { mode: 0o755 });
     writeFileSync(slow.SIGKILL, `#!/bin/sh\nexec ${encode}\n`, { mode: 0o755 });

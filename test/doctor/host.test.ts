@@ -63,7 +63,7 @@ const examined = (ffmpeg: string) =>
   );
 
 test("an ffmpeg that lacks something, or has it and cannot do it, is told", { timeout: 120_000 }, async () => {
-  expect(await examined(binaries.ffmpeg)).toMatch(/^ffmpeg \S+ has all that is needed, encodes and decodes/);
+  expect(await examined(binaries.ffmpeg)).toMatch(/^ffmpeg \S+ has everything needed, encodes and decodes/);
   const without = (list: string, name: string) =>
     `case "$*" in *-${list}*) ${binaries.ffmpeg} -hide_banner -${list} | grep -v ' ${name} '; exit;; esac`;
   const rows: [string, string, RegExp][] = [

@@ -7,7 +7,7 @@ import { encodingSpec as spec } from "../../src/media/encoding-spec.ts";
 import { MediaError } from "../../src/media/error.ts";
 import { type Binaries, run } from "../../src/media/ffmpeg.ts";
 import { probe } from "../../src/media/probe.ts";
-import { missingFrom, sandbox } from "../../src/media/sandbox.ts";
+import { missingFor } from "../../src/media/sandbox/sandbox.ts";
 import {
   box,
   MEDIA,
@@ -237,25 +237,21 @@ test("what stands in another file is never taken from there", async () => {
 });
 
 describe("the sandbox", async () => {
-  const missing = missingFrom(await sandbox());
+  const missing = await missingFor(binaries.ffmpeg);
   if (missing.length > 0) console.log(`skipped where this system has ${missing.join(", ")}`);
   const sh = (script: string, memoryBytes?: number) =>
     run("/bin/sh", { args: ["-c", script], cwd: folder, timeLimitMs: 20_000, memoryBytes });
 
   test.skipIf(missing.includes("no network namespace"))("has no network", async () => {
-    const interfaces = (await sh("cat /proc/net/dev")).toString().match(/^\s*\S+:/gm);
-    expect(interfaces?.map((name) => name.trim())).toEqual(["lo:"]);
     calls = 0;
     const fetching = ["-nostdin", "-i", there(), "-f", "null", "-"];
-    await expect(run("ffmpeg", { args: fetching, cwd: folder, timeLimitMs: 20_000 })).rejects.toThrow();
+    await expect(run("/usr/bin/ffmpeg", { args: fetching, cwd: folder, timeLimitMs: 20_000 })).rejects.toThrow();
     expect(calls).toBe(0);
   });
 
   test.skipIf(missing.includes("no limits on memory and processor time"))("has bounds", async () => {
-    const limits = (await sh("cat /proc/self/limits", 256 * 2 ** 20)).toString();
-    expect(limits).toMatch(/Max data size +268435456 +268435456/);
-    expect(limits).toMatch(/Max core file size +0 /);
-    expect(limits).toMatch(/Max cpu time +\d+ /);
+    const limits = (await sh("ulimit -d; ulimit -c; ulimit -t", 256 * 2 ** 20)).toString();
+    expect(limits).toMatch(/^262144\n0\n\d+\n$/);
     const input = join(folder, "plain.mp4");
     const found = await probe(input, binaries);
     const small = { memoryBytes: 24 * 2 ** 20 };

@@ -53,7 +53,7 @@ export function pictureMaker(app: App) {
       prepared = undefined;
       throw error;
     });
-    const running = { ffmpeg, cwd: folder, pidDir, signal: app.stopping };
+    const running = { ffmpeg, pidDir, signal: app.stopping };
     if (asked.kind === "animated") {
       const { start, end, width } = asked;
       const clip = (await clipOf(objects, asset, { start, end, width, height: null })) ?? notFound("picture");

@@ -1,0 +1,426 @@
+/*
+ * vodbox-sandbox: runs a program that reads untrusted media where it can reach its own files and nothing else.
+ *
+ *   vodbox-sandbox --mode namespaces|landlock [--read PATH]... [--write PATH]... [--device PATH]...
+ *                  [--data BYTES] [--cpu SECONDS] [--fsize BYTES] [--nofile N] [--nice N] [--parent PID]
+ *                  -- PROGRAM [ARGUMENT...]
+ *   vodbox-sandbox --check
+ *
+ * namespaces: user, mount, network, PID and IPC namespaces of its own (namespaces(7)). The root is an empty,
+ *   read-only tmpfs that holds the listed paths at their own places. No network interface is up.
+ * landlock: where user namespaces are not allowed (containers, hardened units), the kernel's Landlock rules
+ *   (landlock(7)): the listed paths alone can be opened; TCP and signals to other processes are refused where the
+ *   kernel knows those rules (ABI 4 and 6).
+ *
+ * Either way all capabilities are dropped, no_new_privs is set, and the program dies with --parent. --check prints the
+ * modes that work here, one a line. Exit status: the program's, or its signal; 125 when it could not be confined, 126
+ * or 127 when it could not be started.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/capability.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define MAX_GRANTS 256
+#define EXIT_CONFINE 125
+/* Where the new root is assembled: any directory will do, since the old root is moved away from under it first. */
+#define BASE "/tmp"
+
+enum access { READ, WRITE, DEVICE };
+struct grant {
+  const char *path;
+  /* Without symbolic links: an absolute link would be resolved against the new root. */
+  char *real;
+  enum access access;
+};
+static struct grant grants[MAX_GRANTS];
+static int grant_count;
+
+static void __attribute__((noreturn, format(printf, 1, 2))) fail(const char *format, ...) {
+  int error = errno;
+  va_list values;
+  va_start(values, format);
+  fputs("vodbox-sandbox: ", stderr);
+  vfprintf(stderr, format, values);
+  va_end(values);
+  fprintf(stderr, ": %s\n", strerror(error));
+  _exit(EXIT_CONFINE);
+}
+
+/* ---- grants ---- */
+
+static void add_grant(enum access access, const char *path) {
+  if (grant_count == MAX_GRANTS || path[0] != '/') {
+    errno = EINVAL;
+    fail("%s", path);
+  }
+  char *real = realpath(path, NULL);
+  /* Devices and system folders differ between machines; what is not there cannot be granted. */
+  if (!real) {
+    if (access == WRITE) fail("%s", path);
+    return;
+  }
+  grants[grant_count++] = (struct grant){path, real, access};
+}
+
+static int by_length(const void *a, const void *b) {
+  size_t one = strlen(((const struct grant *)a)->path), other = strlen(((const struct grant *)b)->path);
+  return (one > other) - (one < other);
+}
+
+/* ---- namespaces ---- */
+
+static void write_file(const char *path, const char *text) {
+  int file = open(path, O_WRONLY | O_CLOEXEC);
+  if (file < 0 || write(file, text, strlen(text)) < 0) fail("%s", path);
+  close(file);
+}
+
+static void own_user_namespace(void) {
+  char map[64];
+  uid_t uid = geteuid();
+  gid_t gid = getegid();
+  if (unshare(CLONE_NEWUSER) != 0) {
+    /* root needs none for the other namespaces. */
+    if (uid != 0) fail("user namespace");
+    return;
+  }
+  write_file("/proc/self/setgroups", "deny");
+  snprintf(map, sizeof map, "%u %u 1", (unsigned)uid, (unsigned)uid);
+  write_file("/proc/self/uid_map", map);
+  snprintf(map, sizeof map, "%u %u 1", (unsigned)gid, (unsigned)gid);
+  write_file("/proc/self/gid_map", map);
+}
+
+static char *joined(const char *prefix, const char *path) {
+  static char buffer[PATH_MAX];
+  if ((size_t)snprintf(buffer, sizeof buffer, "%s%s", prefix, path) >= sizeof buffer) {
+    errno = ENAMETOOLONG;
+    fail("%s", path);
+  }
+  return buffer;
+}
+
+/* Makes the folders that lead to `path`; what is there already is left as it is. */
+static void make_parents(char *path) {
+  for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+    *slash = '\0';
+    if (mkdir(path, 0755) != 0 && errno != EEXIST) fail("%s", path);
+    *slash = '/';
+  }
+}
+
+/* A mount's locked flags (mount_namespaces(7)) must be named again, or the kernel refuses the change. */
+static unsigned long kept_flags(const char *path) {
+  struct statvfs found;
+  if (statvfs(path, &found) != 0) fail("%s", path);
+  unsigned long flags = 0;
+  if (found.f_flag & ST_NOSUID) flags |= MS_NOSUID;
+  if (found.f_flag & ST_NODEV) flags |= MS_NODEV;
+  if (found.f_flag & ST_NOEXEC) flags |= MS_NOEXEC;
+  if (found.f_flag & ST_RDONLY) flags |= MS_RDONLY;
+  if (found.f_flag & ST_NOATIME) flags |= MS_NOATIME;
+  if (found.f_flag & ST_NODIRATIME) flags |= MS_NODIRATIME;
+  if (found.f_flag & ST_RELATIME) flags |= MS_RELATIME;
+  return flags;
+}
+
+static void bind_grant(const struct grant *grant) {
+  struct stat found;
+  char from[PATH_MAX], to[PATH_MAX];
+  strcpy(from, joined("/oldroot", grant->real));
+  strcpy(to, joined("/newroot", grant->path));
+  if (stat(from, &found) != 0) fail("%s", grant->path);
+  make_parents(to);
+  if (S_ISDIR(found.st_mode)) {
+    if (mkdir(to, 0755) != 0 && errno != EEXIST) fail("%s", grant->path);
+  } else {
+    int file = open(to, O_CREAT | O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0644);
+    if (file >= 0) close(file);
+    else if (errno != EEXIST && access(to, F_OK) != 0) fail("%s", grant->path);
+  }
+  if (mount(from, to, NULL, MS_BIND | MS_REC, NULL) != 0) fail("bind %s", grant->path);
+  unsigned long flags = kept_flags(to) | MS_NOSUID;
+  if (grant->access != DEVICE) flags |= MS_NODEV;
+  if (grant->access == READ) flags |= MS_RDONLY;
+  /* What a program writes it cannot start. */
+  if (grant->access == WRITE) flags |= MS_NOEXEC;
+  if (mount(NULL, to, NULL, MS_REMOUNT | MS_BIND | flags, NULL) != 0) fail("remount %s", grant->path);
+}
+
+/*
+ * The steps are those of bubblewrap: the tmpfs becomes the root with the old root inside it, so that whatever it
+ * covered can be bound; then the old root goes.
+ */
+static void own_root(void) {
+  if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0) fail("private mounts");
+  if (mount("tmpfs", BASE, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=1m") != 0) fail("tmpfs");
+  if (chdir(BASE) != 0 || mkdir("newroot", 0755) != 0 || mkdir("oldroot", 0755) != 0) fail("new root");
+  if (syscall(SYS_pivot_root, ".", "oldroot") != 0 || chdir("/") != 0) fail("pivot_root");
+  if (mount("/newroot", "/newroot", NULL, MS_BIND | MS_REC, NULL) != 0) fail("new root");
+  qsort(grants, (size_t)grant_count, sizeof *grants, by_length);
+  for (int i = 0; i < grant_count; i++) bind_grant(&grants[i]);
+  if (umount2("/oldroot", MNT_DETACH) != 0) fail("old root");
+  if (chdir("/newroot") != 0 || syscall(SYS_pivot_root, ".", ".") != 0) fail("pivot_root");
+  if (umount2(".", MNT_DETACH) != 0 || chdir("/") != 0) fail("old root");
+  if (mount(NULL, "/", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) != 0)
+    fail("read-only root");
+}
+
+/* ---- Landlock ---- */
+
+/* Of linux/landlock.h, which the distribution's headers may have in an older version. */
+struct ll_ruleset { uint64_t fs, net, scoped; };
+struct ll_path { uint64_t access; int32_t parent; } __attribute__((packed));
+#define LL_EXECUTE (1ULL << 0)
+#define LL_WRITE_FILE (1ULL << 1)
+#define LL_READ_FILE (1ULL << 2)
+#define LL_READ_DIR (1ULL << 3)
+#define LL_TRUNCATE (1ULL << 14)
+#define LL_IOCTL_DEV (1ULL << 15)
+#define LL_FILE_RIGHTS (LL_EXECUTE | LL_WRITE_FILE | LL_READ_FILE | LL_TRUNCATE | LL_IOCTL_DEV)
+
+static int landlock_abi(void) { return (int)syscall(444, NULL, 0, 1); }
+
+static void apply_landlock(void) {
+  int abi = landlock_abi();
+  if (abi < 1) fail("landlock");
+  /* Rights by ABI: 13 at first, then REFER, TRUNCATE, IOCTL_DEV. */
+  uint64_t all = (1ULL << (abi >= 5 ? 16 : abi >= 3 ? 15 : abi >= 2 ? 14 : 13)) - 1;
+  struct ll_ruleset rules = {all, abi >= 4 ? 3 : 0, abi >= 6 ? 3 : 0};
+  size_t size = abi >= 6 ? 24 : abi >= 4 ? 16 : 8;
+  int ruleset = (int)syscall(444, &rules, size, 0);
+  if (ruleset < 0) fail("landlock_create_ruleset");
+  for (int i = 0; i < grant_count; i++) {
+    struct stat found;
+    int path = open(grants[i].real, O_PATH | O_CLOEXEC);
+    if (path < 0 || fstat(path, &found) != 0) fail("%s", grants[i].path);
+    uint64_t access = LL_READ_FILE | LL_READ_DIR | LL_EXECUTE;
+    if (grants[i].access == WRITE) access = all & ~LL_EXECUTE;
+    if (grants[i].access == DEVICE) access = LL_READ_FILE | LL_READ_DIR | LL_WRITE_FILE | LL_IOCTL_DEV;
+    access &= all & (S_ISDIR(found.st_mode) ? ~0ULL : LL_FILE_RIGHTS);
+    struct ll_path rule = {access, path};
+    if (syscall(445, ruleset, 1, &rule, 0) != 0) fail("landlock_add_rule %s", grants[i].path);
+    close(path);
+  }
+  if (syscall(446, ruleset, 0) != 0) fail("landlock_restrict_self");
+  close(ruleset);
+}
+
+/* ---- privileges and limits ---- */
+
+static void drop_privileges(void) {
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) fail("no_new_privs");
+  prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+  /* Without the right to change it the bounding set stays; no_new_privs and the empty sets below still hold. */
+  for (int capability = 0; prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) == 0; capability++) continue;
+  struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+  struct __user_cap_data_struct none[2] = {{0, 0, 0}, {0, 0, 0}};
+  if (syscall(SYS_capset, &header, none) != 0) fail("capset");
+}
+
+struct limit { const char *name; int resource; };
+static const struct limit limits[] = {
+    {"--data", RLIMIT_DATA}, {"--cpu", RLIMIT_CPU}, {"--fsize", RLIMIT_FSIZE}, {"--nofile", RLIMIT_NOFILE}};
+
+static void set_limit(int resource, rlim_t value) {
+  struct rlimit current;
+  if (getrlimit(resource, &current) != 0) fail("limit");
+  if (current.rlim_max != RLIM_INFINITY && value > current.rlim_max) value = current.rlim_max;
+  struct rlimit wanted = {value, value};
+  if (setrlimit(resource, &wanted) != 0) fail("limit");
+}
+
+/* ---- processes ---- */
+
+static void __attribute__((noreturn)) start(char **command) {
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, NULL);
+  /* close_range(2); older kernels have only what is inherited on purpose open here. */
+  syscall(436, 3, ~0U, 0);
+  execv(command[0], command);
+  int error = errno;
+  fprintf(stderr, "vodbox-sandbox: %s: %s\n", command[0], strerror(error));
+  _exit(error == ENOENT ? 127 : 126);
+}
+
+/* Passes signals on to `child` until it ends, and reaps whatever else ends; returns its wait status. */
+static int attend(pid_t child, const sigset_t *signals) {
+  for (;;) {
+    int signal = sigwaitinfo(signals, NULL);
+    if (signal < 0) continue;
+    if (signal != SIGCHLD) {
+      kill(child, signal);
+      continue;
+    }
+    int status;
+    for (pid_t ended; (ended = waitpid(-1, &status, WNOHANG)) > 0;)
+      if (ended == child) return status;
+  }
+}
+
+/*
+ * Three processes: this one, which the caller knows and waits for; the first of the PID namespace, with which all
+ * others in it end; and the program. The first of a namespace ignores signals that it has no handler for, so the
+ * program is not that one itself.
+ */
+static int run_in_namespace(char **command, const char *directory) {
+  int alive[2], result[2];
+  if (pipe2(alive, O_CLOEXEC) != 0 || pipe2(result, O_CLOEXEC) != 0) fail("pipe");
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGCHLD);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGHUP);
+  sigprocmask(SIG_BLOCK, &signals, NULL);
+  pid_t init = fork();
+  if (init < 0) fail("fork");
+  if (init == 0) {
+    close(alive[1]);
+    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    /* One that died before that is not reported; its end of the pipe is closed. */
+    struct pollfd end = {alive[0], 0, 0};
+    if (poll(&end, 1, 0) != 0) _exit(EXIT_CONFINE);
+    pid_t program = fork();
+    if (program < 0) fail("fork");
+    if (program == 0) {
+      if (chdir(directory) != 0) fail("%s", directory);
+      start(command);
+    }
+    /* Standard input and output belong to the program: a reader waits for their last holder. */
+    for (int standard = 0; standard < 3; standard++) close(standard);
+    int status = attend(program, &signals);
+    if (write(result[1], &status, sizeof status) < 0) _exit(EXIT_CONFINE);
+    _exit(0);
+  }
+  close(alive[0]);
+  close(result[1]);
+  for (int standard = 0; standard < 3; standard++) close(standard);
+  int status = attend(init, &signals), reported;
+  if (read(result[0], &reported, sizeof reported) == sizeof reported) status = reported;
+  return status;
+}
+
+static void __attribute__((noreturn)) end_like(int status) {
+  if (WIFSIGNALED(status)) {
+    int number = WTERMSIG(status);
+    sigset_t one;
+    sigemptyset(&one);
+    sigaddset(&one, number);
+    signal(number, SIG_DFL);
+    sigprocmask(SIG_UNBLOCK, &one, NULL);
+    kill(getpid(), number);
+  }
+  _exit(WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_CONFINE);
+}
+
+/* ---- what works here ---- */
+
+static int works(void (*confine)(void)) {
+  pid_t child = fork();
+  if (child < 0) return 0;
+  if (child == 0) {
+    int nowhere = open("/dev/null", O_WRONLY);
+    if (nowhere >= 0) dup2(nowhere, 2);
+    confine();
+    /* By its effect: nothing was granted. */
+    _exit(open("/etc/passwd", O_RDONLY) < 0 && open("/proc/self/maps", O_RDONLY) < 0 ? 0 : 1);
+  }
+  int status;
+  return waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static void confine_by_namespaces(void) {
+  own_user_namespace();
+  if (unshare(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWPID | CLONE_NEWIPC) != 0) fail("namespaces");
+  own_root();
+  drop_privileges();
+}
+
+static void confine_by_landlock(void) {
+  drop_privileges();
+  apply_landlock();
+}
+
+static int check(void) {
+  if (works(confine_by_namespaces)) puts("namespaces");
+  if (works(confine_by_landlock)) printf("landlock %d\n", landlock_abi());
+  return 0;
+}
+
+static unsigned long long number(const char *text) {
+  char *end;
+  errno = 0;
+  unsigned long long value = strtoull(text, &end, 10);
+  if (errno != 0 || *text < '0' || *text > '9' || *end != '\0') {
+    errno = EINVAL;
+    fail("%s", text);
+  }
+  return value;
+}
+
+int main(int count, char **arguments) {
+  const char *mode = "";
+  pid_t parent = 0;
+  int at = 1;
+  if (count == 2 && strcmp(arguments[1], "--check") == 0) return check();
+  setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+  for (; at + 1 < count && strcmp(arguments[at], "--") != 0; at += 2) {
+    const char *name = arguments[at], *value = arguments[at + 1];
+    if (strcmp(name, "--mode") == 0) mode = value;
+    else if (strcmp(name, "--read") == 0) add_grant(READ, value);
+    else if (strcmp(name, "--write") == 0) add_grant(WRITE, value);
+    else if (strcmp(name, "--device") == 0) add_grant(DEVICE, value);
+    else if (strcmp(name, "--parent") == 0) parent = (pid_t)number(value);
+    else if (strcmp(name, "--nice") == 0) setpriority(PRIO_PROCESS, 0, (int)number(value));
+    else {
+      int known = 0;
+      for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
+        if (strcmp(name, limits[i].name) == 0) known = 1, set_limit(limits[i].resource, number(value));
+      if (!known) {
+        errno = EINVAL;
+        fail("%s", name);
+      }
+    }
+  }
+  char **command = arguments + at + 1;
+  if (at + 1 >= count || command[0][0] != '/') {
+    errno = EINVAL;
+    fail("the program's absolute path is missing");
+  }
+  char directory[PATH_MAX];
+  if (!getcwd(directory, sizeof directory)) fail("working directory");
+  int by_namespaces = strcmp(mode, "namespaces") == 0;
+  if (!by_namespaces && strcmp(mode, "landlock") != 0) {
+    errno = EINVAL;
+    fail("--mode %s", mode);
+  }
+  if (by_namespaces) confine_by_namespaces();
+  else confine_by_landlock();
+  /* Last: a change of credentials clears it (prctl(2)). */
+  if (parent != 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    if (getppid() != parent) _exit(EXIT_CONFINE);
+  }
+  if (!by_namespaces) start(command);
+  end_like(run_in_namespace(command, directory));
+}

@@ -1,0 +1,254 @@
+import { execFile } from "node:child_process";
+import { constants } from "node:fs";
+import { access, mkdtemp, rm } from "node:fs/promises";
+import { availableParallelism, constants as os, tmpdir, totalmem } from "node:os";
+import { join, resolve } from "node:path";
+import { promisify } from "node:util";
+import { sandboxLauncher } from "../binaries.ts";
+import { ENCODER_DEVICES, ENCODER_PATHS, isStatic, SYSTEM_PATHS } from "./program.ts";
+
+/**
+ * Hides the file system from a program:
+ * - `launcher`: the program of launcher.c, by namespaces, or by Landlock where user namespaces are not allowed;
+ * - `bwrap`: bubblewrap, where the launcher is missing or the kernel allows namespaces to set-user-ID programs alone.
+ */
+type Isolation =
+  | { kind: "launcher"; path: string; mode: "namespaces" | "landlock"; landlockAbi: number }
+  | { kind: "bwrap"; path: string };
+
+/**
+ * What this system offers to confine a program, beyond an ffmpeg that is built without network and playlists. Each
+ * part is tried once: BusyBox, containers and hardened units have some of them and not others. Without an isolation
+ * the programs of util-linux change the process and then become ffmpeg.
+ */
+export type Sandbox = {
+  isolation: Isolation | null;
+  /** util-linux: no interface but a loopback that is down. */
+  network: string[];
+  /** util-linux: the process dies with its parent, even by SIGKILL. */
+  parentDeath: string[];
+  prlimit: string | null;
+};
+
+const GIB = 2 ** 30;
+/** Eight renditions of 2160p60 take some 4 GB. */
+const MOST_MEMORY = 8 * GIB;
+/** Three quarters of the machine, so that a server on the same machine keeps running. */
+export const defaultMemoryBytes = () => Math.min(MOST_MEMORY, Math.floor((totalmem() * 3) / 4));
+/** One segment or image; the whole output is bounded by the plan's bitrates and duration. */
+const MAX_FILE_BYTES = 4 * GIB;
+const MAX_OPEN_FILES = 1024;
+
+const SAME_PARENT = '[ "$PPID" = "$0" ] && exec "$@"';
+const FOLDERS = ["/usr/bin", "/bin", "/usr/sbin", "/sbin"];
+
+let found: Promise<Sandbox> | undefined;
+
+/** What this system offers; looked for once. */
+export function sandbox(): Promise<Sandbox> {
+  found ??= look();
+  return found;
+}
+
+async function look(): Promise<Sandbox> {
+  const [isolation, parentDeath, network, prlimit] = await Promise.all([
+    findIsolation(),
+    first([["setpriv", "--pdeathsig", "KILL"]]),
+    // With privileges, else in a user namespace, in which the process keeps its user.
+    first([
+      ["unshare", "--net"],
+      ["unshare", "--user", "--map-current-user", "--net"],
+      ["unshare", "--map-root-user", "--net"],
+    ]),
+    first([["prlimit", "--core=0"]]),
+  ]);
+  return {
+    isolation,
+    // A parent that died before the signal was requested is never reported: the shell compares.
+    parentDeath: parentDeath.length > 0 ? [...parentDeath, "/bin/sh", "-c", SAME_PARENT, String(process.pid)] : [],
+    network,
+    prlimit: prlimit[0] ?? null,
+  };
+}
+
+async function findIsolation(): Promise<Isolation | null> {
+  const path = sandboxLauncher();
+  const modes = path
+    ? await run(path, ["--check"]).then(
+        ({ stdout }) => stdout.split("\n"),
+        () => [],
+      )
+    : [];
+  const landlockAbi = Number(modes.find((line) => line.startsWith("landlock "))?.slice("landlock ".length) ?? 0);
+  if (path && modes.includes("namespaces")) return { kind: "launcher", path, mode: "namespaces", landlockAbi };
+  const [bwrap] = await first([["bwrap", "--unshare-all", "--die-with-parent", "--ro-bind", "/", "/"]]);
+  if (bwrap) return { kind: "bwrap", path: bwrap };
+  return path && landlockAbi > 0 ? { kind: "launcher", path, mode: "landlock", landlockAbi } : null;
+}
+
+const run = (path: string, args: string[]) => promisify(execFile)(path, args, { timeout: 5000 });
+
+/** The launcher searches no folders. What is nowhere is left to fail at its start. */
+async function located(name: string): Promise<string> {
+  if (name.includes("/")) return resolve(name);
+  for (const folder of FOLDERS) {
+    const path = join(folder, name);
+    if (await isExecutable(path)) return path;
+  }
+  return join(FOLDERS[0] as string, name);
+}
+
+const isExecutable = (path: string) =>
+  access(path, constants.X_OK).then(
+    () => true,
+    () => false,
+  );
+
+async function first(commands: [string, ...string[]][]): Promise<string[]> {
+  for (const [name, ...options] of commands) {
+    for (const folder of FOLDERS) {
+      const path = join(folder, name);
+      try {
+        await access(path, constants.X_OK);
+        await run(path, [...options, "/bin/true"]);
+        return [path, ...options];
+      } catch {}
+    }
+  }
+  return [];
+}
+
+export type Limits = {
+  /** Private writable memory (RLIMIT_DATA). */
+  memoryBytes: number;
+  /** Of wall time; the processor may be used for as long on every core. */
+  timeLimitMs: number;
+};
+
+export type Grants = {
+  /** Absolute paths of files and folders that the program may read. */
+  reads: readonly string[];
+  /** Absolute paths of folders that it may read and write. */
+  writes: readonly string[];
+  /** Whether it needs the devices of hardware encoders. */
+  devices: boolean;
+};
+
+const limitsOf = ({ memoryBytes, timeLimitMs }: Limits): Record<string, number> => ({
+  data: memoryBytes,
+  cpu: Math.ceil((timeLimitMs / 1000) * availableParallelism()),
+  fsize: MAX_FILE_BYTES,
+  nofile: MAX_OPEN_FILES,
+});
+
+export type Confinement = { limits: Limits; grants: Grants; cwd: string };
+
+/**
+ * The command line that runs the program `name`, a path or a name in the system's folders, confined; its arguments are
+ * to be appended. The process must be started in `cwd`.
+ */
+export async function confined(name: string, { limits, grants, cwd }: Confinement): Promise<string[]> {
+  const program = await located(name);
+  const system = await sandbox();
+  const isolation = (await canStart(program)) ? system.isolation : null;
+  const { network, parentDeath, prlimit } = system;
+  if (isolation?.kind === "launcher") {
+    const { path, mode } = isolation;
+    const bounds = Object.entries(limitsOf(limits)).flatMap(([name, value]) => [`--${name}`, String(value)]);
+    const process_ = ["--nice", String(os.priority.PRIORITY_BELOW_NORMAL), "--parent", String(process.pid)];
+    return [path, "--mode", mode, ...bounds, ...process_, ...(await granted(program, grants, LAUNCHER)), "--", program];
+  }
+  const bounds = Object.entries(limitsOf(limits)).map(([name, value]) => `--${name}=${value}`);
+  const limited = prlimit ? [prlimit, ...bounds, "--core=0"] : [];
+  if (isolation?.kind === "bwrap") {
+    const own = ["--unshare-all", "--die-with-parent", "--cap-drop", "ALL"];
+    return [
+      ...limited,
+      isolation.path,
+      ...own,
+      ...(await granted(program, grants, BWRAP)),
+      "--chdir",
+      cwd,
+      "--",
+      program,
+    ];
+  }
+  // The death signal comes last: becoming another program with new rights clears it.
+  return [...network, ...limited, ...parentDeath, program];
+}
+
+type Options = { read(path: string): string[]; write(path: string): string[]; device(path: string): string[] };
+const LAUNCHER: Options = {
+  read: (path) => ["--read", path],
+  write: (path) => ["--write", path],
+  device: (path) => ["--device", path],
+};
+const BWRAP: Options = {
+  read: (path) => ["--ro-bind-try", path, path],
+  write: (path) => ["--bind", path, path],
+  device: (path) => ["--dev-bind-try", path, path],
+};
+const DEVICES = ["/dev/null", "/dev/urandom"];
+
+async function granted(program: string, { reads, writes, devices }: Grants, options: Options): Promise<string[]> {
+  const system = (await isStatic(program).catch(() => false)) ? [] : SYSTEM_PATHS;
+  return [
+    ...[...system, ...(devices ? ENCODER_PATHS : []), program, ...reads].flatMap(options.read),
+    ...writes.flatMap(options.write),
+    ...[...DEVICES, ...(devices ? ENCODER_DEVICES : [])].flatMap(options.device),
+  ];
+}
+
+/** Exit statuses of the launcher and of shells for a program that did not start. */
+const NOT_STARTED = [125, 126, 127];
+const starts = new Map<string, Promise<boolean>>();
+
+/**
+ * Whether `program` starts where it sees nothing but itself and the system's folders. An operator's own ffmpeg may be
+ * a script that needs more; that one runs with all limits but without the isolation, and `missingFor` reports it.
+ */
+function canStart(program: string): Promise<boolean> {
+  const known = starts.get(program);
+  if (known) return known;
+  const tried = tryStart(program);
+  starts.set(program, tried);
+  return tried;
+}
+
+async function tryStart(program: string): Promise<boolean> {
+  const { isolation, prlimit } = await sandbox();
+  if (!isolation || (await isStatic(program).catch(() => true))) return true;
+  const cwd = await mkdtemp(join(tmpdir(), "vodbox-sandbox-"));
+  try {
+    const grants = { reads: [], writes: [cwd], devices: false };
+    const inside =
+      isolation.kind === "launcher"
+        ? [isolation.path, "--mode", isolation.mode, ...(await granted(program, grants, LAUNCHER))]
+        : [...(prlimit ? [prlimit, "--core=0"] : []), isolation.path, ...(await granted(program, grants, BWRAP))];
+    const [file = "", ...args] = [...inside, "--", program, "-version"];
+    await promisify(execFile)(file, args, { cwd, timeout: 10_000 });
+    return true;
+  } catch (error) {
+    const { code } = error as { code?: unknown };
+    return typeof code === "number" && !NOT_STARTED.includes(code);
+  } finally {
+    await rm(cwd, { recursive: true, force: true });
+  }
+}
+
+/** What is missing on this system to confine `program`, for the log and `admin doctor`. */
+export async function missingFor(name: string): Promise<string[]> {
+  const program = await located(name);
+  const { isolation, network, parentDeath, prlimit } = await sandbox();
+  const isIsolated = isolation !== null && (await canStart(program));
+  const hasNetwork = isIsolated ? isolation.kind === "bwrap" || isolation.mode === "namespaces" : network.length > 0;
+  const isLauncher = isIsolated && isolation.kind === "launcher";
+  return [
+    ...(isIsolated
+      ? []
+      : [isolation ? `no file system isolation: ${program} does not start in it` : "no file system isolation"]),
+    ...(hasNetwork ? [] : ["no network namespace"]),
+    ...(isLauncher || prlimit ? [] : ["no limits on memory and processor time"]),
+    ...(isIsolated || parentDeath.length > 0 ? [] : ["no death with the parent"]),
+  ];
+}
