@@ -6,6 +6,7 @@ import { benchAnalytics } from "./analytics.ts";
 import { benchBeacons } from "./beacons.ts";
 import { benchPut, benchSegments } from "./bytes.ts";
 import { benchDeliveries } from "./deliveries.ts";
+import { benchHostile } from "./hostile.ts";
 import { benchLists } from "./lists.ts";
 import { benchLive } from "./live.ts";
 import { EXECUTABLE } from "./processes.ts";
@@ -35,10 +36,11 @@ const BENCHES: Record<string, () => Promise<Result[]>> = {
   transcode: benchTranscode,
   workers: benchWorkers,
   soak: benchSoak,
+  hostile: benchHostile,
 };
 
-/** Ten minutes: only where it is named. */
-const BY_NAME = ["soak"];
+/** Ten minutes and more: only where they are named. */
+const BY_NAME = ["soak", "hostile"];
 
 const chosen = process.argv.slice(2);
 const unknown = chosen.filter((name) => !(name in BENCHES));

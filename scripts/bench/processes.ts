@@ -74,13 +74,13 @@ export async function call<T>(
   return (text ? JSON.parse(text) : undefined) as T;
 }
 
-export async function tenantWithKey(base: string): Promise<{ tenantId: number; key: string }> {
+export async function tenantWithKey(base: string, slug = "bench"): Promise<{ tenantId: number; key: string }> {
   const tenant = await call<{ id: number }>(base, "POST", "/api/v1/admin/tenants", {
     name: "Bench",
-    slug: "bench",
+    slug,
     default_playback_policy: "public",
   });
-  const scopes = ["assets:read", "assets:write", "playback:read"];
+  const scopes = ["assets:read", "assets:write", "playback:read", "webhooks:read", "webhooks:write"];
   const { token } = await call<{ token: string }>(base, "POST", "/api/v1/api_keys", { tenant_id: tenant.id, scopes });
   return { tenantId: tenant.id, key: token };
 }

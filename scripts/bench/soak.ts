@@ -20,7 +20,7 @@ const LOOK_MS = 2000;
 const TELL_EVERY_MS = 30_000;
 const MEBIBYTE = 2 ** 20;
 
-type Seen = { times: number[]; failures: string[]; memory: { at: number; bytes: number }[]; backups: number };
+export type Seen = { times: number[]; failures: string[]; memory: { at: number; bytes: number }[]; backups: number };
 
 /** Mixed requests, encodes, a receiver that fails, and backups, all at once and for a while. */
 export async function benchSoak(): Promise<Result[]> {
@@ -89,7 +89,7 @@ async function tell(base: string, pid: number, seconds: number): Promise<void> {
   process.stderr.write(`soak, ${Math.round(seconds)} s: ${told.join(", ")} MiB\n`);
 }
 
-async function makeClip(path: string): Promise<void> {
+export async function makeClip(path: string): Promise<void> {
   const { ffmpeg } = await chooseTools(process.arch as "x64");
   const lavfi = (text: string) => ["-f", "lavfi", "-i", text];
   const picture = lavfi("testsrc2=size=640x360:rate=25:duration=4");
@@ -106,13 +106,23 @@ async function makeClip(path: string): Promise<void> {
   ]);
 }
 
-async function untilReady(api: ReturnType<typeof tenantApi>, id: number): Promise<void> {
+export async function untilReady(api: ReturnType<typeof tenantApi>, id: number): Promise<void> {
   while ((await api<{ playback_status: string }>("GET", `/api/v1/assets/${id}`)).playback_status !== "ready")
     await sleep(200);
 }
 
-/** Begun by the clock, whether or not the ones before are answered: a slow server is not spared. */
-async function askOn(base: string, key: string, id: number, seen: Seen, goesOn: () => boolean): Promise<void> {
+/**
+ * Ordinary requests of one tenant, `perSecond` of them. Begun by the clock, whether or not the ones before are answered:
+ * a slow server is not spared.
+ */
+export async function askOn(
+  base: string,
+  key: string,
+  id: number,
+  seen: Pick<Seen, "times" | "failures">,
+  goesOn: () => boolean,
+  perSecond = REQUESTS_A_SECOND,
+): Promise<void> {
   const mine = { "x-api-key": key };
   const json = { ...mine, "content-type": "application/json" };
   const mix: [method: string, path: string, headers: Record<string, string>, body?: () => unknown][] = [
@@ -145,7 +155,7 @@ async function askOn(base: string, key: string, id: number, seen: Seen, goesOn: 
       .catch((error) => void seen.failures.push(`${method} ${path}: ${error}`))
       .finally(() => under.delete(one));
     under.add(one);
-    await sleep(Math.max(0, begin + ((n + 1) * 1000) / REQUESTS_A_SECOND - performance.now()));
+    await sleep(Math.max(0, begin + ((n + 1) * 1000) / perSecond - performance.now()));
   }
   await Promise.all(under);
 }
@@ -156,7 +166,7 @@ const beacon = (asset_id: number) => {
 };
 
 /** Mebibytes a minute, by least squares over the second half: the first is for caches to fill. */
-function slopeOf(memory: Seen["memory"]): number {
+export function slopeOf(memory: Seen["memory"]): number {
   const late = memory.slice(Math.floor(memory.length / 2));
   const mean = (values: number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
   const [at, size] = [mean(late.map((one) => one.at)), mean(late.map((one) => one.bytes))];
