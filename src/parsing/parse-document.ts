@@ -1,7 +1,9 @@
 import { type App, forApp } from "../app.ts";
+import { DOCUMENT_LIMITS, TooComplex } from "../lib/document-limits.ts";
 import { HttpError } from "../lib/errors.ts";
 import type { ParserInput, ParserName, ParserOutput } from "./parsers.ts";
 import { ParserPool } from "./pool.ts";
+import { tooComplex } from "./too-complex.ts";
 
 export type ParseOptions = {
   /** Whose document it is: tenants take turns. */
@@ -37,3 +39,31 @@ export async function parseDocument<N extends ParserName>(
     throw error;
   }
 }
+
+/** Documents up to this size are parsed on the serving thread: that takes under 2 ms. */
+const INLINE_BYTES = 64 * 1024;
+
+/**
+ * `parseDocument` for a document that is served. A small one is parsed at once, since going to a thread and back takes
+ * longer. Throws the same errors.
+ */
+export async function parseServed<N extends ServedParser>(
+  app: App,
+  name: N,
+  input: ParserInput<N>,
+  options: ParseOptions,
+): Promise<ParserOutput<N>> {
+  const { byteLength } = input.bytes;
+  if (byteLength > DOCUMENT_LIMITS.servedBytes) throw tooComplex(`It has over ${DOCUMENT_LIMITS.servedBytes} bytes.`);
+  if (byteLength > INLINE_BYTES) return parseDocument(app, name, input, options);
+  const { PARSERS } = await import("./parsers.ts");
+  try {
+    const parse = PARSERS[name] as (input: ParserInput<N>) => ParserOutput<N>;
+    return parse(input);
+  } catch (error) {
+    throw error instanceof TooComplex ? tooComplex(error.message) : error;
+  }
+}
+
+/** Parsers of documents in storage. */
+type ServedParser = { [N in ParserName]: ParserInput<N> extends { bytes: Uint8Array } ? N : never }[ParserName];

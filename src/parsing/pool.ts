@@ -4,6 +4,7 @@ import { HttpError } from "../lib/errors.ts";
 import type { FromThread, ToThread } from "./protocol.ts";
 import { startThread } from "./start-thread.ts";
 import { TaskQueue } from "./task-queue.ts";
+import { tooComplex } from "./too-complex.ts";
 
 export type PoolOptions = {
   threads: number;
@@ -200,9 +201,6 @@ export class ParserPool {
 
 const TOO_LONG = `It takes over ${DOCUMENT_LIMITS.parseMs / 1000} s to parse.`;
 const TOO_MUCH = `It takes over ${DOCUMENT_LIMITS.heapMebibytes} MiB of memory to parse.`;
-
-const tooComplex = (limit: string) =>
-  new HttpError(422, "document_too_complex", `The document is too complex: ${limit} Send a smaller or simpler one.`);
 
 /** Nobody reads it: the status is the one that nginx logs for a client that left. */
 const clientClosed = () => new HttpError(499, "client_closed_request", "The client closed the connection.");
