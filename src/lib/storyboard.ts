@@ -10,6 +10,7 @@ const START = /^(?:(\d{2,6}):)?([0-5]\d):([0-5]\d)\.(\d{3})[ \t]/;
 
 /** Where the URI in front of `#xywh=` ends in a line that names a part of a picture, else -1. */
 const uriEnd = (line: string): number => {
+  if (line.length <= PART.length) return -1;
   const at = line.lastIndexOf(PART);
   const names = at > 0 && at + PART.length < line.length && !/\s/.test(line);
   return names ? at : -1;

@@ -1,9 +1,9 @@
 import { type App, forApp } from "../app.ts";
 import { DOCUMENT_LIMITS, TooComplex } from "../lib/document-limits.ts";
 import { HttpError } from "../lib/errors.ts";
+import { tooComplex } from "./errors.ts";
 import type { ParserInput, ParserName, ParserOutput } from "./parsers.ts";
 import { ParserPool } from "./pool.ts";
-import { tooComplex } from "./too-complex.ts";
 
 export type ParseOptions = {
   /** Whose document it is: tenants take turns. */
@@ -40,8 +40,8 @@ export async function parseDocument<N extends ParserName>(
   }
 }
 
-/** Documents up to this size are parsed on the serving thread: that takes under 2 ms. */
-const INLINE_BYTES = 64 * 1024;
+/** Documents up to this size are parsed on the serving thread: that takes 2 ms at most. */
+const INLINE_BYTES = 32 * 1024;
 
 /**
  * `parseDocument` for a document that is served. A small one is parsed at once, since going to a thread and back takes

@@ -1,10 +1,9 @@
 import type { Worker } from "node:worker_threads";
 import { DOCUMENT_LIMITS } from "../lib/document-limits.ts";
-import { HttpError } from "../lib/errors.ts";
+import { clientClosed, tooComplex } from "./errors.ts";
 import type { FromThread, ToThread } from "./protocol.ts";
 import { startThread } from "./start-thread.ts";
 import { TaskQueue } from "./task-queue.ts";
-import { tooComplex } from "./too-complex.ts";
 
 export type PoolOptions = {
   threads: number;
@@ -23,8 +22,8 @@ const DEFAULTS: PoolOptions = {
   threads: 2,
   parseMs: DOCUMENT_LIMITS.parseMs,
   heapMebibytes: DOCUMENT_LIMITS.heapMebibytes,
-  waitingPerTenant: 32,
-  waiting: 512,
+  waitingPerTenant: 128,
+  waiting: 1024,
   idleMs: 60_000,
   start: startThread,
 };
@@ -201,9 +200,6 @@ export class ParserPool {
 
 const TOO_LONG = `It takes over ${DOCUMENT_LIMITS.parseMs / 1000} s to parse.`;
 const TOO_MUCH = `It takes over ${DOCUMENT_LIMITS.heapMebibytes} MiB of memory to parse.`;
-
-/** Nobody reads it: the status is the one that nginx logs for a client that left. */
-const clientClosed = () => new HttpError(499, "client_closed_request", "The client closed the connection.");
 
 function merged(result: object, arrays: ReadonlyMap<string, unknown[]>): object {
   return { ...result, ...Object.fromEntries(arrays) };

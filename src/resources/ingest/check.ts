@@ -6,8 +6,8 @@ import { DOCUMENT_LIMITS } from "../../lib/document-limits.ts";
 import { HttpError } from "../../lib/errors.ts";
 import { canonicalLanguage } from "../../lib/language.ts";
 import { pacer } from "../../lib/pace.ts";
+import { tooComplex } from "../../parsing/errors.ts";
 import { type ParseOptions, parseDocument } from "../../parsing/parse-document.ts";
-import { tooComplex } from "../../parsing/too-complex.ts";
 import { vttOfFile } from "../subtitles/content.ts";
 import { MAX_CUE_BYTES, MAX_CUES, USE_STORAGE_KEY } from "../tracks/schema.ts";
 import {

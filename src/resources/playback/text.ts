@@ -8,7 +8,7 @@ import { notFound } from "../../lib/errors.ts";
 import { subtitlePlaylist } from "../../lib/m3u8-subtitles.ts";
 import { contentTypeOf } from "../../lib/media-types.ts";
 import { sha256 } from "../../lib/tokens.ts";
-import { tooComplex } from "../../parsing/too-complex.ts";
+import { tooComplex } from "../../parsing/errors.ts";
 import { subtitleFile } from "../subtitles/address.ts";
 
 /** Of a text that is sent as it is. Larger ones are not compressed. */

@@ -7,6 +7,7 @@ import { withPayloads } from "../../lib/vtt/replace-texts.ts";
 import { configuredTranslator } from "../../outbound/translate/configured.ts";
 import { translatePayloads } from "../../outbound/translate/payloads.ts";
 import { PairUnknown, TranslationFailed, type Translator } from "../../outbound/translate/translator.ts";
+import { clientClosed } from "../../parsing/errors.ts";
 import { parseDocument } from "../../parsing/parse-document.ts";
 import { subtitleContent } from "./content.ts";
 
@@ -47,6 +48,7 @@ export async function translatedText(
     const translated = await translatePayloads(payloads, translator, { ...pair, signal });
     return await inSlices(withPayloads(source, places, translated));
   } catch (error) {
+    if (left.aborted) throw clientClosed();
     if (error instanceof PairUnknown)
       return invalid(
         "target_language",
