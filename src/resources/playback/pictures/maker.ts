@@ -29,7 +29,7 @@ export function pictureMaker(app: App) {
     waiting: WAITING,
     waitMs: WAIT_MS,
   });
-  const clipOf = clips();
+  const clipOf = clips(app);
   const folder = join(app.config.data_dir, "pictures");
   const pidDir = join(folder, "pids");
   let prepared: Promise<string> | undefined;
