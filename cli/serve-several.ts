@@ -1,3 +1,5 @@
+import { existsSync } from "node:fs";
+import { databaseFileOf } from "../src/config/database-file.ts";
 import type { Config } from "../src/config/load.ts";
 import { ensureDataDir, loadSecrets } from "../src/config/secrets.ts";
 import { forgetAddress, tellAddress } from "../src/config/server-file.ts";
@@ -9,6 +11,7 @@ import { finishRestore } from "../src/resources/operator/backup/unfinished.ts";
 import { serviceNotices } from "../src/systemd.ts";
 import { usableTls } from "../src/tls.ts";
 import { acquireDataLock } from "../storage/db/lock.ts";
+import { leaveWhole } from "../storage/db/open.ts";
 import { line } from "./print.ts";
 import { onStopSignal } from "./signals.ts";
 
@@ -40,6 +43,8 @@ export async function serveSeveral(config: Config): Promise<void> {
   const stop = async () => {
     await Promise.all([notices.stopping(), keeper.stop()]);
     await forgetAddress(config);
+    const file = databaseFileOf(config);
+    if (file !== null && existsSync(file)) await leaveWhole(file, log);
     lock.release();
     process.exit(0);
   };

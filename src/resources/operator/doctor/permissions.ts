@@ -1,8 +1,8 @@
 import { constants } from "node:fs";
 import { access, chmod, chown, lstat, readdir } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { databaseFile } from "../../../../storage/db/open.ts";
 import type { App } from "../../../app.ts";
+import { databaseFileOf } from "../../../config/database-file.ts";
 import { cacheDir } from "../../../lib/cache-dir.ts";
 import { binariesAside } from "../../../media/binaries.ts";
 
@@ -65,7 +65,7 @@ const octal = (mode: number) => mode.toString(8).padStart(4, "0");
 async function rulesOf({ config, objects }: App): Promise<Rule[]> {
   const at = (...names: string[]) => join(config.data_dir, ...names);
   const names = async (path: string) => (await readdir(path).catch(() => [])).map((name) => join(path, name));
-  const database = config.database_url === undefined ? at("vodbox.db") : databaseFile(config.database_url);
+  const database = databaseFileOf(config);
   // With -wal and -shm, and the copies that are made before migrations.
   const databases =
     database === null
