@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { databaseFileOf } from "../src/config/database-file.ts";
 import type { Config } from "../src/config/load.ts";
-import { ensureDataDir, loadSecrets } from "../src/config/secrets.ts";
+import { ensureDataDir } from "../src/config/secrets.ts";
 import { forgetAddress, tellAddress } from "../src/config/server-file.ts";
 import { checkTogether } from "../src/config/together.ts";
 import { freePort } from "../src/listen.ts";
@@ -23,8 +23,6 @@ export async function serveSeveral(config: Config): Promise<void> {
   ensureDataDir(config.data_dir);
   const lock = acquireDataLock(config.data_dir);
   await finishRestore(config.data_dir);
-  // Before there are several who could make them.
-  loadSecrets(config);
   const port = await freePort(config);
   let listening = { address: "", localAddress: "" };
   const keeper = new Keeper({

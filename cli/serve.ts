@@ -16,7 +16,7 @@ export async function serveCommand(command: Command): Promise<void> {
   const log = await createLog(config);
   // Before workers are started, who would have its socket from the environment.
   const notices = serviceNotices(process.env, log);
-  const running = await serve(config, { log });
+  const running = await serve(config, { log, ...allowances(command) });
   onStopSignal(async () => {
     await Promise.all([notices.stopping(), running.stop()]);
     process.exit(0);
@@ -44,5 +44,10 @@ async function serveAsOne(command: Command, member: Member): Promise<void> {
 
 async function startAsOne(command: Command, member: Member): Promise<Running> {
   const config = settingsOf(command);
-  return serve(config, { log: (await createLog(config)).child({ process: member.slot }), member });
+  const log = (await createLog(config)).child({ process: member.slot });
+  return serve(config, { log, member, ...allowances(command) });
 }
+
+const allowances = (command: Command) => ({
+  allowEmptyDatabase: command.opts<{ allowEmptyDatabase?: boolean }>().allowEmptyDatabase === true,
+});

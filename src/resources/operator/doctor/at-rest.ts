@@ -5,6 +5,7 @@ import { integrityOf } from "../../../../storage/db/integrity.ts";
 import { type Migration, pendingOf, sorted } from "../../../../storage/db/migrate.ts";
 import { databaseFileOf } from "../../../config/database-file.ts";
 import type { Config } from "../../../config/load.ts";
+import { lostDatabase } from "../../../config/lost-database.ts";
 import { isHalfRestored } from "../backup/unfinished.ts";
 import { attempt, type Finding } from "./look.ts";
 
@@ -29,6 +30,8 @@ export async function lookAtRest(config: Config, migrations: Migration[]): Promi
   const file = databaseFileOf(config);
   // A start says more of these itself.
   if (file === null || isHalfRestored(data_dir)) return { findings: [], isEnough: false };
+  const lost = lostDatabase(config);
+  if (lost !== null) return { findings: [fault("database", lost)], isEnough: true };
   const none = `${file} is no database of vodbox, or is not there; name the right directory with --data, or restore a backup`;
   if (!existsSync(file)) return { findings: [fault("database", none)], isEnough: true };
   let applied: Parameters<typeof pendingOf>[1] | null;

@@ -43,6 +43,23 @@ export async function answering(app: App): Promise<Finding[]> {
   return [database, storage];
 }
 
+/**
+ * A database without a tenant next to objects of tenants: it was lost, and the server began with an empty one. Every object
+ * is unreferenced then, so this is to be read before all else. Empty when all is well, or when that cannot be told.
+ */
+export async function lostRows({ db, objects, config }: App): Promise<Finding[]> {
+  if (!objects) return [];
+  try {
+    if ((await db.all(sql`select 1 from tenants limit 1`)).length > 0) return [];
+    if ((await objects.list("tenants/", { limit: 1 })).objects.length === 0) return [];
+  } catch {
+    return [];
+  }
+  const where = objects.kind === "s3" ? "the bucket" : config.data_dir;
+  const detail = `the database holds no tenant, but ${where} holds objects of tenants: it is not the database that belongs to them. Stop the server and restore a backup, or put the database back; do not run doctor --fix, which takes all of them for unreferenced`;
+  return [{ check: "lost database", ok: false, detail, mended: 0 }];
+}
+
 /** Storage is where the settings say, or on its way. Throws where it is not. */
 export async function agreeOnStorage({ db, config }: App): Promise<string> {
   if (config.storage === "none") return "object storage is switched off";
