@@ -6,11 +6,14 @@ import { disagreement, placeOf } from "../migration/place.ts";
 /** Whoever asks whether the database answers does not wait for as long as others do. */
 const ANSWER_MS = 5000;
 
-/** One thing that was looked at. `mended` counts what was put right; what is not `ok` after that is left. */
-export type Finding = { check: string; ok: boolean; detail: string; mended: number };
+/**
+ * One thing that was looked at. `mended` counts what was put right; what is not `ok` after that is left. A `warning` is no
+ * fault, and `detail` says what to do about it all the same.
+ */
+export type Finding = { check: string; ok: boolean; detail: string; mended: number; warning?: true };
 
 /** What was found, and how much of it was mended. Throws Error for a fault that is left, in words for the operator. */
-export type Look = () => Promise<string | { detail: string; mended: number; ok?: boolean }>;
+export type Look = () => Promise<string | (Omit<Finding, "check" | "ok"> & { ok?: boolean })>;
 
 export async function attempt(check: string, look: Look): Promise<Finding> {
   try {
