@@ -5,7 +5,7 @@ import { ensureDataDir } from "../src/config/secrets.ts";
 import { forgetAddress, tellAddress } from "../src/config/server-file.ts";
 import { checkTogether } from "../src/config/together.ts";
 import { freePort } from "../src/listen.ts";
-import { createLog } from "../src/log.ts";
+import { createLog, logProcess } from "../src/log.ts";
 import { Keeper, StartFailed } from "../src/processes/keeper.ts";
 import { finishRestore } from "../src/resources/operator/backup/unfinished.ts";
 import { serviceNotices } from "../src/systemd.ts";
@@ -18,6 +18,7 @@ import { onStopSignal } from "./signals.ts";
 /** `serve --processes`: this process holds the data directory and keeps those that serve. */
 export async function serveSeveral(config: Config): Promise<void> {
   const log = await createLog(config);
+  logProcess(log);
   const notices = serviceNotices(process.env, log);
   checkTogether(config, usableTls);
   ensureDataDir(config.data_dir);
@@ -46,7 +47,7 @@ export async function serveSeveral(config: Config): Promise<void> {
     lock.release();
     process.exit(0);
   };
-  onStopSignal(stop);
+  onStopSignal(stop, { isLogged: true });
   try {
     await keeper.start();
   } catch (error) {
