@@ -4,8 +4,11 @@ import { withSubtitles } from "../../lib/m3u8-subtitles.ts";
 import * as mpds from "../../lib/mpd.ts";
 import { subtitleFile, subtitleList } from "../subtitles/address.ts";
 
-/** What a top manifest leads to: a token to carry on (or ""), the folder of its neighbours, the asset's own tracks. */
-export type Below = { carried: string; folder: string; tracks: readonly SubtitleRow[] };
+/**
+ * What a top manifest leads to: a token to carry on (or ""), the folder of its neighbours, the asset's own tracks, and the
+ * path of the asset's media on this server, with the token of a signed one, up to its last slash.
+ */
+export type Below = { carried: string; folder: string; tracks: readonly SubtitleRow[]; root: string };
 
 const isAbsolute = (uri: string) => /^([a-z][a-z0-9+.-]*:|\/)/i.test(uri);
 
@@ -22,14 +25,14 @@ export const rebaseMaster = (playlist: string, { carried, folder, tracks }: Belo
   );
 
 /** ISO/IEC 23009-1, 5.3.1.2: BaseURL comes after ProgramInformation and before all else in MPD. */
-export function rebaseMpd(mpd: string, { carried, folder, tracks }: Below): string {
+export function rebaseMpd(mpd: string, { carried, folder, tracks, root }: Below): string {
   const address = (carried + folder).replaceAll("&", "&amp;").replaceAll("<", "&lt;");
-  const { text, within } = based(mpd, address);
-  // Addresses of sets start from that base, so out of its folder again, and into that of the token.
-  const up = "../".repeat((folder + within).split("/").length - 1);
+  const { text } = based(mpd, address);
+  // Whole paths: ffmpeg 5.1 resolves the BaseURL of a Representation against the manifest's own folder and leaves out the
+  // BaseURL of the MPD (libavformat/dashdec.c, resolve_content_path), so no relative one leads every player to the text.
   return mpds.withSubtitles(
     text,
-    tracks.map((row) => ({ ...row, address: up + subtitleFile(row) })),
+    tracks.map((row) => ({ ...row, address: root + subtitleFile(row) })),
   );
 }
 

@@ -6,7 +6,7 @@ import { segmentCache } from "../../http/segment-cache.ts";
 import { storageOf } from "../../http/storage.ts";
 import { HttpError, notFound } from "../../lib/errors.ts";
 import { contentTypeOf } from "../../lib/media-types.ts";
-import { publicId } from "../assets/addresses.ts";
+import { basePath, publicId } from "../assets/addresses.ts";
 import { findPublicAsset } from "../assets/queries.ts";
 import { subtitleFile, subtitleList } from "../subtitles/address.ts";
 import { playableSubtitles } from "../subtitles/queries.ts";
@@ -67,7 +67,8 @@ export function mediaDoor(app: App, tokens: PlaybackTokens, egress: Egress): Med
       if (rebase) {
         const carried = token && context.url.searchParams.has("token") ? `~${token}/` : "";
         const tracks = await playableSubtitles(app, asset.id);
-        return manifest(context, top.key, (text) => rebase(text, { carried, folder, tracks }), {
+        const root = `${basePath(app.baseUrl())}/media/${publicId(asset)}/${signed ? `~${token}/` : ""}`;
+        return manifest(context, top.key, (text) => rebase(text, { carried, folder, tracks, root }), {
           ...common,
           scope,
           tracks,
