@@ -2,7 +2,7 @@ import { userInfo } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { Config } from "../src/config/load.ts";
-import { ensureDataDir, loadSecrets } from "../src/config/secrets.ts";
+import { ensureDataDir, hasSecrets, loadSecrets } from "../src/config/secrets.ts";
 import { addressOf } from "../src/config/server-file.ts";
 import { UserError } from "../src/lib/errors.ts";
 import { noAnswer } from "../src/lib/no-answer.ts";
@@ -65,10 +65,14 @@ async function openUnlessTaken(config: Config, log: Logger): Promise<Opened | nu
 
 /** The server at `address`, with the admin token of these settings or this data directory. */
 export function adminOf(config: Config, address: string): Admin {
-  ensureDataDir(config.data_dir);
+  const token = config.admin_token ?? (hasSecrets(config) ? loadSecrets(config).admin_token : null);
+  if (token === null)
+    throw new UserError(
+      `There is no admin token in ${config.data_dir}; set VODBOX_ADMIN_TOKEN to that of ${address}, or name its data directory with --data.`,
+    );
   return {
     address,
-    call: caller((request) => fetch(request), address, loadSecrets(config).admin_token),
+    call: caller((request) => fetch(request), address, token),
     close: async () => {},
   };
 }

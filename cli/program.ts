@@ -31,6 +31,10 @@ export function createProgram(given: Given): Command {
   program
     .command("serve")
     .description("run the API, its background work and local workers")
+    .option(
+      "--allow-empty-database",
+      "start even where objects or secrets are left of a database that is missing or empty",
+    )
     .addHelpText("after", settingsHelp(["host", "port", "workers", "base_url", "data_dir"]))
     .action(async (_, command: Command) => (await import("./serve.ts")).serveCommand(command));
   program

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { createLog } from "../src/log.ts";
+import { createLog, logProcess } from "../src/log.ts";
 import { joinKeeper, type Member } from "../src/processes/member.ts";
 import { type Running, serve } from "../src/serve.ts";
 import { serviceNotices, signsOf } from "../src/systemd.ts";
@@ -14,13 +14,17 @@ export async function serveCommand(command: Command): Promise<void> {
   const config = settingsOf(command);
   if (config.processes > 1) return (await import("./serve-several.ts")).serveSeveral(config);
   const log = await createLog(config);
+  logProcess(log);
   // Before workers are started, who would have its socket from the environment.
   const notices = serviceNotices(process.env, log);
-  const running = await serve(config, { log });
-  onStopSignal(async () => {
-    await Promise.all([notices.stopping(), running.stop()]);
-    process.exit(0);
-  });
+  const running = await serve(config, { log, ...allowances(command) });
+  onStopSignal(
+    async () => {
+      await Promise.all([notices.stopping(), running.stop()]);
+      process.exit(0);
+    },
+    { isLogged: true },
+  );
   line(`vodbox ready on ${running.baseUrl}`);
   line(`listening on ${running.address}`);
   notices.serving(signsOf(running));
@@ -37,12 +41,18 @@ async function serveAsOne(command: Command, member: Member): Promise<void> {
       await running.stop();
       process.exit(0);
     },
-    { secondAtOnce: false },
+    { secondAtOnce: false, isLogged: true },
   );
   member.ready({ address: running.address, localAddress: running.localAddress });
 }
 
 async function startAsOne(command: Command, member: Member): Promise<Running> {
   const config = settingsOf(command);
-  return serve(config, { log: (await createLog(config)).child({ process: member.slot }), member });
+  const log = (await createLog(config)).child({ process: member.slot });
+  logProcess(log);
+  return serve(config, { log, member, ...allowances(command) });
 }
+
+const allowances = (command: Command) => ({
+  allowEmptyDatabase: command.opts<{ allowEmptyDatabase?: boolean }>().allowEmptyDatabase === true,
+});

@@ -5,7 +5,7 @@ const LIMIT_MS = 14_000;
  * The first SIGTERM or SIGINT stops in order, a second one at once; not for a process that its parent stops too: a
  * Ctrl-C reaches both, and the parent's own signal is then no second thought of anybody's.
  */
-export function onStopSignal(stop: () => Promise<void>, { secondAtOnce = true } = {}): void {
+export function onStopSignal(stop: () => Promise<void>, { secondAtOnce = true, isLogged = false } = {}): void {
   let stopping = false;
   const handle = (signal: NodeJS.Signals) => {
     if (stopping && secondAtOnce) process.exit(signal === "SIGINT" ? 130 : 143);
@@ -13,6 +13,8 @@ export function onStopSignal(stop: () => Promise<void>, { secondAtOnce = true } 
     stopping = true;
     setTimeout(() => process.exit(0), LIMIT_MS).unref();
     stop().catch((error) => {
+      // Logged, and the process ends with 1 (logProcess).
+      if (isLogged) throw error;
       process.stderr.write(`vodbox: stopping failed: ${error instanceof Error ? error.message : error}\n`);
       process.exit(1);
     });

@@ -6,7 +6,7 @@ import { envName } from "../src/config/settings.ts";
 import { cacheDir } from "../src/lib/cache-dir.ts";
 import { UserError } from "../src/lib/errors.ts";
 import { withoutTrailing } from "../src/lib/without-trailing.ts";
-import { createLog } from "../src/log.ts";
+import { createLog, logProcess } from "../src/log.ts";
 import { resolveBinaries } from "../src/media/binaries.ts";
 import { configuredTranscriber } from "../src/outbound/transcribe/configured.ts";
 import { ServerAway, ServerRefused } from "../src/worker/lease-client.ts";
@@ -44,7 +44,7 @@ export async function workerCommand(command: Command): Promise<void> {
     throw new UserError("--concurrency must be a whole number from 1 to 64.", 2);
 
   const stop = new AbortController();
-  onStopSignal(async () => stop.abort(), { secondAtOnce: !options.local });
+  onStopSignal(async () => stop.abort(), { secondAtOnce: !options.local, isLogged: true });
   if (options.local) {
     // The server holds the other end: a line is a new token, and when it is gone, by whatever death, nobody wants this
     // worker.
@@ -56,13 +56,15 @@ export async function workerCommand(command: Command): Promise<void> {
       .on("close", () => stop.abort());
   }
   const log = await createLog(config);
+  logProcess(log);
   const transcriber = configuredTranscriber(config);
   if (config.transcribe !== "off" && !transcriber) {
     const missing = config.transcribe === "openai" ? ["transcribe_url", "transcribe_key"] : ["transcribe_command"];
     log.warn({ missing: missing.map(envName) }, "Captions cannot be made.");
   }
   const server = withoutTrailing(options.server, "/");
-  const bar = process.stderr.isTTY && concurrency === 1 && !options.local ? progressBar() : null;
+  const bar =
+    process.stderr.isTTY && config.log_format !== "json" && concurrency === 1 && !options.local ? progressBar() : null;
   const end = await startWorker({
     server,
     token: () => token,

@@ -2,6 +2,7 @@ import { EventEmitter } from "node:events";
 import { closeSync, existsSync, openSync } from "node:fs";
 import { join } from "node:path";
 import type { Logger } from "pino";
+import { markWanted } from "../storage/db/contents.ts";
 import { isStorageFailure } from "../storage/db/failures.ts";
 import { acquireDataLock } from "../storage/db/lock.ts";
 import { migrate } from "../storage/db/migrate.ts";
@@ -11,7 +12,9 @@ import * as schema from "../storage/db/schema.ts";
 import { type SwitchingStore, switchingStore } from "../storage/objects/switching.ts";
 import { watched } from "../storage/objects/watched.ts";
 import type { App } from "./app.ts";
+import { databaseFileOf } from "./config/database-file.ts";
 import type { Config } from "./config/load.ts";
+import { lostDatabase, lostRemoteDatabase, refuseLostDatabase } from "./config/lost-database.ts";
 import { ensureDataDir, loadSecrets, writeSecret } from "./config/secrets.ts";
 import { type OpenStore, storesOf } from "./config/stores.ts";
 import { checkTogether } from "./config/together.ts";
@@ -41,7 +44,13 @@ export type Opened = {
   close(): Promise<void>;
 };
 
-export type OpenOptions = { log: Logger; clock?: Clock; member?: Member | null };
+export type OpenOptions = {
+  log: Logger;
+  clock?: Clock;
+  member?: Member | null;
+  /** Begin with an empty database even where objects or secrets of another one are left. */
+  allowEmptyDatabase?: boolean;
+};
 
 /**
  * The whole program without a socket: takes the data directory, migrates, assembles. Start-up is recovery: nothing here
@@ -58,7 +67,10 @@ export async function openApp(config: Config, options: OpenOptions): Promise<Ope
   }
 }
 
-async function open(config: Config, { log, clock = systemClock, member = null }: OpenOptions): Promise<Opened> {
+async function open(
+  config: Config,
+  { log, clock = systemClock, member = null, allowEmptyDatabase = false }: OpenOptions,
+): Promise<Opened> {
   // Before anything is made: what is missing is told on an empty folder too.
   checkTogether(config);
   ensureDataDir(config.data_dir);
@@ -66,13 +78,9 @@ async function open(config: Config, { log, clock = systemClock, member = null }:
   const lock = member ? { release() {} } : acquireDataLock(config.data_dir);
   try {
     if (!member) await finishRestore(config.data_dir);
+    const address = await databaseOf(config, { log, allowEmptyDatabase });
+    // After the database: a first start that is killed in between must not look as if its database were lost.
     const secrets = loadSecrets(config);
-    if (config.database_url === undefined) makeDatabaseFile(join(config.data_dir, "vodbox.db"));
-    const address = {
-      url: config.database_url ?? `file:${join(config.data_dir, "vodbox.db")}`,
-      ...(config.database_auth_token && { authToken: config.database_auth_token }),
-    };
-    await migrate({ ...address, migrations: embeddedMigrations(), log });
     const database = await openDatabase({
       ...address,
       schema,
@@ -129,6 +137,28 @@ async function open(config: Config, { log, clock = systemClock, member = null }:
     lock.release();
     throw error;
   }
+}
+
+/** The database of the settings, made where there is none, and migrated. Throws UserError where it looks lost. */
+async function databaseOf(
+  config: Config,
+  { log, allowEmptyDatabase }: Pick<OpenOptions, "log" | "allowEmptyDatabase">,
+) {
+  const isLost = lostDatabase(config) !== null;
+  if (!allowEmptyDatabase) refuseLostDatabase(config);
+  if (config.database_url === undefined) makeDatabaseFile(join(config.data_dir, "vodbox.db"));
+  const address = {
+    url: config.database_url ?? `file:${join(config.data_dir, "vodbox.db")}`,
+    ...(config.database_auth_token && { authToken: config.database_auth_token }),
+  };
+  const file = databaseFileOf(config);
+  const beforeFirst = () => {
+    const lost = file === null && !allowEmptyDatabase ? lostRemoteDatabase(config) : null;
+    if (lost !== null) throw new UserError(lost);
+  };
+  await migrate({ ...address, migrations: embeddedMigrations(), log, beforeFirst });
+  if (file !== null && isLost) markWanted(file);
+  return address;
 }
 
 /** Before SQLite would make it for everybody to read; -wal and -shm get the mode that it has. */

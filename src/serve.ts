@@ -1,15 +1,12 @@
-import type { Logger } from "pino";
 import type { App } from "./app.ts";
 import type { Config } from "./config/load.ts";
 import { forgetAddress, tellAddress } from "./config/server-file.ts";
 import { checkTogether } from "./config/together.ts";
 import { allDuties } from "./duties/all.ts";
 import { type Duties, startDuties } from "./duties/duty.ts";
-import type { Clock } from "./lib/clock.ts";
 import { startListening } from "./listen.ts";
 import type { LocalWorkers } from "./local-workers.ts";
-import { type Opened, openApp } from "./open.ts";
-import type { Member } from "./processes/member.ts";
+import { type Opened, type OpenOptions, openApp } from "./open.ts";
 import { graceAfterStart } from "./resources/jobs/recover.ts";
 import { knownChannels } from "./resources/live/known.ts";
 import { processFigures } from "./resources/operator/metrics.ts";
@@ -33,13 +30,16 @@ export type Running = {
 const WORKERS_GRACE_MS = 9000;
 const REQUESTS_GRACE_MS = 4000;
 
-export type ServeOptions = { log: Logger; clock?: Clock; member?: Member | null };
+export type ServeOptions = OpenOptions;
 
 /** The whole server in this process, or its share as `member` of several; local workers in their own. */
-export async function serve(config: Config, { log, clock, member = null }: ServeOptions): Promise<Running> {
+export async function serve(
+  config: Config,
+  { log, clock, member = null, allowEmptyDatabase = false }: ServeOptions,
+): Promise<Running> {
   checkTogether(config, usableTls);
   if (!member || member.isFirst) for (const warning of config.warnings) log.warn(warning);
-  const opened = await openApp(config, { log, member, ...(clock && { clock }) });
+  const opened = await openApp(config, { log, member, allowEmptyDatabase, ...(clock && { clock }) });
   const { app, server, egress } = opened;
   await joinServers(app).catch(async (error) => {
     await opened.close();

@@ -4,6 +4,7 @@ import { stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Command } from "commander";
+import { databaseFileOf } from "../../src/config/database-file.ts";
 import type { Config } from "../../src/config/load.ts";
 import { storesOf } from "../../src/config/stores.ts";
 import { embedded, embeddedMigrations } from "../../src/lib/embedded.ts";
@@ -11,7 +12,6 @@ import { UserError } from "../../src/lib/errors.ts";
 import { checkBackup, restoreBackup } from "../../src/resources/operator/backup/restore.ts";
 import { writeBackup } from "../../src/resources/operator/backup/write.ts";
 import { arrange } from "../../src/resources/operator/migration/place.ts";
-import { databaseFile } from "../../storage/db/open.ts";
 import { line, printJson } from "../print.ts";
 import { showProgress } from "../progress.ts";
 import { settingsOf, wantsJson } from "../settings.ts";
@@ -27,7 +27,7 @@ export async function backup({ admin, json, options, args, command }: Ask<Option
   if (args[0] === "-")
     throw new UserError("A backup is not written to standard output; name a file, such as vodbox.tar.zst.", 2);
   const config = settingsOf(command);
-  const database = config.database_url ? databaseFile(config.database_url) : join(config.data_dir, "vodbox.db");
+  const database = databaseFileOf(config);
   if (database === null)
     throw new UserError(
       "The database is a server of its own (VODBOX_DATABASE_URL): back it up with its own tools, and objects with your storage's.",

@@ -25,7 +25,7 @@ const LOOK_AGAIN_MS = 200;
 const MOST_SKEW_MS = 60_000;
 
 const COLUMNS: Column<Finding>[] = [
-  ["", (finding) => (finding.ok ? (finding.mended > 0 ? "mended" : "ok") : "FAULT")],
+  ["", verdictOf],
   ["CHECK", (finding) => finding.check],
   ["FOUND", (finding) => finding.detail],
 ];
@@ -54,9 +54,16 @@ export async function doctor(command: Command): Promise<void> {
   else {
     printList(all, COLUMNS, false);
     const well = isOver ? "All that was looked at is well." : mended > 0 ? "All is well now." : "All is well.";
-    line(`\n${ok ? well : "There are faults."}`);
+    const warned = all.some(({ warning }) => warning) ? "There are warnings, and no faults." : well;
+    line(`\n${ok ? warned : "There are faults."}`);
   }
   if (!ok) process.exitCode = 1;
+}
+
+function verdictOf({ ok, mended, warning }: Finding): string {
+  if (!ok) return "FAULT";
+  if (warning) return "warning";
+  return mended > 0 ? "mended" : "ok";
 }
 
 /** Of the server, or of the same interface in this process. */

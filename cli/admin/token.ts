@@ -1,6 +1,7 @@
 import type { Command } from "commander";
-import { ensureDataDir, loadSecrets } from "../../src/config/secrets.ts";
+import { hasSecrets, loadSecrets } from "../../src/config/secrets.ts";
 import { UserError } from "../../src/lib/errors.ts";
+import { connect } from "../connect.ts";
 import { line, printJson, printRecord } from "../print.ts";
 import { settingsOf, wantsJson } from "../settings.ts";
 import type { Ask } from "./ask.ts";
@@ -17,7 +18,8 @@ function named(name: string): Name {
 export async function show(name: string | undefined, command: Command): Promise<void> {
   const config = settingsOf(command);
   const chosen = name === undefined ? null : named(name);
-  ensureDataDir(config.data_dir);
+  // Secrets without a database look like a database that was lost: a start makes both.
+  if (!hasSecrets(config)) await (await connect(config)).close();
   const secrets = loadSecrets(config);
   const tokens = Object.fromEntries(NAMES.map((each) => [each, secrets[`${each}_token`]]));
   if (chosen === null) return printRecord(tokens, wantsJson(command));

@@ -1,6 +1,7 @@
 import {
   chmodSync,
   closeSync,
+  existsSync,
   fsyncSync,
   linkSync,
   mkdirSync,
@@ -38,6 +39,9 @@ export function ensureDataDir(dir: string): void {
     );
   }
 }
+
+/** Whether a start has made any on this data directory. */
+export const hasSecrets = ({ data_dir }: Pick<Config, "data_dir">): boolean => existsSync(join(data_dir, "secrets"));
 
 /** A setting wins; else the file in the data directory; else a fresh one, written there with mode 0600. */
 export function loadSecrets(config: Config): Secrets {

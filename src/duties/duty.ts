@@ -1,4 +1,4 @@
-import type { ScheduledTask } from "node-cron";
+import type { ScheduledTask, TaskOptions } from "node-cron";
 import type { Logger } from "pino";
 
 /** Background work: runs on a schedule, never twice at once, and once more when the program stops if it asks to. */
@@ -20,6 +20,22 @@ export type Duties = {
 };
 
 const BEGIN_AFTER_MS = 300;
+
+type CronLogger = NonNullable<TaskOptions["logger"]>;
+
+/** The library's own logger prints coloured text. */
+const schedulerLog = (log: Logger): CronLogger => {
+  const to = (level: "error" | "debug") => (told: string | Error, error?: Error) => {
+    const err = error ?? (told instanceof Error ? told : undefined);
+    log[level]({ ...(err && { err }) }, told instanceof Error ? "the scheduler failed" : told);
+  };
+  return {
+    info: (text) => log.info(text),
+    warn: (text) => log.warn(text),
+    error: to("error"),
+    debug: to("debug"),
+  };
+};
 
 /** A duty that throws is logged and runs again at its next time. */
 export function startDuties(duties: readonly Duty[], log: Logger): Duties {
@@ -47,7 +63,16 @@ export function startDuties(duties: readonly Duty[], log: Logger): Duties {
   // A moment after the doors open: setting up the schedules takes as long as half of all the rest of a start.
   const timer = setTimeout(async () => {
     const { schedule } = await import("node-cron");
-    if (!stopped) tasks = duties.map((duty) => schedule(duty.every, () => start(duty)));
+    if (stopped) return;
+    const logger = schedulerLog(log);
+    tasks = duties.map((duty) => {
+      const task = schedule(duty.every, () => start(duty), { name: duty.name, logger });
+      // With a listener the library does not warn by itself, in a text that names no task.
+      task.on("execution:missed", ({ date }) =>
+        log.warn({ duty: duty.name, at: date.toISOString() }, "a scheduled task missed its time: the process was busy"),
+      );
+      return task;
+    });
   }, BEGIN_AFTER_MS);
   return {
     async run(name) {

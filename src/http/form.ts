@@ -34,12 +34,16 @@ type StreamOptions<T> = {
   field?: string;
 };
 
+const incomplete = () =>
+  new HttpError(400, "incomplete_body", "The form ended before its last boundary; nothing was done. Send it again.");
+
 const tooLarge = (maxBytes: number) =>
   new HttpError(413, "payload_too_large", `The file is larger than ${maxBytes} bytes.`);
 
 /**
- * multipart/form-data (RFC 7578) as it streams in: the fields, and what became of the file. 415 for another media type,
- * 413, 422 for what is no form; what `onFile` throws.
+ * multipart/form-data (RFC 7578) as it streams in: the fields, and what became of the file. 400 `incomplete_body` for one
+ * that ends before its closing delimiter (RFC 2046, 5.1.1), 415 for another media type, 413, 422 for what is no form; what
+ * `onFile` throws.
  */
 export async function streamForm<T>(
   { request, incoming }: Incoming,
@@ -77,21 +81,24 @@ export async function streamForm<T>(
       return;
     }
     taken = onFile({ filename: filename ?? "", body: stream }).catch((error: Error) => {
-      fault ??= error;
+      // Of a file that is cut off the parser tells by an error of its stream.
+      fault ??= CUT_OFF.test(error.message) ? incomplete() : error;
       // The rest of the form is read on, or nobody would ever answer.
       stream.resume();
       throw error;
     });
     taken.catch(() => {});
   });
+  const { watched, hasBegun } = beginning();
   // Its end must not destroy the request: its socket is what a refusal is sent on.
   const source: AsyncIterable<Uint8Array> = incoming?.iterator({ destroyOnReturn: false }) ?? request.body ?? none();
   try {
-    await pipeline(Readable.from(atMost(source, maxFileBytes + OVERHEAD_BYTES, tooLarge(maxFileBytes))), form);
+    const bytes = atMost(watched(source), maxFileBytes + OVERHEAD_BYTES, tooLarge(maxFileBytes));
+    await pipeline(Readable.from(bytes), form);
   } catch (error) {
     if (error instanceof HttpError) throw error;
-    if (incoming?.destroyed && !incoming.complete)
-      throw new HttpError(400, "incomplete_body", "The body ended early; nothing was done.");
+    if (incoming?.destroyed && !incoming.complete) throw incomplete();
+    if (CUT_OFF.test((error as Error).message)) throw hasBegun() ? incomplete() : malformed("it has no boundary");
     throw fault ?? malformed((error as Error).message);
   }
   if (fault) throw fault;
@@ -111,7 +118,24 @@ export async function readForm(incoming: Incoming, maxFileBytes: number): Promis
   return file ? { ...fields, file } : { ...fields };
 }
 
+/** What @fastify/busboy says of a form, and of a file in it, without its closing delimiter. */
+const CUT_OFF = /unexpected end of multipart data/i;
+
 async function* none(): AsyncGenerator<Uint8Array> {}
+
+/** Whether what came so far may be the beginning of a form: a preamble, which nobody sends any more, does not count. */
+function beginning() {
+  let first = "";
+  return {
+    hasBegun: () => "--".startsWith(first),
+    async *watched(source: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+      for await (const chunk of source) {
+        if (first.length < 2) first += Buffer.from(chunk.subarray(0, 2 - first.length)).toString("latin1");
+        yield chunk;
+      }
+    },
+  };
+}
 
 async function* atMost(source: AsyncIterable<Uint8Array>, maxBytes: number, error: Error): AsyncGenerator<Uint8Array> {
   let seen = 0;

@@ -1,7 +1,7 @@
-import * as v from "valibot";
+import type * as v from "valibot";
 import { exampleOf } from "./openapi-examples.ts";
 import { type Json, schemaOf, withReferences } from "./openapi-schema.ts";
-import type { Route } from "./route.ts";
+import { isBodyRequired, type Route } from "./route.ts";
 
 const DESCRIPTIONS: Record<number, string> = {
   200: "Done",
@@ -143,7 +143,7 @@ function requestBody(route: Route, components: Record<string, Json>): Json {
   const content = Object.entries(bodies).map(([name, schema]) => [name, media(schemaOf(schema), components)] as const);
   if (content.length === 0) return {};
   // None is taken as an empty one, and where that will do none need be sent.
-  const required = !route.body || !v.is(route.body, {});
+  const required = !route.body || isBodyRequired(route);
   return { requestBody: { required, content: Object.fromEntries(content) } };
 }
 

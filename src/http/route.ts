@@ -1,5 +1,5 @@
 import type { IncomingMessage } from "node:http";
-import type * as v from "valibot";
+import * as v from "valibot";
 import type { Db } from "../../storage/db/open.ts";
 import type { App } from "../app.ts";
 import type { HttpError } from "../lib/errors.ts";
@@ -122,6 +122,10 @@ type Spec<P, Q, B> = Omit<Route, "credential" | "scopes" | "params" | "query" | 
   body?: B;
   handle(context: Context<Out<P>, Out<Q>, Out<B, undefined>>): unknown;
 };
+
+/** Whether a request must have a body. A change without one asks for nothing, whatever its fields are. */
+export const isBodyRequired = ({ body, method }: Route): boolean =>
+  body !== undefined && (method === "PATCH" || !v.is(body, {}));
 
 /** Checks the row's types and fills in what most rows share. */
 export function route<P = undefined, Q = undefined, B = undefined>(spec: Spec<P, Q, B>): Route {

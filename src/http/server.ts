@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { H3, type H3Event, HTTPError } from "h3";
 import { FastResponse } from "srvx";
+import * as v from "valibot";
 import { DatabaseBusy, isAway, isInDoubt } from "../../storage/db/failures.ts";
 import { InvalidKey } from "../../storage/objects/keys.ts";
 import { StorageFull, StorageUnavailable } from "../../storage/objects/store.ts";
@@ -15,7 +16,7 @@ import { countedOf } from "./counted.ts";
 import { discardRest } from "./discard-rest.ts";
 import { findReplay, keepAnswer, repeatOf } from "./idempotency.ts";
 import { createLimits, type Limits } from "./limits.ts";
-import { type Context, type Method, Reply, type Route } from "./route.ts";
+import { type Context, isBodyRequired, type Method, Reply, type Route } from "./route.ts";
 import { validate } from "./validate.ts";
 
 const DEFAULT_BODY_BYTES = 1 << 20;
@@ -195,12 +196,18 @@ async function contextOf(app: App, route: Route, event: H3Event, asked: Asked): 
 
 async function readBody(route: Route, request: Request, incoming: Context["incoming"]): Promise<unknown> {
   if (route.form) return (await import("./form.ts")).readForm({ request, incoming }, route.form.maxFileBytes);
-  return (
-    (await readJson(
-      { request, incoming },
-      { maxBytes: route.maxBodyBytes ?? DEFAULT_BODY_BYTES, oversized: route.oversized },
-    )) ?? {}
+  const body = await readJson(
+    { request, incoming },
+    { maxBytes: route.maxBodyBytes ?? DEFAULT_BODY_BYTES, oversized: route.oversized },
   );
+  // `null` is a body, and no object.
+  if (body !== undefined) return body;
+  // Stands in for what was not sent, so that its missing fields are told; where none is missing, the body itself is.
+  if (route.body && isBodyRequired(route) && v.is(route.body, {}))
+    throw new HttpError(422, "parameter_missing", "body: is required; send a JSON object.", {
+      details: { body: ["is required"] },
+    });
+  return {};
 }
 
 function decoded(params: Record<string, string> = {}): Record<string, string> {

@@ -20,6 +20,8 @@ export type Below = {
   folder: string;
   /** The asset's own subtitles; `list` and `file` are below the asset's media. */
   tracks: readonly { id: number; list: string; file: string; language: string; label: string; isDefault: boolean }[];
+  /** Path of the asset's media on this server, with the token of a signed one and the last slash. */
+  root: string;
 };
 
 const isAbsolute = (uri: string) => /^([a-z][a-z0-9+.-]*:|\/)/i.test(uri);
@@ -31,18 +33,15 @@ export const rebaseMaster = (playlist: string, { carried, folder, tracks }: Belo
   );
 
 /** ISO/IEC 23009-1, 5.3.1.2: BaseURL comes after ProgramInformation and before all else in MPD. */
-export function rebaseMpd(mpd: string, { carried, folder, tracks }: Below): string {
+export function rebaseMpd(mpd: string, { carried, folder, tracks, root }: Below): string {
   const address = (carried + folder).replaceAll("&", "&amp;").replaceAll("<", "&lt;");
-  const { text, within } = based(mpd, address);
-  // Addresses of sets start from that base, so out of its folder again, and into that of the token.
-  const up = "../".repeat(Math.min((folder + within).split("/").length - 1, MAX_FOLDERS));
+  // Whole paths: ffmpeg 5.1 resolves the BaseURL of a Representation against the manifest's own folder and leaves out the
+  // BaseURL of the MPD (libavformat/dashdec.c, resolve_content_path), so no relative one leads every player to the text.
   return mpds.withSubtitles(
-    text,
-    tracks.map((track) => ({ ...track, address: up + track.file })),
+    based(mpd, address),
+    tracks.map((track) => ({ ...track, address: root + track.file })),
   );
 }
-
-const MAX_FOLDERS = 1000;
 
 /** A storyboard names its pictures by part: `sheet.jpg#xywh=0,0,160,90` (Media Fragments URI 1.0, 4.2.2). */
 export const rebaseStoryboard = (vtt: string, { carried, folder }: Below): string =>
@@ -85,7 +84,7 @@ export function storyboardJson(
 }
 
 /** With `address` as its base, before what it has itself: a second one would be an alternative to it, not its base. */
-function based(mpd: string, address: string): { text: string; within: string } {
+function based(mpd: string, address: string): string {
   let after: number | undefined;
   try {
     for (const token of xmlTokens(mpd)) {
@@ -100,13 +99,12 @@ function based(mpd: string, address: string): { text: string; within: string } {
     // Stored before manifests were checked, perhaps; players judge it.
     if (!(error instanceof XmlFault)) throw error;
   }
-  if (after === undefined) return { text: mpd, within: "" };
-  return { text: `${mpd.slice(0, after)}<BaseURL>${address}</BaseURL>${mpd.slice(after)}`, within: "" };
+  return after === undefined ? mpd : `${mpd.slice(0, after)}<BaseURL>${address}</BaseURL>${mpd.slice(after)}`;
 }
 
-function insideOwn(mpd: string, from: number, address: string): { text: string; within: string } {
+function insideOwn(mpd: string, from: number, address: string): string {
   const next = mpd.indexOf("<", from);
   const own = mpd.slice(from, next === -1 ? mpd.length : next);
   const at = from + own.length - own.trimStart().length;
-  return { text: mpd.slice(0, at) + address + mpd.slice(at), within: own.trim() };
+  return mpd.slice(0, at) + address + mpd.slice(at);
 }

@@ -1,5 +1,4 @@
 import { randomBytes } from "node:crypto";
-import type { App } from "../app.ts";
 import { html, type Markup } from "./html.ts";
 import { PAGE_STYLE } from "./style.ts";
 
@@ -24,9 +23,6 @@ export type View = {
 };
 
 const REFRESH_SECONDS = 5;
-
-/** By path alone: the page may be looked at through another name than the base URL's. */
-export const basePath = (app: App) => new URL(app.baseUrl()).pathname.replace(/\/$/, "");
 
 /** A light triangle on a dark disc; inside the page, since browsers ask for /favicon.ico otherwise. */
 const ICON =

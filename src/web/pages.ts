@@ -4,7 +4,7 @@ import type { App } from "../app.ts";
 import { type Context, type Route, route } from "../http/route.ts";
 import { codedText } from "../http/text-coding.ts";
 import { HttpError } from "../lib/errors.ts";
-import { publicId } from "../resources/assets/addresses.ts";
+import { basePath, publicId } from "../resources/assets/addresses.ts";
 import { findPublicAsset } from "../resources/assets/queries.ts";
 import { deliveryOf } from "../resources/playback/hand-out.ts";
 import { PlayerData, playerData, requirePlayable } from "../resources/playback/player-data.ts";
@@ -13,7 +13,7 @@ import { allowedOriginsOf } from "../resources/tenants/queries.ts";
 import { embeddedFile, versionOf } from "./embedded-file.ts";
 import { html, type Markup } from "./html.ts";
 import { oembedRoute } from "./oembed.ts";
-import { basePath, type PageName, respond, type View } from "./page.ts";
+import { type PageName, respond, type View } from "./page.ts";
 import { carriedToken, sharingHead } from "./sharing.ts";
 
 const SCRIPT = "web/svc-player.js";
@@ -43,7 +43,7 @@ export const pageRoutes = (tokens: PlaybackTokens): Route[] => [
       const { app, params, url } = context;
       const token = url.searchParams.get("token");
       const asset = await requirePlayable(app, tokens, { ref: params.id, token });
-      const data = await playerData(app, asset, { token, basePath: basePath(app) });
+      const data = await playerData(app, asset, { token, basePath: basePath(app.baseUrl()) });
       return codedText(context, {
         text: async () => JSON.stringify(data),
         headers: {
@@ -92,7 +92,7 @@ async function viewOf({ app, params, url }: Context, tokens: PlaybackTokens, pag
       isTracked: searchParams.get("disable_tracking") !== "1",
       startTime: /^\d{1,6}(\.\d{1,3})?$/.exec(searchParams.get("start_time") ?? "")?.[0] ?? null,
     }),
-    script: `${basePath(app)}/svc-player.js?v=${await versionOf(SCRIPT)}`,
+    script: `${basePath(app.baseUrl())}/svc-player.js?v=${await versionOf(SCRIPT)}`,
     ...mediaFrom(app, asset),
     ...(asset.width && asset.height && { shape: `${asset.width}/${asset.height}` }),
   };

@@ -21,7 +21,10 @@ export type Database<S extends Schema = Schema> = {
   readonly commits: Commits;
   /** How this process's one writer does. */
   writes(): Writes;
-  /** Finishes the writes that wait, then lets go of the file. */
+  /**
+   * Finishes the writes that wait, then lets go of the file. The only owner of a local file leaves an empty write-ahead log
+   * behind; where several processes share it (`turn`), the one that started them calls `emptyLog` after the last has ended.
+   */
   close(): Promise<void>;
   /** The database file, or null for a remote server. */
   readonly file: string | null;

@@ -20,21 +20,28 @@ export class NewerDatabase extends UserError {}
 
 type Applied = { name: string; sha256: string };
 
-export type MigrateOptions = DatabaseAddress & { migrations: Migration[]; log?: DatabaseLog };
+export type MigrateOptions = DatabaseAddress & {
+  migrations: Migration[];
+  log?: DatabaseLog;
+  /** Called before the first migration of a database that has none; what it throws leaves the database as it is. */
+  beforeFirst?: () => void;
+};
 
 /**
  * Brings the database to this binary's schema, each migration in a transaction of its own together with its record,
  * so a start after a crash goes on where the last one stopped. A local database that holds anything is copied first.
  * Throws UserError when the database is newer than the binary, has another history, is in use, or the disk is full.
  */
-export async function migrate({ url, authToken, migrations, log }: MigrateOptions): Promise<void> {
+export async function migrate({ url, authToken, migrations, log, beforeFirst }: MigrateOptions): Promise<void> {
   const file = databaseFile(url);
   if (file !== null && isCurrent(file, migrations)) return;
   const { createClient } = await import("@libsql/client");
   // The pool's only connection: a PRAGMA reaches every statement after it. Waiting stops nobody at start-up.
   const client = createClient({ url, concurrency: 1, timeout: 5000, ...(authToken ? { authToken } : {}) });
   try {
-    const pending = pendingOf(sorted(migrations), await appliedTo(client));
+    const applied = await appliedTo(client);
+    if (applied.length === 0) beforeFirst?.();
+    const pending = pendingOf(sorted(migrations), applied);
     const first = pending[0];
     if (first === undefined) return;
     if (file !== null) {

@@ -1,8 +1,9 @@
 import { fileURLToPath } from "node:url";
 import { construct } from "drizzle-orm/libsql/driver-core";
+import { emptyLog } from "./checkpoint.ts";
 import { localClient } from "./client.ts";
 import { Connection } from "./connection.ts";
-import type { Database, OpenOptions, Schema } from "./database.ts";
+import type { Database, DatabaseLog, OpenOptions, Schema } from "./database.ts";
 import { Reader } from "./reader.ts";
 import { familyCommits } from "./remember.ts";
 import { WriteQueue } from "./write-queue.ts";
@@ -50,6 +51,17 @@ function openLocal<S extends Schema>(file: string, options: OpenOptions<S>): Dat
     async close() {
       await queue.close();
       reader.close();
+      if (!turn) await leaveWhole(file, log);
     },
   };
+}
+
+/** A stop must not fail because the log cannot be emptied: the next start reads it. */
+export async function leaveWhole(file: string, log?: DatabaseLog): Promise<void> {
+  try {
+    if (await emptyLog(file)) return;
+    log?.warn({ file }, "another process reads the database: a part of it is still in the -wal file, copy both");
+  } catch (error) {
+    log?.warn({ file, err: error }, "the -wal file could not be emptied: copy it together with the database");
+  }
 }

@@ -60,7 +60,7 @@ export function partAppends(
 
   async function begin(key: string): Promise<Plan> {
     const uploadId = await store.createMultipart(key, { bytes: partBytes * 10_000, partSize: partBytes });
-    await mkdir(folderOf(key), { recursive: true });
+    await mkdir(folderOf(key), { recursive: true, mode: 0o700 });
     return save({ key, uploadId, parts: [], bytes: 0 });
   }
 
@@ -130,7 +130,7 @@ export function partAppends(
       body.on("error", () => {});
       return inTurn(key, async (signal) => {
         // The folder is on the disk that the database lies on, whatever storage is.
-        await mkdir(parent, { recursive: true });
+        await mkdir(parent, { recursive: true, mode: 0o700 });
         await space.ensure();
         const plan = (await planOf(key)) ?? (offset === 0 ? await begin(key) : null);
         const before = plan ? await heldBy(plan) : 0;

@@ -132,7 +132,9 @@ describe("chunks with Content-Range, one after the other, to the one address", (
       headers: { "content-range": "bytes 0-3/10", "content-length": "6" },
     });
     expectError(lengthy, 422, "validation_failed");
-    expect(await put("bytes 4-6/11", "efg"), "more than announced").toEqual([413, "payload_too_large"]);
+    // Another total than `bytes_expected` is another file.
+    for (const range of ["bytes 4-6/11", "bytes 4-8/9", "bytes 0-3/4", "bytes 4-9/100", "bytes */11", "bytes */4"])
+      expect(await put(range, range.includes("*") ? "" : "efghij".slice(0, 3)), range).toEqual([422, "bytes_mismatch"]);
     const stream = new Blob(["efghijk"]).stream();
     expect(await put("bytes 4-9/10", stream), "longer than it says").toEqual([413, "payload_too_large"]);
     expectError(await complete(), 422, "bytes_mismatch");
@@ -154,12 +156,65 @@ describe("chunks with Content-Range, one after the other, to the one address", (
     expect(await sourceText()).toBe("abcdefghij");
   });
 
-  test("of a file that turned out shorter", async () => {
+  test("of a file of another size are refused with all bytes that it says it has, and nothing is lost", async () => {
     const { put, complete } = await initiated();
+    expect(await put("bytes 0-4/5", "abcde")).toEqual([422, "bytes_mismatch"]);
     expect(await put("bytes 0-3/10", "abcd")).toEqual([308, "bytes=0-3"]);
-    expect(await put("bytes 2-4/5", "cde")).toEqual([200, ""]);
-    expect((await complete(5)).body).toMatchObject({ status: "completed", bytes_received: 5 });
-    expect(await sourceText()).toBe("abcde");
+    expect(await put("bytes 2-4/5", "cde")).toEqual([422, "bytes_mismatch"]);
+    expectError(await complete(5), 422, "bytes_mismatch");
+    expect(await put("bytes 4-9/10", "efghij")).toEqual([200, ""]);
+    expect((await complete()).status).toBe(200);
+    expect(await sourceText()).toBe("abcdefghij");
+  });
+
+  test("nor do parts, intents of a batch, and tus take another size than was announced", async () => {
+    const body = { filename: "a.mp4", bytes_expected: 10 };
+    const { body: multipart } = await app.call("POST", "/api/v1/uploads/initiate_multipart", { key, body });
+    const at = `/api/v1/uploads/${multipart.id}`;
+    const { body: part } = await app.call("POST", `${at}/sign_part`, { key, body: { part_number: 1 } });
+    const putPart = (range: string, raw = "abcdefghij") =>
+      app.call("PUT", part.url, {
+        raw,
+        headers: { ...part.headers, "content-range": range, "content-length": String(raw.length) },
+      });
+    expectError(await putPart("bytes 0-9/11"), 422, "bytes_mismatch");
+    expectError(await putPart("bytes 0-4/5", "abcde"), 422, "bytes_mismatch");
+    expectError(await putPart("bytes 1-10/10"), 422, "validation_failed");
+    expectError(await putPart("bytes 9-0/10"), 422, "validation_failed");
+    expectError(await putPart("bytes 0-3/10"), 422, "validation_failed");
+    expect((await app.call("GET", at, { key })).body.parts).toEqual([]);
+    expect((await putPart("bytes 0-9/10")).status).toBe(200);
+
+    const { body: batch } = await app.call("POST", "/api/v1/ingest_batches", { key, body: {} });
+    const { body: intent } = await app.call("POST", `/api/v1/ingest_batches/${batch.id}/uploads`, {
+      key,
+      body: { object_key: "a.m4s", bytes_expected: 10, content_type: "video/mp4" },
+    });
+    const putIntent = (range: string, raw: string) =>
+      app.call("PUT", intent.upload_url, { raw, headers: { ...intent.upload_headers, "content-range": range } });
+    expectError(await putIntent("bytes 0-4/5", "abcde"), 422, "bytes_mismatch");
+    expect((await putIntent("bytes 0-9/10", "abcdefghij")).status).toBe(200);
+
+    const tus = { "tus-resumable": "1.0.0" };
+    const deferred = { ...tus, "upload-defer-length": "1" };
+    expectError(await app.call("POST", "/api/v1/uploads/tus", { key, headers: deferred }), 422, "validation_failed");
+    const both = { ...deferred, "upload-length": "10" };
+    expectError(await app.call("POST", "/api/v1/uploads/tus", { key, headers: both }), 422, "validation_failed");
+    const made = await app.call("POST", "/api/v1/uploads/tus", { key, headers: { ...tus, "upload-length": "10" } });
+    const patch = (length: string) =>
+      app.call("PATCH", new URL(made.headers.get("location") as string).pathname, {
+        key,
+        raw: "abcdefghij",
+        headers: {
+          ...tus,
+          "content-type": "application/offset+octet-stream",
+          "upload-offset": "0",
+          "upload-length": length,
+        },
+      });
+    expectError(await patch("11"), 422, "bytes_mismatch");
+    expectError(await patch("5"), 422, "bytes_mismatch");
+    expect((await patch("10")).status).toBe(204);
   });
 
   test("are removed when the time of their session is over", async () => {

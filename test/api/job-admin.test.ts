@@ -109,7 +109,7 @@ describe("a job that is canceled", () => {
     const again = (await app.call("POST", "/api/v1/assets", { key, body: { video_asset } })).body;
     await app.newEvents();
     expect((await order("cancel", again.transcoding_job.id)).status).toBe(200);
-    expect(await asset(again.asset.id)).toMatchObject({ playback_status: "ready", error: null });
+    expect(await asset(again.asset.id)).toMatchObject({ playback_status: "ready", error: { code: "canceled" } });
     expect(await events()).toEqual([]);
   });
 

@@ -1,4 +1,4 @@
-import { chmodSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { examineFfmpeg } from "../../src/media/abilities.ts";
@@ -47,6 +47,48 @@ test("modes that let others in are told, and set right by --fix, which is in the
   const { stdout } = await run(["admin", "audit", "--json", "--data", dataDir], { env });
   const entries = JSON.parse(stdout).filter(({ route }: { route: string }) => route.endsWith("/checkup"));
   expect(entries).toMatchObject([{ method: "POST", actor: "admin", fields: ["fix"], operator: expect.any(String) }]);
+});
+
+test("a data directory of mode 0755 is a warning while all that is in it is closed", { timeout: 240_000 }, async () => {
+  const dataDir = join(emptyFolder(), "made-by-the-operator");
+  mkdirSync(dataDir);
+  chmodSync(dataDir, 0o755);
+  const env = { VODBOX_ADMIN_TOKEN: "", VODBOX_LOG_LEVEL: "error" };
+  const server = await startServer(dataDir, { env });
+  const doctor = async (...more: string[]) => {
+    const { code, stdout } = await run(["admin", "doctor", "--json", "--data", dataDir, ...more], { env });
+    const report = JSON.parse(stdout) as { ok: boolean; findings: Finding[] };
+    return { code, ok: report.ok, permissions: report.findings.find(({ check }) => check === "permissions") };
+  };
+  expect(modeOf(dataDir)).toBe(0o755);
+  for (const open of [["."], [".", "secrets"]]) {
+    for (const name of open) chmodSync(join(dataDir, name), 0o755);
+    const told = await doctor();
+    expect(told).toMatchObject({ code: 0, ok: true, permissions: { ok: true, warning: true, mended: 0 } });
+    for (const name of open) expect(told.permissions?.detail).toContain(`chmod 0700 ${join(dataDir, name)}`);
+  }
+  const table = await run(["admin", "doctor", "--data", dataDir], { env });
+  expect([table.code, table.stdout]).toEqual([0, expect.stringMatching(/^warning +permissions .*chmod 0700/m)]);
+
+  // What is open inside, or lets others write, is a fault as before.
+  const faults: [string, number][] = [
+    ["vodbox.db", 0o644],
+    ["local-proof", 0o640],
+    ["objects", 0o755],
+    ["", 0o775],
+  ];
+  for (const [name, mode] of faults) {
+    const path = join(dataDir, name);
+    const before = modeOf(path);
+    chmodSync(path, mode);
+    expect(await doctor(), name).toMatchObject({ code: 1, ok: false, permissions: { ok: false } });
+    chmodSync(path, before);
+  }
+  expect(await doctor("--fix")).toMatchObject({ code: 0, permissions: { ok: true, mended: 2 } });
+  expect((await doctor()).permissions).not.toHaveProperty("warning");
+  expect([modeOf(dataDir), modeOf(join(dataDir, "secrets"))]).toEqual([0o700, 0o700]);
+  server.child.kill("SIGTERM");
+  await server.ended;
 });
 
 /** An ffmpeg that says and does what the real one does, but for one thing. */

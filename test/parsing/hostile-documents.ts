@@ -168,6 +168,7 @@ const bytesOf = (text: string) => Buffer.from(text);
 const below = {
   carried: "~token/",
   folder: "1-1/",
+  root: "/media/1/~token/",
   tracks: Array.from({ length: 20 }, (_, id) => ({
     ...{
       id,

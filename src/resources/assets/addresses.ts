@@ -5,6 +5,9 @@ type Named = Pick<AssetRow, "id" | "externalId">;
 /** How the public pages and media name an asset: its `vid_` id, else its number. A client's own id is its tenant's affair. */
 export const publicId = (asset: Named) => (asset.externalId.startsWith("vid_") ? asset.externalId : String(asset.id));
 
+/** What comes before every path of this server where it is reached below a folder of a host; else "". */
+export const basePath = (baseUrl: string) => new URL(baseUrl).pathname.replace(/\/$/, "");
+
 const withToken = (address: string, token: string | null) => (token === null ? address : `${address}?token=${token}`);
 
 /** An address below `/media/<id>/`. With `token` it works as it is. */

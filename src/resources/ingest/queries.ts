@@ -105,16 +105,17 @@ export const recordedParts = (db: Db, uploadIds: number[]): Promise<PartRow[]> =
 
 /**
  * For the door of signed addresses, whose address was the credential: 409 for a key of a batch that takes no bytes for
- * it. Keys of anything else are none of this one's business.
+ * it, else its upload. Null for keys of anything else.
  */
-export async function batchTakes(app: App, key: string): Promise<void> {
+export async function batchTakes(app: App, key: string): Promise<IntentRow | null> {
   const [, tenantId, folder, objectKey] = /^tenants\/(\d+)\/ingest\/([^/]+)\/(.+)$/.exec(key) ?? [];
-  if (folder === undefined || objectKey === undefined) return;
+  if (folder === undefined || objectKey === undefined) return null;
   const own = and(eq(ingestBatches.folder, folder), eq(ingestBatches.tenantId, Number(tenantId)));
   const batch = await app.db.select().from(ingestBatches).where(own).get();
-  if (!batch) return;
+  if (!batch) return null;
   requireOpen(batch, app.clock.now());
   const intent = await intentOfKey(app.db, batch.id, objectKey);
   if (!intent) throw new HttpError(409, "upload_conflict", "The upload is aborted.");
   requirePending(intent);
+  return intent;
 }

@@ -1,4 +1,4 @@
-import { eq } from "drizzle-orm";
+import { eq, sql } from "drizzle-orm";
 import type * as v from "valibot";
 import type { Db } from "../../../storage/db/open.ts";
 import { assets, type JobRow, transcodingAttempts, transcodingJobs } from "../../../storage/db/schema.ts";
@@ -63,23 +63,35 @@ export async function failAttempt(tx: Db, app: App, { job, attempt }: Leased, fa
     await emitJob(tx, app, "video.job.queued", failed);
     return failed;
   }
-  // What it published early goes on playing, with fewer renditions than were meant.
-  const playbackStatus = job.publishedAt === null ? "errored" : "ready";
+  await showFailure(tx, app, job.assetId, fault);
+  return failed;
+}
+
+/**
+ * The job of an asset has ended without a result. An asset that plays stays `ready`, whatever made it so (an earlier job,
+ * early playback, a batch, its registration): the failure shows in its `error` alone. Any other becomes `errored`, and
+ * `video.asset.errored` is emitted.
+ */
+export async function showFailure(
+  tx: Db,
+  app: App,
+  assetId: number,
+  { code, message }: Pick<Fault, "code" | "message">,
+): Promise<void> {
   const asset = await tx
     .update(assets)
     .set({
-      playbackStatus,
-      progress: playbackStatus === "ready" ? 100 : 0,
+      playbackStatus: sql`iif(${assets.playbackStatus} = 'ready', 'ready', 'errored')`,
+      progress: sql`iif(${assets.playbackStatus} = 'ready', 100, 0)`,
       stage: null,
-      errorCode: fault.code,
-      errorMessage: fault.message,
-      updatedAt: now,
+      errorCode: code,
+      errorMessage: message,
+      updatedAt: app.clock.now(),
     })
-    .where(eq(assets.id, job.assetId))
+    .where(eq(assets.id, assetId))
     .returning()
     .get();
-  if (playbackStatus === "errored") await emitAsset(tx, app, "video.asset.errored", asset);
-  return failed;
+  if (asset.playbackStatus === "errored") await emitAsset(tx, app, "video.asset.errored", asset);
 }
 
 /** The worker gives the job back unharmed: it stops, or something else is to be done first. No attempt is counted. */

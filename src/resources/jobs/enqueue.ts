@@ -1,4 +1,4 @@
-import { eq } from "drizzle-orm";
+import { eq, sql } from "drizzle-orm";
 import type { Db } from "../../../storage/db/open.ts";
 import { type AssetRow, assets, type JobRow, transcodingJobs } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
@@ -32,13 +32,13 @@ export async function queueJob(tx: Db, app: App, asset: AssetRow): Promise<JobRo
   return job;
 }
 
-/** The same, and the asset shows it. */
+/** The same, and the asset shows it; one that is ready stays so. */
 export async function enqueue(tx: Db, app: App, asset: AssetRow): Promise<{ job: JobRow; asset: AssetRow }> {
   const job = await queueJob(tx, app, asset);
   const processing = await tx
     .update(assets)
     .set({
-      playbackStatus: "processing",
+      playbackStatus: sql`iif(${assets.playbackStatus} = 'ready', 'ready', 'processing')`,
       progress: 0,
       stage: "queued",
       errorCode: null,

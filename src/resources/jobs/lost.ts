@@ -52,9 +52,10 @@ async function makeAnew(
   asset: AssetRow,
   { job, plays }: { job: JobRow | undefined; plays: boolean },
 ) {
-  if (!job) return plays ? queueJob(tx, app, asset) : enqueue(tx, app, asset);
+  // The one way out of `ready`: what made it playable is gone.
   if (!plays) await tx.update(assets).set({ playbackStatus: "processing" }).where(eq(assets.id, asset.id));
-  return requeue(tx, app, job);
+  if (job) return requeue(tx, app, job);
+  return plays ? queueJob(tx, app, asset) : enqueue(tx, app, asset);
 }
 
 type Left = { isSourceLost: boolean; gone: readonly (typeof MEDIA)[number][]; mediaBytes: number };

@@ -7,9 +7,9 @@ import { type Caller, ownedBy } from "../../http/caller.ts";
 import { Paging, QueryId } from "../../http/schemas.ts";
 import { HttpError, notFound } from "../../lib/errors.ts";
 import { getAsset } from "../assets/queries.ts";
-import { endAttempt } from "./end.ts";
+import { endAttempt, showFailure } from "./end.ts";
 import { enqueue } from "./enqueue.ts";
-import { emitAsset, emitJob } from "./events.ts";
+import { emitJob } from "./events.ts";
 import { JobStatus } from "./schema.ts";
 import { turnFor } from "./turn.ts";
 
@@ -59,7 +59,7 @@ export const getJob = (db: Db, caller: Caller, id: number): Promise<JobRow | und
 
 /**
  * Ends a queued or running job for good, until somebody retries it; a worker that is at it hears of it with its next
- * heartbeat. An asset that is not ready is errored by it, and told of, or whoever waits for it would wait for ever.
+ * heartbeat. An asset that is not ready is errored by it, with its event.
  * A repeat changes nothing. 409 when the job is over.
  */
 export const cancelJob = (app: App, caller: Caller, id: number): Promise<JobRow> =>
@@ -76,19 +76,8 @@ export const cancelJob = (app: App, caller: Caller, id: number): Promise<JobRow>
       .where(eq(transcodingJobs.id, id))
       .returning()
       .get();
-    const shown = { progress: 0, stage: null, updatedAt: now };
-    await tx.update(assets).set(shown).where(eq(assets.id, job.assetId));
-    const errored = await tx
-      .update(assets)
-      .set({
-        playbackStatus: "errored",
-        errorCode: "canceled",
-        errorMessage: "The transcoding job was canceled.",
-      })
-      .where(and(eq(assets.id, job.assetId), ne(assets.playbackStatus, "ready")))
-      .returning()
-      .get();
-    if (errored) await emitAsset(tx, app, "video.asset.errored", errored);
+    const failure = { code: "canceled", message: "The transcoding job was canceled." };
+    await showFailure(tx, app, job.assetId, failure);
     return canceled;
   });
 
@@ -124,7 +113,10 @@ export const prioritize = (app: App, caller: Caller, id: number, priority: numbe
       .get();
   });
 
-/** Queues the work of an errored asset again. 409 for one that is not, or whose source never came. */
+/**
+ * Queues the work of an asset again whose last job failed or was canceled: of an errored one, and of one that plays and
+ * shows an error. 409 for any other, and for one whose source never came.
+ */
 export const retryAsset = (app: App, caller: Caller, id: number): Promise<{ asset: AssetRow; job: JobRow }> =>
   app.write(async (tx) => {
     const asset = (await getAsset(tx, caller, id)) ?? notFound("asset");
@@ -139,14 +131,22 @@ export const retryAsset = (app: App, caller: Caller, id: number): Promise<{ asse
       .limit(1)
       .get();
     const hasEnded = job === undefined || job.status === "failed" || job.status === "canceled";
-    if (asset.playbackStatus !== "errored" || !hasEnded)
-      conflict("asset_conflict", `The asset is ${asset.playbackStatus}; only an errored one can be retried.`);
+    const hasFailed = asset.playbackStatus === "errored" || (job !== undefined && asset.errorCode !== null);
+    if (!hasFailed || !hasEnded)
+      conflict(
+        "asset_conflict",
+        `The asset is ${asset.playbackStatus}; only one whose last job failed or was canceled can be retried.`,
+      );
     return job ? requeue(tx, app, job) : enqueue(tx, app, asset);
   });
 
-/** The job again, with all its attempts before it; in the transaction that calls for it. */
+/**
+ * The job again, with all its attempts before it; in the transaction that calls for it. An asset that is ready stays so, and
+ * what was published early stays published: `video.asset.ready` is emitted once.
+ */
 export async function requeue(tx: Db, app: App, job: JobRow): Promise<{ job: JobRow; asset: AssetRow }> {
   const now = app.clock.now();
+  const before = await tx.select().from(assets).where(eq(assets.id, job.assetId)).get();
   const fresh = { progress: 0, stage: "queued", errorCode: null, errorMessage: null, updatedAt: now };
   const queued = await tx
     .update(transcodingJobs)
@@ -154,7 +154,7 @@ export async function requeue(tx: Db, app: App, job: JobRow): Promise<{ job: Job
       ...fresh,
       status: "queued",
       failures: 0,
-      publishedAt: null,
+      publishedAt: before?.playbackStatus === "ready" ? job.publishedAt : null,
       turn: await turnFor(tx, job.tenantId, now),
       workerId: null,
       logTail: null,

@@ -8,7 +8,7 @@ import { HttpError, notFound } from "../../lib/errors.ts";
 import { contentTypeOf } from "../../lib/media-types.ts";
 import { parseServed } from "../../parsing/parse-document.ts";
 import type { Rebased } from "../../parsing/parsers.ts";
-import { publicId } from "../assets/addresses.ts";
+import { basePath, publicId } from "../assets/addresses.ts";
 import { findPublicAsset } from "../assets/queries.ts";
 import { subtitleFile, subtitleList } from "../subtitles/address.ts";
 import { playableSubtitles } from "../subtitles/queries.ts";
@@ -69,7 +69,8 @@ export function mediaDoor(app: App, tokens: PlaybackTokens, egress: Egress): Med
       if (what) {
         const carried = token && context.url.searchParams.has("token") ? `~${token}/` : "";
         const tracks = await playableSubtitles(app, asset.id);
-        const below = { carried, folder, tracks: tracks.map(trackOf) };
+        const root = `${basePath(app.baseUrl())}/media/${publicId(asset)}/${signed ? `~${token}/` : ""}`;
+        const below = { carried, folder, tracks: tracks.map(trackOf), root };
         const rewrite = (bytes: Buffer) => parseServed(app, "rebase", { what, bytes, below }, parsing);
         return manifest(context, top.key, rewrite, { ...common, scope, tracks });
       }

@@ -1,4 +1,5 @@
 import { create } from "content-disposition";
+import type { UploadRow } from "../../../storage/db/schema.ts";
 import { verifyAddress } from "../../../storage/objects/signed-address.ts";
 import { NoSuchMultipart, ObjectTooLarge, PartsMismatch } from "../../../storage/objects/store.ts";
 import type { App } from "../../app.ts";
@@ -8,15 +9,19 @@ import { storageOf } from "../../http/storage.ts";
 import { HttpError } from "../../lib/errors.ts";
 import { addressSigning } from "../../lib/signing.ts";
 import { bodyOf, tooLarge } from "./body.ts";
-import { putChunk } from "./chunk.ts";
+import { lengthOfPart, parseContentRange, putChunk, requireTotal } from "./chunk.ts";
 import { uploadOfKey } from "./queries.ts";
 
 const path = "/objects/**:key";
 /** Any header will do: the address is the credential. `*` alone is not known to older browsers. */
 const cors = { allowHeaders: "Content-Type, Content-Range, Range, *", exposeHeaders: "ETag, Range, Content-Range" };
 
-/** 409 when whatever the key belongs to, uploads apart, takes no more bytes for it. */
-type Takes = (app: App, key: string) => Promise<void>;
+/**
+ * 409 when whatever the key belongs to, uploads apart, takes no more bytes for it; else how many were announced, and how
+ * large its parts are. Null for a key that nothing was announced for.
+ */
+type Takes = (app: App, key: string) => Promise<Announced | null>;
+type Announced = { bytesExpected: number; partSize: number | null };
 
 /** What local storage's signed addresses lead to. The address is the credential (as with S3's presigned ones). */
 export const objectRoutes = (takes: Takes): Route[] => [
@@ -76,21 +81,28 @@ async function putObject(context: Context, takes: Takes) {
     await stillPending(app, key);
     await takes(app, key);
   };
-  await takes(app, key);
-  const isUploads = await stillPending(app, key);
+  const upload = await stillPending(app, key);
+  const announced = (await takes(app, key)) ?? upload;
+  const header = headers.get("content-range");
+  const range = header === null ? null : parseContentRange(header);
+  if (range && announced) requireTotal(range, announced.bytesExpected);
+  const start = part && announced ? (part.partNumber - 1) * (announced.partSize ?? 0) : 0;
+  const partBytes = range && part && announced ? lengthOfPart(context, range, start) : maxBytes;
   if (Number(headers.get("content-length") ?? 0) > maxBytes) return tooLarge(maxBytes);
   const body = bodyOf(context);
-  const range = headers.get("content-range");
   try {
     if (range !== null && !part) return await putChunk(context, { key, maxBytes, range, body, confirm });
     if (part) {
       const bytes = headers.has("content-length") ? Number(headers.get("content-length")) : undefined;
-      const { etag } = await objects.putPart(key, part.uploadId, part.partNumber, body, { maxBytes, bytes });
+      const { etag } = await objects.putPart(key, part.uploadId, part.partNumber, body, {
+        maxBytes: Math.min(maxBytes, partBytes),
+        bytes,
+      });
       return new Reply(200, undefined, { etag });
     }
     // Asked again at the end: bytes take their time, and meanwhile the upload may be completed or its time be over.
     const { etag } = await objects.put(key, body, { maxBytes, confirm });
-    if (isUploads) await objects.appends?.discard(key);
+    if (upload) await objects.appends?.discard(key);
     return new Reply(200, undefined, { etag });
   } catch (error) {
     if (error instanceof ObjectTooLarge) return tooLarge(error.maxBytes);
@@ -103,9 +115,9 @@ async function putObject(context: Context, takes: Takes) {
   }
 }
 
-/** 409 unless the upload that the key belongs to, if any, still waits for its bytes. Answers whether there is one. */
-async function stillPending(app: App, key: string): Promise<boolean> {
+/** 409 unless the upload that the key belongs to still waits for its bytes. Null for the key of anything else. */
+async function stillPending(app: App, key: string): Promise<UploadRow | null> {
   const upload = await uploadOfKey(app.db, key);
-  if (!upload || upload.status === "pending") return upload !== undefined;
+  if (!upload || upload.status === "pending") return upload ?? null;
   throw new HttpError(409, "upload_conflict", `The upload is ${upload.status}; its bytes can no longer change.`);
 }

@@ -1,11 +1,11 @@
 import { existsSync } from "node:fs";
-import { join } from "node:path";
 import Sqlite from "libsql";
 import { DAMAGED_ADVICE, isDamaged } from "../../../../storage/db/failures.ts";
 import { integrityOf } from "../../../../storage/db/integrity.ts";
 import { type Migration, pendingOf, sorted } from "../../../../storage/db/migrate.ts";
-import { databaseFile } from "../../../../storage/db/open.ts";
+import { databaseFileOf } from "../../../config/database-file.ts";
 import type { Config } from "../../../config/load.ts";
+import { lostDatabase } from "../../../config/lost-database.ts";
 import { isHalfRestored } from "../backup/unfinished.ts";
 import { attempt, type Finding } from "./look.ts";
 
@@ -27,9 +27,11 @@ export async function lookAtRest(config: Config, migrations: Migration[]): Promi
     const told = `there is no data directory ${data_dir}; name the right one with --data`;
     return { findings: [fault("database", told)], isEnough: true };
   }
-  const file = database_url === undefined ? join(data_dir, "vodbox.db") : databaseFile(database_url);
+  const file = databaseFileOf(config);
   // A start says more of these itself.
   if (file === null || isHalfRestored(data_dir)) return { findings: [], isEnough: false };
+  const lost = lostDatabase(config);
+  if (lost !== null) return { findings: [fault("database", lost)], isEnough: true };
   const none = `${file} is no database of vodbox, or is not there; name the right directory with --data, or restore a backup`;
   if (!existsSync(file)) return { findings: [fault("database", none)], isEnough: true };
   let applied: Parameters<typeof pendingOf>[1] | null;

@@ -6,7 +6,7 @@ import { binariesAside } from "../../../media/binaries.ts";
 import { encodingSpec } from "../../../media/encoding-spec.ts";
 import { examineClock } from "./clock.ts";
 import { examineDisk } from "./disk.ts";
-import { agreeOnStorage, answering, attempt, type Finding, reasonOf } from "./look.ts";
+import { agreeOnStorage, answering, attempt, type Finding, lostRows, reasonOf } from "./look.ts";
 import { compareObjects } from "./objects.ts";
 import { examinePermissions } from "./permissions.ts";
 
@@ -38,6 +38,7 @@ export async function lastCheckup(app: App): Promise<Checkup | null> {
 /** What takes no time: all but ffmpeg and the objects. */
 export async function quickLook(app: App, { mend }: { mend: boolean }): Promise<Finding[]> {
   return [
+    ...(await lostRows(app)),
     ...(await answering(app)),
     await attempt("settings", () => agreeOnStorage(app)),
     await attempt("clock", () => examineClock(app)),

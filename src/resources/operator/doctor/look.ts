@@ -6,11 +6,14 @@ import { disagreement, placeOf } from "../migration/place.ts";
 /** Whoever asks whether the database answers does not wait for as long as others do. */
 const ANSWER_MS = 5000;
 
-/** One thing that was looked at. `mended` counts what was put right; what is not `ok` after that is left. */
-export type Finding = { check: string; ok: boolean; detail: string; mended: number };
+/**
+ * One thing that was looked at. `mended` counts what was put right; what is not `ok` after that is left. A `warning` is no
+ * fault, and `detail` says what to do about it all the same.
+ */
+export type Finding = { check: string; ok: boolean; detail: string; mended: number; warning?: true };
 
 /** What was found, and how much of it was mended. Throws Error for a fault that is left, in words for the operator. */
-export type Look = () => Promise<string | { detail: string; mended: number; ok?: boolean }>;
+export type Look = () => Promise<string | (Omit<Finding, "check" | "ok"> & { ok?: boolean })>;
 
 export async function attempt(check: string, look: Look): Promise<Finding> {
   try {
@@ -41,6 +44,23 @@ export async function answering(app: App): Promise<Finding[]> {
     return `${objects.kind} storage takes and gives objects`;
   });
   return [database, storage];
+}
+
+/**
+ * A database without a tenant next to objects of tenants: it was lost, and the server began with an empty one. Every object
+ * is unreferenced then, so this is to be read before all else. Empty when all is well, or when that cannot be told.
+ */
+export async function lostRows({ db, objects, config }: App): Promise<Finding[]> {
+  if (!objects) return [];
+  try {
+    if ((await db.all(sql`select 1 from tenants limit 1`)).length > 0) return [];
+    if ((await objects.list("tenants/", { limit: 1 })).objects.length === 0) return [];
+  } catch {
+    return [];
+  }
+  const where = objects.kind === "s3" ? "the bucket" : config.data_dir;
+  const detail = `the database holds no tenant, but ${where} holds objects of tenants: it is not the database that belongs to them. Stop the server and restore a backup, or put the database back; do not run doctor --fix, which takes all of them for unreferenced`;
+  return [{ check: "lost database", ok: false, detail, mended: 0 }];
 }
 
 /** Storage is where the settings say, or on its way. Throws where it is not. */

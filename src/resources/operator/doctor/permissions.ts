@@ -1,26 +1,38 @@
 import { constants } from "node:fs";
 import { access, chmod, chown, lstat, readdir } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { databaseFile } from "../../../../storage/db/open.ts";
 import type { App } from "../../../app.ts";
+import { databaseFileOf } from "../../../config/database-file.ts";
 import { cacheDir } from "../../../lib/cache-dir.ts";
 import { binariesAside } from "../../../media/binaries.ts";
 
 /** Bits that must not be set, and those that must. */
-type Rule = { path: string; never: number; always: number };
-const folder = (path: string): Rule => ({ path, never: 0o077, always: 0o700 });
+type Rule = {
+  path: string;
+  never: number;
+  always: number;
+  /** Bits of `never` that harm nobody while all that is in the folder is closed. */
+  tolerated?: number;
+  /** Files in it are readable for others: it must be closed where the data directory is open. */
+  holdsOpenFiles?: boolean;
+};
+const folder = (path: string): Rule => ({ path, never: 0o077, always: 0o700, tolerated: 0o055 });
 const secret = (path: string): Rule => ({ path, never: 0o077, always: 0o600 });
 /** In a folder that is closed to others. */
 const own = (path: string): Rule => ({ path, never: 0o022, always: 0o600 });
 const ownFolder = (path: string): Rule => ({ path, never: 0o022, always: 0o700 });
+const openFiles = (path: string): Rule => ({ ...ownFolder(path), holdsOpenFiles: true });
 
 /**
  * Who may read and write what vodbox keeps. All must belong to the owner of the data directory, who must be whoever runs
- * this process. With `mend` modes are set right where that is allowed, and for root owners too. Throws Error for what is left.
+ * this process. With `mend` modes are set right where that is allowed, and for root owners too. Folders that others may
+ * only look into are a warning while all files in them are closed. Throws Error for faults that are left.
  */
 export async function examinePermissions(app: App, { mend }: { mend: boolean }) {
   const { data_dir } = app.config;
-  const { uid } = await lstat(data_dir);
+  const { uid, mode: dataMode } = await lstat(data_dir);
+  const isOpen = (dataMode & 0o055) !== 0;
+  const warnings: string[] = [];
   const me = process.geteuid?.() ?? uid;
   const faults: string[] = [];
   let mended = 0;
@@ -42,19 +54,27 @@ export async function examinePermissions(app: App, { mend }: { mend: boolean }) 
       } else wrong.push(`belongs to user ${found.uid} instead of ${uid}; as root: chown ${uid} ${rule.path}`);
     }
     const mode = found.mode & 0o7777;
-    const right = (mode & ~rule.never) | rule.always;
+    const never = isOpen && rule.holdsOpenFiles ? 0o077 : rule.never;
+    const right = (mode & ~never) | rule.always;
     if (mode !== right) {
       if (mend && (me === 0 || me === found.uid)) {
         await chmod(rule.path, right);
         mended++;
       } else {
         const who = found.uid === me ? "" : ` as user ${found.uid} or root:`;
-        wrong.push(`has mode ${octal(mode)};${who} chmod ${octal(right)} ${rule.path}, or doctor --fix`);
+        const told = `has mode ${octal(mode)};${who} chmod ${octal(right)} ${rule.path}, or doctor --fix`;
+        const isTolerated = ((mode ^ right) & ~(rule.tolerated ?? 0)) === 0;
+        if (isTolerated) warnings.push(`${rule.path} ${told}`);
+        else wrong.push(told);
       }
     }
     if (wrong.length > 0) faults.push(`${rule.path} ${wrong.join(", and ")}`);
   }
-  if (faults.length > 0) throw new Error(faults.join("; "));
+  if (faults.length > 0) throw new Error([...faults, ...warnings].join("; "));
+  if (warnings.length > 0) {
+    const detail = `others on this machine may list folders, but read no file in them: ${warnings.join("; ")}`;
+    return { detail, mended, warning: true as const };
+  }
   const detail = `${looked} files and folders belong to user ${uid}, and are closed to others`;
   return { detail: mended > 0 ? `${detail}; ${mended} were mended` : detail, mended };
 }
@@ -65,7 +85,7 @@ const octal = (mode: number) => mode.toString(8).padStart(4, "0");
 async function rulesOf({ config, objects }: App): Promise<Rule[]> {
   const at = (...names: string[]) => join(config.data_dir, ...names);
   const names = async (path: string) => (await readdir(path).catch(() => [])).map((name) => join(path, name));
-  const database = config.database_url === undefined ? at("vodbox.db") : databaseFile(config.database_url);
+  const database = databaseFileOf(config);
   // With -wal and -shm, and the copies that are made before migrations.
   const databases =
     database === null
@@ -82,8 +102,8 @@ async function rulesOf({ config, objects }: App): Promise<Rule[]> {
     ...["local-proof", "server.json"].map((name) => secret(at(name))),
     ...databases.map(secret),
     ...["server.lock", "server.pid"].map((name) => own(at(name))),
-    ...(objects?.kind === "s3" ? [ownFolder(at("growing"))] : [ownFolder(at("objects"))]),
-    ...["scratch", "pictures"].map((name) => ownFolder(at(name))),
+    ...(objects?.kind === "s3" ? [openFiles(at("growing"))] : [openFiles(at("objects"))]),
+    ...["scratch", "pictures"].map((name) => openFiles(at(name))),
     ownFolder(cacheDir()),
     ...(await notExecutable(bundled)),
   ];

@@ -13,6 +13,7 @@ const Finding = v.object({
   ok: v.boolean(),
   detail: v.string(),
   mended: v.pipe(v.number(), v.description("Things that were put right")),
+  warning: v.optional(v.pipe(v.literal(true), v.description("No fault, but something to do, which the detail says"))),
 });
 const CheckupAnswer = v.pipe(
   v.object({

@@ -4,6 +4,7 @@ import { type Context, Reply, type Route, route } from "../../../http/route.ts";
 import { validate } from "../../../http/validate.ts";
 import { HttpError, invalid } from "../../../lib/errors.ts";
 import { abortUpload } from "../abandon.ts";
+import { mismatch } from "../complete.ts";
 import { initiate } from "../initiate.ts";
 import { Initiate, UploadParams } from "../schema.ts";
 import {
@@ -84,6 +85,8 @@ async function create(context: Context): Promise<Reply> {
   const { app, caller, headers } = context;
   requireVersion(headers);
   appendsOf(app);
+  if (headers.has("upload-defer-length"))
+    invalid("Upload-Defer-Length", "is not supported (see Tus-Extension); send Upload-Length alone");
   const bytes = wholeNumber(headers, "upload-length");
   if (bytes === 0) invalid("Upload-Length", "An empty file is no video");
   const given = metadataOf(headers);
@@ -126,8 +129,15 @@ async function offset({ app, caller }: Asked, upload: UploadRow): Promise<Reply>
 async function patch(context: Asked, upload: UploadRow): Promise<Reply> {
   if (!isBytes(context.headers))
     throw new HttpError(415, "unsupported_media_type", `Send bytes with Content-Type: ${MEDIA_TYPE}.`);
+  // Of no meaning in a PATCH where the length was known from the start; but another one is another file.
+  if (context.headers.has("upload-length")) requireSameLength(wholeNumber(context.headers, "upload-length"), upload);
   const held = await appendBody(context, upload, wholeNumber(context.headers, "upload-offset"));
   return new Reply(204, undefined, { "upload-offset": String(held), ...expiresOf(upload) });
+}
+
+function requireSameLength(length: number, { bytesExpected }: UploadRow): void {
+  if (length !== bytesExpected)
+    mismatch(`Upload-Length is ${length}, but ${bytesExpected} bytes were announced.`, "Upload-Length");
 }
 
 async function terminate({ app, caller }: Asked, { id }: UploadRow): Promise<Reply> {

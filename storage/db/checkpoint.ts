@@ -1,0 +1,37 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { Connection } from "./connection.ts";
+import { isBusy } from "./failures.ts";
+
+/** Together with the rest of a stop this must stay below 15 s. */
+const LIMIT_MS = 1500;
+const RETRY_MS = 20;
+
+/**
+ * Moves all of the write-ahead log into the database `file` and empties the log, so that the file alone is the whole
+ * database (https://sqlite.org/pragma.html#pragma_wal_checkpoint). To be called by the last owner of the file: a reader
+ * or a writer of another process is waited for, at most 1.5 s. Resolves with false when the log is not empty after that;
+ * nothing is lost then, the log holds the rest. Throws LibsqlError when the disk fails.
+ */
+export async function emptyLog(file: string): Promise<boolean> {
+  const deadline = performance.now() + LIMIT_MS;
+  for (;;) {
+    if (isEmptied(file)) return true;
+    if (performance.now() > deadline) return false;
+    await sleep(RETRY_MS);
+  }
+}
+
+/** On a connection of its own: one that met BUSY must not be used again. */
+function isEmptied(file: string): boolean {
+  let connection: Connection | undefined;
+  try {
+    connection = new Connection(file, "write");
+    const [row] = connection.run("PRAGMA wal_checkpoint(TRUNCATE)").rows;
+    return row?.busy === 0;
+  } catch (error) {
+    if (isBusy(error)) return false;
+    throw error;
+  } finally {
+    connection?.close();
+  }
+}
