@@ -26,6 +26,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ["src/web/"],
   ["src/resources/"],
   ["src/http/", "src/events/", "src/media/", "src/outbound/"],
+  ["src/limits/"],
   ["src/app.ts", "src/config/"],
   ["storage/"],
   ["src/lib/"],

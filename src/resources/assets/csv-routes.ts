@@ -15,6 +15,7 @@ export const assetCsvRoutes = [
   route({
     method: "GET",
     path: `${path}/export`,
+    expensive: "export",
     scope: "assets:read",
     tag: "Assets",
     summary: "Title, description, tags and file name of all assets, as CSV or JSON, newest first",
@@ -32,6 +33,7 @@ export const assetCsvRoutes = [
   route({
     method: "POST",
     path: `${path}/import`,
+    expensive: "import",
     scope: "assets:write",
     tag: "Assets",
     summary: "Apply titles, descriptions and tags from a CSV to the assets that its rows name",
