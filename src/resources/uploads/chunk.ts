@@ -42,7 +42,7 @@ export async function putChunk(context: Context, chunk: Chunk): Promise<Reply> {
       `Content-Range speaks of ${length} bytes, the body has ${announced}.`,
     );
   try {
-    const held = await appends.append(key, body, { offset: range.start, maxBytes: length });
+    const held = await appends.append(key, body, { offset: range.start, maxBytes: length, bytes: length });
     return range.end + 1 === total && held >= total ? await finish() : incomplete(held);
   } catch (error) {
     if (!(error instanceof OffsetMismatch)) throw error;

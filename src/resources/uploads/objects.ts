@@ -83,13 +83,13 @@ async function putObject(context: Context, takes: Takes) {
   const range = headers.get("content-range");
   try {
     if (range !== null && !part) return await putChunk(context, { key, maxBytes, range, body, confirm });
+    const bytes = headers.has("content-length") ? Number(headers.get("content-length")) : undefined;
     if (part) {
-      const bytes = headers.has("content-length") ? Number(headers.get("content-length")) : undefined;
       const { etag } = await objects.putPart(key, part.uploadId, part.partNumber, body, { maxBytes, bytes });
       return new Reply(200, undefined, { etag });
     }
     // Asked again at the end: bytes take their time, and meanwhile the upload may be completed or its time be over.
-    const { etag } = await objects.put(key, body, { maxBytes, confirm });
+    const { etag } = await objects.put(key, body, { maxBytes, bytes, confirm });
     if (isUploads) await objects.appends?.discard(key);
     return new Reply(200, undefined, { etag });
   } catch (error) {
