@@ -25,6 +25,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ["src/duties/", "src/worker/"],
   ["src/web/"],
   ["src/resources/"],
+  ["src/parsing/"],
   ["src/http/", "src/events/", "src/media/", "src/outbound/"],
   ["src/limits/"],
   ["src/app.ts", "src/config/"],

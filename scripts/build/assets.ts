@@ -8,12 +8,13 @@ import { installedVersion, nodeVersion, own, paths } from "./paths.ts";
 
 /** Fills build/assets with everything but ffmpeg: quick enough to be run before every test. */
 export async function writeAssets(): Promise<void> {
-  for (const folder of ["migrations", "web", "docs"])
+  for (const folder of ["migrations", "web", "docs", "parsing"])
     rmSync(join(paths.assets, folder), { recursive: true, force: true });
   mkdirSync(paths.assets, { recursive: true });
   copyMigrations();
   copyDocumentation();
   await bundleBrowserCode();
+  await bundleParserThread();
   const versions = { version: own.version, node: nodeVersion, libsql: installedVersion("libsql") };
   writeFileSync(join(paths.assets, "build-info.json"), JSON.stringify(versions));
 }
@@ -82,4 +83,21 @@ async function bundleBrowserCode(): Promise<void> {
   });
   const scripts = entries.map((name) => join(paths.assets, "web", `${basename(name, ".ts")}.js`));
   await Promise.all(scripts.map(async (path) => writeFileSync(`${path}.br`, await densest(await readFile(path)))));
+}
+
+/** What a parser thread runs inside the executable, where it cannot import files (src/parsing/start-thread.ts). */
+async function bundleParserThread(): Promise<void> {
+  await build({
+    entryPoints: [join(paths.root, "src/parsing/thread.ts")],
+    outfile: join(paths.assets, "parsing/thread.js"),
+    bundle: true,
+    platform: "node",
+    format: "cjs",
+    target: "node24",
+    minify: true,
+    // Messages name classes.
+    keepNames: true,
+    legalComments: "none",
+    logLevel: "warning",
+  });
 }

@@ -33,6 +33,8 @@ export type Context<Params = unknown, Query = unknown, Body = unknown> = {
   /** Node's own request where there is a socket behind it: the fast way to a large body. */
   incoming: IncomingMessage | undefined;
   request: Request;
+  /** Aborts when the client closes the connection before it has the whole answer. */
+  readonly signal: AbortSignal;
   /**
    * `app.write` for a change whose result is the answer: with an Idempotency-Key the answer is stored in the same
    * transaction, so that a repeat after a crash finds it.

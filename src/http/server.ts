@@ -211,6 +211,10 @@ async function contextOf(app: App, route: Route, event: H3Event, asked: Asked): 
     url: event.url,
     incoming,
     request: req,
+    // Made when it is first read: most requests need none.
+    get signal() {
+      return req.signal;
+    },
     commit: (work) => app.write(work),
   };
 }

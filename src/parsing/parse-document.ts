@@ -1,0 +1,39 @@
+import { type App, forApp } from "../app.ts";
+import { HttpError } from "../lib/errors.ts";
+import type { ParserInput, ParserName, ParserOutput } from "./parsers.ts";
+import { ParserPool } from "./pool.ts";
+
+export type ParseOptions = {
+  /** Whose document it is: tenants take turns. */
+  tenantId: number;
+  /** Ends the work, such as `context.signal` when the client has left. */
+  signal?: AbortSignal | undefined;
+};
+
+const poolOf = forApp((app) => {
+  const pool = new ParserPool();
+  app.stopping.addEventListener("abort", () => pool.stop(), { once: true });
+  return pool;
+});
+
+/**
+ * Parses a document of a client on a parser thread, with limits on time and memory. Long arrays that are fields of the
+ * result arrive in pieces, so that the serving thread is never held for long.
+ *
+ * Throws HttpError 422 `document_too_complex`, 429 `rate_limited` where too much of the tenant waits, 503 `busy`, and
+ * 499 when `signal` aborts.
+ */
+export async function parseDocument<N extends ParserName>(
+  app: App,
+  name: N,
+  input: ParserInput<N>,
+  { tenantId, signal }: ParseOptions,
+): Promise<ParserOutput<N>> {
+  try {
+    return (await poolOf(app).run(name, input, { tenantId, signal })) as ParserOutput<N>;
+  } catch (error) {
+    if (error instanceof HttpError && error.code === "document_too_complex")
+      app.log.info({ tenant_id: tenantId, parser: name, reason: error.message }, "document refused");
+    throw error;
+  }
+}

@@ -1,0 +1,212 @@
+import type { Worker } from "node:worker_threads";
+import { DOCUMENT_LIMITS } from "../lib/document-limits.ts";
+import { HttpError } from "../lib/errors.ts";
+import type { FromThread, ToThread } from "./protocol.ts";
+import { startThread } from "./start-thread.ts";
+import { TaskQueue } from "./task-queue.ts";
+
+export type PoolOptions = {
+  threads: number;
+  /** Of one document on a thread. */
+  parseMs: number;
+  heapMebibytes: number;
+  /** Documents of one tenant that wait for a thread. */
+  waitingPerTenant: number;
+  waiting: number;
+  /** A thread without work ends after this time. */
+  idleMs: number;
+  start(heapMebibytes: number): Worker;
+};
+
+const DEFAULTS: PoolOptions = {
+  threads: 2,
+  parseMs: DOCUMENT_LIMITS.parseMs,
+  heapMebibytes: DOCUMENT_LIMITS.heapMebibytes,
+  waitingPerTenant: 32,
+  waiting: 512,
+  idleMs: 60_000,
+  start: startThread,
+};
+
+type Task = {
+  tenantId: number;
+  message: ToThread;
+  signal: AbortSignal | undefined;
+  resolve(value: unknown): void;
+  reject(error: unknown): void;
+  onAbort(): void;
+};
+
+type Thread = {
+  worker: Worker;
+  isReady: boolean;
+  task: Task | null;
+  /** Long arrays of the result, as far as they have come. */
+  arrays: Map<string, unknown[]>;
+  timer: NodeJS.Timeout | undefined;
+};
+
+/**
+ * Worker threads that parse documents of clients. Threads start with the first document and are replaced when one is
+ * terminated. Tenants take turns; of several threads a tenant leaves one to the others.
+ */
+export class ParserPool {
+  readonly #options: PoolOptions;
+  readonly #threads = new Set<Thread>();
+  readonly #queue: TaskQueue<Task>;
+  #isStopping = false;
+
+  constructor(options: Partial<PoolOptions> = {}) {
+    this.#options = { ...DEFAULTS, ...options };
+    const { threads, waitingPerTenant, waiting } = this.#options;
+    this.#queue = new TaskQueue({ perTenant: waitingPerTenant, total: waiting, running: Math.max(1, threads - 1) });
+  }
+
+  /**
+   * Runs parser `name` on `input`. Rejects with HttpError 422 `document_too_complex`, 429 or 503 where too much waits,
+   * and 499 once `signal` aborts, which ends the work.
+   */
+  run(name: string, input: unknown, { tenantId, signal }: { tenantId: number; signal?: AbortSignal | undefined }) {
+    return new Promise<unknown>((resolve, reject) => {
+      if (signal?.aborted) return reject(clientClosed());
+      const task: Task = {
+        ...{ tenantId, message: { parse: name, input }, signal, resolve, reject },
+        onAbort: () => this.#cancel(task),
+      };
+      this.#queue.add(task);
+      signal?.addEventListener("abort", task.onAbort, { once: true });
+      this.#assign();
+    });
+  }
+
+  /** Threads end as soon as they have no work. */
+  stop(): void {
+    this.#isStopping = true;
+    for (const thread of this.#threads) if (!thread.task) this.#end(thread);
+  }
+
+  #assign(): void {
+    for (;;) {
+      const idle = [...this.#threads].find(({ task }) => task === null);
+      if (!idle && this.#threads.size >= this.#options.threads) return;
+      const task = this.#queue.next();
+      if (!task) return;
+      try {
+        const thread = idle ?? this.#start();
+        clearTimeout(thread.timer);
+        thread.task = task;
+        if (thread.isReady) this.#post(thread);
+      } catch (error) {
+        this.#finish(task, () => task.reject(error));
+      }
+    }
+  }
+
+  #start(): Thread {
+    const worker = this.#options.start(this.#options.heapMebibytes);
+    const thread: Thread = { worker, isReady: false, task: null, arrays: new Map(), timer: undefined };
+    worker.on("message", (message: FromThread) => this.#receive(thread, message));
+    worker.on("error", (error) => this.#lose(thread, error));
+    worker.on("exit", (code) => this.#lose(thread, new Error(`A parser thread ended with ${code}`)));
+    this.#threads.add(thread);
+    return thread;
+  }
+
+  #post(thread: Thread): void {
+    const task = thread.task as Task;
+    try {
+      thread.worker.postMessage(task.message);
+    } catch (error) {
+      return this.#release(thread, () => task.reject(error));
+    }
+    thread.timer = setTimeout(() => {
+      // After a stall of this thread the answer may be here already: messages come before this callback.
+      setImmediate(() => {
+        if (thread.task === task && thread.arrays.size === 0) this.#fail(thread, tooComplex(TOO_LONG));
+      });
+    }, this.#options.parseMs);
+  }
+
+  #receive(thread: Thread, message: FromThread): void {
+    if (message === "ready") {
+      thread.isReady = true;
+      if (thread.task) this.#post(thread);
+      return;
+    }
+    const { task } = thread;
+    if (!task) return;
+    if ("field" in message) {
+      const items = thread.arrays.get(message.field) ?? [];
+      for (const item of message.items) items.push(item);
+      thread.arrays.set(message.field, items);
+      // Other requests are answered between two pieces.
+      setImmediate(() => thread.task === task && thread.worker.postMessage("more" satisfies ToThread));
+    } else if ("result" in message) {
+      const result = thread.arrays.size === 0 ? message.result : merged(message.result as object, thread.arrays);
+      this.#release(thread, () => task.resolve(result));
+    } else if ("tooComplex" in message) this.#fail(thread, tooComplex(message.tooComplex));
+    else {
+      const error = Object.assign(new Error(message.failed.message), message.failed);
+      this.#release(thread, () => task.reject(error));
+    }
+  }
+
+  /** The thread is free; `settle` answers its task. */
+  #release(thread: Thread, settle: () => void): void {
+    clearTimeout(thread.timer);
+    const task = thread.task as Task;
+    thread.task = null;
+    thread.arrays = new Map();
+    this.#finish(task, settle);
+    if (this.#isStopping) this.#end(thread);
+    else thread.timer = setTimeout(() => this.#end(thread), this.#options.idleMs).unref();
+    this.#assign();
+  }
+
+  /** What the document left on the heap goes with the thread. */
+  #fail(thread: Thread, error: unknown): void {
+    const task = thread.task as Task;
+    this.#end(thread);
+    this.#finish(task, () => task.reject(error));
+    this.#assign();
+  }
+
+  /** The thread ended by itself. */
+  #lose(thread: Thread, error: unknown): void {
+    if (!this.#threads.has(thread)) return;
+    const isMemory = (error as NodeJS.ErrnoException).code === "ERR_WORKER_OUT_OF_MEMORY";
+    if (thread.task) return this.#fail(thread, isMemory ? tooComplex(TOO_MUCH) : error);
+    this.#end(thread);
+  }
+
+  #cancel(task: Task): void {
+    if (this.#queue.remove(task)) return this.#finish(task, () => task.reject(clientClosed()), false);
+    const thread = [...this.#threads].find((one) => one.task === task);
+    if (thread) this.#fail(thread, clientClosed());
+  }
+
+  #finish(task: Task, settle: () => void, wasRunning = true): void {
+    task.signal?.removeEventListener("abort", task.onAbort);
+    if (wasRunning) this.#queue.done(task);
+    settle();
+  }
+
+  #end(thread: Thread): void {
+    clearTimeout(thread.timer);
+    this.#threads.delete(thread);
+    void thread.worker.terminate();
+  }
+}
+
+const TOO_LONG = `It takes over ${DOCUMENT_LIMITS.parseMs / 1000} s to parse.`;
+const TOO_MUCH = `It takes over ${DOCUMENT_LIMITS.heapMebibytes} MiB of memory to parse.`;
+
+const tooComplex = (limit: string) =>
+  new HttpError(422, "document_too_complex", `The document is too complex: ${limit} Send a smaller or simpler one.`);
+
+/** Nobody reads it: the status is the one that nginx logs for a client that left. */
+const clientClosed = () => new HttpError(499, "client_closed_request", "The client closed the connection.");
+
+function merged(result: object, arrays: ReadonlyMap<string, unknown[]>): object {
+  return { ...result, ...Object.fromEntries(arrays) };
+}

@@ -1,0 +1,45 @@
+import type { MessagePort } from "node:worker_threads";
+import { TooComplex } from "../lib/document-limits.ts";
+import { type FromThread, piecesOf, type ToThread } from "./protocol.ts";
+
+type Parsers = Readonly<Record<string, (input: never) => unknown>>;
+
+/** Runs `parsers` for the pool at the other end of `port`, one document at a time. */
+export function serveParsers(port: MessagePort, parsers: Parsers): void {
+  const send = (message: FromThread) => port.postMessage(message, buffersOf(message));
+  let pieces: Iterator<FromThread, void> | undefined;
+  port.on("message", async (message: ToThread) => {
+    try {
+      if (message !== "more") {
+        const parse = parsers[message.parse] as (input: unknown) => unknown;
+        pieces = piecesOf(await parse(message.input));
+      }
+      const next = pieces?.next();
+      if (next && !next.done) send(next.value);
+    } catch (error) {
+      pieces = undefined;
+      send(failure(error));
+    }
+  });
+  send("ready");
+}
+
+function failure(error: unknown): FromThread {
+  if (error instanceof TooComplex) return { tooComplex: error.message };
+  // "Maximum call stack size exceeded" and "Invalid string length": a limit that no parser names.
+  if (error instanceof RangeError) return { tooComplex: "It is nested too deeply or expands to too much." };
+  const { name, message, stack } = error instanceof Error ? error : new Error(String(error));
+  return { failed: { name, message, stack } };
+}
+
+/** Buffers of a result move instead of being copied. Those that share their memory with others are copied. */
+function buffersOf(message: FromThread): ArrayBuffer[] {
+  if (typeof message !== "object" || !("result" in message)) return [];
+  const { result } = message;
+  const values = ArrayBuffer.isView(result) ? [result] : Object.values((result as object | undefined) ?? {});
+  const whole = values.filter(
+    (value): value is Uint8Array =>
+      value instanceof Uint8Array && value.byteLength === value.buffer.byteLength && value.byteLength > 0,
+  );
+  return [...new Set(whole.map(({ buffer }) => buffer as ArrayBuffer))];
+}

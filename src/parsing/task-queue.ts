@@ -1,0 +1,69 @@
+import { tooMany } from "../http/limits.ts";
+import { HttpError } from "../lib/errors.ts";
+
+type Bounds = {
+  /** Tasks of one tenant that wait. */
+  perTenant: number;
+  /** Tasks that wait. */
+  total: number;
+  /** Tasks of one tenant that run. */
+  running: number;
+};
+
+const RETRY_SECONDS = 2;
+
+/** Waiting tasks, in turns by tenant: however much one of them sends, the next task of another waits for one of it. */
+export class TaskQueue<T extends { tenantId: number }> {
+  readonly #bounds: Bounds;
+  /** In the order of turns: a tenant that had one goes to the end. */
+  readonly #waiting = new Map<number, Set<T>>();
+  readonly #running = new Map<number, number>();
+  #size = 0;
+
+  constructor(bounds: Bounds) {
+    this.#bounds = bounds;
+  }
+
+  /** Throws HttpError 429 `rate_limited` where too much of the tenant waits, 503 `busy` where too much of all does. */
+  add(task: T): void {
+    const own = this.#waiting.get(task.tenantId) ?? new Set();
+    if (own.size >= this.#bounds.perTenant) throw tooMany(RETRY_SECONDS);
+    if (this.#size >= this.#bounds.total)
+      throw new HttpError(503, "busy", "Too many documents wait to be parsed; try again.", {
+        headers: { "retry-after": String(RETRY_SECONDS) },
+      });
+    own.add(task);
+    this.#waiting.set(task.tenantId, own);
+    this.#size++;
+  }
+
+  /** The task whose turn it is, which counts as running until `done`. */
+  next(): T | undefined {
+    for (const [tenantId, tasks] of this.#waiting) {
+      const running = this.#running.get(tenantId) ?? 0;
+      if (running >= this.#bounds.running) continue;
+      const [task] = tasks;
+      if (!task) continue;
+      this.remove(task);
+      if (this.#waiting.delete(tenantId)) this.#waiting.set(tenantId, tasks);
+      this.#running.set(tenantId, running + 1);
+      return task;
+    }
+    return undefined;
+  }
+
+  /** False when it does not wait. */
+  remove(task: T): boolean {
+    const own = this.#waiting.get(task.tenantId);
+    if (!own?.delete(task)) return false;
+    if (own.size === 0) this.#waiting.delete(task.tenantId);
+    this.#size--;
+    return true;
+  }
+
+  done({ tenantId }: T): void {
+    const left = (this.#running.get(tenantId) ?? 1) - 1;
+    if (left > 0) this.#running.set(tenantId, left);
+    else this.#running.delete(tenantId);
+  }
+}
