@@ -23,6 +23,7 @@ import { embeddedMigrations } from "./lib/embedded.ts";
 import { UserError } from "./lib/errors.ts";
 import { randomName } from "./lib/tokens.ts";
 import type { Member } from "./processes/member.ts";
+import { recoverImports } from "./resources/assets/import/recover.ts";
 import { finishRestore } from "./resources/operator/backup/unfinished.ts";
 import { arrange, disagreement, placeOf } from "./resources/operator/migration/place.ts";
 import { haltMigration } from "./resources/operator/migration/run.ts";
@@ -108,6 +109,7 @@ async function open(config: Config, { log, clock = systemClock, member = null }:
       stopping: stopping.signal,
       localProof,
     };
+    await recoverImports(app);
     const { routes, egress } = allRoutes(app);
     return {
       app,

@@ -15,7 +15,6 @@ import { clientAddresses } from "./client-address.ts";
 import { corsHeaders, preflightHeaders } from "./cors.ts";
 import { countedOf } from "./counted.ts";
 import { discardRest } from "./discard-rest.ts";
-import { whileConnected } from "./disconnect.ts";
 import { findReplay, keepAnswer, repeatOf } from "./idempotency.ts";
 import { createLimits, type Limits } from "./limits.ts";
 import { type Context, type Method, Reply, type Route } from "./route.ts";
@@ -171,7 +170,7 @@ async function admitted(route: Route, context: Context): Promise<unknown> {
   // A handler that reads the body itself waits when it has it: a slow sender keeps no place.
   if (!expensive || route.raw) return route.handle(context);
   const owner = ownerOf(context);
-  const permit = await whileConnected(context, (signal) => admit(context.app, expensive, owner, signal));
+  const permit = await admit(context.app, expensive, owner, context.signal);
   let stream: ReturnType<typeof streamOf>;
   try {
     const result = await route.handle(context);

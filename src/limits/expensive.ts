@@ -1,6 +1,6 @@
 import { availableParallelism } from "node:os";
 import { type App, forApp } from "../app.ts";
-import { HttpError } from "../lib/errors.ts";
+import { clientClosed, HttpError } from "../lib/errors.ts";
 import { FairQueue, type FairQueueLimits, type Owner, type Permit, QueueExceeded } from "./fair-queue.ts";
 
 const processors = availableParallelism();
@@ -45,13 +45,14 @@ export const queueOf = (app: App, name: ExpensiveName): FairQueue => queues(app)
 
 /**
  * A place for one expensive operation of `owner`; it must be released. 429 `rate_limited` when too many of the owner's
- * operations of this kind wait already, 503 `busy` when this one has waited too long; both with Retry-After. Throws the
- * reason of `signal` when that aborts first.
+ * operations of this kind wait already, 503 `busy` when this one has waited too long; both with Retry-After. 499
+ * when `signal` aborts first.
  */
 export async function admit(app: App, name: ExpensiveName, owner: Owner, signal?: AbortSignal): Promise<Permit> {
   try {
     return await queueOf(app, name).acquire(owner, signal);
   } catch (error) {
+    if (signal?.aborted) throw clientClosed();
     if (!(error instanceof QueueExceeded)) throw error;
     const headers = RETRY_HEADERS;
     if (error.reason === "full")

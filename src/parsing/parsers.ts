@@ -1,3 +1,4 @@
+import { readCsvPiece } from "../lib/csv-records.ts";
 import { readHls } from "../lib/hls-read.ts";
 import { atOnce } from "../lib/in-slices.ts";
 
@@ -7,6 +8,7 @@ import { atOnce } from "../lib/in-slices.ts";
  * To add one, add it here: `parseDocument` takes its types from this table.
  */
 export const PARSERS = {
+  csv: readCsvPiece,
   hls: ({ text }: { text: string }) => atOnce(readHls(text)),
 };
 

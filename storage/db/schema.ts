@@ -12,6 +12,7 @@ export {
   type UsageMonthRow,
   usageMonths,
 } from "./schema-billing.ts";
+export { type ImportRow, importRows, imports } from "./schema-imports.ts";
 export { callbackReceipts, transcodingAttempts, transcodingJobs } from "./schema-jobs.ts";
 export { SIGNING_ALGORITHMS, type SigningKeyRow, signingKeys } from "./schema-keys.ts";
 export { type LiveChannelRow, liveChannels } from "./schema-live.ts";

@@ -8,9 +8,8 @@ import {
 } from "../../../../storage/objects/store.ts";
 import type { App } from "../../../app.ts";
 import { type Delivery, deliver } from "../../../http/deliver.ts";
-import { whileConnected } from "../../../http/disconnect.ts";
 import type { Context } from "../../../http/route.ts";
-import { HttpError } from "../../../lib/errors.ts";
+import { clientClosed, HttpError } from "../../../lib/errors.ts";
 import { contentTypeOf } from "../../../lib/media-types.ts";
 import { sha256 } from "../../../lib/tokens.ts";
 import { picturesFolder } from "../../assets/change.ts";
@@ -78,18 +77,19 @@ export function pictureDoor(app: App) {
     return shared(context, own);
   }
 
-  function shared(context: Context, one: Making): Promise<Made> {
-    return whileConnected(context, (left) => {
-      one.clients++;
-      const leave = () => {
-        if (--one.clients > 0) return;
-        for (const [key, each] of making) if (each === one) making.delete(key);
-        one.abort.abort(left.reason);
-      };
-      if (left.aborted) leave();
-      else left.addEventListener("abort", leave, { once: true });
-      return one.made;
-    });
+  async function shared({ signal }: Context, one: Making): Promise<Made> {
+    const leave = () => {
+      if (--one.clients > 0) return;
+      for (const [key, each] of making) if (each === one) making.delete(key);
+      one.abort.abort(clientClosed());
+    };
+    one.clients++;
+    signal.addEventListener("abort", leave, { once: true });
+    try {
+      return await one.made;
+    } finally {
+      signal.removeEventListener("abort", leave);
+    }
   }
 
   async function begin(context: Context, wanted: Wanted, signal: AbortSignal): Promise<Made> {
