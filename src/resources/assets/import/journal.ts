@@ -137,7 +137,11 @@ export async function dropJournal(app: App, { id }: Pick<ImportLock, "id">): Pro
   for (;;) {
     const deleted = await app.write(async (tx) => {
       const staged = eq(importRows.importId, id);
-      const rows = tx.select().from(importRows).where(staged).orderBy(...inOrder);
+      const rows = tx
+        .select()
+        .from(importRows)
+        .where(staged)
+        .orderBy(...inOrder);
       const last = await rows.limit(1).offset(DELETE_ROWS).get();
       await tx.delete(importRows).where(last ? upTo(last) : staged);
       return last !== undefined;
