@@ -28,6 +28,7 @@ import { finishRestore } from "./resources/operator/backup/unfinished.ts";
 import { arrange, disagreement, placeOf } from "./resources/operator/migration/place.ts";
 import { haltMigration } from "./resources/operator/migration/run.ts";
 import type { Egress } from "./resources/playback/egress.ts";
+import { repairAnnounced } from "./resources/tenants/announced.ts";
 import { allRoutes } from "./routes.ts";
 
 export type Opened = {
@@ -109,6 +110,7 @@ async function open(config: Config, { log, clock = systemClock, member = null }:
       stopping: stopping.signal,
       localProof,
     };
+    if (app.commits() !== null && (!member || member.isFirst)) await repairAnnounced(app);
     await recoverImports(app);
     const { routes, egress } = allRoutes(app);
     return {
