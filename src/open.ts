@@ -26,10 +26,12 @@ import { embeddedMigrations } from "./lib/embedded.ts";
 import { UserError } from "./lib/errors.ts";
 import { randomName } from "./lib/tokens.ts";
 import type { Member } from "./processes/member.ts";
+import { recoverImports } from "./resources/assets/import/recover.ts";
 import { finishRestore } from "./resources/operator/backup/unfinished.ts";
 import { arrange, disagreement, placeOf } from "./resources/operator/migration/place.ts";
 import { haltMigration } from "./resources/operator/migration/run.ts";
 import type { Egress } from "./resources/playback/egress.ts";
+import { repairAnnounced } from "./resources/tenants/announced.ts";
 import { allRoutes } from "./routes.ts";
 
 export type Opened = {
@@ -116,6 +118,8 @@ async function open(
       stopping: stopping.signal,
       localProof,
     };
+    if (app.commits() !== null && (!member || member.isFirst)) await repairAnnounced(app);
+    await recoverImports(app);
     const { routes, egress } = allRoutes(app);
     return {
       app,

@@ -27,6 +27,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ["src/resources/"],
   ["src/parsing/"],
   ["src/http/", "src/events/", "src/media/", "src/outbound/"],
+  ["src/limits/"],
   ["src/app.ts", "src/config/"],
   ["storage/"],
   ["src/lib/"],

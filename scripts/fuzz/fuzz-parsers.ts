@@ -9,6 +9,7 @@ const MOST_MS = 500;
 const below = {
   carried: "~token/",
   folder: "1-1/",
+  root: "/media/1/",
   tracks: [
     { id: 1, list: "subtitles/1.m3u8", file: "subtitles/1.vtt", language: "en", label: "English", isDefault: true },
   ],
@@ -48,6 +49,7 @@ const WAYS: { [N in ParserName]: Way<N> } = {
     input: (document) => ({ filename: `a.${document.extension}`, bytes: bytesOf(document) }),
   },
   syncTexts: { of: ["vtt"], input: ({ text }) => ({ track: text, reference: text }) },
+  csv: { of: ["csv"], input: (document) => ({ bytes: bytesOf(document), isFirst: true, isLast: true }) },
   payloads: { of: ["vtt"], input: ({ text }) => ({ text }) },
 };
 

@@ -133,6 +133,16 @@ export const SETTINGS = {
     fallback: "268435456",
     about: "uploads are refused (507) when the disk has less than this left",
   },
+  fetch_concurrency: {
+    schema: integer(1, 256),
+    fallback: "8",
+    about: "sources that are fetched from URLs at once; while other tenants wait, at most 2 of one tenant",
+  },
+  fetch_min_bytes_per_second: {
+    schema: integer(0, Number.MAX_SAFE_INTEGER),
+    fallback: "16384",
+    about: "a source that is slower than this over 60 s fails; 0 for no limit",
+  },
   ffmpeg: { schema: text, about: "path of ffmpeg; else the bundled one, else PATH" },
   ffprobe: { schema: text, about: "path of ffprobe; else the bundled one, else PATH" },
   early_playback: {

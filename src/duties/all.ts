@@ -7,6 +7,7 @@ import { pruneAnswers } from "../http/idempotency.ts";
 import { sweepUnwanted } from "../http/unwanted.ts";
 import { pruneViews } from "../resources/analytics/prune.ts";
 import { viewsOf } from "../resources/analytics/views.ts";
+import { finishStaleImports } from "../resources/assets/import/recover.ts";
 import { expireBatches, sweepBatches } from "../resources/ingest/close.ts";
 import { hasQueued } from "../resources/jobs/claim.ts";
 import { recoverLeases } from "../resources/jobs/recover.ts";
@@ -40,6 +41,7 @@ export const allDuties = (
   { name: "fetch-sources", every: "* * * * * *", run: () => startFetches(app) },
   { name: "expire-uploads", every: "*/10 * * * * *", run: () => expireUploads(app) },
   { name: "expire-batches", every: "*/10 * * * * *", run: () => expireBatches(app) },
+  { name: "finish-imports", every: "*/30 * * * * *", run: () => finishStaleImports(app) },
   { name: "sweep-batches", every: "50 * * * * *", run: () => sweepBatches(app) },
   { name: "sweep-attempts", every: "20 * * * * *", run: () => sweepAttempts(app) },
   { name: "sweep-objects", every: "40 * * * * *", run: () => sweepUnwanted(app) },

@@ -197,14 +197,15 @@ function responses(route: Route, components: Record<string, Json>): Json {
     };
   }
   for (const status of errorStatuses(route)) {
-    const codes = route.errors?.[status];
+    const named = route.errors?.[status];
+    const codes = status === 503 && route.expensive ? [...(named ?? []), "busy"] : named;
     const description = `${DESCRIPTIONS[status] ?? "Error"}${codes ? ` (${codes.join(", ")})` : ""}`;
     answers[status] = {
       description,
       headers: headers(
         "X-Request-Id",
         ...(route.limit ? RATE_HEADERS : []),
-        ...(status === 429 ? (["Retry-After"] as const) : []),
+        ...(status === 429 || (status === 503 && route.expensive) ? (["Retry-After"] as const) : []),
       ),
       content: errorContent(codes?.[0] ?? CODES[status] ?? "internal_server_error", description),
     };
@@ -248,5 +249,6 @@ function errorStatuses(route: Route): number[] {
   if (route.body) for (const status of [400, 413, 415, 422]) statuses.add(status);
   if (route.query) statuses.add(422);
   if (route.limit) statuses.add(429);
+  if (route.expensive) for (const status of [429, 503]) statuses.add(status);
   return [...statuses].sort();
 }

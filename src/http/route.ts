@@ -3,6 +3,7 @@ import * as v from "valibot";
 import type { Db } from "../../storage/db/open.ts";
 import type { App } from "../app.ts";
 import type { HttpError } from "../lib/errors.ts";
+import type { ExpensiveName } from "../limits/expensive.ts";
 import type { Caller, Scope } from "./caller.ts";
 import type { Cors } from "./cors.ts";
 
@@ -69,6 +70,11 @@ export type Route = {
   /** Any one of these will do. None: any valid key. */
   scopes: readonly Scope[];
   limit?: LimitName;
+  /**
+   * Waits in the fair queue of this name after its body was read, and before the handler runs. A `raw` route reads its
+   * body in the handler, and calls `admit` there.
+   */
+  expensive?: ExpensiveName;
   /** Needs X-SVC-JOB-LEASE-TOKEN too. */
   lease?: boolean;
   /** X-SVC-BATCH-TOKEN will do in place of a key. */

@@ -7,6 +7,8 @@ import { InvalidKey } from "../../storage/objects/keys.ts";
 import { StorageFull, StorageUnavailable } from "../../storage/objects/store.ts";
 import type { App } from "../app.ts";
 import { HttpError } from "../lib/errors.ts";
+import { admit } from "../limits/expensive.ts";
+import type { Owner } from "../limits/fair-queue.ts";
 import { audited } from "./audit.ts";
 import { type Authenticator, createAuthenticator } from "./auth.ts";
 import { readJson } from "./body.ts";
@@ -17,6 +19,7 @@ import { discardRest } from "./discard-rest.ts";
 import { findReplay, keepAnswer, repeatOf } from "./idempotency.ts";
 import { createLimits, type Limits } from "./limits.ts";
 import { type Context, isBodyRequired, type Method, Reply, type Route } from "./route.ts";
+import { streamOf } from "./stream.ts";
 import { validate } from "./validate.ts";
 
 const DEFAULT_BODY_BYTES = 1 << 20;
@@ -146,7 +149,7 @@ async function answer(
           return result;
         });
     }
-    const handled = await audited(route, context, addressOf(event), () => route.handle(context));
+    const handled = await audited(route, context, addressOf(event), () => admitted(route, context));
     // Only now, when what the first of two requests wrote is committed and can be read.
     const isRepeat = handled instanceof Reply && "idempotent-replayed" in handled.headers;
     const result = isRepeat ? await restored(route, context, handled) : handled;
@@ -161,6 +164,28 @@ async function answer(
     return render(app, error, requestId, event, { route, always: every });
   }
 }
+
+/** Runs the handler, for an expensive operation when its turn has come; what is streamed keeps its place until it is sent. */
+async function admitted(route: Route, context: Context): Promise<unknown> {
+  const { expensive } = route;
+  // A handler that reads the body itself waits when it has it: a slow sender keeps no place.
+  if (!expensive || route.raw) return route.handle(context);
+  const owner = ownerOf(context);
+  const permit = await admit(context.app, expensive, owner, context.signal);
+  let stream: ReturnType<typeof streamOf>;
+  try {
+    const result = await route.handle(context);
+    stream = result instanceof Response ? streamOf(result) : undefined;
+    stream?.once("close", () => permit.release());
+    return result;
+  } finally {
+    if (!stream || stream.closed) permit.release();
+  }
+}
+
+/** Whose places an operation takes. */
+const ownerOf = ({ caller, address }: Context): Owner =>
+  caller.kind === "key" || caller.kind === "batch" ? caller.tenantId : caller.kind === "admin" ? "admin" : address;
 
 async function restored(route: Route, context: Context, { status, body, headers }: Reply): Promise<Reply> {
   return new Reply(status, (await route.idempotent?.restore?.(context, body)) ?? body, headers);

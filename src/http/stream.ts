@@ -4,33 +4,47 @@ import { pacer } from "../lib/pace.ts";
 import type { Context } from "./route.ts";
 
 const CHUNK_CHARACTERS = 32 * 1024;
+/** A client that takes nothing for so long is disconnected. */
+const STALL_MS = 60_000;
+
+const streams = new WeakMap<Response, Readable>();
+/** The stream that makes an answer of `streamed`; it closes when all is sent, and when the connection is lost. */
+export const streamOf = (response: Response): Readable | undefined => streams.get(response);
 
 /**
  * An answer that is made while it is sent, as fast as the client takes it: it never stands in memory as a whole. What
  * goes wrong midway cuts the connection, so that nobody takes a part for the whole.
  */
 export function streamed(
-  { app, method, requestId }: Pick<Context, "app" | "method" | "requestId">,
+  { app, method, requestId, incoming }: Pick<Context, "app" | "method" | "requestId" | "incoming">,
   text: AsyncIterable<string>,
   headers: Record<string, string>,
 ): Response {
   const common = { "cache-control": "no-store", ...headers };
   if (method === "HEAD") return new FastResponse(null, { headers: common });
-  const body = Readable.from(chunks(text), { objectMode: false, highWaterMark: CHUNK_CHARACTERS });
+  const stalled = () => body.destroy(new Error(`The client took nothing for ${STALL_MS / 1000} s.`));
+  const body = Readable.from(chunks(text, stalled), { objectMode: false, highWaterMark: CHUNK_CHARACTERS });
+  const onGone = () => body.destroy();
+  incoming?.socket.once("close", onGone);
+  body.once("close", () => incoming?.socket.off("close", onGone));
   body.on("error", (error) => {
     if (error.name !== "AbortError") app.log.error({ request_id: requestId, err: error }, "an answer was cut off");
   });
   // srvx pipes Node's own stream; its types know web bodies only.
-  return new FastResponse(body as unknown as ReadableStream, { headers: common });
+  const response = new FastResponse(body as unknown as ReadableStream, { headers: common });
+  streams.set(response, body);
+  return response;
 }
 
-async function* chunks(text: AsyncIterable<string>): AsyncGenerator<Buffer> {
+async function* chunks(text: AsyncIterable<string>, stalled: () => void): AsyncGenerator<Buffer> {
   const pace = pacer();
   let gathered = "";
   for await (const part of text) {
     gathered += part;
     if (gathered.length >= CHUNK_CHARACTERS) {
+      const timer = setTimeout(stalled, STALL_MS);
       yield Buffer.from(gathered);
+      clearTimeout(timer);
       gathered = "";
     }
     await pace();

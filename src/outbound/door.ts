@@ -7,7 +7,6 @@ import type { Ways } from "./ways.ts";
 
 export type DoorOptions = { allowCidrs?: readonly string[]; dnsServers?: readonly string[]; keepAliveMs?: number };
 
-const MOST_SOCKETS = 32;
 const KEEP_ALIVE_MS = 10_000;
 
 /**
@@ -21,22 +20,23 @@ export function createDoor({ allowCidrs = [], dnsServers, keepAliveMs = KEEP_ALI
   // TLS takes as long to load as a third of a start, and many a server never sends anything.
   let loading: Promise<Ways> | undefined;
   const ways = () => {
-    loading ??= import("./ways.ts").then(({ openWays }) => openWays({ keepAliveMs, maxSockets: MOST_SOCKETS }));
+    loading ??= import("./ways.ts").then(({ openWays }) => openWays({ keepAliveMs }));
     return loading;
   };
   return {
     check: (url) => parse(url, ranges),
-    async send(address, { method, headers, body, signal }) {
+    async send(address, { method, headers, body, signal, pool }) {
       const url = parse(address, ranges);
       const addresses = await vet(url, ranges, resolve, signal);
       const way = (await ways())[url.protocol as "http:" | "https:"];
-      const options: RequestOptions & { vetted: string } = {
+      const options: RequestOptions & { vetted: string; pool: string } = {
         method,
         headers: { ...headers, ...(body !== undefined && { "content-length": Buffer.byteLength(body) }) },
         signal,
         agent: way.agent,
         lookup: lookupOf(addresses),
         vetted: addresses.toSorted().join(),
+        pool: pool ?? "",
       };
       return new Promise((settle, fail) => {
         const request = way.request(url, options, settle);
@@ -101,8 +101,10 @@ function judge(addresses: readonly string[], url: URL, ranges: Ranges): void {
   for (const address of addresses) {
     if (isInRanges(address, ranges)) continue;
     if (!isPublic(address)) {
-      const way = literalOf(url) === null ? `${url.hostname} leads to ${address}, which` : address;
-      throw new BlockedDestination(`${way} is no public address.`);
+      // Tenants read this: what a name resolves to here may be an address of the operator's own network.
+      if (literalOf(url) === null)
+        throw new BlockedDestination(`${url.hostname} is not at a public address; use a host that is.`);
+      throw new BlockedDestination(`${address} is not a public address; use one that is.`);
     }
     if (url.protocol === "http:") throw new BlockedDestination(PLAIN);
   }
@@ -125,5 +127,5 @@ function failureOf(error: NodeJS.ErrnoException, signal: AbortSignal): OutboundF
   if (code.startsWith("HPE_")) return new OutboundFailure("protocol", "The answer was not HTTP.");
   if (/^(ERR_TLS|ERR_SSL|CERT_|DEPTH_|SELF_|UNABLE_TO|EPROTO|HOSTNAME_)/.test(code))
     return new OutboundFailure("tls", `The connection could not be secured (${code}).`);
-  return new OutboundFailure("connection", `The connection failed (${code || error.message}).`);
+  return new OutboundFailure("connection", `The connection failed${code === "" ? "" : ` (${code})`}.`);
 }

@@ -26,4 +26,6 @@ export type OutboundRequest = {
   body?: string | Uint8Array;
   /** Ends the request, and the reading of the answer. */
   signal: AbortSignal;
+  /** Whose connections are kept and used again for this request: those of the same pool, and of no other. */
+  pool?: string | undefined;
 };

@@ -9,6 +9,8 @@ export type PostOptions = {
   /** As much of the answer's body is kept. */
   maxAnswerBytes: number;
   signal?: AbortSignal;
+  /** As in OutboundRequest. */
+  pool?: string;
 };
 export type PostAnswer = { status: number; retryAfter: string | null; snippet: string; durationMs: number };
 
@@ -20,7 +22,7 @@ const BODY_BYTES = 64 * 1024;
 export async function post(
   door: Door,
   url: string,
-  { headers, body, timeoutMs, maxAnswerBytes, signal }: PostOptions,
+  { headers, body, timeoutMs, maxAnswerBytes, signal, pool }: PostOptions,
 ): Promise<PostAnswer> {
   const from = performance.now();
   const limit = new AbortController();
@@ -29,7 +31,7 @@ export async function post(
   signal?.addEventListener("abort", stop, { once: true });
   try {
     if (signal?.aborted) throw new OutboundFailure("timeout", "Stopped before it was sent.");
-    const answer = await door.send(url, { method: "POST", headers, body, signal: limit.signal });
+    const answer = await door.send(url, { method: "POST", headers, body, signal: limit.signal, pool });
     const durationMs = Math.round(performance.now() - from);
     const snippet = await beginningOf(answer, maxAnswerBytes);
     const retryAfter = answer.headers["retry-after"] ?? null;

@@ -1,4 +1,5 @@
 import { syncTexts } from "../lib/align/sync-texts.ts";
+import { readCsvPiece } from "../lib/csv-records.ts";
 import { readHls } from "../lib/hls-read.ts";
 import { atOnce } from "../lib/in-slices.ts";
 import { type MpdContent, readMpd } from "../lib/mpd-read.ts";
@@ -70,6 +71,9 @@ export const PARSERS = {
     const { cues } = atOnce(parsing(text));
     return { payloads: payloadsOf(text, cues), places: cues.map(({ textAt }) => ({ textAt })) };
   },
+
+  /** A piece of a CSV file. */
+  csv: readCsvPiece,
 };
 
 export type ParserName = keyof typeof PARSERS;

@@ -12,6 +12,7 @@ export {
   type UsageMonthRow,
   usageMonths,
 } from "./schema-billing.ts";
+export { type ImportRow, importRows, imports } from "./schema-imports.ts";
 export { callbackReceipts, transcodingAttempts, transcodingJobs } from "./schema-jobs.ts";
 export { SIGNING_ALGORITHMS, type SigningKeyRow, signingKeys } from "./schema-keys.ts";
 export { type LiveChannelRow, liveChannels } from "./schema-live.ts";
@@ -54,6 +55,8 @@ export const tenants = sqliteTable("tenants", {
   egressBytes: integer("egress_bytes").notNull().default(0),
   transcodingMs: integer("transcoding_ms").notNull().default(0),
   storageChangedAt: integer("storage_changed_at"),
+  /** Of open uploads and ingest batches; kept by triggers. */
+  announcedBytes: integer("announced_bytes").notNull().default(0),
   ...times,
 });
 
@@ -206,9 +209,12 @@ export const uploads = sqliteTable("uploads", {
 /** A source that the server fetches itself, for as long as that goes on. */
 export const sourceFetches = sqliteTable("source_fetches", {
   uploadId: integer("upload_id").primaryKey(),
+  tenantId: integer("tenant_id").notNull(),
   url: text("url").notNull(),
   failures: integer("failures").notNull().default(0),
   dueAt: integer("due_at").notNull(),
+  claimedUntil: integer("claimed_until"),
+  preempted: integer("preempted", { mode: "boolean" }).notNull().default(false),
 });
 
 export const events = sqliteTable("events", {
@@ -304,6 +310,8 @@ export const ingestBatches = sqliteTable("ingest_batches", {
   folder: text("folder").notNull(),
   leaseSeconds: integer("lease_seconds").notNull(),
   expiresAt: integer("expires_at").notNull(),
+  /** Of its uploads that are not aborted, while it is open; kept by triggers. */
+  announcedBytes: integer("announced_bytes").notNull().default(0),
   uploadCount: integer("upload_count").notNull().default(0),
   manifestHash: text("manifest_hash"),
   result: text("result"),

@@ -52,21 +52,21 @@ export function localAppends(folders: Folders, space: SpaceGuard, take?: TakeTur
     held,
     settled: (key) => inTurn(key, () => held(key)),
 
-    append(key, body, { offset, maxBytes, hash, check }) {
+    append(key, body, { offset, maxBytes, bytes: announced, hash, check }) {
       // The body may fail before its file is open; nobody would have heard it.
       body.on("error", () => {});
       return inTurn(key, async (signal) => {
         let file: FileHandle | null = null;
         let before = 0;
         try {
-          await space.ensure();
+          await space.ensure(announced);
           if (offset === 0) await begin(key);
           file = await open(dataOf(key), constants.O_RDWR | constants.O_NOFOLLOW);
           before = (await file.stat()).size;
           if (offset > before) throw new OffsetMismatch(before);
-          const bytes = await space.whileWriting(file, (onProgress) =>
+          const bytes = await space.whileWriting(file, (writing) =>
             writeBody(file as FileHandle, body, {
-              ...{ maxBytes, signal, onProgress, position: offset, keepTorn: check === undefined },
+              ...{ maxBytes, signal, ...writing, position: offset, keepTorn: check === undefined },
               ...(hash && { hash }),
             }),
           );

@@ -98,13 +98,13 @@ export function localParts(folders: Folders, space: SpaceGuard, take?: TakeTurn)
     plan: Plan,
     { uploadId, partNumber }: { uploadId: string; partNumber: number },
     body: Readable,
-    { maxBytes, signal }: { maxBytes: number; signal: AbortSignal },
+    { maxBytes, announced, signal }: { maxBytes: number; announced: number | undefined; signal: AbortSignal },
   ): Promise<Part> {
     const folder = folderOf(uploadId);
     const note = join(folder, String(partNumber));
     let file: FileHandle | null = null;
     try {
-      await space.ensure();
+      await space.ensure(announced);
       file = await open(join(folder, "data"), constants.O_RDWR | constants.O_NOFOLLOW);
       if (await isThere(note)) {
         await rm(note);
@@ -113,8 +113,8 @@ export function localParts(folders: Folders, space: SpaceGuard, take?: TakeTurn)
       }
       const hash = createHash("md5");
       const position = (partNumber - 1) * plan.partSize;
-      const bytes = await space.whileWriting(file, (onProgress) =>
-        writeBody(file as FileHandle, body, { maxBytes, signal, position, hash, onProgress }),
+      const bytes = await space.whileWriting(file, (writing) =>
+        writeBody(file as FileHandle, body, { maxBytes, signal, position, hash, ...writing }),
       );
       // Now, while others still arrive: all of it at the end would take longer than a copy.
       await file.datasync();
@@ -176,7 +176,7 @@ export function localParts(folders: Folders, space: SpaceGuard, take?: TakeTurn)
         // Closed while we waited; and a writer that begins is always seen by `close`.
         if (closed.has(uploadId)) throw new NoSuchMultipart();
         return whileOpen(uploadId, partNumber, abort, () =>
-          write(plan, { uploadId, partNumber }, body, { maxBytes: most, signal }),
+          write(plan, { uploadId, partNumber }, body, { maxBytes: most, announced: options.bytes, signal }),
         );
       });
       const writer = { abort, ended: written, turn };

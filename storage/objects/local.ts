@@ -41,12 +41,16 @@ export function localStore({ root, signing, minFreeBytes = 0, family }: LocalSto
   const pathFor = (key: string) => pathOf(folders.root, key);
 
   /** Fills a temporary file by `write`, then puts it in the place of `key`: whole, durable, or not at all. */
-  async function arrive(key: string, write: (temporary: Temporary) => Promise<void>): Promise<ObjectInfo> {
+  async function arrive(
+    key: string,
+    bytes: number | undefined,
+    write: (temporary: Temporary) => Promise<void>,
+  ): Promise<ObjectInfo> {
     const path = pathFor(key);
     const folder = dirname(path);
     let temporary: Temporary | null = null;
     try {
-      await space.ensure();
+      await space.ensure(bytes);
       // Before the bytes come: a key that cannot be is told at once.
       await folders.ensure(folder);
       temporary = await folders.temporary();
@@ -87,11 +91,11 @@ export function localStore({ root, signing, minFreeBytes = 0, family }: LocalSto
     kind: "local",
     addressOrigin: null,
     appends,
-    put(key, body, { maxBytes, signal, confirm } = {}) {
+    put(key, body, { maxBytes, signal, confirm, bytes } = {}) {
       // The body may fail before its file is open; writeBody then finds it failed, but nobody would have heard it.
       if (!(body instanceof Uint8Array)) body.on("error", () => {});
-      return arrive(key, async ({ file }) => {
-        await space.whileWriting(file, (onProgress) => writeBody(file, body, { maxBytes, signal, onProgress }));
+      return arrive(key, bytes, async ({ file }) => {
+        await space.whileWriting(file, (writing) => writeBody(file, body, { maxBytes, signal, ...writing }));
         await confirm?.();
       });
     },
@@ -149,11 +153,15 @@ export function localStore({ root, signing, minFreeBytes = 0, family }: LocalSto
 
     async copy(from, to) {
       const source = pathFor(from);
-      if ((await store.head(from)) === null) throw new Error(`There is no object ${from} to copy.`);
+      const info = await store.head(from);
+      if (info === null) throw new Error(`There is no object ${from} to copy.`);
       const linked = await linkTo(source, to);
       if (linked) return linked;
       // Shares the blocks where the file system can.
-      return arrive(to, ({ path }) => copyFile(source, path, constants.COPYFILE_FICLONE));
+      return arrive(to, info.bytes, async ({ path }) => {
+        const written = await space.admit(info.bytes);
+        await copyFile(source, path, constants.COPYFILE_FICLONE).finally(written);
+      });
     },
 
     async signPut(key, { expiresAt, maxBytes, contentType }) {

@@ -103,7 +103,8 @@ export function partAppends(
             await flush(plan, signal);
             continue;
           }
-          await tail.appendFile(rest.subarray(0, room));
+          const written = await space.admit(Math.min(room, rest.length));
+          await tail.appendFile(rest.subarray(0, room)).finally(written);
           rest = rest.subarray(room);
         }
       }
@@ -125,13 +126,14 @@ export function partAppends(
     held,
     settled: (key) => inTurn(key, () => held(key)),
 
-    append(key, body, { offset, maxBytes, hash, check }) {
+    append(key, body, { offset, maxBytes, bytes, hash, check }) {
       // The body may fail before anybody listens.
       body.on("error", () => {});
       return inTurn(key, async (signal) => {
         // The folder is on the disk that the database lies on, whatever storage is.
         await mkdir(parent, { recursive: true, mode: 0o700 });
-        await space.ensure();
+        // All of it where it must be checked first; else one part at a time.
+        await space.ensure(check ? bytes : Math.min(bytes ?? 0, partBytes));
         const plan = (await planOf(key)) ?? (offset === 0 ? await begin(key) : null);
         const before = plan ? await heldBy(plan) : 0;
         if (!plan || offset !== before) throw new OffsetMismatch(before);
@@ -141,8 +143,8 @@ export function partAppends(
           else {
             // Parts cannot be taken back, so it is looked at before any is made of it.
             await using file = await open(whole, "w");
-            await space.whileWriting(file, (onProgress) =>
-              writeBody(file, body, { maxBytes, signal, onProgress, ...(hash && { hash }) }),
+            await space.whileWriting(file, (writing) =>
+              writeBody(file, body, { maxBytes, signal, ...writing, ...(hash && { hash }) }),
             );
             check();
             await take(plan, createReadStream(whole), maxBytes, signal);

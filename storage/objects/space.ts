@@ -1,34 +1,83 @@
+import { statSync } from "node:fs";
 import { type FileHandle, statfs } from "node:fs/promises";
 import { codeOf } from "./folders.ts";
 import { StorageFull } from "./store.ts";
 
-/** Bytes between two looks at the free space. */
-const PROGRESS_BYTES = 64 * 1024 * 1024;
-
-export type SpaceGuard = ReturnType<typeof spaceGuard>;
+/** Bytes between two syncs of a file that is being written. */
+const SYNC_BYTES = 64 * 1024 * 1024;
 
 /** What the file system said, in our words where it is full. */
 export const asStorageFull = (error: unknown) =>
   ["ENOSPC", "EDQUOT"].includes(codeOf(error)) ? new StorageFull({ cause: error }) : error;
 
-/** Keeps `minFreeBytes` of the file system under `root` free. */
-export function spaceGuard(root: string, minFreeBytes: number) {
-  /** Throws StorageFull. */
-  async function ensure(): Promise<void> {
+/** What `writeBody` needs to keep to the reserve. */
+export type Writing = {
+  /** Called before each write with its size in bytes. Throws StorageFull; the result is called when it is written. */
+  admit(bytes: number): Promise<() => void>;
+  /** Called now and then with the bytes written so far. */
+  onProgress(bytes: number): Promise<void>;
+};
+
+export type SpaceGuard = {
+  /** Throws StorageFull unless `bytes` (default 0) more fit on the disk above the reserve. */
+  ensure(bytes?: number): Promise<void>;
+  admit: Writing["admit"];
+  /** Runs `write`, which fills `file` and keeps to the reserve with what it is given. */
+  whileWriting<T>(file: FileHandle, write: (writing: Writing) => Promise<T>): Promise<T>;
+};
+
+/**
+ * Bytes of this process that are admitted and not yet written, by device: many writers at once may not use the reserve
+ * because each of them saw the same free space.
+ */
+const admitted = new Map<number, number>();
+
+/**
+ * Keeps `minFreeBytes` of the file system under `root` free. Every write of bytes that a client or another server sends
+ * passes `admit` or `ensure` (test/disk-reserve.test.ts lists them). A body is admitted batch by batch while it is
+ * written: one that announces much and sends nothing holds no space, and one that stalls holds at most one batch.
+ */
+export function spaceGuard(root: string, minFreeBytes: number): SpaceGuard {
+  let device: number | undefined;
+  const deviceOf = () => {
+    device ??= statSync(root).dev;
+    return device;
+  };
+  const add = (bytes: number) => admitted.set(deviceOf(), (admitted.get(deviceOf()) ?? 0) + bytes);
+
+  async function ensure(bytes = 0): Promise<void> {
     if (minFreeBytes === 0) return;
     const { bavail, bsize } = await statfs(root);
-    if (bavail * bsize < minFreeBytes) throw new StorageFull();
+    if (bavail * bsize - (admitted.get(deviceOf()) ?? 0) - bytes < minFreeBytes) throw new StorageFull();
+  }
+
+  async function admit(bytes: number): Promise<() => void> {
+    if (minFreeBytes === 0) return () => {};
+    // Counted before the disk is asked, so that of two at once each sees the other.
+    add(bytes);
+    let isReleased = false;
+    const release = () => {
+      if (!isReleased) add(-bytes);
+      isReleased = true;
+    };
+    try {
+      await ensure();
+      return release;
+    } catch (error) {
+      release();
+      throw error;
+    }
   }
 
   return {
     ensure,
-    /** Looks at the space while `write` fills `file`; `write` calls what it is given with the bytes written so far. */
-    async whileWriting<T>(file: FileHandle, write: (onProgress: (bytes: number) => Promise<void>) => Promise<T>) {
-      let next = PROGRESS_BYTES;
+    admit,
+    async whileWriting(file, write) {
+      let next = SYNC_BYTES;
       let syncing: Promise<void> | null = null;
       const onProgress = async (bytes: number) => {
         if (bytes < next) return;
-        next = bytes + PROGRESS_BYTES;
+        next = bytes + SYNC_BYTES;
         // The disk begins while the bytes still come: left to the end, the sync of 2 GB takes longer than their way here.
         // What fails here fails in the last sync too, and is told there.
         syncing ??= file
@@ -37,10 +86,9 @@ export function spaceGuard(root: string, minFreeBytes: number) {
           .finally(() => {
             syncing = null;
           });
-        await ensure();
       };
       try {
-        return await write(onProgress);
+        return await write({ admit, onProgress });
       } finally {
         // The file is closed soon, and must not be under a sync then.
         await syncing;

@@ -13,6 +13,8 @@ export type SignedRequest = { url: string; method: "PUT" | "GET"; headers: Recor
 export type PutOptions = {
   /** More bytes than this: nothing is kept and `ObjectTooLarge` is thrown. */
   maxBytes?: number;
+  /** The announced length: a disk that has no room for so many refuses it before the first byte. */
+  bytes?: number | undefined;
   contentType?: string;
   signal?: AbortSignal;
   /** Asked when all bytes are there and before they take their place: what it throws keeps them out. */
@@ -50,6 +52,8 @@ export type AppendOptions = {
   /** Where the body begins: at most what is held. */
   offset: number;
   maxBytes: number;
+  /** The announced length of the body, as in PutOptions. */
+  bytes?: number | undefined;
   /** Fed with the body. */
   hash?: Hash;
   /** Asked when the whole body is there. With it a body counts whole or not at all: torn, or refused by what this throws, it is taken away again. */

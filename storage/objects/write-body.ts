@@ -1,6 +1,7 @@
 import type { Hash } from "node:crypto";
 import type { FileHandle } from "node:fs/promises";
 import type { Readable } from "node:stream";
+import type { Writing } from "./space.ts";
 import { ObjectTooLarge } from "./store.ts";
 
 /** Written at once: a chunk of `node:http` is 64 KB, and a system call for each costs a fifth of the throughput. */
@@ -22,9 +23,7 @@ export type WriteBodyOptions = {
   hash?: Hash;
   /** What had come of a body that fails is written before the failure is thrown. */
   keepTorn?: boolean | undefined;
-  /** Called now and then with the bytes taken so far; what it throws ends the write. */
-  onProgress?: (bytes: number) => Promise<void>;
-};
+} & Partial<Writing>;
 
 /**
  * Writes all of `body` to `file`; returns the bytes written. While one batch is written the next is collected, and
@@ -32,12 +31,20 @@ export type WriteBodyOptions = {
  * would take away the socket that the refusal is to be sent on.
  */
 export async function writeBody(file: FileHandle, body: Readable | Uint8Array, options: WriteBodyOptions) {
-  const { maxBytes = Number.POSITIVE_INFINITY, signal, onProgress, position = null, hash, keepTorn } = options;
+  const { maxBytes = Number.POSITIVE_INFINITY, signal, onProgress, admit, position = null, hash, keepTorn } = options;
+  const write = async (chunks: Uint8Array[], at: number | null) => {
+    const written = await admit?.(chunks.reduce((sum, { byteLength }) => sum + byteLength, 0));
+    try {
+      return await writeAll(file, chunks, at);
+    } finally {
+      written?.();
+    }
+  };
   signal?.throwIfAborted();
   if (body instanceof Uint8Array) {
     if (body.byteLength > maxBytes) throw new ObjectTooLarge(maxBytes);
     hash?.update(body);
-    await writeAll(file, [body], position);
+    await write([body], position);
     return body.byteLength;
   }
   const source = collect(body, { maxBytes, signal, hash, keepTorn });
@@ -46,7 +53,7 @@ export async function writeBody(file: FileHandle, body: Readable | Uint8Array, o
     for (;;) {
       const batch = await source.next();
       if (batch === null) return written;
-      written += await writeAll(file, batch, position === null ? null : position + written);
+      written += await write(batch, position === null ? null : position + written);
       await onProgress?.(written);
     }
   } finally {

@@ -183,7 +183,7 @@ describe("the import", () => {
       "with a cell that never ends",
       `title,original_filename\nNew,a.mp4\n"${"x".repeat(2 << 20)}`,
       422,
-      "validation_failed",
+      "document_too_complex",
     ],
   ])("of a file that is %s changes nothing", async ([, csv, status, code]) => {
     const { id } = await made({ original_filename: "a.mp4" });

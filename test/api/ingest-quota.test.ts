@@ -16,7 +16,7 @@ test("uploads to batches find room beside what open batches hold and expect", as
   expect((await want(one, "a.m4s", 3_000_000_000)).status).toBe(201);
   const refused = await want(two, "b.m4s", 2_000_000_001);
   expectError(refused, 403, "quota_exceeded");
-  expect(refused.body.error).toMatch(/0 are used, 3000000000 are in open ingest batches/);
+  expect(refused.body.error).toMatch(/0 are used, 3000000000 are announced by open uploads and ingest batches/);
   // The same again, a larger one in its place, and the rest.
   expect((await want(one, "a.m4s", 3_000_000_000)).status).toBe(200);
   expectError(await want(one, "a.m4s", 5_000_000_001), 403, "quota_exceeded");

@@ -1,53 +1,54 @@
 import { randomUUID } from "node:crypto";
-import { type FileHandle, open, unlink } from "node:fs/promises";
+import { type FileHandle, open, readdir, rm, unlink } from "node:fs/promises";
 import { join } from "node:path";
-import { pipeline } from "node:stream/promises";
-import { StorageFull } from "../../../storage/objects/store.ts";
+import { asStorageFull } from "../../../storage/objects/space.ts";
 import type { App } from "../../app.ts";
 import { isForm, streamForm } from "../../http/form.ts";
 import type { Context } from "../../http/route.ts";
+import { CSV_LIMITS } from "../../lib/csv-records.ts";
 import { HttpError } from "../../lib/errors.ts";
-import { pacer } from "../../lib/pace.ts";
+import { diskOf } from "../../limits/disk-reserve.ts";
+import { type ParseOptions, parseDocument } from "../../parsing/parse-document.ts";
 import { unescapeCell } from "./csv-cells.ts";
 
-const MAX_BYTES = 256 * 2 ** 20;
-const MAX_ROWS = 500_000;
-/** An unclosed quote must not gather the rest of the file. */
-const MAX_RECORD = 1 << 20;
-/** Parsed at once; about a millisecond. */
-const CHUNK_BYTES = 32 * 1024;
+const PREFIX = "import-";
+/** Parsed at once. */
+const PIECE_BYTES = 128 * 1024;
+const LARGEST_PIECE = 2 * CSV_LIMITS.recordBytes;
 
 const unreadable = (why: string): never => {
   throw new HttpError(422, "validation_failed", `The file cannot be read: ${why}.`, { details: { file: [why] } });
 };
+const tooComplex = (limit: string): never => {
+  throw new HttpError(422, "document_too_complex", `The document is too complex: ${limit} Send a smaller one.`);
+};
 
 export type Spooled = { file: FileHandle; fields: Record<string, string> };
 
-/** The CSV of a request, as a form's `file` or as the body, in a file that is gone with its handle. 413, 415, 422. */
+/** The CSV of a request, as a form's `file` or as the body, in a file that is gone with its handle. 413, 415, 422, 507. */
 export async function spool(app: App, { request, incoming }: Pick<Context, "request" | "incoming">): Promise<Spooled> {
-  const path = join(app.config.data_dir, `import-${randomUUID()}`);
-  const file = await open(path, "wx+", 0o600);
+  const { headers } = request;
+  if (Number(headers.get("content-length") ?? 0) > CSV_LIMITS.fileBytes) throw tooLarge();
+  await diskOf(app).ensure(Number(headers.get("content-length") ?? 0));
+  const file = await temporaryFile(app);
   try {
-    // It has no name from here on, so that a crash leaves nothing behind.
-    await unlink(path);
     const write = async (body: AsyncIterable<Uint8Array>) => {
       let bytes = 0;
       for await (const chunk of body) {
         bytes += chunk.length;
-        if (bytes > MAX_BYTES)
-          throw new HttpError(413, "payload_too_large", `The file is larger than ${MAX_BYTES} bytes.`);
-        await file.writeFile(chunk);
+        if (bytes > CSV_LIMITS.fileBytes) throw tooLarge();
+        await append(app, file, chunk);
       }
       return true;
     };
-    if (isForm(request.headers)) {
+    if (isForm(headers)) {
       const onFile = ({ body }: { body: AsyncIterable<Uint8Array> }) => write(body);
-      const form = await streamForm({ request, incoming }, { maxFileBytes: MAX_BYTES, onFile });
+      const form = await streamForm({ request, incoming }, { maxFileBytes: CSV_LIMITS.fileBytes, onFile });
       if (!form.file)
         throw new HttpError(422, "parameter_missing", "file: is required", { details: { file: ["is required"] } });
       return { file, fields: form.fields };
     }
-    if (!/^(text|application)\/csv\b/i.test(request.headers.get("content-type") ?? ""))
+    if (!/^(text|application)\/csv\b/i.test(headers.get("content-type") ?? ""))
       throw new HttpError(415, "unsupported_media_type", "Send text/csv, or a form with a file.");
     const body: AsyncIterable<Uint8Array> | null = incoming?.iterator({ destroyOnReturn: false }) ?? request.body;
     try {
@@ -60,36 +61,76 @@ export async function spool(app: App, { request, incoming }: Pick<Context, "requ
     return { file, fields: {} };
   } catch (error) {
     await file.close();
-    if ((error as NodeJS.ErrnoException).code === "ENOSPC") throw new StorageFull({ cause: error });
     throw error;
   }
+}
+
+const tooLarge = () =>
+  new HttpError(413, "payload_too_large", `The file is larger than ${CSV_LIMITS.fileBytes} bytes; send it in parts.`);
+
+/** A file without a name, which goes with its handle: a process that is killed leaves nothing behind. */
+export async function temporaryFile(app: App): Promise<FileHandle> {
+  const path = join(app.config.data_dir, `${PREFIX}${randomUUID()}`);
+  try {
+    const file = await open(path, "wx+", 0o600);
+    await unlink(path);
+    return file;
+  } catch (error) {
+    throw asStorageFull(error);
+  }
+}
+
+/** Appends to a temporary file. Throws StorageFull before the reserve of the disk is used. */
+export async function append(app: App, file: FileHandle, bytes: Uint8Array): Promise<void> {
+  const written = await diskOf(app).admit(bytes.length);
+  try {
+    await file.writeFile(bytes);
+  } catch (error) {
+    throw asStorageFull(error);
+  } finally {
+    written();
+  }
+}
+
+/** Removes files whose process was killed between making one and taking its name away. Only while no import runs. */
+export async function sweepTemporaryFiles({ config }: App): Promise<void> {
+  for (const name of await readdir(config.data_dir))
+    if (/^import-[0-9a-f-]{36}$/.test(name)) await rm(join(config.data_dir, name), { force: true });
 }
 
 /** A record under its header. `row` counts as a spreadsheet does: the header is row 1. */
 export type CsvRow = { row: number; cells: Record<string, string> } | { row: number; message: string };
 
-/** From the beginning, as often as it is called; lets the event loop turn. 422 for what is no UTF-8 or no CSV. */
-export async function* readRows(file: FileHandle): AsyncGenerator<CsvRow> {
-  const pace = pacer();
+/**
+ * The rows of the file, some hundreds at a time. They are parsed on a parser thread, piece by piece: memory does not grow
+ * with the file. 422 `validation_failed` for what is no UTF-8 or no CSV, `document_too_complex` beyond CSV_LIMITS.
+ */
+export async function* readRows(app: App, file: FileHandle, options: ParseOptions): AsyncGenerator<CsvRow[]> {
   let header: string[] | undefined;
   let row = 0;
-  for await (const record of recordsOf(file)) {
-    row++;
-    await pace();
-    if (!header) {
-      header = readHeader(record);
-      continue;
+  for await (const records of recordsOf(app, file, options)) {
+    const rows: CsvRow[] = [];
+    for (const record of records) {
+      row++;
+      if (!header) {
+        header = readHeader(record);
+        continue;
+      }
+      if (record.length === 1 && record[0] === "") continue;
+      if (row > CSV_LIMITS.rows + 1) tooComplex(`It has more than ${CSV_LIMITS.rows} rows.`);
+      rows.push(rowOf(row, header, record));
     }
-    if (record.length === 1 && record[0] === "") continue;
-    if (row > MAX_ROWS + 1) unreadable(`it has more than ${MAX_ROWS} rows`);
-    if (record.length !== header.length)
-      yield { row, message: `has ${record.length} cells where the header has ${header.length}` };
-    else {
-      const cells = record.map((cell, column) => [header?.[column] as string, unescapeCell(cell)]);
-      yield { row, cells: Object.fromEntries(cells) };
-    }
+    if (rows.length > 0) yield rows;
   }
   if (!header) unreadable("it is empty");
+}
+
+function rowOf(row: number, header: string[], record: string[]): CsvRow {
+  if (record.length !== header.length)
+    return { row, message: `has ${record.length} cells where the header has ${header.length}` };
+  const cells: Record<string, string> = {};
+  for (const [column, name] of header.entries()) cells[name] = unescapeCell(record[column] as string);
+  return { row, cells };
 }
 
 function readHeader(record: string[]): string[] {
@@ -101,34 +142,17 @@ function readHeader(record: string[]): string[] {
   return names;
 }
 
-async function* recordsOf(file: FileHandle): AsyncGenerator<string[]> {
-  // As large as a sixth of all that a start loads, and wanted now and then.
-  const { CsvError, parse } = await import("csv-parse");
-  const parser = parse({ bom: true, relax_column_count: true, max_record_size: MAX_RECORD });
-  const reading = pipeline(utf8Of(file), parser);
-  // Told by the parser's own end, which is what is waited for.
-  reading.catch(() => {});
-  try {
-    yield* parser as AsyncIterable<string[]>;
-  } catch (error) {
-    if (error instanceof CsvError) unreadable(`it is no valid CSV at line ${error.lines ?? "?"}`);
-    throw error;
-  }
-}
-
-/** Not a stream of the handle's own, which would close it when it ends. */
-async function* utf8Of(file: FileHandle): AsyncGenerator<Uint8Array> {
-  const decoder = new TextDecoder("utf-8", { fatal: true });
+async function* recordsOf(app: App, file: FileHandle, options: ParseOptions): AsyncGenerator<string[][]> {
+  let length = PIECE_BYTES;
   for (let position = 0; ; ) {
-    const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(CHUNK_BYTES), 0, CHUNK_BYTES, position);
-    const chunk = buffer.subarray(0, bytesRead);
-    position += bytesRead;
-    try {
-      decoder.decode(chunk, { stream: bytesRead > 0 });
-    } catch {
-      unreadable("it is not UTF-8");
-    }
-    if (bytesRead === 0) return;
-    yield chunk;
+    const { bytesRead, buffer } = await file.read(Buffer.allocUnsafeSlow(length), 0, length, position);
+    // A short read of a file is its end.
+    const piece = { bytes: buffer.subarray(0, bytesRead), isFirst: position === 0, isLast: bytesRead < length };
+    const { records, consumed, unreadable: fault } = await parseDocument(app, "csv", piece, options);
+    if (fault !== null) unreadable(fault);
+    if (records.length > 0) yield records;
+    if (piece.isLast) return;
+    position += consumed;
+    length = consumed === 0 ? Math.min(length * 2, LARGEST_PIECE) : PIECE_BYTES;
   }
 }

@@ -1,12 +1,16 @@
 import * as v from "valibot";
+import type { App } from "../../app.ts";
 import { route } from "../../http/route.ts";
 import { QueryId } from "../../http/schemas.ts";
-import { streamed, streamedJson } from "../../http/stream.ts";
+import { streamed, streamedJson, streamOf } from "../../http/stream.ts";
 import { HttpError } from "../../lib/errors.ts";
+import { admit } from "../../limits/expensive.ts";
 import { requireTenant } from "../tenants/queries.ts";
 import { spool } from "./csv-file.ts";
 import { ExportedAsset, ExportQuery, exportCsv, exportJson } from "./export.ts";
-import { ImportResult, importCsv, resultJson } from "./import.ts";
+import { type ImportLock, lockImport } from "./import/lock.ts";
+import { ImportResult } from "./import/result.ts";
+import { importCsv } from "./import/run.ts";
 
 const path = "/api/v1/assets";
 const attachment = (name: string) => ({ "content-disposition": `attachment; filename="${name}"` });
@@ -15,6 +19,7 @@ export const assetCsvRoutes = [
   route({
     method: "GET",
     path: `${path}/export`,
+    expensive: "export",
     scope: "assets:read",
     tag: "Assets",
     summary: "Title, description, tags and file name of all assets, as CSV or JSON, newest first",
@@ -32,6 +37,7 @@ export const assetCsvRoutes = [
   route({
     method: "POST",
     path: `${path}/import`,
+    expensive: "import",
     scope: "assets:write",
     tag: "Assets",
     summary: "Apply titles, descriptions and tags from a CSV to the assets that its rows name",
@@ -42,19 +48,45 @@ export const assetCsvRoutes = [
     },
     query: v.object({ tenant_id: v.optional(v.pipe(QueryId, v.description("With the admin token"))) }),
     responses: { 200: ImportResult },
-    errors: { 404: ["not_found"], 413: ["payload_too_large"], 415: ["unsupported_media_type"] },
+    errors: {
+      404: ["not_found"],
+      409: ["import_in_progress"],
+      413: ["payload_too_large"],
+      415: ["unsupported_media_type"],
+      422: ["document_too_complex"],
+    },
     async handle(context) {
-      const { app, caller, query } = context;
-      const { file, fields } = await spool(app, context);
+      const { app, caller, query, signal } = context;
+      const isNamed = caller.kind !== "admin" || query.tenant_id !== undefined;
+      // Before the body is read, where that can be: a second import is refused at once.
+      let lock = isNamed ? await lockImport(app, (await requireTenant(app.db, caller, query.tenant_id)).id) : null;
       try {
-        const tenant = await requireTenant(app.db, caller, query.tenant_id ?? tenantIn(fields));
-        return streamedJson(context, resultJson(await importCsv(app, tenant.id, file)));
+        const { file, fields } = await spool(app, context);
+        try {
+          const tenant = await requireTenant(app.db, caller, query.tenant_id ?? tenantIn(fields));
+          lock ??= await lockImport(app, tenant.id);
+          const result = await inTurn(app, lock, (held) => importCsv(app, held, file, signal), signal);
+          const response = streamedJson(context, result.json());
+          streamOf(response)?.once("close", () => result.close().catch(() => {}));
+          return response;
+        } finally {
+          await file.close();
+        }
       } finally {
-        await file.close();
+        await lock?.release();
       }
     },
   }),
 ];
+
+async function inTurn<T>(app: App, lock: ImportLock, work: (lock: ImportLock) => Promise<T>, signal: AbortSignal) {
+  const permit = await admit(app, "import", lock.tenantId, signal);
+  try {
+    return await work(lock);
+  } finally {
+    permit.release();
+  }
+}
 
 function tenantIn({ tenant_id }: Record<string, string>): number | undefined {
   if (tenant_id === undefined || tenant_id === "") return undefined;

@@ -11,7 +11,7 @@ import { toAsset } from "../assets/schema.ts";
 import { emitAsset } from "../jobs/events.ts";
 import { languageOf } from "../subtitles/content.ts";
 import { addSubtitle } from "../subtitles/store.ts";
-import { requireStorage } from "../tenants/quota.ts";
+import { requireStored } from "../tenants/quota.ts";
 import { addUsage } from "../tenants/usage.ts";
 import { upsertTrack } from "../tracks/write.ts";
 import { type CheckedAsset, checkManifest } from "./check.ts";
@@ -82,7 +82,7 @@ async function makeAssets(tx: Db, app: App, batch: BatchRow, staged: readonly St
   const tenant = await tx.select().from(tenants).where(eq(tenants.id, batch.tenantId)).get();
   if (!tenant) return notFound("tenant");
   const adding = staged.reduce((sum, { mediaBytes, sourceBytes }) => sum + mediaBytes + sourceBytes, 0);
-  requireStorage(app, tenant, adding);
+  requireStored(app, tenant, adding);
   const made: AssetRow[] = [];
   const pace = pacer();
   for (const one of staged) {

@@ -15,9 +15,9 @@ import type { Caller } from "../../http/caller.ts";
 import { storageOf } from "../../http/storage.ts";
 import { HttpError, invalid, notFound } from "../../lib/errors.ts";
 import { requireTenant } from "../tenants/queries.ts";
-import { requireStorage, storageQuotaOf } from "../tenants/quota.ts";
+import { requireStorage } from "../tenants/quota.ts";
 import { partSizeFor } from "../uploads/multipart.ts";
-import { bytesPromised, getBatch, intentOfKey, prefixOf, requireOpen } from "./queries.ts";
+import { getBatch, intentOfKey, prefixOf, requireOpen } from "./queries.ts";
 import { ADDRESS_SECONDS, MAX_INTENTS, MAX_PROXY_BYTES, MAX_PUT_BYTES, type NewIntent } from "./schema.ts";
 
 type Wish = v.InferOutput<typeof NewIntent>;
@@ -57,7 +57,8 @@ export async function askForUpload(
   const how = modeOf(app, wish);
   const before = await intentOfKey(tx, batch.id, wish.object_key);
   if (before && isSame(before, wish, how.mode)) return { intent: before, replaced: null, isNew: false };
-  await requireRoom(tx, app, batch.tenantId, { adding: wish.bytes_expected, giving: before?.bytesExpected ?? 0 });
+  const tenant = await requireTenant(tx, { kind: "admin" }, batch.tenantId);
+  requireStorage(app, tenant, wish.bytes_expected, { replacing: before?.bytesExpected ?? 0 });
   if (before) await giveUp(tx, app, before);
   else if (batch.uploadCount >= MAX_INTENTS)
     throw new HttpError(409, "batch_conflict", `The batch has ${MAX_INTENTS} objects; start another for the rest.`);
@@ -78,14 +79,6 @@ export async function askForUpload(
     .returning()
     .get();
   return { intent, replaced: before ?? null, isNew: true };
-}
-
-/** 403 `quota_exceeded` where the plan has no room beside what the tenant's open batches hold or were promised. */
-async function requireRoom(tx: Db, app: App, tenantId: number, { adding, giving }: { adding: number; giving: number }) {
-  const tenant = await requireTenant(tx, { kind: "admin" }, tenantId);
-  // A sum over a large batch takes milliseconds: only where it may matter.
-  if (storageQuotaOf(app, tenant) === null) return;
-  requireStorage(app, tenant, adding, Math.max(0, (await bytesPromised(tx, tenantId)) - giving));
 }
 
 function modeOf(app: App, { mode, multipart, bytes_expected: bytes }: Wish): Pick<IntentRow, "mode" | "partSize"> {

@@ -76,7 +76,9 @@ export const proxyRoutes = [
       };
       const key = storageKey(place.batch, place.intent);
       const { contentType } = place.intent;
-      await taken(context, () => storageOf(app).put(key, body, { maxBytes: bytesExpected, contentType, confirm }));
+      await taken(context, () =>
+        storageOf(app).put(key, body, { maxBytes: bytesExpected, bytes: bytesExpected, contentType, confirm }),
+      );
       return toIntent(await app.write((tx) => markCompleted(tx, app, place.intent)));
     },
   }),

@@ -1,4 +1,4 @@
-import { and, asc, eq, gt, inArray, ne, sql } from "drizzle-orm";
+import { and, asc, eq, gt, inArray, ne } from "drizzle-orm";
 import type { Db } from "../../../storage/db/open.ts";
 import {
   type BatchRow,
@@ -60,23 +60,6 @@ export const intentOfKey = (db: Db, batchId: number, objectKey: string): Promise
       ),
     )
     .get();
-
-/** Bytes that the tenant's open batches hold or expect. The states stand in the text, for the partial indexes. */
-export async function bytesPromised(db: Db, tenantId: number): Promise<number> {
-  const row = await db
-    .select({ bytes: sql<number>`coalesce(sum(${ingestUploads.bytesExpected}), 0)` })
-    .from(ingestBatches)
-    .innerJoin(ingestUploads, eq(ingestUploads.batchId, ingestBatches.id))
-    .where(
-      and(
-        sql`${ingestBatches.status} = 'open'`,
-        eq(ingestBatches.tenantId, tenantId),
-        sql`${ingestUploads.status} <> 'aborted'`,
-      ),
-    )
-    .get();
-  return row?.bytes ?? 0;
-}
 
 /** In the order of their making, up to `limit` + 1. */
 export const listIntents = (

@@ -13,7 +13,7 @@ import { requireTenant } from "../tenants/queries.ts";
 import { requireStorage } from "../tenants/quota.ts";
 import { addUsage } from "../tenants/usage.ts";
 import { queueJob } from "./enqueue.ts";
-import { takeOver } from "./registered-source.ts";
+import { announcedAt, takeOver } from "./registered-source.ts";
 import { Job, Priority, requirePriority, WorkerContract } from "./schema.ts";
 
 const StorageKey = v.pipe(v.string("must be a string"), v.maxLength(900, "must have at most 900 characters"));
@@ -86,7 +86,9 @@ export async function createAsset(
   // Media that lie beside the source stay what they were told to be.
   const storageBytes =
     heldBytes === null ? given.storage_bytes : heldBytes + Math.max(0, given.storage_bytes - given.source_bytes);
-  requireStorage(app, tenant, storageBytes);
+  // An upload that is pending at that key ends here.
+  const replacing = heldBytes === null ? 0 : await announcedAt(tx, tenant.id, given.source_key);
+  requireStorage(app, tenant, storageBytes, { replacing });
   const prefix = `tenants/${tenant.id}/`;
   requireKey("source_key", given.source_key, prefix);
   const manifestPath = given.manifest_path ?? null;

@@ -75,6 +75,7 @@ export const graphRoutes = [
   route({
     method: "GET",
     path: "/api/v1/assets/graph_export",
+    expensive: "export",
     scope: "assets:read",
     tag: "Assets",
     summary: "All that is needed to play a tenant's media without this service; storage keys, and no credentials",

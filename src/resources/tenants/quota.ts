@@ -12,17 +12,34 @@ export const MINUTE_MS = 60_000;
 export const storageQuotaOf = (app: App, { planName }: TenantRow): number | null =>
   pricesOf(app).plans[planName].quotas.storage_bytes;
 
+/** Bytes that may still be announced or stored beside what is stored and announced; null for any number. */
+export function storageLeft(app: App, tenant: TenantRow): number | null {
+  const quota = storageQuotaOf(app, tenant);
+  return quota === null ? null : Math.max(0, quota - tenant.storageBytes - tenant.announcedBytes);
+}
+
 /**
- * 403 `quota_exceeded` when so many bytes more are beyond the plan. Asked inside the transaction that adds them. `promised`
- * are bytes that are on their way, and no asset's yet.
+ * 403 `quota_exceeded` when `adding` bytes are beyond the plan beside what is stored, and what open uploads and ingest
+ * batches have announced. Called inside the transaction that announces or adds them. `replacing` are announced bytes that
+ * the same transaction takes back.
  */
-export function requireStorage(app: App, tenant: TenantRow, adding: number, promised = 0): void {
+export function requireStorage(app: App, tenant: TenantRow, adding: number, { replacing = 0 } = {}): void {
+  require(app, tenant, { adding, announced: Math.max(0, tenant.announcedBytes - replacing) });
+}
+
+/** The same for bytes that were announced and are stored now: what others have announced since is not theirs to wait for. */
+export function requireStored(app: App, tenant: TenantRow, adding: number): void {
+  require(app, tenant, { adding, announced: 0 });
+}
+
+function require(app: App, tenant: TenantRow, { adding, announced }: { adding: number; announced: number }): void {
   const { planName, storageBytes } = tenant;
   const quota = storageQuotaOf(app, tenant);
-  if (quota === null || storageBytes + promised + adding <= quota) return;
-  const waiting = promised > 0 ? `, ${promised} are in open ingest batches` : "";
+  if (quota === null || storageBytes + announced + adding <= quota) return;
+  const open = announced > 0 ? `, ${announced} are announced by open uploads and ingest batches` : "";
+  const abort = announced > 0 ? ", abort uploads, cancel batches" : "";
   throw exceeded(
-    `The ${planName} plan holds ${quota} bytes; ${storageBytes} are used${waiting} and ${adding} were to be added. Delete assets${promised > 0 ? ", cancel batches" : ""}, or change to a larger plan.`,
+    `The ${planName} plan holds ${quota} bytes; ${storageBytes} are used${open} and ${adding} were to be added. Delete assets${abort}, or change to a larger plan.`,
   );
 }
 

@@ -36,7 +36,7 @@ export async function putChunk(context: Context, chunk: Chunk): Promise<Reply> {
   const length = range.end - range.start + 1;
   requireLength(context, length);
   try {
-    const held = await appends.append(key, body, { offset: range.start, maxBytes: length });
+    const held = await appends.append(key, body, { offset: range.start, maxBytes: length, bytes: length });
     return range.end + 1 === total && held >= total ? await finish() : incomplete(held);
   } catch (error) {
     if (!(error instanceof OffsetMismatch)) throw error;

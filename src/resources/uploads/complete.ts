@@ -7,7 +7,7 @@ import { storageOf } from "../../http/storage.ts";
 import { HttpError, notFound } from "../../lib/errors.ts";
 import { enqueue } from "../jobs/enqueue.ts";
 import { requireTenant } from "../tenants/queries.ts";
-import { requireStorage } from "../tenants/quota.ts";
+import { requireStored } from "../tenants/quota.ts";
 import { addUsage } from "../tenants/usage.ts";
 import { requirePending } from "./multipart.ts";
 import { firstJob, getUpload } from "./queries.ts";
@@ -40,7 +40,7 @@ export async function completeUpload(app: App, caller: Caller, id: number, bytes
     if (upload.status === "completed") return { upload, asset, job: (await firstJob(tx, asset.id)) ?? notFound("job") };
     const now = app.clock.now();
     requirePending(upload, now);
-    requireStorage(app, await requireTenant(tx, { kind: "admin" }, upload.tenantId), bytesReceived);
+    requireStored(app, await requireTenant(tx, { kind: "admin" }, upload.tenantId), bytesReceived);
     const done = await tx
       .update(uploads)
       .set({ status: "completed", bytesReceived, completedAt: now, updatedAt: now })

@@ -4,6 +4,7 @@ import type { UploadRow } from "../../../storage/db/schema.ts";
 import { ObjectTooLarge, StorageFull } from "../../../storage/objects/store.ts";
 import type { App } from "../../app.ts";
 import { storageOf } from "../../http/storage.ts";
+import { HttpError } from "../../lib/errors.ts";
 import { doorOf } from "../../outbound/app-door.ts";
 import { BlockedDestination, type Door, OutboundFailure } from "../../outbound/outcome.ts";
 
@@ -19,14 +20,19 @@ export class FetchFailed extends Error {
 }
 
 const MOST_REDIRECTS = 5;
+/** For names, connections, redirects and the head of the answer together. */
 const ANSWER_MS = 30_000;
-/** Nothing for so long: the other side has gone. */
-const IDLE_MS = 60_000;
+/** The rate of a source is its average over so long. */
+const RATE_WINDOW_MS = 60_000;
+const LOOK_MS = 1000;
 
 export type FetchProgress = {
-  /** Told once, when the answer's head says so. Bytes. */
+  /** Aborts when the fetch must make room for another tenant's. */
+  signal: AbortSignal;
+  /** Called when the head of the answer says how many bytes there are, before any of them is stored; may refuse them. */
   onLength(bytes: number): Promise<void>;
-  onBytes(received: number): void;
+  /** Called with the bytes received so far, before the last of them are stored; may refuse them. */
+  onBytes(received: number): Promise<void> | void;
   /** Asked before the object takes its place. */
   confirm(): Promise<void>;
 };
@@ -34,40 +40,82 @@ export type FetchProgress = {
 /** Brings what stands at `url` to the upload's key; answers its bytes. Throws FetchFailed. Durable when it resolves. */
 export async function fetchSource(app: App, upload: UploadRow, url: string, progress: FetchProgress): Promise<number> {
   const gone = new AbortController();
-  const signal = AbortSignal.any([app.stopping, gone.signal]);
-  let timer = setTimeout(() => gone.abort(), ANSWER_MS);
-  const stillThere = () => {
-    clearTimeout(timer);
-    timer = setTimeout(() => gone.abort(), IDLE_MS);
-  };
+  const signal = AbortSignal.any([app.stopping, gone.signal, progress.signal]);
+  const timer = setTimeout(() => gone.abort(silent()), ANSWER_MS);
+  const watch = new RateWatch(app, (failure) => gone.abort(failure));
   const most = app.config.max_upload_bytes;
   try {
     const answer = await answerOf(await doorOf(app), url, signal);
-    stillThere();
+    clearTimeout(timer);
     const length = Number(answer.headers["content-length"] ?? Number.NaN);
-    if (length > most) throw tooLarge(most);
-    if (!Number.isNaN(length)) await progress.onLength(length);
+    try {
+      if (length > most) throw tooLarge(most);
+      if (!Number.isNaN(length)) await progress.onLength(length);
+    } catch (error) {
+      answer.on("error", () => {}).destroy();
+      throw error;
+    }
+    watch.start();
     let received = 0;
     async function* counted() {
       for await (const chunk of answer as AsyncIterable<Buffer>) {
         received += chunk.length;
-        stillThere();
-        progress.onBytes(received);
+        watch.received = received;
+        await progress.onBytes(received);
         yield chunk;
       }
     }
     // Bytes, not values: so many kilobytes wait for the disk, and no more.
     const body = Readable.from(counted(), { objectMode: false });
     const { confirm } = progress;
-    const stored = await storageOf(app).put(upload.objectKey, body, { maxBytes: most, signal, confirm });
+    const bytes = Number.isNaN(length) ? undefined : length;
+    const stored = await storageOf(app).put(upload.objectKey, body, { maxBytes: most, bytes, signal, confirm });
     if (stored.bytes === 0) throw new FetchFailed("source_empty", "There are no bytes at the address.", false);
     return stored.bytes;
   } catch (error) {
     throw failureOf(error as Error, most, signal);
   } finally {
     clearTimeout(timer);
+    watch.stop();
   }
 }
+
+/** Ends a fetch whose source is slower than `fetch_min_bytes_per_second`, or takes longer than an upload may. */
+class RateWatch {
+  received = 0;
+  readonly #app: App;
+  readonly #end: (failure: FetchFailed) => void;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(app: App, end: (failure: FetchFailed) => void) {
+    this.#app = app;
+    this.#end = end;
+  }
+
+  start(): void {
+    const { fetch_min_bytes_per_second: least, upload_ttl_seconds: longest } = this.#app.config;
+    const from = performance.now();
+    const samples: { at: number; received: number }[] = [{ at: from, received: 0 }];
+    this.#timer = setInterval(() => {
+      const at = performance.now();
+      samples.push({ at, received: this.received });
+      while ((samples[1]?.at ?? at) <= at - RATE_WINDOW_MS) samples.shift();
+      const first = samples[0] as (typeof samples)[0];
+      const seconds = (at - first.at) / 1000;
+      if (at - first.at >= RATE_WINDOW_MS && (this.received - first.received) / seconds < least)
+        this.#end(tooSlow(`The source sent less than ${least} bytes per second over ${RATE_WINDOW_MS / 1000} s`));
+      else if (at - from > longest * 1000) this.#end(tooSlow(`The source took longer than ${longest} s`));
+    }, LOOK_MS);
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+}
+
+const tooSlow = (what: string) =>
+  new FetchFailed("source_too_slow", `${what}; upload the file, or use a faster server.`, false);
+const silent = () => new FetchFailed("source_unreachable", "The source did not answer in time.", true);
 
 /** Follows redirects, each through the same door: it is judged like any other address. */
 async function answerOf(door: Door, url: string, signal: AbortSignal): Promise<IncomingMessage> {
@@ -93,11 +141,11 @@ const tooLarge = (most: number) =>
   new FetchFailed("source_too_large", `The source has more than ${most} bytes.`, false);
 
 function failureOf(error: Error, most: number, signal: AbortSignal): Error {
-  if (error instanceof FetchFailed || error instanceof StorageFull) return error;
+  if (error instanceof FetchFailed || error instanceof StorageFull || error instanceof HttpError) return error;
+  if (signal.reason instanceof FetchFailed) return signal.reason;
   if (error instanceof ObjectTooLarge) return tooLarge(most);
   if (error instanceof BlockedDestination) return new FetchFailed("source_blocked", error.message, false);
   if (error instanceof OutboundFailure) return new FetchFailed("source_unreachable", error.message, true);
-  if (signal.aborted) return new FetchFailed("source_unreachable", "The address fell silent.", true);
   const code = (error as NodeJS.ErrnoException).code ?? "";
   if (code === "ECONNRESET" || code.startsWith("ERR_STREAM") || code.startsWith("HPE_"))
     return new FetchFailed("source_unreachable", "The connection broke before the end.", true);

@@ -1,31 +1,36 @@
-import { and, asc, eq, gt, lte } from "drizzle-orm";
+import { and, asc, eq, gt, inArray, isNull, lte, or, sql } from "drizzle-orm";
 import type { Db } from "../../../storage/db/open.ts";
 import { assets, type SourceFetchRow, sourceFetches, type UploadRow, uploads } from "../../../storage/db/schema.ts";
 import { type App, forApp } from "../../app.ts";
 import { emit } from "../../events/emit.ts";
 import { dropObjects } from "../../http/unwanted.ts";
 import { HttpError } from "../../lib/errors.ts";
+import { nextOwner } from "../../limits/fair-queue.ts";
+import { requireTenant } from "../tenants/queries.ts";
+import { requireStorage, storageLeft } from "../tenants/quota.ts";
 import { completeUpload } from "./complete.ts";
 import { FetchFailed, fetchSource } from "./fetch-source.ts";
 
-const AT_ONCE = 2;
-/** A fetch that nobody tells of for so long is taken over: its process is dead. */
+/** Of one tenant at once while others wait. */
+const PER_TENANT = 2;
+/** A fetch that nobody renews for so long is taken over: its process is dead. */
 const CLAIM_MS = 60_000;
-const TELL_MS = 2000;
+const RENEW_MS = 2000;
 const RETRY_MS = [10_000, 60_000, 300_000];
+/** Announced ahead where the source does not say how many bytes there are. */
+const STEP_BYTES = 64 * 1024 * 1024;
 
 const state = forApp(() => ({ running: new Map<number, Promise<void>>(), isRecovered: false }));
 
-/** Starts what is due and has room; does not wait for it. Answers the fetches that run. */
+/** Starts what is due and has room; does not wait for it. Answers the fetches that run in this process. */
 export async function startFetches(app: App): Promise<Promise<void>[]> {
   const { running } = state(app);
-  if (!app.objects || app.stopping.aborted || running.size >= AT_ONCE) return [...running.values()];
+  if (!app.objects || app.stopping.aborted) return [...running.values()];
+  await recover(app);
   const now = app.clock.now();
-  await recover(app, now);
-  const isDue = lte(sourceFetches.dueAt, now);
+  const isDue = and(lte(sourceFetches.dueAt, now), isFree(now));
   if (await app.db.select({ id: sourceFetches.uploadId }).from(sourceFetches).where(isDue).limit(1).get()) {
-    const claimed = await app.write((tx) => claimDue(tx, now, AT_ONCE - running.size));
-    for (const fetch of claimed) {
+    for (const fetch of await app.write((tx) => claimDue(tx, app))) {
       const run = runFetch(app, fetch)
         .catch((error) => app.log.error({ err: error, upload_id: fetch.uploadId }, "a fetch of a source went wrong"))
         .finally(() => running.delete(fetch.uploadId));
@@ -35,31 +40,88 @@ export async function startFetches(app: App): Promise<Promise<void>[]> {
   return [...running.values()];
 }
 
-/** At a start nobody fetches, where the database is ours alone: what was under way, or waited to be tried again, is due. */
-async function recover(app: App, now: number): Promise<void> {
+/** At a start nothing is fetched, where the database is ours alone: what was in progress, or waited to be tried again, is due. */
+async function recover(app: App): Promise<void> {
   const known = state(app);
   if (known.isRecovered) return;
-  if (app.commits() !== null)
-    await app.write(
-      async (tx) => void (await tx.update(sourceFetches).set({ dueAt: now }).where(gt(sourceFetches.dueAt, now))),
-    );
   known.isRecovered = true;
+  if (app.commits() === null || (app.siblings && !app.siblings.isFirst)) return;
+  const now = app.clock.now();
+  await app.write(async (tx) => {
+    await tx.update(sourceFetches).set({ claimedUntil: null, preempted: false });
+    await tx.update(sourceFetches).set({ dueAt: now }).where(gt(sourceFetches.dueAt, now));
+  });
 }
 
-async function claimDue(tx: Db, now: number, most: number): Promise<SourceFetchRow[]> {
-  const due = await tx
-    .select()
+const isFree = (now: number) => or(isNull(sourceFetches.claimedUntil), lte(sourceFetches.claimedUntil, now));
+
+/**
+ * Claims what there is room for, the tenants in rotation. While others wait a tenant has PER_TENANT at once; alone it has
+ * all. Where it has more when another comes, one of its fetches is asked to make room.
+ */
+async function claimDue(tx: Db, app: App): Promise<SourceFetchRow[]> {
+  const now = app.clock.now();
+  const isRunning = gt(sourceFetches.claimedUntil, now);
+  const running = await tx.select().from(sourceFetches).where(isRunning).all();
+  const count = sql<number>`count(*)`;
+  const oldest = sql<number>`min(${sourceFetches.dueAt})`;
+  const waiting = await tx
+    .select({ tenantId: sourceFetches.tenantId, waits: count, served: oldest })
     .from(sourceFetches)
-    .where(lte(sourceFetches.dueAt, now))
-    .orderBy(asc(sourceFetches.dueAt))
-    .limit(most)
+    .where(and(lte(sourceFetches.dueAt, now), isFree(now)))
+    .groupBy(sourceFetches.tenantId)
     .all();
-  for (const { uploadId } of due) await putOff(tx, uploadId, now + CLAIM_MS);
-  return due;
+  const owners = waiting.map((each) => ({
+    ...each,
+    running: running.filter(({ tenantId }) => tenantId === each.tenantId).length,
+  }));
+  const claimed: SourceFetchRow[] = [];
+  let room = app.config.fetch_concurrency - running.length;
+  for (; room > 0; room--) {
+    const open = owners.filter(({ waits }) => waits > 0);
+    const next = nextOwner(open, open.length > 1 ? PER_TENANT : app.config.fetch_concurrency);
+    if (!next) break;
+    claimed.push(await claimOne(tx, next.tenantId, now));
+    next.running++;
+    next.waits--;
+  }
+  if (room <= 0) await makeRoom(tx, owners, [...running, ...claimed]);
+  return claimed;
 }
 
-const putOff = (tx: Db, uploadId: number, dueAt: number) =>
-  tx.update(sourceFetches).set({ dueAt }).where(eq(sourceFetches.uploadId, uploadId));
+async function claimOne(tx: Db, tenantId: number, now: number): Promise<SourceFetchRow> {
+  const first = tx
+    .select({ id: sourceFetches.uploadId })
+    .from(sourceFetches)
+    .where(and(eq(sourceFetches.tenantId, tenantId), lte(sourceFetches.dueAt, now), isFree(now)))
+    .orderBy(asc(sourceFetches.dueAt), asc(sourceFetches.uploadId))
+    .limit(1);
+  const set = { claimedUntil: now + CLAIM_MS, preempted: false };
+  return tx.update(sourceFetches).set(set).where(inArray(sourceFetches.uploadId, first)).returning().get();
+}
+
+type Waiting = { tenantId: number; waits: number; running: number };
+
+/** Asks the newest fetches of tenants with more than PER_TENANT to make room for tenants with fewer. */
+async function makeRoom(tx: Db, owners: readonly Waiting[], running: readonly SourceFetchRow[]): Promise<void> {
+  const wanted = owners.reduce(
+    (sum, { waits, running }) => sum + Math.min(waits, Math.max(0, PER_TENANT - running)),
+    0,
+  );
+  let missing = wanted - running.filter(({ preempted }) => preempted).length;
+  const mine = Map.groupBy(
+    running.filter(({ preempted }) => !preempted),
+    ({ tenantId }) => tenantId,
+  );
+  while (missing-- > 0) {
+    const [most] = [...mine.values()].toSorted((a, b) => b.length - a.length);
+    if (!most || most.length <= PER_TENANT) return;
+    const newest = most.toSorted((a, b) => a.uploadId - b.uploadId).pop() as SourceFetchRow;
+    most.splice(most.indexOf(newest), 1);
+    await tx.update(sourceFetches).set({ preempted: true }).where(eq(sourceFetches.uploadId, newest.uploadId));
+  }
+}
+
 const forget = (tx: Db, uploadId: number) => tx.delete(sourceFetches).where(eq(sourceFetches.uploadId, uploadId));
 const pendingOf = (db: Db, id: number) =>
   db
@@ -68,36 +130,54 @@ const pendingOf = (db: Db, id: number) =>
     .where(and(eq(uploads.id, id), eq(uploads.status, "pending")))
     .get();
 
+/** Another tenant's fetch takes the place; this one begins again when there is room. */
+class Preempted extends Error {}
+
 async function runFetch(app: App, fetch: SourceFetchRow): Promise<void> {
   const { uploadId: id } = fetch;
   const upload = await pendingOf(app.db, id);
   if (!upload) return void (await app.write(async (tx) => forget(tx, id)));
   let received = 0;
-  // Renews the claim and the session, and shows how far it is.
-  const tell = () =>
-    app.write(async (tx) => {
+  const preempted = new AbortController();
+  // Renews the claim and the session, shows how far it is, and hears whether it must make room.
+  const renew = async () => {
+    const row = await app.write(async (tx) => {
       const now = app.clock.now();
-      await putOff(tx, id, now + CLAIM_MS);
       const expiresAt = now + app.config.upload_ttl_seconds * 1000;
       await tx.update(uploads).set({ bytesReceived: received, expiresAt, updatedAt: now }).where(eq(uploads.id, id));
+      const set = { claimedUntil: now + CLAIM_MS };
+      return tx.update(sourceFetches).set(set).where(eq(sourceFetches.uploadId, id)).returning().get();
     });
-  const timer = setInterval(() => tell().catch(() => {}), TELL_MS);
+    if (row?.preempted) preempted.abort(new Preempted());
+  };
+  const timer = setInterval(() => renew().catch(() => {}), RENEW_MS);
+  let announced = 0;
+  const announce = async (bytes: number, ahead: number) => {
+    announced = await announceBytes(app, id, bytes, ahead);
+  };
+  let isLengthKnown = false;
   try {
     const bytes = await fetchSource(app, upload, fetch.url, {
-      onLength: (length) => expect(app, id, length),
-      onBytes: (sum) => {
+      signal: preempted.signal,
+      async onLength(length) {
+        isLengthKnown = true;
+        await announce(length, 0);
+      },
+      async onBytes(sum) {
         received = sum;
+        if (!isLengthKnown && sum > announced) await announce(sum, STEP_BYTES);
       },
       async confirm() {
-        if (!(await pendingOf(app.db, id))) throw new FetchFailed("upload_gone", "The upload was given up.", false);
+        if (!(await pendingOf(app.db, id))) throw new FetchFailed("upload_gone", "The upload was aborted.", false);
       },
     });
-    await expect(app, id, bytes);
+    await app.write(async (tx) => void (await expect(tx, id, bytes)));
     await completeUpload(app, { kind: "admin" }, id, bytes);
     await app.write(async (tx) => forget(tx, id));
   } catch (error) {
-    // Who is stopped begins anew at the next start, and it does not count.
+    // What is stopped begins again at the next start, and it does not count.
     if (app.stopping.aborted) return;
+    if (preempted.signal.aborted) return void (await app.write((tx) => putBack(tx, app, id)));
     if (!(error instanceof FetchFailed || error instanceof HttpError))
       app.log.warn({ err: error, upload_id: id }, "a source could not be kept");
     const failure =
@@ -112,8 +192,30 @@ async function runFetch(app: App, fetch: SourceFetchRow): Promise<void> {
   }
 }
 
-const expect = (app: App, id: number, bytesExpected: number) =>
-  app.write(async (tx) => void (await tx.update(uploads).set({ bytesExpected }).where(eq(uploads.id, id))));
+const expect = (tx: Db, id: number, bytesExpected: number) =>
+  tx.update(uploads).set({ bytesExpected }).where(eq(uploads.id, id));
+
+/**
+ * Announces `bytes` for the upload, and up to `ahead` more where the plan has room. Answers how many are announced. 403
+ * `quota_exceeded` where the plan has no room for `bytes`.
+ */
+const announceBytes = (app: App, id: number, bytes: number, ahead: number): Promise<number> =>
+  app.write(async (tx) => {
+    const upload = await pendingOf(tx, id);
+    if (!upload) throw new FetchFailed("upload_gone", "The upload was aborted.", false);
+    const tenant = await requireTenant(tx, { kind: "admin" }, upload.tenantId);
+    requireStorage(app, tenant, bytes, { replacing: upload.bytesExpected });
+    const left = storageLeft(app, tenant);
+    const most = left === null ? Number.MAX_SAFE_INTEGER : left + upload.bytesExpected;
+    const announced = Math.max(bytes, Math.min(bytes + ahead, most));
+    await expect(tx, id, announced);
+    return announced;
+  });
+
+async function putBack(tx: Db, app: App, id: number): Promise<void> {
+  const set = { claimedUntil: null, preempted: false, dueAt: app.clock.now() };
+  await tx.update(sourceFetches).set(set).where(eq(sourceFetches.uploadId, id));
+}
 
 /** Tried again after a while, or failed for good: told of once, in the transaction that says so. */
 async function endAttempt(tx: Db, app: App, fetch: SourceFetchRow, upload: UploadRow, failure: FetchFailed) {
@@ -121,7 +223,7 @@ async function endAttempt(tx: Db, app: App, fetch: SourceFetchRow, upload: Uploa
   const now = app.clock.now();
   const wait = failure.retryable ? RETRY_MS[fetch.failures] : undefined;
   if (wait !== undefined) {
-    const next = { failures: fetch.failures + 1, dueAt: now + wait };
+    const next = { failures: fetch.failures + 1, dueAt: now + wait, claimedUntil: null, preempted: false };
     return void (await tx.update(sourceFetches).set(next).where(eq(sourceFetches.uploadId, id)));
   }
   await forget(tx, id);

@@ -25,7 +25,8 @@ export async function initiate(
   if (body.bytes_expected > app.config.max_upload_bytes)
     invalid("bytes_expected", `must be at most ${app.config.max_upload_bytes}`);
   // Told before the bytes are sent; what counts is asked again when they are there.
-  requireStorage(app, tenant, body.bytes_expected);
+  // A source that the server fetches has a byte at least; how many more is learnt when it is fetched.
+  requireStorage(app, tenant, Math.max(1, body.bytes_expected));
   await requireMinutes(tx, app, tenant);
   if (body.external_id !== undefined) await requireFreeExternalId(tx, tenant.id, body.external_id);
   const objectKey = `tenants/${tenant.id}/sources/${randomName(24)}${extensionOf(body.filename)}`;

@@ -92,8 +92,8 @@ async function putObject(context: Context, takes: Takes) {
   const body = bodyOf(context);
   try {
     if (range !== null && !part) return await putChunk(context, { key, maxBytes, range, body, confirm });
+    const bytes = headers.has("content-length") ? Number(headers.get("content-length")) : undefined;
     if (part) {
-      const bytes = headers.has("content-length") ? Number(headers.get("content-length")) : undefined;
       const { etag } = await objects.putPart(key, part.uploadId, part.partNumber, body, {
         maxBytes: Math.min(maxBytes, partBytes),
         bytes,
@@ -101,7 +101,7 @@ async function putObject(context: Context, takes: Takes) {
       return new Reply(200, undefined, { etag });
     }
     // Asked again at the end: bytes take their time, and meanwhile the upload may be completed or its time be over.
-    const { etag } = await objects.put(key, body, { maxBytes, confirm });
+    const { etag } = await objects.put(key, body, { maxBytes, bytes, confirm });
     if (upload) await objects.appends?.discard(key);
     return new Reply(200, undefined, { etag });
   } catch (error) {

@@ -78,7 +78,9 @@ export const uploadRoutes = [
       return commit(async (tx) => {
         // Nobody knows yet how many bytes there are.
         const { upload, asset } = await initiate(tx, app, caller, { ...fields, filename, bytes_expected: 0 });
-        await tx.insert(sourceFetches).values({ uploadId: upload.id, url, dueAt: app.clock.now() });
+        await tx
+          .insert(sourceFetches)
+          .values({ uploadId: upload.id, tenantId: upload.tenantId, url, dueAt: app.clock.now() });
         return toUpload(upload, asset.externalId, null);
       });
     },

@@ -51,6 +51,7 @@ export async function attempt(app: App, claimed: Claimed, stop: AbortSignal): Pr
       timeoutMs: ATTEMPT_MS,
       maxAnswerBytes: SNIPPET_BYTES,
       signal: stop,
+      pool: `webhook ${claimed.endpointId}`,
     });
     const { status, snippet, durationMs } = answer;
     const told = { responseStatus: status, responseBody: snippet, durationMs };

@@ -27,26 +27,27 @@ export type Claimed = {
   /** Null when it cannot be read: the server's signing secret is not the one that enciphered it. */
   secrets: readonly string[] | null;
 };
-export type Want = { endpointId: number; limit: number };
+export type Want = { endpointId: number; tenantId: number; limit: number };
 /** `more`: there may be others due. */
-export type Taken = { endpointId: number; claimed: Claimed[]; more: boolean };
+export type Taken = { endpointId: number; tenantId: number; claimed: Claimed[]; more: boolean };
 
 /**
  * Endpoints that something is due for. From one endpoint to the next in the index, so that it costs a step an endpoint
  * however many deliveries wait.
  */
-export async function endpointsWithDue(db: Db, now: number): Promise<number[]> {
-  const rows = await db.all<{ id: number }>(sql`
+export async function endpointsWithDue(db: Db, now: number): Promise<{ id: number; tenantId: number }[]> {
+  return db.all<{ id: number; tenantId: number }>(sql`
     WITH RECURSIVE waiting (id) AS (
       SELECT min(endpoint_id) FROM webhook_deliveries WHERE status = 'pending'
       UNION ALL
       SELECT (SELECT min(endpoint_id) FROM webhook_deliveries WHERE status = 'pending' AND endpoint_id > waiting.id)
       FROM waiting WHERE waiting.id IS NOT NULL
     )
-    SELECT id FROM waiting WHERE id IS NOT NULL
+    SELECT waiting.id, webhook_endpoints.tenant_id AS "tenantId"
+    FROM waiting JOIN webhook_endpoints ON webhook_endpoints.id = waiting.id
+    WHERE waiting.id IS NOT NULL
       AND (SELECT min(next_attempt_at) FROM webhook_deliveries
            WHERE status = 'pending' AND endpoint_id = waiting.id) <= ${now}`);
-  return rows.map((row) => row.id);
 }
 
 type Endpoint = {
@@ -60,14 +61,14 @@ type Endpoint = {
 type Due = { id: number; tries: number; eventId: string; event: string; createdAt: number; data: string };
 
 /** Due deliveries of one endpoint, oldest first, claimed; of a paused one set aside as skipped. */
-export async function claim(tx: Db, app: App, { endpointId, limit }: Want): Promise<Taken> {
+export async function claim(tx: Db, app: App, { endpointId, tenantId, limit }: Want): Promise<Taken> {
   const now = app.clock.now();
   const [endpoint] = await tx.all<Endpoint>(sql`
     SELECT tenant_id AS "tenantId", url, active, secret, previous_secret AS "previousSecret",
       previous_secret_expires_at AS "previousSecretExpiresAt"
     FROM webhook_endpoints WHERE id = ${endpointId}`);
-  if (!endpoint) return { endpointId, claimed: [], more: false };
-  if (!endpoint.active) return { endpointId, claimed: [], more: await skip(tx, endpointId, now) };
+  if (!endpoint) return { endpointId, tenantId, claimed: [], more: false };
+  if (!endpoint.active) return { endpointId, tenantId, claimed: [], more: await skip(tx, endpointId, now) };
   const due = await tx.all<Due>(sql`
     SELECT d.id, d.tries, e.event_id AS "eventId", e.type AS event, e.created_at AS "createdAt", e.data
     FROM webhook_deliveries d JOIN events e ON e.id = d.event_id
@@ -83,7 +84,7 @@ export async function claim(tx: Db, app: App, { endpointId, limit }: Want): Prom
     const body = `{"id":"${eventId}","event":"${event}","created_at":"${iso(createdAt)}","tenant_id":${endpoint.tenantId},"data":${data}}`;
     return { id, endpointId, claimedUntil, tries, url: endpoint.url, eventId, event, body, secrets };
   });
-  return { endpointId, claimed, more: due.length === limit };
+  return { endpointId, tenantId, claimed, more: due.length === limit };
 }
 
 function secretsOf(app: App, endpoint: Endpoint, now: number): string[] | null {

@@ -1,5 +1,6 @@
 import { type App, forApp } from "../../app.ts";
 import { countedOf } from "../../http/counted.ts";
+import { nextOwner } from "../../limits/fair-queue.ts";
 import { ATTEMPT_MS, attempt, type Outcome } from "./attempt.ts";
 import { type Claimed, claim, endpointsWithDue, release, releaseAll, type Taken, type Want } from "./claims.ts";
 import { settle } from "./settle.ts";
@@ -8,6 +9,12 @@ import { settle } from "./settle.ts";
 const PER_ENDPOINT = 4;
 /** At once to all endpoints that answer within SLOW_MS, and apart from them to all that do not. */
 const AT_ONCE = 128;
+/** Of AT_ONCE, for the endpoints of one tenant. */
+const PER_TENANT = 64;
+/** At once in all. An endpoint counts as fast until its first attempts show that it is not, so AT_ONCE alone is no bound. */
+const MOST_AT_ONCE = 512;
+/** A tenant may have so many whatever the others have: their endpoints may all be slow. */
+const GUARANTEED = 2;
 const SLOW_MS = 1000;
 /** Claimed ahead: what an endpoint takes in so long at its present pace, and at most so many. */
 const AHEAD_MS = 2000;
@@ -24,6 +31,7 @@ const TIMER_MS = 60_000;
 
 type Lane = {
   id: number;
+  tenantId: number;
   queue: Claimed[];
   running: Map<Claimed, number>;
   paceMs: number;
@@ -31,10 +39,23 @@ type Lane = {
   more: boolean;
 };
 
+type Kind = "fast" | "slow";
+const kindOf = ({ slow }: Lane): Kind => (slow ? "slow" : "fast");
+/** A tenant's lanes, and how many attempts run in them. */
+type Tenant = { lanes: Lane[] } & Record<Kind, number>;
+
+/** One lane of each tenant, then the next of each. */
+function* inTurns(lanes: readonly Lane[]): Generator<Lane> {
+  const byTenant = [...Map.groupBy(lanes, ({ tenantId }) => tenantId).values()];
+  for (let index = 0; byTenant.some((each) => index < each.length); index++)
+    yield* byTenant.flatMap((each) => each.slice(index, index + 1));
+}
+
 /**
  * Sends what is due. One loop writes: in each turn, and in one transaction, the results since the last turn and the
  * claims for endpoints that run dry, while attempts go on beside it. Every endpoint has a lane of its own, and slow
- * ones share room with slow ones only, so that no receiver delays another's.
+ * ones share room with slow ones only, so that no receiver delays another's. Room is given to tenants in turn, and none
+ * can take all of it.
  */
 class Dispatcher {
   readonly #app: App;
@@ -49,6 +70,9 @@ class Dispatcher {
   #changed = Promise.withResolvers<void>();
   #hinted = true;
   #recovered = false;
+  /** When tenants were served last, as a count. */
+  readonly #served = new Map<number, number>();
+  #count = 0;
   #timer: { at: number; handle: NodeJS.Timeout } | null = null;
 
   constructor(app: App) {
@@ -86,6 +110,7 @@ class Dispatcher {
         if (wrote) await this.#write(wants);
         this.#fill();
         if (wrote) continue;
+        if (this.#lanes.size === 0) this.#served.clear();
         if (this.#lanes.size === 0 && (stopping || !this.#hinted)) return;
         await this.#changed.promise;
       }
@@ -101,16 +126,17 @@ class Dispatcher {
 
   async #look(): Promise<void> {
     this.#hinted = false;
-    for (const id of await endpointsWithDue(this.#app.db, this.#app.clock.now())) this.#lane(id).more = true;
+    for (const endpoint of await endpointsWithDue(this.#app.db, this.#app.clock.now()))
+      this.#lane(endpoint).more = true;
     for (const lane of this.#lanes.values()) {
       for (const since of lane.running.values()) lane.slow ||= performance.now() - since > SLOW_MS;
     }
   }
 
-  #lane(id: number): Lane {
+  #lane({ id, tenantId }: Pick<Lane, "id" | "tenantId">): Lane {
     let lane = this.#lanes.get(id);
     if (!lane) {
-      lane = { id, queue: [], running: new Map(), paceMs: SLOW_MS / 2, slow: false, more: false };
+      lane = { id, tenantId, queue: [], running: new Map(), paceMs: SLOW_MS / 2, slow: false, more: false };
       this.#lanes.set(id, lane);
     }
     return lane;
@@ -120,11 +146,11 @@ class Dispatcher {
   #wants(): Want[] {
     const wants: Want[] = [];
     let left = BATCH;
-    for (const { id, more, queue, paceMs } of this.#lanes.values()) {
+    for (const { id, tenantId, more, queue, paceMs } of inTurns([...this.#lanes.values()])) {
       const ahead = Math.min(MOST_AHEAD, PER_ENDPOINT * Math.ceil(AHEAD_MS / Math.max(1, paceMs)));
       if (!more || queue.length > ahead / 2 || left <= 0) continue;
       const limit = Math.min(left, ahead - queue.length);
-      wants.push({ endpointId: id, limit });
+      wants.push({ endpointId: id, tenantId, limit });
       left -= limit;
     }
     return wants;
@@ -144,8 +170,8 @@ class Dispatcher {
     this.#outcomes.splice(0, outcomes.length);
     for (const { status } of outcomes) countedOf(this.#app).deliveries.add(status === "pending" ? "retried" : status);
     for (const { id } of [...outcomes.map((each) => each.claimed), ...dropped]) this.#held.delete(id);
-    for (const { endpointId, claimed, more } of taken) {
-      const lane = this.#lane(endpointId);
+    for (const { endpointId, tenantId, claimed, more } of taken) {
+      const lane = this.#lane({ id: endpointId, tenantId });
       // A claim that ran out in our own hands is still in them.
       const fresh = claimed.filter((each) => !this.#held.has(each.id));
       for (const { id } of fresh) this.#held.add(id);
@@ -165,27 +191,54 @@ class Dispatcher {
     });
   }
 
-  /** Begins what there is room for, the lanes in turn. */
+  /** Begins what there is room for: the tenants in turn, and of each its lanes. */
   #fill(): void {
     if (this.#app.stopping.aborted) return;
-    const room = { fast: AT_ONCE, slow: AT_ONCE };
-    for (const lane of this.#lanes.values()) room[lane.slow ? "slow" : "fast"] -= lane.running.size;
-    for (let begun = true; begun; ) {
-      begun = false;
-      for (const lane of [...this.#lanes.values()]) {
-        const kind = lane.slow ? "slow" : "fast";
-        if (room[kind] <= 0 || lane.running.size >= PER_ENDPOINT) continue;
-        const next = lane.queue.shift();
-        if (!next) continue;
-        begun = true;
-        if (next.claimedUntil - this.#app.clock.now() < CLAIM_MARGIN_MS) {
-          this.#dropped.push(next);
-          lane.more = true;
-          continue;
-        }
-        room[kind]--;
-        this.#begin(lane, next);
+    const tenants = new Map<number, Tenant>();
+    for (const lane of this.#lanes.values()) {
+      const tenant = tenants.get(lane.tenantId) ?? { lanes: [], fast: 0, slow: 0 };
+      tenants.set(lane.tenantId, tenant);
+      tenant.lanes.push(lane);
+      tenant[kindOf(lane)] += lane.running.size;
+    }
+    for (const kind of ["fast", "slow"] as const) this.#fillKind(kind, tenants);
+  }
+
+  #fillKind(kind: Kind, tenants: ReadonlyMap<number, Tenant>): void {
+    const all = [...tenants.values()];
+    let total = all.reduce((sum, { fast, slow }) => sum + fast + slow, 0);
+    let room = AT_ONCE - all.reduce((sum, tenant) => sum + tenant[kind], 0);
+    const startable = new Map([...tenants].map(([id, { lanes }]) => [id, lanes.filter((l) => kindOf(l) === kind)]));
+    const waiting = new Set(startable.keys());
+    for (;;) {
+      const isFull = room <= 0 || total >= MOST_AT_ONCE;
+      const owners = [...waiting].flatMap((id) => {
+        const tenant = tenants.get(id) as Tenant;
+        const sum = tenant.fast + tenant.slow;
+        const mayBegin = sum < (isFull ? GUARANTEED : 2 * PER_TENANT);
+        return mayBegin ? [{ id, running: tenant[kind], served: this.#served.get(id) ?? 0 }] : [];
+      });
+      const next = nextOwner(owners, PER_TENANT);
+      if (!next) return;
+      const lanes = startable.get(next.id) as Lane[];
+      const at = lanes.findIndex(({ queue, running }) => queue.length > 0 && running.size < PER_ENDPOINT);
+      const lane = lanes[at];
+      if (!lane) {
+        waiting.delete(next.id);
+        continue;
       }
+      const claimed = lane.queue.shift() as Claimed;
+      if (claimed.claimedUntil - this.#app.clock.now() < CLAIM_MARGIN_MS) {
+        this.#dropped.push(claimed);
+        lane.more = true;
+        continue;
+      }
+      lanes.push(...lanes.splice(at, 1));
+      (tenants.get(next.id) as Tenant)[kind]++;
+      this.#served.set(next.id, ++this.#count);
+      room--;
+      total++;
+      this.#begin(lane, claimed);
     }
   }
 

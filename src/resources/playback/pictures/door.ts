@@ -9,7 +9,7 @@ import {
 import type { App } from "../../../app.ts";
 import { type Delivery, deliver } from "../../../http/deliver.ts";
 import type { Context } from "../../../http/route.ts";
-import { HttpError } from "../../../lib/errors.ts";
+import { clientClosed, HttpError } from "../../../lib/errors.ts";
 import { contentTypeOf } from "../../../lib/media-types.ts";
 import { sha256 } from "../../../lib/tokens.ts";
 import { picturesFolder } from "../../assets/change.ts";
@@ -24,12 +24,14 @@ const COUNTED_VERSIONS = 10_000;
 
 type Kept = { pictures: number; bytes: number };
 type Made = { info: ObjectInfo; bytes: Buffer };
+/** A picture that is being made, for as many clients as wait for it. Aborted when the last of them has gone. */
+type Making = { made: Promise<Made>; clients: number; abort: AbortController };
 type Common = Pick<Delivery, "objects" | "method" | "headers" | "onSent">;
 
 /** Pictures that are made when they are asked for, and kept beside what they were made of, until that goes. */
 export function pictureDoor(app: App) {
   const make = pictureMaker(app);
-  const making = new Map<string, Promise<Made>>();
+  const making = new Map<string, Making>();
   const counted = new LRUCache<string, Promise<Kept>>({ max: COUNTED_VERSIONS });
 
   return async (context: Context, asset: AssetRow, asked: Asked, common: Common, scope: string): Promise<Response> => {
@@ -50,26 +52,49 @@ export function pictureDoor(app: App) {
 
   type Wanted = { objects: ObjectStore; asset: AssetRow; asked: Asked; folder: string; key: string };
 
-  /** Asked for by many at once it is made once, and counts once. */
+  /** Requested by many at once it is made once, and counts once. */
   async function made(context: Context, wanted: Wanted): Promise<Made> {
     for (;;) {
       const other = making.get(wanted.key);
       if (!other) break;
       try {
-        return await other;
+        return await shared(context, other);
       } catch (error) {
         // That was the other one's allowance; this one has its own.
         if (!(error instanceof HttpError && error.status === 429)) throw error;
       }
     }
-    const own = begin(context, wanted).finally(() => making.delete(wanted.key));
+    const abort = new AbortController();
+    const own: Making = {
+      made: begin(context, wanted, abort.signal).finally(() => {
+        if (making.get(wanted.key) === own) making.delete(wanted.key);
+      }),
+      clients: 0,
+      abort,
+    };
+    own.made.catch(() => {});
     making.set(wanted.key, own);
-    return own;
+    return shared(context, own);
   }
 
-  async function begin(context: Context, wanted: Wanted): Promise<Made> {
+  async function shared({ signal }: Context, one: Making): Promise<Made> {
+    const leave = () => {
+      if (--one.clients > 0) return;
+      for (const [key, each] of making) if (each === one) making.delete(key);
+      one.abort.abort(clientClosed());
+    };
+    one.clients++;
+    signal.addEventListener("abort", leave, { once: true });
+    try {
+      return await one.made;
+    } finally {
+      signal.removeEventListener("abort", leave);
+    }
+  }
+
+  async function begin(context: Context, wanted: Wanted, signal: AbortSignal): Promise<Made> {
     await context.limit("pictures");
-    const bytes = await make(wanted.objects, wanted.asset, wanted.asked);
+    const bytes = await make(wanted.objects, wanted.asset, wanted.asked, signal);
     return { info: (await keep(wanted, bytes)) ?? unkept(wanted.key, bytes), bytes };
   }
 

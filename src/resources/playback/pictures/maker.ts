@@ -1,12 +1,12 @@
 import { mkdir, rm } from "node:fs/promises";
-import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import type { AssetRow } from "../../../../storage/db/schema.ts";
 import type { ObjectStore } from "../../../../storage/objects/store.ts";
 import type { App } from "../../../app.ts";
-import { bounded, TooBusy } from "../../../lib/bounded.ts";
 import { cacheDir } from "../../../lib/cache-dir.ts";
 import { HttpError, notFound } from "../../../lib/errors.ts";
+import { queueOf, RETRY_HEADERS } from "../../../limits/expensive.ts";
+import { QueueExceeded } from "../../../limits/fair-queue.ts";
 import { binariesAside } from "../../../media/binaries.ts";
 import { MediaError } from "../../../media/error.ts";
 import { endOrphans } from "../../../media/orphans.ts";
@@ -14,21 +14,14 @@ import { animated, type PictureSource, still } from "../../../media/picture.ts";
 import type { Asked } from "./asked.ts";
 import { clips } from "./clip.ts";
 
-/** Together they take some seconds: who comes later had better ask again. */
-const WAITING = 64;
-const WAIT_MS = 15_000;
 const MAX_POSTER_BYTES = 16 * 2 ** 20;
 
 /**
- * Pictures by the server's own ffmpeg, a few at a time. 404 where the asset has nothing to make one of; 503
- * `busy` when too many wait, or one took too long.
+ * Pictures by the server's own ffmpeg, a few at a time and in turns among tenants. 404 where the asset has nothing to
+ * make one of; 503 `busy` when too many of the tenant's wait, or one took too long. What `signal` aborts is not begun.
  */
 export function pictureMaker(app: App) {
-  const inTime = bounded({
-    atOnce: Math.max(1, Math.floor(availableParallelism() / 2)),
-    waiting: WAITING,
-    waitMs: WAIT_MS,
-  });
+  const queue = queueOf(app, "pictures");
   const clipOf = clips(app);
   const folder = join(app.config.data_dir, "pictures");
   const pidDir = join(folder, "pids");
@@ -65,13 +58,13 @@ export function pictureMaker(app: App) {
     return still(source, { ...asked, offsetSeconds: clip?.offsetSeconds ?? 0 }, running);
   }
 
-  return async (objects: ObjectStore, asset: AssetRow, asked: Asked): Promise<Buffer> => {
+  return async (objects: ObjectStore, asset: AssetRow, asked: Asked, signal: AbortSignal): Promise<Buffer> => {
     try {
-      const bytes = await inTime(() => draw(objects, asset, asked));
+      const bytes = await queue.run(asset.tenantId, () => draw(objects, asset, asked), signal);
       // An animation that begins behind the last frame, say.
       return bytes.length > 0 ? bytes : notFound("picture");
     } catch (error) {
-      if (error instanceof TooBusy) throw busy("Too many pictures are being made; try again.");
+      if (error instanceof QueueExceeded) throw busy("Too many pictures are being made; try again.");
       if (!(error instanceof MediaError)) throw error;
       if (error.code === "timeout") throw busy("The picture took too long; try again, or ask for less.");
       if (error.code === "aborted") throw busy("The server stops; try again.");
@@ -92,4 +85,4 @@ async function poster(objects: ObjectStore, { thumbnailPath }: AssetRow): Promis
   return { input: body, kind: "picture" };
 }
 
-const busy = (message: string) => new HttpError(503, "busy", message, { headers: { "retry-after": "2" } });
+const busy = (message: string) => new HttpError(503, "busy", message, { headers: RETRY_HEADERS });

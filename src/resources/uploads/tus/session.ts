@@ -59,7 +59,9 @@ export async function appendBody(context: Context, upload: UploadRow, offset: nu
   const before = (await appendsOf(app).settled(upload.objectKey)) ?? 0;
   if (before !== offset) throw conflict(before);
   try {
-    const options = { offset, maxBytes: rest, ...checksumOf(headers) };
+    const length = headers.get("content-length");
+    const bytes = length === null ? undefined : Number(length);
+    const options = { offset, maxBytes: rest, bytes, ...checksumOf(headers) };
     const held = await appendsOf(app).append(upload.objectKey, bodyOf(context), options);
     return held < upload.bytesExpected ? held : await finish(app, caller, upload);
   } catch (error) {

@@ -1,0 +1,140 @@
+import { TooComplex } from "./document-limits.ts";
+
+/** Limits of a CSV file. docs/api.md names them. */
+export const CSV_LIMITS = {
+  fileBytes: 256 * 2 ** 20,
+  rows: 500_000,
+  columns: 1000,
+  /** Of a row as it is written. An unclosed quote must not gather the rest of the file. */
+  recordBytes: 1 << 20,
+} as const;
+
+export type CsvPiece = {
+  /** From the beginning of a record on. */
+  bytes: Uint8Array;
+  isFirst: boolean;
+  /** Nothing follows. */
+  isLast: boolean;
+};
+
+export type CsvRecords = {
+  records: string[][];
+  /** Bytes of the records, with the byte order mark; the next piece begins behind them. */
+  consumed: number;
+  /** Why the rest of the piece is no CSV in UTF-8; null where it is. */
+  unreadable: string | null;
+};
+
+const QUOTE = 0x22;
+const COMMA = 0x2c;
+const LF = 0x0a;
+const CR = 0x0d;
+const BOM = [0xef, 0xbb, 0xbf];
+
+/**
+ * The whole records of a piece of a CSV file: RFC 4180 in UTF-8, with lines that end in CRLF, LF or CR. Rows may have
+ * different numbers of cells; an empty line is a row of one empty cell. A quote inside a cell that is not quoted, or
+ * behind the end of one that is, is a fault. Linear in the bytes of the piece.
+ *
+ * Throws TooComplex for a record beyond the limits. A piece that is larger than `recordBytes` holds a whole record, so a
+ * reader advances with every such piece.
+ */
+export function readCsvPiece({ bytes, isFirst, isLast }: CsvPiece): CsvRecords {
+  const from = isFirst && BOM.every((byte, index) => bytes[index] === byte) ? BOM.length : 0;
+  const scan = new Scan(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength), from, isLast);
+  const records: string[][] = [];
+  let consumed = from;
+  let unreadable: string | null = null;
+  while (unreadable === null && scan.at < bytes.length) {
+    const record = scan.record();
+    if (record === "incomplete") {
+      if (scan.at - consumed > CSV_LIMITS.recordBytes) throw tooLong();
+      break;
+    }
+    if (typeof record === "string") unreadable = record;
+    else {
+      if (scan.at - consumed > CSV_LIMITS.recordBytes) throw tooLong();
+      records.push(record);
+      consumed = scan.at;
+    }
+  }
+  try {
+    // Behind the records too, where there is a fault: what is no UTF-8 seldom is CSV.
+    const checked = unreadable === null && !isLast ? bytes.subarray(0, consumed) : bytes;
+    new TextDecoder("utf-8", { fatal: true }).decode(checked, { stream: !isLast });
+  } catch {
+    return { records: [], consumed, unreadable: "it is not UTF-8" };
+  }
+  return { records, consumed, unreadable };
+}
+
+const tooLong = () => new TooComplex(`A row has more than ${CSV_LIMITS.recordBytes} bytes.`);
+
+/** Delimiters are ASCII, and no byte of a longer UTF-8 sequence is: bytes can be scanned without decoding them. */
+class Scan {
+  at: number;
+  readonly #bytes: Buffer;
+  readonly #isLast: boolean;
+
+  constructor(bytes: Buffer, from: number, isLast: boolean) {
+    this.#bytes = bytes;
+    this.at = from;
+    this.#isLast = isLast;
+  }
+
+  /** The record at `at`; `incomplete` where the piece ends in it; else why it is none. */
+  record(): string[] | string {
+    const cells: string[] = [];
+    for (;;) {
+      const cell = this.#bytes[this.at] === QUOTE ? this.#quoted() : this.#plain();
+      if (cell === null) return "incomplete";
+      if (typeof cell !== "string") return cell.fault;
+      cells.push(cell);
+      if (cells.length > CSV_LIMITS.columns) throw new TooComplex(`A row has more than ${CSV_LIMITS.columns} columns.`);
+      const next = this.#bytes[this.at];
+      if (next === undefined) return this.#isLast ? cells : "incomplete";
+      this.at++;
+      if (next === COMMA) continue;
+      if (next === CR) {
+        // The next piece may begin with its LF.
+        if (this.at === this.#bytes.length && !this.#isLast) return "incomplete";
+        if (this.#bytes[this.at] === LF) this.at++;
+      }
+      return cells;
+    }
+  }
+
+  #plain(): string | { fault: string } | null {
+    const start = this.at;
+    for (; this.at < this.#bytes.length; this.at++) {
+      const byte = this.#bytes[this.at];
+      if (byte === COMMA || byte === LF || byte === CR) break;
+      if (byte === QUOTE) return { fault: "it is no valid CSV: a quote is inside a cell that is not quoted" };
+    }
+    return this.#bytes.toString("utf8", start, this.at);
+  }
+
+  #quoted(): string | { fault: string } | null {
+    const start = ++this.at;
+    let hasQuotes = false;
+    for (;;) {
+      const end = this.#bytes.indexOf(QUOTE, this.at);
+      if (end === -1) {
+        this.at = this.#bytes.length;
+        return this.#isLast ? { fault: "it is no valid CSV: a quote is not closed" } : null;
+      }
+      this.at = end + 1;
+      const next = this.#bytes[this.at];
+      if (next === QUOTE) {
+        hasQuotes = true;
+        this.at++;
+        continue;
+      }
+      if (next === undefined && !this.#isLast) return null;
+      if (next !== undefined && next !== COMMA && next !== LF && next !== CR)
+        return { fault: "it is no valid CSV: a quoted cell does not end at a comma or a line end" };
+      const text = this.#bytes.toString("utf8", start, end);
+      return hasQuotes ? text.replaceAll('""', '"') : text;
+    }
+  }
+}

@@ -1,0 +1,52 @@
+import { and, eq, lte } from "drizzle-orm";
+import { type ImportRow, imports } from "../../../../storage/db/schema.ts";
+import type { App } from "../../../app.ts";
+import { randomName } from "../../../lib/tokens.ts";
+import { sweepTemporaryFiles } from "../csv-file.ts";
+import { applyJournal, dropJournal, ImportLost } from "./journal.ts";
+import { held, STALE_MS } from "./lock.ts";
+
+/**
+ * Ends the imports that a killed process left: what was committed is applied, the rest is deleted. Called before the
+ * server answers requests. Where other processes or servers share the database their imports may be running, and
+ * `finishStaleImports` ends what nobody renews.
+ */
+export async function recoverImports(app: App): Promise<void> {
+  const { siblings } = app;
+  if (siblings && !siblings.isFirst) return;
+  await sweepTemporaryFiles(app);
+  await finish(app, app.commits() === null ? app.clock.now() - STALE_MS : Number.MAX_SAFE_INTEGER);
+}
+
+/** Ends imports whose process was killed while others went on. */
+export const finishStaleImports = (app: App): Promise<void> => finish(app, app.clock.now() - STALE_MS);
+
+async function finish(app: App, renewedUntil: number): Promise<void> {
+  for (const row of await app.db.select().from(imports).where(lte(imports.renewedAt, renewedUntil)).all()) {
+    const lock = await takeOver(app, row);
+    if (!lock) continue;
+    try {
+      if (row.committedAt !== null) await applyJournal(app, lock);
+      else await dropJournal(app, lock);
+      await lock.release();
+      const how = row.committedAt === null ? "rolled back" : "completed";
+      app.log.warn({ import_id: row.id, tenant_id: row.tenantId }, `an interrupted import was ${how}`);
+    } catch (error) {
+      if (!(error instanceof ImportLost)) throw error;
+    }
+  }
+}
+
+/** Null where another process was faster, or the owner is alive. */
+async function takeOver(app: App, { id, tenantId, owner }: ImportRow) {
+  const mine = randomName(24);
+  const taken = await app.write(async (tx) =>
+    tx
+      .update(imports)
+      .set({ owner: mine, renewedAt: app.clock.now() })
+      .where(and(eq(imports.id, id), eq(imports.owner, owner)))
+      .returning()
+      .get(),
+  );
+  return taken ? held(app, { id, tenantId, owner: mine }) : null;
+}

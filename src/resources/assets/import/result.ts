@@ -1,0 +1,74 @@
+import type { FileHandle } from "node:fs/promises";
+import * as v from "valibot";
+import type { App } from "../../../app.ts";
+import { append, temporaryFile } from "../csv-file.ts";
+
+export const ImportResult = v.object({
+  applied: v.array(v.object({ row: v.number(), asset_id: v.number(), changed: v.array(v.string()) })),
+  unmatched: v.array(
+    v.object({ row: v.number(), original_filename: v.string(), reason: v.picklist(["not_found", "ambiguous"]) }),
+  ),
+  errors: v.array(v.object({ row: v.number(), message: v.string() })),
+});
+type Result = v.InferOutput<typeof ImportResult>;
+const SECTIONS = ["applied", "unmatched", "errors"] as const satisfies readonly (keyof Result)[];
+
+/** Characters of a section that are kept in memory before they go to its file. */
+const BUFFERED = 128 * 1024;
+const READ_BYTES = 32 * 1024;
+
+type Section = { text: string; count: number; file: FileHandle | null };
+
+/** The result of an import as JSON. Of a long file it is long too, so most of it is on the disk. */
+export class ResultWriter {
+  readonly #app: App;
+  readonly #sections: Record<keyof Result, Section>;
+
+  constructor(app: App) {
+    this.#app = app;
+    const empty = (): Section => ({ text: "", count: 0, file: null });
+    this.#sections = { applied: empty(), unmatched: empty(), errors: empty() };
+  }
+
+  add<N extends keyof Result>(name: N, entry: Result[N][number]): void {
+    const section = this.#sections[name];
+    section.text += (section.count++ > 0 ? "," : "") + JSON.stringify(entry);
+  }
+
+  /** Throws StorageFull. */
+  async flush(): Promise<void> {
+    for (const section of Object.values(this.#sections)) {
+      if (section.text.length < BUFFERED) continue;
+      section.file ??= await temporaryFile(this.#app);
+      await append(this.#app, section.file, Buffer.from(section.text));
+      section.text = "";
+    }
+  }
+
+  async *json(): AsyncGenerator<string> {
+    for (const [index, name] of SECTIONS.entries()) {
+      yield `${index === 0 ? "{" : ","}"${name}":[`;
+      const { file, text } = this.#sections[name];
+      if (file) yield* textOf(file);
+      yield `${text}]`;
+    }
+    yield "}";
+  }
+
+  async close(): Promise<void> {
+    for (const section of Object.values(this.#sections)) {
+      await section.file?.close();
+      section.file = null;
+    }
+  }
+}
+
+async function* textOf(file: FileHandle): AsyncGenerator<string> {
+  const decoder = new TextDecoder();
+  for (let position = 0; ; ) {
+    const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(READ_BYTES), 0, READ_BYTES, position);
+    if (bytesRead === 0) return;
+    position += bytesRead;
+    yield decoder.decode(buffer.subarray(0, bytesRead), { stream: true });
+  }
+}

@@ -1,0 +1,165 @@
+import type { FileHandle } from "node:fs/promises";
+import { and, eq, sql } from "drizzle-orm";
+import { prepared } from "../../../../storage/db/prepared.ts";
+import { assets } from "../../../../storage/db/schema.ts";
+import type { App } from "../../../app.ts";
+import { pacer } from "../../../lib/pace.ts";
+import { type CsvRow, readRows } from "../csv-file.ts";
+import { changed, type Fields, readChange } from "./change.ts";
+import { apply, applyJournal, columns, commitJournal, dropJournal, type Staged, stage, stagedFor } from "./journal.ts";
+import type { ImportLock } from "./lock.ts";
+import { ResultWriter } from "./result.ts";
+
+/** Up to so many changed rows, with so many characters, are one transaction; what is more goes through the journal. */
+const ONE_TRANSACTION = { rows: 5000, characters: 2 ** 20 };
+/** Rows of one write to the journal. */
+const STAGED_AT_ONCE = 200;
+
+/** Two are enough to know that a name does not tell them apart. */
+const byName = prepared((db) =>
+  db
+    .select(columns)
+    .from(assets)
+    .where(and(eq(assets.tenantId, sql.placeholder("tenantId")), eq(assets.originalFilename, sql.placeholder("name"))))
+    .limit(2)
+    .prepare(),
+);
+const byPath = prepared((db) =>
+  db
+    .select(columns)
+    .from(assets)
+    .where(and(eq(assets.tenantId, sql.placeholder("tenantId")), eq(assets.relativePath, sql.placeholder("name"))))
+    .limit(2)
+    .prepare(),
+);
+
+/**
+ * Applies title, description and tags of each row to the asset that it names: all rows that can be applied, or none. What
+ * cannot be read as CSV changes nothing. The result must be closed.
+ *
+ * A small import is one transaction. A large one is staged in the journal and committed by one small transaction, then
+ * applied in batches, between which other tenants write. Until it is applied, readers may see some of its rows; what
+ * others change meanwhile is kept where no row sets it, and overwritten where one does.
+ */
+export async function importCsv(
+  app: App,
+  lock: ImportLock,
+  file: FileHandle,
+  signal: AbortSignal,
+): Promise<ResultWriter> {
+  const run = new ImportRun(app, lock);
+  try {
+    for await (const rows of readRows(app, file, { tenantId: lock.tenantId, signal })) await run.take(rows);
+    signal.throwIfAborted();
+    await run.finish();
+    return run.result;
+  } catch (error) {
+    await run.result.close();
+    // What is committed is applied by the next start, or by the scheduled task.
+    if (!run.isCommitted) await dropJournal(app, lock);
+    throw error;
+  }
+}
+
+class ImportRun {
+  readonly result: ResultWriter;
+  isCommitted = false;
+  readonly #app: App;
+  readonly #lock: ImportLock;
+  /** Changes that are not in the journal. */
+  #held: Staged[] = [];
+  #characters = 0;
+  #isJournaled = false;
+  /** Assets of the held changes, as they will be. */
+  readonly #after = new Map<number, Fields>();
+  readonly #pace = pacer();
+
+  constructor(app: App, lock: ImportLock) {
+    this.#app = app;
+    this.#lock = lock;
+    this.result = new ResultWriter(app);
+  }
+
+  async take(rows: readonly CsvRow[]): Promise<void> {
+    for (const row of rows) {
+      await this.#takeRow(row);
+      await this.#pace();
+      const isMuch = this.#held.length > ONE_TRANSACTION.rows || this.#characters > ONE_TRANSACTION.characters;
+      if (this.#isJournaled ? this.#held.length >= STAGED_AT_ONCE : isMuch) await this.#stage();
+    }
+    await this.result.flush();
+  }
+
+  async finish(): Promise<void> {
+    if (!this.#isJournaled) {
+      await this.#app.write((tx) => apply(tx, this.#app, this.#lock.tenantId, this.#held));
+      return;
+    }
+    await this.#stage();
+    await commitJournal(this.#app, this.#lock);
+    this.isCommitted = true;
+    await applyJournal(this.#app, this.#lock);
+  }
+
+  async #stage(): Promise<void> {
+    this.#isJournaled = true;
+    for (let from = 0; from < this.#held.length; from += STAGED_AT_ONCE)
+      await stage(this.#app, this.#lock, this.#held.slice(from, from + STAGED_AT_ONCE));
+    this.#held = [];
+    this.#characters = 0;
+    this.#after.clear();
+  }
+
+  async #takeRow(row: CsvRow): Promise<void> {
+    const refuse = (message: string) => this.result.add("errors", { row: row.row, message });
+    if ("message" in row) return refuse(row.message);
+    const { relative_path: path = "", original_filename: name = "" } = row.cells;
+    if (path === "" && name === "") return refuse("needs original_filename or relative_path");
+    if (path.includes("\0") || name.includes("\0")) return refuse("must not hold a NUL character");
+    const change = readChange(row.cells);
+    if (typeof change === "string") return refuse(change);
+    const found = await this.#match({ path, name });
+    const [asset] = found;
+    if (!asset || found.length > 1) {
+      const reason = asset ? "ambiguous" : "not_found";
+      return this.result.add("unmatched", { row: row.row, original_filename: name || path, reason });
+    }
+    const merged = changed(await this.#afterEarlierRows(asset), change);
+    if (merged === null) return refuse("tags: must have at most 100 keys");
+    const { after, set } = merged;
+    const names = Object.keys(set);
+    if (names.length > 0) {
+      this.#after.set(asset.id, after);
+      this.#held.push({ row: row.row, assetId: asset.id, change: set });
+      this.#characters += charactersOf(set);
+    }
+    this.result.add("applied", { row: row.row, asset_id: asset.id, changed: names });
+  }
+
+  /** Two rows may be for one asset: the later one sees what the earlier one made of it. */
+  async #afterEarlierRows(asset: Fields): Promise<Fields> {
+    const held = this.#after.get(asset.id);
+    if (held || !this.#isJournaled) return held ?? asset;
+    let after = asset;
+    for (const change of await stagedFor(this.#app, this.#lock.id, asset.id))
+      after = changed(after, change)?.after ?? after;
+    return after;
+  }
+
+  /** By folder path first, then by name; a name that holds folders is a path as well. */
+  async #match({ path, name }: { path: string; name: string }): Promise<Fields[]> {
+    const { db } = this.#app;
+    const { tenantId } = this.#lock;
+    const paths = async (of: string) => byPath(db).all({ tenantId, name: of.replaceAll("\\", "/") });
+    const found = path === "" ? [] : await paths(path);
+    if (found.length > 0 || name === "") return found;
+    const named = await byName(db).all({ tenantId, name });
+    return named.length === 0 && /[\\/]/.test(name) ? paths(name) : named;
+  }
+}
+
+/** About as many as it takes in memory and in the journal. */
+const charactersOf = ({ title = "", description = "", tags = {} }: Staged["change"]): number =>
+  title.length +
+  description.length +
+  Object.entries(tags).reduce((sum, [key, value]) => sum + key.length + String(value).length, 0);
