@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sandboxLauncher } from "../../src/media/binaries.ts";
 import { MediaError } from "../../src/media/error.ts";
 import { run } from "../../src/media/ffmpeg.ts";
-import { missingFor } from "../../src/media/sandbox/sandbox.ts";
+import { confined, findSandbox, missingFor } from "../../src/media/sandbox/sandbox.ts";
 import { jobNow, uploadClip } from "../crash/encoding.ts";
 import { descendantsOf, isAlive, until, untilGone } from "../support/descendants.ts";
 import { emptyFolder } from "../support/folder.ts";
@@ -161,6 +161,26 @@ test("an ffmpeg that needs more than the system's folders runs without the isola
   const program = standIn("wrapper.sh", `exec ${helper}`);
   expect(await missingFor(program)).toEqual([`no file system isolation: ${program} does not start in it`]);
   expect((await run(program, { args: [], cwd: work, timeLimitMs: 20_000 })).toString()).toBe("helped\n");
+});
+
+test("without the launcher, bubblewrap isolates it as well, and without both that is reported", async () => {
+  const system = await findSandbox(null);
+  expect(system.isolation).toEqual({ kind: "bwrap", path: "/usr/bin/bwrap" });
+  expect(await missingFor(binaries.ffmpeg, system)).toEqual([]);
+  const program = standIn(
+    "wrapped.sh",
+    `cat ${source} ${secret}; echo made > out; pwd; ulimit -d; kill -0 ${process.pid} && echo FOUND`,
+  );
+  const confinement = {
+    limits: { memoryBytes: 64 * 2 ** 20, timeLimitMs: 5000 },
+    grants: { reads: [source], writes: [work], devices: false },
+    cwd: work,
+  };
+  const [file = "", ...args] = await confined(program, confinement, system);
+  const said = await promisify(execFile)(file, args, { cwd: work }).catch((error) => error);
+  expect(said.stdout).toBe(`FOUND the source\n${work}\n65536\n`);
+  expect(readFileSync(join(work, "out"), "utf8")).toBe("made\n");
+  expect(await missingFor(binaries.ffmpeg, { ...system, isolation: null })).toEqual(["no file system isolation"]);
 });
 
 test("a server's ffmpeg sees neither secrets nor database, objects or other jobs, nor any server", async () => {

@@ -46,13 +46,14 @@ let found: Promise<Sandbox> | undefined;
 
 /** What this system offers; looked for once. */
 export function sandbox(): Promise<Sandbox> {
-  found ??= look();
+  found ??= findSandbox(sandboxLauncher());
   return found;
 }
 
-async function look(): Promise<Sandbox> {
+/** The same with the launcher at `launcher`, or without one. */
+export async function findSandbox(launcher: string | null): Promise<Sandbox> {
   const [isolation, parentDeath, network, prlimit] = await Promise.all([
-    findIsolation(),
+    findIsolation(launcher),
     first([["setpriv", "--pdeathsig", "KILL"]]),
     // With privileges, else in a user namespace, in which the process keeps its user.
     first([
@@ -71,8 +72,7 @@ async function look(): Promise<Sandbox> {
   };
 }
 
-async function findIsolation(): Promise<Isolation | null> {
-  const path = sandboxLauncher();
+async function findIsolation(path: string | null): Promise<Isolation | null> {
   const modes = path
     ? await run(path, ["--check"]).then(
         ({ stdout }) => stdout.split("\n"),
@@ -147,10 +147,14 @@ export type Confinement = { limits: Limits; grants: Grants; cwd: string };
  * The command line that runs the program `name`, a path or a name in the system's folders, confined; its arguments are
  * to be appended. The process must be started in `cwd`.
  */
-export async function confined(name: string, { limits, grants, cwd }: Confinement): Promise<string[]> {
+export async function confined(
+  name: string,
+  { limits, grants, cwd }: Confinement,
+  system?: Sandbox,
+): Promise<string[]> {
+  system ??= await sandbox();
   const program = await located(name);
-  const system = await sandbox();
-  const isolation = (await canStart(program)) ? system.isolation : null;
+  const isolation = (await canStart(program, system)) ? system.isolation : null;
   const { network, parentDeath, prlimit } = system;
   if (isolation?.kind === "launcher") {
     const { path, mode } = isolation;
@@ -207,16 +211,16 @@ const starts = new Map<string, Promise<boolean>>();
  * Whether `program` starts where it sees nothing but itself and the system's folders. An operator's own ffmpeg may be
  * a script that needs more; that one runs with all limits but without the isolation, and `missingFor` reports it.
  */
-function canStart(program: string): Promise<boolean> {
-  const known = starts.get(program);
+function canStart(program: string, system: Sandbox): Promise<boolean> {
+  const key = `${system.isolation?.path} ${program}`;
+  const known = starts.get(key);
   if (known) return known;
-  const tried = tryStart(program);
-  starts.set(program, tried);
+  const tried = tryStart(program, system);
+  starts.set(key, tried);
   return tried;
 }
 
-async function tryStart(program: string): Promise<boolean> {
-  const { isolation, prlimit } = await sandbox();
+async function tryStart(program: string, { isolation, prlimit }: Sandbox): Promise<boolean> {
   if (!isolation || (await isStatic(program).catch(() => true))) return true;
   const cwd = await mkdtemp(join(tmpdir(), "vodbox-sandbox-"));
   try {
@@ -237,10 +241,11 @@ async function tryStart(program: string): Promise<boolean> {
 }
 
 /** What is missing on this system to confine `program`, for the log and `admin doctor`. */
-export async function missingFor(name: string): Promise<string[]> {
+export async function missingFor(name: string, system?: Sandbox): Promise<string[]> {
+  system ??= await sandbox();
   const program = await located(name);
-  const { isolation, network, parentDeath, prlimit } = await sandbox();
-  const isIsolated = isolation !== null && (await canStart(program));
+  const { isolation, network, parentDeath, prlimit } = system;
+  const isIsolated = isolation !== null && (await canStart(program, system));
   const hasNetwork = isIsolated ? isolation.kind === "bwrap" || isolation.mode === "namespaces" : network.length > 0;
   const isLauncher = isIsolated && isolation.kind === "launcher";
   return [
