@@ -5,6 +5,7 @@ import { DatabaseBusy, isAway, isInDoubt } from "../../storage/db/failures.ts";
 import { InvalidKey } from "../../storage/objects/keys.ts";
 import { StorageFull, StorageUnavailable } from "../../storage/objects/store.ts";
 import type { App } from "../app.ts";
+import { TooComplex, tooComplex } from "../lib/document-limits.ts";
 import { HttpError } from "../lib/errors.ts";
 import { audited } from "./audit.ts";
 import { type Authenticator, createAuthenticator } from "./auth.ts";
@@ -266,6 +267,7 @@ function toHttpError(thrown: unknown): HttpError {
   // h3 could not even read the address (a broken percent-encoding, say): there is nothing at such a one.
   if (thrown instanceof HTTPError && thrown.status === 400) return nothingHere();
   if (thrown instanceof HttpError) return thrown;
+  if (thrown instanceof TooComplex) return tooComplex(thrown.message);
   if (thrown instanceof InvalidKey) return new HttpError(422, "validation_failed", thrown.message);
   if (thrown instanceof StorageFull)
     return new HttpError(507, "storage_full", "Storage is full; nothing was changed. Free some space and try again.");

@@ -1,7 +1,6 @@
 import { type App, forApp } from "../app.ts";
-import { DOCUMENT_LIMITS, TooComplex } from "../lib/document-limits.ts";
+import { DOCUMENT_LIMITS, TooComplex, tooComplex } from "../lib/document-limits.ts";
 import { HttpError } from "../lib/errors.ts";
-import { tooComplex } from "./errors.ts";
 import type { ParserInput, ParserName, ParserOutput } from "./parsers.ts";
 import { ParserPool } from "./pool.ts";
 

@@ -1,6 +1,6 @@
 import type { Worker } from "node:worker_threads";
-import { DOCUMENT_LIMITS } from "../lib/document-limits.ts";
-import { clientClosed, tooComplex } from "./errors.ts";
+import { DOCUMENT_LIMITS, tooComplex } from "../lib/document-limits.ts";
+import { clientClosed } from "../lib/errors.ts";
 import type { FromThread, ToThread } from "./protocol.ts";
 import { startThread } from "./start-thread.ts";
 import { TaskQueue } from "./task-queue.ts";
