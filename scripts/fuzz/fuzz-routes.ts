@@ -105,7 +105,8 @@ async function faultOf(
   const answer =
     isJson && text !== "" ? (JSON.parse(text) as { code?: string; error?: string; request_id?: string }) : {};
   if (response.status >= 500 && !EXPECTED.has(answer.code ?? "")) return `${response.status} ${text.slice(0, 300)}`;
-  if (response.status < 400 || method === "HEAD" || target?.route.hidden) return null;
+  // Node itself answers 431 to headers of over 16 KiB.
+  if (response.status < 400 || response.status === 431 || method === "HEAD" || target?.route.hidden) return null;
   const isShaped = typeof answer.code === "string" && typeof answer.error === "string" && !!answer.request_id;
   return isShaped ? null : `an error of another shape: ${response.status} ${text.slice(0, 300)}`;
 }
