@@ -30,7 +30,7 @@ export type RouteReport = {
 /** `runs` requests to all routes of a running server, by two tenants and everybody else. */
 export async function fuzzRoutes(
   server: FuzzServer,
-  { runs, seed, report: tell = () => {} }: { runs: number; seed: number; report?: (done: RouteReport) => void },
+  { runs, seed, report: onRound = () => {} }: { runs: number; seed: number; report?: (done: RouteReport) => void },
 ): Promise<RouteReport> {
   const routes = await routeTable();
   let current = "";
@@ -62,7 +62,7 @@ export async function fuzzRoutes(
       if (outcome.failed) report.failures.push(describe(outcome, current));
       report.memory.push(watch.memory());
       report.seconds = (performance.now() - from) / 1000;
-      tell(report);
+      onRound(report);
     }
   } finally {
     current = "";

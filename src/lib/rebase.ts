@@ -97,7 +97,7 @@ function based(mpd: string, address: string): { text: string; within: string } {
       if (isInformation) after = token.to;
     }
   } catch (error) {
-    // Stored before manifests were checked, perhaps; players judge it.
+    // It may have been stored before manifests were checked. It is served as it is.
     if (!(error instanceof XmlFault)) throw error;
   }
   if (after === undefined) return { text: mpd, within: "" };
