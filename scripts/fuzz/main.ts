@@ -28,15 +28,15 @@ const work = workFolder();
 const server = await startVodbox(join(work.path, "data"), { env: SERVER_ENV });
 try {
   const pid = server.child.pid as number;
-  let told = 0;
+  let reportedAt = 0;
   const routes = await fuzzRoutes(
     { base: server.base, pid, admin: ADMIN, worker: WORKER },
     {
       runs,
       seed,
       report({ requests, failures, memory, seconds }) {
-        if (seconds - told < 10) return;
-        told = seconds;
+        if (seconds - reportedAt < 10) return;
+        reportedAt = seconds;
         console.error(`${requests} requests, ${failures.length} faults, ${memory.at(-1)?.toFixed(0)} MiB`);
       },
     },

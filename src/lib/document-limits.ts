@@ -1,3 +1,5 @@
+import { HttpError } from "./errors.ts";
+
 /**
  * Limits for documents that clients write. Parsers, the threads that run them and the table in docs/api.md take them
  * from here. Characters are UTF-16 code units.
@@ -51,3 +53,7 @@ export class TooComplex extends Error {
 export function requireAtMost(value: number, limit: number, what: string): void {
   if (value > limit) throw new TooComplex(`It has over ${limit} ${what}.`);
 }
+
+/** The answer for it; `limit` is a sentence that names the limit. */
+export const tooComplex = (limit: string): HttpError =>
+  new HttpError(422, "document_too_complex", `The document is too complex: ${limit} Send a smaller or simpler one.`);

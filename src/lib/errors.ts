@@ -49,3 +49,7 @@ export class UserError extends Error {
     this.exitCode = exitCode;
   }
 }
+
+/** For a request whose client left; it reads no answer. nginx logs such a request with the same status. */
+export const clientClosed = (): HttpError =>
+  new HttpError(499, "client_closed_request", "The client closed the connection.");

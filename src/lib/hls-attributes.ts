@@ -11,7 +11,7 @@ export function* hlsAttributes(line: string, start: number): Generator<HlsAttrib
     let equals = from;
     while (isNameCharacter(line.charCodeAt(equals))) equals++;
     if (equals === from || line[equals] !== "=") {
-      at = endOfPart(line, equals) + 1;
+      at = endOfMalformed(line, equals) + 1;
       continue;
     }
     const name = line.slice(from, equals);
@@ -34,6 +34,16 @@ export function hlsAttribute(line: string, name: string): string | undefined {
   if (colon === -1) return undefined;
   for (const attribute of hlsAttributes(line, colon + 1)) if (attribute.name === name) return attribute.value;
   return undefined;
+}
+
+/** The next comma outside quotes. */
+function endOfMalformed(line: string, from: number): number {
+  let isQuoted = false;
+  for (let at = from; at < line.length; at++) {
+    if (line[at] === '"') isQuoted = !isQuoted;
+    else if (line[at] === "," && !isQuoted) return at;
+  }
+  return line.length;
 }
 
 function endOfPart(line: string, from: number): number {

@@ -2,7 +2,10 @@
 
 import { DOCUMENT_LIMITS, requireAtMost } from "./document-limits.ts";
 import { hlsAttributes } from "./hls-attributes.ts";
+import { atOnce, type Sliced } from "./in-slices.ts";
 import { linesOf } from "./lines-of.ts";
+
+const LINES_PER_SLICE = 200;
 
 export type PlaylistSegment = {
   uri: string;
@@ -104,7 +107,11 @@ export const quoted = (value: string) => `"${value.replace(/\p{Cc}/gu, " ").repl
  * Every URI of a playlist goes through `map`: lines that are URIs, and URI attributes of tags. Linear in time. Throws
  * TooComplex for a playlist over the limits.
  */
-export function mapReferences(playlist: string, map: (uri: string) => string): string {
+export const mapReferences = (playlist: string, map: (uri: string) => string): string =>
+  atOnce(mappingReferences(playlist, map));
+
+/** The same in slices. */
+export function* mappingReferences(playlist: string, map: (uri: string) => string): Sliced<string> {
   const lines: string[] = [];
   let characters = 0;
   let references = 0;
@@ -116,7 +123,7 @@ export function mapReferences(playlist: string, map: (uri: string) => string): s
     const written = withMappedUris(line, mapped);
     characters += written.length + 1;
     requireAtMost(characters, DOCUMENT_LIMITS.outputCharacters, "characters after it is rewritten");
-    lines.push(written);
+    if (lines.push(written) % LINES_PER_SLICE === 0) yield;
   }
   return lines.join("\n");
 }

@@ -183,18 +183,17 @@ function segmentsOf(level: Level, representation: XmlElement, place: Place): voi
   const { template, list, single } = level;
   if (template) {
     const { attributes } = template;
-    const fill = (pattern: string, values: Record<string, number>) => {
-      content.countCharacters(pattern.length);
-      return expand(pattern, representation, values, place);
-    };
     const init = attributes.get("initialization");
-    if (init !== undefined) add(fill(init, {}));
+    if (init !== undefined) add(compiled(init, representation, INITIALIZATION, place)(INITIALIZATION));
     initialization(template.initialization);
     const pattern = attributes.get("media");
     if (pattern === undefined) return wrong(where, "manifest_malformed", "Its SegmentTemplate has no media.");
     const before = content.faults.length;
+    const fill = compiled(pattern, representation, SEGMENT, place);
     for (const { number, time } of numbered(template, place)) {
-      add(fill(pattern, { Number: number, Time: time }));
+      // A template may be far longer than what it comes to.
+      content.countCharacters(pattern.length);
+      add(fill({ Number: number, Time: time }));
       count++;
     }
     if (count === 0 && content.faults.length === before) wrong(where, "manifest_malformed", "It has no segments.");
@@ -263,22 +262,41 @@ function* numbered({ attributes, timeline }: Template, { where, length, wrong }:
   }
 }
 
-/** 5.3.9.4.4: $RepresentationID$, $Bandwidth$, $Number%05d$, $Time$, and $$ for a dollar. */
-function expand(pattern: string, { attributes }: XmlElement, values: Record<string, number>, place: Place): string {
-  const known: Record<string, string | number | undefined> = {
-    ...values,
+type Values = { Number?: number; Time?: number };
+/** What is known where a template is filled in. */
+const INITIALIZATION: Values = {};
+const SEGMENT: Values = { Number: 0, Time: 0 };
+
+/**
+ * A template, read once for all segments (5.3.9.4.4): $RepresentationID$, $Bandwidth$, $Number%05d$, $Time$, and $$ for
+ * a dollar. An identifier that is not among `known` is a fault, and empty.
+ */
+function compiled(
+  pattern: string,
+  { attributes }: XmlElement,
+  known: Values,
+  place: Place,
+): (values: Values) => string {
+  place.content.countCharacters(pattern.length);
+  const fixed: Record<string, string | undefined> = {
     RepresentationID: attributes.get("id"),
     Bandwidth: attributes.get("bandwidth"),
   };
-  return pattern.replace(/\$([A-Za-z]*)(?:%0(\d{1,2})d)?\$/g, (whole, name: string, width: string | undefined) => {
-    if (whole === "$$") return "$";
-    const value = Object.hasOwn(known, name) ? known[name] : undefined;
-    if (value === undefined) {
-      place.wrong(place.where, "manifest_malformed", `${whole} is not known here.`);
-      return "";
-    }
-    return width === undefined ? String(value) : String(value).padStart(Number(width), "0");
-  });
+  const parts: (string | ((values: Values) => string))[] = [];
+  let done = 0;
+  for (const match of pattern.matchAll(/\$([A-Za-z]*)(?:%0(\d{1,2})d)?\$/g)) {
+    const [whole, name = "", width] = match;
+    const padded = (value: string | number) => String(value).padStart(Number(width ?? 0), "0");
+    parts.push(pattern.slice(done, match.index));
+    done = match.index + whole.length;
+    const value = Object.hasOwn(fixed, name) ? fixed[name] : undefined;
+    if (whole === "$$") parts.push("$");
+    else if (value !== undefined) parts.push(padded(value));
+    else if (Object.hasOwn(known, name)) parts.push((values) => padded(values[name as keyof Values] as number));
+    else place.wrong(place.where, "manifest_malformed", `${whole.slice(0, 50)} is not known here.`);
+  }
+  parts.push(pattern.slice(done));
+  return (values) => parts.map((part) => (typeof part === "string" ? part : part(values))).join("");
 }
 
 /** An xs:duration of days and less, in seconds; null for none or another. */

@@ -96,7 +96,7 @@ function based(mpd: string, address: string): string {
       if (isInformation) after = token.to;
     }
   } catch (error) {
-    // Stored before manifests were checked, perhaps; players judge it.
+    // It may have been stored before manifests were checked. It is served as it is.
     if (!(error instanceof XmlFault)) throw error;
   }
   return after === undefined ? mpd : `${mpd.slice(0, after)}<BaseURL>${address}</BaseURL>${mpd.slice(after)}`;

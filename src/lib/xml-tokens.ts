@@ -43,7 +43,7 @@ export function* xmlTokens(text: string): Generator<XmlToken, void> {
   }
 }
 
-/** Text and attribute values as they are meant. Throws XmlFault for an entity that XML 1.0 (4.6) does not predefine. */
+/** Text and attribute values with their entities decoded. Throws XmlFault for an entity that XML 1.0 (4.6) does not predefine. */
 export function unescapeXml(text: string): string {
   let from = text.indexOf("&");
   if (from === -1) return text;
@@ -51,7 +51,7 @@ export function unescapeXml(text: string): string {
   let done = 0;
   for (; from !== -1; from = text.indexOf("&", done)) {
     const end = text.slice(from + 1, from + 2 + LONGEST_ENTITY).indexOf(";");
-    if (end === -1) throw new XmlFault("An & stands alone; write it as &amp;.");
+    if (end === -1) throw new XmlFault("An & is not part of an entity; write it as &amp;.");
     pieces.push(text.slice(done, from), characterOf(text.slice(from + 1, from + 1 + end)));
     done = from + end + 2;
   }

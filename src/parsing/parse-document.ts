@@ -1,12 +1,11 @@
 import { type App, forApp } from "../app.ts";
-import { DOCUMENT_LIMITS, TooComplex } from "../lib/document-limits.ts";
+import { DOCUMENT_LIMITS, TooComplex, tooComplex } from "../lib/document-limits.ts";
 import { HttpError } from "../lib/errors.ts";
-import { tooComplex } from "./errors.ts";
 import type { ParserInput, ParserName, ParserOutput } from "./parsers.ts";
 import { ParserPool } from "./pool.ts";
 
 export type ParseOptions = {
-  /** Whose document it is: tenants take turns. */
+  /** Whose document it is: tenants are served round robin. */
   tenantId: number;
   /** Ends the work, such as `context.signal` when the client has left. */
   signal?: AbortSignal | undefined;
@@ -20,7 +19,7 @@ const poolOf = forApp((app) => {
 
 /**
  * Parses a document of a client on a parser thread, with limits on time and memory. Long arrays that are fields of the
- * result arrive in pieces, so that the serving thread is never held for long.
+ * result arrive in pieces, so that the serving thread is never blocked for long.
  *
  * Throws HttpError 422 `document_too_complex`, 429 `rate_limited` where too much of the tenant waits, 503 `busy`, and
  * 499 when `signal` aborts.

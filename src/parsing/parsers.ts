@@ -21,7 +21,7 @@ export type Rebased = keyof typeof REBASED;
  * Parsers that run on parser threads, by name. A parser takes and returns values that structured clone can copy; long
  * arrays are fields of its result, and long texts are buffers. It throws TooComplex when the document exceeds one of its
  * limits; other faults of the document are part of its result. To add one, add it here: `parseDocument` takes its types
- * from this table, and test/parsing/linear.test.ts wants hostile documents for it.
+ * from this table, and test/parsing/hostile-documents.ts needs hostile documents for it.
  */
 export const PARSERS = {
   /** An HLS playlist for a check: all references. */

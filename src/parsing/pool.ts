@@ -1,6 +1,6 @@
 import type { Worker } from "node:worker_threads";
-import { DOCUMENT_LIMITS } from "../lib/document-limits.ts";
-import { clientClosed, tooComplex } from "./errors.ts";
+import { DOCUMENT_LIMITS, tooComplex } from "../lib/document-limits.ts";
+import { clientClosed } from "../lib/errors.ts";
 import type { FromThread, ToThread } from "./protocol.ts";
 import { startThread } from "./start-thread.ts";
 import { TaskQueue } from "./task-queue.ts";
@@ -48,7 +48,7 @@ type Thread = {
 
 /**
  * Worker threads that parse documents of clients. Threads start with the first document and are replaced when one is
- * terminated. Tenants take turns; of several threads a tenant leaves one to the others.
+ * terminated. Tenants are served round robin, and one tenant never occupies all of several threads.
  */
 export class ParserPool {
   readonly #options: PoolOptions;
@@ -171,7 +171,7 @@ export class ParserPool {
     this.#assign();
   }
 
-  /** The thread ended by itself. */
+  /** The thread ended without being terminated. */
   #lose(thread: Thread, error: unknown): void {
     if (!this.#threads.has(thread)) return;
     const isMemory = (error as NodeJS.ErrnoException).code === "ERR_WORKER_OUT_OF_MEMORY";

@@ -184,7 +184,7 @@ test("a client that leaves ends the work of its request", { timeout: 60_000 }, a
   }
 });
 
-describe("what was stored before there were limits is served or refused, and holds nobody up", () => {
+describe("a document that was stored before there were limits is served or refused, and blocks no other request", () => {
   let urls: Record<string, string>;
   let paths: Record<string, string>;
 

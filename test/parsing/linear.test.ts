@@ -6,7 +6,7 @@ import { HOSTILE } from "./hostile-documents.ts";
 const SIZE = DOCUMENT_LIMITS.documentBytes;
 /** A document of that size may take so long. */
 const SLOW_MS = 1000;
-/** Faster than that nothing is told by how times grow. */
+/** Below that the growth of times is noise. */
 const QUICK_MS = 150;
 /** Of documents twice as long. Linear is 2, quadratic 4; memory and noise add to it. */
 const MOST_GROWTH = 3.2;
@@ -39,7 +39,7 @@ describe("a hostile document takes linear time", () => {
     expect(Object.keys(HOSTILE).sort()).toEqual(Object.keys(PARSERS).sort());
   });
 
-  test("and quadratic time is told apart", () => {
+  test("and quadratic time is detected", () => {
     const characters = (size: number) => ",".repeat(size / 32);
     expect(slowness((size) => () => /,*x/.test(characters(size)))).not.toBeNull();
     expect(slowness((size) => () => characters(size).split(","))).toBeNull();

@@ -93,7 +93,7 @@ describe("the parser pool", () => {
     for (const each of [...held, ...others]) expect(await each).toEqual([499, "client_closed_request"]);
   });
 
-  test("serves tenants in turns", async () => {
+  test("serves tenants round robin", async () => {
     const pool = poolWith({ threads: 1 });
     const order: number[] = [];
     const one = (tenantId: number) => parse(pool, tenantId).then(() => order.push(tenantId));

@@ -12,7 +12,7 @@ export type SyncedText = Pick<Alignment, "matchRatio" | "anchorCount"> & {
     | null;
 };
 
-/** The WebVTT text `track` with times by what is said when in `reference`. Throws TooComplex. */
+/** The WebVTT text `track` with the times at which `reference` says the same. Throws TooComplex. */
 export function syncTexts({ track, reference }: { track: string; reference: string }): SyncedText {
   const { cues } = atOnce(parsing(track));
   const other = atOnce(parsing(reference));

@@ -43,7 +43,7 @@ const quote = (text: string) => `"${text.length > 40 ? `${text.slice(0, 40)}…`
 
 /**
  * Reads a WebVTT file (W3C WebVTT, 4.1 to 4.5) and finds what does not conform: header, blocks, timing lines and
- * settings. Cues may overlap and stand in any order; markup in payloads is the player's to forgive. Linear in
+ * settings. Cues may overlap and may be in any order; markup in payloads is not checked. Linear in
  * time; stops after some faults. Throws TooComplex.
  * `addedLines` of `withHeader` are not counted in the numbers of lines.
  */

@@ -2,11 +2,10 @@ import { and, eq, inArray } from "drizzle-orm";
 import * as v from "valibot";
 import { assets, type BatchRow, type RenditionRow } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
-import { DOCUMENT_LIMITS } from "../../lib/document-limits.ts";
-import { HttpError } from "../../lib/errors.ts";
+import { DOCUMENT_LIMITS, tooComplex } from "../../lib/document-limits.ts";
+import { clientClosed, HttpError } from "../../lib/errors.ts";
 import { canonicalLanguage } from "../../lib/language.ts";
 import { pacer } from "../../lib/pace.ts";
-import { tooComplex } from "../../parsing/errors.ts";
 import { type ParseOptions, parseDocument } from "../../parsing/parse-document.ts";
 import { vttOfFile } from "../subtitles/content.ts";
 import { MAX_CUE_BYTES, MAX_CUES, USE_STORAGE_KEY } from "../tracks/schema.ts";
@@ -58,6 +57,7 @@ export async function checkManifest(
   const pace = pacer();
   for (const [index, given] of manifest.assets.entries()) {
     await pace();
+    if (signal?.aborted) throw clientClosed();
     const path = `assets[${index}]`;
     const parsed = v.safeParse(ManifestAsset, given, { abortPipeEarly: true });
     const before = faults.length;

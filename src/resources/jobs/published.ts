@@ -11,7 +11,7 @@ type Playlist = Pick<HlsPlaylist, "variants" | "durationSeconds">;
 
 /**
  * What the published HLS manifest itself says (RFC 8216, 4.3), for workers that do not report it: the length of its
- * first playlist and its variants. What cannot be read is left out; players are stricter judges than this.
+ * first playlist and its variants. What cannot be read is left out; players are stricter.
  */
 export async function readPublished(
   app: App,

@@ -3,12 +3,11 @@ import type { ObjectStore } from "../../../storage/objects/store.ts";
 import { type Delivery, deliver } from "../../http/deliver.ts";
 import type { Context } from "../../http/route.ts";
 import { codedText } from "../../http/text-coding.ts";
-import { DOCUMENT_LIMITS } from "../../lib/document-limits.ts";
+import { DOCUMENT_LIMITS, tooComplex } from "../../lib/document-limits.ts";
 import { notFound } from "../../lib/errors.ts";
 import { subtitlePlaylist } from "../../lib/m3u8-subtitles.ts";
 import { contentTypeOf } from "../../lib/media-types.ts";
 import { sha256 } from "../../lib/tokens.ts";
-import { tooComplex } from "../../parsing/errors.ts";
 import { subtitleFile } from "../subtitles/address.ts";
 
 /** Of a text that is sent as it is. Larger ones are not compressed. */

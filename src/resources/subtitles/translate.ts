@@ -1,13 +1,12 @@
 import type { SubtitleRow } from "../../../storage/db/schema.ts";
 import { type App, forApp } from "../../app.ts";
 import { countedOf } from "../../http/counted.ts";
-import { HttpError, invalid } from "../../lib/errors.ts";
+import { clientClosed, HttpError, invalid } from "../../lib/errors.ts";
 import { inSlices } from "../../lib/in-slices.ts";
 import { withPayloads } from "../../lib/vtt/replace-texts.ts";
 import { configuredTranslator } from "../../outbound/translate/configured.ts";
 import { translatePayloads } from "../../outbound/translate/payloads.ts";
 import { PairUnknown, TranslationFailed, type Translator } from "../../outbound/translate/translator.ts";
-import { clientClosed } from "../../parsing/errors.ts";
 import { parseDocument } from "../../parsing/parse-document.ts";
 import { subtitleContent } from "./content.ts";
 
