@@ -242,9 +242,7 @@ test("quotas of a plan refuse what would be beyond them, and leave nothing behin
     body: {
       tenant_id: tenant.id,
       video_asset: {
-        title: "Too much",
-        input_status: "uploaded",
-        playback_status: "draft",
+        ...{ title: "Too much", input_status: "uploaded", playback_status: "draft" },
         source_bytes: 5,
         storage_bytes: 5,
         duration_seconds: 1,
