@@ -64,7 +64,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...assetJobRoutes,
     ...graphRoutes,
     ...playbackRoutes(tokens, mediaDoor(app, tokens, egress)),
-    ...analyticsRoutes,
+    ...analyticsRoutes(tokens),
     ...billingRoutes,
     ...webhookRoutes,
     ...webhookOperatorRoutes,

@@ -233,6 +233,7 @@ export function addAdmin(program: Command): void {
     .command("doctor")
     .description("look over database, objects both ways, ffmpeg, clock, disk and permissions")
     .option("--fix", "mend what can be mended; without it nothing is changed")
+    .option("--force", "with --fix: move unreferenced objects to the trash even where they are more than half of all")
     .action(async (_, command: Command) => (await import("./doctor.ts")).doctor(command));
 }
 

@@ -36,13 +36,14 @@ const COLUMNS: Column<Finding>[] = [
  */
 export async function doctor(command: Command): Promise<void> {
   const config = settingsOf(command);
-  const fix = command.opts<{ fix?: boolean }>().fix === true;
+  const { fix = false, force = false } = command.opts<{ fix?: boolean; force?: boolean }>();
+  if (force && !fix) throw new UserError("--force is for doctor --fix.", 2);
   const { findings, isEnough } = isLocked(config.data_dir)
     ? { findings: [], isEnough: false }
     : await lookAtRest(config, embeddedMigrations());
   // What is older is migrated by a --fix, as by a start.
   const isOver = isEnough && !(fix && findings.every((finding) => finding.ok));
-  const rest = isOver ? [] : await asked(config, fix);
+  const rest = isOver ? [] : await asked(config, { fix, force });
   const isChecked = findings.some(({ check }) => check === "integrity");
   const all = isOver ? findings : [...rest, ...findings.filter(({ check }) => check === "integrity")];
   // In this process and read-only: the check reads the whole file and would hold up the server for as long.
@@ -67,11 +68,11 @@ function verdictOf({ ok, mended, warning }: Finding): string {
 }
 
 /** Of the server, or of the same interface in this process. */
-async function asked(config: Config, fix: boolean): Promise<Finding[]> {
+async function asked(config: Config, wish: { fix: boolean; force: boolean }): Promise<Finding[]> {
   const admin = await connect(config);
   try {
     const begun = Date.now();
-    const first = await admin.call<Checkup>("POST", PATH, { fix });
+    const first = await admin.call<Checkup>("POST", PATH, { fix: wish.fix, ...(wish.force && { force: true }) });
     const clock = comparedClocks(first.server_time, begun, Date.now());
     return [...(await toItsEnd(admin, first)).findings, clock];
   } finally {

@@ -94,14 +94,18 @@ async function fill(data: string, events: number): Promise<void> {
     for (let told = 0; told < events; now += HOUR_MS) {
       for (let n = 0; n < viewsAnHour && told < events; n++, view++) {
         const at = now - (n % 60) * 60_000;
-        const one = { asset_id: 1 + (view % ASSETS), session_id: `s${view}`, viewer_id: `v${(view * 7919) % VIEWERS}` };
-        await views.add(
+        const asset = { id: 1 + (view % ASSETS), tenantId: 1, durationSeconds: 200 };
+        const one = { asset_id: asset.id, session_id: `s${view}`, viewer_id: `v${(view * 7919) % VIEWERS}` };
+        views.add(
           Array.from({ length: EVENTS_A_VIEW }, (_, step) => ({
-            ...one,
-            event: step === 0 ? ("play" as const) : ("heartbeat" as const),
-            position_seconds: step * 10,
-            watched_seconds: step === 0 ? 0 : 10,
-            occurred_at: new Date(at + step * 10_000 - 200_000).toISOString(),
+            asset,
+            event: {
+              ...one,
+              event: step === 0 ? ("play" as const) : ("heartbeat" as const),
+              position_seconds: step * 10,
+              watched_seconds: step === 0 ? 0 : 10,
+              occurred_at: new Date(at + step * 10_000 - 200_000).toISOString(),
+            },
           })),
         );
         told += EVENTS_A_VIEW;

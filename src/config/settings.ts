@@ -182,6 +182,11 @@ export const SETTINGS = {
     fallback: String(64 * 2 ** 30),
     about: "largest source accepted",
   },
+  body_idle_seconds: {
+    schema: integer(1, 3600),
+    fallback: "60",
+    about: "a request whose body stops coming for so long is closed; at most 20 where no credential is needed",
+  },
   upload_ttl_seconds: {
     schema: integer(1, 31 * 86_400),
     fallback: "86400",

@@ -14,6 +14,7 @@ import { recoverLeases } from "../resources/jobs/recover.ts";
 import { sweepAttempts } from "../resources/jobs/sweep.ts";
 import { continueMigration } from "../resources/operator/migration/run.ts";
 import { tellOfServer } from "../resources/operator/servers.ts";
+import { emptyTrash } from "../resources/operator/trash.ts";
 import type { Egress } from "../resources/playback/egress.ts";
 import { expireUploads } from "../resources/uploads/expire.ts";
 import { startFetches } from "../resources/uploads/fetches.ts";
@@ -56,6 +57,7 @@ export const allDuties = (
   // Players tell every ten seconds: by then the hour is whole.
   { name: "detect-anomalies", every: "0 5 * * * *", run: () => detectAnomalies(app) },
   { name: "record-key-use", every: "*/30 * * * * *", atStop: true, run: () => recordKeyUse(app, authenticator) },
+  { name: "empty-trash", every: "0 41 * * * *", run: () => emptyTrash(app) },
   { name: "prune-audit", every: "0 37 * * * *", run: () => pruneAudit(app) },
   {
     name: "prune-answers",

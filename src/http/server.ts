@@ -13,6 +13,7 @@ import type { Owner } from "../limits/fair-queue.ts";
 import { audited } from "./audit.ts";
 import { type Authenticator, createAuthenticator } from "./auth.ts";
 import { readJson } from "./body.ts";
+import { idleLimitMs, watchBody } from "./body-idle.ts";
 import { clientAddresses } from "./client-address.ts";
 import { corsHeaders, preflightHeaders } from "./cors.ts";
 import { countedOf } from "./counted.ts";
@@ -42,14 +43,17 @@ export function createServer(app: App, routes: readonly Route[]): HttpServer {
     },
   };
   const { requests } = countedOf(app);
+  const elsewhereMs = idleLimitMs(app.config.body_idle_seconds);
   for (const [path, methods] of byPath(routes)) {
     const allow = [...methods.keys()].flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method])).join(", ");
     for (const [method, route] of methods) {
+      const limitMs = idleLimitMs(app.config.body_idle_seconds, route);
       const row = { route, always: headersOf(route, method, allow) };
       const count = requests.of(path, method);
       const plain = async (event: H3Event) => {
         const from = performance.now();
-        const response = await answer(app, row, event, doors);
+        const endWatch = watchBody(incomingOf(event), limitMs);
+        const response = await answer(app, row, event, doors).finally(endWatch);
         count(response.status, performance.now() - from);
         return response;
       };
@@ -63,6 +67,7 @@ export function createServer(app: App, routes: readonly Route[]): HttpServer {
       h3.on("OPTIONS", path, () => renderReply(new Reply(204, undefined, headers), newRequestId()));
     }
     h3.all(path, (event) => {
+      watchBody(incomingOf(event), elsewhereMs);
       const error = new HttpError(
         405,
         "method_not_allowed",
@@ -74,6 +79,7 @@ export function createServer(app: App, routes: readonly Route[]): HttpServer {
   }
   const countElsewhere = requests.of("(none)", "ANY");
   h3.all("/**", (event) => {
+    watchBody(incomingOf(event), elsewhereMs);
     countElsewhere(404, 0);
     return render(app, nothingHere(), newRequestId(), event);
   });
@@ -82,6 +88,8 @@ export function createServer(app: App, routes: readonly Route[]): HttpServer {
 
 type Doors = { authenticator: Authenticator; limits: Limits; addressOf(event: H3Event): string };
 type Row = { route: Route; always: Record<string, string> | undefined };
+
+const incomingOf = ({ runtime }: H3Event) => runtime?.node?.req as Context["incoming"];
 
 /** What the row says of all its answers. */
 function headersOf({ cors, headers }: Route, method: Method, allow: string): Row["always"] {
@@ -161,7 +169,7 @@ async function answer(
     }
     return renderReply(asReply(route, result), requestId, every);
   } catch (error) {
-    discardRest(event.runtime?.node?.req as Context["incoming"]);
+    discardRest(incomingOf(event));
     return render(app, error, requestId, event, { route, always: every });
   }
 }
@@ -196,7 +204,7 @@ type Asked = Pick<Context, "caller" | "requestId" | "address" | "limit">;
 
 async function contextOf(app: App, route: Route, event: H3Event, asked: Asked): Promise<Context> {
   const { req } = event;
-  const incoming = event.runtime?.node?.req as Context["incoming"];
+  const incoming = incomingOf(event);
   const named = decoded(event.context.params);
   const params = route.params ? validate(route.params, named, "params") : named;
   const query = route.query ? validate(route.query, Object.fromEntries(event.url.searchParams), "query") : {};

@@ -9,6 +9,7 @@ import { findPublicAsset } from "../resources/assets/queries.ts";
 import { deliveryOf } from "../resources/playback/hand-out.ts";
 import { PlayerData, playerData, requirePlayable } from "../resources/playback/player-data.ts";
 import type { PlaybackTokens } from "../resources/playback/token.ts";
+import { isActiveTenant } from "../resources/tenants/active.ts";
 import { allowedOriginsOf } from "../resources/tenants/queries.ts";
 import { embeddedFile, versionOf } from "./embedded-file.ts";
 import { html, type Markup } from "./html.ts";
@@ -38,7 +39,10 @@ export const pageRoutes = (tokens: PlaybackTokens): Route[] => [
     // The element stands on other sites' pages.
     cors: { allowHeaders: "", exposeHeaders: "" },
     responses: { 200: PlayerData },
-    errors: { 403: ["playback_token_required", "playback_token_invalid"], 422: ["asset_not_ready", "asset_errored"] },
+    errors: {
+      403: ["playback_token_required", "playback_token_invalid", "tenant_suspended"],
+      422: ["asset_not_ready", "asset_errored"],
+    },
     async handle(context) {
       const { app, params, url } = context;
       const token = url.searchParams.get("token");
@@ -78,7 +82,7 @@ async function viewOf({ app, params, url }: Context, tokens: PlaybackTokens, pag
   const framedBy =
     page === "embed" && asset ? ["'self'", ...(await allowedOriginsOf(app, asset.tenantId))] : ["'self'"];
   const token = url.searchParams.get("token");
-  const told = asset ? await whyNot(tokens, asset, token) : message(404, NOTHING, MISTYPED);
+  const told = asset ? await whyNot(app, tokens, { asset, token }) : message(404, NOTHING, MISTYPED);
   if (told || !asset) return { framedBy, ...(told ?? message(404, NOTHING, MISTYPED)) };
   const { searchParams } = url;
   return {
@@ -110,7 +114,13 @@ const NOTHING = "No such video";
 const MISTYPED = "The address may be mistyped, or the video was removed.";
 
 /** Told without a script, since there is nothing to play yet, or ever. */
-async function whyNot(tokens: PlaybackTokens, asset: AssetRow, token: string | null): Promise<Told | null> {
+async function whyNot(
+  app: App,
+  tokens: PlaybackTokens,
+  { asset, token }: { asset: AssetRow; token: string | null },
+): Promise<Told | null> {
+  if (!(await isActiveTenant(app, asset.tenantId)))
+    return message(403, "This video is not available", "The account that it belongs to is suspended.");
   if (asset.playbackPolicy === "signed") {
     if (!token)
       return message(403, "This video is private", "Open it with the link that you were given: it holds a token.");

@@ -62,12 +62,22 @@ test("what the admin token changes, and what is done to credentials, is in the l
     ],
     [
       "issue by key",
-      () => app.call("POST", "/api/v1/api_keys", { key, headers: { "idempotency-key": "k" }, body: { name: "mine" } }),
+      () =>
+        app.call("POST", "/api/v1/api_keys", {
+          key,
+          headers: { "idempotency-key": "k" },
+          body: { tenant_id: tenant.id, name: "mine" },
+        }),
       { ...byKey, target_type: "api_keys", target_id: "3" },
     ],
     [
       "the same again",
-      () => app.call("POST", "/api/v1/api_keys", { key, headers: { "idempotency-key": "k" }, body: { name: "mine" } }),
+      () =>
+        app.call("POST", "/api/v1/api_keys", {
+          key,
+          headers: { "idempotency-key": "k" },
+          body: { tenant_id: tenant.id, name: "mine" },
+        }),
       null,
     ],
     [

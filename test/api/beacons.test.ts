@@ -2,6 +2,7 @@ import { sql } from "drizzle-orm";
 import { beforeEach, describe, expect, test } from "vitest";
 import { type TestApp, testApp } from "../support/app.ts";
 import { expectError } from "../support/error.ts";
+import { readyAsset, uploaded } from "../support/flow.ts";
 import { film } from "../support/views.ts";
 
 const BEACONS = "/api/v1/playback_events";
@@ -62,6 +63,55 @@ describe("a beacon", () => {
     await written();
     expect((await analytics(`assets/${id}/analytics`)).body.play_count).toBe(1);
     expect(await app.newEvents()).toEqual([expect.objectContaining({ type: "video.job.queued" })]);
+  });
+
+  test("of what cannot be watched by its sender is answered 202, and stored nowhere", async () => {
+    const open = await asset();
+    const before = await count("playback_events");
+    const event = { session_id: "s", event: "play" };
+    const { db, write } = app.opened.app;
+    const signed = await readyAsset(app, await app.key(tenant.id), { playback_policy: "signed" });
+    const other = await readyAsset(app, await app.key(tenant.id), { playback_policy: "signed" });
+    const drafted = await uploaded(app, await app.key(tenant.id), { playback_policy: "public" });
+    const tokenOf = async (id: number) =>
+      (await app.call("GET", `/api/v1/playback/${id}`, { key: await app.key(tenant.id) })).body.token as string;
+    const token = await tokenOf(signed.asset.id);
+    const wrong = await tokenOf(other.asset.id);
+    const id = signed.asset.id;
+    const unseen: unknown[] = [
+      { ...event, asset_id: 987_654 },
+      { ...event, external_id: "vid_0000000000000000000000" },
+      { ...event, asset_id: drafted.asset.id },
+      { ...event, asset_id: id },
+      { ...event, asset_id: id, token: "x" },
+      { ...event, asset_id: id, token: wrong },
+      { ...event, asset_id: id, token: `${token}x` },
+      { events: [{ ...event, asset_id: id }], token: wrong },
+      { events: Array.from({ length: 64 }, (_, n) => ({ ...event, session_id: `s${n}`, asset_id: 1_000_000 + n })) },
+    ];
+    const commits = app.opened.app.writes().commits;
+    for (const body of unseen) expect((await tell(body)).status, JSON.stringify(body)).toBe(202);
+    await written();
+    expect(await count("playback_events")).toBe(before);
+    expect(await count("playback_sessions")).toBe(0);
+    expect(app.opened.app.writes().commits).toBe(commits);
+
+    // With the token, wherever it stands, and until the tenant is suspended.
+    const seen: [string, unknown, string?][] = [
+      ["in the event", { ...event, session_id: "a", asset_id: id, token }],
+      ["of the batch", { events: [{ ...event, session_id: "b", asset_id: id }], token }],
+      ["in the address", { ...event, session_id: "c", asset_id: id }, `?token=${token}`],
+      ["open", { ...event, session_id: "d", asset_id: open.id }],
+    ];
+    for (const [name, body, query = ""] of seen) {
+      expect((await app.call("POST", `${BEACONS}${query}`, { body })).status, name).toBe(202);
+      await written();
+    }
+    expect(await count("playback_events")).toBe(before + seen.length);
+    await write(async (tx) => tx.run(sql`UPDATE tenants SET status = 'suspended'`));
+    expect((await tell({ ...event, session_id: "e", asset_id: open.id })).status).toBe(202);
+    await written();
+    expect(await db.get(sql`SELECT count(*) AS n FROM playback_events`)).toEqual({ n: before + seen.length });
   });
 
   test("counts by the public id, from any site, as sendBeacon sends it", async () => {

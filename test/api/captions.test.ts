@@ -74,6 +74,43 @@ describe("the contract", () => {
   });
 });
 
+describe("an upload that asks for captions", () => {
+  const warning = [{ code: "captions_not_configured", message: expect.stringMatching(/VODBOX_TRANSCRIBE/) }];
+  const begin = (of: TestApp, as: string, path: string, fields: Record<string, unknown>, headers = {}) =>
+    of.call("POST", `/api/v1/uploads/${path}`, { key: as, body: { filename: "a.mp4", ...fields }, headers });
+  const STARTS: [string, Record<string, unknown>][] = [
+    ["initiate", { bytes_expected: 3 }],
+    ["initiate_multipart", { bytes_expected: 3 }],
+    ["from_url", { url: "https://example.com/a.mp4" }],
+  ];
+
+  test.each(STARTS)("is warned where no transcriber is configured: %s", async (path, fields) => {
+    const captions = ["en", "de"];
+    const headers = { "idempotency-key": path };
+    const asked = await begin(app, key, path, { ...fields, captions }, headers);
+    expect([asked.status, asked.body.warnings]).toEqual([201, warning]);
+    const again = await begin(app, key, path, { ...fields, captions }, headers);
+    expect([again.status, again.body.warnings]).toEqual([201, warning]);
+    expect((await begin(app, key, path, fields)).body).not.toHaveProperty("warnings");
+    expect((await begin(app, key, path, { ...fields, captions: [] })).body).not.toHaveProperty("warnings");
+    expect((await app.call("GET", `/api/v1/uploads/${asked.body.id}`, { key })).body).not.toHaveProperty("warnings");
+  });
+
+  test.each<[string, Record<string, unknown>, boolean]>([
+    ["off", {}, true],
+    ["a command", { transcribe: "command", transcribe_command: "/bin/true" }, false],
+    ["a command that is not named", { transcribe: "command" }, true],
+    ["an address", { transcribe: "openai", transcribe_url: "http://127.0.0.1:9" }, false],
+    ["neither address nor key", { transcribe: "openai" }, true],
+  ])("by what the server's own settings say: %s", async (_, flags, isWarned) => {
+    const other = await testApp(flags);
+    const own = await other.key((await other.tenant()).id);
+    const { body } = await begin(other, own, "initiate", { bytes_expected: 3, captions: ["en"] });
+    expect(body.warnings).toEqual(isWarned ? warning : undefined);
+    await other.close();
+  });
+});
+
 describe("a completion", () => {
   test("makes tracks of what was asked for and of more, told of before the asset is", async () => {
     const { asset, contract } = await claimed({ captions: ["en", "de"] });

@@ -14,8 +14,8 @@ beforeEach(async () => {
   tenant = await app.tenant();
   key = await app.key(tenant.id);
 });
-const post = (collection: unknown, as: Record<string, string> = { key }) =>
-  app.call("POST", path, { ...as, body: { collection } });
+const post = (collection: unknown, as: Record<string, string> = { key }, tenant_id = tenant.id) =>
+  app.call("POST", path, { ...as, body: { tenant_id, collection } });
 const made = async (slug: string, fields: Record<string, unknown> = {}) => {
   const answer = await post({ name: slug, slug, ...fields });
   expect(answer.status, answer.text).toBe(201);
@@ -63,9 +63,10 @@ describe("a collection", () => {
     expect(await app.newEvents()).toEqual([]);
   });
 
-  test("takes a tenant_id from the admin token, which must give one", async () => {
+  test("takes a tenant_id, which every caller must give", async () => {
     const body = { collection: { name: "A", slug: "a" } };
     expectError(await app.call("POST", path, { admin: app.admin, body }), 422, "parameter_missing");
+    expectError(await app.call("POST", path, { key, body }), 422, "parameter_missing");
     const answer = await app.call("POST", path, { admin: app.admin, body: { ...body, tenant_id: tenant.id } });
     expect([answer.status, answer.body.tenant_id]).toEqual([201, tenant.id]);
     expectError(await app.call("POST", path, { admin: app.admin, body: { ...body, tenant_id: 99 } }), 404, "not_found");
@@ -75,7 +76,7 @@ describe("a collection", () => {
     const ask = () =>
       app.call("POST", path, {
         key,
-        body: { collection: { name: "A", slug: "a" } },
+        body: { tenant_id: tenant.id, collection: { name: "A", slug: "a" } },
         headers: { "idempotency-key": "1" },
       });
     const [first, again] = [await ask(), await ask()];
@@ -88,7 +89,7 @@ describe("a collection", () => {
     expectError(await post({ name: "x", slug: "taken" }), 422, "validation_failed");
     expectError(await change(other.id, { slug: "taken" }), 422, "validation_failed");
     const foreign = await app.key((await app.tenant()).id);
-    expect((await post({ name: "x", slug: "taken" }, { key: foreign })).status).toBe(201);
+    expect((await post({ name: "x", slug: "taken" }, { key: foreign }, tenant.id + 1)).status).toBe(201);
     for (const slug of ["", "A", "a b", "-a", "a-", "a--b", "ä", "a_b", "x".repeat(101)])
       expectError(await post({ name: "x", slug }), 422, "validation_failed", slug);
     expect((await one(id)).slug).toBe("taken");
@@ -118,7 +119,7 @@ describe("the hierarchy", () => {
     const b = await made("b", { parent_id: a.id });
     const c = await made("c", { parent_id: b.id });
     const foreign = await app.key((await app.tenant()).id);
-    const theirs = (await post({ name: "x", slug: "x" }, { key: foreign })).body;
+    const theirs = (await post({ name: "x", slug: "x" }, { key: foreign }, tenant.id + 1)).body;
     for (const parent_id of [a.id, b.id, c.id, theirs.id, 999, 1e300])
       expectError(await change(a.id, { parent_id }), 422, "validation_failed", `a in ${parent_id}`);
     expectError(await post({ name: "x", slug: "x", parent_id: theirs.id }), 422, "validation_failed");
@@ -137,7 +138,7 @@ describe("the hierarchy", () => {
     const early = await made("early", { parent_id: root.id });
     const deep = await made("deep", { parent_id: late.id });
     const foreign = await app.key((await app.tenant()).id);
-    await post({ name: "x", slug: "x" }, { key: foreign });
+    await post({ name: "x", slug: "x" }, { key: foreign }, tenant.id + 1);
     const tree = await app.call("GET", `${path}/tree`, { key: await app.key(tenant.id, ["billing:write"]) });
     expect(tree.headers.get("content-type")).toMatch(/^application\/json/);
     expect(tree.body).toEqual([
@@ -194,7 +195,7 @@ describe("the list", () => {
     ] as const)
       await made(slug, { position });
     const foreign = await app.key((await app.tenant()).id);
-    await post({ name: "x", slug: "x" }, { key: foreign });
+    await post({ name: "x", slug: "x" }, { key: foreign }, tenant.id + 1);
     for (let at: string | undefined = `${path}?limit=2`; at; ) {
       const answer = await app.call("GET", at, { key: await app.key(tenant.id, ["assets:read"]) });
       slugs.push(...answer.body.map((each: any) => each.slug));
@@ -212,7 +213,7 @@ describe("assets in a collection", () => {
     const { id } = await made("here");
     const there = await made("there");
     const foreign = await app.key((await app.tenant()).id);
-    const theirs = (await post({ name: "x", slug: "x" }, { key: foreign })).body.id;
+    const theirs = (await post({ name: "x", slug: "x" }, { key: foreign }, tenant.id + 1)).body.id;
     const { asset } = await uploaded(app, key, { collection_id: id });
     expect(asset.collection_id).toBe(id);
     expect((await uploaded(app, key, { collection_id: theirs })).asset.collection_id).toBe(null);

@@ -31,7 +31,7 @@ describe("an asset that is registered", () => {
   test("is as it was supplied, has a job, and a contract without a lease", async () => {
     const folder = await app.call("POST", "/api/v1/collections", {
       key,
-      body: { collection: { name: "A", slug: "a" } },
+      body: { tenant_id: tenant.id, collection: { name: "A", slug: "a" } },
     });
     const more = {
       description: "Süd",
@@ -100,8 +100,9 @@ describe("an asset that is registered", () => {
     expect(await told(1_000, 1_000)).toEqual([18, 18, 18]);
     expect(await told(1_000, 0)).toEqual([18, 18, 18]);
     expect(await told(18, 118)).toEqual([18, 118, 118]);
+    // A reference of the customer's, even where it looks like a key of ours.
     const elsewhere = { provider: "external_serve", manifest_url: "https://cdn.example/a.m3u8" };
-    expect(await told(0, 0, elsewhere)).toEqual([18, 18, 18]);
+    expect(await told(0, 0, elsewhere)).toEqual([0, 0, 0]);
     // One that comes later counts when a worker finds it.
     const source_key = `tenants/${tenant.id}/sources/later.mp4`;
     const { asset: later } = (await create({ source_key, source_bytes: 0, storage_bytes: 5 })).body;
@@ -216,6 +217,31 @@ describe("an asset that is registered", () => {
         String(bad),
       );
     expectError(await create({ manifest_url }), 422, "validation_failed");
+  });
+
+  test("elsewhere is public, and its source's key opens and removes nothing here", async () => {
+    const manifest_url = "https://cdn.example/a/master.m3u8";
+    const outside = { provider: "external_serve", manifest_url, playback_status: "ready", input_status: "uploaded" };
+    expectError(await create({ ...outside, playback_policy: "signed" }), 422, "validation_failed");
+    expect((await create({ ...outside, playback_policy: "public" })).body.asset.playback_policy).toBe("public");
+    // The tenant's default is signed, and vodbox can protect nothing of it.
+    expect((await create(outside)).body.asset.playback_policy).toBe("public");
+    const { asset: mine } = await uploaded(app, key);
+    const other = await app.tenant();
+    const { asset: theirs } = await uploaded(app, await app.key(other.id));
+    const opaque = [mine.source_key, theirs.source_key, "s3://bucket/a b.mov", "../../etc/passwd", "", "ä/%2e%2e"];
+    for (const source_key of opaque) {
+      const { status, body } = await create({ ...outside, source_key });
+      expect([status, body.asset?.source_key], source_key).toEqual([201, source_key]);
+      expectError(await app.call("GET", at(body.asset.id, "/download"), { key }), 404, "not_found", source_key);
+      expect((await app.call("DELETE", at(body.asset.id), { key })).status).toBe(204);
+      app.turn(3_600_000);
+      await app.duty("sweep-objects");
+    }
+    for (const source_key of [mine.source_key, theirs.source_key])
+      expect(await app.opened.app.objects?.head(source_key), source_key).not.toBeNull();
+    expectError(await create({ ...outside, source_key: "a\0" }), 422, "validation_failed");
+    expectError(await create({ source_key: theirs.source_key }), 422, "validation_failed");
   });
 
   test("is made once under an Idempotency-Key, and its contract's address works again", async () => {

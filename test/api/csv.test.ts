@@ -26,7 +26,7 @@ const made = async (fields: Record<string, unknown> = {}, as = key): Promise<any
   const source_key = `tenants/${tenantId}/x`;
   const answer = await app.call("POST", "/api/v1/assets", {
     key: as,
-    body: { video_asset: { ...video_asset, source_key } },
+    body: { tenant_id: tenantId, video_asset: { ...video_asset, source_key } },
   });
   if (answer.status !== 201) throw new Error(answer.text);
   return answer.body.asset;

@@ -181,6 +181,27 @@ describe("a person", () => {
     expectError(await admin("PATCH", "users/nobody@example.com", { password }), 404, "not_found");
   });
 
+  test("with another password loses every device that the old one let in, and nothing else", async () => {
+    const email_address = "rotated@example.com";
+    await person(email_address);
+    const devices = [];
+    for (const device_name of ["phone", "television", "studio"])
+      devices.push((await redeem({ email_address, password, device_name })).body.token);
+    const { body: code } = await admin("POST", "pairing_codes", { tenant_id: tenant.id });
+    const paired = (await redeem({ pairing_code: code.pairing_code })).body.token;
+    await person("colleague@example.com");
+    const colleague = (await redeem({ email_address: "colleague@example.com", password })).body.token;
+    const issued = await app.key(tenant.id);
+    for (const token of [...devices, paired, colleague, issued]) expect(await works(token)).toBe(true);
+    expect((await admin("PATCH", `users/${email_address}`, { password: "another password" })).status).toBe(200);
+    for (const token of devices) expect(await works(token)).toBe(false);
+    for (const token of [paired, colleague, issued]) expect(await works(token)).toBe(true);
+    // What the new one lets in stays, also when it is given once more to another person's address.
+    const fresh = (await redeem({ email_address, password: "another password" })).body.token;
+    expect((await admin("PATCH", "users/colleague@example.com", { password: "another password" })).status).toBe(200);
+    expect([await works(fresh), await works(colleague)]).toEqual([true, false]);
+  });
+
   test("is removed together with the devices that were let in by the password, and with no others", async () => {
     const { id } = await person("leaving@example.com");
     const theirs = (await redeem({ email_address: "leaving@example.com", password })).body.token;

@@ -1,6 +1,6 @@
-import { sql } from "drizzle-orm";
+import { eq, sql } from "drizzle-orm";
 import { beforeEach, describe, expect, test } from "vitest";
-import { subtitles, tracks } from "../../storage/db/schema.ts";
+import { assets, subtitles, tracks } from "../../storage/db/schema.ts";
 import { type TestApp, testApp } from "../support/app.ts";
 import { expectError } from "../support/error.ts";
 import { readyAsset } from "../support/flow.ts";
@@ -20,14 +20,14 @@ const external = async (fields: Record<string, unknown>) => {
     ...{ source_bytes: 0, storage_bytes: 0, duration_seconds: 0, source_key: `tenants/${tenant.id}/x` },
     ...{ manifest_url: "https://cdn.example/a.m3u8", ...fields },
   };
-  return (await app.call("POST", "/api/v1/assets", { key, body: { video_asset } })).body.asset;
+  return (await app.call("POST", "/api/v1/assets", { key, body: { tenant_id: tenant.id, video_asset } })).body.asset;
 };
 
 describe("the graph export", () => {
   test("has all that plays an asset elsewhere, and nothing that opens anything here", async () => {
     const folder = await app.call("POST", "/api/v1/collections", {
       key,
-      body: { collection: { name: "F", slug: "f" } },
+      body: { tenant_id: tenant.id, collection: { name: "F", slug: "f" } },
     });
     const { asset } = await readyAsset(app, key, { title: "One", tags: { a: 1 }, collection_id: folder.body.id });
     const common = { tenantId: tenant.id, assetId: asset.id, createdAt: 1, updatedAt: 1 };
@@ -84,7 +84,9 @@ describe("the graph export", () => {
 
   test("gives the address of public media that lie elsewhere, and of signed ones none", async () => {
     await external({ playback_policy: "public" });
-    await external({ playback_policy: "signed" });
+    // Of before these were refused.
+    const { id } = await external({});
+    await app.opened.app.write((tx) => tx.update(assets).set({ playbackPolicy: "signed" }).where(eq(assets.id, id)));
     const [signed, open] = (await app.call("GET", path, { key })).body.assets;
     expect([open.manifest_url, open.delivery]).toEqual([
       "https://cdn.example/a.m3u8",

@@ -81,7 +81,9 @@ describe("a source at an address", () => {
     const status = { input_status: "uploaded", playback_status: "ready" };
     const source_key = `tenants/${tenant.id}/sources/x.mp4`;
     const video_asset = { title: "Much", source_key, ...elsewhere, ...sizes, ...status };
-    expect((await app.call("POST", "/api/v1/assets", { key, body: { video_asset } })).status).toBe(201);
+    expect(
+      (await app.call("POST", "/api/v1/assets", { key, body: { tenant_id: tenant.id, video_asset } })).status,
+    ).toBe(201);
     const site = await website((_, response) => response.end("video"));
     const { body } = await fromUrl(`${site}/x.mp4`);
     await fetched();

@@ -106,7 +106,7 @@ describe("a job that is canceled", () => {
       ...{ title: "x", input_status: "uploaded", playback_status: "ready", manifest_path, source_key },
       ...{ source_bytes: 1, storage_bytes: 1, duration_seconds: 1 },
     };
-    const again = (await app.call("POST", "/api/v1/assets", { key, body: { video_asset } })).body;
+    const again = (await app.call("POST", "/api/v1/assets", { key, body: { tenant_id: tenant.id, video_asset } })).body;
     await app.newEvents();
     expect((await order("cancel", again.transcoding_job.id)).status).toBe(200);
     expect(await asset(again.asset.id)).toMatchObject({ playback_status: "ready", error: { code: "canceled" } });

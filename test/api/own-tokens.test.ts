@@ -233,7 +233,7 @@ describe("a token that a customer's server made", () => {
     await suspend("suspended");
     // What stands in a database that others write to, too, is looked at again after a second.
     if (process.env.VODBOX_TEST_DATABASE) app.turn(1001);
-    await refuses(other, "suspended");
+    expectError(await media("master.m3u8", other), 403, "tenant_suspended");
     await suspend("active");
     if (process.env.VODBOX_TEST_DATABASE) app.turn(1001);
     expect(await plays(other)).toBe(200);

@@ -231,7 +231,7 @@ describe("a picture on demand", () => {
     };
     const made = await app.call("POST", "/api/v1/assets", {
       key,
-      body: { video_asset: { ...body, playback_policy: "public" } },
+      body: { tenant_id: tenant, video_asset: { ...body, playback_policy: "public" } },
     });
     expect(made.status, made.text).toBe(201);
     expectError(await app.call("GET", `/media/${made.body.asset.id}/thumbnail.jpg?time=1`), 404, "not_found");

@@ -81,7 +81,7 @@ describe("cursors", () => {
             const slug = `c-${index}-${Math.random().toString(36).slice(2)}`;
             await app.call("POST", "/api/v1/collections", {
               key: mine,
-              body: { collection: { name: given, slug, position } },
+              body: { tenant_id: owner.id, collection: { name: given, slug, position } },
             });
             const cues = [{ start_ms: index, payload: {} }];
             await app.call("PUT", `/api/v1/assets/${asset.id}/tracks`, {

@@ -50,7 +50,7 @@ async function registered(): Promise<Playing> {
     ...{ title: "x", input_status: "uploaded", playback_status: "ready", manifest_path, source_key },
     ...{ source_bytes: 1, storage_bytes: 1, duration_seconds: 4 },
   };
-  const again = await app.call("POST", "/api/v1/assets", { key, body: { video_asset } });
+  const again = await app.call("POST", "/api/v1/assets", { key, body: { tenant_id: made.tenant_id, video_asset } });
   expect(again.status).toBe(201);
   return { id: again.body.asset.id, job: again.body.transcoding_job.id };
 }

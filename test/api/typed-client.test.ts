@@ -34,7 +34,7 @@ beforeAll(async () => {
 async function videoReady(title: string) {
   const started = await ok(
     api.POST("/api/v1/uploads/initiate", {
-      body: { filename: "a.mp4", bytes_expected: 5, title, tags: { year: 2026 } },
+      body: { filename: "a.mp4", bytes_expected: 5, title, tags: { year: 2026 }, playback_policy: "public" },
     }),
   );
   const put = { method: started.upload_method, headers: started.upload_headers, body: "video" };
@@ -125,7 +125,7 @@ describe("a client of generated types", () => {
     const collection = { name: "Films", slug: "films" };
     const made = await ok(api.POST("/api/v1/collections", { body: { tenant_id: tenantId, collection } }));
     const below = { name: "Short", slug: "short", parent_id: made.id };
-    await ok(api.POST("/api/v1/collections", { body: { collection: below } }));
+    await ok(api.POST("/api/v1/collections", { body: { tenant_id: tenantId, collection: below } }));
     const [root] = await ok(api.GET("/api/v1/collections/tree"));
     expect([root?.slug, root?.children.map(({ slug }) => slug)]).toEqual(["films", ["short"]]);
     const video_asset = { collection_id: made.id };

@@ -71,6 +71,49 @@ const objectsOf = (app: TestApp) =>
     .filter((entry) => entry.isFile())
     .map((entry) => entry.name);
 
+describe("a relative path", () => {
+  test("is kept by every way to start an upload", async () => {
+    const { app, key } = await tenantWithKey();
+    const of = async (id: number) => (await app.call("GET", `/api/v1/assets/${id}`, { key })).body.relative_path;
+    const relative_path = "2026/trip/day 1/ä.mp4";
+    const fields = { filename: "a.mp4", relative_path };
+    const ways = [
+      ["initiate", { ...fields, bytes_expected: 3 }],
+      ["initiate_multipart", { ...fields, bytes_expected: 3 }],
+      ["from_url", { ...fields, url: "https://example.com/a.mp4" }],
+    ] as const;
+    for (const [way, body] of ways) {
+      const made = await app.call("POST", `/api/v1/uploads/${way}`, { key, body });
+      expect([way, made.status, await of(made.body.asset_id)]).toEqual([way, 201, relative_path]);
+    }
+    const encoded = (text: string) => Buffer.from(text).toString("base64");
+    for (const name of ["relative_path", "relativePath"]) {
+      const headers = {
+        "tus-resumable": "1.0.0",
+        "upload-length": "3",
+        "upload-metadata": `${name} ${encoded(`${name}/x`)}`,
+      };
+      const made = await app.call("POST", "/api/v1/uploads/tus", { key, headers });
+      const { body } = await app.call("GET", `/api/v1/uploads/${made.headers.get("location")?.split("/").at(-1)}`, {
+        key,
+      });
+      expect(await of(body.asset_id)).toBe(`${name}/x`);
+    }
+    const none = await app.call("POST", "/api/v1/uploads/initiate", {
+      key,
+      body: { filename: "b.mp4", bytes_expected: 3 },
+    });
+    expect(await of(none.body.asset_id)).toBeNull();
+    for (const bad of ["", " ", 1, [], "x".repeat(1001), "a\0"])
+      expectError(
+        await app.call("POST", "/api/v1/uploads/initiate", { key, body: { ...ways[0][1], relative_path: bad } }),
+        422,
+        "validation_failed",
+        JSON.stringify(bad),
+      );
+  });
+});
+
 describe("the bytes", () => {
   test("that are more than announced are 413 and nothing of them is kept, not even in place of what was there", async () => {
     const { app, key } = await tenantWithKey();
@@ -212,7 +255,7 @@ describe("an upload whose time is over", () => {
       duration_seconds: 0,
       source_key: sourceKey,
     };
-    const made = await app.call("POST", "/api/v1/assets", { key, body: { video_asset } });
+    const made = await app.call("POST", "/api/v1/assets", { key, body: { tenant_id: upload.tenant_id, video_asset } });
     expect(made.status).toBe(201);
     app.turn(601_000);
     await app.duty("expire-uploads");

@@ -38,7 +38,7 @@ async function register(key: string, storageBytes: number, fields: object = {}):
   const tenant = (await app.call("GET", "/api/v1/tenants", { key })).body[0].id;
   const made = await app.call("POST", "/api/v1/assets", {
     key,
-    body: { video_asset: { ...video_asset, source_key: `tenants/${tenant}/sources/held.mp4` } },
+    body: { tenant_id: tenant, video_asset: { ...video_asset, source_key: `tenants/${tenant}/sources/held.mp4` } },
   });
   expect(made.status, made.text).toBe(201);
   return made.body.asset.id;
@@ -240,10 +240,9 @@ test("quotas of a plan refuse what would be beyond them, and leave nothing behin
   const direct = await app.call("POST", "/api/v1/assets", {
     key,
     body: {
+      tenant_id: tenant.id,
       video_asset: {
-        title: "Too much",
-        input_status: "uploaded",
-        playback_status: "draft",
+        ...{ title: "Too much", input_status: "uploaded", playback_status: "draft" },
         source_bytes: 5,
         storage_bytes: 5,
         duration_seconds: 1,

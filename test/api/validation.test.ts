@@ -187,7 +187,9 @@ const wrong: Record<string, Wrong[]> = {
   ],
   key: [
     ["tenant_id", undefined, "parameter_missing"],
-    ["tenant_id", "1", "validation_failed"],
+    ["tenant_id", null, "parameter_missing"],
+    ["tenant_id", "1", "parameter_missing"],
+    ["tenant_id", 1.5, "validation_failed"],
     ["name", "", "validation_failed"],
     ["name", "a\0", "validation_failed"],
     ["name", 1, "validation_failed"],

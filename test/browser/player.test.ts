@@ -45,7 +45,7 @@ beforeAll(async () => {
   await expect(untilReady(platform, broken.id)).rejects.toThrow();
   const { admin } = platform;
   await call("PATCH", `/api/v1/admin/tenants/${open.tenant_id}`, { admin, body: { name: EVIL } });
-  await call("POST", "/api/v1/collections", { key, body: { collection: { name: EVIL, slug: "evil" } } });
+  await call("POST", "/api/v1/collections", { key, body: { tenant_id: 1, collection: { name: EVIL, slug: "evil" } } });
   await call("PATCH", `/api/v1/assets/${open.id}/tags`, { key, body: { note: EVIL } });
   const cue = `WEBVTT\n\n00:00.000 --> 00:08.000\n${EVIL}\n`;
   await subtitled(platform, key, open.id, { label: EVIL.slice(0, 90) }, cue);

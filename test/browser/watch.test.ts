@@ -291,17 +291,25 @@ describe("plain addresses", () => {
   const source = async (asset: any) =>
     (await platform.call("GET", `/api/v1/playback/${asset.id}`, { key: platform.key })).body;
 
-  test.each(["open", "signed"])("play in hls.js, dash.js and Shaka, %s", async (which) => {
-    const { hls_url, dash_url } = await source(which === "open" ? open : signed);
+  test.each(["open", "signed"])("play in hls.js, dash.js and Shaka, with their subtitles, %s", async (which) => {
+    const asset = which === "open" ? open : signed;
+    const languages = (
+      await Promise.all(
+        ["eo", "la"].map((language) => subtitled(platform, platform.key, asset.id, { language, label: language })),
+      )
+    ).map(({ language }) => language);
+    const { hls_url, dash_url } = await source(asset);
     const players = [
       ["hls.js/dist/hls.min.js", `const hls = new Hls(); hls.loadSource("${hls_url}"); hls.attachMedia(video);`],
       [
         "dashjs/dist/modern/umd/dash.all.min.js",
-        `dashjs.MediaPlayer().create().initialize(video, "${dash_url}", false);`,
+        `const p = dashjs.MediaPlayer().create(); p.initialize(video, "${dash_url}", false);
+         window.languages = () => p.getTracksFor("text").map(({ lang }) => lang);`,
       ],
       [
         "shaka-player/dist/shaka-player.compiled.js",
-        `const p = new shaka.Player(); p.attach(video).then(() => p.load("${dash_url}"));`,
+        `const p = new shaka.Player(); p.attach(video).then(() => p.load("${dash_url}"));
+         window.languages = () => p.getTextTracks().map(({ language }) => language);`,
       ],
       [
         "shaka-player/dist/shaka-player.compiled.js",
@@ -321,6 +329,9 @@ describe("plain addresses", () => {
         );
         await untilPlayed(seen.page, 5);
         expect((await videoIn(seen.page))?.videoWidth, path).toBeGreaterThan(0);
+        const listed = await seen.page.evaluate<string[] | null>("window.languages?.() ?? null");
+        if (listed) expect(listed, path).toEqual(expect.arrayContaining(languages));
+        else expect(start).toContain(hls_url);
         await seen.page.close();
       }),
     );

@@ -51,7 +51,10 @@ test(`backups under load for ${SECONDS} s: each is sound, whole, and newer than 
   };
   const loads = [
     load(async () => {
-      const { asset } = await readyAsset(server, key, { bytes: random.bytes(random.whole(1, 200_000)) });
+      const { asset } = await readyAsset(server, key, {
+        bytes: random.bytes(random.whole(1, 200_000)),
+        playback_policy: "public",
+      });
       made.assets++;
       ready.push(asset.id);
       const subtitle = await subtitled(server, key, asset.id);

@@ -209,7 +209,10 @@ test("what nothing names is removed once it is a day old; what is under way, you
   expect(fixed.of("unreferenced").detail).toContain(
     `${ours.length} (${ours.length * 5} bytes) that nothing names were`,
   );
-  expect(await all()).toEqual(before.filter((one) => !ours.includes(one)));
+  const after = await all();
+  const day = new Date(app.opened.app.clock.now()).toISOString().slice(0, 10);
+  expect(after.filter((one) => !one.startsWith("trash/"))).toEqual(before.filter((one) => !ours.includes(one)));
+  expect(after.filter((one) => one.startsWith("trash/"))).toEqual(ours.map((one) => `trash/${day}/${one}`).toSorted());
   expect((await checkup(app)).of("unreferenced").ok).toBe(true);
   const log = await app.call("GET", "/api/v1/admin/audit?limit=500", { admin: app.admin });
   const entries = log.body.filter(({ route }: { route: string }) => route.endsWith("/doctor/checkup"));
@@ -217,6 +220,51 @@ test("what nothing names is removed once it is a day old; what is under way, you
   expect(entries.map(({ fields, method }: { fields: string[]; method: string }) => [method, fields])).toEqual(
     [1, 2, 3].map(() => ["POST", ["fix"]]),
   );
+});
+
+test("most of all is not removed without --force, and what is moved to the trash can be put back for 7 days", async () => {
+  const { app, tenant, key } = await scene();
+  const ready = await readyAsset(app, key);
+  const lostKeys = Array.from({ length: 40 }, (_, n) => `tenants/${tenant.id}/delivered/${random24("c")}/${n}.m4s`);
+  const store = storeOf(app);
+  for (const one of lostKeys) await store.put(one, Buffer.from("12345"));
+  app.turn(DAY_MS + 60_000);
+  const looked = await checkup(app);
+  expect(looked.of("unreferenced")).toMatchObject({ ok: false, mended: 0 });
+  for (const body of [{ fix: true }, { fix: true, force: false }]) {
+    const refused = await checkup(app, body);
+    expect(refused).toMatchObject({ ok: false });
+    expect(refused.of("unreferenced")).toMatchObject({
+      ...{ ok: false, mended: 0 },
+      detail: expect.stringMatching(/^40 of \d+ objects .*more than half of all.*nothing was removed.*--fix --force/),
+    });
+    for (const one of lostKeys) expect(await held(app, one)).toBe(true);
+  }
+  // Force by itself mends nothing.
+  expect((await checkup(app, { force: true })).of("unreferenced")).toMatchObject({ ok: false, mended: 0 });
+  const forced = await checkup(app, { fix: true, force: true });
+  expect(forced.of("unreferenced")).toMatchObject({
+    ...{ ok: true, mended: 40 },
+    detail: expect.stringContaining("were moved to trash/, where they stay for 7 days"),
+  });
+  const day = new Date(app.opened.app.clock.now()).toISOString().slice(0, 10);
+  const trashed = (one: string) => `trash/${day}/${one}`;
+  for (const one of lostKeys) expect([await held(app, one), await held(app, trashed(one))]).toEqual([false, true]);
+  expect((await checkup(app, { fix: true, force: true })).of("unreferenced")).toMatchObject({ ok: true, mended: 0 });
+  // As the documentation says, back under its key.
+  const [first = "", second = ""] = lostKeys;
+  await store.copy(trashed(first), first);
+  expect(Buffer.concat((await (await store.get(first))?.body.toArray()) ?? []).toString()).toBe("12345");
+  await store.put("trash/mine.txt", Buffer.from("not ours"));
+
+  app.turn(7 * DAY_MS - 60_000);
+  await app.duty("empty-trash");
+  expect(await held(app, trashed(second))).toBe(true);
+  app.turn(DAY_MS + 60_000);
+  await app.duty("empty-trash");
+  expect((await store.list("trash/")).objects.map((one) => one.key)).toEqual(["trash/mine.txt"]);
+  expect(await held(app, ready.contract.outputs.manifest_path)).toBe(true);
+  expect(await held(app, first)).toBe(true);
 });
 
 test("what gets a name between the look and the removal stays", async () => {

@@ -39,12 +39,28 @@ test("in a bucket that others use too: what nothing names goes, and nobody else'
   expect(young.of("missing").detail).toContain(`asset ${asset.id}: ${contract.outputs.thumbnail_path} (thumbnail)`);
 
   app.turn(25 * 3_600_000);
-  const fixed = await checkup(app, { fix: true });
+  const refused = await checkup(app, { fix: true });
+  expect(refused.of("unreferenced")).toMatchObject({
+    ok: false,
+    mended: 0,
+    detail: expect.stringContaining("--force"),
+  });
+  expect(await own.head(lost)).not.toBeNull();
+  const fixed = await checkup(app, { fix: true, force: true });
   expect(fixed.of("unreferenced")).toMatchObject({ ok: true, mended: 1101 });
-  expect(fixed.of("missing")).toMatchObject({ ok: true, mended: 1 });
+  const trashed = (await own.list("trash/", { limit: 1 })).objects[0]?.key as string;
+  expect(trashed).toMatch(/^trash\/\d{4}-\d\d-\d\d\/tenants\/\d+\/delivered\//);
+  expect(refused.of("missing")).toMatchObject({ ok: true, mended: 1 });
   // The clock is a day ahead of S3's, and of what the server started with.
   expect(fixed.of("clock")).toMatchObject({ ok: false, detail: expect.stringContaining("ahead of the clock of S3") });
   expect(await own.head(lost)).toBeNull();
+  expect((await checkup(app)).of("unreferenced")).toMatchObject({
+    ok: true,
+    detail: expect.stringContaining("1 unknown"),
+  });
+  app.turn(9 * 24 * 3_600_000);
+  await app.duty("empty-trash");
+  expect((await own.list("trash/")).objects).toEqual([]);
   expect((await own.list(`tenants/${tenant.id}/delivered/`)).objects).toEqual([]);
   expect(await own.head("notes/mine.txt")).not.toBeNull();
   expect(await own.head(contract.outputs.manifest_path)).not.toBeNull();

@@ -7,7 +7,7 @@ const PATIENCE_MS = 120_000;
 /** A whole check-up by the interface, to its end. */
 export async function checkup(
   app: Pick<TestApp, "call" | "admin">,
-  body: { fix?: boolean } = {},
+  body: { fix?: boolean; force?: boolean } = {},
 ): Promise<{ ok: boolean; status: string; findings: Finding[]; of(check: string): Finding }> {
   const { admin } = app;
   const begun = await app.call("POST", PATH, { admin, body });

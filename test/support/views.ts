@@ -139,6 +139,8 @@ export async function film({ call, admin }: Pick<TestApp, "call" | "admin">, ten
         title: "Film",
         input_status: "uploaded",
         playback_status: "ready",
+        // Of a signed one nothing is counted without a token.
+        playback_policy: "public",
         source_bytes: 1,
         storage_bytes: 1,
         duration_seconds: seconds,

@@ -44,6 +44,10 @@ export const Beacon = v.pipe(
     watched_seconds: amount(MOST_SECONDS),
     startup_ms: amount(MOST_SECONDS * 1000),
     occurred_at: v.nullish(GivenTime),
+    token: v.pipe(
+      v.nullish(Text(4096)),
+      v.description("The playback token, of a signed asset: without a valid one the event is not stored"),
+    ),
   }),
   v.title("PlaybackEvent"),
 );
@@ -52,6 +56,7 @@ const Batch = v.object({
     v.array(Beacon, "must be a list"),
     v.maxLength(MAX_EVENTS, `must have at most ${MAX_EVENTS} playback events`),
   ),
+  token: v.pipe(v.nullish(Text(4096)), v.description("For those of the events that have none of their own")),
 });
 /** For the document; `parseBeacons` tells the two apart, so that an error names the field of the one that was meant. */
 export const BeaconBody = v.union([Beacon, Batch]);
@@ -61,7 +66,7 @@ export type ToldEvent = v.InferOutput<typeof Beacon>;
 /** One event, or `{events: […]}`. Throws 422. */
 export function parseBeacons(body: unknown): ToldEvent[] {
   const isBatch = typeof body === "object" && body !== null && Object.hasOwn(body, "events");
-  const events = isBatch ? validate(Batch, body, "body").events : [validate(Beacon, body, "body")];
+  const events = isBatch ? ofBatch(validate(Batch, body, "body")) : [validate(Beacon, body, "body")];
   const nameless = events.findIndex((event) => assetRef(event) === "");
   if (nameless !== -1) {
     const field = isBatch ? `events.${nameless}.asset_id` : "asset_id";
@@ -71,6 +76,9 @@ export function parseBeacons(body: unknown): ToldEvent[] {
   }
   return events;
 }
+
+const ofBatch = ({ events, token }: v.InferOutput<typeof Batch>) =>
+  events.map((event) => ({ ...event, token: event.token ?? token }));
 
 /** How the public pages name an asset. */
 export const assetRef = (event: ToldEvent) => String(event.asset_id ?? event.external_id ?? "");

@@ -1,20 +1,22 @@
 import * as v from "valibot";
 import { readJson } from "../../http/body.ts";
-import { route } from "../../http/route.ts";
+import { type Route, route } from "../../http/route.ts";
 import { PathId } from "../../http/schemas.ts";
 import { notFound } from "../../lib/errors.ts";
 import { readAsset } from "../assets/queries.ts";
+import type { PlaybackTokens } from "../playback/token.ts";
 import { requireTenant } from "../tenants/queries.ts";
 import { BeaconBody, MAX_BEACON_BYTES, parseBeacons } from "./beacon.ts";
 import { rangeOf } from "./range.ts";
 import { AnalyticsQuery, AssetAnalytics, AssetAnalyticsQuery, TenantAnalytics } from "./schema.ts";
 import { retentionOf, summaryOf, topAssets } from "./summary.ts";
+import { viewed } from "./viewed.ts";
 import { viewsOf } from "./views.ts";
 
 /** `sendBeacon` sends a text; anything else of another site's page would be asked about first. */
 const BEACON_TYPES = /^(application\/([\w.+-]+\+)?json|text\/plain)\b/i;
 
-export const analyticsRoutes = [
+export const analyticsRoutes = (tokens: PlaybackTokens): Route[] => [
   route({
     method: "POST",
     path: "/api/v1/playback_events",
@@ -35,10 +37,11 @@ export const analyticsRoutes = [
       415: ["unsupported_media_type"],
       422: ["parameter_missing", "validation_failed"],
     },
-    async handle({ app, request, incoming }) {
+    async handle({ app, request, incoming, url }) {
       const body = await readJson({ request, incoming }, { maxBytes: MAX_BEACON_BYTES, types: BEACON_TYPES });
-      const events = parseBeacons(body ?? {});
-      await viewsOf(app).add(events);
+      const carried = url.searchParams.get("token");
+      const events = parseBeacons(body ?? {}).map((event) => ({ ...event, token: event.token ?? carried }));
+      viewsOf(app).add(await viewed(app, tokens, events));
       // Whether there is such an asset is nobody's business.
       return { accepted: events.length };
     },

@@ -1,9 +1,9 @@
 import { createHmac, hash } from "node:crypto";
 import { type App, forApp } from "../../app.ts";
 import { pacer } from "../../lib/pace.ts";
-import { findPublicAsset } from "../assets/queries.ts";
-import { assetRef, type ToldEvent } from "./beacon.ts";
+import type { ToldEvent } from "./beacon.ts";
 import { record, type View } from "./record.ts";
+import type { Viewed } from "./viewed.ts";
 
 /** It holds the event loop for about 3 ms. */
 const CHUNK = 200;
@@ -17,8 +17,8 @@ const MOST_WAITING = 50_000;
 const MOST_LATE_MS = 24 * 3_600_000;
 
 export type Views = {
-  /** Takes what is of an asset that there is. Kept in memory until the next flush: a second. */
-  add(events: ToldEvent[]): Promise<void>;
+  /** Takes the events of views. Kept in memory until the next flush: a second. */
+  add(views: readonly Viewed[]): void;
   /** Writes down all that waits. */
   flush(): Promise<void>;
 };
@@ -56,11 +56,9 @@ export const viewsOf = forApp((app): Views => {
 
   return {
     flush,
-    async add(events) {
+    add(views) {
       const receivedAt = app.clock.now();
-      for (const [index, event] of events.entries()) {
-        const asset = await findPublicAsset(app, assetRef(event));
-        if (!asset) continue;
+      for (const [index, { asset, event }] of views.entries()) {
         if (waiting.length < MOST_WAITING) waiting.push(toView(app, asset, event, { receivedAt, index }));
         // The newest go: sessions that are under way keep what they have.
         else dropped++;
@@ -87,11 +85,9 @@ const salts = forApp((app) => {
 const pseudonym = (salt: string, kind: string, value: string) =>
   hash("sha256", `${salt} ${kind} ${value}`, "base64url").slice(0, 16);
 
-type Viewed = { id: number; tenantId: number; durationSeconds: number };
-
 type Receipt = { receivedAt: number; index: number };
 
-function toView(app: App, asset: Viewed, event: ToldEvent, { receivedAt, index }: Receipt): View {
+function toView(app: App, asset: Viewed["asset"], event: ToldEvent, { receivedAt, index }: Receipt): View {
   const salt = salts(app)(asset.tenantId);
   const session = pseudonym(salt, "session", event.session_id);
   const told = event.occurred_at == null ? null : Date.parse(event.occurred_at);

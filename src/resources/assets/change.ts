@@ -134,9 +134,12 @@ const isDelivered = (tenantId: number, prefix: string) =>
   new RegExp(`^tenants/${tenantId}/delivered/[A-Za-z0-9]{24}/$`).test(prefix);
 
 /** Whether the source is another asset's too, or one of its published files: then it is not this one's to remove. */
-export async function isSourceElsewhere(tx: Db, { id, tenantId, sourceKey }: AssetRow): Promise<boolean> {
+export async function isSourceElsewhere(tx: Db, { id, tenantId, sourceKey, provider }: AssetRow): Promise<boolean> {
+  // An opaque reference of the customer's, whatever it looks like.
+  if (provider !== "managed") return true;
   if (sourceKey === "" || /^tenants\/\d+\/(assets|delivered|ingest)\//.test(sourceKey)) return true;
-  const shared = and(eq(assets.tenantId, tenantId), eq(assets.sourceKey, sourceKey), ne(assets.id, id));
+  const managed = and(eq(assets.tenantId, tenantId), eq(assets.provider, "managed"));
+  const shared = and(managed, eq(assets.sourceKey, sourceKey), ne(assets.id, id));
   return (await tx.select({ id: assets.id }).from(assets).where(shared).get()) !== undefined;
 }
 
@@ -156,6 +159,7 @@ const DOWNLOAD_SECONDS = 300;
 /** An address of the source as it came, for five minutes. 404 while there is none. */
 export async function downloadOf(app: App, asset: AssetRow) {
   const objects = storageOf(app);
+  if (asset.provider !== "managed") return notFound("source");
   const stored =
     asset.inputStatus === "uploaded" && asset.sourceKey !== "" ? await objects.head(asset.sourceKey) : null;
   if (!stored) return notFound("source");

@@ -18,7 +18,7 @@ const optional = {
 };
 
 export const CollectionWrite = v.object({
-  tenant_id: v.optional(Id),
+  tenant_id: Id,
   collection: v.object({ name: Name(500), slug: Slug, ...optional }, "must be an object"),
 });
 export const CollectionPatch = v.object({

@@ -2,6 +2,7 @@ import { and, asc, eq, gt, isNull } from "drizzle-orm";
 import * as v from "valibot";
 import type { Db } from "../../../storage/db/open.ts";
 import { apiKeys, type UserRow, users } from "../../../storage/db/schema.ts";
+import type { App } from "../../app.ts";
 import { decodeCursor, page, UNPAGED } from "../../http/paging.ts";
 import { route } from "../../http/route.ts";
 import { Id } from "../../http/schemas.ts";
@@ -107,7 +108,8 @@ export const deviceRoutes = [
     method: "PATCH",
     path: `${admin}/users/:ref`,
     audited: true,
-    summary: "Give a person, by id or address, another password",
+    summary:
+      "Give a person, by id or address, another password, and revoke the devices that were let in by the old one",
     params: Ref,
     body: UserPatch,
     responses: { 200: User },
@@ -117,6 +119,7 @@ export const deviceRoutes = [
       return app.write(async (tx) => {
         const user = (await findUser(tx, params.ref)) ?? notFound("user");
         const set = { passwordHash, updatedAt: app.clock.now() };
+        await revokeDevices(tx, app, user.id);
         return toUser(await tx.update(users).set(set).where(eq(users.id, user.id)).returning().get());
       });
     },
@@ -132,9 +135,7 @@ export const deviceRoutes = [
     handle: ({ app, params }) =>
       app.write(async (tx) => {
         const user = (await findUser(tx, params.ref)) ?? notFound("user");
-        const now = app.clock.now();
-        const theirs = and(eq(apiKeys.userId, user.id), isNull(apiKeys.revokedAt));
-        await tx.update(apiKeys).set({ revokedAt: now, updatedAt: now }).where(theirs);
+        await revokeDevices(tx, app, user.id);
         await tx.delete(users).where(eq(users.id, user.id));
       }),
   }),
@@ -155,6 +156,13 @@ export const deviceRoutes = [
       }),
   }),
 ];
+
+/** Device tokens that were redeemed with the user's password; none that a pairing code gave, and no other API keys. */
+async function revokeDevices(tx: Db, app: App, userId: number): Promise<void> {
+  const now = app.clock.now();
+  const theirs = and(eq(apiKeys.userId, userId), isNull(apiKeys.revokedAt));
+  await tx.update(apiKeys).set({ revokedAt: now, updatedAt: now }).where(theirs);
+}
 
 const findUser = (db: Db, ref: string): Promise<UserRow | undefined> =>
   db

@@ -16,7 +16,7 @@ import { queueJob } from "./enqueue.ts";
 import { announcedAt, takeOver } from "./registered-source.ts";
 import { Job, Priority, requirePriority, WorkerContract } from "./schema.ts";
 
-const StorageKey = v.pipe(v.string("must be a string"), v.maxLength(900, "must have at most 900 characters"));
+const StorageKey = Text(900);
 const Provider = v.picklist(["managed", "external_serve"], "must be managed or external_serve");
 const ManifestUrl = v.pipe(
   Text(2000),
@@ -25,7 +25,7 @@ const ManifestUrl = v.pipe(
 );
 
 export const AssetWrite = v.object({
-  tenant_id: v.optional(Id),
+  tenant_id: Id,
   video_asset: v.object(
     {
       title: Title,
@@ -63,9 +63,11 @@ export const CreatedAsset = v.object({
   worker_contract: v.pipe(v.nullable(WorkerContract), v.description("Without a lease: only a claim grants one")),
 });
 
-/** Bytes of the source that storage holds, null where it holds none. 404 and 422 as for `createAsset`. No transaction waits for it. */
+/** Bytes of the source that storage holds, null where it holds none, and of a source that lies elsewhere. 404 and 422 as for `createAsset`. No transaction waits for it. */
 export async function bytesHeld(app: App, caller: Caller, { tenant_id, video_asset }: AssetToRegister) {
   const tenant = await requireTenant(app.db, caller, tenant_id);
+  // What it means is the customer's affair: it may look like a key of ours, of any tenant, and must never be used as one.
+  if (video_asset.provider === "external_serve") return null;
   requireKey("source_key", video_asset.source_key, `tenants/${tenant.id}/`);
   return (await app.objects?.head(video_asset.source_key))?.bytes ?? null;
 }
@@ -90,13 +92,18 @@ export async function createAsset(
   const replacing = heldBytes === null ? 0 : await announcedAt(tx, tenant.id, given.source_key);
   requireStorage(app, tenant, storageBytes, { replacing });
   const prefix = `tenants/${tenant.id}/`;
-  requireKey("source_key", given.source_key, prefix);
+  const isExternal = given.provider === "external_serve";
+  if (!isExternal) requireKey("source_key", given.source_key, prefix);
   const manifestPath = given.manifest_path ?? null;
   if (manifestPath !== null) requireKey("manifest_path", manifestPath, prefix);
-  const isExternal = given.provider === "external_serve";
   const manifestUrl = given.manifest_url ?? null;
   if (isExternal && manifestUrl === null) invalid("video_asset.manifest_url", "is required with external_serve");
   if (!isExternal && manifestUrl !== null) invalid("video_asset.manifest_url", "is for external_serve alone");
+  if (isExternal && given.playback_policy === "signed")
+    invalid(
+      "video_asset.playback_policy",
+      "must be public with external_serve: vodbox cannot protect what it does not serve",
+    );
   if (given.external_id !== undefined) await requireFreeExternalId(tx, tenant.id, given.external_id);
   const now = app.clock.now();
   const asset = await tx
@@ -109,7 +116,7 @@ export async function createAsset(
       collectionId: await ownCollection(tx, tenant.id, given.collection_id ?? null),
       inputStatus: given.input_status,
       playbackStatus: given.playback_status,
-      playbackPolicy: given.playback_policy ?? tenant.defaultPlaybackPolicy,
+      playbackPolicy: isExternal ? "public" : (given.playback_policy ?? tenant.defaultPlaybackPolicy),
       provider: given.provider,
       manifestUrl,
       sourceBytes,

@@ -39,7 +39,8 @@ export async function takeOver(tx: Db, app: App, { id, tenantId, sourceKey }: As
 /** The size of what ended uploads leave behind because a registered asset names it, too. */
 export async function countKept(app: App, ended: readonly UploadRow[]): Promise<void> {
   for (const { tenantId, assetId, objectKey } of ended) {
-    const named = and(eq(assets.tenantId, tenantId), eq(assets.sourceKey, objectKey), ne(assets.id, assetId));
+    const managed = and(eq(assets.tenantId, tenantId), eq(assets.provider, "managed"));
+    const named = and(managed, eq(assets.sourceKey, objectKey), ne(assets.id, assetId));
     const asset = await app.db.select().from(assets).where(named).orderBy(asc(assets.id)).limit(1).get();
     const stored = asset && (await app.objects?.head(objectKey));
     if (stored && stored.bytes !== asset.sourceBytes) await correctSize(app, asset, stored.bytes);

@@ -11,7 +11,7 @@ const Scopes = v.pipe(
 );
 
 export const KeyWrite = v.object({
-  tenant_id: v.optional(Id),
+  tenant_id: Id,
   name: v.optional(Name(200), "SDK key"),
   scopes: v.optional(Scopes, ["assets:read"]),
   expires_at: v.optional(v.nullable(GivenTime)),

@@ -12,6 +12,7 @@ import { basePath, publicId } from "../assets/addresses.ts";
 import { findPublicAsset } from "../assets/queries.ts";
 import { subtitleFile, subtitleList } from "../subtitles/address.ts";
 import { playableSubtitles } from "../subtitles/queries.ts";
+import { requireActiveTenant } from "../tenants/active.ts";
 import { type Audience, audiencesOf } from "./audience.ts";
 import type { Egress } from "./egress.ts";
 import { deliveryOf, isText, redirects, withAddresses } from "./hand-out.ts";
@@ -36,6 +37,8 @@ export function mediaDoor(app: App, tokens: PlaybackTokens, egress: Egress): Med
   return async (context) => {
     const { ref, token, file } = parsePath(context);
     const asset = (await findPublicAsset(app, ref)) ?? notFound("asset");
+    // Before the token: what a suspended tenant's keys have signed is not looked at.
+    await requireActiveTenant(app, asset.tenantId);
     const signed = asset.playbackPolicy === "signed";
     if (signed) await requireToken(tokens, asset, token, audiencesOf(asset, file));
     const objects = storageOf(app);

@@ -6,6 +6,7 @@ import { mediaUrl, publicId } from "../assets/addresses.ts";
 import { findPublicAsset } from "../assets/queries.ts";
 import { subtitleFile } from "../subtitles/address.ts";
 import { playableSubtitles } from "../subtitles/queries.ts";
+import { requireActiveTenant } from "../tenants/active.ts";
 import { type Chapter, endedChapters, rememberedChapters } from "../tracks/chapters.ts";
 import type { PlaybackTokens } from "./token.ts";
 
@@ -28,13 +29,14 @@ export const PlayerData = v.pipe(
   v.title("PlayerData"),
 );
 
-/** The asset that a public page names, for whoever may play it. Throws 404, and 403 without a good token for a signed one. */
+/** The asset that a public page names, for whoever may play it. Throws 404, 403 `tenant_suspended`, and 403 without a good token for a signed one. */
 export async function requirePlayable(
   app: App,
   tokens: PlaybackTokens,
   { ref, token }: { ref: string; token: string | null },
 ): Promise<AssetRow> {
   const asset = (await findPublicAsset(app, ref)) ?? notFound("asset");
+  await requireActiveTenant(app, asset.tenantId);
   if (asset.playbackPolicy === "public") return asset;
   if (!token)
     throw new HttpError(403, "playback_token_required", "This video needs a playback token; ask for one first.");

@@ -6,6 +6,7 @@ import type { Caller } from "../../http/caller.ts";
 import { invalid } from "../../lib/errors.ts";
 import { canonicalLanguage } from "../../lib/language.ts";
 import { newExternalId, randomName } from "../../lib/tokens.ts";
+import { configuredTranscriber } from "../../outbound/transcribe/configured.ts";
 import { ownCollection, requireFreeExternalId } from "../assets/queries.ts";
 import { requirePriority } from "../jobs/schema.ts";
 import { requireTenant } from "../tenants/queries.ts";
@@ -44,6 +45,7 @@ export async function initiate(
       sourceKey: objectKey,
       sourceSha256: body.sha256 ?? null,
       originalFilename: body.filename,
+      relativePath: body.relative_path ?? null,
       width: body.source_width ?? null,
       height: body.source_height ?? null,
       tags: body.tags,
@@ -75,6 +77,14 @@ export async function initiate(
     .returning()
     .get();
   return { upload, asset };
+}
+
+/** What the answer to `body` warns of, to be spread into it; nothing when all can be done. */
+export function warningsOf({ config }: App, { captions }: Pick<v.InferOutput<typeof Initiate>, "captions">) {
+  if (captions.length === 0 || configuredTranscriber(config) !== null) return {};
+  const message =
+    "Captions are requested, but this server has no transcriber (VODBOX_TRANSCRIBE); they are made only by a worker with a transcriber of its own.";
+  return { warnings: [{ code: "captions_not_configured", message }] };
 }
 
 /** Only what is plainly an extension goes into the key; the rest of a client's file name stays in its column. */

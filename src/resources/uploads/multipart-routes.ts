@@ -4,7 +4,7 @@ import { iso } from "../../lib/clock.ts";
 import { invalid, notFound } from "../../lib/errors.ts";
 import { abortUpload } from "./abandon.ts";
 import { completeMultipart } from "./complete-multipart.ts";
-import { initiate } from "./initiate.ts";
+import { initiate, warningsOf } from "./initiate.ts";
 import { multipartIdOf, partCountOf, partSizeFor, requireMultipart, requirePending } from "./multipart.ts";
 import { getUpload } from "./queries.ts";
 import {
@@ -50,7 +50,7 @@ export const multipartRoutes = [
       const how = { mode: "multipart", partSize: partSizeFor(body.bytes_expected) } as const;
       const made = await commit(async (tx) => {
         const { upload, asset } = await initiate(tx, app, caller, body, how);
-        return toUpload(upload, asset.externalId, null);
+        return { ...toUpload(upload, asset.externalId, null), ...warningsOf(app, body) };
       });
       if (made instanceof Reply) return made;
       const { upload } = (await getUpload(app.db, caller, made.id)) ?? notFound("upload");

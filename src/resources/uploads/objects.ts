@@ -8,6 +8,7 @@ import { type Context, Reply, type Route, route } from "../../http/route.ts";
 import { storageOf } from "../../http/storage.ts";
 import { HttpError } from "../../lib/errors.ts";
 import { addressSigning } from "../../lib/signing.ts";
+import { requireActiveTenant } from "../tenants/active.ts";
 import { bodyOf, tooLarge } from "./body.ts";
 import { lengthOfPart, parseContentRange, putChunk, requireTotal } from "./chunk.ts";
 import { uploadOfKey } from "./queries.ts";
@@ -48,6 +49,7 @@ export const objectRoutes = (takes: Takes): Route[] => [
     responses: { 200: null },
     async handle({ app, url, method, headers }) {
       const { key, contentType, filename } = verified(app, "GET", url);
+      if (!isWorkersSource(key, filename)) await requireActiveOwner(app, key);
       const extraHeaders: Record<string, string> = filename ? { "content-disposition": create(filename) } : {};
       return deliver({
         objects: storageOf(app),
@@ -73,14 +75,31 @@ function verified(app: App, method: "GET" | "PUT", url: URL) {
   throw new HttpError(403, checked.reason === "expired" ? "address_expired" : "address_invalid", message);
 }
 
+/** What an attempt of a job puts: none of its tenant's addresses, but its worker's. */
+const ARTIFACT = /^tenants\/\d+\/assets\/\d+\/\d+-\d+\//;
+/** A worker reads a source under no name of a file; a download is given under one. */
+const isWorkersSource = (key: string, filename: string | undefined) =>
+  filename === undefined && /^tenants\/\d+\/sources\//.test(key);
+
+/**
+ * 403 `tenant_suspended` for a signed URL of a suspended tenant, however long it is valid. A job that runs already goes on:
+ * its attempts would be used up by the suspension, and the asset errored for good.
+ */
+async function requireActiveOwner(app: App, key: string): Promise<void> {
+  const tenantId = /^tenants\/(\d{1,15})\//.exec(key)?.[1];
+  if (tenantId !== undefined && !ARTIFACT.test(key)) await requireActiveTenant(app, Number(tenantId));
+}
+
 async function putObject(context: Context, takes: Takes) {
   const { app, url, incoming, headers } = context;
   const { key, maxBytes = 0, part } = verified(app, "PUT", url);
   const objects = storageOf(app);
   const confirm = async () => {
+    await requireActiveOwner(app, key);
     await stillPending(app, key);
     await takes(app, key);
   };
+  await requireActiveOwner(app, key);
   const upload = await stillPending(app, key);
   const announced = (await takes(app, key)) ?? upload;
   const header = headers.get("content-range");

@@ -7,7 +7,7 @@ import { HttpError, invalid, notFound } from "../../lib/errors.ts";
 import { doorOf } from "../../outbound/app-door.ts";
 import { BlockedDestination } from "../../outbound/outcome.ts";
 import { completeUpload } from "./complete.ts";
-import { initiate } from "./initiate.ts";
+import { initiate, warningsOf } from "./initiate.ts";
 import { multipartIdOf, partsOf } from "./multipart.ts";
 import { getUpload } from "./queries.ts";
 import {
@@ -53,7 +53,7 @@ export const uploadRoutes = [
       storageOf(app);
       return commit(async (tx) => {
         const { upload, asset } = await initiate(tx, app, caller, body);
-        return toUpload(upload, asset.externalId, await signPut(app, upload));
+        return { ...toUpload(upload, asset.externalId, await signPut(app, upload)), ...warningsOf(app, body) };
       });
     },
   }),
@@ -81,7 +81,7 @@ export const uploadRoutes = [
         await tx
           .insert(sourceFetches)
           .values({ uploadId: upload.id, tenantId: upload.tenantId, url, dueAt: app.clock.now() });
-        return toUpload(upload, asset.externalId, null);
+        return { ...toUpload(upload, asset.externalId, null), ...warningsOf(app, body) };
       });
     },
   }),

@@ -34,6 +34,10 @@ export const Initiate = v.object({
   title: v.optional(Title),
   description: v.optional(Description),
   collection_id: v.nullish(Id),
+  relative_path: v.pipe(
+    v.nullish(Name(1000)),
+    v.description("Where the file lay for its sender, such as 2026/trip/day-1.mp4; imports find the asset by it"),
+  ),
   external_id: v.optional(ExternalId),
   playback_policy: v.optional(PlaybackPolicy),
   tags: v.optional(Tags, {}),
@@ -111,6 +115,12 @@ export const Upload = v.pipe(
     source_height: v.nullable(v.number()),
     captions: v.array(v.string()),
     captions_required: v.boolean(),
+    warnings: v.optional(
+      v.pipe(
+        v.array(v.object({ code: v.string(), message: v.string() })),
+        v.description("In the answer that starts the upload: what was asked for and cannot be done as things are"),
+      ),
+    ),
     expires_at: Time,
     completed_at: NullableTime,
     created_at: Time,

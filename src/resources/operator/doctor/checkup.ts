@@ -12,6 +12,7 @@ import { examinePermissions } from "./permissions.ts";
 
 export type Checkup = {
   fix: boolean;
+  force: boolean;
   status: "running" | "done" | "failed";
   stage: string;
   /** Objects that the stage is at. */
@@ -20,6 +21,9 @@ export type Checkup = {
   startedAt: number;
   finishedAt: number | null;
 };
+
+/** What a check-up is to do; `force` without `fix` does nothing. */
+export type Wish = Pick<Checkup, "fix" | "force">;
 
 /** Where other processes find it. */
 const POSTED = "checkup";
@@ -48,21 +52,28 @@ export async function quickLook(app: App, { mend }: { mend: boolean }): Promise<
 }
 
 /** Whether another may begin; who asks for the like of the one that runs gets that. 409 where it is not the like. */
-export async function runningCheckup(app: App, fix: boolean): Promise<Checkup | null> {
+export async function runningCheckup(app: App, { fix, force }: Wish): Promise<Checkup | null> {
   const last = await lastCheckup(app);
   if (last?.status !== "running") return null;
-  if (last.fix === fix) return last;
+  if (last.fix === fix && last.force === force) return last;
   throw new HttpError(
     409,
     "checkup_running",
-    `A check-up ${last.fix ? "with" : "without"} --fix is under way; wait until it is over.`,
+    `Another check-up is under way, ${last.fix ? "with" : "without"} --fix${last.force ? " and --force" : ""}; wait until it is over.`,
   );
 }
 
 /** Begins one. It ends by itself, or with the program. */
-export async function beginCheckup(app: App, fix: boolean): Promise<Checkup> {
+export async function beginCheckup(app: App, { fix, force }: Wish): Promise<Checkup> {
   const checkup: Checkup = {
-    ...{ fix, status: "running", stage: "database, storage, clock, permissions and disk", objects: 0, findings: [] },
+    ...{
+      fix,
+      force,
+      status: "running",
+      stage: "database, storage, clock, permissions and disk",
+      objects: 0,
+      findings: [],
+    },
     ...{ startedAt: app.clock.now(), finishedAt: null },
   };
   checkups(app).last = checkup;
@@ -87,7 +98,7 @@ async function shown(app: App, checkup: Checkup, work: () => Promise<void>): Pro
 }
 
 async function run(app: App, checkup: Checkup): Promise<void> {
-  const { fix } = checkup;
+  const { fix, force } = checkup;
   const signal = app.stopping;
   try {
     checkup.findings.push(...(await quickLook(app, { mend: fix })));
@@ -107,7 +118,7 @@ async function run(app: App, checkup: Checkup): Promise<void> {
       checkup.findings.push({ check: "missing", ok: false, detail, mended: 0 });
     } else {
       const tell = (stage: string, objects: number) => Object.assign(checkup, { stage, objects });
-      checkup.findings.push(...(await compareObjects(app, { fix, signal, tell })));
+      checkup.findings.push(...(await compareObjects(app, { fix, force, signal, tell })));
     }
     checkup.status = "done";
   } catch (error) {

@@ -1,5 +1,6 @@
 import { eq } from "drizzle-orm";
 import { assets, subtitles } from "../../../../storage/db/schema.ts";
+import { InvalidKey } from "../../../../storage/objects/keys.ts";
 import type { ObjectStore } from "../../../../storage/objects/store.ts";
 import type { App } from "../../../app.ts";
 import { isRemovalHeld } from "../../../http/removal-hold.ts";
@@ -8,6 +9,7 @@ import { loseIntent } from "../../ingest/intent.ts";
 import { settleLoss } from "../../jobs/lost.ts";
 import { loseText } from "../../subtitles/store.ts";
 import { placeOf } from "../migration/place.ts";
+import { moveToTrash } from "../trash.ts";
 import { gather } from "./gather.ts";
 import { Notes } from "./notes.ts";
 import { type Loss, YOUNG_MS } from "./survey.ts";
@@ -68,8 +70,8 @@ type Removing = { objects: ObjectStore; file: string; signal: AbortSignal; tell(
 export type Removed = { objects: number; bytes: number; left: string | null };
 
 /**
- * Removes what nobody names: looked up once more, by a second list of all that rows name, and one by one in storage.
- * Nothing while a backup copies objects, or storage is being migrated.
+ * Moves what nobody names to the trash: looked up once more, by a second list of all that rows name, and one by one in
+ * storage. Nothing while a backup copies objects, or storage is being migrated.
  */
 export async function removeUnnamed(
   app: App,
@@ -110,10 +112,15 @@ async function heldUp(app: App): Promise<string | null> {
   return phase === "settled" ? null : `storage is being migrated (${phase}); run it again when that is over`;
 }
 
-/** Its bytes; null for one that is gone, or was put anew. */
+/** Its bytes; null for one that is gone, was put again, or whose key is too long to be moved. */
 async function remove(app: App, objects: ObjectStore, key: string): Promise<number | null> {
   const info = await objects.head(key);
   if (!info || info.modifiedAt.getTime() > app.clock.now() - YOUNG_MS) return null;
-  await objects.delete(key);
+  try {
+    await moveToTrash(app, objects, info);
+  } catch (error) {
+    if (error instanceof InvalidKey) return null;
+    throw error;
+  }
   return info.bytes;
 }

@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import type { App } from "../../../app.ts";
+import { TRASH, TRASH_DAYS } from "../trash.ts";
 import { gather } from "./gather.ts";
 import { attempt, type Finding } from "./look.ts";
 import { type Removed, removeUnnamed, type Settled, settle } from "./mend.ts";
@@ -11,6 +12,8 @@ const HOURS = YOUNG_MS / 3_600_000;
 
 type Options = {
   fix: boolean;
+  /** Remove unreferenced objects even where they are most of all. */
+  force: boolean;
   signal: AbortSignal;
   /** What goes on, and how many objects it is at. */
   tell(stage: string, objects: number): void;
@@ -20,7 +23,7 @@ type Options = {
  * Database and storage against each other, both ways: what rows name and is missing, and what is there and nobody names.
  * With `fix` what can be mended is. Memory does not grow with either; the notes are two files in the data directory.
  */
-export async function compareObjects(app: App, { fix, signal, tell }: Options): Promise<Finding[]> {
+export async function compareObjects(app: App, { fix, force, signal, tell }: Options): Promise<Finding[]> {
   const { objects } = app;
   if (!objects) return [];
   const notes = await Notes.open(join(app.config.data_dir, "doctor.notes"));
@@ -39,8 +42,10 @@ export async function compareObjects(app: App, { fix, signal, tell }: Options): 
     const unreferenced = await attempt("unreferenced", async () => {
       const file = join(app.config.data_dir, "doctor.again");
       const telling = (removed: number) => tell("unreferenced objects", removed);
+      const unnamed = notes.left();
+      if (fix && !force && unnamed.objects * 2 > seen.objects) return tooMany(unnamed, seen);
       const removed = fix ? await removeUnnamed(app, notes, { objects, file, signal, tell: telling }) : null;
-      return toldOfUnnamed(notes.left(), seen, removed);
+      return toldOfUnnamed(unnamed, seen, removed);
     });
     return [missing, unreferenced];
   } finally {
@@ -106,7 +111,15 @@ class Losses {
   }
 }
 
-function toldOfUnnamed(unnamed: { objects: number; bytes: number }, seen: Seen, removed: Removed | null) {
+type Unnamed = { objects: number; bytes: number };
+
+/** So much is not what crashes leave: the database is likelier to be the wrong one. */
+function tooMany(unnamed: Unnamed, seen: Seen) {
+  const detail = `${unnamed.objects} of ${seen.objects} objects (${amountOf(unnamed.bytes)}) are named by nothing, more than half of all: nothing was removed, since the database may not be the one that belongs to them (look for a backup); doctor --fix --force moves them to the trash all the same`;
+  return { ok: false, detail, mended: 0 };
+}
+
+function toldOfUnnamed(unnamed: Unnamed, seen: Seen, removed: Removed | null) {
   const beside = [
     ...(seen.young > 0 ? [`${seen.young} younger than ${HOURS} hours were left alone`] : []),
     ...(seen.unknown > 0
@@ -119,8 +132,13 @@ function toldOfUnnamed(unnamed: { objects: number; bytes: number }, seen: Seen, 
   const told = (what: string) => [`${all}: ${what}`, ...beside].join("; ");
   const found = `${unnamed.objects} (${amountOf(unnamed.bytes)}) are named by nothing`;
   if (unnamed.objects === 0) return { detail: told("each is named by the database"), mended: 0 };
-  if (removed === null) return { ok: false, detail: told(`${found}; doctor --fix removes them`), mended: 0 };
-  const gone = `${removed.objects} (${amountOf(removed.bytes)}) that nothing names were removed`;
+  if (removed === null)
+    return {
+      ok: false,
+      detail: told(`${found}; doctor --fix moves them to ${TRASH} for ${TRASH_DAYS} days`),
+      mended: 0,
+    };
+  const gone = `${removed.objects} (${amountOf(removed.bytes)}) that nothing names were moved to ${TRASH}, where they stay for ${TRASH_DAYS} days`;
   if (removed.left === null) return { detail: told(gone), mended: removed.objects };
   return { ok: false, detail: told(`${found}; ${gone}; ${removed.left}`), mended: removed.objects };
 }

@@ -18,6 +18,7 @@ const Finding = v.object({
 const CheckupAnswer = v.pipe(
   v.object({
     fix: v.boolean(),
+    force: v.boolean(),
     status: v.picklist(["running", "done", "failed"]),
     stage: v.pipe(v.string(), v.description("What it is at, or was at last")),
     objects: v.pipe(v.number(), v.description("Objects that the stage has looked at")),
@@ -31,7 +32,7 @@ const CheckupAnswer = v.pipe(
 );
 
 const toAnswer = (checkup: Checkup, now: number): v.InferInput<typeof CheckupAnswer> => ({
-  ...{ fix: checkup.fix, status: checkup.status, stage: checkup.stage, objects: checkup.objects },
+  ...{ fix: checkup.fix, force: checkup.force, status: checkup.status, stage: checkup.stage, objects: checkup.objects },
   ok: checkup.status === "running" ? null : checkup.findings.every((finding) => finding.ok),
   findings: checkup.findings,
   ...{ started_at: iso(checkup.startedAt), finished_at: iso(checkup.finishedAt), server_time: iso(now) },
@@ -56,13 +57,20 @@ export const doctorRoutes = [
     summary: "Look everything over, every object too, and mend what can be; one that runs already is answered",
     body: v.object({
       fix: v.optional(v.pipe(v.boolean("must be true or false"), v.description("Mend what can be mended")), false),
+      force: v.optional(
+        v.pipe(
+          v.boolean("must be true or false"),
+          v.description("With fix: move unreferenced objects to the trash even where they are more than half of all"),
+        ),
+      ),
     }),
     responses: { 202: CheckupAnswer },
     errors: { 409: ["checkup_running"] },
-    async handle({ app, body: { fix } }) {
+    async handle({ app, body: { fix, force } }) {
+      const wish = { fix, force: fix && force === true };
       // Nothing but the audit log's entry, before any change.
-      if (fix && !(await runningCheckup(app, fix))) await app.write(async () => {});
-      const checkup = (await runningCheckup(app, fix)) ?? (await beginCheckup(app, fix));
+      if (fix && !(await runningCheckup(app, wish))) await app.write(async () => {});
+      const checkup = (await runningCheckup(app, wish)) ?? (await beginCheckup(app, wish));
       return new Reply(202, toAnswer(checkup, app.clock.now()));
     },
   }),

@@ -4,6 +4,7 @@ import type { ObjectInfo, ObjectStore } from "../../../../storage/objects/store.
 import type { App } from "../../../app.ts";
 import { pacer } from "../../../lib/pace.ts";
 import { NAMING } from "../backup/references.ts";
+import { TRASH } from "../trash.ts";
 import { isOurs } from "./names.ts";
 import type { Named, Notes } from "./notes.ts";
 
@@ -66,7 +67,9 @@ async function* everything(objects: ObjectStore): AsyncGenerator<ObjectInfo[]> {
   };
   yield* foreign("", (key) => key >= OURS);
   yield* pages(objects, OURS, "");
-  yield* foreign(`${OURS}\u{10ffff}`, () => false);
+  // What a check-up has moved to the trash is nobody's, and goes by itself.
+  yield* foreign(`${OURS}\u{10ffff}`, (key) => key >= TRASH);
+  yield* foreign(`${TRASH}\u{10ffff}`, () => false);
 }
 
 async function* pages(objects: ObjectStore, prefix: string, after: string): AsyncGenerator<ObjectInfo[]> {

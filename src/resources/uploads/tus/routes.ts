@@ -77,7 +77,7 @@ export const tusRoutes: Route[] = [
   ),
 ];
 
-const FIELDS = ["title", "description", "external_id", "playback_policy", "sha256"] as const;
+const FIELDS = ["relative_path", "title", "description", "external_id", "playback_policy", "sha256"] as const;
 /** Metadata are texts alone. */
 const TRUTH: Record<string, boolean> = { true: true, "1": true, false: false, "0": false };
 
@@ -97,6 +97,8 @@ async function create(context: Context): Promise<Reply> {
       bytes_expected: bytes,
       content_type: given.filetype || given.type || undefined,
       ...Object.fromEntries(FIELDS.flatMap((name) => (given[name] ? [[name, given[name]]] : []))),
+      // As Uppy names it.
+      ...(given.relativePath && given.relativePath !== "null" && { relative_path: given.relativePath }),
       ...(given.collection_id && { collection_id: Number(given.collection_id) }),
       ...(given.tenant_id && { tenant_id: Number(given.tenant_id) }),
       ...(given.captions && { captions: given.captions.split(",").map((tag) => tag.trim()) }),

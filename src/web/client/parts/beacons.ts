@@ -4,14 +4,13 @@ const VIEWER_KEY = "vodbox-viewer";
 
 export type Tell = (event: string, fields?: Record<string, unknown>) => void;
 
+type Beacons = { address: string; assetId: string; token(): string | null; signal: AbortSignal };
+
 /**
  * Tells the server how the video is watched, at `address`, until `signal` or until the page is left. `sendBeacon` outlives the page and
  * holds nothing up; what it cannot send is lost. Gives the function that tells what the element itself does not know.
  */
-export function startBeacons(
-  video: HTMLVideoElement,
-  { address, assetId, signal }: { address: string; assetId: string; signal: AbortSignal },
-): Tell {
+export function startBeacons(video: HTMLVideoElement, { address, assetId, token, signal }: Beacons): Tell {
   const session = randomId();
   const viewer = viewerId();
   let watchedMs = 0;
@@ -30,6 +29,8 @@ export function startBeacons(
     }
     const body = JSON.stringify({
       asset_id: assetId,
+      // Of now: a session outlives a token.
+      token: token() ?? undefined,
       session_id: session,
       viewer_id: viewer,
       event,

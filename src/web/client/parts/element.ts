@@ -207,6 +207,7 @@ export class SvcPlayer extends MediaFacade {
         : startBeacons(this.video, {
             address: `${serverUrl}api/v1/playback_events`,
             assetId: data.id,
+            token: () => this.token,
             signal: this.#session.signal,
           });
     }

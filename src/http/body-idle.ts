@@ -1,0 +1,50 @@
+import type { IncomingMessage } from "node:http";
+import type { Route } from "./route.ts";
+
+/** On routes that need no credential, whatever the setting says. */
+const ANONYMOUS_MS = 20_000;
+/** Looked at so often: a timer per chunk would cost more than the chunk. */
+const LOOK_MS = 1000;
+const LOOKS = 8;
+
+/** How long a request of the route may send no byte of its body, in ms; of no route, without one. */
+export function idleLimitMs(bodyIdleSeconds: number, route?: Pick<Route, "credential">): number {
+  const limitMs = bodyIdleSeconds * 1000;
+  const isAnonymous = route === undefined || route.credential === "none";
+  return isAnonymous ? Math.min(limitMs, ANONYMOUS_MS) : limitMs;
+}
+
+/**
+ * Closes the connection of `incoming` once it has sent no byte for `limitMs` and still owes some of its body, whoever reads
+ * it and however: JSON, a form, bytes, or nobody at all. A client that waits for us, with bytes here that nobody has read
+ * yet, is not idle. The result ends the watch when the body is whole; otherwise it goes on after the answer.
+ */
+export function watchBody(incoming: IncomingMessage | undefined, limitMs: number): () => void {
+  if (!incoming || incoming.complete || !hasBody(incoming)) return () => {};
+  const { socket } = incoming;
+  let bytes = socket.bytesRead;
+  let since = performance.now();
+  let timer: NodeJS.Timeout;
+  const look = () => {
+    if (incoming.complete || socket.destroyed) return;
+    const now = performance.now();
+    if (socket.bytesRead !== bytes || incoming.readableLength > 0) {
+      bytes = socket.bytesRead;
+      since = now;
+    } else if (now - since >= limitMs) {
+      socket.destroy();
+      return;
+    }
+    again();
+  };
+  const again = () => {
+    timer = setTimeout(look, Math.min(LOOK_MS, limitMs / LOOKS)).unref();
+  };
+  again();
+  return () => {
+    if (incoming.complete) clearTimeout(timer);
+  };
+}
+
+const hasBody = ({ headers }: IncomingMessage) =>
+  headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;

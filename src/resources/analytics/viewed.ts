@@ -1,0 +1,41 @@
+import type { AssetRow } from "../../../storage/db/schema.ts";
+import type { App } from "../../app.ts";
+import { HttpError } from "../../lib/errors.ts";
+import { findPublicAsset } from "../assets/queries.ts";
+import type { PlaybackTokens } from "../playback/token.ts";
+import { isActiveTenant } from "../tenants/active.ts";
+import { assetRef, type ToldEvent } from "./beacon.ts";
+
+export type Viewed = { asset: Pick<AssetRow, "id" | "tenantId" | "durationSeconds">; event: ToldEvent };
+
+/**
+ * The events that can be of a view: of an asset that is ready, of a tenant that is active, and where it is signed with a
+ * token that opens it. The others are nobody's views, whoever sends them; nothing is kept of them, here or in the database.
+ */
+export async function viewed(app: App, tokens: PlaybackTokens, events: readonly ToldEvent[]): Promise<Viewed[]> {
+  // A batch is of one player: its asset and token are looked at once.
+  const known = new Map<string, AssetRow | null>();
+  const found: Viewed[] = [];
+  for (const event of events) {
+    const ref = assetRef(event);
+    const name = JSON.stringify([ref, event.token ?? null]);
+    const asset = known.get(name) ?? (known.has(name) ? null : await viewable(app, tokens, ref, event.token ?? null));
+    known.set(name, asset);
+    if (asset) found.push({ asset, event });
+  }
+  return found;
+}
+
+async function viewable(app: App, tokens: PlaybackTokens, ref: string, token: string | null): Promise<AssetRow | null> {
+  const asset = await findPublicAsset(app, ref);
+  if (asset?.playbackStatus !== "ready" || !(await isActiveTenant(app, asset.tenantId))) return null;
+  if (asset.playbackPolicy === "public") return asset;
+  if (token === null) return null;
+  try {
+    await tokens.verify(asset, token);
+    return asset;
+  } catch (error) {
+    if (error instanceof HttpError) return null;
+    throw error;
+  }
+}

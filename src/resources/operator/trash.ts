@@ -1,0 +1,50 @@
+import { deletePrefix } from "../../../storage/objects/delete-prefix.ts";
+import type { ObjectInfo, ObjectStore } from "../../../storage/objects/store.ts";
+import type { App } from "../../app.ts";
+import { placeOf } from "./migration/place.ts";
+
+/** Beside `tenants/`, so that nothing that lists, serves, backs up or migrates tenants' objects meets it. */
+export const TRASH = "trash/";
+export const TRASH_DAYS = 7;
+const DAY_MS = 86_400_000;
+const DAY = /^trash\/(\d{4}-\d{2}-\d{2})\//;
+/** Of others' keys below `trash/`, passed over one by one. */
+const MOST_UNKNOWN = 1000;
+
+/**
+ * Moves an object to `trash/<day>/<its key>`, from where it can be put back under its key for 7 days. Throws InvalidKey for
+ * a key that leaves no room for that, and StorageFull; the object is where it was then.
+ */
+export async function moveToTrash(app: App, objects: ObjectStore, { key }: Pick<ObjectInfo, "key">): Promise<void> {
+  const day = new Date(app.clock.now()).toISOString().slice(0, 10);
+  await objects.copy(key, `${TRASH}${day}/${key}`);
+  await objects.delete(key);
+}
+
+/** Deletes what has been in the trash for 7 whole days. Resolves with the number of objects. */
+export async function emptyTrash(app: App): Promise<number> {
+  const { objects, clock } = app;
+  if (!objects) return 0;
+  const place = await placeOf(app.db);
+  if (place && place.phase !== "settled") return 0;
+  let deleted = 0;
+  let after = "";
+  for (let unknown = 0; unknown < MOST_UNKNOWN; ) {
+    // Both stores' cursors are the last key of a page.
+    const cursor = after === "" ? {} : { cursor: Buffer.from(after).toString("base64url") };
+    const [next] = (await objects.list(TRASH, { limit: 1, ...cursor })).objects;
+    if (!next) break;
+    const day = DAY.exec(next.key)?.[1];
+    const from = Date.parse(day ?? "");
+    if (day === undefined || Number.isNaN(from)) {
+      unknown++;
+      after = next.key;
+      continue;
+    }
+    // The day itself does not count: its last object came at its end.
+    if (from + (TRASH_DAYS + 1) * DAY_MS <= clock.now()) deleted += await deletePrefix(objects, `${TRASH}${day}/`);
+    after = `${TRASH}${day}/\u{10ffff}`;
+  }
+  if (deleted > 0) app.log.info({ objects: deleted }, "emptied the trash");
+  return deleted;
+}

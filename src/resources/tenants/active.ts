@@ -1,0 +1,21 @@
+import { eq } from "drizzle-orm";
+import { rememberUntilCommit } from "../../../storage/db/remember.ts";
+import { tenants } from "../../../storage/db/schema.ts";
+import { type App, forApp } from "../../app.ts";
+import { HttpError } from "../../lib/errors.ts";
+
+const statusOf = forApp((app) =>
+  rememberUntilCommit(app.commits, (id: number) =>
+    app.db.select({ status: tenants.status }).from(tenants).where(eq(tenants.id, id)).get(),
+  ),
+);
+
+/** Whether viewers and signed URLs of a tenant are served: at once after a change here, within a second after one of another server. */
+export const isActiveTenant = async (app: App, id: number): Promise<boolean> =>
+  (await statusOf(app)(id))?.status === "active";
+
+/** Throws 403 `tenant_suspended`. For whoever has no API key, which is 401 with its tenant: viewers, and signed URLs. */
+export async function requireActiveTenant(app: App, id: number): Promise<void> {
+  if (await isActiveTenant(app, id)) return;
+  throw new HttpError(403, "tenant_suspended", "The account that this belongs to is suspended; ask its operator.");
+}
