@@ -196,9 +196,9 @@ const subRip = around(["", "1\n00:00:00,000 --> 00:00:01,000\n", "1\n00:00:00,00
 
 /** Hostile documents for each parser. */
 export const HOSTILE: { [N in ParserName]: Hostile<N> } = {
-  hls: { texts: playlists, input: (text) => ({ text }) },
+  hls: { texts: playlists, input: (text) => ({ text, path: "folder/master.m3u8", stored: 1000 }) },
   hlsSegments: { texts: PLAYLISTS, input: (text) => ({ bytes: bytesOf(text) }) },
-  mpd: { texts: manifests, input: (text) => ({ text, path: "folder/manifest.mpd" }) },
+  mpd: { texts: manifests, input: (text) => ({ text, path: "folder/manifest.mpd", stored: 1000 }) },
   storyboard: { texts: storyboards, input: (text) => ({ text }) },
   rebase: {
     texts: [...playlists, ...manifests, ...storyboards],
