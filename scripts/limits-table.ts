@@ -20,6 +20,7 @@ const ABOUT: Record<keyof typeof DOCUMENT_LIMITS, [what: string, value: (value: 
   batchDocumentBytes: ["Documents that one batch manifest leads to, together", bytes],
   lineCharacters: ["A line of a playlist or storyboard, in characters", count],
   playlistReferences: ["References of a playlist", count],
+  playlistVariants: ["Variants of a master playlist", count],
   subtitleGroups: ["Groups of subtitles in a master playlist to which tracks are added", count],
   xmlDepth: ["Elements of an MPD inside each other", count],
   xmlElements: ["Elements of an MPD", count],

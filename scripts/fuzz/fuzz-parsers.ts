@@ -22,9 +22,9 @@ type Way<N extends ParserName> = {
 
 /** Which documents each parser gets. */
 const WAYS: { [N in ParserName]: Way<N> } = {
-  hls: { of: ["m3u8"], input: ({ text }) => ({ text }) },
+  hls: { of: ["m3u8"], input: ({ text }) => ({ text, path: "folder/master.m3u8", stored: 10 }) },
   hlsSegments: { of: ["m3u8"], input: (document) => ({ bytes: bytesOf(document) }) },
-  mpd: { of: ["mpd"], input: ({ text }) => ({ text, path: "folder/manifest.mpd" }) },
+  mpd: { of: ["mpd"], input: ({ text }) => ({ text, path: "folder/manifest.mpd", stored: 10 }) },
   storyboard: { of: ["vtt"], input: ({ text }) => ({ text }) },
   rebase: {
     of: ["m3u8", "mpd", "vtt"],

@@ -18,6 +18,7 @@ export const DOCUMENT_LIMITS = {
   /** Of a line of a playlist or storyboard. */
   lineCharacters: 65_536,
   playlistReferences: 100_000,
+  playlistVariants: 1000,
   /** Groups of subtitles in a master playlist. */
   subtitleGroups: 100,
   xmlDepth: 40,

@@ -76,6 +76,7 @@ export function readHls(text: string): HlsPlaylist {
     if (content === "" || (content.startsWith("#") && !content.startsWith("#EXT"))) continue;
     if (!content.startsWith("#")) {
       if (pending === "variant") {
+        requireAtMost(variants.length + 1, DOCUMENT_LIMITS.playlistVariants, "variants");
         variants.push({ uri: content, attributes });
         refer({ uri: content, kind: "playlist" });
       } else if (pending === "segment") {

@@ -1,12 +1,11 @@
 import { DOCUMENT_LIMITS, requireAtMost } from "./document-limits.ts";
-import type { Span } from "./hls-read.ts";
+import { type NeededObject, NeededObjects } from "./needed-objects.ts";
 import { resolveReference } from "./relative-reference.ts";
 import type { XmlElement } from "./xml-read.ts";
 
-/** `path` is below the root that the manifest's own path starts from. */
-export type MpdReference = { path: string; span?: Span };
 export type MpdFault = { where: string; code: string; message: string };
-export type MpdContent = { references: MpdReference[]; faults: MpdFault[] };
+/** Paths are below the root that the manifest's own path starts from. */
+export type MpdContent = { references: NeededObject[]; faults: MpdFault[] };
 
 /** Of elements that send a player elsewhere, or to somebody who hands out keys. */
 const UNSUPPORTED = new Set(["Location", "PatchLocation", "ContentSteering", "UTCTiming", "ContentProtection"]);
@@ -28,25 +27,24 @@ type Level = { base: string; template?: Template; list?: List; single?: XmlEleme
 class EnoughFaults extends Error {}
 
 /**
- * All that a static DASH manifest at `path` refers to (ISO/IEC 23009-1, 5.3.9), each once, and its faults. Linear in
+ * All that a static DASH manifest at `path` refers to (ISO/IEC 23009-1, 5.3.9), each once, and its faults; of more than
+ * `stored` objects, and a hundred more, the rest is left out. Linear in
  * what the manifest expands to, which is bounded; stops after some faults. Throws TooComplex.
  */
-export function readMpd(root: XmlElement, path: string): MpdContent {
+export function readMpd(root: XmlElement, path: string, stored: number): MpdContent {
   const content = new Content();
   try {
     read(root, path, content);
   } catch (error) {
     if (!(error instanceof EnoughFaults)) throw error;
   }
-  const { references, faults } = content;
-  return { references, faults };
+  return { references: content.references.list(stored), faults: content.faults };
 }
 
 /** What was found so far, within bounds. */
 class Content {
-  readonly references: MpdReference[] = [];
+  readonly references = new NeededObjects();
   readonly faults: MpdFault[] = [];
-  readonly #whole = new Set<string>();
   #segments = 0;
   #characters = 0;
 
@@ -65,14 +63,6 @@ class Content {
   countCharacters(characters: number): void {
     this.#characters += characters;
     requireAtMost(this.#characters, DOCUMENT_LIMITS.mpdPathCharacters, "characters in its references");
-  }
-
-  add(path: string, span: Span | undefined): void {
-    if (span) this.references.push({ path, span });
-    else if (!this.#whole.has(path)) {
-      this.#whole.add(path);
-      this.references.push({ path });
-    }
   }
 }
 
@@ -175,7 +165,8 @@ function segmentsOf(level: Level, representation: XmlElement, place: Place): voi
     const [, start, end] = /^(\d{1,15})-(\d{1,15})$/.exec(range ?? "") ?? [];
     if (range !== undefined && (start === undefined || Number(start) > Number(end)))
       return wrong(where, "manifest_malformed", `${range.slice(0, 50)} is no byte range.`);
-    content.add(resolved.path, start === undefined ? undefined : { start: Number(start), end: Number(end) });
+    const span = start === undefined ? undefined : { start: Number(start), end: Number(end) };
+    content.references.add({ path: resolved.path, ...(span && { span }) });
   };
   const initialization = (element: XmlElement | undefined) => {
     if (element) add(element.attributes.get("sourceURL"), element.attributes.get("range"));

@@ -1,5 +1,6 @@
 import { syncTexts } from "../lib/align/sync-texts.ts";
 import { readCsvPiece } from "../lib/csv-records.ts";
+import { checkHls } from "../lib/hls-check.ts";
 import { readHls } from "../lib/hls-read.ts";
 import { atOnce } from "../lib/in-slices.ts";
 import { type MpdContent, readMpd } from "../lib/mpd-read.ts";
@@ -24,11 +25,8 @@ export type Rebased = keyof typeof REBASED;
  * from this table, and test/parsing/hostile-documents.ts needs hostile documents for it.
  */
 export const PARSERS = {
-  /** An HLS playlist for a check: all references. */
-  hls({ text }: { text: string }) {
-    const { segments, ...playlist } = readHls(text);
-    return playlist;
-  },
+  /** An HLS playlist for a check. */
+  hls: checkHls,
 
   /** An HLS playlist in storage, for finding a segment. */
   hlsSegments({ bytes }: { bytes: Uint8Array }) {
@@ -37,9 +35,17 @@ export const PARSERS = {
   },
 
   /** A DASH manifest for a check. `malformed` says why it is no XML. */
-  mpd({ text, path }: { text: string; path: string }): MpdContent & { malformed: string | null } {
+  mpd({
+    text,
+    path,
+    stored,
+  }: {
+    text: string;
+    path: string;
+    stored: number;
+  }): MpdContent & { malformed: string | null } {
     try {
-      return { ...readMpd(readXml(text), path), malformed: null };
+      return { ...readMpd(readXml(text), path, stored), malformed: null };
     } catch (error) {
       if (!(error instanceof XmlFault)) throw error;
       return { references: [], faults: [], malformed: error.message };

@@ -358,6 +358,26 @@ test("external ids that are taken, by another asset or in the manifest itself", 
   ]);
 });
 
+test("a playlist that is named as an object first is read all the same", async () => {
+  await batch.put("remote.m3u8", media("#EXTINF:4,", "https://example.com/1.m4s"));
+  const named = '#EXT-X-SESSION-DATA:DATA-ID="a",URI="remote.m3u8"';
+  expect(told(await look(master("remote.m3u8", named), "m3u8"))).toContain(
+    "assets[0].hls.manifest_path reference_not_relative",
+  );
+});
+
+test("what is missing is found behind any number of references to what is there", async () => {
+  const there = Array.from({ length: 1000 }, (_, index) => `#EXTINF:4,\n${"./".repeat(index)}low/1.m4s`);
+  const both = ["low/1.m4s", "low/2.m4s", "low/init.mp4"].flatMap((uri) => [
+    `#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="a",NAME="a",URI="${uri}"`,
+    `#EXT-X-SESSION-DATA:DATA-ID="a",URI="${uri}"`,
+  ]);
+  const segments = await look(media(...there, "#EXTINF:4,", "missing.m4s"), "m3u8");
+  expect(told(segments)).toEqual(["assets[0].hls.manifest_path object_missing"]);
+  const twice = await look(master("missing.m3u8", ...both), "m3u8");
+  expect(told(twice)).toContain("assets[0].hls.manifest_path object_missing");
+});
+
 test("what is no manifest is refused as any body", async () => {
   for (const [body, code] of [
     [{}, "parameter_missing"],

@@ -199,9 +199,9 @@ const tables = around(["", "title,description,tags,original_filename\n", '"', 'a
 
 /** Hostile documents for each parser. */
 export const HOSTILE: { [N in ParserName]: Hostile<N> } = {
-  hls: { texts: playlists, input: (text) => ({ text }) },
+  hls: { texts: playlists, input: (text) => ({ text, path: "folder/master.m3u8", stored: 1000 }) },
   hlsSegments: { texts: PLAYLISTS, input: (text) => ({ bytes: bytesOf(text) }) },
-  mpd: { texts: manifests, input: (text) => ({ text, path: "folder/manifest.mpd" }) },
+  mpd: { texts: manifests, input: (text) => ({ text, path: "folder/manifest.mpd", stored: 1000 }) },
   storyboard: { texts: storyboards, input: (text) => ({ text }) },
   rebase: {
     texts: [...playlists, ...manifests, ...storyboards],

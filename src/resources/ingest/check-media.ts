@@ -93,7 +93,12 @@ export async function checkHls(held: Held, findings: Findings, path: string, man
   for (const key of seen) {
     const text = await readText(held, findings, path, key);
     if (text === null) continue;
-    const playlist = await parsed(findings, path, key, findings.parse("hls", { text }));
+    const playlist = await parsed(
+      findings,
+      path,
+      key,
+      findings.parse("hls", { text, path: key, stored: held.objects.size }),
+    );
     if (!playlist) return NO_MEDIA;
     for (const { line, code, message } of playlist.faults)
       tell(findings, path, code, `${shown(key)}, line ${line}: ${message}`);
@@ -101,16 +106,19 @@ export async function checkHls(held: Held, findings: Findings, path: string, man
     else if (playlist.isMaster)
       tell(findings, path, "playlist_malformed", `${shown(key)} names variants where segments are due.`);
     durations.set(key, playlist.durationSeconds);
-    for (const { line, uri, kind, span } of playlist.references) {
+    for (const { line, kind, path: target, span } of playlist.references) {
+      if (findings.faults.length >= MAX_FAULTS) return NO_MEDIA;
       await pace();
-      const resolved = resolveReference(key, uri);
-      const about = `${shown(key)}, line ${line}`;
-      if ("code" in resolved) tell(findings, path, resolved.code, `${about}: ${resolved.message}`);
-      else if (kind === "object") need(held, findings, path, resolved.path, span);
-      else if (!seen.has(resolved.path) && seen.size >= MAX_PLAYLISTS) {
-        tell(findings, path, "playlist_unsupported", `It names over ${MAX_PLAYLISTS} playlists.`);
+      if (kind === "object") need(held, findings, path, target, span);
+      else if (!seen.has(target) && seen.size >= MAX_PLAYLISTS) {
+        tell(
+          findings,
+          path,
+          "playlist_unsupported",
+          `${shown(key)}, line ${line}: it names over ${MAX_PLAYLISTS} playlists.`,
+        );
         return NO_MEDIA;
-      } else seen.add(resolved.path);
+      } else seen.add(target);
     }
   }
   const renditions = (top?.variants ?? []).flatMap((variant) => {
@@ -139,13 +147,19 @@ function renditionOf({ attributes }: HlsVariant, path: string): RenditionRow {
 export async function checkDash(held: Held, findings: Findings, path: string, manifest: string): Promise<void> {
   const text = await readText(held, findings, path, manifest);
   if (text === null) return;
-  const found = await parsed(findings, path, manifest, findings.parse("mpd", { text, path: manifest }));
+  const found = await parsed(
+    findings,
+    path,
+    manifest,
+    findings.parse("mpd", { text, path: manifest, stored: held.objects.size }),
+  );
   if (!found) return;
   if (found.malformed !== null) tell(findings, path, "manifest_malformed", `${shown(manifest)}: ${found.malformed}`);
   for (const { where, code, message } of found.faults)
     tell(findings, path, code, `${shown(manifest)}, ${where}: ${message}`);
   const pace = pacer();
   for (const reference of found.references) {
+    if (findings.faults.length >= MAX_FAULTS) return;
     await pace();
     need(held, findings, path, reference.path, reference.span);
   }

@@ -20,7 +20,7 @@ export async function readPublished(
 ): Promise<Published> {
   const playlistAt = async (key: string): Promise<Playlist> => {
     try {
-      return await parseDocument(app, "hls", { text: await read(objects, key) }, { tenantId });
+      return await parseDocument(app, "hls", { text: await read(objects, key), path: key, stored: 0 }, { tenantId });
     } catch (error) {
       if (!(error instanceof HttpError && error.code === "document_too_complex")) throw error;
       return { variants: [], durationSeconds: 0 };
