@@ -143,7 +143,7 @@ async function open(
   }
 }
 
-/** The database of the settings, made where there is none, and migrated. Throws UserError where it looks lost. */
+/** Creates the database of the settings where there is none, and migrates it. Throws UserError where it looks lost. */
 async function databaseOf(
   config: Config,
   { log, allowEmptyDatabase }: Pick<OpenOptions, "log" | "allowEmptyDatabase">,

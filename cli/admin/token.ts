@@ -18,7 +18,7 @@ function named(name: string): Name {
 export async function show(name: string | undefined, command: Command): Promise<void> {
   const config = settingsOf(command);
   const chosen = name === undefined ? null : named(name);
-  // Secrets without a database look like a database that was lost: a start makes both.
+  // Secrets without a database look like a lost database. Opening the data creates both.
   if (!hasSecrets(config)) await (await connect(config)).close();
   const secrets = loadSecrets(config);
   const tokens = Object.fromEntries(NAMES.map((each) => [each, secrets[`${each}_token`]]));

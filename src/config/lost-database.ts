@@ -7,13 +7,13 @@ import type { Config } from "./load.ts";
 
 type Place = Pick<Config, "data_dir" | "database_url">;
 
-/** The object that checks of storage write and delete; a crash may leave it on a fresh installation. */
+/** Storage checks write and delete this object; a crash may leave it on a fresh installation. */
 const PROBE = /^vodbox-check/;
 
-/** What the data directory of an earlier database still holds, in words; null when there is none of it. */
+/** What is left of an earlier database in the data directory, as words for a sentence; null when nothing is. */
 function leftIn(dataDir: string, contents: "nothing" | "unused"): string | null {
   const hasObjects = holdsFile(join(dataDir, "objects"));
-  // A start makes secrets before there is a tenant.
+  // The first start creates secrets before any tenant exists.
   const hasSecrets = contents === "nothing" && namesIn(join(dataDir, "secrets")).length > 0;
   const found = [...(hasObjects ? ["objects"] : []), ...(hasSecrets ? ["secrets"] : [])];
   return found.length > 0 ? found.join(" and ") : null;
@@ -58,7 +58,7 @@ function holdsFile(folder: string): boolean {
   );
 }
 
-/** Read as they are looked at: a folder may have a million entries, and the first file is enough. */
+/** Lazy: a folder may have a million entries, and the first file is enough. */
 function* entriesOf(folder: string): Generator<Dirent> {
   let open: ReturnType<typeof opendirSync>;
   try {

@@ -40,7 +40,7 @@ export function ensureDataDir(dir: string): void {
   }
 }
 
-/** Whether a start has made any on this data directory. */
+/** Whether this data directory has a secrets folder. */
 export const hasSecrets = ({ data_dir }: Pick<Config, "data_dir">): boolean => existsSync(join(data_dir, "secrets"));
 
 /** A setting wins; else the file in the data directory; else a fresh one, written there with mode 0600. */

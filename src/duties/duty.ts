@@ -67,7 +67,7 @@ export function startDuties(duties: readonly Duty[], log: Logger): Duties {
     const logger = schedulerLog(log);
     tasks = duties.map((duty) => {
       const task = schedule(duty.every, () => start(duty), { name: duty.name, logger });
-      // With a listener the library does not warn by itself, in a text that names no task.
+      // With a listener, the library does not print its own warning, which does not name the task.
       task.on("execution:missed", ({ date }) =>
         log.warn({ duty: duty.name, at: date.toISOString() }, "a scheduled task missed its time: the process was busy"),
       );

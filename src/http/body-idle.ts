@@ -3,11 +3,11 @@ import type { Route } from "./route.ts";
 
 /** On routes that need no credential, whatever the setting says. */
 const ANONYMOUS_MS = 20_000;
-/** Looked at so often: a timer per chunk would cost more than the chunk. */
+/** Interval of the checks. A timer per chunk would cost more than the chunk. */
 const LOOK_MS = 1000;
 const LOOKS = 8;
 
-/** How long a request of the route may send no byte of its body, in ms; of no route, without one. */
+/** How long a request may send no byte of its body, in ms. Without `route`: an address that matches no route. */
 export function idleLimitMs(bodyIdleSeconds: number, route?: Pick<Route, "credential">): number {
   const limitMs = bodyIdleSeconds * 1000;
   const isAnonymous = route === undefined || route.credential === "none";
@@ -16,8 +16,8 @@ export function idleLimitMs(bodyIdleSeconds: number, route?: Pick<Route, "creden
 
 /**
  * Closes the connection of `incoming` once it has sent no byte for `limitMs` and still owes some of its body, whoever reads
- * it and however: JSON, a form, bytes, or nobody at all. A client that waits for us, with bytes here that nobody has read
- * yet, is not idle. The result ends the watch when the body is whole; otherwise it goes on after the answer.
+ * it: JSON, a form, raw bytes, or no handler at all. While received bytes are still unread here, the client waits for the
+ * server and is not idle. The result ends the watch when the body is whole; otherwise it goes on after the answer.
  */
 export function watchBody(incoming: IncomingMessage | undefined, limitMs: number): () => void {
   if (!incoming || incoming.complete || !hasBody(incoming)) return () => {};

@@ -81,7 +81,7 @@ export async function streamForm<T>(
       return;
     }
     taken = onFile({ filename: filename ?? "", body: stream }).catch((error: Error) => {
-      // Of a file that is cut off the parser tells by an error of its stream.
+      // The parser reports a file that is cut off as an error of its stream.
       fault ??= CUT_OFF.test(error.message) ? incomplete() : error;
       // The rest of the form is read on, or nobody would ever answer.
       stream.resume();
@@ -118,12 +118,12 @@ export async function readForm(incoming: Incoming, maxFileBytes: number): Promis
   return file ? { ...fields, file } : { ...fields };
 }
 
-/** What @fastify/busboy says of a form, and of a file in it, without its closing delimiter. */
+/** The error of @fastify/busboy for a form, or a file in it, without its closing delimiter. */
 const CUT_OFF = /unexpected end of multipart data/i;
 
 async function* none(): AsyncGenerator<Uint8Array> {}
 
-/** Whether what came so far may be the beginning of a form: a preamble, which nobody sends any more, does not count. */
+/** Whether the body begins like a form. A preamble (RFC 2046, 5.1.1) is not expected: clients no longer send one. */
 function beginning() {
   let first = "";
   return {

@@ -129,7 +129,7 @@ type Spec<P, Q, B> = Omit<Route, "credential" | "scopes" | "params" | "query" | 
   handle(context: Context<Out<P>, Out<Q>, Out<B, undefined>>): unknown;
 };
 
-/** Whether a request must have a body. A change without one asks for nothing, whatever its fields are. */
+/** Whether a request must have a body. A PATCH without one changes nothing, so it is always required there. */
 export const isBodyRequired = ({ body, method }: Route): boolean =>
   body !== undefined && (method === "PATCH" || !v.is(body, {}));
 

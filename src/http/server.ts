@@ -243,9 +243,9 @@ async function readBody(route: Route, request: Request, incoming: Context["incom
     { request, incoming },
     { maxBytes: route.maxBodyBytes ?? DEFAULT_BODY_BYTES, oversized: route.oversized },
   );
-  // `null` is a body, and no object.
+  // `null` is a body that is not an object.
   if (body !== undefined) return body;
-  // Stands in for what was not sent, so that its missing fields are told; where none is missing, the body itself is.
+  // `{}` stands in for an absent body, so that the error names the missing fields; without such fields it names the body.
   if (route.body && isBodyRequired(route) && v.is(route.body, {}))
     throw new HttpError(422, "parameter_missing", "body: is required; send a JSON object.", {
       details: { body: ["is required"] },

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Connection } from "./connection.ts";
 import { isBusy } from "./failures.ts";
 
-/** Together with the rest of a stop this must stay below 15 s. */
+/** Part of the 15 s that a stop may take. */
 const LIMIT_MS = 1500;
 const RETRY_MS = 20;
 

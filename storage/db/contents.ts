@@ -7,7 +7,7 @@ import Sqlite from "libsql";
  */
 export type Contents = "nothing" | "unused" | "data";
 
-/** Kept in SQLite's user_version, so that it is in every copy of the file: the operator wanted this empty database. */
+/** Value of SQLite's user_version, which every copy of the file keeps: the operator accepted this empty database. */
 const WANTED_EMPTY = 1;
 
 /** Reads `file` and changes nothing. `isWanted`: see `markWanted`. */
@@ -37,7 +37,7 @@ function reading(file: string): ReturnType<typeof contentsOf> {
   }
 }
 
-/** Notes in `file` that it was begun empty on purpose, next to objects or secrets of an earlier one. */
+/** Records in `file` that the operator accepted an empty database next to objects or secrets of an earlier one. */
 export function markWanted(file: string): void {
   const database = new Sqlite(file, { timeout: 5000 });
   try {

@@ -23,7 +23,7 @@ type Applied = { name: string; sha256: string };
 export type MigrateOptions = DatabaseAddress & {
   migrations: Migration[];
   log?: DatabaseLog;
-  /** Called before the first migration of a database that has none; what it throws leaves the database as it is. */
+  /** Called before the first migration of an empty database. When it throws, the database is left as it is. */
   beforeFirst?: () => void;
 };
 

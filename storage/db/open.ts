@@ -56,7 +56,7 @@ function openLocal<S extends Schema>(file: string, options: OpenOptions<S>): Dat
   };
 }
 
-/** A stop must not fail because the log cannot be emptied: the next start reads it. */
+/** Never throws: a stop must not fail when the log cannot be emptied, since the next start reads it. */
 export async function leaveWhole(file: string, log?: DatabaseLog): Promise<void> {
   try {
     if (await emptyLog(file)) return;

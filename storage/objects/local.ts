@@ -32,7 +32,7 @@ const PAGE_OBJECTS = 1000;
 
 /** Objects as files under one folder, which this process alone writes, or with its `family`. */
 export function localStore({ root, signing, minFreeBytes = 0, family }: LocalStoreOptions): LocalStore {
-  // What is in it is for others to read: it must be closed itself where the operator left the folder above it open.
+  // Object files are readable by mode, so the folder must be closed itself in case the data directory is open.
   mkdirSync(root, { recursive: true, mode: 0o700 });
   const folders = new Folders(realpathSync(root), family);
   const space = spaceGuard(folders.root, minFreeBytes);

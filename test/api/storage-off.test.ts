@@ -53,7 +53,7 @@ test("with storage switched off every route that touches it is 503, of things th
     "POST /api/v1/uploads/tus": ["", { headers: { ...tusHeaders, "upload-length": "3" } }],
     "PATCH /api/v1/uploads/tus/:id": [tus.headers.get("location") as string, { headers: chunk, raw: "abc" }],
     "PUT /objects/**:key": [single.upload_url, { raw: "abc", headers: single.upload_headers }],
-    "POST /api/v1/assets": ["", { body: { video_asset: registered } }],
+    "POST /api/v1/assets": ["", { body: { tenant_id: asset.tenant_id, video_asset: registered } }],
     "GET /api/v1/assets/:id/download": [`/api/v1/assets/${asset.id}/download`],
     [`GET ${tracks}`]: [`/api/v1/assets/${asset.id}/subtitles?include=content`],
     [`GET ${tracks}/:id`]: [`/api/v1/assets/${asset.id}/subtitles/${track.id}`],

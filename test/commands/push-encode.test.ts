@@ -68,7 +68,7 @@ test(
     writeFileSync(broken, "no video at all");
     const collection = await server.call("POST", "/api/v1/collections", {
       key,
-      body: { collection: { name: "Trip", slug: "trip" } },
+      body: { tenant_id: 1, collection: { name: "Trip", slug: "trip" } },
     });
     expect(collection.status, collection.text).toBe(201);
     const more = ["--playback-policy", "public", "--tag", "year=2026", "--collection", String(collection.body.id)];

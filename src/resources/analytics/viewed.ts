@@ -10,10 +10,10 @@ export type Viewed = { asset: Pick<AssetRow, "id" | "tenantId" | "durationSecond
 
 /**
  * The events that can be of a view: of an asset that is ready, of a tenant that is active, and where it is signed with a
- * token that opens it. The others are nobody's views, whoever sends them; nothing is kept of them, here or in the database.
+ * valid token. All other events are dropped: they cost a lookup, and neither memory nor a database write.
  */
 export async function viewed(app: App, tokens: PlaybackTokens, events: readonly ToldEvent[]): Promise<Viewed[]> {
-  // A batch is of one player: its asset and token are looked at once.
+  // The events of a batch usually have one asset and one token: verify each pair once.
   const known = new Map<string, AssetRow | null>();
   const found: Viewed[] = [];
   for (const event of events) {

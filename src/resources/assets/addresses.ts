@@ -5,7 +5,7 @@ type Named = Pick<AssetRow, "id" | "externalId">;
 /** How the public pages and media name an asset: its `vid_` id, else its number. A client's own id is its tenant's affair. */
 export const publicId = (asset: Named) => (asset.externalId.startsWith("vid_") ? asset.externalId : String(asset.id));
 
-/** What comes before every path of this server where it is reached below a folder of a host; else "". */
+/** The path of the base URL without its last slash, for servers behind a path prefix; else "". */
 export const basePath = (baseUrl: string) => new URL(baseUrl).pathname.replace(/\/$/, "");
 
 const withToken = (address: string, token: string | null) => (token === null ? address : `${address}?token=${token}`);

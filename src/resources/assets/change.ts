@@ -135,7 +135,7 @@ const isDelivered = (tenantId: number, prefix: string) =>
 
 /** Whether the source is another asset's too, or one of its published files: then it is not this one's to remove. */
 export async function isSourceElsewhere(tx: Db, { id, tenantId, sourceKey, provider }: AssetRow): Promise<boolean> {
-  // An opaque reference of the customer's, whatever it looks like.
+  // The source_key of an external asset is an opaque reference, even where it looks like a key of ours.
   if (provider !== "managed") return true;
   if (sourceKey === "" || /^tenants\/\d+\/(assets|delivered|ingest)\//.test(sourceKey)) return true;
   const managed = and(eq(assets.tenantId, tenantId), eq(assets.provider, "managed"));

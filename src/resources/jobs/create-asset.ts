@@ -66,7 +66,7 @@ export const CreatedAsset = v.object({
 /** Bytes of the source that storage holds, null where it holds none, and of a source that lies elsewhere. 404 and 422 as for `createAsset`. No transaction waits for it. */
 export async function bytesHeld(app: App, caller: Caller, { tenant_id, video_asset }: AssetToRegister) {
   const tenant = await requireTenant(app.db, caller, tenant_id);
-  // What it means is the customer's affair: it may look like a key of ours, of any tenant, and must never be used as one.
+  // An opaque reference. It may look like a key of ours, of any tenant, and must never be used as one.
   if (video_asset.provider === "external_serve") return null;
   requireKey("source_key", video_asset.source_key, `tenants/${tenant.id}/`);
   return (await app.objects?.head(video_asset.source_key))?.bytes ?? null;

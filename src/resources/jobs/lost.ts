@@ -52,7 +52,7 @@ async function makeAnew(
   asset: AssetRow,
   { job, plays }: { job: JobRow | undefined; plays: boolean },
 ) {
-  // The one way out of `ready`: what made it playable is gone.
+  // The only transition out of `ready`: the media that made the asset playable are gone.
   if (!plays) await tx.update(assets).set({ playbackStatus: "processing" }).where(eq(assets.id, asset.id));
   if (job) return requeue(tx, app, job);
   return plays ? queueJob(tx, app, asset) : enqueue(tx, app, asset);

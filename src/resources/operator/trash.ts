@@ -3,12 +3,12 @@ import type { ObjectInfo, ObjectStore } from "../../../storage/objects/store.ts"
 import type { App } from "../../app.ts";
 import { placeOf } from "./migration/place.ts";
 
-/** Beside `tenants/`, so that nothing that lists, serves, backs up or migrates tenants' objects meets it. */
+/** Next to `tenants/`: whatever lists, serves, backs up or migrates tenants' objects skips it. */
 export const TRASH = "trash/";
 export const TRASH_DAYS = 7;
 const DAY_MS = 86_400_000;
 const DAY = /^trash\/(\d{4}-\d{2}-\d{2})\//;
-/** Of others' keys below `trash/`, passed over one by one. */
+/** Limit on keys below `trash/` that vodbox did not create; each costs one list call. */
 const MOST_UNKNOWN = 1000;
 
 /**
@@ -41,7 +41,7 @@ export async function emptyTrash(app: App): Promise<number> {
       after = next.key;
       continue;
     }
-    // The day itself does not count: its last object came at its end.
+    // Counted from the end of the day, so that every object stays for 7 whole days.
     if (from + (TRASH_DAYS + 1) * DAY_MS <= clock.now()) deleted += await deletePrefix(objects, `${TRASH}${day}/`);
     after = `${TRASH}${day}/\u{10ffff}`;
   }

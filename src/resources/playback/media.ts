@@ -37,7 +37,7 @@ export function mediaDoor(app: App, tokens: PlaybackTokens, egress: Egress): Med
   return async (context) => {
     const { ref, token, file } = parsePath(context);
     const asset = (await findPublicAsset(app, ref)) ?? notFound("asset");
-    // Before the token: what a suspended tenant's keys have signed is not looked at.
+    // Before the token check: the signing keys of a suspended tenant verify nothing, and the error would be misleading.
     await requireActiveTenant(app, asset.tenantId);
     const signed = asset.playbackPolicy === "signed";
     if (signed) await requireToken(tokens, asset, token, audiencesOf(asset, file));

@@ -14,7 +14,7 @@ const statusOf = forApp((app) =>
 export const isActiveTenant = async (app: App, id: number): Promise<boolean> =>
   (await statusOf(app)(id))?.status === "active";
 
-/** Throws 403 `tenant_suspended`. For whoever has no API key, which is 401 with its tenant: viewers, and signed URLs. */
+/** Throws 403 `tenant_suspended`. For requests without an API key: viewers and signed URLs. API keys are 401 instead. */
 export async function requireActiveTenant(app: App, id: number): Promise<void> {
   if (await isActiveTenant(app, id)) return;
   throw new HttpError(403, "tenant_suspended", "The account that this belongs to is suspended; ask its operator.");

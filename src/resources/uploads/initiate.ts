@@ -79,7 +79,7 @@ export async function initiate(
   return { upload, asset };
 }
 
-/** What the answer to `body` warns of, to be spread into it; nothing when all can be done. */
+/** The `warnings` of the response to `body`, to be spread into it; `{}` when there are none. */
 export function warningsOf({ config }: App, { captions }: Pick<v.InferOutput<typeof Initiate>, "captions">) {
   if (captions.length === 0 || configuredTranscriber(config) !== null) return {};
   const message =

@@ -75,9 +75,9 @@ function verified(app: App, method: "GET" | "PUT", url: URL) {
   throw new HttpError(403, checked.reason === "expired" ? "address_expired" : "address_invalid", message);
 }
 
-/** What an attempt of a job puts: none of its tenant's addresses, but its worker's. */
+/** Keys of artifacts, which only the worker of an attempt gets URLs for. */
 const ARTIFACT = /^tenants\/\d+\/assets\/\d+\/\d+-\d+\//;
-/** A worker reads a source under no name of a file; a download is given under one. */
+/** The source URL of a worker has no file name; a download URL has one. */
 const isWorkersSource = (key: string, filename: string | undefined) =>
   filename === undefined && /^tenants\/\d+\/sources\//.test(key);
 

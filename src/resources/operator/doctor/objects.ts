@@ -113,7 +113,7 @@ class Losses {
 
 type Unnamed = { objects: number; bytes: number };
 
-/** So much is not what crashes leave: the database is likelier to be the wrong one. */
+/** Crashes do not leave so many: more likely this is the wrong database. */
 function tooMany(unnamed: Unnamed, seen: Seen) {
   const detail = `${unnamed.objects} of ${seen.objects} objects (${amountOf(unnamed.bytes)}) are named by nothing, more than half of all: nothing was removed, since the database may not be the one that belongs to them (look for a backup); doctor --fix --force moves them to the trash all the same`;
   return { ok: false, detail, mended: 0 };

@@ -11,9 +11,9 @@ type Rule = {
   path: string;
   never: number;
   always: number;
-  /** Bits of `never` that harm nobody while all that is in the folder is closed. */
+  /** Bits of `never` that are only a warning while all files in the folder are closed. */
   tolerated?: number;
-  /** Files in it are readable for others: it must be closed where the data directory is open. */
+  /** The folder holds files that others may read, so it must be closed where the data directory is open. */
   holdsOpenFiles?: boolean;
 };
 const folder = (path: string): Rule => ({ path, never: 0o077, always: 0o700, tolerated: 0o055 });

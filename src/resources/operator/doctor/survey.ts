@@ -67,7 +67,7 @@ async function* everything(objects: ObjectStore): AsyncGenerator<ObjectInfo[]> {
   };
   yield* foreign("", (key) => key >= OURS);
   yield* pages(objects, OURS, "");
-  // What a check-up has moved to the trash is nobody's, and goes by itself.
+  // The trash is emptied by a scheduled task, so it is skipped.
   yield* foreign(`${OURS}\u{10ffff}`, (key) => key >= TRASH);
   yield* foreign(`${TRASH}\u{10ffff}`, () => false);
 }

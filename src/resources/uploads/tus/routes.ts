@@ -131,7 +131,7 @@ async function offset({ app, caller }: Asked, upload: UploadRow): Promise<Reply>
 async function patch(context: Asked, upload: UploadRow): Promise<Reply> {
   if (!isBytes(context.headers))
     throw new HttpError(415, "unsupported_media_type", `Send bytes with Content-Type: ${MEDIA_TYPE}.`);
-  // Of no meaning in a PATCH where the length was known from the start; but another one is another file.
+  // tus defines Upload-Length in PATCH for deferred lengths only; a different one means a different file.
   if (context.headers.has("upload-length")) requireSameLength(wholeNumber(context.headers, "upload-length"), upload);
   const held = await appendBody(context, upload, wholeNumber(context.headers, "upload-offset"));
   return new Reply(204, undefined, { "upload-offset": String(held), ...expiresOf(upload) });

@@ -29,7 +29,7 @@ export function startBeacons(video: HTMLVideoElement, { address, assetId, token,
     }
     const body = JSON.stringify({
       asset_id: assetId,
-      // Of now: a session outlives a token.
+      // Read for each event: a session outlives a token.
       token: token() ?? undefined,
       session_id: session,
       viewer_id: viewer,
