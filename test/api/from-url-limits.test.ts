@@ -178,7 +178,7 @@ describe("the plan's storage", () => {
     const announced = async (id: number) =>
       (await app.opened.app.db.all<{ n: number }>(sql`select announced_bytes as n from tenants where id = ${id}`))[0]
         ?.n;
-    const site = await website(dripping(20_000_000));
+    const site = await website(dripping(1_000_000));
     const tenant = await tenantOf(app);
     await tenant.plan("free");
     const body = { filename: "a.mp4", bytes_expected: 5_000_000_000 - 3_000_000 };

@@ -219,8 +219,17 @@ test("quotas of a plan refuse what would be beyond them, and leave nothing behin
   const begin = (bytes_expected: number, way = "initiate") =>
     app.call("POST", `/api/v1/uploads/${way}`, { key, body: { filename: "a.mp4", bytes_expected } });
 
-  // Both were begun while there was room for either; the second to end finds none.
+  // What the first has announced leaves no room for the second.
+  const alone = await begin(6);
+  expectError(await begin(6), 403, "quota_exceeded");
+  await app.call("DELETE", `/api/v1/assets/${alone.body.asset_id}`, { key });
+  await app.newEvents();
+  // Both were begun on a larger plan; the second to end finds no room on the smaller one.
+  const change = (plan_name: string) =>
+    app.call("PATCH", `/api/v1/admin/tenants/${tenant.id}`, { admin: app.admin, body: { plan_name } });
+  await change("pro");
   const [one, two] = [await begin(6), await begin(6)];
+  await change("starter");
   for (const each of [one, two]) {
     expect(each.status, each.text).toBe(201);
     await app.call("PUT", each.body.upload_url, { raw: "abcdef" });

@@ -19,7 +19,7 @@ export const columns = { id: assets.id, title: assets.title, description: assets
  */
 const STATEMENT_ASSETS = 40;
 /** Of the writer, for one batch of the journal; others write between two batches. */
-const BATCH_MS = 15;
+const BATCH_MS = 10;
 const FIRST_BATCH = 100;
 const MOST_ROWS = 1000;
 /** Rows that are deleted at once, where an import is given up. */
