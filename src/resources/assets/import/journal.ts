@@ -17,7 +17,7 @@ export const columns = { id: assets.id, title: assets.title, description: assets
  * Assets of one statement: the index of texts writes itself out before each statement that may touch it, so one for each
  * asset takes forty times as long; and no other request is answered while one runs.
  */
-const STATEMENT_ASSETS = 40;
+const STATEMENT_ASSETS = 20;
 /** Of the writer, for one batch of the journal; others write between two batches. */
 const BATCH_MS = 10;
 const FIRST_BATCH = 100;
