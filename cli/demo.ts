@@ -6,6 +6,7 @@ import type { Command } from "commander";
 import type { Config } from "../src/config/load.ts";
 import { cacheDir } from "../src/lib/cache-dir.ts";
 import { UserError } from "../src/lib/errors.ts";
+import { withoutTrailing } from "../src/lib/without-trailing.ts";
 import { createLog } from "../src/log.ts";
 import { resolveBinaries } from "../src/media/binaries.ts";
 import { run } from "../src/media/ffmpeg.ts";
@@ -72,7 +73,7 @@ async function stopAndExit({ stop }: Target): Promise<void> {
 async function findServer(config: Config, named: string | undefined): Promise<Target> {
   if (named !== undefined) {
     if (!URL.canParse(named)) throw new UserError(`--server ${named} is no address; say http://127.0.0.1:8080.`, 2);
-    const address = named.replace(/\/+$/, "");
+    const address = withoutTrailing(named, "/");
     return { address, baseUrl: address, admin: adminOf(config, address), stop: null };
   }
   if (isLocked(config.data_dir)) {

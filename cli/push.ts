@@ -2,6 +2,7 @@ import { realpath } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { Command } from "commander";
 import { UserError } from "../src/lib/errors.ts";
+import { withoutTrailing } from "../src/lib/without-trailing.ts";
 import { durationMs } from "./admin/time.ts";
 import { line, printJson } from "./print.ts";
 import { deliver } from "./push/deliver.ts";
@@ -118,7 +119,7 @@ function addressOf(server: string | undefined): string {
   if (!server) throw new UserError("Say which server to push to: --server http://127.0.0.1:8080, or VODBOX_SERVER.", 2);
   if (!/^https?:\/\//.test(server) || !URL.canParse(server))
     throw new UserError(`--server ${server} is no address; say http://127.0.0.1:8080.`, 2);
-  return server.replace(/\/+$/, "");
+  return withoutTrailing(server, "/");
 }
 
 function fieldsOf({ title, tag, collection, playbackPolicy }: Options, files: number): Record<string, unknown> {

@@ -5,6 +5,7 @@ import type { Command } from "commander";
 import { envName } from "../src/config/settings.ts";
 import { cacheDir } from "../src/lib/cache-dir.ts";
 import { UserError } from "../src/lib/errors.ts";
+import { withoutTrailing } from "../src/lib/without-trailing.ts";
 import { createLog } from "../src/log.ts";
 import { resolveBinaries } from "../src/media/binaries.ts";
 import { configuredTranscriber } from "../src/outbound/transcribe/configured.ts";
@@ -60,7 +61,7 @@ export async function workerCommand(command: Command): Promise<void> {
     const missing = config.transcribe === "openai" ? ["transcribe_url", "transcribe_key"] : ["transcribe_command"];
     log.warn({ missing: missing.map(envName) }, "Captions cannot be made.");
   }
-  const server = options.server.replace(/\/+$/, "");
+  const server = withoutTrailing(options.server, "/");
   const bar = process.stderr.isTTY && concurrency === 1 && !options.local ? progressBar() : null;
   const end = await startWorker({
     server,

@@ -82,7 +82,7 @@ export function api(server: string, key: string): Api {
       const page: { value: T[]; link: string } = await ask("GET", path + search);
       found.push(...page.value);
       // The server may know itself by another address than we do.
-      const next: string | undefined = /<([^>]+)>;\s*rel="next"/.exec(page.link)?.[1];
+      const next: string | undefined = /<([^<>]{1,8192})>; {0,8}rel="next"/.exec(page.link)?.[1];
       search = next === undefined ? undefined : new URL(next, server).search;
     }
     return found;

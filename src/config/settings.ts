@@ -1,5 +1,6 @@
 import { isIP } from "node:net";
 import * as v from "valibot";
+import { withoutTrailing } from "../lib/without-trailing.ts";
 import { Prices, readPrices } from "./prices.ts";
 
 /**
@@ -94,7 +95,7 @@ export const SETTINGS = {
   base_url: {
     schema: v.pipe(
       url("http:", "https:"),
-      v.transform((value) => value.replace(/\/+$/, "")),
+      v.transform((value) => withoutTrailing(value, "/")),
     ),
     about: "what every absolute address in an answer starts with",
   },
@@ -198,7 +199,7 @@ export const SETTINGS = {
   s3_prefix: {
     schema: v.pipe(
       text,
-      v.transform((value) => value.replace(/^\/+|\/+$/g, "")),
+      v.transform((value) => withoutTrailing(value.replace(/^\/+/, ""), "/")),
       v.regex(/^[A-Za-z0-9._-]+(\/[A-Za-z0-9._-]+)*$/, "must be names of letters, digits, . _ - joined by /"),
       v.maxLength(100, "must have at most 100 characters"),
       v.check((value) => value.split("/").every((part) => part !== "." && part !== ".."), "must not hold . or .."),

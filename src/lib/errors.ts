@@ -34,9 +34,6 @@ export function invalid(field: string, message: string, code = "validation_faile
   throw new HttpError(422, code, `${field}: ${message}`, { details: { [field]: [message] } });
 }
 
-/** Work that ended because its client has left. Nobody reads it: the status is the one that nginx logs for it. */
-export const clientClosed = () => new HttpError(499, "client_closed_request", "The client closed the connection.");
-
 /**
  * A fault that the operator or user can mend: the CLI prints `message` as it stands and exits with `exitCode`
  * (1 failed, 2 wrong usage). The message says what happened and what to do.
@@ -49,3 +46,7 @@ export class UserError extends Error {
     this.exitCode = exitCode;
   }
 }
+
+/** For a request whose client left; it reads no answer. nginx logs such a request with the same status. */
+export const clientClosed = (): HttpError =>
+  new HttpError(499, "client_closed_request", "The client closed the connection.");

@@ -1,4 +1,6 @@
-import type { Sliced } from "./in-slices.ts";
+import { DOCUMENT_LIMITS, requireAtMost } from "./document-limits.ts";
+import { hlsAttributes } from "./hls-attributes.ts";
+import { linesOf } from "./lines-of.ts";
 
 /** Inclusive positions in a resource. */
 export type Span = { start: number; end: number };
@@ -27,15 +29,20 @@ export type HlsPlaylist = {
   faults: HlsFault[];
 };
 
-const EVERY_LINES = 200;
-const MAX_FAULTS = 20;
 /** What would change after it was looked at, or send a player somewhere else (draft-pantos-hls-rfc8216bis, 4.4). */
 const UNSUPPORTED = /^#EXT-X-(DEFINE|CONTENT-STEERING|SKIP|PART|PRELOAD-HINT|RENDITION-REPORT|SERVER-CONTROL)\b/;
-const HAS_URI = /^#EXT-X-(MEDIA|I-FRAME-STREAM-INF|SESSION-DATA|SESSION-KEY|KEY|MAP|DATERANGE|IMAGE-STREAM-INF):(.*)$/;
-const ATTRIBUTE = /([A-Z0-9-]+)=("[^"]*"|[^",]*)(?:,|$)/g;
+const WITH_URI = new Set(
+  "MEDIA I-FRAME-STREAM-INF SESSION-DATA SESSION-KEY KEY MAP DATERANGE IMAGE-STREAM-INF"
+    .split(" ")
+    .map((name) => `#EXT-X-${name}`),
+);
+const TO_PLAYLIST = new Set(["#EXT-X-MEDIA", "#EXT-X-I-FRAME-STREAM-INF", "#EXT-X-IMAGE-STREAM-INF"]);
 
-/** Everything that a finished playlist refers to (RFC 8216, 4.3), and what is wrong with it in itself. */
-export function* readHls(text: string): Sliced<HlsPlaylist> {
+/**
+ * Everything that a finished playlist refers to (RFC 8216, 4.3), and its faults. Linear in time; stops after some
+ * faults. Throws TooComplex.
+ */
+export function readHls(text: string): HlsPlaylist {
   const playlist: HlsPlaylist = {
     ...{ isMaster: false, references: [], variants: [], segments: [] },
     ...{ durationSeconds: 0, faults: [] },
@@ -51,10 +58,15 @@ export function* readHls(text: string): Sliced<HlsPlaylist> {
   let ended = false;
   let line = 0;
   const wrong = (code: HlsFault["code"], message: string) => {
-    if (faults.length < MAX_FAULTS) faults.push({ line, code, message });
+    faults.push({ line, code, message });
   };
-  for (const raw of text.split(/\r?\n/)) {
-    if (++line % EVERY_LINES === 0) yield;
+  const refer = (reference: Omit<HlsReference, "line">) => {
+    requireAtMost(references.length + 1, DOCUMENT_LIMITS.playlistReferences, "references");
+    references.push({ line, ...reference });
+  };
+  for (const raw of linesOf(text)) {
+    line++;
+    if (faults.length >= DOCUMENT_LIMITS.faults) return playlist;
     const content = raw.trim();
     // No byte order mark before it either (4.).
     if (line === 1 && raw.trimEnd() !== "#EXTM3U") {
@@ -65,11 +77,11 @@ export function* readHls(text: string): Sliced<HlsPlaylist> {
     if (!content.startsWith("#")) {
       if (pending === "variant") {
         variants.push({ uri: content, attributes });
-        references.push({ line, uri: content, kind: "playlist" });
+        refer({ uri: content, kind: "playlist" });
       } else if (pending === "segment") {
         const span: Span | null = range ? spanOf(range, last?.uri === content ? last.end : null) : null;
         if (range && !span) wrong("playlist_malformed", "A byte range without an offset follows no other of its file.");
-        references.push({ line, uri: content, kind: "object", ...(span && { span }) });
+        refer({ uri: content, kind: "object", ...(span && { span }) });
         segments.push({ uri: content, span, durationSeconds, map, isEncrypted });
         last = span && { uri: content, end: span.end };
       } else wrong("playlist_malformed", "An address follows neither #EXTINF nor #EXT-X-STREAM-INF.");
@@ -77,39 +89,42 @@ export function* readHls(text: string): Sliced<HlsPlaylist> {
       range = null;
       continue;
     }
-    if (UNSUPPORTED.test(content)) wrong("playlist_unsupported", `${content.split(":")[0]} is not taken.`);
+    if (UNSUPPORTED.test(content)) wrong("playlist_unsupported", `${UNSUPPORTED.exec(content)?.[0]} is not supported.`);
     else if (content.startsWith("#EXT-X-STREAM-INF:")) {
       pending = "variant";
-      attributes = attributesOf(content.slice(18));
+      attributes = attributesOf(content);
       playlist.isMaster = true;
     } else if (content.startsWith("#EXTINF:")) {
       pending = "segment";
-      const seconds = Number(/^#EXTINF:([\d.]+)/.exec(content)?.[1]);
-      durationSeconds = Number.isFinite(seconds) ? seconds : 0;
+      const seconds = secondsOf(content);
+      durationSeconds = seconds ?? 0;
       playlist.durationSeconds += durationSeconds;
-      if (!Number.isFinite(seconds)) wrong("playlist_malformed", "#EXTINF has no duration.");
+      if (seconds === null) wrong("playlist_malformed", "#EXTINF has no duration.");
     } else if (content.startsWith("#EXT-X-BYTERANGE:")) {
       range = rangeOf(content.slice(17));
       if (!range) wrong("playlist_malformed", "#EXT-X-BYTERANGE is not like 1000@0.");
     } else if (content === "#EXT-X-ENDLIST") ended = true;
     else {
-      const [, tag = "", list = ""] = HAS_URI.exec(content) ?? [];
-      if (tag === "") continue;
-      const found = attributesOf(list);
-      if (/MEDIA$|-STREAM-INF$/.test(tag)) playlist.isMaster = true;
-      if (tag === "KEY") isEncrypted = found.get("METHOD") !== "NONE";
-      if (tag === "KEY" && isEncrypted && !found.has("URI")) wrong("playlist_malformed", "#EXT-X-KEY names no key.");
-      if (tag === "MAP" && !found.has("URI")) wrong("playlist_malformed", "#EXT-X-MAP names no file.");
+      const colon = content.indexOf(":");
+      const tag = content.slice(0, Math.max(colon, 0));
+      if (!WITH_URI.has(tag)) continue;
+      const found = attributesOf(content);
+      const kind = TO_PLAYLIST.has(tag) ? "playlist" : "object";
+      if (kind === "playlist") playlist.isMaster = true;
+      if (tag === "#EXT-X-KEY") {
+        isEncrypted = found.get("METHOD") !== "NONE";
+        if (isEncrypted && !found.has("URI")) wrong("playlist_malformed", "#EXT-X-KEY names no key.");
+      }
+      if (tag === "#EXT-X-MAP" && !found.has("URI")) wrong("playlist_malformed", "#EXT-X-MAP names no file.");
       for (const name of ["URI", "X-ASSET-URI", "X-ASSET-LIST"]) {
         const uri = found.get(name);
         if (uri === undefined) continue;
         const own = found.get("BYTERANGE");
         const asked = own === undefined ? null : rangeOf(own);
         if (own !== undefined && !asked) wrong("playlist_malformed", "BYTERANGE is not like 1000@0.");
-        const kind = /MEDIA$|-STREAM-INF$/.test(tag) ? "playlist" : "object";
         const span = asked && spanOf(asked, null, 0);
-        if (tag === "MAP" && name === "URI") map = { uri, span };
-        references.push({ line, uri, kind, ...(span && { span }) });
+        if (tag === "#EXT-X-MAP" && name === "URI") map = { uri, span };
+        refer({ uri, kind, ...(span && { span }) });
       }
     }
   }
@@ -122,10 +137,15 @@ export function* readHls(text: string): Sliced<HlsPlaylist> {
   return playlist;
 }
 
-function attributesOf(list: string): Map<string, string> {
-  return new Map(
-    [...list.matchAll(ATTRIBUTE)].map(([, name = "", value = ""]) => [name, value.replaceAll('"', "")] as const),
-  );
+const attributesOf = (line: string): Map<string, string> => {
+  const attributes = hlsAttributes(line, line.indexOf(":") + 1);
+  return new Map([...attributes].map(({ name, value }) => [name, value]));
+};
+
+/** Longer segments there are not, and sums stay exact. */
+function secondsOf(line: string): number | null {
+  const [, digits = ""] = /^#EXTINF:(\d{0,9}(?:\.\d{0,20})?)/.exec(line) ?? [];
+  return /\d/.test(digits) ? Number(digits) : null;
 }
 
 function rangeOf(value: string): { length: number; offset: number | null } | null {

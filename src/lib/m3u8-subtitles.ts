@@ -1,3 +1,6 @@
+import { DOCUMENT_LIMITS, requireAtMost } from "./document-limits.ts";
+import { hlsAttribute } from "./hls-attributes.ts";
+import { linesOf } from "./lines-of.ts";
 import { quoted } from "./m3u8.ts";
 
 export type HlsSubtitles = { uri: string; language: string; label: string; isDefault: boolean };
@@ -10,28 +13,30 @@ const STREAM = "#EXT-X-STREAM-INF:";
  * join it; the others get one. A media playlist is left as it is.
  */
 export function withSubtitles(master: string, tracks: readonly HlsSubtitles[]): string {
-  const lines = master.split(/\r?\n/);
+  if (tracks.length === 0 || !master.includes(STREAM)) return master;
+  const lines = [...linesOf(master)];
   const first = lines.findIndex((line) => line.startsWith(STREAM));
-  if (tracks.length === 0 || first < 0) return master;
+  if (first < 0) return master;
   const groups = new Set<string>();
   const named = lines.map((line) => {
     if (!line.startsWith(STREAM)) return line;
-    const group = value(line, "SUBTITLES");
+    const group = hlsAttribute(line, "SUBTITLES");
     groups.add(group ?? OWN_GROUP);
     return group === undefined ? `${line},SUBTITLES=${quoted(OWN_GROUP)}` : line;
   });
-  const added = [...groups].flatMap((group) => members(lines, group, tracks));
-  return named.toSpliced(first, 0, ...added).join("\n");
+  requireAtMost(groups.size, DOCUMENT_LIMITS.subtitleGroups, "groups of subtitles");
+  const there = Map.groupBy(
+    lines.filter((line) => line.startsWith("#EXT-X-MEDIA:") && hlsAttribute(line, "TYPE") === "SUBTITLES"),
+    (line) => hlsAttribute(line, "GROUP-ID"),
+  );
+  const added = [...groups].flatMap((group) => members(there.get(group) ?? [], group, tracks));
+  return [...named.slice(0, first), ...added, ...named.slice(first)].join("\n");
 }
 
-function members(lines: readonly string[], group: string, tracks: readonly HlsSubtitles[]): string[] {
-  const there = lines.filter(
-    (line) =>
-      line.startsWith("#EXT-X-MEDIA:") && value(line, "TYPE") === "SUBTITLES" && value(line, "GROUP-ID") === group,
-  );
+function members(there: readonly string[], group: string, tracks: readonly HlsSubtitles[]): string[] {
   // 4.3.4.1.1: names are unique within a group, and one member at most is the default.
-  const names = new Set(there.map((line) => value(line, "NAME")));
-  const hasDefault = there.some((line) => value(line, "DEFAULT") === "YES");
+  const names = new Set(there.map((line) => hlsAttribute(line, "NAME")));
+  const hasDefault = there.some((line) => hlsAttribute(line, "DEFAULT") === "YES");
   return tracks.map(({ uri, language, label, isDefault }) => {
     // Parsers there are that take an apostrophe for a quote.
     const plain = quoted(label.replaceAll("'", "’").replaceAll('"', "”")).slice(1, -1);
@@ -50,15 +55,6 @@ function members(lines: readonly string[], group: string, tracks: readonly HlsSu
     ];
     return `#EXT-X-MEDIA:${attributes.join(",")}`;
   });
-}
-
-/** Of an attribute list (4.2), whose quoted values may hold commas. */
-function value(line: string, name: string): string | undefined {
-  for (const [, found, quotedValue, plain] of line
-    .slice(line.indexOf(":") + 1)
-    .matchAll(/([A-Z0-9-]+)=(?:"([^"]*)"|([^,]*))/g))
-    if (found === name) return quotedValue ?? plain;
-  return undefined;
 }
 
 /**

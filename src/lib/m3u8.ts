@@ -1,5 +1,12 @@
 /** Writes and rewrites HLS playlists (RFC 8216). No knowledge of storage or of HTTP. */
 
+import { DOCUMENT_LIMITS, requireAtMost } from "./document-limits.ts";
+import { hlsAttributes } from "./hls-attributes.ts";
+import { atOnce, type Sliced } from "./in-slices.ts";
+import { linesOf } from "./lines-of.ts";
+
+const LINES_PER_SLICE = 200;
+
 export type PlaylistSegment = {
   uri: string;
   durationSeconds: number;
@@ -96,19 +103,48 @@ function attributesOf({ bandwidth, averageBandwidth, codecs, width, height }: Pi
 /** 4.1 and 4.2: a quoted string holds no control character and no quote, and there is no escape for them. */
 export const quoted = (value: string) => `"${value.replace(/\p{Cc}/gu, " ").replaceAll('"', "'")}"`;
 
-/** Every address in a playlist goes through `map`: lines that are URIs, and URI attributes of tags. */
-export function mapReferences(playlist: string, map: (uri: string) => string): string {
-  return playlist
-    .split(/\r?\n/)
-    .map((line) => {
-      if (line.startsWith("#EXT"))
-        return line.replace(/([:,]URI=)"([^"]*)"/g, (_, name, uri) => `${name}${quoted(map(uri))}`);
-      return line === "" || line.startsWith("#") ? line : map(line);
-    })
-    .join("\n");
+/**
+ * Every URI of a playlist goes through `map`: lines that are URIs, and URI attributes of tags. Linear in time. Throws
+ * TooComplex for a playlist over the limits.
+ */
+export const mapReferences = (playlist: string, map: (uri: string) => string): string =>
+  atOnce(mappingReferences(playlist, map));
+
+/** The same in slices. */
+export function* mappingReferences(playlist: string, map: (uri: string) => string): Sliced<string> {
+  const lines: string[] = [];
+  let characters = 0;
+  let references = 0;
+  const mapped = (uri: string) => {
+    requireAtMost(++references, DOCUMENT_LIMITS.playlistReferences, "references");
+    return map(uri);
+  };
+  for (const line of linesOf(playlist)) {
+    const written = withMappedUris(line, mapped);
+    characters += written.length + 1;
+    requireAtMost(characters, DOCUMENT_LIMITS.outputCharacters, "characters after it is rewritten");
+    if (lines.push(written) % LINES_PER_SLICE === 0) yield;
+  }
+  return lines.join("\n");
 }
 
-/** Every address that a playlist refers to, in order. */
+function withMappedUris(line: string, map: (uri: string) => string): string {
+  if (!line.startsWith("#")) return line === "" ? line : map(line);
+  const colon = line.indexOf(":");
+  if (!line.startsWith("#EXT") || colon === -1) return line;
+  const pieces: string[] = [];
+  let done = 0;
+  for (const { name, value, isQuoted, from, to } of hlsAttributes(line, colon + 1)) {
+    if (name !== "URI" || !isQuoted) continue;
+    // With its quotes, which `quoted` writes again.
+    pieces.push(line.slice(done, from - 1), quoted(map(value)));
+    done = to + 1;
+  }
+  pieces.push(line.slice(done));
+  return pieces.join("");
+}
+
+/** Every URI that a playlist refers to, in order. Throws TooComplex. */
 export function references(playlist: string): string[] {
   const found: string[] = [];
   mapReferences(playlist, (uri) => {

@@ -1,127 +1,181 @@
+import { DOCUMENT_LIMITS, requireAtMost } from "./document-limits.ts";
 import type { Span } from "./hls-read.ts";
-import type { Sliced } from "./in-slices.ts";
 import { resolveReference } from "./relative-reference.ts";
 import type { XmlElement } from "./xml-read.ts";
 
 /** `path` is below the root that the manifest's own path starts from. */
-export type MpdReference = { where: string; path: string; span?: Span };
+export type MpdReference = { path: string; span?: Span };
 export type MpdFault = { where: string; code: string; message: string };
 export type MpdContent = { references: MpdReference[]; faults: MpdFault[] };
 
-const MAX_FAULTS = 20;
-const MAX_REFERENCES = 500_000;
 /** Of elements that send a player elsewhere, or to somebody who hands out keys. */
 const UNSUPPORTED = new Set(["Location", "PatchLocation", "ContentSteering", "UTCTiming", "ContentProtection"]);
+const TEMPLATE_ATTRIBUTES =
+  "media initialization timescale startNumber endNumber duration presentationTimeOffset".split(" ");
 /** Rounding in encoders: a last segment shorter than this share of one is none. */
 const NO_SEGMENT = 0.02;
 
-type Template = { attributes: Map<string, string>; timeline: XmlElement | undefined; children: XmlElement[] };
-type Level = { base: string; template?: Template; list?: XmlElement; single?: XmlElement };
+type Template = {
+  attributes: ReadonlyMap<string, string>;
+  /** Its S elements. */
+  timeline: readonly XmlElement[] | undefined;
+  initialization: XmlElement | undefined;
+};
+type List = { initialization: XmlElement | undefined; segments: readonly XmlElement[] };
+type Level = { base: string; template?: Template; list?: List; single?: XmlElement };
 
-class TooMany extends Error {}
+/** Ends the reading of a manifest whose faults are enough. */
+class EnoughFaults extends Error {}
 
-/** All that a static DASH manifest at `path` refers to (ISO/IEC 23009-1, 5.3.9), and what is wrong with it in itself. */
-export function* readMpd(root: XmlElement, path: string): Sliced<MpdContent> {
-  const content: MpdContent = { references: [], faults: [] };
-  const wrong = (where: string, code: string, message: string) => {
-    if (content.faults.length < MAX_FAULTS) content.faults.push({ where, code, message });
+/**
+ * All that a static DASH manifest at `path` refers to (ISO/IEC 23009-1, 5.3.9), each once, and its faults. Linear in
+ * what the manifest expands to, which is bounded; stops after some faults. Throws TooComplex.
+ */
+export function readMpd(root: XmlElement, path: string): MpdContent {
+  const content = new Content();
+  try {
+    read(root, path, content);
+  } catch (error) {
+    if (!(error instanceof EnoughFaults)) throw error;
+  }
+  const { references, faults } = content;
+  return { references, faults };
+}
+
+/** What was found so far, within bounds. */
+class Content {
+  readonly references: MpdReference[] = [];
+  readonly faults: MpdFault[] = [];
+  readonly #whole = new Set<string>();
+  #segments = 0;
+  #characters = 0;
+
+  readonly wrong: Wrong = (where, code, message) => {
+    this.faults.push({ where, code, message });
+    if (this.faults.length >= DOCUMENT_LIMITS.faults) throw new EnoughFaults();
   };
+
+  /** Called for each segment before its reference is resolved, so that refused ones count too. */
+  countSegment(characters: number): void {
+    requireAtMost(++this.#segments, DOCUMENT_LIMITS.mpdSegments, "segments");
+    this.countCharacters(characters);
+  }
+
+  /** Of a template or reference that is read. */
+  countCharacters(characters: number): void {
+    this.#characters += characters;
+    requireAtMost(this.#characters, DOCUMENT_LIMITS.mpdPathCharacters, "characters in its references");
+  }
+
+  add(path: string, span: Span | undefined): void {
+    if (span) this.references.push({ path, span });
+    else if (!this.#whole.has(path)) {
+      this.#whole.add(path);
+      this.references.push({ path });
+    }
+  }
+}
+
+function read(root: XmlElement, path: string, content: Content): void {
+  const { wrong } = content;
   if (root.name !== "MPD") {
-    wrong(root.name, "manifest_malformed", "It is no MPD.");
-    return content;
+    return wrong(root.name.slice(0, 50), "manifest_malformed", "It is no MPD.");
   }
   if (root.attributes.get("type") === "dynamic") wrong("MPD", "manifest_unsupported", "It is not static.");
-  yield* refuseRemote(root, "MPD", wrong);
-  const top = enter({ base: path }, root, "MPD", wrong);
+  refuseRemote(root, "MPD", wrong);
+  const top = enter({ base: path }, root, "MPD", content);
   const periods = root.children.filter(({ name }) => name === "Period");
   if (periods.length === 0) wrong("MPD", "manifest_malformed", "It has no Period.");
   const total = seconds(root.attributes.get("mediaPresentationDuration"));
   let representations = 0;
-  try {
-    for (const [index, period] of periods.entries()) {
-      const place = `MPD.Period[${index}]`;
-      const start = seconds(period.attributes.get("start")) ?? 0;
-      const following = seconds(periods[index + 1]?.attributes.get("start"));
-      const rest = following ?? total;
-      const length = seconds(period.attributes.get("duration")) ?? (rest === null ? null : rest - start);
-      const inPeriod = enter(top, period, place, wrong);
-      for (const [set, adaptation] of named(period, "AdaptationSet").entries()) {
-        const inSet = enter(inPeriod, adaptation, `${place}.AdaptationSet[${set}]`, wrong);
-        for (const [number, representation] of named(adaptation, "Representation").entries()) {
-          const where = `${place}.AdaptationSet[${set}].Representation[${number}]`;
-          representations++;
-          yield* segmentsOf(enter(inSet, representation, where, wrong), representation, {
-            where,
-            length,
-            content,
-            wrong,
-          });
-        }
+  for (const [index, period] of periods.entries()) {
+    const place = `MPD.Period[${index}]`;
+    const start = seconds(period.attributes.get("start")) ?? 0;
+    const following = seconds(periods[index + 1]?.attributes.get("start"));
+    const rest = following ?? total;
+    const length = seconds(period.attributes.get("duration")) ?? (rest === null ? null : rest - start);
+    const inPeriod = enter(top, period, place, content);
+    for (const [set, adaptation] of named(period, "AdaptationSet").entries()) {
+      const inSet = enter(inPeriod, adaptation, `${place}.AdaptationSet[${set}]`, content);
+      for (const [number, representation] of named(adaptation, "Representation").entries()) {
+        const where = `${place}.AdaptationSet[${set}].Representation[${number}]`;
+        representations++;
+        segmentsOf(enter(inSet, representation, where, content), representation, { where, length, content, wrong });
       }
     }
-  } catch (error) {
-    if (!(error instanceof TooMany)) throw error;
-    wrong("MPD", "manifest_unsupported", `It names over ${MAX_REFERENCES} segments.`);
   }
   if (periods.length > 0 && representations === 0) wrong("MPD", "manifest_malformed", "It has no Representation.");
-  return content;
 }
 
 type Wrong = (where: string, code: string, message: string) => void;
-type Place = { where: string; length: number | null; content: MpdContent; wrong: Wrong };
+type Place = { where: string; length: number | null; content: Content; wrong: Wrong };
 
 const named = (element: XmlElement, name: string) => element.children.filter((child) => child.name === name);
 
-function* refuseRemote(element: XmlElement, where: string, wrong: Wrong): Sliced<void> {
-  yield;
+/** Recursion is bounded by the depth of the document. */
+function refuseRemote(element: XmlElement, where: string, wrong: Wrong): void {
   for (const attribute of element.attributes.keys())
-    if (/^xlink:|:href$/i.test(attribute)) wrong(where, "reference_not_relative", `${attribute} is not taken.`);
+    if (/^xlink:|:href$/i.test(attribute))
+      wrong(where, "reference_not_relative", `${attribute.slice(0, 50)} is not taken.`);
   for (const child of element.children) {
-    const place = `${where}.${child.name}`;
+    const place = `${where}.${child.name.slice(0, 50)}`;
     if (child.name.includes(":") && /:include$/i.test(child.name))
       wrong(place, "manifest_unsupported", "Nothing is included.");
     if (UNSUPPORTED.has(child.name)) wrong(place, "manifest_unsupported", `${child.name} is not taken.`);
-    yield* refuseRemote(child, place, wrong);
+    refuseRemote(child, place, wrong);
   }
 }
 
 /** What holds below `element`: its base, and how segments are named unless something further down says it otherwise. */
-function enter(above: Level, element: XmlElement, where: string, wrong: Wrong): Level {
+function enter(above: Level, element: XmlElement, where: string, content: Content): Level {
+  const { wrong } = content;
   const level = { ...above };
   const [base, another] = named(element, "BaseURL");
   if (another) wrong(where, "manifest_unsupported", "It has more than one BaseURL.");
   if (base) {
-    const resolved = resolveReference(above.base, base.text.trim());
+    const reference = base.text.trim();
+    content.countCharacters(above.base.length + reference.length);
+    const resolved = resolveReference(above.base, reference);
     if ("code" in resolved) wrong(`${where}.BaseURL`, resolved.code, resolved.message);
     else level.base = resolved.path;
   }
   const [template] = named(element, "SegmentTemplate");
   if (template) {
+    const [timeline] = named(template, "SegmentTimeline");
     level.template = {
-      attributes: new Map([...(above.template?.attributes ?? []), ...template.attributes]),
-      timeline: named(template, "SegmentTimeline")[0] ?? above.template?.timeline,
-      children: [...(above.template?.children ?? []), ...template.children],
+      attributes: inherited(above.template?.attributes, template.attributes),
+      timeline: timeline ? named(timeline, "S") : above.template?.timeline,
+      initialization: above.template?.initialization ?? named(template, "Initialization")[0],
     };
   }
   const [list] = named(element, "SegmentList");
-  if (list) level.list = list;
+  if (list) level.list = { initialization: named(list, "Initialization")[0], segments: named(list, "SegmentURL") };
   const [single] = named(element, "SegmentBase");
   if (single) level.single = single;
   return level;
 }
 
-function* segmentsOf(level: Level, representation: XmlElement, place: Place): Sliced<void> {
+/** The attributes of a SegmentTemplate that matter here, each from the level that is nearest. */
+function inherited(above: Template["attributes"] | undefined, own: Template["attributes"]): Template["attributes"] {
+  const found = new Map<string, string>();
+  for (const name of TEMPLATE_ATTRIBUTES) {
+    const value = own.get(name) ?? above?.get(name);
+    if (value !== undefined) found.set(name, value);
+  }
+  return found;
+}
+
+function segmentsOf(level: Level, representation: XmlElement, place: Place): void {
   const { where, content, wrong } = place;
   let count = 0;
   const add = (uri: string | undefined, range?: string) => {
+    content.countSegment(level.base.length + (uri?.length ?? 0));
     const resolved = uri === undefined ? { path: level.base } : resolveReference(level.base, uri);
     if ("code" in resolved) return wrong(where, resolved.code, resolved.message);
     const [, start, end] = /^(\d{1,15})-(\d{1,15})$/.exec(range ?? "") ?? [];
     if (range !== undefined && (start === undefined || Number(start) > Number(end)))
       return wrong(where, "manifest_malformed", `${range.slice(0, 50)} is no byte range.`);
-    if (content.references.length >= MAX_REFERENCES) throw new TooMany();
-    const span = start === undefined ? undefined : { start: Number(start), end: Number(end) };
-    content.references.push({ where, path: resolved.path, ...(span && { span }) });
+    content.add(resolved.path, start === undefined ? undefined : { start: Number(start), end: Number(end) });
   };
   const initialization = (element: XmlElement | undefined) => {
     if (element) add(element.attributes.get("sourceURL"), element.attributes.get("range"));
@@ -129,25 +183,27 @@ function* segmentsOf(level: Level, representation: XmlElement, place: Place): Sl
   const { template, list, single } = level;
   if (template) {
     const { attributes } = template;
-    const fill = (pattern: string, values: Record<string, number>) => expand(pattern, representation, values, place);
     const init = attributes.get("initialization");
-    if (init !== undefined) add(fill(init, {}));
-    initialization(template.children.find(({ name }) => name === "Initialization"));
+    if (init !== undefined) add(compiled(init, representation, INITIALIZATION, place)(INITIALIZATION));
+    initialization(template.initialization);
     const pattern = attributes.get("media");
     if (pattern === undefined) return wrong(where, "manifest_malformed", "Its SegmentTemplate has no media.");
     const before = content.faults.length;
+    const fill = compiled(pattern, representation, SEGMENT, place);
     for (const { number, time } of numbered(template, place)) {
-      add(fill(pattern, { Number: number, Time: time }));
-      if (++count % 100 === 0) yield;
+      // A template may be far longer than what it comes to.
+      content.countCharacters(pattern.length);
+      add(fill({ Number: number, Time: time }));
+      count++;
     }
     if (count === 0 && content.faults.length === before) wrong(where, "manifest_malformed", "It has no segments.");
     return;
   }
   if (list) {
-    initialization(named(list, "Initialization")[0]);
-    for (const segment of named(list, "SegmentURL")) {
+    initialization(list.initialization);
+    for (const segment of list.segments) {
       add(segment.attributes.get("media"), segment.attributes.get("mediaRange"));
-      if (++count % 100 === 0) yield;
+      count++;
     }
     if (count === 0) wrong(where, "manifest_malformed", "Its SegmentList is empty.");
     return;
@@ -162,7 +218,10 @@ function* segmentsOf(level: Level, representation: XmlElement, place: Place): Sl
   add(undefined);
 }
 
-/** Number and time of every segment of a template: by its timeline, else by its duration. */
+/**
+ * Number and time of every segment of a template: by its timeline, else by its duration. There may be 10^15 of them:
+ * the caller counts.
+ */
 function* numbered({ attributes, timeline }: Template, { where, length, wrong }: Place) {
   const number = (name: string, otherwise: number) => {
     const value = attributes.get(name);
@@ -171,17 +230,18 @@ function* numbered({ attributes, timeline }: Template, { where, length, wrong }:
   const timescale = number("timescale", 1) || 1;
   const first = number("startNumber", 1);
   if (!timeline) {
-    const duration = number("duration", 0) / timescale;
+    const ticks = number("duration", 0);
+    const duration = ticks / timescale;
     const last = number("endNumber", -1);
     if (duration <= 0 || (length === null && last < 0))
       return wrong(where, "manifest_malformed", "Nothing says how many segments it has.");
     const counted = last >= 0 ? last - first + 1 : Math.ceil((length as number) / duration - NO_SEGMENT);
-    for (let index = 0; index < counted; index++) yield { number: first + index, time: index * number("duration", 0) };
+    for (let index = 0; index < counted; index++) yield { number: first + index, time: index * ticks };
     return;
   }
-  const lines = named(timeline, "S");
+  const offset = number("presentationTimeOffset", 0);
   let [at, index] = [0, 0];
-  for (const [position, line] of lines.entries()) {
+  for (const [position, line] of timeline.entries()) {
     const value = (name: string) => {
       const given = line.attributes.get(name);
       return given !== undefined && /^-?\d{1,15}$/.test(given) ? Number(given) : null;
@@ -189,8 +249,7 @@ function* numbered({ attributes, timeline }: Template, { where, length, wrong }:
     const duration = value("d") ?? 0;
     if (duration <= 0) return wrong(where, "manifest_malformed", "A segment of its timeline has no duration.");
     at = value("t") ?? at;
-    const next = lines[position + 1]?.attributes.get("t");
-    const offset = number("presentationTimeOffset", 0);
+    const next = timeline[position + 1]?.attributes.get("t");
     const end = next !== undefined ? Number(next) : length === null ? null : offset + length * timescale;
     const repeat = value("r") ?? 0;
     if (repeat < 0 && end === null)
@@ -203,22 +262,41 @@ function* numbered({ attributes, timeline }: Template, { where, length, wrong }:
   }
 }
 
-/** 5.3.9.4.4: $RepresentationID$, $Bandwidth$, $Number%05d$, $Time$, and $$ for a dollar. */
-function expand(pattern: string, { attributes }: XmlElement, values: Record<string, number>, place: Place): string {
-  const known: Record<string, string | number | undefined> = {
-    ...values,
+type Values = { Number?: number; Time?: number };
+/** What is known where a template is filled in. */
+const INITIALIZATION: Values = {};
+const SEGMENT: Values = { Number: 0, Time: 0 };
+
+/**
+ * A template, read once for all segments (5.3.9.4.4): $RepresentationID$, $Bandwidth$, $Number%05d$, $Time$, and $$ for
+ * a dollar. An identifier that is not among `known` is a fault, and empty.
+ */
+function compiled(
+  pattern: string,
+  { attributes }: XmlElement,
+  known: Values,
+  place: Place,
+): (values: Values) => string {
+  place.content.countCharacters(pattern.length);
+  const fixed: Record<string, string | undefined> = {
     RepresentationID: attributes.get("id"),
     Bandwidth: attributes.get("bandwidth"),
   };
-  return pattern.replace(/\$([A-Za-z]*)(?:%0(\d{1,2})d)?\$/g, (whole, name: string, width: string | undefined) => {
-    if (whole === "$$") return "$";
-    const value = Object.hasOwn(known, name) ? known[name] : undefined;
-    if (value === undefined) {
-      place.wrong(place.where, "manifest_malformed", `${whole} is not known here.`);
-      return "";
-    }
-    return width === undefined ? String(value) : String(value).padStart(Number(width), "0");
-  });
+  const parts: (string | ((values: Values) => string))[] = [];
+  let done = 0;
+  for (const match of pattern.matchAll(/\$([A-Za-z]*)(?:%0(\d{1,2})d)?\$/g)) {
+    const [whole, name = "", width] = match;
+    const padded = (value: string | number) => String(value).padStart(Number(width ?? 0), "0");
+    parts.push(pattern.slice(done, match.index));
+    done = match.index + whole.length;
+    const value = Object.hasOwn(fixed, name) ? fixed[name] : undefined;
+    if (whole === "$$") parts.push("$");
+    else if (value !== undefined) parts.push(padded(value));
+    else if (Object.hasOwn(known, name)) parts.push((values) => padded(values[name as keyof Values] as number));
+    else place.wrong(place.where, "manifest_malformed", `${whole.slice(0, 50)} is not known here.`);
+  }
+  parts.push(pattern.slice(done));
+  return (values) => parts.map((part) => (typeof part === "string" ? part : part(values))).join("");
 }
 
 /** An xs:duration of days and less, in seconds; null for none or another. */

@@ -1,74 +1,43 @@
-import type { Sliced } from "./in-slices.ts";
+import { DOCUMENT_LIMITS, requireAtMost } from "./document-limits.ts";
+import { unescapeXml, XmlFault, xmlTokens } from "./xml-tokens.ts";
 
-export type XmlElement = { name: string; attributes: Map<string, string>; children: XmlElement[]; text: string };
-
-/** What is no XML, or more of it than a manifest needs; the message says where. */
-export class XmlFault extends Error {
-  constructor(message: string) {
-    super(message);
-    this.name = "XmlFault";
-  }
-}
-
-const EVERY_TAGS = 100;
-const MAX_DEPTH = 40;
-const TOKEN =
-  /<!--[\s\S]*?-->|<\?[\s\S]*?\?>|<\/([\w:.-]+)\s*>|<([\w:.-]+)((?:\s+[\w:.-]+\s*=\s*(?:"[^"<]*"|'[^'<]*'))*)\s*(\/?)>|<|[^<]+/g;
-const ATTRIBUTE = /([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')/g;
-const ENTITIES: Record<string, string> = { amp: "&", lt: "<", gt: ">", quot: '"', apos: "'" };
+export type XmlElement = {
+  name: string;
+  attributes: ReadonlyMap<string, string>;
+  children: XmlElement[];
+  text: string;
+};
 
 /**
- * Elements, attributes and text of a small XML document, and nothing else: a document type, entities of one's own and
- * CDATA are faults, so that there is nothing to expand and nothing to fetch. Throws XmlFault.
+ * Elements, attributes and text of a small XML document, and nothing else. Linear in time. Throws XmlFault, and
+ * TooComplex for too many or too deeply nested elements.
  */
-export function* readXml(source: string): Sliced<XmlElement> {
+export function readXml(source: string): XmlElement {
   const text = source.replace(/^\ufeff/, "");
   const top: XmlElement = { name: "", attributes: new Map(), children: [], text: "" };
   const open = [top];
   let count = 0;
-  TOKEN.lastIndex = 0;
-  for (const match of text.matchAll(TOKEN)) {
-    if (++count % EVERY_TAGS === 0) yield;
-    const [token, closed, name, list = "", empty] = match;
+  for (const token of xmlTokens(text)) {
     const parent = open.at(-1) as XmlElement;
-    const at = () => `at character ${match.index}`;
-    if (closed !== undefined) {
-      if (open.length === 1 || parent.name !== closed) throw new XmlFault(`</${closed}> ${at()} closes nothing.`);
+    if (token.kind === "close") {
+      if (open.length === 1 || parent.name !== token.name)
+        throw new XmlFault(`</${token.name.slice(0, 50)}> at character ${token.from} closes nothing.`);
       open.pop();
-    } else if (name !== undefined) {
-      if (open.length > MAX_DEPTH) throw new XmlFault("It is nested too deeply.");
-      const element: XmlElement = { name, attributes: attributesOf(list), children: [], text: "" };
+    } else if (token.kind === "open") {
+      requireAtMost(open.length, DOCUMENT_LIMITS.xmlDepth, "elements inside each other");
+      requireAtMost(++count, DOCUMENT_LIMITS.xmlElements, "elements");
+      const element: XmlElement = { name: token.name, attributes: token.attributes, children: [], text: "" };
       parent.children.push(element);
-      if (empty === "") open.push(element);
-    } else if (token.startsWith("<!--") || token.startsWith("<?")) continue;
-    else if (token === "<")
-      throw new XmlFault(`What begins ${at()} is not taken: elements, text and comments alone are.`);
-    else if (open.length > 1) parent.text += unescaped(token);
-    else if (token.trim() !== "") throw new XmlFault(`There is text outside of all elements ${at()}.`);
+      if (!token.isEmpty) open.push(element);
+    } else {
+      const content = text.slice(token.from, token.to);
+      if (open.length > 1) parent.text += unescapeXml(content);
+      else if (content.trim() !== "")
+        throw new XmlFault(`There is text outside of all elements at character ${token.from}.`);
+    }
   }
   const [root, ...others] = top.children;
-  if (open.length > 1) throw new XmlFault(`<${(open.at(-1) as XmlElement).name}> is never closed.`);
+  if (open.length > 1) throw new XmlFault(`<${(open.at(-1) as XmlElement).name.slice(0, 50)}> is never closed.`);
   if (!root || others.length > 0) throw new XmlFault("It is not one element.");
   return root;
 }
-
-function attributesOf(list: string): Map<string, string> {
-  const found = new Map<string, string>();
-  for (const [, name = "", double, single] of list.matchAll(ATTRIBUTE)) {
-    if (found.has(name)) throw new XmlFault(`The attribute ${name} stands twice.`);
-    found.set(name, unescaped(double ?? single ?? ""));
-  }
-  return found;
-}
-
-const unescaped = (text: string): string =>
-  text.replace(/&(#x[0-9a-f]{1,6}|#\d{1,7}|\w+)?;?/gi, (whole, entity: string | undefined) => {
-    if (entity === undefined || !whole.endsWith(";")) throw new XmlFault("An & stands alone.");
-    if (!entity.startsWith("#")) return ENTITIES[entity] ?? unknownEntity(entity);
-    const code = /^#x/i.test(entity) ? Number.parseInt(entity.slice(2), 16) : Number(entity.slice(1));
-    return code > 0 && code <= 0x10ffff ? String.fromCodePoint(code) : unknownEntity(entity);
-  });
-
-const unknownEntity = (name: string): never => {
-  throw new XmlFault(`The entity &${name}; is not known.`);
-};

@@ -26,7 +26,7 @@ export async function copySound(options: PassthroughOptions): Promise<PlannedAud
 }
 
 /** Packets before 0, the encoder's delay, are to be decoded and thrown away: every player does that by itself. */
-const keepingDelay = (csv: string) => csv.replaceAll(/^(-[^,]*,[^,]*,[^,]*)D/gm, "$1_");
+const keepingDelay = (csv: string) => csv.replaceAll(/^(-[^,\s]*,[^,\s]*,[^,\s]*)D/gm, "$1_");
 
 const isCandidate = ({ track, padToSeconds }: PlannedAudio, probe: Probe) =>
   track.codec === "aac" &&

@@ -1,8 +1,10 @@
+import { withoutTrailing } from "../lib/without-trailing.ts";
+
 /** `/v1/translate` below a base that may end in `/v1`, or in all of it: people write all three. */
 export function addressOf(base: string, path: string): URL {
   const url = new URL(base);
   const [route = "", query] = path.split("?", 2);
-  const stem = url.pathname.replace(/\/+$/, "");
+  const stem = withoutTrailing(url.pathname, "/");
   const steps = route.split("/").map((_, count, all) => all.slice(0, count + 1).join("/"));
   const shared = steps.findLast((step) => step !== "" && stem.endsWith(step)) ?? "";
   url.pathname = stem + route.slice(shared.length);

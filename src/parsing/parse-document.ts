@@ -1,10 +1,11 @@
 import { type App, forApp } from "../app.ts";
+import { DOCUMENT_LIMITS, TooComplex, tooComplex } from "../lib/document-limits.ts";
 import { HttpError } from "../lib/errors.ts";
 import type { ParserInput, ParserName, ParserOutput } from "./parsers.ts";
 import { ParserPool } from "./pool.ts";
 
 export type ParseOptions = {
-  /** Whose document it is: tenants take turns. */
+  /** Whose document it is: tenants are served round robin. */
   tenantId: number;
   /** Ends the work, such as `context.signal` when the client has left. */
   signal?: AbortSignal | undefined;
@@ -18,7 +19,7 @@ const poolOf = forApp((app) => {
 
 /**
  * Parses a document of a client on a parser thread, with limits on time and memory. Long arrays that are fields of the
- * result arrive in pieces, so that the serving thread is never held for long.
+ * result arrive in pieces, so that the serving thread is never blocked for long.
  *
  * Throws HttpError 422 `document_too_complex`, 429 `rate_limited` where too much of the tenant waits, 503 `busy`, and
  * 499 when `signal` aborts.
@@ -37,3 +38,31 @@ export async function parseDocument<N extends ParserName>(
     throw error;
   }
 }
+
+/** Documents up to this size are parsed on the serving thread: that takes 2 ms at most. */
+const INLINE_BYTES = 32 * 1024;
+
+/**
+ * `parseDocument` for a document that is served. A small one is parsed at once, since going to a thread and back takes
+ * longer. Throws the same errors.
+ */
+export async function parseServed<N extends ServedParser>(
+  app: App,
+  name: N,
+  input: ParserInput<N>,
+  options: ParseOptions,
+): Promise<ParserOutput<N>> {
+  const { byteLength } = input.bytes;
+  if (byteLength > DOCUMENT_LIMITS.servedBytes) throw tooComplex(`It has over ${DOCUMENT_LIMITS.servedBytes} bytes.`);
+  if (byteLength > INLINE_BYTES) return parseDocument(app, name, input, options);
+  const { PARSERS } = await import("./parsers.ts");
+  try {
+    const parse = PARSERS[name] as (input: ParserInput<N>) => ParserOutput<N>;
+    return parse(input);
+  } catch (error) {
+    throw error instanceof TooComplex ? tooComplex(error.message) : error;
+  }
+}
+
+/** Parsers of documents in storage. */
+type ServedParser = { [N in ParserName]: ParserInput<N> extends { bytes: Uint8Array } ? N : never }[ParserName];

@@ -1,6 +1,6 @@
 import type { Worker } from "node:worker_threads";
-import { DOCUMENT_LIMITS } from "../lib/document-limits.ts";
-import { HttpError } from "../lib/errors.ts";
+import { DOCUMENT_LIMITS, tooComplex } from "../lib/document-limits.ts";
+import { clientClosed } from "../lib/errors.ts";
 import type { FromThread, ToThread } from "./protocol.ts";
 import { startThread } from "./start-thread.ts";
 import { TaskQueue } from "./task-queue.ts";
@@ -22,8 +22,8 @@ const DEFAULTS: PoolOptions = {
   threads: 2,
   parseMs: DOCUMENT_LIMITS.parseMs,
   heapMebibytes: DOCUMENT_LIMITS.heapMebibytes,
-  waitingPerTenant: 32,
-  waiting: 512,
+  waitingPerTenant: 128,
+  waiting: 1024,
   idleMs: 60_000,
   start: startThread,
 };
@@ -48,7 +48,7 @@ type Thread = {
 
 /**
  * Worker threads that parse documents of clients. Threads start with the first document and are replaced when one is
- * terminated. Tenants take turns; of several threads a tenant leaves one to the others.
+ * terminated. Tenants are served round robin, and one tenant never occupies all of several threads.
  */
 export class ParserPool {
   readonly #options: PoolOptions;
@@ -171,7 +171,7 @@ export class ParserPool {
     this.#assign();
   }
 
-  /** The thread ended by itself. */
+  /** The thread ended without being terminated. */
   #lose(thread: Thread, error: unknown): void {
     if (!this.#threads.has(thread)) return;
     const isMemory = (error as NodeJS.ErrnoException).code === "ERR_WORKER_OUT_OF_MEMORY";
@@ -200,12 +200,6 @@ export class ParserPool {
 
 const TOO_LONG = `It takes over ${DOCUMENT_LIMITS.parseMs / 1000} s to parse.`;
 const TOO_MUCH = `It takes over ${DOCUMENT_LIMITS.heapMebibytes} MiB of memory to parse.`;
-
-const tooComplex = (limit: string) =>
-  new HttpError(422, "document_too_complex", `The document is too complex: ${limit} Send a smaller or simpler one.`);
-
-/** Nobody reads it: the status is the one that nginx logs for a client that left. */
-const clientClosed = () => new HttpError(499, "client_closed_request", "The client closed the connection.");
 
 function merged(result: object, arrays: ReadonlyMap<string, unknown[]>): object {
   return { ...result, ...Object.fromEntries(arrays) };

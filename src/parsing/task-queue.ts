@@ -12,10 +12,10 @@ type Bounds = {
 
 const RETRY_SECONDS = 2;
 
-/** Waiting tasks, in turns by tenant: however much one of them sends, the next task of another waits for one of it. */
+/** Waiting tasks, served round robin over tenants. */
 export class TaskQueue<T extends { tenantId: number }> {
   readonly #bounds: Bounds;
-  /** In the order of turns: a tenant that had one goes to the end. */
+  /** In the order of service: a tenant that was served moves to the end. */
   readonly #waiting = new Map<number, Set<T>>();
   readonly #running = new Map<number, number>();
   #size = 0;
@@ -37,7 +37,7 @@ export class TaskQueue<T extends { tenantId: number }> {
     this.#size++;
   }
 
-  /** The task whose turn it is, which counts as running until `done`. */
+  /** The next task, which counts as running until `done`. */
   next(): T | undefined {
     for (const [tenantId, tasks] of this.#waiting) {
       const running = this.#running.get(tenantId) ?? 0;

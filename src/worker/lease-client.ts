@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import * as v from "valibot";
 import { isUntrusted, noAnswer } from "../lib/no-answer.ts";
+import { withoutTrailing } from "../lib/without-trailing.ts";
 import {
   type Completion,
   type Failure,
@@ -61,7 +62,7 @@ export class LeaseClient {
   /** What the server's own addresses begin with. */
   #base = "";
   constructor(options: { server: string; token: () => string; workerId: string }) {
-    this.server = options.server.replace(/\/+$/, "");
+    this.server = withoutTrailing(options.server, "/");
     this.token = options.token;
     this.workerId = options.workerId;
   }

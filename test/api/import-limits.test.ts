@@ -1,7 +1,7 @@
 import { request as httpRequest } from "node:http";
 import { sql } from "drizzle-orm";
 import { beforeEach, describe, expect, test } from "vitest";
-import { CSV_LIMITS } from "../../src/lib/csv-records.ts";
+import { DOCUMENT_LIMITS } from "../../src/lib/document-limits.ts";
 import { finishStaleImports, recoverImports } from "../../src/resources/assets/import/recover.ts";
 import { type TestApp, testApp } from "../support/app.ts";
 import { until } from "../support/descendants.ts";
@@ -38,9 +38,9 @@ describe("an import", () => {
     Array.from({ length: to - from + 1 }, (_, i) => `${title} ${from + i},${from + i}.mp4\n`).join("");
 
   test.each([
-    ["rows", `original_filename\n${"a\n".repeat(CSV_LIMITS.rows + 1)}`],
-    ["columns", `original_filename${",x".repeat(CSV_LIMITS.columns)}\n`],
-    ["bytes of a row", `original_filename\n"${"x".repeat(CSV_LIMITS.recordBytes)}"\n`],
+    ["rows", `original_filename\n${"a\n".repeat(DOCUMENT_LIMITS.csvRows + 1)}`],
+    ["columns", `original_filename${",x".repeat(DOCUMENT_LIMITS.csvColumns)}\n`],
+    ["bytes of a row", `original_filename\n"${"x".repeat(DOCUMENT_LIMITS.csvRowBytes)}"\n`],
   ])("of too many %s is refused, and changes nothing", async (_, raw) => {
     expectError(await send(raw), 422, "document_too_complex");
     expect([await locks(), await staged()]).toEqual([0, 0]);

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import * as limits from "../../scripts/limits-table.ts";
 import { currentDocument, document } from "../../scripts/settings-table.ts";
 import { SETTINGS } from "../../src/config/settings.ts";
 import { readDocument } from "./document.ts";
@@ -8,6 +9,11 @@ import { readDocument } from "./document.ts";
 test("docs/operations.md lists every setting as it is", () => {
   // Behind? `node scripts/settings-table.ts` writes it anew.
   expect(readFileSync(document, "utf8")).toBe(currentDocument());
+});
+
+test("docs/api.md lists every limit of documents as it is", () => {
+  // To update it: `node scripts/limits-table.ts`.
+  expect(readFileSync(limits.document, "utf8")).toBe(limits.currentDocument());
 });
 
 const root = join(import.meta.dirname, "../..");

@@ -36,17 +36,18 @@ describe("the parser pool", () => {
     const pool = poolWith();
     await parse(pool);
     let longest = 0;
-    let last = performance.now();
+    let last = process.threadCpuUsage();
     const timer = setInterval(() => {
-      longest = Math.max(longest, performance.now() - last);
-      last = performance.now();
+      const { user, system } = process.threadCpuUsage(last);
+      longest = Math.max(longest, (user + system) / 1000);
+      last = process.threadCpuUsage();
     }, 1);
     atEnd(() => clearInterval(timer));
     const result = (await pool.run("probe", { items: 200_000 }, { tenantId: 1 })) as { items: { text: string }[] };
     expect(result.items).toHaveLength(200_000);
     expect(result.items.at(-1)).toEqual({ text: "item 199999" });
-    // At once it is over 200 ms; a loaded machine adds to the pieces.
-    expect(longest).toBeLessThan(100);
+    // Processor time of this thread: at once it is over 200 ms.
+    expect(longest).toBeLessThan(60);
   });
 
   test("ends a document that takes too long or too much memory, and parses the next one", async () => {
@@ -92,7 +93,7 @@ describe("the parser pool", () => {
     for (const each of [...held, ...others]) expect(await each).toEqual([499, "client_closed_request"]);
   });
 
-  test("serves tenants in turns", async () => {
+  test("serves tenants round robin", async () => {
     const pool = poolWith({ threads: 1 });
     const order: number[] = [];
     const one = (tenantId: number) => parse(pool, tenantId).then(() => order.push(tenantId));

@@ -57,9 +57,12 @@ function* tiesOf(anchors: readonly Match[]): Sliced<Tie[]> {
   const ends: number[] = [];
   const before = new Int32Array(all.length);
   for (const [k, { to }] of all.entries()) {
-    let slot = ends.length;
-    // Nearly sorted already: the place is near the end.
-    while (slot > 0 && (all[ends[slot - 1] as number] as Tie).to > to) slot--;
+    let [slot, high] = [0, ends.length];
+    while (slot < high) {
+      const middle = (slot + high) >> 1;
+      if ((all[ends[middle] as number] as Tie).to > to) high = middle;
+      else slot = middle + 1;
+    }
     ends[slot] = k;
     before[k] = slot > 0 ? (ends[slot - 1] as number) : -1;
     if ((k & 255) === 255) yield;

@@ -1,5 +1,6 @@
 const SPACELESS = /[\p{scx=Han}\p{scx=Hira}\p{scx=Kana}\p{scx=Thai}\p{scx=Lao}\p{scx=Khmr}\p{scx=Mymr}]/u;
-const TOKENS = /<[^>]*>|&[a-z#\d]+;|[\s\S]/giu;
+const TOKENS = /<[^>]*>|&[a-z#\d]{1,20};|[\s\S]/giu;
+const WITHOUT_TAGS = /&[a-z#\d]{1,20};|[\s\S]/giu;
 
 /** More than a player shows; what was made to be long takes no long time. */
 const MOST_CHARACTERS = 5000;
@@ -8,7 +9,9 @@ const MOST_LINES = 20;
 /** One line as up to `lines` of about the same length, broken at spaces, or anywhere in scripts that have none. */
 export function breakLines(text: string, lines: number, terminator: string): string {
   if (lines <= 1 || text.length > MOST_CHARACTERS) return text;
-  const tokens = text.match(TOKENS) ?? [];
+  // Behind the last > there is no tag, and looking for its end at every < would take quadratic time.
+  const end = text.lastIndexOf(">") + 1;
+  const tokens = [...(text.slice(0, end).match(TOKENS) ?? []), ...(text.slice(end).match(WITHOUT_TAGS) ?? [])];
   const isTag = (token: string) => token.startsWith("<") && token.length > 1;
   /** Where a line can end, and how much is shown before. */
   const places: { at: number; shown: number; drop: boolean }[] = [];

@@ -1,3 +1,4 @@
+import { DOCUMENT_LIMITS, requireAtMost } from "../document-limits.ts";
 import type { Sliced } from "../in-slices.ts";
 import { Lines } from "./lines.ts";
 import { cueSettingsFault, regionSettingsFault } from "./settings.ts";
@@ -27,8 +28,6 @@ export type Cue = {
 export type Vtt = { cues: Cue[]; faults: Fault[] };
 
 const LINES_PER_SLICE = 500;
-/** More help nobody; a file of nothing but faults would make an answer larger than itself. */
-export const MOST_FAULTS = 20;
 const ARROW = "-->";
 
 const hasHeader = (text: string) => /^WEBVTT(?:[ \t\r\n]|$)/.test(text);
@@ -44,7 +43,8 @@ const quote = (text: string) => `"${text.length > 40 ? `${text.slice(0, 40)}…`
 
 /**
  * Reads a WebVTT file (W3C WebVTT, 4.1 to 4.5) and finds what does not conform: header, blocks, timing lines and
- * settings. Cues may overlap and stand in any order; markup in payloads is the player's to forgive. Linear in time.
+ * settings. Cues may overlap and may be in any order; markup in payloads is not checked. Linear in
+ * time; stops after some faults. Throws TooComplex.
  * `addedLines` of `withHeader` are not counted in the numbers of lines.
  */
 export function* parsing(source: string, addedLines = 0): Sliced<Vtt> {
@@ -52,7 +52,7 @@ export function* parsing(source: string, addedLines = 0): Sliced<Vtt> {
   const cues: Cue[] = [];
   const faults: Fault[] = [];
   const fault = (message: string, line = lines.number) => {
-    if (faults.length < MOST_FAULTS) faults.push({ line, message });
+    if (faults.length < DOCUMENT_LIMITS.faults) faults.push({ line, message });
   };
   /** Over the lines of a block. The one that holds an arrow is the next block's; told as a fault where it is one. */
   function* rest(missingBlank: string, each?: (line: string) => void): Sliced<void> {
@@ -71,7 +71,7 @@ export function* parsing(source: string, addedLines = 0): Sliced<Vtt> {
   lines.advance();
   yield* rest("a blank line must stand between the header and the first cue");
 
-  while (!lines.ended && faults.length < MOST_FAULTS) {
+  while (!lines.ended && faults.length < DOCUMENT_LIMITS.faults) {
     if (lines.number % LINES_PER_SLICE === 0) yield;
     const first = lines.text;
     if (first === "") {
@@ -115,6 +115,7 @@ export function* parsing(source: string, addedLines = 0): Sliced<Vtt> {
     });
     if (typeof timing === "string") continue;
     if (lines.ended && text.length === 0) textAt.from = textAt.to = source.length;
+    requireAtMost(cues.length + 1, DOCUMENT_LIMITS.cues, "cues");
     cues.push({ id, ...timing, text: text.join("\n"), line, textAt });
   }
   return { cues, faults };

@@ -1,6 +1,7 @@
+import { DOCUMENT_LIMITS, requireAtMost } from "../document-limits.ts";
 import type { Sliced } from "../in-slices.ts";
 import { Lines } from "./lines.ts";
-import { type Fault, MOST_FAULTS } from "./parse.ts";
+import type { Fault } from "./parse.ts";
 import { fromSrtMarkup } from "./srt-markup.ts";
 import { millis } from "./time.ts";
 import { type PlainCue, writeCue } from "./write.ts";
@@ -51,11 +52,12 @@ export function* fromSrt(source: string): Sliced<{ text: string; faults: Fault[]
   const finish = () => {
     if (!open) return;
     const { startMs, endMs } = open;
+    requireAtMost(cues.length + 1, DOCUMENT_LIMITS.cues, "cues");
     const { text, top } = fromSrtMarkup(open.lines.join("\n"));
     if (text !== "" && startMs < endMs) cues.push({ id: null, startMs, endMs, settings: top ? "line:0" : "", text });
   };
 
-  for (const lines = new Lines(source); !lines.ended && faults.length < MOST_FAULTS; lines.advance()) {
+  for (const lines = new Lines(source); !lines.ended && faults.length < DOCUMENT_LIMITS.faults; lines.advance()) {
     if (lines.number % LINES_PER_SLICE === 0) yield;
     const text = lines.text.trim();
     if (text === "") {

@@ -4,7 +4,6 @@ import { type Part, type Piece, partsOf, type Sentence } from "../../lib/cue-tex
 import { inSlices, type Sliced } from "../../lib/in-slices.ts";
 import { type Pair, TranslationFailed, type Translator } from "./translator.ts";
 
-const PER_STEP = 20;
 const LETTER = /\p{L}/u;
 
 /**
@@ -50,7 +49,8 @@ function* each<T, R>(all: readonly T[], work: (one: T, index: number) => R): Sli
   const results: R[] = [];
   for (const [index, one] of all.entries()) {
     results.push(work(one, index));
-    if (index % PER_STEP === 0) yield;
+    // A payload of 5,000 characters may take milliseconds.
+    yield;
   }
   return results;
 }

@@ -1,18 +1,33 @@
 import type { RenditionRow } from "../../../storage/db/schema.ts";
-import { type HlsPlaylist, type HlsVariant, readHls, type Span } from "../../lib/hls-read.ts";
-import { inSlices } from "../../lib/in-slices.ts";
-import { readMpd } from "../../lib/mpd-read.ts";
+import { DOCUMENT_LIMITS } from "../../lib/document-limits.ts";
+import { HttpError } from "../../lib/errors.ts";
+import type { HlsVariant, Span } from "../../lib/hls-read.ts";
 import { pacer } from "../../lib/pace.ts";
 import { resolveReference } from "../../lib/relative-reference.ts";
-import { readXml, XmlFault } from "../../lib/xml-read.ts";
+import type { ParserInput, ParserName, ParserOutput } from "../../parsing/parsers.ts";
 import type { Held } from "./held.ts";
 import type { Fault } from "./manifest-schema.ts";
 
-export const MAX_TEXT_BYTES = 2 * 2 ** 20;
 const MAX_PLAYLISTS = 200;
 
 /** Collects what is wrong, up to a bound, and all objects that are needed. */
-export type Findings = { faults: Fault[]; needed: Set<string> };
+export type Findings = { faults: Fault[]; needed: Set<string>; parse: ParseOne };
+
+/** Parses a document of the batch. */
+export type ParseOne = <N extends ParserName>(name: N, input: ParserInput<N>) => Promise<ParserOutput<N>>;
+
+export const TOO_COMPLEX = "document_too_complex";
+
+/** The result of `parse`; null, with a fault, where the document exceeds a limit. */
+async function parsed<T>(findings: Findings, path: string, key: string, parse: Promise<T>): Promise<T | null> {
+  try {
+    return await parse;
+  } catch (error) {
+    if (!(error instanceof HttpError && error.code === TOO_COMPLEX)) throw error;
+    tell(findings, path, TOO_COMPLEX, `${shown(key)}: ${error.message}`);
+    return null;
+  }
+}
 export type Media = { durationSeconds: number; renditions: RenditionRow[] };
 
 const MAX_FAULTS = 100;
@@ -48,12 +63,12 @@ export function need(held: Held, findings: Findings, path: string, key: string, 
 
 export const shown = (key: string) => JSON.stringify(key.slice(0, 200));
 
-/** A text of at most 2 MB; null, and told why, where there is none. */
+/** A text of at most 2 MiB; null, with a fault, where there is none. */
 export async function readText(held: Held, findings: Findings, path: string, key: string): Promise<string | null> {
   if (!need(held, findings, path, key)) return null;
   const bytes = held.objects.get(key)?.bytes ?? 0;
-  if (bytes > MAX_TEXT_BYTES) {
-    tell(findings, path, "manifest_too_large", `${shown(key)} has over ${MAX_TEXT_BYTES} bytes.`);
+  if (bytes > DOCUMENT_LIMITS.documentBytes) {
+    tell(findings, path, "manifest_too_large", `${shown(key)} has over ${DOCUMENT_LIMITS.documentBytes} bytes.`);
     return null;
   }
   const content = await held.read(key);
@@ -67,16 +82,19 @@ export async function readText(held: Held, findings: Findings, path: string, key
   return null;
 }
 
+const NO_MEDIA: Media = { durationSeconds: 0, renditions: [] };
+
 /** The playlist at `manifest` with every one that it leads to: all they refer to is in the batch. */
 export async function checkHls(held: Held, findings: Findings, path: string, manifest: string): Promise<Media> {
   const pace = pacer();
   const seen = new Set([manifest]);
   const durations = new Map<string, number>();
-  let top: HlsPlaylist | null = null;
+  let top: ParserOutput<"hls"> | null = null;
   for (const key of seen) {
     const text = await readText(held, findings, path, key);
     if (text === null) continue;
-    const playlist = await inSlices(readHls(text));
+    const playlist = await parsed(findings, path, key, findings.parse("hls", { text }));
+    if (!playlist) return NO_MEDIA;
     for (const { line, code, message } of playlist.faults)
       tell(findings, path, code, `${shown(key)}, line ${line}: ${message}`);
     if (key === manifest) top = playlist;
@@ -91,7 +109,7 @@ export async function checkHls(held: Held, findings: Findings, path: string, man
       else if (kind === "object") need(held, findings, path, resolved.path, span);
       else if (!seen.has(resolved.path) && seen.size >= MAX_PLAYLISTS) {
         tell(findings, path, "playlist_unsupported", `It names over ${MAX_PLAYLISTS} playlists.`);
-        return { durationSeconds: 0, renditions: [] };
+        return NO_MEDIA;
       } else seen.add(resolved.path);
     }
   }
@@ -121,18 +139,15 @@ function renditionOf({ attributes }: HlsVariant, path: string): RenditionRow {
 export async function checkDash(held: Held, findings: Findings, path: string, manifest: string): Promise<void> {
   const text = await readText(held, findings, path, manifest);
   if (text === null) return;
-  try {
-    const { references, faults } = await inSlices(readMpd(await inSlices(readXml(text)), manifest));
-    for (const { where, code, message } of faults)
-      tell(findings, path, code, `${shown(manifest)}, ${where}: ${message}`);
-    const pace = pacer();
-    for (const reference of references) {
-      await pace();
-      need(held, findings, path, reference.path, reference.span);
-    }
-  } catch (error) {
-    if (!(error instanceof XmlFault)) throw error;
-    tell(findings, path, "manifest_malformed", `${shown(manifest)}: ${error.message}`);
+  const found = await parsed(findings, path, manifest, findings.parse("mpd", { text, path: manifest }));
+  if (!found) return;
+  if (found.malformed !== null) tell(findings, path, "manifest_malformed", `${shown(manifest)}: ${found.malformed}`);
+  for (const { where, code, message } of found.faults)
+    tell(findings, path, code, `${shown(manifest)}, ${where}: ${message}`);
+  const pace = pacer();
+  for (const reference of found.references) {
+    await pace();
+    need(held, findings, path, reference.path, reference.span);
   }
 }
 
@@ -150,10 +165,11 @@ export async function checkPicture(held: Held, findings: Findings, path: string,
 export async function checkStoryboard(held: Held, findings: Findings, path: string, key: string): Promise<void> {
   const text = await readText(held, findings, path, key);
   if (text === null) return;
-  if (!/^\uFEFF?WEBVTT(?:[ \t\r\n]|$)/.test(text))
-    return tell(findings, path, "storyboard_malformed", `${shown(key)} is no WebVTT.`);
-  const pictures = new Set([...text.matchAll(/^(\S+)#xywh=\S+\r?$/gm)].map(([, uri]) => uri as string));
-  if (pictures.size === 0)
+  const found = await parsed(findings, path, key, findings.parse("storyboard", { text }));
+  if (!found) return;
+  const { pictures } = found;
+  if (pictures === null) return tell(findings, path, "storyboard_malformed", `${shown(key)} is no WebVTT.`);
+  if (pictures.length === 0)
     return tell(findings, path, "storyboard_malformed", `${shown(key)} names no part of a picture.`);
   for (const uri of pictures) {
     const resolved = resolveReference(key, uri);

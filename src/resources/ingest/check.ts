@@ -2,9 +2,11 @@ import { and, eq, inArray } from "drizzle-orm";
 import * as v from "valibot";
 import { assets, type BatchRow, type RenditionRow } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
-import { HttpError } from "../../lib/errors.ts";
+import { DOCUMENT_LIMITS, tooComplex } from "../../lib/document-limits.ts";
+import { clientClosed, HttpError } from "../../lib/errors.ts";
 import { canonicalLanguage } from "../../lib/language.ts";
 import { pacer } from "../../lib/pace.ts";
+import { type ParseOptions, parseDocument } from "../../parsing/parse-document.ts";
 import { vttOfFile } from "../subtitles/content.ts";
 import { MAX_CUE_BYTES, MAX_CUES, USE_STORAGE_KEY } from "../tracks/schema.ts";
 import {
@@ -13,9 +15,10 @@ import {
   checkPicture,
   checkStoryboard,
   type Findings,
-  MAX_TEXT_BYTES,
   need,
+  type ParseOne,
   shown,
+  TOO_COMPLEX,
   tell,
 } from "./check-media.ts";
 import { type Held, heldBy } from "./held.ts";
@@ -36,18 +39,25 @@ export type Checked = {
   held: Held;
 };
 
-/** Everything that could keep a manifest from becoming playable assets, and where. Changes nothing. */
+/**
+ * Everything that could keep a manifest from becoming playable assets, and where. Changes nothing. After a document that
+ * exceeds a limit no further asset is checked, so that a manifest costs one such document at most.
+ */
 export async function checkManifest(
   app: App,
   batch: BatchRow,
   manifest: { assets: readonly unknown[] },
+  signal?: AbortSignal,
 ): Promise<Checked> {
+  const parsing = { tenantId: batch.tenantId, signal };
+  const parse = parserOf(app, parsing);
   const held = await heldBy(app, batch);
   const faults: Fault[] = [];
   const checked: Checked["assets"] = [];
   const pace = pacer();
   for (const [index, given] of manifest.assets.entries()) {
     await pace();
+    if (signal?.aborted) throw clientClosed();
     const path = `assets[${index}]`;
     const parsed = v.safeParse(ManifestAsset, given, { abortPipeEarly: true });
     const before = faults.length;
@@ -56,13 +66,32 @@ export async function checkManifest(
       checked.push({ title: titleOf(given), faults: faults.length - before });
       continue;
     }
-    const findings: Findings = { faults: [], needed: new Set() };
-    const asset = await checkAsset(held, findings, { path, given: parsed.output });
+    if (faults.some(({ code }) => code === TOO_COMPLEX)) {
+      checked.push({ title: parsed.output.title, faults: 1 });
+      continue;
+    }
+    const findings: Findings = { faults: [], needed: new Set(), parse };
+    const readSubtitle = (key: string) => subtitleText(app, held, key, parsing);
+    const asset = await checkAsset(held, findings, { path, given: parsed.output, readSubtitle });
     faults.push(...findings.faults);
     checked.push(findings.faults.length === 0 ? asset : { title: parsed.output.title, faults: findings.faults.length });
   }
   faults.push(...(await takenIds(app, batch, manifest.assets)));
   return { faults, assets: checked, held };
+}
+
+/** Parses the documents of a manifest, up to a number of bytes in all. */
+function parserOf(app: App, options: ParseOptions): ParseOne {
+  let bytes = 0;
+  return (name, input) => {
+    const { text } = input as { text?: string };
+    bytes += text?.length ?? 0;
+    if (bytes > DOCUMENT_LIMITS.batchDocumentBytes)
+      return Promise.reject(
+        tooComplex(`The documents of the manifest have over ${DOCUMENT_LIMITS.batchDocumentBytes} bytes in all.`),
+      );
+    return parseDocument(app, name, input, options);
+  };
 }
 
 const titleOf = (given: unknown) => {
@@ -85,7 +114,7 @@ function shapeFaults(path: string, issues: readonly v.BaseIssue<unknown>[]): Fau
 async function checkAsset(
   held: Held,
   findings: Findings,
-  { path, given }: { path: string; given: GivenAsset },
+  { path, given, readSubtitle }: { path: string; given: GivenAsset; readSubtitle: ReadSubtitle },
 ): Promise<CheckedAsset> {
   const { hls, dash, thumbnail_path, storyboard_path, source_key } = given;
   const media = await checkHls(held, findings, `${path}.hls.manifest_path`, hls.manifest_path);
@@ -100,7 +129,7 @@ async function checkAsset(
       tell(findings, place, "rendition_unknown", `${shown(playlist_path)} is no variant of the master playlist.`);
   }
   const needed = new Map([...findings.needed].map((key) => [key, held.objects.get(key)?.bytes ?? 0]));
-  await checkSubtitles(held, findings, path, given);
+  await checkSubtitles(held, findings, path, { ...given, readSubtitle });
   checkTracks(findings, path, given);
   const source = source_key ?? null;
   if (source !== null && need(held, findings, `${path}.source_key`, source) && needed.has(source))
@@ -137,7 +166,14 @@ function merged(given: GivenRendition, variants: ReadonlyMap<string, RenditionRo
   };
 }
 
-async function checkSubtitles(held: Held, findings: Findings, path: string, { subtitles }: GivenAsset): Promise<void> {
+type ReadSubtitle = (key: string) => Promise<string>;
+
+async function checkSubtitles(
+  held: Held,
+  findings: Findings,
+  path: string,
+  { subtitles, readSubtitle }: Pick<GivenAsset, "subtitles"> & { readSubtitle: ReadSubtitle },
+): Promise<void> {
   const seen = new Set<string>();
   for (const [index, { path: key, language }] of subtitles.entries()) {
     const place = `${path}.subtitles[${index}]`;
@@ -148,20 +184,21 @@ async function checkSubtitles(held: Held, findings: Findings, path: string, { su
     else seen.add(canonical);
     if (!need(held, findings, `${place}.path`, key)) continue;
     try {
-      await subtitleText(held, key);
+      await readSubtitle(key);
     } catch (error) {
-      if (!(error instanceof HttpError)) throw error;
-      tell(findings, `${place}.path`, "invalid_subtitle", `${shown(key)}: ${error.message}`);
+      if (!(error instanceof HttpError) || error.status !== 422) throw error;
+      tell(findings, `${place}.path`, error.code, `${shown(key)}: ${error.message}`);
+      if (error.code === TOO_COMPLEX) return;
     }
   }
 }
 
-/** An object of the batch as WebVTT. 422 `invalid_subtitle`. */
-export async function subtitleText(held: Held, key: string): Promise<string> {
-  const tooLarge = (held.objects.get(key)?.bytes ?? 0) > MAX_TEXT_BYTES;
+/** An object of the batch as WebVTT. 422 `invalid_subtitle`, `document_too_complex`. */
+export async function subtitleText(app: App, held: Held, key: string, parsing: ParseOptions): Promise<string> {
+  const tooLarge = (held.objects.get(key)?.bytes ?? 0) > DOCUMENT_LIMITS.documentBytes;
   const bytes = tooLarge ? null : await held.read(key);
   if (!bytes) throw new HttpError(422, "invalid_subtitle", tooLarge ? "It is over 2 MB." : "It is gone.");
-  return vttOfFile({ filename: key, bytes });
+  return vttOfFile(app, { filename: key, bytes }, parsing);
 }
 
 function checkTracks(findings: Findings, path: string, { tracks }: GivenAsset): void {

@@ -15,6 +15,7 @@ import { requireStored } from "../tenants/quota.ts";
 import { addUsage } from "../tenants/usage.ts";
 import { upsertTrack } from "../tracks/write.ts";
 import { type CheckedAsset, checkManifest } from "./check.ts";
+import { TOO_COMPLEX } from "./check-media.ts";
 import { batchTurns, clear, endBatch } from "./close.ts";
 import type { Fault } from "./manifest-schema.ts";
 import { getBatch, prefixOf, requireOpen } from "./queries.ts";
@@ -31,6 +32,7 @@ export const commitManifest = (
   caller: Caller,
   id: number,
   manifest: { assets: readonly unknown[] },
+  signal?: AbortSignal,
 ): Promise<unknown> =>
   batchTurns(app).inTurn(id, async () => {
     const batch = (await getBatch(app.db, caller, id)) ?? notFound("batch");
@@ -40,9 +42,9 @@ export const commitManifest = (
       throw new HttpError(409, "batch_conflict", "The batch is committed already, with another manifest.");
     }
     requireOpen(batch, app.clock.now());
-    const { faults, assets: checked, held } = await checkManifest(app, batch, manifest);
+    const { faults, assets: checked, held } = await checkManifest(app, batch, manifest, signal);
     if (faults.length > 0) throw invalidManifest(faults);
-    const staged = await stage(app, batch, { checked: checked as CheckedAsset[], held });
+    const staged = await stage(app, batch, { checked: checked as CheckedAsset[], held, signal });
     try {
       const { body, ended } = await app.write(async (tx) => {
         const still = (await getBatch(tx, caller, id)) ?? notFound("batch");
@@ -71,6 +73,8 @@ function invalidManifest(faults: readonly Fault[]): HttpError {
   for (const { path, message, code } of faults) details[path] = [...(details[path] ?? []), `${code}: ${message}`];
   const [first] = faults as [Fault];
   const more = faults.length > 1 ? ` (and ${faults.length - 1} more)` : "";
+  const tooComplex = faults.find(({ code }) => code === TOO_COMPLEX);
+  if (tooComplex) return new HttpError(422, TOO_COMPLEX, `${tooComplex.path}: ${tooComplex.message}`, { details });
   return new HttpError(422, "invalid_manifest", `${first.path}: ${first.message}${more}`, { details });
 }
 

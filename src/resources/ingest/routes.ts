@@ -26,6 +26,7 @@ import {
 const base = "/api/v1/ingest_batches";
 const shared = { scope: "assets:write", tag: "Ingest batches" } as const;
 const off = { 503: ["storage_not_configured"] };
+const busyOrOff = { 503: ["storage_not_configured", "busy"] };
 
 export const ingestRoutes = [
   route({
@@ -107,12 +108,12 @@ export const ingestRoutes = [
     body: Manifest,
     maxBodyBytes: MAX_MANIFEST_BYTES,
     responses: { 200: Preview },
-    errors: { 409: ["batch_conflict"], ...off },
-    async handle({ app, caller, params, body }) {
+    errors: { 409: ["batch_conflict"], ...busyOrOff },
+    async handle({ app, caller, params, body, signal }) {
       storageOf(app);
       const batch = (await getBatch(app.db, caller, params.id)) ?? notFound("batch");
       requireOpen(batch, app.clock.now());
-      const { faults, assets } = await checkManifest(app, batch, body);
+      const { faults, assets } = await checkManifest(app, batch, body, signal);
       return {
         valid: faults.length === 0,
         errors: faults,
@@ -149,10 +150,15 @@ export const ingestRoutes = [
     body: Manifest,
     maxBodyBytes: MAX_MANIFEST_BYTES,
     responses: { 200: CommittedBatch },
-    errors: { 403: ["quota_exceeded"], 409: ["batch_conflict"], 422: ["invalid_manifest"], ...off },
-    handle: ({ app, caller, params, body }) => {
+    errors: {
+      403: ["quota_exceeded"],
+      409: ["batch_conflict"],
+      422: ["invalid_manifest", "document_too_complex"],
+      ...busyOrOff,
+    },
+    handle: ({ app, caller, params, body, signal }) => {
       storageOf(app);
-      return commitManifest(app, caller, params.id, body);
+      return commitManifest(app, caller, params.id, body, signal);
     },
   }),
   route({

@@ -30,9 +30,10 @@ export type Staged = CheckedAsset & {
 export async function stage(
   app: App,
   batch: BatchRow,
-  { checked, held }: { checked: readonly CheckedAsset[]; held: Held },
+  { checked, held, signal }: { checked: readonly CheckedAsset[]; held: Held; signal?: AbortSignal | undefined },
 ): Promise<Staged[]> {
   const objects = storageOf(app);
+  const parsing = { tenantId: batch.tenantId, signal };
   const places = checked.map((asset): Staged => {
     const source = asset.given.source_key ?? null;
     return {
@@ -64,7 +65,7 @@ export async function stage(
       await eachOf(needed, ([key, bytes]) => copy(key, prefix + key, bytes));
       if (sourceKey && given.source_key) await copy(given.source_key, sourceKey, sourceBytes);
       for (const { path } of given.subtitles)
-        texts.push(await storeTextUnder(app, prefix, await subtitleText(held, path)));
+        texts.push(await storeTextUnder(app, prefix, await subtitleText(app, held, path, parsing)));
     }
     return places;
   } catch (error) {

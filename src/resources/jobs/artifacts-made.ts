@@ -16,11 +16,12 @@ type Result = v.InferOutput<typeof Completion>;
  * counted.
  */
 export async function examine(
-  objects: ObjectStore,
-  prefix: string,
+  app: App,
+  { objects, prefix, tenantId }: { objects: ObjectStore; prefix: string; tenantId: number },
   { paths, result, but = [] }: { paths: Made["paths"]; result: Result; but?: readonly string[] },
 ): Promise<Made> {
-  return { paths, bytes: await bytesUnder(objects, prefix, but), media: await mediaOf(objects, result) };
+  const media = await mediaOf(app, objects, { result, tenantId });
+  return { paths, bytes: await bytesUnder(objects, prefix, but), media };
 }
 
 /** What nothing names any more; a sweep finds what cannot be removed now. */
@@ -36,10 +37,11 @@ export async function removeOutdated(app: App, prefix: string | null): Promise<v
 }
 
 /** What the worker tells of its work; where it tells nothing, what the manifest says. */
-async function mediaOf(objects: ObjectStore, { media = {}, manifest_path }: Result) {
+async function mediaOf(app: App, objects: ObjectStore, { result, tenantId }: { result: Result; tenantId: number }) {
+  const { media = {}, manifest_path } = result;
   const { duration_seconds, renditions } = media;
   if (duration_seconds !== undefined && renditions !== undefined) return { ...media, duration_seconds, renditions };
-  const published = await readPublished(objects, manifest_path as string);
+  const published = await readPublished(app, objects, { manifestKey: manifest_path as string, tenantId });
   const [top] = published.renditions;
   const shown = { width: top?.width, height: top?.height, frame_rate: top?.frame_rate };
   return {

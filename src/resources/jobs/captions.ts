@@ -15,6 +15,7 @@ import type { Completion } from "./schema.ts";
 import type { WantedCaptions } from "./source-upload.ts";
 
 type Result = Pick<v.InferOutput<typeof Completion>, "subtitle_paths" | "caption_errors">;
+const REFUSED = new Set(["invalid_subtitle", "document_too_complex"]);
 type Caption = { language: string; stored: StoredText };
 
 export type Captions = {
@@ -50,7 +51,7 @@ export async function readCaptions(
   const made: Caption[] = [];
   const owner = { id: job.assetId, tenantId: job.tenantId };
   for (const [language, path] of paths) {
-    const text = await captionText(objects, `subtitle_paths.${language}`, path);
+    const text = await captionText(app, objects, `subtitle_paths.${language}`, { path, tenantId: job.tenantId });
     made.push({ language, stored: await storeText(app, owner, text) });
     errors.delete(language);
   }
@@ -67,7 +68,12 @@ function byLanguage(field: string, given: Record<string, string>): Map<string, s
   return found;
 }
 
-async function captionText(objects: ObjectStore, field: string, path: string): Promise<string> {
+async function captionText(
+  app: App,
+  objects: ObjectStore,
+  field: string,
+  { path, tenantId }: { path: string; tenantId: number },
+): Promise<string> {
   const found = await objects.get(path);
   if (!found) return incomplete(field, "is not in storage");
   const chunks: Buffer[] = [];
@@ -81,9 +87,9 @@ async function captionText(objects: ObjectStore, field: string, path: string): P
   const decoded = decodeText(Buffer.concat(chunks));
   if ("fault" in decoded) return incomplete(field, `cannot be read: ${decoded.fault}`);
   try {
-    return await checkedVtt(field, decoded.text);
+    return await checkedVtt(app, field, decoded.text, { tenantId });
   } catch (error) {
-    if (!(error instanceof HttpError) || error.code !== "invalid_subtitle") throw error;
+    if (!(error instanceof HttpError) || !REFUSED.has(error.code)) throw error;
     const { message, extra } = error;
     throw new HttpError(422, "invalid_transcoding_result", message, extra);
   }

@@ -44,7 +44,7 @@ export async function complete(
   const wanted = (await sourceUpload(app.db, job.assetId))?.captions ?? NO_CAPTIONS;
   const captions = await readCaptions(app, objects, { job, wanted, result });
   // Captions move to where subtitles lie, and are counted there.
-  const made = await examine(objects, prefix, { paths, result, but: captions.paths });
+  const made = await examine(app, { objects, prefix, tenantId: job.tenantId }, { paths, result, but: captions.paths });
   const { media } = made;
   const sum = media.source_sha256 ?? null;
   const { completed, outdated, corrupt } = await app.write(async (tx) => {

@@ -22,7 +22,8 @@ export async function publish(
   const { job, attempt } = await liveLease(app.db, app, jobId, token);
   const objects = storageOf(app);
   const prefix = attemptPrefix(job, attempt.id);
-  const made = await examine(objects, prefix, { paths: await checkArtifacts(objects, prefix, result), result });
+  const paths = await checkArtifacts(objects, prefix, result);
+  const made = await examine(app, { objects, prefix, tenantId: job.tenantId }, { paths, result });
   const { published, outdated } = await app.write(async (tx) => {
     // The storage took its time: the lease may have ended meanwhile.
     const leased = await liveLease(tx, app, jobId, token);

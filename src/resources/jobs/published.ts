@@ -1,28 +1,40 @@
 import type { RenditionRow } from "../../../storage/db/schema.ts";
 import type { ObjectStore } from "../../../storage/objects/store.ts";
-import { references } from "../../lib/m3u8.ts";
+import type { App } from "../../app.ts";
+import { DOCUMENT_LIMITS } from "../../lib/document-limits.ts";
+import { HttpError } from "../../lib/errors.ts";
+import type { HlsPlaylist, HlsVariant } from "../../lib/hls-read.ts";
+import { parseDocument } from "../../parsing/parse-document.ts";
 
 export type Published = { durationSeconds: number; renditions: RenditionRow[] };
-const MAX_PLAYLIST_BYTES = 8 * 2 ** 20;
+type Playlist = Pick<HlsPlaylist, "variants" | "durationSeconds">;
 
 /**
- * What the published HLS manifest itself says (RFC 8216, 4.3), for workers that do not tell: the length of its first
- * playlist and its variants. What cannot be read is left out; players are stricter judges than this.
+ * What the published HLS manifest itself says (RFC 8216, 4.3), for workers that do not report it: the length of its
+ * first playlist and its variants. What cannot be read is left out; players are stricter.
  */
-export async function readPublished(objects: ObjectStore, manifestKey: string): Promise<Published> {
-  const master = await read(objects, manifestKey);
+export async function readPublished(
+  app: App,
+  objects: ObjectStore,
+  { manifestKey, tenantId }: { manifestKey: string; tenantId: number },
+): Promise<Published> {
+  const playlistAt = async (key: string): Promise<Playlist> => {
+    try {
+      return await parseDocument(app, "hls", { text: await read(objects, key) }, { tenantId });
+    } catch (error) {
+      if (!(error instanceof HttpError && error.code === "document_too_complex")) throw error;
+      return { variants: [], durationSeconds: 0 };
+    }
+  };
+  const master = await playlistAt(manifestKey);
   const folder = manifestKey.slice(0, manifestKey.lastIndexOf("/") + 1);
-  const renditions = [...master.matchAll(/^#EXT-X-STREAM-INF:(.*)\r?\n([^#\r\n]+)/gm)].map(
-    ([, attributes = "", uri = ""]) => rendition(attributes, folder + uri.trim()),
-  );
-  const playlist = renditions[0] ? await read(objects, renditions[0].playlist_path) : master;
-  const durations = references(playlist).length > 0 ? [...playlist.matchAll(/^#EXTINF:([\d.]+)/gm)] : [];
-  return { durationSeconds: durations.reduce((sum, [, seconds]) => sum + Number(seconds), 0), renditions };
+  const renditions = master.variants.map((variant) => rendition(variant, folder + variant.uri));
+  const playlist = renditions[0] ? await playlistAt(renditions[0].playlist_path) : master;
+  return { durationSeconds: playlist.durationSeconds, renditions };
 }
 
-function rendition(attributes: string, playlistPath: string): RenditionRow {
-  const value = (name: string) =>
-    new RegExp(`(?:^|,)${name}=("[^"]*"|[^,]*)`).exec(attributes)?.[1]?.replaceAll('"', "");
+function rendition({ attributes }: HlsVariant, playlistPath: string): RenditionRow {
+  const value = (name: string) => attributes.get(name);
   const [width, height] = (value("RESOLUTION") ?? "").split("x").map(Number);
   return {
     name: height ? `${height}p` : "audio",
@@ -38,7 +50,7 @@ function rendition(attributes: string, playlistPath: string): RenditionRow {
 
 async function read(objects: ObjectStore, key: string): Promise<string> {
   const info = await objects.head(key).catch(() => null);
-  if (!info || info.bytes > MAX_PLAYLIST_BYTES) return "";
+  if (!info || info.bytes > DOCUMENT_LIMITS.servedBytes) return "";
   const found = await objects.get(key);
   return found ? Buffer.concat(await found.body.toArray()).toString("utf8") : "";
 }

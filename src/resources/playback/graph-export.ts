@@ -20,6 +20,8 @@ import { requireTenant } from "../tenants/queries.ts";
 
 /** Few, since an asset's tracks may be large. */
 const PAGE = 20;
+/** Their cues are read at once: 800 KB at most. */
+const TRACKS_PAGE = 4;
 const SCHEMA_VERSION = 1;
 
 const Nullable = v.nullable(v.string());
@@ -108,11 +110,13 @@ async function* graphJson(app: App, tenant: TenantRow): AsyncGenerator<string> {
       .all();
     const ids = rows.map(({ asset }) => asset.id);
     const texts = Map.groupBy(await subtitlesOf(app, ids), (row) => row.assetId);
-    const timed = Map.groupBy(await tracksOf(app, ids), (row) => row.assetId);
+    const timed = Map.groupBy(await trackIdsOf(app, ids), (row) => row.assetId);
     for (const { asset, collection } of rows) {
-      const parts = { collection, subtitles: texts.get(asset.id) ?? [], tracks: timed.get(asset.id) ?? [] };
-      yield separator + JSON.stringify(toEntry(tenant, asset, parts));
+      const entry = toEntry(tenant, asset, { collection, subtitles: texts.get(asset.id) ?? [] });
+      yield `${separator}${JSON.stringify(entry).slice(0, -1)},"tracks":[`;
       separator = ",";
+      yield* tracksJson(app, timed.get(asset.id) ?? []);
+      yield "]}";
     }
     if (rows.length < PAGE) break;
     before = ids.at(-1) as number;
@@ -127,22 +131,37 @@ const subtitlesOf = (app: App, ids: number[]) =>
     .where(and(inArray(subtitles.assetId, ids), eq(subtitles.status, "ready")))
     .orderBy(asc(subtitles.position), asc(subtitles.language))
     .all();
-const tracksOf = (app: App, ids: number[]) =>
+/** Without their cues: an asset may have any number of tracks, each of 200 KB. */
+const trackIdsOf = (app: App, ids: number[]) =>
   app.db
-    .select()
+    .select({ id: tracks.id, assetId: tracks.assetId })
     .from(tracks)
     .where(inArray(tracks.assetId, ids))
     .orderBy(asc(tracks.position), asc(tracks.name))
     .all();
 
+async function* tracksJson(app: App, rows: readonly { id: number }[]): AsyncGenerator<string> {
+  let separator = "";
+  for (let from = 0; from < rows.length; from += TRACKS_PAGE) {
+    const ids = rows.slice(from, from + TRACKS_PAGE).map(({ id }) => id);
+    const found = await app.db.select().from(tracks).where(inArray(tracks.id, ids)).all();
+    // One that was deleted meanwhile is left out.
+    const ordered = ids.flatMap((id) => found.find((row) => row.id === id) ?? []);
+    for (const row of ordered) {
+      yield separator + JSON.stringify(toTrackEntry(row));
+      separator = ",";
+    }
+  }
+}
+
 type Parts = {
   collection: v.InferInput<typeof Place> | null;
   subtitles: SubtitleRow[];
-  tracks: TrackRow[];
 };
+type Entry = v.InferInput<typeof Graph>["assets"][number];
 
 /** Storage keys as they are: an address would be one of ours, and end. */
-function toEntry(tenant: TenantRow, asset: AssetRow, parts: Parts): v.InferInput<typeof Graph>["assets"][number] {
+function toEntry(tenant: TenantRow, asset: AssetRow, parts: Parts): Omit<Entry, "tracks"> {
   const isPublic = asset.playbackPolicy === "public";
   const picture = (kind: "thumbnail" | "storyboard", path: string | null) => (path === null ? [] : [{ kind, path }]);
   return {
@@ -164,13 +183,22 @@ function toEntry(tenant: TenantRow, asset: AssetRow, parts: Parts): v.InferInput
     dash: { manifest_path: asset.dashManifestPath },
     thumbnails: [...picture("thumbnail", asset.thumbnailPath), ...picture("storyboard", asset.storyboardPath)],
     subtitles: parts.subtitles.map(({ language, label, objectKey }) => ({ language, label, path: objectKey })),
-    tracks: parts.tracks.map(({ kind, name, status, source, producer, cues, storageKey }) => ({
-      ...{ kind, name, status, source, producer, cues },
-      storage_key: storageKey,
-    })),
     delivery: { policy: asset.playbackPolicy, auth: isPublic ? "none" : "playback_token" },
     ...(isPublic &&
       asset.provider === "external_serve" &&
       asset.manifestUrl !== null && { manifest_url: asset.manifestUrl }),
   };
 }
+
+const toTrackEntry = ({
+  kind,
+  name,
+  status,
+  source,
+  producer,
+  cues,
+  storageKey,
+}: TrackRow): Entry["tracks"][number] => ({
+  ...{ kind, name, status, source, producer, cues },
+  storage_key: storageKey,
+});

@@ -3,7 +3,8 @@ import type { ObjectStore } from "../../../storage/objects/store.ts";
 import type { App } from "../../app.ts";
 import type { Context } from "../../http/route.ts";
 import { notFound } from "../../lib/errors.ts";
-import { mapReferences, references } from "../../lib/m3u8.ts";
+import { inSlices } from "../../lib/in-slices.ts";
+import { mappingReferences } from "../../lib/m3u8.ts";
 import { contentTypeOf } from "../../lib/media-types.ts";
 import { pacer } from "../../lib/pace.ts";
 
@@ -55,19 +56,27 @@ function lengthAsked(range: string | null, bytes: number): number {
   return Math.max(0, Math.min(last === "" ? bytes : Number(last) + 1, bytes) - Number(first));
 }
 
-/** The playlist `text` of `key` with the addresses of its segments in storage, signed by thousands without holding up others. */
+/**
+ * The playlist `text` of `key` with the addresses of its segments in storage, signed by thousands without holding up
+ * others. Throws TooComplex.
+ */
 export async function withAddresses(app: App, objects: ObjectStore, key: string, text: string): Promise<string> {
   const folder = key.slice(0, key.lastIndexOf("/") + 1);
   const expiresAt = new Date(app.clock.now() + PLAYLIST_GOOD_MS);
   const addresses = new Map<string, string>();
   const pace = pacer();
-  for (const uri of references(text)) {
-    if (addresses.has(uri) || !isNeighbour(uri) || isText(uri)) continue;
+  const neighbours = new Set<string>();
+  const note = (uri: string) => {
+    if (isNeighbour(uri) && !isText(uri)) neighbours.add(uri);
+    return uri;
+  };
+  await inSlices(mappingReferences(text, note));
+  for (const uri of neighbours) {
     const target = folder + uri;
     addresses.set(uri, (await objects.signGet(target, { expiresAt, contentType: contentTypeOf(target) })).url);
     await pace();
   }
-  return mapReferences(text, (uri) => addresses.get(uri) ?? uri);
+  return inSlices(mappingReferences(text, (uri) => addresses.get(uri) ?? uri));
 }
 
 /** A plain relative name: what our own packager writes. Anything else stays as it is, and leads back here. */

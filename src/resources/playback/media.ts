@@ -1,4 +1,4 @@
-import type { AssetRow } from "../../../storage/db/schema.ts";
+import type { AssetRow, SubtitleRow } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import { deliver } from "../../http/deliver.ts";
 import type { Context } from "../../http/route.ts";
@@ -6,6 +6,8 @@ import { segmentCache } from "../../http/segment-cache.ts";
 import { storageOf } from "../../http/storage.ts";
 import { HttpError, notFound } from "../../lib/errors.ts";
 import { contentTypeOf } from "../../lib/media-types.ts";
+import { parseServed } from "../../parsing/parse-document.ts";
+import type { Rebased } from "../../parsing/parsers.ts";
 import { publicId } from "../assets/addresses.ts";
 import { findPublicAsset } from "../assets/queries.ts";
 import { subtitleFile, subtitleList } from "../subtitles/address.ts";
@@ -13,10 +15,8 @@ import { playableSubtitles } from "../subtitles/queries.ts";
 import { type Audience, audiencesOf } from "./audience.ts";
 import type { Egress } from "./egress.ts";
 import { deliveryOf, isText, redirects, withAddresses } from "./hand-out.ts";
-import { type Below, rebaseMaster, rebaseMpd, rebaseStoryboard } from "./manifest.ts";
 import { pictureAsked } from "./pictures/asked.ts";
 import { pictureDoor } from "./pictures/door.ts";
-import { sheetAddress, storyboardJson } from "./storyboard.ts";
 import { manifest, plainText, playlistOf } from "./text.ts";
 import type { PlaybackTokens } from "./token.ts";
 
@@ -41,6 +41,7 @@ export function mediaDoor(app: App, tokens: PlaybackTokens, egress: Egress): Med
     const objects = storageOf(app);
     const onSent = (bytes: number) => egress.add(asset.tenantId, bytes);
     const scope = signed ? "private" : "public";
+    const parsing = { tenantId: asset.tenantId, signal: context.signal };
     const common = { objects, method: context.method, headers: context.headers, onSent };
     if (file.startsWith("subtitles/")) {
       // They belong to the asset, not to what was made of its source, and can be had before that is ready.
@@ -57,21 +58,20 @@ export function mediaDoor(app: App, tokens: PlaybackTokens, egress: Egress): Med
     if (file === "storyboard.json") {
       const { key, folder } = topFile(asset, "storyboard.vtt") ?? notFound("file");
       const root = `${app.baseUrl()}/media/${publicId(asset)}/${signed ? `~${token}/` : ""}`;
-      const address = sheetAddress(root, { folder });
-      const rewrite = (text: string) => storyboardJson(text, { durationSeconds: asset.durationSeconds, address });
+      const { durationSeconds } = asset;
+      const rewrite = (bytes: Buffer) =>
+        parseServed(app, "storyboardJson", { bytes, root, folder, durationSeconds }, parsing);
       return manifest(context, key, rewrite, { ...common, scope, contentType: contentTypeOf(file) });
     }
     const top = topFile(asset, file);
     if (top) {
-      const { rebase, folder } = top;
-      if (rebase) {
+      const { what, folder } = top;
+      if (what) {
         const carried = token && context.url.searchParams.has("token") ? `~${token}/` : "";
         const tracks = await playableSubtitles(app, asset.id);
-        return manifest(context, top.key, (text) => rebase(text, { carried, folder, tracks }), {
-          ...common,
-          scope,
-          tracks,
-        });
+        const below = { carried, folder, tracks: tracks.map(trackOf) };
+        const rewrite = (bytes: Buffer) => parseServed(app, "rebase", { what, bytes, below }, parsing);
+        return manifest(context, top.key, rewrite, { ...common, scope, tracks });
       }
       // As large as all segments together, so it goes their way.
       if (file === "video.mp4" && delivery !== "proxy" && context.method === "GET")
@@ -88,7 +88,7 @@ export function mediaDoor(app: App, tokens: PlaybackTokens, egress: Egress): Med
     if (delivery !== "proxy" && !isText(key) && context.method === "GET")
       return redirect(context, { objects, key, scope, onSent });
     if (delivery === "rewrite" && key.endsWith(".m3u8")) {
-      const rewrite = (text: string) => withAddresses(app, objects, key, text);
+      const rewrite = (bytes: Buffer) => withAddresses(app, objects, key, bytes.toString("utf8"));
       return manifest(context, key, rewrite, { ...common, scope, isLasting: false });
     }
     const lasting = { ...common, key, cacheControl: `${scope}, max-age=31536000, immutable`, ...(cache && { cache }) };
@@ -118,19 +118,24 @@ async function requireToken(
   await tokens.verify(asset, token, audiences);
 }
 
-type Top = { key: string; folder: string; rebase?: (text: string, below: Below) => string };
+type Top = { key: string; folder: string; what?: Rebased };
+
+const trackOf = (row: SubtitleRow) => ({
+  ...{ id: row.id, language: row.language, label: row.label, isDefault: row.isDefault },
+  ...{ list: subtitleList(row), file: subtitleFile(row) },
+});
 
 /** What a fixed name leads to. `folder` is where it lies: the last part of the published prefix, and what is below. */
 function topFile(asset: AssetRow, file: string): Top | null {
   const known = {
-    "master.m3u8": [asset.manifestPath, rebaseMaster],
-    "manifest.mpd": [asset.dashManifestPath, rebaseMpd],
-    "storyboard.vtt": [asset.storyboardPath, rebaseStoryboard],
+    "master.m3u8": [asset.manifestPath, "master"],
+    "manifest.mpd": [asset.dashManifestPath, "mpd"],
+    "storyboard.vtt": [asset.storyboardPath, "storyboard"],
     "thumbnail.jpg": [asset.thumbnailPath, undefined],
     "video.mp4": [asset.mp4Path, undefined],
   } as const;
   if (!Object.hasOwn(known, file)) return null;
-  const [key, rebase] = known[file as keyof typeof known];
+  const [key, what] = known[file as keyof typeof known];
   if (!key) return notFound("file");
   const prefix = asset.mediaPrefix as string;
   return {
@@ -141,7 +146,7 @@ function topFile(asset: AssetRow, file: string): Top | null {
       .split("/")
       .map(encodeURIComponent)
       .join("/")}`,
-    ...(rebase && { rebase }),
+    ...(what && { what }),
   };
 }
 

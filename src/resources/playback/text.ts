@@ -3,13 +3,15 @@ import type { ObjectStore } from "../../../storage/objects/store.ts";
 import { type Delivery, deliver } from "../../http/deliver.ts";
 import type { Context } from "../../http/route.ts";
 import { codedText } from "../../http/text-coding.ts";
+import { DOCUMENT_LIMITS, tooComplex } from "../../lib/document-limits.ts";
 import { notFound } from "../../lib/errors.ts";
 import { subtitlePlaylist } from "../../lib/m3u8-subtitles.ts";
 import { contentTypeOf } from "../../lib/media-types.ts";
 import { sha256 } from "../../lib/tokens.ts";
 import { subtitleFile } from "../subtitles/address.ts";
 
-const MAX_MANIFEST_BYTES = 8 * 2 ** 20;
+/** Of a text that is sent as it is. Larger ones are not compressed. */
+const MAX_CODED_BYTES = 8 * 2 ** 20;
 
 type ManifestOptions = {
   objects: ObjectStore;
@@ -22,20 +24,26 @@ type ManifestOptions = {
   contentType?: string;
 };
 
-/** A text of storage that is told otherwise to each who asks. 404 when it is not there. */
+/**
+ * A text of storage that is rewritten for each request. 404 when it is not there, 422 `document_too_complex` when it
+ * exceeds a limit: it may have been stored before there were limits.
+ */
 export async function manifest(
   context: Context,
   key: string,
-  rewrite: (text: string) => string | Promise<string>,
+  rewrite: (bytes: Buffer) => Promise<string | Uint8Array>,
   { objects, scope, onSent, isLasting = true, tracks = [], contentType = contentTypeOf(key) }: ManifestOptions,
 ): Promise<Response> {
   const info = (await objects.head(key)) ?? notFound("file");
-  if (info.bytes > MAX_MANIFEST_BYTES) throw new Error(`The manifest ${key} has ${info.bytes} bytes`);
+  if (info.bytes > DOCUMENT_LIMITS.servedBytes) throw tooComplex(`It has over ${DOCUMENT_LIMITS.servedBytes} bytes.`);
   const etag = tracks.length > 0 ? taggedWith(info.etag, tracks) : info.etag;
   return codedText(context, {
     text: async () => {
       const { body } = (await objects.get(key)) ?? notFound("file");
-      return rewrite(Buffer.concat(await body.toArray()).toString("utf8"));
+      const written = await rewrite(Buffer.concat(await body.toArray()));
+      return typeof written === "string"
+        ? written
+        : Buffer.from(written.buffer, written.byteOffset, written.byteLength);
     },
     // Addresses that end must not be taken for those of the next time.
     headers: headersOf(contentType, isLasting ? `${scope}, no-cache` : `${scope}, no-store`),
@@ -49,7 +57,7 @@ export async function plainText(context: Context, delivery: Omit<Delivery, "cont
   const { objects, key, cacheControl, cache, onSent } = delivery;
   const contentType = contentTypeOf(key);
   const info = cache?.get(key)?.info ?? (await objects.head(key)) ?? notFound("file");
-  if (context.headers.has("range") || info.bytes > MAX_MANIFEST_BYTES)
+  if (context.headers.has("range") || info.bytes > MAX_CODED_BYTES)
     return deliver({ ...delivery, contentType, extraHeaders: { vary: "Accept-Encoding" } });
   return codedText(context, {
     text: async () => {

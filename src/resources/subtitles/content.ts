@@ -3,11 +3,10 @@ import type { App } from "../../app.ts";
 import type { FormFile } from "../../http/form.ts";
 import { storageOf } from "../../http/storage.ts";
 import { HttpError, invalid } from "../../lib/errors.ts";
-import { inSlices } from "../../lib/in-slices.ts";
 import { canonicalLanguage } from "../../lib/language.ts";
-import { decodeText } from "../../lib/vtt/decode.ts";
-import { type Fault, parsing, withHeader } from "../../lib/vtt/parse.ts";
-import { fromSrt, looksLikeSrt } from "../../lib/vtt/srt.ts";
+import type { Fault } from "../../lib/vtt/parse.ts";
+import type { CheckedSubtitle } from "../../lib/vtt/subtitle-file.ts";
+import { type ParseOptions, parseDocument } from "../../parsing/parse-document.ts";
 
 /** Of a text in UTF-8. */
 export const MAX_SUBTITLE_BYTES = 2_000_000;
@@ -21,30 +20,30 @@ function refuseFaults(field: string, faults: readonly Fault[]): void {
   throw new HttpError(422, "invalid_subtitle", `${field}: ${messages[0]}${more}`, { details: { [field]: messages } });
 }
 
-/** A WebVTT text as it is stored, with its header. 422 `invalid_subtitle` tells the lines at fault. */
-export async function checkedVtt(field: string, content: string): Promise<string> {
-  if (content.length > MAX_SUBTITLE_BYTES || Buffer.byteLength(content) > MAX_SUBTITLE_BYTES)
-    refuse(field, `must have at most ${MAX_SUBTITLE_BYTES} bytes in UTF-8`);
-  if (content.includes("\0")) refuse(field, "must not hold a NUL character");
-  if (!content.isWellFormed()) refuse(field, "must be well-formed Unicode");
-  const { text, addedLines } = withHeader(content.replace(/^\ufeff/, ""));
-  const { cues, faults } = await inSlices(parsing(text, addedLines));
-  refuseFaults(field, faults);
-  if (cues.length === 0) refuse(field, "must hold at least one cue");
-  return text;
+/** What a check found, as the text that is stored. 422 `invalid_subtitle` names the lines at fault. */
+function checkedText(field: string, found: CheckedSubtitle): string {
+  if ("text" in found) return found.text;
+  if ("faults" in found) refuseFaults(field, found.faults);
+  return refuse(field, "message" in found ? found.message : "cannot be read");
 }
 
-/** An uploaded file as WebVTT: by its name, else by what it holds; SubRip is converted. */
-export async function vttOfFile({ filename, bytes }: Pick<FormFile, "filename" | "bytes">): Promise<string> {
-  const decoded = decodeText(bytes);
-  if ("fault" in decoded) return refuse("file", `cannot be read: ${decoded.fault}`);
-  const { text } = decoded;
-  const extension = /\.(vtt|srt)$/i.exec(filename)?.[1]?.toLowerCase();
-  const isSrt = !text.startsWith("WEBVTT") && (extension === "srt" || (!extension && looksLikeSrt(text)));
-  if (!isSrt) return checkedVtt("file", text);
-  const converted = await inSlices(fromSrt(text));
-  refuseFaults("file", converted.faults);
-  return checkedVtt("file", converted.text);
+/** A WebVTT text as it is stored, with its header. 422 `invalid_subtitle`, `document_too_complex`. */
+export async function checkedVtt(app: App, field: string, content: string, options: ParseOptions): Promise<string> {
+  if (content.length > MAX_SUBTITLE_BYTES || Buffer.byteLength(content) > MAX_SUBTITLE_BYTES)
+    refuse(field, `must have at most ${MAX_SUBTITLE_BYTES} bytes in UTF-8`);
+  return checkedText(field, await parseDocument(app, "vtt", { text: content }, options));
+}
+
+/** An uploaded file as WebVTT. 422 `invalid_subtitle`, `document_too_complex`. */
+export async function vttOfFile(
+  app: App,
+  { filename, bytes }: Pick<FormFile, "filename" | "bytes">,
+  options: ParseOptions,
+): Promise<string> {
+  const text = checkedText("file", await parseDocument(app, "subtitleFile", { filename, bytes }, options));
+  if (Buffer.byteLength(text) > MAX_SUBTITLE_BYTES)
+    refuse("file", `must have at most ${MAX_SUBTITLE_BYTES} bytes in UTF-8`);
+  return text;
 }
 
 /** The canonical tag. 422 `invalid_language`. */

@@ -32,11 +32,11 @@ export const madeSubtitleRoutes = [
     responses: { 201: Subtitle },
     errors: {
       409: ["subtitle_changed"],
-      422: ["invalid_language", "subtitle_limit_reached", "idempotency_key_reused"],
+      422: ["invalid_language", "document_too_complex", "subtitle_limit_reached", "idempotency_key_reused"],
       502: ["translation_failed"],
-      503: ["translation_not_configured", "storage_not_configured"],
+      503: ["translation_not_configured", "storage_not_configured", "busy"],
     },
-    async handle({ app, caller, params, body, commit }) {
+    async handle({ app, caller, params, body, commit, signal }) {
       const { asset, subtitle } = await requireSubtitle(app.db, caller, params);
       storageOf(app);
       translatorOf(app);
@@ -45,7 +45,7 @@ export const madeSubtitleRoutes = [
         invalid("target_language", `the track is in ${language} already`, "invalid_language");
       // Asked again below; here before the service is troubled, which may cost money.
       requireRoom(await subtitlesOf(app.db, asset.id), language);
-      const text = await translatedText(app, subtitle, language);
+      const text = await translatedText(app, subtitle, language, signal);
       const stored = await storeText(app, asset, text);
       return commit(async (tx) => {
         const now = await unchanged(tx, caller, subtitle);
@@ -73,14 +73,14 @@ export const madeSubtitleRoutes = [
     responses: { 200: v.object({ ...Subtitle.entries, sync: Sync }) },
     errors: {
       409: ["subtitle_changed"],
-      422: ["sync_no_reference", "sync_low_overlap"],
-      503: ["storage_not_configured"],
+      422: ["sync_no_reference", "sync_low_overlap", "document_too_complex"],
+      503: ["storage_not_configured", "busy"],
     },
-    async handle({ app, caller, params, body }) {
+    async handle({ app, caller, params, body, signal }) {
       const { asset, subtitle } = await requireSubtitle(app.db, caller, params);
       storageOf(app);
       const reference = referenceFor(subtitle, await subtitlesOf(app.db, asset.id), body.reference_track_id);
-      const { text, sync } = await syncedText(app, subtitle, reference);
+      const { text, sync } = await syncedText(app, subtitle, reference, signal);
       const stored = await storeText(app, asset, text);
       const changed = await app.write(async (tx) => {
         const now = await unchanged(tx, caller, subtitle);

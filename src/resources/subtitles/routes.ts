@@ -72,19 +72,21 @@ export const subtitleRoutes = [
     errors: {
       422: [
         "invalid_subtitle",
+        "document_too_complex",
         "invalid_language",
         "language_taken",
         "subtitle_limit_reached",
         "idempotency_key_reused",
       ],
-      503: noStorage,
+      429: ["rate_limited"],
+      503: [...noStorage, "busy"],
     },
-    async handle({ app, caller, params, body, commit }) {
+    async handle({ app, caller, params, body, commit, signal }) {
       const found = (await getAsset(app.db, caller, params.video_asset_id)) ?? notFound("asset");
       storageOf(app);
       const { label, position, is_default: isDefault } = body;
       const language = languageOf(body.language);
-      const stored = await storeText(app, found, await vttOfFile(body.file));
+      const stored = await storeText(app, found, await vttOfFile(app, body.file, { tenantId: found.tenantId, signal }));
       return commit(async (tx) => {
         // The storage took its time: the asset may be gone meanwhile.
         const asset = (await getAsset(tx, caller, found.id)) ?? notFound("asset");
@@ -103,13 +105,20 @@ export const subtitleRoutes = [
     body: SubtitlePatch,
     maxBodyBytes: MAX_PATCH_BYTES,
     responses: { 200: Subtitle },
-    errors: { 422: ["invalid_subtitle", "invalid_language", "language_taken"], 503: noStorage },
-    async handle({ app, caller, params, body }) {
+    errors: {
+      422: ["invalid_subtitle", "document_too_complex", "invalid_language", "language_taken"],
+      429: ["rate_limited"],
+      503: [...noStorage, "busy"],
+    },
+    async handle({ app, caller, params, body, signal }) {
       const found = await requireSubtitle(app.db, caller, params);
       storageOf(app);
       const { label, position, is_default: isDefault, content } = body;
       const language = body.language === undefined ? undefined : languageOf(body.language);
-      const text = content === undefined ? undefined : await checkedVtt("content", content);
+      const text =
+        content === undefined
+          ? undefined
+          : await checkedVtt(app, "content", content, { tenantId: found.asset.tenantId, signal });
       const stored = text === undefined ? undefined : await storeText(app, found.asset, text);
       const changed = await app.write(async (tx) => {
         const { subtitle } = await requireSubtitle(tx, caller, params);

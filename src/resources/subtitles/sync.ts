@@ -1,11 +1,9 @@
 import * as v from "valibot";
 import type { SubtitleRow } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
-import type { Alignment } from "../../lib/align/align.ts";
+import type { SyncedText } from "../../lib/align/sync-texts.ts";
 import { HttpError } from "../../lib/errors.ts";
-import { inSlices } from "../../lib/in-slices.ts";
-import { parsing } from "../../lib/vtt/parse.ts";
-import { retimed } from "../../lib/vtt/retime.ts";
+import { parseDocument } from "../../parsing/parse-document.ts";
 import { subtitleContent } from "./content.ts";
 
 export const Sync = v.object({
@@ -38,15 +36,15 @@ export function referenceFor(track: SubtitleRow, tracks: readonly SubtitleRow[],
   );
 }
 
-/** What the track says with the reference's times, and how that was found. 422 `sync_low_overlap`. */
-export async function syncedText(app: App, track: SubtitleRow, reference: SubtitleRow) {
-  const source = await subtitleContent(app, track);
-  const { cues } = await inSlices(parsing(source));
-  const other = await inSlices(parsing(await subtitleContent(app, reference)));
-  const { align } = await import("../../lib/align/align.ts");
-  const found = await inSlices(align(cues, other.cues));
+/**
+ * What the track says with the reference's times, and how that was found. 422 `sync_low_overlap`,
+ * `document_too_complex`.
+ */
+export async function syncedText(app: App, track: SubtitleRow, reference: SubtitleRow, signal: AbortSignal) {
+  const texts = { track: await subtitleContent(app, track), reference: await subtitleContent(app, reference) };
+  const found = await parseDocument(app, "syncTexts", texts, { tenantId: track.tenantId, signal });
   if (!found.moved) return tooLittle(found);
-  const { strategy, timings, minOffsetMs, maxOffsetMs } = found.moved;
+  const { strategy, text, minOffsetMs, maxOffsetMs } = found.moved;
   const sync: v.InferOutput<typeof Sync> = {
     reference_track_id: reference.id,
     strategy,
@@ -55,13 +53,13 @@ export async function syncedText(app: App, track: SubtitleRow, reference: Subtit
     min_offset_seconds: minOffsetMs / 1000,
     max_offset_seconds: maxOffsetMs / 1000,
   };
-  return { text: await inSlices(retimed(source, cues, timings)), sync };
+  return { text, sync };
 }
 
 /** Never up to a limit that it did not reach. */
 const rounded = (ratio: number) => Math.floor(ratio * 10_000) / 10_000;
 
-function tooLittle({ matchRatio, anchorCount }: Alignment): never {
+function tooLittle({ matchRatio, anchorCount }: SyncedText): never {
   throw new HttpError(
     422,
     "sync_low_overlap",

@@ -1,13 +1,13 @@
 import type { SubtitleRow } from "../../../storage/db/schema.ts";
 import { type App, forApp } from "../../app.ts";
 import { countedOf } from "../../http/counted.ts";
-import { HttpError, invalid } from "../../lib/errors.ts";
+import { clientClosed, HttpError, invalid } from "../../lib/errors.ts";
 import { inSlices } from "../../lib/in-slices.ts";
-import { parsing } from "../../lib/vtt/parse.ts";
-import { payloadsOf, withPayloads } from "../../lib/vtt/replace-texts.ts";
+import { withPayloads } from "../../lib/vtt/replace-texts.ts";
 import { configuredTranslator } from "../../outbound/translate/configured.ts";
 import { translatePayloads } from "../../outbound/translate/payloads.ts";
 import { PairUnknown, TranslationFailed, type Translator } from "../../outbound/translate/translator.ts";
+import { parseDocument } from "../../parsing/parse-document.ts";
 import { subtitleContent } from "./content.ts";
 
 /** Of the timeout of one request, so many for a whole track. */
@@ -26,18 +26,28 @@ export function translatorOf(app: App): Translator {
 /** A translation of a translation is translated no more than once, by its name. */
 export const translatedLabel = (label: string): string => (label.endsWith(SUFFIX) ? label : `${label}${SUFFIX}`);
 
-/** What a track says, in another language, its times and settings untouched. 422 `invalid_language`, 502 `translation_failed`. */
-export async function translatedText(app: App, subtitle: SubtitleRow, target: string): Promise<string> {
+/**
+ * What a track says, in another language, its times and settings untouched. 422 `invalid_language`,
+ * `document_too_complex`, 502 `translation_failed`.
+ */
+export async function translatedText(
+  app: App,
+  subtitle: SubtitleRow,
+  target: string,
+  left: AbortSignal,
+): Promise<string> {
   const translator = translatorOf(app);
   const source = await subtitleContent(app, subtitle);
-  const { cues } = await inSlices(parsing(source));
+  const parsing = { tenantId: subtitle.tenantId, signal: left };
+  const { payloads, places } = await parseDocument(app, "payloads", { text: source }, parsing);
   const deadline = AbortSignal.timeout(WHOLE_TRACK * app.config.translate_timeout_seconds * 1000);
-  const signal = AbortSignal.any([app.stopping, deadline]);
+  const signal = AbortSignal.any([app.stopping, deadline, left]);
   try {
     const pair = { source: subtitle.language, target };
-    const payloads = await translatePayloads(payloadsOf(source, cues), translator, { ...pair, signal });
-    return await inSlices(withPayloads(source, cues, payloads));
+    const translated = await translatePayloads(payloads, translator, { ...pair, signal });
+    return await inSlices(withPayloads(source, places, translated));
   } catch (error) {
+    if (left.aborted) throw clientClosed();
     if (error instanceof PairUnknown)
       return invalid(
         "target_language",

@@ -4,6 +4,7 @@ import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import type { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
+import { withoutTrailing } from "../../../src/lib/without-trailing.ts";
 import { StorageFull, StorageUnavailable } from "../store.ts";
 import { collect } from "../write-body.ts";
 import { type Credentials, canonicalQuery, encoded, sha256, signer, UNSIGNED } from "./sigv4.ts";
@@ -228,7 +229,7 @@ async function sendBody(
 /** The bucket's own place: where its keys follow the path. */
 function placeOf({ bucket, pathStyle, endpoint }: S3Options, address: string) {
   const url = new URL(address);
-  const base = url.pathname.replace(/\/+$/, "");
+  const base = withoutTrailing(url.pathname, "/");
   // An address for others that stands beside the endpoint is the bucket's own when the bucket is in the host name.
   const isBuckets = !pathStyle && address !== endpoint;
   const host = pathStyle || isBuckets ? url.host : `${bucket}.${url.host}`;

@@ -2,12 +2,14 @@ import { Readable } from "node:stream";
 import { LRUCache } from "lru-cache";
 import type { AssetRow } from "../../../../storage/db/schema.ts";
 import type { ByteRange, ObjectStore } from "../../../../storage/objects/store.ts";
+import type { App } from "../../../app.ts";
+import { DOCUMENT_LIMITS } from "../../../lib/document-limits.ts";
 import { notFound } from "../../../lib/errors.ts";
-import { type HlsPlaylist, type HlsSegment, type HlsVariant, readHls, type Span } from "../../../lib/hls-read.ts";
-import { inSlices } from "../../../lib/in-slices.ts";
+import type { HlsSegment, HlsVariant, Span } from "../../../lib/hls-read.ts";
 import { resolveReference } from "../../../lib/relative-reference.ts";
+import { parseServed } from "../../../parsing/parse-document.ts";
+import type { ParserOutput } from "../../../parsing/parsers.ts";
 
-const MAX_PLAYLIST_BYTES = 8 * 2 ** 20;
 const REMEMBERED_BYTES = 16 * 2 ** 20;
 const MAX_INIT_BYTES = 2 ** 20;
 const MAX_CLIP_BYTES = 128 * 2 ** 20;
@@ -18,10 +20,11 @@ export type ClipWanted = { start: number; end: number; width: number | null; hei
 /** Segments of one rendition one after another, as one file; `offsetSeconds` is where `start` lies in it. */
 type Clip = { input: Readable; offsetSeconds: number };
 type Part = { key: string; span: Span | null };
-type Published = Pick<AssetRow, "mediaPrefix" | "manifestPath" | "readyAt">;
+type Published = Pick<AssetRow, "tenantId" | "mediaPrefix" | "manifestPath" | "readyAt">;
+type HlsPlaylist = ParserOutput<"hlsSegments">;
 
 /** Finds out of what lies in storage what a picture is made of. What playlists say is a client's word, and may be wrong. */
-export function clips() {
+export function clips(app: App) {
   const known = new LRUCache<string, HlsPlaylist>({ maxSize: REMEMBERED_BYTES });
 
   /** Null where there is no moving picture. 404 where it is encrypted, or is not what the playlist says. */
@@ -32,9 +35,10 @@ export function clips() {
       const name = `${asset.readyAt} ${prefix}${path}`;
       const found = known.get(name);
       if (found) return found;
-      const text = await readText(objects, prefix + path);
-      const playlist = await inSlices(readHls(text));
-      known.set(name, playlist, { size: text.length + 1 });
+      const bytes = await readBytes(objects, prefix + path);
+      const size = bytes.byteLength + 1;
+      const playlist = await parseServed(app, "hlsSegments", { bytes }, { tenantId: asset.tenantId });
+      known.set(name, playlist, { size });
       return playlist;
     };
     const top = asset.manifestPath.slice(prefix.length);
@@ -118,9 +122,9 @@ async function measured(objects: ObjectStore, init: Part | null, parts: Part[]):
   })();
 }
 
-async function readText(objects: ObjectStore, key: string): Promise<string> {
+async function readBytes(objects: ObjectStore, key: string): Promise<Buffer> {
   const info = (await objects.head(key)) ?? notFound("picture");
-  if (info.bytes > MAX_PLAYLIST_BYTES) notFound("picture");
+  if (info.bytes > DOCUMENT_LIMITS.servedBytes) notFound("picture");
   const { body } = (await objects.get(key)) ?? notFound("picture");
-  return Buffer.concat(await body.toArray()).toString("utf8");
+  return Buffer.concat(await body.toArray());
 }

@@ -22,7 +22,7 @@ const MAX_POSTER_BYTES = 16 * 2 ** 20;
  */
 export function pictureMaker(app: App) {
   const queue = queueOf(app, "pictures");
-  const clipOf = clips();
+  const clipOf = clips(app);
   const folder = join(app.config.data_dir, "pictures");
   const pidDir = join(folder, "pids");
   let prepared: Promise<string> | undefined;

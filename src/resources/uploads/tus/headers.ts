@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import * as v from "valibot";
 import { HttpError, invalid } from "../../../lib/errors.ts";
+import { withoutTrailing } from "../../../lib/without-trailing.ts";
 
 /** tus 1.0.0 (tus.io/protocols/resumable-upload): what stands in its headers. */
 export const VERSION = "1.0.0";
@@ -44,7 +45,7 @@ export function metadataOf(headers: Headers): Record<string, string> {
     pairs.map((pair) => {
       const [name = "", value = "", ...more] = pair.split(" ");
       const bytes = Buffer.from(value, "base64");
-      if (more.length > 0 || bytes.toString("base64").replace(/=+$/, "") !== value.replace(/=+$/, ""))
+      if (more.length > 0 || withoutTrailing(bytes.toString("base64"), "=") !== withoutTrailing(value, "="))
         invalid("Upload-Metadata", `${name}: must be in Base64`);
       return [name, new TextDecoder().decode(bytes)];
     }),

@@ -1,0 +1,82 @@
+import fc from "fast-check";
+import { TooComplex } from "../../src/lib/document-limits.ts";
+import { PARSERS, type ParserInput, type ParserName } from "../../src/parsing/parsers.ts";
+import { documentOf, type FuzzDocument } from "./documents.ts";
+
+/** Processor time of one document, in ms. They have a few hundred kilobytes at most. */
+const MOST_MS = 500;
+
+const below = {
+  carried: "~token/",
+  folder: "1-1/",
+  tracks: [
+    { id: 1, list: "subtitles/1.m3u8", file: "subtitles/1.vtt", language: "en", label: "English", isDefault: true },
+  ],
+};
+const bytesOf = ({ text }: FuzzDocument) => Buffer.from(text);
+type Way<N extends ParserName> = {
+  of: readonly FuzzDocument["extension"][];
+  input(document: FuzzDocument): ParserInput<N>;
+};
+
+/** Which documents each parser gets. */
+const WAYS: { [N in ParserName]: Way<N> } = {
+  csv: { of: ["csv"], input: (document) => ({ bytes: bytesOf(document), isFirst: true, isLast: true }) },
+  hls: { of: ["m3u8"], input: ({ text }) => ({ text }) },
+  hlsSegments: { of: ["m3u8"], input: (document) => ({ bytes: bytesOf(document) }) },
+  mpd: { of: ["mpd"], input: ({ text }) => ({ text, path: "folder/manifest.mpd" }) },
+  storyboard: { of: ["vtt"], input: ({ text }) => ({ text }) },
+  rebase: {
+    of: ["m3u8", "mpd", "vtt"],
+    input: (document) => ({
+      what: ({ m3u8: "master", mpd: "mpd" } as const)[document.extension as "m3u8" | "mpd"] ?? "storyboard",
+      bytes: bytesOf(document),
+      below,
+    }),
+  },
+  storyboardJson: {
+    of: ["vtt"],
+    input: (document) => ({
+      bytes: bytesOf(document),
+      root: "http://localhost/media/1/",
+      folder: "1-1/",
+      durationSeconds: 1,
+    }),
+  },
+  vtt: { of: ["vtt"], input: ({ text }) => ({ text }) },
+  subtitleFile: {
+    of: ["vtt", "srt"],
+    input: (document) => ({ filename: `a.${document.extension}`, bytes: bytesOf(document) }),
+  },
+  syncTexts: { of: ["vtt"], input: ({ text }) => ({ track: text, reference: text }) },
+  payloads: { of: ["vtt"], input: ({ text }) => ({ text }) },
+};
+
+export type ParserReport = { documents: number; slowestMs: number; failures: string[] };
+
+/** Gives each parser its share of `runs` documents. Its only error is TooComplex, and none takes long. */
+export function fuzzParsers({ runs, seed }: { runs: number; seed: number }): ParserReport {
+  const report: ParserReport = { documents: 0, slowestMs: 0, failures: [] };
+  const names = Object.keys(PARSERS) as ParserName[];
+  for (const name of names) {
+    const { of, input } = WAYS[name];
+    const parse = PARSERS[name] as (given: unknown) => unknown;
+    const property = fc.property(fc.oneof(...of.map(documentOf)), (document) => {
+      const given = input(document);
+      const from = process.threadCpuUsage();
+      try {
+        parse(given);
+      } catch (error) {
+        if (!(error instanceof TooComplex)) throw error;
+      }
+      const { user, system } = process.threadCpuUsage(from);
+      const ms = (user + system) / 1000;
+      report.documents++;
+      report.slowestMs = Math.max(report.slowestMs, ms);
+      if (ms > MOST_MS) throw new Error(`took ${ms} ms`);
+    });
+    const outcome = fc.check(property, { numRuns: Math.ceil(runs / names.length), seed });
+    if (outcome.failed) report.failures.push(`${name}: ${fc.defaultReportMessage(outcome)?.slice(0, 2000)}`);
+  }
+  return report;
+}

@@ -1,0 +1,62 @@
+import { readFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+
+/** proc(5): ticks of 10 ms. */
+const TICK_MS = 10;
+const PROBE_MS = 10;
+
+/** Processor time that the main thread of a process has used, in ms. */
+function mainThreadMs(pid: number): number {
+  const stat = readFileSync(`/proc/${pid}/task/${pid}/stat`, "utf8");
+  const [user, system] = stat
+    .slice(stat.lastIndexOf(")") + 2)
+    .split(" ")
+    .slice(11, 13)
+    .map(Number);
+  return ((user as number) + (system as number)) * TICK_MS;
+}
+
+const residentMebibytes = (pid: number) =>
+  Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1024;
+
+export type Monitor = {
+  /** In ms: how long a cheap request waited, of which the main thread was busy. Other programs do not add to it. */
+  longestStallMs: number;
+  /** In ms, with all that other programs add. */
+  longestWaitMs: number;
+  /** What was in progress at the longest stall. */
+  during: string;
+  memory(): number;
+  stop(): Promise<void>;
+};
+
+/** Asks the server for something cheap all the time, and measures how long that waits. `current` names what is in progress. */
+export function monitor({ base, pid }: { base: string; pid: number }, current: () => string): Monitor {
+  let isOver = false;
+  const found: Monitor = {
+    longestStallMs: 0,
+    longestWaitMs: 0,
+    during: "",
+    memory: () => residentMebibytes(pid),
+    async stop() {
+      isOver = true;
+      await probing;
+    },
+  };
+  const probing = (async () => {
+    while (!isOver) {
+      const [from, busy, during] = [performance.now(), mainThreadMs(pid), current()];
+      await (await fetch(`${base}/healthz`)).text();
+      const waited = performance.now() - from;
+      const stall = Math.min(waited, mainThreadMs(pid) - busy);
+      found.longestWaitMs = Math.max(found.longestWaitMs, waited);
+      if (stall > found.longestStallMs) {
+        found.longestStallMs = stall;
+        found.during = during === current() ? during : `${during}, or ${current()}`;
+      }
+      await sleep(PROBE_MS);
+    }
+  })();
+  probing.catch(() => {});
+  return found;
+}

@@ -1,0 +1,23 @@
+import { atOnce } from "../in-slices.ts";
+import { parsing } from "../vtt/parse.ts";
+import { retimed } from "../vtt/retime.ts";
+import { type Alignment, align } from "./align.ts";
+
+export type SyncedText = Pick<Alignment, "matchRatio" | "anchorCount"> & {
+  /** `text` is the track with the reference's times. Null when the two have too little in common. */
+  moved:
+    | (Omit<NonNullable<Alignment["moved"]>, "timings"> & {
+        text: string;
+      })
+    | null;
+};
+
+/** The WebVTT text `track` with the times at which `reference` says the same. Throws TooComplex. */
+export function syncTexts({ track, reference }: { track: string; reference: string }): SyncedText {
+  const { cues } = atOnce(parsing(track));
+  const other = atOnce(parsing(reference));
+  const { matchRatio, anchorCount, moved } = atOnce(align(cues, other.cues));
+  if (!moved) return { matchRatio, anchorCount, moved };
+  const { timings, ...rest } = moved;
+  return { matchRatio, anchorCount, moved: { ...rest, text: atOnce(retimed(track, cues, timings)) } };
+}

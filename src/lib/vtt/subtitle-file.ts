@@ -1,0 +1,29 @@
+import { atOnce } from "../in-slices.ts";
+import { decodeText } from "./decode.ts";
+import { type Fault, parsing, withHeader } from "./parse.ts";
+import { fromSrt, looksLikeSrt } from "./srt.ts";
+
+/** A WebVTT text as it is stored, or why there is none: a sentence, or the lines at fault. */
+export type CheckedSubtitle = { text: string } | { message: string } | { faults: Fault[] };
+
+/** A WebVTT text with its header. Throws TooComplex. */
+export function checkVtt(content: string): CheckedSubtitle {
+  if (content.includes("\0")) return { message: "must not hold a NUL character" };
+  if (!content.isWellFormed()) return { message: "must be well-formed Unicode" };
+  const { text, addedLines } = withHeader(content.replace(/^\ufeff/, ""));
+  const { cues, faults } = atOnce(parsing(text, addedLines));
+  if (faults.length > 0) return { faults };
+  return cues.length === 0 ? { message: "must hold at least one cue" } : { text };
+}
+
+/** A file as WebVTT: by its name, else by what it holds. SubRip is converted. Throws TooComplex. */
+export function checkSubtitleFile({ filename, bytes }: { filename: string; bytes: Uint8Array }): CheckedSubtitle {
+  const decoded = decodeText(bytes);
+  if ("fault" in decoded) return { message: `cannot be read: ${decoded.fault}` };
+  const { text } = decoded;
+  const extension = /\.(vtt|srt)$/i.exec(filename)?.[1]?.toLowerCase();
+  const isSrt = !text.startsWith("WEBVTT") && (extension === "srt" || (!extension && looksLikeSrt(text)));
+  if (!isSrt) return checkVtt(text);
+  const converted = atOnce(fromSrt(text));
+  return converted.faults.length > 0 ? { faults: converted.faults } : checkVtt(converted.text);
+}

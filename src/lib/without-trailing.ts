@@ -1,0 +1,6 @@
+/** `text` without any `character` at its end. A pattern such as /=+$/ takes quadratic time. */
+export function withoutTrailing(text: string, character: string): string {
+  let end = text.length;
+  while (end > 0 && text[end - 1] === character) end--;
+  return text.slice(0, end);
+}

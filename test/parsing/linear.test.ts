@@ -1,0 +1,63 @@
+import { describe, expect, test } from "vitest";
+import { DOCUMENT_LIMITS, TooComplex } from "../../src/lib/document-limits.ts";
+import { PARSERS, type ParserName } from "../../src/parsing/parsers.ts";
+import { HOSTILE } from "./hostile-documents.ts";
+
+const SIZE = DOCUMENT_LIMITS.documentBytes;
+/** A document of that size may take so long. */
+const SLOW_MS = 1000;
+/** Below that the growth of times is noise. */
+const QUICK_MS = 150;
+/** Of documents twice as long. Linear is 2, quadratic 4; memory and noise add to it. */
+const MOST_GROWTH = 3.2;
+
+/** Processor time of this thread, which other programs on the machine do not add to. */
+function cpuMs(work: () => unknown): number {
+  const from = process.threadCpuUsage();
+  try {
+    work();
+  } catch (error) {
+    if (!(error instanceof TooComplex)) throw error;
+  }
+  const { user, system } = process.threadCpuUsage(from);
+  return (user + system) / 1000;
+}
+
+const least = (work: () => unknown) => Math.min(...[1, 2, 3].map(() => cpuMs(work)));
+
+/** Why `work` is too slow on something of a size and twice that, or null. */
+function slowness(work: (size: number) => () => unknown): string | null {
+  const whole = work(SIZE);
+  if (cpuMs(whole) < QUICK_MS) return null;
+  const [one, two] = [least(work(SIZE / 2)), least(whole)];
+  if (two <= SLOW_MS && two <= QUICK_MS + MOST_GROWTH * one) return null;
+  return `${Math.round(one)} ms, twice as long ${Math.round(two)} ms`;
+}
+
+describe("a hostile document takes linear time", () => {
+  test("and every parser has some", () => {
+    expect(Object.keys(HOSTILE).sort()).toEqual(Object.keys(PARSERS).sort());
+  });
+
+  test("and quadratic time is detected", () => {
+    const characters = (size: number) => ",".repeat(size / 64);
+    expect(slowness((size) => () => /,*x/.test(characters(size)))).not.toBeNull();
+    expect(slowness((size) => () => characters(size).split(","))).toBeNull();
+  });
+
+  for (const name of Object.keys(HOSTILE) as ParserName[]) {
+    test(name, { timeout: 300_000 }, () => {
+      const { texts, input } = HOSTILE[name];
+      const parse = PARSERS[name] as (given: unknown) => unknown;
+      const slow: string[] = [];
+      for (const [about, text] of texts) {
+        const found = slowness((size) => {
+          const document = input(text(size));
+          return () => parse(document);
+        });
+        if (found) slow.push(`${about}: ${found}`);
+      }
+      expect(slow).toEqual([]);
+    });
+  }
+});
