@@ -31,6 +31,10 @@ const ABOUT: Record<keyof typeof DOCUMENT_LIMITS, [what: string, value: (value: 
   storyboardTiles: ["Tiles of a storyboard", count],
   storyboardPictures: ["Pictures of a storyboard", count],
   outputCharacters: ["A document after it is rewritten, in characters", count],
+  csvBytes: ["A CSV file; a larger one is 413", bytes],
+  csvRows: ["Rows of a CSV file", count],
+  csvColumns: ["Columns of a row", count],
+  csvRowBytes: ["A row of a CSV file", bytes],
   cues: ["Cues of a WebVTT or SubRip file", count],
   faults: ["Faults that are reported for one document; the parser stops there", count],
 };

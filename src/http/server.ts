@@ -8,6 +8,7 @@ import { StorageFull, StorageUnavailable } from "../../storage/objects/store.ts"
 import type { App } from "../app.ts";
 import { TooComplex, tooComplex } from "../lib/document-limits.ts";
 import { HttpError } from "../lib/errors.ts";
+import { diskOf } from "../limits/disk-reserve.ts";
 import { admit } from "../limits/expensive.ts";
 import type { Owner } from "../limits/fair-queue.ts";
 import { audited } from "./audit.ts";
@@ -25,6 +26,8 @@ import { streamOf } from "./stream.ts";
 import { validate } from "./validate.ts";
 
 const DEFAULT_BODY_BYTES = 1 << 20;
+/** Requests of this size are served from the reserve of the disk: deleting, renaming and the like still work there. */
+const SMALL_BODY = 32 * 1024;
 
 export type HttpServer = { h3: H3; fetch(request: Request): Promise<Response>; authenticator: Authenticator };
 
@@ -208,7 +211,7 @@ async function contextOf(app: App, route: Route, event: H3Event, asked: Asked): 
   const named = decoded(event.context.params);
   const params = route.params ? validate(route.params, named, "params") : named;
   const query = route.query ? validate(route.query, Object.fromEntries(event.url.searchParams), "query") : {};
-  const body = route.body ? validate(route.body, await readBody(route, req, incoming), "body") : undefined;
+  const body = route.body ? validate(route.body, await readBody(app, route, req, incoming), "body") : undefined;
   return Object.assign(new ContextBase(req), {
     app,
     ...asked,
@@ -237,7 +240,8 @@ class ContextBase {
   }
 }
 
-async function readBody(route: Route, request: Request, incoming: Context["incoming"]): Promise<unknown> {
+async function readBody(app: App, route: Route, request: Request, incoming: Context["incoming"]): Promise<unknown> {
+  await requireRoom(app, request, incoming);
   if (route.form) return (await import("./form.ts")).readForm({ request, incoming }, route.form.maxFileBytes);
   const body = await readJson(
     { request, incoming },
@@ -251,6 +255,14 @@ async function readBody(route: Route, request: Request, incoming: Context["incom
       details: { body: ["is required"] },
     });
   return {};
+}
+
+/** What a route makes of a large body goes to the database: it must fit on the disk above the reserve. Throws StorageFull. */
+async function requireRoom(app: App, request: Request, incoming: Context["incoming"]): Promise<void> {
+  const length = request.headers.get("content-length");
+  // A body in chunks does not say its size.
+  const isLarge = length === null ? incoming?.headers["transfer-encoding"] !== undefined : Number(length) > SMALL_BODY;
+  if (isLarge && app.config.database_url === undefined) await diskOf(app).ensure(Number(length ?? 0));
 }
 
 function decoded(params: Record<string, string> = {}): Record<string, string> {

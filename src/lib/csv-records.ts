@@ -1,13 +1,4 @@
-import { TooComplex } from "./document-limits.ts";
-
-/** Limits of a CSV file. docs/api.md names them. */
-export const CSV_LIMITS = {
-  fileBytes: 256 * 2 ** 20,
-  rows: 500_000,
-  columns: 1000,
-  /** Of a row as it is written. An unclosed quote must not gather the rest of the file. */
-  recordBytes: 1 << 20,
-} as const;
+import { DOCUMENT_LIMITS, requireAtMost, TooComplex } from "./document-limits.ts";
 
 export type CsvPiece = {
   /** From the beginning of a record on. */
@@ -36,7 +27,7 @@ const BOM = [0xef, 0xbb, 0xbf];
  * different numbers of cells; an empty line is a row of one empty cell. A quote inside a cell that is not quoted, or
  * behind the end of one that is, is a fault. Linear in the bytes of the piece.
  *
- * Throws TooComplex for a record beyond the limits. A piece that is larger than `recordBytes` holds a whole record, so a
+ * Throws TooComplex for a record beyond the limits. A piece that is larger than `csvRowBytes` holds a whole record, so a
  * reader advances with every such piece.
  */
 export function readCsvPiece({ bytes, isFirst, isLast }: CsvPiece): CsvRecords {
@@ -48,12 +39,12 @@ export function readCsvPiece({ bytes, isFirst, isLast }: CsvPiece): CsvRecords {
   while (unreadable === null && scan.at < bytes.length) {
     const record = scan.record();
     if (record === "incomplete") {
-      if (scan.at - consumed > CSV_LIMITS.recordBytes) throw tooLong();
+      if (scan.at - consumed > DOCUMENT_LIMITS.csvRowBytes) throw tooLong();
       break;
     }
     if (typeof record === "string") unreadable = record;
     else {
-      if (scan.at - consumed > CSV_LIMITS.recordBytes) throw tooLong();
+      if (scan.at - consumed > DOCUMENT_LIMITS.csvRowBytes) throw tooLong();
       records.push(record);
       consumed = scan.at;
     }
@@ -68,7 +59,7 @@ export function readCsvPiece({ bytes, isFirst, isLast }: CsvPiece): CsvRecords {
   return { records, consumed, unreadable };
 }
 
-const tooLong = () => new TooComplex(`A row has more than ${CSV_LIMITS.recordBytes} bytes.`);
+const tooLong = () => new TooComplex(`A row has over ${DOCUMENT_LIMITS.csvRowBytes} bytes.`);
 
 /** Delimiters are ASCII, and no byte of a longer UTF-8 sequence is: bytes can be scanned without decoding them. */
 class Scan {
@@ -90,7 +81,7 @@ class Scan {
       if (cell === null) return "incomplete";
       if (typeof cell !== "string") return cell.fault;
       cells.push(cell);
-      if (cells.length > CSV_LIMITS.columns) throw new TooComplex(`A row has more than ${CSV_LIMITS.columns} columns.`);
+      requireAtMost(cells.length, DOCUMENT_LIMITS.csvColumns, "columns");
       const next = this.#bytes[this.at];
       if (next === undefined) return this.#isLast ? cells : "incomplete";
       this.at++;

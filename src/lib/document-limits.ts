@@ -36,6 +36,11 @@ export const DOCUMENT_LIMITS = {
   /** Of a document after its references are rewritten. */
   outputCharacters: 8 * 2 ** 20,
   cues: 50_000,
+  csvBytes: 256 * 2 ** 20,
+  csvRows: 500_000,
+  csvColumns: 1000,
+  /** Of a row as it is written. An unclosed quote must not gather the rest of the file. */
+  csvRowBytes: 2 ** 20,
   /** A parser stops there. */
   faults: 20,
 } as const;

@@ -218,9 +218,10 @@ test("quotas of a plan refuse what would be beyond them, and leave nothing behin
   const key = await app.key(tenant.id);
   const begin = (bytes_expected: number, way = "initiate") =>
     app.call("POST", `/api/v1/uploads/${way}`, { key, body: { filename: "a.mp4", bytes_expected } });
-
-  // Both were begun while there was room for either; the second to end finds none.
+  // Both were begun on a larger plan; the second to end finds no room on the smaller one.
+  await app.plan(tenant.id, "pro");
   const [one, two] = [await begin(6), await begin(6)];
+  await app.plan(tenant.id, "starter");
   for (const each of [one, two]) {
     expect(each.status, each.text).toBe(201);
     await app.call("PUT", each.body.upload_url, { raw: "abcdef" });
@@ -233,7 +234,6 @@ test("quotas of a plan refuse what would be beyond them, and leave nothing behin
   expectError(refused as (typeof ends)[0], 403, "quota_exceeded");
   expect(refused?.body.error).toMatch(/starter plan holds 10 bytes; 6 are used/);
   expect((await app.newEvents()).map(({ type }) => type)).toEqual(["video.upload.completed", "video.job.queued"]);
-
   expectError(await begin(5), 403, "quota_exceeded");
   expectError(await begin(5, "initiate_multipart"), 403, "quota_exceeded");
   const before = (await app.call("GET", "/api/v1/assets", { key })).body.length;
@@ -258,7 +258,7 @@ test("quotas of a plan refuse what would be beyond them, and leave nothing behin
   expect((await app.call("GET", "/api/v1/assets", { key })).body.length).toBe(before);
 
   // Another plan, and the same upload ends well.
-  await app.call("PATCH", `/api/v1/admin/tenants/${tenant.id}`, { admin: app.admin, body: { plan_name: "pro" } });
+  await app.plan(tenant.id, "pro");
   const left = ends[0]?.status === 403 ? one : two;
   expect((await complete(left.body.id)).status).toBe(200);
 });
@@ -267,7 +267,7 @@ test("a batch that is beyond the plan's bytes is not committed, and can be once 
   app = await testApp();
   const tenant = await app.tenant();
   const key = await app.key(tenant.id);
-  await app.call("PATCH", `/api/v1/admin/tenants/${tenant.id}`, { admin: app.admin, body: { plan_name: "free" } });
+  await app.plan(tenant.id, "free");
   const batch = await leased(app, key);
   await batch.putAll(tiny());
   const large = await register(key, 4_999_999_999);
@@ -310,7 +310,7 @@ test("minutes are those of the sources that were transcoded, once a job, in the 
   expect(await minutes()).toBe(51);
 
   // The next month has its own sixty.
-  await app.call("PATCH", `/api/v1/admin/tenants/${tenant.id}`, { admin: app.admin, body: { plan_name: "free" } });
+  await app.plan(tenant.id, "free");
   const second = await uploaded(app, key);
   const other = (await next(app)).body;
   expect((await callback(app, other, "complete", await finish(other, 600))).status).toBe(200);

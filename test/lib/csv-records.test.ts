@@ -1,8 +1,8 @@
 import { parse } from "csv-parse/sync";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { CSV_LIMITS, readCsvPiece } from "../../src/lib/csv-records.ts";
-import { TooComplex } from "../../src/lib/document-limits.ts";
+import { readCsvPiece } from "../../src/lib/csv-records.ts";
+import { DOCUMENT_LIMITS, TooComplex } from "../../src/lib/document-limits.ts";
 
 /** Reads as the import does, in pieces of `size` bytes that grow where they hold no record. */
 function readAll(text: string | Uint8Array, size = 64) {
@@ -64,11 +64,11 @@ describe("records of CSV", () => {
   });
 
   test("have limits", () => {
-    const wide = ",".repeat(CSV_LIMITS.columns);
+    const wide = ",".repeat(DOCUMENT_LIMITS.csvColumns);
     expect(() => readAll(`${wide}\n`, 4096)).toThrow(TooComplex);
     expect(readAll(`${wide.slice(1)}\n`, 4096)).toHaveLength(1);
-    expect(() => readAll(`"${"x".repeat(CSV_LIMITS.recordBytes + 10)}"\n`, 256 * 1024)).toThrow(TooComplex);
-    expect(() => readAll(`a\n"${"x".repeat(5 * CSV_LIMITS.recordBytes)}`, 256 * 1024)).toThrow(TooComplex);
+    expect(() => readAll(`"${"x".repeat(DOCUMENT_LIMITS.csvRowBytes + 10)}"\n`, 256 * 1024)).toThrow(TooComplex);
+    expect(() => readAll(`a\n"${"x".repeat(5 * DOCUMENT_LIMITS.csvRowBytes)}`, 256 * 1024)).toThrow(TooComplex);
   });
 
   test("are read in linear time", () => {

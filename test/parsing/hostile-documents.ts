@@ -195,10 +195,12 @@ const subtitles = [
 ];
 const subRip = around(["", "1\n00:00:00,000 --> 00:00:01,000\n", "1\n00:00:00,000 --> "]);
 
-const tables = around(["", "title,description,tags,original_filename\n", '"', 'a,"']);
-
 /** Hostile documents for each parser. */
 export const HOSTILE: { [N in ParserName]: Hostile<N> } = {
+  csv: {
+    texts: around(["", '"', "a,b\n", 'a,"b'], ["", '"', '"\n']),
+    input: (text) => ({ bytes: bytesOf(text), isFirst: true, isLast: true }),
+  },
   hls: { texts: playlists, input: (text) => ({ text, path: "folder/master.m3u8", stored: 1000 }) },
   hlsSegments: { texts: PLAYLISTS, input: (text) => ({ bytes: bytesOf(text) }) },
   mpd: { texts: manifests, input: (text) => ({ text, path: "folder/manifest.mpd", stored: 1000 }) },
@@ -219,5 +221,4 @@ export const HOSTILE: { [N in ParserName]: Hostile<N> } = {
   subtitleFile: { texts: subRip, input: (text) => ({ filename: "a.srt", bytes: bytesOf(text) }) },
   syncTexts: { texts: TIMED, input: (text) => ({ track: text, reference: text }) },
   payloads: { texts: subtitles, input: (text) => ({ text }) },
-  csv: { texts: tables, input: (text) => ({ bytes: bytesOf(text), isFirst: true, isLast: true }) },
 };

@@ -24,6 +24,8 @@ export type TestApp = {
   newEvents(): Promise<{ type: string; data: Record<string, unknown>; tenantId: number }[]>;
   tenant(fields?: Record<string, unknown>): Promise<{ id: number; slug: string }>;
   key(tenantId: number, scopes?: readonly string[]): Promise<string>;
+  /** Changes the plan of a tenant. */
+  plan(tenantId: number, name: string): Promise<void>;
   close(): Promise<void>;
 };
 
@@ -99,6 +101,10 @@ export async function testApp(flags: Record<string, unknown> = {}, dataDir = new
       const made = await call("POST", "/api/v1/api_keys", { admin, body: { tenant_id: tenantId, scopes } });
       if (made.status !== 201) throw new Error(made.text);
       return made.body.token;
+    },
+    async plan(tenantId, plan_name) {
+      const changed = await call("PATCH", `/api/v1/admin/tenants/${tenantId}`, { admin, body: { plan_name } });
+      if (changed.status !== 200) throw new Error(changed.text);
     },
     close,
   };

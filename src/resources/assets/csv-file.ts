@@ -5,7 +5,7 @@ import { asStorageFull } from "../../../storage/objects/space.ts";
 import type { App } from "../../app.ts";
 import { isForm, streamForm } from "../../http/form.ts";
 import type { Context } from "../../http/route.ts";
-import { CSV_LIMITS } from "../../lib/csv-records.ts";
+import { DOCUMENT_LIMITS, tooComplex } from "../../lib/document-limits.ts";
 import { HttpError } from "../../lib/errors.ts";
 import { diskOf } from "../../limits/disk-reserve.ts";
 import { type ParseOptions, parseDocument } from "../../parsing/parse-document.ts";
@@ -14,21 +14,17 @@ import { unescapeCell } from "./csv-cells.ts";
 const PREFIX = "import-";
 /** Parsed at once. */
 const PIECE_BYTES = 128 * 1024;
-const LARGEST_PIECE = 2 * CSV_LIMITS.recordBytes;
+const LARGEST_PIECE = 2 * DOCUMENT_LIMITS.csvRowBytes;
 
 const unreadable = (why: string): never => {
   throw new HttpError(422, "validation_failed", `The file cannot be read: ${why}.`, { details: { file: [why] } });
 };
-const tooComplex = (limit: string): never => {
-  throw new HttpError(422, "document_too_complex", `The document is too complex: ${limit} Send a smaller one.`);
-};
-
 export type Spooled = { file: FileHandle; fields: Record<string, string> };
 
 /** The CSV of a request, as a form's `file` or as the body, in a file that is gone with its handle. 413, 415, 422, 507. */
 export async function spool(app: App, { request, incoming }: Pick<Context, "request" | "incoming">): Promise<Spooled> {
   const { headers } = request;
-  if (Number(headers.get("content-length") ?? 0) > CSV_LIMITS.fileBytes) throw tooLarge();
+  if (Number(headers.get("content-length") ?? 0) > DOCUMENT_LIMITS.csvBytes) throw tooLarge();
   await diskOf(app).ensure(Number(headers.get("content-length") ?? 0));
   const file = await temporaryFile(app);
   try {
@@ -36,14 +32,14 @@ export async function spool(app: App, { request, incoming }: Pick<Context, "requ
       let bytes = 0;
       for await (const chunk of body) {
         bytes += chunk.length;
-        if (bytes > CSV_LIMITS.fileBytes) throw tooLarge();
+        if (bytes > DOCUMENT_LIMITS.csvBytes) throw tooLarge();
         await append(app, file, chunk);
       }
       return true;
     };
     if (isForm(headers)) {
       const onFile = ({ body }: { body: AsyncIterable<Uint8Array> }) => write(body);
-      const form = await streamForm({ request, incoming }, { maxFileBytes: CSV_LIMITS.fileBytes, onFile });
+      const form = await streamForm({ request, incoming }, { maxFileBytes: DOCUMENT_LIMITS.csvBytes, onFile });
       if (!form.file)
         throw new HttpError(422, "parameter_missing", "file: is required", { details: { file: ["is required"] } });
       return { file, fields: form.fields };
@@ -66,7 +62,11 @@ export async function spool(app: App, { request, incoming }: Pick<Context, "requ
 }
 
 const tooLarge = () =>
-  new HttpError(413, "payload_too_large", `The file is larger than ${CSV_LIMITS.fileBytes} bytes; send it in parts.`);
+  new HttpError(
+    413,
+    "payload_too_large",
+    `The file is larger than ${DOCUMENT_LIMITS.csvBytes} bytes; send it in parts.`,
+  );
 
 /** A file without a name, which goes with its handle: a process that is killed leaves nothing behind. */
 export async function temporaryFile(app: App): Promise<FileHandle> {
@@ -103,7 +103,7 @@ export type CsvRow = { row: number; cells: Record<string, string> } | { row: num
 
 /**
  * The rows of the file, some hundreds at a time. They are parsed on a parser thread, piece by piece: memory does not grow
- * with the file. 422 `validation_failed` for what is no UTF-8 or no CSV, `document_too_complex` beyond CSV_LIMITS.
+ * with the file. 422 `validation_failed` for what is no UTF-8 or no CSV, `document_too_complex` beyond DOCUMENT_LIMITS.
  */
 export async function* readRows(app: App, file: FileHandle, options: ParseOptions): AsyncGenerator<CsvRow[]> {
   let header: string[] | undefined;
@@ -117,7 +117,7 @@ export async function* readRows(app: App, file: FileHandle, options: ParseOption
         continue;
       }
       if (record.length === 1 && record[0] === "") continue;
-      if (row > CSV_LIMITS.rows + 1) tooComplex(`It has more than ${CSV_LIMITS.rows} rows.`);
+      if (row > DOCUMENT_LIMITS.csvRows + 1) throw tooComplex(`It has over ${DOCUMENT_LIMITS.csvRows} rows.`);
       rows.push(rowOf(row, header, record));
     }
     if (rows.length > 0) yield rows;

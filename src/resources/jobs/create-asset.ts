@@ -10,10 +10,10 @@ import { newExternalId } from "../../lib/tokens.ts";
 import { ownCollection, requireFreeExternalId } from "../assets/queries.ts";
 import { Asset, Description, ExternalId, InputStatus, PlaybackStatus, Tags, Title } from "../assets/schema.ts";
 import { requireTenant } from "../tenants/queries.ts";
-import { requireStorage } from "../tenants/quota.ts";
+import { requireStored } from "../tenants/quota.ts";
 import { addUsage } from "../tenants/usage.ts";
 import { queueJob } from "./enqueue.ts";
-import { announcedAt, takeOver } from "./registered-source.ts";
+import { takeOver } from "./registered-source.ts";
 import { Job, Priority, requirePriority, WorkerContract } from "./schema.ts";
 
 const StorageKey = Text(900);
@@ -88,9 +88,8 @@ export async function createAsset(
   // Media that lie beside the source stay what they were told to be.
   const storageBytes =
     heldBytes === null ? given.storage_bytes : heldBytes + Math.max(0, given.storage_bytes - given.source_bytes);
-  // An upload that is pending at that key ends here.
-  const replacing = heldBytes === null ? 0 : await announcedAt(tx, tenant.id, given.source_key);
-  requireStorage(app, tenant, storageBytes, { replacing });
+  // It opens no upload: these bytes are stored already.
+  requireStored(app, tenant, storageBytes);
   const prefix = `tenants/${tenant.id}/`;
   const isExternal = given.provider === "external_serve";
   if (!isExternal) requireKey("source_key", given.source_key, prefix);

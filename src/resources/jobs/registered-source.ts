@@ -5,12 +5,6 @@ import type { App } from "../../app.ts";
 import { abandon } from "../assets/abandon-upload.ts";
 import { addUsage } from "../tenants/usage.ts";
 
-/** Bytes announced by the upload of the tenant that is pending at `key`. */
-export async function announcedAt(tx: Db, tenantId: number, key: string): Promise<number> {
-  const pending = and(eq(uploads.objectKey, key), eq(uploads.tenantId, tenantId), eq(uploads.status, "pending"));
-  return (await tx.select({ bytes: uploads.bytesExpected }).from(uploads).where(pending).get())?.bytes ?? 0;
-}
-
 /**
  * What an upload that is still pending has put becomes the registered asset's, and the upload ends: else completing it
  * would count the bytes once more, and what came to its address later would count for nobody.

@@ -4,6 +4,7 @@ import { prepared } from "../../../../storage/db/prepared.ts";
 import { assets, importRows, imports } from "../../../../storage/db/schema.ts";
 import type { App } from "../../../app.ts";
 import { giveWay } from "../../../lib/pace.ts";
+import { diskOf } from "../../../limits/disk-reserve.ts";
 import { type Change, changed, type Fields } from "./change.ts";
 import type { ImportLock } from "./lock.ts";
 
@@ -16,9 +17,9 @@ export const columns = { id: assets.id, title: assets.title, description: assets
  * Assets of one statement: the index of texts writes itself out before each statement that may touch it, so one for each
  * asset takes forty times as long; and no other request is answered while one runs.
  */
-const STATEMENT_ASSETS = 40;
+const STATEMENT_ASSETS = 20;
 /** Of the writer, for one batch of the journal; others write between two batches. */
-const BATCH_MS = 15;
+const BATCH_MS = 10;
 const FIRST_BATCH = 100;
 const MOST_ROWS = 1000;
 /** Rows that are deleted at once, where an import is given up. */
@@ -85,14 +86,17 @@ export const stagedFor = async (app: App, importId: number, assetId: number): Pr
   (await rowsOfAsset(app.db).all({ importId, assetId })).map(({ change }) => JSON.parse(change) as Change);
 
 /** Writes rows into the journal. Nothing of them is visible before `commitJournal`. */
-export const stage = (app: App, { id }: ImportLock, rows: readonly Staged[]): Promise<void> =>
-  app.write(async (tx) => {
-    const values = rows.map(({ row, assetId, change }) => ({ row, assetId, change: JSON.stringify(change) }));
+export async function stage(app: App, { id }: ImportLock, rows: readonly Staged[]): Promise<void> {
+  const values = rows.map(({ row, assetId, change }) => ({ row, assetId, change: JSON.stringify(change) }));
+  const json = JSON.stringify(values);
+  if (app.config.database_url === undefined) await diskOf(app).ensure(json.length);
+  await app.write(async (tx) => {
     await tx.run(sql`
       insert into import_rows (import_id, row, asset_id, change)
-      select ${id}, value ->> 'row', value ->> 'assetId', value ->> 'change' from json_each(${JSON.stringify(values)})
+      select ${id}, value ->> 'row', value ->> 'assetId', value ->> 'change' from json_each(${json})
       order by 3, 2`);
   });
+}
 
 /** From here on all staged rows are applied, after a crash too. */
 export const commitJournal = (app: App, { id, owner }: ImportLock): Promise<void> =>

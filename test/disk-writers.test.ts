@@ -1,0 +1,66 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join, relative } from "node:path";
+import { expect, test } from "vitest";
+
+const root = join(import.meta.dirname, "..");
+
+/** How the files of the server that write to the disk keep to its reserve. A new one must be added here. */
+const WRITERS: Record<string, "reserve" | "operator" | "small"> = {
+  // Bytes that others send: every write passes `admit` or `ensure` of storage/objects/space.ts.
+  "storage/objects/local.ts": "reserve",
+  "storage/objects/local-parts.ts": "reserve",
+  "storage/objects/local-appends.ts": "reserve",
+  "storage/objects/part-appends.ts": "reserve",
+  "storage/objects/write-body.ts": "reserve",
+  "src/resources/assets/csv-file.ts": "reserve",
+  // Commands of the operator, to a place of the operator's choice.
+  "src/resources/operator/backup/write.ts": "operator",
+  "src/resources/operator/backup/read.ts": "operator",
+  "storage/db/copy.ts": "operator",
+  "storage/db/snapshot.ts": "operator",
+  // Files of a size that no client chooses.
+  "src/config/secrets.ts": "small",
+  "src/lib/extract.ts": "small",
+  "src/open.ts": "small",
+  "storage/db/lock.ts": "small",
+  "storage/objects/folders.ts": "small",
+};
+
+const MODULE = /import\s+(?:type\s+)?\{([^}]*)\}\s+from\s+"node:fs(?:\/promises)?"/g;
+const WRITES =
+  /^(writeFile|writeFileSync|appendFile|appendFileSync|createWriteStream|copyFile|copyFileSync|cp|cpSync|open|openSync|write|writeSync|writev)$/;
+
+const sources = ["src", "storage"]
+  .flatMap((folder) => readdirSync(join(root, folder), { recursive: true, withFileTypes: true }))
+  .filter((entry) => entry.isFile() && entry.name.endsWith(".ts"))
+  .map((entry) => relative(root, join(entry.parentPath, entry.name)))
+  // A worker has a machine, or a folder, of its own, and limits of its own there; what it makes comes by PUT.
+  .filter((path) => !/^src\/(worker|media|outbound\/transcribe)\//.test(path))
+  .map((path) => ({ path, text: readFileSync(join(root, path), "utf8") }));
+
+const namesIn = (text: string) =>
+  [...text.matchAll(MODULE)]
+    .flatMap(([, names = ""]) => names.split(","))
+    .map((name) => name.trim().replace(/^type\s+/, ""));
+
+const writers = sources.filter(
+  ({ text }) => namesIn(text).some((name) => WRITES.test(name)) || /\.(writev|writeFile|appendFile)\(/.test(text),
+);
+
+test("every file that writes to the disk is known, and says how it keeps to the reserve", () => {
+  const found = writers.map(({ path }) => path);
+  expect(found.filter((path) => !(path in WRITERS))).toEqual([]);
+  expect(Object.keys(WRITERS).filter((path) => !found.includes(path))).toEqual([]);
+});
+
+test("what writes bytes that others send asks the reserve", () => {
+  const found = writers.filter(({ path }) => WRITERS[path] === "reserve");
+  expect(found.length).toBeGreaterThan(4);
+  for (const { path, text } of found) expect(text, path).toMatch(/\b(admit|whileWriting|ensure)\b/);
+  // In a body every batch is admitted; what writes one without it would pass none.
+  const bodies = sources.flatMap(({ path, text }) =>
+    [...text.matchAll(/\bwriteBody\(([^;]*)\)/g)].map(([, call]) => ({ path, call })),
+  );
+  for (const { path, call } of bodies)
+    if (path !== "storage/objects/write-body.ts") expect(call, path).toContain("...writing");
+});
