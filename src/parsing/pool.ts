@@ -10,7 +10,7 @@ export type PoolOptions = {
   /** Of one document on a thread. */
   parseMs: number;
   heapMebibytes: number;
-  /** Documents of one tenant that wait for a thread. */
+  /** Documents of one tenant that wait for a thread. Each holds up to 2 MB. */
   waitingPerTenant: number;
   waiting: number;
   /** A thread without work ends after this time. */
@@ -22,8 +22,8 @@ const DEFAULTS: PoolOptions = {
   threads: 2,
   parseMs: DOCUMENT_LIMITS.parseMs,
   heapMebibytes: DOCUMENT_LIMITS.heapMebibytes,
-  waitingPerTenant: 128,
-  waiting: 1024,
+  waitingPerTenant: 32,
+  waiting: 256,
   idleMs: 60_000,
   start: startThread,
 };
