@@ -30,7 +30,7 @@ export const DOCUMENT_LIMITS = {
   /** Segments that a DASH manifest names, counted once for each representation, those that are refused too. */
   mpdSegments: 200_000,
   /** Of their paths after templates are filled in. */
-  mpdPathCharacters: 16 * 2 ** 20,
+  mpdPathCharacters: 32 * 2 ** 20,
   storyboardTiles: 50_000,
   storyboardPictures: 5000,
   /** Of a document after its references are rewritten. */
