@@ -99,7 +99,7 @@ test("the aws command line and vodbox read what the other put, and a source that
   };
   const created = await call("POST", "/api/v1/assets", {
     key,
-    body: { tenant_id: Number(sourceKey.split("/")[1]), video_asset },
+    body: { tenant_id: tenant.body.id, video_asset },
   });
   expect(created.status, created.text).toBe(201);
   expect(await isReady(created.body.asset.id)).toMatchObject({ source_sha256: sum, height: 90 });
