@@ -97,7 +97,10 @@ test("the aws command line and vodbox read what the other put, and a source that
     ...{ title: "By aws", input_status: "uploaded", playback_status: "processing", source_bytes: bytes.length },
     ...{ storage_bytes: bytes.length, duration_seconds: 0, source_key: sourceKey },
   };
-  const created = await call("POST", "/api/v1/assets", { key, body: { video_asset } });
+  const created = await call("POST", "/api/v1/assets", {
+    key,
+    body: { tenant_id: tenant.body.id, video_asset },
+  });
   expect(created.status, created.text).toBe(201);
   expect(await isReady(created.body.asset.id)).toMatchObject({ source_sha256: sum, height: 90 });
 

@@ -10,9 +10,14 @@ const statusOf = forApp((app) =>
   ),
 );
 
-/** Whether viewers and signed URLs of a tenant are served: at once after a change here, within a second after one of another server. */
-export const isActiveTenant = async (app: App, id: number): Promise<boolean> =>
-  (await statusOf(app)(id))?.status === "active";
+/**
+ * Whether viewers and signed URLs of a tenant are served: changes apply at once in this server, and within a second where
+ * another server made them. True for a number that is no tenant: there is nothing to protect, and its URLs lead nowhere.
+ */
+export async function isActiveTenant(app: App, id: number): Promise<boolean> {
+  const tenant = await statusOf(app)(id);
+  return tenant === undefined || tenant.status === "active";
+}
 
 /** Throws 403 `tenant_suspended`. For requests without an API key: viewers and signed URLs. API keys are 401 instead. */
 export async function requireActiveTenant(app: App, id: number): Promise<void> {
