@@ -38,7 +38,8 @@ describe("an import", () => {
     Array.from({ length: to - from + 1 }, (_, i) => `${title} ${from + i},${from + i}.mp4\n`).join("");
 
   test.each([
-    ["rows", `original_filename\n${"a\n".repeat(DOCUMENT_LIMITS.csvRows + 1)}`],
+    // Rows that need no look into the database, which takes long where that is remote.
+    ["rows", `original_filename,title\n${"a\n".repeat(DOCUMENT_LIMITS.csvRows + 1)}`],
     ["columns", `original_filename${",x".repeat(DOCUMENT_LIMITS.csvColumns)}\n`],
     ["bytes of a row", `original_filename\n"${"x".repeat(DOCUMENT_LIMITS.csvRowBytes)}"\n`],
   ])("of too many %s is refused, and changes nothing", async (_, raw) => {
