@@ -75,6 +75,8 @@ export async function workerCommand(command: Command): Promise<void> {
       (options.local ? join(config.data_dir, "scratch") : join(tmpdir(), `vodbox-worker-${process.geteuid?.() ?? 0}`)),
     binaries: await resolveBinaries({ ffmpeg: config.ffmpeg, ffprobe: config.ffprobe, cacheDir: cacheDir() }),
     memoryBytes: config.ffmpeg_memory_bytes,
+    // A worker of this machine's server writes to the server's disk.
+    ...(options.local && { minFreeBytes: config.min_free_bytes }),
     encoder: config.encoder,
     transcriber,
     ...(options.local && { sharedDisk: { dataDir: config.data_dir } }),

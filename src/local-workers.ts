@@ -72,6 +72,7 @@ export function startLocalWorkers(app: App, { count, address }: { count: number;
 const settings = ({ config }: App) => ({
   VODBOX_DATA_DIR: config.data_dir,
   VODBOX_LOG_LEVEL: config.log_level,
+  VODBOX_MIN_FREE_BYTES: String(config.min_free_bytes),
   ...(config.log_format && { VODBOX_LOG_FORMAT: config.log_format }),
   ...(config.ffmpeg && { VODBOX_FFMPEG: config.ffmpeg }),
   VODBOX_ENCODER: config.encoder,

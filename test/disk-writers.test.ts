@@ -34,7 +34,7 @@ const sources = ["src", "storage"]
   .flatMap((folder) => readdirSync(join(root, folder), { recursive: true, withFileTypes: true }))
   .filter((entry) => entry.isFile() && entry.name.endsWith(".ts"))
   .map((entry) => relative(root, join(entry.parentPath, entry.name)))
-  // A worker has a machine, or a folder, of its own, and limits of its own there; what it makes comes by PUT.
+  // A worker watches the disks that it writes to (src/worker/watch-space.ts): ffmpeg asks nobody before it writes.
   .filter((path) => !/^src\/(worker|media|outbound\/transcribe)\//.test(path))
   .map((path) => ({ path, text: readFileSync(join(root, path), "utf8") }));
 

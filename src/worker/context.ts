@@ -10,6 +10,8 @@ export type JobContext = {
   client: LeaseClient;
   binaries: Binaries;
   scratch: Scratch;
+  /** Kept free on every disk that a job writes to. */
+  minFreeBytes: number;
   /** The most that one ffmpeg may allocate. */
   memoryBytes?: number | undefined;
   encoder?: Encoder | undefined;

@@ -4,6 +4,9 @@ import { type LeaseClient, LeaseLost, ServerRefused } from "./lease-client.ts";
 /** News travels at most this often; without news a heartbeat goes when the contract wants one. */
 const NEWS_INTERVAL_MS = 1000;
 
+/** `full`: a disk that the job writes to has reached its reserve. */
+type EndReason = "stopped" | "canceled" | "lost" | "full";
+
 type HeartOptions = {
   signal: AbortSignal;
   onTrouble: (error: unknown) => void;
@@ -18,7 +21,7 @@ type HeartOptions = {
  * the worker stops, when the server cancels the job and when the lease is lost; `reason` says which.
  */
 export class Heart {
-  reason: "stopped" | "canceled" | "lost" | null = null;
+  reason: EndReason | null = null;
   readonly signal: AbortSignal;
   readonly #controller = new AbortController();
   readonly #ended = new AbortController();
@@ -112,7 +115,12 @@ export class Heart {
     }
   }
 
-  #abort(reason: "stopped" | "canceled" | "lost"): void {
+  /** Ends the job's work for a reason that the worker found. */
+  abandon(reason: "full"): void {
+    this.#abort(reason);
+  }
+
+  #abort(reason: EndReason): void {
     this.reason ??= reason;
     this.#controller.abort();
   }

@@ -23,6 +23,8 @@ export type WorkerOptions = {
   /** May be shared by workers of one machine: each makes a folder of its own in it. */
   scratchDir: string;
   binaries: Binaries;
+  /** Kept free on every disk that a job writes to: no job is taken below it, and one that reaches it fails. */
+  minFreeBytes?: number;
   /** The most that one ffmpeg may allocate. */
   memoryBytes?: number | undefined;
   /** Makes captions; without one every caption that is asked for is told as an error. */
@@ -44,7 +46,7 @@ const WAIT_SECONDS = 20;
 /** The pace of asking a server that does not hold claims. */
 const IDLE_MS = 1000;
 
-/** Less than this free, and no job is asked for: the smallest would hardly fit. */
+/** By default: the smallest job would hardly fit. */
 const MIN_FREE_BYTES = 64 * 2 ** 20;
 const FULL_MS = 30_000;
 
@@ -54,7 +56,7 @@ const FULL_MS = 30_000;
  */
 export async function startWorker(options: WorkerOptions): Promise<JobEnd | null> {
   const { server, token, workerId, binaries, memoryBytes, transcriber, log, onProgress, isOnce = false } = options;
-  const { encoder = "software" } = options;
+  const { encoder = "software", minFreeBytes = MIN_FREE_BYTES } = options;
   await requireEncoder(binaries.ffmpeg, encoder, encodingSpec);
   const missing = await missingFor(binaries.ffmpeg);
   if (missing.length > 0) log.warn({ missing }, "ffmpeg cannot be fully confined on this system.");
@@ -62,7 +64,8 @@ export async function startWorker(options: WorkerOptions): Promise<JobEnd | null
   const fault = new AbortController();
   const signal = AbortSignal.any([options.signal, fault.signal]);
   const client = new LeaseClient({ server, token, workerId });
-  const context: JobContext = { client, binaries, memoryBytes, encoder, transcriber, scratch, log, signal, onProgress };
+  const settings = { memoryBytes, minFreeBytes, encoder, transcriber };
+  const context: JobContext = { client, binaries, ...settings, scratch, log, signal, onProgress };
   try {
     const count = isOnce ? 1 : (options.concurrency ?? 1);
     const loops = Array.from({ length: count }, () => loop(context, { sharedDisk: options.sharedDisk, isOnce }));
@@ -80,12 +83,12 @@ export async function startWorker(options: WorkerOptions): Promise<JobEnd | null
 type LoopOptions = { sharedDisk: WorkerOptions["sharedDisk"]; isOnce: boolean };
 
 async function loop(context: JobContext, { sharedDisk, isOnce }: LoopOptions): Promise<JobEnd | null> {
-  const { client, scratch, log, signal } = context;
+  const { client, scratch, minFreeBytes, log, signal } = context;
   let failures = 0;
   while (!signal.aborted) {
     const askedAt = performance.now();
     try {
-      if (!(await scratch.hasRoom(MIN_FREE_BYTES))) {
+      if (!(await scratch.hasRoom(minFreeBytes))) {
         if (isOnce) throw new UserError(`There is hardly any space left in ${scratch.dir}.`);
         log.warn({ scratch: scratch.dir }, "There is hardly any space left; no job is taken.");
         await pause(FULL_MS, signal);

@@ -7,11 +7,14 @@ import { Heart } from "./heart.ts";
 import { LeaseLost, ServerAway, ServerRefused } from "./lease-client.ts";
 import { make } from "./make.ts";
 import { removeFolder, SourceCorrupt } from "./transfer.ts";
+import { watchSpace } from "./watch-space.ts";
 
 export type JobEnd = "completed" | "failed" | "released" | "canceled" | "lost" | "no_room";
 
 /** What is made of a source is about as large as it, all steps of the ladder together. */
 const SPACE_PER_SOURCE = 2;
+
+const RESERVE_REACHED = "The disk that the worker writes to has reached its reserve; free space there, then retry.";
 
 /** What a worker that is told to stop still gives to a `complete` that is under way. */
 const COMPLETE_GRACE_MS = 4000;
@@ -35,6 +38,7 @@ export async function runJob(job: WorkerContract, context: JobContext): Promise<
   }
   const work = await context.scratch.jobFolder(`job-${job.job.id}`);
   const outDir = job.artifacts.local_path ?? join(work, "out");
+  const stopWatching = watchSpace([work, outDir], context.minFreeBytes, () => heart.abandon("full"));
   let isAnnounced = false;
   log.info(fields, "The job begins.");
   try {
@@ -49,8 +53,9 @@ export async function runJob(job: WorkerContract, context: JobContext): Promise<
   } catch (error) {
     await heart.stop();
     if (!isAnnounced) await removeFolder(outDir);
-    return await tell(error);
+    return await tell(heart.reason === "full" ? new MediaError("out_of_space", RESERVE_REACHED, true) : error);
   } finally {
+    stopWatching();
     await heart.stop();
     await removeFolder(work);
   }

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { startWorker, type WorkerOptions } from "../../src/worker/loop.ts";
 import { binaries, fast, ffmpeg, picture, sound, temporaryFolder } from "../media/sources.ts";
+import { smallDisk } from "../storage/small-disk.ts";
 import { ContractServer, LEASE, PREFIX, WORKER } from "./contract-server.ts";
 import { processesWith } from "./processes.ts";
 
@@ -175,6 +176,20 @@ test("a job whose source has no room here is given back, uncounted", async () =>
   expect(await worker.done).toBe("no_room");
   expect(server.calls.map(({ name }) => name)).toEqual(["next", "release"]);
   expectTidy(worker.scratchDir);
+});
+
+test("a job fails as out of space when its disk reaches the reserve in mid-encode, and no other is taken", async (context) => {
+  const disk = smallDisk(context, 256);
+  await using server = await ContractServer.start(middling);
+  const worker = work(server, { scratchDir: join(disk.path, "scratch"), minFreeBytes: 32 * 2 ** 20 });
+  await server.until((one) => one.named("heartbeat").some(({ body }) => body.stage === "encoding"));
+  disk.fill();
+  await server.until((one) => one.named("fail").length > 0);
+  expect(server.named("fail")[0]?.body).toMatchObject({ code: "out_of_space", retryable: true });
+  expect(server.named("complete")).toEqual([]);
+  await vi.waitFor(() => expect(worker.lines.join("\n")).toContain("There is hardly any space left"), 10_000);
+  await worker.stop();
+  expect(server.named("next")).toHaveLength(1);
 });
 
 test.each(["nvenc", "qsv", "vaapi"] as const)(

@@ -1,0 +1,32 @@
+import { statfs } from "node:fs/promises";
+
+const LOOK_MS = 500;
+
+/**
+ * Calls `onFull`, once, when the disk of one of `folders` has less than `minFreeBytes` free; a folder that does not exist
+ * is left out. ffmpeg writes by itself, so nobody can ask before each write. The result ends the watch.
+ */
+export function watchSpace(folders: readonly string[], minFreeBytes: number, onFull: () => void): () => void {
+  let isOver = minFreeBytes === 0;
+  const look = async () => {
+    const free = await Promise.all(folders.map(freeOf));
+    if (isOver) return;
+    if (free.every((bytes) => bytes >= minFreeBytes)) timer = setTimeout(look, LOOK_MS);
+    else {
+      isOver = true;
+      onFull();
+    }
+  };
+  let timer: NodeJS.Timeout | undefined;
+  if (!isOver) void look();
+  return () => {
+    isOver = true;
+    clearTimeout(timer);
+  };
+}
+
+const freeOf = (folder: string): Promise<number> =>
+  statfs(folder).then(
+    ({ bavail, bsize }) => bavail * bsize,
+    () => Number.POSITIVE_INFINITY,
+  );
