@@ -22,7 +22,7 @@ const DEFAULTS: PoolOptions = {
   threads: 2,
   parseMs: DOCUMENT_LIMITS.parseMs,
   heapMebibytes: DOCUMENT_LIMITS.heapMebibytes,
-  waitingPerTenant: 32,
+  waitingPerTenant: 64,
   waiting: 256,
   idleMs: 60_000,
   start: startThread,
