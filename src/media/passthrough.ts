@@ -61,6 +61,9 @@ export async function packetsOf(
     const shown = ["-select_streams", String(index), "-show_entries", entries, "-of", "csv=p=0"];
     const stdout = await run(binaries.ffprobe, {
       ...common,
+      reads: [input],
+      // The output folder may not exist yet, and a folder that does not exist cannot be granted.
+      writes: [],
       args: ["-hide_banner", "-loglevel", "error", ...shown, ...untrustedInput(input)],
       timeLimitMs: 300_000,
     });
