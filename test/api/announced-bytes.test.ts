@@ -37,7 +37,7 @@ const register = (storage_bytes: number) => {
   const source_key = `tenants/${tenant.id}/x`;
   return app.call("POST", "/api/v1/assets", {
     key,
-    body: { video_asset: { ...video_asset, storage_bytes, source_key } },
+    body: { tenant_id: tenant.id, video_asset: { ...video_asset, storage_bytes, source_key } },
   });
 };
 
@@ -101,7 +101,8 @@ describe("bytes that open uploads have announced", () => {
     const asset = (await app.call("GET", `/api/v1/assets/${body.asset_id}`, { key })).body;
     const fields = { title: "Mine", input_status: "uploaded", playback_status: "draft", duration_seconds: 1 };
     const sizes = { source_bytes: 5, storage_bytes: 5, source_key: asset.source_key };
-    const made = await app.call("POST", "/api/v1/assets", { key, body: { video_asset: { ...fields, ...sizes } } });
+    const registered = { tenant_id: tenant.id, video_asset: { ...fields, ...sizes } };
+    const made = await app.call("POST", "/api/v1/assets", { key, body: registered });
     expect(made.status).toBe(201);
     expect(await announced()).toBe(0);
   });

@@ -53,8 +53,8 @@ test("what cannot be is refused in words, and changes nothing", async () => {
 
 test("what was damaged or left in the target is found when it is read back, and mended", async () => {
   const dataDir = newFolder();
-  const ledger = await fill(localAt(dataDir), 30);
   const app = await testApp(s3Settings(s3, "damaged"), dataDir);
+  const ledger = await fill(localAt(dataDir), 30);
   const target = s3At(s3, "damaged");
   const [damaged, longer] = ["tenants/1/extra/large.mp4", "tenants/1/extra/segments/1/1.m4s"];
   await target.put(damaged, Buffer.alloc(20_000_003, "x"));
@@ -81,8 +81,8 @@ test("a target that goes away stops the migration and nothing else; it goes on w
   const port = Number(new URL(s3.endpoint).port);
   relay.lead(port);
   const dataDir = newFolder();
-  const ledger = await fill(localAt(dataDir), 60);
   const app = await testApp(s3Settings({ ...s3, endpoint: relay.base }, "away"), dataDir);
+  const ledger = await fill(localAt(dataDir), 60);
   const key = await app.key((await app.tenant()).id);
   const { asset } = await readyAsset(app, key, { playback_policy: "public" });
   // After some megabytes every line breaks, and no new one leads anywhere.
@@ -110,10 +110,10 @@ test("a target that goes away stops the migration and nothing else; it goes on w
 
 test("given up before the switch, all stays where it was, and the copies can be removed", async () => {
   const dataDir = newFolder();
-  const ledger = await fill(localAt(dataDir), 30);
   const relay = await startRelay();
   relay.lead(Number(new URL(s3.endpoint).port));
   const app = await testApp(s3Settings({ ...s3, endpoint: relay.base }, "given-up"), dataDir);
+  const ledger = await fill(localAt(dataDir), 30);
   const still = relay.holdAfter(3_000_000);
   await begin(app, "s3");
   await still;

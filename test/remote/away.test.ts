@@ -26,7 +26,7 @@ async function behindRelay(options: { refuseSockets?: boolean } = {}) {
   const make = (title: string) =>
     app.call("POST", "/api/v1/uploads/initiate", { key, body: { filename: "a.mp4", bytes_expected: 1, title } });
   return {
-    ...{ app, key, relay, make },
+    ...{ app, tenant, key, relay, make },
     /** How often each title is there, asked of the server itself. */
     async stored(): Promise<Map<string, number>> {
       const client = createClient({ url: sqld.url });
@@ -172,7 +172,7 @@ test("a write waits while another server writes", async () => {
 });
 
 test("works that wait are committed together, and one that fails is undone alone", async () => {
-  const { app, key, url } = await behindRelay();
+  const { app, tenant, key, url } = await behindRelay();
   const { writes } = app.opened.app;
   const before = writes().commits;
   // While another server writes, they gather.
@@ -180,7 +180,10 @@ test("works that wait are committed together, and one that fails is undone alone
   const other = await client.transaction("write");
   await other.execute("UPDATE tenants SET name = 'held'");
   const making = Array.from({ length: 60 }, (_, n) =>
-    app.call("POST", "/api/v1/collections", { key, body: { collection: { name: `C ${n}`, slug: `c-${n % 20}` } } }),
+    app.call("POST", "/api/v1/collections", {
+      key,
+      body: { tenant_id: tenant.id, collection: { name: `C ${n}`, slug: `c-${n % 20}` } },
+    }),
   );
   await until("all wait", async () => {
     // The server ends a transaction that is silent.
