@@ -115,7 +115,10 @@ export async function furnish({ base, admin, worker }: FuzzServer): Promise<Fixt
   form.set("file", new Blob([SUBTITLE]), "a.vtt");
   const subtitle = await ask("POST", `/api/v1/assets/${asset.id}/subtitles`, form);
   const track = await ask("POST", `/api/v1/assets/${asset.id}/tracks`, { kind: "scene", name: "main", cues: [] });
-  const collection = await ask("POST", "/api/v1/collections", { collection: { name: "C", slug: `c-${number}` } });
+  const collection = await ask("POST", "/api/v1/collections", {
+    tenant_id: own.id,
+    collection: { name: "C", slug: `c-${number}` },
+  });
   const hook = await ask("POST", "/api/v1/webhooks", { url: "https://example.com/" });
   const channel = await ask("POST", "/api/v1/live/channels", { channel: `channel-${number}`, name: "Live" });
   const signer = await ask("POST", "/api/v1/signing_keys", { name: "K", algorithm: "EdDSA" });
