@@ -5,6 +5,8 @@ const common = {
   environment: "node" as const,
   testTimeout: 120_000,
   hookTimeout: 120_000,
+  // As the executable is started; scripts/build/executable.ts says why.
+  execArgv: ["--no-wasm-generic-wrapper"],
 };
 
 export default defineConfig({

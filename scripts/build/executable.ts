@@ -12,6 +12,13 @@ export type Contents = { arch: Arch; main: string; assets: Record<string, string
  */
 const YOUNG_MEBIBYTES = 16;
 
+/**
+ * V8 13.6 replaces the generic wrapper of a WebAssembly import by a compiled one, and seldom aborts the process as it frees
+ * the old code (`Check failed: jit_page.has_value()`, below Runtime_TierUpWasmToJSWrapper). `fetch` parses HTTP in
+ * WebAssembly, so every process that fetches takes that path. With this the wrappers are compiled at once.
+ */
+const NO_WRAPPER_TIER_UP = "--no-wasm-generic-wrapper";
+
 /** Puts `main` and `assets` into a copy of Node: a single executable application. */
 export async function writeExecutable({ arch, main, assets, result }: Contents): Promise<void> {
   const base = await nodeProgram(arch);
@@ -27,7 +34,7 @@ export async function writeExecutable({ arch, main, assets, result }: Contents):
     useCodeCache: false,
     // `vodbox --node-options=…` would be a way past our own argument parsing.
     execArgvExtension: "none",
-    execArgv: [`--max-semi-space-size=${YOUNG_MEBIBYTES}`],
+    execArgv: [`--max-semi-space-size=${YOUNG_MEBIBYTES}`, NO_WRAPPER_TIER_UP],
   };
   writeFileSync(config, JSON.stringify(settings));
   await run(native ? base : process.execPath, ["--experimental-sea-config", config]);
