@@ -13,7 +13,7 @@ const REQUESTS_A_SECOND = 30;
 const ATTACKS_A_SECOND = 5;
 const LOOK_MS = 2000;
 
-/** One tenant's ordinary requests, alone and then beside a tenant that tries every attack in rotation. */
+/** One tenant's ordinary requests, alone and then next to a tenant that tries every attack in rotation. */
 export async function benchHostile(): Promise<Result[]> {
   const work = workFolder();
   const server = await startVodbox(join(work.path, "data"), {
@@ -51,14 +51,14 @@ export async function benchHostile(): Promise<Result[]> {
         await sleep(LOOK_MS);
       }
     };
-    const [beside, counts] = await Promise.all([
+    const [attacked, counts] = await Promise.all([
       measure(SECONDS),
       attackOn(attacks.all, { goesOn, perSecond: ATTACKS_A_SECOND, atOnce: 200 }),
       look(),
     ]);
     attacks.stop();
     for (const [name, count] of counts) process.stderr.write(`hostile: ${count} x ${name}\n`);
-    return results({ alone, beside, memory });
+    return results({ alone, attacked, memory });
   } finally {
     await server.stop();
     work.remove();
@@ -69,34 +69,34 @@ type Measured = { times: number[]; failures: string[] };
 
 function results({
   alone,
-  beside,
+  attacked,
   memory,
 }: {
   alone: Measured;
-  beside: Measured;
+  attacked: Measured;
   memory: { at: number; bytes: number }[];
 }): Result[] {
-  const [first] = beside.failures;
+  const [first] = attacked.failures;
   const most = Math.max(...memory.map(({ bytes }) => bytes)) / 2 ** 20;
   return [
     compare(
-      `${SECONDS} s beside a hostile tenant: p99 of a normal one`,
-      { ours: [p99(beside.times)], theirs: [p99(alone.times)] },
+      `${SECONDS} s next to a hostile tenant: p99 of a normal one`,
+      { ours: [p99(attacked.times)], theirs: [p99(alone.times)] },
       {
         reference: "the same alone",
         unit: "ms",
         bar: { atMost: 2 },
-        note: `(most ${Math.max(...beside.times).toFixed(0)} ms)`,
+        note: `(most ${Math.max(...attacked.times).toFixed(0)} ms)`,
       },
     ),
     compare(
       "the same: errors of the normal tenant",
-      { ours: [beside.failures.length + 1], theirs: [1] },
+      { ours: [attacked.failures.length + 1], theirs: [1] },
       {
         reference: "none; one is added to both",
         unit: "",
         bar: { atMost: 1 },
-        note: first ? `(the first: ${first})` : `(${beside.times.length} requests)`,
+        note: first ? `(the first: ${first})` : `(${attacked.times.length} requests)`,
       },
     ),
     compare(

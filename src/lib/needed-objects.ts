@@ -10,7 +10,7 @@ export type NeededObject = { path: string; span?: Span };
 export class NeededObjects<T extends NeededObject = NeededObject> {
   readonly #found = new Map<string, T>();
 
-  /** `key` tells apart what is needed for different reasons. */
+  /** `key` distinguishes what is needed for different reasons. */
   add(needed: T, key = needed.path): void {
     const known = this.#found.get(key);
     if (!known) this.#found.set(key, needed);

@@ -4,7 +4,7 @@ const LOOK_MS = 500;
 
 /**
  * Calls `onFull`, once, when the disk of one of `folders` has less than `minFreeBytes` free; a folder that does not exist
- * is left out. ffmpeg writes by itself, so nobody can ask before each write. The result ends the watch.
+ * is left out. ffmpeg writes by itself, so no check can precede each write. The result ends the watch.
  */
 export function watchSpace(folders: readonly string[], minFreeBytes: number, onFull: () => void): () => void {
   let isOver = minFreeBytes === 0;

@@ -29,7 +29,7 @@ export const PlayerData = v.pipe(
   v.title("PlayerData"),
 );
 
-/** The asset that a public page names, for whoever may play it. Throws 404, 403 `tenant_suspended`, and 403 without a good token for a signed one. */
+/** The asset that a public page names, for a viewer who may play it. Throws 404, 403 `tenant_suspended`, and 403 without a good token for a signed one. */
 export async function requirePlayable(
   app: App,
   tokens: PlaybackTokens,

@@ -12,14 +12,14 @@ export const MINUTE_MS = 60_000;
 export const storageQuotaOf = (app: App, { planName }: TenantRow): number | null =>
   pricesOf(app).plans[planName].quotas.storage_bytes;
 
-/** Bytes that may still be announced or stored beside what is stored and announced; null for any number. */
+/** Bytes that may still be announced or stored, in addition to what is stored and announced; null for any number. */
 export function storageLeft(app: App, tenant: TenantRow): number | null {
   const quota = storageQuotaOf(app, tenant);
   return quota === null ? null : Math.max(0, quota - tenant.storageBytes - tenant.announcedBytes);
 }
 
 /**
- * 403 `quota_exceeded` when `adding` bytes are beyond the plan beside what is stored, and what open uploads and ingest
+ * 403 `quota_exceeded` when `adding` bytes are beyond the plan, with what is stored and what open uploads and ingest
  * batches have announced. Called inside the transaction that announces or adds them. `replacing` are announced bytes that
  * the same transaction takes back.
  */

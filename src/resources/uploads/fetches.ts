@@ -13,7 +13,7 @@ import { FetchFailed, fetchSource } from "./fetch-source.ts";
 
 /** Of one tenant at once while others wait. */
 const PER_TENANT = 2;
-/** A fetch that nobody renews for so long is taken over: its process is dead. */
+/** A fetch that is not renewed for so long is taken over: its process is dead. */
 const CLAIM_MS = 60_000;
 const RENEW_MS = 2000;
 const RETRY_MS = [10_000, 60_000, 300_000];

@@ -13,7 +13,7 @@ export type ImportLock = {
   readonly id: number;
   readonly tenantId: number;
   readonly owner: string;
-  /** Lets the next import of the tenant begin. One that is committed and not applied stays, for whoever ends it. */
+  /** Lets the next import of the tenant begin. One that is committed and not applied stays until it is applied. */
   release(): Promise<void>;
 };
 

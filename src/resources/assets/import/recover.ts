@@ -9,7 +9,7 @@ import { held, STALE_MS } from "./lock.ts";
 /**
  * Ends the imports that a killed process left: what was committed is applied, the rest is deleted. Called before the
  * server answers requests. Where other processes or servers share the database their imports may be running, and
- * `finishStaleImports` ends what nobody renews.
+ * `finishStaleImports` ends those that are not renewed.
  */
 export async function recoverImports(app: App): Promise<void> {
   const { siblings } = app;

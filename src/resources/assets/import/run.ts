@@ -15,7 +15,7 @@ import { ResultWriter } from "./result.ts";
  * writer takes about 50 ms, or 150 ms for 5,000 short titles. What is more goes through the journal.
  */
 const ONE_TRANSACTION = { rows: 5000, weight: 100 * 1024 };
-/** Of a row beside its texts. */
+/** Of a row, in addition to its texts. */
 const ROW_WEIGHT = 10;
 /** Rows of one write to the journal. */
 const STAGED_AT_ONCE = 200;

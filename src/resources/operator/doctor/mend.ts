@@ -70,7 +70,7 @@ type Removing = { objects: ObjectStore; file: string; signal: AbortSignal; tell(
 export type Removed = { objects: number; bytes: number; left: string | null };
 
 /**
- * Moves what nobody names to the trash: looked up once more, by a second list of all that rows name, and one by one in
+ * Moves unreferenced objects to the trash: looked up once more, by a second list of all that rows name, and one by one in
  * storage. Nothing while a backup copies objects, or storage is being migrated.
  */
 export async function removeUnnamed(
