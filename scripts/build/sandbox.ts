@@ -6,7 +6,9 @@ import { buildCache } from "./cache.ts";
 import { paths } from "./paths.ts";
 import { isInstalled, run } from "./run.ts";
 
-const source = join(paths.root, "src/media/sandbox/launcher.c");
+const folder = join(paths.root, "src/media/sandbox");
+const sources = ["launcher.c", "spawner.c"].map((name) => join(folder, name));
+const headers = [join(folder, "spawner.h")];
 const flags = [
   ...["-O2", "-Wall", "-Wextra", "-Werror", "-static-pie", "-fPIE", "-fstack-protector-strong", "-D_FORTIFY_SOURCE=2"],
   ...["-Wl,-z,relro,-z,now,-z,noexecstack", "-s"],
@@ -15,7 +17,7 @@ const compilers: Record<Arch, string> = { x64: "x86_64-linux-gnu-gcc", arm64: "a
 
 /**
  * Compiles the sandbox launcher; `{}` with a warning where there is no compiler for `arch`: ffmpeg then runs with what
- * the system offers. The result stays in the build cache, named by source, flags and compiler.
+ * the system offers. The result stays in the build cache, named by sources, flags and compiler.
  */
 export async function sandboxLauncher(arch: Arch): Promise<Record<string, string>> {
   const compiler = arch === process.arch && (await isInstalled("gcc")) ? "gcc" : compilers[arch];
@@ -25,13 +27,13 @@ export async function sandboxLauncher(arch: Arch): Promise<Record<string, string
   }
   const version = await run(compiler, ["--version"]);
   const name = createHash("sha256")
-    .update(JSON.stringify([readFileSync(source, "utf8"), flags, version]))
+    .update(JSON.stringify([[...sources, ...headers].map((path) => readFileSync(path, "utf8")), flags, version]))
     .digest("hex");
   const path = join(buildCache, "sandbox", name.slice(0, 16));
   if (!existsSync(path)) {
     mkdirSync(join(buildCache, "sandbox"), { recursive: true });
     const unfinished = `${path}.${process.pid}`;
-    await run(compiler, [...flags, "-o", unfinished, source]);
+    await run(compiler, [...flags, "-o", unfinished, ...sources]);
     renameSync(unfinished, path);
   }
   return { "vodbox-sandbox": path };

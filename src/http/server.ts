@@ -8,6 +8,7 @@ import { StorageFull, StorageUnavailable } from "../../storage/objects/store.ts"
 import type { App } from "../app.ts";
 import { TooComplex, tooComplex } from "../lib/document-limits.ts";
 import { HttpError } from "../lib/errors.ts";
+import { recentRequests } from "../lib/recent-requests.ts";
 import { diskOf } from "../limits/disk-reserve.ts";
 import { admit } from "../limits/expensive.ts";
 import type { Owner } from "../limits/fair-queue.ts";
@@ -55,8 +56,12 @@ export function createServer(app: App, routes: readonly Route[]): HttpServer {
       const count = requests.of(path, method);
       const plain = async (event: H3Event) => {
         const from = performance.now();
+        const recent = recentRequests.begin();
         const endWatch = watchBody(incomingOf(event), limitMs);
-        const response = await answer(app, row, event, doors).finally(endWatch);
+        const response = await answer(app, row, event, doors).finally(() => {
+          endWatch();
+          recentRequests.end(recent);
+        });
         count(response.status, performance.now() - from);
         return response;
       };

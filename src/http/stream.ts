@@ -1,6 +1,6 @@
 import { Readable } from "node:stream";
 import { FastResponse } from "srvx";
-import { pacer } from "../lib/pace.ts";
+import { backgroundPacer } from "../lib/pace.ts";
 import type { Context } from "./route.ts";
 
 const CHUNK_CHARACTERS = 32 * 1024;
@@ -37,7 +37,7 @@ export function streamed(
 }
 
 async function* chunks(text: AsyncIterable<string>, stalled: () => void): AsyncGenerator<Buffer> {
-  const pace = pacer();
+  const pace = backgroundPacer();
   let gathered = "";
   for await (const part of text) {
     gathered += part;

@@ -20,6 +20,8 @@ export const EXPENSIVE = {
   /** As long as the client takes it. */
   export: { ...usual, concurrency: 16, perOwner: 4 },
   import: { ...usual, concurrency: 2, perOwner: 1, maxWaitMs: 120_000 },
+  /** Batches of playback events: about a millisecond each, and one after the other, so that a burst delays nobody. */
+  beacons: { concurrency: 1, perOwner: 1, waitingPerOwner: 1000, maxWaitMs: 15_000 },
   /** One run of ffmpeg each, of at most ten seconds. */
   pictures: {
     concurrency: Math.max(1, Math.floor(processors / 2)),

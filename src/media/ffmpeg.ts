@@ -1,11 +1,12 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { constants, setPriority } from "node:os";
 import { basename } from "node:path";
 import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { classify, MediaError } from "./error.ts";
 import { forgetProcess, recordProcess } from "./orphans.ts";
-import { confined, defaultMemoryBytes } from "./sandbox/sandbox.ts";
+import { confined, defaultMemoryBytes, spawnServer } from "./sandbox/sandbox.ts";
+import type { Spawned } from "./sandbox/spawn-server.ts";
 
 export type Binaries = { ffmpeg: string; ffprobe: string };
 
@@ -33,6 +34,8 @@ export type RunOptions = {
   onPosition?: (seconds: number) => void;
   /** The most that it may allocate; see sandbox.ts. */
   memoryBytes?: number | undefined;
+  /** Started by the spawn server: for a process that answers requests meanwhile. */
+  viaSpawnServer?: boolean;
   /** Where the process is recorded while it runs, for the next start to find (see orphans.ts). */
   pidDir?: string;
 };
@@ -66,20 +69,28 @@ export const untrustedInput = (path: string) => [...UNTRUSTED_INPUT, "-i", `file
  */
 export async function run(binary: string, options: RunOptions): Promise<Buffer> {
   const { args, cwd, signal, pidDir, timeLimitMs, input, memoryBytes = defaultMemoryBytes() } = options;
-  const { reads = [], writes = [], devices = false } = options;
+  const { reads = [], writes = [], devices = false, viaSpawnServer = false } = options;
   if (signal?.aborted) {
     input?.destroy();
     throw new MediaError("aborted", "The run was called off.", true);
   }
   const grants = { reads, writes: cwd === undefined ? writes : [cwd, ...writes], devices };
-  const command = await confined(binary, { limits: { memoryBytes, timeLimitMs }, grants, cwd: cwd ?? "/" });
-  const [file, ...rest] = [...command, ...args] as [string, ...string[]];
-  const child = spawn(file, rest, {
-    cwd: cwd ?? "/",
-    stdio: [input ? "pipe" : "ignore", "pipe", "pipe"],
-    // Nothing of ours (tokens, storage keys) is in the environment of a process that parses strangers' bytes.
-    env: { PATH: "/usr/bin:/bin", HOME: cwd ?? "/", TMPDIR: cwd ?? "/", LC_ALL: "C", AV_LOG_FORCE_NOCOLOR: "1" },
-  });
+  const directory = cwd ?? "/";
+  // Nothing of ours (tokens, storage keys) is in the environment of a process that parses strangers' bytes.
+  const env = { PATH: "/usr/bin:/bin", HOME: directory, TMPDIR: directory, LC_ALL: "C", AV_LOG_FORCE_NOCOLOR: "1" };
+  const spawner = viaSpawnServer ? await spawnServer() : null;
+  const confinement = { limits: { memoryBytes, timeLimitMs }, grants, cwd: directory, parent: spawner?.pid };
+  const [file, ...rest] = [...(await confined(binary, confinement)), ...args] as [string, ...string[]];
+  let child: Spawned;
+  try {
+    child = spawner
+      ? await spawner.spawn([file, ...rest], { cwd: directory, env })
+      : spawn(file, rest, { cwd: directory, stdio: [input ? "pipe" : "ignore", "pipe", "pipe"], env });
+  } catch (error) {
+    input?.destroy();
+    throw new MediaError("encode_failed", (error as Error).message, true);
+  }
+  if (spawner && !input) child.stdin?.end();
   lowerPriority(child);
   // Listened to before anything else is waited for: ffprobe may be gone in a few milliseconds.
   const ended = follow(child, options);
@@ -93,7 +104,7 @@ export async function run(binary: string, options: RunOptions): Promise<Buffer> 
 }
 
 /** The same machine answers the API meanwhile; four encoder threads per core would otherwise starve it. */
-function lowerPriority(child: ChildProcess): void {
+function lowerPriority(child: Spawned): void {
   try {
     if (child.pid) setPriority(child.pid, constants.priority.PRIORITY_BELOW_NORMAL);
   } catch {
@@ -102,7 +113,7 @@ function lowerPriority(child: ChildProcess): void {
 }
 
 function follow(
-  child: ChildProcess,
+  child: Spawned,
   { args, signal, input, timeLimitMs, stallMs, onPosition, cwd }: RunOptions,
 ): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>();

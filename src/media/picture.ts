@@ -73,7 +73,8 @@ function draw({ input, kind }: PictureSource, output: string[], { ffmpeg, ...run
     ...["-threads", "1", "-i", "pipe:0", "-map", "0:v:0", "-map_metadata", "-1", "-threads", "1"],
     ...[...output, "pipe:1"],
   ];
-  return run(ffmpeg, { ...running, input, args, timeLimitMs: TIME_LIMIT_MS, memoryBytes: MEMORY_BYTES });
+  const limits = { timeLimitMs: TIME_LIMIT_MS, memoryBytes: MEMORY_BYTES };
+  return run(ffmpeg, { ...running, ...limits, input, args, viaSpawnServer: true });
 }
 
 /** The last frame that began by then. What lies beyond the end is the last one's. */

@@ -30,11 +30,40 @@ export async function parseDocument<N extends ParserName>(
   input: ParserInput<N>,
   { tenantId, signal }: ParseOptions,
 ): Promise<ParserOutput<N>> {
+  return tellRefusal(app, { tenantId, parser: name }, () =>
+    poolOf(app).run(name, input, { tenantId, signal }),
+  ) as Promise<ParserOutput<N>>;
+}
+
+/**
+ * `parseDocument` for the text `utf8`, which is decoded on the thread and not to be used afterwards: the serving thread
+ * neither decodes nor copies it. Throws NotUtf8, and the same errors.
+ */
+export async function parseUtf8<N extends TextParser>(
+  app: App,
+  name: N,
+  { utf8, ...input }: Utf8Input<N>,
+  { tenantId, signal }: ParseOptions,
+): Promise<ParserOutput<N>> {
+  return tellRefusal(app, { tenantId, parser: name }, () =>
+    poolOf(app).run(name, input, { tenantId, signal, utf8 }),
+  ) as Promise<ParserOutput<N>>;
+}
+
+/** Parsers of a text. */
+export type TextParser = { [N in ParserName]: ParserInput<N> extends { text: string } ? N : never }[ParserName];
+export type Utf8Input<N extends TextParser> = Omit<ParserInput<N>, "text"> & { utf8: Uint8Array };
+
+async function tellRefusal(
+  app: App,
+  { tenantId, parser }: { tenantId: number; parser: string },
+  run: () => Promise<unknown>,
+): Promise<unknown> {
   try {
-    return (await poolOf(app).run(name, input, { tenantId, signal })) as ParserOutput<N>;
+    return await run();
   } catch (error) {
     if (error instanceof HttpError && error.code === "document_too_complex")
-      app.log.info({ tenant_id: tenantId, parser: name, reason: error.message }, "document refused");
+      app.log.info({ tenant_id: tenantId, parser, reason: error.message }, "document refused");
     throw error;
   }
 }

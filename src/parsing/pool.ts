@@ -28,6 +28,16 @@ const DEFAULTS: PoolOptions = {
   start: startThread,
 };
 
+type RunOptions = {
+  tenantId: number;
+  signal?: AbortSignal | undefined;
+  /** The field `text` of the input as bytes, which move to the thread where they are a whole buffer. */
+  utf8?: Uint8Array | undefined;
+};
+
+/** The document is not UTF-8. */
+export class NotUtf8 extends Error {}
+
 type Task = {
   tenantId: number;
   message: ToThread;
@@ -64,13 +74,13 @@ export class ParserPool {
 
   /**
    * Runs parser `name` on `input`. Rejects with HttpError 422 `document_too_complex`, 429 or 503 where too much waits,
-   * and 499 once `signal` aborts, which ends the work.
+   * and 499 once `signal` aborts, which ends the work; with NotUtf8.
    */
-  run(name: string, input: unknown, { tenantId, signal }: { tenantId: number; signal?: AbortSignal | undefined }) {
+  run(name: string, input: unknown, { tenantId, signal, utf8 }: RunOptions) {
     return new Promise<unknown>((resolve, reject) => {
       if (signal?.aborted) return reject(clientClosed());
       const task: Task = {
-        ...{ tenantId, message: { parse: name, input }, signal, resolve, reject },
+        ...{ tenantId, message: { parse: name, input, utf8 }, signal, resolve, reject },
         onAbort: () => this.#cancel(task),
       };
       this.#queue.add(task);
@@ -115,7 +125,7 @@ export class ParserPool {
   #post(thread: Thread): void {
     const task = thread.task as Task;
     try {
-      thread.worker.postMessage(task.message);
+      thread.worker.postMessage(task.message, ownedBuffer(task.message));
     } catch (error) {
       return this.#release(thread, () => task.reject(error));
     }
@@ -135,6 +145,7 @@ export class ParserPool {
     }
     const { task } = thread;
     if (!task) return;
+    if (message === "notUtf8") return this.#release(thread, () => task.reject(new NotUtf8("It is not in UTF-8.")));
     if ("field" in message) {
       const items = thread.arrays.get(message.field) ?? [];
       for (const item of message.items) items.push(item);
@@ -144,8 +155,10 @@ export class ParserPool {
     } else if ("result" in message) {
       const result = thread.arrays.size === 0 ? message.result : merged(message.result as object, thread.arrays);
       this.#release(thread, () => task.resolve(result));
-    } else if ("tooComplex" in message) this.#fail(thread, tooComplex(message.tooComplex));
-    else {
+    } else if ("tooComplex" in message) {
+      // The parser stopped by itself: the thread is as good as new, and a new one takes 20 ms of a processor.
+      this.#release(thread, () => task.reject(tooComplex(message.tooComplex)));
+    } else {
       const error = Object.assign(new Error(message.failed.message), message.failed);
       this.#release(thread, () => task.reject(error));
     }
@@ -200,6 +213,14 @@ export class ParserPool {
 
 const TOO_LONG = `It takes over ${DOCUMENT_LIMITS.parseMs / 1000} s to parse.`;
 const TOO_MUCH = `It takes over ${DOCUMENT_LIMITS.heapMebibytes} MiB of memory to parse.`;
+
+/** A buffer that moves instead of being copied. One that is part of a larger one is copied. */
+function ownedBuffer(message: ToThread): ArrayBuffer[] {
+  const bytes = message === "more" ? undefined : message.utf8;
+  return bytes && bytes.byteLength > 0 && bytes.byteLength === bytes.buffer.byteLength
+    ? [bytes.buffer as ArrayBuffer]
+    : [];
+}
 
 function merged(result: object, arrays: ReadonlyMap<string, unknown[]>): object {
   return { ...result, ...Object.fromEntries(arrays) };

@@ -1,7 +1,10 @@
 /** Messages between the pool and a parser thread. */
 
-/** `more` asks for the next piece of a result, so that the serving thread never copies a large one at once. */
-export type ToThread = { parse: string; input: unknown } | "more";
+/**
+ * `more` asks for the next piece of a result, so that the serving thread never copies a large one at once. `utf8` is the
+ * field `text` of the input, to be decoded on the thread.
+ */
+export type ToThread = { parse: string; input: unknown; utf8?: Uint8Array | undefined } | "more";
 
 export type FromThread =
   | "ready"
@@ -10,6 +13,7 @@ export type FromThread =
   /** The rest of the result: its long arrays were sent before, as pieces. */
   | { result: unknown }
   | { tooComplex: string }
+  | "notUtf8"
   | { failed: { name: string; message: string; stack: string | undefined } };
 
 /** Items and weight of a piece. Copying one takes the serving thread about a millisecond. */

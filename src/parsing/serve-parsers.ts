@@ -12,7 +12,9 @@ export function serveParsers(port: MessagePort, parsers: Parsers): void {
     try {
       if (message !== "more") {
         const parse = parsers[message.parse] as (input: unknown) => unknown;
-        pieces = piecesOf(await parse(message.input));
+        const text = message.utf8 && decoded(message.utf8);
+        if (text === null) return send("notUtf8");
+        pieces = piecesOf(await parse(text === undefined ? message.input : { ...(message.input as object), text }));
       }
       const next = pieces?.next();
       if (next && !next.done) send(next.value);
@@ -22,6 +24,14 @@ export function serveParsers(port: MessagePort, parsers: Parsers): void {
     }
   });
   send("ready");
+}
+
+function decoded(bytes: Uint8Array): string | null {
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return null;
+  }
 }
 
 function failure(error: unknown): FromThread {

@@ -1,6 +1,8 @@
 import { sql } from "drizzle-orm";
 import { beforeEach, describe, expect, test } from "vitest";
+import { admit, queueOf } from "../../src/limits/expensive.ts";
 import { type TestApp, testApp } from "../support/app.ts";
+import { until } from "../support/descendants.ts";
 import { expectError } from "../support/error.ts";
 import { readyAsset, uploaded } from "../support/flow.ts";
 import { film } from "../support/views.ts";
@@ -206,4 +208,20 @@ describe("a beacon", () => {
       expect(answer.headers.get("access-control-allow-origin")).toBe("*");
     }
   });
+});
+
+test("a large batch waits for its turn; single events and small batches do not", async () => {
+  const event = { asset_id: 1, session_id: "s", event: "play" };
+  const send = (events: number) => tell({ events: Array(events).fill(event) });
+  const permit = await admit(app.opened.app, "beacons", "another address");
+  let isAnswered = false;
+  const large = send(64).finally(() => {
+    isAnswered = true;
+  });
+  expect(await send(1)).toMatchObject({ status: 202, body: { accepted: 1 } });
+  expect(await send(8)).toMatchObject({ status: 202, body: { accepted: 8 } });
+  await until("the large batch waits", () => queueOf(app.opened.app, "beacons").waiting === 1);
+  expect(isAnswered).toBe(false);
+  permit.release();
+  expect(await large).toMatchObject({ status: 202, body: { accepted: 64 } });
 });

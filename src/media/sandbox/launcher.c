@@ -5,6 +5,7 @@
  *                  [--data BYTES] [--cpu SECONDS] [--fsize BYTES] [--nofile N] [--nice N] [--parent PID]
  *                  -- PROGRAM [ARGUMENT...]
  *   vodbox-sandbox --check
+ *   vodbox-sandbox --spawn-server    (spawner.c)
  *
  * namespaces: user, mount, network, PID and IPC namespaces of its own (namespaces(7)). The root is an empty,
  *   read-only tmpfs that holds the listed paths at their own places. No network interface is up.
@@ -17,6 +18,8 @@
  * or 127 when it could not be started.
  */
 #define _GNU_SOURCE
+#include "spawner.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -383,6 +386,7 @@ int main(int count, char **arguments) {
   pid_t parent = 0;
   int at = 1;
   if (count == 2 && strcmp(arguments[1], "--check") == 0) return check();
+  if (count == 2 && strcmp(arguments[1], "--spawn-server") == 0) return spawn_server();
   setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
   for (; at + 1 < count && strcmp(arguments[at], "--") != 0; at += 2) {
     const char *name = arguments[at], *value = arguments[at + 1];

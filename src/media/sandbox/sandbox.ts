@@ -6,6 +6,7 @@ import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { sandboxLauncher } from "../binaries.ts";
 import { ENCODER_DEVICES, ENCODER_PATHS, isStatic, SYSTEM_PATHS } from "./program.ts";
+import { SpawnServer } from "./spawn-server.ts";
 
 /**
  * Hides the file system from a program:
@@ -25,7 +26,7 @@ export type Sandbox = {
   isolation: Isolation | null;
   /** util-linux: no interface but a loopback that is down. */
   network: string[];
-  /** util-linux: the process dies with its parent, even by SIGKILL. */
+  /** util-linux: the process dies with its parent, whose number is to be appended, even by SIGKILL. */
   parentDeath: string[];
   prlimit: string | null;
 };
@@ -43,11 +44,26 @@ const SAME_PARENT = '[ "$PPID" = "$0" ] && exec "$@"';
 const FOLDERS = ["/usr/bin", "/bin", "/usr/sbin", "/sbin"];
 
 let found: Promise<Sandbox> | undefined;
+let spawning: Promise<SpawnServer | null> | undefined;
 
 /** What this system offers; looked for once. */
 export function sandbox(): Promise<Sandbox> {
   found ??= findSandbox(sandboxLauncher());
   return found;
+}
+
+/** The process that starts programs on behalf of this one; null where no launcher works. Started with the first use. */
+export async function spawnServer(): Promise<SpawnServer | null> {
+  spawning ??= startSpawnServer();
+  const server = await spawning;
+  if (server?.isRunning ?? true) return server;
+  spawning = startSpawnServer();
+  return spawning;
+}
+
+async function startSpawnServer(): Promise<SpawnServer | null> {
+  const { isolation } = await sandbox();
+  return isolation?.kind === "launcher" ? SpawnServer.start(isolation.path).catch(() => null) : null;
 }
 
 /** The same with the launcher at `launcher`, or without one. */
@@ -66,7 +82,7 @@ export async function findSandbox(launcher: string | null): Promise<Sandbox> {
   return {
     isolation,
     // A parent that died before the signal was requested is never reported: the shell compares.
-    parentDeath: parentDeath.length > 0 ? [...parentDeath, "/bin/sh", "-c", SAME_PARENT, String(process.pid)] : [],
+    parentDeath: parentDeath.length > 0 ? [...parentDeath, "/bin/sh", "-c", SAME_PARENT] : [],
     network,
     prlimit: prlimit[0] ?? null,
   };
@@ -141,7 +157,13 @@ const limitsOf = ({ memoryBytes, timeLimitMs }: Limits): Record<string, number> 
   nofile: MAX_OPEN_FILES,
 });
 
-export type Confinement = { limits: Limits; grants: Grants; cwd: string };
+export type Confinement = {
+  limits: Limits;
+  grants: Grants;
+  cwd: string;
+  /** The process that starts it, and with which it ends; this one unless given. */
+  parent?: number | undefined;
+};
 
 /**
  * The command line that runs the program `name`, a path or a name in the system's folders, confined; its arguments are
@@ -149,7 +171,7 @@ export type Confinement = { limits: Limits; grants: Grants; cwd: string };
  */
 export async function confined(
   name: string,
-  { limits, grants, cwd }: Confinement,
+  { limits, grants, cwd, parent = process.pid }: Confinement,
   system?: Sandbox,
 ): Promise<string[]> {
   system ??= await sandbox();
@@ -159,7 +181,7 @@ export async function confined(
   if (isolation?.kind === "launcher") {
     const { path, mode } = isolation;
     const bounds = Object.entries(limitsOf(limits)).flatMap(([name, value]) => [`--${name}`, String(value)]);
-    const process_ = ["--nice", String(os.priority.PRIORITY_BELOW_NORMAL), "--parent", String(process.pid)];
+    const process_ = ["--nice", String(os.priority.PRIORITY_BELOW_NORMAL), "--parent", String(parent)];
     return [path, "--mode", mode, ...bounds, ...process_, ...(await granted(program, grants, LAUNCHER)), "--", program];
   }
   const bounds = Object.entries(limitsOf(limits)).map(([name, value]) => `--${name}=${value}`);
@@ -178,7 +200,8 @@ export async function confined(
     ];
   }
   // The death signal comes last: becoming another program with new rights clears it.
-  return [...network, ...limited, ...parentDeath, program];
+  const dying = parentDeath.length > 0 ? [...parentDeath, String(parent)] : [];
+  return [...network, ...limited, ...dying, program];
 }
 
 type Options = { read(path: string): string[]; write(path: string): string[]; device(path: string): string[] };
@@ -195,12 +218,21 @@ const BWRAP: Options = {
 const DEVICES = ["/dev/null", "/dev/urandom"];
 
 async function granted(program: string, { reads, writes, devices }: Grants, options: Options): Promise<string[]> {
-  const system = (await isStatic(program).catch(() => false)) ? [] : SYSTEM_PATHS;
+  const system = (await needsNothing(program)) ? [] : SYSTEM_PATHS;
   return [
     ...[...system, ...(devices ? ENCODER_PATHS : []), program, ...reads].flatMap(options.read),
     ...writes.flatMap(options.write),
     ...[...DEVICES, ...(devices ? ENCODER_DEVICES : [])].flatMap(options.device),
   ];
+}
+
+const staticPrograms = new Map<string, boolean>();
+
+/** `isStatic`, read once for each path: it is asked for each run. */
+async function needsNothing(program: string): Promise<boolean> {
+  const known = staticPrograms.get(program) ?? (await isStatic(program).catch(() => false));
+  staticPrograms.set(program, known);
+  return known;
 }
 
 /** Exit statuses of the launcher and of shells for a program that did not start. */

@@ -63,9 +63,15 @@ export const BeaconBody = v.union([Beacon, Batch]);
 
 export type ToldEvent = v.InferOutput<typeof Beacon>;
 
+const isBatched = (body: unknown): body is { events: unknown } =>
+  typeof body === "object" && body !== null && Object.hasOwn(body, "events");
+
+/** Events in a body that has not been validated. */
+export const batchSize = (body: unknown) => (isBatched(body) && Array.isArray(body.events) ? body.events.length : 1);
+
 /** One event, or `{events: […]}`. Throws 422. */
 export function parseBeacons(body: unknown): ToldEvent[] {
-  const isBatch = typeof body === "object" && body !== null && Object.hasOwn(body, "events");
+  const isBatch = isBatched(body);
   const events = isBatch ? ofBatch(validate(Batch, body, "body")) : [validate(Beacon, body, "body")];
   const nameless = events.findIndex((event) => assetRef(event) === "");
   if (nameless !== -1) {

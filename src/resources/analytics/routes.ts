@@ -3,10 +3,12 @@ import { readJson } from "../../http/body.ts";
 import { type Route, route } from "../../http/route.ts";
 import { PathId } from "../../http/schemas.ts";
 import { notFound } from "../../lib/errors.ts";
+import { giveWay } from "../../lib/pace.ts";
+import { admit } from "../../limits/expensive.ts";
 import { readAsset } from "../assets/queries.ts";
 import type { PlaybackTokens } from "../playback/token.ts";
 import { requireTenant } from "../tenants/queries.ts";
-import { BeaconBody, MAX_BEACON_BYTES, parseBeacons } from "./beacon.ts";
+import { BeaconBody, batchSize, MAX_BEACON_BYTES, parseBeacons } from "./beacon.ts";
 import { rangeOf } from "./range.ts";
 import { AnalyticsQuery, AssetAnalytics, AssetAnalyticsQuery, TenantAnalytics } from "./schema.ts";
 import { retentionOf, summaryOf, topAssets } from "./summary.ts";
@@ -15,6 +17,9 @@ import { viewsOf } from "./views.ts";
 
 /** `sendBeacon` sends a text; anything else of another site's page would be asked about first. */
 const BEACON_TYPES = /^(application\/([\w.+-]+\+)?json|text\/plain)\b/i;
+
+/** Up to so many events of a request are taken at once; a larger batch waits for its turn. */
+const FEW_EVENTS = 8;
 
 export const analyticsRoutes = (tokens: PlaybackTokens): Route[] => [
   route({
@@ -36,14 +41,27 @@ export const analyticsRoutes = (tokens: PlaybackTokens): Route[] => [
       413: ["payload_too_large"],
       415: ["unsupported_media_type"],
       422: ["parameter_missing", "validation_failed"],
+      503: ["busy"],
     },
-    async handle({ app, request, incoming, url }) {
-      const body = await readJson({ request, incoming }, { maxBytes: MAX_BEACON_BYTES, types: BEACON_TYPES });
+    async handle(context) {
+      const { app, request, incoming, url } = context;
+      const limits = { maxBytes: MAX_BEACON_BYTES, types: BEACON_TYPES };
+      const body = (await readJson({ request, incoming }, limits)) ?? {};
       const carried = url.searchParams.get("token");
-      const events = parseBeacons(body ?? {}).map((event) => ({ ...event, token: event.token ?? carried }));
-      viewsOf(app).add(await viewed(app, tokens, events));
-      // Whether there is such an asset is nobody's business.
-      return { accepted: events.length };
+      const take = async () => {
+        const events = parseBeacons(body).map((event) => ({ ...event, token: event.token ?? carried }));
+        viewsOf(app).add(await viewed(app, tokens, events));
+        // Whether there is such an asset is nobody's business.
+        return { accepted: events.length };
+      };
+      if (batchSize(body) <= FEW_EVENTS) return take();
+      const permit = await admit(app, "beacons", context.address, context.signal);
+      try {
+        await giveWay();
+        return await take();
+      } finally {
+        permit.release();
+      }
     },
   }),
   route({

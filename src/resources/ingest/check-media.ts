@@ -2,9 +2,11 @@ import type { RenditionRow } from "../../../storage/db/schema.ts";
 import { DOCUMENT_LIMITS } from "../../lib/document-limits.ts";
 import { HttpError } from "../../lib/errors.ts";
 import type { HlsVariant, Span } from "../../lib/hls-read.ts";
-import { pacer } from "../../lib/pace.ts";
+import { backgroundPacer } from "../../lib/pace.ts";
 import { resolveReference } from "../../lib/relative-reference.ts";
-import type { ParserInput, ParserName, ParserOutput } from "../../parsing/parsers.ts";
+import type { TextParser, Utf8Input } from "../../parsing/parse-document.ts";
+import type { ParserOutput } from "../../parsing/parsers.ts";
+import { NotUtf8 } from "../../parsing/pool.ts";
 import type { Held } from "./held.ts";
 import type { Fault } from "./manifest-schema.ts";
 
@@ -14,15 +16,19 @@ const MAX_PLAYLISTS = 200;
 export type Findings = { faults: Fault[]; needed: Set<string>; parse: ParseOne };
 
 /** Parses a document of the batch. */
-export type ParseOne = <N extends ParserName>(name: N, input: ParserInput<N>) => Promise<ParserOutput<N>>;
+export type ParseOne = <N extends TextParser>(name: N, input: Utf8Input<N>) => Promise<ParserOutput<N>>;
 
 export const TOO_COMPLEX = "document_too_complex";
 
-/** The result of `parse`; null, with a fault, where the document exceeds a limit. */
+/** The result of `parse`; null, with a fault, where the document exceeds a limit or is no text. */
 async function parsed<T>(findings: Findings, path: string, key: string, parse: Promise<T>): Promise<T | null> {
   try {
     return await parse;
   } catch (error) {
+    if (error instanceof NotUtf8) {
+      tell(findings, path, "playlist_malformed", `${shown(key)} is not in UTF-8.`);
+      return null;
+    }
     if (!(error instanceof HttpError && error.code === TOO_COMPLEX)) throw error;
     tell(findings, path, TOO_COMPLEX, `${shown(key)}: ${error.message}`);
     return null;
@@ -63,8 +69,8 @@ export function need(held: Held, findings: Findings, path: string, key: string, 
 
 export const shown = (key: string) => JSON.stringify(key.slice(0, 200));
 
-/** A text of at most 2 MiB; null, with a fault, where there is none. */
-export async function readText(held: Held, findings: Findings, path: string, key: string): Promise<string | null> {
+/** The bytes of a text of at most 2 MiB; null, with a fault, where there is none. */
+async function readText(held: Held, findings: Findings, path: string, key: string): Promise<Uint8Array | null> {
   if (!need(held, findings, path, key)) return null;
   const bytes = held.objects.get(key)?.bytes ?? 0;
   if (bytes > DOCUMENT_LIMITS.documentBytes) {
@@ -72,12 +78,7 @@ export async function readText(held: Held, findings: Findings, path: string, key
     return null;
   }
   const content = await held.read(key);
-  try {
-    if (content) return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(content);
-  } catch {
-    tell(findings, path, "playlist_malformed", `${shown(key)} is not in UTF-8.`);
-    return null;
-  }
+  if (content) return content;
   tell(findings, path, "object_missing", `${shown(key)} is gone.`);
   return null;
 }
@@ -86,18 +87,18 @@ const NO_MEDIA: Media = { durationSeconds: 0, renditions: [] };
 
 /** The playlist at `manifest` with every one that it leads to: all they refer to is in the batch. */
 export async function checkHls(held: Held, findings: Findings, path: string, manifest: string): Promise<Media> {
-  const pace = pacer();
+  const pace = backgroundPacer();
   const seen = new Set([manifest]);
   const durations = new Map<string, number>();
   let top: ParserOutput<"hls"> | null = null;
   for (const key of seen) {
-    const text = await readText(held, findings, path, key);
-    if (text === null) continue;
+    const utf8 = await readText(held, findings, path, key);
+    if (utf8 === null) continue;
     const playlist = await parsed(
       findings,
       path,
       key,
-      findings.parse("hls", { text, path: key, stored: held.objects.size }),
+      findings.parse("hls", { utf8, path: key, stored: held.objects.size }),
     );
     if (!playlist) return NO_MEDIA;
     for (const { line, code, message } of playlist.faults)
@@ -145,19 +146,19 @@ function renditionOf({ attributes }: HlsVariant, path: string): RenditionRow {
 }
 
 export async function checkDash(held: Held, findings: Findings, path: string, manifest: string): Promise<void> {
-  const text = await readText(held, findings, path, manifest);
-  if (text === null) return;
+  const utf8 = await readText(held, findings, path, manifest);
+  if (utf8 === null) return;
   const found = await parsed(
     findings,
     path,
     manifest,
-    findings.parse("mpd", { text, path: manifest, stored: held.objects.size }),
+    findings.parse("mpd", { utf8, path: manifest, stored: held.objects.size }),
   );
   if (!found) return;
   if (found.malformed !== null) tell(findings, path, "manifest_malformed", `${shown(manifest)}: ${found.malformed}`);
   for (const { where, code, message } of found.faults)
     tell(findings, path, code, `${shown(manifest)}, ${where}: ${message}`);
-  const pace = pacer();
+  const pace = backgroundPacer();
   for (const reference of found.references) {
     if (findings.faults.length >= MAX_FAULTS) return;
     await pace();
@@ -177,9 +178,9 @@ export async function checkPicture(held: Held, findings: Findings, path: string,
 
 /** WebVTT whose cues name parts of pictures: `sheet.jpg#xywh=0,0,160,90` (Media Fragments URI 1.0, 4.2.2). */
 export async function checkStoryboard(held: Held, findings: Findings, path: string, key: string): Promise<void> {
-  const text = await readText(held, findings, path, key);
-  if (text === null) return;
-  const found = await parsed(findings, path, key, findings.parse("storyboard", { text }));
+  const utf8 = await readText(held, findings, path, key);
+  if (utf8 === null) return;
+  const found = await parsed(findings, path, key, findings.parse("storyboard", { utf8 }));
   if (!found) return;
   const { pictures } = found;
   if (pictures === null) return tell(findings, path, "storyboard_malformed", `${shown(key)} is no WebVTT.`);

@@ -5,8 +5,8 @@ import type { App } from "../../app.ts";
 import { DOCUMENT_LIMITS, tooComplex } from "../../lib/document-limits.ts";
 import { clientClosed, HttpError } from "../../lib/errors.ts";
 import { canonicalLanguage } from "../../lib/language.ts";
-import { pacer } from "../../lib/pace.ts";
-import { type ParseOptions, parseDocument } from "../../parsing/parse-document.ts";
+import { backgroundPacer } from "../../lib/pace.ts";
+import { type ParseOptions, parseUtf8 } from "../../parsing/parse-document.ts";
 import { vttOfFile } from "../subtitles/content.ts";
 import { MAX_CUE_BYTES, MAX_CUES, USE_STORAGE_KEY } from "../tracks/schema.ts";
 import {
@@ -54,7 +54,7 @@ export async function checkManifest(
   const held = await heldBy(app, batch);
   const faults: Fault[] = [];
   const checked: Checked["assets"] = [];
-  const pace = pacer();
+  const pace = backgroundPacer();
   for (const [index, given] of manifest.assets.entries()) {
     await pace();
     if (signal?.aborted) throw clientClosed();
@@ -84,13 +84,12 @@ export async function checkManifest(
 function parserOf(app: App, options: ParseOptions): ParseOne {
   let bytes = 0;
   return (name, input) => {
-    const { text } = input as { text?: string };
-    bytes += text?.length ?? 0;
+    bytes += input.utf8.byteLength;
     if (bytes > DOCUMENT_LIMITS.batchDocumentBytes)
       return Promise.reject(
         tooComplex(`The documents of the manifest have over ${DOCUMENT_LIMITS.batchDocumentBytes} bytes in all.`),
       );
-    return parseDocument(app, name, input, options);
+    return parseUtf8(app, name, input, options);
   };
 }
 

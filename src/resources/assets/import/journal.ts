@@ -3,7 +3,7 @@ import type { Db } from "../../../../storage/db/open.ts";
 import { prepared } from "../../../../storage/db/prepared.ts";
 import { assets, importRows, imports } from "../../../../storage/db/schema.ts";
 import type { App } from "../../../app.ts";
-import { giveWay } from "../../../lib/pace.ts";
+import { giveWay, yieldToRequests } from "../../../lib/pace.ts";
 import { diskOf } from "../../../limits/disk-reserve.ts";
 import { type Change, changed, type Fields } from "./change.ts";
 import type { ImportLock } from "./lock.ts";
@@ -36,6 +36,7 @@ export async function apply(tx: Db, app: App, tenantId: number, rows: readonly S
     for (; to < rows.length && ids.size < STATEMENT_ASSETS; to++) ids.add((rows[to] as Staged).assetId);
     await put(tx, app, tenantId, ids, rows.slice(from, to));
     from = to;
+    // No longer: the requests of this moment may be waiting for this transaction.
     await giveWay();
   }
 }
@@ -132,7 +133,7 @@ export async function applyJournal(app: App, { id, tenantId, owner }: ImportLock
     });
     if (rows === 0) return;
     size = Math.round(Math.min(MOST_ROWS, size * 2, Math.max(STATEMENT_ASSETS, (size * BATCH_MS) / ms)));
-    await giveWay();
+    await yieldToRequests();
   }
 }
 
@@ -151,6 +152,6 @@ export async function dropJournal(app: App, { id }: Pick<ImportLock, "id">): Pro
       return last !== undefined;
     });
     if (!deleted) return;
-    await giveWay();
+    await yieldToRequests();
   }
 }

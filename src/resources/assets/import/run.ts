@@ -3,7 +3,7 @@ import { and, eq, sql } from "drizzle-orm";
 import { prepared } from "../../../../storage/db/prepared.ts";
 import { assets } from "../../../../storage/db/schema.ts";
 import type { App } from "../../../app.ts";
-import { pacer } from "../../../lib/pace.ts";
+import { backgroundPacer } from "../../../lib/pace.ts";
 import { type CsvRow, readRows } from "../csv-file.ts";
 import { changed, type Fields, readChange } from "./change.ts";
 import { apply, applyJournal, columns, commitJournal, dropJournal, type Staged, stage, stagedFor } from "./journal.ts";
@@ -77,7 +77,7 @@ class ImportRun {
   #isJournaled = false;
   /** Assets of the held changes, as they will be. */
   readonly #after = new Map<number, Fields>();
-  readonly #pace = pacer();
+  readonly #pace = backgroundPacer();
 
   constructor(app: App, lock: ImportLock) {
     this.#app = app;

@@ -8,7 +8,7 @@ import {
   uploads,
 } from "../../../../storage/db/schema.ts";
 import type { App } from "../../../app.ts";
-import { pacer } from "../../../lib/pace.ts";
+import { backgroundPacer } from "../../../lib/pace.ts";
 import { picturesFolder } from "../../assets/change.ts";
 import { prefixOf } from "../../ingest/queries.ts";
 import { attemptPrefix } from "../../jobs/lease.ts";
@@ -22,7 +22,7 @@ const PAGE = 1000;
  * (uploads, attempts, batches, pictures, what is noted as unwanted). A page at a time; throws what `signal` says.
  */
 export async function gather(app: App, notes: Notes, signal: AbortSignal): Promise<void> {
-  const pace = pacer();
+  const pace = backgroundPacer();
   const each = async <R>(pages: AsyncGenerator<R[]>, note: (row: R) => void) => {
     for await (const rows of pages) {
       signal.throwIfAborted();

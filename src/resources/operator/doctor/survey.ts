@@ -2,7 +2,7 @@ import { inArray, sql } from "drizzle-orm";
 import { transcodingJobs } from "../../../../storage/db/schema.ts";
 import type { ObjectInfo, ObjectStore } from "../../../../storage/objects/store.ts";
 import type { App } from "../../../app.ts";
-import { pacer } from "../../../lib/pace.ts";
+import { backgroundPacer } from "../../../lib/pace.ts";
 import { NAMING } from "../backup/references.ts";
 import { TRASH } from "../trash.ts";
 import { isOurs } from "./names.ts";
@@ -35,7 +35,7 @@ const TOLD = 3;
 export async function survey(app: App, objects: ObjectStore, notes: Notes, { signal, tell }: Options): Promise<Seen> {
   const seen: Seen = { objects: 0, bytes: 0, young: 0, unknown: 0, unknownKeys: [] };
   const youngFrom = app.clock.now() - YOUNG_MS;
-  const pace = pacer();
+  const pace = backgroundPacer();
   for await (const page of everything(objects)) {
     for (const { key, bytes, modifiedAt } of page) {
       await pace();
