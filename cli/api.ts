@@ -1,8 +1,8 @@
 import { createReadStream } from "node:fs";
 import { stat } from "node:fs/promises";
 import { basename } from "node:path";
+import { describeConnectionError } from "../src/lib/connection-errors.ts";
 import { UserError } from "../src/lib/errors.ts";
-import { noAnswer } from "../src/lib/no-answer.ts";
 
 export type Api = <T>(method: string, path: string, body?: unknown) => Promise<T>;
 
@@ -14,7 +14,7 @@ export function tenantApi(server: string, key: string): Api {
       headers: { "x-api-key": key, "content-type": "application/json" },
       ...(body !== undefined && { body: JSON.stringify(body) }),
     }).catch((error: Error) => {
-      throw new UserError(noAnswer(server, error));
+      throw new UserError(describeConnectionError(server, error));
     });
     const text = await response.text();
     if (response.ok) return (text ? JSON.parse(text) : undefined) as T;
@@ -61,7 +61,7 @@ export async function uploadFile(
     body: body(),
     duplex: "half",
   } as unknown as RequestInit).catch((error: Error) => {
-    throw new UserError(`The upload failed. ${noAnswer(new URL(session.upload_url).origin, error)}`);
+    throw new UserError(`The upload failed. ${describeConnectionError(new URL(session.upload_url).origin, error)}`);
   });
   if (!response.ok)
     throw new UserError(`The upload was refused: ${readError(await response.text()) ?? response.statusText}`);

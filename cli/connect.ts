@@ -3,9 +3,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { Config } from "../src/config/load.ts";
 import { ensureDataDir, hasSecrets, loadSecrets } from "../src/config/secrets.ts";
-import { addressOf } from "../src/config/server-file.ts";
+import { readServerUrl } from "../src/config/server-file.ts";
+import { describeConnectionError } from "../src/lib/connection-errors.ts";
 import { UserError } from "../src/lib/errors.ts";
-import { noAnswer } from "../src/lib/no-answer.ts";
 import { createLog } from "../src/log.ts";
 import { type Opened, openApp } from "../src/open.ts";
 import { DataDirInUse, holderOf, isLocked } from "../storage/db/lock.ts";
@@ -81,7 +81,7 @@ export function adminOf(config: Config, address: string): Admin {
  * Where the server on this data directory listens; null when what holds it is none, or not yet. One that was killed
  * leaves its file behind, and on its port may be anybody: only the lock's holder gets the admin token.
  */
-const serverOf = (config: Config): string | null => addressOf(config, holderOf(config.data_dir));
+const serverOf = (config: Config): string | null => readServerUrl(config, holderOf(config.data_dir));
 
 /** For the audit log: who the machine says sits here. */
 function whoami(): string {
@@ -101,7 +101,7 @@ function caller(send: (request: Request) => Promise<Response>, base: string, tok
       ...(body !== undefined && { body: JSON.stringify(body) }),
     });
     const response = await send(request).catch((error: Error) => {
-      throw new UserError(noAnswer(base, error));
+      throw new UserError(describeConnectionError(base, error));
     });
     const text = await response.text();
     const answer: unknown = text === "" ? undefined : JSON.parse(text);

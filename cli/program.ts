@@ -1,9 +1,9 @@
 import { Command } from "commander";
 import { addAdmin } from "./admin/admin.ts";
-import { type Given, keepGiven, settingsHelp } from "./settings.ts";
+import { type GivenFlags, keepGiven, settingsHelp } from "./settings.ts";
 
 /** The tree of commands. What a command does is loaded when it runs, so that `--help` costs next to nothing. */
-export function createProgram(given: Given): Command {
+export function createProgram(given: GivenFlags): Command {
   const program = new Command("vodbox")
     .description("A whole video platform in one executable file.")
     .exitOverride()

@@ -5,14 +5,14 @@ import { UserError } from "../src/lib/errors.ts";
 import { withoutTrailing } from "../src/lib/without-trailing.ts";
 import { durationMs } from "./admin/time.ts";
 import { line, printJson } from "./print.ts";
-import { deliver } from "./push/deliver.ts";
 import { openEncoder } from "./push/encoder.ts";
-import { api, Refused } from "./push/http.ts";
-import { amount, meter } from "./push/meter.ts";
-import { patience } from "./push/patience.ts";
+import { api, RequestRefused } from "./push/http.ts";
+import { amount, meter } from "./push/progress-meter.ts";
+import { pushEncoded } from "./push/push-encoded.ts";
+import { retryPolicy } from "./push/retry-policy.ts";
 import { fileAt, type Pushed, type Sender, sendFile } from "./push/send.ts";
 import type { File } from "./push/state.ts";
-import { appearing } from "./push/watch.ts";
+import { newFiles } from "./push/watch-folder.ts";
 import { wantsJson } from "./settings.ts";
 
 type Options = {
@@ -59,7 +59,7 @@ export async function pushCommand(command: Command): Promise<void> {
   const sender: Sender = {
     server,
     call: api(server, key),
-    patience: patience(waitMs, (sentence) => isStopped || process.stderr.write(`vodbox: ${sentence}\n`)),
+    patience: retryPolicy(waitMs, (sentence) => isStopped || process.stderr.write(`vodbox: ${sentence}\n`)),
     slot: slots(jobs),
     meter: meter(),
     fields,
@@ -83,7 +83,7 @@ export async function pushCommand(command: Command): Promise<void> {
       const opened = await openEncoder(command, sender, { slot: slots(1), scratch: options.scratch });
       const { encoder } = opened;
       stop = opened.stop;
-      send = (file, keepState) => deliver(sender, file, { encoder, withSource: options.source, keepState });
+      send = (file, keepState) => pushEncoded(sender, file, { encoder, withSource: options.source, keepState });
     }
     if (options.watch !== undefined) {
       // A file's record bears the name that `push FILE` finds it by.
@@ -161,7 +161,7 @@ function slots(most: number): Sender["slot"] {
 }
 
 /** No answer to any of the files can be another one. */
-const concernsAll = (error: unknown) => error instanceof Refused && [401, 403].includes(error.status);
+const concernsAll = (error: unknown) => error instanceof RequestRefused && [401, 403].includes(error.status);
 
 async function pushAll(send: Send, files: File[], json: boolean): Promise<void> {
   const pushed: (Pushed | undefined)[] = [];
@@ -194,7 +194,7 @@ async function watch(
   send: Send,
   { folder, server, json }: { folder: string; server: string; json: boolean },
 ): Promise<void> {
-  for await (const file of appearing(folder, server)) {
+  for await (const file of newFiles(folder, server)) {
     try {
       const done = await send(file, true);
       if (json) line(JSON.stringify(done));

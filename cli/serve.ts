@@ -1,6 +1,6 @@
 import type { Command } from "commander";
+import { type ClusterWorker, joinSupervisor } from "../src/cluster/cluster-worker.ts";
 import { createLog, logProcess } from "../src/log.ts";
-import { joinKeeper, type Member } from "../src/processes/member.ts";
 import { type Running, serve } from "../src/serve.ts";
 import { serviceNotices, signsOf } from "../src/systemd.ts";
 import { line } from "./print.ts";
@@ -9,10 +9,10 @@ import { onStopSignal } from "./signals.ts";
 
 export async function serveCommand(command: Command): Promise<void> {
   // First, since what it is told of its place is no setting.
-  const member = await joinKeeper();
-  if (member) return serveAsOne(command, member);
+  const clusterWorker = await joinSupervisor();
+  if (clusterWorker) return serveAsOne(command, clusterWorker);
   const config = settingsOf(command);
-  if (config.processes > 1) return (await import("./serve-several.ts")).serveSeveral(config);
+  if (config.processes > 1) return (await import("./serve-cluster.ts")).serveCluster(config);
   const log = await createLog(config);
   logProcess(log);
   // Before workers are started, who would have its socket from the environment.
@@ -31,9 +31,9 @@ export async function serveCommand(command: Command): Promise<void> {
 }
 
 /** One of several: who started it prints where they are, and stops it. */
-async function serveAsOne(command: Command, member: Member): Promise<void> {
-  const running = await startAsOne(command, member).catch((error) => {
-    member.leave();
+async function serveAsOne(command: Command, clusterWorker: ClusterWorker): Promise<void> {
+  const running = await startAsOne(command, clusterWorker).catch((error) => {
+    clusterWorker.leave();
     throw error;
   });
   onStopSignal(
@@ -43,14 +43,14 @@ async function serveAsOne(command: Command, member: Member): Promise<void> {
     },
     { secondAtOnce: false, isLogged: true },
   );
-  member.ready({ address: running.address, localAddress: running.localAddress });
+  clusterWorker.ready({ address: running.address, localAddress: running.localAddress });
 }
 
-async function startAsOne(command: Command, member: Member): Promise<Running> {
+async function startAsOne(command: Command, clusterWorker: ClusterWorker): Promise<Running> {
   const config = settingsOf(command);
-  const log = (await createLog(config)).child({ process: member.slot });
+  const log = (await createLog(config)).child({ process: clusterWorker.slot });
   logProcess(log);
-  return serve(config, { log, member, ...allowances(command) });
+  return serve(config, { log, clusterWorker, ...allowances(command) });
 }
 
 const allowances = (command: Command) => ({

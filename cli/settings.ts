@@ -3,7 +3,7 @@ import { type Config, loadConfig } from "../src/config/load.ts";
 import { SETTINGS, type Setting, type SettingName } from "../src/config/settings.ts";
 import { UserError } from "../src/lib/errors.ts";
 
-export type Given = { flags: Record<string, string>; json: boolean };
+export type GivenFlags = { flags: Record<string, string>; json: boolean };
 const GIVEN = "given settings";
 
 const flagOf = (name: string) => (name === "data_dir" ? "--data" : `--${name.replaceAll("_", "-")}`);
@@ -19,7 +19,7 @@ const NAMES = new Map([
  * Takes the settings' flags and `--json` out of the arguments, wherever they stand, before or after the subcommand.
  * Done here and not by the parser: forty options on each of its commands took a tenth of every start.
  */
-export function takeSettings(args: readonly string[]): Given & { rest: string[] } {
+export function takeSettings(args: readonly string[]): GivenFlags & { rest: string[] } {
   const flags: Record<string, string> = {};
   const rest: string[] = [];
   let json = false;
@@ -43,10 +43,11 @@ export function takeSettings(args: readonly string[]): Given & { rest: string[] 
 }
 
 /** Lets every command below find what was given. */
-export const keepGiven = (program: Command, { flags, json }: Given) => program.setOptionValue(GIVEN, { flags, json });
+export const keepGiven = (program: Command, { flags, json }: GivenFlags) =>
+  program.setOptionValue(GIVEN, { flags, json });
 
-const givenOf = (command: Command): Given =>
-  (command.optsWithGlobals()[GIVEN] as Given | undefined) ?? { flags: {}, json: false };
+const givenOf = (command: Command): GivenFlags =>
+  (command.optsWithGlobals()[GIVEN] as GivenFlags | undefined) ?? { flags: {}, json: false };
 
 /** The settings of this run. Throws a UserError that names every fault. */
 export const settingsOf = (command: Command): Config => loadConfig({ flags: givenOf(command).flags });

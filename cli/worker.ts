@@ -9,7 +9,7 @@ import { withoutTrailing } from "../src/lib/without-trailing.ts";
 import { createLog, logProcess } from "../src/log.ts";
 import { resolveBinaries } from "../src/media/binaries.ts";
 import { configuredTranscriber } from "../src/outbound/transcribe/configured.ts";
-import { ServerAway, ServerRefused } from "../src/worker/lease-client.ts";
+import { ServerRefused, ServerUnreachable } from "../src/worker/lease-client.ts";
 import { startWorker } from "../src/worker/loop.ts";
 import { type Progress, showProgress } from "./progress.ts";
 import { settingsOf } from "./settings.ts";
@@ -85,7 +85,7 @@ export async function workerCommand(command: Command): Promise<void> {
     ...(bar && { onProgress: bar.update }),
     signal: stop.signal,
   }).catch((error) => {
-    if (error instanceof ServerAway) throw new UserError(error.message);
+    if (error instanceof ServerUnreachable) throw new UserError(error.message);
     if (!(error instanceof ServerRefused)) throw error;
     throw new UserError(
       `The server at ${server} refuses this worker's token; give the one that \`vodbox admin token show worker\` prints there in VODBOX_WORKER_TOKEN or with --token.`,

@@ -11,7 +11,7 @@ import { paths } from "./build/paths.ts";
 
 /** `node scripts/screenshot.ts`: the documents' pictures, taken of the real pages while they play. */
 const images = join(paths.root, "docs/images");
-const MOST_BYTES = 150_000;
+const MAX_BYTES = 150_000;
 
 const ffmpeg = (...args: string[]) => execFileSync("ffmpeg", ["-nostdin", "-v", "error", "-y", ...args]);
 
@@ -36,7 +36,7 @@ async function keep(page: Page, name: string): Promise<void> {
   mkdirSync(images, { recursive: true });
   ffmpeg("-i", taken, "-c:v", "libwebp", "-quality", "85", "-frames:v", "1", result);
   const { size } = statSync(result);
-  if (size > MOST_BYTES) throw new Error(`${result} has ${size} bytes, more than ${MOST_BYTES}`);
+  if (size > MAX_BYTES) throw new Error(`${result} has ${size} bytes, more than ${MAX_BYTES}`);
   console.log(`${relative(paths.root, result)}: ${Math.round(size / 1000)} kB`);
 }
 

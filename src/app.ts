@@ -1,28 +1,28 @@
 import type { EventEmitter } from "node:events";
 import type { Logger } from "pino";
+import type { Commits } from "../storage/db/commit-cache.ts";
 import type { Database, Db } from "../storage/db/open.ts";
-import type { Commits } from "../storage/db/remember.ts";
+import type { StorageFailure } from "../storage/objects/monitored.ts";
 import type { SwitchingStore } from "../storage/objects/switching.ts";
-import type { StorageFailure } from "../storage/objects/watched.ts";
 import type { Config } from "./config/load.ts";
 import type { SecretName, Secrets } from "./config/secrets.ts";
 import type { OpenStore } from "./config/stores.ts";
 import type { Clock } from "./lib/clock.ts";
-import { inTurns } from "./lib/in-turn.ts";
-import { oncePer } from "./lib/once-per.ts";
-import type { Family } from "./lib/prometheus.ts";
-import type { TakeTurn } from "./lib/turns.ts";
+import { createKeyedLock } from "./lib/keyed-lock.ts";
+import type { AcquireLock } from "./lib/lock-manager.ts";
+import { memoizeByObject } from "./lib/memoize-by-object.ts";
+import type { MetricFamily } from "./lib/prometheus.ts";
 
 /** The other processes of this server, where it has several (`serve --processes`). */
-export type Siblings = {
+export type Peers = {
   /** Which of them this one is, from 0. */
   readonly slot: number;
   /** It was started while none of the others ran. */
   readonly isFirst: boolean;
   /** A turn among all of them: what one process alone may do at a time. */
-  readonly take: TakeTurn;
+  readonly take: AcquireLock;
   /** What each of them counted, this one among them; without one that does not answer. */
-  gather(): Promise<{ slot: number; families: Family[] }[]>;
+  gather(): Promise<{ slot: number; families: MetricFamily[] }[]>;
   /** Shows `value`, which JSON can hold, to all under `name` for as long as this process lives. Resolves when they can see it. */
   post(name: string, value: unknown): Promise<void>;
   /** What any of them posted last; undefined when that one has gone. */
@@ -61,12 +61,12 @@ export type App = {
   /** A worker that can name it reads the same disk. Written to the data directory, 0600. */
   readonly localProof: string;
   /** Null where this process is the whole server. */
-  readonly siblings: Siblings | null;
+  readonly peers: Peers | null;
 };
 
 /** `make` once an App: what belongs to a running program, kept beside the code that uses it. */
-export const forApp = <T extends object>(make: (app: App) => T): ((app: App) => T) => oncePer(make);
+export const forApp = <T extends object>(make: (app: App) => T): ((app: App) => T) => memoizeByObject(make);
 
-/** Turns in `room` by key, among all processes of this server. */
-export const turnsIn = <Key extends string | number>(room: string) =>
-  forApp((app) => ({ inTurn: inTurns<Key>({ take: app.siblings?.take, room }) }));
+/** Turns in `namespace` by key, among all processes of this server. */
+export const lockNamespace = <Key extends string | number>(namespace: string) =>
+  forApp((app) => ({ inTurn: createKeyedLock<Key>({ take: app.peers?.take, namespace }) }));

@@ -2,22 +2,23 @@ import { EventEmitter } from "node:events";
 import { closeSync, existsSync, openSync } from "node:fs";
 import { join } from "node:path";
 import type { Logger } from "pino";
-import { markWanted } from "../storage/db/contents.ts";
+import { sharedCommits } from "../storage/db/commit-cache.ts";
+import { acceptEmptyDatabase } from "../storage/db/database-contents.ts";
 import { isStorageFailure } from "../storage/db/failures.ts";
 import { acquireDataLock } from "../storage/db/lock.ts";
 import { migrate } from "../storage/db/migrate.ts";
 import { type Db, openDatabase } from "../storage/db/open.ts";
-import { sharedCommits } from "../storage/db/remember.ts";
 import * as schema from "../storage/db/schema.ts";
+import { monitored } from "../storage/objects/monitored.ts";
 import { type SwitchingStore, switchingStore } from "../storage/objects/switching.ts";
-import { watched } from "../storage/objects/watched.ts";
 import type { App } from "./app.ts";
+import type { ClusterWorker } from "./cluster/cluster-worker.ts";
+import { crossValidate } from "./config/cross-validate.ts";
 import { databaseFileOf } from "./config/database-file.ts";
 import type { Config } from "./config/load.ts";
 import { lostDatabase, lostRemoteDatabase, refuseLostDatabase } from "./config/lost-database.ts";
 import { ensureDataDir, loadSecrets, writeSecret } from "./config/secrets.ts";
 import { type OpenStore, storesOf } from "./config/stores.ts";
-import { checkTogether } from "./config/together.ts";
 import { deliveriesOwed } from "./events/emit.ts";
 import { auditing } from "./http/audit.ts";
 import { createServer, type HttpServer } from "./http/server.ts";
@@ -25,13 +26,12 @@ import { type Clock, systemClock } from "./lib/clock.ts";
 import { embeddedMigrations } from "./lib/embedded.ts";
 import { UserError } from "./lib/errors.ts";
 import { randomName } from "./lib/tokens.ts";
-import type { Member } from "./processes/member.ts";
 import { recoverImports } from "./resources/assets/import/recover.ts";
-import { finishRestore } from "./resources/operator/backup/unfinished.ts";
-import { arrange, disagreement, placeOf } from "./resources/operator/migration/place.ts";
-import { haltMigration } from "./resources/operator/migration/run.ts";
+import { finishRestore } from "./resources/operator/backup/resume-restore.ts";
+import { pauseMigration } from "./resources/operator/migration/run.ts";
+import { disagreement, openStores, storageLocationOf } from "./resources/operator/migration/storage-location.ts";
 import type { Egress } from "./resources/playback/egress.ts";
-import { repairAnnounced } from "./resources/tenants/announced.ts";
+import { repairReservedBytes } from "./resources/tenants/reserved-bytes.ts";
 import { allRoutes } from "./routes.ts";
 
 export type Opened = {
@@ -49,7 +49,7 @@ export type Opened = {
 export type OpenOptions = {
   log: Logger;
   clock?: Clock;
-  member?: Member | null;
+  clusterWorker?: ClusterWorker | null;
   /** Begin with an empty database even where objects or secrets of another one are left. */
   allowEmptyDatabase?: boolean;
 };
@@ -71,15 +71,15 @@ export async function openApp(config: Config, options: OpenOptions): Promise<Ope
 
 async function open(
   config: Config,
-  { log, clock = systemClock, member = null, allowEmptyDatabase = false }: OpenOptions,
+  { log, clock = systemClock, clusterWorker = null, allowEmptyDatabase = false }: OpenOptions,
 ): Promise<Opened> {
   // Before anything is made: what is missing is told on an empty folder too.
-  checkTogether(config);
+  crossValidate(config);
   ensureDataDir(config.data_dir);
   // Of several processes their keeper holds it.
-  const lock = member ? { release() {} } : acquireDataLock(config.data_dir);
+  const lock = clusterWorker ? { release() {} } : acquireDataLock(config.data_dir);
   try {
-    if (!member) await finishRestore(config.data_dir);
+    if (!clusterWorker) await finishRestore(config.data_dir);
     const address = await databaseOf(config, { log, allowEmptyDatabase });
     // After the database: a first start that is killed in between must not look as if its database were lost.
     const secrets = loadSecrets(config);
@@ -87,16 +87,16 @@ async function open(
       ...address,
       schema,
       log,
-      ...(member && { turn: () => member.take("write") }),
+      ...(clusterWorker && { turn: () => clusterWorker.take("write") }),
     });
     let base = config.base_url ?? `http://${config.host}:${config.port}`;
     const baseUrl = () => base;
-    const openStore = storesOf(config, secrets.signing_secret, baseUrl, { member });
+    const openStore = storesOf(config, secrets.signing_secret, baseUrl, { clusterWorker });
     const signals: App["signals"] = new EventEmitter();
     const found = await objectsOf(database.db, config, openStore, log);
-    const objects = found && watched(found, (how) => signals.emit("storage.failed", how));
-    const localProof = member?.localProof ?? randomName(40);
-    if (!member || member.isFirst) writeSecret(join(config.data_dir, "local-proof"), localProof);
+    const objects = found && monitored(found, (how) => signals.emit("storage.failed", how));
+    const localProof = clusterWorker?.localProof ?? randomName(40);
+    if (!clusterWorker || clusterWorker.isFirst) writeSecret(join(config.data_dir, "local-proof"), localProof);
     const stopping = new AbortController();
     // Every idle worker waits on one of these.
     signals.setMaxListeners(0);
@@ -107,7 +107,7 @@ async function open(
       write: tellingOfDeliveries(auditing(database.write), () => signals.emit("delivery.due")),
       // A file that is named by a setting may be somebody else's too.
       commits: config.database_url === undefined ? database.commits : sharedCommits(database.commits),
-      siblings: member,
+      peers: clusterWorker,
       writes: database.writes,
       objects,
       openStore,
@@ -118,7 +118,7 @@ async function open(
       stopping: stopping.signal,
       localProof,
     };
-    if (app.commits() !== null && (!member || member.isFirst)) await repairAnnounced(app);
+    if (app.commits() !== null && (!clusterWorker || clusterWorker.isFirst)) await repairReservedBytes(app);
     await recoverImports(app);
     const { routes, egress } = allRoutes(app);
     return {
@@ -132,7 +132,7 @@ async function open(
       beginStop: () => stopping.abort(),
       async close() {
         stopping.abort();
-        await haltMigration(app);
+        await pauseMigration(app);
         await database.close();
         lock.release();
       },
@@ -161,7 +161,7 @@ async function databaseOf(
     if (lost !== null) throw new UserError(lost);
   };
   await migrate({ ...address, migrations: embeddedMigrations(), log, beforeFirst });
-  if (file !== null && isLost) markWanted(file);
+  if (file !== null && isLost) acceptEmptyDatabase(file);
   return address;
 }
 
@@ -173,10 +173,10 @@ function makeDatabaseFile(path: string): void {
 /** Where objects are, by the record of migrations before the settings: a start must not serve from the wrong place. */
 async function objectsOf(db: Db, config: Config, openStore: OpenStore, log: Logger): Promise<SwitchingStore | null> {
   if (config.storage === "none") return null;
-  const place = await placeOf(db);
+  const place = await storageLocationOf(db);
   const warning = disagreement(place, config.storage);
   if (warning) log.warn(warning);
-  const { store, pair } = await arrange(place, config.storage, openStore);
+  const { store, pair } = await openStores(place, config.storage, openStore);
   return switchingStore(store, pair);
 }
 

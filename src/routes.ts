@@ -6,7 +6,7 @@ import { assetRoutes } from "./resources/assets/routes.ts";
 import { billingRoutes } from "./resources/billing/routes.ts";
 import { collectionRoutes } from "./resources/collections/routes.ts";
 import { deviceRoutes } from "./resources/devices/routes.ts";
-import { intentRoutes } from "./resources/ingest/intent-routes.ts";
+import { intentRoutes } from "./resources/ingest/batch-upload-routes.ts";
 import { proxyRoutes } from "./resources/ingest/proxy-routes.ts";
 import { batchTakes } from "./resources/ingest/queries.ts";
 import { ingestRoutes } from "./resources/ingest/routes.ts";
@@ -23,11 +23,11 @@ import { migrationRoutes } from "./resources/operator/migration/routes.ts";
 import { operatorRoutes } from "./resources/operator/routes.ts";
 import { type Egress, egressCounter } from "./resources/playback/egress.ts";
 import { graphRoutes } from "./resources/playback/graph-export.ts";
-import { mediaDoor } from "./resources/playback/media.ts";
+import { createMediaHandler } from "./resources/playback/media.ts";
 import { playbackRoutes } from "./resources/playback/routes.ts";
 import { playbackTokens } from "./resources/playback/token.ts";
 import { signingKeyRoutes } from "./resources/signing-keys/routes.ts";
-import { madeSubtitleRoutes } from "./resources/subtitles/made-routes.ts";
+import { derivedSubtitleRoutes } from "./resources/subtitles/derived-routes.ts";
 import { subtitleRoutes } from "./resources/subtitles/routes.ts";
 import { tenantRoutes } from "./resources/tenants/routes.ts";
 import { trackRoutes } from "./resources/tracks/routes.ts";
@@ -57,13 +57,13 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...multipartRoutes,
     ...tusRoutes,
     ...subtitleRoutes,
-    ...madeSubtitleRoutes,
+    ...derivedSubtitleRoutes,
     ...jobRoutes,
     ...cloudJobRoutes,
     ...trackRoutes,
     ...assetJobRoutes,
     ...graphRoutes,
-    ...playbackRoutes(tokens, mediaDoor(app, tokens, egress)),
+    ...playbackRoutes(tokens, createMediaHandler(app, tokens, egress)),
     ...analyticsRoutes(tokens),
     ...billingRoutes,
     ...webhookRoutes,

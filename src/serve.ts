@@ -1,21 +1,21 @@
 import type { App } from "./app.ts";
+import { crossValidate } from "./config/cross-validate.ts";
 import type { Config } from "./config/load.ts";
-import { forgetAddress, tellAddress } from "./config/server-file.ts";
-import { checkTogether } from "./config/together.ts";
-import { allDuties } from "./duties/all.ts";
-import { type Duties, startDuties } from "./duties/duty.ts";
+import { removeServerUrl, writeServerUrl } from "./config/server-file.ts";
 import { startListening } from "./listen.ts";
 import type { LocalWorkers } from "./local-workers.ts";
 import { type Opened, type OpenOptions, openApp } from "./open.ts";
 import { graceAfterStart } from "./resources/jobs/recover.ts";
-import { knownChannels } from "./resources/live/known.ts";
+import { channelCache } from "./resources/live/channel-cache.ts";
 import { processFigures } from "./resources/operator/metrics.ts";
 import { joinServers } from "./resources/operator/servers.ts";
+import { allScheduledTasks } from "./scheduled-tasks/all.ts";
+import { type Scheduler, startScheduler } from "./scheduled-tasks/scheduler.ts";
 import { usableTls } from "./tls.ts";
 
 export type Running = {
   opened: Opened;
-  duties: Duties;
+  duties: Scheduler;
   /** What every absolute address in an answer starts with. */
   baseUrl: string;
   /** The socket's own address. */
@@ -32,30 +32,32 @@ const REQUESTS_GRACE_MS = 4000;
 
 export type ServeOptions = OpenOptions;
 
-/** The whole server in this process, or its share as `member` of several; local workers in their own. */
+/** The whole server in this process, or its share as `clusterWorker` of several; local workers in their own. */
 export async function serve(
   config: Config,
-  { log, clock, member = null, allowEmptyDatabase = false }: ServeOptions,
+  { log, clock, clusterWorker = null, allowEmptyDatabase = false }: ServeOptions,
 ): Promise<Running> {
-  checkTogether(config, usableTls);
-  if (!member || member.isFirst) for (const warning of config.warnings) log.warn(warning);
-  const opened = await openApp(config, { log, member, allowEmptyDatabase, ...(clock && { clock }) });
+  crossValidate(config, usableTls);
+  if (!clusterWorker || clusterWorker.isFirst) for (const warning of config.warnings) log.warn(warning);
+  const opened = await openApp(config, { log, clusterWorker, allowEmptyDatabase, ...(clock && { clock }) });
   const { app, server, egress } = opened;
   await joinServers(app).catch(async (error) => {
     await opened.close();
     throw error;
   });
-  const listening = await startListening(config, server, { log, isShared: member !== null }).catch(async (error) => {
-    await opened.close();
-    throw error;
-  });
+  const listening = await startListening(config, server, { log, isShared: clusterWorker !== null }).catch(
+    async (error) => {
+      await opened.close();
+      throw error;
+    },
+  );
   opened.listeningOn(listening.address);
-  if (!member) tellAddress(config, listening.localAddress);
+  if (!clusterWorker) writeServerUrl(config, listening.localAddress);
   // While others serve, nobody's worker was kept waiting.
-  if (!member || member.isFirst) await graceAfterStart(app);
-  await knownChannels(app).refresh();
-  const duties = startDuties(allDuties(app, { authenticator: server.authenticator, egress }), log);
-  member?.link(app, () => processFigures(app));
+  if (!clusterWorker || clusterWorker.isFirst) await graceAfterStart(app);
+  await channelCache(app).refresh();
+  const scheduler = startScheduler(allScheduledTasks(app, { authenticator: server.authenticator, egress }), log);
+  clusterWorker?.link(app, () => processFigures(app));
   const workers = await startWorkers(app, listening.localAddress);
   log.info({ address: listening.address, data: config.data_dir, workers: config.workers }, "serving");
 
@@ -66,14 +68,14 @@ export async function serve(
     // Workers first: they give their leases back through the door that is closed next.
     await Promise.race([workers.stop(), new Promise((resolve) => setTimeout(resolve, WORKERS_GRACE_MS).unref())]);
     await listening.close(REQUESTS_GRACE_MS);
-    await duties.stop();
-    if (!member) await forgetAddress(config);
+    await scheduler.stop();
+    if (!clusterWorker) await removeServerUrl(config);
     await opened.close();
     log.info("stopped");
   };
   return {
     opened,
-    duties,
+    duties: scheduler,
     baseUrl: app.baseUrl(),
     address: listening.address,
     localAddress: listening.localAddress,

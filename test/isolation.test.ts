@@ -71,7 +71,7 @@ beforeAll(async () => {
   const { id: asset_id } = await film(app, other.id);
   await app.call("PATCH", `/api/v1/assets/${asset_id}`, { key: otherKey, body: { video_asset: { title: THEIRS } } });
   await app.call("POST", "/api/v1/playback_events", { body: { asset_id, session_id: THEIRS, event: "play" } });
-  await app.duty("record-views");
+  await app.runTask("record-views");
   foreign = {
     "/api/v1/webhooks/:id/deliveries/:delivery_id": `${hook.body.id}/deliveries/${sent.body.id}`,
     "/api/v1/webhooks/:id": String(hook.body.id),

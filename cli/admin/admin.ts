@@ -1,8 +1,8 @@
 import type { Command } from "commander";
 import { settingsOf, wantsJson } from "../settings.ts";
-import type { Ask } from "./ask.ts";
+import type { CommandContext } from "./command-context.ts";
 
-type Work = (ask: Ask<never>) => Promise<void>;
+type Work = (ask: CommandContext<never>) => Promise<void>;
 type Loader = () => Promise<Record<string, unknown>>;
 
 /** Adds a command whose work stands in the module that `load` gives, under `name`. */
@@ -22,7 +22,7 @@ export function operation(parent: Command, usage: string, about: string, load: L
           options: command.opts(),
           args: command.args,
           command,
-        } as Ask<never>);
+        } as CommandContext<never>);
       } finally {
         await admin.close();
       }

@@ -1,6 +1,6 @@
 import { UserError } from "../../src/lib/errors.ts";
 import { type Column, printList } from "../print.ts";
-import type { Ask } from "./ask.ts";
+import type { CommandContext } from "./command-context.ts";
 import { tenantId } from "./tenant.ts";
 import { momentOf } from "./time.ts";
 
@@ -29,7 +29,7 @@ const COLUMNS: Column<Entry>[] = [
 
 type Options = { tenant?: string; since?: string; limit: string };
 
-export async function audit({ admin, json, options }: Ask<Options>): Promise<void> {
+export async function audit({ admin, json, options }: CommandContext<Options>): Promise<void> {
   const { tenant, since, limit } = options;
   if (!/^\d{1,3}$/.test(limit) || Number(limit) < 1 || Number(limit) > 500)
     throw new UserError("--limit must be a whole number from 1 to 500.", 2);

@@ -11,11 +11,11 @@ import { embedded, embeddedMigrations } from "../../src/lib/embedded.ts";
 import { UserError } from "../../src/lib/errors.ts";
 import { checkBackup, restoreBackup } from "../../src/resources/operator/backup/restore.ts";
 import { writeBackup } from "../../src/resources/operator/backup/write.ts";
-import { arrange } from "../../src/resources/operator/migration/place.ts";
+import { openStores } from "../../src/resources/operator/migration/storage-location.ts";
 import { line, printJson } from "../print.ts";
 import { showProgress } from "../progress.ts";
 import { settingsOf, wantsJson } from "../settings.ts";
-import type { Ask } from "./ask.ts";
+import type { CommandContext } from "./command-context.ts";
 
 const HOLDS = "/api/v1/admin/removal_holds";
 const TRY_AGAIN_MS = 1000;
@@ -23,7 +23,7 @@ const TRY_AGAIN_MS = 1000;
 type Hold = { id: number; expires_in: number };
 type Options = { objects?: boolean; withoutSecrets?: boolean; force?: boolean };
 
-export async function backup({ admin, json, options, args, command }: Ask<Options>): Promise<void> {
+export async function backup({ admin, json, options, args, command }: CommandContext<Options>): Promise<void> {
   if (args[0] === "-")
     throw new UserError("A backup is not written to standard output; name a file, such as vodbox.tar.zst.", 2);
   const config = settingsOf(command);
@@ -113,17 +113,17 @@ const openerOf =
     if (config.storage === "none") return null;
     const open = storesOf(config, config.signing_secret ?? randomUUID(), () => "", { onlyReads: true });
     const folder = join(config.data_dir, "objects");
-    if (!makesNothing || existsSync(folder)) return (await arrange(place, config.storage, open)).store;
+    if (!makesNothing || existsSync(folder)) return (await openStores(place, config.storage, open)).store;
     if ((place?.active ?? config.storage) === "local") return null;
     const openThere: typeof open = async (kind) => {
       if (kind === "local") throw new UserError(`There is no folder ${folder}.`);
       return open(kind);
     };
-    return (await arrange(place, config.storage, openThere)).store;
+    return (await openStores(place, config.storage, openThere)).store;
   };
 
 /** Keeps objects from being removed until `end`; renewed in time, or told as lost. */
-async function holdRemovals(admin: Ask["admin"]) {
+async function holdRemovals(admin: CommandContext["admin"]) {
   const { id, expires_in } = await admin.call<Hold>("POST", HOLDS);
   const lost = new AbortController();
   const over = new AbortController();

@@ -3,8 +3,8 @@ import type { Command } from "commander";
 import type { Config } from "../../src/config/load.ts";
 import { embeddedMigrations } from "../../src/lib/embedded.ts";
 import { UserError } from "../../src/lib/errors.ts";
-import { lookAtRest } from "../../src/resources/operator/doctor/at-rest.ts";
-import { attempt, type Finding } from "../../src/resources/operator/doctor/look.ts";
+import { type Finding, runCheck } from "../../src/resources/operator/doctor/finding.ts";
+import { checkOffline } from "../../src/resources/operator/doctor/offline.ts";
 import { integrityOf } from "../../storage/db/integrity.ts";
 import { isLocked } from "../../storage/db/lock.ts";
 import { type Admin, connect } from "../connect.ts";
@@ -22,7 +22,7 @@ type Checkup = {
 
 const PATH = "/api/v1/admin/doctor/checkup";
 const LOOK_AGAIN_MS = 200;
-const MOST_SKEW_MS = 60_000;
+const MAX_SKEW_MS = 60_000;
 
 const COLUMNS: Column<Finding>[] = [
   ["", verdictOf],
@@ -40,7 +40,7 @@ export async function doctor(command: Command): Promise<void> {
   if (force && !fix) throw new UserError("--force is for doctor --fix.", 2);
   const { findings, isEnough } = isLocked(config.data_dir)
     ? { findings: [], isEnough: false }
-    : await lookAtRest(config, embeddedMigrations());
+    : await checkOffline(config, embeddedMigrations());
   // What is older is migrated by a --fix, as by a start.
   const isOver = isEnough && !(fix && findings.every((finding) => finding.ok));
   const rest = isOver ? [] : await asked(config, { fix, force });
@@ -48,7 +48,7 @@ export async function doctor(command: Command): Promise<void> {
   const all = isOver ? findings : [...rest, ...findings.filter(({ check }) => check === "integrity")];
   // In this process and read-only: the check reads the whole file and would hold up the server for as long.
   if (!isOver && !isChecked)
-    all.push(await attempt("integrity", async () => integrityOf(config.database_url, config.data_dir)));
+    all.push(await runCheck("integrity", async () => integrityOf(config.database_url, config.data_dir)));
   const ok = all.every((finding) => finding.ok);
   const mended = all.reduce((sum, finding) => sum + finding.mended, 0);
   if (wantsJson(command)) printJson({ ok, fix, mended, findings: all });
@@ -115,6 +115,6 @@ function comparedClocks(serverTime: string, asked: number, answered: number): Fi
   const skew = theirs < asked ? theirs - asked : Math.max(0, theirs - answered);
   const seconds = Math.round(Math.abs(skew) / 1000);
   const told = `the server's clock ${seconds === 0 ? "agrees with this command's" : `is ${seconds} s ${skew < 0 ? "behind" : "ahead of"} this command's`}`;
-  const ok = Math.abs(skew) <= MOST_SKEW_MS;
+  const ok = Math.abs(skew) <= MAX_SKEW_MS;
   return { check: "server clock", ok, detail: ok ? told : `${told}; set both by NTP`, mended: 0 };
 }

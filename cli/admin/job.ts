@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Column, printList, printRecord } from "../print.ts";
 import { showProgress } from "../progress.ts";
-import type { Ask } from "./ask.ts";
+import type { CommandContext } from "./command-context.ts";
 import { tenantId } from "./tenant.ts";
 
 type Job = Record<string, unknown> & {
@@ -32,14 +32,14 @@ const COLUMNS: Column<Job>[] = [
   ["CREATED", (job) => job.created_at],
 ];
 
-export async function list({ admin, json, options }: Ask<Options>): Promise<void> {
+export async function list({ admin, json, options }: CommandContext<Options>): Promise<void> {
   const query = new URLSearchParams();
   if (options.state !== undefined) query.set("status", options.state);
   if (options.tenant !== undefined) query.set("tenant_id", String(await tenantId(admin, options.tenant)));
   printList(await admin.call<Job[]>("GET", `${path}?${query}`), COLUMNS, json);
 }
 
-export async function show({ admin, json, args, options }: Ask<{ follow?: boolean }>): Promise<void> {
+export async function show({ admin, json, args, options }: CommandContext<{ follow?: boolean }>): Promise<void> {
   const read = () => admin.call<Job>("GET", at(args[0]));
   let job = await read();
   if (options.follow && isUnderWay(job)) {
@@ -57,12 +57,12 @@ export async function show({ admin, json, args, options }: Ask<{ follow?: boolea
   if (options.follow && job.status !== "completed") process.exitCode = 1;
 }
 
-export const prioritize = async ({ admin, json, args, options }: Ask<{ priority: string }>) =>
+export const prioritize = async ({ admin, json, args, options }: CommandContext<{ priority: string }>) =>
   print(await admin.call<Job>("PATCH", at(args[0]), { priority: Number(options.priority) }), json);
 
-export const retry = async ({ admin, json, args }: Ask) =>
+export const retry = async ({ admin, json, args }: CommandContext) =>
   print(await admin.call<Job>("POST", at(args[0], "/retry")), json);
-export const cancel = async ({ admin, json, args }: Ask) =>
+export const cancel = async ({ admin, json, args }: CommandContext) =>
   print(await admin.call<Job>("POST", at(args[0], "/cancel")), json);
 
 function print(job: Record<string, unknown> & Pick<Job, "error">, json: boolean): void {

@@ -1,5 +1,5 @@
 import { type Column, line, printJson, printList, printRecord } from "../print.ts";
-import type { Ask } from "./ask.ts";
+import type { CommandContext } from "./command-context.ts";
 import { tenantId } from "./tenant.ts";
 import { durationMs } from "./time.ts";
 
@@ -17,7 +17,7 @@ const COLUMNS: Column<Key>[] = [
   ["REVOKED", (key) => key.revoked_at],
 ];
 
-export async function issue({ admin, json, options }: Ask<Options>): Promise<void> {
+export async function issue({ admin, json, options }: CommandContext<Options>): Promise<void> {
   const scopes = options.scopes
     .split(",")
     .map((scope) => scope.trim())
@@ -33,7 +33,7 @@ export async function issue({ admin, json, options }: Ask<Options>): Promise<voi
   line("\nKeep the token now: it is not shown again.");
 }
 
-export async function list({ admin, json, options }: Ask<Options>): Promise<void> {
+export async function list({ admin, json, options }: CommandContext<Options>): Promise<void> {
   printList(
     await admin.call<Key[]>("GET", `${path}?tenant_id=${await tenantId(admin, options.tenant)}`),
     COLUMNS,
@@ -41,7 +41,7 @@ export async function list({ admin, json, options }: Ask<Options>): Promise<void
   );
 }
 
-export async function revoke({ admin, json, args }: Ask): Promise<void> {
+export async function revoke({ admin, json, args }: CommandContext): Promise<void> {
   await admin.call("DELETE", `${path}/${encodeURIComponent(args[0] ?? "")}`);
   if (json) printJson({ id: Number(args[0]), revoked: true });
   else line(`Key ${args[0]} is revoked.`);

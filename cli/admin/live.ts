@@ -1,7 +1,7 @@
 import { UserError } from "../../src/lib/errors.ts";
 import type { Admin } from "../connect.ts";
 import { type Column, line, printJson, printList, printRecord } from "../print.ts";
-import type { Ask } from "./ask.ts";
+import type { CommandContext } from "./command-context.ts";
 import { tenantId } from "./tenant.ts";
 import { durationMs } from "./time.ts";
 
@@ -19,31 +19,31 @@ const COLUMNS: Column<Channel>[] = [
   ["REVOKED", (channel) => channel.revoked_at],
 ];
 
-export async function create({ admin, json, options }: Ask<New>): Promise<void> {
+export async function create({ admin, json, options }: CommandContext<New>): Promise<void> {
   const { tenant, channel, name, playbackPolicy, publisher } = options;
   const tenant_id = await tenantId(admin, tenant);
   const body = { tenant_id, channel, name, playback_policy: playbackPolicy, publisher };
   printKey(await admin.call<Channel>("POST", path, body), json);
 }
 
-export async function list({ admin, json, options }: Ask): Promise<void> {
+export async function list({ admin, json, options }: CommandContext): Promise<void> {
   const of = options.tenant === undefined ? "" : `?tenant_id=${await tenantId(admin, options.tenant)}`;
   printList(await admin.call<Channel[]>("GET", `${path}${of}`), COLUMNS, json);
 }
 
-export async function revoke({ admin, json, args }: Ask): Promise<void> {
+export async function revoke({ admin, json, args }: CommandContext): Promise<void> {
   const id = await channelId(admin, args[0] ?? "");
   await admin.call("DELETE", `${path}/${id}`);
   if (json) printJson({ id, revoked: true });
   else line(`Channel ${args[0]} is revoked.`);
 }
 
-export async function rotate({ admin, json, args }: Ask): Promise<void> {
+export async function rotate({ admin, json, args }: CommandContext): Promise<void> {
   const id = await channelId(admin, args[0] ?? "");
   printKey(await admin.call<Channel>("POST", `${path}/${id}/stream_key`), json);
 }
 
-export async function token({ admin, json, args, options }: Ask<{ expiresIn?: string }>): Promise<void> {
+export async function token({ admin, json, args, options }: CommandContext<{ expiresIn?: string }>): Promise<void> {
   const id = await channelId(admin, args[0] ?? "");
   const { expiresIn } = options;
   const body = expiresIn === undefined ? {} : { expires_in: durationMs("--expires-in", expiresIn) / 1000 };

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { UserError } from "../../src/lib/errors.ts";
 import { type Column, line, printJson, printList, printRecord } from "../print.ts";
-import type { Ask } from "./ask.ts";
+import type { CommandContext } from "./command-context.ts";
 import { tenantId } from "./tenant.ts";
 
 type SigningKey = Record<string, unknown> & {
@@ -24,7 +24,7 @@ const COLUMNS: Column<SigningKey>[] = [
   ["REVOKED", (key) => key.revoked_at],
 ];
 
-export async function create({ admin, json, options }: Ask<Options>): Promise<void> {
+export async function create({ admin, json, options }: CommandContext<Options>): Promise<void> {
   const { tenant, name, algorithm, publicKey } = options;
   const body = {
     ...{ tenant_id: await tenantId(admin, tenant), name, algorithm },
@@ -47,7 +47,7 @@ async function contentOf(file: string): Promise<string> {
   }
 }
 
-export async function list({ admin, json, options }: Ask<Options>): Promise<void> {
+export async function list({ admin, json, options }: CommandContext<Options>): Promise<void> {
   printList(
     await admin.call<SigningKey[]>("GET", `${path}?tenant_id=${await tenantId(admin, options.tenant)}`),
     COLUMNS,
@@ -55,7 +55,7 @@ export async function list({ admin, json, options }: Ask<Options>): Promise<void
   );
 }
 
-export async function revoke({ admin, json, args }: Ask): Promise<void> {
+export async function revoke({ admin, json, args }: CommandContext): Promise<void> {
   await admin.call("DELETE", `${path}/${encodeURIComponent(args[0] ?? "")}`);
   if (json) printJson({ id: Number(args[0]), revoked: true });
   else line(`Signing key ${args[0]} is revoked.`);

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { UserError } from "../../src/lib/errors.ts";
 import { type Column, line, printJson, printList, printRecord } from "../print.ts";
 import { type Progress, showProgress } from "../progress.ts";
-import type { Ask } from "./ask.ts";
+import type { CommandContext } from "./command-context.ts";
 
 const LOOK_AGAIN_MS = 300;
 const PATH = "/api/v1/admin/storage/migration";
@@ -16,7 +16,7 @@ const COLUMNS: Column<Finding>[] = [
 ];
 
 /** Exits with 1 on a fault. */
-export async function check({ admin, json }: Ask): Promise<void> {
+export async function check({ admin, json }: CommandContext): Promise<void> {
   const found = await admin.call<{ ok: boolean; kind: string; findings: Finding[] }>(
     "POST",
     "/api/v1/admin/storage/check",
@@ -50,7 +50,7 @@ type Estimate = Amount & { to: string; objects_there: number; bytes_there: numbe
 type Wishes = { to: string; quick?: boolean; dryRun?: boolean; removeOld?: boolean };
 
 /** To its end, or as far as it can come now; what it has done stays done, however this command ends. */
-export async function migrate({ admin, json, options }: Ask<Wishes>): Promise<void> {
+export async function migrate({ admin, json, options }: CommandContext<Wishes>): Promise<void> {
   const { to, quick = false, dryRun = false } = options;
   if (to !== "local" && to !== "s3") throw new UserError(`--to ${to} is no storage; say local or s3.`, 2);
   if (dryRun) {
@@ -67,7 +67,7 @@ export async function migrate({ admin, json, options }: Ask<Wishes>): Promise<vo
   line(outcomeOf(state));
 }
 
-export async function status({ admin, json }: Ask): Promise<void> {
+export async function status({ admin, json }: CommandContext): Promise<void> {
   const state = await admin.call<Migration>("GET", PATH);
   if (json) return printJson(state);
   const { active, configured, phase, to, paused, copied, verified, mended, waiting_for, old_copies, error } = state;
@@ -81,31 +81,35 @@ export async function status({ admin, json }: Ask): Promise<void> {
   );
 }
 
-export async function pause({ admin, json }: Ask): Promise<void> {
+export async function pause({ admin, json }: CommandContext): Promise<void> {
   const state = await admin.call<Migration>("POST", `${PATH}/pause`);
   if (json) return printJson(state);
   line("The migration is held; the same migrate command goes on with it.");
 }
 
-export async function cancel({ admin, json }: Ask): Promise<void> {
+export async function cancel({ admin, json }: CommandContext): Promise<void> {
   const state = await admin.call<Migration>("POST", `${PATH}/cancel`);
   if (json) return printJson(state);
   line(`Objects stay in ${state.active} storage. What was copied is removed by: vodbox admin storage clean`);
 }
 
-export async function clean({ admin, json }: Ask): Promise<void> {
+export async function clean({ admin, json }: CommandContext): Promise<void> {
   const state = await cleaned(admin);
   if (json) return printJson(state);
   line(`Objects lie in ${state.active} storage alone.`);
 }
 
-async function cleaned(admin: Ask["admin"]): Promise<Migration> {
+async function cleaned(admin: CommandContext["admin"]): Promise<Migration> {
   const ask = () => admin.call<Migration>("DELETE", `${PATH}/old_copies`);
   return follow(admin, await ask(), ask);
 }
 
 /** Shows how far it is until there is nothing more to do now. */
-async function follow(admin: Ask["admin"], first: Migration, ask: () => Promise<Migration>): Promise<Migration> {
+async function follow(
+  admin: CommandContext["admin"],
+  first: Migration,
+  ask: () => Promise<Migration>,
+): Promise<Migration> {
   let phase = "";
   let progress: Progress | null = null;
   let state = first;

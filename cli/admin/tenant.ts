@@ -1,6 +1,6 @@
 import type { Admin } from "../connect.ts";
 import { type Column, printList, printRecord } from "../print.ts";
-import type { Ask } from "./ask.ts";
+import type { CommandContext } from "./command-context.ts";
 
 type Tenant = Record<string, unknown> & { id: number; name: string; slug: string; status: string; plan_name: string };
 type Options = {
@@ -35,13 +35,13 @@ const fields = ({ name, slug, plan, playbackPolicy, allowedOrigins }: Options) =
 /** The id of a tenant that is named by id or slug. */
 export const tenantId = async (admin: Admin, ref: string) => (await admin.call<Tenant>("GET", at(ref))).id;
 
-export const create = async ({ admin, json, options }: Ask<Options>) =>
+export const create = async ({ admin, json, options }: CommandContext<Options>) =>
   printRecord(await admin.call<Tenant>("POST", path, fields(options)), json);
-export const list = async ({ admin, json }: Ask) =>
+export const list = async ({ admin, json }: CommandContext) =>
   printList(await admin.call<Tenant[]>("GET", "/api/v1/tenants"), COLUMNS, json);
-export const show = async ({ admin, json, args }: Ask) =>
+export const show = async ({ admin, json, args }: CommandContext) =>
   printRecord(await admin.call<Tenant>("GET", at(args[0])), json);
-export const update = async ({ admin, json, args, options }: Ask<Options>) =>
+export const update = async ({ admin, json, args, options }: CommandContext<Options>) =>
   printRecord(await admin.call<Tenant>("PATCH", at(args[0]), fields(options)), json);
-export const suspend = async ({ admin, json, args, options }: Ask<Options>) =>
+export const suspend = async ({ admin, json, args, options }: CommandContext<Options>) =>
   printRecord(await admin.call<Tenant>("PATCH", at(args[0]), { status: options.undo ? "active" : "suspended" }), json);

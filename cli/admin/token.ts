@@ -4,7 +4,7 @@ import { UserError } from "../../src/lib/errors.ts";
 import { connect } from "../connect.ts";
 import { line, printJson, printRecord } from "../print.ts";
 import { settingsOf, wantsJson } from "../settings.ts";
-import type { Ask } from "./ask.ts";
+import type { CommandContext } from "./command-context.ts";
 
 const NAMES = ["admin", "worker", "live"] as const;
 type Name = (typeof NAMES)[number];
@@ -27,7 +27,7 @@ export async function show(name: string | undefined, command: Command): Promise<
   line(tokens[chosen] as string);
 }
 
-export async function rotate({ admin, json, args }: Ask): Promise<void> {
+export async function rotate({ admin, json, args }: CommandContext): Promise<void> {
   const answer = await admin.call<{ name: string; token: string }>(
     "POST",
     `/api/v1/admin/tokens/${named(args[0] ?? "")}/rotate`,

@@ -1,5 +1,5 @@
 import { type Column, printList } from "../print.ts";
-import type { Ask } from "./ask.ts";
+import type { CommandContext } from "./command-context.ts";
 import { tenantId } from "./tenant.ts";
 
 type Summary = {
@@ -30,7 +30,7 @@ function money({ currency, total_minor }: Summary["estimate"]): string {
   return format.format(total_minor / 10 ** (format.resolvedOptions().maximumFractionDigits ?? 2));
 }
 
-export async function usage({ admin, json, options }: Ask<Options>): Promise<void> {
+export async function usage({ admin, json, options }: CommandContext<Options>): Promise<void> {
   const query = new URLSearchParams();
   if (options.month !== undefined) query.set("month", options.month);
   if (options.tenant !== undefined) query.set("tenant_id", String(await tenantId(admin, options.tenant)));

@@ -1,5 +1,5 @@
 import { type Column, line, printJson, printList, printRecord } from "../print.ts";
-import type { Ask } from "./ask.ts";
+import type { CommandContext } from "./command-context.ts";
 import { askPassword } from "./password.ts";
 import { tenantId } from "./tenant.ts";
 
@@ -15,24 +15,24 @@ const COLUMNS: Column<User>[] = [
   ["SINCE", (user) => user.created_at],
 ];
 
-export async function create({ admin, json, options }: Ask<Options>): Promise<void> {
+export async function create({ admin, json, options }: CommandContext<Options>): Promise<void> {
   const tenant = await tenantId(admin, options.tenant ?? "");
   const password = await askPassword(options.passwordStdin === true);
   const body = { tenant_id: tenant, email_address: options.email, password };
   printRecord(await admin.call<User>("POST", path, body), json);
 }
 
-export async function list({ admin, json, options }: Ask<Options>): Promise<void> {
+export async function list({ admin, json, options }: CommandContext<Options>): Promise<void> {
   const of = options.tenant === undefined ? "" : `?tenant_id=${await tenantId(admin, options.tenant)}`;
   printList(await admin.call<User[]>("GET", `${path}${of}`), COLUMNS, json);
 }
 
-export async function passwd({ admin, json, args, options }: Ask<Options>): Promise<void> {
+export async function passwd({ admin, json, args, options }: CommandContext<Options>): Promise<void> {
   const password = await askPassword(options.passwordStdin === true);
   printRecord(await admin.call<User>("PATCH", at(args[0]), { password }), json);
 }
 
-export async function remove({ admin, json, args }: Ask): Promise<void> {
+export async function remove({ admin, json, args }: CommandContext): Promise<void> {
   await admin.call("DELETE", at(args[0]));
   if (json) printJson({ user: args[0], deleted: true });
   else line(`${args[0]} is removed, and the devices that were let in by that password are revoked.`);

@@ -1,7 +1,7 @@
 import { UserError } from "../../src/lib/errors.ts";
 import { type Column, line, printJson, printList, printRecord } from "../print.ts";
 import { type Progress, showProgress } from "../progress.ts";
-import type { Ask } from "./ask.ts";
+import type { CommandContext } from "./command-context.ts";
 import { tenantId } from "./tenant.ts";
 import { momentOf } from "./time.ts";
 
@@ -48,7 +48,7 @@ const DELIVERIES: Column<Delivery>[] = [
 
 type Create = { tenant: string; url: string; events?: string; description?: string };
 
-export async function create({ admin, json, options }: Ask<Create>): Promise<void> {
+export async function create({ admin, json, options }: CommandContext<Create>): Promise<void> {
   const eventTypes = (options.events ?? "").split(",").map((name) => name.trim());
   const made = await admin.call<Endpoint>("POST", path, {
     tenant_id: await tenantId(admin, options.tenant),
@@ -61,13 +61,13 @@ export async function create({ admin, json, options }: Ask<Create>): Promise<voi
   line("\nKeep the secret now: it is not shown again.");
 }
 
-export async function list({ admin, json, options }: Ask<{ tenant?: string }>): Promise<void> {
+export async function list({ admin, json, options }: CommandContext<{ tenant?: string }>): Promise<void> {
   const of = options.tenant === undefined ? "" : `?tenant_id=${await tenantId(admin, options.tenant)}`;
   printList(await admin.call<Endpoint[]>("GET", `${path}${of}`), ENDPOINTS, json);
 }
 
 /** What the flags say, as the interface takes it. */
-async function filterOf(ask: Ask<Filters>): Promise<Record<string, string | number>> {
+async function filterOf(ask: CommandContext<Filters>): Promise<Record<string, string | number>> {
   const { tenant, endpoint, event, since, until, failed } = ask.options;
   if (failed && ask.options.status) throw new UserError("Give --failed or --status, not both.", 2);
   if (endpoint !== undefined && !/^[1-9]\d{0,14}$/.test(endpoint))
@@ -83,13 +83,13 @@ async function filterOf(ask: Ask<Filters>): Promise<Record<string, string | numb
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as Record<string, string>;
 }
 
-export async function deliveries(ask: Ask<Filters & { limit: string }>): Promise<void> {
+export async function deliveries(ask: CommandContext<Filters & { limit: string }>): Promise<void> {
   const filter = await filterOf(ask);
   const query = new URLSearchParams({ ...(filter as Record<string, string>), limit: ask.options.limit });
   printList(await ask.admin.call<Delivery[]>("GET", `${admin}/deliveries?${query}`), DELIVERIES, ask.json);
 }
 
-export async function test({ admin, json, args }: Ask): Promise<void> {
+export async function test({ admin, json, args }: CommandContext): Promise<void> {
   const sent = await admin.call<Delivery>("POST", `${path}/${encodeURIComponent(args[0] ?? "")}/test`);
   if (json) return printJson(sent);
   line(`${sent.delivery_id} (${sent.event}, ${sent.event_id}) is ${sent.status}.`);
@@ -97,7 +97,7 @@ export async function test({ admin, json, args }: Ask): Promise<void> {
 
 const IDS_AT_ONCE = 100;
 
-export async function replay(ask: Ask<Filters & { dryRun?: boolean }>): Promise<void> {
+export async function replay(ask: CommandContext<Filters & { dryRun?: boolean }>): Promise<void> {
   const { admin: server, args, options, json } = ask;
   const filter = await filterOf(ask);
   if (args.length === 0 && !filter.status && !filter.since && !filter.until && !filter.event)

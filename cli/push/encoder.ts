@@ -5,7 +5,7 @@ import { cacheDir } from "../../src/lib/cache-dir.ts";
 import { resolveBinaries } from "../../src/media/binaries.ts";
 import { openScratch } from "../../src/worker/scratch.ts";
 import { settingsOf } from "../settings.ts";
-import type { Encoder } from "./make.ts";
+import type { Encoder } from "./encode-file.ts";
 import type { Sender } from "./send.ts";
 import { servedSpec } from "./served-spec.ts";
 

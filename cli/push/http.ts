@@ -1,12 +1,12 @@
 import { createReadStream } from "node:fs";
 import { request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
+import { describeConnectionError, isCertificateError } from "../../src/lib/connection-errors.ts";
 import { UserError } from "../../src/lib/errors.ts";
-import { isUntrusted, noAnswer } from "../../src/lib/no-answer.ts";
-import { TryAgain } from "./patience.ts";
+import { RetryableError } from "./retry-policy.ts";
 
 /** The server said no, in its own words. */
-export class Refused extends UserError {
+export class RequestRefused extends UserError {
   readonly status: number;
   constructor(status: number, message: string) {
     super(message);
@@ -33,9 +33,9 @@ function fault(status: number, text: string, headers: { retryAfter: string | nul
   }
   // What is switched off, or has no room, has to be mended by somebody.
   if (!isPassing(status) || code === "storage_not_configured" || code === "storage_full")
-    return new Refused(status, message);
+    return new RequestRefused(status, message);
   const seconds = Number(headers.retryAfter ?? Number.NaN);
-  return new TryAgain(message, { answered: true, afterMs: Number.isFinite(seconds) ? seconds * 1000 : null });
+  return new RetryableError(message, { answered: true, afterMs: Number.isFinite(seconds) ? seconds * 1000 : null });
 }
 
 type Asking = {
@@ -65,7 +65,7 @@ export function api(server: string, key: string): Api {
         text: await answer.text(),
       }))
       .catch((error: Error) => {
-        throw new TryAgain(noAnswer(server, error));
+        throw new RetryableError(describeConnectionError(server, error));
       });
     if (!response.ok) throw fault(response.status, response.text, { retryAfter: response.head.get("retry-after") });
     try {
@@ -110,15 +110,15 @@ export function put({ url, headers, path, start, bytes, onSent }: Sending): Prom
     };
     const broken = (error: NodeJS.ErrnoException) =>
       fail(
-        isUntrusted(error)
-          ? new UserError(noAnswer(new URL(url).origin, error))
-          : new TryAgain(`The connection broke (${error.code ?? error.message}).`),
+        isCertificateError(error)
+          ? new UserError(describeConnectionError(new URL(url).origin, error))
+          : new RetryableError(`The connection broke (${error.code ?? error.message}).`),
       );
     const send = url.startsWith("https:") ? requestHttps : requestHttp;
     const request = send(url, { method: "PUT", headers: { ...headers, "content-length": String(bytes) } });
     const end = Math.max(start, start + bytes - 1);
     const source = createReadStream(path, { start, end, highWaterMark: 256 * 1024 });
-    request.setTimeout(SILENCE_MS, () => fail(new TryAgain("The connection fell silent.")));
+    request.setTimeout(SILENCE_MS, () => fail(new RetryableError("The connection fell silent.")));
     request.on("error", broken);
     source.on("error", (error) => fail(new UserError(`${path} cannot be read: ${error.message}`)));
     source.on("data", (chunk) => onSent(chunk.length));
@@ -133,7 +133,7 @@ export function put({ url, headers, path, start, bytes, onSent }: Sending): Prom
         const status = response.statusCode ?? 0;
         if (status >= 200 && status < 300) return resolve(String(response.headers.etag ?? ""));
         // An address that ran out is asked for anew.
-        if (status === 403) return fail(new TryAgain("Storage refused the address."));
+        if (status === 403) return fail(new RetryableError("Storage refused the address."));
         fail(fault(status, text, { retryAfter: response.headers["retry-after"] }));
       });
     });

@@ -1,7 +1,7 @@
 import { join } from "node:path";
-import { put, Refused } from "./http.ts";
-import type { Made } from "./make.ts";
-import { allOrFirstFault, counted, type Sender } from "./send.ts";
+import type { EncodedMedia } from "./encode-file.ts";
+import { put, RequestRefused } from "./http.ts";
+import { allOrFirstError, counted, type Sender } from "./send.ts";
 import type { File } from "./state.ts";
 
 /** One file here, one object of a batch there. */
@@ -25,7 +25,7 @@ export const MEDIA = "media/";
 const SOURCE = "source/original";
 
 /** The media, and the source where it is wanted. */
-export function objectsOf(made: Made, folder: string, source: File | null): BatchObject[] {
+export function objectsOf(made: EncodedMedia, folder: string, source: File | null): BatchObject[] {
   const media = made.files.map(({ name, bytes }) => ({ key: MEDIA + name, path: join(folder, "out", name), bytes }));
   return source ? [...media, { key: sourceKey(source), path: source.path, bytes: source.bytes }] : media;
 }
@@ -40,7 +40,7 @@ export async function sendObjects(sender: Sender, batchId: number, objects: read
   const base = `/ingest_batches/${batchId}/uploads`;
   const listed = await patience.until(() => call.all<Intent>(base));
   const held = new Map(listed.filter(({ status }) => status !== "aborted").map((one) => [one.object_key, one]));
-  await allOrFirstFault(
+  await allOrFirstError(
     objects.map((object) => async (goOn) => {
       const before = held.get(object.key);
       const isSame = before?.bytes_expected === object.bytes;
@@ -74,7 +74,7 @@ async function sendWhole(
     const isThere = await complete(before.id).then(
       () => true,
       (error) => {
-        if (error instanceof Refused && error.status === 422) return false;
+        if (error instanceof RequestRefused && error.status === 422) return false;
         throw error;
       },
     );
@@ -105,7 +105,7 @@ async function sendParts(
   const size = intent.part_size ?? all;
   const held = new Map((intent.parts ?? []).map((part) => [part.part_number, part.bytes]));
   const parts = `${base}/${intent.id}/parts`;
-  await allOrFirstFault(
+  await allOrFirstError(
     Array.from({ length: intent.part_count ?? 1 }, (_, at) => async () => {
       const start = at * size;
       const bytes = Math.min(size, all - start);

@@ -4,15 +4,15 @@ import { stat } from "node:fs/promises";
 import { basename } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { UserError } from "../../src/lib/errors.ts";
-import { type Api, put, Refused } from "./http.ts";
-import type { Meter } from "./meter.ts";
-import type { Patience } from "./patience.ts";
+import { type Api, put, RequestRefused } from "./http.ts";
+import type { Meter } from "./progress-meter.ts";
+import type { RetryPolicy } from "./retry-policy.ts";
 import { type File, type State, stateOf } from "./state.ts";
 
 export type Sender = {
   server: string;
   call: Api;
-  patience: Patience;
+  patience: RetryPolicy;
   /** Runs as many parts at once, over all files, as the user wants. */
   slot<T>(work: () => Promise<T>): Promise<T>;
   meter: Meter;
@@ -76,7 +76,7 @@ async function sessionOf({ call, patience, fields }: Sender, file: File, store: 
     const found = await patience
       .until(() => call<Session>("GET", `/uploads/${uploadId}`))
       .catch((error) => {
-        if (error instanceof Refused && error.status === 404) return null;
+        if (error instanceof RequestRefused && error.status === 404) return null;
         throw error;
       });
     if (found?.status === "pending" || found?.status === "completed") return found;
@@ -97,7 +97,8 @@ async function sessionOf({ call, patience, fields }: Sender, file: File, store: 
     patience.until(() => call<Session>("POST", `/uploads/${way}`, body, { headers: { "idempotency-key": key } }));
   const session = await initiate(attempt).catch((error) => {
     // Asked with other options in a run whose answer was lost.
-    if (error instanceof Refused && /Idempotency-Key/.test(error.message)) return initiate(store.begin().attempt);
+    if (error instanceof RequestRefused && /Idempotency-Key/.test(error.message))
+      return initiate(store.begin().attempt);
     throw error;
   });
   store.save({ attempt, uploadId: session.id });
@@ -123,7 +124,7 @@ async function sendParts({ call, patience, slot, meter }: Sender, file: File, se
   const size = session.part_size as number;
   const held = new Map((session.parts ?? []).map((part) => [part.part_number, part]));
   const numbers = Array.from({ length: session.part_count ?? 0 }, (_, at) => at + 1);
-  const parts = await allOrFirstFault(
+  const parts = await allOrFirstError(
     numbers.map((number) => async (goOn) => {
       const start = (number - 1) * size;
       const bytes = Math.min(size, file.bytes - start);
@@ -151,7 +152,7 @@ async function sendParts({ call, patience, slot, meter }: Sender, file: File, se
 }
 
 /** Each work calls `goOn` when its turn has come: it throws once another has failed for good. */
-export async function allOrFirstFault<T>(works: ((goOn: () => void) => Promise<T>)[]): Promise<T[]> {
+export async function allOrFirstError<T>(works: ((goOn: () => void) => Promise<T>)[]): Promise<T[]> {
   let failure: unknown = null;
   const goOn = () => {
     if (failure) throw failure;

@@ -3,8 +3,8 @@ import { sql } from "drizzle-orm";
 import pino from "pino";
 import { loadConfig } from "../../src/config/load.ts";
 import { openApp } from "../../src/open.ts";
-import { createDoor } from "../../src/outbound/door.ts";
 import { post } from "../../src/outbound/post.ts";
+import { createSafeHttpClient } from "../../src/outbound/safe-http-client.ts";
 import { deliverDue } from "../../src/resources/webhooks/dispatcher.ts";
 import { encipher, newSigningSecret } from "../../src/resources/webhooks/secret.ts";
 import { signatureHeaders } from "../../src/resources/webhooks/sign.ts";
@@ -39,7 +39,7 @@ export async function benchDeliveries(): Promise<Result[]> {
         await tx.run(sql`INSERT INTO webhook_endpoints (tenant_id, url, secret, created_at, updated_at)
           VALUES (1, ${receiver.base}, ${encipher(app, 1, secret)}, 0, 0)`);
     });
-    const door = createDoor({ allowCidrs: ALLOW });
+    const door = createSafeHttpClient({ allowCidrs: ALLOW });
     const rate = (from: number) => (COUNT * 1000) / (performance.now() - from);
     const samples = await inTurn(ROUNDS, {
       async ours() {

@@ -2,9 +2,9 @@ import type { ParserReport } from "./fuzz-parsers.ts";
 import type { RouteReport } from "./fuzz-routes.ts";
 
 /** A stall of the event loop that is no fault, in ms. */
-const MOST_STALL_MS = 250;
+const MAX_STALL_MS = 250;
 /** The server warms up in the first rounds; after that its memory may move by so much, in MiB. */
-const MOST_GROWTH_MEBIBYTES = 96;
+const MAX_GROWTH_MEBIBYTES = 96;
 
 export type Figure = { name: string; value: number; unit: string; bar: string; met: boolean };
 
@@ -32,16 +32,16 @@ export function figuresOf(routes: RouteReport, parsers: ParserReport): Figure[] 
       name: "longest stall",
       value: routes.longestStallMs,
       unit: "ms",
-      bar: `≤ ${MOST_STALL_MS}`,
-      met: routes.longestStallMs <= MOST_STALL_MS,
+      bar: `≤ ${MAX_STALL_MS}`,
+      met: routes.longestStallMs <= MAX_STALL_MS,
     },
     { name: "longest wait of another request", value: routes.longestWaitMs, unit: "ms", ...plain },
     {
       name: "growth of memory",
       value: grown,
       unit: "MiB",
-      bar: `≤ ${MOST_GROWTH_MEBIBYTES}`,
-      met: grown <= MOST_GROWTH_MEBIBYTES,
+      bar: `≤ ${MAX_GROWTH_MEBIBYTES}`,
+      met: grown <= MAX_GROWTH_MEBIBYTES,
     },
     { name: "memory at the end", value: routes.memory.at(-1) ?? 0, unit: "MiB", ...plain },
     { name: "documents parsed", value: parsers.documents, unit: "", ...plain },

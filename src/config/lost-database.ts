@@ -1,6 +1,6 @@
 import { type Dirent, opendirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { contentsOf } from "../../storage/db/contents.ts";
+import { contentsOf } from "../../storage/db/database-contents.ts";
 import { UserError } from "../lib/errors.ts";
 import { databaseFileOf } from "./database-file.ts";
 import type { Config } from "./load.ts";

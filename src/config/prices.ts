@@ -7,9 +7,9 @@ import { scaled } from "../lib/decimal.ts";
 /** Places behind the point that a price or an included quantity may have. */
 export const PRICE_PLACES = 6;
 
-const MOST_MINOR = 100_000_000;
-const MOST_UNIT_PRICE = 1_000_000;
-const MOST_INCLUDED = 1_000_000_000;
+const MAX_MINOR = 100_000_000;
+const MAX_UNIT_PRICE = 1_000_000;
+const MAX_INCLUDED = 1_000_000_000;
 
 const amount = (most: number) =>
   v.pipe(
@@ -27,11 +27,11 @@ const whole = (most: number) =>
       `must be a whole number from 0 to ${most}`,
     ),
   );
-const Meter = v.strictObject({ included: amount(MOST_INCLUDED), unit_price_minor: amount(MOST_UNIT_PRICE) });
+const Meter = v.strictObject({ included: amount(MAX_INCLUDED), unit_price_minor: amount(MAX_UNIT_PRICE) });
 /** TOML has no null: there a quota that is left out is none. */
 const quota = v.optional(v.nullable(whole(Number.MAX_SAFE_INTEGER)), null);
 const Plan = v.strictObject({
-  monthly_price_minor: v.optional(v.nullable(whole(MOST_MINOR)), null),
+  monthly_price_minor: v.optional(v.nullable(whole(MAX_MINOR)), null),
   storage_gb_month: Meter,
   egress_gb: Meter,
   transcoding_minute: Meter,

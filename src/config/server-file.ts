@@ -8,13 +8,13 @@ type ServerFile = { address: string; pid: number };
 const pathOf = ({ data_dir }: Config) => join(data_dir, "server.json");
 
 /** Tells `vodbox admin` where the server of this process is; whether it lives the lock tells. */
-export const tellAddress = (config: Config, address: string): void =>
+export const writeServerUrl = (config: Config, address: string): void =>
   writeSecret(pathOf(config), JSON.stringify({ address, pid: process.pid } satisfies ServerFile));
 
-export const forgetAddress = (config: Config): Promise<void> => rm(pathOf(config), { force: true });
+export const removeServerUrl = (config: Config): Promise<void> => rm(pathOf(config), { force: true });
 
 /** Where the server of process `pid` on this data directory listens; null when it has not told. */
-export function addressOf(config: Config, pid: number | null): string | null {
+export function readServerUrl(config: Config, pid: number | null): string | null {
   try {
     const told = JSON.parse(readFileSync(pathOf(config), "utf8")) as ServerFile;
     return told.pid === pid ? told.address : null;

@@ -1,10 +1,10 @@
 import { join } from "node:path";
-import type { Family } from "../../storage/objects/folders.ts";
+import type { StoreProcesses } from "../../storage/objects/folders.ts";
 import { localStore } from "../../storage/objects/local.ts";
 import type { S3StoreOptions } from "../../storage/objects/s3.ts";
 import type { ObjectStore } from "../../storage/objects/store.ts";
 import { UserError } from "../lib/errors.ts";
-import { addressSigning } from "../lib/signing.ts";
+import { urlSigning } from "../lib/url-signing.ts";
 import type { Config } from "./load.ts";
 import { envName } from "./settings.ts";
 
@@ -15,7 +15,7 @@ export type OpenStore = (kind: StoreKind) => Promise<ObjectStore>;
 type StoresOptions = {
   onlyReads?: boolean;
   /** The place of this process among several on the data directory. */
-  member?: Family | null;
+  clusterWorker?: StoreProcesses | null;
 };
 
 export function storesOf(
@@ -40,13 +40,13 @@ async function localObjects(
   config: Config,
   signingSecret: string,
   baseUrl: () => string,
-  { onlyReads = false, member }: StoresOptions,
+  { onlyReads = false, clusterWorker }: StoresOptions,
 ): Promise<ObjectStore> {
   const local = localStore({
     root: join(config.data_dir, "objects"),
-    signing: addressSigning(signingSecret, baseUrl),
+    signing: urlSigning(signingSecret, baseUrl),
     minFreeBytes: config.min_free_bytes,
-    family: member ?? undefined,
+    storeProcesses: clusterWorker ?? undefined,
   });
   // Whoever only reads may not be the only one: what looks left behind may be under way.
   if (!onlyReads) await local.sweepTemporary();
@@ -54,13 +54,13 @@ async function localObjects(
 }
 
 /** S3 appends nothing: what is no whole part yet waits on this machine's disk. Loaded where it is asked for alone. */
-async function s3Objects(config: Config, { member }: StoresOptions): Promise<ObjectStore> {
+async function s3Objects(config: Config, { clusterWorker }: StoresOptions): Promise<ObjectStore> {
   const options = s3Settings(config);
   const { s3Store } = await import("../../storage/objects/s3.ts");
   const { partAppends } = await import("../../storage/objects/part-appends.ts");
   const store = s3Store(options);
   const minFreeBytes = config.min_free_bytes;
-  const appends = partAppends(store, join(config.data_dir, "growing"), { minFreeBytes, take: member?.take });
+  const appends = partAppends(store, join(config.data_dir, "growing"), { minFreeBytes, take: clusterWorker?.take });
   return {
     ...store,
     appends,

@@ -9,7 +9,7 @@ import { type Context, Reply, type Route } from "./route.ts";
 
 const DAY_MS = 86_400_000;
 const BATCH = 1000;
-const MOST_FIELDS = 50;
+const MAX_FIELDS = 50;
 
 type Call = Omit<AuditRow, "id" | "createdAt"> & { now(): number; isWritten: boolean; isOver: boolean };
 const current = new AsyncLocalStorage<Call>();
@@ -106,7 +106,7 @@ function fieldsOf(body: unknown): string[] {
             ? []
             : [before + name, ...(name === "tags" ? [] : namesIn(inner, `${before}${name}.`))],
         );
-  return namesIn(body, "").slice(0, MOST_FIELDS);
+  return namesIn(body, "").slice(0, MAX_FIELDS);
 }
 
 function operatorOf(headers: Headers): string | null {

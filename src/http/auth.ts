@@ -1,6 +1,6 @@
 import { eq, sql } from "drizzle-orm";
+import { cacheUntilCommit } from "../../storage/db/commit-cache.ts";
 import type { Db } from "../../storage/db/open.ts";
-import { rememberUntilCommit } from "../../storage/db/remember.ts";
 import { apiKeys, tenants } from "../../storage/db/schema.ts";
 import type { App } from "../app.ts";
 import { HttpError } from "../lib/errors.ts";
@@ -37,7 +37,7 @@ const findKey = (db: Db) =>
 
 export function createAuthenticator(app: App): Authenticator {
   const statement = findKey(app.db);
-  const keyByHash = rememberUntilCommit(app.commits, (hash: string) => statement.get({ hash }));
+  const keyByHash = cacheUntilCommit(app.commits, (hash: string) => statement.get({ hash }));
   let used = new Map<number, number>();
 
   const isAdmin = (given: string) => sameSecret(given, app.secrets.admin_token);

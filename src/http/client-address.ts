@@ -3,7 +3,7 @@ import ipaddr from "ipaddr.js";
 import { isInRanges, rangesOf } from "../outbound/guard.ts";
 
 /** Nobody has so many proxies in a row. */
-const MOST_HOPS = 100;
+const MAX_HOPS = 100;
 
 /**
  * Whose request it is. Proxies in `trusted` (CIDR ranges) are believed about who came to them: the last address of
@@ -19,7 +19,7 @@ export function clientAddresses(trusted: readonly string[]): (peer: string, head
     if (ranges.length === 0 || !isTrusted(socket)) return socket;
     const walk = (hops: string[]) => {
       let at = socket;
-      for (const hop of hops.reverse().slice(0, MOST_HOPS)) {
+      for (const hop of hops.reverse().slice(0, MAX_HOPS)) {
         const before = hostOf(hop);
         if (before === null) return at;
         at = before;

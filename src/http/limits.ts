@@ -16,7 +16,7 @@ export type Limits = {
 export type Rule = { requests: number; seconds: number };
 
 /** 11 MB of each limit. A flood from more addresses than that has room under the limit anyway. */
-const MOST_ADDRESSES = 20_000;
+const MAX_ADDRESSES = 20_000;
 
 /** Per tenant, or per address where there is none. The admin token is nobody's tenant and is not limited. */
 export function createLimits(config: Config): Limits {
@@ -79,7 +79,7 @@ export function countWindows({ requests, seconds }: Rule): Windows {
     return limiter;
   };
   const addresses = new LRUCache<string, true>({
-    max: MOST_ADDRESSES,
+    max: MAX_ADDRESSES,
     dispose: (_, key) => void loaded().then((known) => known.delete(key)),
   });
   const told = ({ remainingPoints, msBeforeNext }: RateLimiterRes, exceeded: boolean): Counted => ({

@@ -2,7 +2,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from "node:http
 import type { H3 } from "h3";
 import { NodeRequest, sendNodeResponse } from "srvx/node";
 import { FileBody } from "../../storage/objects/read-file.ts";
-import { endingOf } from "./ending.ts";
+import { responseSentListener } from "./response-sent.ts";
 import { sendFile } from "./send-file.ts";
 
 type Plain = { status: number; headers: string[]; body: unknown };
@@ -43,14 +43,14 @@ async function send(incoming: IncomingMessage, outgoing: ServerResponse, respons
   const { status, headers, body } = convertible._toNodeResponse();
   const isWhole = body === undefined || body === null || typeof body === "string" || body instanceof Uint8Array;
   if (body instanceof FileBody && incoming.method !== "HEAD") {
-    if (sendFile(outgoing, { status, headers }, body, endingOf(response))) return;
+    if (sendFile(outgoing, { status, headers }, body, responseSentListener(response))) return;
   }
   // Asked a second time it would be empty, so what is no whole body is handed on as it is.
   if (!isWhole)
     return sendNodeResponse(outgoing, { _toNodeResponse: () => ({ status, headers, body }) } as unknown as Response);
   const hasBody = incoming.method !== "HEAD" && body !== undefined && body !== null;
   if (waiting.length === 0) setImmediate(sendWaiting);
-  const ended = hasBody ? endingOf(response) : undefined;
+  const ended = hasBody ? responseSentListener(response) : undefined;
   const write = () => {
     outgoing.writeHead(status, headers);
     if (ended) sendInPieces(outgoing, body as Uint8Array, ended);

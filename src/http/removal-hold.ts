@@ -11,7 +11,7 @@ type Hold = typeof removalHolds.$inferSelect;
  * Whether a backup copies objects now: what its rows name must stay until it is over. Asked after the transaction that
  * lets go of them: a hold that was taken before it is seen, and a copy made after it does not name them.
  */
-export async function isRemovalHeld(app: App): Promise<boolean> {
+export async function isDeletionHeld(app: App): Promise<boolean> {
   const live = gt(removalHolds.expiresAt, app.clock.now());
   return (await app.db.select({ id: removalHolds.id }).from(removalHolds).where(live).limit(1).get()) !== undefined;
 }

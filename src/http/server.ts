@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { H3, type H3Event, HTTPError } from "h3";
 import { FastResponse } from "srvx";
 import * as v from "valibot";
-import { DatabaseBusy, isAway, isInDoubt } from "../../storage/db/failures.ts";
+import { DatabaseBusy, isInDoubt, isUnreachable } from "../../storage/db/failures.ts";
 import { InvalidKey } from "../../storage/objects/keys.ts";
 import { StorageFull, StorageUnavailable } from "../../storage/objects/store.ts";
 import type { App } from "../app.ts";
@@ -18,10 +18,10 @@ import { readJson } from "./body.ts";
 import { idleLimitMs, watchBody } from "./body-idle.ts";
 import { clientAddresses } from "./client-address.ts";
 import { corsHeaders, preflightHeaders } from "./cors.ts";
-import { countedOf } from "./counted.ts";
 import { discardRest } from "./discard-rest.ts";
 import { findReplay, keepAnswer, repeatOf } from "./idempotency.ts";
 import { createLimits, type Limits } from "./limits.ts";
+import { metricsOf } from "./metrics.ts";
 import { type Context, isBodyRequired, type Method, Reply, type Route } from "./route.ts";
 import { streamOf } from "./stream.ts";
 import { validate } from "./validate.ts";
@@ -38,7 +38,7 @@ export function createServer(app: App, routes: readonly Route[]): HttpServer {
   const authenticator = createAuthenticator(app);
   const limits = createLimits(app.config);
   const addressOf = clientAddresses(app.config.trusted_proxies);
-  const doors: Doors = {
+  const pipeline: RequestPipeline = {
     authenticator,
     limits,
     addressOf: ({ req, runtime }) => {
@@ -46,7 +46,7 @@ export function createServer(app: App, routes: readonly Route[]): HttpServer {
       return peer === undefined ? "local" : addressOf(peer, req.headers);
     },
   };
-  const { requests } = countedOf(app);
+  const { requests } = metricsOf(app);
   const elsewhereMs = idleLimitMs(app.config.body_idle_seconds);
   for (const [path, methods] of byPath(routes)) {
     const allow = [...methods.keys()].flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method])).join(", ");
@@ -58,14 +58,14 @@ export function createServer(app: App, routes: readonly Route[]): HttpServer {
         const from = performance.now();
         const recent = recentRequests.begin();
         const endWatch = watchBody(incomingOf(event), limitMs);
-        const response = await answer(app, row, event, doors).finally(() => {
+        const response = await answer(app, row, event, pipeline).finally(() => {
           endWatch();
           recentRequests.end(recent);
         });
         count(response.status, performance.now() - from);
         return response;
       };
-      const handler = app.log.isLevelEnabled("debug") ? logged(app, route, doors, plain) : plain;
+      const handler = app.log.isLevelEnabled("debug") ? logged(app, route, pipeline, plain) : plain;
       h3.on(method, path, handler);
       if (method === "GET") h3.on("HEAD", path, handler);
     }
@@ -94,7 +94,7 @@ export function createServer(app: App, routes: readonly Route[]): HttpServer {
   return { h3, authenticator, fetch: async (request) => h3.fetch(request) };
 }
 
-type Doors = { authenticator: Authenticator; limits: Limits; addressOf(event: H3Event): string };
+type RequestPipeline = { authenticator: Authenticator; limits: Limits; addressOf(event: H3Event): string };
 type Row = { route: Route; always: Record<string, string> | undefined };
 
 const incomingOf = ({ runtime }: H3Event) => runtime?.node?.req as Context["incoming"];
@@ -106,7 +106,12 @@ function headersOf({ cors, headers }: Route, method: Method, allow: string): Row
 }
 
 /** By route, never by address: an address may hold a token. */
-function logged(app: App, route: Route, { addressOf }: Doors, handler: (event: H3Event) => Promise<Response>) {
+function logged(
+  app: App,
+  route: Route,
+  { addressOf }: RequestPipeline,
+  handler: (event: H3Event) => Promise<Response>,
+) {
   return async (event: H3Event) => {
     const from = performance.now();
     const response = await handler(event);
@@ -139,7 +144,7 @@ async function answer(
   app: App,
   { route, always }: Row,
   event: H3Event,
-  { authenticator, limits, addressOf }: Doors,
+  { authenticator, limits, addressOf }: RequestPipeline,
 ): Promise<Response> {
   const requestId = newRequestId();
   // What is refused for its credential is not counted: it is told what is allowed, and not what is left.
@@ -327,7 +332,7 @@ function render(app: App, thrown: unknown, requestId: string, event: H3Event | n
   return renderReply(new Reply(error.status, body, headers), requestId, row?.always);
 }
 
-const isUnavailable = (thrown: unknown) => isAway(thrown) || thrown instanceof DatabaseBusy;
+const isUnavailable = (thrown: unknown) => isUnreachable(thrown) || thrown instanceof DatabaseBusy;
 
 function toHttpError(thrown: unknown): HttpError {
   // h3 could not even read the address (a broken percent-encoding, say): there is nothing at such a one.

@@ -1,4 +1,4 @@
-const MOST_CHARACTERS = 35;
+const MAX_CHARACTERS = 35;
 /** Language, script, region and variants (RFC 5646, 2.1). Extensions and private use say nothing about a subtitle. */
 const SHAPE = /^[a-z]{2,3}(?:-[a-z]{4})?(?:-(?:[a-z]{2}|\d{3}))?(?:-(?:[a-z\d]{5,8}|\d[a-z\d]{3}))*$/i;
 
@@ -22,7 +22,7 @@ export const primaryLanguage = (tag: string): string => new Intl.Locale(canonica
  * scripts and regions must be ones that exist; of the thousands of three letters nobody has a list here.
  */
 export function canonicalLanguage(tag: string): string | null {
-  if (tag.length > MOST_CHARACTERS || !SHAPE.test(tag)) return null;
+  if (tag.length > MAX_CHARACTERS || !SHAPE.test(tag)) return null;
   try {
     const [canonical = ""] = Intl.getCanonicalLocales(tag);
     const { language, script, region } = new Intl.Locale(canonical);

@@ -2,8 +2,8 @@
 
 import { DOCUMENT_LIMITS, requireAtMost } from "./document-limits.ts";
 import { hlsAttributes } from "./hls-attributes.ts";
-import { atOnce, type Sliced } from "./in-slices.ts";
 import { linesOf } from "./lines-of.ts";
+import { runToEnd, type Sliced } from "./time-slices.ts";
 
 const LINES_PER_SLICE = 200;
 
@@ -108,7 +108,7 @@ export const quoted = (value: string) => `"${value.replace(/\p{Cc}/gu, " ").repl
  * TooComplex for a playlist over the limits.
  */
 export const mapReferences = (playlist: string, map: (uri: string) => string): string =>
-  atOnce(mappingReferences(playlist, map));
+  runToEnd(mappingReferences(playlist, map));
 
 /** The same in slices. */
 export function* mappingReferences(playlist: string, map: (uri: string) => string): Sliced<string> {

@@ -11,7 +11,7 @@ const PATIENCE_MS = 50;
  * Lets everybody else run. Two turns of the event loop: what comes in during the first is answered at its end, behind
  * whoever waits for that turn alone.
  */
-export async function giveWay(): Promise<void> {
+export async function yieldToEventLoop(): Promise<void> {
   await turn();
   await turn();
 }
@@ -22,13 +22,13 @@ export async function giveWay(): Promise<void> {
  * own request is one of them, and not within a transaction, which they may be waiting for.
  */
 export async function yieldToRequests(): Promise<void> {
-  await giveWay();
+  await yieldToEventLoop();
   for (const until = performance.now() + PATIENCE_MS; recentRequests.some() && performance.now() < until; )
     await sleep(1);
 }
 
 /** For long work: `await pace()` between its steps lets everybody else run once it has held the event loop for `holdMs`. */
-export function pacer(holdMs = HOLD_MS, yieldNow: () => Promise<void> = giveWay): () => Promise<void> {
+export function pacer(holdMs = HOLD_MS, yieldNow: () => Promise<void> = yieldToEventLoop): () => Promise<void> {
   let from = performance.now();
   return async () => {
     if (performance.now() - from < holdMs) return;

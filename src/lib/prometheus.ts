@@ -1,6 +1,6 @@
 export type Labels = Readonly<Record<string, string>>;
 export type Sample = { labels?: Labels; value: number | null; suffix?: string };
-export type Family = {
+export type MetricFamily = {
   name: string;
   help: string;
   type: "counter" | "gauge" | "histogram";
@@ -8,7 +8,7 @@ export type Family = {
 };
 
 /** The text that Prometheus reads (text exposition format, version 0.0.4). A value that is null is left out. */
-export function exposition(families: readonly Family[]): string {
+export function exposition(families: readonly MetricFamily[]): string {
   const lines: string[] = [];
   for (const { name, help, type, samples } of families) {
     const known = samples.filter((sample) => sample.value !== null && !Number.isNaN(sample.value));

@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { encodeArguments } from "./arguments.ts";
+import { copyAudio } from "./audio-copy.ts";
 import type { Encoder } from "./encoders.ts";
 import type { EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
@@ -11,7 +12,6 @@ import { prepareFolders, readWritten } from "./package.ts";
 import { findPassthrough } from "./passthrough.ts";
 import { type EncodePlan, planEncode } from "./plan.ts";
 import type { Probe } from "./probe.ts";
-import { copySound } from "./sound-copy.ts";
 import { writeStaticMp4 } from "./static-mp4.ts";
 import { writeStoryboard } from "./storyboard.ts";
 import { writeThumbnail } from "./thumbnail.ts";
@@ -103,7 +103,7 @@ export async function encode(options: EncodeOptions): Promise<EncodeResult> {
     const passthrough = await findPassthrough(source);
     const chosen =
       passthrough && plan.video
-        ? { ...plan, video: { ...plan.video, passthrough }, audio: await copySound(source) }
+        ? { ...plan, video: { ...plan.video, passthrough }, audio: await copyAudio(source) }
         : plan;
     if (options.onEarly && plan.video) return await encodeInTwo(chosen, plan, way);
     if (chosen === plan) return await encodeOnce(plan, way);

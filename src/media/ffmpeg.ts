@@ -4,8 +4,8 @@ import { basename } from "node:path";
 import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { classify, MediaError } from "./error.ts";
-import { forgetProcess, recordProcess } from "./orphans.ts";
-import { confined, defaultMemoryBytes, spawnServer } from "./sandbox/sandbox.ts";
+import { forgetProcess, recordProcess } from "./orphan-processes.ts";
+import { defaultMemoryBytes, sandboxedCommand, spawnServer } from "./sandbox/sandbox.ts";
 import type { Spawned } from "./sandbox/spawn-server.ts";
 
 export type Binaries = { ffmpeg: string; ffprobe: string };
@@ -80,7 +80,7 @@ export async function run(binary: string, options: RunOptions): Promise<Buffer> 
   const env = { PATH: "/usr/bin:/bin", HOME: directory, TMPDIR: directory, LC_ALL: "C", AV_LOG_FORCE_NOCOLOR: "1" };
   const spawner = viaSpawnServer ? await spawnServer() : null;
   const confinement = { limits: { memoryBytes, timeLimitMs }, grants, cwd: directory, parent: spawner?.pid };
-  const [file, ...rest] = [...(await confined(binary, confinement)), ...args] as [string, ...string[]];
+  const [file, ...rest] = [...(await sandboxedCommand(binary, confinement)), ...args] as [string, ...string[]];
   let child: Spawned;
   try {
     child = spawner

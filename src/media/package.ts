@@ -8,7 +8,7 @@ import {
   readInit,
   readSegmentTimes,
   SEGMENT_HEAD_BYTES,
-} from "./boxes.ts";
+} from "./isobmff.ts";
 import type { EncodePlan } from "./plan.ts";
 
 export type Segment = {

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { EncodingSpec } from "./encoding-spec.ts";
 import { run, type SourceRun, untrustedInput } from "./ffmpeg.ts";
 import type { Written } from "./package.ts";
-import { writeSample } from "./sample.ts";
+import { writeSampleVideo } from "./sample-video.ts";
 
 type StaticMp4Options = {
   outDir: string;
@@ -30,7 +30,8 @@ export async function writeStaticMp4(options: StaticMp4Options): Promise<number 
   const cwd = join(common.cwd, "mp4");
   await mkdir(cwd, { recursive: true });
   const parts = [video, ...audios.slice(0, 1)];
-  for (const part of parts) await writeSample(join(outDir, part.name), part.segments, join(cwd, `${part.name}.mp4`));
+  for (const part of parts)
+    await writeSampleVideo(join(outDir, part.name), part.segments, join(cwd, `${part.name}.mp4`));
   await run(ffmpeg, {
     ...common,
     cwd,

@@ -4,7 +4,7 @@ import type { EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
 import { run, type SourceRun, untrustedInput } from "./ffmpeg.ts";
 import type { Segment, Written } from "./package.ts";
-import { writeSample } from "./sample.ts";
+import { writeSampleVideo } from "./sample-video.ts";
 
 export type Storyboard = {
   /** File names relative to the folder of the manifests. */
@@ -62,7 +62,7 @@ async function write(
   const cwd = join(common.cwd, "storyboard");
   await mkdir(cwd, { recursive: true });
   const sample = join(cwd, "sample.mp4");
-  await writeSample(join(outDir, source.name), nearest(segments, intervalSeconds, tiles), sample);
+  await writeSampleVideo(join(outDir, source.name), nearest(segments, intervalSeconds, tiles), sample);
   const image = template.replace("$Number$", "1");
   // On a grid of the interval every tile gets the key frame that is nearest to its time, also where one is missing.
   const grid = `fps=${1000}/${Math.round(intervalSeconds * 1000)}:start_time=0:round=near:eof_action=pass`;

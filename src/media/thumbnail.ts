@@ -4,7 +4,7 @@ import type { EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
 import { run, type SourceRun, untrustedInput } from "./ffmpeg.ts";
 import type { Segment, Written } from "./package.ts";
-import { writeSample } from "./sample.ts";
+import { writeSampleVideo } from "./sample-video.ts";
 
 type ThumbnailOptions = {
   outDir: string;
@@ -39,7 +39,11 @@ export async function writeThumbnail({
 
   const sample = join(common.cwd, "sample.mp4");
   const isWhole = source.segments.length <= 2;
-  await writeSample(join(outDir, source.name), isWhole ? source.segments : chooseSegments(source.segments), sample);
+  await writeSampleVideo(
+    join(outDir, source.name),
+    isWhole ? source.segments : chooseSegments(source.segments),
+    sample,
+  );
   const isVideo = source.init.width > 0;
   const decoding = isVideo && !isWhole ? ["-skip_frame", "nokey"] : [];
   const quality = ["-c:v", "mjpeg", "-pix_fmt", "yuvj420p", "-q:v", "4", "-f", "image2"];

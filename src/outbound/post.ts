@@ -1,5 +1,5 @@
 import type { IncomingMessage } from "node:http";
-import { type Door, OutboundFailure } from "./outcome.ts";
+import { type HttpClient, OutboundFailure } from "./http-client.ts";
 
 export type PostOptions = {
   headers: Record<string, string>;
@@ -20,7 +20,7 @@ const BODY_BYTES = 64 * 1024;
 
 /** POSTs through the door. Throws BlockedDestination or OutboundFailure; an answer of any status is one. */
 export async function post(
-  door: Door,
+  door: HttpClient,
   url: string,
   { headers, body, timeoutMs, maxAnswerBytes, signal, pool }: PostOptions,
 ): Promise<PostAnswer> {

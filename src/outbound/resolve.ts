@@ -8,7 +8,7 @@ export type Resolve = (hostname: string, signal: AbortSignal) => Promise<string[
 const TRY_MS = 2000;
 const TRIES = 2;
 /** No name has so many by design; the rest could not be tried anyway. */
-const MOST_ADDRESSES = 64;
+const MAX_ADDRESSES = 64;
 
 /**
  * Asks name servers directly (c-ares). `dns.lookup` would hold one of the few threads that files are read with for as
@@ -25,7 +25,7 @@ export function resolverOf(servers?: readonly string[]): Resolve {
       if (hostname === "localhost" || hostname.endsWith(".localhost")) return ["127.0.0.1"];
       const [v4, v6] = await Promise.allSettled([resolver.resolve4(hostname), resolver.resolve6(hostname)]);
       const found = [v4, v6].flatMap((answer) => (answer.status === "fulfilled" ? answer.value : []));
-      if (found.length > 0) return found.slice(0, MOST_ADDRESSES);
+      if (found.length > 0) return found.slice(0, MAX_ADDRESSES);
       return await inHostsFile(hostname);
     } finally {
       signal.removeEventListener("abort", stop);

@@ -2,10 +2,10 @@ import { syncTexts } from "../lib/align/sync-texts.ts";
 import { readCsvPiece } from "../lib/csv-records.ts";
 import { checkHls } from "../lib/hls-check.ts";
 import { readHls } from "../lib/hls-read.ts";
-import { atOnce } from "../lib/in-slices.ts";
 import { type MpdContent, readMpd } from "../lib/mpd-read.ts";
 import { type Below, rebaseMaster, rebaseMpd, rebaseStoryboard, storyboardJson } from "../lib/rebase.ts";
 import { storyboardPictures } from "../lib/storyboard.ts";
+import { runToEnd } from "../lib/time-slices.ts";
 import { parsing } from "../lib/vtt/parse.ts";
 import { payloadsOf } from "../lib/vtt/replace-texts.ts";
 import { checkSubtitleFile, checkVtt } from "../lib/vtt/subtitle-file.ts";
@@ -74,7 +74,7 @@ export const PARSERS = {
 
   /** The payloads of the cues of a WebVTT text, and where they are in it. */
   payloads({ text }: { text: string }) {
-    const { cues } = atOnce(parsing(text));
+    const { cues } = runToEnd(parsing(text));
     return { payloads: payloadsOf(text, cues), places: cues.map(({ textAt }) => ({ textAt })) };
   },
 

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
-import { codingOf, taggedFor, tagHeld } from "../http/text-coding.ts";
+import { negotiateEncoding, taggedFor, tagHeld } from "../http/content-encoding.ts";
 import { embedded, embeddedNames } from "../lib/embedded.ts";
 
 type Prepared = {
@@ -36,9 +36,9 @@ export async function embeddedFile(
   { type, cacheControl, headers }: { type: string; cacheControl: string; headers: Headers },
 ): Promise<Response> {
   const { version, plain, ...codings } = await prepare(name);
-  const wanted = codingOf(headers.get("accept-encoding"));
+  const wanted = negotiateEncoding(headers.get("accept-encoding"));
   // A browser that takes brotli takes gzip.
-  const coding = wanted && (codings[wanted] ? wanted : codingOf(`${headers.get("accept-encoding")}, br;q=0`));
+  const coding = wanted && (codings[wanted] ? wanted : negotiateEncoding(`${headers.get("accept-encoding")}, br;q=0`));
   const common = { "cache-control": cacheControl, vary: "Accept-Encoding", "x-content-type-options": "nosniff" };
   const held = tagHeld(headers, `"${version}"`) ?? (coding && tagHeld(headers, taggedFor(`"${version}"`, coding)));
   if (held) return new Response(null, { status: 304, headers: { ...common, etag: held } });

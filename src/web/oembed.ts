@@ -4,7 +4,7 @@ import type { App } from "../app.ts";
 import { Reply, type Route, route } from "../http/route.ts";
 import { HttpError, invalid, notFound } from "../lib/errors.ts";
 import { encodingSpec } from "../media/encoding-spec.ts";
-import { mediaUrl, pageUrl } from "../resources/assets/addresses.ts";
+import { mediaUrl, pageUrl } from "../resources/assets/urls.ts";
 import { requirePlayable } from "../resources/playback/player-data.ts";
 import type { PlaybackTokens } from "../resources/playback/token.ts";
 import { html } from "./html.ts";

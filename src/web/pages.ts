@@ -1,13 +1,13 @@
 import * as v from "valibot";
 import type { AssetRow } from "../../storage/db/schema.ts";
 import type { App } from "../app.ts";
+import { encodedText } from "../http/content-encoding.ts";
 import { type Context, type Route, route } from "../http/route.ts";
-import { codedText } from "../http/text-coding.ts";
 import { HttpError } from "../lib/errors.ts";
-import { basePath, publicId } from "../resources/assets/addresses.ts";
 import { findPublicAsset } from "../resources/assets/queries.ts";
-import { deliveryOf } from "../resources/playback/hand-out.ts";
+import { basePath, publicId } from "../resources/assets/urls.ts";
 import { PlayerData, playerData, requirePlayable } from "../resources/playback/player-data.ts";
+import { deliveryOf } from "../resources/playback/presigned-delivery.ts";
 import type { PlaybackTokens } from "../resources/playback/token.ts";
 import { isActiveTenant } from "../resources/tenants/active.ts";
 import { allowedOriginsOf } from "../resources/tenants/queries.ts";
@@ -48,7 +48,7 @@ export const pageRoutes = (tokens: PlaybackTokens): Route[] => [
       const token = url.searchParams.get("token");
       const asset = await requirePlayable(app, tokens, { ref: params.id, token });
       const data = await playerData(app, asset, { token, basePath: basePath(app.baseUrl()) });
-      return codedText(context, {
+      return encodedText(context, {
         text: async () => JSON.stringify(data),
         headers: {
           "cache-control": "no-store",

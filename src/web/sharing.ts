@@ -1,6 +1,6 @@
 import type { AssetRow } from "../../storage/db/schema.ts";
 import type { App } from "../app.ts";
-import { mediaUrl, pageUrl } from "../resources/assets/addresses.ts";
+import { mediaUrl, pageUrl } from "../resources/assets/urls.ts";
 import { html, type Markup } from "./html.ts";
 
 const MAX_DESCRIPTION = 300;

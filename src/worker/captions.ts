@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 import { MediaError } from "../media/error.ts";
 import type { Binaries } from "../media/ffmpeg.ts";
 import type { Probe } from "../media/probe.ts";
-import { spokenIn, writeSpeech } from "../media/sound.ts";
+import { spokenLanguage, writeSpeech } from "../media/speech-audio.ts";
 import { type Transcriber, TranscriptionFailed } from "../outbound/transcribe/transcriber.ts";
 import type { Completion, WorkerContract } from "./contract.ts";
 import type { LeaseClient } from "./lease-client.ts";
@@ -49,12 +49,12 @@ type CaptionOptions = {
 
 const NO_SOUND = "The source has no sound.";
 const MINUTE_MS = 60_000;
-const MOST_MS = 12 * 60 * MINUTE_MS;
+const MAX_MS = 12 * 60 * MINUTE_MS;
 const TICK_MS = 5000;
-const MOST_MESSAGE = 500;
+const MAX_MESSAGE = 500;
 /** Longer than any large model takes on a small machine. */
 const limitMs = (durationSeconds: number) =>
-  Math.min(MOST_MS, Math.max(10 * MINUTE_MS, Math.ceil(durationSeconds * 20) * 1000));
+  Math.min(MAX_MS, Math.max(10 * MINUTE_MS, Math.ceil(durationSeconds * 20) * 1000));
 
 /**
  * Makes the captions that the contract asks for, one language after the other; it is meant to run beside the encode.
@@ -81,7 +81,7 @@ export async function makeCaptions(
       const { message, detail } = wordsOf(error);
       context.log.warn({ job_id: job.job.id, language, error: message, detail }, "A caption could not be made.");
       if (job.outputs.captions_required) throw new CaptionFailed(`${language}: ${message}`, message !== NO_SOUND);
-      captions.told.caption_errors[language] = message.slice(0, MOST_MESSAGE);
+      captions.told.caption_errors[language] = message.slice(0, MAX_MESSAGE);
     }
     onProgress(1);
   }
@@ -114,7 +114,7 @@ export async function makeCaptions(
   }
 
   async function soundFor(language: string) {
-    const track = spokenIn(options.probe, language);
+    const track = spokenLanguage(options.probe, language);
     if (!track) throw new TranscriptionFailed(NO_SOUND);
     const known = sounds.get(track.index);
     if (known) return known;

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import * as v from "valibot";
-import { isUntrusted, noAnswer } from "../lib/no-answer.ts";
+import { describeConnectionError, isCertificateError } from "../lib/connection-errors.ts";
 import { withoutTrailing } from "../lib/without-trailing.ts";
 import {
   type Completion,
@@ -32,7 +32,7 @@ export class ServerRefused extends Error {
 }
 
 /** The server could not be reached, or kept answering 5xx or 429. */
-export class ServerAway extends Error {
+export class ServerUnreachable extends Error {
   constructor(reason: string, options?: ErrorOptions) {
     super(reason, options);
     this.name = "ServerAway";
@@ -50,7 +50,7 @@ type CallOptions = {
 
 const CALL_TIMEOUT_MS = 30_000;
 /** Ten minutes of a server that is away, if it must be: encodes take longer. The heart ends it when the lease is lost. */
-export const PATIENT = 64;
+export const LONG_RETRY = 64;
 const FIRST_WAIT_MS = 200;
 const LONGEST_WAIT_MS = 10_000;
 
@@ -102,13 +102,25 @@ export class LeaseClient {
   }
 
   async complete(job: WorkerContract, completion: Completion, signal?: AbortSignal): Promise<void> {
-    const options = { body: completion, lease: job.lease.token, signal, attempts: PATIENT, timeoutMs: CALL_TIMEOUT_MS };
+    const options = {
+      body: completion,
+      lease: job.lease.token,
+      signal,
+      attempts: LONG_RETRY,
+      timeoutMs: CALL_TIMEOUT_MS,
+    };
     await this.#call(job.callbacks.complete_url, options);
   }
 
   /** What plays already, while the rest is made. */
   async publish(job: WorkerContract, completion: Completion, signal?: AbortSignal): Promise<void> {
-    const options = { body: completion, lease: job.lease.token, signal, attempts: PATIENT, timeoutMs: CALL_TIMEOUT_MS };
+    const options = {
+      body: completion,
+      lease: job.lease.token,
+      signal,
+      attempts: LONG_RETRY,
+      timeoutMs: CALL_TIMEOUT_MS,
+    };
     await this.#call(job.callbacks.publish_url ?? "", options);
   }
 
@@ -124,7 +136,13 @@ export class LeaseClient {
 
   /** Addresses to PUT `paths` (whole keys, at most 100) to. */
   async sign(job: WorkerContract, paths: string[], signal?: AbortSignal): Promise<SignedArtifact[]> {
-    const options = { body: { paths }, lease: job.lease.token, signal, attempts: PATIENT, timeoutMs: CALL_TIMEOUT_MS };
+    const options = {
+      body: { paths },
+      lease: job.lease.token,
+      signal,
+      attempts: LONG_RETRY,
+      timeoutMs: CALL_TIMEOUT_MS,
+    };
     return v.parse(SignedArtifacts, await this.#call(job.artifacts.sign_url, options));
   }
 
@@ -168,7 +186,10 @@ export async function request(url: string, init: RequestInit): Promise<Response>
     return await fetch(url, init);
   } catch (error) {
     // Its cause would be logged with it, and Node.js tells there of flags that nobody can give us.
-    throw new ServerAway(noAnswer(new URL(url).origin, error), isUntrusted(error) ? {} : { cause: error });
+    throw new ServerUnreachable(
+      describeConnectionError(new URL(url).origin, error),
+      isCertificateError(error) ? {} : { cause: error },
+    );
   }
 }
 
@@ -176,7 +197,7 @@ export async function request(url: string, init: RequestInit): Promise<Response>
 export function check(response: Response, text: string): void {
   if (response.ok) return;
   if (response.status >= 500 || response.status === 429 || response.status === 408) {
-    throw new ServerAway(`The server answered ${response.status}.`, { cause: retryAfterMs(response) });
+    throw new ServerUnreachable(`The server answered ${response.status}.`, { cause: retryAfterMs(response) });
   }
   throw new ServerRefused(response.status, text);
 }
@@ -190,7 +211,7 @@ export async function retrying<T>(
     try {
       return await work();
     } catch (error) {
-      if (!(error instanceof ServerAway) || attempt >= options.attempts || options.signal?.aborted) throw error;
+      if (!(error instanceof ServerUnreachable) || attempt >= options.attempts || options.signal?.aborted) throw error;
       const asked = typeof error.cause === "number" ? error.cause : 0;
       await sleep(Math.max(asked, backoffMs(attempt)), undefined, options.signal ? { signal: options.signal } : {});
     }

@@ -5,10 +5,10 @@ import { UserError } from "../lib/errors.ts";
 import { type Encoder, requireEncoder } from "../media/encoders.ts";
 import { encodingSpec } from "../media/encoding-spec.ts";
 import type { Binaries } from "../media/ffmpeg.ts";
-import { missingFor } from "../media/sandbox/sandbox.ts";
+import { missingIsolation } from "../media/sandbox/sandbox.ts";
 import type { Transcriber } from "../outbound/transcribe/transcriber.ts";
 import type { JobContext, Log } from "./context.ts";
-import { backoffMs, LeaseClient, ServerAway, ServerRefused } from "./lease-client.ts";
+import { backoffMs, LeaseClient, ServerRefused, ServerUnreachable } from "./lease-client.ts";
 import { type JobEnd, runJob } from "./run-job.ts";
 import { openScratch } from "./scratch.ts";
 
@@ -58,7 +58,7 @@ export async function startWorker(options: WorkerOptions): Promise<JobEnd | null
   const { server, token, workerId, binaries, memoryBytes, transcriber, log, onProgress, isOnce = false } = options;
   const { encoder = "software", minFreeBytes = MIN_FREE_BYTES } = options;
   await requireEncoder(binaries.ffmpeg, encoder, encodingSpec);
-  const missing = await missingFor(binaries.ffmpeg);
+  const missing = await missingIsolation(binaries.ffmpeg);
   if (missing.length > 0) log.warn({ missing }, "ffmpeg cannot be fully confined on this system.");
   const scratch = await openScratch(options.scratchDir);
   const fault = new AbortController();
@@ -113,7 +113,7 @@ async function loop(context: JobContext, { sharedDisk, isOnce }: LoopOptions): P
       if (failures % 30 === 1)
         log.warn(
           { error: String(error) },
-          error instanceof ServerAway ? "The server is away." : "No job could be asked for.",
+          error instanceof ServerUnreachable ? "The server is away." : "No job could be asked for.",
         );
       await pause(backoffMs(failures), signal);
     }

@@ -3,7 +3,7 @@ import { open, readdir, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { SEGMENT_PATTERN } from "../media/arguments.ts";
 import type { SignedArtifact, WorkerContract } from "./contract.ts";
-import { check, type LeaseClient, PATIENT, request, retrying } from "./lease-client.ts";
+import { check, type LeaseClient, LONG_RETRY, request, retrying } from "./lease-client.ts";
 
 const LOOK_MS = 500;
 const PATHS_PER_SIGNING = 100;
@@ -157,7 +157,7 @@ async function put(client: LeaseClient, signed: SignedArtifact, file: string, si
   // Read as it is sent, and of known length, without which S3 refuses a body.
   const body = await openAsBlob(file);
   const type = CONTENT_TYPES[file.slice(file.lastIndexOf(".") + 1)] ?? "application/octet-stream";
-  await retrying({ attempts: PATIENT, signal }, async () => {
+  await retrying({ attempts: LONG_RETRY, signal }, async () => {
     const response = await request(client.resolve(signed.url), {
       method: signed.method,
       // A signed address may have signed its headers too: what it says wins.

@@ -3,9 +3,9 @@ import { MediaError } from "../media/error.ts";
 import { CaptionFailed } from "./captions.ts";
 import type { JobContext } from "./context.ts";
 import type { Failure, WorkerContract } from "./contract.ts";
-import { Heart } from "./heart.ts";
-import { LeaseLost, ServerAway, ServerRefused } from "./lease-client.ts";
-import { make } from "./make.ts";
+import { LeaseLost, ServerRefused, ServerUnreachable } from "./lease-client.ts";
+import { LeaseHeartbeat } from "./lease-heartbeat.ts";
+import { transcode } from "./transcode-job.ts";
 import { removeFolder, SourceCorrupt } from "./transfer.ts";
 import { watchSpace } from "./watch-space.ts";
 
@@ -23,7 +23,7 @@ const COMPLETE_GRACE_MS = 4000;
 export async function runJob(job: WorkerContract, context: JobContext): Promise<JobEnd> {
   const { client, log, signal } = context;
   const fields = { job_id: job.job.id, asset_id: job.job.asset_id, attempt: job.job.attempt };
-  const heart = new Heart(client, job, {
+  const heartbeat = new LeaseHeartbeat(client, job, {
     signal,
     onTrouble: (error) => log.warn({ ...fields, error: String(error) }, "A heartbeat failed."),
     onStage: (stage, tookMs) => log.info({ ...fields, stage, took_ms: Math.round(tookMs) }, "A stage is done."),
@@ -31,38 +31,38 @@ export async function runJob(job: WorkerContract, context: JobContext): Promise<
   });
   const needed = (job.source.local_path ? 0 : (job.source.bytes ?? 0)) * SPACE_PER_SOURCE;
   if (!(await context.scratch.hasRoom(needed))) {
-    await heart.stop();
+    await heartbeat.stop();
     log.warn({ ...fields, bytes: needed }, "The job is given back: there is no space for its source here.");
     await client.release(job).catch(() => {});
     return "no_room";
   }
   const work = await context.scratch.jobFolder(`job-${job.job.id}`);
   const outDir = job.artifacts.local_path ?? join(work, "out");
-  const stopWatching = watchSpace([work, outDir], context.minFreeBytes, () => heart.abandon("full"));
+  const stopWatching = watchSpace([work, outDir], context.minFreeBytes, () => heartbeat.abandon("full"));
   let isAnnounced = false;
   log.info(fields, "The job begins.");
   try {
-    const completion = await make(job, context, { heart, work, outDir });
+    const completion = await transcode(job, context, { heartbeat: heartbeat, work, outDir });
     // From here on the files may be what viewers are sent to, even if no answer arrives.
     isAnnounced = true;
     // A heartbeat that came in behind it would be answered 409 and look like a lost lease.
-    await heart.stop();
+    await heartbeat.stop();
     await client.complete(job, completion, someTimeAfter(signal, COMPLETE_GRACE_MS));
     log.info(fields, "The job is complete.");
     return "completed";
   } catch (error) {
-    await heart.stop();
+    await heartbeat.stop();
     if (!isAnnounced) await removeFolder(outDir);
-    return await tell(heart.reason === "full" ? new MediaError("out_of_space", RESERVE_REACHED, true) : error);
+    return await tell(heartbeat.reason === "full" ? new MediaError("out_of_space", RESERVE_REACHED, true) : error);
   } finally {
     stopWatching();
-    await heart.stop();
+    await heartbeat.stop();
     await removeFolder(work);
   }
 
   async function tell(error: unknown): Promise<JobEnd> {
-    if (heart.reason === "canceled" || heart.reason === "lost" || error instanceof LeaseLost) {
-      const end = heart.reason === "canceled" ? "canceled" : "lost";
+    if (heartbeat.reason === "canceled" || heartbeat.reason === "lost" || error instanceof LeaseLost) {
+      const end = heartbeat.reason === "canceled" ? "canceled" : "lost";
       log.warn(fields, end === "canceled" ? "The job was cancelled." : "The lease is lost; the result is dropped.");
       return end;
     }
@@ -103,7 +103,7 @@ function toFailure(error: unknown): Failure {
   if ((error as NodeJS.ErrnoException)?.code === "ENOSPC") {
     return { code: "out_of_space", message: "There is no space left for the job.", retryable: true, log_tail: "" };
   }
-  if (error instanceof ServerAway || error instanceof ServerRefused) {
+  if (error instanceof ServerUnreachable || error instanceof ServerRefused) {
     return { code: "transfer_failed", message: error.message, retryable: true, log_tail: "" };
   }
   // Not the source's fault as far as anyone can tell, so another worker may try.

@@ -1,6 +1,6 @@
 import { mkdir, mkdtemp, readdir, rm, statfs } from "node:fs/promises";
 import { join } from "node:path";
-import { endOrphans, startOf } from "../media/orphans.ts";
+import { killOrphans, processStartTime } from "../media/orphan-processes.ts";
 
 /** A worker process's own folder: named by pid and start, so that another process can tell whether its owner lives. */
 export type Scratch = {
@@ -16,7 +16,7 @@ export type Scratch = {
 export async function openScratch(scratchDir: string): Promise<Scratch> {
   await mkdir(scratchDir, { recursive: true, mode: 0o700 });
   await sweep(scratchDir);
-  const start = (await startOf(process.pid)) ?? "0";
+  const start = (await processStartTime(process.pid)) ?? "0";
   const dir = await mkdtemp(join(scratchDir, `worker-${process.pid}-${start}-`));
   const pidDir = join(dir, "pids");
   await mkdir(pidDir, { recursive: true, mode: 0o700 });
@@ -35,8 +35,8 @@ export async function openScratch(scratchDir: string): Promise<Scratch> {
 async function sweep(scratchDir: string): Promise<void> {
   for (const name of await readdir(scratchDir)) {
     const match = /^worker-(\d+)-(\d+)-\w+$/.exec(name);
-    if (!match || (await startOf(Number(match[1]))) === match[2]) continue;
-    await endOrphans(join(scratchDir, name, "pids"));
+    if (!match || (await processStartTime(Number(match[1]))) === match[2]) continue;
+    await killOrphans(join(scratchDir, name, "pids"));
     await rm(join(scratchDir, name), { recursive: true, force: true });
   }
 }

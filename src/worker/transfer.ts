@@ -5,7 +5,7 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { MediaError } from "../media/error.ts";
 import type { WorkerContract } from "./contract.ts";
-import { check, type LeaseClient, PATIENT, request, retrying, ServerAway } from "./lease-client.ts";
+import { check, type LeaseClient, LONG_RETRY, request, retrying, ServerUnreachable } from "./lease-client.ts";
 
 /** Another attempt may find it: an asset can be registered before its bytes have come. */
 export function sourceMissing(): never {
@@ -24,13 +24,13 @@ export async function download(
   const { path, signal, onBytes } = options;
   const { source } = job;
   let held = 0;
-  await retrying({ attempts: PATIENT, signal }, async () => {
+  await retrying({ attempts: LONG_RETRY, signal }, async () => {
     const headers = held > 0 ? { ...source.headers, range: `bytes=${held}-` } : source.headers;
     const response = await request(client.resolve(source.url), { method: source.method, headers, signal });
     if (response.status === 404) sourceMissing();
     if (!response.ok) check(response, await response.text());
     if (response.status !== 206) held = 0;
-    if (!response.body) throw new ServerAway("The source has no body.");
+    if (!response.body) throw new ServerUnreachable("The source has no body.");
     const file = createWriteStream(path, { flags: held > 0 ? "r+" : "w", start: held });
     try {
       await pipeline(
@@ -50,9 +50,9 @@ export async function download(
         throw new MediaError("out_of_space", "There is no space for the source.", true);
       // Only what reached the file counts.
       held = (await stat(path).catch(() => ({ size: 0 }))).size;
-      throw new ServerAway("The source broke off.", { cause: error });
+      throw new ServerUnreachable("The source broke off.", { cause: error });
     }
-    if (source.bytes != null && held < source.bytes) throw new ServerAway("The source ended early.");
+    if (source.bytes != null && held < source.bytes) throw new ServerUnreachable("The source ended early.");
   });
   if (source.bytes != null && held !== source.bytes) {
     throw new MediaError("input_invalid", `The source has ${held} bytes where ${source.bytes} were announced.`, true);

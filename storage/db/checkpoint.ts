@@ -12,7 +12,7 @@ const RETRY_MS = 20;
  * or a writer of another process is waited for, at most 1.5 s. Resolves with false when the log is not empty after that;
  * nothing is lost then, the log holds the rest. Throws LibsqlError when the disk fails.
  */
-export async function emptyLog(file: string): Promise<boolean> {
+export async function truncateWal(file: string): Promise<boolean> {
   const deadline = performance.now() + LIMIT_MS;
   for (;;) {
     if (isEmptied(file)) return true;

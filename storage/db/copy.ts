@@ -3,7 +3,7 @@ import Sqlite from "libsql";
 import AsyncDatabase from "libsql/promise";
 import type { Migration } from "./migrate.ts";
 import { pendingOf, sorted } from "./migrate.ts";
-import type { StoragePlaceRow } from "./schema.ts";
+import type { StorageLocationRow } from "./schema.ts";
 
 /**
  * A consistent copy of the database `from` as the new file `to`, on another thread; writers go on meanwhile. Holds that
@@ -22,7 +22,7 @@ export async function copyDatabase(from: string, to: string): Promise<void> {
 }
 
 /** A restored database whose objects were put to the storage of the settings: no earlier migration has a say in where. */
-export const forgetStoragePlace = (file: string) => changing(file, "DELETE FROM storage_place");
+export const clearStorageLocation = (file: string) => changing(file, "DELETE FROM storage_place");
 
 /** Changes a database that nobody else has open, and syncs it. */
 async function changing(path: string, sql: string): Promise<void> {
@@ -77,11 +77,11 @@ function reading<T>(file: string, work: (all: <R>(sql: string) => R[]) => T): T 
 }
 
 /** Where objects lie by the record of migrations; undefined where none ever was. */
-export const storagePlaceIn = (file: string) =>
+export const storageLocationIn = (file: string) =>
   reading(
     file,
     (all) =>
-      all<Pick<StoragePlaceRow, "active" | "other" | "phase">>(
+      all<Pick<StorageLocationRow, "active" | "other" | "phase">>(
         "SELECT active, other, phase FROM storage_place WHERE id = 1",
       )[0],
   );

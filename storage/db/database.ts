@@ -1,6 +1,6 @@
 import type { ResultSet } from "@libsql/client";
 import type { BaseSQLiteDatabase } from "drizzle-orm/sqlite-core";
-import type { Commits } from "./remember.ts";
+import type { Commits } from "./commit-cache.ts";
 
 export type Schema = Record<string, unknown>;
 

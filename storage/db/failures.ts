@@ -21,7 +21,7 @@ export const isBusy = (error: unknown) =>
   ["SQLITE_BUSY", "SQLITE_LOCKED", "TRANSACTION_BUSY"].some((code) => has(error, code));
 
 /** A remote database cannot be asked now. */
-export const isAway = (error: unknown) => [...chain(error)].some((one) => one instanceof DatabaseAway);
+export const isUnreachable = (error: unknown) => [...chain(error)].some((one) => one instanceof DatabaseUnreachable);
 
 /** Whether what was asked for was written is not known. */
 export const isInDoubt = (error: unknown) => [...chain(error)].some((one) => one instanceof CommitInDoubt);
@@ -62,7 +62,7 @@ export class DatabaseBusy extends Error {
 }
 
 /** The database server does not answer, or refuses to: the same may work later. Nothing was written, but see CommitInDoubt. */
-export class DatabaseAway extends Error {
+export class DatabaseUnreachable extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);
     this.name = "DatabaseAway";
@@ -70,7 +70,7 @@ export class DatabaseAway extends Error {
 }
 
 /** The server went away over a COMMIT and did not come back: nobody knows whether it was done, so it must not be done again. */
-export class CommitInDoubt extends DatabaseAway {
+export class CommitInDoubt extends DatabaseUnreachable {
   constructor(options?: ErrorOptions) {
     super("The database server went away while it committed; what was written may be there or not.", options);
     this.name = "CommitInDoubt";

@@ -3,7 +3,7 @@ import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import { expandConfig } from "@libsql/core/config";
 import { encodeBaseUrl } from "@libsql/core/uri";
 import type { DatabaseAddress } from "./database.ts";
-import { DatabaseAway } from "./failures.ts";
+import { DatabaseUnreachable } from "./failures.ts";
 import { HttpStream } from "./hrana-http.ts";
 import { HranaSocket } from "./hrana-socket.ts";
 import { type HranaPost, type HranaStream, SILENCE_MS } from "./hrana-stream.ts";
@@ -73,14 +73,14 @@ export class HranaServer implements HranaPost {
   /** The whole answer's JSON. Throws DatabaseAway when none came, or one that refuses all that was asked. */
   async post(url: URL, body: string): Promise<unknown> {
     const { status, text } = await this.#exchange(url, body).catch((error: Error) => {
-      throw new DatabaseAway(`The database server does not answer: ${error.message}`, { cause: error });
+      throw new DatabaseUnreachable(`The database server does not answer: ${error.message}`, { cause: error });
     });
     try {
       if (status === 200) return JSON.parse(text);
     } catch {
       // Somebody else's page, most likely.
     }
-    throw new DatabaseAway(`The database server answered ${status}: ${text.slice(0, 200)}`);
+    throw new DatabaseUnreachable(`The database server answered ${status}: ${text.slice(0, 200)}`);
   }
 
   close(): void {

@@ -1,4 +1,4 @@
-import { DatabaseAway } from "./failures.ts";
+import { DatabaseUnreachable } from "./failures.ts";
 import { type HranaStream, SILENCE_MS } from "./hrana-stream.ts";
 import {
   type BatchResult,
@@ -91,7 +91,7 @@ export class HranaSocket {
 
   #end(reason: string): void {
     if (this.#fault) return;
-    this.#fault = new DatabaseAway(`The database server does not answer: ${reason}.`);
+    this.#fault = new DatabaseUnreachable(`The database server does not answer: ${reason}.`);
     clearInterval(this.#watch);
     this.#socket.close();
     for (const { reject } of this.#asked.values()) reject(this.#fault);

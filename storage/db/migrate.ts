@@ -13,7 +13,7 @@ import { backoff } from "./wait.ts";
 export type Migration = { name: string; sql: string };
 
 /** Half a minute and more. */
-const MOST_TRIES = 100;
+const MAX_TRIES = 100;
 
 /** The database holds migrations that this binary does not know. */
 export class NewerDatabase extends UserError {}
@@ -153,7 +153,7 @@ async function begun(client: Client): Promise<Transaction> {
     try {
       return await client.transaction("write");
     } catch (error) {
-      if (!isBusy(error) || attempt >= MOST_TRIES) throw error;
+      if (!isBusy(error) || attempt >= MAX_TRIES) throw error;
       await backoff(attempt);
     }
   }

@@ -1,11 +1,11 @@
 import { fileURLToPath } from "node:url";
 import { construct } from "drizzle-orm/libsql/driver-core";
-import { emptyLog } from "./checkpoint.ts";
+import { truncateWal } from "./checkpoint.ts";
 import { localClient } from "./client.ts";
+import { clusterCommits } from "./commit-cache.ts";
 import { Connection } from "./connection.ts";
 import type { Database, DatabaseLog, OpenOptions, Schema } from "./database.ts";
 import { Reader } from "./reader.ts";
-import { familyCommits } from "./remember.ts";
 import { WriteQueue } from "./write-queue.ts";
 import { Writer } from "./writer.ts";
 
@@ -42,7 +42,7 @@ function openLocal<S extends Schema>(file: string, options: OpenOptions<S>): Dat
     db: construct(localClient(reader), { schema }),
     write: (work) => queue.write(() => work(tx)),
     commits: turn
-      ? familyCommits(
+      ? clusterCommits(
           () => queue.commits,
           () => reader.version(),
         )
@@ -51,15 +51,15 @@ function openLocal<S extends Schema>(file: string, options: OpenOptions<S>): Dat
     async close() {
       await queue.close();
       reader.close();
-      if (!turn) await leaveWhole(file, log);
+      if (!turn) await checkpointOnClose(file, log);
     },
   };
 }
 
 /** Never throws: a stop must not fail when the log cannot be emptied, since the next start reads it. */
-export async function leaveWhole(file: string, log?: DatabaseLog): Promise<void> {
+export async function checkpointOnClose(file: string, log?: DatabaseLog): Promise<void> {
   try {
-    if (await emptyLog(file)) return;
+    if (await truncateWal(file)) return;
     log?.warn({ file }, "another process reads the database: a part of it is still in the -wal file, copy both");
   } catch (error) {
     log?.warn({ file, err: error }, "the -wal file could not be emptied: copy it together with the database");

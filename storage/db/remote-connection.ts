@@ -1,6 +1,6 @@
 import type { InStatement, ResultSet } from "@libsql/client";
 import { randomName } from "../../src/lib/tokens.ts";
-import { CommitInDoubt, isAway, isBusy, isStorageFailure } from "./failures.ts";
+import { CommitInDoubt, isBusy, isStorageFailure, isUnreachable } from "./failures.ts";
 import type { HranaServer } from "./hrana-server.ts";
 import type { HranaStream } from "./hrana-stream.ts";
 import {
@@ -98,7 +98,7 @@ export class RemoteConnection {
       const note = toWire({ sql: MARK, args: [this.#writer, mark] });
       await this.#send([...(this.#hasChanged ? [note] : []), { sql: "COMMIT" }]);
     } catch (error) {
-      if (!isAway(error) || !this.#hasChanged || !(await this.#isCommitted(mark))) throw error;
+      if (!isUnreachable(error) || !this.#hasChanged || !(await this.#isCommitted(mark))) throw error;
       this.fault = null;
     }
   }
@@ -170,7 +170,7 @@ export class RemoteConnection {
         const error = refused ? toError(refused) : new Error("The database server left a request unanswered.");
         if (!isBusy(error) || performance.now() - since > this.#settleMs) throw error;
       } catch (error) {
-        if (isAway(error) && performance.now() - since < this.#settleMs) continue;
+        if (isUnreachable(error) && performance.now() - since < this.#settleMs) continue;
         this.fault = new CommitInDoubt({ cause: error });
         throw this.fault;
       } finally {

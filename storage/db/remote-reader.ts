@@ -1,7 +1,7 @@
 import type { InStatement, ResultSet } from "@libsql/client";
 import { LibsqlError } from "@libsql/core/api";
 import type { Executor } from "./client.ts";
-import { isAway } from "./failures.ts";
+import { isUnreachable } from "./failures.ts";
 import type { HranaServer } from "./hrana-server.ts";
 import type { HranaStream } from "./hrana-stream.ts";
 import { type Step, toError, toResult, toWire } from "./hrana-wire.ts";
@@ -96,7 +96,7 @@ export class RemoteReader implements Executor {
     try {
       read.resolve(await read.run(stream));
     } catch (error) {
-      if (!isAway(error) || read.isSecond || this.#closed) return read.reject(error);
+      if (!isUnreachable(error) || read.isSecond || this.#closed) return read.reject(error);
       read.isSecond = true;
       // A server that has been started again knows none of them.
       this.#free.length = 0;

@@ -268,7 +268,7 @@ export const webhookDeliveries = sqliteTable("webhook_deliveries", {
 });
 
 /** Objects that no row names. A key, or with a slash at its end all that lies under it. */
-export const unwantedObjects = sqliteTable("unwanted_objects", {
+export const objectGarbage = sqliteTable("unwanted_objects", {
   objectKey: text("object_key").primaryKey(),
   dueAt: integer("due_at").notNull(),
 });
@@ -277,7 +277,7 @@ export const STORE_KINDS = ["local", "s3"] as const;
 export const STORAGE_PHASES = ["settled", "copying", "verifying", "switching", "draining", "cleaning"] as const;
 
 /** Where objects lie and where to they are on their way; no row until a migration was ever asked for. */
-export const storagePlace = sqliteTable("storage_place", {
+export const storageLocation = sqliteTable("storage_place", {
   id: integer("id").primaryKey(),
   active: text("active", { enum: STORE_KINDS }).notNull(),
   other: text("other", { enum: STORE_KINDS }),
@@ -376,6 +376,6 @@ export type EventRow = typeof events.$inferSelect;
 export type EndpointRow = typeof webhookEndpoints.$inferSelect;
 export type DeliveryRow = typeof webhookDeliveries.$inferSelect;
 export type BatchRow = typeof ingestBatches.$inferSelect;
-export type IntentRow = typeof ingestUploads.$inferSelect;
+export type BatchUploadRow = typeof ingestUploads.$inferSelect;
 export type SourceFetchRow = typeof sourceFetches.$inferSelect;
-export type StoragePlaceRow = typeof storagePlace.$inferSelect;
+export type StorageLocationRow = typeof storageLocation.$inferSelect;

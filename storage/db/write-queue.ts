@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { setImmediate as turn } from "node:timers/promises";
 import type { InStatement, ResultSet } from "@libsql/client";
-import { asStorageFull, CommitInDoubt, DatabaseBusy, isAway, isBusy, isStorageFailure } from "./failures.ts";
+import { asStorageFull, CommitInDoubt, DatabaseBusy, isBusy, isStorageFailure, isUnreachable } from "./failures.ts";
 import { backoff, LOCK_WAIT_MS } from "./wait.ts";
 
 /** A group ends at this many works or after this long, so that the event loop turns between groups. */
@@ -222,7 +222,7 @@ export class WriteQueue {
 
   #giveUp(error: unknown): void {
     const now = performance.now();
-    const away = isAway(error);
+    const away = isUnreachable(error);
     const limitMs = away ? Math.min(AWAY_MS, this.#options.lockWaitMs) : this.#options.lockWaitMs;
     for (const job of this.#waiting.splice(0)) {
       if (now - job.since < limitMs) this.#waiting.push(job);
@@ -240,7 +240,7 @@ export class WriteQueue {
 
 function ended(error: unknown): GroupEnd {
   if (error instanceof CommitInDoubt) return { end: "in doubt", error };
-  return { end: isBusy(error) || isAway(error) ? "busy" : "failed", error };
+  return { end: isBusy(error) || isUnreachable(error) ? "busy" : "failed", error };
 }
 
 function answer(job: Job): void {

@@ -1,7 +1,7 @@
 import { constants } from "node:fs";
 import { type FileHandle, lstat, mkdir, open, readdir, realpath, rename, rm, rmdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import type { TakeTurn } from "../../src/lib/turns.ts";
+import type { AcquireLock } from "../../src/lib/lock-manager.ts";
 import { InvalidKey, TEMPORARY_FOLDER, temporaryName } from "./keys.ts";
 
 const FOLDERS_REMEMBERED = 10_000;
@@ -11,11 +11,11 @@ const NO_FOLDER = "An object stands where this key needs a folder: a local store
 export const codeOf = (error: unknown) => (error as NodeJS.ErrnoException).code ?? "";
 
 /** The processes that write to the same store, and which of them this one is. */
-export type Family = {
+export type StoreProcesses = {
   readonly slot: number;
   /** Nothing of the others runs yet. */
   readonly isFirst: boolean;
-  readonly take: TakeTurn;
+  readonly take: AcquireLock;
 };
 
 /** The folders of a local store: made on demand, durable, removed when empty. */
@@ -26,10 +26,10 @@ export class Folders {
   /** Syncs under way, and the one that comes after it for all who asked meanwhile. */
   readonly #syncs = new Map<string, { now: Promise<void>; next: Promise<void> | null }>();
 
-  readonly #family: Family | undefined;
+  readonly #family: StoreProcesses | undefined;
 
   /** `root` must be a real path: see `isOwn`. */
-  constructor(root: string, family?: Family) {
+  constructor(root: string, family?: StoreProcesses) {
     this.root = root;
     this.#family = family;
   }

@@ -1,6 +1,6 @@
 import { compareKeys } from "./keys.ts";
-import type { Pair } from "./pair.ts";
 import { type Appends, type ListPage, NoSuchMultipart, type ObjectStore } from "./store.ts";
+import type { StorePair } from "./store-pair.ts";
 
 const PAGE_OBJECTS = 1000;
 
@@ -10,7 +10,7 @@ const PAGE_OBJECTS = 1000;
  * a put takes it away; so nothing that lay in the target before can ever be served. Uploads and jobs that began with
  * addresses of the source end there.
  */
-export function layered(pair: Pair): ObjectStore {
+export function layered(pair: StorePair): ObjectStore {
   const { source, target } = pair;
   const isIn = async (store: ObjectStore, key: string) => (await store.head(key)) !== null;
 
@@ -110,7 +110,7 @@ export function layered(pair: Pair): ObjectStore {
 type Arriving = <T>(store: ObjectStore, key: string, work: () => Promise<T>) => Promise<T>;
 
 /** What began to grow in the source goes on there. */
-function layeredAppends({ source, target }: Pair, arriving: Arriving): Appends {
+function layeredAppends({ source, target }: StorePair, arriving: Arriving): Appends {
   const ways = (store: ObjectStore): Appends => {
     if (!store.appends) throw new Error(`${store.kind} storage cannot append.`);
     return store.appends;

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { constants } from "node:fs";
 import { type FileHandle, mkdir, open, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import type { TakeTurn } from "../../src/lib/turns.ts";
+import type { AcquireLock } from "../../src/lib/lock-manager.ts";
 import { codeOf, type Folders, syncFolder } from "./folders.ts";
 import { PARTS_FOLDER, pathOf, temporaryName } from "./keys.ts";
 import { infoOf, statFile } from "./list-files.ts";
@@ -15,7 +15,7 @@ import { writeBody } from "./write-body.ts";
  * Objects that grow at their end. They lie among the multipart uploads, with a plan like theirs, so that the same lists
  * and sweeps find them; how much is held is the length of the file, so no crash can make the two differ.
  */
-export function localAppends(folders: Folders, space: SpaceGuard, take?: TakeTurn): Appends {
+export function localAppends(folders: Folders, space: SpaceGuard, take?: AcquireLock): Appends {
   const parent = join(folders.root, PARTS_FOLDER);
   const folderOf = (key: string) =>
     join(parent, createHash("sha256").update(`append ${key}`).digest("hex").slice(0, 32));

@@ -3,7 +3,7 @@ import { constants } from "node:fs";
 import { type FileHandle, mkdir, open, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Readable } from "node:stream";
-import { type TakeTurn, within } from "../../src/lib/turns.ts";
+import { type AcquireLock, withLock } from "../../src/lib/lock-manager.ts";
 import { codeOf, type Folders, syncFolder } from "./folders.ts";
 import { checkPrefix, PARTS_FOLDER, pathOf, temporaryName } from "./keys.ts";
 import { infoOf } from "./list-files.ts";
@@ -33,7 +33,7 @@ type Writer = {
  * completing is a rename however many bytes there are. Beside the file lies a note for each part that is whole: it is
  * removed before the part is written again and made when its bytes are on the disk, so a torn part has none.
  */
-export function localParts(folders: Folders, space: SpaceGuard, take?: TakeTurn) {
+export function localParts(folders: Folders, space: SpaceGuard, take?: AcquireLock) {
   const parent = join(folders.root, PARTS_FOLDER);
   const folderOf = (uploadId: string) => join(parent, uploadId);
   /** Who is writing what in this process, the only one that writes here. */
@@ -70,7 +70,7 @@ export function localParts(folders: Folders, space: SpaceGuard, take?: TakeTurn)
       const running = [...(writers.get(uploadId)?.values() ?? [])];
       for (const { abort } of running) abort.abort(new NoSuchMultipart());
       await Promise.allSettled(running.map(({ ended }) => ended));
-      return await within(take, `parts ${uploadId}`, { options: { newest: true }, work });
+      return await withLock(take, `parts ${uploadId}`, { options: { newest: true }, work });
     } finally {
       closed.delete(uploadId);
     }
@@ -78,11 +78,11 @@ export function localParts(folders: Folders, space: SpaceGuard, take?: TakeTurn)
 
   /** Beside writers of other parts, but not while the upload is closed; the newest writer of a part ends the others. */
   const whileOpen = (uploadId: string, partNumber: number, abort: AbortController, work: () => Promise<Part>) =>
-    within(take, `parts ${uploadId}`, {
+    withLock(take, `parts ${uploadId}`, {
       options: { shared: true },
       work: (closing) => {
         closing?.addEventListener("abort", () => abort.abort(new NoSuchMultipart()), { once: true });
-        return within(take, `parts ${uploadId} ${partNumber}`, {
+        return withLock(take, `parts ${uploadId} ${partNumber}`, {
           options: { newest: true },
           work: (again) => {
             again?.addEventListener("abort", () => abort.abort(sentAgain(partNumber)), { once: true });

@@ -2,13 +2,13 @@ import { constants, mkdirSync, realpathSync } from "node:fs";
 import { copyFile, link, rm, unlink } from "node:fs/promises";
 import { dirname } from "node:path";
 import { UserError } from "../../src/lib/errors.ts";
-import { codeOf, type Family, Folders } from "./folders.ts";
+import { codeOf, Folders, type StoreProcesses } from "./folders.ts";
 import { checkPrefix, InvalidKey, pathOf } from "./keys.ts";
 import { infoOf, statFile, walk } from "./list-files.ts";
 import { localAppends } from "./local-appends.ts";
 import { localParts } from "./local-parts.ts";
 import { openFile } from "./read-file.ts";
-import { type AddressSigning, signAddress } from "./signed-address.ts";
+import { signUrl, type UrlSigning } from "./signed-url.ts";
 import { asStorageFull, spaceGuard } from "./space.ts";
 import type { ByteRange, ListPage, ObjectInfo, ObjectStore } from "./store.ts";
 import { writeBody } from "./write-body.ts";
@@ -16,11 +16,11 @@ import { writeBody } from "./write-body.ts";
 export type LocalStoreOptions = {
   /** The folder of the objects; made when absent. */
   root: string;
-  signing: AddressSigning;
+  signing: UrlSigning;
   /** A put that would leave less than this on the disk is StorageFull: the database needs room to say so. */
   minFreeBytes?: number;
   /** Other processes that write to the same folder. */
-  family?: Family | undefined;
+  storeProcesses?: StoreProcesses | undefined;
 };
 
 export type LocalStore = ObjectStore & {
@@ -30,14 +30,14 @@ export type LocalStore = ObjectStore & {
 
 const PAGE_OBJECTS = 1000;
 
-/** Objects as files under one folder, which this process alone writes, or with its `family`. */
-export function localStore({ root, signing, minFreeBytes = 0, family }: LocalStoreOptions): LocalStore {
+/** Objects as files under one folder, which this process alone writes, or with its `storeProcesses`. */
+export function localStore({ root, signing, minFreeBytes = 0, storeProcesses }: LocalStoreOptions): LocalStore {
   // Object files are readable by mode, so the folder must be closed itself in case the data directory is open.
   mkdirSync(root, { recursive: true, mode: 0o700 });
-  const folders = new Folders(realpathSync(root), family);
+  const folders = new Folders(realpathSync(root), storeProcesses);
   const space = spaceGuard(folders.root, minFreeBytes);
-  const parts = localParts(folders, space, family?.take);
-  const appends = localAppends(folders, space, family?.take);
+  const parts = localParts(folders, space, storeProcesses?.take);
+  const appends = localAppends(folders, space, storeProcesses?.take);
   const pathFor = (key: string) => pathOf(folders.root, key);
 
   /** Fills a temporary file by `write`, then puts it in the place of `key`: whole, durable, or not at all. */
@@ -165,13 +165,13 @@ export function localStore({ root, signing, minFreeBytes = 0, family }: LocalSto
     },
 
     async signPut(key, { expiresAt, maxBytes, contentType }) {
-      const url = signAddress(signing, { method: "PUT", key, expiresAt, maxBytes, contentType });
+      const url = signUrl(signing, { method: "PUT", key, expiresAt, maxBytes, contentType });
       const headers: Record<string, string> = contentType ? { "content-type": contentType } : {};
       return { url, method: "PUT", headers, expiresAt };
     },
 
     async signGet(key, { expiresAt, filename, contentType }) {
-      const url = signAddress(signing, { method: "GET", key, expiresAt, filename, contentType });
+      const url = signUrl(signing, { method: "GET", key, expiresAt, filename, contentType });
       return { url, method: "GET", headers: {}, expiresAt };
     },
 
@@ -180,7 +180,7 @@ export function localStore({ root, signing, minFreeBytes = 0, family }: LocalSto
       await parts.mustExist(key, uploadId);
       const part = { uploadId, partNumber };
       return {
-        url: signAddress(signing, { method: "PUT", key, expiresAt, maxBytes, part }),
+        url: signUrl(signing, { method: "PUT", key, expiresAt, maxBytes, part }),
         method: "PUT",
         headers: {},
         expiresAt,
@@ -216,7 +216,8 @@ export function localStore({ root, signing, minFreeBytes = 0, family }: LocalSto
     },
 
     // What an upload's abort left may be one that another process has under way.
-    sweepTemporary: async () => (await folders.sweep()) + (!family || family.isFirst ? await parts.sweep() : 0),
+    sweepTemporary: async () =>
+      (await folders.sweep()) + (!storeProcesses || storeProcesses.isFirst ? await parts.sweep() : 0),
   };
   return store;
 }

@@ -1,4 +1,4 @@
-import { type TakeTurn, within } from "../../src/lib/turns.ts";
+import { type AcquireLock, withLock } from "../../src/lib/lock-manager.ts";
 import { PartsMismatch } from "./store.ts";
 
 type Turn = { abort: AbortController; ended: Promise<unknown> };
@@ -7,7 +7,7 @@ type Turn = { abort: AbortController; ended: Promise<unknown> };
  * One at a time for a key, in this process and in those that `take` turns. The newer ends the older, which is mostly a
  * connection that hangs.
  */
-export function newestWins(take: TakeTurn | undefined, room: string) {
+export function newestWins(take: AcquireLock | undefined, room: string) {
   const turns = new Map<string, Turn>();
   return async <T>(key: string, work: (signal: AbortSignal) => Promise<T>): Promise<T> => {
     const earlier = turns.get(key);
@@ -16,7 +16,7 @@ export function newestWins(take: TakeTurn | undefined, room: string) {
     const abort = new AbortController();
     const run = async () => {
       await earlier?.ended.catch(() => {});
-      return within(take, `${room} ${key}`, {
+      return withLock(take, `${room} ${key}`, {
         options: { newest: true },
         work: (wanted) => {
           wanted?.addEventListener("abort", () => abort.abort(again()), { once: true });

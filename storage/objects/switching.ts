@@ -1,19 +1,19 @@
-import type { Pair } from "./pair.ts";
 import type { ObjectStore } from "./store.ts";
+import type { StorePair } from "./store-pair.ts";
 
 /** The store in use, which can be exchanged while the program runs. */
 export type SwitchingStore = ObjectStore & {
   /** The two stores of a migration that is under way. */
-  readonly pair: Pair | null;
+  readonly pair: StorePair | null;
   /** From now on all is asked of `store`; what is under way ends where it began. */
-  use(store: ObjectStore, pair?: Pair | null): void;
+  use(store: ObjectStore, pair?: StorePair | null): void;
   /** Deletions that began before the last `use` are over. */
   deletionsOver(): Promise<void>;
   /** No object is being put by what began before the last `use`. */
   isQuiet(): boolean;
 };
 
-export function switchingStore(first: ObjectStore, firstPair: Pair | null = null): SwitchingStore {
+export function switchingStore(first: ObjectStore, firstPair: StorePair | null = null): SwitchingStore {
   let store = first;
   let pair = firstPair;
   let writes = new Set<Promise<unknown>>();

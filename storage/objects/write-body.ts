@@ -6,11 +6,11 @@ import { ObjectTooLarge } from "./store.ts";
 
 /** Written at once: a chunk of `node:http` is 64 KB, and a system call for each costs a fifth of the throughput. */
 const BATCH_BYTES = 4 * 1024 * 1024;
-const LEAST_BATCH_BYTES = 256 * 1024;
+const MIN_BATCH_BYTES = 256 * 1024;
 /** Of all bodies at once: with twenty of them 4 MB each, and as much under way to the disk, were 250 MB. */
 const COLLECTED_BYTES = 16 * 1024 * 1024;
 let collecting = 0;
-const batchBytes = () => Math.max(LEAST_BATCH_BYTES, Math.min(BATCH_BYTES, COLLECTED_BYTES / collecting));
+const batchBytes = () => Math.max(MIN_BATCH_BYTES, Math.min(BATCH_BYTES, COLLECTED_BYTES / collecting));
 /** The kernel takes at most 1,024 buffers in one call. */
 const BATCH_CHUNKS = 1000;
 

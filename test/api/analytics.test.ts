@@ -20,7 +20,7 @@ const at = (ms: number) => new Date(ms).toISOString();
 
 const asset = (seconds = 100, owner = tenant) => film(app, owner.id, seconds);
 const tell = (body: unknown) => app.call("POST", BEACONS, { body });
-const written = () => app.duty("record-views");
+const written = () => app.runTask("record-views");
 const analytics = async (path: string, query: Record<string, string> = {}, credentials: object = { key }) =>
   app.call("GET", `/api/v1/${path}?${new URLSearchParams(query)}`, credentials);
 const count = async (table: string) =>
@@ -147,7 +147,7 @@ describe("what is counted", () => {
     await watched(id, "new");
     await written();
     app.turn(2 * HOUR);
-    await app.duty("prune-views");
+    await app.runTask("prune-views");
     expect([
       await count("playback_events"),
       await count("playback_sessions"),
@@ -156,7 +156,7 @@ describe("what is counted", () => {
     const all = (await analytics("analytics", { from: "2000-01-01T00:00:00Z" })).body;
     expect(all).toMatchObject({ play_count: 2, unique_viewers: 2, watch_time_seconds: 10 });
     app.turn(371 * DAY);
-    await app.duty("prune-views");
+    await app.runTask("prune-views");
     expect([await count("playback_events"), await count("analytics_viewers")]).toEqual([0, 2]);
   });
 

@@ -22,15 +22,15 @@ async function play(assetId: number, plays: number): Promise<void> {
   }));
   for (let from = 0; from < plays; from += 64)
     await app.call("POST", "/api/v1/playback_events", { body: { events: events.slice(from, from + 64) } });
-  await app.duty("record-views");
+  await app.runTask("record-views");
 }
 
-/** A day for each number, with so many plays in one hour and the duty run five minutes after it. Then the events so far. */
+/** A day for each number, with so many plays in one hour and the task run five minutes after it. Then the events so far. */
 async function days(assetId: number, counts: readonly number[]) {
   for (const plays of counts) {
     await play(assetId, plays);
     toFivePast();
-    await app.duty("detect-anomalies");
+    await app.runTask("detect-anomalies");
     app.turn(23 * HOUR);
   }
   return (await app.newEvents()).filter(({ type }) => type === "tenant.traffic.anomaly");
@@ -74,11 +74,11 @@ test("is told once an hour, however often it is looked for", async () => {
   await days(id, steady);
   await play(id, 400);
   toFivePast();
-  await Promise.all([app.duty("detect-anomalies"), app.duty("detect-anomalies")]);
-  await app.duty("detect-anomalies");
+  await Promise.all([app.runTask("detect-anomalies"), app.runTask("detect-anomalies")]);
+  await app.runTask("detect-anomalies");
   expect((await app.newEvents()).map(({ type }) => type)).toEqual(["tenant.traffic.anomaly"]);
   app.turn(HOUR);
-  await app.duty("detect-anomalies");
+  await app.runTask("detect-anomalies");
   expect(await app.newEvents()).toEqual([]);
 });
 
@@ -90,9 +90,9 @@ test("is not written down where its event could not be, and is found again", asy
   const { app: inner } = app.opened;
   const run = (statement: string) => inner.write(async (tx) => tx.run(sql.raw(statement)));
   await run("CREATE TRIGGER no_events BEFORE INSERT ON events BEGIN SELECT raise(ABORT, 'no'); END");
-  await expect(app.duty("detect-anomalies")).rejects.toThrow();
+  await expect(app.runTask("detect-anomalies")).rejects.toThrow();
   await run("DROP TRIGGER no_events");
-  await app.duty("detect-anomalies");
+  await app.runTask("detect-anomalies");
   expect((await app.newEvents()).map(({ type }) => type)).toEqual(["tenant.traffic.anomaly"]);
 });
 
@@ -110,7 +110,7 @@ test("a suspended tenant is left alone, and a hundred others are all looked at",
         body: { status: "suspended" },
       });
     toFivePast();
-    await app.duty("detect-anomalies");
+    await app.runTask("detect-anomalies");
     app.turn(23 * HOUR);
   }
   const found = (await app.newEvents()).filter(({ type }) => type === "tenant.traffic.anomaly");

@@ -89,7 +89,7 @@ describe("an asset", () => {
     expect((await app.call(method, url, { headers, raw: "late" })).status).toBe(200);
     expect(await objects()).not.toEqual(before);
     app.turn(2 * 120_000);
-    await app.duty("sweep-objects");
+    await app.runTask("sweep-objects");
     expect(await objects()).toEqual(before);
   });
 });

@@ -180,10 +180,10 @@ test("what the admin token changes, and what is done to credentials, is in the l
 
   // Kept for 400 days, and no longer.
   app.turn(399 * 86_400_000);
-  await app.duty("prune-audit");
+  await app.runTask("prune-audit");
   expect(await newest(app, 0)).toHaveLength(all.length);
   app.turn(2 * 86_400_000);
-  await app.duty("prune-audit");
+  await app.runTask("prune-audit");
   expect(await newest(app, 0)).toEqual([]);
   expect((await newest(app, 0, `&since=${new Date(0).toISOString()}`)).length).toBe(0);
 

@@ -20,7 +20,7 @@ const now = () => app.opened.app.clock.now();
 const at = (ms: number) => new Date(ms).toISOString();
 const asset = (seconds = 100, owner = tenant) => film(app, owner.id, seconds);
 const tell = (body: unknown) => app.call("POST", BEACONS, { body });
-const written = () => app.duty("record-views");
+const written = () => app.runTask("record-views");
 const analytics = (path: string) => app.call("GET", `/api/v1/${path}`, { key });
 const count = async (table: string) =>
   (await app.opened.app.db.get<{ n: number }>(sql`SELECT count(*) AS n FROM ${sql.raw(table)}`)).n;

@@ -151,7 +151,7 @@ describe("a completion", () => {
     const sum = (rows: { storageBytes: number }[]) => rows.reduce((bytes, row) => bytes + row.storageBytes, 0);
     expect(sum(await db.select().from(tenants).all())).toBe(sum(await db.select().from(assets).all()));
     expect(await objects?.head(body.subtitle_paths.en as string)).not.toBeNull();
-    await app.duty("sweep-objects");
+    await app.runTask("sweep-objects");
     expect(await objects?.head(body.subtitle_paths.en as string)).toBeNull();
     expect((await tracksOf(asset.id))[0].content).toBe(VTT);
   });

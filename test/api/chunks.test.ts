@@ -222,7 +222,7 @@ describe("chunks with Content-Range, one after the other, to the one address", (
     await put("bytes 0-3/10", "abcd");
     expect(await underWay()).toHaveLength(1);
     app.turn(601_000);
-    await app.duty("expire-uploads");
+    await app.runTask("expire-uploads");
     expect(await underWay()).toEqual([]);
     expect(await put("bytes */10")).toEqual([403, "address_expired"]);
     expect(upload.status).toBe("pending");

@@ -107,7 +107,7 @@ describe("a fence", () => {
     for (const name of ["heartbeat", "complete", "fail", "release"])
       expectError(await callback(contract, name, { progress: 50 }), 409, "attempt_conflict", name);
     expect([await state(), await receipts()]).toEqual([before, kept]);
-    await app.duty("recover-leases");
+    await app.runTask("recover-leases");
     const fresh = (await claim()).body;
     expect(fresh.job.attempt).toBe(2);
     expectError(await callback(contract, "fail", {}), 409, "attempt_conflict");

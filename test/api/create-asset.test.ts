@@ -134,7 +134,7 @@ describe("an asset that is registered", () => {
     const { asset } = (await create({ source_key, source_bytes: 0, storage_bytes: 0 })).body;
     expect((await app.call("PUT", upload_url, { raw: "x".repeat(18), headers: upload_headers })).status).toBe(200);
     app.turn(2 * 86_400_000);
-    await app.duty("expire-uploads");
+    await app.runTask("expire-uploads");
     expect((await app.call("GET", at(asset.id), { key })).body).toMatchObject({ source_bytes: 18, storage_bytes: 18 });
     expect((await app.call("GET", "/api/v1/tenants", { key })).body[0].storage_bytes).toBe(18);
   });
@@ -154,8 +154,8 @@ describe("an asset that is registered", () => {
     expectError(await app.call("POST", `/api/v1/uploads/${id}/complete`, complete), 409, "upload_conflict");
     expect((await app.call("GET", "/api/v1/tenants", { key })).body[0].storage_bytes).toBe(18);
     app.turn(2 * 86_400_000);
-    await app.duty("expire-uploads");
-    await app.duty("sweep-objects");
+    await app.runTask("expire-uploads");
+    await app.runTask("sweep-objects");
     const objects = async () => (await app.opened.app.objects?.list(""))?.objects.map((one) => one.key);
     expect(await objects()).toEqual([source_key]);
     // Nobody else keeps the bytes once nobody counts them.
@@ -195,7 +195,7 @@ describe("an asset that is registered", () => {
     const objects = async () => (await app.opened.app.objects?.list(""))?.objects.map((one) => one.key);
     await app.call("DELETE", at(first.id), { key });
     app.turn(300_000);
-    await app.duty("sweep-objects");
+    await app.runTask("sweep-objects");
     expect(await objects()).toEqual([first.source_key]);
     await app.call("DELETE", at(asset.id), { key });
     expect(await objects()).toEqual([]);
@@ -236,7 +236,7 @@ describe("an asset that is registered", () => {
       expectError(await app.call("GET", at(body.asset.id, "/download"), { key }), 404, "not_found", source_key);
       expect((await app.call("DELETE", at(body.asset.id), { key })).status).toBe(204);
       app.turn(3_600_000);
-      await app.duty("sweep-objects");
+      await app.runTask("sweep-objects");
     }
     for (const source_key of [mine.source_key, theirs.source_key])
       expect(await app.opened.app.objects?.head(source_key), source_key).not.toBeNull();

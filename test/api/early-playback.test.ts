@@ -77,10 +77,10 @@ test("an attempt that dies after it leaves it playing, until the next one publis
   const { made, contract, whole } = await early();
   await publish(contract, whole);
   app.turn(61_000);
-  await app.duty("recover-leases");
+  await app.runTask("recover-leases");
   expect(await types()).toEqual(["video.asset.ready", "video.job.failed", "video.job.queued"]);
   app.turn(600_000);
-  await app.duty("sweep-attempts");
+  await app.runTask("sweep-attempts");
   expect((await master(made.asset.id)).status).toBe(200);
   const { body: second } = await next(app);
   const paths = await putArtifacts(app, second);
@@ -98,6 +98,6 @@ test("when no attempt is left the job has failed, and the asset plays what there
   expect(await types()).toEqual(["video.job.failed"]);
   expect(await asset(made.asset.id)).toMatchObject({ playback_status: "ready", error: { code: "encode_failed" } });
   app.turn(600_000);
-  await app.duty("sweep-attempts");
+  await app.runTask("sweep-attempts");
   expect((await master(made.asset.id)).status).toBe(200);
 });

@@ -92,7 +92,7 @@ describe("a source at an address", () => {
     expect(asset).toMatchObject({ input_status: "failed", error: { code: "quota_exceeded" } });
     expect(await types()).toEqual(["video.upload.failed"]);
     app.turn(3_600_000);
-    await app.duty("sweep-objects");
+    await app.runTask("sweep-objects");
     expect(await objects()).toBe(0);
   });
 
@@ -134,7 +134,7 @@ describe("a source at an address", () => {
     expect(await app.newEvents()).toMatchObject([
       { type: "video.upload.failed", data: { upload_id: body.id, asset_id: String(body.asset_id) } },
     ]);
-    await app.duty("sweep-objects");
+    await app.runTask("sweep-objects");
     expect(await objects()).toBe(0);
     app.turn(400_000);
     await fetched();
@@ -176,7 +176,7 @@ describe("a source at an address", () => {
     await app.call("DELETE", `/api/v1/assets/${body.asset_id}`, { key });
     release.resolve();
     await Promise.all(running);
-    await app.duty("sweep-objects");
+    await app.runTask("sweep-objects");
     expect([(await app.call("GET", `/api/v1/uploads/${body.id}`, { key })).status, await objects()]).toEqual([404, 0]);
   });
 });

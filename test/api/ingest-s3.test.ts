@@ -93,7 +93,7 @@ test("on S3: presigned PUT, parts and proxy, a commit, playback, and a deletion 
   expect(await get(new URL("1.m4s", variant))).toBe("first segment");
   expect(await get(playback.subtitles[0].url)).toBe(text);
   app.turn(2 * 3_600_000);
-  await app.duty("sweep-batches");
+  await app.runTask("sweep-batches");
   expect((await objects()).filter((name) => name.includes("/ingest/"))).toEqual([]);
   expect((await app.call("DELETE", `/api/v1/assets/${asset.id}`, { key })).status).toBe(204);
   expect(await objects()).toEqual([]);

@@ -236,7 +236,7 @@ test("a lease that runs out, and one that is renewed by what is done with it", a
   expectError(await app.call("POST", `${path}/manifest/commit`, late), 409, "batch_conflict");
   expectError(await commit(late.body), 401, "unauthorized");
   expect((await app.call("GET", path, { key })).body.status).toBe("expired");
-  await app.duty("expire-batches");
+  await app.runTask("expire-batches");
   expect((await app.call("GET", path, { key })).body).toMatchObject({
     status: "expired",
     ended_at: expect.any(String),
@@ -244,10 +244,10 @@ test("a lease that runs out, and one that is renewed by what is done with it", a
   expect([await objects(app), await underWay(app)]).toEqual([[], 0]);
   // What came while nobody looked.
   await app.opened.app.objects?.put(`${batch.storage.prefix}late.m4s`, Buffer.from("late"));
-  await app.duty("sweep-batches");
+  await app.runTask("sweep-batches");
   expect(await objects(app)).toHaveLength(1);
   app.turn(2 * 3_600_000);
-  await app.duty("sweep-batches");
+  await app.runTask("sweep-batches");
   expect(await objects(app)).toEqual([]);
 });
 
@@ -261,12 +261,12 @@ test("parts live as long as the lease, and what came in chunks goes with the bat
   const stored = `${(await ask("GET", "")).body.storage.prefix}chunks.m4s`;
   const appended = () => app.opened.app.objects?.appends?.held(stored);
   app.turn(4 * 86_400_000);
-  await app.duty("sweep-parts");
+  await app.runTask("sweep-parts");
   expect([await underWay(app), await appended()]).toEqual([2, 3]);
   expect((await app.call("POST", `${path}/cancel`, { key })).status).toBe(200);
   expect([await underWay(app), await appended()]).toEqual([0, null]);
   app.turn(2 * 3_600_000);
-  await app.duty("sweep-batches");
+  await app.runTask("sweep-batches");
   expect((await app.call("GET", `${path}/uploads`, { key })).body).toEqual([]);
 });
 

@@ -130,8 +130,8 @@ test("a film that a client encoded itself plays, and goes without a trace when i
   expect(looked.findings.map(({ check }) => check)).toEqual(expect.arrayContaining(["missing", "unreferenced"]));
 
   app.turn(24 * 3_600_000 + 1);
-  await app.duty("sweep-objects");
-  await app.duty("sweep-batches");
+  await app.runTask("sweep-objects");
+  await app.runTask("sweep-batches");
   expect(await played(app, (await app.call("GET", `/api/v1/playback/${asset.id}`, { key })).body.hls_url)).toBe("");
   expect((await app.call("GET", path, { key })).body.status).toBe("committed");
   expect((await app.call("GET", `${path}/uploads`, { key })).body).toEqual([]);

@@ -81,9 +81,9 @@ describe("a job that is canceled", () => {
     expect(await asset(made.id)).toMatchObject({ playback_status: "errored", progress: 0, manifest_path: null });
     expect(await events()).toEqual([["video.asset.errored", String(made.id)]]);
     app.turn(600_000);
-    await app.duty("recover-leases");
+    await app.runTask("recover-leases");
     expect((await app.call("GET", `${path}/${job.id}`, { key })).body.status).toBe("canceled");
-    await app.duty("sweep-attempts");
+    await app.runTask("sweep-attempts");
     expect((await app.opened.app.objects?.list(`tenants/${tenant.id}/assets/`))?.objects).toEqual([]);
     // Retried, it is another's: the first worker stays out.
     expect((await order("retry", job.id)).body).toMatchObject({ status: "queued", attempt: 0, error: null });

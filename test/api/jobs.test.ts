@@ -86,7 +86,7 @@ describe("a lease", () => {
     const beat = await callback(app, contract, "heartbeat", { progress: 41.7, stage: "encoding", worker_id: "w1" });
     expect(beat.body).toMatchObject({ status: "running", cancel_requested: false });
     app.turn(50_000);
-    await app.duty("recover-leases");
+    await app.runTask("recover-leases");
     expect(await asset(made.asset.id)).toMatchObject({
       progress: 42,
       stage: "encoding",
@@ -105,7 +105,7 @@ describe("a lease", () => {
       const answer = await callback(app, old, name);
       expect([answer.status, answer.body.code], name).toEqual([409, "stale_lease"]);
     }
-    await app.duty("recover-leases");
+    await app.runTask("recover-leases");
     expect(await types()).toEqual(["video.job.failed", "video.job.queued"]);
     const { body: fresh } = await next(app);
     expect(fresh.job).toMatchObject({ id: made.job.id, attempt: 2 });
@@ -302,14 +302,14 @@ test("what an attempt that came to nothing has left in storage is removed, once 
   const left = async () => (await app.opened.app.objects?.list(lost.outputs.prefix))?.objects.length;
   expect(await left()).toBe(7);
   app.turn(61_000);
-  await app.duty("recover-leases");
-  await app.duty("sweep-attempts");
+  await app.runTask("recover-leases");
+  await app.runTask("sweep-attempts");
   expect(await left()).toBe(7);
   const { body: good } = await next(app);
   const paths = await putArtifacts(app, good);
   expect((await callback(app, good, "complete", paths)).status).toBe(200);
   app.turn(120_000);
-  await app.duty("sweep-attempts");
+  await app.runTask("sweep-attempts");
   expect(await left()).toBe(0);
   expect((await app.opened.app.objects?.list(good.outputs.prefix))?.objects).toHaveLength(7);
 });

@@ -165,14 +165,14 @@ test("a session that is over has no parts left, and one that only dangles in sto
   const dangling = await store?.createMultipart("tenants/1/sources/lost.mp4", { bytes: PART, partSize: PART });
   app.turn(601_000);
   expectError(await complete(), 409, "upload_conflict");
-  await app.duty("expire-uploads");
+  await app.runTask("expire-uploads");
   expect(await types(app)).toEqual(["video.upload.failed"]);
   expect(await state()).toMatchObject({ status: "expired" });
   expect(await underWay(app)).toEqual([dangling]);
-  await app.duty("sweep-parts");
+  await app.runTask("sweep-parts");
   expect(await underWay(app)).toEqual([dangling]);
   app.turn(86_400_000);
-  await app.duty("sweep-parts");
+  await app.runTask("sweep-parts");
   expect(await underWay(app)).toEqual([]);
 });
 

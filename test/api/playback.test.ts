@@ -182,7 +182,7 @@ describe("media", () => {
     const answer = await app.call("GET", `http://vodbox.test/media/${asset.id}/thumbnail.jpg`);
     expect(answer.text).toBe("jpeg");
     expect((await app.call("GET", "/api/v1/tenants", { key })).body[0].egress_bytes).toBe(0);
-    await app.duty("count-egress");
+    await app.runTask("count-egress");
     expect((await app.call("GET", "/api/v1/tenants", { key })).body[0].egress_bytes).toBe(4);
   });
 });

@@ -114,14 +114,14 @@ describe("an attempt", () => {
       app.turn(50_000);
       // Hundredths are progress too.
       expect((await beat(contract, { progress: i < 3 ? 1.02 + i / 100 : 1.04 })).status).toBe(200);
-      await app.duty("recover-leases");
+      await app.runTask("recover-leases");
     }
     await app.newEvents();
     for (let i = 0; i < 4; i++) {
       app.turn(50_000);
       await beat(contract, { progress: 1.04 });
     }
-    await app.duty("recover-leases");
+    await app.runTask("recover-leases");
     expect((await app.newEvents()).map(({ type, data }) => [type, data.error_code])).toEqual([
       ["video.job.failed", "stalled"],
       ["video.job.queued", null],
@@ -136,7 +136,7 @@ describe("an attempt", () => {
     for (let i = 1; i <= 72; i++) {
       app.turn(50_000);
       expect((await beat(contract, { progress: i })).status).toBe(200);
-      await app.duty("recover-leases");
+      await app.runTask("recover-leases");
       if (i < 72) continue;
       expect((await beat(contract, { progress: i + 1 })).status).toBe(409);
     }

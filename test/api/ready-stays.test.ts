@@ -114,7 +114,7 @@ const ENDS: Record<string, { code: string; events: string[]; end(job: number): P
       for (const _ of [1, 2]) {
         await putArtifacts(app, (await next(app)).body);
         app.turn((LEASE_SECONDS + 1) * 1000);
-        await app.duty("recover-leases");
+        await app.runTask("recover-leases");
       }
     },
   },
@@ -127,7 +127,7 @@ const ENDS: Record<string, { code: string; events: string[]; end(job: number): P
         app.turn(50_000);
         await callback(app, contract, "heartbeat", { progress: at / 40 });
       }
-      await app.duty("recover-leases");
+      await app.runTask("recover-leases");
     },
   },
   "is canceled while it is queued": {
@@ -168,7 +168,7 @@ describe.each(Object.entries(KINDS))("an asset that plays, %s,", (_, make) => {
     await plays(id);
     // Nor do the sweeps take what it plays.
     app.turn(10 * 600_000);
-    for (const name of ["recover-leases", "sweep-attempts", "sweep-objects"]) await app.duty(name);
+    for (const name of ["recover-leases", "sweep-attempts", "sweep-objects"]) await app.runTask(name);
     await plays(id);
     expect(await types()).toEqual([]);
 

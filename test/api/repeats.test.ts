@@ -67,7 +67,7 @@ describe("a repeat with its Idempotency-Key", () => {
     const { app, key } = await withTenant();
     const first = await post(app, paths.uploads, "one", { key, body: upload });
     app.turn(DAY_MS - 60_000);
-    await app.duty("prune-answers");
+    await app.runTask("prune-answers");
     expect((await post(app, paths.uploads, "one", { key, body: upload })).body.id).toBe(first.body.id);
     app.turn(120_000);
     const fresh = await post(app, paths.uploads, "one", { key, body: { ...upload, filename: "other.mp4" } });
@@ -75,7 +75,7 @@ describe("a repeat with its Idempotency-Key", () => {
     expect(fresh.body.id).not.toBe(first.body.id);
     expect(fresh.headers.has("idempotent-replayed")).toBe(false);
     app.turn(2 * DAY_MS);
-    await app.duty("prune-answers");
+    await app.runTask("prune-answers");
     expect((await post(app, paths.uploads, "one", { key, body: upload })).status).toBe(201);
   });
 

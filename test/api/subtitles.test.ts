@@ -26,7 +26,7 @@ const texts = async () =>
   );
 const sweep = async () => {
   app.turn(3_600_001);
-  await app.duty("sweep-objects");
+  await app.runTask("sweep-objects");
 };
 const bytesOf = async () => {
   const [tenant] = (await app.call("GET", "/api/v1/tenants", { key })).body;

@@ -2,7 +2,7 @@ import { eq } from "drizzle-orm";
 import fc from "fast-check";
 import { beforeEach, describe, expect, test } from "vitest";
 import { subtitles } from "../../storage/db/schema.ts";
-import { talk } from "../lib/talk.ts";
+import { talk } from "../lib/random-dialogue.ts";
 import { type TestApp, testApp } from "../support/app.ts";
 import { expectError } from "../support/error.ts";
 import { uploaded } from "../support/flow.ts";
@@ -244,7 +244,7 @@ test("two at once: each is done on what the track said, or not at all", async ()
   const wanted = await Promise.all([one, two].map(({ id }) => content(id)));
   expect(wanted).toContain(await content(track.id));
   app.turn(3_600_001);
-  await app.duty("sweep-objects");
+  await app.runTask("sweep-objects");
   const stored = await app.opened.app.objects?.list(`tenants/${asset.tenant_id}/assets/${asset.id}/subtitles/`);
   expect(stored?.objects).toHaveLength(3);
 });

@@ -177,7 +177,7 @@ test("what is not ended in time expires with its bytes", async () => {
   const { patch, head } = await created();
   await patch(0, "abc");
   app.turn(601_000);
-  await app.duty("expire-uploads");
+  await app.runTask("expire-uploads");
   expect([(await head()).status, await underWay(), await types()]).toEqual([410, [], ["video.upload.failed"]]);
 });
 

@@ -110,7 +110,7 @@ describe("a client of generated types", () => {
     const { id } = await videoReady("Watched");
     const events = [{ asset_id: id, session_id: "s", viewer_id: "v", event: "play" as const }];
     expect(await ok(api.POST("/api/v1/playback_events", { body: { events } }))).toEqual({ accepted: 1 });
-    await app.duty("record-views");
+    await app.runTask("record-views");
     const query = { interval: "day" as const, retention: "true" as const };
     const own = await ok(api.GET("/api/v1/assets/{id}/analytics", { params: { path: { id }, query } }));
     expect([own.asset_id, own.play_count, own.timeseries?.at(-1)?.unique_viewers, own.retention?.[0]?.viewers]).toEqual(

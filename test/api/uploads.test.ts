@@ -258,8 +258,8 @@ describe("an upload whose time is over", () => {
     const made = await app.call("POST", "/api/v1/assets", { key, body: { tenant_id: upload.tenant_id, video_asset } });
     expect(made.status).toBe(201);
     app.turn(601_000);
-    await app.duty("expire-uploads");
-    await app.duty("sweep-objects");
+    await app.runTask("expire-uploads");
+    await app.runTask("sweep-objects");
     const source = await app.call("GET", `/api/v1/assets/${made.body.asset.id}/download`, { key });
     expect([source.status, (await app.call("GET", source.body.url)).text]).toEqual([200, "abc"]);
     // The last one takes it along.
@@ -274,11 +274,11 @@ describe("an upload whose time is over", () => {
     await app.call("PUT", upload.upload_url, { raw: "abc" });
     await app.newEvents();
     app.turn(599_000);
-    await app.duty("expire-uploads");
+    await app.runTask("expire-uploads");
     expect(await objects(app)).toBe(1);
     app.turn(2_000);
-    await app.duty("expire-uploads");
-    await app.duty("expire-uploads");
+    await app.runTask("expire-uploads");
+    await app.runTask("expire-uploads");
     expect(await objects(app)).toBe(0);
     expect(await app.newEvents()).toMatchObject([
       { type: "video.upload.failed", data: { upload_id: upload.id, asset_id: String(upload.asset_id) } },
@@ -297,7 +297,7 @@ describe("an upload whose time is over", () => {
     const { app, upload } = await initiated();
     const put = await putInTwo(app, upload.upload_url, "abc");
     app.turn(601_000);
-    await app.duty("expire-uploads");
+    await app.runTask("expire-uploads");
     put.goOn();
     expectError(await put.answer, 409, "upload_conflict");
     expect(await objects(app)).toBe(0);

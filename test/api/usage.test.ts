@@ -83,14 +83,14 @@ test("what was held, sent and transcoded in three months is what a count by hand
   send(1_000_000_000_000);
   app.turn(4000);
   send(5);
-  await app.duty("count-egress");
+  await app.runTask("count-egress");
   app.turn(20 * DAY);
   // Over a month's end with nobody looking.
   app.turn(20 * DAY);
   expect((await app.call("DELETE", `/api/v1/assets/${big}`, { key })).status).toBe(204);
   await changed(-3_000_000_000_000);
   send(42);
-  await app.duty("count-egress");
+  await app.runTask("count-egress");
   app.turn(monthStart(first, 3) - clock.now() + DAY);
 
   const months = [first, monthStart(first, 1), monthStart(first, 2)];

@@ -136,7 +136,7 @@ describe("an endpoint", () => {
       ["POST", "/rotate_secret"],
     ] as const)
       expectError(await app.call(method, `${path}/${id}${at}`, { key }), 404, "not_found");
-    await app.duty("prune-deliveries");
+    await app.runTask("prune-deliveries");
     const { webhookDeliveries, webhookEndpoints } = await import("../../storage/db/schema.ts");
     const { db } = app.opened.app;
     expect((await db.select().from(webhookEndpoints).all()).filter((row) => row.id === id)).toEqual([]);
@@ -268,7 +268,7 @@ test("finished deliveries and events are forgotten after 30 days, what is pendin
   const pending = await send();
   old.turn(31 * 86_400_000);
   const fresh = await send();
-  await old.duty("prune-deliveries");
+  await old.runTask("prune-deliveries");
   const left = (await old.call("GET", `${at}/deliveries`, { admin: old.admin })).body;
   expect(left.map((each: { id: number }) => each.id)).toEqual([fresh, pending]);
   expect(await old.newEvents()).toHaveLength(2);

@@ -170,7 +170,7 @@ async function published(settings: Record<string, unknown> = {}) {
   return { app, key, asset, tenant, media: `/media/${asset.external_id}`, version };
 }
 const egressOf = async (app: TestApp, id: number) => {
-  await app.duty("count-egress");
+  await app.runTask("count-egress");
   const { body } = await app.call("GET", "/api/v1/tenants", { admin: app.admin });
   return body.find((tenant: { id: number }) => tenant.id === id).egress_bytes;
 };
@@ -228,12 +228,12 @@ test("what nobody completes is swept, sessions and parts", async () => {
   await objects.createMultipart(parts, { bytes: 1, partSize: 1 });
   const underWay = async () => (await Array.fromAsync(objects.listMultiparts(""))).map((one) => one.key);
   app.turn(86_400_000);
-  await app.duty("expire-uploads");
+  await app.runTask("expire-uploads");
   expect((await objects.list(`tenants/${tenant.id}/sources/`)).objects).toHaveLength(1);
-  await app.duty("sweep-parts");
+  await app.runTask("sweep-parts");
   expect(await underWay()).toEqual([parts]);
   app.turn(86_400_000 + 1000);
-  await app.duty("sweep-parts");
+  await app.runTask("sweep-parts");
   expect(await underWay()).toEqual([]);
 });
 

@@ -7,7 +7,7 @@ import { emptyFolder } from "../support/folder.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 /** 0.8 of it is for the namespaces that isolate ffmpeg: 1.9 without them, where ffmpeg could read what vodbox can. */
-const MOST_EXPOSURE = 2.8;
+const MAX_EXPOSURE = 2.8;
 
 /**
  * `./install.sh --service` in a root of its own as far as it writes: /etc and /run are this namespace's, `systemctl`,
@@ -58,7 +58,7 @@ test("install.sh --service installs a unit that systemd takes without a word, an
   expect([verified.status, verified.stdout, verified.stderr]).toEqual([0, "", ""]);
   const exposure = analyze("security", "--offline=true");
   const level = Number(/Overall exposure level for \S+: ([\d.]+)/.exec(exposure.stdout)?.[1]);
-  expect(level).toBeLessThan(MOST_EXPOSURE);
+  expect(level).toBeLessThan(MAX_EXPOSURE);
 });
 
 test("a service that does not become ready is told, with where to look", (context) => {

@@ -11,7 +11,7 @@ import { vodbox } from "../support/process.ts";
 /** By hand more: BACKUP_MEGABYTES=1024 vitest run test/commands/backup-memory.test.ts */
 const MEGABYTES = Number(process.env.BACKUP_MEGABYTES ?? 256);
 const OBJECT_MEGABYTES = 64;
-const MOST_GROWTH = 64;
+const MAX_GROWTH = 64;
 const MEGABYTE = 2 ** 20;
 
 /** The most memory that a process ever had, in megabytes; 0 once it is gone. */
@@ -66,6 +66,6 @@ test(`the memory of a backup and its restore does not grow with ${MEGABYTES} MB 
   );
   for (const name of Object.keys(few) as (keyof typeof few)[]) {
     if (name !== "serving") expect.soft(few[name], name).toBeGreaterThan(20);
-    expect.soft(many[name] - few[name], name).toBeLessThan(MOST_GROWTH);
+    expect.soft(many[name] - few[name], name).toBeLessThan(MAX_GROWTH);
   }
 });

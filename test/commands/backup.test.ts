@@ -93,18 +93,18 @@ test("objects that a backup may still copy stay until it is over, or dead for fi
   for (const { asset } of [first, second])
     expect((await app.call("DELETE", `/api/v1/assets/${asset.id}`, { key })).status).toBe(204);
   app.turn(250_000);
-  await app.duty("sweep-objects");
+  await app.runTask("sweep-objects");
   expect(await held(first.asset.source_key)).not.toBeNull();
   expect(await held(first.contract.outputs.manifest_path)).not.toBeNull();
   const at = `/api/v1/admin/removal_holds/${hold.body.id}`;
   expect((await app.call("PUT", at, { admin })).status).toBe(200);
   app.turn(250_000);
-  await app.duty("sweep-objects");
+  await app.runTask("sweep-objects");
   expect(await held(second.asset.source_key)).not.toBeNull();
   // Nobody renewed it: the backup is dead.
   app.turn(60_000);
   expect((await app.call("PUT", at, { admin })).status).toBe(404);
-  await app.duty("sweep-objects");
+  await app.runTask("sweep-objects");
   for (const gone of [first.asset.source_key, second.asset.source_key, first.contract.outputs.manifest_path])
     expect(await held(gone)).toBeNull();
   const other = await app.call("POST", "/api/v1/admin/removal_holds", { admin });

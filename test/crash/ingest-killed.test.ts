@@ -82,7 +82,7 @@ test(`kill -9 in the middle of a commit, ${ROUNDS} times: all assets or none, an
 
   const later = await testApp({}, dataDir);
   later.turn(26 * 3_600_000);
-  for (const duty of ["expire-batches", "sweep-batches", "sweep-batches"]) await later.duty(duty);
+  for (const task of ["expire-batches", "sweep-batches", "sweep-batches"]) await later.runTask(task);
   const root = join(dataDir, "objects");
   const stored = () =>
     readdirSync(root, { recursive: true, withFileTypes: true })
@@ -91,7 +91,7 @@ test(`kill -9 in the middle of a commit, ${ROUNDS} times: all assets or none, an
       .sort();
   for (let left = -1; left !== stored().length; ) {
     left = stored().length;
-    await later.duty("sweep-objects");
+    await later.runTask("sweep-objects");
   }
   const database = new Sqlite(join(dataDir, "vodbox.db"), { readonly: true } as Sqlite.Options);
   const all = (sql: string) => database.prepare(sql).all([]) as any[];

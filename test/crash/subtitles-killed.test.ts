@@ -158,7 +158,7 @@ test(`kill -9 among subtitles, ${ROUNDS} times: every row has its text, and no t
   later.turn(3_600_001);
   for (let left = -1; left !== texts().length; ) {
     left = texts().length;
-    await later.duty("sweep-objects");
+    await later.runTask("sweep-objects");
   }
   console.log(`${acknowledged} answers, ${rows.length} tracks, ${before - rows.length} texts swept`);
   expect(texts()).toEqual(rows.map(({ object_key }) => object_key));

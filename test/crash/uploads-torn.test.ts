@@ -7,7 +7,7 @@ import { lineOf, type RunningServer, startServer } from "../support/process.ts";
 import { startRelay } from "../support/relay.ts";
 import { sha256 } from "./ledger.ts";
 import { Random } from "./random.ts";
-import { type Client, type Source, ways } from "./upload-ways.ts";
+import { type Client, type Source, ways } from "./upload-methods.ts";
 
 const TORN_ROUNDS = Number(process.env.CRASH_TORN_ROUNDS ?? 50);
 const KILL_ROUNDS = Number(process.env.CRASH_KILL_ROUNDS ?? 20);

@@ -1,8 +1,8 @@
 import { chmodSync, mkdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { examineFfmpeg } from "../../src/media/abilities.ts";
 import { encodingSpec } from "../../src/media/encoding-spec.ts";
+import { detectFfmpegCapabilities } from "../../src/media/ffmpeg-capabilities.ts";
 import { binaries } from "../media/sources.ts";
 import type { Finding } from "../support/doctor.ts";
 import { emptyFolder } from "../support/folder.ts";
@@ -99,7 +99,7 @@ function crippled(instead: string): string {
   return path;
 }
 const examined = (ffmpeg: string) =>
-  examineFfmpeg({ ...binaries, ffmpeg }, { encoder: "software", spec: encodingSpec }).then(
+  detectFfmpegCapabilities({ ...binaries, ffmpeg }, { encoder: "software", spec: encodingSpec }).then(
     (told) => told,
     (error: Error) => `FAULT ${error.message}`,
   );

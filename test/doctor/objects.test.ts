@@ -258,10 +258,10 @@ test("most of all is not removed without --force, and what is moved to the trash
   await store.put("trash/mine.txt", Buffer.from("not ours"));
 
   app.turn(7 * DAY_MS - 60_000);
-  await app.duty("empty-trash");
+  await app.runTask("empty-trash");
   expect(await held(app, trashed(second))).toBe(true);
   app.turn(DAY_MS + 60_000);
-  await app.duty("empty-trash");
+  await app.runTask("empty-trash");
   expect((await store.list("trash/")).objects.map((one) => one.key)).toEqual(["trash/mine.txt"]);
   expect(await held(app, ready.contract.outputs.manifest_path)).toBe(true);
   expect(await held(app, first)).toBe(true);

@@ -1,7 +1,7 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { beforeAll, expect, test } from "vitest";
-import { BUCKET, s3At, s3Settings } from "../migration/scene.ts";
+import { BUCKET, s3At, s3Settings } from "../migration/setup.ts";
 import { testApp } from "../support/app.ts";
 import { checkup } from "../support/doctor.ts";
 import { readyAsset } from "../support/flow.ts";
@@ -59,7 +59,7 @@ test("in a bucket that others use too: what nothing names goes, and nobody else'
     detail: expect.stringContaining("1 unknown"),
   });
   app.turn(9 * 24 * 3_600_000);
-  await app.duty("empty-trash");
+  await app.runTask("empty-trash");
   expect((await own.list("trash/")).objects).toEqual([]);
   expect((await own.list(`tenants/${tenant.id}/delivered/`)).objects).toEqual([]);
   expect(await own.head("notes/mine.txt")).not.toBeNull();

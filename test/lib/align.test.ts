@@ -4,10 +4,10 @@ import { describe, expect, test } from "vitest";
 import { align } from "../../src/lib/align/align.ts";
 import type { TimedText } from "../../src/lib/align/cue.ts";
 import { wordsOf } from "../../src/lib/align/words.ts";
-import { inSlices } from "../../src/lib/in-slices.ts";
-import { lineOf, randomFrom, talk } from "./talk.ts";
+import { runInSlices } from "../../src/lib/time-slices.ts";
+import { lineOf, randomFrom, talk } from "./random-dialogue.ts";
 
-const aligned = (track: readonly TimedText[], reference: readonly TimedText[]) => inSlices(align(track, reference));
+const aligned = (track: readonly TimedText[], reference: readonly TimedText[]) => runInSlices(align(track, reference));
 const cue = (seconds: number, text: string, length = 2): TimedText => ({
   startMs: seconds * 1000,
   endMs: (seconds + length) * 1000,

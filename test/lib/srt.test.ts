@@ -1,11 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { WebVTTParser } from "webvtt-parser";
-import { atOnce } from "../../src/lib/in-slices.ts";
+import { runToEnd } from "../../src/lib/time-slices.ts";
 import { parsing } from "../../src/lib/vtt/parse.ts";
 import { fromSrt, looksLikeSrt } from "../../src/lib/vtt/srt.ts";
 
-const convert = (text: string) => atOnce(fromSrt(text));
+const convert = (text: string) => runToEnd(fromSrt(text));
 const PLAIN = "1\n00:00:01,000 --> 00:00:02,500\nHello\n";
 const VTT = "WEBVTT\n\n00:00:01.000 --> 00:00:02.500\nHello\n";
 const texted = (text: string) => `1\n00:00:01,000 --> 00:00:02,500\n${text}\n`;
@@ -13,7 +13,7 @@ const texted = (text: string) => `1\n00:00:01,000 --> 00:00:02,500\n${text}\n`;
 const textOf = (text: string) => {
   const { faults, text: vtt } = convert(texted(text));
   expect(faults).toEqual([]);
-  return atOnce(parsing(vtt))
+  return runToEnd(parsing(vtt))
     .cues.map((cue) => cue.text)
     .join("|");
 };
@@ -93,7 +93,7 @@ describe("a file", () => {
   ])("with %s", (_, text, expected) => {
     const converted = convert(text);
     expect(converted.faults).toEqual([]);
-    expect(atOnce(parsing(converted.text)).cues.map((cue) => [cue.startMs, cue.endMs, cue.text])).toEqual(expected);
+    expect(runToEnd(parsing(converted.text)).cues.map((cue) => [cue.startMs, cue.endMs, cue.text])).toEqual(expected);
   });
 
   test.each<[string, string, number, RegExp]>([
@@ -164,7 +164,7 @@ describe("of files made by chance", () => {
     fc.assert(
       fc.property(fc.array(line, { maxLength: 30 }), fc.constantFrom("\n", "\r\n", "\r"), (lines, end) => {
         const { text } = convert(lines.join(end).replaceAll("\0", ""));
-        expect(atOnce(parsing(text)).faults, text).toEqual([]);
+        expect(runToEnd(parsing(text)).faults, text).toEqual([]);
         const errors = new WebVTTParser().parse(text).errors.filter(({ message }) => !/timestamp/i.test(message));
         expect(errors, text).toEqual([]);
       }),

@@ -1,13 +1,13 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { WebVTTParser } from "webvtt-parser";
-import { atOnce } from "../../src/lib/in-slices.ts";
+import { runToEnd } from "../../src/lib/time-slices.ts";
 import { decodeText } from "../../src/lib/vtt/decode.ts";
 import { parsing, withHeader } from "../../src/lib/vtt/parse.ts";
 import { formatTime, readTime } from "../../src/lib/vtt/time.ts";
 import { writeCue } from "../../src/lib/vtt/write.ts";
 
-const parse = (text: string, addedLines = 0) => atOnce(parsing(text, addedLines));
+const parse = (text: string, addedLines = 0) => runToEnd(parsing(text, addedLines));
 const oracle = (text: string) => new WebVTTParser().parse(text);
 const cue = (timing: string, text = "Hi") => `WEBVTT\n\n${timing}\n${text}\n`;
 const ONE = "00:01.000 --> 00:02.000\nHi";

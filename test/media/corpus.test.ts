@@ -7,7 +7,7 @@ import { encodingSpec as spec } from "../../src/media/encoding-spec.ts";
 import { MediaError } from "../../src/media/error.ts";
 import { type Binaries, run } from "../../src/media/ffmpeg.ts";
 import { probe } from "../../src/media/probe.ts";
-import { missingFor } from "../../src/media/sandbox/sandbox.ts";
+import { missingIsolation } from "../../src/media/sandbox/sandbox.ts";
 import {
   box,
   MEDIA,
@@ -237,7 +237,7 @@ test("what stands in another file is never taken from there", async () => {
 });
 
 describe("the sandbox", async () => {
-  const missing = await missingFor(binaries.ffmpeg);
+  const missing = await missingIsolation(binaries.ffmpeg);
   if (missing.length > 0) console.log(`skipped where this system has ${missing.join(", ")}`);
   const sh = (script: string, memoryBytes?: number) =>
     run("/bin/sh", { args: ["-c", script], cwd: folder, timeLimitMs: 20_000, memoryBytes });

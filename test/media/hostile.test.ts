@@ -4,7 +4,7 @@ import { afterAll, describe, expect, test, vi } from "vitest";
 import { encode } from "../../src/media/encode.ts";
 import { encodingSpec as spec } from "../../src/media/encoding-spec.ts";
 import { run, untrustedInput } from "../../src/media/ffmpeg.ts";
-import { endOrphans, recordProcess, startOf } from "../../src/media/orphans.ts";
+import { killOrphans, processStartTime, recordProcess } from "../../src/media/orphan-processes.ts";
 import { probe } from "../../src/media/probe.ts";
 import { binaries, fast, ffmpeg, picture, temporaryFolder } from "./sources.ts";
 
@@ -161,8 +161,8 @@ test("what a dead worker left running is ended, and a reused pid is spared", asy
   const pids = join(folder, "left");
   await recordProcess(pids, left.pid as number);
   writeFileSync(join(pids, `${process.pid}-1`), "");
-  expect(await endOrphans(pids)).toBe(1);
+  expect(await killOrphans(pids)).toBe(1);
   expect(await ended).toBe("SIGKILL");
-  expect(await startOf(process.pid)).not.toBe("1");
+  expect(await processStartTime(process.pid)).not.toBe("1");
   expect(readdirSync(pids)).toEqual([]);
 });

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sandboxLauncher } from "../../src/media/binaries.ts";
 import { MediaError } from "../../src/media/error.ts";
 import { run } from "../../src/media/ffmpeg.ts";
-import { confined, findSandbox, missingFor } from "../../src/media/sandbox/sandbox.ts";
+import { findSandbox, missingIsolation, sandboxedCommand } from "../../src/media/sandbox/sandbox.ts";
 import { jobNow, uploadClip } from "../crash/encoding.ts";
 import { descendantsOf, isAlive, until, untilGone } from "../support/descendants.ts";
 import { emptyFolder } from "../support/folder.ts";
@@ -50,7 +50,7 @@ const modes = (await promisify(execFile)(launcher, ["--check"])).stdout.trim().s
 
 test("this machine can isolate ffmpeg in both ways, so that the tests below prove something", async () => {
   expect(modes).toEqual(["namespaces", expect.stringMatching(/^landlock \d+$/)]);
-  expect(await missingFor(binaries.ffmpeg)).toEqual([]);
+  expect(await missingIsolation(binaries.ffmpeg)).toEqual([]);
 });
 
 /** The same program under each of the launcher's modes; what it is granted besides the system is `work` and `source`. */
@@ -159,14 +159,14 @@ test("a run of ffmpeg reads its input and writes its folder, and nothing else", 
 test("an ffmpeg that needs more than the system's folders runs without the isolation, and that is reported", async () => {
   const helper = standIn("helper.sh", "echo helped");
   const program = standIn("wrapper.sh", `exec ${helper}`);
-  expect(await missingFor(program)).toEqual([`no file system isolation: ${program} does not start in it`]);
+  expect(await missingIsolation(program)).toEqual([`no file system isolation: ${program} does not start in it`]);
   expect((await run(program, { args: [], cwd: work, timeLimitMs: 20_000 })).toString()).toBe("helped\n");
 });
 
 test("without the launcher, bubblewrap isolates it as well, and without both that is reported", async () => {
   const system = await findSandbox(null);
   expect(system.isolation).toEqual({ kind: "bwrap", path: "/usr/bin/bwrap" });
-  expect(await missingFor(binaries.ffmpeg, system)).toEqual([]);
+  expect(await missingIsolation(binaries.ffmpeg, system)).toEqual([]);
   const program = standIn(
     "wrapped.sh",
     `cat ${source} ${secret}; echo made > out; pwd; ulimit -d; kill -0 ${process.pid} && echo FOUND`,
@@ -176,11 +176,11 @@ test("without the launcher, bubblewrap isolates it as well, and without both tha
     grants: { reads: [source], writes: [work], devices: false },
     cwd: work,
   };
-  const [file = "", ...args] = await confined(program, confinement, system);
+  const [file = "", ...args] = await sandboxedCommand(program, confinement, system);
   const said = await promisify(execFile)(file, args, { cwd: work }).catch((error) => error);
   expect(said.stdout).toBe(`FOUND the source\n${work}\n65536\n`);
   expect(readFileSync(join(work, "out"), "utf8")).toBe("made\n");
-  expect(await missingFor(binaries.ffmpeg, { ...system, isolation: null })).toEqual(["no file system isolation"]);
+  expect(await missingIsolation(binaries.ffmpeg, { ...system, isolation: null })).toEqual(["no file system isolation"]);
 });
 
 test("a server's ffmpeg sees neither secrets nor database, objects or other jobs, nor any server", async () => {

@@ -5,7 +5,7 @@ import { readyAsset } from "../support/flow.ts";
 import { newFolder } from "../support/folder.ts";
 import { startRelay } from "../support/relay.ts";
 import { type S3Server, s3Server } from "../support/s3-server.ts";
-import { BUCKET, fill, inOrder, localAt, PATH, s3At, s3Settings, sumsOf } from "./scene.ts";
+import { BUCKET, fill, inOrder, localAt, PATH, s3At, s3Settings, sumsOf } from "./setup.ts";
 
 vi.setConfig({ testTimeout: 120_000 });
 let s3: S3Server;
@@ -20,7 +20,7 @@ const begin = ({ call, admin }: TestApp, to: string, more = {}) => call("POST", 
 async function migrated(app: TestApp, to: string, more = {}) {
   const begun = await begin(app, to, more);
   expect(begun.status).toBe(202);
-  await app.duty("migrate-storage");
+  await app.runTask("migrate-storage");
   return state(app);
 }
 
@@ -71,7 +71,7 @@ test("what was damaged or left in the target is found when it is read back, and 
   // Old copies are removed where the active store has the object alone.
   await target.delete(longer);
   expect((await app.call("DELETE", `${PATH}/old_copies`, { admin: app.admin })).status).toBe(202);
-  await app.duty("migrate-storage");
+  await app.runTask("migrate-storage");
   expect((await localAt(dataDir).list("tenants/")).objects.map(({ key }) => key)).toEqual([longer]);
   expect(await state(app)).toMatchObject({ phase: "settled", old_copies: null });
 });
@@ -122,7 +122,7 @@ test("given up before the switch, all stays where it was, and the copies can be 
   relay.reset();
   expect(inOrder(await sumsOf(localAt(dataDir), "tenants/"))).toEqual(inOrder(ledger));
   expect((await app.call("DELETE", `${PATH}/old_copies`, { admin: app.admin })).status).toBe(202);
-  await app.duty("migrate-storage");
+  await app.runTask("migrate-storage");
   const target = s3At(s3, "given-up");
   expect((await target.list("tenants/")).objects).toEqual([]);
   for await (const left of target.listMultiparts("tenants/")) expect(left).toBeUndefined();

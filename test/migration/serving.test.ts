@@ -6,7 +6,7 @@ import { readyAsset, uploaded } from "../support/flow.ts";
 import { emptyFolder } from "../support/folder.ts";
 import { type RunningServer, run, startServer } from "../support/process.ts";
 import { CORS_RULES, type S3Server, s3Server } from "../support/s3-server.ts";
-import { asEnvironment, BUCKET, fill, inOrder, localAt, PATH, s3At, s3Settings, sourceSum, sumsOf } from "./scene.ts";
+import { asEnvironment, BUCKET, fill, inOrder, localAt, PATH, s3At, s3Settings, sourceSum, sumsOf } from "./setup.ts";
 
 let s3: S3Server;
 beforeAll(async () => {

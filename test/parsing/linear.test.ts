@@ -9,7 +9,7 @@ const SLOW_MS = 1000;
 /** Below that the growth of times is noise. */
 const QUICK_MS = 150;
 /** Of documents twice as long. Linear is 2, quadratic 4; memory and noise add to it. */
-const MOST_GROWTH = 2.8;
+const MAX_GROWTH = 2.8;
 const NOISE_MS = 60;
 
 /** Processor time of this thread, which other programs on the machine do not add to. */
@@ -43,7 +43,7 @@ function slownessOnce(work: (size: number) => () => unknown): string | null {
   const whole = work(SIZE);
   if (cpuMs(whole) < QUICK_MS) return null;
   const [one, two] = [least(work(SIZE / 2)), least(whole)];
-  if (two <= SLOW_MS && two <= NOISE_MS + MOST_GROWTH * one) return null;
+  if (two <= SLOW_MS && two <= NOISE_MS + MAX_GROWTH * one) return null;
   return `${Math.round(one)} ms, twice as long ${Math.round(two)} ms`;
 }
 

@@ -26,7 +26,7 @@ const COMPOSED: Record<string, [count: number, reason: string]> = {
   ],
   "src/lib/vtt/srt.ts": [3, "anchored, on at most 300 characters or once for a file; timed as subtitleFile"],
   "src/resources/assets/change.ts": [1, "anchored; keys of our own"],
-  "src/resources/operator/doctor/names.ts": [1, "anchored; keys of storage, of at most 1,024 bytes"],
+  "src/resources/operator/doctor/own-keys.ts": [1, "anchored; keys of storage, of at most 1,024 bytes"],
   "storage/objects/s3/xml.ts": [1, "answers of the operator's own object store"],
 };
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { layered } from "../../storage/objects/layered.ts";
 import { localStore } from "../../storage/objects/local.ts";
-import { mirroringDeletes, pairOf } from "../../storage/objects/pair.ts";
+import { createStorePair, mirroringDeletes } from "../../storage/objects/store-pair.ts";
 import { emptyFolder } from "../support/folder.ts";
 import { appendsContract } from "./appends-contract.ts";
 import { multipartContract } from "./multipart-contract.ts";
@@ -10,7 +10,7 @@ import { contentOf, storeContract } from "./store-contract.ts";
 const signing = { secret: "secret", baseUrl: "http://vodbox.test" };
 const local = () => localStore({ root: emptyFolder(), signing });
 const both = () => {
-  const pair = pairOf(local(), local());
+  const pair = createStorePair(local(), local());
   return { ...pair, pair, store: layered(pair) };
 };
 const text = (value: string) => Buffer.from(value);
@@ -21,7 +21,7 @@ appendsContract("growing objects in two stores as one", 300_000, async () => {
   const [first, second] = [emptyFolder(), emptyFolder()];
   const open = () => {
     const [source, target] = [first, second].map((root) => localStore({ root, signing }));
-    return layered(pairOf(source as ReturnType<typeof local>, target as ReturnType<typeof local>));
+    return layered(createStorePair(source as ReturnType<typeof local>, target as ReturnType<typeof local>));
   };
   const store = open();
   const appendsOf = ({ appends }: ReturnType<typeof open>) => appends ?? expect.fail("cannot append");

@@ -13,10 +13,10 @@ import { type S3StoreOptions, s3Store } from "../../storage/objects/s3.ts";
 import { NoSuchMultipart, StorageUnavailable } from "../../storage/objects/store.ts";
 import { emptyFolder } from "../support/folder.ts";
 import { CORS_RULES, type S3Server, s3Server } from "../support/s3-server.ts";
-import { addressContract } from "./address-contract.ts";
 import { appendsContract } from "./appends-contract.ts";
 import { multipartContract, PART } from "./multipart-contract.ts";
 import { contentOf, storeContract } from "./store-contract.ts";
+import { addressContract } from "./url-contract.ts";
 
 const bucket = "vodbox-tests";
 let server: S3Server;

@@ -2,9 +2,9 @@ import { join } from "node:path";
 import { asc } from "drizzle-orm";
 import pino from "pino";
 import { loadConfig } from "../../src/config/load.ts";
-import { allDuties } from "../../src/duties/all.ts";
 import { SCOPES } from "../../src/http/caller.ts";
 import { type Opened, openApp } from "../../src/open.ts";
+import { allScheduledTasks } from "../../src/scheduled-tasks/all.ts";
 import { events } from "../../storage/db/schema.ts";
 import { type Call, client } from "./client.ts";
 import { conformance } from "./conform.ts";
@@ -18,8 +18,8 @@ export type TestApp = {
   worker: string;
   /** Turns the program's clock on by `ms`. */
   turn(ms: number): void;
-  /** Runs a background duty to its end. */
-  duty(name: string): Promise<void>;
+  /** Runs a scheduled task to its end. */
+  runTask(name: string): Promise<void>;
   /** The outbox since the last call of this: exact types, in order. */
   newEvents(): Promise<{ type: string; data: Record<string, unknown>; tenantId: number }[]>;
   tenant(fields?: Record<string, unknown>): Promise<{ id: number; slug: string }>;
@@ -45,7 +45,7 @@ export async function testApp(flags: Record<string, unknown> = {}, dataDir = new
   let offset = 0;
   const opened = await openApp(config, { log: pino({ level: "silent" }), clock: { now: () => Date.now() + offset } });
   const { app, server, egress } = opened;
-  const duties = allDuties(app, { authenticator: server.authenticator, egress });
+  const tasks = allScheduledTasks(app, { authenticator: server.authenticator, egress });
   const conforms = conformance(opened.routes);
   // Storage's addresses may be another server's.
   const isOurs = (address: string) => new URL(address, BASE).origin === BASE;
@@ -78,10 +78,10 @@ export async function testApp(flags: Record<string, unknown> = {}, dataDir = new
     turn: (ms) => {
       offset += ms;
     },
-    async duty(name) {
-      const duty = duties.find((each) => each.name === name);
-      if (!duty) throw new Error(`There is no duty ${name}`);
-      const run = duty.run();
+    async runTask(name) {
+      const task = tasks.find((each) => each.name === name);
+      if (!task) throw new Error(`There is no task ${name}`);
+      const run = task.run();
       running.add(run);
       await run.finally(() => running.delete(run));
     },

@@ -26,7 +26,7 @@ async function scene(fields: Record<string, unknown> = {}, flags: Record<string,
   const tryIt = async () => {
     const answer = await app.call("POST", `${path}/test`, { key });
     expect(answer.status).toBe(202);
-    await app.duty(DUTY);
+    await app.runTask(DUTY);
     return answer.body;
   };
   return { app, tenant, key, there, path, secret: made.body.secret as string, deliveries, endpoint, tryIt };
@@ -39,7 +39,7 @@ describe("what arrives", () => {
     await subtitled(app, key, asset.id);
     await app.call("POST", `/api/v1/assets/${asset.id}/tracks`, { key, body: { kind: "chapter", cues: [] } });
     await app.call("DELETE", `/api/v1/assets/${asset.id}`, { key });
-    await app.duty(DUTY);
+    await app.runTask(DUTY);
     const about = { asset_id: String(asset.id), external_id: asset.external_id };
     const events = there.received.map(({ json }) => json).toSorted((a, b) => rank(a.event) - rank(b.event));
     expect(events.map(({ event, data }) => [event, data])).toMatchObject([
@@ -89,8 +89,8 @@ describe("what arrives", () => {
     });
     await app.call("POST", "/api/v1/uploads/initiate", { key, body: { filename: "late.mp4", bytes_expected: 1 } });
     app.turn(25 * HOUR);
-    await app.duty("expire-uploads");
-    await app.duty(DUTY);
+    await app.runTask("expire-uploads");
+    await app.runTask(DUTY);
     const told = Object.fromEntries(there.received.map(({ json }) => [json.event, json.data]));
     expect(told["video.job.failed"]).toMatchObject({ error_code: "bad_input", will_retry: false });
     expect(told["video.asset.errored"]).toMatchObject({
@@ -108,7 +108,7 @@ describe("what arrives", () => {
     await uploaded(app, stranger);
     const { asset } = await uploaded(app, key);
     await app.call("DELETE", `/api/v1/assets/${asset.id}`, { key });
-    await app.duty(DUTY);
+    await app.runTask(DUTY);
     expect(there.received.map(({ json }) => json.event).toSorted()).toEqual([
       "video.asset.deleted",
       "video.job.queued",
@@ -178,10 +178,10 @@ describe("retries", () => {
       expect(waitMs).toBeLessThanOrEqual(seconds * 1100 + 1);
       expect(row).toMatchObject({ status: "pending", attempts: index + 1, response_status: 503 });
       app.turn(seconds * 890);
-      await app.duty(DUTY);
+      await app.runTask(DUTY);
       expect(there.received).toHaveLength(index + 1);
       app.turn(seconds * 220);
-      await app.duty(DUTY);
+      await app.runTask(DUTY);
       expect(there.received).toHaveLength(index + 2);
     }
     const [row] = await deliveries();
@@ -192,7 +192,7 @@ describe("retries", () => {
     expect(new Set(there.received.map(({ headers }) => headers["webhook-id"])).size).toBe(1);
     expect(new Set(there.received.map(({ headers }) => headers["svc-signature"])).size).toBe(6);
     app.turn(48 * HOUR);
-    await app.duty(DUTY);
+    await app.runTask(DUTY);
     expect(there.received).toHaveLength(6);
   });
 
@@ -277,7 +277,7 @@ describe("an endpoint", () => {
     expect(await endpoint()).toMatchObject({ active: false, disabled_reason: "gone", failure_count: 1 });
     expect((await endpoint()).disabled_at).not.toBe(null);
     await uploaded(app, key);
-    await app.duty(DUTY);
+    await app.runTask(DUTY);
     expect((await deliveries()).map((each: any) => each.status)).toEqual(["skipped", "skipped", "failed"]);
     expect(there.received).toHaveLength(1);
     there.behave(() => {});
@@ -294,7 +294,7 @@ describe("an endpoint", () => {
       await tryIt();
       for (let retry = 0; retry < 5; retry++) {
         app.turn(1200);
-        await app.duty(DUTY);
+        await app.runTask(DUTY);
       }
     };
     await fail();
@@ -318,7 +318,7 @@ describe("an endpoint", () => {
     await app.call("PATCH", `${path}/active`, { key, body: { active: false } });
     await uploaded(app, key);
     app.turn(MINUTE);
-    await app.duty(DUTY);
+    await app.runTask(DUTY);
     expect(there.received).toHaveLength(1);
     const kept = await deliveries();
     expect(kept.map((each: any) => [each.event, each.status])).toEqual([
@@ -328,11 +328,11 @@ describe("an endpoint", () => {
     ]);
     there.behave(() => {});
     await app.call("PATCH", `${path}/active`, { key, body: { active: true } });
-    await app.duty(DUTY);
+    await app.runTask(DUTY);
     expect(there.received).toHaveLength(1);
     const again = await app.call("POST", `${path}/deliveries/${kept[0].delivery_id}/resend`, { key });
     expect([again.status, again.body.status]).toEqual([202, "pending"]);
-    await app.duty(DUTY);
+    await app.runTask(DUTY);
     expect(there.received[1]?.json).toMatchObject({ id: kept[0].event_id, event: "video.job.queued" });
   });
 
@@ -341,7 +341,7 @@ describe("an endpoint", () => {
     const { id } = await tryIt();
     app.turn(2000);
     expect((await app.call("POST", `${path}/deliveries/${id}/resend`, { key })).status).toBe(202);
-    await app.duty(DUTY);
+    await app.runTask(DUTY);
     expect(await deliveries()).toMatchObject([{ id, status: "delivered", attempts: 2 }]);
     const [one, two] = there.received;
     expect(two?.body).toBe(one?.body);
@@ -362,7 +362,7 @@ describe("an endpoint", () => {
     expect((await deliveries())[0]).toMatchObject({ status: "pending", error: { code: "secret_unreadable" } });
     await app.call("POST", `${path}/rotate_secret`, { key });
     app.turn(6000);
-    await app.duty(DUTY);
+    await app.runTask(DUTY);
     expect(there.received).toHaveLength(1);
   });
 });

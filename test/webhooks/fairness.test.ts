@@ -39,7 +39,7 @@ test.each([1, 3])(
   async (attackers) => {
     const host = await sharedHost();
     const app = await testApp({ webhook_allow_cidrs: "127.0.0.0/8", rate_limit_uploads: "100000/60" });
-    app.opened.app.signals.on("delivery.due", () => void app.duty("deliver-webhooks"));
+    app.opened.app.signals.on("delivery.due", () => void app.runTask("deliver-webhooks"));
     const tenantWith = async (urls: string[]) => {
       const key = await app.key((await app.tenant()).id);
       for (const url of urls) {

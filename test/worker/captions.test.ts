@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { type Sound, type Transcriber, TranscriptionFailed } from "../../src/outbound/transcribe/transcriber.ts";
+import { type SpeechAudio, type Transcriber, TranscriptionFailed } from "../../src/outbound/transcribe/transcriber.ts";
 import { startWorker } from "../../src/worker/loop.ts";
 import { binaries, fast, ffmpeg, picture, sound, temporaryFolder } from "../media/sources.ts";
 import { ContractServer, PREFIX, WORKER } from "./contract-server.ts";
@@ -30,9 +30,9 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-type Heard = Omit<Sound, "signal"> & { wav: Buffer };
+type Heard = Omit<SpeechAudio, "signal"> & { wav: Buffer };
 /** A recogniser that keeps what it heard. */
-function listener(answer: (sound: Sound) => Promise<string> | string = () => VTT) {
+function listener(answer: (sound: SpeechAudio) => Promise<string> | string = () => VTT) {
   const heard: Heard[] = [];
   const transcriber: Transcriber = {
     async transcribe(one) {
@@ -173,7 +173,7 @@ test("one under way is called off when the worker stops, and the job given back"
   await using server = await ContractServer.start(source);
   server.captions = ["en"];
   const begun = Promise.withResolvers<void>();
-  const forever = (sound: Sound) =>
+  const forever = (sound: SpeechAudio) =>
     new Promise<string>((_, reject) => {
       sound.signal.addEventListener("abort", () => reject(sound.signal.reason));
       begun.resolve();

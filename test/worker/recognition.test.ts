@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { atOnce } from "../../src/lib/in-slices.ts";
+import { runToEnd } from "../../src/lib/time-slices.ts";
 import { parsing } from "../../src/lib/vtt/parse.ts";
 import { until } from "../support/descendants.ts";
 import { uploaded } from "../support/flow.ts";
@@ -73,7 +73,7 @@ test("what is said in a video becomes its captions: a voice, a recogniser, the w
   expect(tracks).toMatchObject([
     { language: "en", label: "English", source: "auto", status: "ready", is_default: false },
   ]);
-  const { cues, faults } = atOnce(parsing(tracks[0].content));
+  const { cues, faults } = runToEnd(parsing(tracks[0].content));
   expect(faults).toEqual([]);
   const said = cues.map(({ text }) => text).join(" ");
   // Some of it, in words that stand for themselves: a small model of 2012 hears a synthetic voice.

@@ -1,4 +1,4 @@
-import type { Sliced } from "../in-slices.ts";
+import type { Sliced } from "../time-slices.ts";
 import { coherent } from "./coherent.ts";
 import type { TimedText, Timing } from "./cue.ts";
 import { type Match, matchCues } from "./matches.ts";
@@ -9,7 +9,7 @@ import { wordRows } from "./vocabulary.ts";
 /** From so many anchors on the map is piecewise. */
 const PIECEWISE_ANCHORS = 8;
 const FEWEST_ANCHORS = 2;
-const LEAST_RATIO = 0.2;
+const MIN_RATIO = 0.2;
 
 export type Alignment = {
   /** Of the cues that say something, the share that was found in the reference at a plausible time: 0 to 1. */
@@ -37,7 +37,7 @@ export function* align(track: readonly TimedText[], reference: readonly TimedTex
   // Where the two are cut into cues quite differently, estimates are what there is.
   const anchors = tied.length >= FEWEST_ANCHORS ? tied : found;
   const anchorCount = anchors.length;
-  if (anchorCount < FEWEST_ANCHORS || matchRatio < LEAST_RATIO) return { matchRatio, anchorCount, moved: null };
+  if (anchorCount < FEWEST_ANCHORS || matchRatio < MIN_RATIO) return { matchRatio, anchorCount, moved: null };
   if (anchorCount >= PIECEWISE_ANCHORS) {
     const { timings, shifts } = yield* remap(track, anchors);
     return { matchRatio, anchorCount, moved: { strategy: "piecewise", timings, ...extremes(shifts) } };

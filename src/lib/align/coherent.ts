@@ -1,11 +1,11 @@
-import type { Sliced } from "../in-slices.ts";
+import type { Sliced } from "../time-slices.ts";
 import type { Match } from "./matches.ts";
 import { agree } from "./tie.ts";
 
 /** A jump must be worth it: the matches behind it have more words than this. A stray match would need two of them. */
 const JUMP_WORDS = 4;
 /** One long line in a wrong place is still one line. */
-const MOST_WORDS = 7;
+const MAX_WORDS = 7;
 /** How far back the match before may be. */
 const WINDOW = 64;
 /** With fewer there is no run to fall out of. */
@@ -30,7 +30,7 @@ export function* coherent(matches: readonly Match[]): Sliced<Match[]> {
       best = reached;
       before[i] = j;
     }
-    score[i] = best + Math.min(match.words, MOST_WORDS);
+    score[i] = best + Math.min(match.words, MAX_WORDS);
     if ((score[i] as number) > (score[last] as number)) last = i;
     if ((i & 63) === 63) yield;
   }

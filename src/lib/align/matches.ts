@@ -1,4 +1,4 @@
-import type { Sliced } from "../in-slices.ts";
+import type { Sliced } from "../time-slices.ts";
 import type { TimedText } from "./cue.ts";
 import { agree, type Tie } from "./tie.ts";
 import type { WordRow, WordRows } from "./vocabulary.ts";

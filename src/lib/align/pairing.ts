@@ -1,4 +1,4 @@
-import type { Sliced } from "../in-slices.ts";
+import type { Sliced } from "../time-slices.ts";
 import type { WordRows } from "./vocabulary.ts";
 
 /** A stretch of both rows, ends exclusive. */

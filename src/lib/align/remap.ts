@@ -1,4 +1,4 @@
-import type { Sliced } from "../in-slices.ts";
+import type { Sliced } from "../time-slices.ts";
 import type { Timing } from "./cue.ts";
 import type { Match } from "./matches.ts";
 import type { Tie } from "./tie.ts";

@@ -1,4 +1,4 @@
-import { atOnce } from "../in-slices.ts";
+import { runToEnd } from "../time-slices.ts";
 import { parsing } from "../vtt/parse.ts";
 import { retimed } from "../vtt/retime.ts";
 import { type Alignment, align } from "./align.ts";
@@ -14,10 +14,10 @@ export type SyncedText = Pick<Alignment, "matchRatio" | "anchorCount"> & {
 
 /** The WebVTT text `track` with the times at which `reference` says the same. Throws TooComplex. */
 export function syncTexts({ track, reference }: { track: string; reference: string }): SyncedText {
-  const { cues } = atOnce(parsing(track));
-  const other = atOnce(parsing(reference));
-  const { matchRatio, anchorCount, moved } = atOnce(align(cues, other.cues));
+  const { cues } = runToEnd(parsing(track));
+  const other = runToEnd(parsing(reference));
+  const { matchRatio, anchorCount, moved } = runToEnd(align(cues, other.cues));
   if (!moved) return { matchRatio, anchorCount, moved };
   const { timings, ...rest } = moved;
-  return { matchRatio, anchorCount, moved: { ...rest, text: atOnce(retimed(track, cues, timings)) } };
+  return { matchRatio, anchorCount, moved: { ...rest, text: runToEnd(retimed(track, cues, timings)) } };
 }

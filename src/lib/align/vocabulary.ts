@@ -1,4 +1,4 @@
-import type { Sliced } from "../in-slices.ts";
+import type { Sliced } from "../time-slices.ts";
 import type { TimedText } from "./cue.ts";
 import { wordsOf } from "./words.ts";
 

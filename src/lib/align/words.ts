@@ -11,14 +11,14 @@ const NOTES = /\[[^\][]*\]|\([^()]*\)|（[^（）]*）|【[^【】]*】/g;
 const APOSTROPHES = /['’‘ʼ`´\u00ad\u200b-\u200d\u2060]/g;
 
 /** Nobody reads more in one cue; what was made to be long does not hold up the rest. */
-const MOST_CHARACTERS = 10_000;
+const MAX_CHARACTERS = 10_000;
 
 /**
  * The words of a cue as they are compared: without markup, notes for the hard of hearing, punctuation and case
  * (UAX #15 NFKC; upper then lower case folds ß and ς too). Empty when nothing is said.
  */
 export function wordsOf(text: string): string[] {
-  const start = text.length > MOST_CHARACTERS ? text.slice(0, MOST_CHARACTERS) : text;
+  const start = text.length > MAX_CHARACTERS ? text.slice(0, MAX_CHARACTERS) : text;
   const plain = decodeEntities(start.replace(MARKUP, " ")).replace(NOTES, " ").replace(APOSTROPHES, "");
   return plain.normalize("NFKC").toUpperCase().toLowerCase().replaceAll("ς", "σ").normalize("NFKC").match(WORD) ?? [];
 }

@@ -3,12 +3,12 @@ const TOKENS = /<[^>]*>|&[a-z#\d]{1,20};|[\s\S]/giu;
 const WITHOUT_TAGS = /&[a-z#\d]{1,20};|[\s\S]/giu;
 
 /** More than a player shows; what was made to be long takes no long time. */
-const MOST_CHARACTERS = 5000;
-const MOST_LINES = 20;
+const MAX_CHARACTERS = 5000;
+const MAX_LINES = 20;
 
 /** One line as up to `lines` of about the same length, broken at spaces, or anywhere in scripts that have none. */
 export function breakLines(text: string, lines: number, terminator: string): string {
-  if (lines <= 1 || text.length > MOST_CHARACTERS) return text;
+  if (lines <= 1 || text.length > MAX_CHARACTERS) return text;
   // Behind the last > there is no tag, and looking for its end at every < would take quadratic time.
   const end = text.lastIndexOf(">") + 1;
   const tokens = [...(text.slice(0, end).match(TOKENS) ?? []), ...(text.slice(end).match(WITHOUT_TAGS) ?? [])];
@@ -24,7 +24,7 @@ export function breakLines(text: string, lines: number, terminator: string): str
   }
   const total = shown;
   const breaks: typeof places = [];
-  for (let line = 1; line < Math.min(lines, MOST_LINES); line++) {
+  for (let line = 1; line < Math.min(lines, MAX_LINES); line++) {
     const wanted = (total * line) / lines;
     const free = places.filter((place) => place.shown > (breaks.at(-1)?.shown ?? 0) && place.shown < total - 1);
     const nearest = free.reduce<(typeof places)[number] | null>(

@@ -19,11 +19,11 @@ const DASH = /^[ \t]*(?:[-–—‐]+[ \t]*)?/;
 const LETTER = /\p{L}/u;
 
 /** No player shows so much at once: it is data, or meant to take long. It stays as it is. */
-const MOST_CHARACTERS = 5000;
+const MAX_CHARACTERS = 5000;
 
 /** The parts of a WebVTT payload (4.2.2). Put together as they are they give the payload again. */
 export function partsOf(payload: string): Part[] {
-  if (payload.length > MOST_CHARACTERS) return [payload];
+  if (payload.length > MAX_CHARACTERS) return [payload];
   const parts: Part[] = [];
   let group: Piece[] = [];
   let lines = 1;

@@ -1,5 +1,5 @@
 import { DOCUMENT_LIMITS, requireAtMost } from "../document-limits.ts";
-import type { Sliced } from "../in-slices.ts";
+import type { Sliced } from "../time-slices.ts";
 import { Lines } from "./lines.ts";
 import { cueSettingsFault, regionSettingsFault } from "./settings.ts";
 import { readTime } from "./time.ts";

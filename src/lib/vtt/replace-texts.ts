@@ -1,4 +1,4 @@
-import type { Sliced } from "../in-slices.ts";
+import type { Sliced } from "../time-slices.ts";
 import type { Cue } from "./parse.ts";
 
 const PER_STEP = 500;

@@ -1,4 +1,4 @@
-import type { Sliced } from "../in-slices.ts";
+import type { Sliced } from "../time-slices.ts";
 import type { Cue } from "./parse.ts";
 import { formatTime, readTime } from "./time.ts";
 

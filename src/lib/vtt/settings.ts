@@ -43,11 +43,11 @@ const REGION: Record<string, Check> = {
   scroll: { accepts: (value) => value === "up", expected: "up" },
 };
 
-const MOST_SETTINGS = 20;
+const MAX_SETTINGS = 20;
 const quote = (text: string) => (text.length > 40 ? `${text.slice(0, 40)}…` : text);
 
 function fault(known: Record<string, Check>, settings: string, seen: Set<string>): string | null {
-  for (const setting of settings.split(/[ \t]+/, MOST_SETTINGS).filter(Boolean)) {
+  for (const setting of settings.split(/[ \t]+/, MAX_SETTINGS).filter(Boolean)) {
     const colon = setting.indexOf(":");
     const name = setting.slice(0, Math.max(colon, 0));
     const check = Object.hasOwn(known, name) ? known[name] : undefined;

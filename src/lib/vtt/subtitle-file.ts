@@ -1,4 +1,4 @@
-import { atOnce } from "../in-slices.ts";
+import { runToEnd } from "../time-slices.ts";
 import { decodeText } from "./decode.ts";
 import { type Fault, parsing, withHeader } from "./parse.ts";
 import { fromSrt, looksLikeSrt } from "./srt.ts";
@@ -11,7 +11,7 @@ export function checkVtt(content: string): CheckedSubtitle {
   if (content.includes("\0")) return { message: "must not hold a NUL character" };
   if (!content.isWellFormed()) return { message: "must be well-formed Unicode" };
   const { text, addedLines } = withHeader(content.replace(/^\ufeff/, ""));
-  const { cues, faults } = atOnce(parsing(text, addedLines));
+  const { cues, faults } = runToEnd(parsing(text, addedLines));
   if (faults.length > 0) return { faults };
   return cues.length === 0 ? { message: "must hold at least one cue" } : { text };
 }
@@ -24,6 +24,6 @@ export function checkSubtitleFile({ filename, bytes }: { filename: string; bytes
   const extension = /\.(vtt|srt)$/i.exec(filename)?.[1]?.toLowerCase();
   const isSrt = !text.startsWith("WEBVTT") && (extension === "srt" || (!extension && looksLikeSrt(text)));
   if (!isSrt) return checkVtt(text);
-  const converted = atOnce(fromSrt(text));
+  const converted = runToEnd(fromSrt(text));
   return converted.faults.length > 0 ? { faults: converted.faults } : checkVtt(converted.text);
 }

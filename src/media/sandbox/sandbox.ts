@@ -33,9 +33,9 @@ export type Sandbox = {
 
 const GIB = 2 ** 30;
 /** Eight renditions of 2160p60 take some 4 GB. */
-const MOST_MEMORY = 8 * GIB;
+const MAX_MEMORY = 8 * GIB;
 /** Three quarters of the machine, so that a server on the same machine keeps running. */
-export const defaultMemoryBytes = () => Math.min(MOST_MEMORY, Math.floor((totalmem() * 3) / 4));
+export const defaultMemoryBytes = () => Math.min(MAX_MEMORY, Math.floor((totalmem() * 3) / 4));
 /** One segment or image; the whole output is bounded by the plan's bitrates and duration. */
 const MAX_FILE_BYTES = 4 * GIB;
 const MAX_OPEN_FILES = 1024;
@@ -169,7 +169,7 @@ export type Confinement = {
  * The command line that runs the program `name`, a path or a name in the system's folders, confined; its arguments are
  * to be appended. The process must be started in `cwd`.
  */
-export async function confined(
+export async function sandboxedCommand(
   name: string,
   { limits, grants, cwd, parent = process.pid }: Confinement,
   system?: Sandbox,
@@ -273,7 +273,7 @@ async function tryStart(program: string, { isolation, prlimit }: Sandbox): Promi
 }
 
 /** What is missing on this system to confine `program`, for the log and `admin doctor`. */
-export async function missingFor(name: string, system?: Sandbox): Promise<string[]> {
+export async function missingIsolation(name: string, system?: Sandbox): Promise<string[]> {
   system ??= await sandbox();
   const program = await located(name);
   const { isolation, network, parentDeath, prlimit } = system;

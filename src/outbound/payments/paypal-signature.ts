@@ -1,14 +1,14 @@
 import { createVerify, X509Certificate } from "node:crypto";
 import { crc32 } from "node:zlib";
 import { LRUCache } from "lru-cache";
-import { NotGenuine, type Notification, PaymentFailed } from "./provider.ts";
+import { InvalidSignature, type Notification, PaymentFailed } from "./provider.ts";
 
 /** PayPal delivers for three days; each of its notifications is acted on once, however late. */
 const OLDEST_MS = 4 * 24 * 3_600_000;
 const AHEAD_MS = 300_000;
 const TIMEOUT_MS = 10_000;
-const MOST_BYTES = 64 * 1024;
-const MOST_AT_ONCE = 4;
+const MAX_BYTES = 64 * 1024;
+const MAX_AT_ONCE = 4;
 const CERT_PATH = /^\/v1\/notifications\/certs\/CERT-[A-Za-z0-9-]{1,100}$/;
 
 type Options = { url: URL; webhookId: string };
@@ -26,11 +26,11 @@ export function paypalSignatures({ url, webhookId }: Options) {
   async function chainAt(address: string): Promise<readonly X509Certificate[]> {
     const from = URL.canParse(address) ? new URL(address) : null;
     if (!from || from.protocol !== url.protocol || !hosts.has(from.host) || !CERT_PATH.test(from.pathname))
-      throw new NotGenuine("The certificate is not PayPal's, or of its other mode (live or sandbox).");
+      throw new InvalidSignature("The certificate is not PayPal's, or of its other mode (live or sandbox).");
     const cached = known.get(from.href);
     if (cached) return cached;
     // Anybody can name certificates that there are not: PayPal is asked for few at once, and sends again what had to wait.
-    if (underWay >= MOST_AT_ONCE) throw new PaymentFailed("Too many certificates are being fetched.");
+    if (underWay >= MAX_AT_ONCE) throw new PaymentFailed("Too many certificates are being fetched.");
     underWay++;
     try {
       const chain = chainOf(await load(from));
@@ -47,15 +47,16 @@ export function paypalSignatures({ url, webhookId }: Options) {
       const sent = (name: string) => headers.get(`paypal-${name}`) ?? "";
       const time = sent("transmission-time");
       const age = now - Date.parse(time);
-      if (Number.isNaN(age) || age > OLDEST_MS || age < -AHEAD_MS) throw new NotGenuine("The notification is too old.");
-      if (sent("auth-algo") !== "SHA256withRSA") throw new NotGenuine("The signature is of another kind.");
+      if (Number.isNaN(age) || age > OLDEST_MS || age < -AHEAD_MS)
+        throw new InvalidSignature("The notification is too old.");
+      if (sent("auth-algo") !== "SHA256withRSA") throw new InvalidSignature("The signature is of another kind.");
       const chain = await chainAt(sent("cert-url"));
       requireSound(chain, now);
       const signed = `${sent("transmission-id")}|${time}|${webhookId}|${crc32(body)}`;
       const isGenuine = createVerify("sha256")
         .update(signed)
         .verify((chain[0] as X509Certificate).publicKey, sent("transmission-sig"), "base64");
-      if (!isGenuine) throw new NotGenuine("The signature is wrong.");
+      if (!isGenuine) throw new InvalidSignature("The signature is wrong.");
     },
   };
 }
@@ -70,18 +71,18 @@ function certificateHosts({ host }: URL): ReadonlySet<string> {
 async function load(url: URL): Promise<string> {
   try {
     const answer = await fetch(url, { redirect: "error", signal: AbortSignal.timeout(TIMEOUT_MS) });
-    if (answer.status === 404) throw new NotGenuine("There is no such certificate.");
+    if (answer.status === 404) throw new InvalidSignature("There is no such certificate.");
     if (!answer.ok) throw new PaymentFailed(`PayPal answered ${answer.status} for its certificate.`);
     const chunks: Uint8Array[] = [];
     let bytes = 0;
     for await (const chunk of answer.body ?? []) {
       bytes += chunk.length;
-      if (bytes > MOST_BYTES) throw new NotGenuine("That is no certificate.");
+      if (bytes > MAX_BYTES) throw new InvalidSignature("That is no certificate.");
       chunks.push(chunk);
     }
     return Buffer.concat(chunks).toString("latin1");
   } catch (error) {
-    if (error instanceof NotGenuine || error instanceof PaymentFailed) throw error;
+    if (error instanceof InvalidSignature || error instanceof PaymentFailed) throw error;
     throw new PaymentFailed(`PayPal's certificate could not be fetched (${(error as Error).name}).`);
   }
 }
@@ -94,7 +95,7 @@ function chainOf(pem: string): X509Certificate[] {
   } catch {
     // Told below.
   }
-  throw new NotGenuine("That is no certificate.");
+  throw new InvalidSignature("That is no certificate.");
 }
 
 function requireSound(chain: readonly X509Certificate[], now: number): void {
@@ -102,6 +103,6 @@ function requireSound(chain: readonly X509Certificate[], now: number): void {
     const isCurrent = now >= Date.parse(certificate.validFrom) && now <= Date.parse(certificate.validTo);
     const issuer = chain[index + 1];
     const isIssued = !issuer || (certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey));
-    if (!isCurrent || !isIssued) throw new NotGenuine("The certificate is not valid.");
+    if (!isCurrent || !isIssued) throw new InvalidSignature("The certificate is not valid.");
   }
 }

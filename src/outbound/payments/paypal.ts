@@ -1,21 +1,21 @@
 import * as v from "valibot";
 import type { PaymentSettings } from "../../config/payments.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { addressOf } from "../service-address.ts";
+import { serviceUrl } from "../service-url.ts";
 import { paypalSignatures } from "./paypal-signature.ts";
 import {
   type Amount,
+  InvalidSignature,
   type NewOrder,
-  NotGenuine,
   type Notice,
   PaymentFailed,
   type PaymentProvider,
   requestIdOf,
 } from "./provider.ts";
-import { withOutcome } from "./return-address.ts";
+import { withOutcome } from "./return-url.ts";
 
 const TIMEOUT_MS = 15_000;
-const MOST_BYTES = 1 << 20;
+const MAX_BYTES = 1 << 20;
 
 const Token = v.object({ access_token: v.string(), expires_in: v.number() });
 const Money = v.object({ value: v.string(), currency_code: v.string() });
@@ -145,7 +145,7 @@ function amountOf({ value, currency_code: currency }: v.InferOutput<typeof Money
 
 function noticeOf(body: Uint8Array): Notice {
   const event = v.safeParse(Event, parsed(body));
-  if (!event.success) throw new NotGenuine("The notification has another shape.");
+  if (!event.success) throw new InvalidSignature("The notification has another shape.");
   const { id: eventId, event_type: type, resource } = event.output;
   if (type === "CHECKOUT.ORDER.APPROVED") {
     const orderId = resource.purchase_units?.[0]?.custom_id ?? null;
@@ -179,7 +179,7 @@ function shaped<T>(schema: v.GenericSchema<unknown, T>, value: unknown): T {
 async function send(base: URL, path: string, headers: Record<string, string>, body: string): Promise<unknown> {
   try {
     const signal = AbortSignal.timeout(TIMEOUT_MS);
-    const answer = await fetch(addressOf(base.href, path), {
+    const answer = await fetch(serviceUrl(base.href, path), {
       method: "POST",
       headers: { ...headers, accept: "application/json" },
       body,
@@ -194,7 +194,7 @@ async function send(base: URL, path: string, headers: Record<string, string>, bo
     let bytes = 0;
     for await (const chunk of answer.body ?? []) {
       bytes += chunk.length;
-      if (bytes > MOST_BYTES) throw new PaymentFailed("PayPal answered far too much.");
+      if (bytes > MAX_BYTES) throw new PaymentFailed("PayPal answered far too much.");
       chunks.push(chunk);
     }
     return parsed(Buffer.concat(chunks));

@@ -53,7 +53,7 @@ export class PaymentFailed extends Error {
 export const requestIdOf = ({ orderId, refusals }: NewOrder) =>
   refusals === 0 ? `vodbox-${orderId}` : `vodbox-${orderId}-${refusals}`;
 
-export class NotGenuine extends Error {
+export class InvalidSignature extends Error {
   constructor(message: string) {
     super(message);
     this.name = "NotGenuine";

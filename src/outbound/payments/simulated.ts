@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import { Text } from "../../http/schemas.ts";
 import { HttpError } from "../../lib/errors.ts";
-import { NotGenuine, type PaymentProvider } from "./provider.ts";
+import { InvalidSignature, type PaymentProvider } from "./provider.ts";
 
 const Simulated = v.object({ event: v.literal("order.paid"), order_id: Text(100) });
 
@@ -14,7 +14,8 @@ export function simulatedPayments(baseUrl: () => string): PaymentProvider {
       checkoutUrl: `${baseUrl()}/docs?simulated_order=${orderId}`,
     }),
     async verify({ headers, body }) {
-      if (headers.get("x-svc-simulated-event") !== "order.paid") throw new NotGenuine("The event is not order.paid.");
+      if (headers.get("x-svc-simulated-event") !== "order.paid")
+        throw new InvalidSignature("The event is not order.paid.");
       const { order_id } = parsed(body);
       const eventId = `order.paid:${order_id}`;
       return { eventId, type: "order.paid", orderId: order_id, providerOrderId: null, outcome: "paid", amount: null };

@@ -3,14 +3,14 @@ import * as v from "valibot";
 import type { PaymentSettings } from "../../config/payments.ts";
 import {
   type Created,
+  InvalidSignature,
   type NewOrder,
-  NotGenuine,
   type Notice,
   PaymentFailed,
   type PaymentProvider,
   requestIdOf,
 } from "./provider.ts";
-import { withOutcome } from "./return-address.ts";
+import { withOutcome } from "./return-url.ts";
 
 const TIMEOUT_MS = 15_000;
 const RETRIES = 2;
@@ -70,9 +70,9 @@ export function stripePayments({ key, webhookSecret, url, isLive }: Settings): P
           now,
         );
       } catch {
-        throw new NotGenuine("The signature is wrong or too old.");
+        throw new InvalidSignature("The signature is wrong or too old.");
       }
-      if (event?.livemode !== isLive) throw new NotGenuine("The event is of the other mode (live or test).");
+      if (event?.livemode !== isLive) throw new InvalidSignature("The event is of the other mode (live or test).");
       return noticeOf(event);
     },
     async capture() {

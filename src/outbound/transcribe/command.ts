@@ -3,7 +3,7 @@ import { constants, setPriority } from "node:os";
 import type { Writable } from "node:stream";
 import { decodeText } from "../../lib/vtt/decode.ts";
 import { cuesOf, placed, vttOf } from "./cues.ts";
-import { type Sound, type Transcriber, TranscriptionFailed } from "./transcriber.ts";
+import { type SpeechAudio, type Transcriber, TranscriptionFailed } from "./transcriber.ts";
 
 const STDOUT_BYTES = 2_000_000;
 const TAIL_BYTES = 4096;
@@ -31,7 +31,7 @@ export function command(line: string): Transcriber {
 const environment = () =>
   Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("VODBOX_")));
 
-function run(line: string, { wavPath, language, cwd, signal }: Sound): Promise<Buffer> {
+function run(line: string, { wavPath, language, cwd, signal }: SpeechAudio): Promise<Buffer> {
   signal.throwIfAborted();
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
   const child = spawn("/bin/sh", ["-c", script(line), "transcribe", wavPath, language], {

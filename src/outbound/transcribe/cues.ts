@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { inSlices } from "../../lib/in-slices.ts";
+import { runInSlices } from "../../lib/time-slices.ts";
 import { type Cue, type Fault, parsing, withHeader } from "../../lib/vtt/parse.ts";
 import { fromSrt, looksLikeSrt } from "../../lib/vtt/srt.ts";
 import { type PlainCue, writeCue } from "../../lib/vtt/write.ts";
@@ -20,13 +20,13 @@ export async function cuesOf(answer: string): Promise<PlainCue[]> {
   if (timed.trim() === "") return [];
   if (timed.startsWith("WEBVTT")) return cuesOfVtt(timed);
   if (!looksLikeSrt(timed)) throw new TranscriptionFailed("The transcription is neither WebVTT nor SubRip.");
-  const converted = await inSlices(fromSrt(timed));
+  const converted = await runInSlices(fromSrt(timed));
   requireNone(converted.faults);
   return cuesOfVtt(converted.text);
 }
 
 async function cuesOfVtt(text: string): Promise<PlainCue[]> {
-  const { cues, faults } = await inSlices(parsing(withHeader(text).text));
+  const { cues, faults } = await runInSlices(parsing(withHeader(text).text));
   requireNone(faults);
   return cues.map(plain);
 }

@@ -1,10 +1,10 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { primaryLanguage } from "../../lib/language.ts";
 import type { PlainCue } from "../../lib/vtt/write.ts";
-import { addressOf } from "../service-address.ts";
+import { serviceUrl } from "../service-url.ts";
 import { cuesOf, placed, vttOf } from "./cues.ts";
-import { postSound, type SoundRequest } from "./post-sound.ts";
-import { type Sound, type Transcriber, TranscriptionFailed } from "./transcriber.ts";
+import { type AudioRequest, postAudio } from "./post-audio.ts";
+import { type SpeechAudio, type Transcriber, TranscriptionFailed } from "./transcriber.ts";
 import { BYTES_PER_SECOND, type PieceLimits, piecesOf } from "./wav.ts";
 
 const ATTEMPTS = 4;
@@ -28,9 +28,9 @@ export type OpenAiOptions = {
  */
 export function openai({ base, key, model, timeoutMs, limits = LIMITS }: OpenAiOptions): Transcriber {
   const isInference = new URL(base).pathname.endsWith("/inference");
-  const url = isInference ? new URL(base) : addressOf(base, "/v1/audio/transcriptions");
+  const url = isInference ? new URL(base) : serviceUrl(base, "/v1/audio/transcriptions");
   return {
-    async transcribe({ wavPath, language, signal }: Sound) {
+    async transcribe({ wavPath, language, signal }: SpeechAudio) {
       const fields = { model, language: primaryLanguage(language), response_format: "vtt", temperature: "0" };
       const headers: Record<string, string> = key === undefined ? {} : { authorization: `Bearer ${key}` };
       const pieces = await piecesOf(wavPath, limits);
@@ -49,9 +49,9 @@ export function openai({ base, key, model, timeoutMs, limits = LIMITS }: OpenAiO
   };
 }
 
-async function ask(request: SoundRequest): Promise<string> {
+async function ask(request: AudioRequest): Promise<string> {
   for (let attempt = 1; ; attempt++) {
-    const answer = await postSound(request);
+    const answer = await postAudio(request);
     if ("text" in answer) return answer.text;
     // Who is asked to come back later than we wait for an answer does not come back.
     const isLate = (answer.retryAfterMs ?? 0) > request.timeoutMs;

@@ -1,4 +1,4 @@
-export type Sound = {
+export type SpeechAudio = {
   /** WAV: 16 bits, 16 kHz, one channel. */
   wavPath: string;
   durationSeconds: number;
@@ -11,7 +11,7 @@ export type Sound = {
 
 /** Makes WebVTT of speech. Throws TranscriptionFailed, or what the signal was aborted with. */
 export interface Transcriber {
-  transcribe(sound: Sound): Promise<string>;
+  transcribe(sound: SpeechAudio): Promise<string>;
 }
 
 /** The message is for the owner of the video; `detail`, which may name this machine's files, for the log alone. */

@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import { inBatches } from "./batches.ts";
 import { codeAmong, languageOf } from "./codes.ts";
-import type { Ask } from "./service.ts";
+import type { SendRequest } from "./service.ts";
 import { type Pair, PairUnknown, TranslationFailed, type Translator } from "./translator.ts";
 
 const Pairs = v.object({
@@ -10,7 +10,7 @@ const Pairs = v.object({
 const Answer = v.object({ responseData: v.object({ translatedText: v.string() }) });
 
 /** Apertium's APY: `GET /listPairs`, and `/translate` with one text at a time, which takes it some milliseconds. */
-export function apertium(ask: Ask, key: string | undefined): Translator {
+export function apertium(ask: SendRequest, key: string | undefined): Translator {
   return {
     async translate(texts, { source, target, markup, signal }) {
       const pair = await pairOf(ask, { source, target }, signal);
@@ -39,7 +39,7 @@ export function apertium(ask: Ask, key: string | undefined): Translator {
   };
 }
 
-async function pairOf(ask: Ask, { source, target }: Pair, signal: AbortSignal): Promise<Pair> {
+async function pairOf(ask: SendRequest, { source, target }: Pair, signal: AbortSignal): Promise<Pair> {
   const listed = await ask("/listPairs", { method: "GET", signal, attempts: 1 }).catch((error) => {
     signal.throwIfAborted();
     if (error instanceof TranslationFailed) return null;

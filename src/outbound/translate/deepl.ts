@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import { batchesOf, inBatches } from "./batches.ts";
 import { codeAmong, languageOf } from "./codes.ts";
-import type { Ask } from "./service.ts";
+import type { SendRequest } from "./service.ts";
 import { type Pair, PairUnknown, TranslationFailed, type Translator } from "./translator.ts";
 
 const Languages = v.array(v.object({ language: v.string() }));
@@ -16,7 +16,7 @@ export const deeplAddress = (key: string) =>
   key.endsWith(":fx") ? "https://api-free.deepl.com" : "https://api.deepl.com";
 
 /** DeepL, version 2 of its interface: `GET /v2/languages`, `POST /v2/translate`. */
-export function deepl(ask: Ask, key: string | undefined): Translator {
+export function deepl(ask: SendRequest, key: string | undefined): Translator {
   const authorization = `DeepL-Auth-Key ${key ?? ""}`;
   return {
     async translate(texts, { source, target, markup, signal }) {
@@ -37,7 +37,12 @@ export function deepl(ask: Ask, key: string | undefined): Translator {
   };
 }
 
-async function pairOf(ask: Ask, { source, target }: Pair, authorization: string, signal: AbortSignal): Promise<Pair> {
+async function pairOf(
+  ask: SendRequest,
+  { source, target }: Pair,
+  authorization: string,
+  signal: AbortSignal,
+): Promise<Pair> {
   // A source has no variants: EN is American and British English alike.
   const from = languageOf(source).toUpperCase();
   const listed = await ask("/v2/languages?type=target", {

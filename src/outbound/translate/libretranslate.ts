@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import { batchesOf, inBatches } from "./batches.ts";
 import { codeAmong, languageOf } from "./codes.ts";
-import type { Ask } from "./service.ts";
+import type { SendRequest } from "./service.ts";
 import { type Pair, PairUnknown, TranslationFailed, type Translator } from "./translator.ts";
 
 const Languages = v.array(v.object({ code: v.string(), targets: v.optional(v.array(v.string())) }));
@@ -10,7 +10,7 @@ const Answer = v.object({ translatedText: v.union([v.array(v.string()), v.string
 const LIMITS = { count: 50, bytes: 10_000 };
 
 /** LibreTranslate: `GET /languages`, `POST /translate` with an array. */
-export function libreTranslate(ask: Ask, key: string | undefined): Translator {
+export function libreTranslate(ask: SendRequest, key: string | undefined): Translator {
   const translate = async (q: string | string[], format: string, pair: Pair, signal: AbortSignal) => {
     const body = JSON.stringify({ q, ...pair, format, ...(key !== undefined && { api_key: key }) });
     const answer = v.safeParse(
@@ -36,7 +36,7 @@ export function libreTranslate(ask: Ask, key: string | undefined): Translator {
   };
 }
 
-async function pairOf(ask: Ask, { source, target }: Pair, signal: AbortSignal): Promise<Pair> {
+async function pairOf(ask: SendRequest, { source, target }: Pair, signal: AbortSignal): Promise<Pair> {
   const listed = await ask("/languages", { method: "GET", signal, attempts: 1 }).catch((error) => {
     signal.throwIfAborted();
     if (error instanceof TranslationFailed) return null;

@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import { batchesOf, inBatches } from "./batches.ts";
-import type { Ask } from "./service.ts";
+import type { SendRequest } from "./service.ts";
 import { TranslationFailed, type Translator } from "./translator.ts";
 
 const Answer = v.object({
@@ -13,7 +13,7 @@ const names = new Intl.DisplayNames("en", { type: "language" });
 const named = (tag: string) => `${names.of(tag) ?? tag} (${tag})`;
 
 /** Any server with the chat completions of OpenAI's interface: `POST /v1/chat/completions`. */
-export function openai(ask: Ask, key: string | undefined, model: string): Translator {
+export function openai(ask: SendRequest, key: string | undefined, model: string): Translator {
   return {
     translate(texts, { source, target, signal }) {
       const system = [

@@ -1,7 +1,7 @@
 import { breakLines } from "../../lib/cue-text/break-lines.ts";
 import { escapeText, fragmentOf, fromFragment, plainOf } from "../../lib/cue-text/fragment.ts";
 import { type Part, type Piece, partsOf, type Sentence } from "../../lib/cue-text/sentences.ts";
-import { inSlices, type Sliced } from "../../lib/in-slices.ts";
+import { runInSlices, type Sliced } from "../../lib/time-slices.ts";
 import { type Pair, TranslationFailed, type Translator } from "./translator.ts";
 
 const LETTER = /\p{L}/u;
@@ -15,33 +15,33 @@ export async function translatePayloads(
   translator: Translator,
   options: Pair & { signal: AbortSignal },
 ): Promise<string[]> {
-  const split = await inSlices(each(payloads, partsOf));
+  const split = await runInSlices(each(payloads, partsOf));
   const sentences = split.flat().filter((part): part is Sentence => typeof part !== "string");
   const translate = (texts: ReadonlySet<string>, markup: boolean) =>
     translateOnce(translator, texts, { ...options, markup });
   const done = new Map<Sentence, string>();
 
-  const plain = (await inSlices(each(sentences, plainOf))).map((text, index) => ({ text, index }));
+  const plain = (await runInSlices(each(sentences, plainOf))).map((text, index) => ({ text, index }));
   const spoken = plain.filter((one): one is { text: string; index: number } => one.text !== null);
   const texts = await translate(new Set(spoken.map(({ text }) => text)), false);
   const keepText = ({ text, index }: { text: string; index: number }) =>
     done.set(sentences[index] as Sentence, escapeText(texts.get(text) as string));
-  await inSlices(each(spoken, keepText));
+  await runInSlices(each(spoken, keepText));
 
   const marked = sentences.filter((one) => !done.has(one));
-  const xml = await inSlices(each(marked, fragmentOf));
+  const xml = await runInSlices(each(marked, fragmentOf));
   const fragments = await translate(new Set(xml), true);
   const keepFragment = (sentence: Sentence, index: number) => {
     const payload = fromFragment(fragments.get(xml[index] as string) as string, sentence);
     if (payload !== null) done.set(sentence, payload);
   };
-  await inSlices(each(marked, keepFragment));
+  await runInSlices(each(marked, keepFragment));
 
   const torn = marked.filter((one) => !done.has(one));
-  const words = await inSlices(each(torn, ({ pieces }) => pieces.map(wordsIn).filter((text) => text !== "")));
+  const words = await runInSlices(each(torn, ({ pieces }) => pieces.map(wordsIn).filter((text) => text !== "")));
   const pieces = await translate(new Set(words.flat()), false);
-  await inSlices(each(torn, (sentence) => done.set(sentence, inPieces(sentence, pieces))));
-  return inSlices(each(split, (parts) => joined(parts, done)));
+  await runInSlices(each(torn, (sentence) => done.set(sentence, inPieces(sentence, pieces))));
+  return runInSlices(each(split, (parts) => joined(parts, done)));
 }
 
 /** `map` in slices. */
@@ -94,6 +94,6 @@ async function translateOnce(
     if (clean === "") throw new TranslationFailed("The translation service answered an empty text.");
     became.set(asked[index] as string, clean);
   };
-  await inSlices(each(answered, keep));
+  await runInSlices(each(answered, keep));
   return became;
 }

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from "node:timers/promises";
-import { addressOf, retryAfterMs } from "../service-address.ts";
+import { retryAfterMs, serviceUrl } from "../service-url.ts";
 import { TranslationFailed } from "./translator.ts";
 
 const ATTEMPTS = 4;
@@ -16,15 +16,15 @@ export type ServiceRequest = {
   attempts?: number;
 };
 /** JSON of an answer with 2xx. */
-export type Ask = (path: string, request: ServiceRequest) => Promise<unknown>;
+export type SendRequest = (path: string, request: ServiceRequest) => Promise<unknown>;
 
 /**
  * A service at an address that the operator chose, so that it may be anywhere. 429, 5xx and what the network does are
  * tried again, as late as Retry-After says; other answers are final, and redirects too, which would carry the key along.
  */
-export function serviceAt(base: string, timeoutMs: number): Ask {
+export function serviceAt(base: string, timeoutMs: number): SendRequest {
   return async (path, { attempts = ATTEMPTS, signal, ...request }) => {
-    const url = addressOf(base, path);
+    const url = serviceUrl(base, path);
     for (let attempt = 1; ; attempt++) {
       const outcome = await once(url, { ...request, signal }, timeoutMs);
       if ("json" in outcome) return outcome.json;

@@ -6,7 +6,7 @@ import { HttpError } from "../../lib/errors.ts";
 export const MAX_BEACON_BYTES = 64 * 1024;
 const MAX_EVENTS = 64;
 /** Beyond any film; what is larger still is no longer told apart. */
-const MOST_SECONDS = 10_000_000;
+const MAX_SECONDS = 10_000_000;
 
 const VIEW_EVENTS = [
   "play",
@@ -40,9 +40,9 @@ export const Beacon = v.pipe(
     session_id: Name(128),
     viewer_id: v.nullish(Text(128)),
     event: v.picklist(VIEW_EVENTS, `must be one of ${VIEW_EVENTS.join(", ")}`),
-    position_seconds: amount(MOST_SECONDS),
-    watched_seconds: amount(MOST_SECONDS),
-    startup_ms: amount(MOST_SECONDS * 1000),
+    position_seconds: amount(MAX_SECONDS),
+    watched_seconds: amount(MAX_SECONDS),
+    startup_ms: amount(MAX_SECONDS * 1000),
     occurred_at: v.nullish(GivenTime),
     token: v.pipe(
       v.nullish(Text(4096)),
@@ -61,7 +61,7 @@ const Batch = v.object({
 /** For the document; `parseBeacons` tells the two apart, so that an error names the field of the one that was meant. */
 export const BeaconBody = v.union([Beacon, Batch]);
 
-export type ToldEvent = v.InferOutput<typeof Beacon>;
+export type PlaybackEvent = v.InferOutput<typeof Beacon>;
 
 const isBatched = (body: unknown): body is { events: unknown } =>
   typeof body === "object" && body !== null && Object.hasOwn(body, "events");
@@ -70,7 +70,7 @@ const isBatched = (body: unknown): body is { events: unknown } =>
 export const batchSize = (body: unknown) => (isBatched(body) && Array.isArray(body.events) ? body.events.length : 1);
 
 /** One event, or `{events: […]}`. Throws 422. */
-export function parseBeacons(body: unknown): ToldEvent[] {
+export function parseBeacons(body: unknown): PlaybackEvent[] {
   const isBatch = isBatched(body);
   const events = isBatch ? ofBatch(validate(Batch, body, "body")) : [validate(Beacon, body, "body")];
   const nameless = events.findIndex((event) => assetRef(event) === "");
@@ -87,4 +87,4 @@ const ofBatch = ({ events, token }: v.InferOutput<typeof Batch>) =>
   events.map((event) => ({ ...event, token: event.token ?? token }));
 
 /** How the public pages name an asset. */
-export const assetRef = (event: ToldEvent) => String(event.asset_id ?? event.external_id ?? "");
+export const assetRef = (event: PlaybackEvent) => String(event.asset_id ?? event.external_id ?? "");

@@ -4,9 +4,9 @@ import { hourOf } from "./deltas.ts";
 
 const DAY_MS = 86_400_000;
 const DEFAULT_MS = 30 * DAY_MS;
-const MOST_DAYS = { hour: 31, day: 366 } as const;
+const MAX_DAYS = { hour: 31, day: 366 } as const;
 
-export type Interval = keyof typeof MOST_DAYS;
+export type Interval = keyof typeof MAX_DAYS;
 /** As it was asked for, and in whole hours: from the one that `from` is in, up to but not with `untilHour`. */
 export type Range = { from: string; to: string; fromHour: number; untilHour: number };
 type Asked = { from?: string | undefined; to?: string | undefined; interval?: Interval | undefined };
@@ -16,7 +16,7 @@ export function rangeOf({ from, to, interval }: Asked, now: number): Range {
   const toMs = to === undefined ? now : Date.parse(to);
   const fromMs = from === undefined ? toMs - DEFAULT_MS : Date.parse(from);
   if (fromMs > toMs) invalid("from", "must not be after to");
-  if (interval && toMs - fromMs > MOST_DAYS[interval] * DAY_MS)
-    invalid("from", `must be at most ${MOST_DAYS[interval]} days before to, by ${interval}s`);
+  if (interval && toMs - fromMs > MAX_DAYS[interval] * DAY_MS)
+    invalid("from", `must be at most ${MAX_DAYS[interval]} days before to, by ${interval}s`);
   return { from: iso(fromMs), to: iso(toMs), fromHour: hourOf(fromMs), untilHour: hourOf(toMs - 1) + 1 };
 }

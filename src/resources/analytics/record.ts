@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import type { Db } from "../../../storage/db/open.ts";
-import type { ToldEvent } from "./beacon.ts";
+import type { PlaybackEvent } from "./beacon.ts";
 import { Deltas } from "./deltas.ts";
 
 /** An event of a view, as it is counted. Milliseconds; `positionMs` and `startupMs` are null where none was told. */
@@ -11,7 +11,7 @@ export type View = {
   /** Keyed hashes. */
   session: string;
   viewer: string;
-  event: ToldEvent["event"];
+  event: PlaybackEvent["event"];
   positionMs: number | null;
   watchedMs: number;
   startupMs: number | null;

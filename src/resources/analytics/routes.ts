@@ -3,16 +3,16 @@ import { readJson } from "../../http/body.ts";
 import { type Route, route } from "../../http/route.ts";
 import { PathId } from "../../http/schemas.ts";
 import { notFound } from "../../lib/errors.ts";
-import { giveWay } from "../../lib/pace.ts";
+import { yieldToEventLoop } from "../../lib/pace.ts";
 import { admit } from "../../limits/expensive.ts";
 import { readAsset } from "../assets/queries.ts";
 import type { PlaybackTokens } from "../playback/token.ts";
 import { requireTenant } from "../tenants/queries.ts";
+import { acceptEvents } from "./accept-events.ts";
 import { BeaconBody, batchSize, MAX_BEACON_BYTES, parseBeacons } from "./beacon.ts";
 import { rangeOf } from "./range.ts";
 import { AnalyticsQuery, AssetAnalytics, AssetAnalyticsQuery, TenantAnalytics } from "./schema.ts";
 import { retentionOf, summaryOf, topAssets } from "./summary.ts";
-import { viewed } from "./viewed.ts";
 import { viewsOf } from "./views.ts";
 
 /** `sendBeacon` sends a text; anything else of another site's page would be asked about first. */
@@ -50,14 +50,14 @@ export const analyticsRoutes = (tokens: PlaybackTokens): Route[] => [
       const carried = url.searchParams.get("token");
       const take = async () => {
         const events = parseBeacons(body).map((event) => ({ ...event, token: event.token ?? carried }));
-        viewsOf(app).add(await viewed(app, tokens, events));
+        viewsOf(app).add(await acceptEvents(app, tokens, events));
         // Whether there is such an asset is nobody's business.
         return { accepted: events.length };
       };
       if (batchSize(body) <= FEW_EVENTS) return take();
       const permit = await admit(app, "beacons", context.address, context.signal);
       try {
-        await giveWay();
+        await yieldToEventLoop();
         return await take();
       } finally {
         permit.release();

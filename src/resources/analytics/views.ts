@@ -1,9 +1,9 @@
 import { createHmac, hash } from "node:crypto";
 import { type App, forApp } from "../../app.ts";
 import { pacer } from "../../lib/pace.ts";
-import type { ToldEvent } from "./beacon.ts";
+import type { AcceptedEvent } from "./accept-events.ts";
+import type { PlaybackEvent } from "./beacon.ts";
 import { record, type View } from "./record.ts";
-import type { Viewed } from "./viewed.ts";
 
 /** It holds the event loop for about 3 ms. */
 const CHUNK = 200;
@@ -12,13 +12,13 @@ const BATCH = 2000;
 /** From here on the next second is not waited for. */
 const FLUSH_AT = 1000;
 /** About 15 MB. */
-const MOST_WAITING = 50_000;
+const MAX_WAITING = 50_000;
 /** A clock that is further off is not believed. */
-const MOST_LATE_MS = 24 * 3_600_000;
+const MAX_LATE_MS = 24 * 3_600_000;
 
 export type Views = {
   /** Takes the events of views. Kept in memory until the next flush: a second. */
-  add(views: readonly Viewed[]): void;
+  add(views: readonly AcceptedEvent[]): void;
   /** Writes down all that waits. */
   flush(): Promise<void>;
 };
@@ -59,7 +59,7 @@ export const viewsOf = forApp((app): Views => {
     add(views) {
       const receivedAt = app.clock.now();
       for (const [index, { asset, event }] of views.entries()) {
-        if (waiting.length < MOST_WAITING) waiting.push(toView(app, asset, event, { receivedAt, index }));
+        if (waiting.length < MAX_WAITING) waiting.push(toView(app, asset, event, { receivedAt, index }));
         // The newest go: sessions that are under way keep what they have.
         else dropped++;
       }
@@ -87,11 +87,11 @@ const pseudonym = (salt: string, kind: string, value: string) =>
 
 type Receipt = { receivedAt: number; index: number };
 
-function toView(app: App, asset: Viewed["asset"], event: ToldEvent, { receivedAt, index }: Receipt): View {
+function toView(app: App, asset: AcceptedEvent["asset"], event: PlaybackEvent, { receivedAt, index }: Receipt): View {
   const salt = salts(app)(asset.tenantId);
   const session = pseudonym(salt, "session", event.session_id);
   const told = event.occurred_at == null ? null : Date.parse(event.occurred_at);
-  const isBelieved = told !== null && told <= receivedAt && told >= receivedAt - MOST_LATE_MS;
+  const isBelieved = told !== null && told <= receivedAt && told >= receivedAt - MAX_LATE_MS;
   return {
     tenantId: asset.tenantId,
     assetId: asset.id,

@@ -6,9 +6,9 @@ import { deletePrefix } from "../../../storage/objects/delete-prefix.ts";
 import type { App } from "../../app.ts";
 import { emit } from "../../events/emit.ts";
 import type { Caller } from "../../http/caller.ts";
-import { isRemovalHeld } from "../../http/removal-hold.ts";
+import { scheduleDeletion } from "../../http/object-gc.ts";
+import { isDeletionHeld } from "../../http/removal-hold.ts";
 import { storageOf } from "../../http/storage.ts";
-import { dropObjects } from "../../http/unwanted.ts";
 import { invalid, notFound } from "../../lib/errors.ts";
 import { randomName, sha256 } from "../../lib/tokens.ts";
 import { addUsage } from "../tenants/usage.ts";
@@ -98,7 +98,7 @@ export async function deleteAsset(app: App, caller: Caller, id: number): Promise
       ...((await isSourceElsewhere(tx, asset)) ? [] : [asset.sourceKey]),
       ...(await deliveredMedia(tx, asset)),
     ];
-    await dropObjects(tx, app, own, settledMs);
+    await scheduleDeletion(tx, app, own, settledMs);
     await addUsage(tx, tenantId, { storageBytes: -asset.storageBytes }, app.clock.now());
     const data = {
       asset_id: String(id),
@@ -113,7 +113,7 @@ export async function deleteAsset(app: App, caller: Caller, id: number): Promise
   });
   const { objects } = app;
   // A backup may still copy them: the note is enough then.
-  if (!objects || (await isRemovalHeld(app))) return;
+  if (!objects || (await isDeletionHeld(app))) return;
   try {
     for (const key of deleted) await (key.endsWith("/") ? deletePrefix(objects, key) : objects.delete(key));
   } catch (error) {
@@ -146,13 +146,11 @@ export async function isSourceElsewhere(tx: Db, { id, tenantId, sourceKey, provi
 const prefixOf = (asset: Pick<AssetRow, "tenantId" | "id">) => `tenants/${asset.tenantId}/assets/${asset.id}/`;
 
 /** Pictures that were made on demand, by version: another one starts anew, and the old ones go. */
-export const picturesPrefix = (asset: Pick<AssetRow, "tenantId" | "id">) => `${prefixOf(asset)}pictures/`;
+export const imagesPrefix = (asset: Pick<AssetRow, "tenantId" | "id">) => `${prefixOf(asset)}pictures/`;
 
 /** Those of one version: a re-encode, or an early version that is completed, is another. */
-export const picturesFolder = (
-  asset: Pick<AssetRow, "tenantId" | "id" | "mediaPrefix" | "thumbnailPath" | "readyAt">,
-) =>
-  `${picturesPrefix(asset)}${sha256(JSON.stringify([asset.mediaPrefix, asset.thumbnailPath, asset.readyAt])).slice(0, 16)}/`;
+export const imagesFolder = (asset: Pick<AssetRow, "tenantId" | "id" | "mediaPrefix" | "thumbnailPath" | "readyAt">) =>
+  `${imagesPrefix(asset)}${sha256(JSON.stringify([asset.mediaPrefix, asset.thumbnailPath, asset.readyAt])).slice(0, 16)}/`;
 
 const DOWNLOAD_SECONDS = 300;
 

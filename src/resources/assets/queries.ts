@@ -1,7 +1,7 @@
 import { and, eq, sql } from "drizzle-orm";
+import { cacheUntilCommit } from "../../../storage/db/commit-cache.ts";
 import type { Db } from "../../../storage/db/open.ts";
 import { prepared } from "../../../storage/db/prepared.ts";
-import { rememberUntilCommit } from "../../../storage/db/remember.ts";
 import { type AssetRow, assets, collections } from "../../../storage/db/schema.ts";
 import { type App, forApp } from "../../app.ts";
 import { type Caller, ownedBy } from "../../http/caller.ts";
@@ -33,8 +33,8 @@ const byPublicId = prepared((db) =>
 
 /** Rows as they are until the next commit; whoever takes one from here has to ask whose it is. */
 const remembered = forApp((app) => ({
-  byId: rememberUntilCommit(app.commits, (id: number) => byId(app.db).get({ id })),
-  byPublicId: rememberUntilCommit(app.commits, (externalId: string) => byPublicId(app.db).get({ externalId })),
+  byId: cacheUntilCommit(app.commits, (id: number) => byId(app.db).get({ id })),
+  byPublicId: cacheUntilCommit(app.commits, (externalId: string) => byPublicId(app.db).get({ externalId })),
 }));
 
 /** `getAsset` for requests that only read, which come by the thousand. */

@@ -3,14 +3,19 @@ import type { Db } from "../../../storage/db/open.ts";
 import { billingEvents, billingOrders, type OrderRow, tenants } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import { readBytes } from "../../http/body.ts";
-import { countedOf } from "../../http/counted.ts";
+import { metricsOf } from "../../http/metrics.ts";
 import type { Context } from "../../http/route.ts";
 import { HttpError } from "../../lib/errors.ts";
 import { paymentsOf } from "../../outbound/payments/configured.ts";
-import { NotGenuine, type Notice, PaymentFailed, type PaymentProvider } from "../../outbound/payments/provider.ts";
+import {
+  InvalidSignature,
+  type Notice,
+  PaymentFailed,
+  type PaymentProvider,
+} from "../../outbound/payments/provider.ts";
 import { orderById } from "./orders.ts";
 
-const MOST_BYTES = 1 << 20;
+const MAX_BYTES = 1 << 20;
 
 /** Which provider says that it sends this. */
 const SIGNED_BY = {
@@ -31,14 +36,14 @@ export async function receiveNotice({ app, headers, request, incoming }: Context
   // Before the body is read, and alike whether payments are off or another's.
   if (!provider || signers.length !== 1 || signers[0]?.[0] !== provider.kind)
     throw unauthorized("The notification is not signed by this server's payment provider.");
-  const body = await readBytes({ request, incoming }, MOST_BYTES);
+  const body = await readBytes({ request, incoming }, MAX_BYTES);
   try {
     const notice = await provider.verify({ headers, body, now: app.clock.now() });
     return await act(app, provider, notice);
   } catch (error) {
-    if (error instanceof NotGenuine) throw unauthorized(`The notification was refused. ${error.message}`);
+    if (error instanceof InvalidSignature) throw unauthorized(`The notification was refused. ${error.message}`);
     if (!(error instanceof PaymentFailed)) throw error;
-    countedOf(app).services.add("payments");
+    metricsOf(app).services.add("payments");
     app.log.warn({ reason: error.message }, "a notification of the payment provider could not be acted on");
     throw new HttpError(502, "payment_provider_failed", "The payment provider failed; send the notification again.");
   }

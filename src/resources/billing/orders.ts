@@ -1,21 +1,21 @@
 import { and, eq, sql } from "drizzle-orm";
 import type { Db } from "../../../storage/db/open.ts";
 import { billingOrders, type OrderRow, type PlanName } from "../../../storage/db/schema.ts";
-import { type App, turnsIn } from "../../app.ts";
+import { type App, lockNamespace } from "../../app.ts";
 import type { Caller } from "../../http/caller.ts";
-import { countedOf } from "../../http/counted.ts";
+import { metricsOf } from "../../http/metrics.ts";
 import { HttpError, invalid } from "../../lib/errors.ts";
 import { newOrderId, sha256 } from "../../lib/tokens.ts";
 import { paymentsOf } from "../../outbound/payments/configured.ts";
 import { type Created, PaymentFailed, type PaymentProvider } from "../../outbound/payments/provider.ts";
-import { RETURN_PATH } from "../../outbound/payments/return-address.ts";
+import { RETURN_PATH } from "../../outbound/payments/return-url.ts";
 import { requireTenant } from "../tenants/queries.ts";
 import { pricesOf } from "../tenants/quota.ts";
 
 /** Within what Stripe lets a session live (30 minutes to 24 hours), and both providers remember a repeat. */
 const ORDER_MS = 3 * 3_600_000;
 
-const turns = turnsIn<string>("order");
+const turns = lockNamespace<string>("order");
 
 type Wish = { caller: Caller; key: string; planName: PlanName; tenantId: number | undefined };
 
@@ -94,7 +94,7 @@ async function introduce(app: App, provider: PaymentProvider, order: OrderRow): 
         const refusals = sql`${billingOrders.refusals} + 1`;
         await tx.update(billingOrders).set({ refusals }).where(eq(billingOrders.id, order.id));
       });
-    countedOf(app).services.add("payments");
+    metricsOf(app).services.add("payments");
     app.log.warn({ order_id: order.orderId, reason: error.message }, "the payment provider failed");
     throw new HttpError(
       502,

@@ -5,7 +5,7 @@ import { HttpError } from "../../lib/errors.ts";
 const COST = { N: 2 ** 15, r: 8, p: 3, maxmem: 64 * 2 ** 20 };
 const [SALT_BYTES, KEY_BYTES] = [16, 32];
 /** A flood of guesses takes one core and one hash's memory, and the rest is told to come back. */
-const MOST_WAITING = 32;
+const MAX_WAITING = 32;
 
 const derive = (password: string, salt: Buffer): Promise<Buffer> =>
   new Promise((resolve, reject) =>
@@ -18,7 +18,7 @@ let waiting = 0;
 
 /** One at a time. 503 when too many wait already. */
 async function oneByOne<T>(work: () => Promise<T>): Promise<T> {
-  if (waiting >= MOST_WAITING)
+  if (waiting >= MAX_WAITING)
     throw new HttpError(503, "busy", "Too many sign-ins at once; try again in a moment.", {
       headers: { "retry-after": "5" },
     });

@@ -7,7 +7,7 @@ import { resolveReference } from "../../lib/relative-reference.ts";
 import type { TextParser, Utf8Input } from "../../parsing/parse-document.ts";
 import type { ParserOutput } from "../../parsing/parsers.ts";
 import { NotUtf8 } from "../../parsing/pool.ts";
-import type { Held } from "./held.ts";
+import type { Inventory } from "./inventory.ts";
 import type { Fault } from "./manifest-schema.ts";
 
 const MAX_PLAYLISTS = 200;
@@ -26,35 +26,41 @@ async function parsed<T>(findings: Findings, path: string, key: string, parse: P
     return await parse;
   } catch (error) {
     if (error instanceof NotUtf8) {
-      tell(findings, path, "playlist_malformed", `${shown(key)} is not in UTF-8.`);
+      addFault(findings, path, "playlist_malformed", `${shown(key)} is not in UTF-8.`);
       return null;
     }
     if (!(error instanceof HttpError && error.code === TOO_COMPLEX)) throw error;
-    tell(findings, path, TOO_COMPLEX, `${shown(key)}: ${error.message}`);
+    addFault(findings, path, TOO_COMPLEX, `${shown(key)}: ${error.message}`);
     return null;
   }
 }
 export type Media = { durationSeconds: number; renditions: RenditionRow[] };
 
 const MAX_FAULTS = 100;
-export function tell({ faults }: Findings, path: string, code: string, message: string): void {
+export function addFault({ faults }: Findings, path: string, code: string, message: string): void {
   if (faults.length < MAX_FAULTS) faults.push({ path, code, message });
 }
 
 /** Whether `key` is an object of the batch; what else of it has to be right is the caller's to see. */
-export function need(held: Held, findings: Findings, path: string, key: string, span?: Span | undefined): boolean {
+export function requireObject(
+  held: Inventory,
+  findings: Findings,
+  path: string,
+  key: string,
+  span?: Span | undefined,
+): boolean {
   const object = held.objects.get(key);
   if (object === undefined)
-    tell(findings, path, "object_missing", `${shown(key)} is not among the objects of the batch.`);
+    addFault(findings, path, "object_missing", `${shown(key)} is not among the objects of the batch.`);
   else if (object.announced !== null && object.announced !== object.bytes)
-    tell(
+    addFault(
       findings,
       path,
       "object_size",
       `${shown(key)} has ${object.bytes} bytes, and not the ${object.announced} announced.`,
     );
   else if (span && span.end >= object.bytes)
-    tell(
+    addFault(
       findings,
       path,
       "range_outside",
@@ -70,23 +76,23 @@ export function need(held: Held, findings: Findings, path: string, key: string, 
 export const shown = (key: string) => JSON.stringify(key.slice(0, 200));
 
 /** The bytes of a text of at most 2 MiB; null, with a fault, where there is none. */
-async function readText(held: Held, findings: Findings, path: string, key: string): Promise<Uint8Array | null> {
-  if (!need(held, findings, path, key)) return null;
+async function readText(held: Inventory, findings: Findings, path: string, key: string): Promise<Uint8Array | null> {
+  if (!requireObject(held, findings, path, key)) return null;
   const bytes = held.objects.get(key)?.bytes ?? 0;
   if (bytes > DOCUMENT_LIMITS.documentBytes) {
-    tell(findings, path, "manifest_too_large", `${shown(key)} has over ${DOCUMENT_LIMITS.documentBytes} bytes.`);
+    addFault(findings, path, "manifest_too_large", `${shown(key)} has over ${DOCUMENT_LIMITS.documentBytes} bytes.`);
     return null;
   }
   const content = await held.read(key);
   if (content) return content;
-  tell(findings, path, "object_missing", `${shown(key)} is gone.`);
+  addFault(findings, path, "object_missing", `${shown(key)} is gone.`);
   return null;
 }
 
 const NO_MEDIA: Media = { durationSeconds: 0, renditions: [] };
 
 /** The playlist at `manifest` with every one that it leads to: all they refer to is in the batch. */
-export async function checkHls(held: Held, findings: Findings, path: string, manifest: string): Promise<Media> {
+export async function checkHls(held: Inventory, findings: Findings, path: string, manifest: string): Promise<Media> {
   const pace = backgroundPacer();
   const seen = new Set([manifest]);
   const durations = new Map<string, number>();
@@ -102,17 +108,17 @@ export async function checkHls(held: Held, findings: Findings, path: string, man
     );
     if (!playlist) return NO_MEDIA;
     for (const { line, code, message } of playlist.faults)
-      tell(findings, path, code, `${shown(key)}, line ${line}: ${message}`);
+      addFault(findings, path, code, `${shown(key)}, line ${line}: ${message}`);
     if (key === manifest) top = playlist;
     else if (playlist.isMaster)
-      tell(findings, path, "playlist_malformed", `${shown(key)} names variants where segments are due.`);
+      addFault(findings, path, "playlist_malformed", `${shown(key)} names variants where segments are due.`);
     durations.set(key, playlist.durationSeconds);
     for (const { line, kind, path: target, span } of playlist.references) {
       if (findings.faults.length >= MAX_FAULTS) return NO_MEDIA;
       await pace();
-      if (kind === "object") need(held, findings, path, target, span);
+      if (kind === "object") requireObject(held, findings, path, target, span);
       else if (!seen.has(target) && seen.size >= MAX_PLAYLISTS) {
-        tell(
+        addFault(
           findings,
           path,
           "playlist_unsupported",
@@ -145,7 +151,7 @@ function renditionOf({ attributes }: HlsVariant, path: string): RenditionRow {
   };
 }
 
-export async function checkDash(held: Held, findings: Findings, path: string, manifest: string): Promise<void> {
+export async function checkDash(held: Inventory, findings: Findings, path: string, manifest: string): Promise<void> {
   const utf8 = await readText(held, findings, path, manifest);
   if (utf8 === null) return;
   const found = await parsed(
@@ -155,40 +161,41 @@ export async function checkDash(held: Held, findings: Findings, path: string, ma
     findings.parse("mpd", { utf8, path: manifest, stored: held.objects.size }),
   );
   if (!found) return;
-  if (found.malformed !== null) tell(findings, path, "manifest_malformed", `${shown(manifest)}: ${found.malformed}`);
+  if (found.malformed !== null)
+    addFault(findings, path, "manifest_malformed", `${shown(manifest)}: ${found.malformed}`);
   for (const { where, code, message } of found.faults)
-    tell(findings, path, code, `${shown(manifest)}, ${where}: ${message}`);
+    addFault(findings, path, code, `${shown(manifest)}, ${where}: ${message}`);
   const pace = backgroundPacer();
   for (const reference of found.references) {
     if (findings.faults.length >= MAX_FAULTS) return;
     await pace();
-    need(held, findings, path, reference.path, reference.span);
+    requireObject(held, findings, path, reference.path, reference.span);
   }
 }
 
 /** JPEG, PNG, GIF or WebP by their first bytes; what is none would be served as one. */
-export async function checkPicture(held: Held, findings: Findings, path: string, key: string): Promise<void> {
-  if (!need(held, findings, path, key)) return;
+export async function checkPicture(held: Inventory, findings: Findings, path: string, key: string): Promise<void> {
+  if (!requireObject(held, findings, path, key)) return;
   const head = (await held.read(key, 12)) ?? Buffer.alloc(0);
   const text = head.toString("latin1");
   const begins = ["\xff\xd8\xff", "\x89PNG\r\n", "GIF87a", "GIF89a"].some((mark) => text.startsWith(mark));
   const isPicture = begins || (text.startsWith("RIFF") && text.slice(8) === "WEBP");
-  if (!isPicture) tell(findings, path, "thumbnail_malformed", `${shown(key)} is no JPEG, PNG, GIF or WebP.`);
+  if (!isPicture) addFault(findings, path, "thumbnail_malformed", `${shown(key)} is no JPEG, PNG, GIF or WebP.`);
 }
 
 /** WebVTT whose cues name parts of pictures: `sheet.jpg#xywh=0,0,160,90` (Media Fragments URI 1.0, 4.2.2). */
-export async function checkStoryboard(held: Held, findings: Findings, path: string, key: string): Promise<void> {
+export async function checkStoryboard(held: Inventory, findings: Findings, path: string, key: string): Promise<void> {
   const utf8 = await readText(held, findings, path, key);
   if (utf8 === null) return;
   const found = await parsed(findings, path, key, findings.parse("storyboard", { utf8 }));
   if (!found) return;
   const { pictures } = found;
-  if (pictures === null) return tell(findings, path, "storyboard_malformed", `${shown(key)} is no WebVTT.`);
+  if (pictures === null) return addFault(findings, path, "storyboard_malformed", `${shown(key)} is no WebVTT.`);
   if (pictures.length === 0)
-    return tell(findings, path, "storyboard_malformed", `${shown(key)} names no part of a picture.`);
+    return addFault(findings, path, "storyboard_malformed", `${shown(key)} names no part of a picture.`);
   for (const uri of pictures) {
     const resolved = resolveReference(key, uri);
-    if ("code" in resolved) tell(findings, path, resolved.code, `${shown(key)}: ${resolved.message}`);
+    if ("code" in resolved) addFault(findings, path, resolved.code, `${shown(key)}: ${resolved.message}`);
     else await checkPicture(held, findings, path, resolved.path);
   }
 }

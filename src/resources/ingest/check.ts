@@ -10,18 +10,18 @@ import { type ParseOptions, parseUtf8 } from "../../parsing/parse-document.ts";
 import { vttOfFile } from "../subtitles/content.ts";
 import { MAX_CUE_BYTES, MAX_CUES, USE_STORAGE_KEY } from "../tracks/schema.ts";
 import {
+  addFault,
   checkDash,
   checkHls,
   checkPicture,
   checkStoryboard,
   type Findings,
-  need,
   type ParseOne,
+  requireObject,
   shown,
   TOO_COMPLEX,
-  tell,
 } from "./check-media.ts";
-import { type Held, heldBy } from "./held.ts";
+import { type Inventory, inventoryOf } from "./inventory.ts";
 import { type Fault, type GivenAsset, ManifestAsset } from "./manifest-schema.ts";
 
 export type CheckedAsset = {
@@ -36,7 +36,7 @@ export type CheckedAsset = {
 export type Checked = {
   faults: Fault[];
   assets: (CheckedAsset | { title: string | null; faults: number })[];
-  held: Held;
+  held: Inventory;
 };
 
 /**
@@ -51,7 +51,7 @@ export async function checkManifest(
 ): Promise<Checked> {
   const parsing = { tenantId: batch.tenantId, signal };
   const parse = parserOf(app, parsing);
-  const held = await heldBy(app, batch);
+  const held = await inventoryOf(app, batch);
   const faults: Fault[] = [];
   const checked: Checked["assets"] = [];
   const pace = backgroundPacer();
@@ -111,7 +111,7 @@ function shapeFaults(path: string, issues: readonly v.BaseIssue<unknown>[]): Fau
 }
 
 async function checkAsset(
-  held: Held,
+  held: Inventory,
   findings: Findings,
   { path, given, readSubtitle }: { path: string; given: GivenAsset; readSubtitle: ReadSubtitle },
 ): Promise<CheckedAsset> {
@@ -123,16 +123,16 @@ async function checkAsset(
   const variants = new Map(media.renditions.map((rendition) => [rendition.playlist_path, rendition]));
   for (const [index, { playlist_path }] of (hls.renditions ?? []).entries()) {
     const place = `${path}.hls.renditions[${index}].playlist_path`;
-    if (!need(held, findings, place, playlist_path)) continue;
+    if (!requireObject(held, findings, place, playlist_path)) continue;
     if (playlist_path !== hls.manifest_path && !variants.has(playlist_path))
-      tell(findings, place, "rendition_unknown", `${shown(playlist_path)} is no variant of the master playlist.`);
+      addFault(findings, place, "rendition_unknown", `${shown(playlist_path)} is no variant of the master playlist.`);
   }
   const needed = new Map([...findings.needed].map((key) => [key, held.objects.get(key)?.bytes ?? 0]));
   await checkSubtitles(held, findings, path, { ...given, readSubtitle });
   checkTracks(findings, path, given);
   const source = source_key ?? null;
-  if (source !== null && need(held, findings, `${path}.source_key`, source) && needed.has(source))
-    tell(
+  if (source !== null && requireObject(held, findings, `${path}.source_key`, source) && needed.has(source))
+    addFault(
       findings,
       `${path}.source_key`,
       "source_is_media",
@@ -168,7 +168,7 @@ function merged(given: GivenRendition, variants: ReadonlyMap<string, RenditionRo
 type ReadSubtitle = (key: string) => Promise<string>;
 
 async function checkSubtitles(
-  held: Held,
+  held: Inventory,
   findings: Findings,
   path: string,
   { subtitles, readSubtitle }: Pick<GivenAsset, "subtitles"> & { readSubtitle: ReadSubtitle },
@@ -178,22 +178,23 @@ async function checkSubtitles(
     const place = `${path}.subtitles[${index}]`;
     const canonical = canonicalLanguage(language);
     if (!canonical)
-      tell(findings, `${place}.language`, "invalid_language", "must be a BCP 47 language tag such as en or pt-BR");
-    else if (seen.has(canonical)) tell(findings, `${place}.language`, "language_taken", `${canonical} is named twice`);
+      addFault(findings, `${place}.language`, "invalid_language", "must be a BCP 47 language tag such as en or pt-BR");
+    else if (seen.has(canonical))
+      addFault(findings, `${place}.language`, "language_taken", `${canonical} is named twice`);
     else seen.add(canonical);
-    if (!need(held, findings, `${place}.path`, key)) continue;
+    if (!requireObject(held, findings, `${place}.path`, key)) continue;
     try {
       await readSubtitle(key);
     } catch (error) {
       if (!(error instanceof HttpError) || error.status !== 422) throw error;
-      tell(findings, `${place}.path`, error.code, `${shown(key)}: ${error.message}`);
+      addFault(findings, `${place}.path`, error.code, `${shown(key)}: ${error.message}`);
       if (error.code === TOO_COMPLEX) return;
     }
   }
 }
 
 /** An object of the batch as WebVTT. 422 `invalid_subtitle`, `document_too_complex`. */
-export async function subtitleText(app: App, held: Held, key: string, parsing: ParseOptions): Promise<string> {
+export async function subtitleText(app: App, held: Inventory, key: string, parsing: ParseOptions): Promise<string> {
   const tooLarge = (held.objects.get(key)?.bytes ?? 0) > DOCUMENT_LIMITS.documentBytes;
   const bytes = tooLarge ? null : await held.read(key);
   if (!bytes) throw new HttpError(422, "invalid_subtitle", tooLarge ? "It is over 2 MB." : "It is gone.");
@@ -206,12 +207,12 @@ function checkTracks(findings: Findings, path: string, { tracks }: GivenAsset): 
     const place = `${path}.tracks[${index}]`;
     const identity = `${kind}\n${name}`;
     if (seen.has(identity))
-      tell(findings, `${place}.name`, "validation_failed", `the ${kind} track ${name} is named twice`);
+      addFault(findings, `${place}.name`, "validation_failed", `the ${kind} track ${name} is named twice`);
     seen.add(identity);
     if (cues == null && storage_key == null)
-      tell(findings, place, "cues_or_storage_key_required", "give cues, a storage_key or both");
+      addFault(findings, place, "cues_or_storage_key_required", "give cues, a storage_key or both");
     if (cues && (cues.length > MAX_CUES || Buffer.byteLength(JSON.stringify(cues)) > MAX_CUE_BYTES))
-      tell(findings, `${place}.cues`, "cues_too_large", USE_STORAGE_KEY);
+      addFault(findings, `${place}.cues`, "cues_too_large", USE_STORAGE_KEY);
   }
 }
 

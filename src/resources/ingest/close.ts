@@ -2,9 +2,9 @@ import { and, asc, eq, inArray, isNull, lte, ne } from "drizzle-orm";
 import type { Db } from "../../../storage/db/open.ts";
 import { type BatchRow, ingestBatches, ingestParts, ingestUploads } from "../../../storage/db/schema.ts";
 import { deletePrefix } from "../../../storage/objects/delete-prefix.ts";
-import { type App, turnsIn } from "../../app.ts";
+import { type App, lockNamespace } from "../../app.ts";
 import type { Caller } from "../../http/caller.ts";
-import { isRemovalHeld } from "../../http/removal-hold.ts";
+import { isDeletionHeld } from "../../http/removal-hold.ts";
 import { notFound } from "../../lib/errors.ts";
 import { getBatch, prefixOf, requireOpen } from "./queries.ts";
 import { ADDRESS_SECONDS } from "./schema.ts";
@@ -15,7 +15,7 @@ const ROWS_AT_ONCE = 1000;
 const SETTLED_MS = (ADDRESS_SECONDS + 600) * 1000;
 
 /** Committing and canceling one batch, each at most once at a time. By id. */
-export const batchTurns = turnsIn<number>("batch");
+export const batchTurns = lockNamespace<number>("batch");
 
 export const endBatch = (
   tx: Db,
@@ -48,7 +48,7 @@ export const cancelBatch = (app: App, caller: Caller, id: number): Promise<Batch
 /** What clients uploaded and nobody needs now. Again once no address is good any more, so a failure here is no matter. */
 export async function clear(app: App, batch: BatchRow): Promise<boolean> {
   const { objects } = app;
-  if (!objects || (await isRemovalHeld(app))) return false;
+  if (!objects || (await isDeletionHeld(app))) return false;
   try {
     const prefix = prefixOf(batch);
     for await (const { key, uploadId } of objects.listMultiparts(prefix)) await objects.abortMultipart(key, uploadId);

@@ -3,7 +3,7 @@ import type { Db } from "../../../storage/db/open.ts";
 import { type AssetRow, assets, type BatchRow, ingestBatches, tenants } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import type { Caller } from "../../http/caller.ts";
-import { keepObject } from "../../http/unwanted.ts";
+import { markReferenced } from "../../http/object-gc.ts";
 import { HttpError, notFound } from "../../lib/errors.ts";
 import { pacer } from "../../lib/pace.ts";
 import { newExternalId, sha256 } from "../../lib/tokens.ts";
@@ -96,8 +96,8 @@ type Making = { tenantId: number; policy: AssetRow["playbackPolicy"]; one: Stage
 
 async function makeAsset(tx: Db, app: App, { tenantId, policy, one }: Making): Promise<AssetRow> {
   const { given, prefix, sourceKey, sourceBytes, mediaBytes } = one;
-  await keepObject(tx, prefix);
-  if (sourceKey !== null) await keepObject(tx, sourceKey);
+  await markReferenced(tx, prefix);
+  if (sourceKey !== null) await markReferenced(tx, sourceKey);
   const now = app.clock.now();
   const [top] = one.renditions.toSorted((a, b) => (b.height ?? 0) - (a.height ?? 0));
   const storageBytes = mediaBytes + sourceBytes;

@@ -1,12 +1,12 @@
 import { and, eq } from "drizzle-orm";
 import type { Db } from "../../../storage/db/open.ts";
-import { type BatchRow, type IntentRow, ingestParts, ingestUploads } from "../../../storage/db/schema.ts";
+import { type BatchRow, type BatchUploadRow, ingestParts, ingestUploads } from "../../../storage/db/schema.ts";
 import { type NamedPart, NoSuchMultipart, PartsMismatch } from "../../../storage/objects/store.ts";
 import type { App } from "../../app.ts";
 import type { Caller } from "../../http/caller.ts";
 import { storageOf } from "../../http/storage.ts";
 import { HttpError, notFound } from "../../lib/errors.ts";
-import { heldParts, intentTurns, storageKey } from "./intent.ts";
+import { batchUploadLock, storageKey, storedParts } from "./batch-upload.ts";
 import { getIntent, requireOpen, requirePending } from "./queries.ts";
 
 const mismatch = (message: string, field = "bytes_received"): never => {
@@ -17,8 +17,8 @@ export type Ending = { parts?: readonly NamedPart[] | undefined; partCount?: num
 type Target = { batchId: number; uploadId: number };
 
 /** The object is there, whole: made of its parts where it came in such. Once, however often it is said. */
-export async function completeIntent(app: App, caller: Caller, at: Target, ending: Ending): Promise<IntentRow> {
-  return intentTurns(app).inTurn(at.uploadId, async () => {
+export async function completeIntent(app: App, caller: Caller, at: Target, ending: Ending): Promise<BatchUploadRow> {
+  return batchUploadLock(app).inTurn(at.uploadId, async () => {
     const { batch, intent } = (await getIntent(app.db, caller, at.batchId, at.uploadId)) ?? notFound("upload");
     if (intent.status === "completed") return intent;
     requireOpen(batch, app.clock.now());
@@ -35,7 +35,7 @@ export async function completeIntent(app: App, caller: Caller, at: Target, endin
 }
 
 /** In a transaction; 409 when the upload or its batch ended meanwhile. */
-export async function markCompleted(tx: Db, app: App, { id, bytesExpected }: IntentRow): Promise<IntentRow> {
+export async function markCompleted(tx: Db, app: App, { id, bytesExpected }: BatchUploadRow): Promise<BatchUploadRow> {
   const done = await tx
     .update(ingestUploads)
     .set({ status: "completed", bytesReceived: bytesExpected, updatedAt: app.clock.now() })
@@ -48,7 +48,7 @@ export async function markCompleted(tx: Db, app: App, { id, bytesExpected }: Int
 }
 
 /** A presigned address of S3 bounds nothing: what is too large there is found out here, and is not kept. */
-async function checkObject(app: App, batch: BatchRow, intent: IntentRow): Promise<void> {
+async function checkObject(app: App, batch: BatchRow, intent: BatchUploadRow): Promise<void> {
   const objects = storageOf(app);
   const key = storageKey(batch, intent);
   const stored = await objects.head(key);
@@ -62,10 +62,15 @@ async function checkObject(app: App, batch: BatchRow, intent: IntentRow): Promis
     mismatch(`Storage holds ${stored.bytes} bytes, not ${intent.bytesExpected}.`);
 }
 
-async function assemble(app: App, batch: BatchRow, intent: IntentRow, { parts, partCount }: Ending): Promise<void> {
+async function assemble(
+  app: App,
+  batch: BatchRow,
+  intent: BatchUploadRow,
+  { parts, partCount }: Ending,
+): Promise<void> {
   const objects = storageOf(app);
   const key = storageKey(batch, intent);
-  const held = await heldParts(app, batch, intent);
+  const held = await storedParts(app, batch, intent);
   const named = (parts ?? held).toSorted((a, b) => a.partNumber - b.partNumber);
   try {
     if (named.length === 0) throw new NoSuchMultipart();

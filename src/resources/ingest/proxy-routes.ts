@@ -4,8 +4,8 @@ import { type Context, route } from "../../http/route.ts";
 import { storageOf } from "../../http/storage.ts";
 import { HttpError, notFound } from "../../lib/errors.ts";
 import { bodyOf, tooLarge } from "../uploads/body.ts";
+import { forgetPart, multipartOf, openBatch, partBytes, recordPart, storageKey } from "./batch-upload.ts";
 import { completeIntent, markCompleted } from "./complete.ts";
-import { forgetPart, multipartOf, openBatch, partBytes, recordPart, storageKey } from "./intent.ts";
 import { getIntent, type Place, requirePending } from "./queries.ts";
 import {
   Intent,

@@ -2,7 +2,7 @@ import { and, asc, eq, gt, inArray, ne } from "drizzle-orm";
 import type { Db } from "../../../storage/db/open.ts";
 import {
   type BatchRow,
-  type IntentRow,
+  type BatchUploadRow,
   ingestBatches,
   ingestParts,
   ingestUploads,
@@ -33,7 +33,7 @@ export function requireOpen({ status, expiresAt }: BatchRow, now: number): void 
   throw new HttpError(409, "batch_conflict", `The batch is ${state}; start a new one.`);
 }
 
-export type Place = { batch: BatchRow; intent: IntentRow };
+export type Place = { batch: BatchRow; intent: BatchUploadRow };
 
 export async function getIntent(db: Db, caller: Caller, batchId: number, id: number): Promise<Place | undefined> {
   const batch = (await getBatch(db, caller, batchId)) ?? notFound("batch");
@@ -43,12 +43,12 @@ export async function getIntent(db: Db, caller: Caller, batchId: number, id: num
 }
 
 /** 409 for an upload that is over. */
-export function requirePending({ status }: IntentRow): void {
+export function requirePending({ status }: BatchUploadRow): void {
   if (status !== "pending") throw new HttpError(409, "upload_conflict", `The upload is ${status}.`);
 }
 
 /** The one upload of `objectKey` that is not given up. */
-export const intentOfKey = (db: Db, batchId: number, objectKey: string): Promise<IntentRow | undefined> =>
+export const intentOfKey = (db: Db, batchId: number, objectKey: string): Promise<BatchUploadRow | undefined> =>
   db
     .select()
     .from(ingestUploads)
@@ -65,8 +65,12 @@ export const intentOfKey = (db: Db, batchId: number, objectKey: string): Promise
 export const listIntents = (
   db: Db,
   batch: BatchRow,
-  { limit, after = 0, status }: { limit: number; after?: number | undefined; status?: IntentRow["status"] | undefined },
-): Promise<IntentRow[]> =>
+  {
+    limit,
+    after = 0,
+    status,
+  }: { limit: number; after?: number | undefined; status?: BatchUploadRow["status"] | undefined },
+): Promise<BatchUploadRow[]> =>
   db
     .select()
     .from(ingestUploads)
@@ -90,7 +94,7 @@ export const recordedParts = (db: Db, uploadIds: number[]): Promise<PartRow[]> =
  * For the door of signed addresses, whose address was the credential: 409 for a key of a batch that takes no bytes for
  * it, else its upload. Null for keys of anything else.
  */
-export async function batchTakes(app: App, key: string): Promise<IntentRow | null> {
+export async function batchTakes(app: App, key: string): Promise<BatchUploadRow | null> {
   const [, tenantId, folder, objectKey] = /^tenants\/(\d+)\/ingest\/([^/]+)\/(.+)$/.exec(key) ?? [];
   if (folder === undefined || objectKey === undefined) return null;
   const own = and(eq(ingestBatches.folder, folder), eq(ingestBatches.tenantId, Number(tenantId)));

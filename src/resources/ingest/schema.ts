@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import type { BatchRow, IntentRow } from "../../../storage/db/schema.ts";
+import type { BatchRow, BatchUploadRow } from "../../../storage/db/schema.ts";
 import { MAX_PARTS, type SignedRequest } from "../../../storage/objects/store.ts";
 import type { App } from "../../app.ts";
 import { ByteCount, Id, Name, NullableTime, Paging, PathId, QueryId, Sha256, Time } from "../../http/schemas.ts";
@@ -199,12 +199,12 @@ export const toBatch = (app: App, row: BatchRow, prefix: string): v.InferInput<t
   updated_at: iso(row.updatedAt),
 });
 
-export const partCountOf = ({ bytesExpected, partSize }: IntentRow) =>
+export const partCountOf = ({ bytesExpected, partSize }: BatchUploadRow) =>
   partSize === null ? null : Math.max(1, Math.ceil(bytesExpected / partSize));
 
 /** `parts` are those recorded of a pending upload; `put` is told only to whoever asked for it. */
 export function toIntent(
-  row: IntentRow,
+  row: BatchUploadRow,
   { parts = [], put }: { parts?: readonly PartRow[]; put?: SignedRequest | null } = {},
 ): v.InferInput<typeof Intent> {
   const isPartly = row.status === "pending" && row.partSize !== null;

@@ -1,14 +1,14 @@
 import type { BatchRow } from "../../../storage/db/schema.ts";
 import { deletePrefix } from "../../../storage/objects/delete-prefix.ts";
 import type { App } from "../../app.ts";
+import { registerPending } from "../../http/object-gc.ts";
 import { storageOf } from "../../http/storage.ts";
-import { noteUnnamed } from "../../http/unwanted.ts";
 import { HttpError } from "../../lib/errors.ts";
 import { randomName } from "../../lib/tokens.ts";
 import { deliveredPrefix } from "../assets/change.ts";
 import { type StoredText, storeTextUnder } from "../subtitles/store.ts";
 import { type CheckedAsset, subtitleText } from "./check.ts";
-import type { Held } from "./held.ts";
+import type { Inventory } from "./inventory.ts";
 import { prefixOf } from "./queries.ts";
 
 const AT_ONCE = 16;
@@ -30,7 +30,7 @@ export type Staged = CheckedAsset & {
 export async function stage(
   app: App,
   batch: BatchRow,
-  { checked, held, signal }: { checked: readonly CheckedAsset[]; held: Held; signal?: AbortSignal | undefined },
+  { checked, held, signal }: { checked: readonly CheckedAsset[]; held: Inventory; signal?: AbortSignal | undefined },
 ): Promise<Staged[]> {
   const objects = storageOf(app);
   const parsing = { tenantId: batch.tenantId, signal };
@@ -44,7 +44,7 @@ export async function stage(
       texts: [],
     };
   });
-  await noteUnnamed(
+  await registerPending(
     app,
     places.flatMap(({ prefix, sourceKey }) => (sourceKey ? [prefix, sourceKey] : [prefix])),
     NAMED_WITHIN_MS,

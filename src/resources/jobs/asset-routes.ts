@@ -8,7 +8,7 @@ import { readAsset } from "../assets/queries.ts";
 import { Asset, toAsset } from "../assets/schema.ts";
 import { workerContract } from "./contract.ts";
 import { AssetWrite, bytesHeld, CreatedAsset, createAsset } from "./create-asset.ts";
-import { cancelJob, getJob, JobQuery, listJobs, prioritize, retryAsset, retryJob } from "./manage.ts";
+import { cancelJob, getJob, JobQuery, listJobs, prioritize, retryAsset, retryJob } from "./job-commands.ts";
 import { Job, JobParams, Priority, toJob } from "./schema.ts";
 import { NO_CAPTIONS } from "./source-upload.ts";
 

@@ -4,7 +4,7 @@ import type { Db } from "../../../storage/db/open.ts";
 import { type AssetRow, type JobRow, transcodingJobs } from "../../../storage/db/schema.ts";
 import type { ObjectStore } from "../../../storage/objects/store.ts";
 import type { App } from "../../app.ts";
-import { dropObjects } from "../../http/unwanted.ts";
+import { scheduleDeletion } from "../../http/object-gc.ts";
 import { HttpError } from "../../lib/errors.ts";
 import { canonicalLanguage, ownName } from "../../lib/language.ts";
 import { decodeText } from "../../lib/vtt/decode.ts";
@@ -117,7 +117,7 @@ export async function publishCaptions(
     const { label, position } = taken ?? { label: ownName(language), position: last };
     await addSubtitle(tx, app, asset, { language, label, source: "auto", position }, { stored, replace: true });
   }
-  await dropObjects(tx, app, paths);
+  await scheduleDeletion(tx, app, paths);
   if (errors.size === 0) return job;
   return tx
     .update(transcodingJobs)

@@ -6,10 +6,10 @@ import { storageOf } from "../../http/storage.ts";
 import { sameSecret } from "../../lib/tokens.ts";
 import { type Claimed, claim } from "./claim.ts";
 import { workerContract } from "./contract.ts";
+import { waitForJob, wakeNext } from "./long-poll.ts";
 import { correctSize } from "./registered-source.ts";
 import type { Claim } from "./schema.ts";
 import { NO_CAPTIONS, sourceUpload } from "./source-upload.ts";
-import { waitForJob, wakeNext } from "./wait.ts";
 
 type Wishes = v.InferOutput<typeof Claim>;
 type Answered = Awaited<ReturnType<typeof contractFor>>;

@@ -13,8 +13,8 @@ import { HttpError } from "../../lib/errors.ts";
 import { sha256 } from "../../lib/tokens.ts";
 import type { Lease } from "./contract.ts";
 import { emitJob } from "./events.ts";
+import { nextJob } from "./fair-queue.ts";
 import { leaseMs, leaseToken } from "./lease.ts";
-import { nextInTurn } from "./turn.ts";
 
 export type Claimed = { job: JobRow; asset: AssetRow; lease: Lease };
 
@@ -44,7 +44,7 @@ export async function claim(app: App, key: string, workerId: string | null): Pro
       .get();
     if (earlier) return repeatOf(tx, app, earlier.jobId, earlier.id, key);
 
-    const next = await nextInTurn(tx, now);
+    const next = await nextJob(tx, now);
     if (!next) return null;
     // A database that others write to may have given it away since it was read.
     const taken = await tx

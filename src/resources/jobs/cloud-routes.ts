@@ -2,15 +2,14 @@ import { randomUUID } from "node:crypto";
 import type { App } from "../../app.ts";
 import { route } from "../../http/route.ts";
 import { invalid } from "../../lib/errors.ts";
-import { signArtifacts } from "./artifacts.ts";
+import { countFault, failAttempt, faultOf, releaseAttempt, requeueReleased } from "./attempts.ts";
 import { claimWithin } from "./claim-within.ts";
 import { complete } from "./complete.ts";
-import { countFault, failAttempt, faultOf, giveBack, releaseAttempt } from "./end.ts";
 import { asConflict, fenced, fencedAttempt, fenceOf } from "./fence.ts";
 import { heartbeat } from "./heartbeat.ts";
 import { liveLease } from "./lease.ts";
 import { publish } from "./publish.ts";
-import type { LeaveReceipt } from "./receipts.ts";
+import type { StoreReceipt } from "./receipts.ts";
 import {
   Claim,
   Completion,
@@ -25,6 +24,7 @@ import {
   toHeartbeatAnswer,
   toJob,
 } from "./schema.ts";
+import { signArtifacts } from "./sign-artifacts.ts";
 
 const base = "/api/v1/cloud/v2/transcoding_jobs";
 const tag = "Transcoding jobs";
@@ -39,8 +39,8 @@ const callback = {
 const conflict = { 409: ["attempt_conflict"] };
 
 /** Ends the attempt by `end` and leaves the receipt in the same transaction. */
-const ending = (app: App, jobId: number, end: typeof releaseAttempt) => (token: string, receipt: LeaveReceipt) =>
-  giveBack(app, async (tx) => receipt(tx, await end(tx, app, await liveLease(tx, app, jobId, token))));
+const ending = (app: App, jobId: number, end: typeof releaseAttempt) => (token: string, receipt: StoreReceipt) =>
+  requeueReleased(app, async (tx) => receipt(tx, await end(tx, app, await liveLease(tx, app, jobId, token))));
 
 /** The same jobs with every callback fenced by its attempt and answered from a receipt when it comes again. */
 export const cloudJobRoutes = [

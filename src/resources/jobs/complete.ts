@@ -3,21 +3,21 @@ import type * as v from "valibot";
 import type { Db } from "../../../storage/db/open.ts";
 import { assets, type JobRow, transcodingJobs } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
-import { countedOf } from "../../http/counted.ts";
+import { metricsOf } from "../../http/metrics.ts";
 import { storageOf } from "../../http/storage.ts";
 import { HttpError } from "../../lib/errors.ts";
 import { sha256 } from "../../lib/tokens.ts";
 import { addUsage } from "../tenants/usage.ts";
-import { checkArtifacts, examine, removeOutdated } from "./artifacts-made.ts";
+import { applyResult } from "./apply-result.ts";
+import { endAttempt, failAttempt } from "./attempts.ts";
 import { publishCaptions, readCaptions } from "./captions.ts";
 import { announcedSum } from "./contract.ts";
-import { endAttempt, failAttempt } from "./end.ts";
 import { emitAsset } from "./events.ts";
 import { attemptOfToken, attemptPrefix, liveLease } from "./lease.ts";
-import { present } from "./present.ts";
-import { type LeaveReceipt, leaveNone } from "./receipts.ts";
+import { type StoreReceipt, storeNoReceipt } from "./receipts.ts";
 import type { Completion } from "./schema.ts";
 import { NO_CAPTIONS, sourceUpload } from "./source-upload.ts";
+import { checkArtifacts, removeStale, verifyResult } from "./verify-artifacts.ts";
 
 type Result = v.InferOutput<typeof Completion>;
 
@@ -27,7 +27,7 @@ export async function complete(
   jobId: number,
   token: string,
   result: Result,
-  receipt: LeaveReceipt = leaveNone,
+  receipt: StoreReceipt = storeNoReceipt,
 ): Promise<JobRow> {
   const resultHash = sha256(JSON.stringify(result));
   const repeated = async (db: Db) => {
@@ -44,7 +44,11 @@ export async function complete(
   const wanted = (await sourceUpload(app.db, job.assetId))?.captions ?? NO_CAPTIONS;
   const captions = await readCaptions(app, objects, { job, wanted, result });
   // Captions move to where subtitles lie, and are counted there.
-  const made = await examine(app, { objects, prefix, tenantId: job.tenantId }, { paths, result, but: captions.paths });
+  const made = await verifyResult(
+    app,
+    { objects, prefix, tenantId: job.tenantId },
+    { paths, result, but: captions.paths },
+  );
   const { media } = made;
   const sum = media.source_sha256 ?? null;
   const { completed, outdated, corrupt } = await app.write(async (tx) => {
@@ -76,7 +80,7 @@ export async function complete(
       .where(eq(transcodingJobs.id, jobId))
       .returning()
       .get();
-    const { outdated } = await present(tx, app, leased.job, made);
+    const { outdated } = await applyResult(tx, app, leased.job, made);
     const asset = await tx
       .update(assets)
       .set({ progress: 100, stage: null, ...(sum && { sourceSha256: sum }) })
@@ -91,7 +95,7 @@ export async function complete(
     return { completed, outdated };
   });
   if (corrupt) throw new HttpError(422, "source_corrupt", corrupt);
-  if (captions.errors.size > 0) countedOf(app).services.add("transcription", captions.errors.size);
-  await removeOutdated(app, outdated);
+  if (captions.errors.size > 0) metricsOf(app).services.add("transcription", captions.errors.size);
+  await removeStale(app, outdated);
   return completed;
 }

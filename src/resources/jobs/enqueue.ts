@@ -5,7 +5,7 @@ import type { App } from "../../app.ts";
 import { requireTenant } from "../tenants/queries.ts";
 import { requireMinutes } from "../tenants/quota.ts";
 import { emitJob } from "./events.ts";
-import { turnFor } from "./turn.ts";
+import { queuePositionFor } from "./fair-queue.ts";
 
 /**
  * Queues a job for `asset`, in the transaction that calls for it, and leaves the asset as it is. Wake the workers once that
@@ -20,7 +20,7 @@ export async function queueJob(tx: Db, app: App, asset: AssetRow): Promise<JobRo
       tenantId: asset.tenantId,
       assetId: asset.id,
       priority: asset.priority,
-      turn: await turnFor(tx, asset.tenantId, now),
+      turn: await queuePositionFor(tx, asset.tenantId, now),
       maxAttempts: app.config.max_attempts,
       availableAt: now,
       createdAt: now,

@@ -2,7 +2,7 @@ import type { Db } from "../../../storage/db/open.ts";
 import type { AssetRow, JobRow } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import { emit } from "../../events/emit.ts";
-import { mediaUrl } from "../assets/addresses.ts";
+import { mediaUrl } from "../assets/urls.ts";
 import { attemptOf } from "./schema.ts";
 
 type JobEvent = "video.job.queued" | "video.job.started" | "video.job.failed";

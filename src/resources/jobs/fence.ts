@@ -4,7 +4,7 @@ import type { App } from "../../app.ts";
 import { Reply } from "../../http/route.ts";
 import { HttpError, notFound } from "../../lib/errors.ts";
 import { sameSecret, sha256 } from "../../lib/tokens.ts";
-import { keepReceipt, type LeaveReceipt, type Operation, receiptOf } from "./receipts.ts";
+import { type Operation, receiptOf, type StoreReceipt, storeReceipt } from "./receipts.ts";
 
 /** The two that a fenced callback carries. */
 export type Fence = { token: string; attemptId: string };
@@ -72,7 +72,7 @@ export async function fenced(
     operation: Operation;
     body: unknown;
     answer: (job: JobRow) => unknown;
-    work: (token: string, receipt: LeaveReceipt) => Promise<unknown>;
+    work: (token: string, receipt: StoreReceipt) => Promise<unknown>;
   },
 ): Promise<unknown> {
   const attemptId = await fencedAttempt(app, jobId, fence);
@@ -90,7 +90,7 @@ export async function fenced(
       work(fence.token, async (tx, job) => {
         answered = answer(job);
         const receipt = { attemptId, operation, requestHash, status: 200, body: answered };
-        await keepReceipt(tx, app.clock.now(), receipt);
+        await storeReceipt(tx, app.clock.now(), receipt);
         return job;
       }),
     );

@@ -3,7 +3,7 @@ import type * as v from "valibot";
 import { assets, type JobRow, transcodingJobs } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import { attemptOfToken, leaseMs, liveLease } from "./lease.ts";
-import { type LeaveReceipt, leaveNone } from "./receipts.ts";
+import { type StoreReceipt, storeNoReceipt } from "./receipts.ts";
 import type { Heartbeat } from "./schema.ts";
 
 /**
@@ -15,7 +15,7 @@ export async function heartbeat(
   jobId: number,
   token: string,
   beat: v.InferOutput<typeof Heartbeat>,
-  receipt: LeaveReceipt = leaveNone,
+  receipt: StoreReceipt = storeNoReceipt,
 ): Promise<JobRow> {
   return app.write(async (tx) => {
     const held = await attemptOfToken(tx, jobId, token);

@@ -3,11 +3,11 @@ import type * as v from "valibot";
 import { type JobRow, transcodingJobs } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import { storageOf } from "../../http/storage.ts";
-import { checkArtifacts, examine, removeOutdated } from "./artifacts-made.ts";
+import { applyResult } from "./apply-result.ts";
 import { emitAsset } from "./events.ts";
 import { attemptPrefix, liveLease } from "./lease.ts";
-import { present } from "./present.ts";
 import type { Completion } from "./schema.ts";
+import { checkArtifacts, removeStale, verifyResult } from "./verify-artifacts.ts";
 
 /**
  * Lets the asset play what is whole already, while the job goes on: within the lease, so that a zombie publishes nothing.
@@ -23,12 +23,12 @@ export async function publish(
   const objects = storageOf(app);
   const prefix = attemptPrefix(job, attempt.id);
   const paths = await checkArtifacts(objects, prefix, result);
-  const made = await examine(app, { objects, prefix, tenantId: job.tenantId }, { paths, result });
+  const made = await verifyResult(app, { objects, prefix, tenantId: job.tenantId }, { paths, result });
   const { published, outdated } = await app.write(async (tx) => {
     // The storage took its time: the lease may have ended meanwhile.
     const leased = await liveLease(tx, app, jobId, token);
     const now = app.clock.now();
-    const { asset, outdated } = await present(tx, app, leased.job, made);
+    const { asset, outdated } = await applyResult(tx, app, leased.job, made);
     if (leased.job.publishedAt === null) await emitAsset(tx, app, "video.asset.ready", asset);
     const published = await tx
       .update(transcodingJobs)
@@ -38,6 +38,6 @@ export async function publish(
       .get();
     return { published, outdated };
   });
-  await removeOutdated(app, outdated);
+  await removeStale(app, outdated);
   return published;
 }

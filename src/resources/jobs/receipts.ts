@@ -6,8 +6,8 @@ export type Operation = (typeof callbackReceipts.$inferSelect)["operation"];
 export type Receipt = Pick<typeof callbackReceipts.$inferSelect, "requestHash" | "status" | "body">;
 
 /** Called in the transaction of the change, with the job as it leaves it. */
-export type LeaveReceipt = (tx: Db, job: JobRow) => Promise<JobRow>;
-export const leaveNone: LeaveReceipt = async (_, job) => job;
+export type StoreReceipt = (tx: Db, job: JobRow) => Promise<JobRow>;
+export const storeNoReceipt: StoreReceipt = async (_, job) => job;
 
 export const receiptOf = (db: Db, attemptId: number, operation: Operation): Promise<Receipt | undefined> =>
   db
@@ -21,7 +21,7 @@ export const receiptOf = (db: Db, attemptId: number, operation: Operation): Prom
     .get();
 
 /** One an operation: a heartbeat's is its latest, the others end the attempt and so come once. */
-export async function keepReceipt(
+export async function storeReceipt(
   tx: Db,
   now: number,
   { attemptId, operation, ...receipt }: Receipt & { attemptId: number; operation: Operation },

@@ -1,7 +1,7 @@
 import { and, asc, eq, lt, lte, or } from "drizzle-orm";
 import { type JobRow, transcodingJobs } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
-import { type Fault, failAttempt } from "./end.ts";
+import { type Fault, failAttempt } from "./attempts.ts";
 import { attemptById, heartbeatSeconds } from "./lease.ts";
 
 const BATCH = 100;

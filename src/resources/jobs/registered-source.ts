@@ -2,7 +2,7 @@ import { and, asc, eq, ne } from "drizzle-orm";
 import type { Db } from "../../../storage/db/open.ts";
 import { type AssetRow, assets, type UploadRow, uploads } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
-import { abandon } from "../assets/abandon-upload.ts";
+import { abortAssetUpload } from "../assets/abort-upload.ts";
 import { addUsage } from "../tenants/usage.ts";
 
 /**
@@ -25,7 +25,7 @@ export async function takeOver(tx: Db, app: App, { id, tenantId, sourceKey }: As
     .get();
   if (!found) return;
   const { upload } = found;
-  await abandon(tx, app, upload, "aborted");
+  await abortAssetUpload(tx, app, upload, "aborted");
   // Only the registered asset counts the bytes now, so only it may keep them.
   await tx.update(assets).set({ sourceKey: "" }).where(eq(assets.id, upload.assetId));
 }

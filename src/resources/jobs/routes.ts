@@ -2,10 +2,9 @@ import * as v from "valibot";
 import { route } from "../../http/route.ts";
 import { HttpError, invalid } from "../../lib/errors.ts";
 import { encodingSpec } from "../../media/encoding-spec.ts";
-import { signArtifacts } from "./artifacts.ts";
+import { countFault, failAttempt, faultOf, releaseAttempt, requeueReleased } from "./attempts.ts";
 import { claimWithin } from "./claim-within.ts";
 import { complete } from "./complete.ts";
-import { countFault, failAttempt, faultOf, giveBack, releaseAttempt } from "./end.ts";
 import { heartbeat } from "./heartbeat.ts";
 import { liveLease } from "./lease.ts";
 import { publish } from "./publish.ts";
@@ -23,6 +22,7 @@ import {
   toJob,
   WorkerContract,
 } from "./schema.ts";
+import { signArtifacts } from "./sign-artifacts.ts";
 
 const base = "/api/v1/transcoding_jobs";
 const stale = { 409: ["stale_lease"] };
@@ -90,7 +90,7 @@ export const jobRoutes = [
     responses: { 200: Job },
     errors: stale,
     async handle({ app, params, body, headers }) {
-      const job = await giveBack(app, async (tx) =>
+      const job = await requeueReleased(app, async (tx) =>
         failAttempt(tx, app, await liveLease(tx, app, params.id, leaseTokenOf(headers)), faultOf(body)),
       );
       countFault(app, body);
@@ -105,7 +105,7 @@ export const jobRoutes = [
     errors: stale,
     handle: async ({ app, params, headers }) =>
       toJob(
-        await giveBack(app, async (tx) =>
+        await requeueReleased(app, async (tx) =>
           releaseAttempt(tx, app, await liveLease(tx, app, params.id, leaseTokenOf(headers))),
         ),
       ),

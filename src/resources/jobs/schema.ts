@@ -4,7 +4,7 @@ import type { Caller } from "../../http/caller.ts";
 import { NullableTime, PathId, Sha256, Text, Time } from "../../http/schemas.ts";
 import { iso } from "../../lib/clock.ts";
 import { invalid } from "../../lib/errors.ts";
-import { MAX_OWN_PRIORITY } from "./turn.ts";
+import { MAX_OWN_PRIORITY } from "./fair-queue.ts";
 
 export const JobParams = v.object({ id: PathId });
 const WorkerId = Text(200);
@@ -69,7 +69,7 @@ const Rendition = v.object({
   playlist_path: Key,
 });
 
-const MOST_CAPTIONS = 100;
+const MAX_CAPTIONS = 100;
 /** What is missing is told as `invalid_transcoding_result` by the operation, so nothing is required here. */
 export const Completion = v.object({
   manifest_path: v.nullish(Key),
@@ -80,7 +80,7 @@ export const Completion = v.object({
   subtitle_paths: v.optional(
     v.pipe(
       v.record(Text(100), Key),
-      v.maxEntries(MOST_CAPTIONS, `must name at most ${MOST_CAPTIONS} languages`),
+      v.maxEntries(MAX_CAPTIONS, `must name at most ${MAX_CAPTIONS} languages`),
       v.description("WebVTT by language: those of the contract, and others if you like"),
     ),
     {},
@@ -88,7 +88,7 @@ export const Completion = v.object({
   caption_errors: v.optional(
     v.pipe(
       v.record(Text(100), Text(500)),
-      v.maxEntries(MOST_CAPTIONS, `must name at most ${MOST_CAPTIONS} languages`),
+      v.maxEntries(MAX_CAPTIONS, `must name at most ${MAX_CAPTIONS} languages`),
       v.description("Why captions that were asked for could not be made, by language; where they are not required"),
     ),
     {},

@@ -2,7 +2,7 @@ import { and, asc, eq, inArray, isNull, lte, ne } from "drizzle-orm";
 import { assets, transcodingAttempts, transcodingJobs } from "../../../storage/db/schema.ts";
 import { deletePrefix } from "../../../storage/objects/delete-prefix.ts";
 import type { App } from "../../app.ts";
-import { isRemovalHeld } from "../../http/removal-hold.ts";
+import { isDeletionHeld } from "../../http/removal-hold.ts";
 import { attemptPrefix } from "./lease.ts";
 
 const BATCH = 20;
@@ -12,7 +12,7 @@ const SETTLED_LEASES = 2;
 /** Removes what attempts that came to nothing have left in storage. Answers how many there were. */
 export async function sweepAttempts(app: App): Promise<number> {
   const { objects } = app;
-  if (!objects || (await isRemovalHeld(app))) return 0;
+  if (!objects || (await isDeletionHeld(app))) return 0;
   const settled = app.clock.now() - SETTLED_LEASES * app.config.lease_seconds * 1000;
   const ended = await app.db
     .select({ id: transcodingAttempts.id, job: transcodingJobs, plays: assets.mediaPrefix })

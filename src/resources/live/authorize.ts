@@ -4,8 +4,8 @@ import { countWindows, tooMany } from "../../http/limits.ts";
 import { HttpError } from "../../lib/errors.ts";
 import { sameSecret, sha256 } from "../../lib/tokens.ts";
 import type { PlaybackTokens } from "../playback/token.ts";
-import { type Known, knownChannels } from "./known.ts";
-import { type Asking, channelOf, pathOf } from "./schema.ts";
+import { type CachedChannel, channelCache } from "./channel-cache.ts";
+import { type AuthQuery, channelOf, pathOf } from "./schema.ts";
 
 /** Wrong stream keys for one path from one address, before the next ones go unanswered. */
 const WRONG_KEYS = { requests: 10, seconds: 60 };
@@ -22,7 +22,7 @@ const refused = () =>
  * Whether the gateway may let somebody publish or read. `peer`: the gateway's own address, for one that tells none of
  * its client. Throws 403 `channel_refused`, and 429 after too many wrong stream keys.
  */
-export async function authorize(app: App, tokens: PlaybackTokens, asked: Asking, peer: string): Promise<void> {
+export async function authorize(app: App, tokens: PlaybackTokens, asked: AuthQuery, peer: string): Promise<void> {
   const channel = channelOf(asked.path);
   if (channel === null) throw refused();
   if (asked.action === "publish") return mayPublish(app, channel, asked, peer);
@@ -30,7 +30,7 @@ export async function authorize(app: App, tokens: PlaybackTokens, asked: Asking,
   throw refused();
 }
 
-async function mayPublish(app: App, channel: string, asked: Asking, peer: string): Promise<void> {
+async function mayPublish(app: App, channel: string, asked: AuthQuery, peer: string): Promise<void> {
   const query = new URLSearchParams(asked.query ?? "");
   const given = [asked.password, asked.token, query.get("key"), query.get("token")].filter(isGiven);
   // Clients of RTSP come without credentials first, to be asked for them: those have guessed nothing.
@@ -38,17 +38,17 @@ async function mayPublish(app: App, channel: string, asked: Asking, peer: string
   const from = isIP(asked.ip ?? "") === 0 ? peer : (asked.ip as string);
   const { exceeded, waitSeconds } = await wrongKeys(app).lookAtAddress(from, channel);
   if (exceeded) throw tooMany(waitSeconds);
-  const known = await knownChannels(app).find(channel);
+  const known = await channelCache(app).find(channel);
   const hasKey = given.map((key) => sameSecret(sha256(key), known?.streamKeyHash ?? NOBODYS)).includes(true);
   if (known && hasKey && isPublisher(known, asked.user || query.get("user") || "")) return;
   await wrongKeys(app).countAddress(from, channel);
   throw refused();
 }
 
-const isPublisher = ({ publisher }: Known, user: string) => publisher === null || sameSecret(user, publisher);
+const isPublisher = ({ publisher }: CachedChannel, user: string) => publisher === null || sameSecret(user, publisher);
 
-async function mayRead(app: App, tokens: PlaybackTokens, channel: string, asked: Asking): Promise<void> {
-  const known = await knownChannels(app).find(channel);
+async function mayRead(app: App, tokens: PlaybackTokens, channel: string, asked: AuthQuery): Promise<void> {
+  const known = await channelCache(app).find(channel);
   if (!known) throw refused();
   if (known.playbackPolicy === "public") return;
   const query = new URLSearchParams(asked.query ?? "");

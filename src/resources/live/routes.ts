@@ -13,9 +13,9 @@ import { newStreamKey, sha256 } from "../../lib/tokens.ts";
 import type { PlaybackTokens } from "../playback/token.ts";
 import { requireTenant } from "../tenants/queries.ts";
 import { authorize } from "./authorize.ts";
-import { knownChannels } from "./known.ts";
+import { channelCache } from "./channel-cache.ts";
 import {
-  Asked,
+  AuthRequest,
   ChannelPatch,
   ChannelQuery,
   ChannelWrite,
@@ -41,7 +41,7 @@ export const liveRoutes = (tokens: PlaybackTokens): Route[] => [
     limit: "live",
     tag,
     summary: "What MediaMTX asks with authMethod: http: whether somebody may publish or read a path",
-    body: Asked,
+    body: AuthRequest,
     maxBodyBytes: MAX_QUESTION_BYTES,
     responses: { 204: null },
     errors: { 403: ["channel_refused"], 422: ["parameter_missing"] },
@@ -107,7 +107,7 @@ export const liveRoutes = (tokens: PlaybackTokens): Route[] => [
           .get();
         return { ...toLiveChannel(row), stream_key: streamKey };
       });
-      await knownChannels(app).changed();
+      await channelCache(app).changed();
       return made;
     },
   }),
@@ -157,7 +157,7 @@ export const liveRoutes = (tokens: PlaybackTokens): Route[] => [
           .set({ revokedAt: now, updatedAt: now })
           .where(and(isMine(caller, id), isNull(liveChannels.revokedAt)));
       });
-      await knownChannels(app).changed();
+      await channelCache(app).changed();
     },
   }),
   route({
@@ -220,6 +220,6 @@ async function change(app: App, caller: Caller, id: number, set: Partial<LiveCha
     const values = { ...set, updatedAt: app.clock.now() };
     return tx.update(liveChannels).set(values).where(isMine(caller, id)).returning().get();
   });
-  await knownChannels(app).changed();
+  await channelCache(app).changed();
   return changed as LiveChannelRow;
 }

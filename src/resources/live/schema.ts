@@ -76,7 +76,7 @@ export const LiveToken = v.object({ path: v.string(), token: v.string(), token_e
 
 const Told = v.nullish(v.string("must be a string"));
 /** What MediaMTX posts, of its versions since `authMethod: http` came. It is compared and never kept, so any string will do. */
-export const Asked = v.object({
+export const AuthRequest = v.object({
   action: v.pipe(
     v.string("must be a string"),
     v.metadata({ openapi: { type: "string", enum: ["publish", "read", "playback"] } }),
@@ -88,7 +88,7 @@ export const Asked = v.object({
   ip: Told,
   query: Told,
 });
-export type Asking = v.InferOutput<typeof Asked>;
+export type AuthQuery = v.InferOutput<typeof AuthRequest>;
 
 export const toLiveChannel = (row: LiveChannelRow): v.InferInput<typeof LiveChannel> => ({
   id: row.id,

@@ -2,10 +2,10 @@ import { statfs } from "node:fs/promises";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { sql } from "drizzle-orm";
 import { type App, forApp } from "../../app.ts";
-import { countedOf } from "../../http/counted.ts";
+import { metricsOf } from "../../http/metrics.ts";
 import { route } from "../../http/route.ts";
 import { embedded } from "../../lib/embedded.ts";
-import { exposition, type Family, type Sample } from "../../lib/prometheus.ts";
+import { exposition, type MetricFamily, type Sample } from "../../lib/prometheus.ts";
 
 const JOB_STATES = ["queued", "running", "completed", "failed", "canceled"] as const;
 /** The speed is told of so many jobs that were completed last. */
@@ -36,32 +36,32 @@ export const metricsRoutes = [
   }),
 ];
 
-const gauge = (name: string, help: string, samples: readonly Sample[] | number | null): Family => ({
+const gauge = (name: string, help: string, samples: readonly Sample[] | number | null): MetricFamily => ({
   name: `vodbox_${name}`,
   help,
   type: "gauge",
   samples: Array.isArray(samples) ? samples : [{ value: samples as number | null }],
 });
-const counter = (...all: Parameters<typeof gauge>): Family => ({ ...gauge(...all), type: "counter" });
+const counter = (...all: Parameters<typeof gauge>): MetricFamily => ({ ...gauge(...all), type: "counter" });
 
 /** What each process counts for itself; where the server has several, of all of them, with `process` as a label. */
-async function processFamilies(app: App): Promise<Family[]> {
-  if (!app.siblings) return processFigures(app);
-  const all = (await app.siblings.gather()).flatMap(({ slot, families }) =>
+async function processFamilies(app: App): Promise<MetricFamily[]> {
+  if (!app.peers) return processFigures(app);
+  const all = (await app.peers.gather()).flatMap(({ slot, families }) =>
     families.map((family) => ({
       ...family,
       samples: family.samples.map((sample) => ({ ...sample, labels: { process: String(slot), ...sample.labels } })),
     })),
   );
   return [...Map.groupBy(all, ({ name }) => name).values()].map((same) => ({
-    ...(same[0] as Family),
+    ...(same[0] as MetricFamily),
     samples: same.flatMap(({ samples }) => samples),
   }));
 }
 
 /** What this process counted since its start, and how it is. */
-export function processFigures(app: App): Family[] {
-  const counted = countedOf(app);
+export function processFigures(app: App): MetricFamily[] {
+  const counted = metricsOf(app);
   const queue = app.writes();
   const memory = process.memoryUsage();
   const cpu = process.cpuUsage();
@@ -108,7 +108,7 @@ export function processFigures(app: App): Family[] {
 }
 
 /** What is so whoever is asked. */
-async function families(app: App): Promise<Family[]> {
+async function families(app: App): Promise<MetricFamily[]> {
   const [rows, disk] = await Promise.all([figures(app), statfs(app.config.data_dir).catch(() => null)]);
   return [
     gauge("build_info", "Always 1; the version is a label", [

@@ -5,7 +5,7 @@ import { Reply, route } from "../../http/route.ts";
 import { storageOf } from "../../http/storage.ts";
 import { HttpError, notFound } from "../../lib/errors.ts";
 import { randomName } from "../../lib/tokens.ts";
-import { answering } from "./doctor/look.ts";
+import { databaseAnswers } from "./doctor/finding.ts";
 
 const Finding = v.object({ check: v.string(), ok: v.boolean(), detail: v.string() });
 const admin = { credential: "admin", tag: "Operator" } as const;
@@ -30,7 +30,7 @@ export const operatorRoutes = [
     errors: { 503: ["not_ready"] },
     async handle({ app }) {
       if (app.stopping.aborted) throw new HttpError(503, "not_ready", "The server is stopping.");
-      const faults = (await answering(app)).filter((finding) => !finding.ok);
+      const faults = (await databaseAnswers(app)).filter((finding) => !finding.ok);
       if (faults.length === 0) return { status: "ready" };
       app.log.warn({ faults }, "not ready");
       throw new HttpError(503, "not_ready", `Not ready: ${faults.map((fault) => fault.check).join(", ")}.`);

@@ -8,7 +8,7 @@ import { type ServerRow, servers } from "../../../storage/db/schema.ts";
 import { type App, forApp } from "../../app.ts";
 import { UserError } from "../../lib/errors.ts";
 import { randomName } from "../../lib/tokens.ts";
-import { placeOf } from "./migration/place.ts";
+import { storageLocationOf } from "./migration/storage-location.ts";
 
 /** Who is silent for so long is gone. Told of every ten seconds. */
 const SILENT_MS = 45_000;
@@ -16,7 +16,7 @@ const SILENT_MS = 45_000;
 const isRemote = ({ config }: App) => config.database_url !== undefined && !config.database_url.startsWith("file:");
 
 /** Whether others may serve from the same database; a file belongs to one process, or to several of one server. */
-const isShared = (app: App) => app.siblings !== null || isRemote(app);
+const isShared = (app: App) => app.peers !== null || isRemote(app);
 
 const own = forApp((app) => ({
   id: randomName(16),
@@ -50,7 +50,7 @@ export async function joinServers(app: App): Promise<void> {
   const now = app.clock.now();
   await app.write(async (tx) => {
     // Who holds the data directory knows that all the others of its file are gone.
-    const isAlone = app.siblings?.isFirst && !isRemote(app);
+    const isAlone = app.peers?.isFirst && !isRemote(app);
     await tx.delete(servers).where(isAlone ? undefined : lte(servers.seenAt, now - SILENT_MS));
     const others = await otherServers(tx, app);
     for (const other of others) requireLike(app, other);
@@ -76,7 +76,7 @@ function requireLike(app: App, other: ServerRow): void {
 
 /** Who moves objects does it alone: each server knows by itself where they lie. */
 async function requireAtRest(tx: Db): Promise<void> {
-  const place = await placeOf(tx);
+  const place = await storageLocationOf(tx);
   if (place && place.phase !== "settled")
     throw new UserError(
       `Objects are being moved between ${place.active} and ${place.other} storage, which one server does alone; start a second one, or more processes, when that is over (vodbox admin storage status).`,
@@ -84,7 +84,7 @@ async function requireAtRest(tx: Db): Promise<void> {
 }
 
 /** A duty: tells that this server lives; at its stop, that it has gone. */
-export async function tellOfServer(app: App): Promise<void> {
+export async function announceServer(app: App): Promise<void> {
   if (!isShared(app)) return;
   const now = app.clock.now();
   await app.write(async (tx) => {

@@ -1,7 +1,7 @@
 import { deletePrefix } from "../../../storage/objects/delete-prefix.ts";
 import type { ObjectInfo, ObjectStore } from "../../../storage/objects/store.ts";
 import type { App } from "../../app.ts";
-import { placeOf } from "./migration/place.ts";
+import { storageLocationOf } from "./migration/storage-location.ts";
 
 /** Next to `tenants/`: whatever lists, serves, backs up or migrates tenants' objects skips it. */
 export const TRASH = "trash/";
@@ -9,7 +9,7 @@ export const TRASH_DAYS = 7;
 const DAY_MS = 86_400_000;
 const DAY = /^trash\/(\d{4}-\d{2}-\d{2})\//;
 /** Limit on keys below `trash/` that vodbox did not create; each costs one list call. */
-const MOST_UNKNOWN = 1000;
+const MAX_UNKNOWN = 1000;
 
 /**
  * Moves an object to `trash/<day>/<its key>`, from where it can be put back under its key for 7 days. Throws InvalidKey for
@@ -25,11 +25,11 @@ export async function moveToTrash(app: App, objects: ObjectStore, { key }: Pick<
 export async function emptyTrash(app: App): Promise<number> {
   const { objects, clock } = app;
   if (!objects) return 0;
-  const place = await placeOf(app.db);
+  const place = await storageLocationOf(app.db);
   if (place && place.phase !== "settled") return 0;
   let deleted = 0;
   let after = "";
-  for (let unknown = 0; unknown < MOST_UNKNOWN; ) {
+  for (let unknown = 0; unknown < MAX_UNKNOWN; ) {
     // Both stores' cursors are the last key of a page.
     const cursor = after === "" ? {} : { cursor: Buffer.from(after).toString("base64url") };
     const [next] = (await objects.list(TRASH, { limit: 1, ...cursor })).objects;

@@ -1,38 +1,38 @@
 import type { AssetRow, SubtitleRow } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
-import { deliver } from "../../http/deliver.ts";
 import type { Context } from "../../http/route.ts";
 import { segmentCache } from "../../http/segment-cache.ts";
+import { serveObject } from "../../http/serve-object.ts";
 import { storageOf } from "../../http/storage.ts";
 import { HttpError, notFound } from "../../lib/errors.ts";
 import { contentTypeOf } from "../../lib/media-types.ts";
 import { parseServed } from "../../parsing/parse-document.ts";
 import type { Rebased } from "../../parsing/parsers.ts";
-import { basePath, publicId } from "../assets/addresses.ts";
 import { findPublicAsset } from "../assets/queries.ts";
-import { subtitleFile, subtitleList } from "../subtitles/address.ts";
+import { basePath, publicId } from "../assets/urls.ts";
 import { playableSubtitles } from "../subtitles/queries.ts";
+import { subtitleFile, subtitleList } from "../subtitles/urls.ts";
 import { requireActiveTenant } from "../tenants/active.ts";
 import { type Audience, audiencesOf } from "./audience.ts";
 import type { Egress } from "./egress.ts";
-import { deliveryOf, isText, redirects, withAddresses } from "./hand-out.ts";
-import { pictureAsked } from "./pictures/asked.ts";
-import { pictureDoor } from "./pictures/door.ts";
-import { manifest, plainText, playlistOf } from "./text.ts";
+import { createImageHandler } from "./images/image-handler.ts";
+import { parseImageRequest } from "./images/image-request.ts";
+import { deliveryOf, isText, redirects, withPresignedUrls } from "./presigned-delivery.ts";
+import { manifest, plainText, playlistOf } from "./serve-manifest.ts";
 import type { PlaybackTokens } from "./token.ts";
 
-export type MediaDoor = (context: Context) => Promise<Response>;
+export type MediaHandler = (context: Context) => Promise<Response>;
 
 /**
  * `/media/<asset>/[~<token>/]<file>`. The file is one of the fixed names `master.m3u8`, `manifest.mpd`,
  * `storyboard.vtt` (or `.json`), `thumbnail.jpg` and `video.mp4`, which always lead to what is published now, a picture
  * that is made on demand, `subtitles/<id>.vtt` with a playlist of it beside, or `<version>/<path>`, which never changes.
  */
-export function mediaDoor(app: App, tokens: PlaybackTokens, egress: Egress): MediaDoor {
+export function createMediaHandler(app: App, tokens: PlaybackTokens, egress: Egress): MediaHandler {
   const cache = app.config.segment_cache_bytes > 0 ? segmentCache(app.config.segment_cache_bytes) : undefined;
   const delivery = deliveryOf(app);
   const redirect = redirects(app);
-  const picture = pictureDoor(app);
+  const picture = createImageHandler(app);
 
   return async (context) => {
     const { ref, token, file } = parsePath(context);
@@ -56,7 +56,7 @@ export function mediaDoor(app: App, tokens: PlaybackTokens, egress: Egress): Med
     }
     if (asset.playbackStatus !== "ready" || asset.mediaPrefix === null) notFound("file");
 
-    const asked = pictureAsked(asset, file, context.url.searchParams);
+    const asked = parseImageRequest(asset, file, context.url.searchParams);
     if (asked) return picture(context, asset, asked, common, scope);
     if (file === "storyboard.json") {
       const { key, folder } = topFile(asset, "storyboard.vtt") ?? notFound("file");
@@ -80,7 +80,7 @@ export function mediaDoor(app: App, tokens: PlaybackTokens, egress: Egress): Med
       // As large as all segments together, so it goes their way.
       if (file === "video.mp4" && delivery !== "proxy" && context.method === "GET")
         return redirect(context, { objects, key: top.key, scope, onSent });
-      return deliver({
+      return serveObject({
         ...common,
         key: top.key,
         contentType: contentTypeOf(top.key),
@@ -92,11 +92,11 @@ export function mediaDoor(app: App, tokens: PlaybackTokens, egress: Egress): Med
     if (delivery !== "proxy" && !isText(key) && context.method === "GET")
       return redirect(context, { objects, key, scope, onSent });
     if (delivery === "rewrite" && key.endsWith(".m3u8")) {
-      const rewrite = (bytes: Buffer) => withAddresses(app, objects, key, bytes.toString("utf8"));
+      const rewrite = (bytes: Buffer) => withPresignedUrls(app, objects, key, bytes.toString("utf8"));
       return manifest(context, key, rewrite, { ...common, scope, isLasting: false });
     }
     const lasting = { ...common, key, cacheControl: `${scope}, max-age=31536000, immutable`, ...(cache && { cache }) };
-    return isText(key) ? plainText(context, lasting) : deliver({ ...lasting, contentType: contentTypeOf(key) });
+    return isText(key) ? plainText(context, lasting) : serveObject({ ...lasting, contentType: contentTypeOf(key) });
   };
 }
 

@@ -6,12 +6,12 @@ import { Reply, type Route, route } from "../../http/route.ts";
 import { PathId } from "../../http/schemas.ts";
 import { iso } from "../../lib/clock.ts";
 import { HttpError, invalid, notFound } from "../../lib/errors.ts";
-import { mediaUrl, pageUrl } from "../assets/addresses.ts";
 import { readAsset, resolveAsset } from "../assets/queries.ts";
-import { subtitleFile } from "../subtitles/address.ts";
+import { mediaUrl, pageUrl } from "../assets/urls.ts";
 import { playableSubtitles } from "../subtitles/queries.ts";
+import { subtitleFile } from "../subtitles/urls.ts";
 import { HERESPHERE_VERSION, HereSphereManifest, hereSphereManifest, isHereSphere } from "./heresphere.ts";
-import type { MediaDoor } from "./media.ts";
+import type { MediaHandler } from "./media.ts";
 import type { PlaybackTokens } from "./token.ts";
 import { VrManifest, vrManifest } from "./vr-manifest.ts";
 
@@ -59,7 +59,7 @@ function lifetime(asset: AssetRow, asked: number | undefined): number {
   return asked;
 }
 
-export const playbackRoutes = (tokens: PlaybackTokens, media: MediaDoor): Route[] => [
+export const playbackRoutes = (tokens: PlaybackTokens, media: MediaHandler): Route[] => [
   route({
     method: "GET",
     path: "/api/v1/playback/:id",

@@ -12,7 +12,7 @@ import { LRUCache } from "lru-cache";
 import type { AssetRow } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import { HttpError } from "../../lib/errors.ts";
-import { liveSigningKeys } from "../signing-keys/live.ts";
+import { activeSigningKeys } from "../signing-keys/active.ts";
 import type { Audience } from "./audience.ts";
 
 /** Of an asset also the number will do as a subject; a live channel has its path alone. */
@@ -62,7 +62,7 @@ export function playbackTokens(app: App): PlaybackTokens {
       const payload = await checked(token, ownKey, { ...seconds(), algorithms: [ALGORITHM], requiredClaims: ["tid"] });
       return claimsOf(payload, { keyId, tenantId: Number(payload.tid), leewaySeconds: 0 });
     }
-    const key = (await liveSigningKeys(app).find(tenantId, keyId)) ?? notOurs();
+    const key = (await activeSigningKeys(app).find(tenantId, keyId)) ?? notOurs();
     const publicKey = await importSPKI(key.publicKey, key.algorithm);
     const options = { ...seconds(), algorithms: [key.algorithm], clockTolerance: LEEWAY_SECONDS };
     return claimsOf(await checked(token, publicKey, options), { keyId, tenantId, leewaySeconds: LEEWAY_SECONDS });
@@ -84,7 +84,7 @@ export function playbackTokens(app: App): PlaybackTokens {
       if (claims.tenantId !== asset.tenantId || !namesOf(asset).includes(claims.subject))
         refuse("The playback token is for another asset.");
       // What is remembered must not outlive its key.
-      if (remembered && claims.keyId !== null && !(await liveSigningKeys(app).find(claims.tenantId, claims.keyId)))
+      if (remembered && claims.keyId !== null && !(await activeSigningKeys(app).find(claims.tenantId, claims.keyId)))
         notOurs();
       if (!remembered) known.set(token, claims);
       if (!audiences.some((each) => claims.audiences.includes(each)))

@@ -9,8 +9,8 @@ import { Paging, PathId, QueryId } from "../../http/schemas.ts";
 import { HttpError, notFound } from "../../lib/errors.ts";
 import { newSigningKeyId } from "../../lib/tokens.ts";
 import { requireTenant } from "../tenants/queries.ts";
-import { liveSigningKeys } from "./live.ts";
-import { makePair, readPublicKey } from "./pair.ts";
+import { activeSigningKeys } from "./active.ts";
+import { createKeyPair, readPublicKey } from "./key-pair.ts";
 import { NewSigningKey, SigningKey, SigningKeyWrite, toSigningKey } from "./schema.ts";
 
 const path = "/api/v1/signing_keys";
@@ -64,7 +64,7 @@ export const signingKeyRoutes = [
       const given = body.public_key === undefined ? null : readPublicKey(body.public_key, body.algorithm);
       // Asked before as well as in the transaction: a pair takes long to make.
       await requireRoom(app.db, await requireTenant(app.db, caller, body.tenant_id));
-      const pair = given ?? (await makePair(app, body.algorithm ?? "RS256"));
+      const pair = given ?? (await createKeyPair(app, body.algorithm ?? "RS256"));
       const made = await commit(async (tx) => {
         const now = app.clock.now();
         const tenant = await requireTenant(tx, caller, body.tenant_id);
@@ -80,7 +80,7 @@ export const signingKeyRoutes = [
           .get();
         return { ...toSigningKey(row), ...("privateKey" in pair && { private_key: pair.privateKey }) };
       });
-      if ("tenant_id" in made) liveSigningKeys(app).forget(made.tenant_id);
+      if ("tenant_id" in made) activeSigningKeys(app).forget(made.tenant_id);
       return made;
     },
   }),
@@ -106,7 +106,7 @@ export const signingKeyRoutes = [
           .where(and(mine, isNull(signingKeys.revokedAt)));
         return row.tenantId;
       });
-      liveSigningKeys(app).forget(tenantId);
+      activeSigningKeys(app).forget(tenantId);
     },
   }),
 ];

@@ -1,6 +1,6 @@
 import { and, asc, eq } from "drizzle-orm";
+import { cacheUntilCommit } from "../../../storage/db/commit-cache.ts";
 import type { Db } from "../../../storage/db/open.ts";
-import { rememberUntilCommit } from "../../../storage/db/remember.ts";
 import { type AssetRow, type SubtitleRow, subtitles } from "../../../storage/db/schema.ts";
 import { type App, forApp } from "../../app.ts";
 import type { Caller } from "../../http/caller.ts";
@@ -31,7 +31,7 @@ export async function requireSubtitle(
   return { asset, subtitle: subtitle ?? notFound("subtitle") };
 }
 
-const remembered = forApp((app) => rememberUntilCommit(app.commits, (assetId: number) => subtitlesOf(app.db, assetId)));
+const remembered = forApp((app) => cacheUntilCommit(app.commits, (assetId: number) => subtitlesOf(app.db, assetId)));
 
 /** Those that players may have, for requests that come by the thousand. */
 export const playableSubtitles = async (app: App, assetId: number): Promise<SubtitleRow[]> =>

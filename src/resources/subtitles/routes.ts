@@ -8,11 +8,11 @@ import { Reply, route } from "../../http/route.ts";
 import { storageOf } from "../../http/storage.ts";
 import { notFound } from "../../lib/errors.ts";
 import { getAsset, readAsset } from "../assets/queries.ts";
-import { shown, urlMadeAnew } from "./address.ts";
 import { checkedVtt, languageOf, MAX_SUBTITLE_BYTES, subtitleContent, vttOfFile } from "./content.ts";
 import { requireSubtitle, subtitlesOf } from "./queries.ts";
 import { AssetParams, Subtitle, SubtitleForm, SubtitleParams, SubtitlePatch, SubtitleQuery } from "./schema.ts";
 import { addSubtitle, changeSubtitle, removeSubtitle, storeText } from "./store.ts";
+import { refreshedUrl, shown } from "./urls.ts";
 
 const base = "/api/v1/assets/:video_asset_id/subtitles";
 /** A whole content of two-byte letters, each written as \uXXXX, as many a client does, and the fields beside it. */
@@ -67,7 +67,7 @@ export const subtitleRoutes = [
     params: AssetParams,
     form: { maxFileBytes: MAX_SUBTITLE_BYTES },
     body: SubtitleForm,
-    idempotent: urlMadeAnew,
+    idempotent: refreshedUrl,
     responses: { 201: Subtitle },
     errors: {
       422: [

@@ -3,8 +3,8 @@ import type { Db } from "../../../storage/db/open.ts";
 import { type AssetRow, assets, type SubtitleRow, subtitles } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import { emit } from "../../events/emit.ts";
+import { markReferenced, putPending, scheduleDeletion } from "../../http/object-gc.ts";
 import { storageOf } from "../../http/storage.ts";
-import { dropObjects, keepObject, putUnnamed } from "../../http/unwanted.ts";
 import { HttpError, invalid } from "../../lib/errors.ts";
 import { contentTypeOf } from "../../lib/media-types.ts";
 import { randomName } from "../../lib/tokens.ts";
@@ -25,7 +25,7 @@ export const storeText = (app: App, asset: Pick<AssetRow, "id" | "tenantId">, te
 export async function storeTextUnder(app: App, prefix: string, text: string): Promise<StoredText> {
   const key = `${prefix}subtitles/${randomName(24)}.vtt`;
   const bytes = Buffer.from(text);
-  await putUnnamed(app, storageOf(app), key, bytes, { contentType: contentTypeOf(key) });
+  await putPending(app, storageOf(app), key, bytes, { contentType: contentTypeOf(key) });
   return { key, bytes: bytes.length };
 }
 
@@ -58,7 +58,7 @@ export async function addSubtitle(
     return replaced;
   }
   const now = app.clock.now();
-  await keepObject(tx, stored.key);
+  await markReferenced(tx, stored.key);
   if (isDefault) await clearDefault(tx, app, asset.id);
   const added = await tx
     .insert(subtitles)
@@ -115,8 +115,8 @@ export async function changeSubtitle(
   }
   if (change.isDefault) await clearDefault(tx, app, row.assetId, row.id);
   if (stored) {
-    await keepObject(tx, stored.key);
-    await dropObjects(tx, app, [row.objectKey], OLD_TEXT_MS);
+    await markReferenced(tx, stored.key);
+    await scheduleDeletion(tx, app, [row.objectKey], OLD_TEXT_MS);
     await countBytes(tx, app, { id: row.assetId, tenantId: row.tenantId }, stored.bytes - row.bytes);
   }
   return tx
@@ -141,7 +141,7 @@ export async function loseText(tx: Db, app: App, row: SubtitleRow): Promise<void
 /** The row was read in the same transaction. */
 export async function removeSubtitle(tx: Db, app: App, row: SubtitleRow): Promise<void> {
   await tx.delete(subtitles).where(eq(subtitles.id, row.id));
-  await dropObjects(tx, app, [row.objectKey], OLD_TEXT_MS);
+  await scheduleDeletion(tx, app, [row.objectKey], OLD_TEXT_MS);
   await countBytes(tx, app, { id: row.assetId, tenantId: row.tenantId }, -row.bytes);
 }
 

@@ -1,8 +1,8 @@
 import type { SubtitleRow } from "../../../storage/db/schema.ts";
 import { type App, forApp } from "../../app.ts";
-import { countedOf } from "../../http/counted.ts";
+import { metricsOf } from "../../http/metrics.ts";
 import { clientClosed, HttpError, invalid } from "../../lib/errors.ts";
-import { inSlices } from "../../lib/in-slices.ts";
+import { runInSlices } from "../../lib/time-slices.ts";
 import { withPayloads } from "../../lib/vtt/replace-texts.ts";
 import { configuredTranslator } from "../../outbound/translate/configured.ts";
 import { translatePayloads } from "../../outbound/translate/payloads.ts";
@@ -45,7 +45,7 @@ export async function translatedText(
   try {
     const pair = { source: subtitle.language, target };
     const translated = await translatePayloads(payloads, translator, { ...pair, signal });
-    return await inSlices(withPayloads(source, places, translated));
+    return await runInSlices(withPayloads(source, places, translated));
   } catch (error) {
     if (left.aborted) throw clientClosed();
     if (error instanceof PairUnknown)
@@ -56,7 +56,7 @@ export async function translatedText(
       );
     if (!(error instanceof TranslationFailed) && !signal.aborted) throw error;
     const reason = signal.aborted ? "out of time, or the server stops" : (error as Error).message;
-    countedOf(app).services.add("translation");
+    metricsOf(app).services.add("translation");
     app.log.warn({ subtitle_id: subtitle.id, target, reason }, "a translation failed");
     throw new HttpError(
       502,

@@ -1,11 +1,11 @@
 import { eq } from "drizzle-orm";
-import { rememberUntilCommit } from "../../../storage/db/remember.ts";
+import { cacheUntilCommit } from "../../../storage/db/commit-cache.ts";
 import { tenants } from "../../../storage/db/schema.ts";
 import { type App, forApp } from "../../app.ts";
 import { HttpError } from "../../lib/errors.ts";
 
 const statusOf = forApp((app) =>
-  rememberUntilCommit(app.commits, (id: number) =>
+  cacheUntilCommit(app.commits, (id: number) =>
     app.db.select({ status: tenants.status }).from(tenants).where(eq(tenants.id, id)).get(),
   ),
 );

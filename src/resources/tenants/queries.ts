@@ -1,7 +1,7 @@
 import { and, asc, eq, gt, sql } from "drizzle-orm";
+import { cacheUntilCommit } from "../../../storage/db/commit-cache.ts";
 import type { Db } from "../../../storage/db/open.ts";
 import { prepared } from "../../../storage/db/prepared.ts";
-import { rememberUntilCommit } from "../../../storage/db/remember.ts";
 import { type TenantRow, tenants } from "../../../storage/db/schema.ts";
 import { type App, forApp } from "../../app.ts";
 import { type Caller, ownedBy, tenantFor } from "../../http/caller.ts";
@@ -71,7 +71,7 @@ export const putTenant = (tx: Db, tenant: TenantRow): Promise<TenantRow> =>
   put(tx).get({ ...tenant, allowedOrigins: JSON.stringify(tenant.allowedOrigins) });
 
 const remembered = forApp((app) =>
-  rememberUntilCommit(app.commits, (id: number) => app.db.select().from(tenants).where(eq(tenants.id, id)).get()),
+  cacheUntilCommit(app.commits, (id: number) => app.db.select().from(tenants).where(eq(tenants.id, id)).get()),
 );
 
 /** Whose pages may frame a tenant's embed page, for requests that come by the thousand. */

@@ -4,13 +4,13 @@ import { type TenantRow, tenants, usageMonths } from "../../../storage/db/schema
 import { monthOf, spansByMonth } from "../../lib/months.ts";
 
 /** Bytes; milliseconds of video. */
-export type Used = { storageBytes?: number; egressBytes?: number; transcodingMs?: number };
+export type UsageChange = { storageBytes?: number; egressBytes?: number; transcodingMs?: number };
 
 /**
  * The tenant's running counters and its month's row, moved in the transaction of what moves them. What was held until
  * `now` is counted before it changes: so a month needs nobody to be there when it ends.
  */
-export async function addUsage(tx: Db, tenantId: number, by: Used, now: number): Promise<void> {
+export async function addUsage(tx: Db, tenantId: number, by: UsageChange, now: number): Promise<void> {
   const egressBytes = by.egressBytes ?? 0;
   const transcodingMs = Math.round(by.transcodingMs ?? 0);
   const held = by.storageBytes ? await tx.select().from(tenants).where(eq(tenants.id, tenantId)).get() : undefined;

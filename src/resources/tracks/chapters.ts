@@ -1,6 +1,6 @@
 import { and, asc, eq } from "drizzle-orm";
+import { cacheUntilCommit } from "../../../storage/db/commit-cache.ts";
 import type { Db } from "../../../storage/db/open.ts";
-import { rememberUntilCommit } from "../../../storage/db/remember.ts";
 import { tracks } from "../../../storage/db/schema.ts";
 import { type App, forApp } from "../../app.ts";
 
@@ -29,7 +29,7 @@ export async function chaptersOf(db: Db, assetId: number): Promise<Chapter[]> {
 const nameIn = ({ title, name }: Record<string, unknown>): string | undefined =>
   [title, name].find((each): each is string => typeof each === "string" && each.trim() !== "");
 
-const remembered = forApp((app) => rememberUntilCommit(app.commits, (assetId: number) => chaptersOf(app.db, assetId)));
+const remembered = forApp((app) => cacheUntilCommit(app.commits, (assetId: number) => chaptersOf(app.db, assetId)));
 
 /** The same, for requests that come by the thousand. */
 export const rememberedChapters = (app: App, assetId: number): Promise<Chapter[]> => remembered(app)(assetId);

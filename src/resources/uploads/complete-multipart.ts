@@ -3,19 +3,19 @@ import { assets, type UploadRow } from "../../../storage/db/schema.ts";
 import { type NamedPart, NoSuchMultipart, PartsMismatch } from "../../../storage/objects/store.ts";
 import type { App } from "../../app.ts";
 import type { Caller } from "../../http/caller.ts";
+import { scheduleDeletion } from "../../http/object-gc.ts";
 import { storageOf } from "../../http/storage.ts";
-import { dropObjects } from "../../http/unwanted.ts";
 import { HttpError, notFound } from "../../lib/errors.ts";
 import { isSourceElsewhere } from "../assets/change.ts";
 import { type Completed, checkSize, completeUpload, mismatch } from "./complete.ts";
-import { multipartIdOf, requireMultipart, requirePending, turnsOf } from "./multipart.ts";
+import { multipartIdOf, requireMultipart, requirePending, uploadLock } from "./multipart.ts";
 import { getUpload } from "./queries.ts";
 
 export type Assembly = { parts: readonly NamedPart[]; bytesReceived: number };
 
 /** Makes the object of its parts and completes the upload: once, however often and at once it is called. */
 export const completeMultipart = (app: App, caller: Caller, id: number, assembly: Assembly): Promise<Completed> =>
-  turnsOf(app).inTurn(id, async () => {
+  uploadLock(app).inTurn(id, async () => {
     const { upload } = (await getUpload(app.db, caller, id)) ?? notFound("upload");
     requireMultipart(upload);
     if (upload.status !== "completed") {
@@ -55,5 +55,5 @@ async function assemble(app: App, upload: UploadRow, { parts, bytesReceived }: A
 const letGo = (app: App, { assetId, objectKey }: UploadRow) =>
   app.write(async (tx) => {
     const asset = await tx.select().from(assets).where(eq(assets.id, assetId)).get();
-    if (!asset || !(await isSourceElsewhere(tx, asset))) await dropObjects(tx, app, [objectKey]);
+    if (!asset || !(await isSourceElsewhere(tx, asset))) await scheduleDeletion(tx, app, [objectKey]);
   });

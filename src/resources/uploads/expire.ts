@@ -1,8 +1,8 @@
 import { and, asc, eq, lte } from "drizzle-orm";
 import { uploads } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
-import { sweepUnwanted } from "../../http/unwanted.ts";
-import { abandon } from "../assets/abandon-upload.ts";
+import { collectGarbage } from "../../http/object-gc.ts";
+import { abortAssetUpload } from "../assets/abort-upload.ts";
 import { countKept } from "../jobs/registered-source.ts";
 import { dropParts } from "./multipart.ts";
 
@@ -15,11 +15,11 @@ export async function expireUploads(app: App): Promise<number> {
   if (!(await app.db.select({ id: uploads.id }).from(uploads).where(overdue).limit(1).get())) return 0;
   const expired = await app.write(async (tx) => {
     const rows = await tx.select().from(uploads).where(overdue).orderBy(asc(uploads.expiresAt)).limit(BATCH).all();
-    for (const row of rows) await abandon(tx, app, row, "expired");
+    for (const row of rows) await abortAssetUpload(tx, app, row, "expired");
     return rows;
   });
   await dropParts(app, expired);
   await countKept(app, expired);
-  await sweepUnwanted(app);
+  await collectGarbage(app);
   return expired.length;
 }

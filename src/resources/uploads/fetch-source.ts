@@ -5,8 +5,8 @@ import { ObjectTooLarge, StorageFull } from "../../../storage/objects/store.ts";
 import type { App } from "../../app.ts";
 import { storageOf } from "../../http/storage.ts";
 import { HttpError } from "../../lib/errors.ts";
-import { doorOf } from "../../outbound/app-door.ts";
-import { BlockedDestination, type Door, OutboundFailure } from "../../outbound/outcome.ts";
+import { httpClientOf } from "../../outbound/app-http-client.ts";
+import { BlockedDestination, type HttpClient, OutboundFailure } from "../../outbound/http-client.ts";
 
 /** `retryable`: another time it may go well. The code and message stand in the asset's `error`. */
 export class FetchFailed extends Error {
@@ -19,7 +19,7 @@ export class FetchFailed extends Error {
   }
 }
 
-const MOST_REDIRECTS = 5;
+const MAX_REDIRECTS = 5;
 /** For names, connections, redirects and the head of the answer together. */
 const ANSWER_MS = 30_000;
 /** The rate of a source is its average over so long. */
@@ -45,7 +45,7 @@ export async function fetchSource(app: App, upload: UploadRow, url: string, prog
   const watch = new RateWatch(app, (failure) => gone.abort(failure));
   const most = app.config.max_upload_bytes;
   try {
-    const answer = await answerOf(await doorOf(app), url, signal);
+    const answer = await answerOf(await httpClientOf(app), url, signal);
     clearTimeout(timer);
     const length = Number(answer.headers["content-length"] ?? Number.NaN);
     try {
@@ -118,9 +118,9 @@ const tooSlow = (what: string) =>
 const silent = () => new FetchFailed("source_unreachable", "The source did not answer in time.", true);
 
 /** Follows redirects, each through the same door: it is judged like any other address. */
-async function answerOf(door: Door, url: string, signal: AbortSignal): Promise<IncomingMessage> {
+async function answerOf(door: HttpClient, url: string, signal: AbortSignal): Promise<IncomingMessage> {
   let address = url;
-  for (let hop = 0; hop <= MOST_REDIRECTS; hop++) {
+  for (let hop = 0; hop <= MAX_REDIRECTS; hop++) {
     const headers = { "user-agent": "vodbox", accept: "*/*", "accept-encoding": "identity" };
     const answer = await door.send(address, { method: "GET", headers, signal });
     const status = answer.statusCode ?? 0;
@@ -134,7 +134,7 @@ async function answerOf(door: Door, url: string, signal: AbortSignal): Promise<I
     const passing = status === 408 || status === 429 || status >= 500;
     throw new FetchFailed("source_refused", `The address answered ${status}.`, passing);
   }
-  throw new FetchFailed("source_refused", `The address redirects more than ${MOST_REDIRECTS} times.`, false);
+  throw new FetchFailed("source_refused", `The address redirects more than ${MAX_REDIRECTS} times.`, false);
 }
 
 const tooLarge = (most: number) =>

@@ -3,7 +3,7 @@ import type { Db } from "../../../storage/db/open.ts";
 import { assets, type SourceFetchRow, sourceFetches, type UploadRow, uploads } from "../../../storage/db/schema.ts";
 import { type App, forApp } from "../../app.ts";
 import { emit } from "../../events/emit.ts";
-import { dropObjects } from "../../http/unwanted.ts";
+import { scheduleDeletion } from "../../http/object-gc.ts";
 import { HttpError } from "../../lib/errors.ts";
 import { nextOwner } from "../../limits/fair-queue.ts";
 import { requireTenant } from "../tenants/queries.ts";
@@ -45,7 +45,7 @@ async function recover(app: App): Promise<void> {
   const known = state(app);
   if (known.isRecovered) return;
   known.isRecovered = true;
-  if (app.commits() === null || (app.siblings && !app.siblings.isFirst)) return;
+  if (app.commits() === null || (app.peers && !app.peers.isFirst)) return;
   const now = app.clock.now();
   await app.write(async (tx) => {
     await tx.update(sourceFetches).set({ claimedUntil: null, preempted: false });
@@ -236,7 +236,7 @@ async function endAttempt(tx: Db, app: App, fetch: SourceFetchRow, upload: Uploa
     updatedAt: now,
   };
   const asset = await tx.update(assets).set(change).where(eq(assets.id, upload.assetId)).returning().get();
-  await dropObjects(tx, app, [upload.objectKey]);
+  await scheduleDeletion(tx, app, [upload.objectKey]);
   const data = {
     upload_id: id,
     asset_id: String(upload.assetId),

@@ -2,7 +2,7 @@ import { Reply, route } from "../../http/route.ts";
 import { storageOf } from "../../http/storage.ts";
 import { iso } from "../../lib/clock.ts";
 import { invalid, notFound } from "../../lib/errors.ts";
-import { abortUpload } from "./abandon.ts";
+import { abortUpload } from "./abort.ts";
 import { completeMultipart } from "./complete-multipart.ts";
 import { initiate, warningsOf } from "./initiate.ts";
 import { multipartIdOf, partCountOf, partSizeFor, requireMultipart, requirePending } from "./multipart.ts";

@@ -2,7 +2,7 @@ import { and, eq, isNull } from "drizzle-orm";
 import type { Db } from "../../../storage/db/open.ts";
 import { type UploadRow, uploads } from "../../../storage/db/schema.ts";
 import { MAX_PARTS, NoSuchMultipart, type Part } from "../../../storage/objects/store.ts";
-import { type App, turnsIn } from "../../app.ts";
+import { type App, lockNamespace } from "../../app.ts";
 import { storageOf } from "../../http/storage.ts";
 import { HttpError } from "../../lib/errors.ts";
 
@@ -15,7 +15,7 @@ export const partCountOf = ({ bytesExpected, partSize }: UploadRow) =>
   partSize === null ? 0 : Math.max(1, Math.ceil(bytesExpected / partSize));
 
 /** Completing, aborting and expiring one upload at once would take each other's parts away. By id. */
-export const turnsOf = turnsIn<number>("upload");
+export const uploadLock = lockNamespace<number>("upload");
 
 /** 409 unless the upload still waits for its bytes. */
 export function requirePending({ status, expiresAt }: UploadRow, now: number): void {
@@ -69,7 +69,7 @@ export async function dropParts(app: App, rows: readonly UploadRow[]): Promise<v
     if (!objects) continue;
     try {
       if (mode !== "multipart") await objects.appends?.discard(objectKey);
-      if (multipartId !== null) await turnsOf(app).inTurn(id, () => objects.abortMultipart(objectKey, multipartId));
+      if (multipartId !== null) await uploadLock(app).inTurn(id, () => objects.abortMultipart(objectKey, multipartId));
     } catch (error) {
       app.log.warn({ err: error, upload_id: id }, "the parts of an upload that is over could not be removed yet");
     }

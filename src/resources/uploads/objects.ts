@@ -1,13 +1,13 @@
 import { create } from "content-disposition";
 import type { UploadRow } from "../../../storage/db/schema.ts";
-import { verifyAddress } from "../../../storage/objects/signed-address.ts";
+import { verifyUrl } from "../../../storage/objects/signed-url.ts";
 import { NoSuchMultipart, ObjectTooLarge, PartsMismatch } from "../../../storage/objects/store.ts";
 import type { App } from "../../app.ts";
-import { deliver } from "../../http/deliver.ts";
 import { type Context, Reply, type Route, route } from "../../http/route.ts";
+import { serveObject } from "../../http/serve-object.ts";
 import { storageOf } from "../../http/storage.ts";
 import { HttpError } from "../../lib/errors.ts";
-import { addressSigning } from "../../lib/signing.ts";
+import { urlSigning } from "../../lib/url-signing.ts";
 import { requireActiveTenant } from "../tenants/active.ts";
 import { bodyOf, tooLarge } from "./body.ts";
 import { lengthOfPart, parseContentRange, putChunk, requireTotal } from "./chunk.ts";
@@ -51,7 +51,7 @@ export const objectRoutes = (takes: Takes): Route[] => [
       const { key, contentType, filename } = verified(app, "GET", url);
       if (!isWorkersSource(key, filename)) await requireActiveOwner(app, key);
       const extraHeaders: Record<string, string> = filename ? { "content-disposition": create(filename) } : {};
-      return deliver({
+      return serveObject({
         objects: storageOf(app),
         key,
         method,
@@ -66,7 +66,7 @@ export const objectRoutes = (takes: Takes): Route[] => [
 
 function verified(app: App, method: "GET" | "PUT", url: URL) {
   const request = { url: `${url.pathname}${url.search}`, method, now: new Date(app.clock.now()) };
-  const checked = verifyAddress(addressSigning(app.secrets.signing_secret, app.baseUrl), request);
+  const checked = verifyUrl(urlSigning(app.secrets.signing_secret, app.baseUrl), request);
   if (checked.ok) return checked.address;
   const message =
     checked.reason === "expired"

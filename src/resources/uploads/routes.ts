@@ -4,8 +4,8 @@ import type { App } from "../../app.ts";
 import { route } from "../../http/route.ts";
 import { storageOf } from "../../http/storage.ts";
 import { HttpError, invalid, notFound } from "../../lib/errors.ts";
-import { doorOf } from "../../outbound/app-door.ts";
-import { BlockedDestination } from "../../outbound/outcome.ts";
+import { httpClientOf } from "../../outbound/app-http-client.ts";
+import { BlockedDestination } from "../../outbound/http-client.ts";
 import { completeUpload } from "./complete.ts";
 import { initiate, warningsOf } from "./initiate.ts";
 import { multipartIdOf, partsOf } from "./multipart.ts";
@@ -124,7 +124,7 @@ export const uploadRoutes = [
 /** 422 for what the server would not be let to. */
 async function checked(app: App, url: string): Promise<URL> {
   try {
-    return (await doorOf(app)).check(url);
+    return (await httpClientOf(app)).check(url);
   } catch (error) {
     if (error instanceof BlockedDestination) return invalid("url", error.message);
     throw error;

@@ -1,13 +1,13 @@
 import type { App } from "../../app.ts";
-import { doorOf } from "../../outbound/app-door.ts";
-import { BlockedDestination, OutboundFailure } from "../../outbound/outcome.ts";
+import { httpClientOf } from "../../outbound/app-http-client.ts";
+import { BlockedDestination, OutboundFailure } from "../../outbound/http-client.ts";
 import { post } from "../../outbound/post.ts";
 import type { Claimed } from "./claims.ts";
 import { signatureHeaders } from "./sign.ts";
 
 export const ATTEMPT_MS = 15_000;
 const SNIPPET_BYTES = 1024;
-const MOST_RETRY_AFTER_MS = 24 * 3_600_000;
+const MAX_RETRY_AFTER_MS = 24 * 3_600_000;
 const JITTER = 0.1;
 
 /** What an attempt came to, in words of the row. */
@@ -40,7 +40,7 @@ export async function attempt(app: App, claimed: Claimed, stop: AbortSignal): Pr
   if (secrets === null)
     return fault("secret_unreadable", "The server's signing secret has changed; rotate the secret.", true);
   try {
-    const answer = await post(await doorOf(app), claimed.url, {
+    const answer = await post(await httpClientOf(app), claimed.url, {
       headers: {
         "content-type": "application/json",
         "user-agent": "vodbox-webhooks",
@@ -78,7 +78,7 @@ function ended(app: App, claimed: Claimed, told: Told, again: boolean, retryAfte
   const waitSeconds = again ? app.config.webhook_retry_seconds[claimed.tries] : undefined;
   if (waitSeconds === undefined) return { ...base, status: "failed", nextAttemptAt: null };
   const waitMs = waitSeconds * 1000 * (1 - JITTER + Math.random() * 2 * JITTER);
-  const askedMs = retryAfter === null ? 0 : Math.min(MOST_RETRY_AFTER_MS, retryAfterMs(retryAfter, now));
+  const askedMs = retryAfter === null ? 0 : Math.min(MAX_RETRY_AFTER_MS, retryAfterMs(retryAfter, now));
   return { ...base, status: "pending", nextAttemptAt: Math.ceil(now + Math.max(waitMs, askedMs)) };
 }
 

@@ -5,15 +5,15 @@ import { type EndpointRow, webhookEndpoints as endpoints } from "../../../storag
 import type { App } from "../../app.ts";
 import type { Caller } from "../../http/caller.ts";
 import { HttpError, invalid, notFound } from "../../lib/errors.ts";
-import { doorOf } from "../../outbound/app-door.ts";
-import { BlockedDestination } from "../../outbound/outcome.ts";
+import { httpClientOf } from "../../outbound/app-http-client.ts";
+import { BlockedDestination } from "../../outbound/http-client.ts";
 import { requireTenant } from "../tenants/queries.ts";
 import { countEndpoints, getEndpoint } from "./queries.ts";
 import type { EndpointWrite } from "./schema.ts";
 import { encipher, newSigningSecret } from "./secret.ts";
 
 /** Each is a row and a request more with every event of the tenant. */
-const MOST_ENDPOINTS = 100;
+const MAX_ENDPOINTS = 100;
 /** How long both secrets sign after a rotation. */
 const OVERLAP_MS = 24 * 3_600_000;
 
@@ -23,11 +23,11 @@ export type WithSecret = { row: EndpointRow; secret: string };
 /** An endpoint and its secret, which is told only now. 422 for an address that deliveries could never reach. */
 export async function createEndpoint(tx: Db, app: App, caller: Caller, body: Write): Promise<WithSecret> {
   const tenant = await requireTenant(tx, caller, body.tenant_id);
-  if ((await countEndpoints(tx, tenant.id)) >= MOST_ENDPOINTS) {
+  if ((await countEndpoints(tx, tenant.id)) >= MAX_ENDPOINTS) {
     throw new HttpError(
       422,
       "webhook_limit_reached",
-      `A tenant has at most ${MOST_ENDPOINTS} endpoints; delete one first.`,
+      `A tenant has at most ${MAX_ENDPOINTS} endpoints; delete one first.`,
     );
   }
   const secret = newSigningSecret();
@@ -51,7 +51,7 @@ export async function createEndpoint(tx: Db, app: App, caller: Caller, body: Wri
 /** The address as it will be asked for. What a name leads to is looked up at each delivery, not now. */
 export async function checkedUrl(app: App, url: string): Promise<string> {
   try {
-    return (await doorOf(app)).check(url.trim()).href;
+    return (await httpClientOf(app)).check(url.trim()).href;
   } catch (error) {
     if (!(error instanceof BlockedDestination)) throw error;
     return invalid("url", `cannot be delivered to: ${error.message}`);

@@ -27,9 +27,9 @@ export type Claimed = {
   /** Null when it cannot be read: the server's signing secret is not the one that enciphered it. */
   secrets: readonly string[] | null;
 };
-export type Want = { endpointId: number; tenantId: number; limit: number };
+export type ClaimRequest = { endpointId: number; tenantId: number; limit: number };
 /** `more`: there may be others due. */
-export type Taken = { endpointId: number; tenantId: number; claimed: Claimed[]; more: boolean };
+export type ClaimedDelivery = { endpointId: number; tenantId: number; claimed: Claimed[]; more: boolean };
 
 /**
  * Endpoints that something is due for. From one endpoint to the next in the index, so that it costs a step an endpoint
@@ -61,7 +61,7 @@ type Endpoint = {
 type Due = { id: number; tries: number; eventId: string; event: string; createdAt: number; data: string };
 
 /** Due deliveries of one endpoint, oldest first, claimed; of a paused one set aside as skipped. */
-export async function claim(tx: Db, app: App, { endpointId, tenantId, limit }: Want): Promise<Taken> {
+export async function claim(tx: Db, app: App, { endpointId, tenantId, limit }: ClaimRequest): Promise<ClaimedDelivery> {
   const now = app.clock.now();
   const [endpoint] = await tx.all<Endpoint>(sql`
     SELECT tenant_id AS "tenantId", url, active, secret, previous_secret AS "previousSecret",

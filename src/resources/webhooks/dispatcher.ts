@@ -1,8 +1,16 @@
 import { type App, forApp } from "../../app.ts";
-import { countedOf } from "../../http/counted.ts";
+import { metricsOf } from "../../http/metrics.ts";
 import { nextOwner } from "../../limits/fair-queue.ts";
 import { ATTEMPT_MS, attempt, type Outcome } from "./attempt.ts";
-import { type Claimed, claim, endpointsWithDue, release, releaseAll, type Taken, type Want } from "./claims.ts";
+import {
+  type Claimed,
+  type ClaimedDelivery,
+  type ClaimRequest,
+  claim,
+  endpointsWithDue,
+  release,
+  releaseAll,
+} from "./claims.ts";
 import { settle } from "./settle.ts";
 
 /** At once to one endpoint. */
@@ -12,13 +20,13 @@ const AT_ONCE = 128;
 /** Of AT_ONCE, for the endpoints of one tenant. */
 const PER_TENANT = 64;
 /** At once in all. An endpoint counts as fast until its first attempts show that it is not, so AT_ONCE alone is no bound. */
-const MOST_AT_ONCE = 512;
+const MAX_AT_ONCE = 512;
 /** A tenant may have so many whatever the others have: their endpoints may all be slow. */
 const GUARANTEED = 2;
 const SLOW_MS = 1000;
 /** Claimed ahead: what an endpoint takes in so long at its present pace, and at most so many. */
 const AHEAD_MS = 2000;
-const MOST_AHEAD = 128;
+const MAX_AHEAD = 128;
 /** Results, and claims, of one transaction. */
 const BATCH = 200;
 const LOOK_EVERY_MS = 500;
@@ -143,11 +151,11 @@ class Dispatcher {
   }
 
   /** Whose lanes run dry while there may be more for them. */
-  #wants(): Want[] {
-    const wants: Want[] = [];
+  #wants(): ClaimRequest[] {
+    const wants: ClaimRequest[] = [];
     let left = BATCH;
     for (const { id, tenantId, more, queue, paceMs } of inTurns([...this.#lanes.values()])) {
-      const ahead = Math.min(MOST_AHEAD, PER_ENDPOINT * Math.ceil(AHEAD_MS / Math.max(1, paceMs)));
+      const ahead = Math.min(MAX_AHEAD, PER_ENDPOINT * Math.ceil(AHEAD_MS / Math.max(1, paceMs)));
       if (!more || queue.length > ahead / 2 || left <= 0) continue;
       const limit = Math.min(left, ahead - queue.length);
       wants.push({ endpointId: id, tenantId, limit });
@@ -156,19 +164,19 @@ class Dispatcher {
     return wants;
   }
 
-  async #write(wants: readonly Want[]): Promise<void> {
+  async #write(wants: readonly ClaimRequest[]): Promise<void> {
     const outcomes = this.#outcomes.slice(0, BATCH);
     const dropped = this.#dropped;
     this.#dropped = [];
     const taken = await this.#app.write(async (tx) => {
       await settle(tx, outcomes);
       if (dropped.length > 0) await release(tx, dropped);
-      const all: Taken[] = [];
+      const all: ClaimedDelivery[] = [];
       for (const want of wants) all.push(await claim(tx, this.#app, want));
       return all;
     });
     this.#outcomes.splice(0, outcomes.length);
-    for (const { status } of outcomes) countedOf(this.#app).deliveries.add(status === "pending" ? "retried" : status);
+    for (const { status } of outcomes) metricsOf(this.#app).deliveries.add(status === "pending" ? "retried" : status);
     for (const { id } of [...outcomes.map((each) => each.claimed), ...dropped]) this.#held.delete(id);
     for (const { endpointId, tenantId, claimed, more } of taken) {
       const lane = this.#lane({ id: endpointId, tenantId });
@@ -211,7 +219,7 @@ class Dispatcher {
     const startable = new Map([...tenants].map(([id, { lanes }]) => [id, lanes.filter((l) => kindOf(l) === kind)]));
     const waiting = new Set(startable.keys());
     for (;;) {
-      const isFull = room <= 0 || total >= MOST_AT_ONCE;
+      const isFull = room <= 0 || total >= MAX_AT_ONCE;
       const owners = [...waiting].flatMap((id) => {
         const tenant = tenants.get(id) as Tenant;
         const sum = tenant.fast + tenant.slow;

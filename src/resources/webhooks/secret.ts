@@ -1,6 +1,6 @@
 import { createCipheriv, createDecipheriv, createHmac, randomBytes } from "node:crypto";
 import type { App } from "../../app.ts";
-import { oncePer } from "../../lib/once-per.ts";
+import { memoizeByObject } from "../../lib/memoize-by-object.ts";
 
 /** `whsec_` and base64 of 32 bytes. Shown once; whoever has it can sign as we do. */
 export const newSigningSecret = () => `whsec_${randomBytes(32).toString("base64")}`;
@@ -9,7 +9,7 @@ const IV_BYTES = 12;
 const TAG_BYTES = 16;
 
 /** A key of its own: what the signing secret signs elsewhere tells nothing of it. */
-const keyOf = oncePer((secrets: App["secrets"]) =>
+const keyOf = memoizeByObject((secrets: App["secrets"]) =>
   createHmac("sha256", secrets.signing_secret).update("webhook secrets").digest(),
 );
 

@@ -50,7 +50,7 @@ export const isMissing = (error: unknown) => error instanceof S3Error && error.s
 
 const TRIES = 5;
 const BACKOFF_MS = 150;
-const MOST_BACKOFF_MS = 5000;
+const MAX_BACKOFF_MS = 5000;
 const CONNECT_MS = 5000;
 /** A server that does not know Expect says nothing, and gets the body all the same. */
 const CONTINUE_MS = 1000;
@@ -129,7 +129,7 @@ export function s3Client(options: S3Options) {
       }
       if (!isPassing(failure)) throw failure;
       if (isStream || attempt === TRIES) throw unavailable(options, failure);
-      const most = Math.min(MOST_BACKOFF_MS, backoffMs * 2 ** (attempt - 1));
+      const most = Math.min(MAX_BACKOFF_MS, backoffMs * 2 ** (attempt - 1));
       // Anywhere in the span, or all who were refused together come back together.
       await sleep(Math.random() * most, undefined, request.signal ? { signal: request.signal } : {});
     }

@@ -3,7 +3,7 @@ import type { Db } from "../../../../storage/db/open.ts";
 import { prepared } from "../../../../storage/db/prepared.ts";
 import { assets, importRows, imports } from "../../../../storage/db/schema.ts";
 import type { App } from "../../../app.ts";
-import { giveWay, yieldToRequests } from "../../../lib/pace.ts";
+import { yieldToEventLoop, yieldToRequests } from "../../../lib/pace.ts";
 import { diskOf } from "../../../limits/disk-reserve.ts";
 import { type Change, changed, type Fields } from "./change.ts";
 import type { ImportLock } from "./lock.ts";
@@ -21,7 +21,7 @@ const STATEMENT_ASSETS = 20;
 /** Of the writer, for one batch of the journal; others write between two batches. */
 const BATCH_MS = 10;
 const FIRST_BATCH = 100;
-const MOST_ROWS = 1000;
+const MAX_ROWS = 1000;
 /** Rows that are deleted at once, where an import is given up. */
 const DELETE_ROWS = 2000;
 
@@ -37,7 +37,7 @@ export async function apply(tx: Db, app: App, tenantId: number, rows: readonly S
     await put(tx, app, tenantId, ids, rows.slice(from, to));
     from = to;
     // No longer: the requests of this moment may be waiting for this transaction.
-    await giveWay();
+    await yieldToEventLoop();
   }
 }
 
@@ -83,7 +83,7 @@ const upTo = ({ importId, assetId, row }: Pick<typeof importRows.$inferSelect, "
   );
 
 /** The changes of earlier rows for an asset, in their order. */
-export const stagedFor = async (app: App, importId: number, assetId: number): Promise<Change[]> =>
+export const stagedChangesOf = async (app: App, importId: number, assetId: number): Promise<Change[]> =>
   (await rowsOfAsset(app.db).all({ importId, assetId })).map(({ change }) => JSON.parse(change) as Change);
 
 /** Writes rows into the journal. Nothing of them is visible before `commitJournal`. */
@@ -132,7 +132,7 @@ export async function applyJournal(app: App, { id, tenantId, owner }: ImportLock
       return { rows: found.length, ms: performance.now() - from };
     });
     if (rows === 0) return;
-    size = Math.round(Math.min(MOST_ROWS, size * 2, Math.max(STATEMENT_ASSETS, (size * BATCH_MS) / ms)));
+    size = Math.round(Math.min(MAX_ROWS, size * 2, Math.max(STATEMENT_ASSETS, (size * BATCH_MS) / ms)));
     await yieldToRequests();
   }
 }

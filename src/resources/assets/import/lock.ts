@@ -34,11 +34,14 @@ export async function lockImport(app: App, tenantId: number): Promise<ImportLock
       "import_in_progress",
       "Another import of this tenant is in progress; wait until it is done, then send this one again.",
     );
-  return held(app, { id: row.id, tenantId, owner });
+  return withImportLock(app, { id: row.id, tenantId, owner });
 }
 
 /** Renews the lock until it is released. */
-export function held(app: App, { id, tenantId, owner }: Pick<ImportLock, "id" | "tenantId" | "owner">): ImportLock {
+export function withImportLock(
+  app: App,
+  { id, tenantId, owner }: Pick<ImportLock, "id" | "tenantId" | "owner">,
+): ImportLock {
   const mine = and(eq(imports.id, id), eq(imports.owner, owner));
   const renew = () =>
     app

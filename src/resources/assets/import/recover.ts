@@ -4,7 +4,7 @@ import type { App } from "../../../app.ts";
 import { randomName } from "../../../lib/tokens.ts";
 import { sweepTemporaryFiles } from "../csv-file.ts";
 import { applyJournal, dropJournal, ImportLost } from "./journal.ts";
-import { held, STALE_MS } from "./lock.ts";
+import { STALE_MS, withImportLock } from "./lock.ts";
 
 /**
  * Ends the imports that a killed process left: what was committed is applied, the rest is deleted. Called before the
@@ -12,8 +12,8 @@ import { held, STALE_MS } from "./lock.ts";
  * `finishStaleImports` ends those that are not renewed.
  */
 export async function recoverImports(app: App): Promise<void> {
-  const { siblings } = app;
-  if (siblings && !siblings.isFirst) return;
+  const { peers } = app;
+  if (peers && !peers.isFirst) return;
   await sweepTemporaryFiles(app);
   await finish(app, app.commits() === null ? app.clock.now() - STALE_MS : Number.MAX_SAFE_INTEGER);
 }
@@ -48,5 +48,5 @@ async function takeOver(app: App, { id, tenantId, owner }: ImportRow) {
       .returning()
       .get(),
   );
-  return taken ? held(app, { id, tenantId, owner: mine }) : null;
+  return taken ? withImportLock(app, { id, tenantId, owner: mine }) : null;
 }

@@ -6,7 +6,16 @@ import type { App } from "../../../app.ts";
 import { backgroundPacer } from "../../../lib/pace.ts";
 import { type CsvRow, readRows } from "../csv-file.ts";
 import { changed, type Fields, readChange } from "./change.ts";
-import { apply, applyJournal, columns, commitJournal, dropJournal, type Staged, stage, stagedFor } from "./journal.ts";
+import {
+  apply,
+  applyJournal,
+  columns,
+  commitJournal,
+  dropJournal,
+  type Staged,
+  stage,
+  stagedChangesOf,
+} from "./journal.ts";
 import type { ImportLock } from "./lock.ts";
 import { ResultWriter } from "./result.ts";
 
@@ -146,7 +155,7 @@ class ImportRun {
     const held = this.#after.get(asset.id);
     if (held || !this.#isJournaled) return held ?? asset;
     let after = asset;
-    for (const change of await stagedFor(this.#app, this.#lock.id, asset.id))
+    for (const change of await stagedChangesOf(this.#app, this.#lock.id, asset.id))
       after = changed(after, change)?.after ?? after;
     return after;
   }

@@ -10,15 +10,15 @@ import { checkKey, InvalidKey } from "../../../../storage/objects/keys.ts";
 import { StorageFull } from "../../../../storage/objects/store.ts";
 import { SECRET_NAMES } from "../../../config/secrets.ts";
 import { UserError } from "../../../lib/errors.ts";
-import { Ledger } from "./ledger.ts";
 import * as archive from "./manifest.ts";
+import { ObjectIndex } from "./object-index.ts";
 
 /** A manifest and its sum are read into memory. */
-const MOST_BYTES = 1 << 20;
+const MAX_BYTES = 1 << 20;
 /** A line of the list: a key has at most 900 bytes, each of which may be written in six. */
-const MOST_LINE_BYTES = 16_384;
+const MAX_LINE_BYTES = 16_384;
 
-export type Unpacked = { manifest: archive.Manifest; ledger: Ledger; database: string; bytes: number };
+export type Unpacked = { manifest: archive.Manifest; ledger: ObjectIndex; database: string; bytes: number };
 
 type UnpackOptions = {
   file: string;
@@ -35,7 +35,7 @@ type UnpackOptions = {
  * by `put`, which may have been given objects when this throws. Throws UserError for what is no backup, cut off or altered.
  */
 export async function unpack({ file, folder, put, progress }: UnpackOptions): Promise<Unpacked> {
-  const ledger = new Ledger(join(folder, "ledger"));
+  const ledger = new ObjectIndex(join(folder, "ledger"));
   const sums = new Map<string, string>();
   const small = new Map<string, Buffer>();
   let bytes = 0;
@@ -137,7 +137,7 @@ async function limited(body: Readable): Promise<Buffer> {
   let bytes = 0;
   for await (const chunk of body) {
     bytes += (chunk as Buffer).length;
-    if (bytes > MOST_BYTES) throw notOurs("its manifest is too large");
+    if (bytes > MAX_BYTES) throw notOurs("its manifest is too large");
     chunks.push(chunk as Buffer);
   }
   return Buffer.concat(chunks);
@@ -166,7 +166,7 @@ function manifestOf(small: Map<string, Buffer>, sums: Map<string, string>): arch
   return manifest;
 }
 
-async function readList(path: string, ledger: Ledger): Promise<void> {
+async function readList(path: string, ledger: ObjectIndex): Promise<void> {
   for await (const line of lines(path)) ledger.list(archive.readListed(line));
 }
 
@@ -181,12 +181,12 @@ async function* lines(path: string): AsyncGenerator<string> {
       from = end + 1;
     }
     rest = rest.subarray(from);
-    if (rest.length > MOST_LINE_BYTES) throw notOurs("its list of objects has a line that is too long");
+    if (rest.length > MAX_LINE_BYTES) throw notOurs("its list of objects has a line that is too long");
   }
   if (rest.length > 0) yield rest.toString();
 }
 
-function compare(ledger: Ledger): void {
+function compare(ledger: ObjectIndex): void {
   const { altered: changed, lost, unlisted } = ledger.differences();
   if (changed.key !== undefined) throw altered(archive.OBJECTS + changed.key);
   if (lost.key !== undefined) throw new UserError(`it lacks ${archive.OBJECTS}${lost.key}`);

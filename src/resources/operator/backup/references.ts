@@ -8,18 +8,26 @@ const LISTED = 10_000;
 /** `required` where whoever made the row had seen the object. */
 type Named = { key: string; required: boolean };
 
-export type NamedKind = "source" | "manifest" | "dash" | "thumbnail" | "storyboard" | "mp4" | "subtitle" | "delivery";
+export type ReferenceKind =
+  | "source"
+  | "manifest"
+  | "dash"
+  | "thumbnail"
+  | "storyboard"
+  | "mp4"
+  | "subtitle"
+  | "delivery";
 /** `sql` gives id, asset (of a delivery: none), key and required; ` AND <id> > ?` can stand behind it. */
-export type Naming = { kind: NamedKind; id: string; sql: string };
+export type ReferenceQuery = { kind: ReferenceKind; id: string; sql: string };
 
-const ofAssets = (kind: NamedKind, column: string): Naming => ({
+const ofAssets = (kind: ReferenceKind, column: string): ReferenceQuery => ({
   kind,
   id: "id",
   sql: `SELECT id, id AS asset, ${column} AS key, 1 AS required FROM assets WHERE provider = 'managed' AND ${column} IS NOT NULL`,
 });
 
 /** Single objects that rows name: the one list of them, for backups and for who looks whether they are all there. */
-export const NAMING: readonly Naming[] = [
+export const REFERENCE_QUERIES: readonly ReferenceQuery[] = [
   {
     kind: "source",
     id: "id",
@@ -47,12 +55,12 @@ export const NAMING: readonly Naming[] = [
   },
 ];
 /** Folders: all that lies in one belongs to the row. */
-export const NAMED_FOLDERS =
+export const REFERENCED_FOLDERS =
   "SELECT id, media_prefix AS key, 1 AS required FROM assets WHERE provider = 'managed' AND media_prefix IS NOT NULL";
 
 /** Every object that a row of the database in `file` names by its key. Reads a page at a time. */
 export function* namedObjects(file: string): Generator<Named> {
-  for (const { sql, id } of NAMING) yield* rowsOf(file, sql, id);
+  for (const { sql, id } of REFERENCE_QUERIES) yield* rowsOf(file, sql, id);
 }
 
 /** The same, and what lies in the folders that rows name: playlists and segments. */
@@ -61,7 +69,7 @@ export async function* referencedObjects(
   objects: ObjectStore,
 ): AsyncGenerator<Named & { bytes: number | null }> {
   for (const named of namedObjects(file)) yield { ...named, bytes: null };
-  for (const { key: prefix } of rowsOf(file, NAMED_FOLDERS, "id")) {
+  for (const { key: prefix } of rowsOf(file, REFERENCED_FOLDERS, "id")) {
     let cursor: string | null = null;
     do {
       const page = await objects.list(prefix, { limit: LISTED, ...(cursor !== null && { cursor }) });

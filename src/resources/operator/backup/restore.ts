@@ -3,7 +3,7 @@ import { mkdir, rename, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
-import { faultsOf, forgetStoragePlace, storagePlaceIn } from "../../../../storage/db/copy.ts";
+import { clearStorageLocation, faultsOf, storageLocationIn } from "../../../../storage/db/copy.ts";
 import { acquireDataLock, isLocked } from "../../../../storage/db/lock.ts";
 import { type Migration, NewerDatabase } from "../../../../storage/db/migrate.ts";
 import { localStore } from "../../../../storage/objects/local.ts";
@@ -12,11 +12,11 @@ import type { Config } from "../../../config/load.ts";
 import { ensureDataDir } from "../../../config/secrets.ts";
 import { UserError } from "../../../lib/errors.ts";
 import { contentTypeOf } from "../../../lib/media-types.ts";
-import { addressSigning } from "../../../lib/signing.ts";
+import { urlSigning } from "../../../lib/url-signing.ts";
 import type * as archive from "./manifest.ts";
 import { type Unpacked, unpack } from "./read.ts";
 import { namedObjects } from "./references.ts";
-import { isHalfRestored, WORK } from "./unfinished.ts";
+import { isRestoreUnfinished, WORK } from "./resume-restore.ts";
 import { syncFolder } from "./write.ts";
 
 export type RestoreOptions = {
@@ -24,7 +24,7 @@ export type RestoreOptions = {
   file: string;
   migrations: Migration[];
   /** The storage of the settings, unless `place` says otherwise; null where object storage is off. */
-  openObjects(place: ReturnType<typeof storagePlaceIn>): Promise<ObjectStore | null>;
+  openObjects(place: ReturnType<typeof storageLocationIn>): Promise<ObjectStore | null>;
   progress(done: number): void;
 };
 
@@ -73,7 +73,7 @@ export async function restoreBackup(options: RestoreOptions): Promise<Restored> 
   const s3 = config.storage === "s3" ? await openObjects(undefined) : null;
   ensureDataDir(dir);
   // Looked at before the lock is made, which would stay in a folder that is somebody else's.
-  if (!isHalfRestored(dir) && !isLocked(dir)) await requireEmpty(dir);
+  if (!isRestoreUnfinished(dir) && !isLocked(dir)) await requireEmpty(dir);
   const lock = acquireDataLock(dir);
   const work = join(dir, WORK);
   try {
@@ -83,7 +83,7 @@ export async function restoreBackup(options: RestoreOptions): Promise<Restored> 
     const store = localStore({
       root: join(work, "objects"),
       // It gives no addresses.
-      signing: addressSigning("", () => ""),
+      signing: urlSigning("", () => ""),
       minFreeBytes: config.min_free_bytes,
     });
     const put = async (key: string, body: Readable) =>
@@ -95,7 +95,7 @@ export async function restoreBackup(options: RestoreOptions): Promise<Restored> 
       if (faults.length > 0) throw new UserError(`The database in ${options.file} is damaged: ${faults.join("; ")}.`);
       if (manifest.with_objects) {
         // The record of an old migration would win over the settings, and speak of places where nothing is.
-        await forgetStoragePlace(database);
+        await clearStorageLocation(database);
         if (s3) await carry(store, s3);
         else await rename(join(work, "objects"), join(dir, "objects"));
       }
@@ -121,7 +121,7 @@ export async function restoreBackup(options: RestoreOptions): Promise<Restored> 
 }
 
 async function requireEmpty(dir: string): Promise<void> {
-  if (isHalfRestored(dir)) await clear(dir);
+  if (isRestoreUnfinished(dir)) await clear(dir);
   const found = readdirSync(dir).filter((name) => !isNothing(name));
   if (found.length > 0)
     throw new UserError(
@@ -167,7 +167,7 @@ async function examine(options: RestoreOptions, unpacked: Unpacked): Promise<Che
     faults.push(`the list of objects lacks ${unnamed.count} that the database names, such as ${unnamed.key}`);
   const lost: string[] = [];
   let count = 0;
-  const storage = manifest.with_objects ? null : await options.openObjects(storagePlaceIn(database));
+  const storage = manifest.with_objects ? null : await options.openObjects(storageLocationIn(database));
   if (!manifest.with_objects) {
     for (const { key, bytes } of ledger.elsewhere()) {
       const info = await storage?.head(key);

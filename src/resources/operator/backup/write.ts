@@ -6,14 +6,14 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createZstdCompress } from "node:zlib";
 import type { Pack } from "tar-stream";
-import { copyDatabase, describeDatabase, storagePlaceIn } from "../../../../storage/db/copy.ts";
+import { copyDatabase, describeDatabase, storageLocationIn } from "../../../../storage/db/copy.ts";
 import { isStorageFailure } from "../../../../storage/db/failures.ts";
 import type { ObjectStore } from "../../../../storage/objects/store.ts";
 import type { Config } from "../../../config/load.ts";
 import { SECRET_NAMES } from "../../../config/secrets.ts";
 import { UserError } from "../../../lib/errors.ts";
-import { Ledger } from "./ledger.ts";
 import * as archive from "./manifest.ts";
+import { ObjectIndex } from "./object-index.ts";
 import { referencedObjects } from "./references.ts";
 
 export type BackupOptions = {
@@ -28,21 +28,21 @@ export type BackupOptions = {
   /** An existing file is replaced. */
   force: boolean;
   /** Where the objects of the database lie that `place` was read from; null where object storage is off. */
-  openObjects(place: ReturnType<typeof storagePlaceIn>): Promise<ObjectStore | null>;
+  openObjects(place: ReturnType<typeof storageLocationIn>): Promise<ObjectStore | null>;
   /** Bytes of objects copied, of all. */
   progress(done: number, of: number): void;
   /** Aborts when objects are no longer kept from being removed. */
   signal: AbortSignal;
 };
 
-export type BackupMade = { file: string; bytes: number } & Omit<archive.Manifest, "format" | "sha256">;
+export type BackupSummary = { file: string; bytes: number } & Omit<archive.Manifest, "format" | "sha256">;
 
 /**
  * One tar archive of the database, the secrets and, if wanted, the objects. The file is whole or not there: it is written
  * beside its place, synced and renamed. Memory does not grow with what there is. Throws UserError where `file` exists, has
  * no folder, is no regular file, or the disk is full, and leaves nothing then.
  */
-export async function writeBackup(options: BackupOptions): Promise<BackupMade> {
+export async function writeBackup(options: BackupOptions): Promise<BackupSummary> {
   const { file, force } = options;
   requirePlace(file, force);
   const partial = `${file}.partial`;
@@ -91,7 +91,7 @@ async function writePartial(options: BackupOptions, partial: string, work: Work)
   await copyDatabase(database, work.copy);
   const createdAt = new Date().toISOString();
   const { schema, counts } = describeDatabase(work.copy);
-  const objects = await options.openObjects(storagePlaceIn(work.copy));
+  const objects = await options.openObjects(storageLocationIn(work.copy));
   const { pack: newPack } = await import("tar-stream");
   const pack = newPack();
   const out = createWriteStream(partial, { flags: "wx", mode: 0o600, flush: true });
@@ -100,7 +100,7 @@ async function writePartial(options: BackupOptions, partial: string, work: Work)
   // Told where it is awaited.
   written.catch((error) => pack.destroy(error));
   const sha256: Record<string, string> = {};
-  const ledger = new Ledger(work.ledger);
+  const ledger = new ObjectIndex(work.ledger);
   try {
     sha256[archive.DATABASE] = await addFile(pack, archive.DATABASE, work.copy);
     const secrets = withSecrets ? secretsOf(config) : [];
@@ -143,7 +143,7 @@ const isClosing = (error: unknown) => /destroyed|closed|premature/i.test((error 
 
 type Listing = BackupOptions & {
   objects: ObjectStore;
-  ledger: Ledger;
+  ledger: ObjectIndex;
   copy: string;
   totals: archive.Manifest["objects"];
   pack: Pack | null;

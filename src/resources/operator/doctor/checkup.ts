@@ -1,12 +1,12 @@
 import { type App, forApp } from "../../../app.ts";
 import { cacheDir } from "../../../lib/cache-dir.ts";
 import { HttpError } from "../../../lib/errors.ts";
-import { examineFfmpeg } from "../../../media/abilities.ts";
 import { binariesAside } from "../../../media/binaries.ts";
 import { encodingSpec } from "../../../media/encoding-spec.ts";
+import { detectFfmpegCapabilities } from "../../../media/ffmpeg-capabilities.ts";
 import { examineClock } from "./clock.ts";
 import { examineDisk } from "./disk.ts";
-import { agreeOnStorage, answering, attempt, type Finding, lostRows, reasonOf } from "./look.ts";
+import { agreeOnStorage, databaseAnswers, type Finding, lostRows, reasonOf, runCheck } from "./finding.ts";
 import { compareObjects } from "./objects.ts";
 import { examinePermissions } from "./permissions.ts";
 
@@ -23,7 +23,7 @@ export type Checkup = {
 };
 
 /** What a check-up is to do; `force` without `fix` does nothing. */
-export type Wish = Pick<Checkup, "fix" | "force">;
+export type CheckupOptions = Pick<Checkup, "fix" | "force">;
 
 /** Where other processes find it. */
 const POSTED = "checkup";
@@ -35,24 +35,24 @@ const checkups = forApp((): { last: Checkup | null } => ({ last: null }));
 export async function lastCheckup(app: App): Promise<Checkup | null> {
   const { last } = checkups(app);
   if (last?.status === "running") return last;
-  const elsewhere = (await app.siblings?.posted(POSTED)) as Checkup | undefined;
+  const elsewhere = (await app.peers?.posted(POSTED)) as Checkup | undefined;
   return elsewhere && (last === null || elsewhere.startedAt > last.startedAt) ? elsewhere : last;
 }
 
 /** What takes no time: all but ffmpeg and the objects. */
-export async function quickLook(app: App, { mend }: { mend: boolean }): Promise<Finding[]> {
+export async function quickCheckup(app: App, { mend }: { mend: boolean }): Promise<Finding[]> {
   return [
     ...(await lostRows(app)),
-    ...(await answering(app)),
-    await attempt("settings", () => agreeOnStorage(app)),
-    await attempt("clock", () => examineClock(app)),
-    await attempt("permissions", () => examinePermissions(app, { mend })),
-    await attempt("disk", () => examineDisk(app)),
+    ...(await databaseAnswers(app)),
+    await runCheck("settings", () => agreeOnStorage(app)),
+    await runCheck("clock", () => examineClock(app)),
+    await runCheck("permissions", () => examinePermissions(app, { mend })),
+    await runCheck("disk", () => examineDisk(app)),
   ];
 }
 
 /** Whether another may begin; who asks for the like of the one that runs gets that. 409 where it is not the like. */
-export async function runningCheckup(app: App, { fix, force }: Wish): Promise<Checkup | null> {
+export async function runningCheckup(app: App, { fix, force }: CheckupOptions): Promise<Checkup | null> {
   const last = await lastCheckup(app);
   if (last?.status !== "running") return null;
   if (last.fix === fix && last.force === force) return last;
@@ -64,7 +64,7 @@ export async function runningCheckup(app: App, { fix, force }: Wish): Promise<Ch
 }
 
 /** Begins one. It ends by itself, or with the program. */
-export async function beginCheckup(app: App, { fix, force }: Wish): Promise<Checkup> {
+export async function startCheckup(app: App, { fix, force }: CheckupOptions): Promise<Checkup> {
   const checkup: Checkup = {
     ...{
       fix,
@@ -77,23 +77,23 @@ export async function beginCheckup(app: App, { fix, force }: Wish): Promise<Chec
     ...{ startedAt: app.clock.now(), finishedAt: null },
   };
   checkups(app).last = checkup;
-  await app.siblings?.post(POSTED, checkup);
+  await app.peers?.post(POSTED, checkup);
   void shown(app, checkup, () => run(app, checkup));
   return checkup;
 }
 
 /** Two that begin at once in two processes, before they could know, come one after the other. */
 async function shown(app: App, checkup: Checkup, work: () => Promise<void>): Promise<void> {
-  const { siblings } = app;
-  if (!siblings) return work();
-  const timer = setInterval(() => void siblings.post(POSTED, checkup), POST_EVERY_MS);
-  const turn = await siblings.take(POSTED);
+  const { peers } = app;
+  if (!peers) return work();
+  const timer = setInterval(() => void peers.post(POSTED, checkup), POST_EVERY_MS);
+  const turn = await peers.take(POSTED);
   try {
     await work();
   } finally {
     turn.end();
     clearInterval(timer);
-    await siblings.post(POSTED, checkup);
+    await peers.post(POSTED, checkup);
   }
 }
 
@@ -101,13 +101,13 @@ async function run(app: App, checkup: Checkup): Promise<void> {
   const { fix, force } = checkup;
   const signal = app.stopping;
   try {
-    checkup.findings.push(...(await quickLook(app, { mend: fix })));
+    checkup.findings.push(...(await quickCheckup(app, { mend: fix })));
     checkup.stage = "ffmpeg";
     const { ffmpeg, ffprobe, encoder } = app.config;
     checkup.findings.push(
-      await attempt("ffmpeg", async () => {
+      await runCheck("ffmpeg", async () => {
         const found = await binariesAside({ ffmpeg, ffprobe, cacheDir: cacheDir() });
-        const told = await examineFfmpeg(found, { encoder, spec: encodingSpec });
+        const told = await detectFfmpegCapabilities(found, { encoder, spec: encodingSpec });
         return `${told}: ${found.ffmpeg} (${found.origin})`;
       }),
     );

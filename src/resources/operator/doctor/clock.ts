@@ -1,12 +1,12 @@
 import { sql } from "drizzle-orm";
 import { databaseFile } from "../../../../storage/db/open.ts";
 import type { App } from "../../../app.ts";
-import { reasonOf } from "./look.ts";
+import { reasonOf } from "./finding.ts";
 
 /** Leases and tokens are measured in minutes. */
-const MOST_SKEW_S = 60;
+const MAX_SKEW_S = 60;
 /** S3 refuses what was signed a quarter of an hour away from its own time. */
-const MOST_S3_SKEW_S = 300;
+const MAX_S3_SKEW_S = 300;
 /** So many of the newest rows of a table are looked at: behind a clock that was set back, newer rows have earlier times. */
 const NEWEST = 1000;
 const ANSWER_MS = 10_000;
@@ -38,7 +38,7 @@ async function againstRows({ db, clock }: App): Promise<Found> {
     ${newest("events", "created_at")} union all ${newest("audit_entries", "created_at")}
     union all ${newest("uploads", "created_at")} union all ${newest("transcoding_attempts", "started_at")})`);
   const ahead = Math.round(((row?.at ?? 0) - clock.now()) / 1000);
-  if (ahead <= MOST_SKEW_S) return "no row is of the future";
+  if (ahead <= MAX_SKEW_S) return "no row is of the future";
   return {
     fault: `the newest rows of the database are ${ahead} s in the future: the clock was set back, or was ahead when they were written; set it by NTP`,
   };
@@ -47,9 +47,9 @@ async function againstRows({ db, clock }: App): Promise<Found> {
 /** A clock that does not jump goes as the steady one. That one stands still while a machine sleeps. */
 function sinceStart({ clock }: App): Found {
   const jumped = Math.round((clock.now() - (performance.timeOrigin + performance.now())) / 1000);
-  if (jumped < -MOST_SKEW_S)
+  if (jumped < -MAX_SKEW_S)
     return { fault: `the clock was set back by ${-jumped} s since the server started; set it by NTP and start again` };
-  return jumped > MOST_SKEW_S
+  return jumped > MAX_SKEW_S
     ? `it was set forward, or the machine slept, by ${jumped} s since the server started`
     : "it runs steadily";
 }
@@ -57,7 +57,7 @@ function sinceStart({ clock }: App): Found {
 async function againstS3({ objects, clock }: App): Promise<Found> {
   if (objects?.kind !== "s3") return null;
   const theirs = await objects.serverTime().catch(() => null);
-  return compared("S3", theirs, clock.now(), MOST_S3_SKEW_S, "Beyond 900 s S3 refuses everything.");
+  return compared("S3", theirs, clock.now(), MAX_S3_SKEW_S, "Beyond 900 s S3 refuses everything.");
 }
 
 /** Any answer will do: it tells the time in its Date (RFC 9110, 6.6.1). */
@@ -70,7 +70,7 @@ async function againstDatabase({ config, clock }: App): Promise<Found> {
   );
   await answer?.body?.cancel();
   const theirs = Date.parse(answer?.headers.get("date") ?? "");
-  return compared("the database", Number.isNaN(theirs) ? null : new Date(theirs), clock.now(), MOST_SKEW_S);
+  return compared("the database", Number.isNaN(theirs) ? null : new Date(theirs), clock.now(), MAX_SKEW_S);
 }
 
 const isPlain = (address: string, scheme: string) => scheme === "ws:" || /[?&]tls=0\b/.test(address);

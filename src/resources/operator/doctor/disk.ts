@@ -3,9 +3,9 @@ import type { App } from "../../../app.ts";
 import { cacheDir } from "../../../lib/cache-dir.ts";
 
 /** What a server and its workers make in an hour; below that new files soon fail while there is space. */
-const LEAST_FILES = 10_000;
+const MIN_FILES = 10_000;
 /** The executable unpacks 60 MB there. */
-const LEAST_CACHE_BYTES = 100e6;
+const MIN_CACHE_BYTES = 100e6;
 
 /** Space and room for files where the data directory lies, and space for the cache. Throws Error with all faults. */
 export async function examineDisk({ config }: App): Promise<string> {
@@ -18,13 +18,13 @@ export async function examineDisk({ config }: App): Promise<string> {
     );
   // Some file systems count none.
   const countsFiles = data.files > 0;
-  if (countsFiles && data.ffree < LEAST_FILES)
+  if (countsFiles && data.ffree < MIN_FILES)
     faults.push(
       `room for only ${data.ffree} more files (inodes); remove some, or give the data directory another disk`,
     );
   const cache = cacheDir();
   const { bavail, bsize } = await statfs(cache);
-  if (bavail * bsize < LEAST_CACHE_BYTES)
+  if (bavail * bsize < MIN_CACHE_BYTES)
     faults.push(
       `only ${amountOf(bavail * bsize)} free in the cache folder ${cache}: the next version cannot be unpacked; set VODBOX_CACHE_DIR`,
     );

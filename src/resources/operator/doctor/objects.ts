@@ -1,11 +1,11 @@
 import { join } from "node:path";
 import type { App } from "../../../app.ts";
 import { TRASH, TRASH_DAYS } from "../trash.ts";
-import { gather } from "./gather.ts";
-import { attempt, type Finding } from "./look.ts";
-import { type Removed, removeUnnamed, type Settled, settle } from "./mend.ts";
-import { Notes } from "./notes.ts";
-import { type Loss, losses, type Seen, survey, YOUNG_MS } from "./survey.ts";
+import { collectReferences } from "./collect-references.ts";
+import { type Finding, runCheck } from "./finding.ts";
+import { type FixResult, fixLoss, type Removed, removeUnreferenced } from "./fix.ts";
+import { ReferenceIndex } from "./reference-index.ts";
+import { findLosses, type Loss, type ScanResult, scanStorage, YOUNG_MS } from "./scan-storage.ts";
 
 const TOLD = 5;
 const HOURS = YOUNG_MS / 3_600_000;
@@ -26,26 +26,29 @@ type Options = {
 export async function compareObjects(app: App, { fix, force, signal, tell }: Options): Promise<Finding[]> {
   const { objects } = app;
   if (!objects) return [];
-  const notes = await Notes.open(join(app.config.data_dir, "doctor.notes"));
+  const notes = await ReferenceIndex.open(join(app.config.data_dir, "doctor.notes"));
   try {
     tell("what the database names", 0);
-    await gather(app, notes, signal);
-    const seen = await survey(app, objects, notes, { signal, tell: (looked) => tell("objects in storage", looked) });
-    const missing = await attempt("missing", async () => {
+    await collectReferences(app, notes, signal);
+    const seen = await scanStorage(app, objects, notes, {
+      signal,
+      tell: (looked) => tell("objects in storage", looked),
+    });
+    const missing = await runCheck("missing", async () => {
       const counts = new Losses();
-      for await (const loss of losses(app, objects, notes, signal)) {
-        counts.add(loss, fix && !isOnlyBeingMade(loss) ? await settle(app, objects, loss) : []);
+      for await (const loss of findLosses(app, objects, notes, signal)) {
+        counts.add(loss, fix && !isOnlyBeingMade(loss) ? await fixLoss(app, objects, loss) : []);
         tell("missing objects", counts.missing);
       }
       return counts.told(notes.required(), fix);
     });
-    const unreferenced = await attempt("unreferenced", async () => {
+    const unreferenced = await runCheck("unreferenced", async () => {
       const file = join(app.config.data_dir, "doctor.again");
       const telling = (removed: number) => tell("unreferenced objects", removed);
       const unnamed = notes.left();
       if (fix && !force && unnamed.objects * 2 > seen.objects) return tooMany(unnamed, seen);
-      const removed = fix ? await removeUnnamed(app, notes, { objects, file, signal, tell: telling }) : null;
-      return toldOfUnnamed(unnamed, seen, removed);
+      const removed = fix ? await removeUnreferenced(app, notes, { objects, file, signal, tell: telling }) : null;
+      return describeUnreferenced(unnamed, seen, removed);
     });
     return [missing, unreferenced];
   } finally {
@@ -57,7 +60,7 @@ export async function compareObjects(app: App, { fix, force, signal, tell }: Opt
 const isOnlyBeingMade = ({ isBeingMade, lost }: Loss) =>
   isBeingMade && lost.every(({ kind }) => kind !== "source" && kind !== "subtitle");
 
-const DONE: Record<Extract<Settled, { done: string }>["done"], string> = {
+const DONE: Record<Extract<FixResult, { done: string }>["done"], string> = {
   remade: "assets are made anew from their sources",
   errored: "assets are errored as media_lost",
   forgotten: "assets go on with what is left",
@@ -73,7 +76,7 @@ class Losses {
   #faulty = 0;
   readonly #done = new Map<keyof typeof DONE, number>();
 
-  add(loss: Loss, settled: readonly Settled[]): void {
+  add(loss: Loss, settled: readonly FixResult[]): void {
     const { asset, lost } = loss;
     if (isOnlyBeingMade(loss)) {
       this.#beingMade += lost.length;
@@ -111,15 +114,15 @@ class Losses {
   }
 }
 
-type Unnamed = { objects: number; bytes: number };
+type Unreferenced = { objects: number; bytes: number };
 
 /** Crashes do not leave so many: more likely this is the wrong database. */
-function tooMany(unnamed: Unnamed, seen: Seen) {
+function tooMany(unnamed: Unreferenced, seen: ScanResult) {
   const detail = `${unnamed.objects} of ${seen.objects} objects (${amountOf(unnamed.bytes)}) are named by nothing, more than half of all: nothing was removed, since the database may not be the one that belongs to them (look for a backup); doctor --fix --force moves them to the trash all the same`;
   return { ok: false, detail, mended: 0 };
 }
 
-function toldOfUnnamed(unnamed: Unnamed, seen: Seen, removed: Removed | null) {
+function describeUnreferenced(unnamed: Unreferenced, seen: ScanResult, removed: Removed | null) {
   const beside = [
     ...(seen.young > 0 ? [`${seen.young} younger than ${HOURS} hours were left alone`] : []),
     ...(seen.unknown > 0

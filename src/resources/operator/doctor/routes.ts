@@ -3,7 +3,7 @@ import { Reply, route } from "../../../http/route.ts";
 import { NullableTime, Time } from "../../../http/schemas.ts";
 import { iso } from "../../../lib/clock.ts";
 import { notFound } from "../../../lib/errors.ts";
-import { beginCheckup, type Checkup, lastCheckup, quickLook, runningCheckup } from "./checkup.ts";
+import { type Checkup, lastCheckup, quickCheckup, runningCheckup, startCheckup } from "./checkup.ts";
 
 const path = "/api/v1/admin/doctor";
 const admin = { credential: "admin", tag: "Operator" } as const;
@@ -46,7 +46,7 @@ export const doctorRoutes = [
     summary: "Database, storage, clock, permissions and disk, looked over quickly",
     responses: { 200: v.object({ ok: v.boolean(), findings: v.array(Finding) }) },
     async handle({ app }) {
-      const findings = await quickLook(app, { mend: false });
+      const findings = await quickCheckup(app, { mend: false });
       return { ok: findings.every((finding) => finding.ok), findings };
     },
   }),
@@ -70,7 +70,7 @@ export const doctorRoutes = [
       const wish = { fix, force: fix && force === true };
       // Nothing but the audit log's entry, before any change.
       if (fix && !(await runningCheckup(app, wish))) await app.write(async () => {});
-      const checkup = (await runningCheckup(app, wish)) ?? (await beginCheckup(app, wish));
+      const checkup = (await runningCheckup(app, wish)) ?? (await startCheckup(app, wish));
       return new Reply(202, toAnswer(checkup, app.clock.now()));
     },
   }),

@@ -1,5 +1,10 @@
 import * as v from "valibot";
-import { STORAGE_PHASES, STORE_KINDS, type StoragePlaceRow, storagePlace } from "../../../../storage/db/schema.ts";
+import {
+  STORAGE_PHASES,
+  STORE_KINDS,
+  type StorageLocationRow,
+  storageLocation,
+} from "../../../../storage/db/schema.ts";
 import type { App } from "../../../app.ts";
 import type { StoreKind } from "../../../config/stores.ts";
 import { Reply, route } from "../../../http/route.ts";
@@ -8,9 +13,9 @@ import { storageOf } from "../../../http/storage.ts";
 import { iso } from "../../../lib/clock.ts";
 import { HttpError, invalid, UserError } from "../../../lib/errors.ts";
 import { otherServers } from "../servers.ts";
-import { placeOf, setPlace } from "./place.ts";
-import { continueMigration, estimate, haltMigration, liveOf } from "./run.ts";
-import { waitingFor } from "./under-way.ts";
+import { waitingFor } from "./in-progress.ts";
+import { continueMigration, estimate, liveOf, pauseMigration } from "./run.ts";
+import { setStorageLocation, storageLocationOf } from "./storage-location.ts";
 
 const path = "/api/v1/admin/storage/migration";
 const shared = { credential: "admin", tag: "Operator" } as const;
@@ -62,7 +67,7 @@ const conflict = (message: string): never => {
 
 async function stateOf(app: App): Promise<v.InferInput<typeof Migration>> {
   const objects = storageOf(app);
-  const row = await placeOf(app.db);
+  const row = await storageLocationOf(app.db);
   const live = liveOf(app);
   const { active = objects.kind, other = null, phase = "settled" } = row ?? {};
   const counts = live.counts ?? row;
@@ -100,7 +105,7 @@ async function requireStore(app: App, kind: StoreKind): Promise<void> {
 }
 
 async function begin(app: App, to: StoreKind, quick: boolean): Promise<void> {
-  const row = await placeOf(app.db);
+  const row = await storageLocationOf(app.db);
   const active = row?.active ?? storageOf(app).kind;
   const phase = row?.phase ?? "settled";
   const isSwitched = phase === "draining" || phase === "switching";
@@ -118,13 +123,13 @@ async function begin(app: App, to: StoreKind, quick: boolean): Promise<void> {
     );
   } else {
     await requireStore(app, to);
-    await setPlace(app, { paused: false, error: null });
+    await setStorageLocation(app, { paused: false, error: null });
   }
 }
 
 /** Each process knows by itself where objects lie; the others would go on writing to the old place. */
 async function requireAlone(app: App): Promise<void> {
-  if (app.siblings) conflict("This server has several processes; start it with --processes 1 to move its objects.");
+  if (app.peers) conflict("This server has several processes; start it with --processes 1 to move its objects.");
   const others = await otherServers(app.db, app);
   if (others.length > 0)
     conflict(
@@ -134,20 +139,20 @@ async function requireAlone(app: App): Promise<void> {
 
 async function create(app: App, active: StoreKind, other: StoreKind, quick: boolean): Promise<void> {
   const now = app.clock.now();
-  const fresh: StoragePlaceRow = {
+  const fresh: StorageLocationRow = {
     ...{ id: 1, active, other, phase: "copying", paused: false, quick, afterKey: "" },
     ...{ objectsTotal: null, bytesTotal: null, objectsDone: 0, bytesDone: 0, objectsCopied: 0, bytesCopied: 0 },
     ...{ objectsVerified: 0, objectsMended: 0, error: null },
     ...{ startedAt: now, switchedAt: null, finishedAt: null, updatedAt: now },
   };
   await app.write(async (tx) =>
-    tx.insert(storagePlace).values(fresh).onConflictDoUpdate({ target: storagePlace.id, set: fresh }),
+    tx.insert(storageLocation).values(fresh).onConflictDoUpdate({ target: storageLocation.id, set: fresh }),
   );
 }
 
 /** What only makes sense before the switch. */
-async function requireCopying(app: App): Promise<StoragePlaceRow> {
-  const row = await placeOf(app.db);
+async function requireCopying(app: App): Promise<StorageLocationRow> {
+  const row = await storageLocationOf(app.db);
   if (row?.phase === "copying" || row?.phase === "verifying") return row;
   return conflict(
     row && row.phase !== "settled"
@@ -181,7 +186,7 @@ export const migrationRoutes = [
       const { kind } = storageOf(app);
       if (dry_run) {
         await requireStore(app, to);
-        const from = (await placeOf(app.db))?.active ?? kind;
+        const from = (await storageLocationOf(app.db))?.active ?? kind;
         return new Reply(200, { to, ...(await estimate(app, from, to)) });
       }
       await begin(app, to, quick);
@@ -199,8 +204,8 @@ export const migrationRoutes = [
     async handle({ app }) {
       storageOf(app);
       await requireCopying(app);
-      await setPlace(app, { paused: true });
-      await haltMigration(app);
+      await setStorageLocation(app, { paused: true });
+      await pauseMigration(app);
       return stateOf(app);
     },
   }),
@@ -214,11 +219,11 @@ export const migrationRoutes = [
     async handle({ app }) {
       const objects = storageOf(app);
       await requireCopying(app);
-      await setPlace(app, { paused: true });
-      await haltMigration(app);
+      await setStorageLocation(app, { paused: true });
+      await pauseMigration(app);
       // It may have come to its switch in the moment before.
       const row = await requireCopying(app);
-      await setPlace(app, { phase: "settled", paused: false, error: null });
+      await setStorageLocation(app, { phase: "settled", paused: false, error: null });
       objects.use(await app.openStore(row.active));
       return stateOf(app);
     },
@@ -232,12 +237,12 @@ export const migrationRoutes = [
     errors: { 409: ["migration_conflict"], 503: ["storage_not_configured"] },
     async handle({ app }) {
       storageOf(app);
-      const row = await placeOf(app.db);
+      const row = await storageLocationOf(app.db);
       if (row?.phase !== "cleaning") {
         if (row?.phase !== "settled" || row.other === null) return conflict("There are no old copies to remove.");
         await requireStore(app, row.other);
       }
-      await setPlace(app, { phase: "cleaning", paused: false, error: null });
+      await setStorageLocation(app, { phase: "cleaning", paused: false, error: null });
       kick(app);
       return new Reply(202, await stateOf(app));
     },

@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { StoragePlaceRow } from "../../../../storage/db/schema.ts";
+import type { StorageLocationRow } from "../../../../storage/db/schema.ts";
 import { layered } from "../../../../storage/objects/layered.ts";
-import { forgettingCopies, type Pair } from "../../../../storage/objects/pair.ts";
 import type { ObjectInfo } from "../../../../storage/objects/store.ts";
+import { forgettingCopies, type StorePair } from "../../../../storage/objects/store-pair.ts";
 import type { SwitchingStore } from "../../../../storage/objects/switching.ts";
 import { type App, forApp } from "../../../app.ts";
-import { carry, isSame, joined, type Seen, someAtOnce } from "./carry.ts";
-import { arrange, placeOf, setPlace } from "./place.ts";
-import { unfinished, waitingFor } from "./under-way.ts";
+import { copyObject, isSame, joinedListing, type ListedPair, runBounded } from "./copy-objects.ts";
+import { unfinished, waitingFor } from "./in-progress.ts";
+import { openStores, setStorageLocation, storageLocationOf } from "./storage-location.ts";
 
 /** The clock of another storage and ours may differ by so much. */
 const SKEW_MS = 3_600_000;
@@ -15,7 +15,7 @@ const TELL_MS = 1000;
 const HALT_MS = 3000;
 
 type Counts = Pick<
-  StoragePlaceRow,
+  StorageLocationRow,
   "objectsDone" | "bytesDone" | "objectsCopied" | "bytesCopied" | "objectsVerified" | "objectsMended"
 >;
 type State = { running: Promise<void> | null; abort: AbortController; counts: Counts | null };
@@ -43,7 +43,7 @@ export function continueMigration(app: App): Promise<void> {
  * Ends what runs; what it has done stays done. Storage that has fallen silent is waited for only a moment: who was told
  * to stop writes nothing to the record any more.
  */
-export async function haltMigration(app: App): Promise<void> {
+export async function pauseMigration(app: App): Promise<void> {
   const state = stateOf(app);
   state.abort.abort();
   const moment = new AbortController();
@@ -56,7 +56,7 @@ async function work(app: App, objects: SwitchingStore, state: State): Promise<vo
   const signal = AbortSignal.any([app.stopping, state.abort.signal]);
   try {
     for (let goesOn = true; goesOn && !signal.aborted; ) {
-      const row = await placeOf(app.db);
+      const row = await storageLocationOf(app.db);
       if (!row || row.phase === "settled" || row.paused) return;
       goesOn = await step(app, objects, row, { signal, state });
     }
@@ -64,17 +64,17 @@ async function work(app: App, objects: SwitchingStore, state: State): Promise<vo
     if (signal.aborted) return;
     const { message } = error as Error;
     app.log.warn({ err: error }, "the migration of storage stands still");
-    const row = await placeOf(app.db);
+    const row = await storageLocationOf(app.db);
     // Before the switch nothing depends on it, so it waits to be asked again. After it, it is tried again and again.
     const paused = row?.phase !== "draining" && row?.phase !== "switching";
-    if (row?.error !== message || row.paused !== paused) await setPlace(app, { error: message, paused });
+    if (row?.error !== message || row.paused !== paused) await setStorageLocation(app, { error: message, paused });
   }
 }
 
 type Run = { signal: AbortSignal; state: State };
 
 /** One phase. Answers whether the next can follow at once. */
-async function step(app: App, objects: SwitchingStore, row: StoragePlaceRow, run: Run): Promise<boolean> {
+async function step(app: App, objects: SwitchingStore, row: StorageLocationRow, run: Run): Promise<boolean> {
   if (row.phase === "cleaning") return clean(app, objects, row, run);
   const pair = await pairIn(app, objects, row);
   if (row.phase === "copying") {
@@ -86,7 +86,7 @@ async function step(app: App, objects: SwitchingStore, row: StoragePlaceRow, run
     });
     const next = row.quick ? "switching" : "verifying";
     if (next === "switching") return switchOver(app, objects, row, pair, run);
-    await setPlace(app, { phase: next, afterKey: "", objectsDone: 0, bytesDone: 0 });
+    await setStorageLocation(app, { phase: next, afterKey: "", objectsDone: 0, bytesDone: 0 });
     return true;
   }
   if (row.phase === "verifying") {
@@ -95,48 +95,54 @@ async function step(app: App, objects: SwitchingStore, row: StoragePlaceRow, run
   }
   if (row.phase === "switching") {
     // The process died between the record and the switch; what began until now may hold addresses of the source.
-    await setPlace(app, { phase: "draining", switchedAt: app.clock.now() });
+    await setStorageLocation(app, { phase: "draining", switchedAt: app.clock.now() });
     return true;
   }
   return drain(app, objects, row, pair, run);
 }
 
 /** The two stores, opened now where that was not possible at the start. */
-async function pairIn(app: App, objects: SwitchingStore, row: StoragePlaceRow): Promise<Pair> {
+async function pairIn(app: App, objects: SwitchingStore, row: StorageLocationRow): Promise<StorePair> {
   if (objects.pair) return objects.pair;
   await app.openStore(row.other ?? row.active);
-  const { store, pair } = await arrange(row, row.active, app.openStore);
+  const { store, pair } = await openStores(row, row.active, app.openStore);
   if (!pair) throw new Error("There is no other storage to carry objects to.");
   objects.use(store, pair);
   return pair;
 }
 
-async function measure(app: App, { source, target }: Pair, { signal }: Run): Promise<boolean> {
+async function measure(app: App, { source, target }: StorePair, { signal }: Run): Promise<boolean> {
   let objectsTotal = 0;
   let bytesTotal = 0;
-  for await (const { seen } of joined(source, target, "")) {
+  for await (const { seen } of joinedListing(source, target, "")) {
     signal.throwIfAborted();
     objectsTotal += seen.length;
     for (const { object } of seen) bytesTotal += object.bytes;
   }
   signal.throwIfAborted();
-  await setPlace(app, { objectsTotal, bytesTotal });
+  await setStorageLocation(app, { objectsTotal, bytesTotal });
   return true;
 }
 
-type Each = (seen: Seen, counts: Counts) => Promise<void>;
+type Each = (seen: ListedPair, counts: Counts) => Promise<void>;
 
 /** `each` for all objects of the source that nobody is at, from where the last run stopped; told to the row as it goes. */
-async function pass(app: App, row: StoragePlaceRow, pair: Pair, { signal, state }: Run, each: Each): Promise<void> {
+async function pass(
+  app: App,
+  row: StorageLocationRow,
+  pair: StorePair,
+  { signal, state }: Run,
+  each: Each,
+): Promise<void> {
   const { objectsDone, bytesDone, objectsCopied, bytesCopied, objectsVerified, objectsMended } = row;
   const counts: Counts = { objectsDone, bytesDone, objectsCopied, bytesCopied, objectsVerified, objectsMended };
   state.counts = counts;
   let toldAt = performance.now();
-  for await (const { seen, last } of joined(pair.source, pair.target, row.afterKey)) {
+  for await (const { seen, last } of joinedListing(pair.source, pair.target, row.afterKey)) {
     // After the switch they have all ended, and what is begun now lies in the target.
     const keys = seen.map(({ object }) => object.key);
     const busy = row.phase === "draining" ? new Set<string>() : await unfinished(app, keys);
-    await someAtOnce(seen, async (one) => {
+    await runBounded(seen, async (one) => {
       signal.throwIfAborted();
       if (!busy.has(one.object.key)) await each(one, counts);
       counts.objectsDone++;
@@ -145,20 +151,20 @@ async function pass(app: App, row: StoragePlaceRow, pair: Pair, { signal, state 
     signal.throwIfAborted();
     if (last === null || performance.now() - toldAt < TELL_MS) continue;
     toldAt = performance.now();
-    await setPlace(app, { ...counts, afterKey: last });
+    await setStorageLocation(app, { ...counts, afterKey: last });
   }
   signal.throwIfAborted();
-  await setPlace(app, counts);
+  await setStorageLocation(app, counts);
 }
 
-async function copy(pair: Pair, { key, bytes }: ObjectInfo, counts: Counts, { signal }: Run): Promise<void> {
-  if (!(await carry(pair, key, signal))) return;
+async function copy(pair: StorePair, { key, bytes }: ObjectInfo, counts: Counts, { signal }: Run): Promise<void> {
+  if (!(await copyObject(pair, key, signal))) return;
   counts.objectsCopied++;
   counts.bytesCopied += bytes;
 }
 
 /** Reads both; what differs is carried over again, and must be the same then. */
-async function verify(pair: Pair, { object, twin }: Seen, counts: Counts, run: Run): Promise<void> {
+async function verify(pair: StorePair, { object, twin }: ListedPair, counts: Counts, run: Run): Promise<void> {
   const { key } = object;
   // It came after the pass that copied.
   if (!twin) await copy(pair, object, counts, run);
@@ -174,25 +180,31 @@ async function verify(pair: Pair, { object, twin }: Seen, counts: Counts, run: R
 async function switchOver(
   app: App,
   objects: SwitchingStore,
-  row: StoragePlaceRow,
-  pair: Pair,
+  row: StorageLocationRow,
+  pair: StorePair,
   { signal }: Run,
 ): Promise<boolean> {
   await pair.target.check();
   signal.throwIfAborted();
-  await setPlace(app, {
+  await setStorageLocation(app, {
     ...{ active: pair.target.kind, other: pair.source.kind, phase: "switching", afterKey: "" },
     ...{ objectsDone: 0, bytesDone: 0, switchedAt: app.clock.now() },
   });
   // The locks of the keys go on: a copy that runs and a deletion know of each other.
   objects.use(layered(pair), pair);
-  await setPlace(app, { phase: "draining", switchedAt: app.clock.now() });
+  await setStorageLocation(app, { phase: "draining", switchedAt: app.clock.now() });
   app.log.info({ from: row.active, to: pair.target.kind }, "storage is switched over");
   return true;
 }
 
 /** When all that began in the source has ended there, what came since the first pass follows. */
-async function drain(app: App, objects: SwitchingStore, row: StoragePlaceRow, pair: Pair, run: Run): Promise<boolean> {
+async function drain(
+  app: App,
+  objects: SwitchingStore,
+  row: StorageLocationRow,
+  pair: StorePair,
+  run: Run,
+): Promise<boolean> {
   const waiting = await waitingFor(app, row.switchedAt ?? app.clock.now());
   if (waiting.uploads + waiting.jobs + waiting.batches > 0 || !objects.isQuiet()) return false;
   const since = (row.startedAt ?? 0) - (pair.source.kind === "local" ? 0 : SKEW_MS);
@@ -203,18 +215,18 @@ async function drain(app: App, objects: SwitchingStore, row: StoragePlaceRow, pa
     if (!isThere && row.quick) await copy(pair, object, counts, run);
     else await verify(pair, seen, counts, run);
   });
-  await setPlace(app, { phase: "settled", error: null, finishedAt: app.clock.now() });
+  await setStorageLocation(app, { phase: "settled", error: null, finishedAt: app.clock.now() });
   objects.use(forgettingCopies(pair.target, pair.source));
   return false;
 }
 
 /** Removes old copies: those alone whose object the active store holds, of the same size. */
-async function clean(app: App, objects: SwitchingStore, row: StoragePlaceRow, { signal }: Run): Promise<boolean> {
+async function clean(app: App, objects: SwitchingStore, row: StorageLocationRow, { signal }: Run): Promise<boolean> {
   const active = await app.openStore(row.active);
   const old = await app.openStore(row.other as "local" | "s3");
-  for await (const { seen } of joined(old, active, "")) {
+  for await (const { seen } of joinedListing(old, active, "")) {
     const copies = seen.filter(({ object, twin }) => twin?.bytes === object.bytes);
-    await someAtOnce(copies, async ({ object }) => {
+    await runBounded(copies, async ({ object }) => {
       signal.throwIfAborted();
       await old.delete(object.key);
     });
@@ -223,14 +235,14 @@ async function clean(app: App, objects: SwitchingStore, row: StoragePlaceRow, { 
   for await (const { key, uploadId } of old.listMultiparts("tenants/")) await old.abortMultipart(key, uploadId);
   signal.throwIfAborted();
   objects.use(active);
-  await setPlace(app, { phase: "settled", other: null, error: null });
+  await setStorageLocation(app, { phase: "settled", other: null, error: null });
   return false;
 }
 
 /** What would be carried from the active store to the other one, and how much of it lies there already. */
 export async function estimate(app: App, from: "local" | "s3", to: "local" | "s3") {
   const sum = { objects: 0, bytes: 0, objects_there: 0, bytes_there: 0 };
-  for await (const { seen } of joined(await app.openStore(from), await app.openStore(to), "")) {
+  for await (const { seen } of joinedListing(await app.openStore(from), await app.openStore(to), "")) {
     for (const { object, twin } of seen) {
       const isThere = twin?.bytes === object.bytes;
       sum.objects++;

@@ -3,7 +3,7 @@ import type { UploadRow } from "../../../../storage/db/schema.ts";
 import { type Context, Reply, type Route, route } from "../../../http/route.ts";
 import { validate } from "../../../http/validate.ts";
 import { HttpError, invalid } from "../../../lib/errors.ts";
-import { abortUpload } from "../abandon.ts";
+import { abortUpload } from "../abort.ts";
 import { mismatch } from "../complete.ts";
 import { initiate } from "../initiate.ts";
 import { Initiate, UploadParams } from "../schema.ts";

@@ -2,7 +2,7 @@ const HEARTBEAT_MS = 10_000;
 /** Names a browser to one server, until its data are cleared; nothing else is known of a viewer. */
 const VIEWER_KEY = "vodbox-viewer";
 
-export type Tell = (event: string, fields?: Record<string, unknown>) => void;
+export type SendBeacon = (event: string, fields?: Record<string, unknown>) => void;
 
 type Beacons = { address: string; assetId: string; token(): string | null; signal: AbortSignal };
 
@@ -10,7 +10,7 @@ type Beacons = { address: string; assetId: string; token(): string | null; signa
  * Tells the server how the video is watched, at `address`, until `signal` or until the page is left. `sendBeacon` outlives the page and
  * holds nothing up; what it cannot send is lost. Gives the function that tells what the element itself does not know.
  */
-export function startBeacons(video: HTMLVideoElement, { address, assetId, token, signal }: Beacons): Tell {
+export function startBeacons(video: HTMLVideoElement, { address, assetId, token, signal }: Beacons): SendBeacon {
   const session = randomId();
   const viewer = viewerId();
   let watchedMs = 0;
@@ -21,7 +21,7 @@ export function startBeacons(video: HTMLVideoElement, { address, assetId, token,
   let isRebuffering = false;
   let timer: ReturnType<typeof setInterval> | undefined;
 
-  const tell: Tell = (event, fields = {}) => {
+  const tell: SendBeacon = (event, fields = {}) => {
     const now = performance.now();
     if (movingSince !== null) {
       watchedMs += now - movingSince;

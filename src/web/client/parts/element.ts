@@ -1,11 +1,11 @@
-import { startBeacons, type Tell } from "./beacons.ts";
+import { type ListedAudioTrack, replaceAudioTracks } from "./audio-tracks.ts";
+import { type SendBeacon, startBeacons } from "./beacons.ts";
 import { eventList } from "./event-list.ts";
 import { MediaFacade } from "./media-facade.ts";
 import { addWords, speak, words } from "./messages.ts";
 import { serverUrl } from "./own-script.ts";
 import { type ErrorCode, loadPlayerData, type PlayerData, PlayerError } from "./player-data.ts";
 import { renditionList, replaceRenditions } from "./renditions.ts";
-import { type ListedSound, replaceSounds } from "./sounds.ts";
 import { isNative, openSource, type Source } from "./source.ts";
 import { buildFrame, type Frame } from "./template.ts";
 import { beforeExpiry } from "./token-clock.ts";
@@ -38,7 +38,7 @@ export class SvcPlayer extends MediaFacade {
   #data: PlayerData | null = null;
   #source: Source | null = null;
   #error: { code: number; message: string; reason: ErrorCode } | null = null;
-  #tell: Tell = () => {};
+  #tell: SendBeacon = () => {};
   /** Of the video that is open, and of its beacons, which outlive a change of token. */
   #opening = new AbortController();
   #session = new AbortController();
@@ -46,7 +46,7 @@ export class SvcPlayer extends MediaFacade {
   #place: Place | null = null;
   #stopClock = () => {};
   #due: "renew" | "open" | null = null;
-  #sounds = eventList<ListedSound>();
+  #sounds = eventList<ListedAudioTrack>();
   #renditions = renditionList((index) => this.#source?.chooseRendition(index));
 
   constructor() {
@@ -239,7 +239,7 @@ export class SvcPlayer extends MediaFacade {
         isEager: preload === "auto" || begins,
         onRenditions: (renditions) => replaceRenditions(this.#renditions, renditions),
         onSounds: (sounds, heard) =>
-          replaceSounds(this.#sounds, sounds, heard, (index) => this.#source?.chooseSound(index)),
+          replaceAudioTracks(this.#sounds, sounds, heard, (index) => this.#source?.chooseSound(index)),
         onRenditionChange: () => this.#tell("renditionchange"),
         onError: (reason) => this.#fail(reason),
       });
@@ -294,6 +294,6 @@ export class SvcPlayer extends MediaFacade {
     this.#source?.close();
     this.#source = null;
     replaceRenditions(this.#renditions, []);
-    replaceSounds(this.#sounds, [], -1, () => {});
+    replaceAudioTracks(this.#sounds, [], -1, () => {});
   }
 }

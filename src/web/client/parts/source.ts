@@ -1,7 +1,7 @@
 import Hls, { type HlsConfig } from "hls.js";
+import type { AudioTrack } from "./audio-tracks.ts";
 import { carrying, type ErrorCode, refusedFor } from "./player-data.ts";
 import type { Rendition } from "./renditions.ts";
-import type { Sound } from "./sounds.ts";
 
 /** A page that nobody presses play on fetches one segment, not half a minute. */
 const BUFFER_UNTIL_PLAY_SECONDS = 1;
@@ -16,7 +16,7 @@ export type SourceOptions = {
   /** Fetch ahead before anybody presses play. */
   isEager: boolean;
   onRenditions(renditions: Rendition[]): void;
-  onSounds(sounds: Sound[], chosen: number): void;
+  onSounds(sounds: AudioTrack[], chosen: number): void;
   onRenditionChange(): void;
   onError(reason: ErrorCode): void;
 };

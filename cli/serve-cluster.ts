@@ -1,0 +1,69 @@
+import { existsSync } from "node:fs";
+import { StartFailed, Supervisor } from "../src/cluster/supervisor.ts";
+import { crossValidate } from "../src/config/cross-validate.ts";
+import { databaseFileOf } from "../src/config/database-file.ts";
+import type { Config } from "../src/config/load.ts";
+import { ensureDataDir } from "../src/config/secrets.ts";
+import { removeServerUrl, writeServerUrl } from "../src/config/server-file.ts";
+import { freePort } from "../src/listen.ts";
+import { createLog, logProcess } from "../src/log.ts";
+import { finishRestore } from "../src/resources/operator/backup/resume-restore.ts";
+import { serviceNotices } from "../src/systemd.ts";
+import { usableTls } from "../src/tls.ts";
+import { acquireDataLock } from "../storage/db/lock.ts";
+import { checkpointOnClose } from "../storage/db/open.ts";
+import { line } from "./print.ts";
+import { onStopSignal } from "./signals.ts";
+
+/** `serve --processes`: this process holds the data directory and keeps those that serve. */
+export async function serveCluster(config: Config): Promise<void> {
+  const log = await createLog(config);
+  logProcess(log);
+  const notices = serviceNotices(process.env, log);
+  crossValidate(config, usableTls);
+  ensureDataDir(config.data_dir);
+  const lock = acquireDataLock(config.data_dir);
+  await finishRestore(config.data_dir);
+  const port = await freePort(config);
+  let listening = { address: "", localAddress: "" };
+  const supervisor = new Supervisor({
+    count: config.processes,
+    log,
+    argsOf: (slot) => [
+      ...process.argv.slice(2),
+      ...["--port", String(port)],
+      ...(slot === 0 ? [] : ["--workers", "0"]),
+    ],
+    onReady(where) {
+      listening = where;
+      writeServerUrl(config, where.localAddress);
+    },
+  });
+  const stop = async () => {
+    await Promise.all([notices.stopping(), supervisor.stop()]);
+    await removeServerUrl(config);
+    const file = databaseFileOf(config);
+    if (file !== null && existsSync(file)) await checkpointOnClose(file, log);
+    lock.release();
+    process.exit(0);
+  };
+  onStopSignal(stop, { isLogged: true });
+  try {
+    await supervisor.start();
+  } catch (error) {
+    lock.release();
+    // It has said why on its own.
+    if (!(error instanceof StartFailed)) throw error;
+    process.exitCode = error.exitCode;
+    return;
+  }
+  const baseUrl = config.base_url ?? listening.address;
+  line(`vodbox ready on ${baseUrl}`);
+  line(`listening on ${listening.address}`);
+  notices.serving({
+    status: `Serving ${baseUrl} with ${config.processes} processes`,
+    isReady: async () => (await fetch(`${listening.localAddress}/readyz`).catch(() => null))?.ok ?? false,
+    // Those that serve are watched by the supervisor; that it turns is all that is left to tell.
+    requireAlive: async () => {},
+  });
+}

@@ -1,0 +1,132 @@
+import { mkdtemp, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Encoder, requireEncoder } from "./encoders.ts";
+import type { EncodingSpec } from "./encoding-spec.ts";
+import { MediaError } from "./error.ts";
+import { type Binaries, run, UPLOADABLE, untrustedInput } from "./ffmpeg.ts";
+import { READABLE } from "./image.ts";
+import { missingIsolation } from "./sandbox/sandbox.ts";
+
+/** By ffmpeg's own names; where there are several, any one of them will do. */
+type Needed = readonly (string | readonly string[])[];
+type Kind = "encoders" | "decoders" | "demuxers" | "muxers" | "filters";
+
+/** All that this folder asks ffmpeg for by name, and the decoders without which common uploads cannot be read. */
+const NEEDED: Record<Kind, Needed> = {
+  encoders: ["libx264", "aac", "mjpeg", "png", "libwebp", "libwebp_anim", "gif", "pcm_s16le"],
+  decoders: [
+    ...[
+      "h264",
+      "hevc",
+      "mpeg2video",
+      "mpeg4",
+      "prores",
+      "mjpeg",
+      "png",
+      "webp",
+      "gif",
+      "flac",
+      "ac3",
+      "pcm_s16le",
+      "aac",
+    ],
+    ...[
+      ["vp8", "libvpx"],
+      ["vp9", "libvpx-vp9"],
+      ["libaom-av1", "libdav1d", "av1"],
+    ],
+    ...[
+      ["mp3", "mp3float"],
+      ["opus", "libopus"],
+      ["vorbis", "libvorbis"],
+    ],
+  ],
+  demuxers: [...UPLOADABLE.split(","), ...READABLE.picture.split(",")],
+  muxers: ["dash", "mp4", "image2", "image2pipe", "webp", "gif", "wav", "null"],
+  filters: [
+    ...["scale", "zscale", "tonemap", "format", "fps", "split", "setsar", "transpose", "bwdif", "color", "overlay"],
+    ...["setpts", "trim", "select", "tile", "crop", "pad", "palettegen", "paletteuse"],
+    ...["aresample", "aformat", "apad", "showwavespic"],
+  ],
+};
+
+/** The columns of each list: flags, then the name. */
+const LISTED: Record<Kind, RegExp> = {
+  encoders: /^ [A-Z.]{6} (\S+)/gm,
+  decoders: /^ [A-Z.]{6} (\S+)/gm,
+  demuxers: /^ D[E d]{0,3} +(\S+)/gm,
+  muxers: /^ [D ]E[ d]? +(\S+)/gm,
+  filters: /^ [A-Z.]{2,3} (\S+) +\S+->\S+/gm,
+};
+
+const LIST_MS = 20_000;
+const TRY_MS = 60_000;
+
+type Options = { encoder: Encoder; spec: EncodingSpec };
+
+/**
+ * What these programs can do, tried: all that is named is there, a second of video is encoded, cut into segments and read
+ * again, and a playlist that is called a video is refused. Throws Error with what is missing, or what ffmpeg said.
+ */
+export async function detectFfmpegCapabilities(binaries: Binaries, { encoder, spec }: Options): Promise<string> {
+  const cwd = await mkdtemp(join(tmpdir(), "vodbox-doctor-"));
+  const ffmpeg = (args: string[], timeLimitMs = TRY_MS) =>
+    run(binaries.ffmpeg, { cwd, timeLimitMs, args: ["-hide_banner", "-nostdin", ...args] });
+  try {
+    const said = (await ffmpeg(["-version"], LIST_MS)).toString();
+    const version = /^ffmpeg version (\S+)/.exec(said)?.[1] ?? "of an unknown version";
+    await run(binaries.ffprobe, { cwd, timeLimitMs: LIST_MS, args: ["-version"] });
+    const lacking: string[] = [];
+    for (const kind of Object.keys(NEEDED) as Kind[]) {
+      const has = namesIn((await ffmpeg([`-${kind}`], LIST_MS)).toString(), LISTED[kind]);
+      const missing = NEEDED[kind].map((one) => [one].flat()).filter((any) => !any.some((name) => has.has(name)));
+      if (missing.length > 0) lacking.push(`${kind} ${missing.map((any) => any.join(" or ")).join(", ")}`);
+    }
+    if (lacking.length > 0)
+      throw new Error(`ffmpeg ${version} lacks ${lacking.join("; ")}; use the bundled one or another build`);
+    await requireEncoder(binaries.ffmpeg, encoder, spec);
+    await encodeAndRead(ffmpeg, cwd);
+    await refusesPlaylists(binaries, cwd);
+    const open = await missingIsolation(binaries.ffmpeg);
+    return `ffmpeg ${version} has everything needed, encodes and decodes${open.length > 0 ? `, but is not fully confined: ${open.join("; ")}` : ""}`;
+  } catch (error) {
+    if (!(error instanceof MediaError)) throw error;
+    const last = error.logTail.split("\n").at(-1)?.trim();
+    throw new Error(`${error.message}${last ? ` It said: ${last}` : ""} (${binaries.ffmpeg})`);
+  } finally {
+    await rm(cwd, { recursive: true, force: true });
+  }
+}
+
+/** Names of one line may be several, by commas. */
+const namesIn = (list: string, pattern: RegExp) =>
+  new Set([...list.matchAll(pattern)].flatMap(([, names = ""]) => [names, ...names.split(",")]));
+
+async function encodeAndRead(ffmpeg: (args: string[]) => Promise<Buffer>, cwd: string): Promise<void> {
+  const at = (name: string) => `file:${join(cwd, name)}`;
+  const quiet = ["-y", "-loglevel", "error"];
+  const source = ["-f", "lavfi", "-i", "testsrc2=s=128x72:r=10:d=1", "-f", "lavfi", "-i", "sine=d=1"];
+  const made = ["-c:v", "libx264", "-pix_fmt", "yuv420p", "-c:a", "aac"];
+  await ffmpeg([...quiet, ...source, ...made, at("clip.mp4")]);
+  await ffmpeg([...quiet, ...untrustedInput(join(cwd, "clip.mp4")), "-c", "copy", "-f", "dash", at("clip.mpd")]);
+  const picture = ["-frames:v", "1", "-c:v", "mjpeg", "-pix_fmt", "yuvj420p", "-f", "image2", "-update", "1"];
+  await ffmpeg([...quiet, ...untrustedInput(join(cwd, "clip.mp4")), ...picture, at("frame.jpg")]);
+  if ((await stat(join(cwd, "frame.jpg"))).size === 0) throw new Error("ffmpeg made an empty picture");
+}
+
+/** A stranger's file must not be able to name another one. */
+async function refusesPlaylists({ ffprobe }: Binaries, cwd: string): Promise<void> {
+  const list = join(cwd, "list.mp4");
+  const lines = ["#EXTM3U", "#EXT-X-TARGETDURATION:1", "#EXTINF:1,", `file:${join(cwd, "clip.mp4")}`, "#EXT-X-ENDLIST"];
+  await writeFile(list, `${lines.join("\n")}\n`);
+  const args = ["-hide_banner", "-loglevel", "error", "-show_entries", "stream=codec_name", ...untrustedInput(list)];
+  const refused = await run(ffprobe, { cwd, timeLimitMs: LIST_MS, args }).then(
+    (said) => !said.includes("codec_name"),
+    () => true,
+  );
+  if (!refused)
+    throw new Error(
+      "ffmpeg follows a playlist that is named .mp4 to other files; use the bundled one, or a newer build",
+    );
+}

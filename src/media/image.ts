@@ -1,0 +1,115 @@
+import type { Readable } from "node:stream";
+import { type RunOptions, run } from "./ffmpeg.ts";
+
+export const FIT_MODES = ["preserve", "crop", "pad", "stretch"] as const;
+export type FitMode = (typeof FIT_MODES)[number];
+/** In pixels, even. Null: as the other one and the picture's shape make it. */
+export type Box = { width: number | null; height: number | null; fit: FitMode };
+export type StillFormat = "jpg" | "png" | "webp";
+export type AnimatedFormat = "webp" | "gif";
+
+/** What the picture is made from: a poster, or media segments that begin at a key frame. */
+export type ImageSource = { input: Readable; kind: "picture" | "video" };
+type Running = Pick<RunOptions, "cwd" | "signal" | "pidDir"> & { ffmpeg: string };
+
+const TIME_LIMIT_MS = 10_000;
+const MEMORY_BYTES = 2 ** 30;
+/** 8192 × 8192: a small file may unfold to far more. */
+const MAX_PIXELS = 2 ** 26;
+/** Below the most that is read from its stdout: what would be longer ends sooner, and is whole. */
+const MAX_ANIMATION_BYTES = 15 * 2 ** 20;
+
+export const READABLE = { picture: "jpeg_pipe,png_pipe,webp_pipe,gif", video: "mov,mpegts" };
+
+const STILL: Record<StillFormat, string[]> = {
+  jpg: ["-c:v", "mjpeg", "-pix_fmt", "yuvj420p", "-q:v", "3", "-f", "image2pipe"],
+  png: ["-c:v", "png", "-pix_fmt", "rgb24", "-f", "image2pipe"],
+  webp: ["-c:v", "libwebp", "-pix_fmt", "yuv420p", "-quality", "80", "-f", "webp"],
+};
+
+const ANIMATED: Record<AnimatedFormat, string[]> = {
+  // The faster methods: at the slower ones ten seconds of picture take longer than anyone waits.
+  webp: ["-c:v", "libwebp_anim", "-pix_fmt", "yuv420p", "-quality", "60", "-compression_level", "1"],
+  gif: ["-c:v", "gif"],
+};
+
+/**
+ * The frame that is shown `offsetSeconds` after the first one of `input`, or its last. It is never enlarged.
+ * Throws MediaError; `timeout` after ten seconds.
+ */
+export function still(
+  source: ImageSource,
+  wanted: { offsetSeconds: number; box: Box; format: StillFormat },
+  running: Running,
+): Promise<Buffer> {
+  const filters = source.kind === "video" ? [frameAt(wanted.offsetSeconds), ...fitted(wanted.box)] : fitted(wanted.box);
+  return draw(source, ["-vf", filters.join(","), "-frames:v", "1", ...STILL[wanted.format]], running);
+}
+
+/** Some seconds of `input`, from `offsetSeconds` after its first frame on, without sound, in a loop. Throws MediaError. */
+export function animated(
+  source: ImageSource,
+  wanted: { offsetSeconds: number; seconds: number; width: number; fps: number; format: AnimatedFormat },
+  running: Running,
+): Promise<Buffer> {
+  const { offsetSeconds, seconds, width, fps, format } = wanted;
+  const [start, end] = [offsetSeconds.toFixed(3), (offsetSeconds + seconds).toFixed(3)];
+  const filters = [
+    `setpts=PTS-STARTPTS,trim=start=${start}:end=${end},setpts=PTS-STARTPTS,fps=${fps}`,
+    ...fitted({ width, height: null, fit: "preserve" }),
+  ].join(",");
+  // A palette of its own: the usual one makes every face blotchy.
+  const coloured = `${filters},split[a][b];[a]palettegen=stats_mode=diff[p];[b][p]paletteuse=dither=bayer:bayer_scale=4`;
+  const graph = format === "gif" ? coloured : filters;
+  const limit = ["-fs", String(MAX_ANIMATION_BYTES), "-loop", "0", "-f", format];
+  return draw(source, ["-vf", graph, ...ANIMATED[format], ...limit], running);
+}
+
+function draw({ input, kind }: ImageSource, output: string[], { ffmpeg, ...running }: Running): Promise<Buffer> {
+  const args = [
+    ...["-nostdin", "-hide_banner", "-loglevel", "error", "-protocol_whitelist", "pipe"],
+    ...["-format_whitelist", READABLE[kind], "-max_streams", "64", "-max_pixels", String(MAX_PIXELS)],
+    // One thread: several pictures at once are what keeps the processors busy.
+    ...["-threads", "1", "-i", "pipe:0", "-map", "0:v:0", "-map_metadata", "-1", "-threads", "1"],
+    ...[...output, "pipe:1"],
+  ];
+  const limits = { timeLimitMs: TIME_LIMIT_MS, memoryBytes: MEMORY_BYTES };
+  return run(ffmpeg, { ...running, ...limits, input, args, viaSpawnServer: true });
+}
+
+/** The last frame that began by then. What lies beyond the end is the last one's. */
+function frameAt(offsetSeconds: number): string {
+  const at = offsetSeconds.toFixed(3);
+  return `setpts=PTS-STARTPTS,tpad=stop_mode=clone:stop_duration=${(offsetSeconds + 1).toFixed(3)},fps=1000:start_time=${at}:round=up`;
+}
+
+const SQUARE = "scale=w=trunc(iw*sar/2)*2:h=ih,setsar=1";
+
+/** Commas inside an expression part filters unless they are escaped. */
+const atMost = (side: "iw" | "ih", pixels: number) => `min(${pixels}\\,${side})`;
+
+function fitted({ width, height, fit }: Box): string[] {
+  if (width === null && height === null) return [SQUARE];
+  if (width === null || height === null) {
+    const w = width === null ? "-2" : atMost("iw", width);
+    const h = height === null ? "-2" : atMost("ih", height);
+    return [SQUARE, `scale=w=${w}:h=${h}`];
+  }
+  const stretched = `scale=w=${atMost("iw", width)}:h=${atMost("ih", height)}`;
+  const inside = `${stretched}:force_original_aspect_ratio=decrease:force_divisible_by=2`;
+  switch (fit) {
+    case "stretch":
+      return [SQUARE, stretched, "setsar=1"];
+    case "crop":
+      return [
+        SQUARE,
+        `crop=w=min(iw\\,ih*${width}/${height}):h=min(ih\\,iw*${height}/${width})`,
+        stretched,
+        "setsar=1",
+      ];
+    case "pad":
+      return [SQUARE, inside, `pad=w=${width}:h=${height}:x=(ow-iw)/2:y=(oh-ih)/2`, "setsar=1"];
+    case "preserve":
+      return [SQUARE, inside];
+  }
+}

@@ -1,0 +1,51 @@
+import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+
+/**
+ * No ffmpeg may outlive its worker, not even one that was killed with SIGKILL and could do nothing about it.
+ * Where the system can, the kernel sees to it (sandbox.ts); in any case each process is recorded in a scratch file
+ * `<pid>-<start>`, so that a starting worker can end what the last one left.
+ */
+
+/** The process's start in clock ticks since boot (proc(5), stat field 22): with it a reused pid is told apart. */
+export async function processStartTime(pid: number): Promise<string | null> {
+  try {
+    const stat = await readFile(`/proc/${pid}/stat`, "latin1");
+    // The second field is the command in parentheses and may hold anything, so count from the last ")".
+    return stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19] ?? null;
+  } catch {
+    return null;
+  }
+}
+
+export async function recordProcess(folder: string, pid: number): Promise<string | null> {
+  const start = await processStartTime(pid);
+  if (start === null) return null;
+  await mkdir(folder, { recursive: true });
+  const path = join(folder, `${pid}-${start}`);
+  await writeFile(path, "");
+  return path;
+}
+
+export const forgetProcess = (path: string) => rm(path, { force: true });
+
+/** Ends every process that is recorded in `folder` and still the one that was recorded. */
+export async function killOrphans(folder: string): Promise<number> {
+  const names = await readdir(folder).catch(() => []);
+  let ended = 0;
+  for (const name of names) {
+    const match = /^(\d+)-(\d+)$/.exec(name);
+    if (!match) continue;
+    const pid = Number(match[1]);
+    if ((await processStartTime(pid)) === match[2]) {
+      try {
+        process.kill(pid, "SIGKILL");
+        ended++;
+      } catch {
+        // Gone in between.
+      }
+    }
+    await rm(join(folder, name), { force: true });
+  }
+  return ended;
+}

@@ -1,0 +1,46 @@
+import { stat } from "node:fs/promises";
+import { primaryLanguage } from "../lib/language.ts";
+import { type RunOptions, run, untrustedInput } from "./ffmpeg.ts";
+import { MAX_DURATION_SECONDS } from "./plan.ts";
+import type { AudioTrack, Probe } from "./probe.ts";
+
+const RATE = 16_000;
+const STALL_MS = 5 * 60_000;
+const HEADER_BYTES = 44;
+
+/** The track in which `language` is most likely spoken: one that says so, else the default one. Null for no sound. */
+export function spokenLanguage({ audio }: Probe, language: string): AudioTrack | null {
+  const wanted = primaryLanguage(language);
+  return audio.find((track) => track.language && primaryLanguage(track.language) === wanted) ?? audio[0] ?? null;
+}
+
+type SoundOptions = Pick<RunOptions, "cwd" | "signal" | "pidDir" | "memoryBytes"> & {
+  ffmpeg: string;
+  input: string;
+  track: AudioTrack;
+  /** Absolute. */
+  wavPath: string;
+};
+
+/**
+ * Writes a track as recognisers like it: 16 kHz, one channel, 16 bits, its times those of the encoded video. Answers
+ * its length in seconds. Throws MediaError.
+ */
+export async function writeSpeech({ ffmpeg, input, track, wavPath, ...room }: SoundOptions): Promise<number> {
+  await run(ffmpeg, {
+    ...room,
+    reads: [input],
+    args: [
+      ...["-nostdin", "-hide_banner", "-y", "-loglevel", "warning"],
+      ...["-progress", "pipe:1", "-nostats", "-stats_period", "0.5"],
+      ...untrustedInput(input),
+      // Gaps filled with silence and a late start too, as where it is encoded: captions come when they are said.
+      ...["-filter_complex", `[0:${track.index}]aresample=${RATE}:async=1:first_pts=0[a]`, "-map", "[a]"],
+      ...["-ac", "1", "-c:a", "pcm_s16le", "-map_metadata", "-1", "-fflags", "+bitexact"],
+      ...["-t", String(MAX_DURATION_SECONDS), "-f", "wav", `file:${wavPath}`],
+    ],
+    timeLimitMs: 3_600_000 + (track.durationSeconds ?? MAX_DURATION_SECONDS) * 1000,
+    stallMs: STALL_MS,
+  });
+  return Math.max(0, (await stat(wavPath)).size - HEADER_BYTES) / (2 * RATE);
+}

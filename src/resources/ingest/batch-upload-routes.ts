@@ -1,0 +1,192 @@
+import * as v from "valibot";
+import { decodeCursor, page, UNPAGED } from "../../http/paging.ts";
+import { Reply, route } from "../../http/route.ts";
+import { storageOf } from "../../http/storage.ts";
+import { iso } from "../../lib/clock.ts";
+import { HttpError, invalid, notFound } from "../../lib/errors.ts";
+import { SignedPart } from "../uploads/schema.ts";
+import {
+  abortBatchUpload,
+  createBatchUpload,
+  multipartOf,
+  openBatch,
+  partBytes,
+  recordPart,
+  removeBytes,
+  storageKey,
+  storedParts,
+  uploadExpiry,
+  uploadTarget,
+} from "./batch-upload.ts";
+import { completeIntent } from "./complete.ts";
+import { getBatch, getIntent, listIntents, recordedParts, requirePending } from "./queries.ts";
+import {
+  BatchParams,
+  CompleteIntent,
+  ConfirmPart,
+  Intent,
+  IntentParams,
+  IntentQuery,
+  NewIntent,
+  NewPart,
+  PartParams,
+  RecordedPart,
+  toIntent,
+} from "./schema.ts";
+
+const base = "/api/v1/ingest_batches/:id/uploads";
+// Without a limit: a film has thousands of segments, and a fast line brings them within a minute.
+const shared = { scope: "assets:write", batchToken: true, tag: "Ingest batches" } as const;
+const conflicts = ["batch_conflict", "upload_conflict"];
+const off = { 503: ["storage_not_configured"] };
+
+export const intentRoutes = [
+  route({
+    ...shared,
+    method: "POST",
+    path: base,
+    summary: "Ask where to put one object; asking again gives the same upload and a fresh address",
+    params: BatchParams,
+    body: NewIntent,
+    idempotent: {
+      secretFields: ["upload_url", "upload_method", "upload_headers", "upload_expires_at"],
+      restore: async ({ app, caller, params }, body) => {
+        const { id } = params as { id: number };
+        const found = await getIntent(app.db, caller, id, (body as { id: number }).id);
+        if (!found) return body;
+        const put = await uploadTarget(app, found.batch, found.intent);
+        const { upload_url, upload_method, upload_headers, upload_expires_at } = toIntent(found.intent, { put });
+        return { ...(body as object), upload_url, upload_method, upload_headers, upload_expires_at };
+      },
+    },
+    responses: { 201: Intent, 200: Intent },
+    errors: { 403: ["quota_exceeded"], 409: ["batch_conflict"], 422: ["idempotency_key_reused"], ...off },
+    async handle({ app, caller, params, body, commit }) {
+      storageOf(app);
+      const batch = await openBatch(app, caller, params.id);
+      const asked = { caller, batchId: params.id, wish: body };
+      const outcome: { replaced?: Awaited<ReturnType<typeof createBatchUpload>>["replaced"] } = {};
+      const answer = await commit(async (tx) => {
+        const { intent, replaced, isNew } = await createBatchUpload(tx, app, asked);
+        outcome.replaced = replaced;
+        const parts = isNew || intent.partSize === null ? [] : await recordedParts(tx, [intent.id]);
+        return new Reply(isNew ? 201 : 200, toIntent(intent, { parts, put: await uploadTarget(app, batch, intent) }));
+      });
+      // Its bytes must not pass for those of the new one.
+      if (outcome.replaced) await removeBytes(app, batch, outcome.replaced);
+      return answer;
+    },
+  }),
+  route({
+    ...shared,
+    method: "GET",
+    path: base,
+    summary: "The uploads of a batch and what is held of each, to resume from; given up ones too",
+    params: BatchParams,
+    query: IntentQuery,
+    responses: { 200: v.array(Intent) },
+    errors: off,
+    async handle({ app, caller, params, query, url }) {
+      const batch = (await getBatch(app.db, caller, params.id)) ?? notFound("batch");
+      const limit = query.limit ?? UNPAGED;
+      const rows = await listIntents(app.db, batch, { limit, after: decodeCursor(query.cursor), status: query.status });
+      const partly = rows.filter(({ status, partSize }) => status === "pending" && partSize !== null);
+      const parts = Map.groupBy(
+        await recordedParts(
+          app.db,
+          partly.map(({ id }) => id),
+        ),
+        ({ uploadId }) => uploadId,
+      );
+      return page(rows, limit, url, app.baseUrl(), (row) => toIntent(row, { parts: parts.get(row.id) ?? [] }));
+    },
+  }),
+  route({
+    ...shared,
+    method: "POST",
+    path: `${base}/:upload_id/parts`,
+    summary: "The address to PUT exactly one part to",
+    params: IntentParams,
+    body: NewPart,
+    responses: { 201: SignedPart },
+    errors: { 409: conflicts, ...off },
+    async handle({ app, caller, params, body }) {
+      const objects = storageOf(app);
+      const { intent } = (await getIntent(app.db, caller, params.id, params.upload_id)) ?? notFound("upload");
+      const batch = await openBatch(app, caller, params.id);
+      requirePending(intent);
+      if (intent.mode !== "multipart")
+        throw new HttpError(409, "upload_conflict", `The upload's mode is ${intent.mode}, not multipart.`);
+      const number = body.part_number;
+      const maxBytes = partBytes(intent, number);
+      if (body.bytes !== undefined && body.bytes !== maxBytes)
+        invalid("bytes", `must be ${maxBytes} for part ${number}`);
+      const options = { expiresAt: uploadExpiry(app, batch), maxBytes };
+      const multipartId = await multipartOf(app, batch, intent);
+      const { url, method, headers, expiresAt } = await objects.signPart(
+        storageKey(batch, intent),
+        multipartId,
+        number,
+        options,
+      );
+      return { part_number: number, url, method, headers, expires_at: iso(expiresAt.getTime()) };
+    },
+  }),
+  route({
+    ...shared,
+    method: "POST",
+    path: `${base}/:upload_id/parts/:part_number/complete`,
+    summary: "Write down that storage has confirmed a part, to resume from",
+    params: PartParams,
+    body: ConfirmPart,
+    responses: { 200: RecordedPart },
+    errors: { 409: conflicts, 422: ["bytes_mismatch"], ...off },
+    async handle({ app, caller, params, body }) {
+      storageOf(app);
+      const { intent } = (await getIntent(app.db, caller, params.id, params.upload_id)) ?? notFound("upload");
+      const batch = await openBatch(app, caller, params.id);
+      requirePending(intent);
+      const maxBytes = partBytes(intent, params.part_number);
+      const held = (await storedParts(app, batch, intent)).find(({ partNumber }) => partNumber === params.part_number);
+      const bare = (etag: string) => etag.replaceAll('"', "");
+      if (!held || bare(held.etag) !== bare(body.etag))
+        invalid("etag", "storage holds no such part with this ETag; put it again", "bytes_mismatch");
+      if (held.bytes !== maxBytes)
+        invalid("etag", `the part has ${held.bytes} bytes, not ${maxBytes}`, "bytes_mismatch");
+      await recordPart(app, intent, held);
+      return { part_number: held.partNumber, bytes: held.bytes, etag: held.etag };
+    },
+  }),
+  route({
+    ...shared,
+    method: "POST",
+    path: `${base}/:upload_id/complete`,
+    summary: "Say that all bytes are there; an upload in parts becomes an object",
+    params: IntentParams,
+    body: CompleteIntent,
+    responses: { 200: Intent },
+    errors: { 409: conflicts, 413: ["payload_too_large"], 422: ["bytes_mismatch"], ...off },
+    async handle({ app, caller, params, body }) {
+      storageOf(app);
+      const parts = body.parts?.map(({ part_number: partNumber, etag }) => ({ partNumber, etag }));
+      const at = { batchId: params.id, uploadId: params.upload_id };
+      return toIntent(await completeIntent(app, caller, at, { parts, bytesReceived: body.bytes_received }));
+    },
+  }),
+  route({
+    ...shared,
+    method: "DELETE",
+    path: `${base}/:upload_id`,
+    summary: "Give up an upload that is not complete; what came of it is removed",
+    params: IntentParams,
+    responses: { 204: null },
+    errors: { 409: conflicts, ...off },
+    async handle({ app, caller, params }) {
+      storageOf(app);
+      const { batch, intent } = (await getIntent(app.db, caller, params.id, params.upload_id)) ?? notFound("upload");
+      // Given up already, it stays so whatever became of the batch.
+      if (intent.status === "pending") await openBatch(app, caller, params.id);
+      await abortBatchUpload(app, batch, intent);
+    },
+  }),
+];

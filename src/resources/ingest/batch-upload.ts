@@ -1,0 +1,226 @@
+import { and, eq, isNull, sql } from "drizzle-orm";
+import type * as v from "valibot";
+import type { Db } from "../../../storage/db/open.ts";
+import {
+  type BatchRow,
+  type BatchUploadRow,
+  ingestBatches,
+  ingestParts,
+  ingestUploads,
+} from "../../../storage/db/schema.ts";
+import type { Part, SignedRequest } from "../../../storage/objects/store.ts";
+import { NoSuchMultipart } from "../../../storage/objects/store.ts";
+import { type App, lockNamespace } from "../../app.ts";
+import type { Caller } from "../../http/caller.ts";
+import { storageOf } from "../../http/storage.ts";
+import { HttpError, invalid, notFound } from "../../lib/errors.ts";
+import { requireTenant } from "../tenants/queries.ts";
+import { requireStorage } from "../tenants/quota.ts";
+import { partSizeFor } from "../uploads/multipart.ts";
+import { getBatch, intentOfKey, prefixOf, requireOpen } from "./queries.ts";
+import { ADDRESS_SECONDS, MAX_INTENTS, MAX_PROXY_BYTES, MAX_PUT_BYTES, type NewIntent } from "./schema.ts";
+
+type UploadRequest = v.InferOutput<typeof NewIntent>;
+
+/** Completing and giving up one upload at once would take each other's parts away. By id. */
+export const batchUploadLock = lockNamespace<number>("intent");
+
+export const storageKey = (batch: BatchRow, { objectKey }: Pick<BatchUploadRow, "objectKey">) =>
+  prefixOf(batch) + objectKey;
+
+/** An open batch; what is done with it renews its lease once half of that is over. */
+export async function openBatch(app: App, caller: Caller, id: number): Promise<BatchRow> {
+  const batch = (await getBatch(app.db, caller, id)) ?? notFound("batch");
+  const now = app.clock.now();
+  requireOpen(batch, now);
+  const leaseMs = batch.leaseSeconds * 1000;
+  if (batch.expiresAt - now > leaseMs / 2) return batch;
+  return app.write(async (tx) => {
+    const still = (await getBatch(tx, caller, id)) ?? notFound("batch");
+    requireOpen(still, now);
+    const set = { expiresAt: Math.max(still.expiresAt, now + leaseMs), updatedAt: now };
+    return tx.update(ingestBatches).set(set).where(eq(ingestBatches.id, id)).returning().get();
+  });
+}
+
+/**
+ * The upload of an object: the one there is, for resuming, when it is of the same size, type and digest; else a new one
+ * in its place. `replaced` is the one that was given up for it.
+ */
+export async function createBatchUpload(
+  tx: Db,
+  app: App,
+  { caller, batchId, wish }: { caller: Caller; batchId: number; wish: UploadRequest },
+): Promise<{ intent: BatchUploadRow; replaced: BatchUploadRow | null; isNew: boolean }> {
+  const batch = (await getBatch(tx, caller, batchId)) ?? notFound("batch");
+  const now = app.clock.now();
+  requireOpen(batch, now);
+  const how = modeOf(app, wish);
+  const before = await intentOfKey(tx, batch.id, wish.object_key);
+  if (before && isSame(before, wish, how.mode)) return { intent: before, replaced: null, isNew: false };
+  const tenant = await requireTenant(tx, { kind: "admin" }, batch.tenantId);
+  requireStorage(app, tenant, wish.bytes_expected, { replacing: before?.bytesExpected ?? 0 });
+  if (before) await releaseUpload(tx, app, before);
+  else if (batch.uploadCount >= MAX_INTENTS)
+    throw new HttpError(409, "batch_conflict", `The batch has ${MAX_INTENTS} objects; start another for the rest.`);
+  if (!before) await countObjects(tx, batch.id, 1);
+  const intent = await tx
+    .insert(ingestUploads)
+    .values({
+      tenantId: batch.tenantId,
+      batchId: batch.id,
+      objectKey: wish.object_key,
+      contentType: wish.content_type,
+      bytesExpected: wish.bytes_expected,
+      sha256: wish.sha256 ?? null,
+      ...how,
+      createdAt: now,
+      updatedAt: now,
+    })
+    .returning()
+    .get();
+  return { intent, replaced: before ?? null, isNew: true };
+}
+
+function modeOf(
+  app: App,
+  { mode, multipart, bytes_expected: bytes }: UploadRequest,
+): Pick<BatchUploadRow, "mode" | "partSize"> {
+  if (bytes > app.config.max_upload_bytes) invalid("bytes_expected", `must be at most ${app.config.max_upload_bytes}`);
+  if (multipart === true && mode === "put") invalid("mode", "must not be put with multipart");
+  const chosen = mode ?? (multipart || bytes > MAX_PUT_BYTES ? "multipart" : "put");
+  if (chosen === "put" && bytes > MAX_PUT_BYTES)
+    invalid("mode", `must be multipart for more than ${MAX_PUT_BYTES} bytes`);
+  if (chosen === "multipart" && bytes === 0) invalid("bytes_expected", "must be at least 1 for an upload in parts");
+  const isInParts = chosen === "multipart" || (chosen === "proxy" && bytes > MAX_PROXY_BYTES);
+  // A smaller one may come either way.
+  return { mode: chosen, partSize: isInParts || chosen === "proxy" ? partSizeFor(bytes) : null };
+}
+
+const isSame = (row: BatchUploadRow, wish: UploadRequest, mode: BatchUploadRow["mode"]) =>
+  row.bytesExpected === wish.bytes_expected &&
+  row.contentType === wish.content_type &&
+  row.sha256 === (wish.sha256 ?? null) &&
+  (row.status === "completed" || row.mode === mode);
+
+const countObjects = (tx: Db, batchId: number, by: number) =>
+  tx
+    .update(ingestBatches)
+    .set({ uploadCount: sql`${ingestBatches.uploadCount} + ${by}` })
+    .where(eq(ingestBatches.id, batchId));
+
+async function releaseUpload(tx: Db, app: App, { id }: BatchUploadRow): Promise<void> {
+  const set = { status: "aborted" as const, updatedAt: app.clock.now() };
+  await tx.update(ingestUploads).set(set).where(eq(ingestUploads.id, id));
+  await tx.delete(ingestParts).where(eq(ingestParts.uploadId, id));
+}
+
+/** The bytes are gone from storage: the client is told that they are missing, and may upload them again. */
+export const markBatchUploadLost = (app: App, id: number): Promise<boolean> =>
+  app.write(async (tx) => {
+    const row = await tx.select().from(ingestUploads).where(eq(ingestUploads.id, id)).get();
+    if (row?.status !== "completed") return false;
+    await releaseUpload(tx, app, row);
+    await countObjects(tx, row.batchId, -1);
+    return true;
+  });
+
+/** Once, however often it is said; 409 for an upload that is complete. */
+export async function abortBatchUpload(app: App, batch: BatchRow, intent: BatchUploadRow): Promise<void> {
+  const given = await app.write(async (tx) => {
+    const row = await tx.select().from(ingestUploads).where(eq(ingestUploads.id, intent.id)).get();
+    if (!row) return notFound("upload");
+    if (row.status === "completed") throw new HttpError(409, "upload_conflict", "The upload is completed already.");
+    if (row.status === "aborted") return row;
+    await releaseUpload(tx, app, row);
+    await countObjects(tx, batch.id, -1);
+    return row;
+  });
+  await removeBytes(app, batch, given);
+}
+
+/** What came of an upload that is given up. What a crash keeps of it goes with the batch. */
+export async function removeBytes(app: App, batch: BatchRow, intent: BatchUploadRow): Promise<void> {
+  const objects = storageOf(app);
+  const key = storageKey(batch, intent);
+  try {
+    await batchUploadLock(app).inTurn(intent.id, async () => {
+      if (intent.multipartId !== null) await objects.abortMultipart(key, intent.multipartId);
+      const heir = await intentOfKey(app.db, batch.id, intent.objectKey);
+      if (!heir || heir.status === "pending") await objects.delete(key);
+    });
+  } catch (error) {
+    app.log.warn(
+      { err: error, batch_id: batch.id },
+      "what came of an upload that was given up could not be removed yet",
+    );
+  }
+}
+
+/** Where a client PUTs to: storage itself, for an hour, or this service. */
+export async function uploadTarget(app: App, batch: BatchRow, intent: BatchUploadRow): Promise<SignedRequest | null> {
+  if (intent.status !== "pending" || intent.mode === "multipart") return null;
+  const { contentType, bytesExpected: maxBytes } = intent;
+  const expiresAt = uploadExpiry(app, batch);
+  if (intent.mode === "put")
+    return storageOf(app).signPut(storageKey(batch, intent), { expiresAt, maxBytes, contentType });
+  const url = `${app.baseUrl()}/api/v1/ingest_batches/${batch.id}/uploads/${intent.id}/proxy`;
+  return { url, method: "PUT", headers: { "content-type": contentType }, expiresAt: new Date(batch.expiresAt) };
+}
+
+export const uploadExpiry = (app: App, { expiresAt }: BatchRow) =>
+  new Date(Math.min(expiresAt, app.clock.now() + ADDRESS_SECONDS * 1000));
+
+/** The store's id of an upload that comes in parts, begun with its first part. */
+export async function multipartOf(app: App, batch: BatchRow, intent: BatchUploadRow): Promise<string> {
+  if (intent.multipartId !== null) return intent.multipartId;
+  return batchUploadLock(app).inTurn(intent.id, async () => {
+    const objects = storageOf(app);
+    const { id, bytesExpected: bytes, partSize, contentType } = intent;
+    const now = await app.db.select().from(ingestUploads).where(eq(ingestUploads.id, id)).get();
+    if (now?.multipartId) return now.multipartId;
+    const key = storageKey(batch, intent);
+    const made = await objects.createMultipart(key, { bytes, partSize: partSize ?? bytes, contentType });
+    const first = and(eq(ingestUploads.id, id), isNull(ingestUploads.multipartId), eq(ingestUploads.status, "pending"));
+    const kept = await app.write(async (tx) =>
+      tx.update(ingestUploads).set({ multipartId: made }).where(first).returning().get(),
+    );
+    if (kept) return made;
+    await objects.abortMultipart(key, made);
+    throw new HttpError(409, "upload_conflict", "The upload is over.");
+  });
+}
+
+/** The parts that storage holds whole; none of an upload that it knows no more. */
+export async function storedParts(app: App, batch: BatchRow, intent: BatchUploadRow): Promise<Part[]> {
+  if (intent.multipartId === null) return [];
+  try {
+    return await storageOf(app).listParts(storageKey(batch, intent), intent.multipartId);
+  } catch (error) {
+    if (error instanceof NoSuchMultipart) return [];
+    throw error;
+  }
+}
+
+/** Bytes of part `number`; 422 for one that the upload has not. */
+export function partBytes({ bytesExpected, partSize }: BatchUploadRow, number: number): number {
+  if (partSize === null) throw new HttpError(409, "upload_conflict", "The upload does not come in parts.");
+  const count = Math.max(1, Math.ceil(bytesExpected / partSize));
+  if (number > count) invalid("part_number", `must be at most ${count}`);
+  return Math.min(partSize, bytesExpected - (number - 1) * partSize);
+}
+
+/** A part that is put again may be lost when that fails. */
+export const forgetPart = (app: App, { id }: BatchUploadRow, partNumber: number) =>
+  app.write(async (tx) =>
+    tx.delete(ingestParts).where(and(eq(ingestParts.uploadId, id), eq(ingestParts.partNumber, partNumber))),
+  );
+
+/** What the client knows to be there; again as often as it is put again. */
+export const recordPart = (app: App, { id }: BatchUploadRow, { partNumber, etag, bytes }: Part) =>
+  app.write(async (tx) =>
+    tx
+      .insert(ingestParts)
+      .values({ uploadId: id, partNumber, etag, bytes })
+      .onConflictDoUpdate({ target: [ingestParts.uploadId, ingestParts.partNumber], set: { etag, bytes } }),
+  );

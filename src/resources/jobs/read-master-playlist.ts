@@ -1,0 +1,56 @@
+import type { RenditionRow } from "../../../storage/db/schema.ts";
+import type { ObjectStore } from "../../../storage/objects/store.ts";
+import type { App } from "../../app.ts";
+import { DOCUMENT_LIMITS } from "../../lib/document-limits.ts";
+import { HttpError } from "../../lib/errors.ts";
+import type { HlsPlaylist, HlsVariant } from "../../lib/hls-read.ts";
+import { parseDocument } from "../../parsing/parse-document.ts";
+
+export type MasterPlaylist = { durationSeconds: number; renditions: RenditionRow[] };
+type Playlist = Pick<HlsPlaylist, "variants" | "durationSeconds">;
+
+/**
+ * What the published HLS manifest itself says (RFC 8216, 4.3), for workers that do not report it: the length of its
+ * first playlist and its variants. What cannot be read is left out; players are stricter.
+ */
+export async function readMasterPlaylist(
+  app: App,
+  objects: ObjectStore,
+  { manifestKey, tenantId }: { manifestKey: string; tenantId: number },
+): Promise<MasterPlaylist> {
+  const playlistAt = async (key: string): Promise<Playlist> => {
+    try {
+      return await parseDocument(app, "hls", { text: await read(objects, key), path: key, stored: 0 }, { tenantId });
+    } catch (error) {
+      if (!(error instanceof HttpError && error.code === "document_too_complex")) throw error;
+      return { variants: [], durationSeconds: 0 };
+    }
+  };
+  const master = await playlistAt(manifestKey);
+  const folder = manifestKey.slice(0, manifestKey.lastIndexOf("/") + 1);
+  const renditions = master.variants.map((variant) => rendition(variant, folder + variant.uri));
+  const playlist = renditions[0] ? await playlistAt(renditions[0].playlist_path) : master;
+  return { durationSeconds: playlist.durationSeconds, renditions };
+}
+
+function rendition({ attributes }: HlsVariant, playlistPath: string): RenditionRow {
+  const value = (name: string) => attributes.get(name);
+  const [width, height] = (value("RESOLUTION") ?? "").split("x").map(Number);
+  return {
+    name: height ? `${height}p` : "audio",
+    width: width || null,
+    height: height || null,
+    bandwidth: Number(value("BANDWIDTH")) || 0,
+    average_bandwidth: Number(value("AVERAGE-BANDWIDTH")) || null,
+    codecs: value("CODECS") ?? "",
+    frame_rate: Number(value("FRAME-RATE")) || null,
+    playlist_path: playlistPath,
+  };
+}
+
+async function read(objects: ObjectStore, key: string): Promise<string> {
+  const info = await objects.head(key).catch(() => null);
+  if (!info || info.bytes > DOCUMENT_LIMITS.servedBytes) return "";
+  const found = await objects.get(key);
+  return found ? Buffer.concat(await found.body.toArray()).toString("utf8") : "";
+}

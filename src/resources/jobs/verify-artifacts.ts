@@ -1,0 +1,101 @@
+import type * as v from "valibot";
+import { deletePrefix } from "../../../storage/objects/delete-prefix.ts";
+import type { ObjectStore } from "../../../storage/objects/store.ts";
+import type { App } from "../../app.ts";
+import { registerPending } from "../../http/object-gc.ts";
+import { isDeletionHeld } from "../../http/removal-hold.ts";
+import type { VerifiedResult } from "./apply-result.ts";
+import { incomplete } from "./captions.ts";
+import { readMasterPlaylist } from "./read-master-playlist.ts";
+import type { Completion } from "./schema.ts";
+
+type Result = v.InferOutput<typeof Completion>;
+
+/**
+ * What an attempt has made, as it lies in storage. `paths` are those of `checkArtifacts`; what is named in `but` is not
+ * counted.
+ */
+export async function verifyResult(
+  app: App,
+  { objects, prefix, tenantId }: { objects: ObjectStore; prefix: string; tenantId: number },
+  { paths, result, but = [] }: { paths: VerifiedResult["paths"]; result: Result; but?: readonly string[] },
+): Promise<VerifiedResult> {
+  const media = await mediaOf(app, objects, { result, tenantId });
+  return { paths, bytes: await bytesUnder(objects, prefix, but), media };
+}
+
+/** What nothing names any more; a sweep finds what cannot be removed now. */
+export async function removeStale(app: App, prefix: string | null): Promise<void> {
+  if (!prefix || !app.objects) return;
+  if (await isDeletionHeld(app)) {
+    await registerPending(app, [prefix], 0);
+    return;
+  }
+  await deletePrefix(app.objects, prefix).catch((error) =>
+    app.log.warn({ err: error, prefix }, "old artifacts were not removed"),
+  );
+}
+
+/** What the worker tells of its work; where it tells nothing, what the manifest says. */
+async function mediaOf(app: App, objects: ObjectStore, { result, tenantId }: { result: Result; tenantId: number }) {
+  const { media = {}, manifest_path } = result;
+  const { duration_seconds, renditions } = media;
+  if (duration_seconds !== undefined && renditions !== undefined) return { ...media, duration_seconds, renditions };
+  const published = await readMasterPlaylist(app, objects, { manifestKey: manifest_path as string, tenantId });
+  const [top] = published.renditions;
+  const shown = { width: top?.width, height: top?.height, frame_rate: top?.frame_rate };
+  return {
+    ...shown,
+    ...media,
+    duration_seconds: duration_seconds ?? published.durationSeconds,
+    renditions: renditions ?? published.renditions,
+  };
+}
+
+/**
+ * All paths under the attempt's own prefix and in storage, else 422 `invalid_transcoding_result`. Which ones are required
+ * the worker contract has said.
+ */
+export async function checkArtifacts(objects: ObjectStore, prefix: string, result: Result) {
+  const required = {
+    manifest_path: result.manifest_path,
+    dash_manifest_path: result.dash_manifest_path,
+    thumbnail_path: result.thumbnail_path,
+    ...Object.fromEntries(
+      Object.entries(result.subtitle_paths).map(([language, path]) => [`subtitle_paths.${language}`, path]),
+    ),
+  };
+  const isThere = (field: string, path: string) => {
+    if (!path.startsWith(prefix) || path.split("/").some((part) => part === "" || part === "." || part === ".."))
+      return incomplete(field, `must lie under ${prefix}`);
+    return objects.head(path);
+  };
+  await Promise.all(
+    Object.entries(required).map(async ([field, path]) => {
+      if (!path) return incomplete(field, "is required");
+      return (await isThere(field, path)) ?? incomplete(field, "is not in storage");
+    }),
+  );
+  // Workers that know nothing of these may send the contract's outputs back as they came.
+  const found = async (field: string, path: string | null | undefined) =>
+    path && (await isThere(field, path)) ? path : null;
+  return {
+    mediaPrefix: prefix,
+    manifestPath: result.manifest_path as string,
+    dashManifestPath: result.dash_manifest_path as string,
+    thumbnailPath: result.thumbnail_path as string,
+    storyboardPath: await found("storyboard_path", result.storyboard_path),
+    mp4Path: await found("mp4_path", result.mp4_path),
+  };
+}
+
+async function bytesUnder(objects: ObjectStore, prefix: string, but: readonly string[]): Promise<number> {
+  let bytes = 0;
+  let cursor: string | undefined;
+  do {
+    const page = await objects.list(prefix, { cursor });
+    for (const object of page.objects) if (!but.includes(object.key)) bytes += object.bytes;
+    cursor = page.cursor ?? undefined;
+  } while (cursor);
+  return bytes;
+}

@@ -1,0 +1,66 @@
+import { existsSync } from "node:fs";
+import Sqlite from "libsql";
+import { DAMAGED_ADVICE, isDamaged } from "../../../../storage/db/failures.ts";
+import { integrityOf } from "../../../../storage/db/integrity.ts";
+import { type Migration, pendingOf, sorted } from "../../../../storage/db/migrate.ts";
+import { databaseFileOf } from "../../../config/database-file.ts";
+import type { Config } from "../../../config/load.ts";
+import { lostDatabase } from "../../../config/lost-database.ts";
+import { isRestoreUnfinished } from "../backup/resume-restore.ts";
+import { type Finding, runCheck } from "./finding.ts";
+
+export type OfflineCheck = {
+  findings: Finding[];
+  /** To look further would make a directory, migrate, or fail on what is damaged. */
+  isEnough: boolean;
+};
+
+const fault = (check: string, detail: string): Finding => ({ check, ok: false, detail, mended: 0 });
+
+/**
+ * What can be told of a data directory that no server holds, without making or changing anything in it. Throws UserError
+ * for a database of another history or a newer program, as a start would.
+ */
+export async function checkOffline(config: Config, migrations: Migration[]): Promise<OfflineCheck> {
+  const { data_dir, database_url } = config;
+  if (!existsSync(data_dir)) {
+    const told = `there is no data directory ${data_dir}; name the right one with --data`;
+    return { findings: [fault("database", told)], isEnough: true };
+  }
+  const file = databaseFileOf(config);
+  // A start says more of these itself.
+  if (file === null || isRestoreUnfinished(data_dir)) return { findings: [], isEnough: false };
+  const lost = lostDatabase(config);
+  if (lost !== null) return { findings: [fault("database", lost)], isEnough: true };
+  const none = `${file} is no database of vodbox, or is not there; name the right directory with --data, or restore a backup`;
+  if (!existsSync(file)) return { findings: [fault("database", none)], isEnough: true };
+  let applied: Parameters<typeof pendingOf>[1] | null;
+  try {
+    applied = appliedTo(file);
+  } catch (error) {
+    // A disk that fails, or a directory that may not be written, is told better by a start.
+    if (!isDamaged(error)) return { findings: [], isEnough: false };
+    const told = `${file} is damaged (${(error as Error).message}); ${DAMAGED_ADVICE}`;
+    return { findings: [fault("integrity", told)], isEnough: true };
+  }
+  if (applied === null) return { findings: [fault("database", none)], isEnough: true };
+  const pending = pendingOf(sorted(migrations), applied);
+  const integrity = await runCheck("integrity", () => integrityOf(database_url, data_dir));
+  if (pending.length === 0) return { findings: [integrity], isEnough: !integrity.ok };
+  const detail = `the database is of an older vodbox and would be migrated by the next start, from ${pending[0]?.name} on; until then objects, ffmpeg and the rest are not looked at`;
+  return { findings: [{ check: "schema", ok: true, detail, mended: 0 }, integrity], isEnough: true };
+}
+
+/** Null where there is no such table. */
+function appliedTo(file: string) {
+  const database = new Sqlite(file, { readonly: true, timeout: 5000 } as Sqlite.Options);
+  try {
+    const known = database.prepare("SELECT 1 FROM sqlite_schema WHERE name = '_migrations'").get([]);
+    if (known === undefined) return null;
+    return database.prepare("SELECT name, sha256 FROM _migrations ORDER BY name").all([]) as Parameters<
+      typeof pendingOf
+    >[1];
+  } finally {
+    database.close();
+  }
+}

@@ -1,0 +1,28 @@
+import type { UploadRow } from "../../../storage/db/schema.ts";
+import type { App } from "../../app.ts";
+import type { Caller } from "../../http/caller.ts";
+import { collectGarbage } from "../../http/object-gc.ts";
+import { HttpError, notFound } from "../../lib/errors.ts";
+import { abortAssetUpload } from "../assets/abort-upload.ts";
+import { countKept } from "../jobs/registered-source.ts";
+import { dropParts } from "./multipart.ts";
+import { getUpload } from "./queries.ts";
+
+/** The client gives up: once, however often it says so. 409 for an upload that is complete. `check` may refuse it. */
+export async function abortUpload(
+  app: App,
+  caller: Caller,
+  id: number,
+  check: (upload: UploadRow) => void,
+): Promise<void> {
+  const row = await app.write(async (tx) => {
+    const { upload } = (await getUpload(tx, caller, id)) ?? notFound("upload");
+    check(upload);
+    if (upload.status === "completed") throw new HttpError(409, "upload_conflict", "The upload is completed already.");
+    if (upload.status === "pending") await abortAssetUpload(tx, app, upload, "aborted");
+    return upload;
+  });
+  await dropParts(app, [row]);
+  await countKept(app, [row]);
+  await collectGarbage(app);
+}

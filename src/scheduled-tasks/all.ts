@@ -1,0 +1,80 @@
+import { eq } from "drizzle-orm";
+import { apiKeys } from "../../storage/db/schema.ts";
+import type { App } from "../app.ts";
+import { pruneAudit } from "../http/audit.ts";
+import type { Authenticator } from "../http/auth.ts";
+import { pruneAnswers } from "../http/idempotency.ts";
+import { collectGarbage } from "../http/object-gc.ts";
+import { pruneViews } from "../resources/analytics/prune.ts";
+import { viewsOf } from "../resources/analytics/views.ts";
+import { finishStaleImports } from "../resources/assets/import/recover.ts";
+import { expireBatches, sweepBatches } from "../resources/ingest/close.ts";
+import { hasQueued } from "../resources/jobs/claim.ts";
+import { recoverLeases } from "../resources/jobs/recover.ts";
+import { sweepAttempts } from "../resources/jobs/sweep.ts";
+import { continueMigration } from "../resources/operator/migration/run.ts";
+import { announceServer } from "../resources/operator/servers.ts";
+import { emptyTrash } from "../resources/operator/trash.ts";
+import type { Egress } from "../resources/playback/egress.ts";
+import { expireUploads } from "../resources/uploads/expire.ts";
+import { startFetches } from "../resources/uploads/fetches.ts";
+import { sweepAppends, sweepParts } from "../resources/uploads/sweep-parts.ts";
+import { pruneDeliveries } from "../resources/webhooks/prune.ts";
+import { deliverWebhooks } from "./deliver-webhooks.ts";
+import { detectAnomalies } from "./detect-anomalies.ts";
+import type { ScheduledTask } from "./scheduler.ts";
+
+/** All background work of `serve`. */
+export const allScheduledTasks = (
+  app: App,
+  { authenticator, egress }: { authenticator: Authenticator; egress: Egress },
+): ScheduledTask[] => [
+  { name: "tell-of-server", schedule: "*/10 * * * * *", runOnShutdown: true, run: () => announceServer(app) },
+  { name: "recover-leases", schedule: "* * * * * *", run: () => recoverLeases(app) },
+  {
+    // A job that waited out its backoff wakes nobody by itself.
+    name: "wake-workers",
+    schedule: "* * * * * *",
+    run: async () => {
+      if (await hasQueued(app)) app.signals.emit("job.queued");
+    },
+  },
+  { name: "fetch-sources", schedule: "* * * * * *", run: () => startFetches(app) },
+  { name: "expire-uploads", schedule: "*/10 * * * * *", run: () => expireUploads(app) },
+  { name: "expire-batches", schedule: "*/10 * * * * *", run: () => expireBatches(app) },
+  { name: "finish-imports", schedule: "*/30 * * * * *", run: () => finishStaleImports(app) },
+  { name: "sweep-batches", schedule: "50 * * * * *", run: () => sweepBatches(app) },
+  { name: "sweep-attempts", schedule: "20 * * * * *", run: () => sweepAttempts(app) },
+  { name: "sweep-objects", schedule: "40 * * * * *", run: () => collectGarbage(app) },
+  { name: "migrate-storage", schedule: "*/2 * * * * *", run: () => continueMigration(app) },
+  { name: "sweep-appends", schedule: "50 * * * * *", run: () => sweepAppends(app) },
+  { name: "sweep-parts", schedule: "0 23 * * * *", run: () => sweepParts(app) },
+  deliverWebhooks(app),
+  { name: "prune-deliveries", schedule: "0 17 * * * *", run: () => pruneDeliveries(app) },
+  { name: "count-egress", schedule: "*/5 * * * * *", runOnShutdown: true, run: () => egress.flush() },
+  { name: "record-views", schedule: "* * * * * *", runOnShutdown: true, run: () => viewsOf(app).flush() },
+  { name: "prune-views", schedule: "0 23 * * * *", run: () => pruneViews(app) },
+  // Players tell every ten seconds: by then the hour is whole.
+  { name: "detect-anomalies", schedule: "0 5 * * * *", run: () => detectAnomalies(app) },
+  {
+    name: "record-key-use",
+    schedule: "*/30 * * * * *",
+    runOnShutdown: true,
+    run: () => recordKeyUse(app, authenticator),
+  },
+  { name: "empty-trash", schedule: "0 41 * * * *", run: () => emptyTrash(app) },
+  { name: "prune-audit", schedule: "0 37 * * * *", run: () => pruneAudit(app) },
+  {
+    name: "prune-answers",
+    schedule: "0 7 * * * *",
+    run: () => app.write(async (tx) => pruneAnswers(tx, app.clock.now())),
+  },
+];
+
+async function recordKeyUse(app: App, authenticator: Authenticator): Promise<void> {
+  const used = authenticator.takeUsedKeys();
+  if (used.size === 0) return;
+  await app.write(async (tx) => {
+    for (const [id, lastUsedAt] of used) await tx.update(apiKeys).set({ lastUsedAt }).where(eq(apiKeys.id, id));
+  });
+}

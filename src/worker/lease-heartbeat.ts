@@ -1,0 +1,127 @@
+import type { Stage, WorkerContract } from "./contract.ts";
+import { type LeaseClient, LeaseLost, ServerRefused } from "./lease-client.ts";
+
+/** News travels at most this often; without news a heartbeat goes when the contract wants one. */
+const PROGRESS_INTERVAL_MS = 1000;
+
+/** `full`: a disk that the job writes to has reached its reserve. */
+type EndReason = "stopped" | "canceled" | "lost" | "full";
+
+type LeaseHeartbeatOptions = {
+  signal: AbortSignal;
+  onTrouble: (error: unknown) => void;
+  /** A stage has ended. */
+  onStage?: (stage: Stage, tookMs: number) => void;
+  /** Another stage, or another percent. */
+  onNews?: (stage: Stage, progress: number) => void;
+};
+
+/**
+ * Keeps a lease alive and tells how far the job is. Its `signal` is what the job's work listens to: it is aborted when
+ * the worker stops, when the server cancels the job and when the lease is lost; `reason` says which.
+ */
+export class LeaseHeartbeat {
+  reason: EndReason | null = null;
+  readonly signal: AbortSignal;
+  readonly #controller = new AbortController();
+  readonly #ended = new AbortController();
+  readonly #client: LeaseClient;
+  readonly #job: WorkerContract;
+  readonly #onTrouble: (error: unknown) => void;
+  readonly #outer: AbortSignal;
+  readonly #options: LeaseHeartbeatOptions;
+  #stageSinceMs = performance.now();
+  readonly #onOuter = () => this.#abort("stopped");
+  #progress = 0;
+  #stage: Stage;
+  #hasNews = true;
+  #lastBeatMs = Number.NEGATIVE_INFINITY;
+  #timer: NodeJS.Timeout | undefined;
+  #beating: Promise<void> | null = null;
+
+  constructor(client: LeaseClient, job: WorkerContract, options: LeaseHeartbeatOptions) {
+    this.#client = client;
+    this.#job = job;
+    this.#onTrouble = options.onTrouble;
+    this.#outer = options.signal;
+    this.#options = options;
+    // What lies on this disk is not brought.
+    this.#stage = job.source.local_path ? "probing" : "downloading";
+    this.signal = this.#controller.signal;
+    if (options.signal.aborted) this.#abort("stopped");
+    options.signal.addEventListener("abort", this.#onOuter, { once: true });
+    this.#plan();
+  }
+
+  /** Progress is 0 to 100 and never goes back. */
+  report(stage: Stage, progress: number): void {
+    const exact = Math.max(this.#progress, Math.min(100, progress));
+    const isNews = stage !== this.#stage || Math.floor(exact) !== Math.floor(this.#progress);
+    if (stage !== this.#stage) this.#endStage();
+    this.#stage = stage;
+    this.#progress = exact;
+    if (!isNews) return;
+    this.#options.onNews?.(stage, exact);
+    this.#hasNews = true;
+    this.#plan();
+  }
+
+  #endStage(): void {
+    const now = performance.now();
+    // One that nothing was to be done in is none.
+    if (now - this.#stageSinceMs >= 1) this.#options.onStage?.(this.#stage, now - this.#stageSinceMs);
+    this.#stageSinceMs = now;
+  }
+
+  /** No heartbeat is under way when this resolves, and none follows. */
+  async stop(): Promise<void> {
+    if (!this.#ended.signal.aborted && this.#progress === 100) this.#endStage();
+    clearTimeout(this.#timer);
+    this.#outer.removeEventListener("abort", this.#onOuter);
+    this.#ended.abort();
+    await this.#beating;
+  }
+
+  #plan(): void {
+    if (this.#beating || this.#ended.signal.aborted || this.#controller.signal.aborted) return;
+    clearTimeout(this.#timer);
+    const interval = this.#job.lease.heartbeat_interval_seconds * 1000;
+    const due = this.#lastBeatMs + (this.#hasNews ? Math.min(PROGRESS_INTERVAL_MS, interval) : interval);
+    this.#timer = setTimeout(() => this.#beat(), Math.max(0, due - performance.now()));
+  }
+
+  #beat(): void {
+    this.#hasNews = false;
+    this.#lastBeatMs = performance.now();
+    this.#beating = this.#tell().finally(() => {
+      this.#beating = null;
+      this.#plan();
+    });
+  }
+
+  async #tell(): Promise<void> {
+    try {
+      // Hundredths: a day's film moves on by less than one in an hour, and whoever does not move on loses the job.
+      const report = { progress: Math.floor(this.#progress * 100) / 100, stage: this.#stage };
+      const answer = await this.#client.heartbeat(this.#job, report, this.#ended.signal);
+      if (answer.cancel_requested) this.#abort("canceled");
+    } catch (error) {
+      if (this.#ended.signal.aborted) return;
+      const isGone = error instanceof ServerRefused && (error.status === 404 || error.status === 410);
+      if (error instanceof LeaseLost || isGone) return this.#abort("lost");
+      // A server that restarts must not cost the work so far: only its own word ends the lease.
+      this.#hasNews = true;
+      this.#onTrouble(error);
+    }
+  }
+
+  /** Ends the job's work for a reason that the worker found. */
+  abandon(reason: "full"): void {
+    this.#abort(reason);
+  }
+
+  #abort(reason: EndReason): void {
+    this.reason ??= reason;
+    this.#controller.abort();
+  }
+}

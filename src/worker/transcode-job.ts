@@ -1,0 +1,165 @@
+import { access, mkdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { type EncodeOptions, type EncodeResult, encode } from "../media/encode.ts";
+import { encodingSpec } from "../media/encoding-spec.ts";
+import { probe } from "../media/probe.ts";
+import { addCaptions, type Captions, makeCaptions } from "./captions.ts";
+import type { JobContext } from "./context.ts";
+import type { Completion, WorkerContract } from "./contract.ts";
+import { LeaseLost } from "./lease-client.ts";
+import type { LeaseHeartbeat } from "./lease-heartbeat.ts";
+import { Publisher } from "./publisher.ts";
+import { runConcurrently } from "./run-concurrently.ts";
+import { download, removeFolder, SourceCorrupt, sourceMissing, sumOf } from "./transfer.ts";
+
+// What the stages weigh in 0–100; encoding is nearly all of the time.
+const PROBED = 5;
+const ENCODED = 95;
+/** Of a job whose captions take longer than its encode: the rest of 100 is for publishing. */
+const CAPTIONED = 99;
+
+export type Workspace = { heartbeat: LeaseHeartbeat; work: string; outDir: string };
+
+/** Makes what a job asks for and brings it to its place. What it returns is ready to be published. */
+export async function transcode(job: WorkerContract, context: JobContext, workspace: Workspace): Promise<Completion> {
+  const { client } = context;
+  const { heartbeat, work, outDir } = workspace;
+  const input = job.source.local_path ?? join(work, "source");
+  await fetchSource(job, context, workspace, input);
+  // A job that was given back keeps its attempt number, and so its folder.
+  await removeFolder(outDir);
+  await mkdir(outDir, { recursive: true });
+  const publisher = new Publisher({ client, job, dir: outDir, signal: heartbeat.signal });
+  try {
+    const { result, captions, sourceSum } = await encodeChecked(job, context, workspace, { input, publisher });
+    if (!job.source.local_path) await rm(input, { force: true });
+    heartbeat.report("publishing", ENCODED);
+    await addCaptions(captions, outDir);
+    await publisher.finish([...captions.files, ...result.files]);
+    heartbeat.report("publishing", 100);
+    return { ...toCompletion(result, job.outputs.prefix, sourceSum), ...captions.told };
+  } finally {
+    await publisher.stop();
+  }
+}
+
+async function fetchSource(
+  job: WorkerContract,
+  { client }: JobContext,
+  { heartbeat }: Workspace,
+  input: string,
+): Promise<void> {
+  const { source } = job;
+  if (source.local_path) return access(source.local_path).catch(sourceMissing);
+  heartbeat.report("downloading", 0);
+  const size = source.bytes || Number.POSITIVE_INFINITY;
+  await download(client, job, {
+    path: input,
+    signal: heartbeat.signal,
+    onBytes: (bytes) => heartbeat.report("downloading", (PROBED * bytes) / size),
+  });
+}
+
+/** Encodes, and sums the source beside it: that reads what is read anyway, and takes a small part of the time. */
+async function encodeChecked(
+  job: WorkerContract,
+  context: JobContext,
+  { heartbeat, work, outDir }: Workspace,
+  { input, publisher }: { input: string; publisher: Publisher },
+): Promise<{ result: EncodeResult; captions: Captions; sourceSum: string }> {
+  const { client, binaries, scratch, memoryBytes, encoder, log } = context;
+  const { source, callbacks, early_playback, outputs } = job;
+  const spoiled = new AbortController();
+  const sum = sumOf(input, source.sha256, heartbeat.signal);
+  sum.catch((error) => error instanceof SourceCorrupt && spoiled.abort());
+  const signal = AbortSignal.any([heartbeat.signal, spoiled.signal]);
+  const common = { signal, pidDir: scratch.pidDir, memoryBytes };
+  const publishEarly = async (early: EncodeResult) => {
+    try {
+      await publisher.also(early.files);
+      const told = { subtitle_paths: {}, caption_errors: {} };
+      await client.publish(job, { ...toCompletion(early, outputs.prefix, null), ...told }, signal);
+    } catch (error) {
+      // Haste is a kindness: without it the whole is published in its time. But who lost the lease has nothing to publish.
+      if (error instanceof LeaseLost || signal.aborted) throw error;
+      log.warn({ job_id: job.job.id, error: String(error) }, "What plays already could not be published early.");
+    }
+  };
+  try {
+    heartbeat.report("probing", PROBED);
+    const found = await probe(input, binaries, { ...common, cwd: work });
+    heartbeat.report("encoding", PROBED);
+    let captioned = 0;
+    let isEncoded = false;
+    const tellCaptions = () =>
+      isEncoded && captioned < 1 && heartbeat.report("captioning", ENCODED + captioned * (CAPTIONED - ENCODED));
+    const [result, captions] = await runConcurrently(
+      signal,
+      async (ended) => {
+        const made = await encode({
+          ...{ ...common, signal: ended, input, outDir, probe: found, spec: wantedSpec(job), binaries },
+          ...{ scratchDir: work, names: wantedNames(job), encoder },
+          onProgress: (fraction) => heartbeat.report("encoding", PROBED + fraction * (ENCODED - PROBED)),
+          ...(early_playback && callbacks.publish_url && { onEarly: publishEarly }),
+        });
+        isEncoded = true;
+        tellCaptions();
+        return made;
+      },
+      (ended) => {
+        const onProgress = (fraction: number) => {
+          captioned = fraction;
+          tellCaptions();
+        };
+        return makeCaptions(job, context, { input, probe: found, work, signal: ended, onProgress });
+      },
+    );
+    return { result, captions, sourceSum: await sum };
+  } catch (error) {
+    // A damaged source is mostly met by ffmpeg first, which cannot say why.
+    if (source.sha256 && !heartbeat.signal.aborted) await sum;
+    throw error;
+  }
+}
+
+/** Of what the server says of its specification this obeys one thing; the rest is this program's own. */
+const wantedSpec = ({ encoding_spec }: WorkerContract): EncodeOptions["spec"] =>
+  encoding_spec?.storyboard?.enabled === false
+    ? { ...encodingSpec, storyboard: { ...encodingSpec.storyboard, enabled: false } }
+    : encodingSpec;
+
+/** The names that the contract asks for, where they lie beside each other under the prefix. */
+function wantedNames({ outputs }: WorkerContract): NonNullable<EncodeOptions["names"]> {
+  const named = (field: string, key: string | null | undefined) => {
+    const rest = key?.startsWith(outputs.prefix) ? key.slice(outputs.prefix.length) : "";
+    return /^[A-Za-z0-9_-][A-Za-z0-9._-]*$/.test(rest) ? { [field]: rest } : {};
+  };
+  return {
+    ...named("manifest", outputs.manifest_path),
+    ...named("dash", outputs.dash_manifest_path),
+    ...named("thumbnail", outputs.thumbnail_path),
+    ...named("storyboard", outputs.storyboard_path),
+    ...named("mp4", outputs.mp4_path),
+  };
+}
+
+type Media = Omit<Completion, "subtitle_paths" | "caption_errors">;
+
+function toCompletion(result: EncodeResult, prefix: string, sourceSum: string | null): Media {
+  return {
+    manifest_path: prefix + result.manifest,
+    dash_manifest_path: prefix + result.dash,
+    thumbnail_path: prefix + result.thumbnail,
+    storyboard_path: result.storyboard && prefix + result.storyboard,
+    mp4_path: result.mp4 && prefix + result.mp4,
+    media: {
+      duration_seconds: result.durationSeconds,
+      width: result.width,
+      height: result.height,
+      frame_rate: result.frameRate,
+      bytes: result.bytes,
+      ...(sourceSum && { source_sha256: sourceSum }),
+      renditions: result.renditions.map((one) => ({ ...one, playlist_path: prefix + one.playlist_path })),
+    },
+  };
+}

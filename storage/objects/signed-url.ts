@@ -1,0 +1,122 @@
+import { createHmac, type KeyObject, timingSafeEqual } from "node:crypto";
+import { checkKey } from "./keys.ts";
+
+export type UrlSigning = {
+  secret: string | Uint8Array | KeyObject;
+  /** Where clients reach this server, without a slash at its end. */
+  baseUrl: string;
+};
+
+export type SignedUrl = {
+  method: "PUT" | "GET";
+  key: string;
+  expiresAt: Date;
+  maxBytes?: number | undefined;
+  /** The bytes are one part of a multipart upload. */
+  part?: { uploadId: string; partNumber: number } | undefined;
+  filename?: string | undefined;
+  contentType?: string | undefined;
+};
+
+export type Verified = { ok: true; address: SignedUrl } | { ok: false; reason: "expired" | "altered" };
+
+const PATH = "/objects/";
+
+/** The parameters in the order in which they are written and signed; there are no others. */
+const PARAMETERS = ["method", "expires", "max_bytes", "upload_id", "part_number", "filename", "content_type"] as const;
+type Parameters = Partial<Record<(typeof PARAMETERS)[number], string>>;
+
+/** An address that does what `address` says until it expires (to the second), and nothing else. Throws InvalidKey. */
+export function signUrl({ secret, baseUrl }: UrlSigning, address: SignedUrl): string {
+  checkKey(address.key);
+  const parameters: Parameters = {
+    method: address.method,
+    expires: String(Math.floor(address.expiresAt.getTime() / 1000)),
+  };
+  if (address.maxBytes !== undefined) parameters.max_bytes = String(address.maxBytes);
+  if (address.part !== undefined) {
+    parameters.upload_id = address.part.uploadId;
+    parameters.part_number = String(address.part.partNumber);
+  }
+  if (address.filename !== undefined) parameters.filename = address.filename;
+  if (address.contentType !== undefined) parameters.content_type = address.contentType;
+  let query = "";
+  for (const name of PARAMETERS) {
+    const value = parameters[name];
+    if (value !== undefined) query += `${name}=${encodeURIComponent(value)}&`;
+  }
+  const path = address.key.split("/").map(encodeURIComponent).join("/");
+  return `${baseUrl}${PATH}${path}?${query}sig=${signatureOf(secret, address.key, parameters)}`;
+}
+
+/** Checks a whole address or a request target (`/objects/…?…`), used with `method`; HEAD may use what GET may. */
+export function verifyUrl(
+  { secret, baseUrl }: UrlSigning,
+  request: { url: string; method: string; now: Date },
+): Verified {
+  const altered: Verified = { ok: false, reason: "altered" };
+  const parsed = parse(request.url, baseUrl);
+  if (parsed === null) return altered;
+  const { key, parameters, sig } = parsed;
+  // Compared as text: several texts decode to one signature.
+  const expected = Buffer.from(signatureOf(secret, key, parameters));
+  const given = Buffer.from(sig);
+  if (given.length !== expected.length || !timingSafeEqual(given, expected)) return altered;
+  if (parameters.method !== (request.method === "HEAD" ? "GET" : request.method)) return altered;
+  const expiresAt = new Date(Number(parameters.expires) * 1000);
+  // Last, so that a forger learns nothing; and NaN is expired.
+  if (!(request.now < expiresAt)) return { ok: false, reason: "expired" };
+  const { method, max_bytes, upload_id: uploadId, part_number, filename, content_type: contentType } = parameters;
+  return {
+    ok: true,
+    address: {
+      method: method as SignedUrl["method"],
+      key,
+      expiresAt,
+      maxBytes: max_bytes === undefined ? undefined : Number(max_bytes),
+      part: uploadId === undefined ? undefined : { uploadId, partNumber: Number(part_number) },
+      filename,
+      contentType,
+    },
+  };
+}
+
+/** Over the decoded values in a form that keeps them apart, so an encoding that a proxy changes does no harm. */
+function signatureOf(secret: UrlSigning["secret"], key: string, parameters: Parameters): string {
+  const message = JSON.stringify([
+    "vodbox object address 1",
+    key,
+    ...PARAMETERS.map((name) => parameters[name] ?? null),
+  ]);
+  return createHmac("sha256", secret).update(message).digest("base64url");
+}
+
+function parse(url: string, baseUrl: string): { key: string; parameters: Parameters; sig: string } | null {
+  const [beforeQuery = "", query = "", ...more] = url.split("?");
+  const path = withoutBase(beforeQuery, baseUrl);
+  if (more.length > 0 || !path.startsWith(PATH)) return null;
+  const parameters: Parameters = {};
+  let sig: string | null = null;
+  for (const [name, value] of new URLSearchParams(query)) {
+    if (name === "sig" && sig === null) sig = value;
+    else if (isParameter(name) && parameters[name] === undefined) parameters[name] = value;
+    else return null;
+  }
+  try {
+    const key = path.slice(PATH.length).split("/").map(decodeURIComponent).join("/");
+    return sig === null ? null : { key, parameters, sig };
+  } catch {
+    return null;
+  }
+}
+
+/** A whole address, a target that holds the base's own path, or one that a proxy took it off. */
+function withoutBase(path: string, baseUrl: string): string {
+  if (path.startsWith(baseUrl)) return path.slice(baseUrl.length);
+  const slash = baseUrl.indexOf("/", baseUrl.indexOf("://") + 3);
+  const basePath = slash === -1 ? "" : baseUrl.slice(slash);
+  return basePath !== "" && path.startsWith(basePath + PATH) ? path.slice(basePath.length) : path;
+}
+
+const isParameter = (name: string): name is (typeof PARAMETERS)[number] =>
+  (PARAMETERS as readonly string[]).includes(name);
