@@ -33,7 +33,7 @@ export function documentRoutes(api: readonly Route[]): Route[] {
     route({
       ...open,
       path: DOCUMENT,
-      summary: "This interface as OpenAPI 3.0.3",
+      summary: "Get this API as an OpenAPI 3.0.3 document",
       async handle({ app }) {
         document ??= import("../http/openapi.ts").then(({ openApi }) => openApi(api));
         return { ...(await document), servers: [{ url: app.baseUrl() }] };
@@ -43,14 +43,14 @@ export function documentRoutes(api: readonly Route[]): Route[] {
     route({
       ...open,
       path: "/docs/start.js",
-      summary: "Script of the page",
+      summary: "Get the script of the reference page",
       handle: () => text(START, "text/javascript"),
     }),
     ...Object.entries(FILES).map(([name, type]) =>
       route({
         ...open,
         path: `/docs/${name}`,
-        summary: "Part of the page",
+        summary: "Get an asset of the reference page",
         handle: ({ headers }) => embeddedFile(`docs/${name}`, { type, cacheControl: "public, max-age=3600", headers }),
       }),
     ),

@@ -27,7 +27,7 @@ export const oembedRoute = (tokens: PlaybackTokens): Route =>
     path: "/oembed",
     credential: "none",
     tag: "Pages",
-    summary: "oEmbed of a watch or embed page",
+    summary: "Get the oEmbed data of a watch or embed page",
     hidden: true,
     query: Query,
     cors: { allowHeaders: "", exposeHeaders: "" },

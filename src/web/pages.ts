@@ -26,7 +26,7 @@ export const pageRoutes = (tokens: PlaybackTokens): Route[] => [
     route({
       ...open,
       path: `/${page}/:id`,
-      summary: `The ${page} page of an asset`,
+      summary: `Show the ${page} page of an asset`,
       responses: { 200: null },
       handle: async (context) => respond(page, await viewOf(context, tokens, page)),
     }),
@@ -34,7 +34,7 @@ export const pageRoutes = (tokens: PlaybackTokens): Route[] => [
   route({
     ...open,
     path: "/embed/:id/player.json",
-    summary: "What the player needs to play an asset",
+    summary: "Get the data that the player needs for an asset",
     params: v.object({ id: v.string() }),
     // The element stands on other sites' pages.
     cors: { allowHeaders: "", exposeHeaders: "" },
@@ -62,7 +62,7 @@ export const pageRoutes = (tokens: PlaybackTokens): Route[] => [
   route({
     ...open,
     path: "/svc-player.js",
-    summary: "The player, as an element for any page",
+    summary: "Get the player script",
     responses: { 200: null },
     async handle({ headers, url }) {
       // Under its version it never changes; without one it has to be asked for again.

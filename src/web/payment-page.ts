@@ -16,7 +16,7 @@ export const paymentPageRoute: Route = route({
   credential: "none",
   tag: "Pages",
   hidden: true,
-  summary: "Where payers come back to",
+  summary: "Show the page that payers return to",
   responses: { 200: null },
   async handle({ url }) {
     const outcome = url.searchParams.get("outcome");

@@ -30,7 +30,7 @@ export const analyticsRoutes = (tokens: PlaybackTokens): Route[] => [
     // Players stand on any site's pages.
     cors: { allowHeaders: "content-type", exposeHeaders: "ratelimit, ratelimit-policy, retry-after" },
     tag: "Analytics",
-    summary: "What viewers' players tell: one event, or up to 64 as {events: […]}",
+    summary: "Record playback events: one, or up to 64 as {events: […]}",
     raw: true,
     rawBody: { "application/json": BeaconBody, "text/plain": BeaconBody },
     responses: {
@@ -68,7 +68,7 @@ export const analyticsRoutes = (tokens: PlaybackTokens): Route[] => [
     method: "GET",
     path: "/api/v1/assets/:id/analytics",
     tag: "Analytics",
-    summary: "Plays, viewers and watch time of an asset, over the trailing 30 days unless told",
+    summary: "Get plays, viewers and watch time of an asset (last 30 days by default)",
     params: v.object({ id: PathId }),
     query: AssetAnalyticsQuery,
     responses: { 200: AssetAnalytics },
@@ -89,7 +89,7 @@ export const analyticsRoutes = (tokens: PlaybackTokens): Route[] => [
     method: "GET",
     path: "/api/v1/analytics",
     tag: "Analytics",
-    summary: "Plays, viewers and watch time of all of a tenant's assets, over the trailing 30 days unless told",
+    summary: "Get plays, viewers and watch time of a tenant (last 30 days by default)",
     query: AnalyticsQuery,
     responses: { 200: TenantAnalytics },
     errors: { 404: ["not_found"] },

@@ -22,7 +22,7 @@ export const assetCsvRoutes = [
     expensive: "export",
     scope: "assets:read",
     tag: "Assets",
-    summary: "Title, description, tags and file name of all assets, as CSV or JSON, newest first",
+    summary: "Export title, description, tags and filename of all assets as CSV or JSON",
     query: ExportQuery,
     responses: { 200: v.array(ExportedAsset) },
     produces: ["text/csv"],
@@ -40,7 +40,7 @@ export const assetCsvRoutes = [
     expensive: "import",
     scope: "assets:write",
     tag: "Assets",
-    summary: "Apply titles, descriptions and tags from a CSV to the assets that its rows name",
+    summary: "Import titles, descriptions and tags from CSV",
     raw: true,
     rawBody: {
       "text/csv": v.string(),

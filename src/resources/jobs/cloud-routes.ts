@@ -49,7 +49,7 @@ export const cloudJobRoutes = [
     path: `${base}/claim`,
     credential: "worker",
     tag,
-    summary: "Lease one queued job; its callbacks are fenced by the attempt",
+    summary: "Lease the next queued job; callbacks must name its attempt",
     body: Claim,
     responses: { 200: FencedContract, 204: null },
     errors: { 409: ["stale_lease"] },
@@ -66,7 +66,7 @@ export const cloudJobRoutes = [
   route({
     ...callback,
     path: `${base}/:id/heartbeat`,
-    summary: "Renew the lease and publish progress",
+    summary: "Renew the lease and report progress",
     body: Heartbeat,
     responses: { 200: HeartbeatAnswer },
     errors: conflict,
@@ -82,7 +82,7 @@ export const cloudJobRoutes = [
   route({
     ...callback,
     path: `${base}/:id/complete`,
-    summary: "Publish the finished artifacts",
+    summary: "Complete a job and publish its artifacts",
     body: Completion,
     responses: { 200: Job },
     errors: { ...conflict, 422: ["invalid_transcoding_result"] },
@@ -98,7 +98,7 @@ export const cloudJobRoutes = [
   route({
     ...callback,
     path: `${base}/:id/publish`,
-    summary: "Let the asset play what is whole already; the job goes on",
+    summary: "Publish the renditions that are complete; the job continues",
     body: Completion,
     responses: { 200: Job },
     errors: { ...conflict, 422: ["invalid_transcoding_result"] },
@@ -111,7 +111,7 @@ export const cloudJobRoutes = [
   route({
     ...callback,
     path: `${base}/:id/fail`,
-    summary: "End the attempt as failed",
+    summary: "Fail the attempt",
     body: Failure,
     responses: { 200: Job },
     errors: conflict,
@@ -130,7 +130,7 @@ export const cloudJobRoutes = [
   route({
     ...callback,
     path: `${base}/:id/release`,
-    summary: "Give the job back; no attempt is counted",
+    summary: "Release the job without counting an attempt",
     responses: { 200: Job },
     errors: conflict,
     handle: ({ app, params, headers }) =>
@@ -145,7 +145,7 @@ export const cloudJobRoutes = [
   route({
     ...callback,
     path: `${base}/:id/artifacts`,
-    summary: "Addresses to PUT artifacts to",
+    summary: "Get presigned URLs to upload artifacts to",
     body: SignArtifacts,
     responses: { 200: SignedArtifacts },
     errors: conflict,

@@ -37,7 +37,7 @@ export const jobRoutes = [
     path: `${base}/next`,
     credential: "worker",
     tag,
-    summary: "Lease one queued job",
+    summary: "Lease the next queued job",
     requiredHeaders: ["Idempotency-Key"],
     body: Claim,
     responses: { 200: WorkerContract, 204: null },
@@ -55,7 +55,7 @@ export const jobRoutes = [
   route({
     ...callback,
     path: `${base}/:id/heartbeat`,
-    summary: "Renew the lease and publish progress",
+    summary: "Renew the lease and report progress",
     body: Heartbeat,
     responses: { 200: HeartbeatAnswer },
     errors: stale,
@@ -66,7 +66,7 @@ export const jobRoutes = [
   route({
     ...callback,
     path: `${base}/:id/complete`,
-    summary: "Publish the finished artifacts",
+    summary: "Complete a job and publish its artifacts",
     body: Completion,
     responses: { 200: Job },
     errors: { ...stale, 422: ["invalid_transcoding_result", "source_corrupt"] },
@@ -76,7 +76,7 @@ export const jobRoutes = [
   route({
     ...callback,
     path: `${base}/:id/publish`,
-    summary: "Let the asset play what is whole already; the job goes on",
+    summary: "Publish the renditions that are complete; the job continues",
     body: Completion,
     responses: { 200: Job },
     errors: { ...stale, 422: ["invalid_transcoding_result"] },
@@ -85,7 +85,7 @@ export const jobRoutes = [
   route({
     ...callback,
     path: `${base}/:id/fail`,
-    summary: "End the attempt as failed",
+    summary: "Fail the attempt",
     body: Failure,
     responses: { 200: Job },
     errors: stale,
@@ -100,7 +100,7 @@ export const jobRoutes = [
   route({
     ...callback,
     path: `${base}/:id/release`,
-    summary: "Give the job back; no attempt is counted",
+    summary: "Release the job without counting an attempt",
     responses: { 200: Job },
     errors: stale,
     handle: async ({ app, params, headers }) =>
@@ -113,7 +113,7 @@ export const jobRoutes = [
   route({
     ...callback,
     path: `${base}/:id/artifacts`,
-    summary: "Addresses to PUT artifacts to",
+    summary: "Get presigned URLs to upload artifacts to",
     body: SignArtifacts,
     responses: { 200: SignedArtifacts },
     errors: stale,
@@ -124,7 +124,7 @@ export const jobRoutes = [
     method: "GET",
     path: "/api/v1/encoding_spec",
     tag,
-    summary: "The encoding specification that workers obey",
+    summary: "Get the encoding specification",
     responses: { 200: v.looseObject({}) },
     handle: () => encodingSpec,
   }),

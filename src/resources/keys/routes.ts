@@ -18,7 +18,7 @@ export const keyRoutes = [
     path,
     scope: ["api_keys:read", "api_keys:write"],
     tag: "API keys",
-    summary: "List keys, newest first; never their plaintext",
+    summary: "List API keys, newest first",
     query: v.object({ ...Paging, tenant_id: v.optional(QueryId) }),
     responses: { 200: v.array(ApiKey) },
     async handle({ app, caller, query, url }) {
@@ -46,7 +46,7 @@ export const keyRoutes = [
     audited: true,
     scope: "api_keys:write",
     tag: "API keys",
-    summary: "Create a key; the answer is the only place where its token stands",
+    summary: "Create an API key; its token is returned once",
     body: KeyWrite,
     idempotent: { secretFields: ["token"] },
     responses: { 201: NewApiKey },
@@ -69,7 +69,7 @@ export const keyRoutes = [
     audited: true,
     scope: "api_keys:write",
     tag: "API keys",
-    summary: "Revoke a key",
+    summary: "Revoke an API key",
     params: v.object({ id: PathId }),
     responses: { 204: null },
     async handle({ app, caller, params }) {

@@ -45,7 +45,7 @@ export const auditRoutes = [
     path: "/api/v1/admin/audit",
     credential: "admin",
     tag: "Operator",
-    summary: "Who changed what with the admin token, and who touched keys, signing keys and webhooks; newest first",
+    summary: "List audit entries, newest first",
     query: v.object({ ...Paging, tenant_id: v.optional(QueryId), since: v.optional(GivenTime) }),
     responses: { 200: v.array(Entry) },
     async handle({ app, query, url }) {

@@ -26,7 +26,7 @@ export const metricsRoutes = [
     path: "/metrics",
     credential: "admin",
     tag: "Operator",
-    summary: "Figures for Prometheus",
+    summary: "Get metrics in the Prometheus text format",
     hidden: true,
     responses: { 200: null },
     handle: async ({ app }) =>

@@ -80,7 +80,7 @@ export const graphRoutes = [
     expensive: "export",
     scope: "assets:read",
     tag: "Assets",
-    summary: "All that is needed to play a tenant's media without this service; storage keys, and no credentials",
+    summary: "Export all data needed to play a tenant's media without this service",
     query: v.object({ tenant_id: v.optional(v.pipe(QueryId, v.description("Required with the admin token"))) }),
     responses: { 200: Graph },
     errors: { 404: ["not_found"] },

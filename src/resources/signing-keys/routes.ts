@@ -22,7 +22,7 @@ export const signingKeyRoutes = [
     path,
     scope: ["api_keys:read", "api_keys:write"],
     tag: "Signing keys",
-    summary: "List the keys that sign playback tokens, newest first; their public halves alone",
+    summary: "List signing keys (public keys only), newest first",
     query: v.object({ ...Paging, tenant_id: v.optional(QueryId) }),
     responses: { 200: v.array(SigningKey) },
     async handle({ app, caller, query, url }) {
@@ -50,8 +50,7 @@ export const signingKeyRoutes = [
     audited: true,
     scope: "api_keys:write",
     tag: "Signing keys",
-    summary:
-      "Register a public key for playback tokens, or have a pair made; its private half stands in this answer alone",
+    summary: "Create a signing key, or register a public key; a generated private key is returned once",
     body: SigningKeyWrite,
     idempotent: { secretFields: ["private_key"] },
     responses: { 201: NewSigningKey },
@@ -90,7 +89,7 @@ export const signingKeyRoutes = [
     audited: true,
     scope: "api_keys:write",
     tag: "Signing keys",
-    summary: "Revoke a signing key: tokens that it signed are refused from then on",
+    summary: "Revoke a signing key and the tokens that it signed",
     params: v.object({ id: PathId }),
     responses: { 204: null },
     async handle({ app, caller, params }) {

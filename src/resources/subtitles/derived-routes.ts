@@ -25,7 +25,7 @@ export const derivedSubtitleRoutes = [
     limit: "translate",
     expensive: "translate",
     tag: "Subtitles",
-    summary: "Translate a subtitle track by machine, into a track of the other language",
+    summary: "Translate a subtitle into another language",
     params: SubtitleParams,
     body: v.object({ target_language: v.pipe(v.string("must be a string"), v.description("A BCP 47 tag")) }),
     idempotent: refreshedUrl,
@@ -62,7 +62,7 @@ export const derivedSubtitleRoutes = [
     limit: "sync",
     expensive: "sync",
     tag: "Subtitles",
-    summary: "Re-time a subtitle track by another that says the same",
+    summary: "Synchronize a subtitle with the timing of another",
     params: SubtitleParams,
     body: v.object({
       reference_track_id: v.pipe(

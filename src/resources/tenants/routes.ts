@@ -16,7 +16,7 @@ export const tenantRoutes = [
     method: "GET",
     path: "/api/v1/tenants",
     tag: "Tenants",
-    summary: "The tenants that the caller sees",
+    summary: "List the tenants visible to the caller",
     query: v.object(Paging),
     responses: { 200: v.array(Tenant) },
     async handle({ app, caller, query, url }) {
@@ -63,7 +63,7 @@ export const tenantRoutes = [
     path: `${admin}/:ref`,
     credential: "admin",
     tag: "Operator",
-    summary: "One tenant, by id or slug",
+    summary: "Get a tenant, by id or slug",
     params: Ref,
     responses: { 200: Tenant },
     handle: async ({ app, caller, params }) =>
@@ -74,7 +74,7 @@ export const tenantRoutes = [
     path: `${admin}/:ref`,
     credential: "admin",
     tag: "Operator",
-    summary: "Change a tenant",
+    summary: "Update a tenant",
     params: Ref,
     body: TenantPatch,
     responses: { 200: Tenant },

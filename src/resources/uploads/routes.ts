@@ -32,7 +32,7 @@ export const uploadRoutes = [
     ...shared,
     method: "POST",
     path: `${base}/initiate`,
-    summary: "Start a direct upload; the answer says where to PUT the bytes",
+    summary: "Initiate a direct upload",
     body: Initiate,
     // The address is a credential: it is signed anew for a repeat, not kept.
     idempotent: {
@@ -61,7 +61,7 @@ export const uploadRoutes = [
     ...shared,
     method: "POST",
     path: `${base}/from_url`,
-    summary: "Let the server fetch the source from an address; progress and end as of any upload",
+    summary: "Upload from a URL: the server fetches the source",
     body: FromUrl,
     idempotent: {},
     responses: { 201: Upload },
@@ -89,7 +89,7 @@ export const uploadRoutes = [
     ...shared,
     method: "POST",
     path: `${base}/:id/complete`,
-    summary: "Say that all bytes are there; queues the transcoding job",
+    summary: "Complete an upload and queue the transcoding job",
     params: UploadParams,
     body: Complete,
     responses: { 200: CompletedUpload },
@@ -113,7 +113,7 @@ export const uploadRoutes = [
     path: `${base}/:id`,
     scope: "assets:write",
     tag: "Uploads",
-    summary: "The state of an upload",
+    summary: "Get an upload",
     params: UploadParams,
     responses: { 200: Upload },
     handle: async ({ app, caller, params }) =>

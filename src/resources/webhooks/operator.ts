@@ -26,7 +26,7 @@ export const webhookOperatorRoutes = [
     ...admin,
     method: "GET",
     path: `${path}/deliveries`,
-    summary: "Deliveries of all tenants, newest first",
+    summary: "List the deliveries of all tenants, newest first",
     query: AllDeliveriesQuery,
     responses: { 200: v.array(Delivery) },
     async handle({ app, caller, query, url }) {
@@ -39,7 +39,7 @@ export const webhookOperatorRoutes = [
     ...admin,
     method: "POST",
     path: `${path}/replay`,
-    summary: "Send deliveries once more, by id or by filter, a batch a call",
+    summary: "Resend deliveries by id or by filter, one batch per call",
     body: ReplayWrite,
     responses: { 200: Replayed },
     async handle({ app, caller, body }) {

@@ -31,7 +31,7 @@ export const webhookRoutes = [
     path,
     scope: "webhooks:read",
     tag,
-    summary: "List endpoints, newest first; never their secret",
+    summary: "List webhook endpoints, newest first",
     query: v.object({ ...Paging, tenant_id: v.optional(QueryId) }),
     responses: { 200: v.array(Endpoint) },
     async handle({ app, caller, query, url }) {
@@ -47,7 +47,7 @@ export const webhookRoutes = [
     audited: true,
     scope: "webhooks:write",
     tag,
-    summary: "Register an endpoint; the answer is the only place where its secret stands",
+    summary: "Create a webhook endpoint; its signing secret is returned once",
     body: EndpointWrite,
     idempotent: { secretFields: ["secret"] },
     responses: { 201: NewEndpoint },
@@ -64,7 +64,7 @@ export const webhookRoutes = [
     ...one,
     method: "GET",
     scope: "webhooks:read",
-    summary: "One endpoint",
+    summary: "Get a webhook endpoint",
     responses: { 200: Endpoint },
     handle: async ({ app, caller, params }) =>
       toEndpoint((await getEndpoint(app.db, caller, params.id)) ?? notFound("webhook")),
@@ -73,7 +73,7 @@ export const webhookRoutes = [
     ...one,
     method: "DELETE",
     scope: "webhooks:write",
-    summary: "Delete an endpoint with its deliveries",
+    summary: "Delete a webhook endpoint and its deliveries",
     responses: { 204: null },
     async handle({ app, caller, params }) {
       await app.write(async (tx) => deleteEndpoint(tx, app, caller, params.id));
@@ -86,7 +86,7 @@ export const webhookRoutes = [
     path: `${path}/:id/active`,
     audited: true,
     scope: "webhooks:write",
-    summary: "Pause an endpoint, or let it go on with its failures forgotten",
+    summary: "Pause or resume a webhook endpoint",
     body: ActiveWrite,
     responses: { 200: Endpoint },
     async handle({ app, caller, params, body }) {
@@ -101,7 +101,7 @@ export const webhookRoutes = [
     path: `${path}/:id/rotate_secret`,
     audited: true,
     scope: "webhooks:write",
-    summary: "A new secret; for 24 hours the old one signs as well",
+    summary: "Rotate the signing secret; the old one stays valid for 24 hours",
     responses: { 200: RotatedEndpoint },
     async handle({ app, caller, params }) {
       const { row, secret } = await app.write(async (tx) => rotateSecret(tx, app, caller, params.id));
@@ -115,7 +115,7 @@ export const webhookRoutes = [
     path: `${path}/:id/test`,
     audited: true,
     scope: "webhooks:write",
-    summary: "Send a test event of a type that the endpoint wants",
+    summary: "Send a test event",
     idempotent: {},
     responses: { 202: Delivery },
     errors: { 422: ["idempotency_key_reused"] },
@@ -130,7 +130,7 @@ export const webhookRoutes = [
     method: "GET",
     path: `${path}/:id/deliveries`,
     scope: "webhooks:read",
-    summary: "What was sent to an endpoint, newest first",
+    summary: "List the deliveries of an endpoint, newest first",
     query: DeliveryQuery,
     responses: { 200: v.array(Delivery) },
     async handle({ app, caller, params, query, url }) {
@@ -147,7 +147,7 @@ export const webhookRoutes = [
     audited: true,
     scope: "webhooks:write",
     tag,
-    summary: "Send a delivery once more, freshly signed, under the same event id",
+    summary: "Resend a delivery with the same event id",
     params: DeliveryParams,
     responses: { 202: Delivery },
     async handle({ app, caller, params }) {

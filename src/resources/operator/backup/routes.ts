@@ -18,7 +18,7 @@ export const backupRoutes = [
     ...admin,
     method: "POST",
     path: "/api/v1/admin/removal_holds",
-    summary: "Keep what rows let go of from being removed from storage, for a backup that copies it; ends by itself",
+    summary: "Hold deletions from storage while a backup copies objects",
     responses: { 201: Hold },
     handle: async ({ app }) => toHold(await takeHold(app)),
   }),
@@ -28,7 +28,7 @@ export const backupRoutes = [
     path: "/api/v1/admin/removal_holds/:id",
     // Twice a minute, for as long as a backup takes.
     audited: false,
-    summary: "Renew a hold; 404 for one that has run out",
+    summary: "Renew a deletion hold",
     params,
     responses: { 200: Hold },
     errors: { 404: ["not_found"] },
@@ -38,7 +38,7 @@ export const backupRoutes = [
     ...admin,
     method: "DELETE",
     path: "/api/v1/admin/removal_holds/:id",
-    summary: "End a hold; what waited is removed at the next sweep",
+    summary: "End a deletion hold",
     params,
     responses: { 204: null },
     async handle({ app, params: { id } }) {

@@ -43,7 +43,7 @@ export const doctorRoutes = [
     ...admin,
     method: "GET",
     path,
-    summary: "Database, storage, clock, permissions and disk, looked over quickly",
+    summary: "Run the quick checks: database, storage, clock, permissions and disk",
     responses: { 200: v.object({ ok: v.boolean(), findings: v.array(Finding) }) },
     async handle({ app }) {
       const findings = await quickCheckup(app, { mend: false });
@@ -54,7 +54,7 @@ export const doctorRoutes = [
     ...admin,
     method: "POST",
     path: `${path}/checkup`,
-    summary: "Look everything over, every object too, and mend what can be; one that runs already is answered",
+    summary: "Start a full check, optionally with fixes; returns the running check if there is one",
     body: v.object({
       fix: v.optional(v.pipe(v.boolean("must be true or false"), v.description("Mend what can be mended")), false),
       force: v.optional(
@@ -78,7 +78,7 @@ export const doctorRoutes = [
     ...admin,
     method: "GET",
     path: `${path}/checkup`,
-    summary: "How far the check-up is that runs, or what the last one since the start has found",
+    summary: "Get the progress of the running check, or the result of the last one",
     responses: { 200: CheckupAnswer },
     errors: { 404: ["not_found"] },
     handle: async ({ app }) => toAnswer((await lastCheckup(app)) ?? notFound("check-up"), app.clock.now()),

@@ -32,7 +32,7 @@ export const tusRoutes: Route[] = [
     credential: "none",
     method: "OPTIONS",
     path: base,
-    summary: "What of tus there is",
+    summary: "Get the supported tus version and extensions",
     responses: { 204: null },
     handle: ({ app }) =>
       new Reply(204, undefined, {
@@ -47,7 +47,7 @@ export const tusRoutes: Route[] = [
     limit: "uploads",
     method: "POST",
     path: base,
-    summary: "Create an upload by tus",
+    summary: "Create a tus upload",
     responses: { 201: null },
     errors: { 403: ["quota_exceeded"] },
     handle: create,
@@ -58,7 +58,7 @@ export const tusRoutes: Route[] = [
       method,
       path: `${base}/:id`,
       params: UploadParams,
-      summary: "An upload by tus: its offset, more bytes, its end",
+      summary: "Get the offset of, append to, or terminate a tus upload",
       responses: { 204: null },
       async handle(context) {
         // Whose it is comes first: of another's nothing is told, not even that it was asked for wrongly.
