@@ -4,15 +4,15 @@ import { withoutTrailing } from "../lib/without-trailing.ts";
 import { Prices, readPrices } from "./prices.ts";
 
 /**
- * All settings, one row each. From this table come the environment names (`VODBOX_` + upper case), the keys of the
- * configuration file, the flags, `vodbox admin config` and the docs.
+ * All settings. The environment variables (`VODBOX_` + upper case), the keys of the configuration file, the flags, `vodbox
+ * admin config` and the docs are derived from this table.
  */
 export type Setting = {
   schema: v.GenericSchema<unknown, unknown>;
-  /** Raw default as it would stand in the environment; undefined means not set. */
+  /** Default, as an environment variable would have it; undefined: not set. */
   fallback?: string;
   secret?: boolean;
-  /** What a text stands for; the setting may be a table of the configuration file, too. Throws an Error. */
+  /** Parses a text value; the setting may also be a table of the configuration file. Throws Error. */
   read?(text: string, cwd: string): unknown;
   about: string;
 };
@@ -44,7 +44,7 @@ const url = (...protocols: string[]) =>
     text,
     v.check(
       (value) => URL.canParse(value) && protocols.includes(new URL(value).protocol),
-      `must be an address that starts with ${protocols.map((p) => `${p}//`).join(" or ")}`,
+      `must be a URL that starts with ${protocols.map((p) => `${p}//`).join(" or ")}`,
     ),
   );
 const flag = v.pipe(
@@ -55,7 +55,7 @@ const flag = v.pipe(
 );
 const rate = v.pipe(
   text,
-  v.regex(/^\d{1,9}\/\d{1,9}$/, "must read REQUESTS/SECONDS, such as 120/60"),
+  v.regex(/^\d{1,9}\/\d{1,9}$/, "must be REQUESTS/SECONDS, such as 120/60"),
   v.transform((value) => {
     const [requests = 0, seconds = 0] = value.split("/").map(Number);
     return { requests, seconds };
@@ -83,13 +83,13 @@ const waits = v.pipe(
   items,
   v.check(
     (parts) => parts.length === 5 && parts.every((part) => /^\d{1,7}$/.test(part)),
-    "must be five waits in seconds, such as 5,300,1800,7200,18000",
+    "must be five delays in seconds, such as 5,300,1800,7200,18000",
   ),
   v.transform((parts) => parts.map(Number)),
 );
 
 export const SETTINGS = {
-  data_dir: { schema: text, fallback: "./vodbox-data", about: "database, local storage, secrets (0600)" },
+  data_dir: { schema: text, fallback: "./vodbox-data", about: "directory of the database, local storage and secrets" },
   host: { schema: text, fallback: "127.0.0.1", about: "address to listen on" },
   port: { schema: integer(0, 65_535), fallback: "8080", about: "port to listen on; 0 picks a free one" },
   base_url: {
@@ -97,102 +97,106 @@ export const SETTINGS = {
       url("http:", "https:"),
       v.transform((value) => withoutTrailing(value, "/")),
     ),
-    about: "what every absolute address in an answer starts with",
+    about: "public URL of the server; prefix of all absolute URLs in responses",
   },
   trusted_proxies: {
     schema: list,
     fallback: "",
-    about: "proxies, as ranges such as 127.0.0.1/32, whose X-Forwarded-For or Forwarded tells the client's address",
+    about: "reverse proxies (CIDR ranges) whose X-Forwarded-For or Forwarded header is trusted",
   },
   tls_cert: {
     schema: text,
-    about: "PEM file of a certificate, with its chain: serve speaks HTTPS then; read again when it changes",
+    about: "PEM file of the certificate chain; enables HTTPS; reloaded when it changes",
   },
-  tls_key: { schema: text, about: "PEM file of its private key" },
+  tls_key: { schema: text, about: "PEM file of the private key" },
   env: {
     schema: oneOf("production", "development"),
     fallback: "production",
     about: "development also allows simulated payments",
   },
-  admin_token: { schema: token, secret: true, about: "made at first start and kept in the data directory" },
-  worker_token: { schema: token, secret: true, about: "made at first start and kept in the data directory" },
-  live_token: { schema: token, secret: true, about: "made at first start and kept in the data directory" },
-  signing_secret: { schema: token, secret: true, about: "signs playback tokens, leases and storage addresses" },
+  admin_token: { schema: token, secret: true, about: "generated at first start and stored in the data directory" },
+  worker_token: { schema: token, secret: true, about: "generated at first start and stored in the data directory" },
+  live_token: { schema: token, secret: true, about: "generated at first start and stored in the data directory" },
+  signing_secret: { schema: token, secret: true, about: "signs playback tokens, leases and storage URLs" },
   database_url: {
     schema: url("file:", "libsql:", "http:", "https:"),
     about: "file:<data>/vodbox.db, or a remote libSQL server",
   },
-  database_auth_token: { schema: text, secret: true, about: "of the remote libSQL server" },
+  database_auth_token: { schema: text, secret: true, about: "token of the remote libSQL server" },
   storage: {
     schema: oneOf("local", "s3", "none"),
     fallback: "local",
-    about: "where objects lie; none switches object storage off",
+    about: "object storage; none disables it",
   },
   min_free_bytes: {
     schema: integer(0, Number.MAX_SAFE_INTEGER),
     fallback: "268435456",
-    about: "uploads are refused (507) when the disk has less than this left",
+    about: "free disk space to keep; below it writes are refused with 507",
   },
   fetch_concurrency: {
     schema: integer(1, 256),
     fallback: "8",
-    about: "sources that are fetched from URLs at once; while other tenants wait, at most 2 of one tenant",
+    about: "concurrent fetches of sources from URLs; at most 2 per tenant while other tenants wait",
   },
   fetch_min_bytes_per_second: {
     schema: integer(0, Number.MAX_SAFE_INTEGER),
     fallback: "16384",
-    about: "a source that is slower than this over 60 s fails; 0 for no limit",
+    about: "minimum rate of a fetch, averaged over 60 s; 0 disables the limit",
   },
-  ffmpeg: { schema: text, about: "path of ffmpeg; else the bundled one, else PATH" },
-  ffprobe: { schema: text, about: "path of ffprobe; else the bundled one, else PATH" },
+  ffmpeg: { schema: text, about: "path of ffmpeg; default: the bundled one, then PATH" },
+  ffprobe: { schema: text, about: "path of ffprobe; default: the bundled one, then PATH" },
   early_playback: {
     schema: flag,
     fallback: "0",
-    about: "1: an asset plays as soon as one rendition is whole, unless its upload says otherwise",
+    about: "1: an asset is playable as soon as one rendition is complete (default of uploads)",
   },
   encoder: {
     schema: oneOf("software", "nvenc", "qsv", "vaapi"),
     fallback: "software",
-    about: "of workers; the others need their hardware, and an ffmpeg that has them",
+    about: "encoder of workers; hardware encoders need an ffmpeg that supports them",
   },
   ffmpeg_memory_bytes: {
     schema: integer(128 * 2 ** 20, Number.MAX_SAFE_INTEGER),
-    about: "the most that one ffmpeg may allocate; unless told, three quarters of the machine, 8 GiB at most",
+    about: "memory limit of one ffmpeg process; default: three quarters of the machine, at most 8 GiB",
   },
-  workers: { schema: integer(0, 64), fallback: "1", about: "local worker processes that serve starts" },
+  workers: { schema: integer(0, 64), fallback: "1", about: "local worker processes started by serve" },
   processes: {
     schema: integer(1, 64),
     fallback: "1",
-    about: "processes of the server that share the port, the data directory and the work",
+    about: "server processes that share the port and the data directory",
   },
-  lease_seconds: { schema: integer(2, 86_400), fallback: "120", about: "a heartbeat is expected every quarter of it" },
+  lease_seconds: {
+    schema: integer(2, 86_400),
+    fallback: "120",
+    about: "lease of a job; workers send a heartbeat every quarter of it",
+  },
   job_timeout_seconds: {
     schema: integer(60, 31 * 86_400),
     fallback: "172800",
-    about: "the longest that an attempt may take; then its asset is errored",
+    about: "maximum duration of an attempt; then the job fails",
   },
   job_stall_seconds: {
     schema: integer(10, 31 * 86_400),
     fallback: "3600",
-    about: "an attempt that makes no progress for so long is given to another worker",
+    about: "an attempt without progress for this long is reassigned",
   },
-  max_attempts: { schema: integer(1, 100), fallback: "5", about: "attempts before an asset is errored" },
+  max_attempts: { schema: integer(1, 100), fallback: "5", about: "attempts before a job fails" },
   max_upload_bytes: {
     schema: integer(1, Number.MAX_SAFE_INTEGER),
     fallback: String(64 * 2 ** 30),
-    about: "largest source accepted",
+    about: "maximum size of a source",
   },
   body_idle_seconds: {
     schema: integer(1, 3600),
     fallback: "60",
-    about: "a request whose body stops coming for so long is closed; at most 20 where no credential is needed",
+    about: "a request whose body stalls for this long is closed; at most 20 on routes without credentials",
   },
   upload_ttl_seconds: {
     schema: integer(1, 31 * 86_400),
     fallback: "86400",
-    about: "an upload not completed by then is expired",
+    about: "lifetime of an upload that is not completed",
   },
-  s3_endpoint: { schema: url("http:", "https:"), about: "address of the S3 server" },
+  s3_endpoint: { schema: url("http:", "https:"), about: "URL of the S3 server" },
   s3_bucket: {
     schema: v.pipe(text, v.regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, "must be the name of a bucket")),
     about: "bucket",
@@ -209,110 +213,122 @@ export const SETTINGS = {
       v.maxLength(100, "must have at most 100 characters"),
       v.check((value) => value.split("/").every((part) => part !== "." && part !== ".."), "must not hold . or .."),
     ),
-    about: "folder of every key, such as vodbox/production",
+    about: "prefix of all object keys, such as vodbox/production",
   },
   s3_public_url: {
     schema: url("http:", "https:"),
-    about:
-      "stands in the endpoint's place in addresses for clients and workers; with path style 0 the bucket's own address",
+    about: "replaces the endpoint in URLs for clients and workers; with path style 0, the URL of the bucket",
   },
   s3_delivery: {
     schema: oneOf("redirect", "rewrite", "proxy"),
     fallback: "redirect",
-    about: "how players get segments: redirected to S3, by playlists that name S3, or through vodbox",
+    about: "delivery of segments: redirect to S3, rewrite playlists to presigned URLs, or proxy through vodbox",
   },
   translate: {
     schema: oneOf("off", "libretranslate", "apertium", "deepl", "openai"),
     fallback: "off",
     about: "translation service",
   },
-  translate_url: { schema: url("http:", "https:"), about: "its address; deepl and openai have one of their own" },
-  translate_key: { schema: text, secret: true, about: "its key" },
-  translate_model: { schema: text, fallback: "gpt-4o-mini", about: "the model, with openai" },
+  translate_url: {
+    schema: url("http:", "https:"),
+    about: "URL of the translation service; deepl and openai have a default",
+  },
+  translate_key: { schema: text, secret: true, about: "API key of the translation service" },
+  translate_model: { schema: text, fallback: "gpt-4o-mini", about: "model (openai)" },
   translate_timeout_seconds: {
     schema: integer(1, 600),
     fallback: "60",
-    about: "for one request to it; a whole track may take five times as long",
+    about: "timeout of one request; a whole track may take five times as long",
   },
-  transcribe: { schema: oneOf("off", "openai", "command"), fallback: "off", about: "what makes captions of speech" },
+  transcribe: {
+    schema: oneOf("off", "openai", "command"),
+    fallback: "off",
+    about: "speech-to-text service for captions",
+  },
   transcribe_url: {
     schema: url("http:", "https:"),
-    about: "with openai: its address; with a key and no address it is OpenAI's own",
+    about: "URL of the service (openai); default: OpenAI, if a key is set",
   },
-  transcribe_key: { schema: text, secret: true, about: "its key" },
-  transcribe_model: { schema: text, fallback: "whisper-1", about: "the model, with openai" },
+  transcribe_key: { schema: text, secret: true, about: "API key of the service" },
+  transcribe_model: { schema: text, fallback: "whisper-1", about: "model (openai)" },
   transcribe_timeout_seconds: {
     schema: integer(1, 86_400),
     fallback: "1800",
-    about: "with openai: for one request, which brings ten minutes of sound at most",
+    about: "timeout of one request (openai), which carries at most ten minutes of audio",
   },
-  transcribe_command: { schema: text, about: "gets a WAV path and a language, prints WebVTT or SRT" },
+  transcribe_command: {
+    schema: text,
+    about: "shell command; receives a WAV path and a language, prints WebVTT or SRT",
+  },
   payments: { schema: oneOf("off", "stripe", "paypal", "simulated"), fallback: "off", about: "payment provider" },
   stripe_key: { schema: text, secret: true, about: "secret or restricted key, sk_… or rk_…" },
-  stripe_webhook_secret: { schema: text, secret: true, about: "of the endpoint at Stripe, whsec_…" },
-  stripe_url: { schema: url("http:", "https:"), fallback: "https://api.stripe.com", about: "Stripe's address" },
-  paypal_client_id: { schema: text, about: "of the REST app at PayPal" },
-  paypal_client_secret: { schema: text, secret: true, about: "of the REST app at PayPal" },
-  paypal_webhook_id: { schema: text, about: "of the app's webhook at PayPal" },
+  stripe_webhook_secret: { schema: text, secret: true, about: "signing secret of the Stripe endpoint, whsec_…" },
+  stripe_url: { schema: url("http:", "https:"), fallback: "https://api.stripe.com", about: "URL of the Stripe API" },
+  paypal_client_id: { schema: text, about: "client id of the PayPal REST app" },
+  paypal_client_secret: { schema: text, secret: true, about: "client secret of the PayPal REST app" },
+  paypal_webhook_id: { schema: text, about: "id of the PayPal app's webhook" },
   paypal_url: {
     schema: url("http:", "https:"),
     fallback: "https://api-m.paypal.com",
-    about: "PayPal's address; its sandbox is https://api-m.sandbox.paypal.com",
+    about: "URL of the PayPal API; the sandbox is https://api-m.sandbox.paypal.com",
   },
   checkout_return_url: {
     schema: url("http:", "https:"),
-    about: "where payers come back to, with order_id and outcome in the query; a page of vodbox itself unless told",
+    about: "URL that payers return to, with order_id and outcome in the query; default: a page of vodbox",
   },
   prices: {
     schema: Prices,
     read: readPrices,
-    about:
-      "price sheet: JSON, the path of a JSON or TOML file, or a table of the settings file; else a sheet of its own",
+    about: "price sheet: JSON, the path of a JSON or TOML file, or a table of the configuration file",
   },
   webhook_allow_cidrs: {
     schema: list,
     fallback: "",
-    about: "private ranges that deliveries and fetches of sources may reach",
+    about: "private CIDR ranges that webhook deliveries and source fetches may reach",
   },
-  webhook_retry_seconds: { schema: waits, fallback: "5,300,1800,7200,18000", about: "the five waits between attempts" },
-  rate_limit_uploads: { schema: rate, fallback: "120/60", about: "requests/seconds a tenant" },
-  rate_limit_billing: { schema: rate, fallback: "30/60", about: "requests/seconds a tenant" },
-  rate_limit_translate: { schema: rate, fallback: "20/60", about: "requests/seconds a tenant" },
-  rate_limit_sync: { schema: rate, fallback: "20/60", about: "requests/seconds a tenant" },
-  rate_limit_live: { schema: rate, fallback: "6000/60", about: "requests/seconds an address" },
-  rate_limit_device_tokens: { schema: rate, fallback: "10/60", about: "requests/seconds an address" },
-  rate_limit_beacon: { schema: rate, fallback: "600/60", about: "requests/seconds an address" },
+  webhook_retry_seconds: {
+    schema: waits,
+    fallback: "5,300,1800,7200,18000",
+    about: "the five delays between delivery attempts",
+  },
+  rate_limit_uploads: { schema: rate, fallback: "120/60", about: "requests/seconds per tenant" },
+  rate_limit_billing: { schema: rate, fallback: "30/60", about: "requests/seconds per tenant" },
+  rate_limit_translate: { schema: rate, fallback: "20/60", about: "requests/seconds per tenant" },
+  rate_limit_sync: { schema: rate, fallback: "20/60", about: "requests/seconds per tenant" },
+  rate_limit_live: { schema: rate, fallback: "6000/60", about: "requests/seconds per client address" },
+  rate_limit_device_tokens: { schema: rate, fallback: "10/60", about: "requests/seconds per client address" },
+  rate_limit_beacon: { schema: rate, fallback: "600/60", about: "requests/seconds per client address" },
   rate_limit_pictures: {
     schema: rate,
     fallback: "600/60",
-    about: "pictures made on demand/seconds an address; those that are kept already do not count",
+    about: "images rendered on demand/seconds per client address; stored images do not count",
   },
   playback_event_days: {
     schema: integer(1, 3650),
     fallback: "30",
-    about: "days that single playback events are kept; their sums stay",
+    about: "retention of individual playback events in days; aggregates are kept",
   },
-  audit_days: { schema: integer(1, 36_500), fallback: "400", about: "days that entries of the audit log are kept" },
+  audit_days: { schema: integer(1, 36_500), fallback: "400", about: "retention of the audit log in days" },
   log_level: {
     schema: oneOf("trace", "debug", "info", "warn", "error", "fatal", "silent"),
     fallback: "info",
-    about: "how much is logged",
+    about: "minimum level of log entries",
   },
-  log_format: { schema: oneOf("pretty", "json"), about: "pretty on a terminal, else json" },
+  log_format: { schema: oneOf("pretty", "json"), about: "default: pretty on a terminal, else json" },
   segment_cache_bytes: {
     schema: integer(0, 2 ** 40),
     fallback: String(256 * 2 ** 20),
-    about: "memory for hot segments",
+    about: "memory for cached segments",
   },
   static_mp4: {
     schema: flag,
     fallback: "0",
-    about: "an MP4 file beside the segments, for players that know no playlists",
+    about: "1: also write an MP4 file, for players without HLS and DASH",
   },
   trust_shared_disk: {
     schema: flag,
     fallback: "1",
-    about: "workers that prove to share the disk read and write it without copies",
+    about: "1: workers that prove to share the disk read and write it without copying",
   },
 } satisfies Record<string, Setting>;
 

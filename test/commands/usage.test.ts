@@ -76,7 +76,7 @@ test("all wrong settings are named at once: flags, environment and file", async 
     `port in ${file} must be a whole number (it is "x")`,
     `unheard_of in ${file} is no setting of vodbox`,
     `admin_token in ${file} must have at least 16 characters;`,
-    `rate_limit_uploads in ${file} must read REQUESTS/SECONDS`,
+    `rate_limit_uploads in ${file} must be REQUESTS/SECONDS`,
     '--workers must be at least 0 (it is "-1")',
     "--storage must be one of local, s3, none",
     "VODBOX_LEASE_SECONDS must be at least 2",
