@@ -58,6 +58,8 @@ export async function appendBody(context: Context, upload: UploadRow, offset: nu
   if (Number(headers.get("content-length") ?? 0) > rest) return tooLarge(upload.bytesExpected);
   const before = (await appendsOf(app).settled(upload.objectKey)) ?? 0;
   if (before !== offset) throw conflict(before);
+  // A request whose connection is gone must not interrupt the one that replaced it, possibly in another process.
+  if (isCutOff(incoming)) throw incompleteBody();
   try {
     const length = headers.get("content-length");
     const bytes = length === null ? undefined : Number(length);
@@ -69,11 +71,15 @@ export async function appendBody(context: Context, upload: UploadRow, offset: nu
     if (error instanceof OffsetMismatch) throw conflict(error.held);
     if (error instanceof NoSuchMultipart || error instanceof PartsMismatch)
       throw new HttpError(409, "upload_conflict", error.message);
-    if (incoming?.destroyed && !incoming.complete)
-      throw new HttpError(400, "incomplete_body", "The body ended early; ask for the offset to go on from.");
+    if (isCutOff(incoming)) throw incompleteBody();
     throw error;
   }
 }
+
+const isCutOff = (incoming: Context["incoming"]) => incoming?.destroyed === true && !incoming.complete;
+
+const incompleteBody = () =>
+  new HttpError(400, "incomplete_body", "The body ended early; ask for the offset to go on from.");
 
 const conflict = (held: number) =>
   new HttpError(409, "upload_conflict", `The upload stands at ${held}; send what follows from there.`, {
