@@ -67,6 +67,6 @@ export type App = {
 /** `make` once an App: what belongs to a running program, kept beside the code that uses it. */
 export const forApp = <T extends object>(make: (app: App) => T): ((app: App) => T) => memoizeByObject(make);
 
-/** Turns in `namespace` by key, among all processes of this server. */
+/** Locks in `namespace` by key, across all processes of this server. */
 export const lockNamespace = <Key extends string | number>(namespace: string) =>
   forApp((app) => ({ inTurn: createKeyedLock<Key>({ take: app.peers?.take, namespace }) }));

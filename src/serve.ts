@@ -15,7 +15,7 @@ import { usableTls } from "./tls.ts";
 
 export type Running = {
   opened: Opened;
-  duties: Scheduler;
+  scheduler: Scheduler;
   /** What every absolute address in an answer starts with. */
   baseUrl: string;
   /** The socket's own address. */
@@ -75,7 +75,7 @@ export async function serve(
   };
   return {
     opened,
-    duties: scheduler,
+    scheduler,
     baseUrl: app.baseUrl(),
     address: listening.address,
     localAddress: listening.localAddress,

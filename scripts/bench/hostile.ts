@@ -69,9 +69,9 @@ export async function benchHostile(): Promise<Result[]> {
   }
 }
 
-/** Resolves when the attacks begin; `counts` when they have ended. */
+/** Resolves when the attacks start; `counts` resolves when they have ended. */
 async function startAttacker(order: Order): Promise<{ counts: Promise<[string, number][]> }> {
-  // SCHED_IDLE (sched(7)): a real attacker has a machine of its own, so this one runs only where a processor is idle.
+  // SCHED_IDLE (sched(7)): a real attacker has its own machine, so this one only uses idle CPU time.
   const idle = { execPath: "chrt", execArgv: ["--idle", "0", process.execPath] };
   const child = fork(join(import.meta.dirname, "attacker.ts"), idle);
   const report = async (): Promise<Report> => {

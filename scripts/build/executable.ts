@@ -13,9 +13,9 @@ export type Contents = { arch: Arch; main: string; assets: Record<string, string
 const YOUNG_MEBIBYTES = 16;
 
 /**
- * The heap and the buffers outside it may grow by this share of what the last collection left, before the next one. V8
- * grows the small heap of an idle server by a third only: requests with bodies of 2 MB then cause three full
- * collections a second, each of which delays other requests by 30 ms on two processors.
+ * Growth of the heap, including external buffers, that triggers the next full collection. By default V8 lets a small heap
+ * grow by a third: requests with bodies of 2 MB then cause three full collections per second, each of which delays other
+ * requests by 30 ms on two cores.
  */
 const HEAP_GROWTH_PERCENT = 100;
 

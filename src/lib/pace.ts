@@ -2,14 +2,14 @@ import { setTimeout as sleep, setImmediate as turn } from "node:timers/promises"
 import { recentRequests } from "./recent-requests.ts";
 
 const HOLD_MS = 4;
-/** Of background work: a request that arrives meanwhile waits for so long at most. */
+/** Limit of one slice of background work, and so of the delay of a request that arrives during it. */
 const BACKGROUND_HOLD_MS = 2;
-/** Background work goes on after this time, however many requests there are. */
-const PATIENCE_MS = 50;
+/** Background work continues after this time, even under constant load. */
+const MAX_YIELD_MS = 50;
 
 /**
- * Lets everybody else run. Two turns of the event loop: what comes in during the first is answered at its end, behind
- * whoever waits for that turn alone.
+ * Yields to the event loop for two iterations: what arrives during the first is handled at its end, after the callbacks
+ * that wait for a single iteration.
  */
 export async function yieldToEventLoop(): Promise<void> {
   await turn();
@@ -17,13 +17,13 @@ export async function yieldToEventLoop(): Promise<void> {
 }
 
 /**
- * Lets everybody else run, and waits until the requests that have just arrived are answered: one takes several turns of
- * the event loop, and would wait for a piece of the work at each. Not for a handler that makes a quick answer, whose
- * own request is one of them, and not within a transaction, which they may be waiting for.
+ * Yields to the event loop, then waits until recent requests are answered: a request takes several iterations of the event
+ * loop and would be delayed by a slice of the work in each. Do not use it in a short handler, whose own request is one of
+ * them, or inside a transaction, which the requests may be waiting for.
  */
 export async function yieldToRequests(): Promise<void> {
   await yieldToEventLoop();
-  for (const until = performance.now() + PATIENCE_MS; recentRequests.some() && performance.now() < until; )
+  for (const until = performance.now() + MAX_YIELD_MS; recentRequests.some() && performance.now() < until; )
     await sleep(1);
 }
 
@@ -37,5 +37,5 @@ export function pacer(holdMs = HOLD_MS, yieldNow: () => Promise<void> = yieldToE
   };
 }
 
-/** `pacer` for work that nobody waits for by the millisecond, such as an import or an export: requests come first. */
+/** `pacer` for work that is not latency-sensitive, such as imports and exports: requests take precedence. */
 export const backgroundPacer = () => pacer(BACKGROUND_HOLD_MS, yieldToRequests);

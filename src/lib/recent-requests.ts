@@ -1,16 +1,16 @@
-/** Requests are counted by the slot of time in which they began. */
+/** Requests are counted by the time slot in which they started. */
 const SLOT_MS = 16;
 const SLOTS = 3;
 
 /**
- * Requests that began within about 40 ms and are not answered yet, of all servers of this process, which share its event
- * loop. Older ones do not count: a client that takes minutes to send its body must not hold up background work.
+ * Unanswered requests that started within the last 40 ms, of all servers of this process because they share its event
+ * loop. Older requests do not count: a client that takes minutes to send its body must not delay background work.
  */
 class RecentRequests {
   readonly #slots = new Int32Array(SLOTS).fill(-SLOTS);
   readonly #counts = new Int32Array(SLOTS);
 
-  /** A request begins; `end` takes what this returns. */
+  /** Counts a request. Returns the slot to pass to `end`. */
   begin(): number {
     const slot = currentSlot();
     const index = slot % SLOTS;

@@ -20,7 +20,7 @@ export const EXPENSIVE = {
   /** As long as the client takes it. */
   export: { ...usual, concurrency: 16, perOwner: 4 },
   import: { ...usual, concurrency: 2, perOwner: 1, maxWaitMs: 120_000 },
-  /** Batches of playback events: about a millisecond each, and one after the other, so that a burst delays nobody. */
+  /** Batches of playback events take about a millisecond each; one at a time, so that a burst does not delay other requests. */
   beacons: { concurrency: 1, perOwner: 1, waitingPerOwner: 1000, maxWaitMs: 15_000 },
   /** One run of ffmpeg each, of at most ten seconds. */
   pictures: {

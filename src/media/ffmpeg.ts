@@ -34,7 +34,7 @@ export type RunOptions = {
   onPosition?: (seconds: number) => void;
   /** The most that it may allocate; see sandbox.ts. */
   memoryBytes?: number | undefined;
-  /** Started by the spawn server: for a process that answers requests meanwhile. */
+  /** Use the spawn server, so that starting the program does not block the event loop. */
   viaSpawnServer?: boolean;
   /** Where the process is recorded while it runs, for the next start to find (see orphans.ts). */
   pidDir?: string;

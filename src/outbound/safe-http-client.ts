@@ -28,7 +28,7 @@ export function createSafeHttpClient({
   // TLS takes as long to load as a third of a start, and many a server never sends anything.
   let loading: Promise<Transports> | undefined;
   const ways = () => {
-    loading ??= import("./transport.ts").then(({ createTransports: openWays }) => openWays({ keepAliveMs }));
+    loading ??= import("./transport.ts").then(({ createTransports }) => createTransports({ keepAliveMs }));
     return loading;
   };
   return {

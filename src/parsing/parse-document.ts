@@ -2,7 +2,7 @@ import { type App, forApp } from "../app.ts";
 import { DOCUMENT_LIMITS, TooComplex, tooComplex } from "../lib/document-limits.ts";
 import { HttpError } from "../lib/errors.ts";
 import type { ParserInput, ParserName, ParserOutput } from "./parsers.ts";
-import { ParserPool } from "./pool.ts";
+import { ParserPool, type RunOptions } from "./pool.ts";
 
 export type ParseOptions = {
   /** Whose document it is: tenants are served round robin. */
@@ -30,14 +30,12 @@ export async function parseDocument<N extends ParserName>(
   input: ParserInput<N>,
   { tenantId, signal }: ParseOptions,
 ): Promise<ParserOutput<N>> {
-  return tellRefusal(app, { tenantId, parser: name }, () =>
-    poolOf(app).run(name, input, { tenantId, signal }),
-  ) as Promise<ParserOutput<N>>;
+  return runParser(app, name, input, { tenantId, signal }) as Promise<ParserOutput<N>>;
 }
 
 /**
- * `parseDocument` for the text `utf8`, which is decoded on the thread and not to be used afterwards: the serving thread
- * neither decodes nor copies it. Throws NotUtf8, and the same errors.
+ * `parseDocument` for the bytes of a text, so that the serving thread neither decodes nor copies them. `utf8` may move to
+ * the thread: do not use it afterwards. Also throws NotUtf8.
  */
 export async function parseUtf8<N extends TextParser>(
   app: App,
@@ -45,25 +43,19 @@ export async function parseUtf8<N extends TextParser>(
   { utf8, ...input }: Utf8Input<N>,
   { tenantId, signal }: ParseOptions,
 ): Promise<ParserOutput<N>> {
-  return tellRefusal(app, { tenantId, parser: name }, () =>
-    poolOf(app).run(name, input, { tenantId, signal, utf8 }),
-  ) as Promise<ParserOutput<N>>;
+  return runParser(app, name, input, { tenantId, signal, utf8 }) as Promise<ParserOutput<N>>;
 }
 
 /** Parsers of a text. */
 export type TextParser = { [N in ParserName]: ParserInput<N> extends { text: string } ? N : never }[ParserName];
 export type Utf8Input<N extends TextParser> = Omit<ParserInput<N>, "text"> & { utf8: Uint8Array };
 
-async function tellRefusal(
-  app: App,
-  { tenantId, parser }: { tenantId: number; parser: string },
-  run: () => Promise<unknown>,
-): Promise<unknown> {
+async function runParser(app: App, name: ParserName, input: unknown, options: RunOptions): Promise<unknown> {
   try {
-    return await run();
+    return await poolOf(app).run(name, input, options);
   } catch (error) {
     if (error instanceof HttpError && error.code === "document_too_complex")
-      app.log.info({ tenant_id: tenantId, parser, reason: error.message }, "document refused");
+      app.log.info({ tenant_id: options.tenantId, parser: name, reason: error.message }, "document refused");
     throw error;
   }
 }

@@ -28,10 +28,10 @@ const DEFAULTS: PoolOptions = {
   start: startThread,
 };
 
-type RunOptions = {
+export type RunOptions = {
   tenantId: number;
   signal?: AbortSignal | undefined;
-  /** The field `text` of the input as bytes, which move to the thread where they are a whole buffer. */
+  /** The field `text` of the input as bytes. They move to the thread if they are a whole buffer. */
   utf8?: Uint8Array | undefined;
 };
 
@@ -156,7 +156,7 @@ export class ParserPool {
       const result = thread.arrays.size === 0 ? message.result : merged(message.result as object, thread.arrays);
       this.#release(thread, () => task.resolve(result));
     } else if ("tooComplex" in message) {
-      // The parser stopped by itself: the thread is as good as new, and a new one takes 20 ms of a processor.
+      // The parser stopped by itself, so the thread is reusable; starting a new one takes 20 ms of CPU time.
       this.#release(thread, () => task.reject(tooComplex(message.tooComplex)));
     } else {
       const error = Object.assign(new Error(message.failed.message), message.failed);

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { backgroundPacer, yieldToRequests } from "../../src/lib/pace.ts";
 import { recentRequests } from "../../src/lib/recent-requests.ts";
 
-/** Milliseconds that `work` took. */
+/** Duration of `work` in milliseconds. */
 async function timed(work: () => Promise<void>): Promise<number> {
   const from = performance.now();
   await work();
@@ -20,7 +20,7 @@ test("background work waits until a request that has just arrived is answered", 
   const work = yieldToRequests().then(() => {
     wentOn = isAnswered;
   });
-  // Several turns of the event loop, as a request takes them.
+  // Several iterations of the event loop, as a request takes.
   for (let n = 0; n < 20; n++) await turn();
   isAnswered = true;
   recentRequests.end(request);

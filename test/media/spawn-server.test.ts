@@ -1,6 +1,7 @@
-import { execFileSync } from "node:child_process";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
+import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { sandboxLauncher } from "../../src/media/binaries.ts";
@@ -119,17 +120,13 @@ test("it ends with the process that started it, killed by SIGKILL, and so does a
     const command = [launcher, "--mode", "landlock", "--parent", String(server.pid)];
     for (const path of ["/usr", "/bin", "/lib", "/lib64"]) command.push("--read", path);
     const child = await server.spawn([...command, "--", "/bin/sleep", "100"], { cwd: "/", env: {} });
-    console.log(server.pid + " " + child.pid);
-    setTimeout(() => process.kill(process.pid, "SIGKILL"), 100);
-    setInterval(() => {}, 1000);`;
-  const output = (() => {
-    try {
-      return execFileSync(process.execPath, ["--input-type=module", "-e", script], { encoding: "utf8" });
-    } catch (error) {
-      return (error as { stdout: string }).stdout;
-    }
-  })();
-  const pids = output.trim().split(" ").map(Number);
+    console.log(server.pid + " " + child.pid);`;
+  const parent = spawn(process.execPath, ["--input-type=module", "-e", script], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const [output] = await once(createInterface({ input: parent.stdout }), "line");
+  parent.kill("SIGKILL");
+  const pids = (output as string).split(" ").map(Number);
   expect(pids).toEqual([expect.any(Number), expect.any(Number)]);
   await until("both are gone", () => pids.every((pid) => !isRunning(pid)));
 });

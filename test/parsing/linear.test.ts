@@ -26,7 +26,7 @@ function cpuMs(work: () => unknown): number {
 
 const least = (work: () => unknown) => Math.min(...[1, 2, 3].map(() => cpuMs(work)));
 
-/** A collection of garbage can double one measurement; quadratic time shows in each. */
+/** A garbage collection can double one measurement; quadratic time shows in each. */
 const MEASUREMENTS = 3;
 
 /** Why `work` is too slow on something of a size and twice that, or null. */

@@ -52,7 +52,7 @@ export function sandbox(): Promise<Sandbox> {
   return found;
 }
 
-/** The process that starts programs on behalf of this one; null where no launcher works. Started with the first use. */
+/** The spawn server of this process, started on first use; null if no launcher works. */
 export async function spawnServer(): Promise<SpawnServer | null> {
   spawning ??= startSpawnServer();
   const server = await spawning;
@@ -161,7 +161,7 @@ export type Confinement = {
   limits: Limits;
   grants: Grants;
   cwd: string;
-  /** The process that starts it, and with which it ends; this one unless given. */
+  /** The process that starts it and with which it ends; default: this process. */
   parent?: number | undefined;
 };
 
@@ -218,7 +218,7 @@ const BWRAP: Options = {
 const DEVICES = ["/dev/null", "/dev/urandom"];
 
 async function granted(program: string, { reads, writes, devices }: Grants, options: Options): Promise<string[]> {
-  const system = (await needsNothing(program)) ? [] : SYSTEM_PATHS;
+  const system = (await isStaticProgram(program)) ? [] : SYSTEM_PATHS;
   return [
     ...[...system, ...(devices ? ENCODER_PATHS : []), program, ...reads].flatMap(options.read),
     ...writes.flatMap(options.write),
@@ -228,8 +228,8 @@ async function granted(program: string, { reads, writes, devices }: Grants, opti
 
 const staticPrograms = new Map<string, boolean>();
 
-/** `isStatic`, read once for each path: it is asked for each run. */
-async function needsNothing(program: string): Promise<boolean> {
+/** `isStatic`, cached by path because every run needs it. */
+async function isStaticProgram(program: string): Promise<boolean> {
   const known = staticPrograms.get(program) ?? (await isStatic(program).catch(() => false));
   staticPrograms.set(program, known);
   return known;

@@ -7,10 +7,12 @@ import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
 
 const ID_BYTES = 16;
-/** Of a connection: the run's id in hexadecimal, then the number of the stream. */
+/** First bytes of a connection: the id of the run in hexadecimal, then the number of the stream. */
 const HEAD_BYTES = 2 * ID_BYTES + 1;
+/** A connection that has not sent them by then is closed. */
+const HEAD_MS = 5000;
 
-/** A process as far as `run` needs it: a ChildProcess is one. Emits `error`, and `close` with exit status and signal. */
+/** The part of ChildProcess that `run` uses. Emits `error`, and `close` with exit status and signal. */
 export type Spawned = EventEmitter & {
   readonly pid?: number | undefined;
   readonly spawnfile: string;
@@ -35,11 +37,11 @@ class RemoteProcess extends EventEmitter implements Spawned {
     this.stdin = stdin;
     this.stdout = stdout;
     this.stderr = stderr;
-    // What nobody listens to must not end this process; a pipe of a ChildProcess behaves alike.
+    // An error without a listener would end this process.
     for (const stream of [stdin, stdout, stderr]) stream.on("error", () => {});
   }
 
-  /** False when it has ended: its number may be another's by now. */
+  /** Returns false after the exit, when the pid may belong to another process. */
   kill(signal: NodeJS.Signals): boolean {
     if (this.#hasExited) return false;
     try {
@@ -65,15 +67,15 @@ type Run = {
   pid: number | undefined;
   streams: [Socket?, Socket?, Socket?];
   process: RemoteProcess | undefined;
-  /** Of a process that ended before all its streams were accepted here. */
+  /** Set if the process exited before all of its streams were accepted. */
   exit: [code: number | null, signal: NodeJS.Signals | null] | undefined;
   resolve(process: RemoteProcess): void;
   reject(error: Error): void;
 };
 
 /**
- * Starts programs by a small process (spawner.c). `spawn` of Node forks: that copies the page tables, 6 ms for each
- * 100 MB of this process, in which no request is answered.
+ * Starts programs through a small process (spawner.c). `spawn` of Node.js forks this process, which copies its page tables:
+ * 6 ms for each 100 MB, during which the event loop is blocked.
  */
 export class SpawnServer {
   readonly #child: Spawner;
@@ -108,14 +110,14 @@ export class SpawnServer {
     this.#keepAlive();
   }
 
-  /** It ends with this process, and keeps it alive only while something runs. */
+  /** The small process ends with this one, and keeps it alive only while a program runs. */
   #keepAlive(): void {
     const what = this.#runs.size > 0 ? "ref" : "unref";
     const { stdin, stdout } = this.#child;
     for (const each of [this.#child, this.#listener, stdin as Socket, stdout as Socket]) each[what]();
   }
 
-  /** The parent of what is started. */
+  /** Parent pid of the started programs. */
   get pid(): number {
     return this.#child.pid as number;
   }
@@ -124,7 +126,7 @@ export class SpawnServer {
     return this.#listener.listening;
   }
 
-  /** Resolves with the process once it is started. `command` begins with an absolute path. Rejects when it cannot be. */
+  /** Resolves when the program has started; rejects if it cannot be started. `command` begins with an absolute path. */
   spawn(command: readonly string[], { cwd, env }: { cwd: string; env: Record<string, string> }): Promise<Spawned> {
     const id = randomBytes(ID_BYTES).toString("hex");
     const variables = Object.entries(env).map(([name, value]) => `${name}=${value}`);
@@ -146,26 +148,28 @@ export class SpawnServer {
     return promise;
   }
 
-  /** Ends the small process, and with it what it started. */
+  /** Ends the small process and the programs that it started. */
   stop(): void {
     this.#child.stdin.end();
   }
 
-  /** A stream of a process. Who does not know the id of a run is nobody of ours. */
+  /** Accepts a stream of a process. Any local user can connect, but only our process knows the id of a run. */
   #accept(socket: Socket): void {
     socket.on("error", () => {});
     const readHead = () => {
       const head = (socket.read(HEAD_BYTES) as Buffer | null)?.toString("latin1");
       if (head === undefined) return;
       socket.off("readable", readHead);
+      socket.setTimeout(0);
       const run = this.#runs.get(head.slice(0, -1));
       const index = Number(head.slice(-1));
       if (!run || !(index in [0, 1, 2]) || run.streams[index]) return void socket.destroy();
       run.streams[index] = socket;
-      // Nothing is sent to its outputs.
+      // Only standard input is written to.
       if (index > 0) socket.end();
       this.#begin(head.slice(0, -1), run);
     };
+    socket.setTimeout(HEAD_MS, () => socket.destroy());
     socket.on("readable", readHead);
     socket.once("end", () => socket.destroyed || socket.end());
   }
@@ -185,7 +189,7 @@ export class SpawnServer {
     this.#begin(id, run);
   }
 
-  /** Hands the process out when it is complete, and tells its end. */
+  /** Resolves the run when the process and its streams are known, and reports its exit. */
   #begin(id: string, run: Run): void {
     const [stdin, stdout, stderr] = run.streams;
     if (!run.process && run.pid !== undefined && stdin && stdout && stderr) {
@@ -195,7 +199,7 @@ export class SpawnServer {
     const { process, exit } = run;
     if (!process || !exit) return;
     this.#forget(id);
-    // After whoever was handed the process has begun to listen.
+    // The caller attaches its listeners first.
     setImmediate(() => void process.exited(...exit));
   }
 
@@ -204,7 +208,7 @@ export class SpawnServer {
     this.#keepAlive();
   }
 
-  /** The small process is gone; the kernel ends what it started. */
+  /** The small process has exited; the kernel ends the programs that it started. */
   #lose(): void {
     this.#listener.close();
     for (const run of this.#runs.values()) {

@@ -1,6 +1,6 @@
 /*
  * vodbox-sandbox --spawn-server: starts programs for a process that is too large to fork quickly. fork(2) copies the
- * page tables of its caller, 6 ms for each 100 MB; this process has some hundred kilobytes.
+ * page tables of its caller, 6 ms for each 100 MB; this process has a few hundred kilobytes.
  *
  * A request on standard input is its length (4 bytes, little-endian) and strings that each end with NUL:
  *
@@ -49,7 +49,7 @@ static void __attribute__((noreturn)) give_up(const char *what) {
   _exit(125);
 }
 
-/* The requester reads all answers; once it is gone there is nobody to answer. */
+/* A failed write means that the requester has exited. */
 static void answer(const char *line) {
   for (size_t length = strlen(line); length > 0;) {
     ssize_t written = write(STDOUT_FILENO, line, length);

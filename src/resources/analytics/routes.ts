@@ -18,7 +18,7 @@ import { viewsOf } from "./views.ts";
 /** `sendBeacon` sends a text; anything else of another site's page would be asked about first. */
 const BEACON_TYPES = /^(application\/([\w.+-]+\+)?json|text\/plain)\b/i;
 
-/** Up to so many events of a request are taken at once; a larger batch waits for its turn. */
+/** Requests with more events than this wait in the queue for batches. */
 const FEW_EVENTS = 8;
 
 export const analyticsRoutes = (tokens: PlaybackTokens): Route[] => [
@@ -51,7 +51,7 @@ export const analyticsRoutes = (tokens: PlaybackTokens): Route[] => [
       const take = async () => {
         const events = parseBeacons(body).map((event) => ({ ...event, token: event.token ?? carried }));
         viewsOf(app).add(await acceptEvents(app, tokens, events));
-        // Whether there is such an asset is nobody's business.
+        // The response does not reveal whether the asset exists.
         return { accepted: events.length };
       };
       if (batchSize(body) <= FEW_EVENTS) return take();

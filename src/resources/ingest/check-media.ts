@@ -106,7 +106,8 @@ export async function checkHls(held: Inventory, findings: Findings, path: string
       key,
       findings.parse("hls", { utf8, path: key, stored: held.objects.size }),
     );
-    if (!playlist) return NO_MEDIA;
+    if (!playlist && findings.faults.some(({ code }) => code === TOO_COMPLEX)) return NO_MEDIA;
+    if (!playlist) continue;
     for (const { line, code, message } of playlist.faults)
       addFault(findings, path, code, `${shown(key)}, line ${line}: ${message}`);
     if (key === manifest) top = playlist;

@@ -125,7 +125,12 @@ async function checkAsset(
     const place = `${path}.hls.renditions[${index}].playlist_path`;
     if (!requireObject(held, findings, place, playlist_path)) continue;
     if (playlist_path !== hls.manifest_path && !variants.has(playlist_path))
-      addFault(findings, place, "rendition_unknown", `${shown(playlist_path)} is no variant of the master playlist.`);
+      addFault(
+        findings,
+        place,
+        "rendition_unknown",
+        `${shown(playlist_path)} is not a variant of the master playlist.`,
+      );
   }
   const needed = new Map([...findings.needed].map((key) => [key, held.objects.get(key)?.bytes ?? 0]));
   await checkSubtitles(held, findings, path, { ...given, readSubtitle });

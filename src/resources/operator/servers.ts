@@ -83,7 +83,7 @@ async function requireAtRest(tx: Db): Promise<void> {
     );
 }
 
-/** A duty: tells that this server lives; at its stop, that it has gone. */
+/** Scheduled task: announces that this server runs, and on shutdown that it has stopped. */
 export async function announceServer(app: App): Promise<void> {
   if (!isShared(app)) return;
   const now = app.clock.now();

@@ -36,7 +36,7 @@ export async function apply(tx: Db, app: App, tenantId: number, rows: readonly S
     for (; to < rows.length && ids.size < STATEMENT_ASSETS; to++) ids.add((rows[to] as Staged).assetId);
     await put(tx, app, tenantId, ids, rows.slice(from, to));
     from = to;
-    // No longer: the requests of this moment may be waiting for this transaction.
+    // Not yieldToRequests: requests may be waiting for this transaction.
     await yieldToEventLoop();
   }
 }

@@ -40,13 +40,13 @@ export async function lastCheckup(app: App): Promise<Checkup | null> {
 }
 
 /** What takes no time: all but ffmpeg and the objects. */
-export async function quickCheckup(app: App, { mend }: { mend: boolean }): Promise<Finding[]> {
+export async function quickCheckup(app: App, { fix }: { fix: boolean }): Promise<Finding[]> {
   return [
     ...(await lostRows(app)),
     ...(await databaseAnswers(app)),
     await runCheck("settings", () => agreeOnStorage(app)),
     await runCheck("clock", () => examineClock(app)),
-    await runCheck("permissions", () => examinePermissions(app, { mend })),
+    await runCheck("permissions", () => examinePermissions(app, { fix })),
     await runCheck("disk", () => examineDisk(app)),
   ];
 }
@@ -101,7 +101,7 @@ async function run(app: App, checkup: Checkup): Promise<void> {
   const { fix, force } = checkup;
   const signal = app.stopping;
   try {
-    checkup.findings.push(...(await quickCheckup(app, { mend: fix })));
+    checkup.findings.push(...(await quickCheckup(app, { fix })));
     checkup.stage = "ffmpeg";
     const { ffmpeg, ffprobe, encoder } = app.config;
     checkup.findings.push(

@@ -25,10 +25,10 @@ const openFiles = (path: string): Rule => ({ ...ownFolder(path), holdsOpenFiles:
 
 /**
  * Who may read and write what vodbox keeps. All must belong to the owner of the data directory, who must be whoever runs
- * this process. With `mend` modes are set right where that is allowed, and for root owners too. Folders that others may
+ * this process. With `fix` modes are corrected where that is allowed, and for root owners too. Folders that others may
  * only look into are a warning while all files in them are closed. Throws Error for faults that are left.
  */
-export async function examinePermissions(app: App, { mend }: { mend: boolean }) {
+export async function examinePermissions(app: App, { fix }: { fix: boolean }) {
   const { data_dir } = app.config;
   const { uid, mode: dataMode } = await lstat(data_dir);
   const isOpen = (dataMode & 0o055) !== 0;
@@ -48,7 +48,7 @@ export async function examinePermissions(app: App, { mend }: { mend: boolean }) 
     looked++;
     const wrong: string[] = [];
     if (found.uid !== uid) {
-      if (mend && me === 0) {
+      if (fix && me === 0) {
         await chown(rule.path, uid, found.gid);
         mended++;
       } else wrong.push(`belongs to user ${found.uid} instead of ${uid}; as root: chown ${uid} ${rule.path}`);
@@ -57,7 +57,7 @@ export async function examinePermissions(app: App, { mend }: { mend: boolean }) 
     const never = isOpen && rule.holdsOpenFiles ? 0o077 : rule.never;
     const right = (mode & ~never) | rule.always;
     if (mode !== right) {
-      if (mend && (me === 0 || me === found.uid)) {
+      if (fix && (me === 0 || me === found.uid)) {
         await chmod(rule.path, right);
         mended++;
       } else {

@@ -46,7 +46,7 @@ export const doctorRoutes = [
     summary: "Run the quick checks: database, storage, clock, permissions and disk",
     responses: { 200: v.object({ ok: v.boolean(), findings: v.array(Finding) }) },
     async handle({ app }) {
-      const findings = await quickCheckup(app, { mend: false });
+      const findings = await quickCheckup(app, { fix: false });
       return { ok: findings.every((finding) => finding.ok), findings };
     },
   }),

@@ -11,12 +11,12 @@ const AT_ONCE = 4;
 export type ListedPair = { object: ObjectInfo; twin: ObjectInfo | undefined };
 export type Page = { seen: ListedPair[]; last: string | null };
 
-/** The objects of `store` after `after`, in key order, each with what `beside` holds under its key; a page at a time. */
-export async function* joinedListing(store: ObjectStore, beside: ObjectStore, after: string): AsyncGenerator<Page> {
+/** The objects of `store` after `after`, in key order, each with the object of `other` under the same key; one page at a time. */
+export async function* joinedListing(store: ObjectStore, other: ObjectStore, after: string): AsyncGenerator<Page> {
   for (let cursor: string | null = cursorOf(after); cursor !== null; ) {
     const page = await store.list(PREFIX, { limit: PAGE, ...(cursor && { cursor }) });
     const last = page.objects.at(-1)?.key ?? null;
-    const twins = last === null ? new Map<string, ObjectInfo>() : await between(beside, cursor, last);
+    const twins = last === null ? new Map<string, ObjectInfo>() : await between(other, cursor, last);
     yield { seen: page.objects.map((object) => ({ object, twin: twins.get(object.key) })), last };
     cursor = page.cursor;
   }
