@@ -1,12 +1,14 @@
 #!/bin/sh
 # Builds vodbox from this checkout and installs it. Safe to run again: it replaces what it installed before.
+# scripts/release/installer.ts derives the installer of a release from this file: it replaces the parts between "build:"
+# and "end of build".
 set -eu
 
 usage() {
   cat <<'TEXT'
 usage: ./install.sh [--prefix DIR] [--demo] [--service]
   --prefix DIR  install DIR/bin/vodbox; otherwise /usr/local for root, else ~/.local
-  --demo        then run `vodbox demo`: a server, a clip, its upload and its watch address
+  --demo        then run `vodbox demo`: a server, a clip, its upload and the URL of its watch page
   --service     also install and start a systemd unit (as root)
 TEXT
 }
@@ -15,73 +17,94 @@ fail() {
   exit 1
 }
 
-prefix="" demo=0 service=0
-while [ $# -gt 0 ]; do
-  case "$1" in
-    --prefix) [ $# -ge 2 ] || { usage >&2; exit 2; }; prefix=$2; shift ;;
-    --prefix=?*) prefix=${1#--prefix=} ;;
-    --demo) demo=1 ;;
-    --service) service=1 ;;
-    -h | --help) usage; exit 0 ;;
-    *) echo "install.sh: unknown argument: $1" >&2; usage >&2; exit 2 ;;
+# build: the executable from the sources, and the unit
+option() {
+  return 1
+}
+check() {
+  cd "$(dirname "$0")"
+  if ! command -v node >/dev/null || ! command -v npm >/dev/null; then
+    fail "the build needs Node.js 20 or later with npm; install it from https://nodejs.org or your distribution."
+  fi
+  node -e 'process.exit(Number(process.versions.node.split(".")[0]) >= 20 ? 0 : 1)' ||
+    fail "the build needs Node.js 20 or later; this is $(node --version)."
+}
+obtain() {
+  echo "Fetching the build's dependencies"
+  npm ci --no-progress --loglevel=error
+  npm run --silent build
+  cp dist/vodbox "$1"
+}
+unit() {
+  cat scripts/vodbox.service
+}
+# end of build
+
+# A function, so that a download that is cut off does nothing.
+main() {
+  prefix="" demo=0 service=0
+  while [ $# -gt 0 ]; do
+    case "$1" in
+      --prefix) [ $# -ge 2 ] || { usage >&2; exit 2; }; prefix=$2; shift ;;
+      --prefix=?*) prefix=${1#--prefix=} ;;
+      --demo) demo=1 ;;
+      --service) service=1 ;;
+      -h | --help) usage; exit 0 ;;
+      *) option "$1" || { echo "install.sh: unknown argument: $1" >&2; usage >&2; exit 2; } ;;
+    esac
+    shift
+  done
+
+  if [ -z "$prefix" ]; then
+    if [ "$(id -u)" = 0 ]; then prefix=/usr/local; else prefix=${HOME:?HOME is not set; use --prefix}/.local; fi
+  fi
+  case "$prefix" in /*) ;; *) prefix=$PWD/$prefix ;; esac
+
+  # Reported before the minutes that a build takes, not after.
+  if [ "$service" = 1 ]; then
+    [ -d /run/systemd/system ] || fail "--service needs systemd, which is not running here."
+    [ "$(id -u)" = 0 ] || fail "--service needs root: run it with sudo."
+    case "$prefix" in
+      /home/* | /root/*) fail "--service cannot run a program under $prefix: its unit hides home directories. Use another --prefix." ;;
+    esac
+  fi
+  [ "$(uname -s)" = Linux ] || fail "vodbox is built for Linux only."
+  check
+
+  # Written next to the result and then renamed: a running vodbox keeps its file, and no file is ever incomplete.
+  mkdir -p "$prefix/bin"
+  new=$prefix/bin/.vodbox.$$
+  trap 'rm -f "$new"' EXIT
+  obtain "$new"
+  chmod 755 "$new"
+  mv -f "$new" "$prefix/bin/vodbox"
+  echo "Installed $prefix/bin/vodbox"
+  case ":$PATH:" in
+    *":$prefix/bin:"*) ;;
+    *) echo "$prefix/bin is not on your PATH; add it, or call $prefix/bin/vodbox." ;;
   esac
-  shift
-done
 
-if [ -z "$prefix" ]; then
-  if [ "$(id -u)" = 0 ]; then prefix=/usr/local; else prefix=${HOME:?HOME is not set; use --prefix}/.local; fi
-fi
-case "$prefix" in /*) ;; *) prefix=$PWD/$prefix ;; esac
+  if [ "$service" = 1 ]; then start_service; fi
 
-# Said before the minutes of building, not after.
-if [ "$service" = 1 ]; then
-  [ -d /run/systemd/system ] || fail "--service needs systemd, and it does not run here."
-  [ "$(id -u)" = 0 ] || fail "--service needs root: run it with sudo."
-  case "$prefix" in
-    /home/* | /root/*) fail "--service cannot run a program under $prefix: its unit hides home directories. Use another --prefix." ;;
-  esac
-fi
-[ "$(uname -s)" = Linux ] || fail "vodbox is built for Linux only."
-if ! command -v node >/dev/null || ! command -v npm >/dev/null; then
-  fail "the build needs Node.js 20 or later with npm; install it from https://nodejs.org or your distribution."
-fi
-node -e 'process.exit(Number(process.versions.node.split(".")[0]) >= 20 ? 0 : 1)' ||
-  fail "the build needs Node.js 20 or later; this is $(node --version)."
+  # The last step, in place of this shell: Ctrl-C reaches only the demo.
+  if [ "$demo" = 1 ]; then
+    trap - EXIT
+    exec "$prefix/bin/vodbox" demo
+  fi
+}
 
-cd "$(dirname "$0")"
-echo "Fetching the build's dependencies"
-npm ci --no-progress --loglevel=error
-npm run --silent build
-
-# Beside its place and then moved: a vodbox that runs keeps its file, and nobody meets half of one.
-mkdir -p "$prefix/bin"
-new=$prefix/bin/.vodbox.$$
-trap 'rm -f "$new"' EXIT
-cp dist/vodbox "$new"
-chmod 755 "$new"
-mv -f "$new" "$prefix/bin/vodbox"
-echo "Installed $prefix/bin/vodbox"
-case ":$PATH:" in
-  *":$prefix/bin:"*) ;;
-  *) echo "$prefix/bin is not on your PATH; add it, or call $prefix/bin/vodbox." ;;
-esac
-
-if [ "$service" = 1 ]; then
+start_service() {
   id vodbox >/dev/null 2>&1 ||
     useradd --system --user-group --home-dir /var/lib/vodbox --no-create-home --shell /usr/sbin/nologin vodbox
-  # The prefix goes in as text: its own quotes and % must mean nothing to systemd, nor its & and | to sed.
+  # The prefix is inserted as text: its quotes and % must have no meaning to systemd, nor its & and | to sed.
   escaped=$(printf '%s' "$prefix" | sed 's/["\\]/\\&/g; s/%/%%/g' | sed 's/[&|\\]/\\&/g')
-  sed "s|@PREFIX@|$escaped|g" scripts/vodbox.service >/etc/systemd/system/vodbox.service
+  unit | sed "s|@PREFIX@|$escaped|g" >/etc/systemd/system/vodbox.service
   systemctl daemon-reload
   systemctl enable --quiet vodbox
-  # It returns once vodbox answers; a long migration, or storage that is away, is no reason to wait here for ever.
+  # It returns once vodbox is ready; a long migration, or storage that does not respond, must not block this script.
   timeout 60 systemctl restart vodbox ||
     fail "vodbox.service is not ready. See what it waits for: systemctl status vodbox; journalctl -u vodbox"
-  echo "Started vodbox.service; settings go into /etc/vodbox.env, its log is shown by: journalctl -u vodbox"
-fi
+  echo "Started vodbox.service; settings are in /etc/vodbox.env, its log is shown by: journalctl -u vodbox"
+}
 
-# The last step, in the place of this shell: Ctrl-C reaches it alone.
-if [ "$demo" = 1 ]; then
-  trap - EXIT
-  exec "$prefix/bin/vodbox" demo
-fi
+main "$@"

@@ -1,10 +1,14 @@
 import { defineConfig } from "vitest/config";
+import { TIERS } from "./test/tiers.ts";
 
-const SHARED = "test/support/shared-s3.ts";
+const SHARED = ["test/support/shared-s3.ts", "test/support/migrated-file.ts"];
 const common = {
   environment: "node" as const,
   testTimeout: 120_000,
   hookTimeout: 120_000,
+  // The default of one second is too short for a busy machine.
+  expect: { poll: { timeout: 20_000 } },
+  globalSetup: SHARED,
   // As the executable is started; scripts/build/executable.ts says why.
   execArgv: ["--no-wasm-generic-wrapper"],
 };
@@ -14,14 +18,15 @@ export default defineConfig({
     // Servers, encoders and browsers start in these tests: more files at once than processors only makes them late.
     maxWorkers: 2,
     projects: [
-      { test: { ...common, name: "here", include: ["test/**/*.test.ts"], globalSetup: SHARED } },
+      { test: { ...common, name: "fast", ...TIERS.fast } },
+      { test: { ...common, name: "full", ...TIERS.full } },
       {
         // The whole interface once more, over a real remote database.
         test: {
           ...common,
           name: "remote database",
-          include: ["test/api/**/*.test.ts"],
-          globalSetup: [SHARED, "test/support/migrated-sqld.ts"],
+          ...TIERS["remote database"],
+          globalSetup: [...SHARED, "test/support/migrated-sqld.ts"],
           env: { VODBOX_TEST_DATABASE: "sqld" },
         },
       },

@@ -3,10 +3,12 @@ import { stat } from "node:fs/promises";
 import { basename } from "node:path";
 import { describeConnectionError } from "../src/lib/connection-errors.ts";
 import { UserError } from "../src/lib/errors.ts";
+import type { Complete, InitiatedUpload, Upload } from "../src/protocol/upload.ts";
+import type { Asset } from "../src/resources/assets/schema.ts";
 
 export type Api = <T>(method: string, path: string, body?: unknown) => Promise<T>;
 
-/** The interface as a tenant's client sees it. Throws a UserError with the server's own words. */
+/** The API for a tenant's client. Throws a UserError with the server's message. */
 export function tenantApi(server: string, key: string): Api {
   return async <T>(method: string, path: string, body?: unknown) => {
     const response = await fetch(`${server}${path}`, {
@@ -30,10 +32,9 @@ function readError(text: string): string | undefined {
   }
 }
 
-type Session = { id: number; upload_url: string; upload_headers: Record<string, string> };
-export type Uploaded = { asset_id: number; external_id: string; asset: { id: number } };
+export type Uploaded = Upload & { asset: Asset };
 
-/** Initiate, PUT, complete, as any client does it. `onSent` gets the share of the bytes that went out, 0 to 1. */
+/** Uploads a file: initiate, PUT, complete. `onSent` receives the share of bytes sent, 0 to 1. */
 export async function uploadFile(
   api: Api,
   path: string,
@@ -41,12 +42,12 @@ export async function uploadFile(
   onSent: (fraction: number) => void,
 ): Promise<Uploaded> {
   const { size } = await stat(path);
-  const session = await api<Session>("POST", "/api/v1/uploads/initiate", {
+  const session = await api<InitiatedUpload>("POST", "/api/v1/uploads/initiate", {
     filename: basename(path),
     bytes_expected: size,
     ...fields,
   });
-  // Counted as they are asked for: a listener would make the file flow before the connection is there to take it.
+  // Counted as they are read: a `data` listener would start the flow before the connection accepts it.
   async function* body() {
     let sent = 0;
     for await (const chunk of createReadStream(path, { highWaterMark: 1 << 20 })) {
@@ -65,5 +66,6 @@ export async function uploadFile(
   });
   if (!response.ok)
     throw new UserError(`The upload was refused: ${readError(await response.text()) ?? response.statusText}`);
-  return api<Uploaded>("POST", `/api/v1/uploads/${session.id}/complete`, { bytes_received: size });
+  const received: Complete = { bytes_received: size };
+  return api<Uploaded>("POST", `/api/v1/uploads/${session.id}/complete`, received);
 }

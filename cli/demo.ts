@@ -6,14 +6,15 @@ import type { Command } from "commander";
 import type { Config } from "../src/config/load.ts";
 import { cacheDir } from "../src/lib/cache-dir.ts";
 import { UserError } from "../src/lib/errors.ts";
-import { withoutTrailing } from "../src/lib/without-trailing.ts";
 import { createLog } from "../src/log.ts";
 import { resolveBinaries } from "../src/media/binaries.ts";
+import { audioCodecs, videoCodecs } from "../src/media/codecs/registry.ts";
+import { encodingSpec } from "../src/media/encoding-spec.ts";
 import { run } from "../src/media/ffmpeg.ts";
 import { serve } from "../src/serve.ts";
 import { isLocked } from "../storage/db/lock.ts";
 import { type Api, tenantApi, uploadFile } from "./api.ts";
-import { type Admin, adminOf, connect } from "./connect.ts";
+import { type Admin, adminOf, connect, serverUrl } from "./connect.ts";
 import { line } from "./print.ts";
 import { showProgress } from "./progress.ts";
 import { settingsOf } from "./settings.ts";
@@ -33,7 +34,7 @@ type Target = { address: string; baseUrl: string; admin: Admin; stop: (() => Pro
 const POLL_MS = 250;
 const SLUG = "demo";
 
-/** From nothing to a playing video. A server that was started for it goes on until it is told to stop. */
+/** From nothing to a playing video. A server that was started for it runs until it is stopped. */
 export async function demoCommand(command: Command): Promise<void> {
   const options = command.opts<Options>();
   const seconds = Number(options.seconds);
@@ -41,6 +42,19 @@ export async function demoCommand(command: Command): Promise<void> {
   const config = settingsOf(command);
   const target = await findServer(config, options.server);
   if (target.stop) onStopSignal(() => stopAndExit(target));
+  try {
+    await showVideo(config, target, seconds);
+  } catch (error) {
+    await target.stop?.();
+    throw error;
+  } finally {
+    await target.admin.close();
+  }
+  if (target.stop && options.once) await stopAndExit(target);
+  if (target.stop) line("The server keeps running; press Ctrl-C to stop it.");
+}
+
+async function showVideo(config: Config, target: Target, seconds: number): Promise<void> {
   const api = await tenantWithKey(target);
   const folder = await mkdtemp(join(tmpdir(), "vodbox-demo-"));
   try {
@@ -58,10 +72,7 @@ export async function demoCommand(command: Command): Promise<void> {
     line(`\nReady. Watch it:\n\n  ${target.baseUrl}/watch/${asset.external_id}\n`);
   } finally {
     await rm(folder, { recursive: true, force: true });
-    await target.admin.close();
   }
-  if (target.stop && options.once) await stopAndExit(target);
-  if (target.stop) line("The server goes on; Ctrl-C stops it.");
 }
 
 async function stopAndExit({ stop }: Target): Promise<void> {
@@ -69,18 +80,17 @@ async function stopAndExit({ stop }: Target): Promise<void> {
   process.exit(process.exitCode ?? 0);
 }
 
-/** The named server, else the one that holds the data directory, else one of our own. */
+/** The given server, else the one that holds the data directory, else one in this process. */
 async function findServer(config: Config, named: string | undefined): Promise<Target> {
   if (named !== undefined) {
-    if (!URL.canParse(named)) throw new UserError(`--server ${named} is no address; say http://127.0.0.1:8080.`, 2);
-    const address = withoutTrailing(named, "/");
+    const address = serverUrl(named);
     return { address, baseUrl: address, admin: adminOf(config, address), stop: null };
   }
   if (isLocked(config.data_dir)) {
-    const admin = await connect(config);
+    const admin = await connect(config, { isLocal: true });
     return { address: admin.address, baseUrl: config.base_url ?? admin.address, admin, stop: null };
   }
-  // Beside the bars only what went wrong is of interest.
+  // Next to the progress bars, only errors are of interest.
   const quiet: Config = config.log_level === "info" ? { ...config, log_level: "warn" } : config;
   const running = await serve(quiet, { log: await createLog(quiet) });
   line(`vodbox ready on ${running.baseUrl}`);
@@ -92,7 +102,7 @@ async function findServer(config: Config, named: string | undefined): Promise<Ta
   };
 }
 
-/** The demo's own tenant, made at the first demo, with a fresh key. */
+/** The demo's own tenant, created by the first demo, with a new key. */
 async function tenantWithKey({ admin, address }: Target): Promise<Api> {
   const tenants = await admin.call<{ id: number; slug: string }[]>("GET", "/api/v1/tenants");
   const tenant =
@@ -109,34 +119,24 @@ async function tenantWithKey({ admin, address }: Target): Promise<Api> {
 
 type Clip = { folder: string; clip: string; seconds: number };
 
-/** A moving test picture with a tone: made here, since nothing can be downloaded and nothing need be shipped. */
+/** A moving test pattern with a tone, generated here: a download may be impossible, and nothing needs to be shipped. */
 async function makeClip(config: Config, { folder, clip, seconds }: Clip): Promise<void> {
   const { ffmpeg } = await resolveBinaries({ ffmpeg: config.ffmpeg, ffprobe: config.ffprobe, cacheDir: cacheDir() });
-  const making = showProgress("Making clip");
-  const picture = ["-f", "lavfi", "-i", `testsrc2=size=1280x720:rate=30:duration=${seconds}`];
-  const sound = ["-f", "lavfi", "-i", `sine=frequency=440:beep_factor=4:sample_rate=48000:duration=${seconds}`];
+  const progress = showProgress("Making clip");
+  const videoInput = ["-f", "lavfi", "-i", `testsrc2=size=1280x720:rate=30:duration=${seconds}`];
+  const audioInput = ["-f", "lavfi", "-i", `sine=frequency=440:beep_factor=4:sample_rate=48000:duration=${seconds}`];
+  const { video, audio } = encodingSpec;
   const encoders = [
-    "-c:v",
-    "libx264",
-    "-preset",
-    "veryfast",
-    "-pix_fmt",
-    "yuv420p",
-    "-c:a",
-    "aac",
-    "-b:a",
-    "128k",
-    "-movflags",
-    "+faststart",
-    clip,
+    ...["-c:v", videoCodecs[video.codec].softwareEncoder, "-preset", video.preset, "-pix_fmt", video.pixel_format],
+    ...["-c:a", audioCodecs[audio.codec].encoder, "-b:a", "128k", "-movflags", "+faststart", clip],
   ];
   await run(ffmpeg, {
-    args: ["-hide_banner", "-nostdin", "-y", "-progress", "pipe:1", ...picture, ...sound, ...encoders],
+    args: ["-hide_banner", "-nostdin", "-y", "-progress", "pipe:1", ...videoInput, ...audioInput, ...encoders],
     cwd: folder,
     timeLimitMs: 600_000,
-    onPosition: (done) => making.update(Math.min(1, done / seconds)),
+    onPosition: (done) => progress.update(Math.min(1, done / seconds)),
   });
-  making.done();
+  progress.done();
 }
 
 async function untilReady(api: Api, id: number): Promise<Asset> {
@@ -148,7 +148,7 @@ async function untilReady(api: Api, id: number): Promise<Asset> {
       return asset;
     }
     if (asset.playback_status === "errored")
-      throw new UserError(`Transcoding failed: ${asset.error?.message ?? "no reason was given"}`);
+      throw new UserError(`Transcoding failed: ${asset.error?.message ?? "unknown reason"}`);
     progress.update(asset.progress / 100, asset.stage ?? "");
     await sleep(POLL_MS);
   }

@@ -1,46 +1,29 @@
 import { CommanderError } from "commander";
 import { UserError } from "../src/lib/errors.ts";
 import { createProgram } from "./program.ts";
-import { takeSettings } from "./settings.ts";
+import { reportError } from "./report-error.ts";
+import { extractSettings, hasFlag } from "./settings.ts";
 
-/** 0 done, 1 failed, 2 wrong usage; what went wrong in one sentence on stderr. */
+/** 0 success, 1 failure, 2 wrong usage; errors as one sentence on stderr, as JSON with `--json`. */
 async function main(): Promise<void> {
+  const args = process.argv.slice(2);
   try {
-    const { rest, ...given } = takeSettings(process.argv.slice(2));
+    const { rest, ...given } = extractSettings(args);
     await createProgram(given).parseAsync(rest, { from: "user" });
   } catch (error) {
-    process.exitCode = exitCodeOf(await worded(error));
+    process.exitCode = reportError(await worded(error), hasFlag(args, "--json"));
   }
 }
 
-/** One line, with its full stop. */
-const sentence = (text: string) =>
-  text
-    .trim()
-    .replaceAll(/\s*\n\s*/g, " ")
-    .replace(/[^.?!]$/, "$&.");
-
-/** A database that is damaged may show it at any statement. */
+/** Any statement may find that the database is damaged. */
 async function worded(error: unknown): Promise<unknown> {
   if (error instanceof CommanderError || error instanceof UserError) return error;
   const { DAMAGED_ADVICE, isDamaged } = await import("../storage/db/failures.ts");
   if (!isDamaged(error)) return error;
-  return new UserError(`The database is damaged: ${DAMAGED_ADVICE}. \`vodbox admin doctor\` says what it finds.`);
+  return new UserError(`The database is damaged: ${DAMAGED_ADVICE}. \`vodbox admin doctor\` shows details.`);
 }
 
-function exitCodeOf(error: unknown): number {
-  // Commander has said what it has to say; its help and version are no errors.
-  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-  if (error instanceof UserError) {
-    process.stderr.write(`vodbox: ${sentence(error.message)}\n`);
-    return error.exitCode;
-  }
-  process.stderr.write(`vodbox: ${sentence(error instanceof Error ? error.message : String(error))}\n`);
-  if (process.env.VODBOX_LOG_LEVEL === "debug" && error instanceof Error) process.stderr.write(`${error.stack}\n`);
-  return 1;
-}
-
-// A reader that goes away (`vodbox … | head`) is no failure.
+// A closed pipe (`vodbox … | head`) is not a failure.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code === "EPIPE") process.exit(0);
 });

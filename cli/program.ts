@@ -1,36 +1,47 @@
-import { Command } from "commander";
+import { Command, Help, Option } from "commander";
 import { addAdmin } from "./admin/admin.ts";
-import { type GivenFlags, keepGiven, settingsHelp } from "./settings.ts";
+import { addExamples } from "./examples.ts";
+import { printError, sentence } from "./report-error.ts";
+import { type ParsedFlags, settingFlags, settingsHelp, storeFlags } from "./settings.ts";
+import { suggestion } from "./suggest.ts";
 
-/** The tree of commands. What a command does is loaded when it runs, so that `--help` costs next to nothing. */
-export function createProgram(given: GivenFlags): Command {
-  const program = new Command("vodbox")
-    .description("A whole video platform in one executable file.")
+/** The command tree. A command's code is loaded when it runs, so that `--help` is fast. */
+export function createProgram(given: ParsedFlags): Command {
+  const program: Command = new Command("vodbox")
+    .description("A complete video platform in one executable.")
     .exitOverride()
-    .showSuggestionAfterError()
-    .configureOutput({
-      outputError: (text, write) =>
-        write(
-          `${text
-            .trim()
-            .replace(/^error: /, "vodbox: ")
-            .replaceAll("\n", " ")
-            .replace(/[^.?!)]$/, "$&.")} See 'vodbox --help'.\n`,
-        ),
+    .configureHelp({
+      // Accepted by every command, before or after it: `extractSettings` removes them before commander parses.
+      visibleOptions(command) {
+        const own = Help.prototype.visibleOptions.call(this, command);
+        return [...own, new Option("--json", "print JSON, errors too"), new Option("--no-color", "print no colors")];
+      },
     })
-    .option("-V, --version", "print the versions of vodbox and of all that it carries");
-  keepGiven(program, given);
+    .configureOutput({
+      outputError(text) {
+        const message = text.trim().replace(/^error: /, "");
+        const help = given.json ? "" : " See 'vodbox --help'.";
+        printError(`${sentence(message)}${optionHint(program, message)}${help}`, { json: given.json, code: "usage" });
+      },
+    })
+    .showSuggestionAfterError()
+    .option("-V, --version", "print the versions of vodbox and its bundled components");
+  storeFlags(program, given);
   program.addHelpText("after", settingsHelp(["data_dir"]));
-  // Asked for before any command: commander's own version option wants its text at once, and this one asks ffmpeg.
+  // Handled before any command: commander's version option needs its text immediately, and ours runs ffmpeg.
   program.action(async (options: { version?: boolean }, command: Command) => {
-    if (options.version) return (await import("./version.ts")).printVersion();
-    if (command.args.length > 0) command.error(`error: unknown command '${command.args[0]}'`);
+    if (options.version) return (await import("./version.ts")).printVersion({ json: given.json });
+    const [unknown] = command.args;
+    if (unknown !== undefined) {
+      const names = command.commands.map((one) => one.name());
+      command.error(`error: unknown command '${unknown}'.${suggestion(unknown, names)}`);
+    }
     return command.help();
   });
 
   program
     .command("serve")
-    .description("run the API, its background work and local workers")
+    .description("run the API, scheduled tasks and local workers")
     .option(
       "--allow-empty-database",
       "start even where objects or secrets are left of a database that is missing or empty",
@@ -39,43 +50,71 @@ export function createProgram(given: GivenFlags): Command {
     .action(async (_, command: Command) => (await import("./serve.ts")).serveCommand(command));
   program
     .command("worker")
-    .description("lease and run transcoding jobs of any vodbox serve")
-    .option("--server <URL>", "address of the server")
+    .description("run transcoding jobs of a vodbox server")
+    .option("--server <URL>", "URL of the server")
     .option("--token <T>", "worker token; better in VODBOX_WORKER_TOKEN, where others on the machine do not see it")
-    .option("--local", "started by serve on the same machine; ends with it")
-    .option("--once", "take one job, if there is one, and end; 1 when it did not succeed")
-    .option("--concurrency <N>", "jobs at once; unless told, one for each eight cores and two gigabytes")
+    .option("--local", "started by serve on the same machine; exits with it")
+    .option("--once", "run at most one job, then exit; status 1 if it failed")
+    .option("--concurrency <N>", "concurrent jobs; default: one per eight cores and two gigabytes")
     .option("--scratch <DIR>", "where sources and results are kept meanwhile")
     .action(async (_, command: Command) => (await import("./worker.ts")).workerCommand(command));
   program
+    .command("health")
+    .description("check that the server on the data directory is ready; exits 1 if it is not")
+    .option("--server <URL>", "check this server instead")
+    .addHelpText("after", settingsHelp(["data_dir"]))
+    .action(async (_, command: Command) => (await import("./health.ts")).healthCommand(command));
+  program
     .command("demo")
-    .description("make a clip, upload it like any client, watch it become a video")
+    .description("generate a clip, upload it through the API and wait until it plays")
     .option("--server <URL>", "use a running server instead of starting one")
     .option("--seconds <N>", "length of the clip", "12")
-    .option("--once", "stop the server that was started once the video is ready")
+    .option("--once", "stop the started server when the video is ready")
     .action(async (_, command: Command) => (await import("./demo.ts")).demoCommand(command));
   program
     .command("push")
-    .description("upload files; what was interrupted goes on where it ended")
+    .description("upload files; interrupted uploads resume")
     .argument("[files...]", "videos")
-    .option("--server <URL>", "address of the server (VODBOX_SERVER)")
+    .option("--server <URL>", "URL of the server (VODBOX_SERVER); default: the one that runs on the data directory")
     .option("--key <KEY>", "API key; better in VODBOX_KEY, where others on the machine do not see it")
-    .option("--title <T>", "title, of one file; else its name")
-    .option("--tag <K=V>", "a tag, as often as you like", (pair: string, all: string[]) => [...all, pair], [])
-    .option("--collection <ID>", "the collection to put it in")
-    .option("--playback-policy <P>", "public or signed; else the tenant's default")
-    .option("--jobs <N>", "parts at once; an interruption costs as many (default 1, with --encode 8)")
-    .option("--encode", "encode here, to what the server publishes, and deliver what is ready to play")
+    .option("--tenant <T>", "without a key, on the server's machine: the tenant, by id or slug")
+    .option("--wait-ready", "wait until the videos play and print their watch addresses")
+    .option("--title <T>", "title of a single file; default: the file name")
+    .option("--tag <K=V>", "tag as name=value; may be repeated", (pair: string, all: string[]) => [...all, pair], [])
+    .option("--collection <ID>", "id of the collection")
+    .option("--playback-policy <P>", "public or signed; default: the tenant's")
+    .option("--jobs <N>", "concurrent parts; default: 1, with --encode 8")
+    .option("--encode", "encode locally to the server's specification and upload the result")
     .option("--no-source", "with --encode: do not send the original too")
-    .option("--scratch <DIR>", "with --encode: where what is not delivered yet is kept; else the cache folder")
-    .option("--watch <DIR>", "keep uploading what appears there, is complete, and was not pushed before")
+    .option("--scratch <DIR>", "with --encode: directory of files that are not uploaded yet; else the cache directory")
+    .option("--watch <DIR>", "upload new files of this directory as they are completed")
     .option(
       "--wait <TIME>",
-      "wait so long for a server that does not answer yet, as 45m or 1h; else that fails at once",
+      "how long to wait for a server that is not responding, such as 45m or 1h; default: fail at once",
     )
     .action(async (_, __, command: Command) => (await import("./push.ts")).pushCommand(command));
   addAdmin(program);
-  // Last, for commands take it over from their parent: the program alone sees what is no command in its arguments.
+  program
+    .command("completion")
+    .description("print the completion script of a shell")
+    .argument("<shell>", "bash, zsh or fish")
+    .action(async (shell: string) => (await import("./completion.ts")).printCompletion(program, shell));
+  addExamples(program);
+  // Last, because commands inherit it from their parent: only the program handles unknown commands.
   program.allowExcessArguments().helpCommand("help [command]", "display help for a command");
   return program;
+}
+
+/**
+ * Commander suggests only the command's own options, and reports a missing option before a mistyped one. With a leading
+ * space; empty when there is nothing to suggest.
+ */
+function optionHint(program: Command, message: string): string {
+  const flags = settingFlags();
+  const [, unknown] = /^unknown option '(--[^'=]*)/.exec(message) ?? [];
+  if (unknown !== undefined) return message.includes("Did you mean") ? "" : suggestion(unknown, flags);
+  const [, missing] = /^required option '(--[a-z-]+)/.exec(message) ?? [];
+  if (missing === undefined) return "";
+  const mistyped = program.args.find((word) => word.startsWith("--") && suggestion(word, [missing]) !== "");
+  return mistyped === undefined ? "" : ` ${mistyped} is unknown.${suggestion(mistyped, [missing])}`;
 }

@@ -2,13 +2,16 @@ import { Presets, SingleBar } from "cli-progress";
 
 export type Progress = {
   update(fraction: number, stage?: string, title?: string): void;
-  /** `whole` is false for what failed. */
+  /** `whole` is false for a failure. */
   done(whole?: boolean): void;
 };
 
 const LINE_EVERY_MS = 3000;
 
-/** A bar on a terminal, else a line a while, none in the first `silentMs`. On stderr: stdout is for answers. */
+/**
+ * A progress bar on a terminal, else a line at intervals, none in the first `silentMs`. On stderr, because stdout is
+ * for results.
+ */
 export function showProgress(title: string, { silentMs = 0 }: { silentMs?: number } = {}): Progress {
   if (process.stderr.isTTY) {
     const bar = new SingleBar(
@@ -38,7 +41,7 @@ export function showProgress(title: string, { silentMs = 0 }: { silentMs?: numbe
       process.stderr.write(`${title}: ${Math.round(fraction * 100)} % ${stage}\n`);
     },
     done(whole = true) {
-      // What failed says so itself.
+      // A failure prints its own message.
       if (whole && toldAt > 0) process.stderr.write(`${title}: done\n`);
     },
   };

@@ -1,19 +1,23 @@
 import { realpath } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { Command } from "commander";
+import { slots } from "../src/lib/bounded.ts";
 import { UserError } from "../src/lib/errors.ts";
-import { withoutTrailing } from "../src/lib/without-trailing.ts";
 import { durationMs } from "./admin/time.ts";
+import { serverOfEnvironment } from "./connect.ts";
 import { line, printJson } from "./print.ts";
 import { openEncoder } from "./push/encoder.ts";
 import { api, RequestRefused } from "./push/http.ts";
-import { amount, meter } from "./push/progress-meter.ts";
+import { meter } from "./push/progress-meter.ts";
 import { pushEncoded } from "./push/push-encoded.ts";
 import { retryPolicy } from "./push/retry-policy.ts";
 import { fileAt, type Pushed, type Sender, sendFile } from "./push/send.ts";
 import type { File } from "./push/state.ts";
+import { targetOf } from "./push/target.ts";
+import { watchUrlOf } from "./push/wait-ready.ts";
 import { newFiles } from "./push/watch-folder.ts";
-import { wantsJson } from "./settings.ts";
+import { settingsOf, wantsJson } from "./settings.ts";
+import { amount } from "./units.ts";
 
 type Options = {
   server?: string;
@@ -28,37 +32,44 @@ type Options = {
   encode?: boolean;
   source: boolean;
   scratch?: string;
+  tenant?: string;
+  waitReady?: boolean;
 };
 
 const FILES_AT_ONCE = 3;
-/** Of what is encoded thousands of small ones are sent, and a turn each is lost to the line's length. */
+/** An encoded file has thousands of small objects, and each loses a round trip of the connection. */
 const ENCODED_AT_ONCE = 8;
-/** What a shell makes of the signals that end a process. */
+/** Exit statuses that shells use for signals. */
 const EXIT_CODES = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const;
 
 type Send = (file: File, keepState?: boolean) => Promise<Pushed>;
 
-/** Files to a server, in one run or several: what a run does not end, the next goes on with. */
+/** Pushes files to a server, in one run or several: an interrupted run is resumed by the next. */
 export async function pushCommand(command: Command): Promise<void> {
   const options = command.opts<Options>();
   const paths = command.args;
-  const server = addressOf(options.server ?? process.env.VODBOX_SERVER);
-  const key = options.key ?? process.env.VODBOX_KEY;
-  if (!key) throw new UserError("Say whose upload it is with an API key in VODBOX_KEY, or --key.", 2);
+  if (options.waitReady && options.watch !== undefined)
+    throw new UserError("--wait-ready requires files; --watch runs until it is stopped.", 2);
   if (paths.length > 0 === (options.watch !== undefined))
-    throw new UserError("Say which files to push, or --watch with a folder.", 2);
+    throw new UserError("Specify files to push, or --watch with a directory.", 2);
   const fields = fieldsOf(options, paths.length);
   if (!options.encode && (options.scratch !== undefined || !options.source))
-    throw new UserError("--scratch and --no-source go with --encode.", 2);
+    throw new UserError("--scratch and --no-source require --encode.", 2);
   const jobs = Number(options.jobs ?? (options.encode ? ENCODED_AT_ONCE : 1));
   if (!(Number.isInteger(jobs) && jobs >= 1 && jobs <= 64))
     throw new UserError("--jobs must be a whole number from 1 to 64.", 2);
   const waitMs = options.wait === undefined ? null : durationMs("--wait", options.wait);
   const json = wantsJson(command);
+  const { server, headers, tenantId } = await targetOf(settingsOf(command), {
+    server: options.server ?? serverOfEnvironment(),
+    key: options.key ?? (process.env.VODBOX_KEY || undefined),
+    tenant: options.tenant,
+  });
   let isStopped = false;
   const sender: Sender = {
     server,
-    call: api(server, key),
+    tenantId,
+    call: api(server, headers),
     patience: retryPolicy(waitMs, (sentence) => isStopped || process.stderr.write(`vodbox: ${sentence}\n`)),
     slot: slots(jobs),
     meter: meter(),
@@ -69,15 +80,15 @@ export async function pushCommand(command: Command): Promise<void> {
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
     process.once(signal, async () => {
       isStopped = true;
-      // What is still going on ends; nobody waits for how far it is.
+      // Aborts everything in progress and stops showing progress.
       sender.meter.stop(false);
-      process.stderr.write("\nvodbox: stopped; the same command goes on where this one ended.\n");
+      process.stderr.write("\nvodbox: stopped; run the same command again to resume.\n");
       await stop();
       process.exit(EXIT_CODES[signal]);
     });
   try {
-    // All of them first: a mistyped name is told before an hour of work.
-    const files = await filesAt(paths);
+    // All of them first: a mistyped name is reported before an hour of work.
+    const { files, faults } = await filesAt(paths, json);
     let send: Send = (file) => sendFile(sender, file);
     if (options.encode) {
       const opened = await openEncoder(command, sender, { slot: slots(1), scratch: options.scratch });
@@ -86,17 +97,20 @@ export async function pushCommand(command: Command): Promise<void> {
       send = (file, keepState) => pushEncoded(sender, file, { encoder, withSource: options.source, keepState });
     }
     if (options.watch !== undefined) {
-      // A file's record bears the name that `push FILE` finds it by.
+      // A file's record has the name under which `push FILE` finds it.
       const folder = await realpath(options.watch).catch(() => resolve(options.watch as string));
       const sendNext: Send = (...given) => {
         sender.patience.afresh();
         return send(...given);
       };
       await watch(sendNext, { folder, server, json });
-    } else await pushAll(send, files, json);
+    } else {
+      const ready = options.waitReady ? async (done: Pushed) => void (await addWatchUrl(sender, done)) : null;
+      await pushAll({ send, ready, files, faults, json });
+    }
     isWhole = true;
   } catch (error) {
-    // What failed because it was stopped is no news; the signal's own way ends the process.
+    // A failure caused by stopping is not reported; the signal's exit status ends the process.
     if (isStopped) await new Promise(() => {});
     throw error;
   } finally {
@@ -105,25 +119,29 @@ export async function pushCommand(command: Command): Promise<void> {
   }
 }
 
-/** Each once, however often it is named. */
-async function filesAt(paths: string[]): Promise<File[]> {
+/** Each file once, even if it is given several times; and one sentence for each that cannot be pushed. */
+async function filesAt(paths: string[], json: boolean): Promise<{ files: File[]; faults: string[] }> {
   const files = new Map<string, File>();
+  const faults: string[] = [];
   for (const path of paths) {
-    const file = await fileAt(await realpath(path).catch(() => path));
-    files.set(file.path, file);
+    try {
+      const file = await fileAt(await realpath(path).catch(() => path));
+      files.set(file.path, file);
+    } catch (error) {
+      if (paths.length === 1 || !(error instanceof UserError)) throw error;
+      if (!json) process.stderr.write(`vodbox: ${error.message}\n`);
+      faults.push(error.message.replace(/\.$/, ""));
+    }
   }
-  return [...files.values()];
+  return { files: [...files.values()], faults };
 }
 
-function addressOf(server: string | undefined): string {
-  if (!server) throw new UserError("Say which server to push to: --server http://127.0.0.1:8080, or VODBOX_SERVER.", 2);
-  if (!/^https?:\/\//.test(server) || !URL.canParse(server))
-    throw new UserError(`--server ${server} is no address; say http://127.0.0.1:8080.`, 2);
-  return withoutTrailing(server, "/");
+async function addWatchUrl(sender: Sender, done: Pushed): Promise<void> {
+  if (!("watch_url" in done) || !done.watch_url) done.watch_url = await watchUrlOf(sender, done);
 }
 
 function fieldsOf({ title, tag, collection, playbackPolicy }: Options, files: number): Record<string, unknown> {
-  if (title !== undefined && files !== 1) throw new UserError("--title is for one file alone.", 2);
+  if (title !== undefined && files !== 1) throw new UserError("--title requires a single file.", 2);
   if (playbackPolicy !== undefined && !["public", "signed"].includes(playbackPolicy))
     throw new UserError("--playback-policy must be public or signed.", 2);
   if (collection !== undefined && !/^[1-9]\d{0,14}$/.test(collection))
@@ -131,7 +149,7 @@ function fieldsOf({ title, tag, collection, playbackPolicy }: Options, files: nu
   const tags = Object.fromEntries(
     tag.map((pair) => {
       const at = pair.indexOf("=");
-      if (at < 1) throw new UserError(`--tag ${pair} is no tag; say name=value.`, 2);
+      if (at < 1) throw new UserError(`--tag ${pair} is not a tag; use name=value.`, 2);
       return [pair.slice(0, at), pair.slice(at + 1)];
     }),
   );
@@ -143,53 +161,49 @@ function fieldsOf({ title, tag, collection, playbackPolicy }: Options, files: nu
   };
 }
 
-/** At most `most` at once, in the order of asking. */
-function slots(most: number): Sender["slot"] {
-  let free = most;
-  const waiting: (() => void)[] = [];
-  return async (work) => {
-    if (free > 0) free--;
-    else await new Promise<void>((resolve) => waiting.push(resolve));
-    try {
-      return await work();
-    } finally {
-      const next = waiting.shift();
-      if (next) next();
-      else free++;
-    }
-  };
-}
-
-/** No answer to any of the files can be another one. */
+/** An error that is the same for all files. */
 const concernsAll = (error: unknown) => error instanceof RequestRefused && [401, 403].includes(error.status);
 
-async function pushAll(send: Send, files: File[], json: boolean): Promise<void> {
+type Batch = {
+  send: Send;
+  /** Waits until the video plays. */
+  ready: ((done: Pushed) => Promise<void>) | null;
+  files: File[];
+  /** Of files that cannot be read. */
+  faults: string[];
+  json: boolean;
+};
+
+/** One file that fails does not stop the others. Throws a UserError that names all that failed. */
+async function pushAll({ send, ready, files, faults, json }: Batch): Promise<void> {
   const pushed: (Pushed | undefined)[] = [];
-  const failed: string[] = [];
+  const failed = [...faults];
   const slot = slots(FILES_AT_ONCE);
   let over: unknown;
   await Promise.all(
-    files.map((file, at) =>
-      slot(async () => {
-        if (over) return;
-        try {
-          const done = await send(file);
-          pushed[at] = done;
-          if (!json) tell(done);
-        } catch (error) {
-          if (files.length === 1 || concernsAll(error)) over ??= error;
-          failed.push(`${file.path}: ${error instanceof Error ? error.message.replace(/\.$/, "") : error}`);
-        }
-      }),
-    ),
+    files.map(async (file, at) => {
+      try {
+        const done = await slot(async () => (over ? null : await send(file)));
+        if (!done) return;
+        pushed[at] = done;
+        // Outside the slot, so that the next file is uploaded meanwhile.
+        await ready?.(done);
+        if (!json) report(done);
+      } catch (error) {
+        if ((files.length === 1 && faults.length === 0) || concernsAll(error)) over ??= error;
+        failed.push(`${file.path}: ${error instanceof Error ? error.message.replace(/\.$/, "") : error}`);
+      }
+    }),
   );
   if (json && !over) printJson(pushed.filter((each) => each !== undefined));
   if (over) throw over;
   if (failed.length > 0)
-    throw new UserError(`${failed.length} of ${files.length} files did not get there: ${failed.join("; ")}.`);
+    throw new UserError(
+      `${failed.length} of ${files.length + faults.length} files were not ${ready ? "uploaded and encoded" : "uploaded"}: ${failed.join("; ")}.`,
+    );
 }
 
-/** Until it is stopped. With `json` a value a line. A file that is refused is told of and left alone. */
+/** Runs until it is stopped. With `json`, one value per line. A refused file is reported and skipped. */
 async function watch(
   send: Send,
   { folder, server, json }: { folder: string; server: string; json: boolean },
@@ -198,7 +212,7 @@ async function watch(
     try {
       const done = await send(file, true);
       if (json) line(JSON.stringify(done));
-      else tell(done);
+      else report(done);
     } catch (error) {
       if (!(error instanceof UserError) || concernsAll(error)) throw error;
       process.stderr.write(`vodbox: ${file.path}: ${error.message}\n`);
@@ -206,8 +220,8 @@ async function watch(
   }
 }
 
-function tell(done: Pushed): void {
-  // The bar is drawn anew below.
+function report(done: Pushed): void {
+  // The bar is drawn again below.
   if (process.stderr.isTTY) process.stderr.write("\r\x1b[K");
   const { path, bytes, asset_id, external_id } = done;
   const watched = "watch_url" in done && done.watch_url ? `, ${done.watch_url}` : "";

@@ -1,10 +1,10 @@
 import { existsSync } from "node:fs";
 import { StartFailed, Supervisor } from "../src/cluster/supervisor.ts";
-import { crossValidate } from "../src/config/cross-validate.ts";
 import { databaseFileOf } from "../src/config/database-file.ts";
 import type { Config } from "../src/config/load.ts";
 import { ensureDataDir } from "../src/config/secrets.ts";
 import { removeServerUrl, writeServerUrl } from "../src/config/server-file.ts";
+import { crossValidate } from "../src/cross-validate.ts";
 import { freePort } from "../src/listen.ts";
 import { createLog, logProcess } from "../src/log.ts";
 import { finishRestore } from "../src/resources/operator/backup/resume-restore.ts";
@@ -12,20 +12,21 @@ import { serviceNotices } from "../src/systemd.ts";
 import { usableTls } from "../src/tls.ts";
 import { acquireDataLock } from "../storage/db/lock.ts";
 import { checkpointOnClose } from "../storage/db/open.ts";
-import { line } from "./print.ts";
+import { line, printSetupUrl } from "./print.ts";
 import { onStopSignal } from "./signals.ts";
 
-/** `serve --processes`: this process holds the data directory and keeps those that serve. */
+/** `serve --processes`: this process holds the data directory and supervises the serving processes. */
 export async function serveCluster(config: Config): Promise<void> {
   const log = await createLog(config);
   logProcess(log);
   const notices = serviceNotices(process.env, log);
-  crossValidate(config, usableTls);
+  await crossValidate(config, usableTls);
   ensureDataDir(config.data_dir);
   const lock = acquireDataLock(config.data_dir);
   await finishRestore(config.data_dir);
   const port = await freePort(config);
   let listening = { address: "", localAddress: "" };
+  let setupUrl: string | null = null;
   const supervisor = new Supervisor({
     count: config.processes,
     log,
@@ -36,6 +37,7 @@ export async function serveCluster(config: Config): Promise<void> {
     ],
     onReady(where) {
       listening = where;
+      setupUrl ??= where.setupUrl;
       writeServerUrl(config, where.localAddress);
     },
   });
@@ -52,7 +54,7 @@ export async function serveCluster(config: Config): Promise<void> {
     await supervisor.start();
   } catch (error) {
     lock.release();
-    // It has said why on its own.
+    // It has logged the reason itself.
     if (!(error instanceof StartFailed)) throw error;
     process.exitCode = error.exitCode;
     return;
@@ -60,10 +62,11 @@ export async function serveCluster(config: Config): Promise<void> {
   const baseUrl = config.base_url ?? listening.address;
   line(`vodbox ready on ${baseUrl}`);
   line(`listening on ${listening.address}`);
+  printSetupUrl(setupUrl);
   notices.serving({
     status: `Serving ${baseUrl} with ${config.processes} processes`,
     isReady: async () => (await fetch(`${listening.localAddress}/readyz`).catch(() => null))?.ok ?? false,
-    // Those that serve are watched by the supervisor; that it turns is all that is left to tell.
+    // The supervisor watches the serving processes, so here only its own event loop is reported.
     requireAlive: async () => {},
   });
 }

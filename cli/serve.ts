@@ -1,23 +1,25 @@
 import type { Command } from "commander";
 import { type ClusterWorker, joinSupervisor } from "../src/cluster/cluster-worker.ts";
+import { RecentLines } from "../src/lib/recent-lines.ts";
 import { createLog, logProcess } from "../src/log.ts";
 import { type Running, serve } from "../src/serve.ts";
 import { serviceNotices, signsOf } from "../src/systemd.ts";
-import { line } from "./print.ts";
+import { line, printSetupUrl } from "./print.ts";
 import { settingsOf } from "./settings.ts";
 import { onStopSignal } from "./signals.ts";
 
 export async function serveCommand(command: Command): Promise<void> {
-  // First, since what it is told of its place is no setting.
+  // First, because its membership is not a setting.
   const clusterWorker = await joinSupervisor();
   if (clusterWorker) return serveAsOne(command, clusterWorker);
   const config = settingsOf(command);
   if (config.processes > 1) return (await import("./serve-cluster.ts")).serveCluster(config);
-  const log = await createLog(config);
+  const recentLines = new RecentLines();
+  const log = await createLog(config, recentLines);
   logProcess(log);
-  // Before workers are started, who would have its socket from the environment.
+  // Before workers are started, which would inherit its socket from the environment.
   const notices = serviceNotices(process.env, log);
-  const running = await serve(config, { log, ...allowances(command) });
+  const running = await serve(config, { log, recentLines, ...allowances(command) });
   onStopSignal(
     async () => {
       await Promise.all([notices.stopping(), running.stop()]);
@@ -27,10 +29,11 @@ export async function serveCommand(command: Command): Promise<void> {
   );
   line(`vodbox ready on ${running.baseUrl}`);
   line(`listening on ${running.address}`);
+  printSetupUrl(running.setupUrl);
   notices.serving(signsOf(running));
 }
 
-/** One of several: who started it prints where they are, and stops it. */
+/** A cluster worker: the supervisor prints the URL, and stops it. */
 async function serveAsOne(command: Command, clusterWorker: ClusterWorker): Promise<void> {
   const running = await startAsOne(command, clusterWorker).catch((error) => {
     clusterWorker.leave();
@@ -43,14 +46,16 @@ async function serveAsOne(command: Command, clusterWorker: ClusterWorker): Promi
     },
     { secondAtOnce: false, isLogged: true },
   );
-  clusterWorker.ready({ address: running.address, localAddress: running.localAddress });
+  const { address, localAddress, setupUrl } = running;
+  clusterWorker.ready({ address, localAddress, setupUrl });
 }
 
 async function startAsOne(command: Command, clusterWorker: ClusterWorker): Promise<Running> {
   const config = settingsOf(command);
-  const log = (await createLog(config)).child({ process: clusterWorker.slot });
+  const recentLines = new RecentLines();
+  const log = (await createLog(config, recentLines)).child({ process: clusterWorker.slot });
   logProcess(log);
-  return serve(config, { log, clusterWorker, ...allowances(command) });
+  return serve(config, { log, recentLines, clusterWorker, ...allowances(command) });
 }
 
 const allowances = (command: Command) => ({

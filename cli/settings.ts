@@ -3,11 +3,11 @@ import { type Config, loadConfig } from "../src/config/load.ts";
 import { SETTINGS, type Setting, type SettingName } from "../src/config/settings.ts";
 import { UserError } from "../src/lib/errors.ts";
 
-export type GivenFlags = { flags: Record<string, string>; json: boolean };
+export type ParsedFlags = { flags: Record<string, string>; json: boolean };
 const GIVEN = "given settings";
 
 const flagOf = (name: string) => (name === "data_dir" ? "--data" : `--${name.replaceAll("_", "-")}`);
-/** Every setting that is no secret: arguments are seen by everyone on the machine. */
+/** Every setting that is not a secret, because arguments are visible to all users of the machine. */
 const NAMES = new Map([
   ["--config", "config"],
   ...Object.entries<Setting>(SETTINGS)
@@ -16,10 +16,10 @@ const NAMES = new Map([
 ]);
 
 /**
- * Takes the settings' flags and `--json` out of the arguments, wherever they stand, before or after the subcommand.
- * Done here and not by the parser: forty options on each of its commands took a tenth of every start.
+ * Extracts the settings' flags and `--json` from the arguments, before or after the subcommand. Not by the parser:
+ * forty options on each of its commands took a tenth of every start.
  */
-export function takeSettings(args: readonly string[]): GivenFlags & { rest: string[] } {
+export function extractSettings(args: readonly string[]): ParsedFlags & { rest: string[] } {
   const flags: Record<string, string> = {};
   const rest: string[] = [];
   let json = false;
@@ -32,6 +32,8 @@ export function takeSettings(args: readonly string[]): GivenFlags & { rest: stri
     const [flag = "", ...inline] = argument.split("=");
     const name = NAMES.get(flag);
     if (argument === "--json") json = true;
+    // Node's styleText follows it, and so do the libraries.
+    else if (argument === "--no-color") process.env.NO_COLOR = "1";
     else if (name === undefined) rest.push(argument);
     else {
       const value = inline.length > 0 ? inline.join("=") : args[++at];
@@ -42,18 +44,25 @@ export function takeSettings(args: readonly string[]): GivenFlags & { rest: stri
   return { flags, json, rest };
 }
 
-/** Lets every command below find what was given. */
-export const keepGiven = (program: Command, { flags, json }: GivenFlags) =>
+/** Whether a flag is given, before `--`. */
+export const hasFlag = (args: readonly string[], flag: string): boolean =>
+  args.slice(0, args.includes("--") ? args.indexOf("--") : args.length).includes(flag);
+
+/** The flags of all settings, for suggestions. */
+export const settingFlags = (): string[] => [...NAMES.keys()];
+
+/** Makes the extracted values available to every command. */
+export const storeFlags = (program: Command, { flags, json }: ParsedFlags) =>
   program.setOptionValue(GIVEN, { flags, json });
 
-const givenOf = (command: Command): GivenFlags =>
-  (command.optsWithGlobals()[GIVEN] as GivenFlags | undefined) ?? { flags: {}, json: false };
+const flagsOf = (command: Command): ParsedFlags =>
+  (command.optsWithGlobals()[GIVEN] as ParsedFlags | undefined) ?? { flags: {}, json: false };
 
-/** The settings of this run. Throws a UserError that names every fault. */
-export const settingsOf = (command: Command): Config => loadConfig({ flags: givenOf(command).flags });
-export const wantsJson = (command: Command): boolean => givenOf(command).json;
+/** The settings of this run. Throws a UserError with all faults. */
+export const settingsOf = (command: Command): Config => loadConfig({ flags: flagsOf(command).flags });
+export const wantsJson = (command: Command): boolean => flagsOf(command).json;
 
-/** The help's lines for settings that matter to a command. */
+/** Help lines for the settings that a command uses. */
 export function settingsHelp(names: readonly SettingName[]): string {
   const lines = names.map((name): [string, string] => {
     const { about, fallback }: Setting = SETTINGS[name];
@@ -61,8 +70,7 @@ export function settingsHelp(names: readonly SettingName[]): string {
   });
   const all: [string, string][] = [
     ...lines,
-    ["--config <file>", "settings file (default vodbox.toml or vodbox.json)"],
-    ["--json", "print JSON"],
+    ["--config <file>", "configuration file (default: vodbox.toml or vodbox.json)"],
   ];
   const width = Math.max(...all.map(([flag]) => flag.length)) + 4;
   const rows = all.flatMap(([flag, about]) =>

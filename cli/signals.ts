@@ -1,9 +1,9 @@
-/** Longer than a graceful stop may take; what hangs after that is cut. */
+/** Longer than a graceful stop may take; after that the process is ended. */
 const LIMIT_MS = 14_000;
 
 /**
- * The first SIGTERM or SIGINT stops in order, a second one at once; not for a process that its parent stops too: a
- * Ctrl-C reaches both, and the parent's own signal is then no second thought of anybody's.
+ * The first SIGTERM or SIGINT stops gracefully, a second one immediately; except in a process that its parent also
+ * stops: Ctrl-C reaches both, and the parent's own signal is not a second request.
  */
 export function onStopSignal(stop: () => Promise<void>, { secondAtOnce = true, isLogged = false } = {}): void {
   let stopping = false;
@@ -13,7 +13,7 @@ export function onStopSignal(stop: () => Promise<void>, { secondAtOnce = true, i
     stopping = true;
     setTimeout(() => process.exit(0), LIMIT_MS).unref();
     stop().catch((error) => {
-      // Logged, and the process ends with 1 (logProcess).
+      // Logged, and the process exits with 1 (logProcess).
       if (isLogged) throw error;
       process.stderr.write(`vodbox: stopping failed: ${error instanceof Error ? error.message : error}\n`);
       process.exit(1);

@@ -3,28 +3,30 @@ import { promisify } from "node:util";
 import { cacheDir } from "../src/lib/cache-dir.ts";
 import { embedded } from "../src/lib/embedded.ts";
 import { resolveBinaries, sandboxLauncher } from "../src/media/binaries.ts";
+import { line, printJson } from "./print.ts";
 
 type BuildInfo = { version: string; libsql: string };
 
 /**
- * Prints the version of everything that runs here, as each part says it itself: whoever reports a fault with this
- * has also shown that the library loads and that ffmpeg starts.
+ * Prints the versions of all components, as each reports it: this also shows that the native library loads and that
+ * ffmpeg starts.
  */
-export async function printVersion(): Promise<void> {
+export async function printVersion({ json }: { json: boolean }): Promise<void> {
   const build = JSON.parse(embedded("build-info.json").toString()) as BuildInfo;
-  const lines = [
-    `vodbox  ${build.version}`,
-    `node    ${process.version.slice(1)}`,
-    `libsql  ${await sqliteVersion().then((sqlite) => `${build.libsql} (SQLite ${sqlite})`, unusable)}`,
-    `ffmpeg  ${await ffmpegVersion().catch(unusable)}`,
-  ];
-  process.stdout.write(`${lines.join("\n")}\n`);
+  const versions = {
+    vodbox: build.version,
+    node: process.version.slice(1),
+    libsql: await sqliteVersion().then((sqlite) => `${build.libsql} (SQLite ${sqlite})`, unusable),
+    ffmpeg: await ffmpegVersion().catch(unusable),
+  };
+  if (json) return printJson(versions);
+  for (const [name, version] of Object.entries(versions)) line(`${name.padEnd(6)}  ${version}`);
 }
 
 const unusable = (error: unknown) => `not usable: ${error instanceof Error ? error.message : error}`;
 
 async function sqliteVersion(): Promise<string> {
-  // Imported here: where the library cannot be loaded, that is a line of the answer and no crash before it.
+  // Imported here: a library that cannot be loaded is then a line of the output, not a crash before it.
   const { default: Database } = await import("libsql");
   const database = new Database(":memory:");
   try {
@@ -36,9 +38,9 @@ async function sqliteVersion(): Promise<string> {
 
 async function ffmpegVersion(): Promise<string> {
   const { VODBOX_FFMPEG: ffmpeg, VODBOX_FFPROBE: ffprobe } = process.env;
-  const found = await resolveBinaries({ ffmpeg, ffprobe, cacheDir: cacheDir() });
-  // Unpacked here too, for a server that has another process do it (binariesAside).
+  const binaries = await resolveBinaries({ ffmpeg, ffprobe, cacheDir: cacheDir() });
+  // Extracted in this process, for a server that runs it to avoid blocking (see media/binaries.ts).
   sandboxLauncher();
-  const { stdout } = await promisify(execFile)(found.ffmpeg, ["-version"]);
-  return `${/^ffmpeg version (\S+)/.exec(stdout)?.[1] ?? "unknown"} (${found.origin}: ${found.ffmpeg})`;
+  const { stdout } = await promisify(execFile)(binaries.ffmpeg, ["-version"]);
+  return `${/^ffmpeg version (\S+)/.exec(stdout)?.[1] ?? "unknown"} (${binaries.origin}: ${binaries.ffmpeg})`;
 }

@@ -4,6 +4,7 @@ import { createInterface } from "node:readline";
 import type { Command } from "commander";
 import { envName } from "../src/config/settings.ts";
 import { cacheDir } from "../src/lib/cache-dir.ts";
+import { embedded } from "../src/lib/embedded.ts";
 import { UserError } from "../src/lib/errors.ts";
 import { withoutTrailing } from "../src/lib/without-trailing.ts";
 import { createLog, logProcess } from "../src/log.ts";
@@ -24,7 +25,7 @@ type Options = {
   scratch?: string;
 };
 
-/** One encode keeps eight cores busy and takes up to two gigabytes. */
+/** One encode uses eight cores and up to two gigabytes. */
 const ownConcurrency = () =>
   Math.max(1, Math.min(Math.floor(availableParallelism() / 8), Math.floor(totalmem() / 2 ** 31)));
 
@@ -33,10 +34,10 @@ export async function workerCommand(command: Command): Promise<void> {
   const config = settingsOf(command);
   let token = options.token ?? config.worker_token ?? "";
   if (!options.server || !URL.canParse(options.server))
-    throw new UserError("Say which server to work for, such as --server http://127.0.0.1:8080.", 2);
+    throw new UserError("Specify the server, such as --server http://127.0.0.1:8080.", 2);
   if (!token)
     throw new UserError(
-      "Give the worker token in VODBOX_WORKER_TOKEN or with --token; `vodbox admin token show worker` prints it.",
+      "Set the worker token with VODBOX_WORKER_TOKEN or --token; `vodbox admin token show worker` prints it.",
       2,
     );
   const concurrency = options.concurrency === undefined ? ownConcurrency() : Number(options.concurrency);
@@ -46,8 +47,8 @@ export async function workerCommand(command: Command): Promise<void> {
   const stop = new AbortController();
   onStopSignal(async () => stop.abort(), { secondAtOnce: !options.local, isLogged: true });
   if (options.local) {
-    // The server holds the other end: a line is a new token, and when it is gone, by whatever death, nobody wants this
-    // worker.
+    // The server holds the other end: a line is a new token, and its end means that the server has exited, even after
+    // kill -9.
     process.stdin.on("error", () => stop.abort());
     createInterface({ input: process.stdin })
       .on("line", (line) => {
@@ -57,11 +58,8 @@ export async function workerCommand(command: Command): Promise<void> {
   }
   const log = await createLog(config);
   logProcess(log);
-  const transcriber = configuredTranscriber(config);
-  if (config.transcribe !== "off" && !transcriber) {
-    const missing = config.transcribe === "openai" ? ["transcribe_url", "transcribe_key"] : ["transcribe_command"];
-    log.warn({ missing: missing.map(envName) }, "Captions cannot be made.");
-  }
+  const { transcriber, missing } = await configuredTranscriber(config);
+  if (missing.length > 0) log.warn({ missing: missing.map(envName) }, "Captions cannot be created.");
   const server = withoutTrailing(options.server, "/");
   const bar =
     process.stderr.isTTY && config.log_format !== "json" && concurrency === 1 && !options.local ? progressBar() : null;
@@ -69,6 +67,7 @@ export async function workerCommand(command: Command): Promise<void> {
     server,
     token: () => token,
     workerId: `${hostname()}-${process.pid}`,
+    version: (JSON.parse(embedded("build-info.json").toString()) as { version: string }).version,
     concurrency,
     scratchDir:
       options.scratch ??
@@ -88,14 +87,14 @@ export async function workerCommand(command: Command): Promise<void> {
     if (error instanceof ServerUnreachable) throw new UserError(error.message);
     if (!(error instanceof ServerRefused)) throw error;
     throw new UserError(
-      `The server at ${server} refuses this worker's token; give the one that \`vodbox admin token show worker\` prints there in VODBOX_WORKER_TOKEN or with --token.`,
+      `The server at ${server} rejected the worker token; set the token that \`vodbox admin token show worker\` prints on the server with VODBOX_WORKER_TOKEN or --token.`,
     );
   });
   bar?.done();
   process.exit(options.once && end !== null && end !== "completed" ? 1 : 0);
 }
 
-/** A bar a job. */
+/** One bar per job. */
 function progressBar() {
   let shown: { id: number; progress: Progress } | null = null;
   const done = () => {

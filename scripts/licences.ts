@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { paths } from "./build/paths.ts";
 
-/** Licences that may be shipped together with the GPL's ffmpeg beside them. Another one is a decision for people. */
+/** Licences that may be shipped together with the GPL's ffmpeg. Any other one needs a decision. */
 const allowed = new Set([
   "MIT",
   "ISC",
@@ -16,16 +16,28 @@ const allowed = new Set([
   "CC0-1.0",
 ]);
 
-/** Development packages whose code is shipped all the same: it runs in browsers. */
-const shippedToBrowsers = ["hls.js", "media-chrome", "swagger-ui-dist"];
+/** Development packages whose code is shipped, because it runs in browsers. */
+const shippedToBrowsers = ["hls.js", "media-chrome", "preact", "preact-iso", "uplot", "@scalar/fastify-api-reference"];
 
-/** Wanted by packages, for their declarations. */
+/**
+ * What Scalar's script for browsers contains: its package ships it as one file, so the lock file does not know. Made from
+ * the inputs of a bundle of @scalar/api-reference 1.72.1, the newest one that was available; to be made again with each new
+ * version of the script.
+ */
+const scalar = JSON.parse(readFileSync(join(paths.root, "scripts/scalar-packages.json"), "utf8")) as {
+  version: string;
+  packages: { name: string; licence: string; copyright: string }[];
+};
+
+/** Packages that others need only for their type declarations. */
 const onlyTypes = /node_modules\/(@types\/.+|undici-types|typescript)$/;
 
 type LockEntry = { version: string; dev?: boolean; optional?: boolean; dependencies?: Record<string, string> };
 export type Shipped = { name: string; version: string; licence: string; folder: string };
 
-/** Every package that the executable may hold: what `dependencies` lead to, optional ones (native variants) apart. */
+/**
+ * Every package that the executable may contain: the closure of `dependencies` without optional ones (native variants).
+ */
 export function shippedPackages(): Shipped[] {
   const lock = JSON.parse(readFileSync(join(paths.root, "package-lock.json"), "utf8")) as {
     packages: Record<string, LockEntry>;
@@ -48,20 +60,27 @@ export function shippedPackages(): Shipped[] {
     .filter((one, index, all) => one.name !== all[index - 1]?.name || one.version !== all[index - 1]?.version);
 }
 
-/** `(MIT OR Apache-2.0)` is fine when one of them is; `MIT AND X` only when both are. */
+/** `(MIT OR Apache-2.0)` is allowed when one of them is; `MIT AND X` only when both are. */
 export function isAllowed(licence: string): boolean {
   const alternatives = licence.replace(/[()]/g, "").split(" OR ");
   return alternatives.some((one) => one.split(" AND ").every((part) => allowed.has(part.trim())));
 }
 
-/** The notices that the licences ask to be passed on: an asset of the executable. `others` are of what npm has not. */
+/**
+ * The notices that licences require, as an asset of the executable. `others` are of components that are not from npm.
+ */
 export function notices(others: Record<string, string>): string {
   const packages = shippedPackages().map(({ name, version, licence, folder }) => {
     const file = readdirSync(folder).find((each) => /^(licen[cs]e|copying)/i.test(each));
     const text = file ? readFileSync(join(folder, file), "utf8").trim() : `Licence: ${licence}`;
     return [`${name} ${version}`, text] as const;
   });
-  const all = [...Object.entries(others), ...packages];
+  const inScalar = scalar.packages.map(({ name, licence, copyright }) => `${name} (${licence}) ${copyright}`.trim());
+  const all = [
+    ...Object.entries(others),
+    ...packages,
+    ["Contained in @scalar/fastify-api-reference", inScalar.join("\n")],
+  ];
   return all.map(([title, text]) => `${title}\n\n${text}\n`).join(`\n${"-".repeat(80)}\n\n`);
 }
 
@@ -69,20 +88,28 @@ const begin = "<!-- packages: npm run licences -->";
 const end = "<!-- end of packages -->";
 export const document = join(paths.root, "docs/third-party.md");
 
-/** docs/third-party.md as it should be. Throws when a licence is none of the allowed. */
+/** The expected content of docs/third-party.md. Throws for a licence that is not allowed. */
 export function currentDocument(): string {
   const packages = shippedPackages();
-  const strange = packages.filter(({ licence }) => !isAllowed(licence));
+  const reference = packages.find(({ name }) => name === "@scalar/fastify-api-reference");
+  if (reference?.version !== scalar.version)
+    throw new Error(
+      `scripts/scalar-packages.json lists the packages of version ${scalar.version}. Make the list again.`,
+    );
+  const strange = [...packages, ...scalar.packages].filter(({ licence }) => !isAllowed(licence));
   if (strange.length > 0) {
     const list = strange.map(({ name, licence }) => `${name} (${licence})`).join(", ");
     throw new Error(
-      `Licences that nobody has allowed yet: ${list}. Replace the package, or add to scripts/licences.ts.`,
+      `Licences that are not on the list of allowed ones: ${list}. Replace the package, or add to scripts/licences.ts.`,
     );
   }
   const rows = packages.map(({ name, version, licence }) => `| ${name} | ${version} | ${licence} |`);
   const table = ["| Package | Version | Licence |", "|---|---|---|", ...rows].join("\n");
+  const byLicence = Map.groupBy(scalar.packages, ({ licence }) => licence);
+  const contained = [...byLicence].map(([licence, each]) => `- ${licence}: ${each.map(({ name }) => name).join(", ")}`);
+  const inScalar = `The script in @scalar/fastify-api-reference contains:\n\n${contained.join("\n")}`;
   const text = existsSync(document) ? readFileSync(document, "utf8") : `${begin}\n${end}\n`;
-  return `${text.slice(0, text.indexOf(begin))}${begin}\n\n${table}\n\n${text.slice(text.indexOf(end))}`;
+  return `${text.slice(0, text.indexOf(begin))}${begin}\n\n${table}\n\n${inScalar}\n\n${text.slice(text.indexOf(end))}`;
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) writeFileSync(document, currentDocument());

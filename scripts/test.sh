@@ -1,57 +1,115 @@
 #!/bin/sh
-# npm test: brings what the tests need where it is missing, builds, checks. Works on a fresh checkout, where npm's PATH
-# has whatever Node the machine has; the one that everything runs under comes with the packages.
+# The tests of one tier: sh scripts/test.sh fast|full|watch [arguments of Vitest]
+#   fast   npm test: lint, types, and the files of the fast tier (test/tiers.ts)
+#   full   npm run test:full: the same, and every other file
+#   watch  npm run test:watch: the files of the fast tier that uncommitted changes affect, again after each change
+# With arguments, such as a file, fast and full only run Vitest, over the files of both tiers: they lint and install
+# nothing, and build only what is missing or older than its sources.
+#
+# It works on a fresh checkout, where npm's PATH has any Node.js: the one that everything runs under is an npm package.
 set -eu
 cd "$(dirname "$0")/.."
 PATH="$PWD/node_modules/.bin:$PATH"
 export PATH
+tier="$1"
+shift
 
-# npm writes the hidden lock file last, so it is newer than ours only after a complete install of it.
-if [ ! node_modules/.package-lock.json -nt package-lock.json ]; then
-  echo "Installing npm packages"
-  npm ci --no-progress --loglevel=error
-fi
+sh scripts/install-packages.sh
 
-# What stands in for the world outside: another ffmpeg to make and judge media with, a browser, a translation service
-# with a pair of languages, a voice and a recogniser of speech (25 MB with its model), an S3 server that checks signatures
-# and a client of it, players, a proxy, systemd's tools, and what the documents' examples are typed with.
-missing=""
-command -v ffmpeg >/dev/null || missing="$missing ffmpeg"
-command -v chromium >/dev/null || missing="$missing chromium"
-command -v curl >/dev/null || missing="$missing curl"
-command -v jq >/dev/null || missing="$missing jq"
-command -v apertium-apy >/dev/null || missing="$missing apertium-apy"
-[ -e /usr/share/apertium/modes/eng-spa.mode ] || missing="$missing apertium-eng-spa"
-command -v espeak-ng >/dev/null || missing="$missing espeak-ng"
-command -v pocketsphinx_continuous >/dev/null || missing="$missing pocketsphinx"
-[ -e /usr/share/pocketsphinx/model/en-us ] || missing="$missing pocketsphinx-en-us"
-command -v ceph >/dev/null || missing="$missing ceph-common"
-command -v ceph-mon >/dev/null || missing="$missing ceph-mon"
-command -v ceph-osd >/dev/null || missing="$missing ceph-osd"
-command -v radosgw >/dev/null || missing="$missing radosgw"
-command -v python3 >/dev/null || missing="$missing python3"
-command -v systemd-notify >/dev/null || missing="$missing systemd"
-command -v bwrap >/dev/null || missing="$missing bubblewrap"
-command -v aws >/dev/null || missing="$missing awscli"
-command -v mpv >/dev/null || missing="$missing mpv"
-command -v streamlink >/dev/null || missing="$missing streamlink"
-command -v nginx >/dev/null || [ -x /usr/sbin/nginx ] || missing="$missing nginx-light"
-command -v vlc >/dev/null || missing="$missing vlc-bin"
-[ -n "$(find /usr/lib -name libadaptive_plugin.so -print -quit)" ] || missing="$missing vlc-plugin-base"
-if [ -n "$missing" ]; then
+# Prints the Debian package $1 unless the command $2 exists.
+package() {
+  command -v "$2" >/dev/null || echo "$1"
+}
+
+# The system's ffmpeg creates and checks media, independently of the one in the executable.
+packages_of_fast() {
+  package ffmpeg ffmpeg
+  package chromium chromium
+  package curl curl
+  package bubblewrap bwrap
+}
+
+# A translation service with a pair of languages, a voice and speech recognition (25 MB with its model), an S3 server
+# that checks signatures and a client of it, players, a proxy, systemd's tools, and commands in the examples of docs.
+packages_of_full() {
+  packages_of_fast
+  package jq jq
+  package openssl openssl
+  package apertium-apy apertium-apy
+  [ -e /usr/share/apertium/modes/eng-spa.mode ] || echo apertium-eng-spa
+  package espeak-ng espeak-ng
+  package pocketsphinx pocketsphinx_continuous
+  [ -e /usr/share/pocketsphinx/model/en-us ] || echo pocketsphinx-en-us
+  package ceph-common ceph
+  package ceph-mon ceph-mon
+  package ceph-osd ceph-osd
+  package radosgw radosgw
+  package python3 python3
+  [ -x /usr/bin/mypy ] || echo mypy
+  # Of Debian's Python, which is not always the first on PATH.
+  for module in httpx jwt cryptography pip ensurepip:venv setuptools wheel; do
+    /usr/bin/python3 -c "import ${module%:*}" 2>/dev/null || echo "python3-${module#*:}"
+  done
+  package redis-server redis-server
+  package qemu-user-static qemu-aarch64-static
+  package skopeo skopeo
+  package prometheus promtool
+  package systemd systemd-notify
+  package awscli aws
+  package mpv mpv
+  package streamlink streamlink
+  package zsh zsh
+  package fish fish
+  [ -x /usr/sbin/nginx ] || package nginx-light nginx
+  package vlc-bin vlc
+  [ -n "$(find /usr/lib -name libadaptive_plugin.so -print -quit)" ] || echo vlc-plugin-base
+}
+
+install_packages() {
+  missing="$(echo $1)"
+  [ -n "$missing" ] || return 0
   if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-    echo "Installing$missing"
+    echo "Installing $missing"
     export DEBIAN_FRONTEND=noninteractive
     install="apt-get install -y -qq --no-install-recommends -o DPkg::Lock::Timeout=300"
     # shellcheck disable=SC2086 # lists of words
     $install $missing >/dev/null 2>&1 || { apt-get update -qq && $install $missing >/dev/null; }
   else
-    echo "These programs are missing, and tests that need them will fail; install:$missing" >&2
+    echo "These programs are missing, and tests that need them will fail; install: $missing" >&2
   fi
+}
+
+newer_than() {
+  [ ! -e "$1" ] || [ -n "$(find src storage scripts/build package-lock.json -newer "$1" -print -quit)" ]
+}
+
+# Tests run the sources when these are newer than the executable, except those of the executable itself.
+build_what_is_needed() {
+  needs_executable=""
+  for argument; do
+    [ ! -f "$argument" ] || ! grep -q 'executable: true\|EXECUTABLE\|dist/vodbox' "$argument" || needs_executable=1
+  done
+  if [ ! -e dist/vodbox ] || { [ -n "$needs_executable" ] && newer_than dist/vodbox; }; then
+    npm run --silent build
+  elif newer_than build/assets/console/files.json; then
+    npm run --silent build:assets
+  fi
+}
+
+if [ "$tier" = watch ]; then
+  build_what_is_needed
+  exec vitest watch --changed --project fast "$@"
+fi
+if [ $# -gt 0 ]; then
+  build_what_is_needed "$@"
+  exec vitest run --project fast --project full "$@"
 fi
 
+install_packages "$("packages_of_$tier")"
 npm run --silent build
-npm run --silent client
 npm run --silent lint
 npm run --silent typecheck
-exec vitest run "$@"
+case "$tier" in
+  fast) exec vitest run --project fast ;;
+  full) exec vitest run ;;
+esac

@@ -1,5 +1,6 @@
 import type { EventEmitter } from "node:events";
 import type { Logger } from "pino";
+import type { SharedCache } from "../storage/cache/shared-cache.ts";
 import type { Commits } from "../storage/db/commit-cache.ts";
 import type { Database, Db } from "../storage/db/open.ts";
 import type { StorageFailure } from "../storage/objects/monitored.ts";
@@ -12,61 +13,72 @@ import { createKeyedLock } from "./lib/keyed-lock.ts";
 import type { AcquireLock } from "./lib/lock-manager.ts";
 import { memoizeByObject } from "./lib/memoize-by-object.ts";
 import type { MetricFamily } from "./lib/prometheus.ts";
+import type { RecentLines } from "./lib/recent-lines.ts";
 
-/** The other processes of this server, where it has several (`serve --processes`). */
+/** The other processes of this server (`serve --processes`). */
 export type Peers = {
-  /** Which of them this one is, from 0. */
+  /** Index of this process, from 0. */
   readonly slot: number;
-  /** It was started while none of the others ran. */
+  /** True when no peer was running at the start of this process. */
   readonly isFirst: boolean;
-  /** A turn among all of them: what one process alone may do at a time. */
+  /** A lock shared by all processes of the server. */
   readonly take: AcquireLock;
-  /** What each of them counted, this one among them; without one that does not answer. */
+  /** The counters of all processes, this one included. A process that does not answer is left out. */
   gather(): Promise<{ slot: number; families: MetricFamily[] }[]>;
-  /** Shows `value`, which JSON can hold, to all under `name` for as long as this process lives. Resolves when they can see it. */
+  /**
+   * Makes `value`, which must be JSON, readable by all peers under `name` while this process lives. Resolves when they
+   * can read it.
+   */
   post(name: string, value: unknown): Promise<void>;
-  /** What any of them posted last; undefined when that one has gone. */
+  /** The value that a peer last posted; undefined after that peer has exited. */
   posted(name: string): Promise<unknown>;
 };
 
-/** What the running program consists of; made once by `serve.ts` and passed as an argument. */
+/** The state of a running program. `serve.ts` creates it once and passes it as an argument. */
 export type App = {
   readonly config: Config;
   readonly secrets: Secrets;
-  /** Committed rows, for reading. */
+  /** Reads committed rows. */
   readonly db: Db;
-  /** The write queue: what ran in it is on the disk when the promise resolves. The work may run twice. */
+  /** The write queue. When the promise resolves, the transaction is on disk. The work may run twice. */
   readonly write: Database["write"];
-  /** For what may be remembered until the next change. */
+  /** Cache of rows that is valid until the next write. */
   readonly commits: Commits;
   readonly writes: Database["writes"];
-  /** Null when object storage is switched off; `storageOf` answers 503 then. */
+  /** Null when this process does not replicate its database. */
+  readonly replica: { status(): Promise<{ lag_seconds: number; error: string | null }> } | null;
+  /** Null when object storage is disabled; `storageOf` answers 503 then. */
   readonly objects: SwitchingStore | null;
-  /** Any store that the settings describe, for carrying objects between them. */
+  /** Opens any store that the settings describe, to migrate objects between stores. */
   readonly openStore: OpenStore;
+  /** In addition to the caches in memory, as `VODBOX_CACHE` says. */
+  readonly cache: SharedCache;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Base of every absolute address in an answer; known once the socket listens. */
+  /** What this process logged last. */
+  readonly recentLines: RecentLines;
+  /** Base of every absolute URL in a response; known once the socket listens. */
   readonly baseUrl: () => string;
-  /** Wakes those who wait inside this process. Only a hint: whoever waits looks into the database again. */
+  /** Wakes waiting requests in this process. A hint only: the receiver reads the database again. */
   readonly signals: EventEmitter<{
     "job.queued": [];
     "delivery.due": [];
     "webhook.changed": [number];
     "secret.rotated": [SecretName];
     "storage.failed": [StorageFailure];
+    "tenant.deleting": [];
   }>;
   /** Aborts when the program stops. */
   readonly stopping: AbortSignal;
-  /** A worker that can name it reads the same disk. Written to the data directory, 0600. */
+  /** Proves that a worker reads the same disk. Stored in the data directory with mode 0600. */
   readonly localProof: string;
-  /** Null where this process is the whole server. */
+  /** Null when the server is a single process. */
   readonly peers: Peers | null;
 };
 
-/** `make` once an App: what belongs to a running program, kept beside the code that uses it. */
+/** Creates a value once per App, so that state of a running program can be declared next to the code that uses it. */
 export const forApp = <T extends object>(make: (app: App) => T): ((app: App) => T) => memoizeByObject(make);
 
 /** Locks in `namespace` by key, across all processes of this server. */
 export const lockNamespace = <Key extends string | number>(namespace: string) =>
-  forApp((app) => ({ inTurn: createKeyedLock<Key>({ take: app.peers?.take, namespace }) }));
+  forApp((app) => ({ withLock: createKeyedLock<Key>({ take: app.peers?.take, namespace }) }));

@@ -10,24 +10,26 @@ import { readPair, tlsFiles, watchPair } from "./tls.ts";
 export type Listening = {
   server: Server;
   address: string;
-  /** Where this machine reaches it without TLS. */
+  /** URL of this server on the local machine, without TLS. */
   localAddress: string;
-  /** From now on every answer is the last one on its connection: the client asks whoever comes next. */
+  /** From now on every response closes its connection: the client reconnects to the next server process. */
   beginClose(): void;
   close(graceMs: number): Promise<void>;
 };
 
 const OPTIONS = {
-  // Node would cut an upload after five minutes; how long a body may take is the client's line's affair.
+  // Node would abort an upload after five minutes; the duration of a body depends on the client's connection.
   requestTimeout: 0,
   headersTimeout: 30_000,
-  // Longer than the 60 s after which common proxies drop idle connections, so that they close first and lose nothing.
+  // Longer than the 60 s after which common proxies drop idle connections, so that the proxy closes first and no
+  // request is lost.
   keepAliveTimeout: 65_000,
 };
 
 /**
- * Listens on host and port of the settings, on exactly that port, which several processes may share. Throws a UserError that says what to do. Plain
- * node:http: a listener library took a third of the start, and looked for free ports instead of refusing a taken one.
+ * Listens on exactly the host and port of the settings; several processes may share the port. Throws a UserError that
+ * says what to do. Uses node:http directly: a listener library took a third of the start time, and chose another port
+ * instead of refusing an occupied one.
  */
 export async function startListening(
   { host, port, ...config }: Pick<Config, "host" | "port" | "tls_cert" | "tls_key">,
@@ -42,7 +44,7 @@ export async function startListening(
   }
   const server = createSecureServer({ ...OPTIONS, ...readPair(files) }, listener);
   const secure = await listen(server, { host, port, scheme: "https", isShared });
-  // Local workers and commands: nobody's certificate is for a loopback address.
+  // For local workers and commands: no certificate is valid for a loopback address.
   const local = await listen(createServer(OPTIONS, listener), { host: "127.0.0.1", port: 0, scheme: "http" });
   const endWatch = watchPair(files, log, (pair) => server.setSecureContext(pair));
   return {
@@ -59,28 +61,28 @@ export async function startListening(
   };
 }
 
-type Place = { host: string; port: number; scheme: "http" | "https"; isShared?: boolean };
+type ListenAddress = { host: string; port: number; scheme: "http" | "https"; isShared?: boolean };
 
-/** A port that nobody has, for processes that will share it: the given one unless that is 0. Throws a UserError. */
+/** A free port for processes that will share it: the given one unless it is 0. Throws a UserError. */
 export async function freePort({ host, port }: Pick<Config, "host" | "port">): Promise<number> {
   const { server, close } = await listen(createServer(), { host, port, scheme: "http" });
-  const found = server.address();
+  const address = server.address();
   await close(0);
-  return typeof found === "object" && found ? found.port : port;
+  return typeof address === "object" && address ? address.port : port;
 }
 
 function listen(
   server: Server,
-  { host, port, scheme, isShared = false }: Place,
+  { host, port, scheme, isShared = false }: ListenAddress,
 ): Promise<Omit<Listening, "localAddress">> {
   const beginClose = lastAnswers(server);
   return new Promise((resolve, reject) => {
     server.once("error", (error: NodeJS.ErrnoException) => reject(explain(error, host, port)));
-    // The kernel gives each connection to one of those that share the port (SO_REUSEPORT).
+    // The kernel distributes connections among the processes that share the port (SO_REUSEPORT).
     server.listen({ port, host, reusePort: isShared }, () => {
-      const found = server.address();
+      const bound = server.address();
       const name = host.includes(":") ? `[${host}]` : host;
-      const address = `${scheme}://${name}:${typeof found === "object" ? found?.port : port}`;
+      const address = `${scheme}://${name}:${typeof bound === "object" ? bound?.port : port}`;
       resolve({
         server,
         address,
@@ -95,10 +97,10 @@ function listen(
 }
 
 /**
- * Knows what is being answered. The function that it gives has those answers and all later ones close their connection.
- * In places that are used again, not in a Set: V8 leaves a table of those behind with every so many additions, which keeps
- * the next one, and the answers in both, through its quick collections. At 2,000 answers a second each of these stood still
- * for 9 to 12 ms with a Set, and for 1 ms with places.
+ * Tracks open responses. The returned function makes them, and all later ones, close their connection. Stored in
+ * reusable array slots, not a Set: V8 replaces a Set's table every so many insertions, and the old table keeps its
+ * responses alive through minor collections. At 2,000 responses a second, each of these took 9 to 12 ms with a Set, and
+ * 1 ms with slots.
  */
 function lastAnswers(server: Server): () => void {
   const answering: (ServerResponse | null)[] = [];
@@ -106,11 +108,11 @@ function lastAnswers(server: Server): () => void {
   let closing = false;
   server.prependListener("request", (_, response) => {
     response.shouldKeepAlive &&= !closing;
-    const place = free.pop() ?? answering.length;
-    answering[place] = response;
+    const slot = free.pop() ?? answering.length;
+    answering[slot] = response;
     response.once("close", () => {
-      answering[place] = null;
-      free.push(place);
+      answering[slot] = null;
+      free.push(slot);
     });
   });
   return () => {
@@ -119,7 +121,7 @@ function lastAnswers(server: Server): () => void {
   };
 }
 
-/** Answers what is being asked, then closes; what is still open after `graceMs` is cut. */
+/** Completes open requests, then closes; connections that are still open after `graceMs` are cut. */
 function close(server: Server, graceMs: number): Promise<void> {
   return new Promise((resolve) => {
     const timer = setTimeout(() => server.closeAllConnections(), graceMs);
@@ -134,13 +136,13 @@ function close(server: Server, graceMs: number): Promise<void> {
 function explain(error: NodeJS.ErrnoException, host: string, port: number): UserError {
   if (error.code === "EADDRINUSE") {
     return new UserError(
-      `Port ${port} on ${host} is in use; stop what holds it or choose another with --port (0 picks a free one).`,
+      `Port ${port} on ${host} is in use; stop the other process or choose another port with --port (0 picks a free one).`,
     );
   }
   if (error.code === "EACCES")
-    return new UserError(`Port ${port} may not be used by this user; choose one above 1023 with --port.`);
+    return new UserError(`This user is not allowed to use port ${port}; choose one above 1023 with --port.`);
   if (error.code === "EADDRNOTAVAIL" || error.code === "ENOTFOUND" || error.code === "EAI_AGAIN") {
-    return new UserError(`This machine has no address ${host}; choose another with --host.`);
+    return new UserError(`The address ${host} does not exist on this machine; choose another with --host.`);
   }
   return new UserError(`The server cannot listen on ${host}:${port}: ${error.message}.`);
 }

@@ -1,12 +1,16 @@
 import { format, stripVTControlCharacters } from "node:util";
-import pino, { type Logger } from "pino";
+import pino, { type DestinationStream, type Logger } from "pino";
 import type { Config } from "./config/load.ts";
+import type { RecentLines } from "./lib/recent-lines.ts";
 
 /**
- * To stderr, so that stdout keeps to answers. Requests are logged by their route, never by their address: addresses
- * hold tokens. What is redacted here must never get this far; it is the second lock on the door.
+ * Logs to stderr, so that stdout contains only output. Requests are logged by route, never by URL: URLs contain tokens.
+ * Redaction is a second safeguard; secrets must not be passed to the logger. `recent` receives every line too, as JSON.
  */
-export async function createLog(config: Pick<Config, "log_level" | "log_format">): Promise<Logger> {
+export async function createLog(
+  config: Pick<Config, "log_level" | "log_format">,
+  recent?: RecentLines,
+): Promise<Logger> {
   const format = config.log_format ?? (process.stderr.isTTY ? "pretty" : "json");
   const options = {
     level: config.log_level,
@@ -26,15 +30,25 @@ export async function createLog(config: Pick<Config, "log_level" | "log_format">
       "headers",
     ],
   };
-  if (format === "json") return pino(options, pino.destination({ dest: 2, sync: true }));
+  const stderr = format === "json" ? pino.destination({ dest: 2, sync: true }) : await prettyStderr();
+  if (!recent) return pino(options, stderr);
+  return pino(options, {
+    write(line) {
+      stderr.write(line);
+      recent.write(line);
+    },
+  });
+}
+
+async function prettyStderr(): Promise<DestinationStream> {
   const { default: pretty } = await import("pino-pretty");
-  return pino(options, pretty({ destination: 2, sync: true, translateTime: "SYS:HH:MM:ss", ignore: "pid,hostname" }));
+  return pretty({ destination: 2, sync: true, translateTime: "SYS:HH:MM:ss", ignore: "pid,hostname" });
 }
 
 /**
- * From now on what this process would print by itself goes to `log`: Node's warnings, an error that nobody caught, which
- * still ends the process with exit code 1, and what a library prints. For `serve` and `worker`, whose stderr
- * is read by machines; once a process.
+ * Routes everything this process would print to `log`: Node's warnings, uncaught errors, which still end the process
+ * with exit code 1, and output of libraries. For `serve` and `worker`, whose stderr is read by machines; once per
+ * process.
  */
 export function logProcess(log: Logger): void {
   // Node's own listener prints text.
@@ -43,7 +57,10 @@ export function logProcess(log: Logger): void {
     log.warn({ warning: warning.name, code: warning.code, stack: warning.stack }, warning.message),
   );
   process.on("uncaughtException", (error: unknown, origin) => {
-    log.fatal({ err: error instanceof Error ? error : new Error(String(error)), origin }, "the process must end");
+    log.fatal(
+      { err: error instanceof Error ? error : new Error(String(error)), origin },
+      "the process exits after a fatal error",
+    );
     process.exit(1);
   });
   const to =
@@ -54,7 +71,7 @@ export function logProcess(log: Logger): void {
   Object.assign(globalThis.console, { ...printed, debug: to("debug"), trace: to("debug") });
 }
 
-/** Drizzle puts a query's parameters, token hashes among them, into the message; the cause says what went wrong. */
+/** Drizzle includes query parameters, such as token hashes, in the message; the cause has the actual error. */
 function withoutParameters(error: Error): Error {
   return error.name === "DrizzleQueryError" || error.message?.startsWith("Failed query:")
     ? ((error.cause as Error) ?? new Error("A query failed"))

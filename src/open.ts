@@ -2,7 +2,10 @@ import { EventEmitter } from "node:events";
 import { closeSync, existsSync, openSync } from "node:fs";
 import { join } from "node:path";
 import type { Logger } from "pino";
+import { openCache } from "../storage/cache/open-cache.ts";
+import type { SharedCache } from "../storage/cache/shared-cache.ts";
 import { sharedCommits } from "../storage/db/commit-cache.ts";
+import type { Connection } from "../storage/db/connection.ts";
 import { acceptEmptyDatabase } from "../storage/db/database-contents.ts";
 import { isStorageFailure } from "../storage/db/failures.ts";
 import { acquireDataLock } from "../storage/db/lock.ts";
@@ -13,23 +16,24 @@ import { monitored } from "../storage/objects/monitored.ts";
 import { type SwitchingStore, switchingStore } from "../storage/objects/switching.ts";
 import type { App } from "./app.ts";
 import type { ClusterWorker } from "./cluster/cluster-worker.ts";
-import { crossValidate } from "./config/cross-validate.ts";
 import { databaseFileOf } from "./config/database-file.ts";
 import type { Config } from "./config/load.ts";
 import { lostDatabase, lostRemoteDatabase, refuseLostDatabase } from "./config/lost-database.ts";
 import { ensureDataDir, loadSecrets, writeSecret } from "./config/secrets.ts";
 import { type OpenStore, storesOf } from "./config/stores.ts";
-import { deliveriesOwed } from "./events/emit.ts";
+import { crossValidate } from "./cross-validate.ts";
 import { auditing } from "./http/audit.ts";
 import { createServer, type HttpServer } from "./http/server.ts";
 import { type Clock, systemClock } from "./lib/clock.ts";
 import { embeddedMigrations } from "./lib/embedded.ts";
 import { UserError } from "./lib/errors.ts";
+import { RecentLines } from "./lib/recent-lines.ts";
 import { randomName } from "./lib/tokens.ts";
 import { recoverImports } from "./resources/assets/import/recover.ts";
 import { finishRestore } from "./resources/operator/backup/resume-restore.ts";
 import { pauseMigration } from "./resources/operator/migration/run.ts";
 import { disagreement, openStores, storageLocationOf } from "./resources/operator/migration/storage-location.ts";
+import { holdLog, type Replication, replicate } from "./resources/operator/replica/replicate.ts";
 import type { Egress } from "./resources/playback/egress.ts";
 import { repairReservedBytes } from "./resources/tenants/reserved-bytes.ts";
 import { allRoutes } from "./routes.ts";
@@ -39,24 +43,28 @@ export type Opened = {
   server: HttpServer;
   egress: Egress;
   routes: ReturnType<typeof allRoutes>["routes"];
-  /** Called once the socket listens, with its own address; the base URL may be another. */
+  /** Called once the socket listens, with its own URL; the base URL may differ. */
   listeningOn(address: string): void;
-  /** Those who wait inside requests are told to finish. */
+  /** Ends waiting requests, such as long polls. */
   beginStop(): void;
   close(): Promise<void>;
 };
 
 export type OpenOptions = {
   log: Logger;
+  /** What `log` also writes to, for the operator's page. */
+  recentLines?: RecentLines;
   clock?: Clock;
   clusterWorker?: ClusterWorker | null;
-  /** Begin with an empty database even where objects or secrets of another one are left. */
+  /** Copy the database to the replica of the settings: only a server does. */
+  replicates?: boolean;
+  /** Start with an empty database even if objects or secrets of another one exist. */
   allowEmptyDatabase?: boolean;
 };
 
 /**
- * The whole program without a socket: takes the data directory, migrates, assembles. Start-up is recovery: nothing here
- * depends on how the last run ended.
+ * The whole program without a socket: locks the data directory, migrates, assembles. Every start is a recovery: nothing
+ * depends on how the previous run ended.
  */
 export async function openApp(config: Config, options: OpenOptions): Promise<Opened> {
   try {
@@ -71,48 +79,67 @@ export async function openApp(config: Config, options: OpenOptions): Promise<Ope
 
 async function open(
   config: Config,
-  { log, clock = systemClock, clusterWorker = null, allowEmptyDatabase = false }: OpenOptions,
+  {
+    log,
+    recentLines = new RecentLines(),
+    clock = systemClock,
+    clusterWorker = null,
+    allowEmptyDatabase = false,
+    replicates = false,
+  }: OpenOptions,
 ): Promise<Opened> {
-  // Before anything is made: what is missing is told on an empty folder too.
-  crossValidate(config);
+  // Before anything is created, so that missing settings are reported on an empty directory too.
+  await crossValidate(config);
   ensureDataDir(config.data_dir);
-  // Of several processes their keeper holds it.
+  // With several processes, the supervisor holds the lock.
   const lock = clusterWorker ? { release() {} } : acquireDataLock(config.data_dir);
+  let cache: SharedCache | null = null;
+  const replica = replicates ? config.replica : undefined;
+  let connection: Connection | null = null;
+  let replication: Replication | null = null;
   try {
     if (!clusterWorker) await finishRestore(config.data_dir);
+    if (replica) connection = holdLog(config);
     const address = await databaseOf(config, { log, allowEmptyDatabase });
-    // After the database: a first start that is killed in between must not look as if its database were lost.
+    // After the database: a first start that is killed in between must not look like a lost database.
     const secrets = loadSecrets(config);
     const database = await openDatabase({
       ...address,
       schema,
       log,
-      ...(clusterWorker && { turn: () => clusterWorker.take("write") }),
+      checkpoints: replica === undefined,
+      ...(clusterWorker && { writeLock: () => clusterWorker.take("write") }),
     });
+    if (replica) replication = replicate(config, replica, { database, connection, peers: clusterWorker, clock, log });
     let base = config.base_url ?? `http://${config.host}:${config.port}`;
     const baseUrl = () => base;
-    const openStore = storesOf(config, secrets.signing_secret, baseUrl, { clusterWorker });
+    const openStore = storesOf(config, { signingSecret: secrets.signing_secret, baseUrl, clusterWorker });
     const signals: App["signals"] = new EventEmitter();
-    const found = await objectsOf(database.db, config, openStore, log);
-    const objects = found && monitored(found, (how) => signals.emit("storage.failed", how));
+    const opened = await objectsOf(database.db, config, openStore, log);
+    const objects = opened && monitored(opened, (how) => signals.emit("storage.failed", how));
     const localProof = clusterWorker?.localProof ?? randomName(40);
     if (!clusterWorker || clusterWorker.isFirst) writeSecret(join(config.data_dir, "local-proof"), localProof);
+    const folder = join(config.data_dir, "cache");
+    cache = openCache(config.cache, { log, folder, minFreeBytes: config.min_free_bytes });
     const stopping = new AbortController();
-    // Every idle worker waits on one of these.
+    // Every idle worker adds a listener.
     signals.setMaxListeners(0);
     const app: App = {
       config,
       secrets,
       db: database.db,
-      write: tellingOfDeliveries(auditing(database.write), () => signals.emit("delivery.due")),
-      // A file that is named by a setting may be somebody else's too.
+      write: auditing(database.write),
+      // A file that a setting names may belong to another program too.
       commits: config.database_url === undefined ? database.commits : sharedCommits(database.commits),
       peers: clusterWorker,
       writes: database.writes,
+      replica: replication,
       objects,
       openStore,
+      cache,
       clock,
       log,
+      recentLines,
       baseUrl,
       signals,
       stopping: stopping.signal,
@@ -133,64 +160,58 @@ async function open(
       async close() {
         stopping.abort();
         await pauseMigration(app);
+        await app.cache.close();
+        await replication?.finish();
         await database.close();
+        await replication?.close();
         lock.release();
       },
     };
   } catch (error) {
+    await cache?.close();
+    await replication?.finish();
+    connection?.close();
     lock.release();
     throw error;
   }
 }
 
-/** Creates the database of the settings where there is none, and migrates it. Throws UserError where it looks lost. */
+/** Creates the database of the settings if there is none, and migrates it. Throws UserError when it looks lost. */
 async function databaseOf(
   config: Config,
   { log, allowEmptyDatabase }: Pick<OpenOptions, "log" | "allowEmptyDatabase">,
 ) {
   const isLost = lostDatabase(config) !== null;
-  if (!allowEmptyDatabase) refuseLostDatabase(config);
-  if (config.database_url === undefined) makeDatabaseFile(join(config.data_dir, "vodbox.db"));
+  refuseLostDatabase(config, { allowEmpty: allowEmptyDatabase });
+  if (config.database_url === undefined) createDatabaseFile(join(config.data_dir, "vodbox.db"));
   const address = {
     url: config.database_url ?? `file:${join(config.data_dir, "vodbox.db")}`,
     ...(config.database_auth_token && { authToken: config.database_auth_token }),
   };
   const file = databaseFileOf(config);
   const beforeFirst = () => {
-    const lost = file === null && !allowEmptyDatabase ? lostRemoteDatabase(config) : null;
-    if (lost !== null) throw new UserError(lost);
+    const reason = file === null && !allowEmptyDatabase ? lostRemoteDatabase(config) : null;
+    if (reason !== null) throw new UserError(reason);
   };
   await migrate({ ...address, migrations: embeddedMigrations(), log, beforeFirst });
   if (file !== null && isLost) acceptEmptyDatabase(file);
   return address;
 }
 
-/** Before SQLite would make it for everybody to read; -wal and -shm get the mode that it has. */
-function makeDatabaseFile(path: string): void {
+/** Created before SQLite would create it world-readable; -wal and -shm get the same mode. */
+function createDatabaseFile(path: string): void {
   if (!existsSync(path)) closeSync(openSync(path, "wx", 0o600));
 }
 
-/** Where objects are, by the record of migrations before the settings: a start must not serve from the wrong place. */
+/**
+ * The current store by the record of migrations, which precedes the settings: a start must not serve from the wrong
+ * store.
+ */
 async function objectsOf(db: Db, config: Config, openStore: OpenStore, log: Logger): Promise<SwitchingStore | null> {
   if (config.storage === "none") return null;
-  const place = await storageLocationOf(db);
-  const warning = disagreement(place, config.storage);
+  const location = await storageLocationOf(db);
+  const warning = disagreement(location, config.storage);
   if (warning) log.warn(warning);
-  const { store, pair } = await openStores(place, config.storage, openStore);
+  const { store, pair } = await openStores(location, config.storage, openStore);
   return switchingStore(store, pair);
-}
-
-/** `write`, which calls `tell` once events that somebody waits for are committed. */
-function tellingOfDeliveries(write: App["write"], tell: () => void): App["write"] {
-  return async (work) => {
-    let more = 0;
-    const result = await write(async (tx) => {
-      const before = deliveriesOwed(tx);
-      const value = await work(tx);
-      more = deliveriesOwed(tx) - before;
-      return value;
-    });
-    if (more > 0) tell();
-    return result;
-  };
 }

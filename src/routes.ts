@@ -6,11 +6,13 @@ import { assetRoutes } from "./resources/assets/routes.ts";
 import { billingRoutes } from "./resources/billing/routes.ts";
 import { collectionRoutes } from "./resources/collections/routes.ts";
 import { deviceRoutes } from "./resources/devices/routes.ts";
+import { eventStreamRoutes } from "./resources/event-stream/routes.ts";
 import { intentRoutes } from "./resources/ingest/batch-upload-routes.ts";
 import { proxyRoutes } from "./resources/ingest/proxy-routes.ts";
-import { batchTakes } from "./resources/ingest/queries.ts";
+import { announcedForKey } from "./resources/ingest/queries.ts";
 import { ingestRoutes } from "./resources/ingest/routes.ts";
 import { assetJobRoutes } from "./resources/jobs/asset-routes.ts";
+import { bulkRoutes } from "./resources/jobs/bulk.ts";
 import { cloudJobRoutes } from "./resources/jobs/cloud-routes.ts";
 import { jobRoutes } from "./resources/jobs/routes.ts";
 import { keyRoutes } from "./resources/keys/routes.ts";
@@ -21,13 +23,17 @@ import { doctorRoutes } from "./resources/operator/doctor/routes.ts";
 import { metricsRoutes } from "./resources/operator/metrics.ts";
 import { migrationRoutes } from "./resources/operator/migration/routes.ts";
 import { operatorRoutes } from "./resources/operator/routes.ts";
+import { systemRoutes } from "./resources/operator/system/routes.ts";
 import { type Egress, egressCounter } from "./resources/playback/egress.ts";
 import { graphRoutes } from "./resources/playback/graph-export.ts";
+import { posterRoutes } from "./resources/playback/images/poster-routes.ts";
 import { createMediaHandler } from "./resources/playback/media.ts";
 import { playbackRoutes } from "./resources/playback/routes.ts";
 import { playbackTokens } from "./resources/playback/token.ts";
+import { sessionRoutes } from "./resources/sessions/routes.ts";
 import { signingKeyRoutes } from "./resources/signing-keys/routes.ts";
 import { derivedSubtitleRoutes } from "./resources/subtitles/derived-routes.ts";
+import { featureRoutes } from "./resources/subtitles/features.ts";
 import { subtitleRoutes } from "./resources/subtitles/routes.ts";
 import { tenantRoutes } from "./resources/tenants/routes.ts";
 import { trackRoutes } from "./resources/tracks/routes.ts";
@@ -37,11 +43,12 @@ import { uploadRoutes } from "./resources/uploads/routes.ts";
 import { tusRoutes } from "./resources/uploads/tus/routes.ts";
 import { webhookOperatorRoutes } from "./resources/webhooks/operator.ts";
 import { webhookRoutes } from "./resources/webhooks/routes.ts";
+import { consoleRoutes } from "./web/console.ts";
 import { documentRoutes } from "./web/docs.ts";
 import { pageRoutes } from "./web/pages.ts";
 import { paymentPageRoute } from "./web/payment-page.ts";
 
-/** The whole table. Everything that is said of a route anywhere is read off it. */
+/** The route table. All information about routes is derived from it. */
 export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
   const tokens = playbackTokens(app);
   const egress = egressCounter(app);
@@ -50,6 +57,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...keyRoutes,
     ...signingKeyRoutes,
     ...deviceRoutes,
+    ...sessionRoutes,
     ...assetRoutes,
     ...assetCsvRoutes,
     ...collectionRoutes,
@@ -58,29 +66,35 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...tusRoutes,
     ...subtitleRoutes,
     ...derivedSubtitleRoutes,
+    ...featureRoutes,
     ...jobRoutes,
     ...cloudJobRoutes,
     ...trackRoutes,
     ...assetJobRoutes,
+    ...bulkRoutes,
     ...graphRoutes,
+    ...posterRoutes,
     ...playbackRoutes(tokens, createMediaHandler(app, tokens, egress)),
     ...analyticsRoutes(tokens),
     ...billingRoutes,
     ...webhookRoutes,
     ...webhookOperatorRoutes,
+    ...eventStreamRoutes,
     ...ingestRoutes,
     ...intentRoutes,
     ...proxyRoutes,
     ...liveRoutes(tokens),
     ...operatorRoutes,
+    ...systemRoutes,
     ...doctorRoutes,
     ...migrationRoutes,
     ...backupRoutes,
     ...auditRoutes,
     ...metricsRoutes,
-    ...objectRoutes(batchTakes),
+    ...objectRoutes(announcedForKey),
     ...pageRoutes(tokens),
     paymentPageRoute,
+    ...consoleRoutes,
   ];
   return { routes: [...api, ...documentRoutes(api)], egress };
 }

@@ -1,7 +1,7 @@
 import type { App } from "./app.ts";
-import { crossValidate } from "./config/cross-validate.ts";
 import type { Config } from "./config/load.ts";
 import { removeServerUrl, writeServerUrl } from "./config/server-file.ts";
+import { crossValidate } from "./cross-validate.ts";
 import { startListening } from "./listen.ts";
 import type { LocalWorkers } from "./local-workers.ts";
 import { type Opened, type OpenOptions, openApp } from "./open.ts";
@@ -9,6 +9,7 @@ import { graceAfterStart } from "./resources/jobs/recover.ts";
 import { channelCache } from "./resources/live/channel-cache.ts";
 import { processFigures } from "./resources/operator/metrics.ts";
 import { joinServers } from "./resources/operator/servers.ts";
+import { newSetupCode } from "./resources/sessions/setup.ts";
 import { allScheduledTasks } from "./scheduled-tasks/all.ts";
 import { type Scheduler, startScheduler } from "./scheduled-tasks/scheduler.ts";
 import { usableTls } from "./tls.ts";
@@ -16,13 +17,15 @@ import { usableTls } from "./tls.ts";
 export type Running = {
   opened: Opened;
   scheduler: Scheduler;
-  /** What every absolute address in an answer starts with. */
+  /** The base of every absolute URL in a response. */
   baseUrl: string;
-  /** The socket's own address. */
+  /** The socket's own URL. */
   address: string;
-  /** Where this machine reaches it without TLS. */
+  /** URL on the local machine, without TLS. */
   localAddress: string;
-  /** Gives leases back, answers what is being asked, writes down what is in memory. Within 15 s. */
+  /** The one-time address that sets up a server without tenants; null for any other. */
+  setupUrl: string | null;
+  /** Releases leases, completes open requests, flushes what is in memory. Within 15 s. */
   stop(): Promise<void>;
 };
 
@@ -32,14 +35,21 @@ const REQUESTS_GRACE_MS = 4000;
 
 export type ServeOptions = OpenOptions;
 
-/** The whole server in this process, or its share as `clusterWorker` of several; local workers in their own. */
+/**
+ * Runs the whole server in this process, or one of several processes as `clusterWorker`; local workers in their own
+ * processes.
+ */
 export async function serve(
   config: Config,
-  { log, clock, clusterWorker = null, allowEmptyDatabase = false }: ServeOptions,
+  { clock, clusterWorker = null, allowEmptyDatabase = false, log, ...options }: ServeOptions,
 ): Promise<Running> {
-  crossValidate(config, usableTls);
+  await crossValidate(config, usableTls);
   if (!clusterWorker || clusterWorker.isFirst) for (const warning of config.warnings) log.warn(warning);
-  const opened = await openApp(config, { log, clusterWorker, allowEmptyDatabase, ...(clock && { clock }) });
+  const opened = await openApp(config, {
+    ...options,
+    ...{ log, clusterWorker, allowEmptyDatabase, replicates: true },
+    ...(clock && { clock }),
+  });
   const { app, server, egress } = opened;
   await joinServers(app).catch(async (error) => {
     await opened.close();
@@ -53,11 +63,12 @@ export async function serve(
   );
   opened.listeningOn(listening.address);
   if (!clusterWorker) writeServerUrl(config, listening.localAddress);
-  // While others serve, nobody's worker was kept waiting.
+  // While other processes serve, no worker was kept waiting.
   if (!clusterWorker || clusterWorker.isFirst) await graceAfterStart(app);
   await channelCache(app).refresh();
   const scheduler = startScheduler(allScheduledTasks(app, { authenticator: server.authenticator, egress }), log);
   clusterWorker?.link(app, () => processFigures(app));
+  const setupCode = !clusterWorker || clusterWorker.isFirst ? await newSetupCode(app) : null;
   const workers = await startWorkers(app, listening.localAddress);
   log.info({ address: listening.address, data: config.data_dir, workers: config.workers }, "serving");
 
@@ -65,7 +76,7 @@ export async function serve(
     log.info("stopping");
     opened.beginStop();
     listening.beginClose();
-    // Workers first: they give their leases back through the door that is closed next.
+    // Workers first: they release their leases through the API, which is closed next.
     await Promise.race([workers.stop(), new Promise((resolve) => setTimeout(resolve, WORKERS_GRACE_MS).unref())]);
     await listening.close(REQUESTS_GRACE_MS);
     await scheduler.stop();
@@ -79,6 +90,7 @@ export async function serve(
     baseUrl: app.baseUrl(),
     address: listening.address,
     localAddress: listening.localAddress,
+    setupUrl: setupCode && `${app.baseUrl()}/console/setup?code=${setupCode}`,
     stop: once(stop),
   };
 }
@@ -89,7 +101,7 @@ async function startWorkers(app: App, address: string): Promise<LocalWorkers> {
   return startLocalWorkers(app, { count: app.config.workers, address });
 }
 
-/** A second signal while stopping must not stop twice. */
+/** A second signal must not stop twice. */
 function once(work: () => Promise<void>): () => Promise<void> {
   let running: Promise<void> | undefined;
   return () => {

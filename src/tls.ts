@@ -9,7 +9,7 @@ const LOOK_EVERY_MS = 2000;
 type Pair = { cert: Buffer; key: Buffer };
 type Files = { certFile: string; keyFile: string };
 
-/** Null without TLS. Throws UserError where only one of the two is set. */
+/** Null without TLS. Throws UserError when only one of the two is set. */
 export function tlsFiles({ tls_cert, tls_key }: Pick<Config, "tls_cert" | "tls_key">): Files | null {
   if (tls_cert === undefined && tls_key === undefined) return null;
   if (tls_cert === undefined || tls_key === undefined)
@@ -17,13 +17,13 @@ export function tlsFiles({ tls_cert, tls_key }: Pick<Config, "tls_cert" | "tls_k
   return { certFile: tls_cert, keyFile: tls_key };
 }
 
-/** Throws UserError where TLS is asked for and cannot be. */
+/** Throws UserError when TLS is configured and cannot be used. */
 export function usableTls(config: Pick<Config, "tls_cert" | "tls_key">): void {
   const files = tlsFiles(config);
   if (files) readPair(files);
 }
 
-/** Throws UserError for files that cannot be read or do not belong together. */
+/** Throws UserError for files that cannot be read or do not match. */
 export function readPair({ certFile, keyFile }: Files): Pair {
   try {
     const pair = { cert: readPem(certFile, "VODBOX_TLS_CERT"), key: readPem(keyFile, "VODBOX_TLS_KEY") };
@@ -44,22 +44,22 @@ function readPem(path: string, setting: string): Buffer {
     const isAbsent = (error as NodeJS.ErrnoException).code === "ENOENT";
     throw new UserError(
       isAbsent
-        ? `There is no file ${path}; let ${setting} name a PEM file.`
-        : `${path} of ${setting} cannot be read (${(error as NodeJS.ErrnoException).code}); look at its owner and mode.`,
+        ? `The file ${path} does not exist; set ${setting} to a PEM file.`
+        : `${path} of ${setting} cannot be read (${(error as NodeJS.ErrnoException).code}); check its owner and mode.`,
     );
   }
 }
 
 /**
- * Calls `use` with a new pair once both files are one; connections that are open keep theirs. What is broken, or half
- * replaced, is logged once and the pair in use stays. Answers what ends it.
+ * Calls `use` with a new pair once both files match; open connections keep theirs. An invalid or incomplete replacement
+ * is logged once, and the current pair stays in use. Returns a function that stops watching.
  */
 export function watchPair(files: Files, log: Logger, use: (pair: Pair) => void): () => void {
   const stampOf = () =>
     [files.certFile, files.keyFile]
       .map((path) => {
-        const found = statSync(path, { throwIfNoEntry: false });
-        return found && `${found.ino} ${found.mtimeMs} ${found.size}`;
+        const info = statSync(path, { throwIfNoEntry: false });
+        return info && `${info.ino} ${info.mtimeMs} ${info.size}`;
       })
       .join();
   let seen = stampOf();
@@ -71,7 +71,7 @@ export function watchPair(files: Files, log: Logger, use: (pair: Pair) => void):
       use(readPair(files));
       log.info({ cert: files.certFile }, "the new TLS certificate is in use");
     } catch (error) {
-      log.error({ err: error }, "the new TLS certificate cannot be used; the old one stays");
+      log.error({ err: error }, "the new TLS certificate cannot be used; the old one remains in use");
     }
   }, LOOK_EVERY_MS).unref();
   return () => clearInterval(timer);

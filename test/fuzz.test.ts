@@ -6,7 +6,7 @@ import { SERVER_ENV } from "../scripts/fuzz/server-env.ts";
 import { emptyFolder } from "./support/folder.ts";
 import { startServer } from "./support/process.ts";
 
-/** Another seed finds other things; a failure prints the request, and the same seed makes it again. */
+/** Another seed finds other faults; a failure prints the request, and the same seed reproduces it. */
 const SEED = Number(process.env.FUZZ_SEED ?? 20_261_121);
 const RUNS = Number(process.env.FUZZ_RUNS ?? 3000);
 

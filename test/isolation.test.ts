@@ -5,19 +5,16 @@ import type { Route } from "../src/http/route.ts";
 import { type TestApp, testApp } from "./support/app.ts";
 import { leased } from "./support/batches.ts";
 import type { CallOptions } from "./support/client.ts";
-import { subtitled, subtitleForm } from "./support/subtitles.ts";
-import { film } from "./support/views.ts";
+import { foreignResources, THEIRS } from "./support/foreign-resources.ts";
+import { type BrowserSession, signIn } from "./support/sessions.ts";
+import { subtitleForm } from "./support/subtitles.ts";
 
 /**
- * Every route × every credential. What is expected of a cell comes from the table of routes alone: a route that forgets
- * its credential, its scope or its owner fails here without anyone writing a test for it.
+ * Every route × every credential. The expected result is derived from the route table alone: a route without its
+ * credential, scope or owner check fails here without a test of its own.
  */
 let app: TestApp;
-/** Stands in all that the other tenant has written. */
-const THEIRS = "theirs-3f1c";
-let foreign: Record<string, string>;
-let theirKey: string;
-let theirBatch: Awaited<ReturnType<typeof leased>>;
+let theirs: Awaited<ReturnType<typeof foreignResources>>;
 let mine: { id: number; key: string };
 let document: {
   paths: Record<string, Record<string, { requestBody?: { content: Record<string, { example: unknown }> } }>>;
@@ -25,79 +22,15 @@ let document: {
 let keys: { revoked: string; expired: string; suspended: string; all: string };
 
 beforeAll(async () => {
-  // Nothing listens there: no answer may come to it.
-  app = await testApp({ translate: "libretranslate", translate_url: "http://127.0.0.1:9" });
+  // No server listens there: no response may come from it.
+  app = await testApp({
+    translate: "libretranslate",
+    translate_url: "http://127.0.0.1:9",
+    rate_limit_billing: "1000/60",
+  });
   document = (await app.call("GET", "/api/v1/openapi.json")).body;
   const [owner, other, suspended] = [await app.tenant(), await app.tenant(), await app.tenant()];
-  const otherKey = await app.key(other.id);
-  theirKey = otherKey;
-  const upload = await app.call("POST", "/api/v1/uploads/initiate", {
-    key: otherKey,
-    body: { filename: `${THEIRS}.mp4`, bytes_expected: 3, description: THEIRS, tags: { THEIRS }, external_id: THEIRS },
-  });
-  await app.call("PUT", upload.body.upload_url, { raw: "abc" });
-  const completed = await app.call("POST", `/api/v1/uploads/${upload.body.id}/complete`, {
-    key: otherKey,
-    body: { bytes_received: 3 },
-  });
-  const folder = await app.call("POST", "/api/v1/collections", {
-    key: otherKey,
-    body: { tenant_id: other.id, collection: { name: THEIRS, slug: "theirs" } },
-  });
-  const otherKeys = await app.call("GET", "/api/v1/api_keys", { key: otherKey });
-  const signer = await app.call("POST", "/api/v1/signing_keys", {
-    key: otherKey,
-    body: { name: THEIRS, algorithm: "EdDSA" },
-  });
-  const theirs = `/api/v1/assets/${completed.body.asset.id}`;
-  const track = await app.call("POST", `${theirs}/tracks`, {
-    key: otherKey,
-    body: { kind: "scene", name: THEIRS, cues: [] },
-  });
-  const subtitle = await subtitled(app, otherKey, completed.body.asset.id, { label: THEIRS });
-  const hook = await app.call("POST", "/api/v1/webhooks", {
-    key: otherKey,
-    body: { url: "https://example.com/", description: THEIRS },
-  });
-  const sent = await app.call("POST", `/api/v1/webhooks/${hook.body.id}/test`, { key: otherKey });
-  const live = await app.call("POST", "/api/v1/live/channels", {
-    key: otherKey,
-    body: { channel: "theirs", name: THEIRS },
-  });
-  const batch = await leased(app, otherKey, { name: THEIRS });
-  const intent = await batch.want(`${THEIRS}.m4s`, "abc", { multipart: true });
-  theirBatch = batch;
-  // What is not ready is not counted.
-  const { id: asset_id } = await film(app, other.id);
-  await app.call("PATCH", `/api/v1/assets/${asset_id}`, { key: otherKey, body: { video_asset: { title: THEIRS } } });
-  await app.call("POST", "/api/v1/playback_events", { body: { asset_id, session_id: THEIRS, event: "play" } });
-  await app.runTask("record-views");
-  foreign = {
-    "/api/v1/webhooks/:id/deliveries/:delivery_id": `${hook.body.id}/deliveries/${sent.body.id}`,
-    "/api/v1/webhooks/:id": String(hook.body.id),
-    "/api/v1/ingest_batches/:id/uploads/:upload_id/proxy_parts/:part_number": `${batch.batch.id}/uploads/${intent.body.id}/proxy_parts/1`,
-    "/api/v1/ingest_batches/:id/uploads/:upload_id/parts/:part_number": `${batch.batch.id}/uploads/${intent.body.id}/parts/1`,
-    "/api/v1/ingest_batches/:id/uploads/:upload_id": `${batch.batch.id}/uploads/${intent.body.id}`,
-    "/api/v1/ingest_batches/:id": String(batch.batch.id),
-    "/api/v1/assets/:video_asset_id/subtitles/:id": `${completed.body.asset.id}/subtitles/${subtitle.id}`,
-    "/api/v1/assets/:video_asset_id/tracks/:id": `${completed.body.asset.id}/tracks/${track.body.id}`,
-    "/api/v1/assets/:video_asset_id": String(completed.body.asset.id),
-    "/api/v1/assets/:id": String(completed.body.asset.id),
-    "/api/v1/collections/:id": String(folder.body.id),
-    "/api/v1/uploads/tus/:id": String(upload.body.id),
-    "/api/v1/uploads/:id": String(upload.body.id),
-    "/api/v1/transcoding_jobs/:id": String(completed.body.transcoding_job.id),
-    "/api/v1/api_keys/:id": String(otherKeys.body[0].id),
-    "/api/v1/signing_keys/:id": String(signer.body.id),
-    "/api/v1/live/channels/:id": String(live.body.id),
-    "/api/v1/playback/:id": completed.body.asset.external_id,
-    "/api/v1/admin/tenants/:ref": String(other.id),
-    "/api/v1/admin/tokens/:name": "nothing",
-    "/api/v1/admin/users/:ref": "nobody@example.com",
-    "/media/:id": completed.body.asset.external_id,
-    "/watch/:id": completed.body.asset.external_id,
-    "/embed/:id": completed.body.asset.external_id,
-  };
+  theirs = await foreignResources(app, other.id);
   mine = { id: owner.id, key: await app.key(owner.id) };
   const short = await app.call("POST", "/api/v1/api_keys", {
     admin: app.admin,
@@ -110,30 +43,34 @@ beforeAll(async () => {
   await app.call("DELETE", `/api/v1/api_keys/${revoked.body.id}`, { admin: app.admin });
   const suspendedKey = await app.key(suspended.id);
   await app.call("PATCH", `/api/v1/admin/tenants/${suspended.id}`, { admin: app.admin, body: { status: "suspended" } });
-  app.turn(61_000);
+  app.advance(61_000);
   keys = { revoked: revoked.body.token, expired: short.body.token, suspended: suspendedKey, all: mine.key };
   return app.close;
 });
 
 const concrete = (route: Route) => {
-  const stem = Object.keys(foreign).find((path) => route.path.startsWith(path));
-  const filled = stem ? route.path.replace(stem, stem.replace(/:.*$/, foreign[stem] as string)) : route.path;
+  const stem = Object.keys(theirs.paths).find((path) => route.path.startsWith(path));
+  const filled = stem ? route.path.replace(stem, stem.replace(/:.*$/, theirs.paths[stem] as string)) : route.path;
   return filled.replace(/\*\*:\w+/, "nothing");
 };
 const tables = () => app.opened.routes;
 const named = (route: Route) => `${route.method} ${route.path}`;
 
-/** A body that the route takes, as its document shows it: so that what is refused is refused for the credential alone. */
+/** A valid body from the OpenAPI document, so that requests are refused because of the credential alone. */
 function bodyOf(route: Route): CallOptions {
   if (route.form) return { raw: subtitleForm() };
   const path = route.path.replaceAll(/:(\w+)/g, "{$1}");
   const content = document.paths[path]?.[route.method.toLowerCase()]?.requestBody?.content;
   return content?.["application/json"] ? { body: content["application/json"].example } : {};
 }
-const ask = (route: Route, credentials: CallOptions, path = concrete(route)) =>
-  app.call(route.method, path, { ...credentials, ...bodyOf(route) });
+/** A response that does not end has its own tests; here its headers suffice. */
+const methodOf = (route: Route) => (route.produces?.includes("text/event-stream") ? "HEAD" : route.method);
+const ask = (route: Route, { headers, ...credentials }: CallOptions, path = concrete(route)) => {
+  const { headers: ofBody, ...body } = bodyOf(route);
+  return app.call(methodOf(route), path, { ...credentials, ...body, headers: { ...ofBody, ...headers } });
+};
 
-/** Every row of every table, but for the time when a key was last used: unchanged by what was refused. */
+/** Every row of every table, except the time when a key was last used: unchanged by refused requests. */
 async function state(): Promise<string> {
   const { db } = app.opened.app;
   const names = await db.all<{ name: string }>(sql`select name from sqlite_schema where type = 'table' order by name`);
@@ -145,10 +82,17 @@ async function state(): Promise<string> {
   return rows.join("\n");
 }
 
+/** A tenant's callers: software, and a person in a browser. */
+const CALLERS: [string, () => Promise<CallOptions>][] = [
+  ["a key", async () => ({ key: keys.all })],
+  ["a session", async () => headersOf(await signIn(app, { api_key: keys.all }))],
+];
+const headersOf = ({ cookie, csrf }: BrowserSession) => ({ headers: { cookie, "x-csrf-token": csrf } });
+
 describe("every route of the table", () => {
-  test("refuses what is no credential of it, and nothing changes", async () => {
+  test("refuses credentials of other kinds, and nothing changes", async () => {
     const before = await state();
-    for (const route of tables().filter((each) => ["key", "worker", "admin", "gateway"].includes(each.credential))) {
+    for (const route of tables().filter((each) => !["none", "signed"].includes(each.credential))) {
       const wrong: Record<string, CallOptions> = {
         none: {},
         invalid: { key: "svc_nothing" },
@@ -157,8 +101,9 @@ describe("every route of the table", () => {
         expired: { key: keys.expired },
         suspended: { key: keys.suspended },
         "wrong admin": { admin: "not-the-admin-token" },
-        "wrong admin beside a right key": { admin: "not-the-admin-token", key: keys.all },
+        "wrong admin token with a valid key": { admin: "not-the-admin-token", key: keys.all },
         ...(route.credential !== "worker" && { worker: { worker: app.worker } }),
+        ...(route.credential !== "metrics" && { metrics: { bearer: app.opened.app.secrets.metrics_token } }),
         ...(route.credential === "gateway" && { "the admin token": { admin: app.admin } }),
         ...(route.credential !== "key" && { "a key": { key: keys.all }, "a key as bearer": { bearer: keys.all } }),
       };
@@ -166,13 +111,13 @@ describe("every route of the table", () => {
         const answer = await ask(route, credentials);
         expect
           .soft([answer.status, answer.body?.code], `${route.method} ${route.path} with ${name}`)
-          .toEqual([401, route.method === "HEAD" ? undefined : "unauthorized"]);
+          .toEqual([401, methodOf(route) === "HEAD" ? undefined : "unauthorized"]);
       }
     }
     expect(await state()).toBe(before);
   });
 
-  test("wants its scopes, and tells which", async () => {
+  test("requires its scopes, and names them", async () => {
     const single = new Map<string, string>();
     for (const scope of SCOPES) single.set(scope, await app.key(mine.id, [scope]));
     const before = await state();
@@ -180,8 +125,8 @@ describe("every route of the table", () => {
       for (const scope of SCOPES.filter((each) => !route.scopes.includes(each))) {
         const answer = await ask(route, { key: single.get(scope) as string });
         const expected = { code: "forbidden_scope", error: "insufficient_scope", required_scopes: route.scopes };
-        // The answer to a HEAD has no body.
-        if (route.method !== "HEAD")
+        // The response to a HEAD has no body.
+        if (methodOf(route) !== "HEAD")
           expect.soft(answer.body, `${route.method} ${route.path} with ${scope}`).toMatchObject(expected);
         expect.soft(answer.status).toBe(403);
       }
@@ -189,12 +134,12 @@ describe("every route of the table", () => {
     expect(await state()).toBe(before);
   });
 
-  test("opens to each scope that it names; one that names none, to any key of the tenant", async () => {
+  test("accepts each scope that it names; without any, every key of the tenant", async () => {
     for (const scope of SCOPES) {
       const key = await app.key(mine.id, [scope]);
       for (const route of tables().filter((each) => each.credential === "key")) {
         if (route.scopes.length > 0 && !route.scopes.includes(scope)) continue;
-        // It would revoke the key that it is asked with.
+        // It would revoke the key of the request.
         if (route.path.endsWith("/device_tokens/current")) continue;
         const { status, body } = await ask(route, { key });
         expect.soft([401, 403], `${named(route)} with ${scope} ${body?.code}`).not.toContain(status);
@@ -202,7 +147,7 @@ describe("every route of the table", () => {
     }
   });
 
-  test("opens to the worker token, the admin token and a lease where it says so", async () => {
+  test("accepts the worker token, the admin token and a lease where declared", async () => {
     for (const route of tables().filter((each) => each.credential === "worker" || each.credential === "admin")) {
       if (route.path.endsWith("/rotate")) continue;
       const tokens: CallOptions[] = [
@@ -217,49 +162,54 @@ describe("every route of the table", () => {
     }
   });
 
-  test("does not know another tenant's things", async () => {
+  test.each(CALLERS)("does not find another tenant's resources, for %s", async (_, credentials) => {
+    const own = await credentials();
     const before = await state();
     for (const route of tables().filter((each) => each.credential === "key" && /:\w/.test(each.path))) {
-      const theirs = await ask(route, { key: keys.all });
+      const found = await ask(route, own);
       const path = concrete(route).replace(/\/(\d+|vid_\w+)(?=\/|$)/, "/987654321");
-      const nobodys = await ask(route, { key: keys.all }, path);
-      const seen = ({ status, body }: typeof theirs) => [status, body?.code, body?.error];
-      expect.soft(theirs.status, named(route)).toBe(404);
-      expect.soft(seen(theirs), named(route)).toEqual(seen(nobodys));
+      const nobodys = await ask(route, own, path);
+      const seen = ({ status, body }: typeof found) => [status, body?.code, body?.error];
+      expect.soft(found.status, named(route)).toBe(404);
+      expect.soft(seen(found), named(route)).toEqual(seen(nobodys));
     }
     expect(await state()).toBe(before);
   });
 
-  test("tells nothing of another tenant in any list, export or record", async () => {
-    const reading = tables().filter((each) => each.method === "GET" && each.credential === "key");
-    let answered = 0;
-    for (const route of reading) {
-      for (const query of [
-        "",
-        `?tenant_id=${mine.id + 1}`,
-        "?q=theirs",
-        "?format=json",
-        "?top=100",
-        `?filename=${THEIRS}.mp4&bytes=3`,
-      ]) {
-        const answer = await ask(route, { key: keys.all }, concrete(route) + query);
-        expect.soft(answer.text, named(route) + query).not.toContain(THEIRS);
-        if (answer.status === 200) answered++;
+  test.each(CALLERS)(
+    "reveals nothing of another tenant in any list, export or record to %s",
+    async (_, credentials) => {
+      const own = await credentials();
+      const reading = tables().filter((each) => each.method === "GET" && each.credential === "key");
+      let answered = 0;
+      for (const route of reading) {
+        for (const query of [
+          "",
+          `?tenant_id=${mine.id + 1}`,
+          "?q=theirs",
+          "?format=json",
+          "?top=100",
+          `?filename=${THEIRS}.mp4&bytes=3`,
+        ]) {
+          const answer = await ask(route, own, concrete(route) + query);
+          expect.soft(answer.text, named(route) + query).not.toContain(THEIRS);
+          if (answer.status === 200) answered++;
+        }
       }
-    }
-    expect(answered).toBeGreaterThan(20);
-    // And the mark does stand where its owner looks.
-    for (const path of [
-      "/api/v1/assets",
-      "/api/v1/assets/export",
-      "/api/v1/assets/graph_export",
-      "/api/v1/collections/tree",
-      "/api/v1/analytics?top=1",
-    ])
-      expect((await app.call("GET", path, { key: theirKey })).text, path).toContain(THEIRS);
-  });
+      expect(answered).toBeGreaterThan(20);
+      // The marker is visible to its owner.
+      for (const path of [
+        "/api/v1/assets",
+        "/api/v1/assets/export",
+        "/api/v1/assets/graph_export",
+        "/api/v1/collections/tree",
+        "/api/v1/analytics?top=1",
+      ])
+        expect((await app.call("GET", path, { key: theirs.key })).text, path).toContain(THEIRS);
+    },
+  );
 
-  test("refuses a method that it does not have, with Allow", async () => {
+  test("refuses an unsupported method, with Allow", async () => {
     for (const path of new Set(tables().map((route) => route.path))) {
       const methods = tables()
         .filter((route) => route.path === path)
@@ -282,9 +232,9 @@ test("a worker without a lease token is refused before its body is read", async 
   }
 });
 
-/** Where a key's own tenant has to be named, too. */
+/** Where a key's own tenant must be named too. */
 const NAMED = ["/api/v1/api_keys", "/api/v1/collections", "/api/v1/assets"];
-test("a tenant_id in a body that is another's answers as one that does not exist", async () => {
+test("another tenant's tenant_id in a body is answered like one that does not exist", async () => {
   const bodies = {
     "/api/v1/uploads/initiate": { filename: "x.mp4", bytes_expected: 1 },
     "/api/v1/uploads/initiate_multipart": { filename: "x.mp4", bytes_expected: 1 },
@@ -320,19 +270,19 @@ test("a tenant_id in a body that is another's answers as one that does not exist
   }
 });
 
-test("a batch's token opens that batch and nothing else", async () => {
+test("a batch's token covers that batch and nothing else", async () => {
   const own = await leased(app, keys.all);
   const before = await state();
   for (const route of tables().filter((each) => each.credential === "key")) {
     const { status, body } = await ask(route, { headers: own.headers });
-    // Theirs is there, but not for this one.
-    if (route.method === "HEAD") continue;
+    // It exists, but not for this caller.
+    if (methodOf(route) === "HEAD") continue;
     expect
       .soft([status, body?.code], named(route))
       .toEqual(route.batchToken ? [404, "not_found"] : [401, "unauthorized"]);
     if (!route.batchToken) continue;
     const altered = {
-      "x-svc-batch-token": theirBatch.headers["x-svc-batch-token"].replace(/.$/, (last: string) =>
+      "x-svc-batch-token": theirs.batch.headers["x-svc-batch-token"].replace(/.$/, (last: string) =>
         last === "A" ? "B" : "A",
       ),
     };
@@ -366,12 +316,12 @@ test("a track of another's asset is not found on one's own", async () => {
 
 test("a delivery of another's endpoint is not found on one's own", async () => {
   const made = await app.call("POST", "/api/v1/webhooks", { key: keys.all, body: { url: "https://example.com/" } });
-  const path = (foreign["/api/v1/webhooks/:id/deliveries/:delivery_id"] as string).replace(/^\d+/, made.body.id);
+  const path = (theirs.paths["/api/v1/webhooks/:id/deliveries/:delivery_id"] as string).replace(/^\d+/, made.body.id);
   const answer = await app.call("POST", `/api/v1/webhooks/${path}/resend`, { key: keys.all });
   expect([answer.status, answer.body.code]).toEqual([404, "not_found"]);
 });
 
-test("lists hold the caller's own rows and no others", async () => {
+test("lists contain the caller's own rows and no others", async () => {
   const hooks = await app.call("GET", "/api/v1/webhooks", { key: keys.all });
   expect(new Set(hooks.body.map((hook: { tenant_id: number }) => hook.tenant_id))).toEqual(new Set([mine.id]));
   expect((await app.call("GET", `/api/v1/webhooks?tenant_id=${mine.id + 1}`, { key: keys.all })).body).toEqual([]);

@@ -6,13 +6,14 @@ const root = join(import.meta.dirname, "..");
 const MAX_LINES = 400;
 
 /**
- * From the top down: a file imports from its own floor or a lower one. What stands in one line shares a floor. The
- * files that put the program together (routes, open, serve …) are one floor above all that they put together.
+ * From top to bottom: a file imports from its own layer or a lower one. The directories in one line are one layer. The
+ * files that assemble the program (routes, open, serve …) are one layer above everything that they assemble.
  */
 const FLOORS: readonly (readonly string[])[] = [
   ["cli/"],
   [
     "src/serve.ts",
+    "src/cross-validate.ts",
     "src/cluster/",
     "src/listen.ts",
     "src/tls.ts",
@@ -26,27 +27,39 @@ const FLOORS: readonly (readonly string[])[] = [
   ["src/web/"],
   ["src/resources/"],
   ["src/parsing/"],
-  ["src/http/", "src/events/", "src/media/", "src/outbound/"],
+  ["src/http/", "src/events/", "src/media/", "src/outbound/", "src/protocol/"],
   ["src/limits/"],
   ["src/app.ts", "src/config/"],
   ["storage/"],
   ["src/lib/"],
+  ["src/clients/"],
 ];
 
-/** Whoever stands beside its floor rather than on it: what it may reach, itself apart. */
+/** Written by `npm run client` from the OpenAPI document, for the clients only. */
+const GENERATED = "build/client/";
+
+/** Directories outside the layers: what they may import, except themselves. */
 const NARROW: Record<string, readonly string[]> = {
   // It speaks HTTP to the server and never opens the database.
-  "src/worker/": ["src/media/", "src/outbound/transcribe/", "src/lib/"],
-  // The worker runs it far from any server.
-  "src/media/": ["src/lib/"],
+  "src/worker/": ["src/media/", "src/outbound/transcribe/", "src/protocol/", "src/lib/"],
+  // The worker runs it on other machines than the server.
+  "src/media/": ["src/protocol/", "src/lib/"],
+  // The encoding specification and everything that follows it imports the codecs.
+  "src/media/codecs/": ["src/media/encoders.ts"],
+  // Server, worker and clients may have different versions, and share only these messages.
+  "src/protocol/": ["src/media/codecs/", "src/lib/"],
   "storage/": ["src/lib/"],
   // It runs in the browser.
   "src/web/client/": [],
+  // They are packages of their own, which customers install.
+  "src/clients/": [],
+  // Its editor of subtitles reads WebVTT as the server does.
+  "src/web/console/": ["src/clients/", "src/lib/vtt/", "src/lib/sliced.ts"],
 };
 
-/** One imports only those before it. */
+/** Each imports only those before it. */
 const RESOURCES =
-  "tenants keys signing-keys devices assets collections subtitles jobs uploads tracks playback webhooks analytics billing ingest live operator".split(
+  "tenants keys signing-keys devices sessions assets collections subtitles jobs uploads tracks playback webhooks event-stream analytics billing ingest live operator".split(
     " ",
   );
 
@@ -57,7 +70,7 @@ type Import = { target: string; names: string[] | null };
 const sourcesIn = (...folders: string[]): Source[] =>
   folders
     .flatMap((folder) => readdirSync(join(root, folder), { recursive: true, withFileTypes: true }))
-    .filter((entry) => entry.isFile() && entry.name.endsWith(".ts"))
+    .filter((entry) => entry.isFile() && /\.tsx?$/.test(entry.name))
     .map((entry) => join(entry.parentPath, entry.name))
     .map((path) => {
       const text = readFileSync(path, "utf8");
@@ -71,7 +84,8 @@ function importsOf(path: string, text: string): Import[] {
   const found: Import[] = [];
   const add = (specifier: string, names: string[] | null) =>
     found.push({ target: relative(root, join(dirname(path), specifier)), names });
-  for (const [, clause = "", specifier = ""] of text.matchAll(STATIC)) add(specifier, namesIn(clause));
+  for (const [, clause = "", specifier = ""] of text.matchAll(STATIC))
+    if (!specifier.endsWith(".css")) add(specifier, namesIn(clause));
   for (const [, specifier = ""] of text.matchAll(DYNAMIC)) add(specifier, null);
   return found;
 }
@@ -92,18 +106,22 @@ function namesIn(clause: string): string[] | null {
 }
 
 const program = sourcesIn("cli", "src", "storage");
-const edges = program.flatMap(({ path, imports }) => imports.map(({ target }) => ({ path, target })));
+const all = program.flatMap(({ path, imports }) => imports.map(({ target }) => ({ path, target })));
+const [edges, generated] = [
+  all.filter(({ target }) => !target.startsWith(GENERATED)),
+  all.filter(({ target }) => target.startsWith(GENERATED)),
+];
 const told = (faults: { path: string; target: string }[]) => faults.map(({ path, target }) => `${path} → ${target}`);
 
 const floorOf = (path: string) => {
   const floor = FLOORS.findIndex((rooms) => rooms.some((room) => path.startsWith(room)));
-  if (floor === -1) throw new Error(`${path} stands on no floor; give it one in this test.`);
+  if (floor === -1) throw new Error(`${path} is in no layer; add it to one in this test.`);
   return floor;
 };
 const resourceOf = (path: string) => /^src\/resources\/([^/]+)\//.exec(path)?.[1];
 
 describe("imports", () => {
-  test("are found, or the rest would hold of nothing", () => {
+  test("are found at all", () => {
     expect(edges.length).toBeGreaterThan(200);
     expect(edges).toContainEqual({ path: "cli/program.ts", target: "cli/serve.ts" });
     expect(edges).toContainEqual({ path: "src/routes.ts", target: "src/app.ts" });
@@ -115,11 +133,16 @@ describe("imports", () => {
     expect(told(edges.filter(({ path, target }) => floorOf(target) < floorOf(path)))).toEqual([]);
   });
 
-  test("of the narrow rooms go nowhere else", () => {
+  test("of directories outside the layers are limited", () => {
     for (const [room, allowed] of Object.entries(NARROW)) {
       const out = edges.filter(({ path, target }) => path.startsWith(room) && !target.startsWith(room));
       expect(told(out.filter(({ target }) => !allowed.some((each) => target.startsWith(each)))), room).toEqual([]);
     }
+  });
+
+  test("of generated files are in the TypeScript client and the console", () => {
+    expect(generated.length).toBeGreaterThan(0);
+    expect(told(generated.filter(({ path }) => !/^src\/(clients\/typescript|web\/console)\//.test(path)))).toEqual([]);
   });
 
   test("between resources follow their order", () => {
@@ -132,7 +155,7 @@ describe("imports", () => {
     expect(told(later)).toEqual([]);
   });
 
-  test("form no circle", () => {
+  test("form no cycle", () => {
     const below = Map.groupBy(edges, ({ path }) => path);
     const done = new Set<string>();
     const walk = (path: string, trail: string[]): void => {
@@ -153,16 +176,20 @@ describe("files", () => {
   });
 
   test("log through the log, and print in cli/print.ts", () => {
-    expect(program.filter(({ text }) => /\bconsole\./.test(text)).map(({ path }) => path)).toEqual([]);
+    expect(
+      program
+        .filter(({ text }) => /\bconsole\.(log|debug|info|warn|error|table|trace)\b/.test(text))
+        .map(({ path }) => path),
+    ).toEqual([]);
   });
 
-  test("hold no value that nobody uses", () => {
+  test("export no unused value", () => {
     const users = [...program, ...sourcesIn("scripts", "test")];
     const used = Map.groupBy(
       users.flatMap(({ imports }) => imports),
       ({ target }) => target,
     );
-    // The build names a file to its bundler as text.
+    // The build passes the file name to its bundler as text.
     const scripts = users.filter(({ path }) => path.startsWith("scripts/"));
     const unused = program.flatMap(({ path, text }) => {
       const wanted = used.get(path) ?? [];

@@ -13,8 +13,8 @@ import { atEnd, emptyFolder, newFolder, removeFolder } from "./support/folder.ts
 import { type Ended, type RunningServer, startServer, watched } from "./support/process.ts";
 
 /**
- * Programs that people play with and that know nothing of us. Each gets an address and no more, and has to fetch every
- * segment below it: of a public asset, and of a signed one by a token of ours and by one that a tenant made.
+ * Independent players. Each gets only a URL, and must fetch every segment below it: of a public asset, and of one with
+ * signed playback, with a token of ours and with one that a tenant issued.
  */
 const SECONDS = 5;
 const FRAMES = SECONDS * 25;
@@ -23,7 +23,7 @@ const MADE_WITHIN_MS = 200_000;
 vi.setConfig({ testTimeout: 240_000, hookTimeout: 420_000 });
 
 let server: RunningServer;
-/** By what opens it: the path of its master playlist, with the token where there is one. */
+/** Players by how the URL is given: the path of its master playlist, with the token if there is one. */
 let addresses: Record<"public" | "our token" | "a tenant's token", string>;
 beforeAll(async () => {
   const folder = newFolder();
@@ -66,7 +66,7 @@ beforeAll(async () => {
 });
 
 type Answered = { path: string; status: number };
-/** A door of its own to the server, which writes down what was answered whole. */
+/** A proxy to the server that records complete responses. */
 async function recorded(): Promise<{ base: string; answers: Answered[] }> {
   const answers: Answered[] = [];
   const door = createServer((incoming, outgoing) => {
@@ -88,7 +88,7 @@ async function recorded(): Promise<{ base: string; answers: Answered[] }> {
   return { base: `http://127.0.0.1:${(door.address() as AddressInfo).port}`, answers };
 }
 
-/** Paths of all that has to be fetched to play what `master` leads to: the picture's and the sound's init and segments. */
+/** Paths that must be fetched to play `master`: init and media segments of video and audio. */
 async function segmentsBelow(master: string): Promise<string[]> {
   const at = async (path: string) => (await server.call("GET", path)).text;
   const playlists = [...(await at(master)).matchAll(/^#EXT-X-MEDIA:.*URI="([^"]+)"|^(?!#)(\S+)/gm)].map(
@@ -127,8 +127,8 @@ const withMpv = async (address: string) => {
 const withStreamlink = async (address: string) => {
   const home = emptyFolder();
   const kept = join(home, "kept.mkv");
-  // It joins picture and sound by ffmpeg, and loses what came before that had started: of a short video, all. Without it
-  // the picture alone is fetched.
+  // It joins video and audio with ffmpeg, and loses what arrived before that had started: with a short video,
+  // everything. Without it only the video is fetched.
   const args = ["--ffmpeg-ffmpeg", "/nothing", "--output", kept, address, "best"];
   const { code, stdout, stderr } = await play({ file: "streamlink", args, env: { HOME: home } });
   expect(code, stdout + stderr).toBe(0);
@@ -144,13 +144,13 @@ const withStreamlink = async (address: string) => {
   expect(Number(await ffprobe("-show_entries", "format=duration", "-of", "csv=p=0", kept))).toBeCloseTo(SECONDS, 0);
 };
 const withVlc = async (address: string) => {
-  // It refuses to be root.
+  // It refuses to run as root.
   const home = emptyFolder();
   if (process.getuid?.() === 0) chownSync(home, NOBODY, NOBODY);
   const unseen = ["-I", "dummy", "--vout", "dummy", "--aout", "dummy", "--no-video-title-show"];
   const args = [...unseen, "--play-and-exit", "-vv", address];
   const { code, stderr } = await play({ file: "vlc", args, env: { HOME: home }, uid: NOBODY });
-  const said = ["Received first picture", "EOF reached", "end of playlist, exiting"];
+  const said = ["Received first ", "EOF reached", "end of playlist, exiting"];
   expect([code, ...said.map((line) => stderr.includes(line))], stderr.slice(-4000)).toEqual([0, true, true, true]);
 };
 
@@ -175,7 +175,7 @@ describe("every segment is fetched, and played to its end, by", () => {
           wanted.filter((each) => !fetched.has(each)),
           opened,
         ).toEqual([]);
-        // 206 is the answer to a player that asks for bytes from the first one on.
+        // 206 is the response to a player that requests a range from the first byte on.
         expect(
           answers.filter(({ status }) => status !== 200 && status !== 206),
           opened,

@@ -1,40 +1,73 @@
 import type { Command } from "commander";
+import { alternatives } from "../../src/lib/alternatives.ts";
+import { STORE_KINDS } from "../../src/lib/enums.ts";
+import type { ConnectOptions } from "../connect.ts";
 import { settingsOf, wantsJson } from "../settings.ts";
 import type { CommandContext } from "./command-context.ts";
+
+/** The admin token comes from VODBOX_ADMIN_TOKEN, because arguments are visible to all users of the machine. */
+const SERVER = ["--server <URL>", "URL of a server, with its token in VODBOX_ADMIN_TOKEN (VODBOX_SERVER)"] as const;
 
 type Work = (ask: CommandContext<never>) => Promise<void>;
 type Loader = () => Promise<Record<string, unknown>>;
 
-/** Adds a command. `load` imports its module on first use; `name` is the exported function. */
-export function operation(parent: Command, usage: string, about: string, load: Loader, name: string): Command {
-  return parent
-    .command(usage)
-    .description(about)
-    .action(async (...all: unknown[]) => {
-      const command = all.at(-1) as Command;
-      const work = (await load())[name] as Work;
-      const { connect } = await import("../connect.ts");
-      const admin = await connect(settingsOf(command));
-      try {
-        await work({
-          admin,
-          json: wantsJson(command),
-          options: command.opts(),
-          args: command.args,
-          command,
-        } as CommandContext<never>);
-      } finally {
-        await admin.close();
-      }
-    });
+type Where = Pick<ConnectOptions, "isLocal" | "mayCreate">;
+
+/**
+ * Adds a command. `load` imports its module on first use; `name` is the exported function. Unless it is local, it also
+ * works on a server that is named with --server or VODBOX_SERVER.
+ */
+export function operation(
+  parent: Command,
+  usage: string,
+  about: string,
+  load: Loader,
+  name: string,
+  where: Where = {},
+): Command {
+  const command = parent.command(usage).description(about);
+  if (!where.isLocal) command.option(...SERVER);
+  return command.action(async (...all: unknown[]) => {
+    const command = all.at(-1) as Command;
+    const work = (await load())[name] as Work;
+    const { connect } = await import("../connect.ts");
+    const admin = await connect(settingsOf(command), { ...where, ...command.opts<{ server?: string }>() });
+    try {
+      await work({
+        admin,
+        json: wantsJson(command),
+        options: command.opts(),
+        args: command.args,
+        command,
+      } as CommandContext<never>);
+    } finally {
+      await admin.close();
+    }
+  });
 }
 
+/** The commands of an operator, one function for each group. */
 export function addAdmin(program: Command): void {
   const admin = program.command("admin").description("administer a server");
+  addTenants(admin);
+  addKeys(admin);
+  addSigningKeys(admin);
+  addUsers(admin);
+  addDevices(admin);
+  addWebhooks(admin);
+  addAssets(admin);
+  addJobs(admin);
+  addUsage(admin);
+  addLive(admin);
+  addTokens(admin);
+  addStorage(admin);
+  addServer(admin);
+}
 
+function addTenants(admin: Command): void {
   const tenant = admin.command("tenant").description("manage tenants");
   const tenants = () => import("./tenant.ts");
-  operation(tenant, "create", "create a tenant", tenants, "create")
+  operation(tenant, "create", "create a tenant", tenants, "create", { mayCreate: true })
     .requiredOption("--name <N>", "name")
     .requiredOption("--slug <S>", "lower-case name for URLs and commands")
     .option("--plan <PLAN>", "free, starter, pro or enterprise", "pro")
@@ -46,7 +79,9 @@ export function addAdmin(program: Command): void {
     .option("--name <N>", "name")
     .option("--plan <PLAN>", "free, starter, pro or enterprise")
     .option("--playback-policy <P>", "public or signed")
-    .option("--allowed-origins <LIST>", "origins that may embed the player, comma-separated; * allows all");
+    .option("--allowed-origins <LIST>", "origins that may embed the player, comma-separated; * allows all")
+    .option("--delete-sources-after-days <N>", "delete sources N days after their asset became ready; or never")
+    .option("--delete-analytics-after-days <N>", "delete analytics after N days; or never");
   operation(
     tenant,
     "suspend <tenant>",
@@ -54,7 +89,16 @@ export function addAdmin(program: Command): void {
     tenants,
     "suspend",
   ).option("--undo", "lift the suspension");
+  operation(
+    tenant,
+    "delete <tenant>",
+    "delete a tenant with all its assets, objects, keys and users",
+    tenants,
+    "remove",
+  ).requiredOption("--confirm <SLUG>", "the tenant's slug, to confirm the deletion");
+}
 
+function addKeys(admin: Command): void {
   const key = admin.command("key").description("manage API keys");
   const keys = () => import("./key.ts");
   operation(key, "issue", "create an API key; its token is printed once", keys, "issue")
@@ -67,7 +111,9 @@ export function addAdmin(program: Command): void {
     "tenant, by id or slug",
   );
   operation(key, "revoke <id>", "revoke an API key", keys, "revoke");
+}
 
+function addSigningKeys(admin: Command): void {
   const signing = admin
     .command("signing-key")
     .description("manage keys with which tenants sign playback tokens themselves");
@@ -88,7 +134,9 @@ export function addAdmin(program: Command): void {
     "tenant, by id or slug",
   );
   operation(signing, "revoke <id>", "revoke a signing key and all tokens that it signed", signingKeys, "revoke");
+}
 
+function addUsers(admin: Command): void {
   const user = admin.command("user").description("manage users, who can sign in and redeem device tokens");
   const users = () => import("./user.ts");
   operation(user, "create", "create a user with a password", users, "create")
@@ -101,7 +149,9 @@ export function addAdmin(program: Command): void {
     "read the password from standard input instead of prompting",
   );
   operation(user, "delete <user>", "delete a user and revoke their device tokens", users, "remove");
+}
 
+function addDevices(admin: Command): void {
   const device = admin.command("device").description("manage desktop uploaders");
   operation(
     device,
@@ -110,7 +160,9 @@ export function addAdmin(program: Command): void {
     () => import("./device.ts"),
     "pair",
   ).requiredOption("--tenant <T>", "tenant, by id or slug");
+}
 
+function addWebhooks(admin: Command): void {
   const webhook = admin.command("webhook").description("manage webhook endpoints and deliveries");
   const webhooks = () => import("./webhook.ts");
   operation(webhook, "create", "create an endpoint; its signing secret is printed once", webhooks, "create")
@@ -130,7 +182,28 @@ export function addAdmin(program: Command): void {
     .option("--failed", "deliveries that failed permanently; same as --status failed")
     .option("--dry-run", "only count the matching deliveries");
   operation(webhook, "test <endpoint>", "send a test event to an endpoint", webhooks, "test");
+}
 
+function addAssets(admin: Command): void {
+  const asset = admin.command("asset").description("manage assets");
+  const assets = () => import("./asset.ts");
+  operation(asset, "list", "list assets, newest first, up to 1,000", assets, "list")
+    .option("--tenant <T>", "tenant, by id or slug")
+    .option("--status <S>", "draft, processing, ready or errored");
+  operation(asset, "show <id>", "show an asset", assets, "show");
+  operation(asset, "retry <id>", "encode an errored asset again", assets, "retry");
+  operation(asset, "policy <id> <policy>", "publish an asset (public) or unpublish it (signed)", assets, "policy");
+  operation(asset, "delete <id...>", "delete assets with their media and sources", assets, "remove").option(
+    "--yes",
+    "confirm the deletion",
+  );
+  const upload = admin.command("upload").description("show uploads");
+  operation(upload, "list", "list uploads, newest first, up to 1,000", () => import("./upload.ts"), "list")
+    .option("--tenant <T>", "tenant, by id or slug")
+    .option("--status <S>", "pending, completed, failed, aborted or expired");
+}
+
+function addJobs(admin: Command): void {
   const job = admin.command("job").description("manage transcoding jobs");
   const jobs = () => import("./job.ts");
   operation(job, "list", "list jobs, newest first", jobs, "list")
@@ -147,10 +220,15 @@ export function addAdmin(program: Command): void {
   );
   operation(job, "retry <id>", "retry a failed or canceled job", jobs, "retry");
   operation(job, "cancel <id>", "cancel a queued or running job", jobs, "cancel");
+}
 
+function addUsage(admin: Command): void {
   operation(admin, "usage", "show the usage and estimated cost of a month", () => import("./usage.ts"), "usage")
     .option("--tenant <T>", "tenant, by id or slug")
     .option("--month <M>", "month in UTC, such as 2026-11; default: the current month");
+}
+
+function addLive(admin: Command): void {
   const live = admin.command("live").description("manage live channels");
   const channels = () => import("./live.ts");
   operation(live, "create", "create a channel; its stream key is printed once", channels, "create")
@@ -169,8 +247,10 @@ export function addAdmin(program: Command): void {
     "--expires-in <TIME>",
     "lifetime, such as 12h or 45m; default: 1h",
   );
+}
 
-  const token = admin.command("token").description("manage the admin, worker and live gateway tokens");
+function addTokens(admin: Command): void {
+  const token = admin.command("token").description("manage the admin, worker, live gateway and metrics tokens");
   token
     .command("show [name]")
     .description("print one token, or all")
@@ -182,7 +262,9 @@ export function addAdmin(program: Command): void {
     () => import("./token.ts"),
     "rotate",
   );
+}
 
+function addStorage(admin: Command): void {
   const storage = admin.command("storage").description("manage object storage");
   const storages = () => import("./storage.ts");
   operation(storage, "check", "check credentials, bucket, CORS and clock", storages, "check");
@@ -193,7 +275,7 @@ export function addAdmin(program: Command): void {
     storages,
     "migrate",
   )
-    .requiredOption("--to <STORAGE>", "local or s3")
+    .requiredOption("--to <STORAGE>", alternatives(STORE_KINDS))
     .option("--quick", "verify sizes only instead of reading all objects back")
     .option("--dry-run", "only print how much there is to copy")
     .option("--remove-old", "delete the old copies when the migration is complete");
@@ -201,7 +283,9 @@ export function addAdmin(program: Command): void {
   operation(storage, "pause", "pause a migration; `migrate` resumes it", storages, "pause");
   operation(storage, "cancel", "cancel a migration before it switches storage", storages, "cancel");
   operation(storage, "clean", "delete the copies that a migration left behind", storages, "clean");
+}
 
+function addServer(admin: Command): void {
   operation(admin, "audit", "show the audit log, newest first", () => import("./audit.ts"), "audit")
     .option("--tenant <T>", "tenant, by id or slug")
     .option("--since <TIME>", "only entries after this time: 2h, 7d or 2026-11-20T09:30:00Z")
@@ -212,15 +296,29 @@ export function addAdmin(program: Command): void {
     "write database, secrets and optionally objects to a tar archive; works while serving",
     () => import("./backup.ts"),
     "backup",
+    { isLocal: true },
   )
     .option("--objects", "include the objects; by default only a list of them is written")
     .option("--without-secrets", "leave out tokens and the signing secret; they are replaced by a restore")
     .option("--force", "overwrite an existing file");
   admin
-    .command("restore <file>")
-    .description("restore an archive into an empty data directory")
+    .command("restore [file]")
+    .description("restore an archive, or a replica with --from, into an empty data directory")
     .option("--check", "only verify the archive")
-    .action(async (file: string, _, command: Command) => (await import("./backup.ts")).restore(file, command));
+    .option("--from <REPLICA>", "restore from a replica: s3://BUCKET/PREFIX or a directory")
+    .option("--at <TIME>", "with --from: as it was then: 2026-11-20T09:30:00Z, or 2h ago; default: the newest state")
+    .action(async (file: string | undefined, _, command: Command) =>
+      command.opts().from === undefined
+        ? (await import("./backup.ts")).restore(file, command)
+        : (await import("./replica.ts")).restore(file, command),
+    );
+  admin
+    .command("replica")
+    .description("continuous backup of the database")
+    .command("status")
+    .description("show the times that the replica can be restored to, and its lag")
+    .option("--from <REPLICA>", "another replica than that of the settings: s3://BUCKET/PREFIX or a directory")
+    .action(async (_, command: Command) => (await import("./replica.ts")).status(command));
   admin
     .command("config")
     .description("show all settings with value and origin")
@@ -228,7 +326,8 @@ export function addAdmin(program: Command): void {
   admin
     .command("doctor")
     .description("check database, objects, ffmpeg, clock, disk and permissions")
-    .option("--fix", "fix what can be fixed; without it nothing is changed")
+    .option(...SERVER)
+    .option("--fix", "fix what can be fixed, on the server's machine; without it nothing is changed")
     .option("--force", "with --fix: move unreferenced objects to trash/ even if they are more than half of all objects")
     .action(async (_, command: Command) => (await import("./doctor.ts")).doctor(command));
 }

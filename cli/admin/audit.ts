@@ -1,5 +1,6 @@
 import { UserError } from "../../src/lib/errors.ts";
 import { type Column, printList } from "../print.ts";
+import { relative } from "../units.ts";
 import type { CommandContext } from "./command-context.ts";
 import { tenantId } from "./tenant.ts";
 import { momentOf } from "./time.ts";
@@ -18,7 +19,7 @@ type Entry = {
 };
 
 const COLUMNS: Column<Entry>[] = [
-  ["WHEN", (entry) => entry.created_at],
+  ["WHEN", (entry) => relative(entry.created_at)],
   ["WHO", (entry) => [entry.actor, entry.key_id, entry.operator].filter((part) => part !== null).join(" ")],
   ["FROM", (entry) => entry.address],
   ["TENANT", (entry) => entry.tenant_id],

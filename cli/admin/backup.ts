@@ -6,8 +6,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Command } from "commander";
 import { databaseFileOf } from "../../src/config/database-file.ts";
 import type { Config } from "../../src/config/load.ts";
-import { storesOf } from "../../src/config/stores.ts";
-import { embedded, embeddedMigrations } from "../../src/lib/embedded.ts";
+import { storeDriver, storesOf } from "../../src/config/stores.ts";
+import { embeddedMigrations, programVersion } from "../../src/lib/embedded.ts";
+import type { StoreKind } from "../../src/lib/enums.ts";
 import { UserError } from "../../src/lib/errors.ts";
 import { checkBackup, restoreBackup } from "../../src/resources/operator/backup/restore.ts";
 import { writeBackup } from "../../src/resources/operator/backup/write.ts";
@@ -15,6 +16,7 @@ import { openStores } from "../../src/resources/operator/migration/storage-locat
 import { line, printJson } from "../print.ts";
 import { showProgress } from "../progress.ts";
 import { settingsOf, wantsJson } from "../settings.ts";
+import { amount } from "../units.ts";
 import type { CommandContext } from "./command-context.ts";
 
 const HOLDS = "/api/v1/admin/removal_holds";
@@ -25,35 +27,34 @@ type Options = { objects?: boolean; withoutSecrets?: boolean; force?: boolean };
 
 export async function backup({ admin, json, options, args, command }: CommandContext<Options>): Promise<void> {
   if (args[0] === "-")
-    throw new UserError("A backup is not written to standard output; name a file, such as vodbox.tar.zst.", 2);
+    throw new UserError("A backup cannot be written to standard output; specify a file, such as vodbox.tar.zst.", 2);
   const config = settingsOf(command);
   const database = databaseFileOf(config);
   if (database === null)
     throw new UserError(
-      "The database is a server of its own (VODBOX_DATABASE_URL): back it up with its own tools, and objects with your storage's.",
+      "The database is a remote server (VODBOX_DATABASE_URL): back it up with its own tools, and the objects with those of your storage.",
     );
-  const { version } = JSON.parse(embedded("build-info.json").toString()) as { version: string };
   const hold = await holdRemovals(admin);
   const progress = showProgress("backup");
   try {
-    const made = await writeBackup({
+    const backup = await writeBackup({
       config,
       database,
       file: resolve(args[0] as string),
-      version,
+      version: programVersion(),
       withObjects: options.objects ?? false,
       withSecrets: !options.withoutSecrets,
       force: options.force ?? false,
       openObjects: openerOf(config),
-      progress: (done, of) => progress.update(of === 0 ? 1 : Math.min(1, done / of), amountOf(done)),
+      progress: (done, of) => progress.update(of === 0 ? 1 : Math.min(1, done / of), amount(done)),
       signal: hold.lost,
     });
     progress.done();
-    if (json) return printJson(made);
-    const { count, bytes, missing } = made.objects;
-    const objects = `${count} objects (${amountOf(bytes)})`;
+    if (json) return printJson(backup);
+    const { count, bytes, missing } = backup.objects;
+    const objects = `${count} objects (${amount(bytes)})`;
     line(
-      `${made.file}: ${amountOf(made.bytes)}, the database${made.secrets.length > 0 ? ", secrets" : ""} and ${made.with_objects ? objects : `a list of ${objects}; the objects themselves are not in it`}.`,
+      `${backup.file}: ${amount(backup.bytes)}, the database${backup.secrets.length > 0 ? ", secrets" : ""} and ${backup.with_objects ? objects : `a list of ${objects}; the objects themselves are not in it`}.`,
     );
     if (missing > 0)
       line(`${missing} objects that the database names were missing from storage; see vodbox admin doctor.`);
@@ -65,12 +66,15 @@ export async function backup({ admin, json, options, args, command }: CommandCon
   }
 }
 
-export async function restore(file: string, command: Command): Promise<void> {
+export async function restore(file: string | undefined, command: Command): Promise<void> {
+  if (file === undefined)
+    throw new UserError("Specify the file to restore, or a replica with --from; see 'vodbox admin restore --help'.", 2);
+  if (command.opts().at !== undefined) throw new UserError("--at requires --from: an archive has one state.", 2);
   const config = settingsOf(command);
   const isCheck = command.opts().check === true;
   const path = resolve(file);
   const { size } = await stat(path).catch(() => {
-    throw new UserError(`There is no file ${path}.`);
+    throw new UserError(`The file ${path} does not exist.`);
   });
   const progress = showProgress(isCheck ? "check" : "restore");
   const options = {
@@ -78,7 +82,7 @@ export async function restore(file: string, command: Command): Promise<void> {
     file: path,
     migrations: embeddedMigrations(),
     openObjects: openerOf(config, { makesNothing: isCheck }),
-    progress: (done: number) => progress.update(done / Math.max(size, 1), amountOf(done)),
+    progress: (done: number) => progress.update(done / Math.max(size, 1), amount(done)),
   };
   try {
     const { manifest, faults, missing, storage } = isCheck
@@ -91,12 +95,14 @@ export async function restore(file: string, command: Command): Promise<void> {
       for (const fault of faults) line(`FAULT  ${fault}`);
       const { count } = manifest.objects;
       const about = `the backup of ${manifest.created_at} by vodbox ${manifest.vodbox}`;
-      if (isCheck) line(ok ? `All is well with ${about}: ${count} objects.` : `\nThere are faults in ${about}.`);
+      if (isCheck) line(ok ? `No faults in ${about}: ${count} objects.` : `\nFaults found in ${about}.`);
       else line(`Restored ${about} to ${config.data_dir}.`);
-      if (storage)
-        line(`Its ${count} objects are in ${storage === "s3" ? "the bucket of the settings" : "the directory"}.`);
+      if (storage) {
+        const { isInDataDir, container } = storeDriver(storage);
+        line(`Its ${count} objects are in the ${isInDataDir ? "" : "configured "}${container}.`);
+      }
       if (!isCheck && !manifest.with_objects && count > 0)
-        line(`Its ${count} objects are not in it: they must be in storage before you serve.`);
+        line(`Its ${count} objects are not in the archive: they must be in storage before you run serve.`);
       if (missing > 0) line(`${missing} objects were missing from storage when it was made.`);
     }
     if (!ok) process.exitCode = 1;
@@ -106,26 +112,35 @@ export async function restore(file: string, command: Command): Promise<void> {
   }
 }
 
-/** Storage for reading, beside a server that may be writing to it. A check makes no folder for objects that are not there. */
+/**
+ * Opens storage for reading, next to a server that may be writing to it. A check creates no directory when there is
+ * none.
+ */
 const openerOf =
   (config: Config, { makesNothing = false } = {}): Parameters<typeof writeBackup>[0]["openObjects"] =>
-  async (place) => {
+  async (location) => {
     if (config.storage === "none") return null;
-    const open = storesOf(config, config.signing_secret ?? randomUUID(), () => "", { onlyReads: true });
-    const folder = join(config.data_dir, "objects");
-    if (!makesNothing || existsSync(folder)) return (await openStores(place, config.storage, open)).store;
-    if ((place?.active ?? config.storage) === "local") return null;
+    const signingSecret = config.signing_secret ?? randomUUID();
+    const open = storesOf(config, { signingSecret, baseUrl: () => "", onlyReads: true });
+    /** The directory that opening the store would create. */
+    const missingFolder = (kind: StoreKind): string | null => {
+      const { isInDataDir, folder } = storeDriver(kind);
+      const path = join(config.data_dir, folder);
+      return makesNothing && isInDataDir && !existsSync(path) ? path : null;
+    };
+    if (missingFolder(location?.active ?? config.storage) !== null) return null;
     const openThere: typeof open = async (kind) => {
-      if (kind === "local") throw new UserError(`There is no folder ${folder}.`);
+      const missing = missingFolder(kind);
+      if (missing !== null) throw new UserError(`The directory ${missing} does not exist.`);
       return open(kind);
     };
-    return (await openStores(place, config.storage, openThere)).store;
+    return (await openStores(location, config.storage, openThere)).store;
   };
 
-/** Keeps objects from being removed until `end`; renewed in time, or told as lost. */
+/** Blocks the deletion of objects until `end`; renewed in time, or reported as lost. */
 async function holdRemovals(admin: CommandContext["admin"]) {
   const { id, expires_in } = await admin.call<Hold>("POST", HOLDS);
-  const lost = new AbortController();
+  const holdLost = new AbortController();
   const over = new AbortController();
   const renew = async () => {
     let until = Date.now() + expires_in * 1000;
@@ -136,12 +151,12 @@ async function holdRemovals(admin: CommandContext["admin"]) {
         until = Date.now() + expires_in * 1000;
         waitMs = expires_in * 100;
       } catch {
-        // The server may be starting again, and nobody removes anything meanwhile.
+        // The server may be restarting, and deletes nothing meanwhile.
         waitMs = TRY_AGAIN_MS;
         if (Date.now() + TRY_AGAIN_MS < until) continue;
-        lost.abort(
+        holdLost.abort(
           new UserError(
-            "The server did not answer for too long, so objects may have been removed that the backup still needed; run it again.",
+            "The server did not respond for too long, so objects needed by the backup may have been deleted; run it again.",
           ),
         );
         return;
@@ -150,7 +165,7 @@ async function holdRemovals(admin: CommandContext["admin"]) {
   };
   const renewing = renew().catch(() => {});
   return {
-    lost: lost.signal,
+    lost: holdLost.signal,
     async end() {
       over.abort();
       await renewing;
@@ -158,5 +173,3 @@ async function holdRemovals(admin: CommandContext["admin"]) {
     },
   };
 }
-
-const amountOf = (bytes: number) => (bytes < 1e9 ? `${(bytes / 1e6).toFixed(1)} MB` : `${(bytes / 1e9).toFixed(1)} GB`);

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import type { Admin } from "../connect.ts";
 
-/** What an operator's command gets: the way to the data, whether JSON is wanted, and its own options. */
+/** The argument of every admin command: access to the data, whether to print JSON, and the command's options. */
 export type CommandContext<O = Record<string, string | undefined>> = {
   admin: Admin;
   json: boolean;

@@ -9,5 +9,5 @@ export async function pair({ admin, json, options }: CommandContext<{ tenant: st
   const code = await admin.call<Code>("POST", "/api/v1/admin/pairing_codes", body);
   if (json) return printJson(code);
   line(code.pairing_code);
-  line(`\nType it into one device before ${code.expires_at}.`);
+  line(`\nEnter it on one device before ${code.expires_at}.`);
 }

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Column, printList, printRecord } from "../print.ts";
+import { type Column, printList, printRecord, state } from "../print.ts";
 import { showProgress } from "../progress.ts";
+import { relative } from "../units.ts";
 import type { CommandContext } from "./command-context.ts";
 import { tenantId } from "./tenant.ts";
 
@@ -11,6 +12,8 @@ type Job = Record<string, unknown> & {
   progress: number;
   worker_id: string | null;
   error: { code: string; message: string } | null;
+  /** Absent in the responses to changes. */
+  asset?: { external_id: string; title: string };
   log_tail?: string | null;
 };
 type Options = { state?: string; tenant?: string };
@@ -23,13 +26,13 @@ const COLUMNS: Column<Job>[] = [
   ["ID", (job) => job.id],
   ["TENANT", (job) => job.tenant_id],
   ["ASSET", (job) => job.asset_id],
-  ["STATUS", (job) => job.status],
+  ["STATUS", (job) => state(job.status)],
   ["ATTEMPT", (job) => `${job.attempt}/${job.max_attempts}`],
   ["PROGRESS", (job) => `${job.progress} %`],
   ["STAGE", (job) => job.stage],
   ["WORKER", (job) => job.worker_id],
   ["ERROR", (job) => job.error?.code],
-  ["CREATED", (job) => job.created_at],
+  ["CREATED", (job) => relative(job.created_at)],
 ];
 
 export async function list({ admin, json, options }: CommandContext<Options>): Promise<void> {
@@ -65,7 +68,11 @@ export const retry = async ({ admin, json, args }: CommandContext) =>
 export const cancel = async ({ admin, json, args }: CommandContext) =>
   print(await admin.call<Job>("POST", at(args[0], "/cancel")), json);
 
-function print(job: Record<string, unknown> & Pick<Job, "error">, json: boolean): void {
-  const { error } = job;
-  printRecord(json ? job : { ...job, error: error && `${error.code}: ${error.message}` }, json);
+function print(job: Record<string, unknown> & Pick<Job, "error" | "asset">, json: boolean): void {
+  const { error, asset } = job;
+  const texts = {
+    ...(asset && { asset: `${asset.title} (${asset.external_id})` }),
+    error: error && `${error.code}: ${error.message}`,
+  };
+  printRecord(json ? job : { ...job, ...texts }, json);
 }

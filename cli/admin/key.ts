@@ -1,4 +1,5 @@
 import { type Column, line, printJson, printList, printRecord } from "../print.ts";
+import { relative } from "../units.ts";
 import type { CommandContext } from "./command-context.ts";
 import { tenantId } from "./tenant.ts";
 import { durationMs } from "./time.ts";
@@ -12,9 +13,9 @@ const COLUMNS: Column<Key>[] = [
   ["NAME", (key) => key.name],
   ["SCOPES", (key) => key.scopes.join(", ")],
   ["ENDS IN", (key) => key.last_four],
-  ["EXPIRES", (key) => key.expires_at],
-  ["LAST USED", (key) => key.last_used_at],
-  ["REVOKED", (key) => key.revoked_at],
+  ["EXPIRES", (key) => relative(key.expires_at)],
+  ["LAST USED", (key) => relative(key.last_used_at)],
+  ["REVOKED", (key) => relative(key.revoked_at)],
 ];
 
 export async function issue({ admin, json, options }: CommandContext<Options>): Promise<void> {
@@ -30,7 +31,7 @@ export async function issue({ admin, json, options }: CommandContext<Options>): 
   const key = await admin.call<Key>("POST", path, body);
   if (json) return printJson(key);
   printRecord(key, false);
-  line("\nKeep the token now: it is not shown again.");
+  line("\nSave the token now; it is not shown again.");
 }
 
 export async function list({ admin, json, options }: CommandContext<Options>): Promise<void> {

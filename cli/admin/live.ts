@@ -1,6 +1,7 @@
 import { UserError } from "../../src/lib/errors.ts";
 import type { Admin } from "../connect.ts";
 import { type Column, line, printJson, printList, printRecord } from "../print.ts";
+import { relative } from "../units.ts";
 import type { CommandContext } from "./command-context.ts";
 import { tenantId } from "./tenant.ts";
 import { durationMs } from "./time.ts";
@@ -16,7 +17,7 @@ const COLUMNS: Column<Channel>[] = [
   ["NAME", (channel) => channel.name],
   ["POLICY", (channel) => channel.playback_policy],
   ["PUBLISHER", (channel) => channel.publisher],
-  ["REVOKED", (channel) => channel.revoked_at],
+  ["REVOKED", (channel) => relative(channel.revoked_at)],
 ];
 
 export async function create({ admin, json, options }: CommandContext<New>): Promise<void> {
@@ -52,14 +53,14 @@ export async function token({ admin, json, args, options }: CommandContext<{ exp
 
 function printKey(channel: Channel, json: boolean): void {
   printRecord(channel, json);
-  if (!json) line("\nKeep the stream key now: it is not shown again.");
+  if (!json) line("\nSave the stream key now; it is not shown again.");
 }
 
-/** By name, or by id; of several of one name the one that is not revoked. */
+/** By name or id; of several with the same name, the one that is not revoked. */
 async function channelId(admin: Admin, ref: string): Promise<number> {
-  const found = await admin.call<Channel[]>("GET", `${path}?channel=${encodeURIComponent(ref)}`);
-  const chosen = found.find((each) => each.revoked_at === null) ?? found[0];
+  const channels = await admin.call<Channel[]>("GET", `${path}?channel=${encodeURIComponent(ref)}`);
+  const chosen = channels.find((each) => each.revoked_at === null) ?? channels[0];
   if (chosen) return chosen.id;
   if (/^[1-9]\d{0,14}$/.test(ref)) return Number(ref);
-  throw new UserError(`There is no channel ${ref}; vodbox admin live list shows those that there are.`);
+  throw new UserError(`There is no channel ${ref}; list channels with vodbox admin live list.`);
 }

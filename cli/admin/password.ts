@@ -3,19 +3,19 @@ import { Writable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { UserError } from "../../src/lib/errors.ts";
 
-/** From standard input as it stands (without its last line end), else asked for twice, unseen. Throws UserError. */
-export async function askPassword(fromStdin: boolean): Promise<string> {
+/** Reads standard input (without its final line break), else prompts twice without echo. Throws UserError. */
+export async function readPassword(fromStdin: boolean): Promise<string> {
   if (fromStdin) return (await text(process.stdin)).replace(/\r?\n$/, "");
   if (!process.stdin.isTTY)
-    throw new UserError("There is no terminal to ask for a password on; pipe it in with --password-stdin.", 2);
-  const first = await ask("Password: ");
-  if ((await ask("Again: ")) !== first) throw new UserError("The two passwords differ; nothing was changed.");
+    throw new UserError("There is no terminal for the password prompt; use --password-stdin.", 2);
+  const first = await prompt("Password: ");
+  if ((await prompt("Again: ")) !== first) throw new UserError("The two passwords differ; nothing was changed.");
   return first;
 }
 
-async function ask(question: string): Promise<string> {
+async function prompt(question: string): Promise<string> {
   process.stderr.write(question);
-  // What readline echoes goes nowhere.
+  // readline's echo is discarded.
   const unseen = new Writable({ write: (_chunk, _encoding, done) => done() });
   const reader = createInterface({ input: process.stdin, output: unseen, terminal: true });
   const interrupted = new Promise<never>((_, reject) =>

@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { UserError } from "../../src/lib/errors.ts";
 import { type Column, line, printJson, printList, printRecord } from "../print.ts";
+import { relative } from "../units.ts";
 import type { CommandContext } from "./command-context.ts";
 import { tenantId } from "./tenant.ts";
 
@@ -20,8 +21,8 @@ const COLUMNS: Column<SigningKey>[] = [
   ["KEY ID", (key) => key.key_id],
   ["NAME", (key) => key.name],
   ["ALGORITHM", (key) => key.algorithm],
-  ["CREATED", (key) => key.created_at],
-  ["REVOKED", (key) => key.revoked_at],
+  ["CREATED", (key) => relative(key.created_at)],
+  ["REVOKED", (key) => relative(key.revoked_at)],
 ];
 
 export async function create({ admin, json, options }: CommandContext<Options>): Promise<void> {
@@ -32,11 +33,11 @@ export async function create({ admin, json, options }: CommandContext<Options>):
   };
   const key = await admin.call<SigningKey>("POST", path, body);
   if (json) return printJson(key);
-  // Of several lines, and its owner has it or can do without.
+  // It has several lines, and the owner has it anyway.
   const { public_key: _, ...shown } = key;
   printRecord(shown, false);
   if (key.private_key !== undefined)
-    line("\nKeep the private key now (base64 of its PEM): it is not shown again, and kept nowhere.");
+    line("\nSave the private key now (base64 of its PEM); it is not stored and not shown again.");
 }
 
 async function contentOf(file: string): Promise<string> {

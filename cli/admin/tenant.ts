@@ -1,5 +1,6 @@
+import { UserError } from "../../src/lib/errors.ts";
 import type { Admin } from "../connect.ts";
-import { type Column, printList, printRecord } from "../print.ts";
+import { type Column, line, printList, printRecord, state } from "../print.ts";
 import type { CommandContext } from "./command-context.ts";
 
 type Tenant = Record<string, unknown> & { id: number; name: string; slug: string; status: string; plan_name: string };
@@ -9,7 +10,10 @@ type Options = {
   plan?: string;
   playbackPolicy?: string;
   allowedOrigins?: string;
+  deleteSourcesAfterDays?: string;
+  deleteAnalyticsAfterDays?: string;
   undo?: boolean;
+  confirm?: string;
 };
 const path = "/api/v1/admin/tenants";
 const at = (ref: string | undefined) => `${path}/${encodeURIComponent(ref ?? "")}`;
@@ -19,20 +23,30 @@ const COLUMNS: Column<Tenant>[] = [
   ["SLUG", (tenant) => tenant.slug],
   ["NAME", (tenant) => tenant.name],
   ["PLAN", (tenant) => tenant.plan_name],
-  ["STATUS", (tenant) => tenant.status],
+  ["STATUS", (tenant) => state(tenant.status)],
   ["PLAYBACK", (tenant) => tenant.default_playback_policy],
 ];
 
-const fields = ({ name, slug, plan, playbackPolicy, allowedOrigins }: Options) => ({
+/** `never` removes a limit. */
+function daysOf(option: string, text: string | undefined): number | null | undefined {
+  if (text === undefined) return undefined;
+  if (text === "never") return null;
+  if (!/^\d{1,6}$/.test(text)) throw new UserError(`${option} must be a number of days, or never.`, 2);
+  return Number(text);
+}
+
+const fields = ({ name, slug, plan, playbackPolicy, allowedOrigins, ...rest }: Options) => ({
   name,
   slug,
   plan_name: plan,
   default_playback_policy: playbackPolicy,
-  // An empty text is none: nobody may.
+  // An empty text means none: no site may embed.
   allowed_origins: allowedOrigins?.split(/[\s,]+/).filter(Boolean),
+  delete_sources_after_days: daysOf("--delete-sources-after-days", rest.deleteSourcesAfterDays),
+  delete_analytics_after_days: daysOf("--delete-analytics-after-days", rest.deleteAnalyticsAfterDays),
 });
 
-/** The id of a tenant that is named by id or slug. */
+/** The id of a tenant that is given by id or slug. */
 export const tenantId = async (admin: Admin, ref: string) => (await admin.call<Tenant>("GET", at(ref))).id;
 
 export const create = async ({ admin, json, options }: CommandContext<Options>) =>
@@ -45,3 +59,12 @@ export const update = async ({ admin, json, args, options }: CommandContext<Opti
   printRecord(await admin.call<Tenant>("PATCH", at(args[0]), fields(options)), json);
 export const suspend = async ({ admin, json, args, options }: CommandContext<Options>) =>
   printRecord(await admin.call<Tenant>("PATCH", at(args[0]), { status: options.undo ? "active" : "suspended" }), json);
+
+export async function remove({ admin, json, args, options }: CommandContext<Options>): Promise<void> {
+  const query = new URLSearchParams({ confirm: options.confirm ?? "" });
+  const deletion = await admin.call<Tenant>("DELETE", `${at(args[0])}?${query}`);
+  if (json) return printRecord(deletion, true);
+  line(
+    `The tenant ${deletion.slug} is being deleted in the background. It is listed as deleting until that is complete.`,
+  );
+}

@@ -1,4 +1,5 @@
 import { type Column, printList } from "../print.ts";
+import { amount } from "../units.ts";
 import type { CommandContext } from "./command-context.ts";
 import { tenantId } from "./tenant.ts";
 
@@ -19,8 +20,8 @@ const COLUMNS: Column<Summary>[] = [
   ["TENANT", (row) => row.tenant],
   ["PLAN", (row) => row.plan_name],
   ["MONTH", (row) => row.period_start.slice(0, 7)],
-  ["STORED NOW", (row) => row.storage_bytes],
-  ["SENT BYTES", (row) => row.egress_bytes],
+  ["STORED NOW", (row) => amount(row.storage_bytes)],
+  ["SENT", (row) => amount(row.egress_bytes)],
   ["MINUTES", (row) => row.transcoding_minutes],
   ["ESTIMATE", (row) => money(row.estimate)],
 ];

@@ -1,6 +1,7 @@
 import { type Column, line, printJson, printList, printRecord } from "../print.ts";
+import { relative } from "../units.ts";
 import type { CommandContext } from "./command-context.ts";
-import { askPassword } from "./password.ts";
+import { readPassword } from "./password.ts";
 import { tenantId } from "./tenant.ts";
 
 type User = Record<string, unknown> & { id: number; tenant_id: number; email_address: string; created_at: string };
@@ -12,12 +13,12 @@ const COLUMNS: Column<User>[] = [
   ["ID", (user) => user.id],
   ["E-MAIL", (user) => user.email_address],
   ["TENANT", (user) => user.tenant_id],
-  ["SINCE", (user) => user.created_at],
+  ["SINCE", (user) => relative(user.created_at)],
 ];
 
 export async function create({ admin, json, options }: CommandContext<Options>): Promise<void> {
   const tenant = await tenantId(admin, options.tenant ?? "");
-  const password = await askPassword(options.passwordStdin === true);
+  const password = await readPassword(options.passwordStdin === true);
   const body = { tenant_id: tenant, email_address: options.email, password };
   printRecord(await admin.call<User>("POST", path, body), json);
 }
@@ -28,12 +29,12 @@ export async function list({ admin, json, options }: CommandContext<Options>): P
 }
 
 export async function passwd({ admin, json, args, options }: CommandContext<Options>): Promise<void> {
-  const password = await askPassword(options.passwordStdin === true);
+  const password = await readPassword(options.passwordStdin === true);
   printRecord(await admin.call<User>("PATCH", at(args[0]), { password }), json);
 }
 
 export async function remove({ admin, json, args }: CommandContext): Promise<void> {
   await admin.call("DELETE", at(args[0]));
   if (json) printJson({ user: args[0], deleted: true });
-  else line(`${args[0]} is removed, and the devices that were let in by that password are revoked.`);
+  else line(`User ${args[0]} is deleted; the device tokens redeemed with the password are revoked.`);
 }

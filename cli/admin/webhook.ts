@@ -1,6 +1,7 @@
 import { UserError } from "../../src/lib/errors.ts";
-import { type Column, line, printJson, printList, printRecord } from "../print.ts";
+import { type Column, line, printJson, printList, printRecord, state } from "../print.ts";
 import { type Progress, showProgress } from "../progress.ts";
+import { relative } from "../units.ts";
 import type { CommandContext } from "./command-context.ts";
 import { tenantId } from "./tenant.ts";
 import { momentOf } from "./time.ts";
@@ -32,7 +33,7 @@ const ENDPOINTS: Column<Endpoint>[] = [
   ["EVENTS", (each) => each.event_types.join(", ") || "all"],
   ["ACTIVE", (each) => (each.active ? "yes" : `no${each.disabled_reason ? ` (${each.disabled_reason})` : ""}`)],
   ["FAILURES", (each) => each.failure_count],
-  ["LAST DELIVERY", (each) => each.last_delivery_at],
+  ["LAST DELIVERY", (each) => relative(each.last_delivery_at)],
 ];
 const DELIVERIES: Column<Delivery>[] = [
   ["ID", (each) => each.delivery_id],
@@ -40,25 +41,25 @@ const DELIVERIES: Column<Delivery>[] = [
   ["ENDPOINT", (each) => each.endpoint_id],
   ["EVENT", (each) => each.event],
   ["EVENT ID", (each) => each.event_id],
-  ["STATUS", (each) => each.status],
+  ["STATUS", (each) => state(String(each.status))],
   ["ATTEMPTS", (each) => each.attempts],
   ["ANSWER", (each) => each.response_status ?? each.error?.code],
-  ["AT", (each) => each.last_attempt_at ?? each.created_at],
+  ["AT", (each) => relative(each.last_attempt_at ?? each.created_at)],
 ];
 
 type Create = { tenant: string; url: string; events?: string; description?: string };
 
 export async function create({ admin, json, options }: CommandContext<Create>): Promise<void> {
   const eventTypes = (options.events ?? "").split(",").map((name) => name.trim());
-  const made = await admin.call<Endpoint>("POST", path, {
+  const endpoint = await admin.call<Endpoint>("POST", path, {
     tenant_id: await tenantId(admin, options.tenant),
     url: options.url,
     description: options.description,
     event_types: eventTypes.filter(Boolean),
   });
-  if (json) return printJson(made);
-  printRecord(made, false);
-  line("\nKeep the secret now: it is not shown again.");
+  if (json) return printJson(endpoint);
+  printRecord(endpoint, false);
+  line("\nSave the secret now; it is not shown again.");
 }
 
 export async function list({ admin, json, options }: CommandContext<{ tenant?: string }>): Promise<void> {
@@ -66,13 +67,13 @@ export async function list({ admin, json, options }: CommandContext<{ tenant?: s
   printList(await admin.call<Endpoint[]>("GET", `${path}${of}`), ENDPOINTS, json);
 }
 
-/** What the flags say, as the interface takes it. */
+/** The flags as a request body. */
 async function filterOf(ask: CommandContext<Filters>): Promise<Record<string, string | number>> {
   const { tenant, endpoint, event, since, until, failed } = ask.options;
-  if (failed && ask.options.status) throw new UserError("Give --failed or --status, not both.", 2);
+  if (failed && ask.options.status) throw new UserError("Use --failed or --status, not both.", 2);
   if (endpoint !== undefined && !/^[1-9]\d{0,14}$/.test(endpoint))
-    throw new UserError(`--endpoint ${endpoint} is no number of an endpoint.`, 2);
-  const given = {
+    throw new UserError(`--endpoint ${endpoint} is not an endpoint id.`, 2);
+  const filter = {
     tenant_id: tenant === undefined ? undefined : await tenantId(ask.admin, tenant),
     endpoint_id: endpoint === undefined ? undefined : Number(endpoint),
     event,
@@ -80,7 +81,10 @@ async function filterOf(ask: CommandContext<Filters>): Promise<Record<string, st
     since: since === undefined ? undefined : momentOf("--since", since),
     until: until === undefined ? undefined : momentOf("--until", until),
   };
-  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as Record<string, string>;
+  return Object.fromEntries(Object.entries(filter).filter(([, value]) => value !== undefined)) as Record<
+    string,
+    string
+  >;
 }
 
 export async function deliveries(ask: CommandContext<Filters & { limit: string }>): Promise<void> {
@@ -101,7 +105,7 @@ export async function replay(ask: CommandContext<Filters & { dryRun?: boolean }>
   const { admin: server, args, options, json } = ask;
   const filter = await filterOf(ask);
   if (args.length === 0 && !filter.status && !filter.since && !filter.until && !filter.event)
-    throw new UserError("Say what to replay: ids, --failed, --status, --event or --since.", 2);
+    throw new UserError("Specify what to replay: ids, --failed, --status, --event or --since.", 2);
   const groups: (string[] | undefined)[] = args.length === 0 ? [undefined] : chunks(args, IDS_AT_ONCE);
   const run = async (dryRun: boolean, onBatch: (batch: Batch) => void) => {
     for (const ids of groups) {
@@ -131,11 +135,11 @@ export async function replay(ask: CommandContext<Filters & { dryRun?: boolean }>
   else {
     const { matched, replayed, paused } = sum;
     const done = options.dryRun
-      ? `${counted(matched - paused)} would be sent again`
-      : `${counted(replayed)} ${replayed === 1 ? "is" : "are"} sent again`;
+      ? `${counted(matched - paused)} would be resent`
+      : `${counted(replayed)} ${replayed === 1 ? "is" : "are"} resent`;
     line(`${done}${paused > 0 ? `; ${paused} are left, since their endpoint is paused` : ""}.`);
   }
-  if (sum.unknown.length > 0) throw new UserError(`Nothing is known of ${sum.unknown.join(", ")}.`);
+  if (sum.unknown.length > 0) throw new UserError(`Unknown ids: ${sum.unknown.join(", ")}.`);
 }
 
 const counted = (deliveries: number) => (deliveries === 1 ? "1 delivery" : `${deliveries} deliveries`);

@@ -15,14 +15,14 @@ import type { File } from "./state.ts";
 
 export type Encoder = {
   spec: EncodingSpec;
-  /** Of just this specification. */
+  /** For this specification only. */
   specName: string;
   binaries: Binaries;
   memoryBytes: number | undefined;
-  /** Holds a folder per file for as long as it is not delivered, and what ffmpeg needs meanwhile. */
+  /** Contains a directory per file until it is delivered, and ffmpeg's temporary files. */
   dir: string;
   scratch: Scratch;
-  /** One takes the whole machine. */
+  /** One uses the whole machine. */
   slot<T>(work: () => Promise<T>): Promise<T>;
   signal: AbortSignal;
   meter: Meter;
@@ -31,34 +31,34 @@ export type EncodedMedia = {
   specName: string;
   sourceSha256: string;
   result: EncodeResult;
-  /** Below `out` of the file's folder; the manifests last. */
+  /** Relative to `out` of the file's directory; manifests last. */
   files: { name: string; bytes: number }[];
 };
 
-/** What was made of a file, by an earlier run or now. Throws a UserError for what cannot be encoded. */
+/** Encodes a file, or returns the result of an earlier run. Throws a UserError for a file that cannot be encoded. */
 export async function mediaOf(
   encoder: Encoder,
   file: File,
   folder: string,
 ): Promise<{ made: EncodedMedia; isFresh: boolean }> {
-  const kept = await storedResult(folder, encoder.specName);
-  if (kept) return { made: kept, isFresh: false };
+  const stored = await storedResult(folder, encoder.specName);
+  if (stored) return { made: stored, isFresh: false };
   return { made: await encoder.slot(() => encodeToFolder(encoder, file, folder)), isFresh: true };
 }
 
 const ENCODED = "made.json";
 
-/** Null unless every file is still there, whole, and what the server wants now. */
+/** Null unless every file still exists, is complete, and matches the server's specification. */
 async function storedResult(folder: string, specName: string): Promise<EncodedMedia | null> {
   const text = await readFile(join(folder, ENCODED), "utf8").catch(() => null);
   if (text === null) return null;
-  const made = JSON.parse(text) as EncodedMedia;
-  if (made.specName !== specName) return null;
-  for (const { name, bytes } of made.files) {
-    const found = await stat(join(folder, "out", name)).catch(() => null);
-    if (found?.size !== bytes) return null;
+  const media = JSON.parse(text) as EncodedMedia;
+  if (media.specName !== specName) return null;
+  for (const { name, bytes } of media.files) {
+    const info = await stat(join(folder, "out", name)).catch(() => null);
+    if (info?.size !== bytes) return null;
   }
-  return made;
+  return media;
 }
 
 async function encodeToFolder(encoder: Encoder, file: File, folder: string): Promise<EncodedMedia> {
@@ -69,31 +69,31 @@ async function encodeToFolder(encoder: Encoder, file: File, folder: string): Pro
   const work = await scratch.jobFolder("push");
   const common = { signal, pidDir: scratch.pidDir, memoryBytes };
   const sums = new AbortController();
-  // Beside the rest: it reads what is read anyway.
+  // Hashed concurrently: the file is being read anyway.
   const sum = sumOf(file.path, null, AbortSignal.any([signal, sums.signal]));
   sum.catch(() => {});
-  const shown = meter.encode(basename(file.path));
+  const progress = meter.encode(basename(file.path));
   try {
-    const found = await probe(file.path, binaries, { ...common, cwd: work });
-    shown.seconds(found.durationSeconds);
+    const source = await probe(file.path, binaries, { ...common, cwd: work });
+    progress.seconds(source.durationSeconds);
     const result = await encode({
-      ...{ input: file.path, outDir, probe: found, spec, binaries, scratchDir: work },
+      ...{ input: file.path, outDir, probe: source, spec, binaries, scratchDir: work },
       ...common,
-      onProgress: shown.fraction,
+      onProgress: progress.fraction,
     });
     const sourceSha256 = await sum;
     await unchanged(file);
     const files: EncodedMedia["files"] = [];
     for (const name of result.files) files.push({ name, bytes: (await stat(join(outDir, name))).size });
-    const made = { specName: encoder.specName, sourceSha256, result, files };
-    await replaceFile(join(folder, ENCODED), JSON.stringify(made));
-    return made;
+    const media = { specName: encoder.specName, sourceSha256, result, files };
+    await replaceFile(join(folder, ENCODED), JSON.stringify(media));
+    return media;
   } catch (error) {
     await rm(folder, { recursive: true, force: true });
     throw inWords(error, encoder.dir);
   } finally {
     sums.abort();
-    shown.end();
+    progress.end();
     await rm(work, { recursive: true, force: true });
   }
 }
@@ -102,27 +102,30 @@ function inWords(error: unknown, dir: string): unknown {
   const isFull =
     error instanceof MediaError ? error.code === "out_of_space" : (error as NodeJS.ErrnoException)?.code === "ENOSPC";
   if (isFull)
-    return new UserError(`There is no space left in ${dir}; make some, or name another folder with --scratch.`);
+    return new UserError(`There is no space left in ${dir}; free some, or choose another directory with --scratch.`);
   if (!(error instanceof MediaError)) return error;
   const last = error.code === "encode_failed" ? error.logTail.split("\n").at(-1) : "";
   return new UserError(last ? `${error.message.replace(/\.$/, "")}: ${last}` : error.message);
 }
 
-/** Whoever is killed leaves the old one or the new one. */
+/** A process that is killed leaves either the old file or the new one. */
 export async function replaceFile(path: string, text: string): Promise<void> {
   const temporary = `${path}.${process.pid}`;
   await writeFile(temporary, text, { mode: 0o600 });
   await rename(temporary, path);
 }
 
-/** The folder of a file, kept from every other vodbox that pushes it too. Throws a UserError while one does. */
+/**
+ * The directory of a file, locked against other vodbox processes that push it too. Throws a UserError while it is
+ * locked.
+ */
 export async function ownFolder(dir: string, name: string): Promise<string> {
   const folder = join(dir, name);
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const path = join(folder, "owner");
   const [pid, start] = (await readFile(path, "utf8").catch(() => "")).split(" ");
   if (pid && Number(pid) !== process.pid && start && (await processStartTime(Number(pid))) === start)
-    throw new UserError(`Process ${pid} is pushing it already; wait for it, or end it.`);
+    throw new UserError(`Process ${pid} is already pushing this file; wait for it or stop it.`);
   await replaceFile(path, `${process.pid} ${(await processStartTime(process.pid)) ?? ""}`);
   return folder;
 }

@@ -10,27 +10,29 @@ import type { Sender } from "./send.ts";
 import { servedSpec } from "./served-spec.ts";
 
 /**
- * What encoding takes, looked at before the first file is: an hour of it is not begun for a server that will refuse what
- * comes of it. `stop` ends what is being encoded, and resolves once it has.
+ * Encodes files for a server, after checking that everything needed is available: no hour of encoding is started for a
+ * server that will refuse the result. `stop` aborts the encodes, and resolves when they have ended.
  */
 export async function openEncoder(
   command: Command,
-  { call, patience, meter }: Sender,
+  { call, patience, meter, tenantId }: Sender,
   { slot, scratch }: { slot: Encoder["slot"]; scratch: string | undefined },
 ): Promise<{ encoder: Encoder; stop(): Promise<void> }> {
   const config = settingsOf(command);
   const cache = cacheDir();
   const binaries = await resolveBinaries({ ffmpeg: config.ffmpeg, ffprobe: config.ffprobe, cacheDir: cache });
   const { spec, name } = await patience.until(() => servedSpec(call));
-  // Whether the key may, and the server has a storage.
-  await patience.until(() => call("GET", "/ingest_batches/desktop_storage"));
+  // Checks the key's scopes and the server's storage.
+  await patience.until(() =>
+    call("GET", `/ingest_batches/desktop_storage${tenantId === undefined ? "" : `?tenant_id=${tenantId}`}`),
+  );
   const dir = scratch === undefined ? join(cache, "encode") : resolve(scratch);
   await mkdir(dir, { recursive: true, mode: 0o700 });
   await forgetOld(dir);
   const own = await openScratch(dir);
   const stopping = new AbortController();
   let busy: Promise<unknown> = Promise.resolve();
-  // Its process is about to end, and has said so.
+  // The process is about to exit, and has reported why.
   const never = () => new Promise<never>(() => {});
   const encoder: Encoder = {
     ...{ spec, specName: name, binaries, memoryBytes: config.ffmpeg_memory_bytes, dir, scratch: own, meter },
@@ -52,14 +54,14 @@ export async function openEncoder(
   };
 }
 
-/** Longer than any batch lives that is not touched. */
+/** Longer than an inactive batch can live. */
 const KEPT_MS = 14 * 86_400_000;
 
-/** What nobody came back for. */
+/** Directories of abandoned runs. */
 async function forgetOld(dir: string): Promise<void> {
   for (const name of await readdir(dir)) {
     const folder = join(dir, name);
-    const found = /^[0-9a-f]{32}$/.test(name) ? await stat(folder).catch(() => null) : null;
-    if (found && Date.now() - found.mtimeMs > KEPT_MS) await rm(folder, { recursive: true, force: true });
+    const info = /^[0-9a-f]{32}$/.test(name) ? await stat(folder).catch(() => null) : null;
+    if (info && Date.now() - info.mtimeMs > KEPT_MS) await rm(folder, { recursive: true, force: true });
   }
 }

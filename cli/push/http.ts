@@ -5,7 +5,7 @@ import { describeConnectionError, isCertificateError } from "../../src/lib/conne
 import { UserError } from "../../src/lib/errors.ts";
 import { RetryableError } from "./retry-policy.ts";
 
-/** The server said no, in its own words. */
+/** The server refused the request, with its message. */
 export class RequestRefused extends UserError {
   readonly status: number;
   constructor(status: number, message: string) {
@@ -15,13 +15,13 @@ export class RequestRefused extends UserError {
 }
 
 const ANSWER_MS = 60_000;
-/** Not a byte for so long: the line is dead. */
+/** Without a byte for this long the connection is considered dead. */
 const SILENCE_MS = 60_000;
 
 const isPassing = (status: number) => status === 408 || status === 425 || status === 429 || status >= 500;
 
 function fault(status: number, text: string, headers: { retryAfter: string | null | undefined }): Error {
-  let message = `The server answered ${status}.`;
+  let message = `The server responded with status ${status}.`;
   let code = "";
   try {
     const body = JSON.parse(text) as { error?: string; code?: string; required_scopes?: string[] };
@@ -29,9 +29,9 @@ function fault(status: number, text: string, headers: { retryAfter: string | nul
     if (body.required_scopes) message = `The key needs the scope ${body.required_scopes.join(" or ")}.`;
     code = body.code ?? "";
   } catch {
-    // Somebody between us and the server, or storage's XML.
+    // An intermediary's response, or the XML of storage.
   }
-  // What is switched off, or has no room, has to be mended by somebody.
+  // A person must enable the feature, or free space.
   if (!isPassing(status) || code === "storage_not_configured" || code === "storage_full")
     return new RequestRefused(status, message);
   const seconds = Number(headers.retryAfter ?? Number.NaN);
@@ -40,21 +40,21 @@ function fault(status: number, text: string, headers: { retryAfter: string | nul
 
 type Asking = {
   headers?: Record<string, string>;
-  /** How long an answer may take; a minute unless told. */
+  /** Timeout of a response; the default is a minute. */
   answerMs?: number;
 };
 export type Api = {
   <T>(method: string, path: string, body?: unknown, asking?: Asking): Promise<T>;
-  /** All records of a list, page after page. */
+  /** All records of a list, page by page. */
   all<T>(path: string): Promise<T[]>;
 };
 
-/** The interface of one server. Its calls throw Refused, TryAgain. */
-export function api(server: string, key: string): Api {
+/** The API of one server. Its calls throw Refused, TryAgain. */
+export function api(server: string, credential: Record<string, string>): Api {
   async function ask<T>(method: string, path: string, body?: unknown, { headers, answerMs = ANSWER_MS }: Asking = {}) {
     const response = await fetch(`${server}/api/v1${path}`, {
       method,
-      headers: { "x-api-key": key, "content-type": "application/json", ...headers },
+      headers: { ...credential, "content-type": "application/json", ...headers },
       ...(body !== undefined && { body: JSON.stringify(body) }),
       signal: AbortSignal.timeout(answerMs),
     })
@@ -72,20 +72,20 @@ export function api(server: string, key: string): Api {
       const value = (response.text ? JSON.parse(response.text) : undefined) as T;
       return { value, link: response.head.get("link") ?? "" };
     } catch {
-      throw new UserError(`${server} does not answer as vodbox does; check the address.`);
+      throw new UserError(`${server} does not respond like a vodbox server; check the URL.`);
     }
   }
   const call = async <T>(...asked: Parameters<typeof ask>) => (await ask<T>(...asked)).value;
   const all = async <T>(path: string) => {
-    const found: T[] = [];
+    const records: T[] = [];
     for (let search: string | undefined = "?limit=500"; search !== undefined; ) {
       const page: { value: T[]; link: string } = await ask("GET", path + search);
-      found.push(...page.value);
-      // The server may know itself by another address than we do.
+      records.push(...page.value);
+      // The server may have another base URL than the one used here.
       const next: string | undefined = /<([^<>]{1,8192})>; {0,8}rel="next"/.exec(page.link)?.[1];
       search = next === undefined ? undefined : new URL(next, server).search;
     }
-    return found;
+    return records;
   };
   return Object.assign(call, { all });
 }
@@ -94,13 +94,13 @@ export type Sending = {
   url: string;
   headers: Record<string, string>;
   path: string;
-  /** The bytes of the file, from `start` on. */
+  /** The bytes of the file from `start`. */
   start: number;
   bytes: number;
   onSent(bytes: number): void;
 };
 
-/** PUTs bytes of a file and answers their ETag; holds no more of them than a socket does. Throws Refused, TryAgain. */
+/** PUTs bytes of a file and returns their ETag; buffers no more than a socket does. Throws Refused, TryAgain. */
 export function put({ url, headers, path, start, bytes, onSent }: Sending): Promise<string> {
   return new Promise((resolve, reject) => {
     const fail = (error: Error) => {
@@ -112,13 +112,13 @@ export function put({ url, headers, path, start, bytes, onSent }: Sending): Prom
       fail(
         isCertificateError(error)
           ? new UserError(describeConnectionError(new URL(url).origin, error))
-          : new RetryableError(`The connection broke (${error.code ?? error.message}).`),
+          : new RetryableError(`The connection failed (${error.code ?? error.message}).`),
       );
     const send = url.startsWith("https:") ? requestHttps : requestHttp;
     const request = send(url, { method: "PUT", headers: { ...headers, "content-length": String(bytes) } });
     const end = Math.max(start, start + bytes - 1);
     const source = createReadStream(path, { start, end, highWaterMark: 256 * 1024 });
-    request.setTimeout(SILENCE_MS, () => fail(new RetryableError("The connection fell silent.")));
+    request.setTimeout(SILENCE_MS, () => fail(new RetryableError("The connection stalled.")));
     request.on("error", broken);
     source.on("error", (error) => fail(new UserError(`${path} cannot be read: ${error.message}`)));
     source.on("data", (chunk) => onSent(chunk.length));
@@ -132,8 +132,8 @@ export function put({ url, headers, path, start, bytes, onSent }: Sending): Prom
       response.on("end", () => {
         const status = response.statusCode ?? 0;
         if (status >= 200 && status < 300) return resolve(String(response.headers.etag ?? ""));
-        // An address that ran out is asked for anew.
-        if (status === 403) return fail(new RetryableError("Storage refused the address."));
+        // An expired URL is requested again.
+        if (status === 403) return fail(new RetryableError("Storage rejected the URL."));
         fail(fault(status, text, { retryAfter: response.headers["retry-after"] }));
       });
     });

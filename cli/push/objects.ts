@@ -1,48 +1,46 @@
 import { join } from "node:path";
+import { contentTypeOf } from "../../src/lib/media-types.ts";
+import { extensionOf } from "../../src/lib/object-keys.ts";
+import type {
+  BatchUpload,
+  CompleteBatchUpload,
+  ConfirmPart,
+  NewBatchUpload,
+  NewPart,
+} from "../../src/protocol/batch.ts";
+import type { SignedPart } from "../../src/protocol/upload.ts";
 import type { EncodedMedia } from "./encode-file.ts";
 import { put, RequestRefused } from "./http.ts";
 import { allOrFirstError, counted, type Sender } from "./send.ts";
 import type { File } from "./state.ts";
 
-/** One file here, one object of a batch there. */
+/** A local file and its object in a batch. */
 export type BatchObject = { key: string; path: string; bytes: number };
-type Intent = {
-  id: number;
-  object_key: string;
-  status: "pending" | "completed" | "aborted";
-  mode: "put" | "multipart" | "proxy";
-  bytes_expected: number;
-  part_size: number | null;
-  part_count: number | null;
-  parts?: { part_number: number; bytes: number; etag: string }[];
-  upload_url?: string;
-  upload_headers?: Record<string, string>;
-};
 
-/** Beyond this an object goes in parts, and what is interrupted costs a part. */
+/** Larger objects are uploaded in parts, so that an interruption costs one part. */
 const SINGLE_BYTES = 16 * 2 ** 20;
 export const MEDIA = "media/";
 const SOURCE = "source/original";
 
-/** The media, and the source where it is wanted. */
-export function objectsOf(made: EncodedMedia, folder: string, source: File | null): BatchObject[] {
-  const media = made.files.map(({ name, bytes }) => ({ key: MEDIA + name, path: join(folder, "out", name), bytes }));
+/** The media, and the source if requested. */
+export function objectsOf(encoded: EncodedMedia, folder: string, source: File | null): BatchObject[] {
+  const media = encoded.files.map(({ name, bytes }) => ({ key: MEDIA + name, path: join(folder, "out", name), bytes }));
   return source ? [...media, { key: sourceKey(source), path: source.path, bytes: source.bytes }] : media;
 }
 
-/** Its name is for people, and may be longer than a key's part. */
-export const sourceKey = ({ path }: File) => SOURCE + (/\.[A-Za-z0-9]{1,8}$/.exec(path)?.[0].toLowerCase() ?? "");
+/** Its name is for people, and may be longer than a part of a key. */
+export const sourceKey = ({ path }: File) => SOURCE + extensionOf(path);
 
-/** Brings to a batch what it does not hold yet, several at once. */
+/** Uploads the missing objects of a batch, several at once. */
 export async function sendObjects(sender: Sender, batchId: number, objects: readonly BatchObject[]): Promise<void> {
   const { patience, call, meter } = sender;
   for (const { bytes } of objects) meter.expect(bytes);
   const base = `/ingest_batches/${batchId}/uploads`;
-  const listed = await patience.until(() => call.all<Intent>(base));
-  const held = new Map(listed.filter(({ status }) => status !== "aborted").map((one) => [one.object_key, one]));
+  const listed = await patience.until(() => call.all<BatchUpload>(base));
+  const uploads = new Map(listed.filter(({ status }) => status !== "aborted").map((one) => [one.object_key, one]));
   await allOrFirstError(
     objects.map((object) => async (goOn) => {
-      const before = held.get(object.key);
+      const before = uploads.get(object.key);
       const isSame = before?.bytes_expected === object.bytes;
       if (isSame && before.status === "completed") return meter.sent(object.bytes);
       if (object.bytes > SINGLE_BYTES) return sendParts(sender, base, { object, goOn });
@@ -54,21 +52,21 @@ export async function sendObjects(sender: Sender, batchId: number, objects: read
   );
 }
 
-const wanted = ({ key, bytes }: BatchObject, mode: Intent["mode"]) => ({
+const uploadRequest = ({ key, bytes }: BatchObject, mode: BatchUpload["mode"]): NewBatchUpload => ({
   object_key: key,
   bytes_expected: bytes,
-  content_type: typeOf(key),
+  content_type: contentTypeOf(key),
   mode,
 });
 
 async function sendWhole(
   { call, patience, meter }: Sender,
   base: string,
-  { object, before }: { object: BatchObject; before: Intent | undefined },
+  { object, before }: { object: BatchObject; before: BatchUpload | undefined },
 ): Promise<void> {
   const { path, bytes } = object;
-  const complete = (id: number) =>
-    patience.until(() => call("POST", `${base}/${id}/complete`, { bytes_received: bytes }));
+  const received: CompleteBatchUpload = { bytes_received: bytes };
+  const complete = (id: number) => patience.until(() => call("POST", `${base}/${id}/complete`, received));
   if (before) {
     // An earlier run may have ended between the last byte and its confirmation.
     const isThere = await complete(before.id).then(
@@ -81,8 +79,8 @@ async function sendWhole(
     if (isThere) return meter.sent(bytes);
   }
   const id = await patience.until(async () => {
-    // Asked again it gives a fresh address of the same upload.
-    const intent = await call<Intent>("POST", base, wanted(object, "put"));
+    // A repeated request returns a new URL of the same upload.
+    const intent = await call<BatchUpload>("POST", base, uploadRequest(object, "put"));
     if (intent.status === "completed") meter.sent(bytes);
     else {
       const { upload_url: url = "", upload_headers: headers = {} } = intent;
@@ -100,37 +98,28 @@ async function sendParts(
 ): Promise<void> {
   const { call, patience, meter, slot } = sender;
   const { path, bytes: all } = object;
-  const intent = await patience.until(() => call<Intent>("POST", base, wanted(object, "multipart")));
+  const intent = await patience.until(() => call<BatchUpload>("POST", base, uploadRequest(object, "multipart")));
   if (intent.status === "completed") return meter.sent(all);
   const size = intent.part_size ?? all;
-  const held = new Map((intent.parts ?? []).map((part) => [part.part_number, part.bytes]));
+  const storedParts = new Map((intent.parts ?? []).map((part) => [part.part_number, part.bytes]));
   const parts = `${base}/${intent.id}/parts`;
   await allOrFirstError(
     Array.from({ length: intent.part_count ?? 1 }, (_, at) => async () => {
       const start = at * size;
       const bytes = Math.min(size, all - start);
-      if (held.get(at + 1) === bytes) return meter.sent(bytes);
+      if (storedParts.get(at + 1) === bytes) return meter.sent(bytes);
       return slot(async () => {
         goOn();
         const etag = await patience.until(async () => {
-          const signed = await call<{ url: string; headers: Record<string, string> }>("POST", parts, {
-            part_number: at + 1,
-          });
-          return counted(meter, (onSent) => put({ ...signed, path, start, bytes, onSent }));
+          const wanted: NewPart = { part_number: at + 1 };
+          const { url, headers } = await call<SignedPart>("POST", parts, wanted);
+          return counted(meter, (onSent) => put({ url, headers, path, start, bytes, onSent }));
         });
-        await patience.until(() => call("POST", `${parts}/${at + 1}/complete`, { etag }));
+        const stored: ConfirmPart = { etag };
+        await patience.until(() => call("POST", `${parts}/${at + 1}/complete`, stored));
       });
     }),
   );
-  await patience.until(() => call("POST", `${base}/${intent.id}/complete`, { bytes_received: all }));
+  const received: CompleteBatchUpload = { bytes_received: all };
+  await patience.until(() => call("POST", `${base}/${intent.id}/complete`, received));
 }
-
-const CONTENT_TYPES: Record<string, string> = {
-  m3u8: "application/vnd.apple.mpegurl",
-  mpd: "application/dash+xml",
-  m4s: "video/iso.segment",
-  mp4: "video/mp4",
-  jpg: "image/jpeg",
-  vtt: "text/vtt",
-};
-const typeOf = (key: string) => CONTENT_TYPES[key.slice(key.lastIndexOf(".") + 1)] ?? "application/octet-stream";

@@ -1,9 +1,10 @@
 import { showProgress } from "../progress.ts";
+import { amount, duration } from "../units.ts";
 
 const WINDOW_MS = 10_000;
 const TICK_MS = 500;
 
-/** How far all files together are, how fast, and how long it will take; while one is encoded, how far that is. */
+/** Shows the overall progress, rate and remaining time, and the progress of the current encode. */
 export function meter() {
   const progress = process.stderr.isTTY ? showProgress("Uploading") : showLines();
   let total = 0;
@@ -32,7 +33,7 @@ export function meter() {
     expect: (bytes: number) => {
       total += bytes;
     },
-    /** Negative: what was sent was lost on its way. */
+    /** Negative: bytes that were sent have been lost. */
     sent: (bytes: number) => {
       done += bytes;
     },
@@ -41,7 +42,7 @@ export function meter() {
       const own = { name, seconds: null as number | null, fraction: 0, since: Date.now() };
       encoding = own;
       return {
-        /** How long it lasts. */
+        /** Its duration. */
         seconds: (length: number | null) => {
           own.seconds = length;
         },
@@ -71,7 +72,7 @@ function speed({ fraction, seconds, since }: { fraction: number; seconds: number
 
 const LINE_EVERY_MS = 3000;
 
-/** Nothing of what takes no time. */
+/** Prints nothing for work that takes almost no time. */
 function showLines() {
   let toldAt = Date.now();
   return {
@@ -82,17 +83,4 @@ function showLines() {
     },
     done() {},
   };
-}
-
-export function amount(bytes: number): string {
-  const units = ["B", "kB", "MB", "GB"];
-  const power = Math.min(units.length - 1, Math.floor(Math.log10(Math.max(1, bytes)) / 3));
-  return `${(bytes / 1000 ** power).toFixed(power === 0 ? 0 : 1)} ${units[power]}`;
-}
-
-function duration(seconds: number): string {
-  const whole = Math.ceil(seconds);
-  if (whole < 60) return `${whole} s`;
-  if (whole < 3600) return `${Math.floor(whole / 60)} min ${whole % 60} s`;
-  return `${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} min`;
 }

@@ -1,24 +1,26 @@
 import { readFile, rm } from "node:fs/promises";
 import { basename, join } from "node:path";
+import type { Batch, NewBatch } from "../../src/protocol/batch.ts";
+import type { ManifestFiles } from "../../src/protocol/manifest.ts";
+import type { Asset } from "../../src/resources/assets/schema.ts";
 import { type EncodedMedia, type Encoder, mediaOf, ownFolder, replaceFile } from "./encode-file.ts";
 import { RequestRefused } from "./http.ts";
 import { MEDIA, objectsOf, sendObjects, sourceKey } from "./objects.ts";
 import { type Pushed, type Sender, unchanged } from "./send.ts";
 import { type File, stateOf } from "./state.ts";
 
-type Batch = { id: number; status: "open" | "committed" | "canceled" | "expired" };
-type Committed = Batch & { assets: { id: number; external_id: string; playback_policy: string }[] };
+type Committed = Batch & { assets: Asset[] };
 type Delivery = { encoder: Encoder; withSource: boolean; keepState?: boolean | undefined };
 
-/** A laptop may be shut over a weekend. */
+/** A laptop may be closed over a weekend. */
 const LEASE_SECONDS = 3 * 86_400;
-/** Thousands of objects are looked at and copied before it answers. */
+/** Thousands of objects are verified and copied before the response. */
 const COMMIT_MS = 300_000;
 const MANIFEST = "manifest.json";
 
 /**
- * Encodes a file here and delivers it through a batch of its own, so that what is wrong with one holds up no other.
- * What an earlier run has encoded or sent is not done again.
+ * Encodes a file locally and delivers it through its own batch, so that a fault in one file does not affect the others.
+ * Results of an earlier run are reused.
  */
 export async function pushEncoded(
   sender: Sender,
@@ -31,46 +33,46 @@ export async function pushEncoded(
   let batch = await earlierBatch(sender, store.load()?.batchId);
   let manifest =
     batch?.status === "committed" ? await readFile(join(folder, MANIFEST), "utf8").catch(() => null) : null;
-  // Committed, and not by a run of this folder: what it made is no longer to be found out.
+  // Committed by a run in another directory: its result can no longer be determined.
   if (batch?.status === "committed" && manifest === null) batch = null;
   if (manifest === null) {
-    const { made, isFresh } = await mediaOf(encoder, file, folder);
+    const { made: media, isFresh } = await mediaOf(encoder, file, folder);
     if (isFresh && batch) {
-      await giveUp(sender, batch.id);
+      await cancelBatch(sender, batch.id);
       batch = null;
     }
     batch ??= await newBatch(sender, file, store);
-    await sendObjects(sender, batch.id, objectsOf(made, folder, withSource ? file : null));
+    await sendObjects(sender, batch.id, objectsOf(media, folder, withSource ? file : null));
     await unchanged(file).catch(async (error) => {
-      // It is another file by now, and nobody would come back for this one.
-      await giveUp(sender, (batch as Batch).id);
+      // The file has changed, and no later run would resume this batch.
+      await cancelBatch(sender, (batch as Batch).id);
       store.forget();
       await rm(folder, { recursive: true, force: true });
       throw error;
     });
-    manifest = JSON.stringify(manifestOf(made, file, { fields, withSource }));
-    // The very same again is answered the same, should this run not live to hear the answer.
+    manifest = JSON.stringify(manifestOf(media, file, { fields, withSource }));
+    // Stored first: an identical repeat returns the same response, if this run does not receive it.
     await replaceFile(join(folder, MANIFEST), manifest);
   }
   const { id } = batch as Batch;
-  const asked: unknown = JSON.parse(manifest);
+  const body: unknown = JSON.parse(manifest);
   const path = `/ingest_batches/${id}/manifest/commit`;
   const { assets } = await patience
-    .until(() => call<Committed>("POST", path, asked, { answerMs: COMMIT_MS }))
+    .until(() => call<Committed>("POST", path, body, { answerMs: COMMIT_MS }))
     .catch(async (error) => {
-      // It would be refused for ever; what was encoded is kept for another try.
+      // It would be refused each time; the encoded files are kept for another attempt.
       if (error instanceof RequestRefused && error.status === 422) {
-        await giveUp(sender, id);
+        await cancelBatch(sender, id);
         store.forget();
       }
       throw error;
     });
-  const [asset] = assets as [Committed["assets"][number]];
+  const [asset] = assets as [Asset];
   const { collection_id } = fields;
   if (collection_id !== undefined)
     await patience.until(() => call("PATCH", `/assets/${asset.id}`, { video_asset: { collection_id } }));
   const { result } = JSON.parse(await readFile(join(folder, "made.json"), "utf8")) as EncodedMedia;
-  // Large things first, what tells that all is done last.
+  // Large files first, the manifests last.
   await rm(join(folder, "out"), { recursive: true, force: true });
   if (keepState) stateOf(file, server).save({ attempt: "", done: true });
   store.forget();
@@ -97,30 +99,45 @@ async function earlierBatch({ call, patience }: Sender, id: number | undefined):
   return batch?.status === "open" || batch?.status === "committed" ? batch : null;
 }
 
-async function newBatch({ call, patience }: Sender, file: File, store: ReturnType<typeof stateOf>): Promise<Batch> {
-  // An attempt without a batch is one whose answer was lost.
+async function newBatch(
+  { call, patience, tenantId }: Sender,
+  file: File,
+  store: ReturnType<typeof stateOf>,
+): Promise<Batch> {
+  // An attempt without a batch id is one whose response was lost.
   const before = store.load();
   const { attempt } = before && before.batchId === undefined ? before : store.begin();
-  const body = { name: shortName(file), expires_in: LEASE_SECONDS };
+  const body: NewBatch = {
+    name: shortName(file),
+    expires_in: LEASE_SECONDS,
+    ...(tenantId !== undefined && { tenant_id: tenantId }),
+  };
   const headers = { "idempotency-key": attempt };
   const batch = await patience.until(() => call<Batch>("POST", "/ingest_batches", body, { headers }));
   store.save({ attempt, batchId: batch.id });
   return batch;
 }
 
-/** It runs out by itself where that fails. */
-const giveUp = ({ call }: Sender, id: number) => call("POST", `/ingest_batches/${id}/cancel`).catch(() => {});
+/** If that fails, the batch expires. */
+const cancelBatch = ({ call }: Sender, id: number) => call("POST", `/ingest_batches/${id}/cancel`).catch(() => {});
 
-// Names of files hold what names of videos may not.
+// File names may contain characters that titles may not.
 const nameOf = (file: File) =>
   basename(file.path)
     .replaceAll(/\p{Cc}/gu, " ")
     .trim() || "video";
 const shortName = (file: File) => Array.from(nameOf(file)).slice(0, 100).join("");
 
-type Said = { fields: Sender["fields"]; withSource: boolean };
+type UploadOptions = { fields: Sender["fields"]; withSource: boolean };
 
-function manifestOf({ result, sourceSha256 }: EncodedMedia, file: File, { fields, withSource }: Said) {
+/** The fields of the asset are the user's, and the server validates them. */
+type Manifest = { assets: (ManifestFiles & { title: unknown; tags?: unknown; playback_policy?: unknown })[] };
+
+function manifestOf(
+  { result, sourceSha256 }: EncodedMedia,
+  file: File,
+  { fields, withSource }: UploadOptions,
+): Manifest {
   const { title, tags, playback_policy } = fields;
   const name = nameOf(file);
   return {

@@ -4,6 +4,7 @@ import { stat } from "node:fs/promises";
 import { basename } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { UserError } from "../../src/lib/errors.ts";
+import type { Complete, CompleteMultipart, SignedPart, SignPart, Upload } from "../../src/protocol/upload.ts";
 import { type Api, put, RequestRefused } from "./http.ts";
 import type { Meter } from "./progress-meter.ts";
 import type { RetryPolicy } from "./retry-policy.ts";
@@ -13,44 +14,33 @@ export type Sender = {
   server: string;
   call: Api;
   patience: RetryPolicy;
-  /** Runs as many parts at once, over all files, as the user wants. */
+  /** Limits concurrent parts over all files to the user's number. */
   slot<T>(work: () => Promise<T>): Promise<T>;
   meter: Meter;
+  /** Named in requests with the admin token. */
+  tenantId: number | undefined;
   fields: Record<string, unknown>;
 };
 export type Pushed = { path: string; asset_id: number; external_id: string; bytes: number } & (
-  | { upload_id: number }
+  | { upload_id: number; watch_url?: string | null }
   | { batch_id: number; encoded_bytes: number; watch_url: string | null }
 );
 
-type HeldPart = { part_number: number; bytes: number; etag: string };
-type Session = {
-  id: number;
-  asset_id: number;
-  external_id: string;
-  status: string;
-  upload_url?: string;
-  upload_headers?: Record<string, string>;
-  part_size?: number;
-  part_count?: number;
-  parts?: HeldPart[];
-};
-
-/** Beyond this a file goes in parts: less, and a part would be all of it. */
+/** Larger files are uploaded in parts; a smaller one would be a single part. */
 const SINGLE_BYTES = 16 * 2 ** 20;
 
 export async function fileAt(path: string): Promise<File> {
-  const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
+  const info = await stat(path).catch((error: NodeJS.ErrnoException) => {
     throw new UserError(
-      error.code === "ENOENT" ? `There is no file ${path}.` : `${path} cannot be read (${error.code}).`,
+      error.code === "ENOENT" ? `The file ${path} does not exist.` : `${path} cannot be read (${error.code}).`,
     );
   });
-  if (!found.isFile()) throw new UserError(`${path} is no file; to push a folder say --watch ${path}.`);
-  if (found.size === 0) throw new UserError(`${path} is empty.`);
-  return { path, bytes: found.size, modifiedMs: found.mtimeMs };
+  if (!info.isFile()) throw new UserError(`${path} is not a file; to push a directory use --watch ${path}.`);
+  if (info.size === 0) throw new UserError(`${path} is empty.`);
+  return { path, bytes: info.size, modifiedMs: info.mtimeMs };
 }
 
-/** Brings one file to the server, from where an earlier run ended, and remembers that it is there. */
+/** Uploads one file, resuming an earlier run, and records its completion. */
 export async function sendFile(sender: Sender, file: File): Promise<Pushed> {
   const { patience, call, server } = sender;
   const state = stateOf(file, server);
@@ -67,19 +57,22 @@ export async function sendFile(sender: Sender, file: File): Promise<Pushed> {
   return { path: file.path, upload_id: id, asset_id, external_id, bytes: file.bytes };
 }
 
-/** The session of an earlier run while it lives, or completed without our hearing of it; else a new one. */
-async function sessionOf({ call, patience, fields }: Sender, file: File, store: ReturnType<typeof stateOf>) {
+/**
+ * The session of an earlier run if it is still open, or was completed without our receiving the response; else a new
+ * one.
+ */
+async function sessionOf({ call, patience, fields, tenantId }: Sender, file: File, store: ReturnType<typeof stateOf>) {
   let state: State | null = store.load();
   if (state?.done) state = null;
   const { uploadId } = state ?? {};
   if (uploadId !== undefined) {
-    const found = await patience
-      .until(() => call<Session>("GET", `/uploads/${uploadId}`))
+    const upload = await patience
+      .until(() => call<Upload>("GET", `/uploads/${uploadId}`))
       .catch((error) => {
         if (error instanceof RequestRefused && error.status === 404) return null;
         throw error;
       });
-    if (found?.status === "pending" || found?.status === "completed") return found;
+    if (upload?.status === "pending" || upload?.status === "completed") return upload;
     state = null;
   }
   state ??= store.begin();
@@ -88,15 +81,16 @@ async function sessionOf({ call, patience, fields }: Sender, file: File, store: 
   const body = {
     filename: basename(file.path),
     bytes_expected: file.bytes,
-    // A large file would have to be read twice for it.
+    // Hashing would read a large file twice.
+    ...(tenantId !== undefined && { tenant_id: tenantId }),
     ...(isSmall && { sha256: await sha256(file.path) }),
     ...fields,
   };
   const way = isSmall ? "initiate" : "initiate_multipart";
   const initiate = (key: string) =>
-    patience.until(() => call<Session>("POST", `/uploads/${way}`, body, { headers: { "idempotency-key": key } }));
+    patience.until(() => call<Upload>("POST", `/uploads/${way}`, body, { headers: { "idempotency-key": key } }));
   const session = await initiate(attempt).catch((error) => {
-    // Asked with other options in a run whose answer was lost.
+    // Created with other options by a run whose response was lost.
     if (error instanceof RequestRefused && /Idempotency-Key/.test(error.message))
       return initiate(store.begin().attempt);
     throw error;
@@ -108,7 +102,7 @@ async function sessionOf({ call, patience, fields }: Sender, file: File, store: 
 async function sendWhole(
   { patience, slot, meter }: Sender,
   file: File,
-  { upload_url = "", upload_headers = {} }: Session,
+  { upload_url = "", upload_headers = {} }: Upload,
 ) {
   await slot(() =>
     patience.until(() =>
@@ -117,18 +111,19 @@ async function sendWhole(
       ),
     ),
   );
-  return { action: "complete", body: { bytes_received: file.bytes } };
+  const body: Complete = { bytes_received: file.bytes };
+  return { action: "complete", body };
 }
 
-async function sendParts({ call, patience, slot, meter }: Sender, file: File, session: Session) {
+async function sendParts({ call, patience, slot, meter }: Sender, file: File, session: Upload) {
   const size = session.part_size as number;
-  const held = new Map((session.parts ?? []).map((part) => [part.part_number, part]));
+  const storedParts = new Map((session.parts ?? []).map((part) => [part.part_number, part]));
   const numbers = Array.from({ length: session.part_count ?? 0 }, (_, at) => at + 1);
   const parts = await allOrFirstError(
     numbers.map((number) => async (goOn) => {
       const start = (number - 1) * size;
       const bytes = Math.min(size, file.bytes - start);
-      const there = held.get(number);
+      const there = storedParts.get(number);
       if (there?.bytes === bytes) {
         meter.sent(bytes);
         return { part_number: number, etag: there.etag };
@@ -136,22 +131,19 @@ async function sendParts({ call, patience, slot, meter }: Sender, file: File, se
       const etag = await slot(() =>
         patience.until(async () => {
           goOn();
-          const body = { part_number: number };
-          const { url, headers } = await call<{ url: string; headers: Record<string, string> }>(
-            "POST",
-            `/uploads/${session.id}/sign_part`,
-            body,
-          );
+          const body: SignPart = { part_number: number };
+          const { url, headers } = await call<SignedPart>("POST", `/uploads/${session.id}/sign_part`, body);
           return counted(meter, (onSent) => put({ url, headers, path: file.path, start, bytes, onSent }));
         }),
       );
       return { part_number: number, etag };
     }),
   );
-  return { action: "complete_multipart", body: { parts, bytes_received: file.bytes } };
+  const body: CompleteMultipart = { parts, bytes_received: file.bytes };
+  return { action: "complete_multipart", body };
 }
 
-/** Each work calls `goOn` when its turn has come: it throws once another has failed for good. */
+/** Each work calls `goOn` when its slot is free: it throws after another has failed for good. */
 export async function allOrFirstError<T>(works: ((goOn: () => void) => Promise<T>)[]): Promise<T[]> {
   let failure: unknown = null;
   const goOn = () => {
@@ -167,7 +159,7 @@ export async function allOrFirstError<T>(works: ((goOn: () => void) => Promise<T
   );
 }
 
-/** What a failed try had sent is taken back from the meter. */
+/** Bytes of a failed attempt are subtracted from the progress. */
 export async function counted<T>(meter: Meter, work: (onSent: (bytes: number) => void) => Promise<T>): Promise<T> {
   let sent = 0;
   try {
@@ -181,11 +173,11 @@ export async function counted<T>(meter: Meter, work: (onSent: (bytes: number) =>
   }
 }
 
-/** Parts of two versions would be no video. */
+/** Parts of two versions would not be a valid file. */
 export async function unchanged(file: File): Promise<void> {
   const now = await fileAt(file.path);
   if (now.bytes !== file.bytes || now.modifiedMs !== file.modifiedMs)
-    throw new UserError(`${file.path} changed while it was sent; push it again.`);
+    throw new UserError(`${file.path} changed during the upload; push it again.`);
 }
 
 async function sha256(path: string): Promise<string> {

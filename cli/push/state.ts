@@ -5,15 +5,14 @@ import { cacheDir } from "../../src/lib/cache-dir.ts";
 
 export type File = { path: string; bytes: number; modifiedMs: number };
 /**
- * `attempt` names the initiate, so that one whose answer was lost can be repeated; `done` is what --watch looks for: of
- * what it pushed itself, and of what another run did.
- * `batchId` is of what was encoded here.
+ * `attempt` identifies the initiate request, so that one whose response was lost can be repeated; `done` is used by
+ * --watch for files that it pushed itself, or another run did. `batchId` belongs to a file that was encoded locally.
  */
 export type State = { attempt: string; uploadId?: number; batchId?: number; done?: boolean };
 
 /**
- * What is known of a file that is on its way to a server, across runs. A file that was changed is another one. Synchronous:
- * a few bytes, and whoever is killed next must have written them.
+ * The state of pushing a file to a server, across runs. A changed file is another one. Synchronous: it is a few bytes,
+ * and must be written before the process can be killed.
  */
 export function stateOf(file: File, server: string, way: "as it is" | "encoded" = "as it is") {
   const folder = join(cacheDir(), "push");

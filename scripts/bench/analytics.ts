@@ -64,7 +64,7 @@ async function timesOf(base: string, path: string): Promise<number[]> {
   return times;
 }
 
-/** A month of views, told when they happened: the program itself in this process, with a clock that is turned on. */
+/** Records a month of views at the time of each, with the program's code in this process and a controlled clock. */
 async function fill(data: string, events: number): Promise<void> {
   const begin = Date.now() - HOURS * HOUR_MS;
   let now = begin;
@@ -107,6 +107,7 @@ async function fill(data: string, events: number): Promise<void> {
               occurred_at: new Date(at + step * 10_000 - 200_000).toISOString(),
             },
           })),
+          "desktop",
         );
         told += EVENTS_A_VIEW;
       }

@@ -15,7 +15,7 @@ const SLOW_ENDPOINTS = 100;
 const mpd = (period: string) =>
   `<MPD type="static" mediaPresentationDuration="PT9S"><Period><AdaptationSet>${period}</AdaptationSet></Period></MPD>`;
 
-/** Documents that once stopped or ended the server, by object key. */
+/** Documents that once blocked or crashed the server, by object key. */
 const documents: Record<string, string> = {
   "endless.mpd": mpd('<SegmentTemplate media="../../$Number$" endNumber="999999999999999"/><Representation id="1"/>'),
   "wide.mpd": mpd(
@@ -30,11 +30,11 @@ const storyboard = `WEBVTT\n\n${"a".repeat(MAX_DOCUMENT_BYTES)}`;
 const captions = (n: number) =>
   `WEBVTT\n\n${Array.from({ length: 20_000 }, (_, i) => `00:${String(Math.floor(i / 600) % 60).padStart(2, "0")}:${String(Math.floor(i / 10) % 60).padStart(2, "0")}.${i % 10}00 --> 00:59:59.000\n<b><i><c.${n}>${"word ".repeat(10)}`).join("\n\n")}`;
 
-/** Everything that the issue's audit found a tenant able to do to another, in rotation. `stop` closes its servers. */
+/** Every attack of one tenant on others that the audit found, in rotation. `stop` closes its servers. */
 export async function attacksOf({ base, key, tenantId, assetId }: Attacker): Promise<{ all: Attack[]; stop(): void }> {
   const headers = { "x-api-key": key };
   const ask = (method: string, path: string, body?: unknown) => call<any>(base, method, path, body, headers);
-  // A source that sends a byte a second, and receivers that never answer.
+  // A source that sends a byte a second, and receivers that never respond.
   const slow = createServer((incoming, response) => {
     incoming.resume();
     if (incoming.method !== "GET") return;
@@ -201,7 +201,7 @@ export async function attacksOf({ base, key, tenantId, assetId }: Attacker): Pro
   };
 }
 
-/** Fires `perSecond` attacks in rotation, at most `atOnce` of them under way; counts answers by attack. */
+/** Starts `perSecond` attacks in rotation, at most `atOnce` concurrently; counts responses by attack. */
 export async function attackOn(
   attacks: readonly Attack[],
   { goesOn, perSecond, atOnce }: { goesOn: () => boolean; perSecond: number; atOnce: number },

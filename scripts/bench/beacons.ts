@@ -6,7 +6,7 @@ import { compare, inTurn, type Result } from "./result.ts";
 const ROUNDS = 5;
 const LOAD = { connections: 64, seconds: 4 };
 
-/** Sessions of ten events and 5,000 viewers; no two events are alike, in this run or in the one before. */
+/** Sessions of ten events and 5,000 viewers; every event is unique, also across runs. */
 const SCRIPT = `
 local n, run = 0, os.time()
 function request()
@@ -19,14 +19,17 @@ function request()
 end
 `;
 
-/** Playback events, one a request, all of them written within a second or two, against raw node:http that forgets them. */
+/**
+ * Playback events, one per request, all recorded within a second or two, compared with raw node:http that discards
+ * them.
+ */
 export async function benchBeacons(): Promise<Result[]> {
   const work = workFolder();
   const env = { VODBOX_RATE_LIMIT_BEACON: "1000000/1" };
   const server = await startVodbox(join(work.path, "data"), { env });
   try {
     const { tenantId, key } = await tenantWithKey(server.base);
-    // Events of anything that cannot be watched are not stored.
+    // Events for assets that cannot be played are not recorded.
     const video_asset = {
       ...{ title: "Film", input_status: "uploaded", playback_status: "ready", playback_policy: "public" },
       ...{ source_bytes: 1, storage_bytes: 1, duration_seconds: 100, source_key: `tenants/${tenantId}/sources/x.mp4` },

@@ -49,7 +49,7 @@ async function put(file: string, url: string): Promise<number> {
   return Number(stdout);
 }
 
-/** PUT of 2 GB to a signed address. Ours waits until the bytes are on the disk; the first reference does not. */
+/** PUT of 2 GB to a signed URL. Ours waits until the bytes are on disk; the first reference does not. */
 export async function benchPut(): Promise<Result[]> {
   const work = workFolder();
   const server = await startVodbox(join(work.path, "data"));
@@ -65,7 +65,7 @@ export async function benchPut(): Promise<Result[]> {
     const raw = (path: string) => async () => {
       const seconds = await put(file, reference.base + path);
       rmSync(target);
-      // What one left to the kernel must not slow the next.
+      // Unwritten pages of one run must not slow the next.
       await run("sync");
       return seconds;
     };
@@ -102,7 +102,7 @@ export async function benchPut(): Promise<Result[]> {
   }
 }
 
-/** As root its workers would be nobody, who may not look into our folder. */
+/** As root its workers would run as `nobody`, who may not read our directory. */
 const NGINX = (folder: string, port: number) => `
 ${process.geteuid?.() === 0 ? "user root;" : ""} worker_processes 1; daemon off; pid ${folder}/nginx.pid; error_log ${folder}/error.log;
 events { worker_connections 256; }
@@ -111,7 +111,7 @@ client_body_temp_path ${folder}/t1; proxy_temp_path ${folder}/t2; fastcgi_temp_p
 server { listen 127.0.0.1:${port}; root ${folder}/www; } }
 `;
 
-/** nginx with sendfile over one folder. */
+/** nginx with sendfile over one directory. */
 export async function startNginx(folder: string): Promise<{ base: string; www: string; stop(): Promise<void> }> {
   const www = join(folder, "www");
   mkdirSync(www, { recursive: true });
@@ -128,12 +128,12 @@ export async function startNginx(folder: string): Promise<{ base: string; www: s
   return { base, www, stop };
 }
 
-/** 4 MB segments of a published asset against nginx with sendfile. */
+/** 4 MB segments of a published asset, compared with nginx with sendfile. */
 export async function benchSegments(): Promise<Result[]> {
   const load = { connections: 16, seconds: 4 };
   return [
     ...(await againstNginx("4 MB segments, 16 connections", { load, atLeast: 1 })),
-    // Each is read for each who asks, out of the system's cache, as nginx does.
+    // Each is read for each client, from the page cache, as in nginx.
     ...(await againstNginx("4 MB segments, not in our memory", {
       ...{ load, atLeast: 0.8 },
       env: { VODBOX_SEGMENT_CACHE_BYTES: "0" },
@@ -180,7 +180,7 @@ type Contract = {
   callbacks: { complete_url: string };
 };
 
-/** Publishes an asset with `more` files as a worker would, and answers the address of their folder. */
+/** Publishes an asset with `more` files as a worker would, and returns the URL of their directory. */
 export async function publish(base: string, more: Record<string, Buffer>): Promise<{ folder: string; master: string }> {
   const { key } = await tenantWithKey(base);
   const headers = { "x-api-key": key };

@@ -15,12 +15,12 @@ const ROUNDS = 5;
 const ENDPOINTS = 20;
 const EVENTS = 250;
 const COUNT = ENDPOINTS * EVENTS;
-/** As many requests at once as the dispatcher allows itself for so many endpoints. */
+/** The dispatcher's concurrency for this number of endpoints. */
 const AT_ONCE = 4 * ENDPOINTS;
 const ALLOW = ["127.0.0.0/8"];
 const DATA = { asset_id: "42", track_id: 7, kind: "chapter", name: "default" };
 
-/** Deliveries a second, each recorded, against a loop that only signs and posts through the same door. */
+/** Deliveries per second, each recorded, compared with a loop that only signs and posts with the same HTTP client. */
 export async function benchDeliveries(): Promise<Result[]> {
   const work = workFolder();
   const receiver = await startReference("receiver");
@@ -92,7 +92,7 @@ export async function benchDeliveries(): Promise<Result[]> {
     work.remove();
   }
 
-  /** EVENTS of them, as `emit` would have left them, due at every endpoint. */
+  /** EVENTS of them, as `emit` inserts them, due for every endpoint. */
   async function fill(): Promise<void> {
     const now = app.clock.now();
     await app.write(async (tx) => {

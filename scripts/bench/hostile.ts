@@ -8,7 +8,10 @@ import { memoryOf, startVodbox, tenantWithKey, workFolder } from "./processes.ts
 import { compare, p99, type Result } from "./result.ts";
 import { askOn, makeClip, slopeOf, untilReady } from "./soak.ts";
 
-/** Of the attack; an hour by VODBOX_SOAK_SECONDS=3600. The tenant is alone for a fifth of it first, ten minutes at most. */
+/**
+ * Duration of the attack; an hour with VODBOX_SOAK_SECONDS=3600. The tenant runs alone for a fifth of it first, ten
+ * minutes at most.
+ */
 const SECONDS = Number(process.env.VODBOX_SOAK_SECONDS ?? 600);
 const ALONE_SECONDS = Math.min(600, SECONDS / 5);
 const REQUESTS_A_SECOND = 30;

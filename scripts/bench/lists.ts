@@ -6,12 +6,14 @@ import { compare, p99, type Result } from "./result.ts";
 const [FEW, MANY] = [1000, 100_000];
 const REQUESTS = 300;
 const MEBIBYTE = 2 ** 20;
-/** What garbage may gather before it is collected, whatever the length of an export. */
+/** Allowance for uncollected garbage, whatever the length of an export. */
 const FLAT_MEBIBYTES = 32;
 
 type Tenant = { id: number; key: string; assets: number };
 
-/** Pages of a tenant's 100,000 assets against the same pages of one that has 1,000; exports and import of the many. */
+/**
+ * Pages of a tenant's 100,000 assets, compared with the same pages of one with 1,000; export and import of the many.
+ */
 export async function benchLists(): Promise<Result[]> {
   const work = workFolder();
   const data = join(work.path, "data");
@@ -22,7 +24,7 @@ export async function benchLists(): Promise<Result[]> {
     fill(join(data, "vodbox.db"), tenants);
     server = await startVodbox(data);
     const results = [...(await benchPages(server, tenants)), ...(await benchExports(server, tenants[1]))];
-    return [...results, await benchImport(server, tenants[1])];
+    return [...results, await benchImport(server, tenants[1]), await benchDeletion(server, tenants)];
   } finally {
     await server.stop();
     work.remove();
@@ -37,7 +39,7 @@ async function tenantOf({ base }: Running, slug: string, assets: number): Promis
   return { id, key: token, assets };
 }
 
-/** One of a hundred is ready, in the collection, failed; one of a thousand has the rare word. The few come first. */
+/** One in a hundred is ready, in the collection, or failed; one in a thousand has the rare word. These come first. */
 function fill(file: string, tenants: readonly Tenant[]): void {
   const database = new Sqlite(file);
   for (const { id, assets } of tenants) {
@@ -60,6 +62,10 @@ const PAGES: Record<string, (tenant: Tenant) => string> = {
   input_status: () => "&input_status=failed",
   collection_id: ({ id }) => `&collection_id=${id}`,
   external_id: ({ id }) => `&external_id=x-${id}-500`,
+  "sort=title": () => "&sort=title",
+  "sort=duration": () => "&sort=duration",
+  "sort=size": () => "&sort=size",
+  "sort=title, playback_status": () => "&sort=title&playback_status=ready",
   "q, a common word": () => "&q=sunset",
   "q, a rare word": () => "&q=zebra",
 };
@@ -67,7 +73,7 @@ const PAGES: Record<string, (tenant: Tenant) => string> = {
 async function benchPages({ base }: Running, [few, many]: readonly [Tenant, Tenant]): Promise<Result[]> {
   const results: Result[] = [];
   for (const [name, query] of Object.entries(PAGES)) {
-    // As many rows in either answer, or their writing would be compared.
+    // The same number of rows in both responses, or serialization would be compared.
     const samples = { few: [] as number[], many: [] as number[] };
     for (let round = 0; round < REQUESTS; round++) {
       for (const [side, tenant] of [
@@ -107,7 +113,7 @@ async function benchExports({ base, child }: Running, { key }: Tenant): Promise<
   return results;
 }
 
-/** A row for each asset; meanwhile somebody else asks for the health of the server every few milliseconds. */
+/** One row per asset; meanwhile another client requests the server's health every few milliseconds. */
 async function benchImport({ base }: Running, { key, assets }: Tenant): Promise<Result> {
   const rows = Array.from({ length: assets }, (_, index) => `renamed ${index},clip-${index + 1}.mp4`);
   const from = performance.now();
@@ -117,27 +123,65 @@ async function benchImport({ base }: Running, { key, assets }: Tenant): Promise<
     headers: { "x-api-key": key, "content-type": "text/csv" },
     body: `title,original_filename\n${rows.join("\n")}\n`,
   }).then(async (answer) => {
-    // It is over; what follows would be this process's own work, not the server's.
+    // What follows is work of this process, not the server's.
     done = true;
     return ((await answer.json()) as { applied: unknown[] }).applied.length;
   });
-  const waits: number[] = [];
-  while (!done) {
-    const asked = performance.now();
-    await call(base, "GET", "/api/v1/tenants", undefined, { "x-svc-admin-token": ADMIN });
-    waits.push(performance.now() - asked);
-    await new Promise((resolve) => setTimeout(resolve, 2));
-  }
+  const waits = await readsWhile(
+    () => !done,
+    () => call(base, "GET", "/api/v1/tenants", undefined, { "x-svc-admin-token": ADMIN }),
+  );
   if ((await importing) !== assets) throw new Error("Not every row was applied");
   const seconds = (performance.now() - from) / 1000;
   return compare(
-    `a read beside an import of ${MANY} rows, p99`,
+    `a read during an import of ${MANY} rows, p99`,
     { ours: [p99(waits)], theirs: [10] },
     {
       reference: "10 ms",
       unit: "ms",
       bar: { atMost: 1 },
-      note: `(worst ${(waits.at(-1) as number).toFixed(0)} ms; the import took ${seconds.toFixed(1)} s)`,
+      note: `(worst ${Math.max(...waits).toFixed(0)} ms; the import took ${seconds.toFixed(1)} s)`,
+    },
+  );
+}
+
+/** Durations in ms of reads, one after the other with 2 ms between them. */
+async function readsWhile(isOn: (reads: number) => boolean, read: () => Promise<unknown>): Promise<number[]> {
+  const waits: number[] = [];
+  while (isOn(waits.length)) {
+    const asked = performance.now();
+    await read();
+    waits.push(performance.now() - asked);
+    await new Promise((resolve) => setTimeout(resolve, 2));
+  }
+  return waits;
+}
+
+/** Reads of one tenant while the other one, with 100,000 assets, is deleted, compared with the same reads before. */
+async function benchDeletion({ base }: Running, [few, many]: readonly [Tenant, Tenant]): Promise<Result> {
+  const admin = { "x-svc-admin-token": ADMIN };
+  const read = () => call(base, "GET", "/api/v1/assets?limit=20", undefined, { "x-api-key": few.key });
+  const alone = await readsWhile((reads) => reads < 1000, read);
+  const from = performance.now();
+  await call(base, "DELETE", `/api/v1/admin/tenants/${many.id}?confirm=many`, undefined, admin);
+  let isDeleting = true;
+  const waiting = (async () => {
+    const url = `${base}/api/v1/admin/tenants/${many.id}`;
+    while ((await fetch(url, { headers: admin })).status === 200)
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    isDeleting = false;
+  })();
+  const during = await readsWhile(() => isDeleting, read);
+  await waiting;
+  const seconds = (performance.now() - from) / 1000;
+  return compare(
+    `a list while another tenant with ${MANY} assets is deleted, p99`,
+    { ours: [p99(during)], theirs: [p99(alone)] },
+    {
+      reference: "the same list before",
+      unit: "ms",
+      bar: { atMost: 2 },
+      note: `(worst ${Math.max(...during).toFixed(0)} ms; the deletion took ${seconds.toFixed(1)} s)`,
     },
   );
 }

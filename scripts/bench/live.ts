@@ -9,14 +9,17 @@ const CHANNELS = 100_000;
 const ROWS = 10_000;
 const ROUNDS = 3;
 const LOAD = { connections: 64, seconds: 4 };
-/** Of each connection between two questions: what is measured is how long an answer takes, not how long the queue gets. */
+/** Interval between two requests of each connection: the response time is measured, not the length of the queue. */
 const PAUSE_MS = 30;
 const GATEWAY = "the-gateway-token-of-the-bench";
 const STREAM_KEY = "live_bench";
 const MEBIBYTE = 2 ** 20;
 const ENV = { VODBOX_LIVE_TOKEN: GATEWAY, VODBOX_RATE_LIMIT_LIVE: "100000000/1" };
 
-/** What the gateway waits for an answer, of 100,000 channels, alone and beside imports that keep the write queue busy. */
+/**
+ * Response time for the gateway's requests with 100,000 channels, alone and next to imports that keep the write queue
+ * busy.
+ */
 export async function benchLive(): Promise<Result[]> {
   const work = workFolder();
   const data = join(work.path, "data");
@@ -46,7 +49,7 @@ export async function benchLive(): Promise<Result[]> {
     const about = { reference: "raw node:http in the same place", unit: "ms", bar: { atMost: 3 } };
     return [
       compare(`live/auth of ${CHANNELS} channels, 64 connections, p99`, alone, about),
-      compare(`the same beside imports of ${ROWS} rows`, beside, about),
+      compare(`the same during imports of ${ROWS} rows`, beside, about),
       compare(
         `memory of ${CHANNELS} channels`,
         { ours: [memory], theirs: [100] },

@@ -5,11 +5,14 @@ import { paths } from "../build/paths.ts";
 import { benchAnalytics } from "./analytics.ts";
 import { benchBeacons } from "./beacons.ts";
 import { benchPut, benchSegments } from "./bytes.ts";
+import { benchConsole } from "./console.ts";
 import { benchDeliveries } from "./deliveries.ts";
 import { benchHostile } from "./hostile.ts";
+import { benchHrana } from "./hrana.ts";
 import { benchLists } from "./lists.ts";
 import { benchLive } from "./live.ts";
 import { EXECUTABLE } from "./processes.ts";
+import { benchReplica } from "./replica.ts";
 import { benchReads, benchWrites } from "./requests.ts";
 import { type Result, table } from "./result.ts";
 import { benchSeveral } from "./several.ts";
@@ -19,7 +22,7 @@ import { benchTranscode } from "./transcode.ts";
 import { benchViewers } from "./viewers.ts";
 import { benchWorkers } from "./workers.ts";
 
-/** `npm run bench [NAME…]`: each figure against a named reference measured in the same run. */
+/** `npm run bench [NAME…]`: each figure is compared with a named reference measured in the same run. */
 const BENCHES: Record<string, () => Promise<Result[]>> = {
   start: benchStart,
   reads: benchReads,
@@ -33,14 +36,17 @@ const BENCHES: Record<string, () => Promise<Result[]>> = {
   beacons: benchBeacons,
   analytics: benchAnalytics,
   live: benchLive,
+  console: benchConsole,
   transcode: benchTranscode,
   workers: benchWorkers,
   soak: benchSoak,
+  hrana: benchHrana,
+  replica: benchReplica,
   hostile: benchHostile,
 };
 
-/** Ten minutes and more: only where they are named. */
-const BY_NAME = ["soak", "hostile"];
+/** Ten minutes and more: run only when named. */
+const BY_NAME = ["soak", "hostile", "replica"];
 
 const chosen = process.argv.slice(2);
 const unknown = chosen.filter((name) => !(name in BENCHES));

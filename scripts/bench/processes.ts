@@ -13,13 +13,13 @@ export const WORKER = "worker-token-of-the-bench";
 
 export type Running = { base: string; child: ChildProcess; stop(): Promise<void> };
 
-/** A folder on the disk that holds this checkout (the system's temporary one may be memory), and its removal. */
+/** A directory on the disk of this checkout (the system's temporary one may be in memory), and its removal. */
 export function workFolder(): { path: string; remove(): void } {
   const path = mkdtempSync(join(process.env.VODBOX_BENCH_DIR ?? tmpdir(), "vodbox-bench-"));
   return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
 }
 
-/** Starts a server and waits until it says where it is: `… ready on http://…`. */
+/** Starts a server and waits for its URL in the output: `… ready on http://…`. */
 export async function start(command: string, args: string[], env: Record<string, string> = {}): Promise<Running> {
   const child = spawn(command, args, {
     env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env } as NodeJS.ProcessEnv,
@@ -89,7 +89,10 @@ export type Load = { connections: number; seconds: number; headers?: Record<stri
 
 const UNITS_MS: Record<string, number> = { us: 0.001, ms: 1, s: 1000, m: 60_000 };
 
-/** Requests and bytes a second by wrk, and what 99 of 100 waited: one thread, so that the server keeps a core to itself. Throws on any non-2xx. */
+/**
+ * Requests and bytes per second by wrk, and the 99th percentile: one thread, so that the server keeps a core to itself.
+ * Throws on any non-2xx.
+ */
 export async function wrk(
   url: string,
   { connections, seconds, headers = {}, script }: Load,

@@ -10,7 +10,7 @@ import { compare, inTurn, type Result } from "./result.ts";
 const ROUNDS = 5;
 const LOAD = { connections: 64, seconds: 4 };
 
-/** `GET /api/v1/assets/{id}` with a key against raw node:http answering as many bytes. */
+/** `GET /api/v1/assets/{id}` with a key, compared with raw node:http that answers as many bytes. */
 export async function benchReads(): Promise<Result[]> {
   const work = workFolder();
   const server = await startVodbox(join(work.path, "data"));
@@ -44,7 +44,7 @@ export async function benchReads(): Promise<Result[]> {
   }
 }
 
-/** Durable changes of one row through the interface, against a server that commits each by itself. */
+/** Durable changes of one row through the API, compared with a server that commits each separately. */
 export async function benchWrites(): Promise<Result[]> {
   const work = workFolder();
   const server = await startVodbox(join(work.path, "data"));
@@ -77,7 +77,10 @@ const QUEUE_MS = 2000;
 const TABLE =
   "CREATE TABLE rows (id INTEGER PRIMARY KEY, name TEXT, updated_at INTEGER); INSERT INTO rows VALUES (1, '', 0);";
 
-/** The same without HTTP on either side: 64 writers before the write queue, against a commit per write on the bare library. */
+/**
+ * The same without HTTP on either side: 64 writers on the write queue, compared with a commit per write on the bare
+ * library.
+ */
 async function benchQueue(folder: string): Promise<Result> {
   const url = `file:${join(folder, "queue.db")}`;
   await migrate({ url, migrations: [{ name: "0001_rows.sql", sql: TABLE }] });

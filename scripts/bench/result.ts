@@ -1,4 +1,4 @@
-/** One figure against a named reference of the same run. `ratio` is ours by the reference's. */
+/** One figure against a named reference of the same run. `ratio` is ours divided by the reference's. */
 export type Result = {
   name: string;
   reference: string;
@@ -24,7 +24,9 @@ export const p99 = (values: readonly number[]): number =>
 
 type Bar = { atMost: number } | { atLeast: number };
 
-/** `ours` and `theirs` are the samples of both, taken in turn, so that a slow moment hits both; medians are compared. */
+/**
+ * `ours` and `theirs` are samples of both, taken alternately, so that a slow moment affects both; medians are compared.
+ */
 export function compare(
   name: string,
   samples: { ours: number[]; theirs: number[] },
@@ -37,7 +39,7 @@ export function compare(
   return { name, ours, theirs, ratio, met, bar: "atMost" in bar ? `≤ ${bar.atMost}` : `≥ ${bar.atLeast}`, ...rest };
 }
 
-/** Runs all in turn, `rounds` times, in the other order each time, so that a slow moment hits them alike. */
+/** Runs all of them `rounds` times, in alternating order, so that a slow moment affects them alike. */
 export async function inTurn<K extends string>(
   rounds: number,
   measures: Record<K, () => Promise<number>>,

@@ -7,7 +7,7 @@ import { compare, inTurn, type Result } from "./result.ts";
 const ROUNDS = 5;
 const LOAD = { connections: 64, seconds: 4 };
 
-/** `serve --processes` with as many as there are processors, against one process: reads, and durable changes. */
+/** `serve --processes` with one per processor, compared with one process: reads, and durable changes. */
 export async function benchSeveral(): Promise<Result[]> {
   const work = workFolder();
   const count = cpus().length;

@@ -11,7 +11,7 @@ import { ADMIN, call, EXECUTABLE, memoryOf, startVodbox, tenantWithKey, workFold
 import { compare, p99, type Result } from "./result.ts";
 
 const run = promisify(execFile);
-/** Ten minutes; an hour by VODBOX_SOAK_SECONDS=3600. */
+/** Ten minutes; an hour with VODBOX_SOAK_SECONDS=3600. */
 const SECONDS = Number(process.env.VODBOX_SOAK_SECONDS ?? 600);
 const REQUESTS_A_SECOND = 100;
 const UPLOAD_EVERY_MS = 8000;
@@ -22,7 +22,7 @@ const MEBIBYTE = 2 ** 20;
 
 export type Seen = { times: number[]; failures: string[]; memory: { at: number; bytes: number }[]; backups: number };
 
-/** Mixed requests, encodes, a receiver that fails, and backups, all at once and for a while. */
+/** Mixed requests, encodes, a failing webhook receiver, and backups, all at once. */
 export async function benchSoak(): Promise<Result[]> {
   const work = workFolder();
   const hook = createServer((_, response) => response.writeHead(500).end());
@@ -78,7 +78,7 @@ export async function benchSoak(): Promise<Result[]> {
   }
 }
 
-/** What the memory is made of. */
+/** The components of the memory. */
 async function tell(base: string, pid: number, seconds: number): Promise<void> {
   const metrics = await (await fetch(`${base}/metrics`, { headers: { "x-svc-admin-token": ADMIN } })).text();
   const parts = [...metrics.matchAll(/^vodbox_memory_bytes\{.*kind="(\w+)".*\} (\d+)$/gm)].map(
@@ -112,8 +112,8 @@ export async function untilReady(api: ReturnType<typeof tenantApi>, id: number):
 }
 
 /**
- * Ordinary requests of one tenant, `perSecond` of them. Begun by the clock, whether or not the ones before are answered:
- * a slow server is not spared.
+ * Ordinary requests of one tenant, `perSecond` of them, started by the clock whether or not earlier ones have been
+ * answered (open loop).
  */
 export async function askOn(
   base: string,
@@ -165,7 +165,7 @@ const beacon = (asset_id: number) => {
   return { asset_id, session_id: session, event: Math.random() < 0.1 ? "play" : "heartbeat", watched_seconds: 1 };
 };
 
-/** Mebibytes a minute, by least squares over the second half: the first is for caches to fill. */
+/** Mebibytes per minute, by least squares over the second half: in the first half caches fill. */
 export function slopeOf(memory: Seen["memory"]): number {
   const late = memory.slice(Math.floor(memory.length / 2));
   const mean = (values: number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;

@@ -6,7 +6,7 @@ import { compare, inTurn, type Result } from "./result.ts";
 
 const ROUNDS = 15;
 
-/** From exec to the first 200, warm: data directory made, helpers unpacked, files in the page cache. */
+/** From exec to the first 200, warm: data directory created, helpers extracted, files in the page cache. */
 export async function benchStart(): Promise<Result[]> {
   const work = workFolder();
   try {

@@ -19,7 +19,7 @@ const QUIET = ["-nostdin", "-hide_banner", "-y", "-loglevel", "error"];
 const SECONDS = 60;
 const POLL_MS = 50;
 
-/** 60 s of 1080p30 with movement, noise and sound: content that costs the encoder what real footage costs. */
+/** 60 s of 1080p30 with motion, noise and audio, which costs the encoder as much as real footage. */
 async function makeSource(ffmpeg: string, path: string, length = SECONDS): Promise<void> {
   const picture = ["-f", "lavfi", "-i", `testsrc2=size=1920x1080:rate=30:duration=${length}`];
   const sound = ["-f", "lavfi", "-i", `sine=frequency=330:beep_factor=4:sample_rate=48000:duration=${length}`];
@@ -41,7 +41,7 @@ async function makeSource(ffmpeg: string, path: string, length = SECONDS): Promi
   ]);
 }
 
-/** As a phone or an editor would export it for the web: key frames every 2 s, bits under the cap. */
+/** As a phone or an editor exports it for the web: keyframes every 2 s, bitrate below the cap. */
 async function makeFitting(ffmpeg: string, source: string, path: string): Promise<void> {
   const bits = ["-crf", "25", "-maxrate", "5M", "-bufsize", "7M", "-x264-params", "keyint=60:scenecut=0"];
   await run(ffmpeg, [...QUIET, "-i", source, "-c:v", "libx264", "-preset", "superfast", ...bits, "-c:a", "copy", path]);
@@ -53,7 +53,10 @@ const seconds = async (work: () => Promise<unknown>) => {
   return (performance.now() - from) / 1000;
 };
 
-/** From `complete` to `ready` through the whole product, against the same one command by hand and the plain ways. */
+/**
+ * From `complete` to `ready` through the whole product, compared with the same single command by hand and with the
+ * usual scripts.
+ */
 export async function benchTranscode(): Promise<Result[]> {
   const work = workFolder();
   const { ffmpeg, ffprobe } = await chooseTools(process.arch as "x64");
@@ -128,7 +131,7 @@ export async function benchTranscode(): Promise<Result[]> {
   }
 }
 
-/** Until it plays; an early one is waited for until it is whole, and told by when it played. */
+/** Until it plays; with early playback it waits for completion, and returns the time of first playback. */
 async function completeToReady(
   api: ReturnType<typeof tenantApi>,
   source: string,
@@ -162,7 +165,7 @@ async function oneCommand({ ffmpeg, ffprobe, source, outDir }: Hand): Promise<vo
   rmSync(outDir, { recursive: true });
 }
 
-/** All that a worker does with a source, without the server. */
+/** A worker's processing of a source, without the server. */
 async function throughEncode({ ffmpeg, ffprobe, source, outDir }: Hand): Promise<void> {
   const binaries = { ffmpeg, ffprobe };
   await encode({ input: source, outDir, binaries, spec: encodingSpec, probe: await probe(source, binaries) });
@@ -181,7 +184,7 @@ const ENCODER = words(
   "-c:v libx264 -preset veryfast -crf 23 -pix_fmt yuv420p -g 60 -sc_threshold 0 -c:a aac -b:a 128k -ac 2",
 );
 
-/** What scripts do that were written a step at a time: each rendition decodes the source anew, and DASH encodes again. */
+/** A script with one step at a time: each rendition decodes the source again, and DASH encodes again. */
 async function perRendition(ffmpeg: string, source: string, outDir: string): Promise<void> {
   mkdirSync(outDir, { recursive: true });
   const from = [...QUIET, "-i", source];

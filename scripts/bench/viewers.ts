@@ -8,13 +8,13 @@ const VIEWERS = Number(process.env.VODBOX_BENCH_VIEWERS ?? 500);
 const SECONDS = Number(process.env.VODBOX_BENCH_SECONDS ?? 60);
 const SEGMENTS = 60;
 const SEGMENT_BYTES = 2 ** 20;
-/** Less than the film has, so that segments make room for others all the time. */
+/** Smaller than the film, so that segments are evicted all the time. */
 const CACHE_BYTES = 32 * 2 ** 20;
 const MIB = 2 ** 20;
 
 /**
- * Viewers of one film, each with a connection that is kept, through playlist and segments as fast as they come; a tenth
- * of them takes 256 KiB a second. The server's memory at the end against that at the beginning, when all have begun.
+ * Viewers of one film, each with a kept-alive connection, who fetch playlist and segments as fast as possible; a tenth
+ * of them receives 256 KiB a second. Compares the server's memory at the end with that when all have begun.
  */
 export async function benchViewers(): Promise<Result[]> {
   const work = workFolder();
@@ -34,7 +34,7 @@ export async function benchViewers(): Promise<Result[]> {
     const bytes = (await Promise.all(viewers)).reduce((sum, each) => sum + each, 0);
     clearInterval(sampling);
     const third = Math.floor(memory.length / 3);
-    // What all of them share is read first; the beginning is when that is over.
+    // The shared files are read first; the measurement begins after that.
     const [beginning, middle, end] = [memory.slice(2, third), memory.slice(third, -third), memory.slice(-third)];
     const note = `${median(middle).toFixed(0)} MiB between; most ${Math.max(...memory).toFixed(0)}; ${(bytes / SECONDS / MIB).toFixed(0)} MiB/s`;
     return [
@@ -59,13 +59,13 @@ function film(): Record<string, Buffer> {
 
 type Viewer = { agent: Agent; master: string; folder: string; first: number; isSlow: boolean; isOver(): boolean };
 
-/** Until it is over; answers the bytes that came. */
+/** Until the end; returns the bytes received. */
 async function watch({ agent, master, folder, first, isSlow, isOver }: Viewer): Promise<number> {
   let bytes = 0;
   while (!isOver()) {
     bytes += await take(agent, master, false);
     bytes += await take(agent, `${folder}low.m3u8`, false);
-    // Not all at the same place: who came later is further behind.
+    // At different positions: later viewers start further back.
     for (let index = first; index < first + SEGMENTS && !isOver(); index++)
       bytes += await take(agent, `${folder}${index % SEGMENTS}.m4s`, isSlow);
   }

@@ -12,7 +12,7 @@ const JOBS = 6;
 const SECONDS = 10;
 const ROUNDS = 3;
 
-/** What a second worker on this machine brings: jobs of 10 s of 1080p30 until the last one plays. */
+/** The effect of a second worker on this machine: jobs of 10 s of 1080p30, until the last one plays. */
 export async function benchWorkers(): Promise<Result[]> {
   const work = workFolder();
   try {

@@ -1,22 +1,27 @@
 import { cpSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { basename, join } from "node:path";
-import { promisify } from "node:util";
-import { brotliCompress, constants } from "node:zlib";
+import fastifyApiReference from "@scalar/fastify-api-reference";
 import { build, type Plugin } from "esbuild";
+import { generateClient } from "../clients/generate.ts";
+import { bundleConsole } from "./console.ts";
+import { densest, writeDense } from "./densest.ts";
 import { installedVersion, nodeVersion, own, paths } from "./paths.ts";
 
-/** Fills build/assets with everything but ffmpeg: quick enough to be run before every test. */
+/**
+ * Fills build/client, and build/assets with everything but ffmpeg: fast enough to run before every test.
+ * `console/files.json` is written last.
+ */
 export async function writeAssets(): Promise<void> {
-  for (const folder of ["migrations", "web", "docs", "parsing"])
+  for (const folder of ["migrations", "web", "console", "docs", "parsing"])
     rmSync(join(paths.assets, folder), { recursive: true, force: true });
   mkdirSync(paths.assets, { recursive: true });
   copyMigrations();
-  copyDocumentation();
-  await bundleBrowserCode();
-  await bundleParserThread();
   const versions = { version: own.version, node: nodeVersion, libsql: installedVersion("libsql") };
   writeFileSync(join(paths.assets, "build-info.json"), JSON.stringify(versions));
+  // The console contains the client, whose operations are those of a server, which needs the migrations.
+  await Promise.all([packDocumentation(), bundleBrowserCode(), bundleParserThread(), generateClient()]);
+  await bundleConsole();
 }
 
 function copyMigrations(): void {
@@ -28,24 +33,34 @@ function copyMigrations(): void {
   });
 }
 
-function copyDocumentation(): void {
-  for (const name of ["swagger-ui-bundle.js", "swagger-ui.css"]) {
-    cpSync(join(paths.modules, "swagger-ui-dist", name), join(paths.assets, "docs", name));
-  }
+/**
+ * Scalar's script for browsers, which its package for Fastify contains; the package of the script itself needs 290 MB of
+ * others. Only compressed: of 4.9 MB a fifth remains, and all browsers accept brotli.
+ */
+async function packDocumentation(): Promise<void> {
+  const routes: { url: string; handler: (request: unknown, reply: object) => string }[] = [];
+  const register = fastifyApiReference as unknown as (server: object, options: object, done: () => void) => void;
+  const server = { hasPlugin: () => false, route: (each: (typeof routes)[number]) => routes.push(each) };
+  register(server, { routePrefix: "/docs", configuration: { url: "/openapi.json" } }, () => {});
+  const reply = { header: () => reply, send: (body: string) => body };
+  const script = routes.find(({ url }) => url.endsWith("/scalar.js"))?.handler({}, reply);
+  if (!script) throw new Error("@scalar/fastify-api-reference has no route with the script");
+  mkdirSync(join(paths.assets, "docs"), { recursive: true });
+  writeFileSync(join(paths.assets, "docs/scalar.js.br"), await densest(Buffer.from(script)));
 }
 
 const ownScript = join(paths.root, "src/web/client/parts/own-script.ts");
 
 /**
- * media-chrome writes its style elements as text without a nonce, and a page with a strict policy would show them not:
- * the player passes on the nonce of its own script.
+ * media-chrome writes its style elements as text without a nonce, and a page with a strict policy would block them: the
+ * player passes on the nonce of its own script.
  */
 const stylesWithNonce: Plugin = {
   name: "styles-with-nonce",
   setup(builder) {
     builder.onLoad({ filter: /node_modules\/media-chrome\/dist\/.*\.js$/ }, async ({ path }) => {
       const source = await readFile(path, "utf8");
-      // All of them stand in template strings.
+      // All of them are in template strings.
       const text = source.replaceAll("<style", `<style\${styleNonce}`);
       const contents = text === source ? source : `import { styleNonce } from ${JSON.stringify(ownScript)};\n${text}`;
       return { contents, loader: "js" };
@@ -53,18 +68,7 @@ const stylesWithNonce: Plugin = {
   },
 };
 
-/** A second's work, so not for a server. */
-const densest = (text: Buffer) =>
-  promisify(brotliCompress)(text, {
-    params: {
-      [constants.BROTLI_PARAM_QUALITY]: constants.BROTLI_MAX_QUALITY,
-      [constants.BROTLI_PARAM_MODE]: constants.BROTLI_MODE_TEXT,
-      [constants.BROTLI_PARAM_LGWIN]: constants.BROTLI_MAX_WINDOW_BITS,
-      [constants.BROTLI_PARAM_SIZE_HINT]: text.length,
-    },
-  });
-
-/** Each file directly in src/web/client is a script of its own, with all it imports, hls.js too. */
+/** Each file directly in src/web/client is a script, bundled with all its imports, including hls.js. */
 async function bundleBrowserCode(): Promise<void> {
   const folder = join(paths.root, "src/web/client");
   if (!existsSync(folder)) return;
@@ -74,7 +78,7 @@ async function bundleBrowserCode(): Promise<void> {
     outdir: join(paths.assets, "web"),
     bundle: true,
     platform: "browser",
-    // A classic script: it works with and without type="module", and leaves nothing in the page's global scope.
+    // A classic script: it works with and without type="module", and adds nothing to the page's global scope.
     format: "iife",
     target: "es2020",
     minify: true,
@@ -82,10 +86,10 @@ async function bundleBrowserCode(): Promise<void> {
     logLevel: "warning",
   });
   const scripts = entries.map((name) => join(paths.assets, "web", `${basename(name, ".ts")}.js`));
-  await Promise.all(scripts.map(async (path) => writeFileSync(`${path}.br`, await densest(await readFile(path)))));
+  await Promise.all(scripts.map(writeDense));
 }
 
-/** What a parser thread runs inside the executable, where it cannot import files (src/parsing/start-thread.ts). */
+/** The code of a parser thread in the executable, where it cannot import files (src/parsing/start-thread.ts). */
 async function bundleParserThread(): Promise<void> {
   await build({
     entryPoints: [join(paths.root, "src/parsing/thread.ts")],
@@ -95,7 +99,7 @@ async function bundleParserThread(): Promise<void> {
     format: "cjs",
     target: "node24",
     minify: true,
-    // Messages name classes.
+    // Messages contain class names.
     keepNames: true,
     legalComments: "none",
     logLevel: "warning",

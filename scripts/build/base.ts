@@ -6,14 +6,14 @@ import { run } from "./run.ts";
 
 export type Arch = "x64" | "arm64";
 
-/** The Node program that vodbox is put into. */
+/** The Node binary that vodbox is embedded in. */
 export const nodeProgram = async (arch: Arch) => join(await npmPackage(`node-linux-${arch}`, nodeVersion), "bin/node");
 
 /** libSQL's native library. */
 export const libsqlLibrary = async (arch: Arch) =>
   join(await npmPackage(`@libsql/linux-${arch}-gnu`, installedVersion("libsql")), "index.node");
 
-/** The folder of a package: the installed one, else (another processor's) fetched from the registry once. */
+/** The directory of a package: the installed one, else (for another processor) downloaded from the registry once. */
 async function npmPackage(name: string, version: string): Promise<string> {
   const installed = join(paths.modules, name);
   if (existsSync(installed) && installedVersion(name) === version) return installed;

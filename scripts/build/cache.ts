@@ -4,12 +4,14 @@ import { mkdirSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 
-/** What is costly to make and the same for every checkout lies here between builds; deleting it is always safe. */
+/**
+ * Results that are expensive and the same for every checkout are kept here between builds; deleting it is always safe.
+ */
 export const buildCache = join(process.env.XDG_CACHE_HOME || join(homedir(), ".cache"), "vodbox");
 
 /**
- * Runs `work` while no other build holds `path`. The lock belongs to a `flock` process that lives as long as the pipe
- * from here to it: the kernel frees it however this process ends, so there is no such thing as a stale lock.
+ * Runs `work` while no other build holds `path`. The lock belongs to a `flock` process that lives as long as its pipe:
+ * the kernel releases it however this process ends, so locks are never stale.
  */
 export async function withLock<T>(path: string, work: () => Promise<T>): Promise<T> {
   mkdirSync(dirname(path), { recursive: true });

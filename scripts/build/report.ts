@@ -1,4 +1,4 @@
-/** Progress for people: one line a step, and a bar on a terminal (a line every ten seconds elsewhere) for long ones. */
+/** Build progress: one line per step, and a bar on a terminal (a line every ten seconds elsewhere) for long ones. */
 export async function step<T>(title: string, work: () => Promise<T> | T): Promise<T> {
   const started = performance.now();
   const result = await work();

@@ -3,7 +3,7 @@ import { createInterface } from "node:readline";
 
 type RunOptions = Pick<SpawnOptions, "cwd" | "env"> & { onLine?: (line: string, stop: () => void) => void };
 
-/** Runs a program and gives back what it wrote to stdout; what went wrong, with the last lines it wrote, is thrown. */
+/** Runs a program and returns its stdout; throws with the last lines of its output when it fails. */
 export async function run(command: string, args: string[], { onLine, ...options }: RunOptions = {}): Promise<string> {
   const child = spawn(command, args, { ...options, stdio: ["ignore", "pipe", "pipe"] });
   const output: string[] = [];
@@ -22,7 +22,7 @@ export async function run(command: string, args: string[], { onLine, ...options 
   throw new Error([`${command} ${args[0] ?? ""} ended with ${code}.`, ...said].join("\n"));
 }
 
-/** Whether `command` can be started at all. */
+/** Whether `command` can be started. */
 export async function isInstalled(command: string): Promise<boolean> {
   return run(command, ["--version"]).then(
     () => true,

@@ -16,7 +16,7 @@ const flags = [
 const compilers: Record<Arch, string> = { x64: "x86_64-linux-gnu-gcc", arm64: "aarch64-linux-gnu-gcc" };
 
 /**
- * Compiles the sandbox launcher; `{}` with a warning where there is no compiler for `arch`: ffmpeg then runs with what
+ * Compiles the sandbox launcher; `{}` with a warning when there is no compiler for `arch`: ffmpeg then runs with what
  * the system offers. The result stays in the build cache, named by sources, flags and compiler.
  */
 export async function sandboxLauncher(arch: Arch): Promise<Record<string, string>> {

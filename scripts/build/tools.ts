@@ -9,22 +9,26 @@ import { run } from "./run.ts";
 export type Tools = { ffmpeg: string; ffprobe: string };
 
 /**
- * The ffmpeg to ship: the one named by VODBOX_BUILD_FFMPEG and VODBOX_BUILD_FFPROBE, else ours compiled from the
+ * The ffmpeg to ship: the one given by VODBOX_BUILD_FFMPEG and VODBOX_BUILD_FFPROBE, else ours compiled from the
  * distribution's source, else that of the package ffmpeg-static where its download works.
  */
 export async function chooseTools(arch: Arch): Promise<Tools> {
   const { VODBOX_BUILD_FFMPEG: ffmpeg, VODBOX_BUILD_FFPROBE: ffprobe } = process.env;
-  if (ffmpeg && ffprobe) return { ffmpeg, ffprobe };
+  if (ffmpeg && ffprobe) {
+    for (const program of [ffmpeg, ffprobe])
+      if (!isFor(arch, program)) throw new Error(`${program} is not a program for Linux on ${arch}.`);
+    return { ffmpeg, ffprobe };
+  }
   if (ffmpeg)
     throw new Error("VODBOX_BUILD_FFMPEG is set but VODBOX_BUILD_FFPROBE is not: both are shipped, name both.");
   const reasons: string[] = [];
+  try {
+    return await staticFfmpeg(arch);
+  } catch (error) {
+    reasons.push(`Compiling one: ${error instanceof Error ? error.message : error}`);
+  }
   if (arch === process.arch) {
-    try {
-      return await staticFfmpeg();
-    } catch (error) {
-      reasons.push(`Compiling one: ${error instanceof Error ? error.message : error}`);
-    }
-    // It has no ffprobe, and those on the registry are years older than any ffmpeg worth shipping.
+    // It has no ffprobe, and those in the registry are years older than any ffmpeg worth shipping.
     if (!ffprobe) reasons.push("ffmpeg-static: it brings no ffprobe; name one with VODBOX_BUILD_FFPROBE to use it.");
     else {
       try {
@@ -33,21 +37,19 @@ export async function chooseTools(arch: Arch): Promise<Tools> {
         reasons.push(`ffmpeg-static: ${error instanceof Error ? error.message : error}`);
       }
     }
-  } else {
-    reasons.push(`This machine is ${process.arch}; one for ${arch} is not compiled here.`);
   }
   const advice = "Name static programs with VODBOX_BUILD_FFMPEG and VODBOX_BUILD_FFPROBE and build again.";
   throw new Error(["There is no ffmpeg to ship.", ...reasons, advice].join("\n"));
 }
 
-/** npm installs without scripts here (.npmrc), so the package's download is run when it is wanted, and only then. */
+/** npm runs no install scripts here (.npmrc), so the package's download is run only when it is needed. */
 async function downloadedFfmpeg(): Promise<string> {
   const folder = join(paths.modules, "ffmpeg-static");
   await run("timeout", ["120", process.execPath, join(folder, "install.js")]);
   return join(folder, "ffmpeg");
 }
 
-/** Shows that the programs do what vodbox is about, before they are shipped; gives back ffmpeg's version. */
+/** Tests that the programs work before they are shipped; returns ffmpeg's version. */
 export async function tryTools({ ffmpeg, ffprobe }: Tools): Promise<string> {
   for (const program of [ffmpeg, ffprobe]) {
     if (isDynamic(program))
@@ -57,7 +59,7 @@ export async function tryTools({ ffmpeg, ffprobe }: Tools): Promise<string> {
   try {
     const clip = join(folder, "clip.mp4");
     const input = ["-f", "lavfi", "-i", "testsrc2=s=160x90:d=1", "-f", "lavfi", "-i", "sine=d=1"];
-    // An empty environment: what is shipped may not lean on this machine's.
+    // An empty environment: shipped programs must not depend on this machine's.
     await run(ffmpeg, ["-v", "error", "-nostdin", ...input, "-c:v", "libx264", "-c:a", "aac", clip], { env: {} });
     const shown = await run(ffprobe, ["-v", "error", "-show_entries", "stream=codec_name", "-of", "csv=p=0", clip], {
       env: {},
@@ -72,11 +74,21 @@ export async function tryTools({ ffmpeg, ffprobe }: Tools): Promise<string> {
   }
 }
 
-/** A program that wants the system's loader names it near its beginning (ELF's PT_INTERP). */
-function isDynamic(program: string): boolean {
+/** A program that needs the system's loader names it near its beginning (ELF's PT_INTERP). */
+const isDynamic = (program: string) => /\/ld-(linux|musl)/.test(beginningOf(program).toString("latin1"));
+
+/** Scripts are accepted: they have no processor. */
+function isFor(arch: Arch, program: string): boolean {
+  const start = beginningOf(program);
+  if (start.toString("latin1", 0, 4) !== "\x7fELF") return true;
+  // ELF's e_machine.
+  return start.readUInt16LE(18) === { x64: 0x3e, arm64: 0xb7 }[arch];
+}
+
+function beginningOf(program: string): Buffer {
   const start = Buffer.alloc(4096);
   const file = openSync(program, "r");
   readSync(file, start);
   closeSync(file);
-  return /\/ld-(linux|musl)/.test(start.toString("latin1"));
+  return start;
 }

@@ -5,13 +5,13 @@ import { paths } from "./paths.ts";
 import { run } from "./run.ts";
 
 const launcher = () => readFileSync(join(paths.root, "scripts/build/launcher.cjs"), "utf8");
-/** In place of the cache: the same launcher without one, which writes one when the program has run. */
+/** Replaces the cache: the same launcher without one, which writes one after a run. */
 const RECORDING = `
 const cachedData = undefined;
 process.once("exit", () => require("node:fs").writeFileSync(process.env.VODBOX_CODE_CACHE, script.createCachedData()));
 `;
 
-/** The bundle as the launcher wants it: one function. */
+/** The bundle in the form that the launcher needs: one function. */
 function wrapped(bundle: string): string {
   const source = readFileSync(bundle, "utf8");
   const path = join(paths.work, "wrapped.cjs");
@@ -20,8 +20,8 @@ function wrapped(bundle: string): string {
 }
 
 /**
- * Runs a first executable through a start and a stop of the server, and keeps what V8 compiled on the way. Only the
- * processor's own Node can do that; for another one there is an empty cache, which V8 passes over.
+ * Runs a first executable through a start and a stop of the server, and keeps the code that V8 compiled. Only possible
+ * with the processor's own Node; another one gets an empty cache, which V8 ignores.
  */
 export async function warmAssets(
   contents: Contents,
@@ -53,7 +53,7 @@ export async function warmAssets(
   return { main, assets: { ...contents.assets, ...code, "vodbox.cache": cache } };
 }
 
-/** What a server is asked in its first second, so that this is warm too. */
+/** The requests of a server's first seconds, so that their code is cached too. */
 async function visit(base: string): Promise<void> {
   for (const path of ["/healthz", "/readyz", "/api/v1/assets", "/api/v1/nothing", "/watch/vid_nothing"])
     await (await fetch(base + path)).text();

@@ -1,13 +1,14 @@
 import { createHash } from "node:crypto";
+import type { Arch } from "../build/base.ts";
 
 /**
- * What our own ffmpeg can do, and with that what a stranger's file can make it do. Everything is off unless it is
- * named here: no network, no playlist, concat or image-sequence demuxer, no filter that opens a file, and `file` and
- * `pipe` as the only protocols. A playlist that is called video.mp4 is therefore just invalid data.
+ * The features of our own ffmpeg, which bound what an untrusted file can make it do. Everything is off unless it is
+ * listed here: no network, no playlist, concat or image-sequence demuxer, no filter that opens a file, and `file` and
+ * `pipe` as the only protocols. A playlist that is named video.mp4 is therefore just invalid data.
  */
 const parts: Record<string, string> = {
-  // The containers that people upload. `*_pipe` read exactly one picture: cover art and posters. The bare streams of
-  // the last line are how the demuxer of program streams finds out what is in them; none is on the list for uploads.
+  // Container formats of common uploads. `*_pipe` read exactly one image: cover art and posters. The raw streams of the
+  // last line are what the program stream demuxer uses to detect its content; none is accepted for uploads.
   demuxer: `mov matroska avi mpegts mpegps flv ogg asf wav mp3 aac flac mxf dv image_jpeg_pipe image_png_pipe
     image_webp_pipe gif
     mpegvideo m4v h264 hevc ac3 eac3 dts`,
@@ -24,7 +25,7 @@ const parts: Record<string, string> = {
   bsf: `h264_mp4toannexb hevc_mp4toannexb aac_adtstoasc extract_extradata dump_extradata remove_extradata vp9_superframe
     vp9_superframe_split vp9_raw_reorder av1_frame_merge av1_frame_split av1_metadata h264_metadata hevc_metadata
     mpeg4_unpack_bframes mjpeg2jpeg mov2textsub text2movsub eac3_core setts null filter_units`,
-  // The first line is what the product writes; the rest makes test material of every kind that is accepted.
+  // The first line is what the product writes; the rest creates test material of every accepted kind.
   encoder: `libx264 aac mjpeg png libwebp libwebp_anim gif pcm_s16le rawvideo wrapped_avframe webvtt subrip
     libvpx_vp8 libvpx_vp9 libopus mpeg1video mpeg2video mpeg4 msmpeg4v3 wmv2 flv h263 prores_ks dnxhd ffv1 dvvideo
     ac3 eac3 mp2 flac alac wmav2 pcm_s24le pcm_alaw adpcm_ima_wav movtext`,
@@ -39,18 +40,28 @@ const parts: Record<string, string> = {
     hstack vstack drawbox fade afade concat trim atrim amix amerge loudnorm ebur128 volume showwavespic framestep
     colorspace tpad palettegen paletteuse`,
   protocol: "file pipe",
-  // testsrc2 and sine for the demo and the tests. Uploads are opened with a list of allowed demuxers; it is not on it.
+  // testsrc2 and sine for the demo and the tests. Uploads are opened with a list of allowed demuxers, which does not
+  // include it.
   indev: "lavfi",
 };
 
 const words = (text: string) => text.split(/\s+/).filter(Boolean);
 
-/** Debian's packages that the build needs: a compiler, and libraries with their static archives. */
-export const buildPackages = words(`gcc g++ make nasm pkg-config dpkg-dev xz-utils zlib1g-dev
+/** Debian packages that the build needs: a compiler, and libraries with their static archives. */
+const nativePackages = words(`gcc g++ make nasm pkg-config dpkg-dev xz-utils zlib1g-dev
   meson ninja-build
   libx264-dev libvpx-dev libopus-dev libwebp-dev libzimg-dev`);
 
-/** Libraries linked into the result, by Debian package: their versions are kept beside it. */
+/**
+ * A build for another processor: its compiler is installed, and its libraries are unpacked into a directory, where they
+ * cannot conflict with installed ones.
+ */
+const crossPackages = (prefix: string) => [
+  ...words("make nasm pkg-config dpkg-dev xz-utils meson ninja-build"),
+  ...[`gcc-${prefix}`, `g++-${prefix}`],
+];
+
+/** Libraries linked into the result, by Debian package: their versions are recorded next to it. */
 export const linkedPackages = words("libx264-dev libvpx-dev libopus-dev libwebp-dev libzimg-dev zlib1g-dev libc6-dev");
 
 /** Arguments of `./configure`. `revision` is the distribution's suffix, so that `-version` names the patched source. */
@@ -64,11 +75,11 @@ export function configureArguments(revision: string): string[] {
     ...words("--enable-zlib --enable-libx264 --enable-libvpx --enable-libopus --enable-libwebp --enable-libzimg"),
     "--enable-libdav1d",
     "--pkg-config-flags=--static",
-    // Position-independent although static: what parses strangers' bytes should not lie at known addresses.
+    // Position-independent although static: a program that parses untrusted bytes should not have fixed addresses.
     "--extra-cflags=-fPIE -fstack-protector-strong -D_FORTIFY_SOURCE=2",
     "--extra-ldflags=-Wl,-z,relro,-z,now,-z,noexecstack",
     "--extra-ldexeflags=-static-pie",
-    // zimg's static archive needs libm and does not say so.
+    // zimg's static archive needs libm without declaring it.
     "--extra-libs=-lm",
     ...Object.entries(parts).map(([kind, names]) => `--enable-${kind}=${words(names).join(",")}`),
   ];
@@ -84,8 +95,67 @@ export const dav1dArguments = (prefix: string): string[] => [
   ...["--libdir=lib", `--prefix=${prefix}`],
 ];
 
-/** Changes when another build would come out. */
-export const recipeHash = createHash("sha256")
-  .update(JSON.stringify([configureArguments(""), dav1dArguments(""), buildPackages]))
-  .digest("hex")
-  .slice(0, 12);
+/**
+ * `./configure` arguments of x264 for arm64, where the distribution's archive is not position-independent. The
+ * bit depths and the processor's optimizations are the defaults.
+ */
+export const x264Arguments = (prefix: string, cross: Target["cross"]): string[] => [
+  ...words("--enable-static --enable-pic --disable-cli --disable-opencl"),
+  ...["--extra-cflags=-fstack-protector-strong -D_FORTIFY_SOURCE=2", `--prefix=${prefix}`],
+  ...(cross ? [`--host=${cross.prefix}`, `--cross-prefix=${cross.prefix}-`] : []),
+];
+
+/** What is compiled for, and with what. */
+export type Target = {
+  /** Packages to install. */
+  packages: string[];
+  /** Names the recipe: changes whenever the build would change. */
+  recipeHash: string;
+  /** The compiler's prefix and its processor, as GNU and meson name them; null for this machine's own processor. */
+  cross: { prefix: string; cpu: string } | null;
+  /** Whether x264 is compiled too, instead of linking the distribution's archive. */
+  withX264: boolean;
+};
+
+const hashOf = (recipe: unknown) => createHash("sha256").update(JSON.stringify(recipe)).digest("hex").slice(0, 12);
+const recipe = [configureArguments(""), dav1dArguments("")];
+
+/** The target `arch`, built on this machine. */
+export function targetFor(arch: Arch): Target {
+  const withX264 = arch === "arm64";
+  const cpu = { x64: "x86_64", arm64: "aarch64" }[arch];
+  const cross = arch === process.arch ? null : { prefix: `${cpu}-linux-gnu`, cpu };
+  // Packages have a hyphen where the compiler's name has an underscore.
+  const packages = cross ? crossPackages(cross.prefix.replaceAll("_", "-")) : nativePackages;
+  const more = [
+    ...(cross ? [linkedPackages, crossArguments(cross, "SYSROOT"), crossFile(cross)] : []),
+    ...(withX264 ? [x264Arguments("", cross)] : []),
+  ];
+  return { packages, recipeHash: hashOf([...recipe, packages, ...more]), cross, withX264 };
+}
+
+type Cross = NonNullable<Target["cross"]>;
+
+/** Arguments of `./configure` for another processor; they follow `configureArguments`, and repeat what they replace. */
+export function crossArguments({ prefix, cpu }: Cross, sysroot: string): string[] {
+  const [headers, libraries] = [`${sysroot}/usr/include`, `${sysroot}/usr/lib/${prefix}`];
+  return [
+    ...["--enable-cross-compile", "--target-os=linux", `--arch=${cpu}`, `--cross-prefix=${prefix}-`],
+    "--pkg-config=pkg-config",
+    `--extra-cflags=-isystem ${headers} -isystem ${headers}/${prefix}`,
+    // -B: the C library's start files are those of the directory too, because its libc.a has later security fixes than
+    // the cross compiler's.
+    `--extra-ldflags=-B${libraries} -L${libraries}`,
+  ];
+}
+
+/** meson's description of another processor. */
+export const crossFile = ({ prefix, cpu }: Cross): string =>
+  [
+    "[binaries]",
+    ...["c:gcc", "cpp:g++", "ar:ar", "strip:strip"].map((pair) => {
+      const [name, program] = pair.split(":");
+      return `${name} = '${prefix}-${program}'`;
+    }),
+    ...["[host_machine]", "system = 'linux'", `cpu_family = '${cpu}'`, `cpu = '${cpu}'`, "endian = 'little'", ""],
+  ].join("\n");

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 
-/** Documents as clients write them, and as they do not. */
+/** Valid and malformed documents of every kind that clients write. */
 export type FuzzDocument = { extension: "m3u8" | "mpd" | "vtt" | "srt" | "csv"; text: string };
 
 const word = fc.oneof(
@@ -28,7 +28,7 @@ const number = fc.oneof(
   fc.constantFrom("-1", "0", "999999999999999", "9999999999999999999", "1e9", "0.5", "NaN", "", " 1"),
 );
 const lineBreak = fc.constantFrom("\n", "\n", "\n", "\r\n", "\r", "\n\n", "");
-/** The same many times over, up to a few hundred kilobytes. */
+/** Many repetitions, up to a few hundred kilobytes. */
 const repeated = fc
   .tuple(
     fc.oneof(

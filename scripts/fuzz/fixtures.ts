@@ -3,7 +3,7 @@ import type { Credential } from "./requests.ts";
 
 export type FuzzServer = { base: string; pid: number; admin: string; worker: string };
 
-/** What a round of requests finds on the server. */
+/** The resources that a round of requests can use. */
 export type Fixtures = {
   credentials: Record<Credential, Record<string, string>>;
   /** Ids by parameter, by the segment before it, or both. */
@@ -75,7 +75,7 @@ export async function putFile(
 
 let serial = 0;
 
-/** New tenants with one of each thing, since the round before may have deleted, suspended or revoked anything. */
+/** New tenants with one resource of each kind, because earlier requests may have deleted, suspended or revoked any. */
 export async function furnish({ base, admin, worker }: FuzzServer): Promise<Fixtures> {
   const number = ++serial;
   const asAdmin = { "x-svc-admin-token": admin };
@@ -86,7 +86,7 @@ export async function furnish({ base, admin, worker }: FuzzServer): Promise<Fixt
   const keyOf = async (tenantId: number) =>
     call(base, "POST", "/api/v1/api_keys", asAdmin, { tenant_id: tenantId, scopes: SCOPES });
   const [own, other] = [await tenant(`own-${number}`), await tenant(`other-${number}`)];
-  // Aimed at by the operator's routes, so that a round keeps its own tenants as long as it can.
+  // The target of the operator's routes, so that a round keeps its own tenants as long as possible.
   const target = `target-${number}`;
   await tenant(target);
   const revocable = await keyOf(own.id);

@@ -3,7 +3,7 @@ import { TooComplex } from "../../src/lib/document-limits.ts";
 import { PARSERS, type ParserInput, type ParserName } from "../../src/parsing/parsers.ts";
 import { documentOf, type FuzzDocument } from "./documents.ts";
 
-/** Processor time of one document, in ms. They have a few hundred kilobytes at most. */
+/** Processor time of one document, in ms. Documents are a few hundred kilobytes at most. */
 const MAX_MS = 500;
 
 const below = {
@@ -55,7 +55,7 @@ const WAYS: { [N in ParserName]: Way<N> } = {
 
 export type ParserReport = { documents: number; slowestMs: number; failures: string[] };
 
-/** Gives each parser its share of `runs` documents. Its only error is TooComplex, and none takes long. */
+/** Gives each parser its share of `runs` documents. The only permitted error is TooComplex, and none may take long. */
 export function fuzzParsers({ runs, seed }: { runs: number; seed: number }): ParserReport {
   const report: ParserReport = { documents: 0, slowestMs: 0, failures: [] };
   const names = Object.keys(PARSERS) as ParserName[];

@@ -5,11 +5,11 @@ import { monitor } from "./monitor.ts";
 import { type FuzzRequest, requestTo, type Sent, sentBy } from "./requests.ts";
 import { type FuzzRoute, routeTable } from "./route-table.ts";
 
-/** With new tenants for each. */
+/** Requests per round, each with new tenants. */
 const ROUND = 500;
-/** Of the requests of a round, documents that are put into a batch and looked at. */
+/** Documents per round that are put into a batch and checked. */
 const INGESTED = 25;
-/** A request for something that is not set up, or that too many want. Nothing else of 500 and above is an answer. */
+/** Features that are not configured, or full queues. No other response of 500 and above is permitted. */
 const EXPECTED = new Set([
   ...["translation_not_configured", "payments_not_configured", "storage_not_configured", "busy", "not_implemented"],
 ]);
@@ -27,7 +27,7 @@ export type RouteReport = {
   seconds: number;
 };
 
-/** `runs` requests to all routes of a running server, by two tenants and everybody else. */
+/** Sends `runs` requests to all routes of a running server, by two tenants and anonymous clients. */
 export async function fuzzRoutes(
   server: FuzzServer,
   { runs, seed, report: onRound = () => {} }: { runs: number; seed: number; report?: (done: RouteReport) => void },
@@ -51,7 +51,7 @@ export async function fuzzRoutes(
       const fixtures = await furnish(server);
       const left = Math.min(ROUND, runs - report.requests);
       const options = { seed: seed + round, endOnFailure: true };
-      // First, since the requests may cancel batches and suspend tenants.
+      // First, because the requests may cancel batches and suspend tenants.
       const ingesting = fc.asyncProperty(anyDocument, (document) => ingest(server, fixtures, document, send));
       const ingested = await fc.check(ingesting, { ...options, numRuns: Math.min(INGESTED, left) });
       if (ingested.failed) report.failures.push(describe(ingested, current));
@@ -78,7 +78,7 @@ export async function fuzzRoutes(
 const describe = ({ errorInstance, seed }: { errorInstance: unknown; seed?: number }, current: string) =>
   `seed ${seed}: ${errorInstance instanceof Error ? errorInstance.message : String(errorInstance)}\n  ${current}`;
 
-/** What is wrong with the answer, or null. */
+/** The fault of a response, or null. */
 async function faultOf(
   { base }: FuzzServer,
   { method, path, headers, body }: Sent,
@@ -92,10 +92,11 @@ async function faultOf(
     const signal = AbortSignal.timeout(TIMEOUT_MS);
     const init = { method, headers, redirect: "manual", signal, ...(body !== undefined && { body }) };
     response = await fetch(url, init as RequestInit);
-    text = await response.text();
+    text = isEndless(response) ? "" : await response.text();
+    if (isEndless(response)) await response.body?.cancel();
   } catch (error) {
     const { code } = ((error as Error).cause ?? {}) as { code?: string };
-    // The refusal of a large body may be followed by the end of the connection before all of it is sent.
+    // The connection may close after the refusal of a large body before all of it is sent.
     const isLarge = body !== undefined && body.length > 1_000_000;
     if (isLarge && (code === "EPIPE" || code === "ECONNRESET" || code === "UND_ERR_SOCKET")) return null;
     return `no answer: ${(error as Error).message} ${code ?? ""}`;
@@ -111,9 +112,11 @@ async function faultOf(
   return isShaped ? null : `an error of another shape: ${response.status} ${text.slice(0, 300)}`;
 }
 
+const isEndless = ({ headers }: Response) => headers.get("content-type") === "text/event-stream";
+
 let ingestions = 0;
 
-/** Puts a document where each kind of playlist, manifest or text may be, and asks what is wrong with it. */
+/** Uses a document as each kind of playlist, manifest or text, and requests a check of the batch. */
 async function ingest(
   { base }: FuzzServer,
   { batch }: Fixtures,

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 const TICK_MS = 10;
 const PROBE_MS = 10;
 
-/** Processor time that the main thread of a process has used, in ms. */
+/** Processor time of the main thread of a process, in ms. */
 function mainThreadMs(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/task/${pid}/stat`, "utf8");
   const [user, system] = stat
@@ -20,17 +20,20 @@ const residentMebibytes = (pid: number) =>
   Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1024;
 
 export type Monitor = {
-  /** In ms: how long a cheap request waited, of which the main thread was busy. Other programs do not add to it. */
+  /**
+   * In ms: the longest response time of a cheap request, as far as the main thread was busy. Other programs do not
+   * affect it.
+   */
   longestStallMs: number;
-  /** In ms, with all that other programs add. */
+  /** In ms, including the effect of other programs. */
   longestWaitMs: number;
-  /** What was in progress at the longest stall. */
+  /** The request in progress at the longest stall. */
   during: string;
   memory(): number;
   stop(): Promise<void>;
 };
 
-/** Asks the server for something cheap all the time, and measures how long that waits. `current` names what is in progress. */
+/** Continuously sends a cheap request and measures its response time. `current` names the request in progress. */
 export function monitor({ base, pid }: { base: string; pid: number }, current: () => string): Monitor {
   let isOver = false;
   const found: Monitor = {

@@ -1,16 +1,16 @@
 import type { ParserReport } from "./fuzz-parsers.ts";
 import type { RouteReport } from "./fuzz-routes.ts";
 
-/** A stall of the event loop that is no fault, in ms. */
+/** A stall of the event loop that is acceptable, in ms. */
 const MAX_STALL_MS = 250;
-/** The server warms up in the first rounds; after that its memory may move by so much, in MiB. */
+/** The server warms up in the first rounds; after that its memory may vary by this much, in MiB. */
 const MAX_GROWTH_MEBIBYTES = 96;
 
 export type Figure = { name: string; value: number; unit: string; bar: string; met: boolean };
 
 const median = (values: readonly number[]) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
 
-/** How much more memory the last third of the rounds took than the middle one, in MiB. */
+/** How much more memory the last third of the rounds used than the middle one, in MiB. */
 export function growth(memory: readonly number[]): number {
   const third = Math.floor(memory.length / 3);
   return third === 0 ? 0 : median(memory.slice(-third)) - median(memory.slice(third, 2 * third));

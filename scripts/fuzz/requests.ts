@@ -6,11 +6,11 @@ import { HEADERS, RAW, SEGMENTS, TYPES, VALUES } from "./values.ts";
 
 export type Credential = "own" | "other" | "admin" | "worker" | "none" | "broken";
 
-/** A request, but for the ids of what there is on the server. */
+/** A request before the ids of existing resources are inserted. */
 export type FuzzRequest = {
   target: FuzzRoute;
   credential: Credential;
-  /** For each parameter of the path; a number chooses one of the known ids. */
+  /** One for each path parameter; a number selects one of the known ids. */
   params: (string | number)[];
   query: string;
   headers: [name: string, value: string][];
@@ -22,7 +22,7 @@ export type FuzzRequest = {
 };
 
 const anyCredential = fc.constantFrom<Credential>("own", "other", "admin", "worker", "none", "broken");
-/** Mostly one that the route takes, or most requests would end there. */
+/** Usually one that the route accepts, or most requests would end there. */
 const credentialOf = ({ route }: FuzzRoute): fc.Arbitrary<Credential> => {
   const fitting: Partial<Record<string, Credential[]>> = { key: ["own", "own", "admin"], worker: ["worker", "admin"] };
   const fit = fitting[route.credential] ?? ["admin"];
@@ -87,7 +87,7 @@ export const requestTo = (routes: readonly FuzzRoute[]): fc.Arbitrary<FuzzReques
     }),
   );
 
-/** An example with something in it that does not belong there; `dice` says what and where. Without dice as it is. */
+/** An example with unexpected values; `dice` selects what and where. Unchanged without dice. */
 export function mutated(example: unknown, dice: readonly number[]): unknown {
   const [first, ...rest] = dice;
   if (first === undefined) return example;
@@ -111,7 +111,7 @@ export type Sent = {
   body: string | Uint8Array | undefined;
 };
 
-/** The request as it goes to a server that has `fixtures`. */
+/** The request for a server with `fixtures`. */
 export function sentBy(request: FuzzRequest, fixtures: Fixtures): Sent {
   const { target, params, query, body } = request;
   const { route, example } = target;
@@ -146,7 +146,7 @@ export function sentBy(request: FuzzRequest, fixtures: Fixtures): Sent {
   return { ...common, body: JSON.stringify(given) };
 }
 
-/** An id that there is, by the name of the parameter and what comes before it in the path. */
+/** The id of an existing resource, by the name of the parameter and the preceding path segment. */
 function idOf({ ids }: Fixtures, { name, before, chosen }: { name: string; before: string; chosen: number }): string {
   const segment =
     before

@@ -6,16 +6,16 @@ import { loadConfig } from "../../src/config/load.ts";
 import type { Route } from "../../src/http/route.ts";
 import { openApp } from "../../src/open.ts";
 
-/** A route, and a body that it accepts as the OpenAPI document shows it. */
+/** A route, and a valid body for it from the OpenAPI document. */
 export type FuzzRoute = { route: Route; example: unknown };
 
-/** They would end the run: what they change is what the other requests are made with. */
+/** They would end the run, because they change what the other requests depend on. */
 const LEFT_OUT: readonly ((route: Route) => boolean)[] = [
   ({ path }) => path.endsWith("/rotate"),
   ({ path }) => path.endsWith("/device_tokens/current"),
 ];
 
-/** All routes of this program, read off the program itself. */
+/** All routes of this program, derived from its route table. */
 export async function routeTable(): Promise<FuzzRoute[]> {
   const folder = mkdtempSync(join(tmpdir(), "vodbox-fuzz-"));
   const config = loadConfig({ flags: { data_dir: folder, port: 0, min_free_bytes: 0 }, env: {} });

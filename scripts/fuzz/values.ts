@@ -1,4 +1,4 @@
-/** What is put where something else belongs. */
+/** Unexpected values. */
 
 const deep = (open: string, close: string, levels: number) => `${open.repeat(levels)}1${close.repeat(levels)}`;
 

@@ -2,18 +2,18 @@ import type { App } from "../app.ts";
 import { loadSecrets } from "../config/secrets.ts";
 import type { Broadcast } from "./messages.ts";
 
-/** What many give at once is passed on once: whoever waits looks into the database anyway. */
+/** Signals that are emitted together are sent once; the receiver reads the database anyway. */
 const PAUSE_MS = 10;
 
-/** Passes on what wakes those who wait in other processes, and gives here what is heard from there; not back again. */
-export function connectBroadcast(app: App, tell: (hint: Broadcast) => void): (heard: Broadcast) => void {
+/** Sends signals of this process to its peers, and emits theirs here. A received signal is not sent back. */
+export function connectBroadcast(app: App, send: (message: Broadcast) => void): (message: Broadcast) => void {
   const { signals } = app;
   let isFromElsewhere = false;
   for (const signal of ["job.queued", "delivery.due"] as const) {
     let isDue = false;
     const passOn = () => {
       isDue = false;
-      tell({ signal });
+      send({ signal });
     };
     signals.on(signal, () => {
       if (isFromElsewhere || isDue) return;
@@ -22,19 +22,19 @@ export function connectBroadcast(app: App, tell: (hint: Broadcast) => void): (he
     });
   }
   signals.on("webhook.changed", (id) => {
-    if (!isFromElsewhere) tell({ signal: "webhook.changed", id });
+    if (!isFromElsewhere) send({ signal: "webhook.changed", id });
   });
   signals.on("secret.rotated", (name) => {
-    if (!isFromElsewhere) tell({ signal: "secret.rotated", name });
+    if (!isFromElsewhere) send({ signal: "secret.rotated", name });
   });
-  return (hint) => {
+  return (message) => {
     isFromElsewhere = true;
     try {
-      if (hint.signal === "webhook.changed") signals.emit(hint.signal, hint.id);
-      else if (hint.signal === "secret.rotated") {
-        app.secrets[hint.name] = loadSecrets(app.config)[hint.name];
-        signals.emit(hint.signal, hint.name);
-      } else signals.emit(hint.signal);
+      if (message.signal === "webhook.changed") signals.emit(message.signal, message.id);
+      else if (message.signal === "secret.rotated") {
+        app.secrets[message.name] = loadSecrets(app.config)[message.name];
+        signals.emit(message.signal, message.name);
+      } else signals.emit(message.signal);
     } finally {
       isFromElsewhere = false;
     }

@@ -1,46 +1,53 @@
 import type { App, Peers } from "../app.ts";
 import type { Lock, LockOptions } from "../lib/lock-manager.ts";
 import { connectBroadcast } from "./broadcast.ts";
-import { type Broadcast, type MetricsReport, SLOT_VARIABLE, type ToSupervisor, type ToWorker } from "./messages.ts";
+import {
+  type Broadcast,
+  type Listening,
+  type MetricsReport,
+  SLOT_VARIABLE,
+  type ToSupervisor,
+  type ToWorker,
+} from "./messages.ts";
 
-/** One of several processes on one data directory, as `serve` sees it. */
+/** One of several processes on one data directory, as `serve` uses it. */
 export type ClusterWorker = Peers & {
   readonly localProof: string;
-  ready(where: { address: string; localAddress: string }): void;
-  /** Gives the place up, for a process that cannot serve: an open channel would keep it alive. */
+  ready(where: Listening): void;
+  /** Closes the channel to the supervisor, which would keep a process alive that cannot serve. */
   leave(): void;
-  /** From now on hints go both ways, and `figures` are told to whoever gathers them. */
+  /** Starts sending and receiving broadcasts, and answers the supervisor's requests for `figures`. */
   link(app: App, figures: () => MetricsReport["families"]): void;
 };
 
-/** The place that this process was started for; null when it was started by itself. */
+/** The membership of this process; null when no supervisor started it. */
 export async function joinSupervisor(): Promise<ClusterWorker | null> {
   const isMember = process.env[SLOT_VARIABLE] !== undefined && process.send !== undefined;
-  // What is started from here is no member.
+  // Processes that are started from here are not cluster workers.
   delete process.env[SLOT_VARIABLE];
   if (!isMember) return null;
-  // Who keeps the turns is gone: nobody may write as if they were kept. A start is recovery.
+  // Without the supervisor there are no locks, so this process must not write. The next start recovers.
   process.once("disconnect", end);
   return new Channel().join();
 }
 
 const end = () => process.exit(1);
 
-/** The way to the keeper and back. */
+/** The channel to the supervisor. */
 class Channel {
   #count = 0;
-  readonly #turns = new Map<number, { abort: AbortController; given: () => void }>();
-  readonly #questions = new Map<number, (answer: unknown) => void>();
+  readonly #locks = new Map<number, { abort: AbortController; granted: () => void }>();
+  readonly #pendingRequests = new Map<number, (answer: unknown) => void>();
   readonly #welcome = Promise.withResolvers<Extract<ToWorker, { welcome: unknown }>["welcome"]>();
   #figures: () => MetricsReport["families"] = () => [];
-  #hear: (hint: Broadcast) => void = () => {};
+  #receiveBroadcast: (broadcast: Broadcast) => void = () => {};
 
   async join(): Promise<ClusterWorker> {
-    process.on("message", (message: ToWorker) => this.#take(message));
-    this.#tell({ join: true });
+    process.on("message", (message: ToWorker) => this.#receive(message));
+    this.#send({ join: true });
     return {
       ...(await this.#welcome.promise),
-      take: (name, options) => this.#turn(name, options),
+      take: (name, options) => this.#acquire(name, options),
       gather: async () => (await this.#ask((id) => ({ gather: id }))) as MetricsReport[],
       post: async (name, value) => void (await this.#ask((id) => ({ post: name, value, id }))),
       posted: (name) => this.#ask((id) => ({ posted: name, id })),
@@ -48,47 +55,47 @@ class Channel {
         process.off("disconnect", end);
         if (process.connected) process.disconnect();
       },
-      ready: (where) => this.#tell({ ready: where }),
+      ready: (where) => this.#send({ ready: where }),
       link: (app, figures) => {
         this.#figures = figures;
-        this.#hear = connectBroadcast(app, (hint) => this.#tell({ hint }));
+        this.#receiveBroadcast = connectBroadcast(app, (broadcast) => this.#send({ broadcast }));
       },
     };
   }
 
-  #tell(message: ToSupervisor): void {
+  #send(message: ToSupervisor): void {
     if (process.connected) process.send?.(message);
   }
 
-  #take(message: ToWorker): void {
-    if ("given" in message) this.#turns.get(message.given)?.given();
-    else if ("wanted" in message) this.#turns.get(message.wanted)?.abort.abort();
-    else if ("hint" in message) this.#hear(message.hint);
-    else if ("ping" in message) this.#tell({ pong: true });
-    else if ("figures" in message) this.#tell({ figures: message.figures, families: this.#figures() });
+  #receive(message: ToWorker): void {
+    if ("granted" in message) this.#locks.get(message.granted)?.granted();
+    else if ("contested" in message) this.#locks.get(message.contested)?.abort.abort();
+    else if ("broadcast" in message) this.#receiveBroadcast(message.broadcast);
+    else if ("ping" in message) this.#send({ pong: true });
+    else if ("figures" in message) this.#send({ figures: message.figures, families: this.#figures() });
     else if ("answer" in message) {
-      this.#questions.get(message.answer)?.(message.value);
-      this.#questions.delete(message.answer);
+      this.#pendingRequests.get(message.answer)?.(message.value);
+      this.#pendingRequests.delete(message.answer);
     } else this.#welcome.resolve(message.welcome);
   }
 
-  #turn(name: string, options: LockOptions = {}): Promise<Lock> {
+  #acquire(name: string, options: LockOptions = {}): Promise<Lock> {
     const id = ++this.#count;
     const abort = new AbortController();
     const end = () => {
-      if (this.#turns.delete(id)) this.#tell({ end: { id, name } });
+      if (this.#locks.delete(id)) this.#send({ end: { id, name } });
     };
     return new Promise((resolve) => {
-      this.#turns.set(id, { abort, given: () => resolve({ wanted: abort.signal, end }) });
-      this.#tell({ ask: { id, name, ...options } });
+      this.#locks.set(id, { abort, granted: () => resolve({ contested: abort.signal, end }) });
+      this.#send({ ask: { id, name, ...options } });
     });
   }
 
   #ask(question: (id: number) => ToSupervisor): Promise<unknown> {
     const id = ++this.#count;
     return new Promise((resolve) => {
-      this.#questions.set(id, resolve);
-      this.#tell(question(id));
+      this.#pendingRequests.set(id, resolve);
+      this.#send(question(id));
     });
   }
 }

@@ -2,37 +2,40 @@ import type { SecretName } from "../config/secrets.ts";
 import type { LockRequest } from "../lib/lock-manager.ts";
 import type { MetricFamily } from "../lib/prometheus.ts";
 
-/** In the environment of the processes that a keeper starts. */
+/** Environment variable that a supervisor sets for its cluster workers. */
 export const SLOT_VARIABLE = "VODBOX_PROCESS_SLOT";
 
-/** What one process tells the others, so that who waits there wakes. */
+/** A broadcast from one process to its peers, to wake requests that wait there. */
 export type Broadcast =
   | { signal: "job.queued" | "delivery.due" }
   | { signal: "webhook.changed"; id: number }
   | { signal: "secret.rotated"; name: SecretName };
 
-/** What one process counted. */
+/** The counters of one process. */
 export type MetricsReport = { slot: number; families: MetricFamily[] };
 
-/** From the keeper, over the channel that a process was started with. */
+/** Messages from the supervisor over the IPC channel. */
 export type ToWorker =
   | { welcome: { slot: number; isFirst: boolean; localProof: string } }
-  | { given: number }
-  | { wanted: number }
-  | { hint: Broadcast }
+  | { granted: number }
+  | { contested: number }
+  | { broadcast: Broadcast }
   | { ping: true }
-  /** Asks for its figures; the answer repeats the number. */
+  /** A request for the counters; the answer repeats the number. */
   | { figures: number }
-  /** To a question of that number. */
+  /** The answer to the request with that number. */
   | { answer: number; value?: unknown };
 
-/** To the keeper. */
+/** Where a process listens. `setupUrl`: for the first one of an empty server, the address that sets it up. */
+export type Listening = { address: string; localAddress: string; setupUrl: string | null };
+
+/** Messages to the supervisor. */
 export type ToSupervisor =
   | { join: true }
-  | { ready: { address: string; localAddress: string } }
+  | { ready: Listening }
   | { ask: LockRequest }
   | { end: { id: number; name: string } }
-  | { hint: Broadcast }
+  | { broadcast: Broadcast }
   | { figures: number; families: MetricFamily[] }
   | { gather: number }
   | { pong: true }

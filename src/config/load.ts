@@ -10,9 +10,11 @@ type Values = {
     ? v.InferOutput<(typeof SETTINGS)[K]["schema"]>
     : v.InferOutput<(typeof SETTINGS)[K]["schema"]> | undefined;
 };
-export type Origin = "flag" | "environment" | "file" | "default" | "data directory";
+/** Where values come from. */
+export const ORIGINS = ["flag", "environment", "file", "default", "data directory"] as const;
+export type Origin = (typeof ORIGINS)[number];
 
-/** All settings of this run, frozen. `origins` says for each where its value came from. */
+/** All settings of this run, frozen. `origins` names the source of each value. */
 export type Config = Readonly<Values> & {
   readonly origins: Readonly<Record<SettingName, Origin>>;
   readonly file: string | null;
@@ -30,8 +32,8 @@ const describe = (origin: Origin, name: SettingName, file: string | null) =>
       : `${name} in ${file}`;
 
 /**
- * Flag over environment over file over default. Throws one UserError that names every fault at once, since an
- * operator who mends them one start at a time curses us each time.
+ * Precedence: flag, environment, file, default. Throws one UserError with all faults, so that an operator can correct
+ * them in one attempt.
  */
 export function loadConfig({ flags = {}, env = process.env, cwd = process.cwd() }: ConfigSources = {}): Config {
   const faults: string[] = [];
@@ -44,7 +46,7 @@ export function loadConfig({ flags = {}, env = process.env, cwd = process.cwd() 
     const setting: Setting = SETTINGS[name];
     const candidates: [Origin, unknown][] = [
       ["flag", flags[name]],
-      // An empty variable is how shells and unit files say "not set".
+      // Shells and unit files express "not set" as an empty variable.
       ["environment", env[envName(name)] || undefined],
       ["file", fromFile[name]],
     ];
@@ -61,9 +63,9 @@ export function loadConfig({ flags = {}, env = process.env, cwd = process.cwd() 
   }
   for (const variable of Object.keys(env)) {
     if (variable.startsWith("VODBOX_") && !KNOWN_VARIABLES.has(variable))
-      warnings.push(`${variable} is no setting of vodbox and has no effect`);
+      warnings.push(`${variable} is not a vodbox setting and is ignored`);
   }
-  if (faults.length > 0) throw new UserError(`Mend these settings: ${faults.join("; ")}.`, 2);
+  if (faults.length > 0) throw new UserError(`Invalid settings: ${faults.join("; ")}.`, 2);
   if (typeof values.data_dir === "string") values.data_dir = resolve(cwd, values.data_dir);
   return Object.freeze({ ...(values as Values), origins: Object.freeze(origins), file, warnings });
 }
@@ -77,17 +79,19 @@ function parse({ schema, read }: Setting, raw: unknown, cwd: string) {
   }
 }
 
-/** Node's words for a file that is not there name a system call, and help nobody. */
+/** Node's message for a missing file names a system call, which does not help an operator. */
 function unreadable(error: unknown): string {
   const { code, message } = error as NodeJS.ErrnoException;
-  if (code === "ENOENT") return "names a file that is not there; look at its path";
+  if (code === "ENOENT") return "names a file that does not exist; check the path";
   return `cannot be read: ${code === undefined ? message.split("\n")[0] : `${code}; look at its owner and mode`}`;
 }
 
-/** Names that other parts read themselves: the executable's cache, the build, the tests. */
+/** Variables that other parts read directly: the client commands, the executable's cache, the build, the tests. */
 const KNOWN_VARIABLES = new Set([
   ...names.map(envName),
   "VODBOX_CONFIG",
+  "VODBOX_SERVER",
+  "VODBOX_KEY",
   "VODBOX_CACHE_DIR",
   "VODBOX_BUILD_FFMPEG",
   "VODBOX_BUILD_FFPROBE",
@@ -98,12 +102,12 @@ function findFile(named: unknown, cwd: string): string | null {
   return ["vodbox.toml", "vodbox.json"].map((name) => resolve(cwd, name)).find((path) => existsSync(path)) ?? null;
 }
 
-/** Flat keys; tables are joined with `_`, so `[rate_limit] uploads` is `rate_limit_uploads`. */
+/** Flat keys: tables are joined with `_`, so `[rate_limit] uploads` is `rate_limit_uploads`. */
 function readFile(path: string, faults: string[]): Record<string, unknown> {
   let parsed: unknown;
   try {
     if (!existsSync(path)) {
-      faults.push(`there is no settings file ${path}`);
+      faults.push(`the configuration file ${path} does not exist`);
       return {};
     }
     const source = readFileSync(path, "utf8");
@@ -113,7 +117,7 @@ function readFile(path: string, faults: string[]): Record<string, unknown> {
     return {};
   }
   if (typeof parsed !== "object" || parsed === null || Array.isArray(parsed)) {
-    faults.push(`${path} must hold a table of settings`);
+    faults.push(`${path} must contain a table of settings`);
     return {};
   }
   const flat: Record<string, unknown> = {};
@@ -123,7 +127,7 @@ function readFile(path: string, faults: string[]): Record<string, unknown> {
       const setting = (SETTINGS as Record<string, Setting>)[`${prefix}${key}`];
       if (isTable && !setting?.read) walk(value, `${prefix}${key}_`);
       else if (`${prefix}${key}` in SETTINGS) flat[`${prefix}${key}`] = value;
-      else faults.push(`${prefix}${key} in ${path} is no setting of vodbox`);
+      else faults.push(`${prefix}${key} in ${path} is not a vodbox setting`);
     }
   };
   walk(parsed, "");

@@ -1,64 +1,72 @@
-import { type Dirent, opendirSync, readdirSync } from "node:fs";
+import { type Dirent, opendirSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { contentsOf } from "../../storage/db/database-contents.ts";
 import { UserError } from "../lib/errors.ts";
+import { PROBE } from "../lib/object-keys.ts";
 import { databaseFileOf } from "./database-file.ts";
 import type { Config } from "./load.ts";
 
-type Place = Pick<Config, "data_dir" | "database_url">;
+type DataLocation = Pick<Config, "data_dir" | "database_url">;
 
-/** Storage checks write and delete this object; a crash may leave it on a fresh installation. */
-const PROBE = /^vodbox-check/;
-
-/** What is left of an earlier database in the data directory, as words for a sentence; null when nothing is. */
-function leftIn(dataDir: string, contents: "nothing" | "unused"): string | null {
+/** Remains of an earlier database in the data directory, worded for a sentence; null when there are none. */
+function remainsIn(dataDir: string, contents: "nothing" | "unused"): string | null {
   const hasObjects = holdsFile(join(dataDir, "objects"));
   // The first start creates secrets before any tenant exists.
   const hasSecrets = contents === "nothing" && namesIn(join(dataDir, "secrets")).length > 0;
-  const found = [...(hasObjects ? ["objects"] : []), ...(hasSecrets ? ["secrets"] : [])];
-  return found.length > 0 ? found.join(" and ") : null;
+  const remains = [...(hasObjects ? ["objects"] : []), ...(hasSecrets ? ["secrets"] : [])];
+  return remains.length > 0 ? remains.join(" and ") : null;
 }
 
 /**
- * Why the database of this data directory looks lost, in a sentence: it holds objects or secrets, but the database is not
- * there, has no tables, or never held a tenant. Null when all is well. A database on a remote server is not looked at.
+ * Reports why the database of this data directory looks lost: objects or secrets exist, but the database is missing,
+ * has no tables, or never had a tenant. Null when there is no such sign. A remote database is not inspected.
  */
-export function lostDatabase(config: Place): string | null {
+export function lostDatabase(config: DataLocation): string | null {
   const file = databaseFileOf(config);
   if (file === null) return null;
+  const otherKind = otherThanFile(file);
+  if (otherKind !== null) return otherKind;
   const { contents, isWanted } = contentsOf(file);
   if (contents === "data" || (contents === "unused" && isWanted)) return null;
-  const left = leftIn(config.data_dir, contents);
+  const left = remainsIn(config.data_dir, contents);
   if (left === null) return null;
-  const state = contents === "unused" ? `${file} has never held a tenant` : `${file} is missing or empty`;
-  return sentence(`The data directory ${config.data_dir} holds ${left}, but the database ${state}`);
+  const state = contents === "unused" ? `${file} contains no tenant` : `${file} is missing or empty`;
+  return sentence(`The data directory ${config.data_dir} contains ${left}, but the database ${state}`);
 }
 
-/** The same for a remote database without tables; null where the data directory is fresh. */
-export function lostRemoteDatabase(config: Place): string | null {
-  const left = leftIn(config.data_dir, "nothing");
+/** The same check for a remote database without tables; null when the data directory is new. */
+export function lostRemoteDatabase(config: DataLocation): string | null {
+  const left = remainsIn(config.data_dir, "nothing");
   if (left === null) return null;
   return sentence(
-    `The data directory ${config.data_dir} holds ${left}, but the database of VODBOX_DATABASE_URL is empty`,
+    `The data directory ${config.data_dir} contains ${left}, but the database of VODBOX_DATABASE_URL is empty`,
   );
 }
 
-const sentence = (what: string) =>
-  `${what}: put the database back, restore a backup into an empty directory, or name the right directory with --data; only vodbox serve --allow-empty-database begins with an empty database, to which these objects are unknown.`;
+const sentence = (remains: string) =>
+  `${remains}: restore the database file, restore a backup into an empty directory, or set the correct directory with --data. To start with an empty database, which does not know these objects, run vodbox serve --allow-empty-database.`;
 
-/** Throws UserError where the database looks lost. */
-export function refuseLostDatabase(config: Place): void {
-  const lost = lostDatabase(config);
-  if (lost !== null) throw new UserError(lost);
+/** SQLite would report only the number of its error for a directory in the place of the database. */
+function otherThanFile(file: string): string | null {
+  if (statSync(file, { throwIfNoEntry: false })?.isFile() ?? true) return null;
+  return `${file} is not a file: move it away and restore the database file or a backup, or set the correct directory with --data.`;
+}
+
+/** Throws UserError when the database looks lost; with `allowEmpty` only when none can be created in its place. */
+export function refuseLostDatabase(config: DataLocation, { allowEmpty = false } = {}): void {
+  const file = databaseFileOf(config);
+  const reason = allowEmpty ? file && otherThanFile(file) : lostDatabase(config);
+  if (reason) throw new UserError(reason);
 }
 
 function holdsFile(folder: string): boolean {
   return entriesOf(folder).some((entry) =>
-    entry.isDirectory() ? holdsFile(join(folder, entry.name)) : !PROBE.test(entry.name),
+    // A crash may leave the object of a storage check in a new installation.
+    entry.isDirectory() ? holdsFile(join(folder, entry.name)) : !entry.name.startsWith(PROBE),
   );
 }
 
-/** Lazy: a folder may have a million entries, and the first file is enough. */
+/** Reads lazily: a directory may have a million entries, and the first file decides. */
 function* entriesOf(folder: string): Generator<Dirent> {
   let open: ReturnType<typeof opendirSync>;
   try {

@@ -4,7 +4,7 @@ import { parse as parseToml } from "smol-toml";
 import * as v from "valibot";
 import { scaled } from "../lib/decimal.ts";
 
-/** Places behind the point that a price or an included quantity may have. */
+/** Decimal places of a price or an included quantity. */
 export const PRICE_PLACES = 6;
 
 const MAX_MINOR = 100_000_000;
@@ -28,7 +28,7 @@ const whole = (most: number) =>
     ),
   );
 const Meter = v.strictObject({ included: amount(MAX_INCLUDED), unit_price_minor: amount(MAX_UNIT_PRICE) });
-/** TOML has no null: there a quota that is left out is none. */
+/** TOML has no null: an omitted quota means unlimited. */
 const quota = v.optional(v.nullable(whole(Number.MAX_SAFE_INTEGER)), null);
 const Plan = v.strictObject({
   monthly_price_minor: v.optional(v.nullable(whole(MAX_MINOR)), null),
@@ -39,22 +39,22 @@ const Plan = v.strictObject({
 });
 const isCurrency = (code: string) => /^[A-Z]{3}$/.test(code) && Intl.supportedValuesOf("currency").includes(code);
 const Sheet = v.strictObject({
-  currency: v.pipe(v.string("must be a string"), v.check(isCurrency, "must be a currency of ISO 4217 such as EUR")),
+  currency: v.pipe(v.string("must be a string"), v.check(isCurrency, "must be an ISO 4217 currency code such as EUR")),
   plans: v.strictObject({ free: Plan, starter: Plan, pro: Plan, enterprise: Plan }),
 });
 
-/** Money in minor units of one currency; a month's price of null is a plan that no checkout sells. */
+/** Amounts in minor units of one currency. A plan whose monthly price is null cannot be bought through checkout. */
 export type PriceSheet = v.InferOutput<typeof Sheet>;
 export type PlanPrices = PriceSheet["plans"]["pro"];
 
-/** All faults in one message: an operator who mends them one start at a time curses us each time. */
+/** Reports all faults in one message, so that an operator can correct them in one attempt. */
 export const Prices = v.pipe(
   v.unknown(),
   v.rawTransform(({ dataset, addIssue, NEVER }): PriceSheet => {
     const parsed = v.safeParse(Sheet, dataset.value);
     if (parsed.success) return parsed.output;
-    const told = parsed.issues.map((issue) => `${v.getDotPath(issue) ?? "it"} ${messageOf(issue)}`);
-    addIssue({ message: `is no price sheet: ${told.join(", ")}` });
+    const faults = parsed.issues.map((issue) => `${v.getDotPath(issue) ?? "it"} ${messageOf(issue)}`);
+    addIssue({ message: `is not a valid price sheet: ${faults.join(", ")}` });
     return NEVER;
   }),
 );
@@ -65,7 +65,7 @@ function messageOf(issue: v.BaseIssue<unknown>): string {
   return issue.input === undefined ? "is missing" : "must be a table";
 }
 
-/** A setting's text: JSON itself, or the path of a JSON or TOML file. Throws an Error that says what is wrong. */
+/** The value of the setting: JSON, or the path of a JSON or TOML file. Throws an Error that names the fault. */
 export function readPrices(text: string, cwd: string): unknown {
   if (text.trimStart().startsWith("{")) return JSON.parse(text);
   const content = readFileSync(resolve(cwd, text), "utf8");

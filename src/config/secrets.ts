@@ -19,12 +19,15 @@ import { makeFolder } from "../lib/make-folder.ts";
 import { randomName } from "../lib/tokens.ts";
 import type { Config } from "./load.ts";
 
-export const SECRET_NAMES = ["admin_token", "worker_token", "live_token", "signing_secret"] as const;
+/** Tokens of the installation, as commands and the API name them. */
+export const TOKEN_NAMES = ["admin", "worker", "live", "metrics"] as const;
+export type TokenName = (typeof TOKEN_NAMES)[number];
+export const SECRET_NAMES = [...TOKEN_NAMES.map((name) => `${name}_token` as const), "signing_secret"] as const;
 export type SecretName = (typeof SECRET_NAMES)[number];
-/** Rotating one changes it here and in its file. */
+/** Rotation changes the value here and in its file. */
 export type Secrets = Record<SecretName, string>;
 
-/** The data directory, 0700. Throws a UserError where it cannot be made or written. */
+/** The data directory, mode 0700. Throws a UserError when it cannot be created or written. */
 export function ensureDataDir(dir: string): void {
   try {
     makeFolder(dir);
@@ -35,23 +38,28 @@ export function ensureDataDir(dir: string): void {
     const code = (error as NodeJS.ErrnoException).code;
     if (code === "ENOSPC") throw new UserError(`The disk of the data directory ${dir} is full; free some space.`);
     throw new UserError(
-      `The data directory ${dir} cannot be written (${code}); give another with --data or mend its owner and mode.`,
+      `The data directory ${dir} is not writable (${code}); choose another with --data, or correct its owner and mode.`,
     );
   }
 }
 
-/** Whether this data directory has a secrets folder. */
+/** Whether this data directory has a secrets directory. */
 export const hasSecrets = ({ data_dir }: Pick<Config, "data_dir">): boolean => existsSync(join(data_dir, "secrets"));
 
-/** A setting wins; else the file in the data directory; else a fresh one, written there with mode 0600. */
+/** The setting, if set; else the file in the data directory; else a new secret, written there with mode 0600. */
 export function loadSecrets(config: Config): Secrets {
   const dir = join(config.data_dir, "secrets");
   mkdirSync(dir, { recursive: true, mode: 0o700 });
-  return Object.fromEntries(SECRET_NAMES.map((name) => [name, config[name] ?? readOrMake(join(dir, name))])) as Secrets;
+  return Object.fromEntries(
+    SECRET_NAMES.map((name) => [name, config[name] ?? readOrCreate(join(dir, name))]),
+  ) as Secrets;
 }
 
-/** Read, or made once: `link` lets only one of several first starters win, and a crash leaves no half file. */
-function readOrMake(path: string): string {
+/**
+ * Reads the file or creates it once: `link` lets one of several concurrent starts win, and a crash leaves no partial
+ * file.
+ */
+function readOrCreate(path: string): string {
   const existing = read(path);
   if (existing) return existing;
   const temporary = `${path}.${process.pid}.${randomName(6)}`;
@@ -67,8 +75,8 @@ function readOrMake(path: string): string {
 }
 
 /**
- * A file of mode 0600 whose bytes are on the disk when this returns. It takes the old one's place whole: a crash, or a
- * reader in between, finds the old secret or the new one.
+ * Writes a file of mode 0600 and syncs it. It replaces the old file atomically: a reader, or a crash, finds either the
+ * old secret or the new one.
  */
 export function writeSecret(path: string, value: string): void {
   const temporary = `${path}.${process.pid}.${randomName(6)}`;
@@ -91,7 +99,7 @@ export function writeSecret(path: string, value: string): void {
 
 function read(path: string): string | null {
   try {
-    // A file that others may read is mended rather than refused: the operator may have copied it about.
+    // A file that other users can read is corrected, not refused: the operator may have copied it.
     if ((statSync(path).mode & 0o077) !== 0) chmodSync(path, 0o600);
     return readFileSync(path, "utf8").trim() || null;
   } catch (error) {
@@ -101,5 +109,5 @@ function read(path: string): string | null {
 }
 
 const fail = (path: string): never => {
-  throw new UserError(`The secret ${path} is empty; delete the file and start again to make a new one.`);
+  throw new UserError(`The secret ${path} is empty; delete the file and restart to generate a new one.`);
 };

@@ -1,15 +1,18 @@
 import { isIP } from "node:net";
 import * as v from "valibot";
+import { PAYMENT_KINDS, STORE_KINDS } from "../lib/enums.ts";
 import { withoutTrailing } from "../lib/without-trailing.ts";
+import { CacheSetting } from "./cache-setting.ts";
 import { Prices, readPrices } from "./prices.ts";
+import { ReplicaSetting } from "./replica-setting.ts";
 
 /**
- * All settings. The environment variables (`VODBOX_` + upper case), the keys of the configuration file, the flags, `vodbox
- * admin config` and the docs are derived from this table.
+ * All settings. Environment variables (`VODBOX_` and upper case), configuration file keys, flags, `vodbox admin config`
+ * and the docs are derived from this table.
  */
 export type Setting = {
   schema: v.GenericSchema<unknown, unknown>;
-  /** Default, as an environment variable would have it; undefined: not set. */
+  /** The default, written as in an environment variable; undefined: not set. */
   fallback?: string;
   secret?: boolean;
   /** Parses a text value; the setting may also be a table of the configuration file. Throws Error. */
@@ -117,6 +120,7 @@ export const SETTINGS = {
   admin_token: { schema: token, secret: true, about: "generated at first start and stored in the data directory" },
   worker_token: { schema: token, secret: true, about: "generated at first start and stored in the data directory" },
   live_token: { schema: token, secret: true, about: "generated at first start and stored in the data directory" },
+  metrics_token: { schema: token, secret: true, about: "opens /metrics and nothing else; generated at first start" },
   signing_secret: { schema: token, secret: true, about: "signs playback tokens, leases and storage URLs" },
   database_url: {
     schema: url("file:", "libsql:", "http:", "https:"),
@@ -124,7 +128,7 @@ export const SETTINGS = {
   },
   database_auth_token: { schema: text, secret: true, about: "token of the remote libSQL server" },
   storage: {
-    schema: oneOf("local", "s3", "none"),
+    schema: oneOf(...STORE_KINDS, "none"),
     fallback: "local",
     about: "object storage; none disables it",
   },
@@ -211,7 +215,7 @@ export const SETTINGS = {
       v.transform((value) => withoutTrailing(value.replace(/^\/+/, ""), "/")),
       v.regex(/^[A-Za-z0-9._-]+(\/[A-Za-z0-9._-]+)*$/, "must be names of letters, digits, . _ - joined by /"),
       v.maxLength(100, "must have at most 100 characters"),
-      v.check((value) => value.split("/").every((part) => part !== "." && part !== ".."), "must not hold . or .."),
+      v.check((value) => value.split("/").every((part) => part !== "." && part !== ".."), "must not contain . or .."),
     ),
     about: "prefix of all object keys, such as vodbox/production",
   },
@@ -224,6 +228,27 @@ export const SETTINGS = {
     fallback: "redirect",
     about: "delivery of segments: redirect to S3, rewrite playlists to presigned URLs, or proxy through vodbox",
   },
+  replica: {
+    schema: ReplicaSetting,
+    about: "continuous backup of the database: s3://BUCKET/PREFIX or a directory",
+  },
+  replica_retention_days: {
+    schema: integer(1, 3650),
+    fallback: "7",
+    about: "days that the replica can be restored to",
+  },
+  replica_s3_endpoint: {
+    schema: url("http:", "https:"),
+    about: "URL of the S3 server of the replica; default: s3_endpoint",
+  },
+  replica_s3_region: { schema: text, about: "region of the replica; default: s3_region" },
+  replica_s3_access_key_id: { schema: text, about: "access key of the replica; default: s3_access_key_id" },
+  replica_s3_secret_access_key: {
+    schema: text,
+    secret: true,
+    about: "secret key of the replica; default: s3_secret_access_key",
+  },
+  replica_s3_path_style: { schema: flag, about: "as s3_path_style, for the replica; default: s3_path_style" },
   translate: {
     schema: oneOf("off", "libretranslate", "apertium", "deepl", "openai"),
     fallback: "off",
@@ -260,7 +285,7 @@ export const SETTINGS = {
     schema: text,
     about: "shell command; receives a WAV path and a language, prints WebVTT or SRT",
   },
-  payments: { schema: oneOf("off", "stripe", "paypal", "simulated"), fallback: "off", about: "payment provider" },
+  payments: { schema: oneOf("off", ...PAYMENT_KINDS), fallback: "off", about: "payment provider" },
   stripe_key: { schema: text, secret: true, about: "secret or restricted key, sk_… or rk_…" },
   stripe_webhook_secret: { schema: text, secret: true, about: "signing secret of the Stripe endpoint, whsec_…" },
   stripe_url: { schema: url("http:", "https:"), fallback: "https://api.stripe.com", about: "URL of the Stripe API" },
@@ -297,6 +322,7 @@ export const SETTINGS = {
   rate_limit_sync: { schema: rate, fallback: "20/60", about: "requests/seconds per tenant" },
   rate_limit_live: { schema: rate, fallback: "6000/60", about: "requests/seconds per client address" },
   rate_limit_device_tokens: { schema: rate, fallback: "10/60", about: "requests/seconds per client address" },
+  rate_limit_session: { schema: rate, fallback: "10/60", about: "failed sign-ins/seconds per client address" },
   rate_limit_beacon: { schema: rate, fallback: "600/60", about: "requests/seconds per client address" },
   rate_limit_pictures: {
     schema: rate,
@@ -319,6 +345,13 @@ export const SETTINGS = {
     schema: integer(0, 2 ** 40),
     fallback: String(256 * 2 ** 20),
     about: "memory for cached segments",
+  },
+  cache: {
+    schema: CacheSetting,
+    fallback: "memory",
+    secret: true,
+    about:
+      "cache of compressed playlists and of texts from S3: memory; fs or fs:/PATH, which lasts beyond a restart; redis://HOST:PORT/DB (or rediss://), which servers share, with their rate limits",
   },
   static_mp4: {
     schema: flag,

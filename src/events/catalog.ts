@@ -1,15 +1,132 @@
-/** Every event that a tenant can be told of. */
-export const EVENT_TYPES = [
-  "video.upload.completed",
-  "video.upload.failed",
-  "video.job.queued",
-  "video.job.started",
-  "video.job.failed",
-  "video.asset.ready",
-  "video.asset.errored",
-  "video.asset.deleted",
-  "video.subtitle.ready",
-  "video.track.ready",
-  "tenant.traffic.anomaly",
-] as const;
-export type EventType = (typeof EVENT_TYPES)[number];
+import * as v from "valibot";
+import { PLAYBACK_STATUSES, SUBTITLE_SOURCES } from "../lib/enums.ts";
+import { eventTextSamples, eventTexts } from "../protocol/asset-fields.ts";
+
+type Definition<Data> = { description: string; schema: v.GenericSchema<unknown, Data>; sample: Data };
+
+const define = <Schema extends v.GenericSchema<unknown>>(
+  description: string,
+  schema: Schema,
+  sample: v.InferOutput<Schema>,
+): Definition<v.InferOutput<Schema>> => ({ description, schema: schema as never, sample });
+
+const UPLOAD = {
+  upload_id: v.number(),
+  asset_id: v.string(),
+  external_id: v.string(),
+  filename: v.string(),
+};
+const JOB = {
+  job_id: v.number(),
+  asset_id: v.string(),
+  attempt: v.number(),
+  worker_id: v.nullable(v.string()),
+};
+const NO_ERROR = { error_code: v.null(), error_message: v.null(), will_retry: v.null() };
+const ASSET = {
+  asset_id: v.string(),
+  external_id: v.string(),
+  ...eventTexts,
+  playback_status: v.picklist(PLAYBACK_STATUSES),
+};
+const AssetError = v.nullable(v.object({ code: v.string(), message: v.nullable(v.string()) }));
+const Asset = v.object({ ...ASSET, playback_url: v.nullable(v.string()), error: AssetError });
+
+const upload = { upload_id: 0, asset_id: "0", external_id: "vid_0000000000000000000000", filename: "test.mp4" };
+const job = { job_id: 0, asset_id: "0", attempt: 1, worker_id: "worker-1" };
+const noError = { error_code: null, error_message: null, will_retry: null };
+const asset = { asset_id: "0", external_id: "vid_0000000000000000000000", ...eventTextSamples };
+
+/**
+ * Every event type that a tenant can subscribe to: when it is emitted, the schema of its `data`, and a sample for test
+ * deliveries (no resource has the id 0). The types of `emit`, the OpenAPI document and the table in docs/webhooks.md
+ * are derived from it.
+ */
+export const EVENTS = {
+  "video.upload.completed": define(
+    "A source is complete in storage",
+    v.object({ ...UPLOAD, bytes_received: v.number() }),
+    { ...upload, bytes_received: 1 },
+  ),
+  "video.upload.failed": define(
+    "An upload expired or was aborted, or its source could not be fetched",
+    v.object({ ...UPLOAD, bytes_received: v.null() }),
+    { ...upload, bytes_received: null },
+  ),
+  "video.job.queued": define(
+    "A job is queued: a new one, or again after an attempt or a retry",
+    v.object({ ...JOB, ...NO_ERROR }),
+    { ...job, worker_id: null, ...noError },
+  ),
+  "video.job.started": define("A worker leased a job", v.object({ ...JOB, ...NO_ERROR }), { ...job, ...noError }),
+  "video.job.failed": define(
+    "An attempt failed; `will_retry` says whether the job is queued again",
+    v.object({
+      ...JOB,
+      error_code: v.nullable(v.string()),
+      error_message: v.nullable(v.string()),
+      will_retry: v.boolean(),
+    }),
+    { ...job, error_code: "test", error_message: "Test event", will_retry: true },
+  ),
+  "video.asset.ready": define("An asset can be played", Asset, {
+    ...asset,
+    playback_status: "ready",
+    playback_url: "https://video.example.com/media/vid_0000000000000000000000/master.m3u8",
+    error: null,
+  }),
+  "video.asset.errored": define("An asset failed and cannot be played", Asset, {
+    ...asset,
+    playback_status: "errored",
+    playback_url: null,
+    error: { code: "test", message: "Test event" },
+  }),
+  "video.asset.deleted": define("An asset was deleted", Asset, {
+    ...asset,
+    playback_status: "ready",
+    playback_url: null,
+    error: null,
+  }),
+  "video.subtitle.ready": define(
+    "A subtitle is available: uploaded, translated, transcribed or replaced",
+    v.object({
+      asset_id: v.string(),
+      subtitle_id: v.number(),
+      language: v.string(),
+      label: v.string(),
+      source: v.picklist(SUBTITLE_SOURCES),
+    }),
+    { asset_id: "0", subtitle_id: 0, language: "en", label: "English", source: "upload" },
+  ),
+  "video.track.ready": define(
+    "A track becomes ready",
+    v.object({ asset_id: v.string(), track_id: v.number(), kind: v.string(), name: v.string() }),
+    { asset_id: "0", track_id: 0, kind: "chapter", name: "default" },
+  ),
+  "tenant.traffic.anomaly": define(
+    "An hour's plays deviate from the usual number of that hour",
+    v.object({
+      tenant_id: v.number(),
+      metric: v.string(),
+      window_start: v.string(),
+      window_end: v.string(),
+      baseline: v.number(),
+      observed: v.number(),
+      ratio: v.pipe(v.nullable(v.number()), v.description("null when the baseline is 0")),
+    }),
+    {
+      tenant_id: 0,
+      metric: "play_count",
+      window_start: "2026-11-20T09:00:00.000Z",
+      window_end: "2026-11-20T10:00:00.000Z",
+      baseline: 100,
+      observed: 1000,
+      ratio: 10,
+    },
+  ),
+};
+
+export type EventType = keyof typeof EVENTS;
+/** The `data` of an event. */
+export type EventData<Type extends EventType> = (typeof EVENTS)[Type]["sample"];
+export const EVENT_TYPES = Object.keys(EVENTS) as [EventType, ...EventType[]];

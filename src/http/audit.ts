@@ -9,31 +9,34 @@ import { type Context, Reply, type Route } from "./route.ts";
 
 const DAY_MS = 86_400_000;
 const BATCH = 1000;
+/** Levels of nested objects: `a.b`. */
+const MAX_DEPTH = 2;
 const MAX_FIELDS = 50;
 
 type Call = Omit<AuditRow, "id" | "createdAt"> & { now(): number; isWritten: boolean; isOver: boolean };
 const current = new AsyncLocalStorage<Call>();
 
-/** Asked of rows of the table: what changes something with the admin token, but for the work of workers. */
-const isAudited = (route: Route, caller: Caller, method: string): boolean =>
-  route.audited ?? (caller.kind === "admin" && route.credential !== "worker" && method !== "GET" && method !== "HEAD");
+/** By default, changes with the admin token are audited, except those of workers. */
+function isAudited({ audited, credential }: Route, { caller, method, body }: Context): boolean {
+  if (typeof audited === "boolean") return audited;
+  const isChange = caller.kind === "admin" && credential !== "worker" && method !== "GET" && method !== "HEAD";
+  return isChange || (audited?.(body) ?? false);
+}
 
-/** Runs a route's handler so that the first of its writes that is committed carries an entry about the call. */
+/** Runs a route's handler so that the first write it commits includes an audit entry for the call. */
 export async function audited<T>(route: Route, context: Context, address: string, work: () => T): Promise<Awaited<T>> {
   const { app, caller, method } = context;
-  if (!isAudited(route, caller, method)) return await work();
-  const params = context.params as Record<string, unknown>;
-  const target = params.id ?? params.ref ?? params.name;
+  if (!isAudited(route, context)) return await work();
   const call: Call = {
-    actor: caller.kind === "admin" || caller.kind === "key" ? caller.kind : "anyone",
+    actor: actorOf(caller),
     keyId: caller.kind === "key" ? caller.keyId : null,
+    userId: caller.kind === "key" ? (caller.userId ?? null) : null,
     tenantId: caller.kind === "key" ? caller.tenantId : numberOf((context.body as Fields)?.tenant_id),
     address,
     operator: operatorOf(context.headers),
     method,
     route: route.path,
-    targetType: /^\/api\/v1\/(?:admin\/)?([a-z_]+)/.exec(route.path)?.[1] ?? route.path,
-    targetId: target === undefined ? null : String(target),
+    ...targetOf(route.path, context.params as Record<string, unknown>),
     fields: fieldsOf(context.body),
     requestId: context.requestId,
     now: app.clock.now,
@@ -43,17 +46,31 @@ export async function audited<T>(route: Route, context: Context, address: string
   try {
     return await current.run(call, async () => await work());
   } finally {
-    // What it started in the background is none of the caller's changes.
+    // Background work that the handler started is not a change by the caller.
     call.isOver = true;
   }
 }
 
-/** `write` for all of the program: within an audited call the entry stands in the transaction of the change, or neither. */
+const actorOf = (caller: Caller): Call["actor"] => {
+  if (caller.kind === "key") return caller.keyId === null ? "user" : "key";
+  return caller.kind === "admin" ? "admin" : "anyone";
+};
+
+/** The innermost resource that the path names, or the collection without an id: `/assets/:id/subtitles` changes an asset. */
+function targetOf(path: string, params: Record<string, unknown>): Pick<Call, "targetType" | "targetId"> {
+  const parts = path.split("/");
+  const at = parts.findLastIndex((part) => part.startsWith(":"));
+  const [type, name] = [parts[at - 1], parts[at]?.slice(1)];
+  if (type !== undefined && name !== undefined) return { targetType: type, targetId: String(params[name]) };
+  return { targetType: /^\/api\/v1\/(?:admin\/)?([a-z_]+)/.exec(path)?.[1] ?? path, targetId: null };
+}
+
+/** Replaces `write` in the whole program: within an audited call, the entry commits with the change or not at all. */
 export function auditing(write: App["write"]): App["write"] {
   return async (work) => {
     const call = current.getStore();
     if (!call || call.isWritten || call.isOver) return write(work);
-    // Before the write: another of the same call must not carry it too.
+    // Set before the write, so that a concurrent write of the same call does not add a second entry.
     call.isWritten = true;
     try {
       return await write(async (tx) => {
@@ -77,18 +94,18 @@ const put = prepared((db) => {
     .prepare();
 });
 
-/** A repeat of an earlier request changed nothing. */
+/** A replayed response changed nothing. */
 const isReplayed = (value: unknown) => value instanceof Reply && "idempotent-replayed" in value.headers;
 
 function entryOf(call: Call, result: unknown): Omit<AuditRow, "id"> {
   const { now, isWritten: _, isOver: __, ...entry } = call;
-  const made = (result instanceof Reply ? result.body : result) as Fields;
-  const id = numberOf(made?.id);
+  const record = (result instanceof Reply ? result.body : result) as Fields;
+  const id = numberOf(record?.id);
   const ofTenant = entry.targetType === "tenants" ? (id ?? numberOf(Number(entry.targetId))) : null;
   return {
     ...entry,
     createdAt: now(),
-    tenantId: entry.tenantId ?? numberOf(made?.tenantId) ?? numberOf(made?.tenant_id) ?? ofTenant,
+    tenantId: entry.tenantId ?? numberOf(record?.tenantId) ?? numberOf(record?.tenant_id) ?? ofTenant,
     targetId: entry.targetId ?? (id === null ? null : String(id)),
   };
 }
@@ -96,25 +113,31 @@ function entryOf(call: Call, result: unknown): Omit<AuditRow, "id"> {
 type Fields = Record<string, unknown> | null | undefined;
 const numberOf = (value: unknown) => (typeof value === "number" && Number.isSafeInteger(value) ? value : null);
 
-/** Names alone, and those that are names of ours: keys of a tenant's own may be anything. */
-function fieldsOf(body: unknown): string[] {
-  const namesIn = (value: unknown, before: string): string[] =>
-    typeof value !== "object" || value === null || Array.isArray(value)
-      ? []
-      : Object.entries(value).flatMap(([name, inner]) =>
-          inner === undefined || !/^[a-z][a-z0-9_]{0,39}$/.test(name) || before.split(".").length > 2
-            ? []
-            : [before + name, ...(name === "tags" ? [] : namesIn(inner, `${before}${name}.`))],
-        );
-  return namesIn(body, "").slice(0, MAX_FIELDS);
+/** The field names of a request body, at most `MAX_FIELDS`. Only names of the API: a tenant's own keys may contain anything. */
+const fieldsOf = (body: unknown): string[] => [...fieldNames(body).take(MAX_FIELDS)];
+
+/** Plain objects only: an uploaded file has an own property for each of its bytes. */
+function* fieldNames(value: unknown, prefix = "", depth = 0): Generator<string, void> {
+  if (!isPlainObject(value) || depth === MAX_DEPTH) return;
+  for (const name in value) {
+    if (value[name] === undefined || !/^[a-z][a-z0-9_]{0,39}$/.test(name)) continue;
+    yield prefix + name;
+    if (name !== "tags") yield* fieldNames(value[name], `${prefix}${name}.`, depth + 1);
+  }
+}
+
+function isPlainObject(value: unknown): value is Record<string, unknown> {
+  if (typeof value !== "object" || value === null) return false;
+  const prototype = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
 }
 
 function operatorOf(headers: Headers): string | null {
-  const told = headers
+  const name = headers
     .get("x-svc-operator")
     ?.replaceAll(/[^\x20-\x7e]/g, "")
     .trim();
-  return told ? told.slice(0, 100) : null;
+  return name ? name.slice(0, 100) : null;
 }
 
 export type AuditFilter = { tenantId?: number | undefined; since?: number | undefined };
@@ -139,7 +162,7 @@ export const listAudit = (
     .limit(limit + 1)
     .all();
 
-/** Removes what is past its time. */
+/** Deletes entries past their retention. */
 export async function pruneAudit(app: App): Promise<void> {
   const until = app.clock.now() - app.config.audit_days * DAY_MS;
   const old = lt(auditEntries.createdAt, until);

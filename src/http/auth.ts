@@ -8,11 +8,18 @@ import { sameSecret, sha256 } from "../lib/tokens.ts";
 import { batchOfToken } from "./batch-token.ts";
 import type { Caller } from "./caller.ts";
 import type { Route } from "./route.ts";
+import { createSessions } from "./session.ts";
+
+/** The parts of a request that may contain a credential. */
+export type Credentials = { headers: Headers; query: URLSearchParams; method: string };
 
 export type Authenticator = {
-  /** Reads headers alone, and the query where the gateway's token may stand: a stranger's body is never looked at. Throws 401 or 403. */
-  authenticate(route: Route, headers: Headers, query: URLSearchParams): Promise<Caller>;
-  /** Keys used since the last call, with the time of use; the caller writes them down. */
+  /**
+   * By header, else by the session cookie where a key or the admin token is accepted. Reads only headers, and the query where the gateway's token may be: the body of an unauthenticated request is never
+   * read. Throws 401 or 403.
+   */
+  authenticate(route: Route, request: Credentials): Promise<Caller>;
+  /** Returns the keys used since the last call with the time of use, for the caller to store. */
   takeUsedKeys(): Map<number, number>;
 };
 
@@ -38,14 +45,15 @@ const findKey = (db: Db) =>
 export function createAuthenticator(app: App): Authenticator {
   const statement = findKey(app.db);
   const keyByHash = cacheUntilCommit(app.commits, (hash: string) => statement.get({ hash }));
+  const sessions = createSessions(app);
   let used = new Map<number, number>();
 
-  const isAdmin = (given: string) => sameSecret(given, app.secrets.admin_token);
+  const isAdmin = (token: string) => sameSecret(token, app.secrets.admin_token);
 
   async function fromKey(token: string): Promise<Caller> {
     const key = await keyByHash(sha256(token));
     const now = app.clock.now();
-    // One message for all of these: a stranger learns nothing about which keys exist.
+    // One message for all of these, so that the response does not reveal which keys exist.
     if (
       !key ||
       key.revokedAt !== null ||
@@ -58,36 +66,53 @@ export function createAuthenticator(app: App): Authenticator {
     return { kind: "key", keyId: key.id, tenantId: key.tenantId, scopes: key.scopes };
   }
 
-  async function identify(route: Route, headers: Headers, query: URLSearchParams): Promise<Caller> {
+  /** The caller of a session that may use the route; null without a session. */
+  async function fromSession(route: Route, headers: Headers, method: string): Promise<Caller | null> {
+    const caller = await sessions.callerOf(headers, method);
+    if (caller?.kind === "key" && route.credential !== "key")
+      throw new HttpError(401, "unauthorized", "This needs a session of the admin token.");
+    return caller;
+  }
+
+  async function identify(route: Route, headers: Headers, query: URLSearchParams, method: string): Promise<Caller> {
     if (route.credential === "none" || route.credential === "signed") return { kind: "anyone" };
     if (route.credential === "gateway") {
-      const given = gatewayToken(headers, query);
-      if (given !== null && sameSecret(given, app.secrets.live_token)) return { kind: "gateway" };
-      return unauthorized("This call needs the live gateway's token in X-SVC-LIVE-TOKEN.");
+      const token = gatewayToken(headers, query);
+      if (token !== null && sameSecret(token, app.secrets.live_token)) return { kind: "gateway" };
+      return unauthorized("Send the live gateway token in X-SVC-LIVE-TOKEN.");
     }
+    if (route.credential === "session")
+      return (await sessions.callerOf(headers, method)) ?? unauthorized("There is no session; sign in.");
     const admin = headers.get("x-svc-admin-token");
     if (admin !== null) return isAdmin(admin) ? { kind: "admin" } : unauthorized("The admin token is wrong.");
     const batch = route.batchToken ? headers.get("x-svc-batch-token") : null;
     if (batch !== null)
-      return (await batchOfToken(app, batch)) ?? unauthorized("The batch token is wrong, or its lease has run out.");
+      return (await batchOfToken(app, batch)) ?? unauthorized("The batch token is wrong or its lease has expired.");
     const bearer = /^Bearer +(\S+)$/i.exec(headers.get("authorization") ?? "")?.[1];
     if (route.credential === "worker") {
       const worker = headers.get("x-svc-worker-token");
       if (worker !== null && sameSecret(worker, app.secrets.worker_token)) return { kind: "worker" };
-      return unauthorized("This call needs the worker token in X-SVC-WORKER-TOKEN.");
+      return unauthorized("Send the worker token in X-SVC-WORKER-TOKEN.");
+    }
+    if (route.credential === "metrics") {
+      if (bearer !== undefined && isAdmin(bearer)) return { kind: "admin" };
+      if (bearer !== undefined && sameSecret(bearer, app.secrets.metrics_token)) return { kind: "metrics" };
+      const session = bearer === undefined ? await fromSession(route, headers, method) : null;
+      return session ?? unauthorized("Send the metrics token as Authorization: Bearer.");
     }
     if (route.credential === "admin") {
       if (bearer !== undefined && isAdmin(bearer)) return { kind: "admin" };
-      return unauthorized("This call needs the admin token in X-SVC-ADMIN-TOKEN.");
+      const session = bearer === undefined ? await fromSession(route, headers, method) : null;
+      return session ?? unauthorized("Send the admin token in X-SVC-ADMIN-TOKEN.");
     }
     const token = headers.get("x-api-key") ?? bearer;
-    if (!token) return unauthorized("Send an API key in X-API-Key.");
-    return fromKey(token);
+    if (token) return fromKey(token);
+    return (await fromSession(route, headers, method)) ?? unauthorized("Send an API key in X-API-Key.");
   }
 
   return {
-    async authenticate(route, headers, query) {
-      const caller = await identify(route, headers, query);
+    async authenticate(route, { headers, query, method }) {
+      const caller = await identify(route, headers, query, method);
       if (
         caller.kind === "key" &&
         route.scopes.length > 0 &&
@@ -96,24 +121,27 @@ export function createAuthenticator(app: App): Authenticator {
         throw new HttpError(403, "forbidden_scope", "insufficient_scope", { required_scopes: [...route.scopes] });
       }
       if (route.lease && !headers.get("x-svc-job-lease-token"))
-        unauthorized("This call needs the lease token in X-SVC-JOB-LEASE-TOKEN.");
+        unauthorized("Send the lease token in X-SVC-JOB-LEASE-TOKEN.");
       return caller;
     },
     takeUsedKeys() {
-      const taken = used;
+      const keys = used;
       used = new Map();
-      return taken;
+      return keys;
     },
   };
 }
 
-/** MediaMTX sends no headers of its own, but what its address says: `http://any:TOKEN@…` or `?token=TOKEN`. The first that is given counts. */
+/**
+ * MediaMTX cannot send headers, only what its URL contains: `http://any:TOKEN@…` or `?token=TOKEN`. The first one
+ * present counts.
+ */
 function gatewayToken(headers: Headers, query: URLSearchParams): string | null {
   const own = headers.get("x-svc-live-token");
   if (own !== null) return own;
   const [, scheme = "", value = ""] = /^(Bearer|Basic) +(\S+)$/i.exec(headers.get("authorization") ?? "") ?? [];
   if (/^bearer$/i.test(scheme)) return value;
-  // RFC 7617: the password is all after the first colon.
+  // RFC 7617: everything after the first colon is the password.
   if (scheme !== "") return /:(.*)/s.exec(Buffer.from(value, "base64").toString("utf8"))?.[1] ?? "";
   return query.get("token");
 }

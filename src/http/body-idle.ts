@@ -1,13 +1,13 @@
 import type { IncomingMessage } from "node:http";
 import type { Route } from "./route.ts";
 
-/** On routes that need no credential, whatever the setting says. */
+/** Upper bound on routes without a credential, whatever the setting. */
 const ANONYMOUS_MS = 20_000;
-/** Interval of the checks. A timer per chunk would cost more than the chunk. */
+/** Interval of the checks. A timer per chunk would cost more than processing the chunk. */
 const LOOK_MS = 1000;
 const LOOKS = 8;
 
-/** How long a request may send no byte of its body, in ms. Without `route`: an address that matches no route. */
+/** How long a request body may be idle, in ms. Without `route`: a URL that matches no route. */
 export function idleLimitMs(bodyIdleSeconds: number, route?: Pick<Route, "credential">): number {
   const limitMs = bodyIdleSeconds * 1000;
   const isAnonymous = route === undefined || route.credential === "none";
@@ -15,9 +15,9 @@ export function idleLimitMs(bodyIdleSeconds: number, route?: Pick<Route, "creden
 }
 
 /**
- * Closes the connection of `incoming` once it has sent no byte for `limitMs` and still owes some of its body, whoever reads
- * it: JSON, a form, raw bytes, or no handler at all. While received bytes are still unread here, the client waits for the
- * server and is not idle. The result ends the watch when the body is whole; otherwise it goes on after the answer.
+ * Closes the connection of `incoming` when no byte of an unfinished body has arrived for `limitMs`, regardless of who reads the
+ * body: JSON, a form, raw bytes, or no handler. While received bytes are unread here, the client waits for the server
+ * and is not idle. The watch ends when the body is complete; otherwise it continues after the response.
  */
 export function watchBody(incoming: IncomingMessage | undefined, limitMs: number): () => void {
   if (!incoming || incoming.complete || !hasBody(incoming)) return () => {};

@@ -9,14 +9,14 @@ type Source = { request: Request; incoming: IncomingMessage | undefined };
 type JsonLimits = {
   maxBytes: number;
   oversized?: (() => HttpError) | undefined;
-  /** What JSON may call itself; a body without a type is JSON. */
+  /** Accepted JSON media types; a body without a type is treated as JSON. */
   types?: RegExp;
 };
 const JSON_TYPE = /^application\/([\w.+-]+\+)?json\b/i;
 
 /**
- * The JSON of a request, undefined when there is no body. 400 for what is no JSON or no UTF-8, 413, 415.
- * Read from Node's request where there is one: the web stream in between costs more than the parse.
+ * Parses the JSON body of a request; undefined when there is none. Throws 400 for invalid JSON or UTF-8, 413, 415.
+ * Reads Node's request where there is one, because the web stream costs more than the parse.
  */
 export async function readJson(
   { request, incoming }: Source,
@@ -37,7 +37,7 @@ export async function readJson(
   }
 }
 
-/** The bytes of a request as they came. 413 for more than `maxBytes`. */
+/** The raw bytes of a request. Throws 413 for more than `maxBytes`. */
 export async function readBytes(
   { request, incoming }: Source,
   maxBytes: number,
@@ -45,7 +45,7 @@ export async function readBytes(
 ): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let total = 0;
-  // Ending the loop must not destroy the request: its socket is what the refusal is sent on.
+  // Leaving the loop must not destroy the request: the response is sent on its socket.
   const source: AsyncIterable<Uint8Array> | null | undefined =
     incoming?.iterator({ destroyOnReturn: false }) ?? request.body;
   if (!source) return new Uint8Array();
@@ -56,9 +56,9 @@ export async function readBytes(
       chunks.push(chunk);
     }
   } catch (error) {
-    // The client hung up: nobody reads this answer, and it is no fault of ours.
+    // The client disconnected: no one receives this response, and it is not an error of the server.
     if (incoming?.destroyed && !incoming.complete)
-      throw new HttpError(400, "incomplete_body", "The body ended early; nothing was done.");
+      throw new HttpError(400, "incomplete_body", "The request body ended early; nothing was changed.");
     throw error;
   }
   return chunks.length === 1 ? (chunks[0] as Uint8Array) : Buffer.concat(chunks, total);

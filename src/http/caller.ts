@@ -13,26 +13,41 @@ export const SCOPES = [
 ] as const;
 export type Scope = (typeof SCOPES)[number];
 
-/** Who asks. Every query that loads a row takes one. */
+/** A browser session, authenticated by its cookie. */
+export type Session = { id: number; csrfToken: string; expiresAt: number };
+
+/** Software or a person of one tenant. `keyId` is null for a user who signed in with a password. */
+export type TenantCaller = {
+  kind: "key";
+  keyId: number | null;
+  userId?: number;
+  tenantId: number;
+  scopes: readonly string[];
+  session?: Session;
+};
+
+/** The authenticated caller. Every query that loads a row takes one. */
 export type Caller =
-  | { kind: "key"; keyId: number; tenantId: number; scopes: readonly string[] }
-  | { kind: "admin" }
-  /** Holds the lease of one ingest batch, and so may do all with it, and nothing else. */
+  | TenantCaller
+  | { kind: "admin"; session?: Session }
+  /** The holder of a batch upload's lease: has full access to that batch, and to nothing else. */
   | { kind: "batch"; batchId: number; tenantId: number }
   | { kind: "worker" }
-  /** The live gateway: it owns nothing. */
+  /** The live gateway; it owns no resources. */
   | { kind: "gateway" }
+  /** A monitoring system; it owns no resources. */
+  | { kind: "metrics" }
   | { kind: "anyone" };
 
-/** The condition that keeps a caller to its own rows; none for the admin token. Nobody else owns anything. */
+/** The condition that restricts a caller to its own rows; undefined for the admin token. Other callers own nothing. */
 export function ownedBy(caller: Caller, tenantId: Column): SQL | undefined {
   if (caller.kind === "admin") return undefined;
   return eq(tenantId, caller.kind === "key" ? caller.tenantId : -1);
 }
 
 /**
- * The tenant that a request is for: a key's own, which it may name or leave out; with the admin token the named one,
- * which it must give. Naming another's answers as naming none that exists.
+ * The tenant of a request: a key's own tenant, which it may name or omit; with the admin token, the named one, which is
+ * required. Naming another tenant is answered like naming one that does not exist.
  */
 export function tenantFor(caller: Caller, named: number | undefined): number | undefined {
   if (caller.kind === "admin") return named;

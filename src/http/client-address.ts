@@ -2,14 +2,14 @@ import { isIP } from "node:net";
 import ipaddr from "ipaddr.js";
 import { isInRanges, rangesOf } from "../outbound/guard.ts";
 
-/** Nobody has so many proxies in a row. */
+/** More proxies than any real chain has. */
 const MAX_HOPS = 100;
 
 /**
- * Whose request it is. Proxies in `trusted` (CIDR ranges) are believed about who came to them: the last address of
- * X-Forwarded-For or Forwarded (RFC 7239), from the right, that is no trusted proxy. What stands left of that its sender
- * may have made up; what is no address ends the walk at the proxy that told it. Where both headers are sent and differ,
- * the client wrote one of them, and neither is believed.
+ * The client's address. Proxies in `trusted` (CIDR ranges) are believed about their peer: from the right, the last
+ * address of X-Forwarded-For or Forwarded (RFC 7239) that is not a trusted proxy. Entries to the left of it may be
+ * forged. An entry that is not an address ends the walk at the proxy that sent it. When both headers are present and
+ * differ, the client wrote one of them, and neither is used.
  */
 export function clientAddresses(trusted: readonly string[]): (peer: string, headers: Headers) => string {
   const ranges = rangesOf(trusted);
@@ -28,29 +28,31 @@ export function clientAddresses(trusted: readonly string[]): (peer: string, head
       return at;
     };
     const listed = headers.get("x-forwarded-for");
-    const told = headers.get("forwarded");
-    if (listed === null && told === null) return socket;
-    if (told === null) return walk((listed as string).split(","));
-    const byTold = walk(forwardedFor(told));
-    return listed === null || walk(listed.split(",")) === byTold ? byTold : socket;
+    const forwarded = headers.get("forwarded");
+    if (listed === null && forwarded === null) return socket;
+    if (forwarded === null) return walk((listed as string).split(","));
+    const fromForwarded = walk(forwardedFor(forwarded));
+    return listed === null || walk(listed.split(",")) === fromForwarded ? fromForwarded : socket;
   };
 }
 
-/** What a limit counts: an IPv4 address; of IPv6 the /64, all of which one subscriber has (RFC 6177). */
+/**
+ * The unit of a rate limit: an IPv4 address, or the /64 of an IPv6 address, which belongs to one subscriber (RFC 6177).
+ */
 export function networkOf(address: string): string {
-  const told = plain(address);
-  // Else all of IPv4 in IPv6's clothes would be one network.
-  if (isIP(told) !== 6) return told;
-  const parts = ipaddr.IPv6.parse(told).parts.slice(0, 4);
+  const numeric = plain(address);
+  // Otherwise all IPv4-mapped addresses would share one network.
+  if (isIP(numeric) !== 6) return numeric;
+  const parts = ipaddr.IPv6.parse(numeric).parts.slice(0, 4);
   return `${parts.map((part) => part.toString(16)).join(":")}::/64`;
 }
 
-/** IPv4 in IPv6's clothes (RFC 4291, 2.5.5.2) is IPv4, and one address has one spelling. */
+/** An IPv4-mapped IPv6 address (RFC 4291, 2.5.5.2) is treated as IPv4, so that each address has one spelling. */
 function plain(address: string): string {
   return isIP(address) === 6 ? ipaddr.process(address.replace(/%.*/, "")).toString() : address;
 }
 
-/** The address of `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1` or `[2001:db8::1]:80`; null for anything else. */
+/** The address in `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1` or `[2001:db8::1]:80`; null for anything else. */
 function hostOf(hop: string): string | null {
   const text = hop.trim();
   const host =
@@ -61,14 +63,17 @@ function hostOf(hop: string): string | null {
 
 const FIELD = /\s*([!#$%&'*+.^_`|~\w-]+)=(?:"((?:[^"\\]|\\.)*)"|([^\s";,]*))\s*(;|,|$)/y;
 
-/** The `for` of each element (RFC 7239, 4), in order; an empty one where an element has none. What cannot be read, and all left of it, is one. */
+/**
+ * The `for` parameter of each element (RFC 7239, 4), in order; empty when an element has none. An unreadable element,
+ * and all to its left, become one empty entry.
+ */
 function forwardedFor(header: string): string[] {
   const hops: string[] = [];
   let current = "";
   FIELD.lastIndex = 0;
   while (FIELD.lastIndex < header.length) {
     const match = FIELD.exec(header);
-    // From the right what stands after a broken one may be made up as well.
+    // Read from the right: elements to the left of a malformed one may be forged too.
     if (!match) return ["?"];
     const [, name = "", quoted, token = "", end] = match;
     if (name.toLowerCase() === "for") current = quoted?.replaceAll(/\\(.)/g, "$1") ?? token;

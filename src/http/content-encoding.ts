@@ -2,50 +2,48 @@ import { promisify } from "node:util";
 import { brotliCompress, constants, gzip } from "node:zlib";
 import { LRUCache } from "lru-cache";
 import { FastResponse } from "srvx";
+import type { SharedCache } from "../../storage/cache/shared-cache.ts";
+import { matchingTag } from "./if-none-match.ts";
 import type { Context } from "./route.ts";
 
 type ContentEncoding = "br" | "gzip";
-/** Below that a packet is a packet. */
-const MIN_BYTES = 1000;
+/** Smaller responses fit into one packet either way, and are not compressed. */
+export const MIN_CODED_BYTES = 1000;
 const REMEMBERED_BYTES = 16 * 2 ** 20;
 
 /**
- * The coding to send by Accept-Encoding (RFC 9110, 12.5.3): the one that is wanted most, brotli before gzip where both
- * are; null for the text as it is, which is always to be had.
+ * Chooses the content coding by Accept-Encoding (RFC 9110, 12.5.3): the highest weight, brotli before gzip when equal;
+ * null for identity, which is always available.
  */
 export function negotiateEncoding(acceptEncoding: string | null): ContentEncoding | null {
-  const wanted = new Map<string, number>();
+  const weights = new Map<string, number>();
   for (const part of (acceptEncoding ?? "").toLowerCase().split(",")) {
     const [name = "", ...parameters] = part.split(";").map((piece) => piece.trim());
     const weight = parameters.find((each) => each.startsWith("q="))?.slice(2) ?? "1";
-    if (name !== "") wanted.set(name, /^(0(\.\d{0,3})?|1(\.0{0,3})?)$/.test(weight) ? Number(weight) : 0);
+    if (name !== "") weights.set(name, /^(0(\.\d{0,3})?|1(\.0{0,3})?)$/.test(weight) ? Number(weight) : 0);
   }
-  const any = wanted.get("*") ?? 0;
-  const weightOf = (name: string) => wanted.get(name) ?? any;
+  const any = weights.get("*") ?? 0;
+  const weightOf = (name: string) => weights.get(name) ?? any;
   const best = (["br", "gzip"] as const).reduce((one, other) => (weightOf(other) > weightOf(one) ? other : one));
-  // Named with a lower weight, it is what is wanted less; unnamed it is what is there in need.
-  return weightOf(best) > 0 && weightOf(best) >= (wanted.get("identity") ?? 0) ? best : null;
+  // Identity with a lower weight is less preferred; when not listed, it is the fallback.
+  return weightOf(best) > 0 && weightOf(best) >= (weights.get("identity") ?? 0) ? best : null;
 }
 
-/** Another one for each coding (RFC 9110, 8.8.3.3). */
+/** Each coding needs its own ETag (RFC 9110, 8.8.3.3). */
 export const taggedFor = (etag: string, coding: ContentEncoding | null) =>
   coding ? etag.replace(/"$/, `-${coding}"`) : etag;
 
-/** The tag by which the client says that it has this already, in a coding that it takes. */
-export function tagHeld(headers: Headers, etag: string): string | null {
-  const held = headers.get("if-none-match");
-  if (held === null) return null;
-  if (held.trim() === "*") return etag;
-  const tags = held.split(",").map((tag) => tag.trim().replace(/^W\//, ""));
-  const own = [etag, taggedFor(etag, negotiateEncoding(headers.get("accept-encoding")))];
-  return own.find((tag) => tags.includes(tag)) ?? null;
+/** The ETag that shows that the client already has this content in a coding it accepts. */
+export function knownTagIn(headers: Headers, etag: string): string | null {
+  return matchingTag(headers, [etag, taggedFor(etag, negotiateEncoding(headers.get("accept-encoding")))]);
 }
 
 const remembered = new LRUCache<string, Buffer>({ maxSize: REMEMBERED_BYTES });
+const remember = (name: string, body: Buffer) => remembered.set(name, body, { size: body.length + 256 });
 const asBrotli = promisify(brotliCompress);
 const asGzip = promisify(gzip);
 
-/** On a thread of the pool: even a long playlist holds nobody up. */
+/** Compresses on the thread pool, so that a long playlist does not block the event loop. */
 async function coded(text: Buffer, coding: ContentEncoding): Promise<Buffer> {
   const { BROTLI_PARAM_QUALITY, BROTLI_PARAM_MODE, BROTLI_PARAM_SIZE_HINT, BROTLI_MODE_TEXT } = constants;
   const params = {
@@ -60,29 +58,37 @@ export type EncodedText = {
   text(): Promise<string | Buffer>;
   headers: Record<string, string>;
   etag?: string | undefined;
-  /** Under which what comes out may be remembered: it is never another text's. */
-  lasting?: string;
+  /** The compressed result is cached under this name, which depends on the content alone. */
+  lasting?: { name: string; cache: SharedCache } | undefined;
   onSent?: ((bytes: number) => void) | undefined;
 };
 
-/** A text as the client takes it best. With an ETag its conditions are honoured before the text is read. */
+/** Sends text in the client's preferred coding. With an ETag, conditions are checked before the text is read. */
 export async function encodedText(
   { headers, method }: Pick<Context, "headers" | "method">,
   { text, headers: own, etag, lasting, onSent }: EncodedText,
 ): Promise<Response> {
   const common: Record<string, string> = { ...own, vary: "Accept-Encoding" };
-  const held = etag === undefined ? null : tagHeld(headers, etag);
-  if (held !== null) return new FastResponse(null, { status: 304, headers: { ...common, etag: held } });
-  // A range is one of what is sent (14.2), and of a coding that is made anew nobody could ask for the rest.
-  const wanted = headers.has("range") ? null : negotiateEncoding(headers.get("accept-encoding"));
-  const name = wanted && lasting && `${wanted} ${lasting}`;
-  let body = name ? remembered.get(name) : undefined;
-  let coding = body ? wanted : null;
+  const knownTag = etag === undefined ? null : knownTagIn(headers, etag);
+  if (knownTag !== null) return new FastResponse(null, { status: 304, headers: { ...common, etag: knownTag } });
+  // A range applies to the encoded content (RFC 9110, 14.2), which is compressed again for each response, so ranges are
+  // ignored here.
+  const preferred = headers.has("range") ? null : negotiateEncoding(headers.get("accept-encoding"));
+  const name = preferred && lasting ? `${preferred} ${lasting.name}` : null;
+  let body = name === null ? undefined : remembered.get(name);
+  if (!body && lasting && name !== null) {
+    body = (await lasting.cache.get(name)) ?? undefined;
+    if (body) remember(name, body);
+  }
+  let coding = body ? preferred : null;
   if (!body) {
     const plain = Buffer.from(await text());
-    coding = plain.length < MIN_BYTES ? null : wanted;
+    coding = plain.length < MIN_CODED_BYTES ? null : preferred;
     body = coding ? await coded(plain, coding) : plain;
-    if (coding && name) remembered.set(name, body, { size: body.length + 256 });
+    if (coding && lasting && name !== null) {
+      remember(name, body);
+      lasting.cache.set(name, body);
+    }
   }
   if (etag !== undefined) common.etag = taggedFor(etag, coding);
   if (coding) common["content-encoding"] = coding;

@@ -1,13 +1,13 @@
-/** What pages of other origins may send to a route and read of its answers. */
+/** What pages of other origins may send to a route, and read of its responses. */
 export type Cors = { allowHeaders: string; exposeHeaders: string };
 
-/** Any origin: no cookie is a credential here, so a page can do no more than its own server could. */
+/** Any origin is allowed: cookies are not credentials here, so a page can do no more than any HTTP client. */
 export const corsHeaders = ({ exposeHeaders }: Cors): Record<string, string> => ({
   "access-control-allow-origin": "*",
   "access-control-expose-headers": exposeHeaders,
 });
 
-/** Of the answer to what a browser asks before it sends (Fetch, 3.2.2). */
+/** Headers of the response to a preflight request (Fetch, 3.2.2). */
 export const preflightHeaders = (cors: Cors, methods: string): Record<string, string> => ({
   ...corsHeaders(cors),
   "access-control-allow-methods": methods,

@@ -1,11 +1,11 @@
 import type { IncomingMessage } from "node:http";
 
-/** As nginx's lingering_timeout: what is still coming after that is cut off. */
+/** Like nginx's lingering_timeout: data that arrives later is cut off. */
 const LINGER_MS = 5000;
 
 /**
- * Reads on and throws away what a refused request still sends. RFC 9112, 9.6: a connection that is closed on unread
- * bytes is reset, and the refusal is lost on its way; one that is kept with its body paused is stuck for ever.
+ * Reads and discards the rest of a refused request. Closing a connection with unread data resets it, and the response
+ * is lost (RFC 9112, 9.6); keeping it with the body paused would block it forever.
  */
 export function discardRest(incoming: IncomingMessage | undefined): void {
   if (!incoming || incoming.complete || incoming.destroyed) return;

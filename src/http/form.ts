@@ -6,11 +6,11 @@ import type { Busboy as Form } from "@fastify/busboy";
 import * as v from "valibot";
 import { HttpError } from "../lib/errors.ts";
 
-/** Fields and the multipart frame around them, beside the file. */
+/** Allowance for fields and multipart framing in addition to the file. */
 const OVERHEAD_BYTES = 64 * 1024;
 const LIMITS = { files: 1, fields: 50, parts: 51, fieldNameSize: 200, fieldSize: 16 * 1024, headerPairs: 50 };
 
-/** A small file that came with a form, whole. Two of them are told apart by what they hold. */
+/** A small file from a form, complete in memory. Two files are compared by their content. */
 export class FormFile {
   readonly filename: string;
   readonly bytes: Uint8Array;
@@ -29,21 +29,25 @@ export const isForm = (headers: Headers) => /^multipart\/form-data\b/i.test(head
 type Incoming = { request: Request; incoming: IncomingMessage | undefined };
 type StreamOptions<T> = {
   maxFileBytes: number;
-  /** Takes the file named `field` while it arrives, and reads it to its end; any other file is passed over. */
+  /** Receives the file of `field` while it arrives, and must read it to its end; other files are discarded. */
   onFile(file: { filename: string; body: Readable }): Promise<T>;
   field?: string;
 };
 
 const incomplete = () =>
-  new HttpError(400, "incomplete_body", "The form ended before its last boundary; nothing was done. Send it again.");
+  new HttpError(
+    400,
+    "incomplete_body",
+    "The form ended before its closing boundary; nothing was changed. Send it again.",
+  );
 
 const tooLarge = (maxBytes: number) =>
   new HttpError(413, "payload_too_large", `The file is larger than ${maxBytes} bytes.`);
 
 /**
- * multipart/form-data (RFC 7578) as it streams in: the fields, and what became of the file. 400 `incomplete_body` for one
- * that ends before its closing delimiter (RFC 2046, 5.1.1), 415 for another media type, 413, 422 for what is no form; what
- * `onFile` throws.
+ * Streams multipart/form-data (RFC 7578). Returns the fields and the result of `onFile`. Throws 400 `incomplete_body`
+ * when the body ends before its closing delimiter (RFC 2046, 5.1.1), 415 for another media type, 413, 422 for a
+ * malformed form, and errors of `onFile`.
  */
 export async function streamForm<T>(
   { request, incoming }: Incoming,
@@ -51,8 +55,8 @@ export async function streamForm<T>(
 ): Promise<{ fields: Record<string, string>; file: T | undefined }> {
   if (!isForm(request.headers))
     throw new HttpError(415, "unsupported_media_type", "Send a form with Content-Type: multipart/form-data.");
-  const malformed = (why: string) => new HttpError(422, "validation_failed", `The form cannot be read: ${why}.`);
-  // Loaded with the first form: a start has no use for it.
+  const malformed = (why: string) => new HttpError(422, "validation_failed", `The form is invalid: ${why}.`);
+  // Loaded with the first form, to keep the start fast.
   const { Busboy } = await import("@fastify/busboy");
   let form: InstanceType<typeof Form>;
   try {
@@ -62,7 +66,7 @@ export async function streamForm<T>(
     throw malformed((error as Error).message);
   }
   const fields: Record<string, string> = Object.create(null);
-  let taken: Promise<T> | undefined;
+  let fileResult: Promise<T> | undefined;
   let fault: Error | undefined;
   form.on("field", (name, value, nameTruncated, valueTruncated) => {
     if (nameTruncated || valueTruncated) fault ??= malformed(`the field ${name} is too long`);
@@ -76,21 +80,21 @@ export async function streamForm<T>(
     stream.on("limit", () => {
       fault ??= tooLarge(maxFileBytes);
     });
-    if (name !== field || taken) {
+    if (name !== field || fileResult) {
       stream.resume();
       return;
     }
-    taken = onFile({ filename: filename ?? "", body: stream }).catch((error: Error) => {
-      // The parser reports a file that is cut off as an error of its stream.
+    fileResult = onFile({ filename: filename ?? "", body: stream }).catch((error: Error) => {
+      // The parser reports a truncated file as an error of the file's stream.
       fault ??= CUT_OFF.test(error.message) ? incomplete() : error;
-      // The rest of the form is read on, or nobody would ever answer.
+      // The rest of the form must be read, or the request never gets a response.
       stream.resume();
       throw error;
     });
-    taken.catch(() => {});
+    fileResult.catch(() => {});
   });
   const { watched, hasBegun } = beginning();
-  // Its end must not destroy the request: its socket is what a refusal is sent on.
+  // The end of the form must not destroy the request: an error response is sent on its socket.
   const source: AsyncIterable<Uint8Array> = incoming?.iterator({ destroyOnReturn: false }) ?? request.body ?? none();
   try {
     const bytes = atMost(watched(source), maxFileBytes + OVERHEAD_BYTES, tooLarge(maxFileBytes));
@@ -102,10 +106,10 @@ export async function streamForm<T>(
     throw fault ?? malformed((error as Error).message);
   }
   if (fault) throw fault;
-  return { fields, file: await taken };
+  return { fields, file: await fileResult };
 }
 
-/** A form with a small file, as one object: the fields as text, the file under its name. */
+/** A form with a small file as one object: text fields, and the file under its field name. */
 export async function readForm(incoming: Incoming, maxFileBytes: number): Promise<Record<string, string | FormFile>> {
   const { fields, file } = await streamForm(incoming, {
     maxFileBytes,
@@ -123,7 +127,10 @@ const CUT_OFF = /unexpected end of multipart data/i;
 
 async function* none(): AsyncGenerator<Uint8Array> {}
 
-/** Whether the body begins like a form. A preamble (RFC 2046, 5.1.1) is not expected: clients no longer send one. */
+/**
+ * Whether the body starts with the boundary. A preamble (RFC 2046, 5.1.1) is not supported: current clients do not send
+ * one.
+ */
 function beginning() {
   let first = "";
   return {

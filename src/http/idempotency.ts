@@ -9,25 +9,25 @@ import { Reply, type Route } from "./route.ts";
 
 const KEPT_MS = 24 * 3_600_000;
 
-/** What a repeat must match: same caller, key, route and body. */
+/** What a repeated request must match: caller, key, route and body. */
 export type Repeat = { caller: string; key: string; requestHash: string };
 
-/** Null where the route or the request asks for nothing. 422 for a key that is no key. */
+/** Null when the route does not support idempotency or the request has no key. Throws 422 for a malformed key. */
 export function repeatOf(route: Route, caller: Caller, headers: Headers, path: string, body: unknown): Repeat | null {
   const key = headers.get("idempotency-key");
   if (!route.idempotent || key === null) return null;
   if (key.length < 1 || key.length > 255)
     throw new HttpError(422, "validation_failed", "Idempotency-Key must have 1 to 255 bytes.");
-  const who =
+  const callerName =
     caller.kind === "key"
       ? `tenant:${caller.tenantId}`
       : caller.kind === "batch"
         ? `batch:${caller.batchId}`
         : caller.kind;
-  return { caller: who, key, requestHash: sha256(`${route.method} ${path}\n${JSON.stringify(body ?? null)}`) };
+  return { caller: callerName, key, requestHash: sha256(`${route.method} ${path}\n${JSON.stringify(body ?? null)}`) };
 }
 
-/** The answer that the first request got, or null. 422 when the key was used for another body. */
+/** The stored response of the first request, or null. Throws 422 when the key was used with another body. */
 export async function findReplay(db: Db, app: App, repeat: Repeat): Promise<Reply | null> {
   const row = await db
     .select()
@@ -41,8 +41,8 @@ export async function findReplay(db: Db, app: App, repeat: Repeat): Promise<Repl
   return new Reply(row.status, JSON.parse(row.body), { "idempotent-replayed": "true" });
 }
 
-/** Keeps an answer, without its secrets, in the transaction of the change. */
-export async function keepAnswer(
+/** Stores a response without its secrets, in the transaction of the change. */
+export async function storeResponse(
   tx: Db,
   app: App,
   repeat: Repeat,
@@ -50,9 +50,9 @@ export async function keepAnswer(
   body: unknown,
   secrets: readonly string[],
 ): Promise<void> {
-  const kept = { ...(body as Record<string, unknown>) };
-  for (const field of secrets) delete kept[field];
-  const values = { ...repeat, status, body: JSON.stringify(kept), createdAt: app.clock.now() };
+  const stored = { ...(body as Record<string, unknown>) };
+  for (const field of secrets) delete stored[field];
+  const values = { ...repeat, status, body: JSON.stringify(stored), createdAt: app.clock.now() };
   await tx
     .insert(idempotencyRecords)
     .values(values)
@@ -67,6 +67,6 @@ export async function keepAnswer(
     });
 }
 
-/** Forgets what is over a day old. */
-export const pruneAnswers = (tx: Db, now: number) =>
+/** Deletes responses older than one day. */
+export const pruneResponses = (tx: Db, now: number) =>
   tx.delete(idempotencyRecords).where(lt(idempotencyRecords.createdAt, now - KEPT_MS));

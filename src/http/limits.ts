@@ -1,25 +1,29 @@
 import { LRUCache } from "lru-cache";
-import type { RateLimiterMemory, RateLimiterRes } from "rate-limiter-flexible";
-import type { Config } from "../config/load.ts";
+import type { RateLimiterAbstract, RateLimiterRes } from "rate-limiter-flexible";
+import type { SharedCache } from "../../storage/cache/shared-cache.ts";
+import type { App } from "../app.ts";
 import { HttpError } from "../lib/errors.ts";
 import type { Caller } from "./caller.ts";
 import { networkOf } from "./client-address.ts";
 import type { LimitName } from "./route.ts";
 
 export type Limits = {
-  /** Counts one request. Gives the headers of draft-ietf-httpapi-ratelimit-headers; throws 429. */
+  /** Counts one request. Returns the headers of draft-ietf-httpapi-ratelimit-headers; throws 429. */
   consume(name: LimitName, caller: Caller, address: string): Promise<Record<string, string>>;
-  /** The header that says what is allowed, for what is not counted. */
+  /** The policy header for responses that are not counted. */
   policyOf(name: LimitName): Record<string, string>;
 };
 
 export type Rule = { requests: number; seconds: number };
 
-/** 11 MB of each limit. A flood from more addresses than that has room under the limit anyway. */
+/** 11 MB for each limit. A flood from more addresses than that exceeds any limit anyway. */
 const MAX_ADDRESSES = 20_000;
 
-/** Per tenant, or per address where there is none. The admin token is nobody's tenant and is not limited. */
-export function createLimits(config: Config): Limits {
+/**
+ * Limits are per tenant, or per address without a tenant, and count the requests of this process, or of all servers
+ * that share a Redis. The admin token has no tenant and is not limited.
+ */
+export function createLimits({ config, cache: { redis } }: Pick<App, "config" | "cache">): Limits {
   const rules: Record<LimitName, Rule> = {
     uploads: config.rate_limit_uploads,
     billing: config.rate_limit_billing,
@@ -38,7 +42,7 @@ export function createLimits(config: Config): Limits {
     policyOf,
     async consume(name, caller, address) {
       if (caller.kind === "admin") return {};
-      const counted = windows.get(name) ?? countWindows(rules[name]);
+      const counted = windows.get(name) ?? countWindows(rules[name], { name, redis });
       windows.set(name, counted);
       const { left, waitSeconds, exceeded } =
         caller.kind === "key" || caller.kind === "batch"
@@ -51,7 +55,7 @@ export function createLimits(config: Config): Limits {
   };
 }
 
-/** 429, for `waitSeconds`. */
+/** Throws 429 with Retry-After `waitSeconds`. */
 export function tooMany(waitSeconds: number, headers: Record<string, string> = {}): HttpError {
   const wait = Math.max(1, waitSeconds);
   return new HttpError(429, "rate_limited", `Too many requests; try again in ${wait} s.`, {
@@ -62,35 +66,53 @@ export function tooMany(waitSeconds: number, headers: Record<string, string> = {
 type Counted = { left: number; waitSeconds: number; exceeded: boolean };
 type Windows = {
   countTenant(tenantId: number): Promise<Counted>;
-  /** With `about`, that alone is counted. */
+  /** With `about`, only that key is counted. */
   countAddress(address: string, about?: string): Promise<Counted>;
-  /** Whether there is room left, without counting. */
-  lookAtAddress(address: string, about?: string): Promise<Counted>;
+  /** Whether the limit allows another request, without counting one. */
+  hasAllowance(address: string, about?: string): Promise<Counted>;
 };
 
-/** Fixed windows, each from its first request on. Of addresses, which anyone can have any number of, only so many are known. */
-export function countWindows({ requests, seconds }: Rule): Windows {
-  let limiter: Promise<RateLimiterMemory> | undefined;
-  // Loaded at the first limited request: the package brings a driver for every database there is.
-  const loaded = () => {
-    limiter ??= import("rate-limiter-flexible").then(
-      (library) => new library.RateLimiterMemory({ points: requests, duration: seconds }),
-    );
-    return limiter;
-  };
+/** `name` is that of the limit in Redis. */
+type SharedBy = { name: string; redis: SharedCache["redis"] };
+
+/**
+ * Fixed windows that start with the first request, counted in memory, or in Redis while it can be reached. Addresses
+ * are unlimited in number, so only a bounded number of them is tracked in memory; windows in Redis expire.
+ */
+export function countWindows({ requests, seconds }: Rule, sharedBy?: SharedBy): Windows {
+  const rule = { points: requests, duration: seconds };
+  // Loaded with the first limited request: the package imports a driver for every database it supports.
+  let library: Promise<typeof import("rate-limiter-flexible")> | undefined;
+  let memory: RateLimiterAbstract | undefined;
+  let shared: RateLimiterAbstract | undefined;
+  async function limiters() {
+    library ??= import("rate-limiter-flexible");
+    const { RateLimiterMemory, RateLimiterRedis } = await library;
+    memory ??= new RateLimiterMemory(rule);
+    const client = sharedBy?.redis() ?? null;
+    if (sharedBy && client)
+      shared ??= new RateLimiterRedis({
+        ...rule,
+        storeClient: client,
+        keyPrefix: `vodbox:limit:${sharedBy.name}`,
+        insuranceLimiter: memory,
+        rejectIfRedisNotReady: true,
+      });
+    return { memory, current: shared ?? memory };
+  }
   const addresses = new LRUCache<string, true>({
     max: MAX_ADDRESSES,
-    dispose: (_, key) => void loaded().then((known) => known.delete(key)),
+    dispose: (_, key) => void limiters().then(({ memory }) => memory.delete(key)),
   });
-  const told = ({ remainingPoints, msBeforeNext }: RateLimiterRes, exceeded: boolean): Counted => ({
+  const countedOf = ({ remainingPoints, msBeforeNext }: RateLimiterRes, exceeded: boolean): Counted => ({
     ...{ left: remainingPoints, waitSeconds: Math.ceil(msBeforeNext / 1000), exceeded },
   });
   async function count(key: string): Promise<Counted> {
     try {
-      return told(await (await loaded()).consume(key), false);
+      return countedOf(await (await limiters()).current.consume(key), false);
     } catch (rejected) {
       if (rejected instanceof Error) throw rejected;
-      return told(rejected as RateLimiterRes, true);
+      return countedOf(rejected as RateLimiterRes, true);
     }
   }
   const keyOf = (address: string, about: string) => `address:${networkOf(address)} ${about}`;
@@ -101,10 +123,10 @@ export function countWindows({ requests, seconds }: Rule): Windows {
       if (!addresses.get(key)) addresses.set(key, true);
       return count(key);
     },
-    async lookAtAddress(address, about = "") {
-      const found = await (await loaded()).get(keyOf(address, about));
-      return found
-        ? told(found, found.consumedPoints >= requests)
+    async hasAllowance(address, about = "") {
+      const window = await (await limiters()).current.get(keyOf(address, about));
+      return window
+        ? countedOf(window, window.consumedPoints >= requests)
         : { left: requests, waitSeconds: 0, exceeded: false };
     },
   };

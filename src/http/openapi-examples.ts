@@ -1,6 +1,6 @@
 import type { Json } from "./openapi-schema.ts";
 
-/** What a field of this name looks like, wherever it stands. What is not here is shown by its type. */
+/** Example values by field name, for every schema. Other fields get an example by type. */
 const SAMPLES: Record<string, unknown> = {
   id: 42,
   tenant_id: 7,
@@ -16,12 +16,13 @@ const SAMPLES: Record<string, unknown> = {
   publisher: null,
   stream_key: "live_4mJx0Zp8QwT1sK7nRb2yVcHd6eFgAaLmNoPqStUv",
   title: "Launch film",
-  description: "Shown at the launch",
+  description: "Shown at the product launch",
   label: "English",
   language: "en",
   target_language: "es",
   kind: "chapter",
   email_address: "ann@example.com",
+  email: "ann@example.com",
   allowed_origins: ["https://www.example.com"],
   password: "correct horse battery staple",
   pairing_code: "7K3M-Q9XD",
@@ -102,12 +103,12 @@ type Schema = Json & {
 
 const MAX_DEPTH = 8;
 
-/** A value that fits `schema`, with the names of its fields telling what stands there. */
+/** An example value that fits `schema`, using the field names in it. */
 export function exampleOf(schema: Schema, components: Record<string, Json>, name = "", depth = 0): unknown {
   const reference = schema.$ref ?? schema.allOf?.[0]?.$ref;
   if (reference) {
     const target = components[reference.split("/").at(-1) as string] as Schema;
-    // A tree of records ends somewhere.
+    // Limits the depth of recursive schemas.
     return depth > MAX_DEPTH ? null : exampleOf(target, components, name, depth + 1);
   }
   if (schema.properties) {
@@ -118,8 +119,8 @@ export function exampleOf(schema: Schema, components: Record<string, Json>, name
       ]),
     );
   }
-  const sample = Object.hasOwn(SAMPLES, name) ? SAMPLES[name] : undefined;
-  if (sample !== undefined && fits(sample, schema)) return sample;
+  const sample = sampleOf(name, schema);
+  if (sample !== undefined) return sample;
   if (schema.default !== undefined) return schema.default;
   if (schema.enum) return schema.enum[0];
   if (schema.type === "array")
@@ -132,6 +133,12 @@ export function exampleOf(schema: Schema, components: Record<string, Json>, name
   if (schema.type === "boolean") return true;
   if (schema.type === "object") return {};
   return name === "" ? "text" : name;
+}
+
+/** The example value of a field by its name; undefined when there is none of the schema's type. */
+export function sampleOf(name: string, schema: Schema): unknown {
+  const sample = Object.hasOwn(SAMPLES, name) ? SAMPLES[name] : undefined;
+  return sample !== undefined && fits(sample, schema) ? sample : undefined;
 }
 
 function fits(sample: unknown, { type, enum: allowed, nullable, format, pattern }: Schema): boolean {

@@ -4,21 +4,21 @@ import type * as v from "valibot";
 export type Json = Record<string, unknown>;
 type Schema = v.GenericSchema<unknown, unknown>;
 
-/** A schema of the table as OpenAPI 3.0.3 has it. Input is what a client sends, output what it gets. */
+/** Converts a valibot schema to OpenAPI 3.0.3. Input is what a client sends, output is what it receives. */
 export function schemaOf(schema: Schema, typeMode: "input" | "output" = "input"): Json {
   const { $schema: _, ...json } = toJsonSchema(schema, {
     target: "openapi-3.0",
     typeMode,
     errorMode: "ignore",
-    // OpenAPI 3.0 takes no empty list here, JSON Schema does.
+    // JSON Schema allows an empty list here, OpenAPI 3.0 does not.
     overrideSchema({ valibotSchema, jsonSchema: { required, ...rest } }) {
-      // The only custom schema there is: a file in a form.
+      // The only custom schema: a file in a form.
       if (valibotSchema.type === "custom") return { type: "string", format: "binary" };
       return required?.length === 0 ? rest : undefined;
     },
     overrideAction({ valibotAction, jsonSchema }) {
       if (valibotAction.type !== "metadata") return undefined;
-      // It comes merged in already: what is for `validate` goes, and what is for here takes the place of all before.
+      // The metadata arrives merged: keys for `validate` are removed, keys for OpenAPI override the generated ones.
       const { errorCode: _, openapi, ...rest } = jsonSchema as Json;
       return (openapi as typeof jsonSchema | undefined) ?? rest;
     },
@@ -27,8 +27,7 @@ export function schemaOf(schema: Schema, typeMode: "input" | "output" = "input")
 }
 
 /**
- * Moves every schema with a title into `components` and puts a reference in its place: one definition of a record,
- * whatever the number of answers that hold it.
+ * Moves every schema with a title into `components` and replaces it by a reference, so that a record is defined once.
  */
 export function withReferences(schema: unknown, components: Record<string, Json>): unknown {
   if (Array.isArray(schema)) return schema.map((item) => withReferences(item, components));
@@ -37,15 +36,15 @@ export function withReferences(schema: unknown, components: Record<string, Json>
     Object.entries(schema).map(([name, value]) => [name, withReferences(value, components)]),
   ) as Json;
   const { title, nullable, ...rest } = inner;
-  // A property may be called so too; its value is a schema then, and no text.
+  // A property may have this name too; its value is a schema, not a text.
   if (typeof title !== "string") return inner.nullable && Array.isArray(inner.anyOf) ? nullableChoice(inner) : inner;
   components[title] ??= rest;
   const reference = { $ref: `#/components/schemas/${title}` };
-  // In OpenAPI 3.0 nothing that stands beside a $ref counts, and nullable counts only beside a type.
+  // In OpenAPI 3.0, siblings of $ref are ignored, and nullable needs a type.
   return nullable ? { type: "object", nullable: true, allOf: [reference] } : reference;
 }
 
-/** OpenAPI 3.0: nullable is only heard beside a type. */
+/** OpenAPI 3.0: nullable applies only together with a type. */
 function nullableChoice({ nullable, anyOf, ...rest }: Json): Json {
   const [first, ...others] = anyOf as Json[];
   return { ...rest, anyOf: [{ ...first, nullable }, ...others] };

@@ -1,27 +1,30 @@
 import type * as v from "valibot";
+import { describeProperties, descriptionOf } from "./openapi-describe.ts";
 import { exampleOf } from "./openapi-examples.ts";
 import { type Json, schemaOf, withReferences } from "./openapi-schema.ts";
 import { isBodyRequired, type Route } from "./route.ts";
+import { SESSION_COOKIE } from "./session.ts";
 
 const DESCRIPTIONS: Record<number, string> = {
   200: "Done",
   201: "Created",
   202: "Accepted",
-  204: "Done; no body",
-  400: "The body is no JSON",
-  401: "Credential missing or wrong",
-  403: "Not allowed with this credential",
-  404: "No such thing, or not the caller's",
-  409: "Conflicts with the present state",
+  204: "Success, no body",
+  400: "The body is not valid JSON",
+  401: "Missing or invalid credentials",
+  403: "Not permitted for these credentials",
+  404: "Not found, or not visible to the caller",
+  409: "Conflict with the current state",
+  410: "Deleted; it will not return",
   413: "Body too large",
-  415: "Wrong media type",
-  422: "Not acceptable",
+  415: "Unsupported media type",
+  422: "Validation failed",
   429: "Too many requests",
-  502: "A service that this one asks failed",
-  503: "Not configured, or not now",
+  502: "An upstream service failed",
+  503: "Not configured or temporarily unavailable",
   507: "Storage is full",
 };
-/** The code that is shown where a route names none of its own. */
+/** The error code in the example of a route that lists none. */
 const CODES: Record<number, string> = {
   400: "invalid_json",
   401: "unauthorized",
@@ -32,29 +35,60 @@ const CODES: Record<number, string> = {
   422: "validation_failed",
   429: "rate_limited",
 };
+/** All tags, in the order in which the document and /docs show them: what a new user needs comes first. */
 const TAGS: Record<string, string> = {
-  Tenants: "Who owns assets, keys and collections",
-  "API keys": "Credentials with scopes",
-  "Device tokens": "Keys for desktop uploaders",
-  Assets: "Videos, what is known of them, and their tags",
+  Uploads: "Uploads of sources",
+  Playback: "Playback URLs and tokens",
+  Assets: "Videos, their metadata and tags",
   Collections: "Folders of assets",
-  Uploads: "Sources on their way in",
-  "Ingest batches": "Media that a desktop client encoded itself",
-  "Transcoding jobs": "The worker's side: leases, progress, results",
-  Subtitles: "Text tracks that a viewer reads; translated and re-timed",
-  Tracks: "What happens when in a video: chapters, scenes, markers",
-  Playback: "Addresses and tokens to play with",
-  Analytics: "Who watches what, and how far",
-  Billing: "What was used, what it comes to, and paying for a plan",
-  Live: "Channels of your own live gateway, and what it asks before it lets somebody in",
-  Webhooks: "Endpoints that are told of events, and what was sent to them",
-  Operator: "The operator's own, with the admin token",
-  Health: "For load balancers and monitors",
+  Subtitles: "Subtitles, their translation and synchronization",
+  Tracks: "Timed metadata: chapters, scenes, markers",
+  Webhooks: "Webhook endpoints and deliveries",
+  Analytics: "Plays, viewers and watch time",
+  Live: "Live channels and the authorization callback of a live gateway",
+  "Ingest batches": "Ingest of media that is already encoded",
+  Sessions: "Sign-in of browsers",
+  "API keys": "API keys with scopes",
+  "Signing keys": "Public keys of playback tokens that a tenant signs itself",
+  "Device tokens": "API keys for desktop uploaders",
+  Tenants: "Owners of assets, API keys and collections",
+  Billing: "Usage, cost estimates and orders",
+  "Transcoding jobs": "Worker API: leases, progress, results",
+  Operator: "Operator endpoints (admin token)",
+  Health: "Health checks",
 };
-/** Between two routes, so that a document of many does not hold up every other request. */
+/** Throws for a tag without a description: it would have no place in the order. */
+function tagsOf(routes: readonly Route[]): Json[] {
+  const used = new Set(routes.filter((route) => !route.hidden).map((route) => route.tag));
+  const unknown = [...used].filter((name) => !(name in TAGS));
+  if (unknown.length > 0) throw new Error(`Tags without a description: ${unknown.join(", ")}`);
+  return Object.entries(TAGS)
+    .filter(([name]) => used.has(name))
+    .map(([name, description]) => ({ name, description }));
+}
+
+/** Markdown. */
+const INTRODUCTION = `A multi-tenant video platform: upload a video, and play it as HLS and DASH.
+
+1. \`POST /api/v1/uploads/initiate\` creates an asset and returns a URL for the source.
+2. \`PUT\` the source to this URL, then \`POST /api/v1/uploads/{id}/complete\`.
+3. When the asset is ready, \`GET /api/v1/playback/{id}\` returns URLs for players.
+
+## Authentication
+
+Send the API key of a tenant as \`X-API-Key\`, or as a Bearer token. Each operation names its scopes. The operator sends
+the admin token as \`X-SVC-ADMIN-TOKEN\`. A browser that has signed in sends its session cookie, and \`X-CSRF-Token\` with
+each change.
+
+## Errors
+
+A response above 399 has a JSON body with \`error\` (a sentence), \`code\` (constant, for programs) and \`request_id\`.
+Invalid fields are listed in \`details\`. 429 and 503 have a \`Retry-After\` header. A resource of another tenant is 404.`;
+
+/** Yields between routes, because building the document takes long enough to delay other requests. */
 const pause = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-/** The OpenAPI 3.0.3 document of the table of routes, without its servers. */
+/** The OpenAPI 3.0.3 document of the route table, without its servers. */
 export async function openApi(routes: readonly Route[]): Promise<Json> {
   const paths: Record<string, Json> = {};
   const components: Record<string, Json> = { Error: ERROR };
@@ -66,40 +100,54 @@ export async function openApi(routes: readonly Route[]): Promise<Json> {
     for (const method of methods) paths[path][method.toLowerCase()] = operation(route, method, components);
     await pause();
   }
+  const described: Record<string, Json> = {};
+  for (const [title, schema] of Object.entries(components)) {
+    described[title] = describeProperties(schema, [title]);
+    await pause();
+  }
   return {
     openapi: "3.0.3",
     info: {
       title: "vodbox",
+      // Of the API, which its specification defines; a release of the program has its own.
       version: "1.0.0",
-      description: "A tenant-scoped video platform.",
+      description: INTRODUCTION,
+      contact: { name: "The operator of this server" },
       license: { name: "MIT", url: "https://opensource.org/license/mit" },
     },
-    tags: [...new Set(routes.filter((route) => !route.hidden).map((route) => route.tag))].map((name) => ({
-      name,
-      description: TAGS[name] ?? name,
-    })),
+    tags: tagsOf(routes),
     paths,
-    components: { securitySchemes: SECURITY, schemas: components, headers: HEADERS },
+    components: { securitySchemes: SECURITY, schemas: described, headers: HEADERS },
   };
 }
 
 const header = (name: string, description: string) => ({ type: "apiKey", in: "header", name, description });
 const SECURITY = {
-  apiKey: header("X-API-Key", "A tenant's key, with scopes"),
-  adminToken: header("X-SVC-ADMIN-TOKEN", "Every tenant, every scope"),
-  workerToken: header("X-SVC-WORKER-TOKEN", "The worker surface"),
-  leaseToken: header("X-SVC-JOB-LEASE-TOKEN", "One job's lease"),
-  gatewayToken: header("X-SVC-LIVE-TOKEN", "The live gateway; also as Bearer, Basic password or ?token="),
-  batchToken: header("X-SVC-BATCH-TOKEN", "One ingest batch's lease, in place of a key"),
+  apiKey: header("X-API-Key", "API key of a tenant, with scopes"),
+  adminToken: header("X-SVC-ADMIN-TOKEN", "Operator token: all tenants, all scopes"),
+  workerToken: header("X-SVC-WORKER-TOKEN", "Worker token"),
+  leaseToken: header("X-SVC-JOB-LEASE-TOKEN", "Lease token of a job"),
+  gatewayToken: header(
+    "X-SVC-LIVE-TOKEN",
+    "Live gateway token; also accepted as Bearer token, Basic password or ?token=",
+  ),
+  session: {
+    type: "apiKey",
+    in: "cookie",
+    name: SESSION_COOKIE,
+    description:
+      "Session of a browser. It is accepted wherever an API key or the admin token is; changes also need its CSRF token in X-CSRF-Token",
+  },
+  batchToken: header("X-SVC-BATCH-TOKEN", "Lease token of an ingest batch, instead of an API key"),
 };
 const text = (description: string, example: string) => ({ description, schema: { type: "string" }, example });
 const HEADERS = {
-  "X-Request-Id": text("Names this answer to support", "req_5f0c8a52-3d5e-4c3a-9a2e-0c7f5f0d9b11"),
-  Link: text("RFC 8288: where the next page is, when there is one", '<https://video.example.com/…>; rel="next"'),
-  "Idempotent-Replayed": text("`true` on the answer to a repeat", "true"),
-  RateLimit: text("What is left, and until when", '"uploads";r=119;t=60'),
-  "RateLimit-Policy": text("What is allowed", '"uploads";q=120;w=60'),
-  "Retry-After": text("Seconds to wait", "12"),
+  "X-Request-Id": text("Request id, for support", "req_5f0c8a52-3d5e-4c3a-9a2e-0c7f5f0d9b11"),
+  Link: text("URL of the next page, if there is one (RFC 8288)", '<https://video.example.com/…>; rel="next"'),
+  "Idempotent-Replayed": text("`true` if this is the stored response of an earlier request", "true"),
+  RateLimit: text("Remaining requests and time until reset", '"uploads";r=119;t=60'),
+  "RateLimit-Policy": text("Rate limit policy", '"uploads";q=120;w=60'),
+  "Retry-After": text("Seconds to wait before retrying", "12"),
 };
 const headers = (...names: (keyof typeof HEADERS)[]) =>
   Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
@@ -108,8 +156,8 @@ const ERROR = {
   type: "object",
   required: ["error", "code", "request_id"],
   properties: {
-    error: { type: "string", description: "For people" },
-    code: { type: "string", description: "For programs" },
+    error: { type: "string" },
+    code: { type: "string" },
     details: { type: "object", additionalProperties: { type: "array", items: { type: "string" } } },
     required_scopes: { type: "array", items: { type: "string" } },
     request_id: { type: "string" },
@@ -117,24 +165,39 @@ const ERROR = {
 };
 
 function operation(route: Route, method: string, components: Record<string, Json>): Json {
-  const words = `${method.toLowerCase()} ${route.path}`
-    .replace("/api/v1", "")
-    .replaceAll(/[^a-zA-Z]+(\w)/g, (_, letter: string) => letter.toUpperCase());
+  const { operationId } = route;
+  if (operationId === undefined) throw new Error(`${route.method} ${route.path} has no operationId`);
   return {
-    operationId: words,
+    // An alias is the same operation, but each needs a name of its own.
+    operationId: method === route.alias ? `${operationId}By${titleCase(method)}` : operationId,
     summary: route.summary,
     tags: [route.tag],
     security: security(route),
-    ...(route.scopes.length > 0 && { description: `Scope: ${route.scopes.join(" or ")}.` }),
+    description: permissions(route),
     parameters: parameters(route),
     ...requestBody(route, components),
     responses: responses(route, components),
+    ...callbacks(route, components),
   };
+}
+
+const titleCase = (word: string) => word.charAt(0) + word.slice(1).toLowerCase();
+
+function callbacks({ sends }: Route, components: Record<string, Json>): Json {
+  if (!sends) return {};
+  const content = { "application/json": media(schemaOf(sends.body, "output"), components) };
+  const request = {
+    summary: sends.summary,
+    security: [],
+    requestBody: { required: true, content },
+    responses: { "2XX": { description: "Received" }, "4XX": { description: "Failed; sent again later" } },
+  };
+  return { callbacks: { [sends.name]: { [sends.url]: { post: request } } } };
 }
 
 function media(schema: Json, components: Record<string, Json>): Json {
   const referenced = withReferences(schema, components) as Json;
-  return { schema: referenced, example: exampleOf(referenced, components) };
+  return { schema: describeProperties(referenced), example: exampleOf(referenced, components) };
 }
 
 function requestBody(route: Route, components: Record<string, Json>): Json {
@@ -142,9 +205,21 @@ function requestBody(route: Route, components: Record<string, Json>): Json {
   const bodies = { ...(route.body && { [type]: route.body }), ...route.rawBody };
   const content = Object.entries(bodies).map(([name, schema]) => [name, media(schemaOf(schema), components)] as const);
   if (content.length === 0) return {};
-  // None is taken as an empty one, and where that will do none need be sent.
+  // A missing body is treated as an empty object; where that is valid, the body is optional.
   const required = !route.body || isBodyRequired(route);
   return { requestBody: { required, content: Object.fromEntries(content) } };
+}
+
+/** Who may call an operation, which the security schemes do not say in full. */
+function permissions({ credential, scopes, lease }: Route): string {
+  if (scopes.length > 0) return `Scope: ${scopes.join(" or ")}.`;
+  if (credential === "key") return "Needs an API key, of any scope.";
+  if (credential === "worker")
+    return lease ? "Needs the worker token and the lease token of the job." : "Needs the worker token.";
+  if (credential === "admin") return "Needs the admin token.";
+  if (credential === "session") return "Needs the session cookie.";
+  if (credential === "gateway") return "Needs the token of the live gateway.";
+  return "Needs no credentials.";
 }
 
 function security(route: Route): Json[] {
@@ -156,12 +231,13 @@ function security(route: Route): Json[] {
       { workerToken: [], ...also },
       { adminToken: [], ...also },
     ];
+  if (route.credential === "session") return [{ session: [] }];
   if (route.credential === "gateway") return [{ gatewayToken: [] }];
   return route.credential === "admin" ? [{ adminToken: [] }] : [];
 }
 
 function parameters(route: Route): Json[] {
-  const of = (schema: v.GenericSchema<unknown, unknown> | undefined, place: "path" | "query") => {
+  const of = (schema: v.GenericSchema<unknown, unknown> | undefined, location: "path" | "query") => {
     if (!schema) return [];
     const { properties = {}, required = [] } = schemaOf(schema) as {
       properties?: Record<string, Json>;
@@ -169,21 +245,26 @@ function parameters(route: Route): Json[] {
     };
     return Object.entries(properties).map(([name, { description, ...rest }]) => ({
       name,
-      in: place,
-      required: place === "path" || required.includes(name),
-      ...(description ? { description } : {}),
+      in: location,
+      required: location === "path" || required.includes(name),
+      description: description ?? descriptionOf(name, [resourceBefore(route.path, name)]),
       schema: rest,
-      ...(place === "path" && { example: exampleOf(rest, {}, name) }),
+      ...(location === "path" && { example: exampleOf(rest, {}, name) }),
     }));
   };
   const sent = [...(route.requiredHeaders ?? []), ...(route.idempotent ? ["Idempotency-Key"] : [])].map((name) => ({
     name,
     in: "header",
+    description: descriptionOf(name, []),
     required: route.requiredHeaders?.includes(name) ?? false,
     schema: { type: "string", minLength: 1, maxLength: 255 },
   }));
   return [...of(route.params, "path"), ...of(route.query, "query"), ...sent];
 }
+
+/** The segment of a path before a parameter: `users` for `/users/:ref`. */
+const resourceBefore = (path: string, name: string) =>
+  path.split("/").at(path.split("/").indexOf(`:${name}`) - 1) ?? "";
 
 function responses(route: Route, components: Record<string, Json>): Json {
   const answers: Json = {};
@@ -211,9 +292,9 @@ function responses(route: Route, components: Record<string, Json>): Json {
     };
   }
   answers.default = {
-    description: "Anything else: internal_server_error, and at every address method_not_allowed",
+    description: "All other errors: internal_server_error, and method_not_allowed on every path",
     headers: headers("X-Request-Id"),
-    content: errorContent("internal_server_error", "Something went wrong on the server."),
+    content: errorContent("internal_server_error", "Internal server error; the log has details under this request_id."),
   };
   return answers;
 }
@@ -240,7 +321,7 @@ const errorContent = (code: string, error: string) => ({
 const others = (route: Route): Json =>
   Object.fromEntries((route.produces ?? []).map((name) => [name, { schema: { type: "string" } }]));
 
-/** What follows from the row: a credential can be wrong, a scope be missing, a body be unfit. */
+/** Errors that follow from the row: an invalid credential, a missing scope, an invalid body. */
 function errorStatuses(route: Route): number[] {
   const statuses = new Set(Object.keys(route.errors ?? {}).map(Number));
   if (route.credential !== "none" && route.credential !== "signed") statuses.add(401);

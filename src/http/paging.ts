@@ -4,16 +4,16 @@ import { Reply } from "./route.ts";
 
 export const UNPAGED = 1000;
 
-/** Where a list goes on: the id of the last record given. Opaque, so that it may become something else. */
-const encodeCursor = (id: number) => Buffer.from(`id:${id}`).toString("base64url");
+/** Cursor of a list: the id of the last record returned. Opaque, so that its content can change. */
+export const encodeCursor = (id: number) => Buffer.from(`id:${id}`).toString("base64url");
 
 export function decodeCursor(cursor: string | undefined): number | undefined {
   if (cursor === undefined) return undefined;
   const id = /^id:(\d{1,15})$/.exec(Buffer.from(cursor, "base64url").toString())?.[1];
-  return id ? Number(id) : invalid("cursor", "is none that this list gave");
+  return id ? Number(id) : invalid("cursor", "is not a cursor of this list");
 }
 
-/** Of a list whose order is not by id: all that the order is made of. */
+/** Cursor of a list that is not ordered by id: all columns of the order. */
 export const encodeKey = (key: readonly (string | number)[]) => Buffer.from(JSON.stringify(key)).toString("base64url");
 
 export function decodeKey<T>(cursor: string | undefined, schema: v.GenericSchema<unknown, T>): T | undefined {
@@ -21,11 +21,11 @@ export function decodeKey<T>(cursor: string | undefined, schema: v.GenericSchema
   try {
     return v.parse(schema, JSON.parse(Buffer.from(cursor, "base64url").toString()));
   } catch {
-    return invalid("cursor", "is none that this list gave");
+    return invalid("cursor", "is not a cursor of this list");
   }
 }
 
-/** A page as an array, with RFC 8288's Link to the next when `rows` has one more than `limit`. */
+/** A page as an array, with the Link header of the next page (RFC 8288) when `rows` has one more than `limit`. */
 export function page<R extends { id: number }>(
   rows: R[],
   limit: number,
@@ -34,10 +34,10 @@ export function page<R extends { id: number }>(
   toWire: (row: R) => unknown,
   cursorOf = (row: R) => encodeCursor(row.id),
 ): Reply {
-  const shown = rows.slice(0, limit);
-  const last = shown.at(-1);
-  if (rows.length <= limit || !last) return new Reply(200, shown.map(toWire));
+  const page = rows.slice(0, limit);
+  const last = page.at(-1);
+  if (rows.length <= limit || !last) return new Reply(200, page.map(toWire));
   const query = new URLSearchParams(address.searchParams);
   query.set("cursor", cursorOf(last));
-  return new Reply(200, shown.map(toWire), { link: `<${baseUrl}${address.pathname}?${query}>; rel="next"` });
+  return new Reply(200, page.map(toWire), { link: `<${baseUrl}${address.pathname}?${query}>; rel="next"` });
 }

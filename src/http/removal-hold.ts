@@ -2,14 +2,15 @@ import { and, eq, gt, lte } from "drizzle-orm";
 import { removalHolds } from "../../storage/db/schema.ts";
 import type { App } from "../app.ts";
 
-/** Renewed every tenth of it. A backup that was killed keeps what is unwanted for no longer. */
+/** Renewed every tenth of it. A backup that was killed blocks deletions for no longer than this. */
 export const HOLD_MS = 300_000;
 
 type Hold = typeof removalHolds.$inferSelect;
 
 /**
- * Whether a backup copies objects now: what its rows name must stay until it is over. Asked after the transaction that
- * lets go of them: a hold that was taken before it is seen, and a copy made after it does not name them.
+ * Whether a backup is copying objects: the objects that its rows reference must not be deleted. Checked after the
+ * transaction that drops the references: a hold taken earlier is visible, and a database copy made later does not
+ * contain them.
  */
 export async function isDeletionHeld(app: App): Promise<boolean> {
   const live = gt(removalHolds.expiresAt, app.clock.now());
@@ -27,7 +28,7 @@ export const takeHold = (app: App): Promise<Hold> =>
       .get();
   });
 
-/** Undefined for one that has run out: what it kept may be gone. */
+/** Undefined for an expired hold: its objects may be deleted. */
 export const renewHold = (app: App, id: number): Promise<Hold | undefined> =>
   app.write(async (tx) => {
     const now = app.clock.now();

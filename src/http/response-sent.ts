@@ -1,7 +1,7 @@
-/** Bytes of the body that the connection did not take any more. */
-type Ended = (unsentBytes: number) => void;
-const endings = new WeakMap<Response, Ended>();
+/** Bytes of the body that the connection did not accept. */
+type SentListener = (unsentBytes: number) => void;
+const endings = new WeakMap<Response, SentListener>();
 
-/** `told` once a whole body is through its socket, or that is gone. Where there is no socket nobody tells. */
-export const onResponseSent = (response: Response, told: Ended) => endings.set(response, told);
-export const responseSentListener = (response: Response): Ended | undefined => endings.get(response);
+/** Resolves `told` when the whole body has passed its socket, or the socket has closed. Never without a socket. */
+export const onResponseSent = (response: Response, listener: SentListener) => endings.set(response, listener);
+export const responseSentListener = (response: Response): SentListener | undefined => endings.get(response);

@@ -9,10 +9,11 @@ import type { Cors } from "./cors.ts";
 
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE" | "HEAD" | "OPTIONS";
 /**
- * `key`: API key or admin token. `worker`: worker or admin token. `gateway`: the live gateway's token. `signed`: the
- * address itself is the credential.
+ * `key`: API key or admin token. `worker`: worker or admin token. `gateway`: the live gateway's token. `metrics`:
+ * metrics or admin token. `session`: a session cookie alone, which `key`, `admin` and `metrics` accept too. `signed`: the
+ * URL itself is the credential.
  */
-export type Credential = "key" | "worker" | "admin" | "gateway" | "none" | "signed";
+export type Credential = "key" | "worker" | "admin" | "gateway" | "metrics" | "session" | "none" | "signed";
 export type LimitName = "uploads" | "billing" | "translate" | "sync" | "live" | "device_tokens" | "beacon" | "pictures";
 type Schema = v.GenericSchema<unknown, unknown>;
 
@@ -21,30 +22,37 @@ export type Context<Params = unknown, Query = unknown, Body = unknown> = {
   caller: Caller;
   params: Params;
   query: Query;
-  /** The parsed JSON; with `raw` routes undefined, they read the request themselves. */
+  /** The parsed JSON; undefined with `raw` routes, which read the request themselves. */
   body: Body;
   headers: Headers;
   method: string;
-  /** Path and query as they came. */
+  /** Path and query as received. */
   url: URL;
   requestId: string;
-  /** The client's, as far as trusted proxies tell; `local` where there is no socket. */
+  /** The client's address, as far as trusted proxies report it; `local` without a socket. */
   address: string;
-  /** Node's own request where there is a socket behind it: the fast way to a large body. */
+  /** Node's request where there is a socket; the fast way to read a large body. */
   incoming: IncomingMessage | undefined;
   request: Request;
-  /** Aborts when the client closes the connection before it has the whole answer. */
+  /** Aborts when the client closes the connection before the response is complete. */
   readonly signal: AbortSignal;
   /**
-   * `app.write` for a change whose result is the answer: with an Idempotency-Key the answer is stored in the same
-   * transaction, so that a repeat after a crash finds it.
+   * `app.write` for a change whose result is the response: with an Idempotency-Key the response is stored in the same
+   * transaction, so that a retry after a crash returns it.
    */
   commit<T>(work: (tx: Db) => Promise<T>): Promise<T | Reply>;
-  /** Counts the request where only some of a route's cost much; throws 429. */
+  /**
+   * The stored response of an earlier request with the same Idempotency-Key, for a handler that waited: null when there is
+   * none.
+   */
+  earlier(): Promise<Reply | null>;
+  /** Authenticates the caller again, for a response that lasts. Throws 401 or 403 when it has lost access. */
+  recheck(): Promise<void>;
+  /** Counts the request against a limit, where only some requests of a route are expensive; throws 429. */
   limit(name: LimitName): Promise<void>;
 };
 
-/** An answer that is more than 200 and JSON. */
+/** A response with headers or a status other than 200, or one that is not JSON. */
 export class Reply {
   readonly status: number;
   readonly body: unknown;
@@ -57,64 +65,75 @@ export class Reply {
 }
 
 /**
- * One row of the table that everything is read off: matching, credentials, scopes, limits, validation, OpenAPI, the
- * isolation matrix and the docs.
+ * One row of the route table, from which matching, authentication, scopes, limits, validation, OpenAPI, the isolation
+ * tests and the docs are derived.
  */
 export type Route = {
   method: Method;
-  /** Another method that does the same. */
+  /** Another method with the same handler. */
   alias?: Method;
-  /** `/api/v1/assets/:id`; `**:name` at the end takes the rest. */
+  /** `/api/v1/assets/:id`; `**:name` at the end matches the rest. */
   path: string;
   credential: Credential;
-  /** Any one of these will do. None: any valid key. */
+  /** Any one of these suffices. None: any valid key. */
   scopes: readonly Scope[];
   limit?: LimitName;
   /**
-   * Waits in the fair queue of this name after its body was read, and before the handler runs. A `raw` route reads its
+   * Waits in the fair queue of this name after the body was read and before the handler runs. A `raw` route reads its
    * body in the handler, and calls `admit` there.
    */
   expensive?: ExpensiveName;
-  /** Needs X-SVC-JOB-LEASE-TOKEN too. */
+  /** Also requires X-SVC-JOB-LEASE-TOKEN. */
   lease?: boolean;
-  /** X-SVC-BATCH-TOKEN will do in place of a key. */
+  /** X-SVC-BATCH-TOKEN is accepted instead of a key. */
   batchToken?: boolean;
-  /** Of 1 to 255 bytes; the handler asks for them. */
+  /** 1 to 255 bytes; the handler compares them. */
   requiredHeaders?: readonly string[];
-  /** POST that creates: Idempotency-Key is honoured; the named fields are secrets and are kept out of the record. */
+  /**
+   * A creating POST: Idempotency-Key is supported. The named fields are secrets and are not stored with the response.
+   */
   idempotent?: {
     secretFields?: readonly string[];
-    /** Puts back into a repeated answer what can be derived anew and was not kept. */
+    /** Restores fields of a replayed response that can be derived and were not stored. */
     restore?(context: Context, body: unknown): Promise<unknown>;
   };
+  /** The operation's name in the OpenAPI document and in generated clients. Required unless the route is hidden. */
+  operationId?: string;
   summary: string;
   tag: string;
   params?: Schema;
   query?: Schema;
   body?: Schema;
-  /** The body is a form instead of JSON: text fields, and `file`, of at most so many bytes. */
+  /** The body is a form: text fields, and `file` of at most this many bytes. */
   form?: { maxFileBytes: number };
   /** The body is bytes, read by the handler. */
   raw?: boolean;
-  /** Media type -> schema of such a body, to tell in the document. */
+  /** Media type -> schema of such a body, for the OpenAPI document. */
   rawBody?: Record<string, Schema>;
-  /** Largest JSON body in bytes; 1 MiB unless told. */
+  /** Largest JSON body in bytes; the default is 1 MiB. */
   maxBodyBytes?: number;
-  /** What is told of a larger one, instead of 413. */
+  /** The error for a larger body, instead of 413. */
   oversized?: () => HttpError;
-  /** Status -> schema of the answer (null: no body). The first 2xx is the default status. */
+  /** Status -> schema of the response (null: no body). The first 2xx is the default status. */
   responses: Record<number, Schema | null>;
-  /** Media types of the first 2xx beside JSON. */
+  /** Media types of the first 2xx other than JSON. */
   produces?: readonly string[];
-  /** Status -> codes that this route can answer with beside the common ones. */
+  /** Status -> error codes of this route in addition to the common ones. */
   errors?: Record<number, readonly string[]>;
-  /** Pages of other origins may use it: preflights are answered, and its answers, refusals too, may be read. */
+  /**
+   * Pages of other origins may use the route: preflights are answered, and responses, errors included, are readable.
+   */
   cors?: Cors;
-  /** Sent with every answer, refusals too. */
+  /** Headers of every response, errors included. */
   headers?: Record<string, string>;
-  /** Whether a call is written to the audit log; unless told, what the admin token changes is. */
-  audited?: boolean;
-  /** Kept out of OpenAPI: pages, media, health. */
+  /** Requests that the server sends later, for the OpenAPI document: `url` is a runtime expression of OpenAPI. */
+  sends?: { name: string; url: string; summary: string; body: Schema };
+  /**
+   * Whether calls are written to the audit log; by default, changes with the admin token are. A function adds calls to
+   * the default, by their body.
+   */
+  audited?: boolean | ((body: unknown) => boolean);
+  /** Omitted from OpenAPI: pages, media, health. */
   hidden?: boolean;
   handle(context: Context): unknown;
 };
@@ -129,11 +148,11 @@ type Spec<P, Q, B> = Omit<Route, "credential" | "scopes" | "params" | "query" | 
   handle(context: Context<Out<P>, Out<Q>, Out<B, undefined>>): unknown;
 };
 
-/** Whether a request must have a body. A PATCH without one changes nothing, so it is always required there. */
+/** Whether a request must have a body. A PATCH without one would change nothing, so there it is always required. */
 export const isBodyRequired = ({ body, method }: Route): boolean =>
   body !== undefined && (method === "PATCH" || !v.is(body, {}));
 
-/** Checks the row's types and fills in what most rows share. */
+/** Checks the row's types and fills in common defaults. */
 export function route<P = undefined, Q = undefined, B = undefined>(spec: Spec<P, Q, B>): Route {
   const { scope, credential = "key", ...rest } = spec;
   return { ...rest, credential, scopes: scope === undefined ? [] : [scope].flat() } as unknown as Route;

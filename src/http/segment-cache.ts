@@ -2,27 +2,27 @@ import { LRUCache } from "lru-cache";
 import type { ObjectInfo, ObjectStore } from "../../storage/objects/store.ts";
 import { notFound } from "../lib/errors.ts";
 
-type Held = { info: ObjectInfo; bytes: Buffer };
+type CachedObject = { info: ObjectInfo; bytes: Buffer };
 const CACHEABLE_BYTES = 16 * 2 ** 20;
 
-/** Hot objects, whole: a segment from memory is served twice as fast as through a stream. */
+/** Caches whole hot objects: a segment from memory is served twice as fast as through a stream. */
 export type SegmentCache = {
-  get(key: string): Held | undefined;
-  /** The object's bytes, read once however many ask at once; undefined where a stream would take less memory. */
+  get(key: string): CachedObject | undefined;
+  /** The object's bytes, read once for concurrent requests; undefined when a stream would use less memory. */
   load(objects: ObjectStore, { key, bytes }: ObjectInfo): Promise<Buffer | undefined>;
-  /** The bytes are on their way to somebody, until the returned function is called. */
+  /** Marks the bytes as being sent, until the returned function is called. */
   lend(bytes: Buffer): () => void;
 };
 
 /**
- * Bounded by bytes; and as much again, at most, is what slow readers hold of objects that made room for others since.
- * All readers of an object share one buffer.
+ * Bounded by bytes. Evicted objects that slow clients still receive may use as much again. All readers of an object
+ * share one buffer.
  */
 export function segmentCache(maxBytes: number): SegmentCache {
-  const held = new LRUCache<string, Held>({ maxSize: maxBytes });
+  const cache = new LRUCache<string, CachedObject>({ maxSize: maxBytes });
   const loading = new Map<string, Promise<Buffer>>();
   const lent = new Map<Buffer, number>();
-  /** What is lent, or about to be: that is read to be sent. */
+  /** Bytes that are being sent, or read to be sent. */
   let lentBytes = 0;
 
   async function read(objects: ObjectStore, key: string): Promise<Buffer> {
@@ -31,24 +31,24 @@ export function segmentCache(maxBytes: number): SegmentCache {
     let filled = 0;
     for await (const chunk of body) filled += (chunk as Buffer).copy(bytes, filled);
     if (filled !== info.bytes) throw new Error(`${key} has ${filled} bytes, not ${info.bytes}`);
-    held.set(key, { info, bytes }, { size: bytes.length + 512 });
+    cache.set(key, { info, bytes }, { size: bytes.length + 512 });
     return bytes;
   }
 
   return {
-    get: (key) => held.get(key),
+    get: (key) => cache.get(key),
     async load(objects, { key, bytes }) {
-      // It may have come between the caller's `get` and this.
-      const running = held.get(key)?.bytes ?? loading.get(key);
+      // It may have been loaded between the caller's `get` and this call.
+      const running = cache.get(key)?.bytes ?? loading.get(key);
       if (running) return running;
       if (bytes > CACHEABLE_BYTES || lentBytes + bytes > maxBytes) return undefined;
       lentBytes += bytes;
-      const begun = read(objects, key).finally(() => {
+      const started = read(objects, key).finally(() => {
         lentBytes -= bytes;
         loading.delete(key);
       });
-      loading.set(key, begun);
-      return begun;
+      loading.set(key, started);
+      return started;
     },
     lend(bytes) {
       const readers = lent.get(bytes) ?? 0;

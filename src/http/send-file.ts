@@ -5,7 +5,10 @@ import { type FileBody, tornFile } from "../../storage/objects/read-file.ts";
 
 const PIECE_BYTES = 256 * 1024;
 const POOLED = 64;
-/** With more than these, each holds one piece alone: then memory is dearer than the overlap of reading and sending. */
+/**
+ * With more concurrent responses than this, each uses a single buffer: memory matters more than overlapping reads and
+ * writes.
+ */
 const FEW = 32;
 
 const readFd = promisify(fs.read) as unknown as (
@@ -20,8 +23,9 @@ let sending = 0;
 type Head = { status: number; headers: string[] };
 
 /**
- * A file from the disk through buffers that are used again: a stream's new ones, and the page faults of each, cost half
- * of the speed. False where the stream is somebody's already. `ended` is told how many bytes the connection did not take.
+ * Sends a file from disk through pooled buffers: a stream allocates new ones, whose page faults cost half the
+ * throughput. Returns false when the stream is already in use. `ended` receives the number of bytes that the connection
+ * did not accept.
  */
 export function sendFile(
   outgoing: ServerResponse,
@@ -34,9 +38,9 @@ export function sendFile(
   void (async () => {
     let unsent = file.end - file.start + 1;
     let next: Promise<Buffer> | null = null;
-    // What waits in a response that never gets its turn on the connection is told nothing else.
+    // A response that is queued behind others and never sent receives no other event.
     let onGone = (_: Error) => {};
-    outgoing.once("close", () => onGone(new Error("The client has left.")));
+    outgoing.once("close", () => onGone(new Error("The client closed the connection.")));
     const written = (piece: Buffer) =>
       new Promise<void>((resolve, reject) => {
         onGone = reject;
@@ -60,7 +64,7 @@ export function sendFile(
         if (!outgoing.headersSent) outgoing.writeHead(status, headers);
         await written(piece);
         unsent -= piece.length;
-        // One that could not be sent is never used again: the system may still be at it.
+        // A buffer that could not be sent is never reused: the kernel may still read it.
         if (pool.length < POOLED) pool.push(Buffer.from(piece.buffer));
         if (!isLast) next ??= read(position);
       }
@@ -70,7 +74,7 @@ export function sendFile(
       else outgoing.writeHead(500).end();
     } finally {
       sending--;
-      // The number may be another file's as soon as it is closed.
+      // The descriptor may belong to another file as soon as it is closed.
       await next?.catch(() => {});
       await closeFd(file.fd).catch(() => {});
       ended?.(unsent);

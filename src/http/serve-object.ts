@@ -4,6 +4,7 @@ import { FastResponse } from "srvx";
 import { FileBody } from "../../storage/objects/read-file.ts";
 import type { ObjectInfo, ObjectStore } from "../../storage/objects/store.ts";
 import { HttpError, notFound } from "../lib/errors.ts";
+import { matchingTag } from "./if-none-match.ts";
 import { onResponseSent } from "./response-sent.ts";
 import type { SegmentCache } from "./segment-cache.ts";
 
@@ -14,16 +15,19 @@ export type ObjectResponse = {
   headers: Headers;
   contentType: string;
   cacheControl: string;
-  /** What the caller knows of it already, or holds as a whole. */
+  /** Metadata that the caller has already, or the whole object. */
   known?: { info: ObjectInfo; bytes?: Buffer };
-  /** Objects under keys that are never written twice may be kept in memory. */
+  /** Objects whose keys are never rewritten may be cached in memory. */
   cache?: SegmentCache;
   extraHeaders?: Record<string, string>;
-  /** Of a body that is cut off what was not sent is told as a negative number. */
+  /** Called with a negative number for bytes that were counted but not delivered. */
   onSent?: (bytes: number) => void;
 };
 
-/** One object, with ranges and conditions (RFC 9110, 13 and 14), HEAD, and open CORS. 404 when it is not there. */
+/**
+ * Serves one object with ranges and conditions (RFC 9110, 13 and 14), HEAD, and open CORS. Throws 404 when it does not
+ * exist.
+ */
 export async function serveObject(delivery: ObjectResponse): Promise<Response> {
   const { objects, key, headers, cache } = delivery;
   const cached = delivery.known ?? cache?.get(key);
@@ -62,11 +66,12 @@ export async function serveObject(delivery: ObjectResponse): Promise<Response> {
     return response;
   }
   const { body } = (await objects.get(key, range ?? undefined)) ?? notFound("file");
-  // srvx pipes Node's own stream; a web stream around it costs a third of the speed. Its types know web bodies only.
+  // srvx pipes Node streams directly; wrapping one in a web stream costs a third of the throughput. Its types allow
+  // only web bodies.
   const response = new FastResponse(body as unknown as ReadableStream, { status, headers: common });
   const { onSent } = delivery;
   if (onSent && body instanceof FileBody) {
-    // One or the other: what went through it as a stream, or through a socket as a file.
+    // Only one of both applies: sent as a stream, or as a file through the socket.
     body.once("close", () => onSent(body.readBytes));
     onResponseSent(response, (unsent) => onSent(length - unsent));
   } else if (onSent) countBytes(body, onSent);
@@ -83,14 +88,16 @@ function countBytes(body: Readable, onSent: (bytes: number) => void): void {
 }
 
 function isUnchanged(headers: Headers, info: ObjectInfo): boolean {
-  const etags = headers.get("if-none-match");
-  if (etags !== null)
-    return etags === "*" || etags.split(",").some((etag) => etag.trim().replace(/^W\//, "") === info.etag);
+  // RFC 9110, 13.1.3: If-Modified-Since is ignored next to If-None-Match.
+  if (headers.has("if-none-match")) return matchingTag(headers, [info.etag]) !== null;
   const since = Date.parse(headers.get("if-modified-since") ?? "");
   return !Number.isNaN(since) && Math.floor(info.modifiedAt.getTime() / 1000) * 1000 <= since;
 }
 
-/** Null: the whole. One range only: what asks for several is given the whole, as 14.2 allows. 416 where nothing overlaps. */
+/**
+ * Null: the whole object. Only single ranges are supported; several are answered with the whole, as RFC 9110, 14.2
+ * allows. Throws 416 when the range does not overlap.
+ */
 function requestedRange(headers: Headers, info: ObjectInfo): { start: number; end: number } | null {
   const header = headers.get("range");
   if (header === null || info.bytes === 0) return null;

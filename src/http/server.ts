@@ -19,7 +19,7 @@ import { idleLimitMs, watchBody } from "./body-idle.ts";
 import { clientAddresses } from "./client-address.ts";
 import { corsHeaders, preflightHeaders } from "./cors.ts";
 import { discardRest } from "./discard-rest.ts";
-import { findReplay, keepAnswer, repeatOf } from "./idempotency.ts";
+import { findReplay, repeatOf, storeResponse } from "./idempotency.ts";
 import { createLimits, type Limits } from "./limits.ts";
 import { metricsOf } from "./metrics.ts";
 import { type Context, isBodyRequired, type Method, Reply, type Route } from "./route.ts";
@@ -27,16 +27,16 @@ import { streamOf } from "./stream.ts";
 import { validate } from "./validate.ts";
 
 const DEFAULT_BODY_BYTES = 1 << 20;
-/** Requests of this size are served from the reserve of the disk: deleting, renaming and the like still work there. */
+/** Requests up to this size may use the disk reserve, so that deleting, renaming and the like work on a full disk. */
 const SMALL_BODY = 32 * 1024;
 
 export type HttpServer = { h3: H3; fetch(request: Request): Promise<Response>; authenticator: Authenticator };
 
-/** All routes behind one door. */
+/** The request pipeline of all routes. */
 export function createServer(app: App, routes: readonly Route[]): HttpServer {
   const h3 = new H3({ silent: true, onError: (error) => render(app, error, newRequestId(), null) });
   const authenticator = createAuthenticator(app);
-  const limits = createLimits(app.config);
+  const limits = createLimits(app);
   const addressOf = clientAddresses(app.config.trusted_proxies);
   const pipeline: RequestPipeline = {
     authenticator,
@@ -76,12 +76,9 @@ export function createServer(app: App, routes: readonly Route[]): HttpServer {
     }
     h3.all(path, (event) => {
       watchBody(incomingOf(event), elsewhereMs);
-      const error = new HttpError(
-        405,
-        "method_not_allowed",
-        `${event.req.method} is not possible here; use ${allow}.`,
-        { headers: { allow } },
-      );
+      const error = new HttpError(405, "method_not_allowed", `${event.req.method} is not allowed here; use ${allow}.`, {
+        headers: { allow },
+      });
       return render(app, error, newRequestId(), event);
     });
   }
@@ -99,13 +96,13 @@ type Row = { route: Route; always: Record<string, string> | undefined };
 
 const incomingOf = ({ runtime }: H3Event) => runtime?.node?.req as Context["incoming"];
 
-/** What the row says of all its answers. */
+/** Headers that the row defines for all its responses. */
 function headersOf({ cors, headers }: Route, method: Method, allow: string): Row["always"] {
   const ofCors = cors && (method === "OPTIONS" ? preflightHeaders(cors, allow) : corsHeaders(cors));
   return cors || headers ? { ...headers, ...ofCors } : undefined;
 }
 
-/** By route, never by address: an address may hold a token. */
+/** Logged by route, never by URL: a URL may contain a token. */
 function logged(
   app: App,
   route: Route,
@@ -136,7 +133,7 @@ function byPath(routes: readonly Route[]): Map<string, Map<Method, Route>> {
   return table;
 }
 
-const nothingHere = () => new HttpError(404, "not_found", "There is nothing at this address.");
+const nothingHere = () => new HttpError(404, "not_found", "There is nothing at this URL.");
 const newRequestId = () => `req_${randomUUID()}`;
 
 /** match (done) → authenticate → scope → rate limit → params → bounded body → handle → render. */
@@ -147,32 +144,37 @@ async function answer(
   { authenticator, limits, addressOf }: RequestPipeline,
 ): Promise<Response> {
   const requestId = newRequestId();
-  // What is refused for its credential is not counted: it is told what is allowed, and not what is left.
+  // A request that is refused for its credential is not counted: its headers contain the policy, not the remaining
+  // quota.
   let every = route.limit ? { ...always, ...limits.policyOf(route.limit) } : always;
   try {
-    const { headers } = event.req;
-    const caller = await authenticator.authenticate(route, headers, event.url.searchParams);
+    const { headers, method } = event.req;
+    const credentials = { headers, query: event.url.searchParams, method };
+    const caller = await authenticator.authenticate(route, credentials);
     const address = addressOf(event);
     if (route.limit) every = { ...always, ...(await limits.consume(route.limit, caller, address)) };
     const limit: Context["limit"] = async (name) => void (await limits.consume(name, caller, address));
-    const context = await contextOf(app, route, event, { caller, requestId, address, limit });
+    const recheck = async () => void (await authenticator.authenticate(route, credentials));
+    const context = await contextOf(app, route, event, { caller, requestId, address, limit, recheck });
     const repeat = repeatOf(route, caller, headers, context.url.pathname, context.body);
     if (repeat) {
       const replay = await findReplay(app.db, app, repeat);
       if (replay) return renderReply(await restored(route, context, replay), requestId, every);
-      // Asked again inside the transaction: of two requests at once the second must find the first's answer.
+      // Checked again inside the transaction: the second of two concurrent requests must find the response of the
+      // first.
+      context.earlier = () => findReplay(app.db, app, repeat);
       context.commit = (work) =>
         app.write(async (tx) => {
           const earlier = await findReplay(tx, app, repeat);
           if (earlier) return earlier;
           const result = await work(tx);
           const reply = asReply(route, result);
-          await keepAnswer(tx, app, repeat, reply.status, reply.body, route.idempotent?.secretFields ?? []);
+          await storeResponse(tx, app, repeat, reply.status, reply.body, route.idempotent?.secretFields ?? []);
           return result;
         });
     }
     const handled = await audited(route, context, addressOf(event), () => admitted(route, context));
-    // Only now, when what the first of two requests wrote is committed and can be read.
+    // Read after the wait, when the write of the first of two requests has committed.
     const isRepeat = handled instanceof Reply && "idempotent-replayed" in handled.headers;
     const result = isRepeat ? await restored(route, context, handled) : handled;
     if (result instanceof Response) {
@@ -187,10 +189,13 @@ async function answer(
   }
 }
 
-/** Runs the handler, for an expensive operation when its turn has come; what is streamed keeps its place until it is sent. */
+/**
+ * Runs the handler, for an expensive operation after admission by the fair queue. A streamed response keeps its slot
+ * until it is sent.
+ */
 async function admitted(route: Route, context: Context): Promise<unknown> {
   const { expensive } = route;
-  // A handler that reads the body itself waits when it has it: a slow sender keeps no place.
+  // A handler that reads the body itself waits after reading it, so that a slow sender takes no slot.
   if (!expensive || route.raw) return route.handle(context);
   const owner = ownerOf(context);
   const permit = await admit(context.app, expensive, owner, context.signal);
@@ -205,7 +210,7 @@ async function admitted(route: Route, context: Context): Promise<unknown> {
   }
 }
 
-/** Whose places an operation takes. */
+/** The tenant or address whose slots an operation uses. */
 const ownerOf = ({ caller, address }: Context): Owner =>
   caller.kind === "key" || caller.kind === "batch" ? caller.tenantId : caller.kind === "admin" ? "admin" : address;
 
@@ -213,9 +218,9 @@ async function restored(route: Route, context: Context, { status, body, headers 
   return new Reply(status, (await route.idempotent?.restore?.(context, body)) ?? body, headers);
 }
 
-type Asked = Pick<Context, "caller" | "requestId" | "address" | "limit">;
+type CallDetails = Pick<Context, "caller" | "requestId" | "address" | "limit" | "recheck">;
 
-async function contextOf(app: App, route: Route, event: H3Event, asked: Asked): Promise<Context> {
+async function contextOf(app: App, route: Route, event: H3Event, call: CallDetails): Promise<Context> {
   const { req } = event;
   const incoming = incomingOf(event);
   const named = decoded(event.context.params);
@@ -224,7 +229,7 @@ async function contextOf(app: App, route: Route, event: H3Event, asked: Asked): 
   const body = route.body ? validate(route.body, await readBody(app, route, req, incoming), "body") : undefined;
   return Object.assign(new ContextBase(req), {
     app,
-    ...asked,
+    ...call,
     params,
     query,
     body,
@@ -233,12 +238,13 @@ async function contextOf(app: App, route: Route, event: H3Event, asked: Asked): 
     url: event.url,
     incoming,
     commit: ((work) => app.write(work)) as Context["commit"],
+    earlier: async () => null,
   });
 }
 
 /**
- * The signal is made when it is first read, since most requests need none. Its accessor is on a prototype: one in each
- * context would be a hidden class each, of 3 KB, which only the long collection frees.
+ * Created on first use, because most requests need no signal. The accessor is on a prototype: one in each context would
+ * create a hidden class of 3 KB each, which only a full collection frees.
  */
 class ContextBase {
   readonly request: Request;
@@ -251,7 +257,7 @@ class ContextBase {
 }
 
 async function readBody(app: App, route: Route, request: Request, incoming: Context["incoming"]): Promise<unknown> {
-  await requireRoom(app, request, incoming);
+  await requireDiskSpace(app, request, incoming);
   if (route.form) return (await import("./form.ts")).readForm({ request, incoming }, route.form.maxFileBytes);
   const body = await readJson(
     { request, incoming },
@@ -259,7 +265,8 @@ async function readBody(app: App, route: Route, request: Request, incoming: Cont
   );
   // `null` is a body that is not an object.
   if (body !== undefined) return body;
-  // `{}` stands in for an absent body, so that the error names the missing fields; without such fields it names the body.
+  // `{}` replaces a missing body, so that the error names the missing fields; without required fields it names the
+  // body.
   if (route.body && isBodyRequired(route) && v.is(route.body, {}))
     throw new HttpError(422, "parameter_missing", "body: is required; send a JSON object.", {
       details: { body: ["is required"] },
@@ -267,10 +274,10 @@ async function readBody(app: App, route: Route, request: Request, incoming: Cont
   return {};
 }
 
-/** What a route makes of a large body goes to the database: it must fit on the disk above the reserve. Throws StorageFull. */
-async function requireRoom(app: App, request: Request, incoming: Context["incoming"]): Promise<void> {
+/** Large bodies end up in the database, which must not grow into the disk reserve. Throws StorageFull. */
+async function requireDiskSpace(app: App, request: Request, incoming: Context["incoming"]): Promise<void> {
   const length = request.headers.get("content-length");
-  // A body in chunks does not say its size.
+  // A chunked body does not announce its size.
   const isLarge = length === null ? incoming?.headers["transfer-encoding"] !== undefined : Number(length) > SMALL_BODY;
   if (isLarge && app.config.database_url === undefined) await diskOf(app).ensure(Number(length ?? 0));
 }
@@ -278,15 +285,15 @@ async function requireRoom(app: App, request: Request, incoming: Context["incomi
 function decoded(params: Record<string, string> = {}): Record<string, string> {
   try {
     const plain = Object.entries(params).map(([name, value]) => [name, decodeURIComponent(value)] as const);
-    // The database cuts text at NUL: nothing has such a name.
+    // The database truncates text at NUL, so no resource has such a name.
     if (plain.every(([, value]) => !value.includes("\0"))) return Object.fromEntries(plain);
   } catch {
-    // Told below.
+    // Declared below.
   }
   throw nothingHere();
 }
 
-/** Status of a plain value: the first 2xx that the row promises. */
+/** The status of a plain value: the first 2xx that the row declares. */
 function asReply(route: Route, result: unknown): Reply {
   if (result instanceof Reply) return result;
   const status =
@@ -304,7 +311,7 @@ function renderReply(reply: Reply, requestId: string, more?: Record<string, stri
     ...reply.headers,
   };
   if (reply.status === 204 || reply.body === undefined) {
-    // Without it Node would send an empty body in chunks.
+    // Without a length, Node would send an empty body in chunked encoding.
     if (reply.status !== 204) headers["content-length"] ??= "0";
     return new FastResponse(null, { status: reply.status, headers });
   }
@@ -312,7 +319,10 @@ function renderReply(reply: Reply, requestId: string, more?: Record<string, stri
   return new FastResponse(JSON.stringify(reply.body), { status: reply.status, headers });
 }
 
-/** The one place where an error becomes an answer. What is not an HttpError is logged whole and told as nothing. */
+/**
+ * The only place where errors become responses. An error that is not an HttpError is logged in full and reported
+ * without detail.
+ */
 function render(app: App, thrown: unknown, requestId: string, event: H3Event | null, row?: Row): Response {
   const error = toHttpError(thrown);
   if (error.status >= 500) {
@@ -335,7 +345,7 @@ function render(app: App, thrown: unknown, requestId: string, event: H3Event | n
 const isUnavailable = (thrown: unknown) => isUnreachable(thrown) || thrown instanceof DatabaseBusy;
 
 function toHttpError(thrown: unknown): HttpError {
-  // h3 could not even read the address (a broken percent-encoding, say): there is nothing at such a one.
+  // h3 could not parse the URL (an invalid percent-encoding, for example): no resource has such a URL.
   if (thrown instanceof HTTPError && thrown.status === 400) return nothingHere();
   if (thrown instanceof HttpError) return thrown;
   if (thrown instanceof TooComplex) return tooComplex(thrown.message);
@@ -343,14 +353,20 @@ function toHttpError(thrown: unknown): HttpError {
   if (thrown instanceof StorageFull)
     return new HttpError(507, "storage_full", "Storage is full; nothing was changed. Free some space and try again.");
   if (thrown instanceof StorageUnavailable)
-    return new HttpError(503, "storage_unavailable", "Storage does not answer; try again.", {
+    return new HttpError(503, "storage_unavailable", "Storage is not responding; try again.", {
       headers: { "retry-after": "5" },
     });
   if (isUnavailable(thrown)) {
-    const done = isInDoubt(thrown) ? "whether this was done is not known: look before you try again" : "try again";
-    return new HttpError(503, "database_unavailable", `The database does not answer; ${done}.`, {
+    const done = isInDoubt(thrown)
+      ? "it is not known whether the change was made; check before you retry"
+      : "try again";
+    return new HttpError(503, "database_unavailable", `The database is not responding; ${done}.`, {
       headers: { "retry-after": "5" },
     });
   }
-  return new HttpError(500, "internal_server_error", "Something went wrong on the server.");
+  return new HttpError(
+    500,
+    "internal_server_error",
+    "Internal server error; the log has details under this request_id.",
+  );
 }

@@ -4,16 +4,16 @@ import { backgroundPacer } from "../lib/pace.ts";
 import type { Context } from "./route.ts";
 
 const CHUNK_CHARACTERS = 32 * 1024;
-/** A client that takes nothing for so long is disconnected. */
+/** A client that accepts no data for this long is disconnected. */
 const STALL_MS = 60_000;
 
 const streams = new WeakMap<Response, Readable>();
-/** The stream that makes an answer of `streamed`; it closes when all is sent, and when the connection is lost. */
+/** The response body of `streamed`; it closes when all data is sent, or when the connection is lost. */
 export const streamOf = (response: Response): Readable | undefined => streams.get(response);
 
 /**
- * An answer that is made while it is sent, as fast as the client takes it: it never stands in memory as a whole. What
- * goes wrong midway cuts the connection, so that nobody takes a part for the whole.
+ * A response that is generated while it is sent, at the client's pace, and never held in memory as a whole. An error
+ * midway closes the connection, so that no client mistakes a part for the whole.
  */
 export function streamed(
   { app, method, requestId, incoming }: Pick<Context, "app" | "method" | "requestId" | "incoming">,
@@ -22,15 +22,15 @@ export function streamed(
 ): Response {
   const common = { "cache-control": "no-store", ...headers };
   if (method === "HEAD") return new FastResponse(null, { headers: common });
-  const stalled = () => body.destroy(new Error(`The client took nothing for ${STALL_MS / 1000} s.`));
+  const stalled = () => body.destroy(new Error(`The client received no data for ${STALL_MS / 1000} s.`));
   const body = Readable.from(chunks(text, stalled), { objectMode: false, highWaterMark: CHUNK_CHARACTERS });
   const onGone = () => body.destroy();
   incoming?.socket.once("close", onGone);
   body.once("close", () => incoming?.socket.off("close", onGone));
   body.on("error", (error) => {
-    if (error.name !== "AbortError") app.log.error({ request_id: requestId, err: error }, "an answer was cut off");
+    if (error.name !== "AbortError") app.log.error({ request_id: requestId, err: error }, "a response was aborted");
   });
-  // srvx pipes Node's own stream; its types know web bodies only.
+  // srvx pipes Node streams directly; its types allow only web bodies.
   const response = new FastResponse(body as unknown as ReadableStream, { headers: common });
   streams.set(response, body);
   return response;

@@ -12,7 +12,7 @@ type Node = {
   metadata?: { errorCode?: string };
 };
 
-/** `{}` stands in for a body that was not sent, so that its missing fields are what is told. */
+/** `{}` replaces a missing body, so that the error names the missing fields. */
 export function validate<S extends Schema>(
   schema: S,
   value: unknown,
@@ -26,7 +26,7 @@ export function validate<S extends Schema>(
   }
   const parsed = v.safeParse(schema, value);
   if (parsed.success) return parsed.output;
-  // An id that is no integer names nothing.
+  // An id that is not an integer identifies nothing.
   if (where === "params") return notFound();
   const details: Record<string, string[]> = {};
   let missing = false;
@@ -41,12 +41,12 @@ export function validate<S extends Schema>(
   }
   const [field = where, messages = []] = Object.entries(details)[0] ?? [];
   const code = missing ? "parameter_missing" : (specific ?? "validation_failed");
-  throw new HttpError(422, code, `${field}: ${messages[0] ?? "is not acceptable"}`, { details });
+  throw new HttpError(422, code, `${field}: ${messages[0] ?? "is invalid"}`, { details });
 }
 
 /**
- * A required field that is absent or of the wrong type is `parameter_missing`; all else that does not fit is
- * `validation_failed`. A picklist that got some other string has the right type and the wrong value.
+ * A required field that is absent or of the wrong type is `parameter_missing`; every other fault is
+ * `validation_failed`. A string that is not in a picklist has the right type and the wrong value.
  */
 function isMissing(schema: Node, issue: v.BaseIssue<unknown>): boolean {
   if (issue.kind !== "schema") return false;
@@ -55,7 +55,7 @@ function isMissing(schema: Node, issue: v.BaseIssue<unknown>): boolean {
   let node: Node | undefined = schema;
   for (const item of issue.path ?? []) {
     node = unwrap(node);
-    // The values of a map have no names that could be required.
+    // Keys of a map are not declared, so none can be required.
     if (node?.type === "record") return false;
     node = node?.entries ? node.entries[String(item.key)] : node?.item;
     if (node && isOptional(node)) return false;
@@ -63,7 +63,7 @@ function isMissing(schema: Node, issue: v.BaseIssue<unknown>): boolean {
   return true;
 }
 
-/** The code of the field that the issue is in, where its schema names one in `v.metadata({ errorCode })`. */
+/** The error code of the field with the issue, if its schema names one in `v.metadata({ errorCode })`. */
 function errorCodeOf(schema: Node, issue: v.BaseIssue<unknown>): string | undefined {
   let node: Node | undefined = schema;
   for (const item of issue.path ?? []) {
@@ -76,7 +76,7 @@ function errorCodeOf(schema: Node, issue: v.BaseIssue<unknown>): string | undefi
   return undefined;
 }
 
-/** To valibot an array is an object too, and with nothing required an acceptable one. */
+/** valibot accepts an array as an object without required fields. */
 function misplacedArray(
   schema: Node,
   value: unknown,
@@ -88,14 +88,14 @@ function misplacedArray(
   if (!node?.entries || typeof value !== "object" || value === null) return null;
   for (const [key, entry] of Object.entries(node.entries)) {
     const below = path === "" ? key : `${path}.${key}`;
-    const found = misplacedArray(entry, (value as Record<string, unknown>)[key], below, isOptional(entry));
-    if (found) return found;
+    const nested = misplacedArray(entry, (value as Record<string, unknown>)[key], below, isOptional(entry));
+    if (nested) return nested;
   }
   return null;
 }
 
 const isOptional = (node: Node) => ["optional", "nullish", "exact_optional", "undefinedable"].includes(node.type ?? "");
-/** The schema that says the shape: of a pipe the last one, which those before only guard. */
+/** The schema that describes the shape: the last one of a pipe, which the earlier ones only guard. */
 function unwrap(node: Node | undefined): Node | undefined {
   let inner = node;
   while (inner?.wrapped || (inner?.pipe && !inner.entries)) {

@@ -1,18 +1,18 @@
 import { DOCUMENT_LIMITS, requireAtMost, TooComplex } from "./document-limits.ts";
 
 export type CsvPiece = {
-  /** From the beginning of a record on. */
+  /** Starts at the beginning of a record. */
   bytes: Uint8Array;
   isFirst: boolean;
-  /** Nothing follows. */
+  /** The last piece. */
   isLast: boolean;
 };
 
 export type CsvRecords = {
   records: string[][];
-  /** Bytes of the records, with the byte order mark; the next piece begins behind them. */
+  /** Length of the records in bytes, with the byte order mark; the next piece begins after them. */
   consumed: number;
-  /** Why the rest of the piece is no CSV in UTF-8; null where it is. */
+  /** Why the rest of the piece is not CSV in UTF-8; null when it is. */
   unreadable: string | null;
 };
 
@@ -23,12 +23,10 @@ const CR = 0x0d;
 const BOM = [0xef, 0xbb, 0xbf];
 
 /**
- * The whole records of a piece of a CSV file: RFC 4180 in UTF-8, with lines that end in CRLF, LF or CR. Rows may have
- * different numbers of cells; an empty line is a row of one empty cell. A quote inside a cell that is not quoted, or
- * behind the end of one that is, is a fault. Linear in the bytes of the piece.
- *
- * Throws TooComplex for a record beyond the limits. A piece that is larger than `csvRowBytes` holds a whole record, so a
- * reader advances with every such piece.
+ * The complete records of a piece of a CSV file: RFC 4180 in UTF-8, with CRLF, LF or CR line endings. Rows may differ
+ * in their number of cells; an empty line is a row with one empty cell. A quote inside an unquoted cell, or after the
+ * end of a quoted one, is a fault. Linear in the bytes of the piece. Throws TooComplex for a record beyond the limits.
+ * A piece larger than `csvRowBytes` contains a complete record, so a reader always advances.
  */
 export function readCsvPiece({ bytes, isFirst, isLast }: CsvPiece): CsvRecords {
   const from = isFirst && BOM.every((byte, index) => bytes[index] === byte) ? BOM.length : 0;
@@ -50,7 +48,7 @@ export function readCsvPiece({ bytes, isFirst, isLast }: CsvPiece): CsvRecords {
     }
   }
   try {
-    // Behind the records too, where there is a fault: what is no UTF-8 seldom is CSV.
+    // Checked beyond the records too, where a fault was found: text that is not UTF-8 is rarely valid CSV.
     const checked = unreadable === null && !isLast ? bytes.subarray(0, consumed) : bytes;
     new TextDecoder("utf-8", { fatal: true }).decode(checked, { stream: !isLast });
   } catch {
@@ -61,7 +59,7 @@ export function readCsvPiece({ bytes, isFirst, isLast }: CsvPiece): CsvRecords {
 
 const tooLong = () => new TooComplex(`A row has over ${DOCUMENT_LIMITS.csvRowBytes} bytes.`);
 
-/** Delimiters are ASCII, and no byte of a longer UTF-8 sequence is: bytes can be scanned without decoding them. */
+/** Delimiters are ASCII, which no byte of a longer UTF-8 sequence is, so bytes are scanned without decoding. */
 class Scan {
   at: number;
   readonly #bytes: Buffer;
@@ -73,7 +71,7 @@ class Scan {
     this.#isLast = isLast;
   }
 
-  /** The record at `at`; `incomplete` where the piece ends in it; else why it is none. */
+  /** The record at `at`; `incomplete` when the piece ends in it; else the fault. */
   record(): string[] | string {
     const cells: string[] = [];
     for (;;) {
@@ -100,7 +98,7 @@ class Scan {
     for (; this.at < this.#bytes.length; this.at++) {
       const byte = this.#bytes[this.at];
       if (byte === COMMA || byte === LF || byte === CR) break;
-      if (byte === QUOTE) return { fault: "it is no valid CSV: a quote is inside a cell that is not quoted" };
+      if (byte === QUOTE) return { fault: "it is not valid CSV: a quote is inside a cell that is not quoted" };
     }
     return this.#bytes.toString("utf8", start, this.at);
   }
@@ -112,7 +110,7 @@ class Scan {
       const end = this.#bytes.indexOf(QUOTE, this.at);
       if (end === -1) {
         this.at = this.#bytes.length;
-        return this.#isLast ? { fault: "it is no valid CSV: a quote is not closed" } : null;
+        return this.#isLast ? { fault: "it is not valid CSV: a quote is not closed" } : null;
       }
       this.at = end + 1;
       const next = this.#bytes[this.at];
@@ -123,7 +121,7 @@ class Scan {
       }
       if (next === undefined && !this.#isLast) return null;
       if (next !== undefined && next !== COMMA && next !== LF && next !== CR)
-        return { fault: "it is no valid CSV: a quoted cell does not end at a comma or a line end" };
+        return { fault: "it is not valid CSV: a quoted cell does not end at a comma or a line end" };
       const text = this.#bytes.toString("utf8", start, end);
       return hasQuotes ? text.replaceAll('""', '"') : text;
     }

@@ -2,12 +2,12 @@ import { readdirSync, readFileSync } from "node:fs";
 import { getAssetKeys, getRawAsset, isSea } from "node:sea";
 
 /**
- * The one door to files that travel inside the executable (migrations, web assets, native library, ffmpeg).
- * Run from sources they lie in `build/assets`, where `npm run build:assets` puts them under the same names.
+ * Access to the files embedded in the executable (migrations, web assets, native library, ffmpeg). When run from
+ * sources, they are in `build/assets`, where `npm run build:assets` writes them under the same names.
  */
 const folder = () => new URL("../../build/assets/", import.meta.url);
 
-/** The bytes of asset `name`, such as `migrations/0001_spine.sql`. Throws when there is none. */
+/** The bytes of asset `name`, such as `migrations/0001_spine.sql`. Throws when it does not exist. */
 export function embedded(name: string): Buffer {
   return isSea() ? Buffer.from(getRawAsset(name)) : readFileSync(new URL(name, folder()));
 }
@@ -22,9 +22,13 @@ export function embeddedNames(prefix: string): string[] {
   return names.filter((name) => name.startsWith(prefix)).sort();
 }
 
-/** The steps of the schema, by name. */
+/** The schema migrations by name. */
 export const embeddedMigrations = (): { name: string; sql: string }[] =>
   embeddedNames("migrations/").map((name) => ({
     name: name.slice("migrations/".length),
     sql: embedded(name).toString("utf8"),
   }));
+
+/** The version of this program, such as `0.2.0`. */
+export const programVersion = (): string =>
+  (JSON.parse(embedded("build-info.json").toString()) as { version: string }).version;

@@ -1,4 +1,4 @@
-/** What an error body may carry besides `error` and `code`. */
+/** Optional parts of an error response besides `error` and `code`. */
 export type ErrorExtra = {
   /** field -> messages */
   details?: Record<string, string[]>;
@@ -8,8 +8,8 @@ export type ErrorExtra = {
 };
 
 /**
- * The one error a handler may throw on purpose. Everything else is a 500 that tells the client nothing.
- * `code` is what clients match on; `message` is a sentence for people.
+ * The only error that handlers throw deliberately. Any other becomes a 500 without detail. Clients match on `code`;
+ * `message` is a sentence for people.
  */
 export class HttpError extends Error {
   readonly status: number;
@@ -24,29 +24,32 @@ export class HttpError extends Error {
   }
 }
 
-/** A foreign thing and a thing that never was answer alike. */
+/** A resource of another tenant and one that never existed are answered alike. */
 export function notFound(what = "resource"): never {
   throw new HttpError(404, "not_found", `No such ${what}.`);
 }
 
-/** 422 for a value that is present and of the right type but not acceptable. */
+/** 422 for a value that is present and of the right type but not valid. */
 export function invalid(field: string, message: string, code = "validation_failed"): never {
   throw new HttpError(422, code, `${field}: ${message}`, { details: { [field]: [message] } });
 }
 
 /**
- * A fault that the operator or user can mend: the CLI prints `message` as it stands and exits with `exitCode`
- * (1 failed, 2 wrong usage). The message says what happened and what to do.
+ * A fault that the operator or user can correct: the CLI prints `message` and exits with `exitCode` (1 failed, 2 wrong
+ * usage). The message says what happened and what to do.
  */
 export class UserError extends Error {
   readonly exitCode: 1 | 2;
-  constructor(message: string, exitCode: 1 | 2 = 1) {
+  /** The code of the API's error response that caused it, for programs that read the CLI's JSON. */
+  readonly code: string | undefined;
+  constructor(message: string, exitCode: 1 | 2 = 1, code?: string) {
     super(message);
     this.name = "UserError";
     this.exitCode = exitCode;
+    this.code = code;
   }
 }
 
-/** For a request whose client left; it reads no answer. nginx logs such a request with the same status. */
+/** For a request whose client has disconnected and reads no response. nginx logs such requests with the same status. */
 export const clientClosed = (): HttpError =>
   new HttpError(499, "client_closed_request", "The client closed the connection.");

@@ -15,48 +15,50 @@ import { zstdDecompressSync } from "node:zlib";
 import { embedded } from "./embedded.ts";
 import { UserError } from "./errors.ts";
 
-/** What `packed/index.json` says about each file that must lie on disk to be used; the asset is `packed/<name>.zst`. */
+/** The entry in `packed/index.json` of a file that must be on disk to be used; the asset is `packed/<name>.zst`. */
 export type PackedFile = { sha256: string; bytes: number };
 
 export const packedIndex = () =>
   JSON.parse(embedded("packed/index.json").toString()) as Record<string, PackedFile | undefined>;
 
 /**
- * The path of embedded file `name` under `<cache>/<sha>/`, unpacked there if it is not yet. Several processes may do
- * it at once and any may be killed midway: each writes a file of its own, and a rename puts it in place whole.
+ * The path of embedded file `name` under `<cache>/<sha>/`, extracted if it is missing. Several processes may do so at
+ * once, and any may be killed midway: each writes its own file, and a rename puts it in place atomically.
  */
 export function unpacked(name: string, cache: string): string {
-  const wanted = packedIndex()[name];
-  if (!wanted) throw new Error(`The executable carries no ${name}.`);
-  const folder = join(cache, wanted.sha256.slice(0, 16));
+  const packed = packedIndex()[name];
+  if (!packed) throw new Error(`The executable carries no ${name}.`);
+  const folder = join(cache, packed.sha256.slice(0, 16));
   const path = join(folder, name);
-  if (isWhole(path, wanted)) return path;
+  if (isWhole(path, packed)) return path;
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
-    write(path, checked(name, wanted));
+    write(path, checked(name, packed));
     syncFolder(folder);
     sweep(folder);
   } catch (error) {
-    if (isWhole(path, wanted)) return path;
+    if (isWhole(path, packed)) return path;
     const why = error instanceof Error ? error.message : String(error);
-    throw new UserError(`Could not unpack ${name} into ${folder}: ${why}. Set VODBOX_CACHE_DIR to another folder.`);
+    throw new UserError(
+      `${name} could not be extracted to ${folder}: ${why}. Set VODBOX_CACHE_DIR to another directory.`,
+    );
   }
   return path;
 }
 
 /**
- * Size and owner only. The content was checked when it was written, and it was synced before it got this name, so it
- * is whole or absent; hashing 60 MB would cost every start and every worker 100 ms or more.
+ * Checks size and owner only. The content was verified and synced before it got this name, so the file is complete or
+ * absent; hashing 60 MB would cost every start 100 ms or more.
  */
-function isWhole(path: string, wanted: PackedFile): boolean {
-  const found = lstatSync(path, { throwIfNoEntry: false });
-  return found?.isFile() === true && found.size === wanted.bytes && found.uid === process.geteuid?.();
+function isWhole(path: string, packed: PackedFile): boolean {
+  const info = lstatSync(path, { throwIfNoEntry: false });
+  return info?.isFile() === true && info.size === packed.bytes && info.uid === process.geteuid?.();
 }
 
-function checked(name: string, wanted: PackedFile): Buffer {
+function checked(name: string, packed: PackedFile): Buffer {
   const content = zstdDecompressSync(embedded(`packed/${name}.zst`));
   const sha256 = createHash("sha256").update(content).digest("hex");
-  if (sha256 !== wanted.sha256) throw new Error("the executable is damaged, fetch or build it again");
+  if (sha256 !== packed.sha256) throw new Error("the executable is damaged, fetch or build it again");
   return content;
 }
 
@@ -78,8 +80,9 @@ function write(path: string, content: Buffer): void {
 }
 
 /**
- * Removes what killed processes left, or a service that dies at every start would fill the disk. Where containers
- * share the folder a process number can mislead; then the other one finds the file whole under its name all the same.
+ * Removes files that killed processes left, or a service that fails at every start would fill the disk. Where
+ * containers share the directory a process number can mislead; the other process then still finds the complete file
+ * under its name.
  */
 function sweep(folder: string): void {
   for (const name of readdirSync(folder)) {

@@ -1,9 +1,9 @@
-/** An attribute of a tag. `from` and `to` enclose the value in the line, quotes apart. */
+/** An attribute of a tag. `from` and `to` delimit the value in the line, without quotes. */
 export type HlsAttribute = { name: string; value: string; isQuoted: boolean; from: number; to: number };
 
 /**
- * The attributes of a tag's line (RFC 8216, 4.2) from `start` on, which follows the colon. What is no attribute is
- * skipped up to the next comma; a quote that is not closed ends the list. Each character is read once.
+ * The attributes of a tag's line (RFC 8216, 4.2) from `start`, after the colon. Malformed attributes are skipped up to
+ * the next comma; an unclosed quote ends the list. Each character is read once.
  */
 export function* hlsAttributes(line: string, start: number): Generator<HlsAttribute, void> {
   for (let at = start; at < line.length; ) {

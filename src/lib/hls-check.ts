@@ -3,14 +3,14 @@ import { type HlsReference, readHls } from "./hls-read.ts";
 import { NeededObjects } from "./needed-objects.ts";
 import { resolveReference } from "./relative-reference.ts";
 
-/** An object or another playlist that a playlist refers to. `path` is below the root that its own path starts from. */
+/** An object or playlist that a playlist refers to. `path` is relative to the root of the playlist's own path. */
 export type HlsNeed = Pick<HlsReference, "line" | "kind" | "span"> & { path: string };
-/** `code` is one of a reference, too. */
+/** `code` may also be one of a reference error. */
 export type HlsCheckFault = { line: number; code: string; message: string };
 
 /**
- * The playlist at `path` with all that it refers to, each once, and its faults; of more than `stored` objects, and a
- * hundred more, the rest is left out. Throws TooComplex.
+ * Reads the playlist at `path` and all playlists it refers to, each once. Returns its references and faults; references
+ * beyond `stored` objects plus a hundred are left out. Throws TooComplex.
  */
 export function checkHls({ text, path, stored }: { text: string; path: string; stored: number }) {
   const { references, segments, ...playlist } = readHls(text);

@@ -2,12 +2,12 @@ import { DOCUMENT_LIMITS, requireAtMost } from "./document-limits.ts";
 import { hlsAttributes } from "./hls-attributes.ts";
 import { linesOf } from "./lines-of.ts";
 
-/** Inclusive positions in a resource. */
+/** Inclusive byte positions in a resource. */
 export type Span = { start: number; end: number };
-/** `playlist`: to be read in its turn. `line` counts from 1. */
+/** `playlist`: to be read next. `line` counts from 1. */
 export type HlsReference = { line: number; uri: string; kind: "playlist" | "object"; span?: Span };
 export type HlsVariant = { uri: string; attributes: Map<string, string> };
-/** A media segment (4.3.2) with what is needed to decode it. `map` is its EXT-X-MAP. */
+/** A media segment (4.3.2) and what is needed to decode it. `map` is its EXT-X-MAP. */
 export type HlsSegment = {
   uri: string;
   span: Span | null;
@@ -29,7 +29,7 @@ export type HlsPlaylist = {
   faults: HlsFault[];
 };
 
-/** What would change after it was looked at, or send a player somewhere else (draft-pantos-hls-rfc8216bis, 4.4). */
+/** Content that would change after the check, or redirect a player elsewhere (draft-pantos-hls-rfc8216bis, 4.4). */
 const UNSUPPORTED = /^#EXT-X-(DEFINE|CONTENT-STEERING|SKIP|PART|PRELOAD-HINT|RENDITION-REPORT|SERVER-CONTROL)\b/;
 const WITH_URI = new Set(
   "MEDIA I-FRAME-STREAM-INF SESSION-DATA SESSION-KEY KEY MAP DATERANGE IMAGE-STREAM-INF"
@@ -39,7 +39,7 @@ const WITH_URI = new Set(
 const TO_PLAYLIST = new Set(["#EXT-X-MEDIA", "#EXT-X-I-FRAME-STREAM-INF", "#EXT-X-IMAGE-STREAM-INF"]);
 
 /**
- * Everything that a finished playlist refers to (RFC 8216, 4.3), and its faults. Linear in time; stops after some
+ * All references of a complete playlist (RFC 8216, 4.3), and its faults. Linear in time; stops after a fixed number of
  * faults. Throws TooComplex.
  */
 export function readHls(text: string): HlsPlaylist {
@@ -68,7 +68,7 @@ export function readHls(text: string): HlsPlaylist {
     line++;
     if (faults.length >= DOCUMENT_LIMITS.faults) return playlist;
     const content = raw.trim();
-    // No byte order mark before it either (4.).
+    // No byte order mark either (section 4).
     if (line === 1 && raw.trimEnd() !== "#EXTM3U") {
       wrong("playlist_malformed", "It does not begin with #EXTM3U.");
       return playlist;
@@ -109,21 +109,21 @@ export function readHls(text: string): HlsPlaylist {
       const colon = content.indexOf(":");
       const tag = content.slice(0, Math.max(colon, 0));
       if (!WITH_URI.has(tag)) continue;
-      const found = attributesOf(content);
+      const attributes = attributesOf(content);
       const kind = TO_PLAYLIST.has(tag) ? "playlist" : "object";
       if (kind === "playlist") playlist.isMaster = true;
       if (tag === "#EXT-X-KEY") {
-        isEncrypted = found.get("METHOD") !== "NONE";
-        if (isEncrypted && !found.has("URI")) wrong("playlist_malformed", "#EXT-X-KEY names no key.");
+        isEncrypted = attributes.get("METHOD") !== "NONE";
+        if (isEncrypted && !attributes.has("URI")) wrong("playlist_malformed", "#EXT-X-KEY names no key.");
       }
-      if (tag === "#EXT-X-MAP" && !found.has("URI")) wrong("playlist_malformed", "#EXT-X-MAP names no file.");
+      if (tag === "#EXT-X-MAP" && !attributes.has("URI")) wrong("playlist_malformed", "#EXT-X-MAP names no file.");
       for (const name of ["URI", "X-ASSET-URI", "X-ASSET-LIST"]) {
-        const uri = found.get(name);
+        const uri = attributes.get(name);
         if (uri === undefined) continue;
-        const own = found.get("BYTERANGE");
-        const asked = own === undefined ? null : rangeOf(own);
-        if (own !== undefined && !asked) wrong("playlist_malformed", "BYTERANGE is not like 1000@0.");
-        const span = asked && spanOf(asked, null, 0);
+        const own = attributes.get("BYTERANGE");
+        const range = own === undefined ? null : rangeOf(own);
+        if (own !== undefined && !range) wrong("playlist_malformed", "BYTERANGE is not like 1000@0.");
+        const span = range && spanOf(range, null, 0);
         if (tag === "#EXT-X-MAP" && name === "URI") map = { uri, span };
         refer({ uri, kind, ...(span && { span }) });
       }
@@ -143,7 +143,7 @@ const attributesOf = (line: string): Map<string, string> => {
   return new Map([...attributes].map(({ name, value }) => [name, value]));
 };
 
-/** Longer segments there are not, and sums stay exact. */
+/** Longer than any segment; keeps sums exact. */
 function secondsOf(line: string): number | null {
   const [, digits = ""] = /^#EXTINF:(\d{0,9}(?:\.\d{0,20})?)/.exec(line) ?? [];
   return /\d/.test(digits) ? Number(digits) : null;
@@ -155,7 +155,7 @@ function rangeOf(value: string): { length: number; offset: number | null } | nul
   return { length: Number(length), offset: offset === undefined ? null : Number(offset) };
 }
 
-/** 4.3.2.2: without an offset it begins where the last one of the same resource ended. */
+/** 4.3.2.2: without an offset, the range begins where the previous one of the same resource ended. */
 function spanOf(
   range: { length: number; offset: number | null },
   before: number | null,

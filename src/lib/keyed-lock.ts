@@ -1,8 +1,8 @@
 import { type AcquireLock, withLock } from "./lock-manager.ts";
 
 /**
- * What runs under one key runs one after the other, in the order of asking; nothing is kept of keys that rest. With
- * `across`, among all processes that ask for turns in the same `room`.
+ * Serializes work per key, in the order of the calls; idle keys use no memory. With `across`, among all processes that
+ * use the same `namespace`.
  */
 export function createKeyedLock<Key extends string | number>(across?: {
   take: AcquireLock | undefined;
@@ -10,8 +10,8 @@ export function createKeyedLock<Key extends string | number>(across?: {
 }): <T>(key: Key, work: () => Promise<T>) => Promise<T> {
   const last = new Map<Key, Promise<unknown>>();
   return async (key, work) => {
-    const mine = () => withLock(across?.take, `${across?.namespace} ${key}`, { work });
-    const run = (last.get(key) ?? Promise.resolve()).then(mine, mine);
+    const locked = () => withLock(across?.take, `${across?.namespace} ${key}`, { work });
+    const run = (last.get(key) ?? Promise.resolve()).then(locked, locked);
     last.set(key, run);
     try {
       return await run;

@@ -1,72 +1,72 @@
-/** A turn that was given; `wanted` aborts when somebody newer asks to have it instead. */
-export type Lock = { readonly wanted: AbortSignal; end(): void };
+/** A granted lock; `contested` aborts when a newer request asks for it. */
+export type Lock = { readonly contested: AbortSignal; end(): void };
 
-/** `shared` ones hold a name together; a `newest` one asks those before it to give way. */
+/** `shared` locks are held together; a `newest` one asks earlier holders to release. */
 export type LockOptions = { shared?: boolean | undefined; newest?: boolean | undefined };
 
-/** Waits for its turn at `name`, in the order of asking, among several processes. Every turn must be ended. */
+/** Acquires a named lock, first come, first served, among several processes. Every lock must be released. */
 export type AcquireLock = (name: string, options?: LockOptions) => Promise<Lock>;
 
-/** `work` in its turn at `name`; at once where there is one process alone. */
+/** Runs `work` under lock `name`; immediately when there is a single process. */
 export async function withLock<T>(
   take: AcquireLock | undefined,
   name: string,
-  { options, work }: { options?: LockOptions; work: (wanted: AbortSignal | undefined) => Promise<T> },
+  { options, work }: { options?: LockOptions; work: (contested: AbortSignal | undefined) => Promise<T> },
 ): Promise<T> {
   if (take === undefined) return work(undefined);
-  const turn = await take(name, options);
+  const lock = await take(name, options);
   try {
-    return await work(turn.wanted);
+    return await work(lock.contested);
   } finally {
-    turn.end();
+    lock.end();
   }
 }
 
 type LockWaiter<Holder> = { holder: Holder; id: number; shared: boolean; isHeld: boolean };
 export type LockRequest = LockOptions & { id: number; name: string };
 
-/** Who has which turn: kept by one process for several. A holder that is gone holds nothing. */
+/** The locks of several processes, kept by one process. A process that exits releases its locks. */
 export class LockManager<Holder> {
   readonly #queues = new Map<string, LockWaiter<Holder>[]>();
-  readonly #tell: { given(holder: Holder, id: number): void; wanted(holder: Holder, id: number): void };
+  readonly #notify: { granted(holder: Holder, id: number): void; contested(holder: Holder, id: number): void };
 
-  constructor(tell: { given(holder: Holder, id: number): void; wanted(holder: Holder, id: number): void }) {
-    this.#tell = tell;
+  constructor(notify: { granted(holder: Holder, id: number): void; contested(holder: Holder, id: number): void }) {
+    this.#notify = notify;
   }
 
   ask(holder: Holder, { id, name, shared = false, newest = false }: LockRequest): void {
     const queue = this.#queues.get(name) ?? [];
     this.#queues.set(name, queue);
-    if (newest) for (const earlier of queue) this.#tell.wanted(earlier.holder, earlier.id);
+    if (newest) for (const earlier of queue) this.#notify.contested(earlier.holder, earlier.id);
     queue.push({ holder, id, shared, isHeld: false });
-    this.#give(queue);
+    this.#grant(queue);
   }
 
   end(holder: Holder, { id, name }: { id: number; name: string }): void {
-    this.#remove(name, (asked) => asked.holder === holder && asked.id === id);
+    this.#remove(name, (waiter) => waiter.holder === holder && waiter.id === id);
   }
 
   gone(holder: Holder): void {
-    for (const name of [...this.#queues.keys()]) this.#remove(name, (asked) => asked.holder === holder);
+    for (const name of [...this.#queues.keys()]) this.#remove(name, (waiter) => waiter.holder === holder);
   }
 
-  #remove(name: string, isTheirs: (asked: LockWaiter<Holder>) => boolean): void {
-    const left = this.#queues.get(name)?.filter((asked) => !isTheirs(asked)) ?? [];
+  #remove(name: string, isTheirs: (waiter: LockWaiter<Holder>) => boolean): void {
+    const left = this.#queues.get(name)?.filter((waiter) => !isTheirs(waiter)) ?? [];
     if (left.length === 0) {
       this.#queues.delete(name);
       return;
     }
     this.#queues.set(name, left);
-    this.#give(left);
+    this.#grant(left);
   }
 
-  /** The first of the queue, and with a shared one all shared ones up to the next that is not. */
-  #give(queue: LockWaiter<Holder>[]): void {
-    for (const [index, asked] of queue.entries()) {
-      if (index > 0 && !(asked.shared && queue[0]?.shared)) return;
-      if (asked.isHeld) continue;
-      asked.isHeld = true;
-      this.#tell.given(asked.holder, asked.id);
+  /** The first request in the queue, and with a shared one all shared ones up to the next exclusive one. */
+  #grant(queue: LockWaiter<Holder>[]): void {
+    for (const [index, waiter] of queue.entries()) {
+      if (index > 0 && !(waiter.shared && queue[0]?.shared)) return;
+      if (waiter.isHeld) continue;
+      waiter.isHeld = true;
+      this.#notify.granted(waiter.holder, waiter.id);
     }
   }
 }

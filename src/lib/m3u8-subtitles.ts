@@ -9,8 +9,8 @@ const OWN_GROUP = "subs";
 const STREAM = "#EXT-X-STREAM-INF:";
 
 /**
- * Adds subtitles to a master playlist (RFC 8216, 4.3.4.1). Variants that name a group already keep it, and the tracks
- * join it; the others get one. A media playlist is left as it is.
+ * Adds subtitles to a master playlist (RFC 8216, 4.3.4.1). Variants with a subtitle group keep it, and the tracks join
+ * that group; other variants get one. A media playlist is unchanged.
  */
 export function withSubtitles(master: string, tracks: readonly HlsSubtitles[]): string {
   if (tracks.length === 0 || !master.includes(STREAM)) return master;
@@ -34,11 +34,11 @@ export function withSubtitles(master: string, tracks: readonly HlsSubtitles[]): 
 }
 
 function members(there: readonly string[], group: string, tracks: readonly HlsSubtitles[]): string[] {
-  // 4.3.4.1.1: names are unique within a group, and one member at most is the default.
+  // 4.3.4.1.1: names are unique within a group, and at most one member is the default.
   const names = new Set(there.map((line) => hlsAttribute(line, "NAME")));
   const hasDefault = there.some((line) => hlsAttribute(line, "DEFAULT") === "YES");
   return tracks.map(({ uri, language, label, isDefault }) => {
-    // Parsers there are that take an apostrophe for a quote.
+    // Some parsers treat an apostrophe as a quote.
     const plain = quoted(label.replaceAll("'", "’").replaceAll('"', "”")).slice(1, -1);
     let name = plain;
     for (let number = 2; names.has(name); number++) name = `${plain} (${number})`;
@@ -58,8 +58,8 @@ function members(there: readonly string[], group: string, tracks: readonly HlsSu
 }
 
 /**
- * A whole WebVTT file as the one segment of a playlist. Without X-TIMESTAMP-MAP its times are those of the video, which
- * begins at 0 (RFC 8216, 3.5).
+ * A whole WebVTT file as the single segment of a playlist. Without X-TIMESTAMP-MAP its times are relative to the start
+ * of the video, which is 0 (RFC 8216, 3.5).
  */
 export function subtitlePlaylist(uri: string, durationSeconds: number): string {
   const seconds = Math.max(1, durationSeconds);

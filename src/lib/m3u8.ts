@@ -1,26 +1,29 @@
-/** Writes and rewrites HLS playlists (RFC 8216). No knowledge of storage or of HTTP. */
+/** Writes and rewrites HLS playlists (RFC 8216), independent of storage and HTTP. */
 
 import { DOCUMENT_LIMITS, requireAtMost } from "./document-limits.ts";
 import { hlsAttributes } from "./hls-attributes.ts";
 import { linesOf } from "./lines-of.ts";
-import { runToEnd, type Sliced } from "./time-slices.ts";
+import { runToEnd, type Sliced } from "./sliced.ts";
 
 const LINES_PER_SLICE = 200;
 
 export type PlaylistSegment = {
   uri: string;
   durationSeconds: number;
-  /** The part of the file that is meant. */
+  /** The byte range in the file. */
   range?: { offset: number; bytes: number };
 };
 
-/** A finished media playlist of fMP4 segments; or of single pictures for trick play (4.3.3.6), fragment and all. */
+/**
+ * A complete media playlist of fMP4 segments; or of single frames for trick play (4.3.3.6), each with its fragment
+ * header.
+ */
 export function mediaPlaylist(options: {
   version: number;
   initUri: string;
   segments: readonly PlaylistSegment[];
   targetDurationSeconds: number;
-  isPicturesOnly?: boolean;
+  isIFramesOnly?: boolean;
 }): string {
   const lines = [
     "#EXTM3U",
@@ -29,7 +32,7 @@ export function mediaPlaylist(options: {
     `#EXT-X-TARGETDURATION:${options.targetDurationSeconds}`,
     "#EXT-X-MEDIA-SEQUENCE:0",
     "#EXT-X-PLAYLIST-TYPE:VOD",
-    options.isPicturesOnly ? "#EXT-X-I-FRAMES-ONLY" : "#EXT-X-INDEPENDENT-SEGMENTS",
+    options.isIFramesOnly ? "#EXT-X-I-FRAMES-ONLY" : "#EXT-X-INDEPENDENT-SEGMENTS",
     `#EXT-X-MAP:URI=${quoted(options.initUri)}`,
   ];
   for (const { uri, durationSeconds, range } of options.segments) {
@@ -52,7 +55,7 @@ export type AudioRendition = {
 
 export type Variant = {
   uri: string;
-  /** bit/s; the peak and the mean over the whole of the variant with its audio. */
+  /** bit/s; peak and average over the whole variant with its audio. */
   bandwidth: number;
   averageBandwidth: number;
   codecs: string[];
@@ -89,7 +92,7 @@ export function masterPlaylist(options: {
   return lines.join("\n");
 }
 
-/** What EXT-X-STREAM-INF and EXT-X-I-FRAME-STREAM-INF say alike. */
+/** Attributes that EXT-X-STREAM-INF and EXT-X-I-FRAME-STREAM-INF share. */
 function attributesOf({ bandwidth, averageBandwidth, codecs, width, height }: PictureVariant): string[] {
   const attributes = [
     `BANDWIDTH=${Math.ceil(bandwidth)}`,
@@ -100,12 +103,12 @@ function attributesOf({ bandwidth, averageBandwidth, codecs, width, height }: Pi
   return attributes;
 }
 
-/** 4.1 and 4.2: a quoted string holds no control character and no quote, and there is no escape for them. */
+/** 4.1 and 4.2: a quoted string contains no control character and no quote, and has no escapes. */
 export const quoted = (value: string) => `"${value.replace(/\p{Cc}/gu, " ").replaceAll('"', "'")}"`;
 
 /**
- * Every URI of a playlist goes through `map`: lines that are URIs, and URI attributes of tags. Linear in time. Throws
- * TooComplex for a playlist over the limits.
+ * Applies `map` to every URI of a playlist: URI lines, and URI attributes of tags. Linear in time. Throws TooComplex
+ * for a playlist beyond the limits.
  */
 export const mapReferences = (playlist: string, map: (uri: string) => string): string =>
   runToEnd(mappingReferences(playlist, map));
@@ -146,16 +149,16 @@ function withMappedUris(line: string, map: (uri: string) => string): string {
 
 /** Every URI that a playlist refers to, in order. Throws TooComplex. */
 export function references(playlist: string): string[] {
-  const found: string[] = [];
+  const uris: string[] = [];
   mapReferences(playlist, (uri) => {
-    found.push(uri);
+    uris.push(uri);
     return uri;
   });
-  return found;
+  return uris;
 }
 
 /**
- * Peak and mean bit rate in bit/s. 4.1: the peak is the largest rate of any contiguous run of segments that lasts
+ * Peak and average bitrate in bit/s. 4.1: the peak is the largest rate of any contiguous run of segments that lasts
  * between 0.5 and 1.5 target durations, so a short last segment does not count alone.
  */
 export function bitRates(

@@ -2,8 +2,8 @@ import { existsSync, mkdirSync } from "node:fs";
 import { dirname } from "node:path";
 
 /**
- * Makes `path` and what is missing above it, 0700. Not `recursive: true`: under /proc, where making folders answers
- * ENOENT for ever, Node's never returns.
+ * Creates `path` and missing parents with mode 0700. Not with `recursive: true`: under /proc, where mkdir always fails
+ * with ENOENT, Node's implementation never returns.
  */
 export function makeFolder(path: string): void {
   if (existsSync(path)) return;

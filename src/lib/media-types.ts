@@ -16,6 +16,6 @@ const TYPES: Record<string, string> = {
   json: "application/json",
 };
 
-/** By the name's extension. What is unknown is bytes: nothing of a tenant's is ever served as a page. */
+/** Media type by file extension. Unknown types are octet streams: a tenant's file is never served as a page. */
 export const contentTypeOf = (name: string) =>
   TYPES[name.slice(name.lastIndexOf(".") + 1).toLowerCase()] ?? "application/octet-stream";

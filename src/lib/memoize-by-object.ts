@@ -1,11 +1,11 @@
-/** `make` once for each object that it is asked with, for as long as that object lives. */
+/** Calls `make` once for each object, and keeps the result while that object lives. */
 export function memoizeByObject<K extends object, T extends object>(make: (of: K) => T): (of: K) => T {
-  const made = new WeakMap<K, T>();
+  const values = new WeakMap<K, T>();
   return (of) => {
-    const found = made.get(of);
-    if (found !== undefined) return found;
+    const value = values.get(of);
+    if (value !== undefined) return value;
     const fresh = make(of);
-    made.set(of, fresh);
+    values.set(of, fresh);
     return fresh;
   };
 }

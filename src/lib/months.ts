@@ -1,4 +1,4 @@
-/** Calendar months of UTC, each named by its first millisecond. */
+/** Calendar months in UTC, identified by their first millisecond. */
 
 export const monthOf = (time: number): number => {
   const date = new Date(time);
@@ -10,7 +10,7 @@ export const nextMonth = (monthStart: number): number => {
   return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1);
 };
 
-/** `from` to `to`, cut at the ends of months. Nothing when `to` is not after `from`. */
+/** `from` to `to`, split at month boundaries. Empty when `to` is not after `from`. */
 export function* spansByMonth(from: number, to: number): Generator<{ monthStart: number; ms: number }> {
   for (let at = from; at < to; ) {
     const monthStart = monthOf(at);

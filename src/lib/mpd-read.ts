@@ -4,14 +4,14 @@ import { resolveReference } from "./relative-reference.ts";
 import type { XmlElement } from "./xml-read.ts";
 
 export type MpdFault = { where: string; code: string; message: string };
-/** Paths are below the root that the manifest's own path starts from. */
+/** Paths are relative to the root of the manifest's own path. */
 export type MpdContent = { references: NeededObject[]; faults: MpdFault[] };
 
-/** Of elements that send a player elsewhere, or to somebody who hands out keys. */
+/** Elements that redirect a player, or refer to a key server. */
 const UNSUPPORTED = new Set(["Location", "PatchLocation", "ContentSteering", "UTCTiming", "ContentProtection"]);
 const TEMPLATE_ATTRIBUTES =
   "media initialization timescale startNumber endNumber duration presentationTimeOffset".split(" ");
-/** Rounding in encoders: a last segment shorter than this share of one is none. */
+/** Tolerates encoder rounding: a last segment shorter than this share of one is ignored. */
 const NO_SEGMENT = 0.02;
 
 type Template = {
@@ -23,13 +23,13 @@ type Template = {
 type List = { initialization: XmlElement | undefined; segments: readonly XmlElement[] };
 type Level = { base: string; template?: Template; list?: List; single?: XmlElement };
 
-/** Ends the reading of a manifest whose faults are enough. */
+/** Stops reading a manifest after the maximum number of faults. */
 class EnoughFaults extends Error {}
 
 /**
- * All that a static DASH manifest at `path` refers to (ISO/IEC 23009-1, 5.3.9), each once, and its faults; of more than
- * `stored` objects, and a hundred more, the rest is left out. Linear in
- * what the manifest expands to, which is bounded; stops after some faults. Throws TooComplex.
+ * All references of a static DASH manifest at `path` (ISO/IEC 23009-1, 5.3.9), each once, and its faults; references
+ * beyond `stored` objects plus a hundred are left out. Linear in the expanded manifest, which is bounded; stops after a
+ * fixed number of faults. Throws TooComplex.
  */
 export function readMpd(root: XmlElement, path: string, stored: number): MpdContent {
   const content = new Content();
@@ -41,7 +41,7 @@ export function readMpd(root: XmlElement, path: string, stored: number): MpdCont
   return { references: content.references.list(stored), faults: content.faults };
 }
 
-/** What was found so far, within bounds. */
+/** Bounded result of the reading so far. */
 class Content {
   readonly references = new NeededObjects();
   readonly faults: MpdFault[] = [];
@@ -59,7 +59,7 @@ class Content {
     this.countCharacters(characters);
   }
 
-  /** Of a template or reference that is read. */
+  /** Length of a template or reference that is read. */
   countCharacters(characters: number): void {
     this.#characters += characters;
     requireAtMost(this.#characters, DOCUMENT_LIMITS.mpdPathCharacters, "characters in its references");
@@ -69,7 +69,7 @@ class Content {
 function read(root: XmlElement, path: string, content: Content): void {
   const { wrong } = content;
   if (root.name !== "MPD") {
-    return wrong(root.name.slice(0, 50), "manifest_malformed", "It is no MPD.");
+    return wrong(root.name.slice(0, 50), "manifest_malformed", "It is not an MPD.");
   }
   if (root.attributes.get("type") === "dynamic") wrong("MPD", "manifest_unsupported", "It is not static.");
   refuseRemote(root, "MPD", wrong);
@@ -79,16 +79,16 @@ function read(root: XmlElement, path: string, content: Content): void {
   const total = seconds(root.attributes.get("mediaPresentationDuration"));
   let representations = 0;
   for (const [index, period] of periods.entries()) {
-    const place = `MPD.Period[${index}]`;
+    const path = `MPD.Period[${index}]`;
     const start = seconds(period.attributes.get("start")) ?? 0;
     const following = seconds(periods[index + 1]?.attributes.get("start"));
     const rest = following ?? total;
     const length = seconds(period.attributes.get("duration")) ?? (rest === null ? null : rest - start);
-    const inPeriod = enter(top, period, place, content);
+    const inPeriod = enter(top, period, path, content);
     for (const [set, adaptation] of named(period, "AdaptationSet").entries()) {
-      const inSet = enter(inPeriod, adaptation, `${place}.AdaptationSet[${set}]`, content);
+      const inSet = enter(inPeriod, adaptation, `${path}.AdaptationSet[${set}]`, content);
       for (const [number, representation] of named(adaptation, "Representation").entries()) {
-        const where = `${place}.AdaptationSet[${set}].Representation[${number}]`;
+        const where = `${path}.AdaptationSet[${set}].Representation[${number}]`;
         representations++;
         segmentsOf(enter(inSet, representation, where, content), representation, { where, length, content, wrong });
       }
@@ -98,7 +98,7 @@ function read(root: XmlElement, path: string, content: Content): void {
 }
 
 type Wrong = (where: string, code: string, message: string) => void;
-type Place = { where: string; length: number | null; content: Content; wrong: Wrong };
+type TemplatePosition = { where: string; length: number | null; content: Content; wrong: Wrong };
 
 const named = (element: XmlElement, name: string) => element.children.filter((child) => child.name === name);
 
@@ -108,15 +108,15 @@ function refuseRemote(element: XmlElement, where: string, wrong: Wrong): void {
     if (/^xlink:|:href$/i.test(attribute))
       wrong(where, "reference_not_relative", `${attribute.slice(0, 50)} is not taken.`);
   for (const child of element.children) {
-    const place = `${where}.${child.name.slice(0, 50)}`;
+    const path = `${where}.${child.name.slice(0, 50)}`;
     if (child.name.includes(":") && /:include$/i.test(child.name))
-      wrong(place, "manifest_unsupported", "Nothing is included.");
-    if (UNSUPPORTED.has(child.name)) wrong(place, "manifest_unsupported", `${child.name} is not taken.`);
-    refuseRemote(child, place, wrong);
+      wrong(path, "manifest_unsupported", "Nothing is included.");
+    if (UNSUPPORTED.has(child.name)) wrong(path, "manifest_unsupported", `${child.name} is not taken.`);
+    refuseRemote(child, path, wrong);
   }
 }
 
-/** What holds below `element`: its base, and how segments are named unless something further down says it otherwise. */
+/** Inherited below `element`: its base URL, and the segment naming unless a descendant overrides it. */
 function enter(above: Level, element: XmlElement, where: string, content: Content): Level {
   const { wrong } = content;
   const level = { ...above };
@@ -145,17 +145,17 @@ function enter(above: Level, element: XmlElement, where: string, content: Conten
   return level;
 }
 
-/** The attributes of a SegmentTemplate that matter here, each from the level that is nearest. */
+/** The relevant attributes of a SegmentTemplate, each from the nearest level. */
 function inherited(above: Template["attributes"] | undefined, own: Template["attributes"]): Template["attributes"] {
-  const found = new Map<string, string>();
+  const attributes = new Map<string, string>();
   for (const name of TEMPLATE_ATTRIBUTES) {
     const value = own.get(name) ?? above?.get(name);
-    if (value !== undefined) found.set(name, value);
+    if (value !== undefined) attributes.set(name, value);
   }
-  return found;
+  return attributes;
 }
 
-function segmentsOf(level: Level, representation: XmlElement, place: Place): void {
+function segmentsOf(level: Level, representation: XmlElement, place: TemplatePosition): void {
   const { where, content, wrong } = place;
   let count = 0;
   const add = (uri: string | undefined, range?: string) => {
@@ -164,7 +164,7 @@ function segmentsOf(level: Level, representation: XmlElement, place: Place): voi
     if ("code" in resolved) return wrong(where, resolved.code, resolved.message);
     const [, start, end] = /^(\d{1,15})-(\d{1,15})$/.exec(range ?? "") ?? [];
     if (range !== undefined && (start === undefined || Number(start) > Number(end)))
-      return wrong(where, "manifest_malformed", `${range.slice(0, 50)} is no byte range.`);
+      return wrong(where, "manifest_malformed", `${range.slice(0, 50)} is not a byte range.`);
     const span = start === undefined ? undefined : { start: Number(start), end: Number(end) };
     content.references.add({ path: resolved.path, ...(span && { span }) });
   };
@@ -182,7 +182,7 @@ function segmentsOf(level: Level, representation: XmlElement, place: Place): voi
     const before = content.faults.length;
     const fill = compiled(pattern, representation, SEGMENT, place);
     for (const { number, time } of numbered(template, place)) {
-      // A template may be far longer than what it comes to.
+      // A template may be far longer than its expansion.
       content.countCharacters(pattern.length);
       add(fill({ Number: number, Time: time }));
       count++;
@@ -210,10 +210,10 @@ function segmentsOf(level: Level, representation: XmlElement, place: Place): voi
 }
 
 /**
- * Number and time of every segment of a template: by its timeline, else by its duration. There may be 10^15 of them:
- * the caller counts.
+ * Number and time of every segment of a template: by its timeline, else by its duration. There may be 10^15 of them, so
+ * the caller limits the iteration.
  */
-function* numbered({ attributes, timeline }: Template, { where, length, wrong }: Place) {
+function* numbered({ attributes, timeline }: Template, { where, length, wrong }: TemplatePosition) {
   const number = (name: string, otherwise: number) => {
     const value = attributes.get(name);
     return value === undefined || !/^\d{1,15}$/.test(value) ? otherwise : Number(value);
@@ -234,8 +234,8 @@ function* numbered({ attributes, timeline }: Template, { where, length, wrong }:
   let [at, index] = [0, 0];
   for (const [position, line] of timeline.entries()) {
     const value = (name: string) => {
-      const given = line.attributes.get(name);
-      return given !== undefined && /^-?\d{1,15}$/.test(given) ? Number(given) : null;
+      const text = line.attributes.get(name);
+      return text !== undefined && /^-?\d{1,15}$/.test(text) ? Number(text) : null;
     };
     const duration = value("d") ?? 0;
     if (duration <= 0) return wrong(where, "manifest_malformed", "A segment of its timeline has no duration.");
@@ -246,7 +246,7 @@ function* numbered({ attributes, timeline }: Template, { where, length, wrong }:
     if (repeat < 0 && end === null)
       return wrong(where, "manifest_malformed", "Nothing says how often a segment of its timeline is repeated.");
     const times = repeat >= 0 ? repeat + 1 : Math.ceil(((end as number) - at) / duration - NO_SEGMENT);
-    for (let turn = 0; turn < times; turn++) {
+    for (let repetition = 0; repetition < times; repetition++) {
       yield { number: first + index++, time: at };
       at += duration;
     }
@@ -254,19 +254,19 @@ function* numbered({ attributes, timeline }: Template, { where, length, wrong }:
 }
 
 type Values = { Number?: number; Time?: number };
-/** What is known where a template is filled in. */
+/** The identifiers that are known where a template is expanded. */
 const INITIALIZATION: Values = {};
 const SEGMENT: Values = { Number: 0, Time: 0 };
 
 /**
- * A template, read once for all segments (5.3.9.4.4): $RepresentationID$, $Bandwidth$, $Number%05d$, $Time$, and $$ for
- * a dollar. An identifier that is not among `known` is a fault, and empty.
+ * A template, parsed once for all segments (5.3.9.4.4): $RepresentationID$, $Bandwidth$, $Number%05d$, $Time$, and $$
+ * for a dollar. An identifier that is not in `known` is a fault, and expands to nothing.
  */
 function compiled(
   pattern: string,
   { attributes }: XmlElement,
   known: Values,
-  place: Place,
+  place: TemplatePosition,
 ): (values: Values) => string {
   place.content.countCharacters(pattern.length);
   const fixed: Record<string, string | undefined> = {
@@ -290,7 +290,7 @@ function compiled(
   return (values) => parts.map((part) => (typeof part === "string" ? part : part(values))).join("");
 }
 
-/** An xs:duration of days and less, in seconds; null for none or another. */
+/** An xs:duration of days and smaller units, in seconds; null when missing or of another form. */
 function seconds(duration: string | undefined): number | null {
   const [match, days = 0, hours = 0, minutes = 0, rest = 0] =
     /^P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:([\d.]+)S)?)?$/.exec(duration ?? "") ?? [];

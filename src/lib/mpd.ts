@@ -1,7 +1,7 @@
-/** Writes a static DASH manifest (ISO/IEC 23009-1) over the same segments that the HLS playlists name. */
+/** Writes a static DASH manifest (ISO/IEC 23009-1) over the segments of the HLS playlists. */
 
 export type MpdRepresentation = {
-  /** Also the folder of its segments, through $RepresentationID$. */
+  /** Also the directory of its segments, through $RepresentationID$. */
   id: string;
   /** bit/s */
   bandwidth: number;
@@ -20,7 +20,7 @@ export type MpdSet = {
   representations: readonly MpdRepresentation[];
 };
 
-/** A sheet of small pictures, in rows from the first on. */
+/** A sprite sheet of thumbnails, row by row. */
 export type MpdTiles = {
   /** With $Number$ for 1. */
   mediaTemplate: string;
@@ -59,7 +59,7 @@ ${[...sets, ...(options.tiles ? [tileSet(options.tiles, sets.length)] : [])].joi
 `;
 }
 
-/** DASH-IF Interoperability Points 4.3, 6.2.6: the whole sheet is one segment, however little of its last row is used. */
+/** DASH-IF Interoperability Points 4.3, 6.2.6: a whole sheet is one segment, even when its last row is incomplete. */
 function tileSet(
   { mediaTemplate, bytes, columns, rows, tileWidth, tileHeight, intervalSeconds }: MpdTiles,
   id: number,
@@ -93,7 +93,7 @@ ${timeline(one.segments)}
       </Representation>`;
 }
 
-/** Equal durations in a row are one S with a repeat count (5.3.9.6). */
+/** Consecutive equal durations are one S element with a repeat count (5.3.9.6). */
 function timeline(segments: readonly { start: number; duration: number }[]): string {
   const lines: { start: number; duration: number; repeat: number }[] = [];
   let expected = -1;
@@ -111,8 +111,8 @@ function timeline(segments: readonly { start: number; duration: number }[]): str
 export type MpdSubtitles = { id: number; address: string; language: string; label: string; isDefault: boolean };
 
 /**
- * Text beside the picture: a whole WebVTT file for all of the presentation (5.3.7.2 has sets of any kind). What has
- * more than one period is left as it is, since the file would be played from its beginning in each.
+ * A sidecar text track: one WebVTT file for the whole presentation (5.3.7.2 allows sets of any kind). A manifest with
+ * several periods is unchanged, because the file would play from its beginning in each.
  */
 export function withSubtitles(mpd: string, tracks: readonly MpdSubtitles[]): string {
   const at = mpd.lastIndexOf("</Period>");
@@ -121,7 +121,7 @@ export function withSubtitles(mpd: string, tracks: readonly MpdSubtitles[]): str
     const roles = ["subtitle", ...(isDefault ? ["main"] : [])]
       .map((role) => `<Role schemeIdUri="urn:mpeg:dash:role:2011" value="${role}"/>`)
       .join("");
-    // Far above the numbers that packagers give their sets.
+    // Far above the ids that packagers use.
     const open = `<AdaptationSet id="${1_000_000 + id}" contentType="text" mimeType="text/vtt" lang="${attribute(language)}">`;
     const text = `<Representation id="subtitles-${id}" bandwidth="256"><BaseURL>${attribute(address)}</BaseURL></Representation>`;
     return `  ${open}\n      <Label>${attribute(label)}</Label>${roles}\n      ${text}\n    </AdaptationSet>\n  `;
@@ -132,6 +132,6 @@ export function withSubtitles(mpd: string, tracks: readonly MpdSubtitles[]): str
 const iso = (seconds: number) => `PT${Number(seconds.toFixed(3))}S`;
 
 const ENTITIES: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
-/** XML 1.0, 2.2 has no way to write most control characters. */
+/** XML 1.0, 2.2 cannot represent most control characters. */
 const attribute = (value: string) =>
   value.replace(/\p{Cc}/gu, " ").replace(/[&<>"]/g, (character) => ENTITIES[character] ?? "");

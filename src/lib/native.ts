@@ -4,8 +4,8 @@ import { UserError } from "./errors.ts";
 import { unpacked } from "./extract.ts";
 
 /**
- * Loads an embedded native library: a shared object must be a file for the system's loader. The build puts a call of
- * this in the place where libsql's own loader would look into node_modules.
+ * Loads an embedded native library, which the system's loader needs as a file. The build replaces libsql's own loader,
+ * which searches node_modules, with a call of this function.
  */
 export function loadNative(name: string): unknown {
   const path = unpacked(name, cacheDir());
@@ -15,7 +15,7 @@ export function loadNative(name: string): unknown {
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     throw new UserError(
-      `Could not load ${path}: ${why}. If that folder is mounted noexec, set VODBOX_CACHE_DIR to one that is not.`,
+      `Could not load ${path}: ${why}. If that directory is mounted noexec, set VODBOX_CACHE_DIR to one that is not.`,
     );
   }
   return module.exports;

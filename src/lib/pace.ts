@@ -1,4 +1,4 @@
-import { setTimeout as sleep, setImmediate as turn } from "node:timers/promises";
+import { setImmediate as nextIteration, setTimeout as sleep } from "node:timers/promises";
 import { recentRequests } from "./recent-requests.ts";
 
 const HOLD_MS = 4;
@@ -12,8 +12,8 @@ const MAX_YIELD_MS = 50;
  * that wait for a single iteration.
  */
 export async function yieldToEventLoop(): Promise<void> {
-  await turn();
-  await turn();
+  await nextIteration();
+  await nextIteration();
 }
 
 /**

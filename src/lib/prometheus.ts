@@ -3,30 +3,31 @@ export type Sample = { labels?: Labels; value: number | null; suffix?: string };
 export type MetricFamily = {
   name: string;
   help: string;
-  type: "counter" | "gauge" | "histogram";
+  type: "counter" | "gauge" | "histogram" | "summary";
   samples: readonly Sample[];
 };
 
-/** The text that Prometheus reads (text exposition format, version 0.0.4). A value that is null is left out. */
+/** The text exposition format of Prometheus (version 0.0.4). Null values are left out. */
 export function exposition(families: readonly MetricFamily[]): string {
   const lines: string[] = [];
   for (const { name, help, type, samples } of families) {
     const known = samples.filter((sample) => sample.value !== null && !Number.isNaN(sample.value));
     if (known.length === 0) continue;
     lines.push(`# HELP ${name} ${help.replaceAll("\\", "\\\\").replaceAll("\n", "\\n")}`, `# TYPE ${name} ${type}`);
-    for (const { labels = {}, value, suffix = "" } of known) lines.push(`${name}${suffix}${told(labels)} ${value}`);
+    for (const { labels = {}, value, suffix = "" } of known)
+      lines.push(`${name}${suffix}${labelText(labels)} ${value}`);
   }
   return `${lines.join("\n")}\n`;
 }
 
-function told(labels: Labels): string {
+function labelText(labels: Labels): string {
   const all = Object.entries(labels).map(
     ([name, value]) => `${name}="${value.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n")}"`,
   );
   return all.length === 0 ? "" : `{${all.join(",")}}`;
 }
 
-/** Counts values into buckets that end, inclusively, at each of `bounds`. */
+/** Counts values into buckets with the inclusive upper `bounds`. */
 export class Histogram {
   readonly #bounds: readonly number[];
   readonly #counts: number[];

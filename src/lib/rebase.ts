@@ -6,21 +6,19 @@ import { mapStoryboard, storyboardTiles } from "./storyboard.ts";
 import { XmlFault, xmlTokens } from "./xml-tokens.ts";
 
 /**
- * The top manifests, and the storyboard, are the only ones that are rewritten: whatever they refer to gets a folder put
- * before it, which carries token and version in the path. Everything below refers to its neighbours and so inherits
- * both, in every player (RFC 3986, 5.2; a query would be lost at each step). Subtitles belong to the asset and change
- * without a new version, so they are named here alone.
- *
- * All of these are linear in time, and throw TooComplex.
+ * Only the top manifests and the storyboard are rewritten: their references get a path prefix that contains token and
+ * version. Everything below uses relative references and so inherits both, in every player (RFC 3986, 5.2; a query
+ * would be lost at each step). Subtitles belong to the asset and change without a new version, so they are inserted
+ * here. All functions are linear in time and throw TooComplex.
  */
 export type Below = {
-  /** A token to carry on, with its slash, or "". */
+  /** A token to include in URLs, with its slash, or "". */
   carried: string;
-  /** Of the neighbours, with its slash. */
+  /** Prefix of relative references, with its slash. */
   folder: string;
-  /** The asset's own subtitles; `list` and `file` are below the asset's media. */
+  /** The asset's own subtitles; `list` and `file` are relative to the asset's media. */
   tracks: readonly { id: number; list: string; file: string; language: string; label: string; isDefault: boolean }[];
-  /** Path of the asset's media on this server, with the token of a signed one and the last slash. */
+  /** Path of the asset's media on this server, with the token for signed playback and a final slash. */
   root: string;
 };
 
@@ -32,33 +30,37 @@ export const rebaseMaster = (playlist: string, { carried, folder, tracks }: Belo
     tracks.map((track) => ({ ...track, uri: carried + track.list })),
   );
 
-/** ISO/IEC 23009-1, 5.3.1.2: BaseURL comes after ProgramInformation and before all else in MPD. */
+/** ISO/IEC 23009-1, 5.3.1.2: BaseURL follows ProgramInformation and precedes all other children of MPD. */
 export function rebaseMpd(mpd: string, { carried, folder, tracks, root }: Below): string {
   const address = (carried + folder).replaceAll("&", "&amp;").replaceAll("<", "&lt;");
-  // Whole paths: ffmpeg 5.1 resolves the BaseURL of a Representation against the manifest's own folder and leaves out the
-  // BaseURL of the MPD (libavformat/dashdec.c, resolve_content_path), so no relative one leads every player to the text.
+  // Absolute paths: ffmpeg 5.1 resolves the BaseURL of a Representation against the manifest's own directory and
+  // ignores the BaseURL of the MPD (libavformat/dashdec.c, resolve_content_path), so no relative URL works in every
+  // player.
   return mpds.withSubtitles(
     based(mpd, address),
     tracks.map((track) => ({ ...track, address: root + track.file })),
   );
 }
 
-/** A storyboard names its pictures by part: `sheet.jpg#xywh=0,0,160,90` (Media Fragments URI 1.0, 4.2.2). */
+/**
+ * A storyboard refers to its thumbnails by media fragment: `sheet.jpg#xywh=0,0,160,90` (Media Fragments URI 1.0,
+ * 4.2.2).
+ */
 export const rebaseStoryboard = (vtt: string, { carried, folder }: Below): string =>
   mapStoryboard(vtt, (uri) => (isAbsolute(uri) ? uri : carried + folder + uri));
 
 type Tile = { start: number; x: number; y: number; url?: string };
 
 /**
- * A storyboard as JSON in the shape that Mux gives it. `root` is the URL of the asset's media, with the token that leads
- * on; where there are several sheets each tile names its own.
+ * A storyboard as JSON in the format of Mux. `root` is the URL of the asset's media with the token; with several sheets
+ * each tile names its own.
  */
 export function storyboardJson(
   vtt: string,
   { root, folder, durationSeconds }: { root: string; folder: string; durationSeconds: number },
 ): string {
   const urls = new Map<string, string>();
-  // Whole URLs: JSON has no base of its own.
+  // Absolute URLs: JSON has no base URL of its own.
   const urlOf = (uri: string) => {
     const url = urls.get(uri) ?? (isAbsolute(uri) ? uri : new URL(folder + uri, root).href);
     urls.set(uri, url);
@@ -83,26 +85,30 @@ export function storyboardJson(
   });
 }
 
-/** With `address` as its base, before what it has itself: a second one would be an alternative to it, not its base. */
+/**
+ * Inserts `address` as the base before the manifest's own BaseURL: a second one at the same level would be an
+ * alternative, not a base.
+ */
 function based(mpd: string, address: string): string {
   let after: number | undefined;
   try {
     for (const token of xmlTokens(mpd)) {
       if (token.kind === "text") continue;
       if (token.name === "Period") break;
-      if (token.kind === "open" && token.name === "BaseURL" && !token.isEmpty) return insideOwn(mpd, token.to, address);
+      if (token.kind === "open" && token.name === "BaseURL" && !token.isEmpty)
+        return insertBaseUrl(mpd, token.to, address);
       if (token.kind === "open" && token.name === "MPD") after ??= token.to;
       const isInformation = token.name === "ProgramInformation" && (token.kind === "close" || token.isEmpty);
       if (isInformation) after = token.to;
     }
   } catch (error) {
-    // It may have been stored before manifests were checked. It is served as it is.
+    // The manifest may have been stored before manifests were checked. It is served unchanged.
     if (!(error instanceof XmlFault)) throw error;
   }
   return after === undefined ? mpd : `${mpd.slice(0, after)}<BaseURL>${address}</BaseURL>${mpd.slice(after)}`;
 }
 
-function insideOwn(mpd: string, from: number, address: string): string {
+function insertBaseUrl(mpd: string, from: number, address: string): string {
   const next = mpd.indexOf("<", from);
   const own = mpd.slice(from, next === -1 ? mpd.length : next);
   const at = from + own.length - own.trimStart().length;

@@ -1,14 +1,14 @@
 import { DOCUMENT_LIMITS, requireAtMost } from "./document-limits.ts";
 import { linesOf } from "./lines-of.ts";
 
-/** A cue of a storyboard: from `startSeconds` on, a part of the picture at `uri`. Pixels. */
+/** A cue of a storyboard: from `startSeconds` on, a region of the image at `uri`. Pixels. */
 export type StoryboardTile = { startSeconds: number; uri: string; x: number; y: number; width: number; height: number };
 
 const PART = "#xywh=";
 const AREA = /^(?:pixel:)?(\d{1,6}),(\d{1,6}),(\d{1,6}),(\d{1,6})$/;
 const START = /^(?:(\d{2,6}):)?([0-5]\d):([0-5]\d)\.(\d{3})[ \t]/;
 
-/** Where the URI in front of `#xywh=` ends in a line that names a part of a picture, else -1. */
+/** Index of `#xywh=` in a line that names a region of an image, else -1. */
 const uriEnd = (line: string): number => {
   if (line.length <= PART.length) return -1;
   const at = line.lastIndexOf(PART);
@@ -17,8 +17,8 @@ const uriEnd = (line: string): number => {
 };
 
 /**
- * The pictures that a WebVTT storyboard names by part, such as `sheet.jpg#xywh=0,0,160,90` (Media Fragments URI 1.0,
- * 4.2.2), each once; null where `text` is no WebVTT. Linear in time. Throws TooComplex.
+ * The images that a WebVTT storyboard refers to, as in `sheet.jpg#xywh=0,0,160,90` (Media Fragments URI 1.0, 4.2.2),
+ * each once; null when `text` is not WebVTT. Linear in time. Throws TooComplex.
  */
 export function storyboardPictures(text: string): string[] | null {
   if (!/^\ufeff?WEBVTT(?:[ \t\r\n]|$)/.test(text)) return null;
@@ -29,12 +29,12 @@ export function storyboardPictures(text: string): string[] | null {
     if (end === -1) continue;
     requireAtMost(++tiles, DOCUMENT_LIMITS.storyboardTiles, "tiles");
     uris.add(line.slice(0, end));
-    requireAtMost(uris.size, DOCUMENT_LIMITS.storyboardPictures, "pictures");
+    requireAtMost(uris.size, DOCUMENT_LIMITS.storyboardPictures, "images");
   }
   return [...uris];
 }
 
-/** The tiles of a WebVTT storyboard in its order; what is none is left out. Linear in time. Throws TooComplex. */
+/** The tiles of a WebVTT storyboard in order; malformed ones are left out. Linear in time. Throws TooComplex. */
 export function storyboardTiles(text: string): StoryboardTile[] {
   const tiles: StoryboardTile[] = [];
   let before = "";
@@ -54,7 +54,7 @@ export function storyboardTiles(text: string): StoryboardTile[] {
   return tiles;
 }
 
-/** The text with each line that names a part of a picture replaced. Throws TooComplex. */
+/** Replaces each line that names a region of an image. Throws TooComplex. */
 export function mapStoryboard(text: string, map: (line: string) => string): string {
   const lines: string[] = [];
   let tiles = 0;

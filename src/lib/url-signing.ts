@@ -2,7 +2,10 @@ import { createHmac, createSecretKey, type KeyObject } from "node:crypto";
 
 const derived = new Map<string, KeyObject>();
 
-/** A key of its own for storage addresses: what signs them must sign nothing else. Derived once, it is asked for often. */
+/**
+ * A separate key for storage URLs, so that a signature for one purpose is not valid for another. Derived once and
+ * cached.
+ */
 function addressKey(signingSecret: string): KeyObject {
   const known = derived.get(signingSecret);
   if (known) return known;
@@ -11,7 +14,7 @@ function addressKey(signingSecret: string): KeyObject {
   return key;
 }
 
-/** The base is asked for at each address: a port that the system chose is known only once the socket listens. */
+/** The base is read for each URL: a port chosen by the system is known only once the socket listens. */
 export const urlSigning = (signingSecret: string, baseUrl: () => string) => ({
   secret: addressKey(signingSecret),
   get baseUrl() {

@@ -1,4 +1,4 @@
-/** `text` without any `character` at its end. A pattern such as /=+$/ takes quadratic time. */
+/** `text` without trailing `character`s. A regular expression such as /=+$/ takes quadratic time. */
 export function withoutTrailing(text: string, character: string): string {
   let end = text.length;
   while (end > 0 && text[end - 1] === character) end--;

@@ -9,8 +9,8 @@ export type XmlElement = {
 };
 
 /**
- * Elements, attributes and text of a small XML document, and nothing else. Linear in time. Throws XmlFault, and
- * TooComplex for too many or too deeply nested elements.
+ * Parses elements, attributes and text of a small XML document. Linear in time. Throws XmlFault, and TooComplex for too
+ * many or too deeply nested elements.
  */
 export function readXml(source: string): XmlElement {
   const text = source.replace(/^\ufeff/, "");

@@ -1,6 +1,6 @@
 import { DOCUMENT_LIMITS, requireAtMost } from "./document-limits.ts";
 
-/** What is no XML, or more of it than a manifest needs; the message says where. */
+/** Malformed XML, or XML features that manifests do not need; the message contains the position. */
 export class XmlFault extends Error {
   constructor(message: string) {
     super(message);
@@ -8,7 +8,7 @@ export class XmlFault extends Error {
   }
 }
 
-/** `from` and `to` enclose the token in the text. */
+/** `from` and `to` delimit the token in the text. */
 export type XmlToken = { from: number; to: number } & (
   | { kind: "open"; name: string; attributes: ReadonlyMap<string, string>; isEmpty: boolean }
   | { kind: "close"; name: string }
@@ -20,9 +20,9 @@ const ENTITIES: Record<string, string> = { amp: "&", lt: "<", gt: ">", quot: '"'
 const LONGEST_ENTITY = 8;
 
 /**
- * Tags and texts of an XML document in order, without comments and processing instructions. A document type, entities
- * of one's own and CDATA are faults, so that there is nothing to expand and nothing to fetch. Each character is read
- * once or twice. Throws XmlFault and TooComplex.
+ * Tags and texts of an XML document in order, without comments and processing instructions. A document type, custom
+ * entities and CDATA are faults, so that nothing is expanded or fetched. Each character is read at most twice. Throws
+ * XmlFault and TooComplex.
  */
 export function* xmlTokens(text: string): Generator<XmlToken, void> {
   for (let from = 0; from < text.length; ) {
@@ -43,7 +43,10 @@ export function* xmlTokens(text: string): Generator<XmlToken, void> {
   }
 }
 
-/** Text and attribute values with their entities decoded. Throws XmlFault for an entity that XML 1.0 (4.6) does not predefine. */
+/**
+ * Decodes the entities of text and attribute values. Throws XmlFault for an entity that XML 1.0 (4.6) does not
+ * predefine.
+ */
 export function unescapeXml(text: string): string {
   let from = text.indexOf("&");
   if (from === -1) return text;
@@ -67,13 +70,13 @@ function characterOf(entity: string): string {
   return String.fromCodePoint(code);
 }
 
-/** Where a comment or processing instruction at `from` ends, or null. */
+/** The end of a comment or processing instruction at `from`, or null. */
 function afterComment(text: string, from: number): number | null {
   const [start, end] = text.startsWith("<!--", from) ? ["<!--", "-->"] : ["<?", "?>"];
   if (!text.startsWith(start, from)) return null;
-  const found = text.indexOf(end, from + start.length);
-  if (found === -1) throw notTaken(from);
-  return found + end.length;
+  const at = text.indexOf(end, from + start.length);
+  if (at === -1) throw notTaken(from);
+  return at + end.length;
 }
 
 function closeAt(text: string, from: number): XmlToken {
@@ -93,7 +96,7 @@ function openAt(text: string, from: number): XmlToken {
     const isEmpty = text[next] === "/";
     const end = isEmpty ? next + 1 : next;
     if (text[end] === ">") return { kind: "open", name, attributes: attributes ?? NONE, isEmpty, from, to: end + 1 };
-    // A space comes before each attribute.
+    // Whitespace precedes each attribute.
     if (isEmpty || next === at) throw notTaken(from);
     const attribute = attributeAt(text, next);
     if (!attribute) throw notTaken(from);
@@ -120,7 +123,7 @@ function attributeAt(text: string, from: number): { name: string; value: string;
   return value.includes("<") ? null : { name: text.slice(from, nameTo), value, to: close + 1 };
 }
 
-/** Letters, digits and `_ : . -`; XML (2.3) has more that manifests do not use. */
+/** Letters, digits and `_ : . -`; XML (2.3) allows more, which manifests do not use. */
 function nameEnd(text: string, from: number): number {
   let at = from;
   while (isNameCharacter(text.charCodeAt(at))) at++;
@@ -144,8 +147,8 @@ function skipSpace(text: string, from: number): number {
 }
 
 function endAt(text: string, character: string, from: number): number {
-  const found = text.indexOf(character, from);
-  return found === -1 ? text.length : found;
+  const at = text.indexOf(character, from);
+  return at === -1 ? text.length : at;
 }
 
 const notTaken = (at: number) =>

@@ -1,7 +1,7 @@
 import { type SpaceGuard, spaceGuard } from "../../storage/objects/space.ts";
 import { type App, forApp } from "../app.ts";
 
-/** Keeps the reserve of the disk of the data directory (`VODBOX_MIN_FREE_BYTES`) free, for what objects are not. */
+/** Keeps the disk reserve of the data directory (`VODBOX_MIN_FREE_BYTES`) free for writes other than objects. */
 export const diskOf: (app: App) => SpaceGuard = forApp(({ config }) =>
   spaceGuard(config.data_dir, config.min_free_bytes),
 );

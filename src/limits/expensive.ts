@@ -7,28 +7,39 @@ const processors = availableParallelism();
 const usual = { concurrency: 4, perOwner: 2, waitingPerOwner: 16, maxWaitMs: 30_000 } satisfies FairQueueLimits;
 
 /**
- * Operations that cost the server much more than a request usually does, and how many of them run at once. The limits
- * hold in each process of a server. Every kind has a queue of its own, and one tenant cannot take all places of a kind
- * that has more than one.
+ * Operations that cost far more than a typical request, and how many of them run at once in each process of a server.
+ * Every kind has its own queue, and one tenant cannot occupy all slots of a kind that has more than one.
  */
 export const EXPENSIVE = {
   preview: usual,
   commit: usual,
   sync: usual,
-  /** Waits for another service most of the time. */
+  /** Mostly waits for another service. */
   translate: { ...usual, concurrency: 16, perOwner: 4 },
-  /** As long as the client takes it. */
+  /** Takes as long as the client reads. */
   export: { ...usual, concurrency: 16, perOwner: 4 },
   import: { ...usual, concurrency: 2, perOwner: 1, maxWaitMs: 120_000 },
-  /** Batches of playback events take about a millisecond each; one at a time, so that a burst does not delay other requests. */
+  /**
+   * Batches of playback events take about a millisecond each; one at a time, so that a burst does not delay other
+   * requests.
+   */
   beacons: { concurrency: 1, perOwner: 1, waitingPerOwner: 1000, maxWaitMs: 15_000 },
-  /** One run of ffmpeg each, of at most ten seconds. */
+  /** One run of ffmpeg each, at most ten seconds. */
   pictures: {
     concurrency: Math.max(1, Math.floor(processors / 2)),
     perOwner: Math.max(1, Math.floor(processors / 2) - 1),
     waitingPerOwner: 64,
     maxWaitMs: 15_000,
   },
+  /** Up to a thousand changes, in small transactions. */
+  bulk: { ...usual, perOwner: 1 },
+  /** Reads an index to its end, in slices. */
+  count: usual,
+  /**
+   * Bodies of at most 10 MiB, which are in memory until an image was decoded; decoding has its own queue. Slow senders
+   * hold their places, so there are places for many tenants.
+   */
+  posters: { ...usual, concurrency: 32 },
 } satisfies Record<string, FairQueueLimits>;
 export type ExpensiveName = keyof typeof EXPENSIVE;
 
@@ -42,13 +53,13 @@ const queues = forApp(
     >,
 );
 
-/** The queue itself, for an operation that is not a route of its own. */
+/** The queue itself, for an operation that is not a route. */
 export const queueOf = (app: App, name: ExpensiveName): FairQueue => queues(app)[name];
 
 /**
- * A place for one expensive operation of `owner`; it must be released. 429 `rate_limited` when too many of the owner's
- * operations of this kind wait already, 503 `busy` when this one has waited too long; both with Retry-After. 499
- * when `signal` aborts first.
+ * Admits one expensive operation of `owner`; the permit must be released. Throws 429 `rate_limited` when too many of
+ * the owner's operations of this kind are queued, 503 `busy` when this one has waited too long; both with Retry-After.
+ * Throws 499 when `signal` aborts first.
  */
 export async function admit(app: App, name: ExpensiveName, owner: Owner, signal?: AbortSignal): Promise<Permit> {
   try {
@@ -61,9 +72,9 @@ export async function admit(app: App, name: ExpensiveName, owner: Owner, signal?
       throw new HttpError(
         429,
         "rate_limited",
-        `Too many operations of this kind are waiting (${name}); wait until some are done, then try again.`,
+        `Too many ${name} operations are waiting; retry when some have completed.`,
         { headers },
       );
-    throw new HttpError(503, "busy", `The server is busy with other operations (${name}); try again.`, { headers });
+    throw new HttpError(503, "busy", `The server is busy with other ${name} operations; try again.`, { headers });
   }
 }

@@ -1,4 +1,4 @@
-/** Whose work it is: a tenant's id, or a name for work that belongs to no tenant. */
+/** The owner of an operation: a tenant's id, or a name for work that belongs to no tenant. */
 export type Owner = number | string;
 
 export type FairQueueLimits = {
@@ -6,13 +6,13 @@ export type FairQueueLimits = {
   concurrency: number;
   /** Operations of one owner that run at once. */
   perOwner: number;
-  /** Operations of one owner that may wait. */
+  /** Operations of one owner that may be queued. */
   waitingPerOwner: number;
-  /** How long one may wait, in milliseconds. */
+  /** Longest wait, in milliseconds. */
   maxWaitMs: number;
 };
 
-/** The owner has as many operations waiting as it may have, or this one has waited as long as it may. */
+/** The owner has reached its queue limit, or this operation its longest wait. */
 export class QueueExceeded extends Error {
   readonly reason: "full" | "timeout";
   constructor(reason: QueueExceeded["reason"]) {
@@ -28,16 +28,16 @@ export type Permit = { release(): void };
 type Waiting = { begin(): void };
 
 /**
- * Limits how many operations run at once, and shares the places among owners: a free place goes to the waiting owner
- * with the fewest running operations, and among equals to the one that was served longest ago. However many operations
- * one owner queues, another owner's next operation waits for at most one running operation to end.
+ * Limits how many operations run at once and shares the slots among owners: a free slot goes to the waiting owner with
+ * the fewest running operations, and among equals to the one that was served longest ago. However many operations one
+ * owner queues, another owner's next operation waits for at most one running operation to end.
  */
 export class FairQueue {
   readonly #limits: FairQueueLimits;
   readonly #running = new Map<Owner, number>();
-  /** An owner without waiting operations is not listed. */
+  /** An owner without waiting operations has no entry. */
   readonly #waiting = new Map<Owner, Set<Waiting>>();
-  /** When owners were served last, as a count, for those with running or waiting operations. */
+  /** A counter value of when owners were last served, for those with running or waiting operations. */
   readonly #served = new Map<Owner, number>();
   #total = 0;
   #count = 0;
@@ -56,7 +56,7 @@ export class FairQueue {
     return sum;
   }
 
-  /** Runs `work` when it is the owner's turn. Throws QueueExceeded, the reason of `signal`, and what `work` throws. */
+  /** Runs `work` when the queue admits it. Throws QueueExceeded, the reason of `signal`, and errors of `work`. */
   async run<T>(owner: Owner, work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     const permit = await this.acquire(owner, signal);
     try {
@@ -66,10 +66,10 @@ export class FairQueue {
     }
   }
 
-  /** A place in which one operation may run; every permit must be released. Throws QueueExceeded, the reason of `signal`. */
+  /** Acquires a slot for one operation; every permit must be released. Throws QueueExceeded, the reason of `signal`. */
   async acquire(owner: Owner, signal?: AbortSignal): Promise<Permit> {
     signal?.throwIfAborted();
-    if (!this.#hasRoomFor(owner)) await this.#wait(owner, signal);
+    if (!this.#canQueue(owner)) await this.#wait(owner, signal);
     else this.#start(owner);
     let isReleased = false;
     return {
@@ -81,7 +81,7 @@ export class FairQueue {
     };
   }
 
-  #hasRoomFor(owner: Owner): boolean {
+  #canQueue(owner: Owner): boolean {
     return this.#total < this.#limits.concurrency && (this.#running.get(owner) ?? 0) < this.#limits.perOwner;
   }
 
@@ -104,7 +104,7 @@ export class FairQueue {
     if (!this.#running.has(owner) && !this.#waiting.has(owner)) this.#served.delete(owner);
   }
 
-  /** Resolves in a place that is already counted, so that no newcomer takes it meanwhile. */
+  /** The slot is counted before it is granted, so that a newcomer cannot take it in between. */
   #wait(owner: Owner, signal: AbortSignal | undefined): Promise<void> {
     const queue = this.#waiting.get(owner) ?? new Set();
     if (queue.size >= this.#limits.waitingPerOwner) throw new QueueExceeded("full");
@@ -154,8 +154,8 @@ export class FairQueue {
 }
 
 /**
- * The owner whose operation starts next: of those below `perOwner` the one with the fewest running, and among equals the
- * one that was served longest ago (`served`: any increasing number). Undefined when there is none.
+ * The owner whose operation starts next: of those below `perOwner` the one with the fewest running, and among equals
+ * the one that was served longest ago (`served`: any increasing number). Undefined when there is none.
  */
 export function nextOwner<T extends { running: number; served: number }>(
   owners: Iterable<T>,

@@ -1,50 +1,49 @@
+import { audioCodecs } from "./codecs/registry.ts";
 import type { EncodingSpec } from "./encoding-spec.ts";
 import { type Packet, type PassthroughOptions, packetsOf } from "./passthrough.ts";
 import type { PlannedAudio } from "./plan.ts";
 import type { AudioTrack, Probe } from "./probe.ts";
 
-/** ISO/IEC 14496-3: what one packet of AAC-LC lasts. */
-const FRAME_SAMPLES = 1024;
-const SAMPLE_RATES = [44_100, 48_000];
-/** An encoder's delay, which an edit list takes out: no longer than our own encoder's, since some players know no such lists. */
-const MAX_DELAY_FRAMES = 1.1;
-/** A tick of a container that counts in milliseconds, and a rounding. */
+/** One tick of a container with millisecond timestamps, plus rounding. */
 const GAP_SECONDS = 0.0016;
 
 /**
- * The plan's sound, with those tracks marked that are copied: AAC-LC of one or two channels, in step with the picture
- * and without a gap. Throws MediaError `aborted`.
+ * The plan's audio, with the tracks marked that are copied: of the specified codec, playable by any device, in sync with
+ * the video and without gaps. Throws MediaError `aborted`.
  */
 export async function copyAudio(options: PassthroughOptions): Promise<PlannedAudio[]> {
   const { probe, plan, spec } = options;
   const chosen: PlannedAudio[] = [];
   for (const one of plan.audio) {
-    const packets = isCandidate(one, probe) ? await packetsOf(options, one.track.index, keepingDelay) : null;
-    chosen.push({ ...one, isCopied: packets !== null && isCopyable(packets, one.track, spec) });
+    const packets = isCandidate(one, probe, spec) ? await packetsOf(options, one.track.index, keepingDelay) : null;
+    chosen.push({ ...one, isCopied: packets !== null && isContinuous(packets, one.track, spec) });
   }
   return chosen;
 }
 
-/** Packets before 0, the encoder's delay, are to be decoded and thrown away: every player does that by itself. */
+/** Packets before 0, the encoder delay, are decoded and discarded; every player does that. */
 const keepingDelay = (csv: string) => csv.replaceAll(/^(-[^,\s]*,[^,\s]*,[^,\s]*)D/gm, "$1_");
 
-const isCandidate = ({ track, padToSeconds }: PlannedAudio, probe: Probe) =>
-  track.codec === "aac" &&
-  track.profile === "LC" &&
-  (track.channels === 1 || track.channels === 2) &&
-  SAMPLE_RATES.includes(track.sampleRate) &&
-  padToSeconds === 0 &&
-  Math.abs(track.startSeconds - probe.startSeconds) < FRAME_SAMPLES / track.sampleRate;
+function isCandidate({ track, padToSeconds }: PlannedAudio, probe: Probe, { audio }: EncodingSpec): boolean {
+  const { isCopyable, packetSamples } = audioCodecs[audio.codec];
+  return (
+    track.codec === audio.codec &&
+    isCopyable(track) &&
+    padToSeconds === 0 &&
+    Math.abs(track.startSeconds - probe.startSeconds) < packetSamples / track.sampleRate
+  );
+}
 
-/** Whether each packet begins where the one before it ends, the first at the picture's beginning. */
-function isCopyable(
+/** Whether each packet begins where the previous one ends, and the first at the start of the video. */
+function isContinuous(
   packets: readonly Packet[],
   { sampleRate }: Pick<AudioTrack, "sampleRate">,
   { audio }: EncodingSpec,
 ): boolean {
   const first = packets[0]?.seconds;
-  const frameSeconds = FRAME_SAMPLES / sampleRate;
-  if (first === undefined || first > GAP_SECONDS || first < -MAX_DELAY_FRAMES * frameSeconds) return false;
+  const { packetSamples, maxDelayPackets } = audioCodecs[audio.codec];
+  const frameSeconds = packetSamples / sampleRate;
+  if (first === undefined || first > GAP_SECONDS || first < -maxDelayPackets * frameSeconds) return false;
   const bits = packets.reduce((sum, { bytes }) => sum + bytes * 8, 0);
   if (bits / (packets.length * frameSeconds) > audio.max_copied_bitrate) return false;
   return packets.every(({ seconds }, index) => Math.abs(seconds - first - index * frameSeconds) < GAP_SECONDS);

@@ -14,8 +14,8 @@ type Tool = "ffmpeg" | "ffprobe";
 const LAUNCHER = "vodbox-sandbox";
 
 /**
- * The ffmpeg and ffprobe to run: the operator's, else the ones this executable carries, else those on PATH. A setting
- * for one of them leaves the other where it would be without.
+ * The ffmpeg and ffprobe to run: those of the settings, else the ones in this executable, else those on PATH. A setting
+ * for one of them does not affect the other.
  */
 export async function resolveBinaries(settings: BinarySettings): Promise<Binaries> {
   const ffmpeg = resolve("ffmpeg", settings);
@@ -25,9 +25,9 @@ export async function resolveBinaries(settings: BinarySettings): Promise<Binarie
   return { ffmpeg: ffmpeg.path, ffprobe: ffprobe.path, origin };
 }
 
-/** The same for who answers requests meanwhile: what is still packed another process unpacks, as it tells its versions. */
+/** The same without blocking the event loop: querying their versions extracts embedded files in another process. */
 export async function binariesAside(settings: BinarySettings): Promise<Binaries> {
-  // What it could not do is told below.
+  // Errors are reported below.
   if (isSea()) await promisify(execFile)(process.execPath, ["--version"]).catch(() => {});
   return resolveBinaries(settings);
 }
@@ -39,24 +39,24 @@ function resolve(tool: Tool, settings: BinarySettings): { path: string; origin: 
     const path = chosen.includes("/") ? (isExecutable(chosen) ? chosen : null) : onPath(chosen);
     if (path) return { path, origin: "setting" };
     throw new UserError(
-      `${variable} names ${chosen}, which is no executable file here. Correct it, or leave it out to use the ${tool} that vodbox carries.`,
+      `${variable} is ${chosen}, which is not an executable file. Correct it, or unset it to use the bundled ${tool}.`,
     );
   }
   const bundled = isSea() ? carried(tool, settings.cacheDir) : built(tool);
   if (bundled) return { path: bundled, origin: "bundled" };
-  const found = onPath(tool);
-  if (found) return { path: found, origin: "path" };
+  const path = onPath(tool);
+  if (path) return { path: path, origin: "path" };
   throw new UserError(
-    `There is no ${tool}: this vodbox carries none and PATH has none. Install ffmpeg, or set ${variable} to the program.`,
+    `There is no ${tool}: it is neither bundled nor on PATH. Install ffmpeg, or set ${variable} to its path.`,
   );
 }
 
-/** The program that confines ffmpeg (sandbox/launcher.c); null where the build had no compiler for it. */
+/** The program that confines ffmpeg (sandbox/launcher.c); null when the build had no compiler for it. */
 export const sandboxLauncher = (): string | null => (isSea() ? carried(LAUNCHER, cacheDir()) : built(LAUNCHER));
 
 const carried = (tool: Tool | typeof LAUNCHER, cache: string) => (packedIndex()[tool] ? unpacked(tool, cache) : null);
 
-/** Run from sources, `npm run build` has put the same programs here. */
+/** When run from sources: `npm run build` puts the same programs here. */
 function built(tool: Tool | typeof LAUNCHER): string | null {
   const path = fileURLToPath(new URL(`../../build/assets/bin/${tool}`, import.meta.url));
   return existsSync(path) ? path : null;

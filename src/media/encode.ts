@@ -19,27 +19,29 @@ import { writeThumbnail } from "./thumbnail.ts";
 export type EncodeOptions = {
   /** Absolute path of the source. */
   input: string;
-  /** Absolute; made if it is not there. What an earlier attempt left in it should be gone. */
+  /** Absolute; created if missing. Must not contain files of an earlier attempt. */
   outDir: string;
   probe: Probe;
   spec: EncodingSpec;
   binaries: Binaries;
-  /** 0 to 1; not called when the source does not say how long it is. */
+  /** 0 to 1; not called when the source does not state its duration. */
   onProgress?: (fraction: number) => void;
   /**
-   * Called once with what plays already, as soon as one rendition is whole; its files stay as they are. Without it
-   * nothing is made twice for the sake of haste.
+   * Called once with a playable subset, as soon as one rendition is complete; its files do not change afterwards.
+   * Without it, no rendition is encoded twice for the sake of early playback.
    */
   onEarly?: (result: EncodeResult) => Promise<void>;
   signal?: AbortSignal;
-  /** Where ffmpeg's working folder is made; the system's temporary folder unless given. */
+  /** Where ffmpeg's working directory is created; by default in the system's temporary directory. */
   scratchDir?: string;
   pidDir?: string;
-  /** The most that one ffmpeg may allocate. */
+  /** A line of ffmpeg's log, without paths of this machine. */
+  onLog?: (line: string) => void;
+  /** Memory limit of one ffmpeg process. */
   memoryBytes?: number | undefined;
-  /** Software unless told. */
+  /** Software by default. */
   encoder?: Encoder | undefined;
-  /** File names in `outDir`, where they are not the specification's. */
+  /** File names in `outDir` that differ from those of the specification. */
   names?: { manifest?: string; dash?: string; thumbnail?: string; storyboard?: string; mp4?: string };
 };
 
@@ -48,28 +50,28 @@ export type EncodeResult = {
   manifest: string;
   dash: string;
   thumbnail: string;
-  /** Null for sound alone, where the specification wants none, and where none could be made. */
+  /** Null for audio-only sources, when the specification does not ask for one, and when none could be produced. */
   storyboard: string | null;
-  /** Null where it was not asked for, and for sound alone. */
+  /** Null when not requested, and for audio-only sources. */
   mp4: string | null;
-  /** Of the largest rendition; null for sound alone. */
+  /** Size of the largest rendition; null for audio-only sources. */
   width: number | null;
   height: number | null;
   durationSeconds: number;
   frameRate: number | null;
   renditions: Rendition[];
-  /** Every file that was written, relative to `outDir`; the manifests last. */
+  /** Every file that was written, relative to `outDir`; manifests last. */
   files: string[];
   bytes: number;
 };
 
 const STALL_MS = 5 * 60_000;
-/** Eight renditions of 2160p60 at a preset of this kind run at well over a hundredth of real time anywhere. */
+/** Any machine encodes eight renditions of 2160p60 at such a preset at more than a hundredth of real time. */
 const timeLimitMs = (durationSeconds: number | null) => 3_600_000 + (durationSeconds ?? 24 * 3600) * 100_000;
 
 /**
- * Encodes a source into CMAF segments with an HLS and a DASH manifest and a thumbnail, in one ffmpeg run and a bit.
- * Throws MediaError.
+ * Encodes a source into CMAF segments with an HLS and a DASH manifest and a thumbnail, in one ffmpeg run plus short
+ * ones. Throws MediaError.
  */
 export async function encode(options: EncodeOptions): Promise<EncodeResult> {
   const { outDir, probe, spec, binaries, signal } = options;
@@ -89,10 +91,11 @@ export async function encode(options: EncodeOptions): Promise<EncodeResult> {
     memoryBytes: options.memoryBytes,
     ...(signal && { signal }),
     ...(options.pidDir && { pidDir: options.pidDir }),
+    ...(options.onLog && { onLog: options.onLog }),
   };
   let furthest = 0;
   const onProgress = (fraction: number) => {
-    // A second way begins anew, but nobody is told of a way back.
+    // A fallback starts again from 0, but reported progress does not go backwards.
     if (fraction < furthest) return;
     furthest = fraction;
     options.onProgress?.(fraction);
@@ -110,7 +113,7 @@ export async function encode(options: EncodeOptions): Promise<EncodeResult> {
     try {
       return await encodeOnce(chosen, way);
     } catch (error) {
-      // What turned out not to fit, a fault in the source or a cut elsewhere, is encoded like any other.
+      // A source that cannot be copied, because of faults or unaligned segments, is encoded like any other.
       if (!isOfSource(error)) throw error;
       await rm(outDir, { recursive: true, force: true });
       return await encodeOnce(plan, way);
@@ -120,7 +123,7 @@ export async function encode(options: EncodeOptions): Promise<EncodeResult> {
   }
 }
 
-/** And not of this machine, as a full disk is. */
+/** The fault is in the source, not on this machine, such as a full disk. */
 const isOfSource = (error: unknown) =>
   error instanceof MediaError
     ? error.code === "input_invalid" || error.code === "encode_failed"
@@ -137,13 +140,13 @@ async function encodeOnce(plan: EncodePlan, way: Way): Promise<EncodeResult> {
   return finish(plan, way);
 }
 
-/** How much of all work the smallest step is; the copy of a source is next to none. */
+/** Share of the smallest rendition in the total work; copying a source costs almost nothing. */
 const EARLY_SHARE = 0.15;
 
 /**
- * First one rendition with the sound, which is told, then the others. The smallest costs a second decoding; the
- * source's own picture costs nothing. What was told stays as it is: should the rest not fit to it, all is made anew
- * beside it.
+ * Encodes one rendition with the audio first and reports it, then the others. The smallest costs a second decode;
+ * copied video costs nothing. Files that were reported do not change: if the other renditions do not align with them,
+ * all are encoded again in a separate directory.
  */
 async function encodeInTwo(plan: EncodePlan, plain: EncodePlan, way: Way): Promise<EncodeResult> {
   const { options } = way;
@@ -156,34 +159,34 @@ async function encodeInTwo(plan: EncodePlan, plain: EncodePlan, way: Way): Promi
   try {
     await pass(first, way, { from: 0, to: share });
   } catch (error) {
-    // Nothing is told yet: it is a source like any other.
+    // Nothing was reported yet, so the source is encoded like any other.
     if (!video.passthrough || !isOfSource(error)) throw error;
     await rm(options.outDir, { recursive: true, force: true });
     return encodeInTwo(plain, plain, way);
   }
   const names = { ...way.names, manifest: `early-${way.names.manifest}`, dash: `early-${way.names.dash}`, mp4: null };
   const result = await finish(first, { ...way, names }, { isEarly: true });
-  const told = options.onEarly?.(result);
-  // Met again below; here it must not be nobody's.
-  told?.catch(() => {});
+  const reported = options.onEarly?.(result);
+  // Awaited below; handled here so that a rejection before that is not unhandled.
+  reported?.catch(() => {});
   try {
     const passthrough = video.passthrough && { ...video.passthrough, isCopied: false };
     const rest = { ...plan, audio: [], video: { ...video, renditions: others, passthrough } };
     if (others.length > 0) await pass(rest, way, { from: share, to: 0.99 });
     const whole = await finish(plan, way);
-    await told;
+    await reported;
     return { ...whole, files: [...new Set([...result.files, ...whole.files])] };
   } catch (error) {
     if (!video.passthrough || !isOfSource(error)) throw error;
-    await told;
+    await reported;
     const renamed = <T extends { name: string }>(all: T[]) => all.map((one) => ({ ...one, name: `${one.name}-whole` }));
-    const anew = plain.video && { ...plain.video, renditions: renamed(plain.video.renditions) };
-    const whole = await encodeOnce({ ...plain, video: anew, audio: renamed(plain.audio) }, way);
+    const restarted = plain.video && { ...plain.video, renditions: renamed(plain.video.renditions) };
+    const whole = await encodeOnce({ ...plain, video: restarted, audio: renamed(plain.audio) }, way);
     return { ...whole, files: [...new Set([...result.files, ...whole.files])] };
   }
 }
 
-/** One run of ffmpeg over the source. `share` is the part of the whole work that it is. */
+/** One ffmpeg run over the source. `share` is its part of the total work. */
 async function pass(plan: EncodePlan, { options, common }: Way, share: { from: number; to: number }): Promise<void> {
   const { input, outDir, spec, binaries, encoder, onProgress } = options;
   await mkdir(outDir, { recursive: true });
@@ -201,7 +204,7 @@ async function pass(plan: EncodePlan, { options, common }: Way, share: { from: n
   });
 }
 
-/** Pictures and manifests over what was written; early, without what would take its time. */
+/** Writes thumbnails and manifests for the segments; for early playback, without the slow parts. */
 async function finish(
   plan: EncodePlan,
   { options, names, common }: Way,
@@ -215,11 +218,11 @@ async function finish(
   if (videos.length + audios.length === 0) {
     throw new MediaError("input_invalid", "Nothing in the source could be decoded.", false);
   }
-  const pictures = { outDir, spec, videos, ffmpeg: binaries.ffmpeg, run: common };
+  const shared = { outDir, spec, videos, ffmpeg: binaries.ffmpeg, run: common };
   const hasStoryboard = spec.storyboard.enabled && !isEarly;
-  const storyboard = hasStoryboard ? await writeStoryboard({ ...pictures, name: names.storyboard }) : null;
-  await writeThumbnail({ ...pictures, name: names.thumbnail, audios });
-  const mp4Bytes = names.mp4 ? await writeStaticMp4({ ...pictures, name: names.mp4, audios }) : null;
+  const storyboard = hasStoryboard ? await writeStoryboard({ ...shared, name: names.storyboard }) : null;
+  await writeThumbnail({ ...shared, name: names.thumbnail, audios });
+  const mp4Bytes = names.mp4 ? await writeStaticMp4({ ...shared, name: names.mp4, audios }) : null;
   const packaged = await writeManifests({ outDir, plan, spec, videos, audios, names, storyboard });
   const [top] = packaged.renditions;
   if (!isEarly) onProgress?.(1);

@@ -1,42 +1,36 @@
-/** One step of the ladder. Sizes are those of a 16:9 picture; other shapes keep `height` as their short side. */
-export type Rung = {
-  name: string;
-  width: number;
-  height: number;
-  /** Cap and decoder buffer, in bit/s and bits, at up to `standard_frame_rate` frames per second. */
-  max_bitrate: number;
-  buffer: number;
-  crf: number;
-  /** The step is taken only from sources whose short side is below this. */
-  only_below?: number;
-};
+import type { EncodingSpec, Rung } from "../protocol/encoding-spec.ts";
+import { aac } from "./codecs/aac.ts";
+import { h264 } from "./codecs/h264.ts";
+
+export type { EncodingSpec, Rung };
 
 const rung = (height: number, maxBitrate: number, rest: Partial<Rung> = {}): Rung => ({
   name: `${height}p`,
   width: Math.round((height * 16) / 9 / 2) * 2,
   height,
   max_bitrate: maxBitrate,
-  // A buffer of 1.5 s keeps a 4 s segment under 1.4 times the cap and still lets a cut to a busy scene look good.
+  // A buffer of 1.5 s keeps a 4 s segment under 1.4 times the cap, and still keeps the quality of a cut to a busy
+  // scene.
   buffer: maxBitrate * 1.5,
   crf: 23,
   ...rest,
 });
 
 /**
- * The one definition of what is made from a source: `GET /encoding_spec` answers it, the worker obeys it, and a
- * desktop client that encodes by itself can follow it.
+ * The encoding of a source, defined once: `GET /encoding_spec` returns it, the worker follows it, and desktop clients
+ * that encode themselves can too.
  */
-export const encodingSpec = {
+export const encodingSpec: EncodingSpec = {
   version: 1,
   container: "cmaf",
   segment_seconds: 4,
   gop_seconds: 2,
   video: {
-    codec: "h264",
+    codec: h264.name,
     profile: "high",
     pixel_format: "yuv420p",
     rate_control: "crf_capped",
-    // Measured at 1080p: superfast needs 1.2 times the bits for a lower VMAF; faster costs 1.5 times the time for +0.4.
+    // Measured at 1080p: superfast needs 1.2 times the bits for a lower VMAF; faster takes 1.5 times the time for +0.4.
     preset: "veryfast",
     standard_frame_rate: 30,
     max_frame_rate: 60,
@@ -50,34 +44,33 @@ export const encodingSpec = {
       rung(480, 1_500_000),
       rung(360, 900_000),
       rung(240, 450_000, { only_below: 480 }),
-    ] as readonly Rung[],
-    /** H.264 level 5.1 and 5.2 hold this many pixels (A.3.1: MaxFS 36,864 macroblocks). */
-    max_pixels: 36_864 * 256,
+    ],
+    max_pixels: h264.maxPixels,
   },
   audio: {
-    codec: "aac",
+    codec: aac.name,
     profile: "lc",
-    /** ffmpeg's: at this rate it takes half the time of the other one and is nearer to the source. */
+    /** ffmpeg's AAC encoder: at this bitrate it takes half the time of the other one and is closer to the source. */
     coder: "fast",
     bitrate: 128_000,
     sample_rate: 48_000,
     channels: 2,
     group: "audio",
     max_tracks: 8,
-    /** bit/s of a source's own track, above which it is encoded anew. */
+    /** bit/s of a source's audio track, above which it is re-encoded. */
     max_copied_bitrate: 330_000,
   },
   hls: {
     version: 7,
     manifest: "master.m3u8",
     playlist: "playlist.m3u8",
-    /** Each segment's first picture alone, for trick play. */
+    /** The first frame of each segment, for trick play. */
     iframe_playlist: "iframes.m3u8",
     independent_segments: true,
   },
   dash: { manifest: "manifest.mpd", profile: "urn:mpeg:dash:profile:isoff-live:2011" },
   thumbnail: { name: "thumbnail.jpg", format: "jpeg", max_short_side: 720 },
-  /** One sheet of small pictures: from one to the next it is a key frame's time, or more where they would be too many. */
+  /** One sheet of thumbnails: their interval is a keyframe interval, or longer when they would be too many. */
   storyboard: {
     enabled: true,
     name: "storyboard.vtt",
@@ -87,18 +80,8 @@ export const encodingSpec = {
     max_tiles: 100,
     tile_short_side: 90,
   },
-  /** Made where the operator wants it: one file of the best rendition within the limit. */
+  /** Optional: one MP4 file of the best rendition within the limit. */
   static_mp4: { name: "video.mp4", max_short_side: 1080, fast_start: true },
   captions: { format: "webvtt" },
   rules: { never_upscale: true, passthrough_when_compatible: true },
-} as const;
-
-/** Its shape alone: another server's may say other numbers. */
-export type EncodingSpec = Shape<typeof encodingSpec>;
-type Shape<T> = T extends number
-  ? number
-  : T extends string
-    ? string
-    : T extends boolean
-      ? boolean
-      : { readonly [K in keyof T]: Shape<T[K]> };
+};

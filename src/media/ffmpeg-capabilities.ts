@@ -1,20 +1,26 @@
 import { mkdtemp, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Encoder, requireEncoder } from "./encoders.ts";
+import { audioCodecs, encodableAudioCodecs, encodableVideoCodecs, videoCodecs } from "./codecs/registry.ts";
+import type { Encoder } from "./encoders.ts";
 import type { EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
 import { type Binaries, run, UPLOADABLE, untrustedInput } from "./ffmpeg.ts";
 import { READABLE } from "./image.ts";
+import { requireEncoder } from "./require-encoder.ts";
 import { missingIsolation } from "./sandbox/sandbox.ts";
 
-/** By ffmpeg's own names; where there are several, any one of them will do. */
+/** By ffmpeg's names; of alternatives, any one suffices. */
 type Needed = readonly (string | readonly string[])[];
 type Kind = "encoders" | "decoders" | "demuxers" | "muxers" | "filters";
 
-/** All that this folder asks ffmpeg for by name, and the decoders without which common uploads cannot be read. */
+/** All components that this directory uses by name, and the decoders of common uploads. */
 const NEEDED: Record<Kind, Needed> = {
-  encoders: ["libx264", "aac", "mjpeg", "png", "libwebp", "libwebp_anim", "gif", "pcm_s16le"],
+  encoders: [
+    ...encodableVideoCodecs.map(({ softwareEncoder }) => softwareEncoder),
+    ...encodableAudioCodecs.map(({ encoder }) => encoder),
+    ...["mjpeg", "png", "libwebp", "libwebp_anim", "gif", "pcm_s16le"],
+  ],
   decoders: [
     ...[
       "h264",
@@ -42,7 +48,7 @@ const NEEDED: Record<Kind, Needed> = {
       ["vorbis", "libvorbis"],
     ],
   ],
-  demuxers: [...UPLOADABLE.split(","), ...READABLE.picture.split(",")],
+  demuxers: [...UPLOADABLE.split(","), ...READABLE.image.split(",")],
   muxers: ["dash", "mp4", "image2", "image2pipe", "webp", "gif", "wav", "null"],
   filters: [
     ...["scale", "zscale", "tonemap", "format", "fps", "split", "setsar", "transpose", "bwdif", "color", "overlay"],
@@ -66,16 +72,16 @@ const TRY_MS = 60_000;
 type Options = { encoder: Encoder; spec: EncodingSpec };
 
 /**
- * What these programs can do, tried: all that is named is there, a second of video is encoded, cut into segments and read
- * again, and a playlist that is called a video is refused. Throws Error with what is missing, or what ffmpeg said.
+ * Tests what these programs can do: all components exist, a second of video is encoded, segmented and read again, and a
+ * playlist with a video's extension is refused. Throws Error with what is missing, or ffmpeg's message.
  */
 export async function detectFfmpegCapabilities(binaries: Binaries, { encoder, spec }: Options): Promise<string> {
   const cwd = await mkdtemp(join(tmpdir(), "vodbox-doctor-"));
   const ffmpeg = (args: string[], timeLimitMs = TRY_MS) =>
     run(binaries.ffmpeg, { cwd, timeLimitMs, args: ["-hide_banner", "-nostdin", ...args] });
   try {
-    const said = (await ffmpeg(["-version"], LIST_MS)).toString();
-    const version = /^ffmpeg version (\S+)/.exec(said)?.[1] ?? "of an unknown version";
+    const lines = (await ffmpeg(["-version"], LIST_MS)).toString();
+    const version = /^ffmpeg version (\S+)/.exec(lines)?.[1] ?? "of an unknown version";
     await run(binaries.ffprobe, { cwd, timeLimitMs: LIST_MS, args: ["-version"] });
     const lacking: string[] = [];
     for (const kind of Object.keys(NEEDED) as Kind[]) {
@@ -86,7 +92,7 @@ export async function detectFfmpegCapabilities(binaries: Binaries, { encoder, sp
     if (lacking.length > 0)
       throw new Error(`ffmpeg ${version} lacks ${lacking.join("; ")}; use the bundled one or another build`);
     await requireEncoder(binaries.ffmpeg, encoder, spec);
-    await encodeAndRead(ffmpeg, cwd);
+    await encodeAndRead(ffmpeg, cwd, spec);
     await refusesPlaylists(binaries, cwd);
     const open = await missingIsolation(binaries.ffmpeg);
     return `ffmpeg ${version} has everything needed, encodes and decodes${open.length > 0 ? `, but is not fully confined: ${open.join("; ")}` : ""}`;
@@ -99,23 +105,30 @@ export async function detectFfmpegCapabilities(binaries: Binaries, { encoder, sp
   }
 }
 
-/** Names of one line may be several, by commas. */
+/** One line may contain several names, separated by commas. */
 const namesIn = (list: string, pattern: RegExp) =>
   new Set([...list.matchAll(pattern)].flatMap(([, names = ""]) => [names, ...names.split(",")]));
 
-async function encodeAndRead(ffmpeg: (args: string[]) => Promise<Buffer>, cwd: string): Promise<void> {
+async function encodeAndRead(
+  ffmpeg: (args: string[]) => Promise<Buffer>,
+  cwd: string,
+  { video, audio }: EncodingSpec,
+): Promise<void> {
   const at = (name: string) => `file:${join(cwd, name)}`;
   const quiet = ["-y", "-loglevel", "error"];
   const source = ["-f", "lavfi", "-i", "testsrc2=s=128x72:r=10:d=1", "-f", "lavfi", "-i", "sine=d=1"];
-  const made = ["-c:v", "libx264", "-pix_fmt", "yuv420p", "-c:a", "aac"];
-  await ffmpeg([...quiet, ...source, ...made, at("clip.mp4")]);
+  const codecs = [
+    ...["-c:v", videoCodecs[video.codec].softwareEncoder, "-pix_fmt", video.pixel_format],
+    ...["-c:a", audioCodecs[audio.codec].encoder],
+  ];
+  await ffmpeg([...quiet, ...source, ...codecs, at("clip.mp4")]);
   await ffmpeg([...quiet, ...untrustedInput(join(cwd, "clip.mp4")), "-c", "copy", "-f", "dash", at("clip.mpd")]);
-  const picture = ["-frames:v", "1", "-c:v", "mjpeg", "-pix_fmt", "yuvj420p", "-f", "image2", "-update", "1"];
-  await ffmpeg([...quiet, ...untrustedInput(join(cwd, "clip.mp4")), ...picture, at("frame.jpg")]);
-  if ((await stat(join(cwd, "frame.jpg"))).size === 0) throw new Error("ffmpeg made an empty picture");
+  const imageOutput = ["-frames:v", "1", "-c:v", "mjpeg", "-pix_fmt", "yuvj420p", "-f", "image2", "-update", "1"];
+  await ffmpeg([...quiet, ...untrustedInput(join(cwd, "clip.mp4")), ...imageOutput, at("frame.jpg")]);
+  if ((await stat(join(cwd, "frame.jpg"))).size === 0) throw new Error("ffmpeg produced an empty image");
 }
 
-/** A stranger's file must not be able to name another one. */
+/** An untrusted file must not be able to refer to another one. */
 async function refusesPlaylists({ ffprobe }: Binaries, cwd: string): Promise<void> {
   const list = join(cwd, "list.mp4");
   const lines = ["#EXTM3U", "#EXT-X-TARGETDURATION:1", "#EXTINF:1,", `file:${join(cwd, "clip.mp4")}`, "#EXT-X-ENDLIST"];
@@ -126,7 +139,5 @@ async function refusesPlaylists({ ffprobe }: Binaries, cwd: string): Promise<voi
     () => true,
   );
   if (!refused)
-    throw new Error(
-      "ffmpeg follows a playlist that is named .mp4 to other files; use the bundled one, or a newer build",
-    );
+    throw new Error("ffmpeg follows references in a playlist named .mp4; use the bundled one or a newer build");
 }

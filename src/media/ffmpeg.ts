@@ -13,46 +13,50 @@ export type Binaries = { ffmpeg: string; ffprobe: string };
 export type RunOptions = {
   args: string[];
   /**
-   * A folder of the run's own, which it may write: the process starts there, and HOME and TMPDIR point to it. Without
-   * one it starts in `/` and has nowhere to write.
+   * Working directory of the run, which is writable: the process starts there, and HOME and TMPDIR point to it. Without
+   * one it starts in `/` and has no writable directory.
    */
   cwd?: string;
-  /** Absolute paths outside of `cwd` that it may read; whatever it is not given it cannot open (sandbox/sandbox.ts). */
+  /** Absolute paths outside of `cwd` that are readable; no other file can be opened (sandbox/sandbox.ts). */
   reads?: readonly string[];
-  /** Absolute paths of folders outside of `cwd` that it may read and write. */
+  /** Absolute paths of directories outside of `cwd` that are readable and writable. */
   writes?: readonly string[];
   /** Whether it uses the devices of a hardware encoder. */
   devices?: boolean;
   signal?: AbortSignal;
-  /** What it reads as `pipe:0`; it may leave off in the middle. */
+  /** Input for `pipe:0`; the process may stop reading before its end. */
   input?: Readable;
-  /** The longest it may run at all. */
+  /** Time limit of the run. */
   timeLimitMs: number;
-  /** The longest it may run without its output timeline moving on. Needs `-progress pipe:1` in `args`. */
+  /** Longest time without progress of the output position. Needs `-progress pipe:1` in `args`. */
   stallMs?: number;
-  /** The output's position in seconds, about twice a second. Needs `-progress pipe:1` in `args`. */
+  /** The output position in seconds, about twice a second. Needs `-progress pipe:1` in `args`. */
   onPosition?: (seconds: number) => void;
-  /** The most that it may allocate; see sandbox.ts. */
+  /** A line of the log, without paths of this machine. */
+  onLog?: (line: string) => void;
+  /** Memory limit; see sandbox.ts. */
   memoryBytes?: number | undefined;
   /** Use the spawn server, so that starting the program does not block the event loop. */
   viaSpawnServer?: boolean;
-  /** Where the process is recorded while it runs, for the next start to find (see orphans.ts). */
+  /** Where the process is recorded while it runs, for the next start to find (see orphan-processes.ts). */
   pidDir?: string;
 };
 
-/** What all runs over one source share. */
-export type SourceRun = Pick<RunOptions, "signal" | "pidDir" | "memoryBytes" | "reads" | "writes"> & { cwd: string };
+/** Options that all runs over one source share. */
+export type SourceRun = Pick<RunOptions, "signal" | "pidDir" | "memoryBytes" | "reads" | "writes" | "onLog"> & {
+  cwd: string;
+};
 
 const LOG_TAIL_BYTES = 8 * 1024;
 const STDOUT_LIMIT_BYTES = 16 * 1024 * 1024;
 const KILL_AFTER_MS = 2000;
 
-/** Demuxers for what people upload. */
+/** Demuxers for common upload formats. */
 export const UPLOADABLE = "mov,matroska,avi,mpegts,mpeg,flv,ogg,asf,wav,mp3,aac,flac,mxf";
 
 /**
- * Stands before every `-i` on a stranger's file. The protocol list alone does not stop a playlist named `.mp4` from
- * reading local files through its entries; the list of demuxers does.
+ * Precedes every `-i` of an untrusted file. The protocol list alone does not stop a playlist named `.mp4` from reading
+ * local files through its entries; the demuxer list does.
  */
 export const UNTRUSTED_INPUT = [
   ...["-protocol_whitelist", "file,pipe"],
@@ -60,23 +64,23 @@ export const UNTRUSTED_INPUT = [
   ...["-max_streams", "64"],
 ];
 
-/** Arguments that name an untrusted file; `file:` keeps a name such as `http:x` or `-y` from meaning anything. */
+/** Arguments that name an untrusted file; `file:` prevents a name such as `http:x` or `-y` from being parsed. */
 export const untrustedInput = (path: string) => [...UNTRUSTED_INPUT, "-i", `file:${path}`];
 
 /**
- * Runs ffmpeg or ffprobe to its end and returns its stdout (at most 16 MB).
- * Throws MediaError: `aborted` for the signal, `timeout`, or what `classify` reads from its log.
+ * Runs ffmpeg or ffprobe and returns its stdout (at most 16 MB). Throws MediaError: `aborted` for the signal,
+ * `timeout`, or the error that `classify` derives from its log.
  */
 export async function run(binary: string, options: RunOptions): Promise<Buffer> {
   const { args, cwd, signal, pidDir, timeLimitMs, input, memoryBytes = defaultMemoryBytes() } = options;
   const { reads = [], writes = [], devices = false, viaSpawnServer = false } = options;
   if (signal?.aborted) {
     input?.destroy();
-    throw new MediaError("aborted", "The run was called off.", true);
+    throw new MediaError("aborted", "The run was aborted.", true);
   }
   const grants = { reads, writes: cwd === undefined ? writes : [cwd, ...writes], devices };
   const directory = cwd ?? "/";
-  // Nothing of ours (tokens, storage keys) is in the environment of a process that parses strangers' bytes.
+  // The environment of a process that parses untrusted bytes contains no tokens or storage keys.
   const env = { PATH: "/usr/bin:/bin", HOME: directory, TMPDIR: directory, LC_ALL: "C", AV_LOG_FORCE_NOCOLOR: "1" };
   const spawner = viaSpawnServer ? await spawnServer() : null;
   const confinement = { limits: { memoryBytes, timeLimitMs }, grants, cwd: directory, parent: spawner?.pid };
@@ -92,7 +96,7 @@ export async function run(binary: string, options: RunOptions): Promise<Buffer> 
   }
   if (spawner && !input) child.stdin?.end();
   lowerPriority(child);
-  // Listened to before anything else is waited for: ffprobe may be gone in a few milliseconds.
+  // Listeners are attached before anything is awaited: ffprobe may exit within a few milliseconds.
   const ended = follow(child, options);
   const record = pidDir && child.pid ? recordProcess(pidDir, child.pid).catch(() => null) : null;
   try {
@@ -103,18 +107,18 @@ export async function run(binary: string, options: RunOptions): Promise<Buffer> 
   }
 }
 
-/** The same machine answers the API meanwhile; four encoder threads per core would otherwise starve it. */
+/** The machine also answers the API; four encoder threads per core would otherwise starve it. */
 function lowerPriority(child: Spawned): void {
   try {
     if (child.pid) setPriority(child.pid, constants.priority.PRIORITY_BELOW_NORMAL);
   } catch {
-    // It may already have ended; its exit tells more.
+    // It may already have exited; its exit status has the error.
   }
 }
 
 function follow(
   child: Spawned,
-  { args, signal, input, timeLimitMs, stallMs, onPosition, cwd }: RunOptions,
+  { args, signal, input, timeLimitMs, stallMs, onPosition, onLog, cwd }: RunOptions,
 ): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
   const stdout: Buffer[] = [];
@@ -123,13 +127,15 @@ function follow(
   let ending: MediaError | null = null;
   let killTimer: NodeJS.Timeout | undefined;
   let stallTimer: NodeJS.Timeout | undefined;
-  // The tail goes to other people's screens; where this machine keeps its files is not their business.
+  // The tail of the log is shown to users; paths of this machine are removed.
   const files = args.filter((arg) => arg.startsWith("file:/")).map((arg) => arg.slice("file:".length));
-  const logTail = () =>
+  const withoutPaths = (log: string) =>
     files
-      .reduce((text, file) => text.replaceAll(file, basename(file)), tail)
+      .reduce((text, file) => text.replaceAll(file, basename(file)), log)
       .replaceAll(cwd ?? "\0", ".")
       .trim();
+  const logTail = () => withoutPaths(tail);
+  let line = "";
 
   const end = (reason: MediaError) => {
     if (ending) return;
@@ -137,7 +143,7 @@ function follow(
     child.kill("SIGTERM");
     killTimer = setTimeout(() => child.kill("SIGKILL"), KILL_AFTER_MS);
   };
-  const onAbort = () => end(new MediaError("aborted", "The run was called off.", true));
+  const onAbort = () => end(new MediaError("aborted", "The run was aborted.", true));
   const onStall = () => end(new MediaError("timeout", "ffmpeg stopped making progress.", true, logTail()));
   const limitTimer = setTimeout(
     () =>
@@ -162,11 +168,17 @@ function follow(
     if (progress) return progress(chunk.toString("latin1"));
     stdoutBytes += chunk.length;
     if (stdoutBytes > STDOUT_LIMIT_BYTES)
-      return end(new MediaError("input_invalid", "The source describes too much.", false));
+      return end(new MediaError("input_invalid", "The source has too much metadata.", false));
     stdout.push(chunk);
   });
   child.stderr?.on("data", (chunk: Buffer) => {
-    tail = (tail + chunk.toString("utf8")).slice(-LOG_TAIL_BYTES);
+    const text = chunk.toString("utf8");
+    tail = (tail + text).slice(-LOG_TAIL_BYTES);
+    if (!onLog) return;
+    // The last lines of a chunk are enough: a damaged source has thousands of them.
+    const lines = (line + text).slice(-LOG_TAIL_BYTES).split("\n");
+    line = lines.pop() ?? "";
+    for (const complete of lines) if (complete.trim() !== "") onLog(withoutPaths(complete));
   });
   child.on("error", (error) => {
     ending ??= new MediaError("encode_failed", `${child.spawnfile} could not be started: ${error.message}`, true);
@@ -178,9 +190,9 @@ function follow(
 
   function feed(from: Readable, stdin: NodeJS.WritableStream) {
     pipeline(from, stdin).catch(() => {
-      // One that has seen enough closes its end, which is no fault; the other way round nothing more will come.
+      // A program that has read enough closes its input, which is not an error; an error of the source is.
       if (from.errored && !isGone(from.errored))
-        end(new MediaError("source_missing", `The input broke off: ${from.errored.message}`, true));
+        end(new MediaError("source_missing", `The input ended early: ${from.errored.message}`, true));
     });
   }
 
@@ -201,7 +213,7 @@ const isGone = (error: Error) =>
     (error as NodeJS.ErrnoException).code ?? "",
   );
 
-/** Parses `-progress` lines; calls back only when the position moves on. */
+/** Parses `-progress` lines; calls back only when the position advances. */
 function readPositions(onMove: (seconds: number) => void): (text: string) => void {
   let rest = "";
   let last = -1;

@@ -3,23 +3,23 @@ import { type RunOptions, run } from "./ffmpeg.ts";
 
 export const FIT_MODES = ["preserve", "crop", "pad", "stretch"] as const;
 export type FitMode = (typeof FIT_MODES)[number];
-/** In pixels, even. Null: as the other one and the picture's shape make it. */
+/** In pixels, even. Null: computed from the other one and the aspect ratio. */
 export type Box = { width: number | null; height: number | null; fit: FitMode };
 export type StillFormat = "jpg" | "png" | "webp";
 export type AnimatedFormat = "webp" | "gif";
 
-/** What the picture is made from: a poster, or media segments that begin at a key frame. */
-export type ImageSource = { input: Readable; kind: "picture" | "video" };
+/** The source of the image: a poster, or media segments that begin at a keyframe. */
+export type ImageSource = { input: Readable; kind: "image" | "video" };
 type Running = Pick<RunOptions, "cwd" | "signal" | "pidDir"> & { ffmpeg: string };
 
 const TIME_LIMIT_MS = 10_000;
 const MEMORY_BYTES = 2 ** 30;
-/** 8192 × 8192: a small file may unfold to far more. */
+/** 8192 × 8192: a small file may decompress to far more. */
 const MAX_PIXELS = 2 ** 26;
-/** Below the most that is read from its stdout: what would be longer ends sooner, and is whole. */
+/** Below the maximum that is read from stdout: longer output ends earlier, and is complete. */
 const MAX_ANIMATION_BYTES = 15 * 2 ** 20;
 
-export const READABLE = { picture: "jpeg_pipe,png_pipe,webp_pipe,gif", video: "mov,mpegts" };
+export const READABLE = { image: "jpeg_pipe,png_pipe,webp_pipe,gif", video: "mov,mpegts" };
 
 const STILL: Record<StillFormat, string[]> = {
   jpg: ["-c:v", "mjpeg", "-pix_fmt", "yuvj420p", "-q:v", "3", "-f", "image2pipe"],
@@ -28,39 +28,43 @@ const STILL: Record<StillFormat, string[]> = {
 };
 
 const ANIMATED: Record<AnimatedFormat, string[]> = {
-  // The faster methods: at the slower ones ten seconds of picture take longer than anyone waits.
+  // The faster encoding methods: the slower ones take too long for ten seconds of video.
   webp: ["-c:v", "libwebp_anim", "-pix_fmt", "yuv420p", "-quality", "60", "-compression_level", "1"],
   gif: ["-c:v", "gif"],
 };
 
 /**
- * The frame that is shown `offsetSeconds` after the first one of `input`, or its last. It is never enlarged.
- * Throws MediaError; `timeout` after ten seconds.
+ * The frame that is shown `offsetSeconds` after the first one of `input`, or the last. Never enlarged. Throws
+ * MediaError; `timeout` after ten seconds.
  */
 export function still(
   source: ImageSource,
-  wanted: { offsetSeconds: number; box: Box; format: StillFormat },
+  request: { offsetSeconds: number; box: Box; format: StillFormat },
   running: Running,
 ): Promise<Buffer> {
-  const filters = source.kind === "video" ? [frameAt(wanted.offsetSeconds), ...fitted(wanted.box)] : fitted(wanted.box);
-  return draw(source, ["-vf", filters.join(","), "-frames:v", "1", ...STILL[wanted.format]], running);
+  const filters =
+    source.kind === "video" ? [frameAt(request.offsetSeconds), ...fitted(request.box)] : fitted(request.box);
+  return draw(source, ["-vf", filters.join(","), "-frames:v", "1", ...STILL[request.format]], running);
 }
 
-/** Some seconds of `input`, from `offsetSeconds` after its first frame on, without sound, in a loop. Throws MediaError. */
+/**
+ * A looping animation of some seconds of `input`, from `offsetSeconds` after its first frame, without audio. Throws
+ * MediaError.
+ */
 export function animated(
   source: ImageSource,
-  wanted: { offsetSeconds: number; seconds: number; width: number; fps: number; format: AnimatedFormat },
+  request: { offsetSeconds: number; seconds: number; width: number; fps: number; format: AnimatedFormat },
   running: Running,
 ): Promise<Buffer> {
-  const { offsetSeconds, seconds, width, fps, format } = wanted;
+  const { offsetSeconds, seconds, width, fps, format } = request;
   const [start, end] = [offsetSeconds.toFixed(3), (offsetSeconds + seconds).toFixed(3)];
   const filters = [
     `setpts=PTS-STARTPTS,trim=start=${start}:end=${end},setpts=PTS-STARTPTS,fps=${fps}`,
     ...fitted({ width, height: null, fit: "preserve" }),
   ].join(",");
-  // A palette of its own: the usual one makes every face blotchy.
-  const coloured = `${filters},split[a][b];[a]palettegen=stats_mode=diff[p];[b][p]paletteuse=dither=bayer:bayer_scale=4`;
-  const graph = format === "gif" ? coloured : filters;
+  // A palette computed from the video: the default one distorts skin tones.
+  const colored = `${filters},split[a][b];[a]palettegen=stats_mode=diff[p];[b][p]paletteuse=dither=bayer:bayer_scale=4`;
+  const graph = format === "gif" ? colored : filters;
   const limit = ["-fs", String(MAX_ANIMATION_BYTES), "-loop", "0", "-f", format];
   return draw(source, ["-vf", graph, ...ANIMATED[format], ...limit], running);
 }
@@ -69,7 +73,7 @@ function draw({ input, kind }: ImageSource, output: string[], { ffmpeg, ...runni
   const args = [
     ...["-nostdin", "-hide_banner", "-loglevel", "error", "-protocol_whitelist", "pipe"],
     ...["-format_whitelist", READABLE[kind], "-max_streams", "64", "-max_pixels", String(MAX_PIXELS)],
-    // One thread: several pictures at once are what keeps the processors busy.
+    // Single-threaded: several images at once use all processors.
     ...["-threads", "1", "-i", "pipe:0", "-map", "0:v:0", "-map_metadata", "-1", "-threads", "1"],
     ...[...output, "pipe:1"],
   ];
@@ -77,7 +81,7 @@ function draw({ input, kind }: ImageSource, output: string[], { ffmpeg, ...runni
   return run(ffmpeg, { ...running, ...limits, input, args, viaSpawnServer: true });
 }
 
-/** The last frame that began by then. What lies beyond the end is the last one's. */
+/** The last frame at or before that time; beyond the end, the last frame. */
 function frameAt(offsetSeconds: number): string {
   const at = offsetSeconds.toFixed(3);
   return `setpts=PTS-STARTPTS,tpad=stop_mode=clone:stop_duration=${(offsetSeconds + 1).toFixed(3)},fps=1000:start_time=${at}:round=up`;
@@ -85,7 +89,7 @@ function frameAt(offsetSeconds: number): string {
 
 const SQUARE = "scale=w=trunc(iw*sar/2)*2:h=ih,setsar=1";
 
-/** Commas inside an expression part filters unless they are escaped. */
+/** Commas inside an expression separate filters unless they are escaped. */
 const atMost = (side: "iw" | "ih", pixels: number) => `min(${pixels}\\,${side})`;
 
 function fitted({ width, height, fit }: Box): string[] {

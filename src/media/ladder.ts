@@ -14,8 +14,8 @@ export type PlannedRendition = {
   crf: number;
 };
 
-// A source this little above a step (1088 lines over 1080) is taken as that step; a step closer than this below
-// the one before saves a viewer nothing.
+// A source slightly larger than a rung (1088 lines for 1080) is treated as that rung; a rung this close below the
+// previous one would save a viewer nothing.
 const SAME_STEP = 1.08;
 const NEXT_STEP = 1.2;
 const SMALLEST_SIDE = 16;
@@ -24,8 +24,8 @@ const even = (value: number) => Math.max(SMALLEST_SIDE, Math.round(value / 2) * 
 const evenDown = (value: number) => Math.max(SMALLEST_SIDE, Math.floor(value / 2) * 2);
 
 /**
- * The renditions for a picture of `width` x `height` as it is shown, largest first, never larger than the source.
- * Steps go by the short side, so that vertical, square and wide pictures each get sizes of their own shape.
+ * The renditions for a video with display size `width` x `height`, largest first, never larger than the source. Rungs
+ * are chosen by the short side, so that vertical, square and wide videos get sizes of their own aspect ratio.
  */
 export function planLadder(width: number, height: number, rate: Rate, spec: EncodingSpec): PlannedRendition[] {
   const { ladder, max_pixels } = spec.video;
@@ -45,7 +45,7 @@ export function planLadder(width: number, height: number, rate: Rate, spec: Enco
   }
   const scale = (side: number, target: number) => (target * side) / Math.min(width, height);
   return sides.map((side) => {
-    // Rounding to even must not pass the source by a pixel; the source's own odd edge is cut down.
+    // Rounding to even must not exceed the source; an odd edge of the source is rounded down.
     const size = {
       width: Math.min(even(scale(width, side)), evenDown(width)),
       height: Math.min(even(scale(height, side)), evenDown(height)),
@@ -54,7 +54,7 @@ export function planLadder(width: number, height: number, rate: Rate, spec: Enco
   });
 }
 
-/** Caps for a size between two steps follow its area; above the standard frame rate they get their factor. */
+/** Caps of sizes between two rungs are proportional to their area; above the standard frame rate the factor applies. */
 function bitrates(side: number, pixels: number, rate: Rate, spec: EncodingSpec) {
   const { ladder, high_frame_rate_factor, standard_frame_rate } = spec.video;
   const above = ladder.findLast((rung) => rung.height >= side) ?? (ladder[0] as Rung);
@@ -78,8 +78,8 @@ const STANDARD_RATES: Rate[] = [
 ];
 
 /**
- * The constant frame rate to encode at. All renditions need one grid, or segments would not be aligned; so variable
- * rates are rounded to a rate of the field, and rates above the limit are divided until they fit (120 becomes 60).
+ * The constant frame rate to encode at. All renditions need the same frame grid, or segments would not be aligned:
+ * variable rates are rounded to a standard rate, and rates above the limit are divided (120 becomes 60).
  */
 export function chooseRate(average: Rate, declared: Rate, spec: EncodingSpec): Rate {
   const value = (rate: Rate) => rate.num / rate.den;
@@ -93,7 +93,7 @@ export function chooseRate(average: Rate, declared: Rate, spec: EncodingSpec): R
   if (standard) return standard;
   const isSteady = Math.abs(value(average) / value(declared) - 1) < 0.001;
   if (isSteady && rate.den <= 1001 && rate.num <= 120_000) return rate;
-  // A phone that means 30 and drops some reports an average of 29.6.
+  // A phone that records at 30 and drops some frames reports an average of 29.6.
   const meant = STANDARD_RATES.find((known) => value(known) === value(declared));
   if (meant && value(meant) <= limit && value(rate) > value(meant) * 0.75) return meant;
   const nearest = STANDARD_RATES.toSorted(

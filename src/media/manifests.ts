@@ -11,10 +11,10 @@ import type { Storyboard } from "./storyboard.ts";
 
 export type Rendition = {
   name: string;
-  /** Null for sound alone. */
+  /** Null for audio-only sources. */
   width: number | null;
   height: number | null;
-  /** bit/s, peak and mean, with the sound that belongs to it. */
+  /** bit/s, peak and average, including the audio that belongs to it. */
   bandwidth: number;
   average_bandwidth: number;
   codecs: string;
@@ -26,8 +26,8 @@ export type Rendition = {
 export type Packaged = { renditions: Rendition[]; durationSeconds: number; files: string[]; bytes: number };
 
 /**
- * Writes both manifests and the media playlists over the segments in `outDir`.
- * Throws MediaError `encode_failed` when the renditions do not fit together.
+ * Writes both manifests and the media playlists over the segments in `outDir`. Throws MediaError `encode_failed` when
+ * the renditions are not aligned.
  */
 export async function writeManifests(given: {
   outDir: string;
@@ -42,9 +42,9 @@ export async function writeManifests(given: {
   const { outDir, plan, spec, videos, audios, names } = options;
   const all = [...videos, ...audios];
   const [first] = videos;
-  // Players switch at segment borders; a rendition that is cut elsewhere would stutter at every switch.
+  // Players switch at segment boundaries; an unaligned rendition would stutter at every switch.
   if (first && videos.some(({ segments }) => !isAligned(segments, first.segments))) {
-    throw new MediaError("encode_failed", "The renditions are not cut at the same places.", true);
+    throw new MediaError("encode_failed", "The segment boundaries of the renditions differ.", true);
   }
   const target = Math.max(
     1,
@@ -66,10 +66,10 @@ export async function writeManifests(given: {
       segments: segments.map((segment) => ({ uri: segment.name, durationSeconds: segment.durationSeconds })),
     });
     await write(`${name}/${playlist}`, text);
-    const pictures = init.width ? picturesOf(segments) : null;
-    if (pictures) {
-      const list = { version, initUri: INIT_NAME, targetDurationSeconds: target, isPicturesOnly: true };
-      await write(`${name}/${spec.hls.iframe_playlist}`, mediaPlaylist({ ...list, segments: pictures }));
+    const frames = init.width ? iFramesOf(segments) : null;
+    if (frames) {
+      const list = { version, initUri: INIT_NAME, targetDurationSeconds: target, isIFramesOnly: true };
+      await write(`${name}/${spec.hls.iframe_playlist}`, mediaPlaylist({ ...list, segments: frames }));
     }
     files.push(`${name}/${INIT_NAME}`, ...segments.map((segment) => `${name}/${segment.name}`));
   }
@@ -86,25 +86,25 @@ export async function writeManifests(given: {
 }
 
 /**
- * Without the segments that begin where the pictures have ended, such as the last 21 ms of AAC's frames: nothing of
- * them fits into a player's buffer, and hls.js then waits for them for ever and never tells that the video has ended.
+ * Omits segments that begin after the end of the video, such as the last 21 ms of audio packets: a player cannot buffer
+ * any part of them, and hls.js then waits for them forever and never fires `ended`.
  */
-function untilEndOf(sound: Written, video: Written | undefined): Written {
-  if (!video) return sound;
+function untilEndOf(audio: Written, video: Written | undefined): Written {
+  if (!video) return audio;
   let durationSeconds = 0;
-  const segments = sound.segments.filter((segment) => {
+  const segments = audio.segments.filter((segment) => {
     const isWithin = durationSeconds < video.durationSeconds - 0.001;
     if (isWithin) durationSeconds += segment.durationSeconds;
     return isWithin;
   });
-  return segments.length === sound.segments.length ? sound : { ...sound, segments, durationSeconds };
+  return segments.length === audio.segments.length ? audio : { ...audio, segments, durationSeconds };
 }
 
 const isAligned = (a: Segment[], b: Segment[]) =>
   a.length === b.length &&
   a.every((segment, i) => Math.abs(segment.durationSeconds - (b[i]?.durationSeconds ?? 0)) < 0.001);
 
-type Made = {
+type ManifestData = {
   plan: EncodePlan;
   spec: EncodingSpec;
   videos: Written[];
@@ -118,26 +118,26 @@ function toRenditions({
   videos,
   audios,
   target,
-}: Omit<Made, "storyboard"> & { target: number }): Rendition[] {
+}: Omit<ManifestData, "storyboard"> & { target: number }): Rendition[] {
   const sound = audios.map((one) => ({ codec: one.init.codec, ...bitRates(one.segments, target) }));
-  const soundPeak = Math.max(0, ...sound.map(({ peak }) => peak));
-  const soundAverage = Math.max(0, ...sound.map(({ average }) => average));
-  const soundCodecs = [...new Set(sound.map(({ codec }) => codec))];
+  const audioPeak = Math.max(0, ...sound.map(({ peak }) => peak));
+  const audioAverage = Math.max(0, ...sound.map(({ average }) => average));
+  const audioCodecs = [...new Set(sound.map(({ codec }) => codec))];
   const rate = plan.video ? Math.round((plan.video.rate.num / plan.video.rate.den) * 1000) / 1000 : null;
-  const withSound = videos.map((one) => {
+  const withAudio = videos.map((one) => {
     const { peak, average } = bitRates(one.segments, target);
     return {
       name: one.name,
       width: one.init.width,
       height: one.init.height,
-      bandwidth: Math.ceil(peak + soundPeak),
-      average_bandwidth: Math.ceil(average + soundAverage),
-      codecs: [one.init.codec, ...soundCodecs].join(","),
+      bandwidth: Math.ceil(peak + audioPeak),
+      average_bandwidth: Math.ceil(average + audioAverage),
+      codecs: [one.init.codec, ...audioCodecs].join(","),
       frame_rate: rate,
       playlist_path: `${one.name}/${spec.hls.playlist}`,
     };
   });
-  if (withSound.length) return withSound;
+  if (withAudio.length) return withAudio;
   const [main] = audios;
   if (!main) return [];
   return [
@@ -145,24 +145,24 @@ function toRenditions({
       name: main.name,
       width: null,
       height: null,
-      bandwidth: Math.ceil(soundPeak),
-      average_bandwidth: Math.ceil(soundAverage),
-      codecs: soundCodecs.join(","),
+      bandwidth: Math.ceil(audioPeak),
+      average_bandwidth: Math.ceil(audioAverage),
+      codecs: audioCodecs.join(","),
       frame_rate: null,
       playlist_path: `${main.name}/${spec.hls.playlist}`,
     },
   ];
 }
 
-/** Each segment's first picture, alone; null when one of them cannot be found. */
-function picturesOf(segments: Segment[]): PlaylistSegment[] | null {
-  const pictures = segments.flatMap(({ name, durationSeconds, first }) =>
+/** The first frame of each segment; null when one of them cannot be located. */
+function iFramesOf(segments: Segment[]): PlaylistSegment[] | null {
+  const frames = segments.flatMap(({ name, durationSeconds, first }) =>
     first ? [{ uri: name, durationSeconds, range: first }] : [],
   );
-  return pictures.length === segments.length ? pictures : null;
+  return frames.length === segments.length ? frames : null;
 }
 
-function master({ plan, spec, videos, audios }: Made, renditions: Rendition[], target: number): string {
+function master({ plan, spec, videos, audios }: ManifestData, renditions: Rendition[], target: number): string {
   const isGrouped = audios.length > 0 && (videos.length > 0 || audios.length > 1);
   const titles = new Set<string>();
   return masterPlaylist({
@@ -196,9 +196,9 @@ function master({ plan, spec, videos, audios }: Made, renditions: Rendition[], t
       audioGroup: isGrouped ? spec.audio.group : undefined,
     })),
     pictures: videos.flatMap(({ name, init, segments }) => {
-      const pictures = picturesOf(segments);
-      if (!pictures) return [];
-      const sizes = pictures.map(({ durationSeconds, range }) => ({ bytes: range?.bytes ?? 0, durationSeconds }));
+      const frames = iFramesOf(segments);
+      if (!frames) return [];
+      const sizes = frames.map(({ durationSeconds, range }) => ({ bytes: range?.bytes ?? 0, durationSeconds }));
       const { peak, average } = bitRates(sizes, target);
       const uri = `${name}/${spec.hls.iframe_playlist}`;
       const { codec, width, height } = init;
@@ -207,7 +207,11 @@ function master({ plan, spec, videos, audios }: Made, renditions: Rendition[], t
   });
 }
 
-function mpd({ plan, spec, videos, audios, storyboard }: Made, target: number, durationSeconds: number): string {
+function mpd(
+  { plan, spec, videos, audios, storyboard }: ManifestData,
+  target: number,
+  durationSeconds: number,
+): string {
   const frameRate = plan.video
     ? plan.video.rate.den === 1
       ? `${plan.video.rate.num}`
@@ -256,7 +260,7 @@ const channelsOf = (plan: EncodePlan, spec: EncodingSpec, one: Written) => {
 const languageOf = (plan: EncodePlan, one: Written) => {
   const language = plan.audio.find(({ name }) => name === one.name)?.track.language;
   try {
-    // RFC 5646 wants "en" where containers say "eng".
+    // RFC 5646 uses "en" where containers have "eng".
     return language ? (Intl.getCanonicalLocales(language)[0] ?? null) : null;
   } catch {
     return null;

@@ -2,16 +2,20 @@ import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
 /**
- * No ffmpeg may outlive its worker, not even one that was killed with SIGKILL and could do nothing about it.
- * Where the system can, the kernel sees to it (sandbox.ts); in any case each process is recorded in a scratch file
- * `<pid>-<start>`, so that a starting worker can end what the last one left.
+ * No ffmpeg may outlive its worker, even one that was killed with SIGKILL. Where the system supports it, the kernel
+ * ensures that (sandbox.ts); in any case each process is recorded in a file `<pid>-<start>` in the scratch directory,
+ * so that a starting worker can kill those that its predecessor left.
  */
 
-/** The process's start in clock ticks since boot (proc(5), stat field 22): with it a reused pid is told apart. */
+/**
+ * The process's start time in clock ticks since boot (proc(5), stat field 22), which distinguishes it from a later
+ * process with the same pid.
+ */
 export async function processStartTime(pid: number): Promise<string | null> {
   try {
     const stat = await readFile(`/proc/${pid}/stat`, "latin1");
-    // The second field is the command in parentheses and may hold anything, so count from the last ")".
+    // The second field is the command in parentheses and may contain any character, so fields are counted from the last
+    // ")".
     return stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19] ?? null;
   } catch {
     return null;
@@ -29,7 +33,7 @@ export async function recordProcess(folder: string, pid: number): Promise<string
 
 export const forgetProcess = (path: string) => rm(path, { force: true });
 
-/** Ends every process that is recorded in `folder` and still the one that was recorded. */
+/** Kills every process that is recorded in `folder`, after checking that it is the recorded one. */
 export async function killOrphans(folder: string): Promise<number> {
   const names = await readdir(folder).catch(() => []);
   let ended = 0;
@@ -42,7 +46,7 @@ export async function killOrphans(folder: string): Promise<number> {
         process.kill(pid, "SIGKILL");
         ended++;
       } catch {
-        // Gone in between.
+        // It exited in between.
       }
     }
     await rm(join(folder, name), { force: true });

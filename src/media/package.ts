@@ -17,20 +17,20 @@ export type Segment = {
   start: number;
   duration: number;
   durationSeconds: number;
-  /** The bytes that hold its first picture, or sound; null where they could not be found. */
+  /** Byte range of its first frame, or audio packet; null when it could not be located. */
   first: { offset: number; bytes: number } | null;
 };
 
-/** One rendition as it lies on the disk. Times in `segments` are in units of `init.timescale` where not named otherwise. */
+/** One rendition on disk. Times in `segments` are in units of `init.timescale` unless stated otherwise. */
 export type Written = { name: string; init: InitSegment; segments: Segment[]; durationSeconds: number };
 
-/** Makes the folders that ffmpeg writes into. */
+/** Creates the directories that ffmpeg writes into. */
 export async function prepareFolders(outDir: string, plan: EncodePlan): Promise<void> {
   const names = [...(plan.video?.renditions ?? []), ...plan.audio].map(({ name }) => name);
   for (const name of names) await mkdir(join(outDir, name), { recursive: true });
 }
 
-/** Reads back what was written for a rendition; null when the encoder got nothing to encode (an empty track). */
+/** Reads what was written for a rendition; null when the encoder received no input (an empty track). */
 export async function readWritten(outDir: string, name: string): Promise<Written | null> {
   const folder = join(outDir, name);
   await rm(join(folder, MUXER_MANIFEST), { force: true });
@@ -53,9 +53,9 @@ export async function readWritten(outDir: string, name: string): Promise<Written
 }
 
 /**
- * An end that is shorter belongs to the segment before it. hls.js reckons a segment's time without the edit list, later
- * by the delay of B-frames; of an end that is no longer than that it finds nothing in its buffer, asks for it for ever,
- * and never tells that the video has ended. Also, hardly any bytes are worth a request of their own.
+ * A shorter last segment is merged into the previous one. hls.js computes a segment's time without the edit list, later
+ * by the delay of B-frames; when the last segment is no longer than that, it finds nothing in its buffer, requests the
+ * segment forever, and never fires `ended`. A tiny segment is also not worth a request.
  */
 const SHORT_SECONDS = 0.25;
 
@@ -63,7 +63,7 @@ async function joinFiles(folder: string, before: Segment, last: Segment): Promis
   const [path, lastPath] = [join(folder, before.name), join(folder, last.name)];
   const joined = joinSegments(await readFile(path), await readFile(lastPath));
   if (!joined) return false;
-  // Under its name a segment is always whole: it may be on its way to viewers.
+  // A segment under its final name is always complete: it may be being delivered.
   await writeFile(`${path}.joined`, joined);
   await rename(`${path}.joined`, path);
   await rm(lastPath);

@@ -1,4 +1,5 @@
 import { stat } from "node:fs/promises";
+import { videoCodecs } from "./codecs/registry.ts";
 import type { EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
 import { type Binaries, run, type SourceRun, untrustedInput } from "./ffmpeg.ts";
@@ -15,41 +16,38 @@ export type PassthroughOptions = {
   run: SourceRun;
 };
 
-/** One compressed picture, in the order in which they are stored. */
+/** One compressed frame, in storage order. */
 export type Packet = { seconds: number; bytes: number; isKey: boolean };
 
-const PROFILES = ["Constrained Baseline", "Baseline", "Main", "High"];
-/** 4.2, as the standard's level_idc: what every player of the last decade decodes at 1080p60. */
-const MAX_LEVEL = 42;
-/** Off the grid of frames by more than this, segments would not be cut at the same pictures. */
+/** Frames further off the grid than this would cause segments to be cut at different frames. */
 const GRID_SECONDS = 0.001;
 const MIN_SEGMENT_SECONDS = 1;
 const MAX_SEGMENT_SECONDS = 6;
-/** A peak of one segment over the cap that a decoder's buffer still takes. */
+/** The largest peak of one segment over the cap that a decoder's buffer tolerates. */
 const PEAK = 1.5;
-/** bit/s that sound and whatever else is in a file may take, at the most that is worth a look. */
+/** Upper bound of the bit/s that audio and other tracks in a file may take, for the file to be considered. */
 const ALL_SOUND = 4_000_000;
 
 /**
- * Whether the source can be copied as its own top rendition: first by what it says of itself, then by the time, size
- * and kind of each of its packets, without decoding one. Null where it cannot. Throws MediaError `aborted`.
+ * Whether the source's video can be copied as the top rendition: decided first from its metadata, then from the time,
+ * size and type of each packet, without decoding. Null when it cannot. Throws MediaError `aborted`.
  */
 export async function findPassthrough(options: PassthroughOptions): Promise<Passthrough | null> {
   const { input, probe, plan, spec } = options;
   const { video } = plan;
-  if (!video || !isCandidate(probe, plan)) return null;
+  if (!video || !isCandidate(probe, plan, spec)) return null;
   const { track } = video;
   const [top] = video.renditions;
   const bytes = (await stat(input)).size;
-  // A camera's original is tens of gigabytes: it is not read through only to learn that it has too many bits.
+  // A camera original is tens of gigabytes: it is not read in full only to find that its bitrate is too high.
   if (!top || bytes * 8 > (top.maxBitrate + ALL_SOUND) * (probe.durationSeconds ?? 0)) return null;
   const packets = await packetsOf(options, track.index);
   return packets && passthroughOf(packets, { track, rate: video.rate, maxBitrate: top.maxBitrate, spec });
 }
 
 /**
- * The packets of a track as its container has them, decoding none; null where there are more than are read here, or some
- * that cannot be copied. `clean` sees ffprobe's lines first. Throws MediaError `aborted`.
+ * The packets of a track as stored, without decoding; null when there are more than the limit, or some that cannot be
+ * copied. `clean` sees ffprobe's lines first. Throws MediaError `aborted`.
  */
 export async function packetsOf(
   { input, binaries, run: common }: PassthroughOptions,
@@ -58,47 +56,44 @@ export async function packetsOf(
 ): Promise<Packet[] | null> {
   try {
     const entries = "packet=pts_time,size,flags:packet_side_data=side_data_type";
-    const shown = ["-select_streams", String(index), "-show_entries", entries, "-of", "csv=p=0"];
+    const selection = ["-select_streams", String(index), "-show_entries", entries, "-of", "csv=p=0"];
     const stdout = await run(binaries.ffprobe, {
       ...common,
       reads: [input],
-      // The output folder may not exist yet, and a folder that does not exist cannot be granted.
+      // The output directory may not exist yet, and the sandbox cannot grant access to a missing directory.
       writes: [],
-      args: ["-hide_banner", "-loglevel", "error", ...shown, ...untrustedInput(input)],
+      args: ["-hide_banner", "-loglevel", "error", ...selection, ...untrustedInput(input)],
       timeLimitMs: 300_000,
     });
     return readPackets(clean(stdout.toString("latin1")));
   } catch (error) {
-    // It is encoded, which reports what is wrong.
+    // The source is encoded instead, which reports the fault.
     if (error instanceof MediaError && error.code !== "aborted") return null;
     throw error;
   }
 }
 
-/** Of timestamps other containers keep too little, and copying would be no faster where there is nothing to scale. */
-function isCandidate(probe: Probe, { video }: EncodePlan): boolean {
+/** Other containers store timestamps too coarsely, and without scaling a copy would not be faster. */
+function isCandidate(probe: Probe, { video }: EncodePlan, spec: EncodingSpec): boolean {
   const [top, ...others] = video?.renditions ?? [];
   if (!video || !top || others.length === 0 || video.holdUntilSeconds > 0) return false;
   const { track } = video;
   return (
     probe.format.split(",").includes("mp4") &&
-    track.codec === "h264" &&
-    PROFILES.includes(track.profile) &&
-    track.level > 0 &&
-    track.level <= MAX_LEVEL &&
-    track.pixelFormat === "yuv420p" &&
+    track.codec === spec.video.codec &&
+    videoCodecs[spec.video.codec].isCopyable(track) &&
     !track.isHdr &&
     track.isProgressive &&
     track.isSquare &&
     track.rotation === 0 &&
     track.width === top.width &&
     track.height === top.height &&
-    // ffmpeg moves the earliest stream to 0: that must be the picture.
+    // ffmpeg moves the earliest stream to 0: it must be the video.
     Math.abs(track.startSeconds - probe.startSeconds) < GRID_SECONDS
   );
 }
 
-/** Null when a packet has no time, is to be thrown away, or brings other parameters. */
+/** Null when a packet has no time, is to be discarded, or changes parameters. */
 function readPackets(csv: string): Packet[] | null {
   const packets: Packet[] = [];
   for (const line of csv.split("\n")) {
@@ -112,7 +107,7 @@ function readPackets(csv: string): Packet[] | null {
   return packets;
 }
 
-type Wanted = {
+type CopyRequirements = {
   track: Pick<VideoTrack, "durationSeconds">;
   rate: Rate;
   /** bit/s */
@@ -121,25 +116,26 @@ type Wanted = {
 };
 
 /**
- * The times of key frames at which all renditions can be cut; null when pictures are not where a constant rate has
- * them, key frames are too far apart, pictures before a key frame in time come after it (an open group), or there
- * are too many bits.
+ * The times of keyframes at which all renditions can be cut; null when frames are off the grid of a constant frame
+ * rate, keyframes are too far apart, frames before a keyframe in presentation order follow it in storage order (an open
+ * GOP), or the bitrate is too high.
  */
 export function passthroughOf(
   packets: readonly Packet[],
-  { track, rate, maxBitrate, spec }: Wanted,
+  { track, rate, maxBitrate, spec }: CopyRequirements,
 ): Passthrough | null {
   const frameSeconds = rate.den / rate.num;
   const origin = packets[0]?.seconds ?? 0;
-  const places = packets.map(({ seconds }) => Math.round((seconds - origin) / frameSeconds));
+  const positions = packets.map(({ seconds }) => Math.round((seconds - origin) / frameSeconds));
   const isOnGrid = packets.every(
-    ({ seconds }, index) => Math.abs(seconds - origin - (places[index] as number) * frameSeconds) < GRID_SECONDS,
+    ({ seconds }, index) => Math.abs(seconds - origin - (positions[index] as number) * frameSeconds) < GRID_SECONDS,
   );
-  // Each place once: then what is stored before a key frame is also shown before it if its place is its number.
-  if (!packets[0]?.isKey || !isOnGrid || new Set(places).size !== places.length) return null;
-  if (Math.min(...minMax(places)) !== 0 || Math.max(...minMax(places)) !== places.length - 1) return null;
+  // Each grid position once: then every frame stored before a keyframe is also shown before it if the keyframe's
+  // position equals its index.
+  if (!packets[0]?.isKey || !isOnGrid || new Set(positions).size !== positions.length) return null;
+  if (Math.min(...minMax(positions)) !== 0 || Math.max(...minMax(positions)) !== positions.length - 1) return null;
   const keys = packets.flatMap(({ isKey }, index) => (isKey ? [index] : []));
-  if (keys.some((key) => places[key] !== key) || !isClosed(places, keys)) return null;
+  if (keys.some((key) => positions[key] !== key) || !isClosed(positions, keys)) return null;
   const durationSeconds = packets.length * frameSeconds;
   if (track.durationSeconds === null || Math.abs(durationSeconds - track.durationSeconds) > 0.1) return null;
 
@@ -159,38 +155,38 @@ export function passthroughOf(
   return { keyTimes, isCopied: true };
 }
 
-/** No argument list of a million numbers: that overflows the stack. */
+/** Not as an argument list: a million arguments overflow the stack. */
 const minMax = (numbers: readonly number[]) =>
   numbers.reduce<[number, number]>(([least, most], one) => [Math.min(least, one), Math.max(most, one)], [0, 0]);
 
-/** Nothing that is stored behind a key frame is shown before it. */
-function isClosed(places: readonly number[], keys: readonly number[]): boolean {
+/** No frame that is stored after a keyframe is shown before it. */
+function isClosed(positions: readonly number[], keys: readonly number[]): boolean {
   let least = Number.POSITIVE_INFINITY;
   let next = keys.length - 1;
-  for (let index = places.length - 1; index >= 0; index--) {
-    const place = places[index] as number;
+  for (let index = positions.length - 1; index >= 0; index--) {
+    const position = positions[index] as number;
     if (index === keys[next]) {
-      if (least < place) return false;
+      if (least < position) return false;
       next--;
     }
-    least = Math.min(least, place);
+    least = Math.min(least, position);
   }
   return true;
 }
 
-/** Where the muxer cuts: segment n begins with the first key frame at n x 4 s or later. */
+/** Where the muxer cuts: segment n begins with the first keyframe at n x 4 s or later. */
 function cutsOf(keys: readonly number[], frameSeconds: number, segmentSeconds: number): number[] {
   const cuts: number[] = [];
   for (const key of keys) if (key * frameSeconds >= cuts.length * segmentSeconds - 1e-6) cuts.push(key);
   return cuts;
 }
 
-/** All cuts, and of the other key frames as many as keep the usual distance. */
+/** All cuts, and as many other keyframes as keep the usual distance. */
 function thinned(keys: readonly number[], cuts: readonly number[], gopFrames: number): number[] {
-  const wanted = new Set(cuts);
+  const required = new Set(cuts);
   let last = 0;
   return keys.filter((key) => {
-    const isKept = wanted.has(key) || key - last >= gopFrames * 0.9;
+    const isKept = required.has(key) || key - last >= gopFrames * 0.9;
     if (isKept) last = key;
     return isKept;
   });

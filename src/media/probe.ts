@@ -6,25 +6,25 @@ import type { Rate } from "./ladder.ts";
 export type VideoTrack = {
   index: number;
   codec: string;
-  /** As ffprobe names it: "High", "Main"; "" where there is none. */
+  /** ffprobe's name: "High", "Main"; "" when unknown. */
   profile: string;
-  /** H.264: ten times the level. */
+  /** In the unit of the codec. */
   level: number;
-  /** As shown: after rotation, with square pixels. */
+  /** Display size: after rotation, with square pixels. */
   width: number;
   height: number;
-  /** Clockwise turn to apply before showing, in degrees. */
+  /** Clockwise rotation to apply for display, in degrees. */
   rotation: 0 | 90 | 180 | 270;
   averageRate: Rate;
   declaredRate: Rate;
   pixelFormat: string;
   bitDepth: number;
-  /** Set when the transfer is PQ or HLG: the picture needs tone mapping for an SDR screen. */
+  /** Set when the transfer function is PQ or HLG, which needs tone mapping for an SDR display. */
   isHdr: boolean;
   isInterlaced: boolean;
-  /** Said to be, unlike where nothing is said. */
+  /** The file states it explicitly. */
   isProgressive: boolean;
-  /** Pixels are as wide as high. */
+  /** Pixels are square. */
   isSquare: boolean;
   startSeconds: number;
   durationSeconds: number | null;
@@ -33,11 +33,11 @@ export type VideoTrack = {
 export type AudioTrack = {
   index: number;
   codec: string;
-  /** As ffprobe names it: "LC", "HE-AAC"; "" where there is none. */
+  /** ffprobe's name: "LC", "HE-AAC"; "" when unknown. */
   profile: string;
   sampleRate: number;
   channels: number;
-  /** BCP 47 or ISO 639 as the file says it, checked for shape only. */
+  /** BCP 47 or ISO 639 as in the file, checked for syntax only. */
   language: string | null;
   isDefault: boolean;
   startSeconds: number;
@@ -46,7 +46,7 @@ export type AudioTrack = {
 
 export type Probe = {
   format: string;
-  /** Null when the container does not say, such as a browser's recording. */
+  /** Null when the container does not state it, as in browser recordings. */
   durationSeconds: number | null;
   startSeconds: number;
   video: VideoTrack | null;
@@ -77,7 +77,7 @@ const FfprobeStream = v.object({
   tags: v.optional(v.record(v.string(), v.string()), {}),
   side_data_list: v.optional(v.array(v.looseObject({ rotation: v.optional(v.number()) })), []),
 });
-const FfprobeAnswer = v.object({
+const FfprobeOutput = v.object({
   format: v.object({ format_name: v.string(), duration: text, start_time: text }),
   streams: v.array(FfprobeStream),
 });
@@ -92,8 +92,8 @@ const ENTRIES = [
 ].join(":");
 
 /**
- * Reads what kind of media `path` holds, without decoding it.
- * Throws MediaError `input_invalid` (no media file), `input_has_no_media` (no picture and no sound), `timeout`, `aborted`.
+ * Reads the streams of the media file at `path` without decoding. Throws MediaError `input_invalid` (not a media file),
+ * `input_has_no_media` (neither video nor audio), `timeout`, `aborted`.
  */
 export async function probe(
   path: string,
@@ -115,38 +115,37 @@ export async function probe(
     ...(options.signal && { signal: options.signal }),
     ...(options.pidDir && { pidDir: options.pidDir }),
   }).catch(blameSource);
-  const answer = v.safeParse(v.pipe(v.string(), v.parseJson(), FfprobeAnswer), stdout.toString("utf8"));
-  if (!answer.success) throw new MediaError("input_invalid", "The source is not a media file that can be read.", false);
+  const answer = v.safeParse(v.pipe(v.string(), v.parseJson(), FfprobeOutput), stdout.toString("utf8"));
+  if (!answer.success) throw new MediaError("input_invalid", "The source is not a readable media file.", false);
   return toProbe(answer.output);
 }
 
 const MACHINE_FAULT = /No such file or directory|Permission denied|Input\/output error|failed to execute/;
 
-/** Reading heads fails for one reason, in as many words as there are ways to be broken: the source. */
+/** Whatever ffprobe's message, reading headers fails because of the source. */
 function blameSource(error: unknown): never {
-  if (!(error instanceof MediaError) || error.code !== "encode_failed" || !/ended with code/.test(error.message))
-    throw error;
+  if (!(error instanceof MediaError) || error.exitCode === null) throw error;
   if (MACHINE_FAULT.test(error.logTail)) throw error;
-  throw new MediaError("input_invalid", "The source is not a media file that can be read.", false, error.logTail);
+  throw new MediaError("input_invalid", "The source is not a readable media file.", false, error.logTail);
 }
 
-function toProbe({ format, streams }: v.InferOutput<typeof FfprobeAnswer>): Probe {
-  // Cover art of a song is a video stream to ffmpeg, but nothing to encode.
-  const pictures = streams.filter(
+function toProbe({ format, streams }: v.InferOutput<typeof FfprobeOutput>): Probe {
+  // ffmpeg reports cover art as a video stream, but it is not video.
+  const videoStreams = streams.filter(
     (s) => s.codec_type === "video" && s.width > 0 && s.height > 0 && isCoded(s) && !s.disposition.attached_pic,
   );
-  const picture = pictures.find((s) => s.disposition.default) ?? pictures[0];
-  const sounds = streams.filter((s) => s.codec_type === "audio" && s.channels > 0 && isCoded(s));
-  if (!picture && sounds.length === 0) {
-    throw new MediaError("input_has_no_media", "The source holds neither video nor audio.", false);
+  const video = videoStreams.find((s) => s.disposition.default) ?? videoStreams[0];
+  const audioStreams = streams.filter((s) => s.codec_type === "audio" && s.channels > 0 && isCoded(s));
+  if (!video && audioStreams.length === 0) {
+    throw new MediaError("input_has_no_media", "The source has neither video nor audio.", false);
   }
-  const audio = sounds.map(toAudio);
+  const audio = audioStreams.map(toAudio);
   const lengths = streams.map((s) => seconds(s.duration)).filter((length) => length !== null);
   return {
     format: format.format_name,
     durationSeconds: seconds(format.duration) ?? (lengths.length ? Math.max(...lengths) : null),
     startSeconds: Number(format.start_time) || 0,
-    video: picture ? toVideo(picture) : null,
+    video: video ? toVideo(video) : null,
     // The default track first: it becomes the default rendition.
     audio: audio.toSorted((a, b) => Number(b.isDefault) - Number(a.isDefault) || a.index - b.index),
   };
@@ -156,11 +155,11 @@ const isCoded = (stream: Stream) =>
   stream.codec_name !== "" && stream.codec_name !== "unknown" && stream.codec_name !== "none";
 
 function toVideo(stream: Stream): VideoTrack {
-  const rotation = turnOf(stream);
+  const rotation = rotationOf(stream);
   const ratio = fraction(stream.sample_aspect_ratio.replace(":", "/"));
   const aspect = ratio.num / ratio.den;
   const isPlausible = aspect > 1 / 16 && aspect < 16;
-  // Square pixels by stretching the longer way, so that no line of the source is given up.
+  // Makes pixels square by enlarging one dimension, so that no line of the source is lost.
   const stretch = isPlausible ? aspect : 1;
   const wide = Math.round(stretch > 1 ? stream.width * stretch : stream.width);
   const high = Math.round(stretch < 1 ? stream.height / stretch : stream.height);
@@ -202,8 +201,8 @@ function toAudio(stream: Stream): AudioTrack {
   };
 }
 
-/** The display matrix says counter-clockwise degrees, the older `rotate` tag clockwise ones. */
-function turnOf(stream: Stream): VideoTrack["rotation"] {
+/** The display matrix has counterclockwise degrees, the older `rotate` tag clockwise ones. */
+function rotationOf(stream: Stream): VideoTrack["rotation"] {
   const matrix = stream.side_data_list.find((data) => data.rotation !== undefined)?.rotation;
   const clockwise = matrix !== undefined ? -matrix : Number(stream.tags.rotate ?? 0) || 0;
   const quarter = ((Math.round(clockwise / 90) % 4) + 4) % 4;

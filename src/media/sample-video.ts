@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { INIT_NAME } from "./arguments.ts";
 import type { Segment } from "./package.ts";
 
-/** The init segment and some media segments one after another are a playable file (each says its own time). */
+/** The init segment followed by media segments is a playable file, because each segment has its own time. */
 export async function writeSampleVideo(folder: string, segments: readonly Segment[], path: string): Promise<void> {
   await using file = await open(path, "w");
   await file.appendFile(await readFile(join(folder, INIT_NAME)));

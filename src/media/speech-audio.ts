@@ -8,13 +8,15 @@ const RATE = 16_000;
 const STALL_MS = 5 * 60_000;
 const HEADER_BYTES = 44;
 
-/** The track in which `language` is most likely spoken: one that says so, else the default one. Null for no sound. */
+/**
+ * The track in which `language` is most likely spoken: one that declares it, else the default one. Null without audio.
+ */
 export function spokenLanguage({ audio }: Probe, language: string): AudioTrack | null {
-  const wanted = primaryLanguage(language);
-  return audio.find((track) => track.language && primaryLanguage(track.language) === wanted) ?? audio[0] ?? null;
+  const primary = primaryLanguage(language);
+  return audio.find((track) => track.language && primaryLanguage(track.language) === primary) ?? audio[0] ?? null;
 }
 
-type SoundOptions = Pick<RunOptions, "cwd" | "signal" | "pidDir" | "memoryBytes"> & {
+type SpeechAudioOptions = Pick<RunOptions, "cwd" | "signal" | "pidDir" | "memoryBytes"> & {
   ffmpeg: string;
   input: string;
   track: AudioTrack;
@@ -23,10 +25,10 @@ type SoundOptions = Pick<RunOptions, "cwd" | "signal" | "pidDir" | "memoryBytes"
 };
 
 /**
- * Writes a track as recognisers like it: 16 kHz, one channel, 16 bits, its times those of the encoded video. Answers
- * its length in seconds. Throws MediaError.
+ * Writes a track in the format of speech recognition: 16 kHz, one channel, 16 bits, with the timeline of the encoded
+ * video. Returns its length in seconds. Throws MediaError.
  */
-export async function writeSpeech({ ffmpeg, input, track, wavPath, ...room }: SoundOptions): Promise<number> {
+export async function writeSpeech({ ffmpeg, input, track, wavPath, ...room }: SpeechAudioOptions): Promise<number> {
   await run(ffmpeg, {
     ...room,
     reads: [input],
@@ -34,7 +36,7 @@ export async function writeSpeech({ ffmpeg, input, track, wavPath, ...room }: So
       ...["-nostdin", "-hide_banner", "-y", "-loglevel", "warning"],
       ...["-progress", "pipe:1", "-nostats", "-stats_period", "0.5"],
       ...untrustedInput(input),
-      // Gaps filled with silence and a late start too, as where it is encoded: captions come when they are said.
+      // Gaps and a late start are filled with silence as in the encode, so that captions are in sync.
       ...["-filter_complex", `[0:${track.index}]aresample=${RATE}:async=1:first_pts=0[a]`, "-map", "[a]"],
       ...["-ac", "1", "-c:a", "pcm_s16le", "-map_metadata", "-1", "-fflags", "+bitexact"],
       ...["-t", String(MAX_DURATION_SECONDS), "-f", "wav", `file:${wavPath}`],

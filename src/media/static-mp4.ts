@@ -19,8 +19,9 @@ type StaticMp4Options = {
 };
 
 /**
- * One file with its index in front, of the best rendition within the limit and the first sound, for players that know
- * no playlists. Nothing is encoded: its bytes are those of the segments. Answers its size; null for sound alone.
+ * Writes one MP4 file with its index at the beginning, from the best rendition within the limit and the first audio
+ * track, for players without HLS. Nothing is encoded: it consists of the segments' bytes. Returns its size; null for
+ * audio-only sources.
  */
 export async function writeStaticMp4(options: StaticMp4Options): Promise<number | null> {
   const { outDir, name, spec, videos, audios, ffmpeg, run: common } = options;

@@ -7,7 +7,7 @@ import type { Segment, Written } from "./package.ts";
 import { writeSampleVideo } from "./sample-video.ts";
 
 export type Storyboard = {
-  /** File names relative to the folder of the manifests. */
+  /** File names relative to the directory of the manifests. */
   name: string;
   image: string;
   bytes: number;
@@ -20,7 +20,7 @@ export type Storyboard = {
 
 type StoryboardOptions = {
   outDir: string;
-  /** Of the WebVTT file, relative to `outDir`. */
+  /** Path of the WebVTT file, relative to `outDir`. */
   name: string;
   spec: EncodingSpec;
   /** Largest first. */
@@ -30,9 +30,9 @@ type StoryboardOptions = {
 };
 
 /**
- * A sheet of small pictures over the whole of the video, from key frames of the smallest rendition, and a WebVTT file
- * that says which part of it shows which time (Media Fragments URI 1.0, 4.2.2). Null for sound alone, and where it
- * could not be made: a video plays without. Throws MediaError `aborted`.
+ * Writes a sheet of thumbnails over the whole video, from keyframes of the smallest rendition, and a WebVTT file that
+ * maps times to regions (Media Fragments URI 1.0, 4.2.2). Null for audio-only sources, and when it could not be
+ * produced: the video plays without it. Throws MediaError `aborted`.
  */
 export async function writeStoryboard(options: StoryboardOptions): Promise<Storyboard | null> {
   const source = options.videos.at(-1);
@@ -64,7 +64,7 @@ async function write(
   const sample = join(cwd, "sample.mp4");
   await writeSampleVideo(join(outDir, source.name), nearest(segments, intervalSeconds, tiles), sample);
   const image = template.replace("$Number$", "1");
-  // On a grid of the interval every tile gets the key frame that is nearest to its time, also where one is missing.
+  // Every tile gets the keyframe nearest to its time, even where one is missing.
   const grid = `fps=${1000}/${Math.round(intervalSeconds * 1000)}:start_time=0:round=near:eof_action=pass`;
   await run(ffmpeg, {
     ...common,
@@ -84,7 +84,7 @@ async function write(
   return { ...board, bytes: (await stat(join(outDir, image))).size + Buffer.byteLength(text) };
 }
 
-/** Seconds from picture to picture: the space of key frames, or so many segments that the sheet holds all of them. */
+/** Seconds between thumbnails: the keyframe interval, or enough segments that the sheet holds all of them. */
 export function storyboardInterval(
   durationSeconds: number,
   { storyboard, gop_seconds, segment_seconds }: EncodingSpec,
@@ -93,22 +93,22 @@ export function storyboardInterval(
   return least <= gop_seconds ? gop_seconds : Math.ceil(least / segment_seconds) * segment_seconds;
 }
 
-/** Of segments in order, those in which the pictures of the grid lie. */
+/** Of segments in order, those that contain the thumbnails of the grid. */
 function nearest(segments: Segment[], intervalSeconds: number, tiles: number): Segment[] {
   const chosen = new Set<Segment>();
   let at = 0;
   let start = 0;
   for (let tile = 0; tile < tiles; tile++) {
-    // Half a second early: a segment may begin a little after the time that it is meant for.
-    const wanted = tile * intervalSeconds + 0.5;
+    // Half a second early: a segment may begin slightly after its nominal time.
+    const time = tile * intervalSeconds + 0.5;
     for (
       let next = segments[at];
-      next && at < segments.length - 1 && start + next.durationSeconds <= wanted;
+      next && at < segments.length - 1 && start + next.durationSeconds <= time;
       next = segments[++at]
     )
       start += next.durationSeconds;
-    const found = segments[at];
-    if (found) chosen.add(found);
+    const segment = segments[at];
+    if (segment) chosen.add(segment);
   }
   return [...chosen];
 }
@@ -119,8 +119,8 @@ function storyboardVtt(board: Omit<Storyboard, "bytes">, durationSeconds: number
   for (let tile = 0; tile === 0 || tile * intervalSeconds < durationSeconds - 0.01 * intervalSeconds; tile++) {
     const from = tile * intervalSeconds;
     const to = Math.max(from + 0.001, Math.min(from + intervalSeconds, durationSeconds));
-    const place = [(tile % columns) * tileWidth, Math.floor(tile / columns) * tileHeight, tileWidth, tileHeight];
-    cues.push(`${clock(from)} --> ${clock(to)}\n${image}#xywh=${place.join(",")}\n`);
+    const region = [(tile % columns) * tileWidth, Math.floor(tile / columns) * tileHeight, tileWidth, tileHeight];
+    cues.push(`${clock(from)} --> ${clock(to)}\n${image}#xywh=${region.join(",")}\n`);
   }
   return ["WEBVTT\n", ...cues].join("\n");
 }

@@ -20,8 +20,8 @@ type ThumbnailOptions = {
 const CANDIDATE_SEGMENTS = 8;
 
 /**
- * Makes the still from what was just encoded: key frames of up to eight segments spread over a small rendition, so
- * it costs a tenth of a second and never another pass over the source. Sound alone gets a picture of its wave.
+ * Creates the thumbnail from the encoded segments: keyframes of up to eight segments of a small rendition, which takes
+ * a tenth of a second and no other pass over the source. Audio-only sources get an image of the waveform.
  */
 export async function writeThumbnail({
   outDir,
@@ -35,7 +35,7 @@ export async function writeThumbnail({
   const limit = spec.thumbnail.max_short_side;
   const shortSide = ({ init }: Written) => Math.min(init.width, init.height);
   const source = videos.find((one) => shortSide(one) <= limit) ?? videos.at(-1) ?? audios[0];
-  if (!source) throw new MediaError("encode_failed", "There is nothing to make a thumbnail from.", true);
+  if (!source) throw new MediaError("encode_failed", "The source has no frame for a thumbnail.", true);
 
   const sample = join(common.cwd, "sample.mp4");
   const isWhole = source.segments.length <= 2;
@@ -47,14 +47,14 @@ export async function writeThumbnail({
   const isVideo = source.init.width > 0;
   const decoding = isVideo && !isWhole ? ["-skip_frame", "nokey"] : [];
   const quality = ["-c:v", "mjpeg", "-pix_fmt", "yuvj420p", "-q:v", "4", "-f", "image2"];
-  const picture = isVideo
+  const filter = isVideo
     ? ["-an", ...(isWhole ? ["-vf", EVERY_HALF_SECOND] : []), "-fps_mode", "passthrough", "-frames:v", "32"]
     : ["-filter_complex", WAVE, "-frames:v", "1"];
   await run(ffmpeg, {
     ...common,
     args: [
       ...["-nostdin", "-hide_banner", "-y", "-loglevel", "error", ...decoding, ...untrustedInput(sample)],
-      ...[...picture, ...quality, `file:${join(common.cwd, "still-%03d.jpg")}`],
+      ...[...filter, ...quality, `file:${join(common.cwd, "still-%03d.jpg")}`],
     ],
     timeLimitMs: 120_000,
   });
@@ -62,14 +62,14 @@ export async function writeThumbnail({
   await rm(sample, { force: true });
 }
 
-/** All of a short video, else segments spread over it: the first and last seconds are fades and credits. */
+/** All of a short video, else segments spread over it: the first and last seconds are often fades and credits. */
 function chooseSegments(segments: Segment[]): Segment[] {
   const step = segments.length / CANDIDATE_SEGMENTS;
   const spread = Array.from({ length: CANDIDATE_SEGMENTS }, (_, i) => Math.floor((i + 0.5) * step));
   return [...new Set(spread)].map((index) => segments[index]).filter((one) => one !== undefined);
 }
 
-/** At one quality the largest JPEG has the most in it: a black or faded frame never wins. */
+/** At equal quality the largest JPEG has the most detail, so a black or faded frame is never chosen. */
 async function richest(folder: string): Promise<string> {
   let best = { path: "", size: 0 };
   for (const file of await readdir(folder)) {
@@ -77,11 +77,11 @@ async function richest(folder: string): Promise<string> {
     const { size } = await stat(join(folder, file));
     if (size > best.size) best = { path: join(folder, file), size };
   }
-  if (!best.path) throw new MediaError("encode_failed", "No thumbnail could be made.", true);
+  if (!best.path) throw new MediaError("encode_failed", "The thumbnail could not be created.", true);
   return best.path;
 }
 
-/** The first picture always, however short the video: a filter for a constant rate would round it away. */
+/** Always includes the first frame, however short the video: a constant-rate filter would drop it. */
 const EVERY_HALF_SECOND = "select=isnan(prev_selected_t)+gte(t-prev_selected_t\\,0.5)";
 
 const WAVE = [

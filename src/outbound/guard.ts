@@ -1,10 +1,10 @@
 import ipaddr from "ipaddr.js";
 
-/** Addresses on the public internet that answer only to machines of their cloud: Azure's wire server. */
+/** Public IP addresses that only answer to machines of their cloud: Azure's wire server. */
 const PUBLIC_METADATA = new Set(["168.63.129.16"]);
 const GLOBAL_UNICAST = ipaddr.IPv6.parseCIDR("2000::/3") as [ipaddr.IPv6, number];
 
-/** Ranges that an operator opens, `10.0.0.0/8` or a single address. Throws on what is neither. */
+/** Ranges that an operator allows, `10.0.0.0/8` or a single address. Throws for anything else. */
 export type Ranges = readonly [ipaddr.IPv4 | ipaddr.IPv6, number][];
 export const rangesOf = (cidrs: readonly string[]): Ranges =>
   cidrs.map((cidr) => {
@@ -13,7 +13,7 @@ export const rangesOf = (cidrs: readonly string[]): Ranges =>
     return [parsed, bits === undefined ? (parsed.kind() === "ipv4" ? 32 : 128) : Number(bits)];
   });
 
-/** Whether a numeric address lies in one of the ranges; an IPv4-mapped one counts as the IPv4 that it stands for. */
+/** Whether a numeric address is in one of the ranges; an IPv4-mapped address counts as IPv4. */
 export function isInRanges(address: string, ranges: Ranges): boolean {
   if (!ipaddr.isValid(address)) return false;
   const parsed = ipaddr.process(address);
@@ -21,9 +21,9 @@ export function isInRanges(address: string, ranges: Ranges): boolean {
 }
 
 /**
- * Whether a numeric address is one that anybody's request may go to: globally reachable unicast (IANA's special-purpose
- * registries, RFC 6890). What carries another address inside it (NAT64, 6to4, Teredo, IPv4-mapped) is not, or is judged by
- * the one inside.
+ * Whether a numeric address is globally reachable unicast (IANA's special-purpose registries, RFC 6890), to which
+ * requests may be sent. An address that embeds another one (NAT64, 6to4, Teredo, IPv4-mapped) is refused, or judged by
+ * the embedded one.
  */
 export function isPublic(address: string): boolean {
   if (!ipaddr.isValid(address)) return false;

@@ -1,9 +1,9 @@
 import type { IncomingMessage } from "node:http";
 
-/** The destination is none that a tenant may send us to. Never worth another try. */
+/** A destination to which tenants' requests must not be sent. Never worth a retry. */
 export class BlockedDestination extends Error {}
 
-/** Nothing came back, or nothing that is HTTP. Worth another try. */
+/** No response, or not HTTP. Worth a retry. */
 export class OutboundFailure extends Error {
   readonly code: "timeout" | "connection" | "dns" | "tls" | "protocol";
   constructor(code: OutboundFailure["code"], message: string) {
@@ -12,9 +12,9 @@ export class OutboundFailure extends Error {
   }
 }
 
-/** The one way out to addresses that tenants give. Kept connections and name servers belong to it. */
+/** The client for URLs that tenants provide. It owns its connections and name servers. */
 export type HttpClient = {
-  /** Throws BlockedDestination for an address that could never be reached; names are looked up when it is sent to. */
+  /** Throws BlockedDestination for an address that is never allowed; names are resolved when a request is sent. */
   check(url: string): URL;
   send(url: string, request: OutboundRequest): Promise<IncomingMessage>;
   close(): void;
@@ -24,8 +24,8 @@ export type OutboundRequest = {
   method: "GET" | "POST";
   headers: Record<string, string>;
   body?: string | Uint8Array;
-  /** Ends the request, and the reading of the answer. */
+  /** Aborts the request, and the reading of the response. */
   signal: AbortSignal;
-  /** Whose connections are kept and used again for this request: those of the same pool, and of no other. */
+  /** Connections are reused only by requests with the same pool. */
   pool?: string | undefined;
 };

@@ -4,33 +4,36 @@ import { type HttpClient, OutboundFailure } from "./http-client.ts";
 export type PostOptions = {
   headers: Record<string, string>;
   body: string | Uint8Array;
-  /** For all of it: name, connection, request, head of the answer. */
+  /** Timeout of the whole exchange: name resolution, connection, request, response header. */
   timeoutMs: number;
-  /** As much of the answer's body is kept. */
+  /** Maximum length of the response body that is kept. */
   maxAnswerBytes: number;
   signal?: AbortSignal;
   /** As in OutboundRequest. */
   pool?: string;
 };
-export type PostAnswer = { status: number; retryAfter: string | null; snippet: string; durationMs: number };
+export type PostResult = { status: number; retryAfter: string | null; snippet: string; durationMs: number };
 
-/** Once the status is there the rest is courtesy: so long, and so much, is read before the connection is dropped. */
+/** After the status, the body is optional: at most this long and this much is read before the connection is closed. */
 const BODY_MS = 2000;
 const BODY_BYTES = 64 * 1024;
 
-/** POSTs through the door. Throws BlockedDestination or OutboundFailure; an answer of any status is one. */
+/**
+ * POSTs with the safe HTTP client. Throws BlockedDestination or OutboundFailure; a response with any status is a
+ * result.
+ */
 export async function post(
   door: HttpClient,
   url: string,
   { headers, body, timeoutMs, maxAnswerBytes, signal, pool }: PostOptions,
-): Promise<PostAnswer> {
+): Promise<PostResult> {
   const from = performance.now();
   const limit = new AbortController();
   const timer = setTimeout(() => limit.abort(), timeoutMs);
   const stop = () => limit.abort();
   signal?.addEventListener("abort", stop, { once: true });
   try {
-    if (signal?.aborted) throw new OutboundFailure("timeout", "Stopped before it was sent.");
+    if (signal?.aborted) throw new OutboundFailure("timeout", "Aborted before it was sent.");
     const answer = await door.send(url, { method: "POST", headers, body, signal: limit.signal, pool });
     const durationMs = Math.round(performance.now() - from);
     const snippet = await beginningOf(answer, maxAnswerBytes);
@@ -42,7 +45,7 @@ export async function post(
   }
 }
 
-/** A short body is read to its end, so that the connection can be kept; of a long, slow or torn one the beginning counts. */
+/** A short body is read to its end, so that the connection can be reused; a long, slow or truncated one is cut. */
 async function beginningOf(answer: IncomingMessage, maxBytes: number): Promise<string> {
   const timer = setTimeout(() => answer.destroy(), BODY_MS);
   const chunks: Buffer[] = [];
@@ -54,11 +57,11 @@ async function beginningOf(answer: IncomingMessage, maxBytes: number): Promise<s
       if (bytes > BODY_BYTES) break;
     }
   } catch {
-    // The status was heard.
+    // The status has been received.
   } finally {
     clearTimeout(timer);
     answer.on("error", () => {}).destroy();
   }
-  // No database takes a NUL in a text.
+  // Databases do not accept NUL in text.
   return Buffer.concat(chunks).toString("utf8").replaceAll("\0", "\ufffd");
 }

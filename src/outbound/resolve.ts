@@ -2,17 +2,17 @@ import { Resolver } from "node:dns/promises";
 import { readFile } from "node:fs/promises";
 import { isIP } from "node:net";
 
-/** Numeric addresses of a name, all of them. */
+/** All numeric addresses of a name. */
 export type Resolve = (hostname: string, signal: AbortSignal) => Promise<string[]>;
 
 const TRY_MS = 2000;
 const TRIES = 2;
-/** No name has so many by design; the rest could not be tried anyway. */
+/** More addresses than any real name has; the rest could not be tried anyway. */
 const MAX_ADDRESSES = 64;
 
 /**
- * Asks name servers directly (c-ares). `dns.lookup` would hold one of the few threads that files are read with for as
- * long as a stranger's name server likes. Names that are only in /etc/hosts are found too.
+ * Queries name servers directly (c-ares). `dns.lookup` would block a thread of the pool that also reads files, for as
+ * long as an untrusted name server chooses. Names in /etc/hosts are found too.
  */
 export function resolverOf(servers?: readonly string[]): Resolve {
   return async (hostname, signal) => {
@@ -21,11 +21,11 @@ export function resolverOf(servers?: readonly string[]): Resolve {
     const stop = () => resolver.cancel();
     signal.addEventListener("abort", stop, { once: true });
     try {
-      // RFC 6761: localhost is this machine, and nobody is to be asked.
+      // RFC 6761: localhost is this machine; no server is queried.
       if (hostname === "localhost" || hostname.endsWith(".localhost")) return ["127.0.0.1"];
       const [v4, v6] = await Promise.allSettled([resolver.resolve4(hostname), resolver.resolve6(hostname)]);
-      const found = [v4, v6].flatMap((answer) => (answer.status === "fulfilled" ? answer.value : []));
-      if (found.length > 0) return found.slice(0, MAX_ADDRESSES);
+      const addresses = [v4, v6].flatMap((answer) => (answer.status === "fulfilled" ? answer.value : []));
+      if (addresses.length > 0) return addresses.slice(0, MAX_ADDRESSES);
       return await inHostsFile(hostname);
     } finally {
       signal.removeEventListener("abort", stop);

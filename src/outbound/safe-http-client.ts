@@ -14,9 +14,9 @@ export type SafeHttpClientOptions = {
 const KEEP_ALIVE_MS = 10_000;
 
 /**
- * Every request is resolved anew, every address of the name is judged, and the connection is made to one that was: what
- * is vetted is what is dialled, whatever the name server says a moment later. A kept connection is used again only when
- * the name still leads to the same addresses. Redirects are answers, and are not followed.
+ * Each request is resolved again, every address of the name is checked, and the connection goes to one of the checked
+ * addresses, whatever the name server returns a moment later. A connection is reused only while the name still has the
+ * same addresses. Redirects are not followed; they are the response.
  */
 export function createSafeHttpClient({
   allowCidrs = [],
@@ -25,7 +25,7 @@ export function createSafeHttpClient({
 }: SafeHttpClientOptions = {}): HttpClient {
   const ranges = rangesOf(allowCidrs);
   const resolve = resolverOf(dnsServers);
-  // TLS takes as long to load as a third of a start, and many a server never sends anything.
+  // TLS takes a third of the start time to load, and many servers never send a request.
   let loading: Promise<Transports> | undefined;
   const ways = () => {
     loading ??= import("./transport.ts").then(({ createTransports }) => createTransports({ keepAliveMs }));
@@ -49,7 +49,7 @@ export function createSafeHttpClient({
       return new Promise((settle, fail) => {
         const request = way.request(url, options, settle);
         request.on("error", (error: NodeJS.ErrnoException) => {
-          // The other side closed a kept connection just as it was taken: nothing was sent on it that counts.
+          // The peer closed a reused connection just as it was chosen: nothing was processed.
           if (request.reusedSocket && error.code === "ECONNRESET" && !signal.aborted) {
             const again = way.request(url, { ...options, agent: false }, settle);
             again.on("error", (last) => fail(failureOf(last, signal)));
@@ -70,18 +70,18 @@ export function createSafeHttpClient({
 function parse(address: string, ranges: Ranges): URL {
   const url = URL.canParse(address) ? new URL(address) : null;
   if (!url || (url.protocol !== "https:" && url.protocol !== "http:"))
-    throw new BlockedDestination("The address is not an https address.");
+    throw new BlockedDestination("The URL is not an https URL.");
   if (url.username !== "" || url.password !== "")
-    throw new BlockedDestination("The address holds a user name or a password.");
+    throw new BlockedDestination("The URL contains a user name or password.");
   const literal = literalOf(url);
   if (literal !== null) judge([literal], url, ranges);
   else if (url.protocol === "http:" && ranges.length === 0) throw new BlockedDestination(PLAIN);
   return url;
 }
 
-const PLAIN = "Plain http is only for addresses inside the ranges that the operator has opened; use https.";
+const PLAIN = "Plain http is only allowed for hosts in the ranges of VODBOX_WEBHOOK_ALLOW_CIDRS; use https.";
 
-/** The URL parser has made one spelling of all the ways to write an IPv4 address. */
+/** The URL parser has normalized all spellings of an IPv4 address. */
 function literalOf(url: URL): string | null {
   const host = url.hostname.replace(/^\[(.*)\]$/, "$1").replace(/\.$/, "");
   return isIP(host) === 0 ? null : host;
@@ -96,44 +96,48 @@ async function vet(url: URL, ranges: Ranges, resolve: Resolve, signal: AbortSign
   } catch (error) {
     throw signal.aborted
       ? failureOf(error as Error, signal)
-      : new OutboundFailure("dns", "The name cannot be resolved.");
+      : new OutboundFailure("dns", "The host name cannot be resolved.");
   }
   if (signal.aborted) throw failureOf(new Error(), signal);
-  if (addresses.length === 0) throw new OutboundFailure("dns", `There is no address for ${url.hostname}.`);
+  if (addresses.length === 0) throw new OutboundFailure("dns", `${url.hostname} has no IP address.`);
   judge(addresses, url, ranges);
   return addresses;
 }
 
-/** One private address among public ones is enough: which of them is dialled is not for the name's owner to choose. */
+/**
+ * One private address among public ones is enough for a refusal, because the name's owner must not choose which one is
+ * used.
+ */
 function judge(addresses: readonly string[], url: URL, ranges: Ranges): void {
   for (const address of addresses) {
     if (isInRanges(address, ranges)) continue;
     if (!isPublic(address)) {
-      // Tenants read this: what a name resolves to here may be an address of the operator's own network.
+      // Tenants read this message: the resolved address may belong to the operator's own network.
       if (literalOf(url) === null)
-        throw new BlockedDestination(`${url.hostname} is not at a public address; use a host that is.`);
-      throw new BlockedDestination(`${address} is not a public address; use one that is.`);
+        throw new BlockedDestination(`${url.hostname} does not resolve to a public IP address; use a public host.`);
+      throw new BlockedDestination(`${address} is not a public IP address; use a public one.`);
     }
     if (url.protocol === "http:") throw new BlockedDestination(PLAIN);
   }
 }
 
-/** What the connection asks instead of the system: it gets what was vetted, and nothing else. */
+/** Replaces name resolution by the system: the connection gets only checked addresses. */
 function lookupOf(addresses: readonly string[]): LookupFunction {
   const all = addresses.map((address) => ({ address, family: isIP(address) }));
   return (_hostname, options, callback) => {
-    const wanted = options.family === 4 || options.family === 6 ? all.filter((a) => a.family === options.family) : all;
-    const [first = all[0]] = wanted;
-    if (options.all) (callback as unknown as (error: null, all: object[]) => void)(null, wanted);
+    const matching =
+      options.family === 4 || options.family === 6 ? all.filter((a) => a.family === options.family) : all;
+    const [first = all[0]] = matching;
+    if (options.all) (callback as unknown as (error: null, all: object[]) => void)(null, matching);
     else callback(null, first?.address ?? "", first?.family);
   };
 }
 
 function failureOf(error: NodeJS.ErrnoException, signal: AbortSignal): OutboundFailure {
-  if (signal.aborted) return new OutboundFailure("timeout", "No answer came in time.");
+  if (signal.aborted) return new OutboundFailure("timeout", "The request timed out.");
   const code = error.code ?? "";
-  if (code.startsWith("HPE_")) return new OutboundFailure("protocol", "The answer was not HTTP.");
+  if (code.startsWith("HPE_")) return new OutboundFailure("protocol", "The response was not valid HTTP.");
   if (/^(ERR_TLS|ERR_SSL|CERT_|DEPTH_|SELF_|UNABLE_TO|EPROTO|HOSTNAME_)/.test(code))
-    return new OutboundFailure("tls", `The connection could not be secured (${code}).`);
+    return new OutboundFailure("tls", `The TLS connection failed (${code}).`);
   return new OutboundFailure("connection", `The connection failed${code === "" ? "" : ` (${code})`}.`);
 }

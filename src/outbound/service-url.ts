@@ -1,6 +1,6 @@
 import { withoutTrailing } from "../lib/without-trailing.ts";
 
-/** `/v1/translate` below a base that may end in `/v1`, or in all of it: people write all three. */
+/** `/v1/translate` below a base that may already end in `/v1`, or in all of it. */
 export function serviceUrl(base: string, path: string): URL {
   const url = new URL(base);
   const [route = "", query] = path.split("?", 2);
@@ -12,7 +12,7 @@ export function serviceUrl(base: string, path: string): URL {
   return url;
 }
 
-/** Of a Retry-After: seconds, or a date (RFC 9110, 10.2.3). Null for none. */
+/** Parses Retry-After: seconds, or a date (RFC 9110, 10.2.3). Null when missing. */
 export function retryAfterMs(header: string | null | undefined): number | null {
   const ms = /^\d{1,9}$/.test(header ?? "") ? Number(header) * 1000 : Date.parse(header ?? "") - Date.now();
   return Number.isNaN(ms) ? null : Math.max(0, ms);

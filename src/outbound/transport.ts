@@ -1,7 +1,7 @@
 import http from "node:http";
 import https from "node:https";
 
-/** Kept connections are told apart by the addresses that were vetted for them, and by whose they are. */
+/** Connections are reused only with the same checked addresses and the same pool. */
 type Vetted = { vetted?: string; pool?: string };
 const nameWith = (name: string, options: Vetted | undefined) =>
   `${name}:${options?.vetted ?? ""}:${options?.pool ?? ""}`;
@@ -20,9 +20,9 @@ type Transport = { agent: http.Agent; request: typeof https.request };
 export type Transports = Record<"http:" | "https:", Transport>;
 
 /**
- * Plain and secured, each with its kept connections. Connections are not limited here: a limit for each host would let
- * one tenant's requests delay another's to the same host, and a request that waits for a socket would use up its time.
- * Callers limit their requests in progress.
+ * HTTP and HTTPS, each with its kept-alive connections. Connections are not limited here: a limit for each host would
+ * let one tenant's requests delay another's to the same host, and a request that waits for a socket would use up its
+ * time. Callers limit their requests in progress.
  */
 export function createTransports({ keepAliveMs }: { keepAliveMs: number }): Transports {
   const pool = { keepAlive: true, timeout: keepAliveMs, maxFreeSockets: 2 };

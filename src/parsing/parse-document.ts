@@ -5,9 +5,9 @@ import type { ParserInput, ParserName, ParserOutput } from "./parsers.ts";
 import { ParserPool, type RunOptions } from "./pool.ts";
 
 export type ParseOptions = {
-  /** Whose document it is: tenants are served round robin. */
+  /** The owner of the document: tenants are served round robin. */
   tenantId: number;
-  /** Ends the work, such as `context.signal` when the client has left. */
+  /** Aborts the work, such as `context.signal` when the client has disconnected. */
   signal?: AbortSignal | undefined;
 };
 

@@ -7,13 +7,13 @@ import { TaskQueue } from "./task-queue.ts";
 
 export type PoolOptions = {
   threads: number;
-  /** Of one document on a thread. */
+  /** Time limit of one document on a thread. */
   parseMs: number;
   heapMebibytes: number;
-  /** Documents of one tenant that wait for a thread. Each holds up to 2 MB. */
+  /** Documents of one tenant that may wait for a thread. Each is up to 2 MB. */
   waitingPerTenant: number;
   waiting: number;
-  /** A thread without work ends after this time. */
+  /** An idle thread ends after this time. */
   idleMs: number;
   start(heapMebibytes: number): Worker;
 };
@@ -31,7 +31,7 @@ const DEFAULTS: PoolOptions = {
 export type RunOptions = {
   tenantId: number;
   signal?: AbortSignal | undefined;
-  /** The field `text` of the input as bytes. They move to the thread if they are a whole buffer. */
+  /** The field `text` of the input as bytes. A whole buffer is moved to the thread. */
   utf8?: Uint8Array | undefined;
 };
 
@@ -51,7 +51,7 @@ type Thread = {
   worker: Worker;
   isReady: boolean;
   task: Task | null;
-  /** Long arrays of the result, as far as they have come. */
+  /** Items of the result's long arrays that have been received. */
   arrays: Map<string, unknown[]>;
   timer: NodeJS.Timeout | undefined;
 };
@@ -73,8 +73,8 @@ export class ParserPool {
   }
 
   /**
-   * Runs parser `name` on `input`. Rejects with HttpError 422 `document_too_complex`, 429 or 503 where too much waits,
-   * and 499 once `signal` aborts, which ends the work; with NotUtf8.
+   * Runs parser `name` on `input`. Rejects with HttpError 422 `document_too_complex`, 429 or 503 when the queue is
+   * full, 499 once `signal` aborts, which ends the work; with NotUtf8.
    */
   run(name: string, input: unknown, { tenantId, signal, utf8 }: RunOptions) {
     return new Promise<unknown>((resolve, reject) => {
@@ -89,7 +89,7 @@ export class ParserPool {
     });
   }
 
-  /** Threads end as soon as they have no work. */
+  /** Threads end as soon as they are idle. */
   stop(): void {
     this.#isStopping = true;
     for (const thread of this.#threads) if (!thread.task) this.#end(thread);
@@ -130,7 +130,7 @@ export class ParserPool {
       return this.#release(thread, () => task.reject(error));
     }
     thread.timer = setTimeout(() => {
-      // After a stall of this thread the answer may be here already: messages come before this callback.
+      // If this thread was blocked, the result may have arrived: messages are processed before this callback.
       setImmediate(() => {
         if (thread.task === task && thread.arrays.size === 0) this.#fail(thread, tooComplex(TOO_LONG));
       });
@@ -145,7 +145,7 @@ export class ParserPool {
     }
     const { task } = thread;
     if (!task) return;
-    if (message === "notUtf8") return this.#release(thread, () => task.reject(new NotUtf8("It is not in UTF-8.")));
+    if (message === "notUtf8") return this.#release(thread, () => task.reject(new NotUtf8("It is not valid UTF-8.")));
     if ("field" in message) {
       const items = thread.arrays.get(message.field) ?? [];
       for (const item of message.items) items.push(item);
@@ -164,7 +164,7 @@ export class ParserPool {
     }
   }
 
-  /** The thread is free; `settle` answers its task. */
+  /** The thread is free; `settle` settles its task. */
   #release(thread: Thread, settle: () => void): void {
     clearTimeout(thread.timer);
     const task = thread.task as Task;
@@ -176,7 +176,7 @@ export class ParserPool {
     this.#assign();
   }
 
-  /** What the document left on the heap goes with the thread. */
+  /** The document's heap is freed with the thread. */
   #fail(thread: Thread, error: unknown): void {
     const task = thread.task as Task;
     this.#end(thread);
@@ -184,7 +184,7 @@ export class ParserPool {
     this.#assign();
   }
 
-  /** The thread ended without being terminated. */
+  /** The thread exited without being terminated. */
   #lose(thread: Thread, error: unknown): void {
     if (!this.#threads.has(thread)) return;
     const isMemory = (error as NodeJS.ErrnoException).code === "ERR_WORKER_OUT_OF_MEMORY";
@@ -214,7 +214,7 @@ export class ParserPool {
 const TOO_LONG = `It takes over ${DOCUMENT_LIMITS.parseMs / 1000} s to parse.`;
 const TOO_MUCH = `It takes over ${DOCUMENT_LIMITS.heapMebibytes} MiB of memory to parse.`;
 
-/** A buffer that moves instead of being copied. One that is part of a larger one is copied. */
+/** A buffer that is moved instead of being copied. A view of a larger buffer is copied. */
 function ownedBuffer(message: ToThread): ArrayBuffer[] {
   const bytes = message === "more" ? undefined : message.utf8;
   return bytes && bytes.byteLength > 0 && bytes.byteLength === bytes.buffer.byteLength

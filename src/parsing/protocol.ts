@@ -10,7 +10,7 @@ export type FromThread =
   | "ready"
   /** Items to append to the array `field` of the result. */
   | { field: string; items: unknown[] }
-  /** The rest of the result: its long arrays were sent before, as pieces. */
+  /** The rest of the result; its long arrays were sent before, as pieces. */
   | { result: unknown }
   | { tooComplex: string }
   | "notUtf8"
@@ -20,7 +20,7 @@ export type FromThread =
 const PIECE_ITEMS = 1000;
 const PIECE_WEIGHT = 128 * 1024;
 
-/** `output` as messages. Only arrays that are fields of the result itself are cut. */
+/** `output` as messages. Only arrays that are fields of the result itself are split. */
 export function* piecesOf(output: unknown): Generator<FromThread, void> {
   if (typeof output !== "object" || output === null || Array.isArray(output) || ArrayBuffer.isView(output)) {
     yield { result: output };
@@ -48,7 +48,7 @@ export function* piecesOf(output: unknown): Generator<FromThread, void> {
   yield { result: rest };
 }
 
-/** Bytes, roughly. Results are shallow, so recursion is bounded by their shape. */
+/** Approximate size in bytes. Results are shallow, so recursion is bounded by their shape. */
 function weightOf(value: unknown): number {
   if (typeof value === "string") return 16 + value.length;
   if (typeof value !== "object" || value === null) return 8;

@@ -36,13 +36,13 @@ function decoded(bytes: Uint8Array): string | null {
 
 function failure(error: unknown): FromThread {
   if (error instanceof TooComplex) return { tooComplex: error.message };
-  // "Maximum call stack size exceeded" and "Invalid string length": a limit that no parser names.
+  // "Maximum call stack size exceeded" and "Invalid string length": limits that no parser checks itself.
   if (error instanceof RangeError) return { tooComplex: "It is nested too deeply or expands to too much." };
   const { name, message, stack } = error instanceof Error ? error : new Error(String(error));
   return { failed: { name, message, stack } };
 }
 
-/** Buffers of a result move instead of being copied. Those that share their memory with others are copied. */
+/** Buffers of a result are moved instead of being copied, unless they share memory with others. */
 function buffersOf(message: FromThread): ArrayBuffer[] {
   if (typeof message !== "object" || !("result" in message)) return [];
   const { result } = message;

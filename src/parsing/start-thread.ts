@@ -2,14 +2,14 @@ import { isSea } from "node:sea";
 import { Worker, type WorkerOptions } from "node:worker_threads";
 import { embedded } from "../lib/embedded.ts";
 
-/** The asset that scripts/build makes of thread.ts. */
+/** The asset that scripts/build creates from thread.ts. */
 const BUNDLE = "parsing/thread.js";
 
-/** Starts a parser thread: from the bundle that the executable carries, or from the sources, where `entry` is. */
+/** Starts a parser thread from the bundle in the executable, or from `entry` in the sources. */
 export function startThread(heapMebibytes: number, entry = new URL("./thread.ts", import.meta.url)): Worker {
   const options: WorkerOptions = {
     name: "vodbox-parser",
-    // No secrets of the environment, and none of the options that the process was started with.
+    // Without the secrets of the environment and the options of the process.
     env: {},
     execArgv: [],
     resourceLimits: { maxOldGenerationSizeMb: heapMebibytes, maxYoungGenerationSizeMb: 32, stackSizeMb: 4 },

@@ -2,17 +2,17 @@ import { tooMany } from "../http/limits.ts";
 import { HttpError } from "../lib/errors.ts";
 
 type Bounds = {
-  /** Tasks of one tenant that wait. */
+  /** Tasks of one tenant that may wait. */
   perTenant: number;
-  /** Tasks that wait. */
+  /** Tasks that may wait in total. */
   total: number;
-  /** Tasks of one tenant that run. */
+  /** Tasks of one tenant that may run. */
   running: number;
 };
 
 const RETRY_SECONDS = 2;
 
-/** Waiting tasks, served round robin over tenants. */
+/** Waiting tasks, served round robin by tenant. */
 export class TaskQueue<T extends { tenantId: number }> {
   readonly #bounds: Bounds;
   /** In the order of service: a tenant that was served moves to the end. */
@@ -24,12 +24,12 @@ export class TaskQueue<T extends { tenantId: number }> {
     this.#bounds = bounds;
   }
 
-  /** Throws HttpError 429 `rate_limited` where too much of the tenant waits, 503 `busy` where too much of all does. */
+  /** Throws HttpError 429 `rate_limited` when the tenant's queue is full, 503 `busy` when the whole queue is. */
   add(task: T): void {
     const own = this.#waiting.get(task.tenantId) ?? new Set();
     if (own.size >= this.#bounds.perTenant) throw tooMany(RETRY_SECONDS);
     if (this.#size >= this.#bounds.total)
-      throw new HttpError(503, "busy", "Too many documents wait to be parsed; try again.", {
+      throw new HttpError(503, "busy", "Too many documents are waiting to be parsed; try again.", {
         headers: { "retry-after": String(RETRY_SECONDS) },
       });
     own.add(task);
@@ -52,7 +52,7 @@ export class TaskQueue<T extends { tenantId: number }> {
     return undefined;
   }
 
-  /** False when it does not wait. */
+  /** False when it is not queued. */
   remove(task: T): boolean {
     const own = this.#waiting.get(task.tenantId);
     if (!own?.delete(task)) return false;

@@ -4,13 +4,13 @@ import { parentPort } from "node:worker_threads";
 import { PARSERS } from "./parsers.ts";
 import { serveParsers } from "./serve-parsers.ts";
 
-/** The entry of a parser thread. */
+/** The entry point of a parser thread. */
 if (!parentPort) throw new Error("This module runs on a worker thread only.");
 lowerPriority();
 serveParsers(parentPort, PARSERS);
 
 /**
- * The serving thread comes first where processors are few. On Linux a thread has a priority of its own (setpriority(2),
+ * With few processors the serving thread takes precedence. On Linux each thread has its own priority (setpriority(2),
  * notes); its id is the first field of proc(5) `/proc/thread-self/stat`.
  */
 function lowerPriority(): void {
@@ -20,6 +20,6 @@ function lowerPriority(): void {
       constants.priority.PRIORITY_BELOW_NORMAL,
     );
   } catch {
-    // Without /proc the threads share the processors as equals.
+    // Without /proc all threads have the same priority.
   }
 }

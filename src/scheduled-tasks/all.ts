@@ -3,23 +3,31 @@ import { apiKeys } from "../../storage/db/schema.ts";
 import type { App } from "../app.ts";
 import { pruneAudit } from "../http/audit.ts";
 import type { Authenticator } from "../http/auth.ts";
-import { pruneAnswers } from "../http/idempotency.ts";
-import { collectGarbage } from "../http/object-gc.ts";
+import { pruneResponses } from "../http/idempotency.ts";
+import { collectAllGarbage } from "../http/object-gc.ts";
 import { pruneViews } from "../resources/analytics/prune.ts";
 import { viewsOf } from "../resources/analytics/views.ts";
+import { expireAssets } from "../resources/assets/expire.ts";
 import { finishStaleImports } from "../resources/assets/import/recover.ts";
+import { mergeTexts } from "../resources/assets/text-index.ts";
 import { expireBatches, sweepBatches } from "../resources/ingest/close.ts";
 import { hasQueued } from "../resources/jobs/claim.ts";
 import { recoverLeases } from "../resources/jobs/recover.ts";
 import { sweepAttempts } from "../resources/jobs/sweep.ts";
 import { continueMigration } from "../resources/operator/migration/run.ts";
 import { announceServer } from "../resources/operator/servers.ts";
+import { historyOf, SAMPLE_SECONDS } from "../resources/operator/system/history.ts";
+import { logStreamOf } from "../resources/operator/system/log-stream.ts";
 import { emptyTrash } from "../resources/operator/trash.ts";
 import type { Egress } from "../resources/playback/egress.ts";
+import { pruneSessions } from "../resources/sessions/prune.ts";
+import { deleteTenants } from "../resources/tenants/deletion.ts";
 import { expireUploads } from "../resources/uploads/expire.ts";
 import { startFetches } from "../resources/uploads/fetches.ts";
 import { sweepAppends, sweepParts } from "../resources/uploads/sweep-parts.ts";
 import { pruneDeliveries } from "../resources/webhooks/prune.ts";
+import { deleteOldAnalytics } from "./delete-old-analytics.ts";
+import { deleteOldSources } from "./delete-old-sources.ts";
 import { deliverWebhooks } from "./deliver-webhooks.ts";
 import { detectAnomalies } from "./detect-anomalies.ts";
 import type { ScheduledTask } from "./scheduler.ts";
@@ -32,7 +40,7 @@ export const allScheduledTasks = (
   { name: "tell-of-server", schedule: "*/10 * * * * *", runOnShutdown: true, run: () => announceServer(app) },
   { name: "recover-leases", schedule: "* * * * * *", run: () => recoverLeases(app) },
   {
-    // A job that waited out its backoff wakes nobody by itself.
+    // A job whose backoff has elapsed emits no signal by itself.
     name: "wake-workers",
     schedule: "* * * * * *",
     run: async () => {
@@ -41,11 +49,19 @@ export const allScheduledTasks = (
   },
   { name: "fetch-sources", schedule: "* * * * * *", run: () => startFetches(app) },
   { name: "expire-uploads", schedule: "*/10 * * * * *", run: () => expireUploads(app) },
+  { name: "expire-assets", schedule: "*/5 * * * * *", run: () => expireAssets(app) },
   { name: "expire-batches", schedule: "*/10 * * * * *", run: () => expireBatches(app) },
   { name: "finish-imports", schedule: "*/30 * * * * *", run: () => finishStaleImports(app) },
+  { name: "merge-text-index", schedule: "*/5 * * * * *", run: () => mergeTexts(app) },
   { name: "sweep-batches", schedule: "50 * * * * *", run: () => sweepBatches(app) },
   { name: "sweep-attempts", schedule: "20 * * * * *", run: () => sweepAttempts(app) },
-  { name: "sweep-objects", schedule: "40 * * * * *", run: () => collectGarbage(app) },
+  { name: "sweep-objects", schedule: "40 * * * * *", run: () => collectAllGarbage(app) },
+  {
+    name: "delete-tenants",
+    schedule: "*/2 * * * * *",
+    run: () => deleteTenants(app),
+    wakes: (wake) => app.signals.on("tenant.deleting", wake),
+  },
   { name: "migrate-storage", schedule: "*/2 * * * * *", run: () => continueMigration(app) },
   { name: "sweep-appends", schedule: "50 * * * * *", run: () => sweepAppends(app) },
   { name: "sweep-parts", schedule: "0 23 * * * *", run: () => sweepParts(app) },
@@ -54,7 +70,9 @@ export const allScheduledTasks = (
   { name: "count-egress", schedule: "*/5 * * * * *", runOnShutdown: true, run: () => egress.flush() },
   { name: "record-views", schedule: "* * * * * *", runOnShutdown: true, run: () => viewsOf(app).flush() },
   { name: "prune-views", schedule: "0 23 * * * *", run: () => pruneViews(app) },
-  // Players tell every ten seconds: by then the hour is whole.
+  { name: "delete-old-analytics", schedule: "0 29 */6 * * *", run: () => deleteOldAnalytics(app) },
+  { name: "delete-old-sources", schedule: "0 11 * * * *", run: () => deleteOldSources(app) },
+  // Players report every ten seconds, so the previous hour is complete by then.
   { name: "detect-anomalies", schedule: "0 5 * * * *", run: () => detectAnomalies(app) },
   {
     name: "record-key-use",
@@ -62,12 +80,15 @@ export const allScheduledTasks = (
     runOnShutdown: true,
     run: () => recordKeyUse(app, authenticator),
   },
+  { name: "sample-figures", schedule: `*/${SAMPLE_SECONDS} * * * * *`, run: () => historyOf(app).sample() },
+  { name: "share-log", schedule: "* * * * * *", run: () => logStreamOf(app).share() },
   { name: "empty-trash", schedule: "0 41 * * * *", run: () => emptyTrash(app) },
+  { name: "prune-sessions", schedule: "0 43 * * * *", run: () => pruneSessions(app) },
   { name: "prune-audit", schedule: "0 37 * * * *", run: () => pruneAudit(app) },
   {
     name: "prune-answers",
     schedule: "0 7 * * * *",
-    run: () => app.write(async (tx) => pruneAnswers(tx, app.clock.now())),
+    run: () => app.write(async (tx) => pruneResponses(tx, app.clock.now())),
   },
 ];
 

@@ -2,7 +2,7 @@ import type { App } from "../app.ts";
 import { deliverDue } from "../resources/webhooks/dispatcher.ts";
 import type { ScheduledTask } from "./scheduler.ts";
 
-/** Woken by commits that leave something due; looks by itself for retries, and for what another process left. */
+/** Woken by commits with due deliveries; also polls for retries, and for deliveries of another process. */
 export const deliverWebhooks = (app: App): ScheduledTask => ({
   name: "deliver-webhooks",
   schedule: "* * * * * *",

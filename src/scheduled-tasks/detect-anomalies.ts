@@ -3,40 +3,47 @@ import { tenants } from "../../storage/db/schema.ts";
 import type { App } from "../app.ts";
 import { emit } from "../events/emit.ts";
 import { iso } from "../lib/clock.ts";
+import { pagesOf } from "../lib/pages.ts";
 
 const HOUR_MS = 3_600_000;
 const METRIC = "play_count";
-/** Days whose same hour is looked at, and how many of them there must be. */
+/** Days whose same hour is compared, and how many of them are required. */
 const DAYS = 14;
 const MIN_DAYS = 5;
-/** Deviations, and times more or fewer. Both: a steady stream strays by little, and small numbers by much. */
+/**
+ * Standard deviations, and ratio. Both must be exceeded: a steady count has small deviations, and small counts large
+ * ratios.
+ */
 const MIN_DEVIATIONS = 3;
 const MIN_FACTOR = 2;
-/** Where neither the hour nor the usual has so many plays nothing is an anomaly. */
+/** Below this number of plays, in the hour and on average, nothing is an anomaly. */
 const MIN_PLAYS = 20;
 const PAGE = 100;
 
-/** Holds the plays of the hour that ended, tenant by tenant, against the same hour of the days before. */
+/** Compares the plays of the hour that ended with the same hour of earlier days, for each tenant. */
 export async function detectAnomalies(app: App): Promise<void> {
   const hour = Math.floor(app.clock.now() / HOUR_MS) - 1;
-  for (let after = 0; ; ) {
-    const page = await app.db
+  const pages = pagesOf({ from: 0, limit: PAGE, keyOf: (row: { id: number }) => row.id }, (after) =>
+    app.db
       .select({ id: tenants.id })
       .from(tenants)
       .where(and(eq(tenants.status, "active"), gt(tenants.id, after)))
       .orderBy(asc(tenants.id))
       .limit(PAGE)
-      .all();
+      .all(),
+  );
+  for await (const page of pages) {
     const ids = page.map(({ id }) => id);
     for (const [tenantId, plays] of await playsOf(app, ids, hour)) await detectAnomaly(app, { tenantId, hour, plays });
-    if (page.length < PAGE) return;
-    after = ids.at(-1) as number;
   }
 }
 
 type Plays = { observed: number; earlier: number[] };
 
-/** The hour's plays and those of the same hour on earlier days, an hour without any as 0, from the tenant's first view on. */
+/**
+ * The hour's plays, and those of the same hour on earlier days since the tenant's first view, with 0 for an hour
+ * without any.
+ */
 async function playsOf(app: App, tenantIds: number[], hour: number): Promise<Map<number, Plays>> {
   const rows = await app.db.all<{ tenant_id: number; day: number; plays: number }>(sql`
     SELECT tenant.value AS tenant_id, day.value AS day, coalesce((
@@ -45,14 +52,14 @@ async function playsOf(app: App, tenantIds: number[], hour: number): Promise<Map
     ), 0) AS plays
     FROM json_each(${JSON.stringify(tenantIds)}) tenant CROSS JOIN json_each(${JSON.stringify([...Array(DAYS + 1).keys()])}) day
     WHERE ${hour} - 24 * day.value >= (SELECT min(hour) FROM analytics_hours WHERE tenant_id = tenant.value AND asset_id = 0)`);
-  const found = new Map<number, Plays>();
+  const byTenant = new Map<number, Plays>();
   for (const { tenant_id, day, plays } of rows) {
-    const of = found.get(tenant_id) ?? { observed: 0, earlier: [] };
-    found.set(tenant_id, of);
+    const of = byTenant.get(tenant_id) ?? { observed: 0, earlier: [] };
+    byTenant.set(tenant_id, of);
     if (day === 0) of.observed = plays;
     else of.earlier.push(plays);
   }
-  return found;
+  return byTenant;
 }
 
 async function detectAnomaly(
@@ -64,7 +71,7 @@ async function detectAnomaly(
   const baseline = earlier.reduce((sum, one) => sum + one, 0) / earlier.length;
   if (Math.max(observed, baseline) < MIN_PLAYS) return;
   const variance = earlier.reduce((sum, one) => sum + (one - baseline) ** 2, 0) / (earlier.length - 1);
-  // Independent viewers alone make a count stray by its root: a baseline that never moved is luck.
+  // Independent viewers alone vary a count by its square root: a baseline without variation is coincidence.
   const deviation = Math.sqrt(Math.max(variance, baseline, 1));
   const isFar = Math.abs(observed - baseline) >= MIN_DEVIATIONS * deviation;
   const isManyTimes = observed >= baseline * MIN_FACTOR || observed <= baseline / MIN_FACTOR;
@@ -83,9 +90,9 @@ async function detectAnomaly(
       window_end: iso(windowStart + HOUR_MS),
       baseline,
       observed,
-      // Nothing is infinitely many times more.
+      // Avoids an infinite ratio.
       ratio: baseline === 0 ? null : observed / baseline,
     };
-    await emit(tx, { tenantId, type: "tenant.traffic.anomaly", data, now: app.clock.now() });
+    await emit(tx, app, "tenant.traffic.anomaly", { tenantId, data });
   });
 }

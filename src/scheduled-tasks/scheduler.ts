@@ -7,7 +7,7 @@ export type ScheduledTask = {
   /** A cron expression with seconds. */
   schedule: string;
   run(): Promise<unknown>;
-  /** Registers a callback that starts the task early. Only a hint: the task checks for work itself. */
+  /** Registers a callback that starts the task early. A hint only: the task checks for work itself. */
   wakes?(wake: () => void): void;
   /** Flushes what is still in memory. */
   runOnShutdown?: boolean;
@@ -23,7 +23,7 @@ const BEGIN_AFTER_MS = 300;
 
 type CronLogger = NonNullable<TaskOptions["logger"]>;
 
-/** The library's own logger prints coloured text. */
+/** The library's own logger prints colored text. */
 const schedulerLog = (log: Logger): CronLogger => {
   const to = (level: "error" | "debug") => (message: string | Error, error?: Error) => {
     const err = error ?? (message instanceof Error ? message : undefined);

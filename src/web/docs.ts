@@ -1,31 +1,37 @@
 import type { openApi } from "../http/openapi.ts";
 import type { Route } from "../http/route.ts";
 import { route } from "../http/route.ts";
-import { embeddedFile } from "./embedded-file.ts";
+import { embeddedFile, versionOf } from "./embedded-file.ts";
+import { html } from "./html.ts";
+import { htmlResponse, newNonce } from "./html-response.ts";
 
 const DOCUMENT = "/api/v1/openapi.json";
-const FILES: Record<string, string> = {
-  "swagger-ui-bundle.js": "text/javascript; charset=utf-8",
-  "swagger-ui.css": "text/css; charset=utf-8",
+/** Paths of the page's scripts, in the order in which the page runs them, and their embedded files. */
+const SCRIPTS = { "docs/start.js": "web/docs.js", "docs/scalar.js": "docs/scalar.js" } as const;
+
+const POLICY = {
+  // Scalar's templates position menus and size icons with style attributes, which have no nonce.
+  "style-src-attr": "'unsafe-inline'",
+  "img-src": "'self' data:",
+  "connect-src": "'self'",
 };
 
-const PAGE = `<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1"><title>vodbox API</title>
-<link rel="icon" href="data:,"><link rel="stylesheet" href="docs/swagger-ui.css"></head>
-<body><div id="docs"></div><script src="docs/swagger-ui-bundle.js"></script><script src="docs/start.js"></script></body></html>`;
-const START = `SwaggerUIBundle({ url: "api/v1/openapi.json", dom_id: "#docs", deepLinking: true, validatorUrl: null });`;
+/** All URLs are relative, so that the page works below the path of a proxy. */
+function page(): Response {
+  const nonce = newNonce();
+  const scripts = Object.entries(SCRIPTS).map(
+    ([path, file]) => html`<script nonce="${nonce}" src="${path}?v=${versionOf(file)}" defer></script>`,
+  );
+  const body = html`<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
+<title>vodbox API</title><link rel="icon" href="data:,"><meta name="color-scheme" content="light dark">
+<meta property="csp-nonce" content="${nonce}" nonce="${nonce}">${scripts}</head>
+<body><div id="docs"></div><noscript><h1>vodbox API</h1>
+<p>This page needs JavaScript. The same reference, as an OpenAPI document: <a href="${DOCUMENT.slice(1)}">${DOCUMENT}</a>.</p></noscript></body></html>`;
+  return htmlResponse(body, { nonce, policy: POLICY });
+}
 
-const text = (body: string, type: string) =>
-  new Response(body, {
-    headers: {
-      "content-type": `${type}; charset=utf-8`,
-      "content-security-policy":
-        "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; frame-ancestors 'none'",
-      "x-content-type-options": "nosniff",
-    },
-  });
-
-/** The OpenAPI document, read off the table of routes, and the page that shows it; offline like all else. */
+/** The OpenAPI document, derived from the route table, and the page that shows it, which works offline. */
 export function documentRoutes(api: readonly Route[]): Route[] {
   let document: ReturnType<typeof openApi> | undefined;
   const open = { method: "GET", credential: "none", tag: "Documents", hidden: true, responses: { 200: null } } as const;
@@ -39,19 +45,18 @@ export function documentRoutes(api: readonly Route[]): Route[] {
         return { ...(await document), servers: [{ url: app.baseUrl() }] };
       },
     }),
-    route({ ...open, path: "/docs", summary: "This interface for people", handle: () => text(PAGE, "text/html") }),
-    route({
-      ...open,
-      path: "/docs/start.js",
-      summary: "Get the script of the reference page",
-      handle: () => text(START, "text/javascript"),
-    }),
-    ...Object.entries(FILES).map(([name, type]) =>
+    route({ ...open, path: "/docs", summary: "API reference", handle: page }),
+    ...Object.entries(SCRIPTS).map(([path, file]) =>
       route({
         ...open,
-        path: `/docs/${name}`,
-        summary: "Get an asset of the reference page",
-        handle: ({ headers }) => embeddedFile(`docs/${name}`, { type, cacheControl: "public, max-age=3600", headers }),
+        path: `/${path}`,
+        summary: "Get a script of the reference page",
+        handle({ headers, url }) {
+          // A page of another version must not keep this one's script.
+          const isCurrent = url.searchParams.get("v") === versionOf(file);
+          const cacheControl = isCurrent ? "public, max-age=31536000, immutable" : "public, no-cache";
+          return embeddedFile(file, { type: "text/javascript; charset=utf-8", cacheControl, headers });
+        },
       }),
     ),
   ];

@@ -1,6 +1,6 @@
 const ESCAPES: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
 
-/** Markup that may be put into a page as it is. Only `html` makes it. */
+/** Trusted markup. Only `html` creates it. */
 export class Markup {
   readonly text: string;
   constructor(text: string) {
@@ -15,7 +15,7 @@ const render = (value: unknown): string => {
   return String(value).replaceAll(/[&<>"']/g, (character) => ESCAPES[character] as string);
 };
 
-/** Every value is escaped for text and quoted attributes unless it is Markup itself: forgetting is safe. */
+/** Escapes every value for text and quoted attributes unless it is Markup: the default is safe. */
 export const html = (parts: TemplateStringsArray, ...values: unknown[]) =>
   new Markup(
     parts.reduce((text, part, index) => text + part + (index < values.length ? render(values[index]) : ""), ""),

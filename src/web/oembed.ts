@@ -4,6 +4,7 @@ import type { App } from "../app.ts";
 import { Reply, type Route, route } from "../http/route.ts";
 import { HttpError, invalid, notFound } from "../lib/errors.ts";
 import { encodingSpec } from "../media/encoding-spec.ts";
+import { posterOf } from "../resources/assets/poster.ts";
 import { mediaUrl, pageUrl } from "../resources/assets/urls.ts";
 import { requirePlayable } from "../resources/playback/player-data.ts";
 import type { PlaybackTokens } from "../resources/playback/token.ts";
@@ -14,13 +15,17 @@ const Side = v.optional(
   v.pipe(v.string(), v.regex(/^[1-9]\d{0,4}$/, "must be a whole number of pixels"), v.transform(Number)),
 );
 const Query = v.object({
-  url: v.pipe(v.string(), v.maxLength(4096, "is too long"), v.description("Of a watch or embed page, with its token")),
+  url: v.pipe(
+    v.string(),
+    v.maxLength(4096, "is too long"),
+    v.description("URL of a watch or embed page, including its token"),
+  ),
   format: v.optional(v.string()),
   maxwidth: Side,
   maxheight: Side,
 });
 
-/** oEmbed 1.0 (oembed.com): how another site shows a link to one of our pages. */
+/** oEmbed 1.0 (oembed.com): how other sites embed links to our pages. */
 export const oembedRoute = (tokens: PlaybackTokens): Route =>
   route({
     method: "GET",
@@ -35,10 +40,10 @@ export const oembedRoute = (tokens: PlaybackTokens): Route =>
     async handle({ app, query }) {
       const { url, format = "json" } = query;
       if (format !== "json" && format !== "xml")
-        throw new HttpError(501, "not_implemented", "The formats of oEmbed here are json and xml.");
+        throw new HttpError(501, "not_implemented", "format must be json or xml.");
       const { ref, token } = pageIn(app, url);
       const asset = await requirePlayable(app, tokens, { ref, token }).catch((error: unknown) => {
-        // 2.3.4: what is private is 401 here, where it is 403 elsewhere.
+        // 2.3.4: a private resource is 401 here, and 403 elsewhere.
         if (!(error instanceof HttpError) || error.status !== 403) throw error;
         throw new HttpError(401, error.code, error.message);
       });
@@ -63,7 +68,7 @@ export const oembedRoute = (tokens: PlaybackTokens): Route =>
     },
   });
 
-/** Any host will do: a page may be known by more names than the base URL's, and no other than our own is looked at. */
+/** Any host is accepted: a page may have more host names than the base URL's, and only our own pages are looked up. */
 function pageIn(app: App, address: string): { ref: string; token: string | null } {
   const url = URL.parse(address) ?? invalid("url", "must be the address of a watch or embed page");
   const base = new URL(app.baseUrl()).pathname.replace(/\/$/, "");
@@ -72,9 +77,9 @@ function pageIn(app: App, address: string): { ref: string; token: string | null 
   return { ref, token: url.searchParams.get("token") };
 }
 
-type Wanted = { token: string | null; maxwidth?: number | undefined; maxheight?: number | undefined };
+type EmbedRequest = { token: string | null; maxwidth?: number | undefined; maxheight?: number | undefined };
 
-function describe(app: App, asset: AssetRow, { token, maxwidth, maxheight }: Wanted) {
+function describe(app: App, asset: AssetRow, { token, maxwidth, maxheight }: EmbedRequest) {
   const carried = carriedToken(asset, token);
   const whole = sizeOf(asset);
   const scale = Math.min(1, (maxwidth ?? whole.width) / whole.width, (maxheight ?? whole.height) / whole.height);
@@ -91,17 +96,19 @@ function describe(app: App, asset: AssetRow, { token, maxwidth, maxheight }: Wan
     html: frame.text,
     width,
     height,
-    ...(asset.thumbnailPath !== null &&
+    ...(posterOf(asset) !== null &&
       asset.playbackStatus === "ready" && {
         thumbnail_url: mediaUrl(app.baseUrl(), asset, "thumbnail.jpg", carried),
-        ...thumbnailSize(whole),
+        ...thumbnailSize(asset, whole),
       }),
     duration: Math.round(asset.durationSeconds),
   };
 }
 
-/** As the encoder makes it. */
-function thumbnailSize({ width, height }: { width: number; height: number }) {
+/** Of the chosen poster, or as the encoder creates one. */
+function thumbnailSize({ posterWidth, posterHeight }: AssetRow, { width, height }: { width: number; height: number }) {
+  if (posterWidth !== null && posterHeight !== null)
+    return { thumbnail_width: posterWidth, thumbnail_height: posterHeight };
   const scale = Math.min(1, encodingSpec.thumbnail.max_short_side / Math.min(width, height));
   return { thumbnail_width: Math.round(width * scale), thumbnail_height: Math.round(height * scale) };
 }

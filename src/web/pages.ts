@@ -20,7 +20,7 @@ import { carriedToken, sharingHead } from "./sharing.ts";
 const SCRIPT = "web/svc-player.js";
 const open = { method: "GET", credential: "none", tag: "Pages", hidden: true } as const;
 
-/** `/watch/<asset>`, `/embed/<asset>`, the player that they load and what it asks; nothing comes from anywhere else. */
+/** `/watch/<asset>`, `/embed/<asset>`, the player that they load and its requests; nothing is loaded from elsewhere. */
 export const pageRoutes = (tokens: PlaybackTokens): Route[] => [
   ...(["watch", "embed"] as const).map((page) =>
     route({
@@ -36,7 +36,7 @@ export const pageRoutes = (tokens: PlaybackTokens): Route[] => [
     path: "/embed/:id/player.json",
     summary: "Get the data that the player needs for an asset",
     params: v.object({ id: v.string() }),
-    // The element stands on other sites' pages.
+    // The element is embedded in pages of other sites.
     cors: { allowHeaders: "", exposeHeaders: "" },
     responses: { 200: PlayerData },
     errors: {
@@ -65,11 +65,11 @@ export const pageRoutes = (tokens: PlaybackTokens): Route[] => [
     summary: "Get the player script",
     responses: { 200: null },
     async handle({ headers, url }) {
-      // Under its version it never changes; without one it has to be asked for again.
-      const isPinned = url.searchParams.get("v") === (await versionOf(SCRIPT));
+      // A URL with its version never changes; without one it must be revalidated.
+      const isPinned = url.searchParams.get("v") === versionOf(SCRIPT);
       const cacheControl = isPinned ? "public, max-age=31536000, immutable" : "public, no-cache";
       const file = await embeddedFile(SCRIPT, { type: "text/javascript; charset=utf-8", cacheControl, headers });
-      // As a module, or with an integrity, other sites have to be let read it.
+      // For a module script, or one with integrity, other sites need CORS.
       file.headers.set("access-control-allow-origin", "*");
       file.headers.set("cross-origin-resource-policy", "cross-origin");
       return file;
@@ -82,8 +82,8 @@ async function viewOf({ app, params, url }: Context, tokens: PlaybackTokens, pag
   const framedBy =
     page === "embed" && asset ? ["'self'", ...(await allowedOriginsOf(app, asset.tenantId))] : ["'self'"];
   const token = url.searchParams.get("token");
-  const told = asset ? await whyNot(app, tokens, { asset, token }) : message(404, NOTHING, MISTYPED);
-  if (told || !asset) return { framedBy, ...(told ?? message(404, NOTHING, MISTYPED)) };
+  const notice = asset ? await noticeFor(app, tokens, { asset, token }) : message(404, NOTHING, MISTYPED);
+  if (notice || !asset) return { framedBy, ...(notice ?? message(404, NOTHING, MISTYPED)) };
   const { searchParams } = url;
   return {
     status: 200,
@@ -96,56 +96,55 @@ async function viewOf({ app, params, url }: Context, tokens: PlaybackTokens, pag
       isTracked: searchParams.get("disable_tracking") !== "1",
       startTime: /^\d{1,6}(\.\d{1,3})?$/.exec(searchParams.get("start_time") ?? "")?.[0] ?? null,
     }),
-    script: `${basePath(app.baseUrl())}/svc-player.js?v=${await versionOf(SCRIPT)}`,
+    script: `${basePath(app.baseUrl())}/svc-player.js?v=${versionOf(SCRIPT)}`,
     ...mediaFrom(app, asset),
     ...(asset.width && asset.height && { shape: `${asset.width}/${asset.height}` }),
   };
 }
 
-/** Whose media the page may load beside ours: a customer's own network's, or storage's. */
+/** Additional media origins of the page: a customer's own CDN, or storage. */
 function mediaFrom(app: App, { manifestUrl }: AssetRow): { mediaFrom?: string } {
   if (manifestUrl !== null) return { mediaFrom: `${URL.parse(manifestUrl)?.origin ?? ""} https:` };
   const origin = deliveryOf(app) === "proxy" ? null : app.objects?.addressOrigin;
   return origin ? { mediaFrom: origin } : {};
 }
 
-type Told = Omit<View, "framedBy">;
-const NOTHING = "No such video";
-const MISTYPED = "The address may be mistyped, or the video was removed.";
+type Notice = Omit<View, "framedBy">;
+const NOTHING = "Video not found";
+const MISTYPED = "The link may be mistyped, or the video was deleted.";
 
-/** Told without a script, since there is nothing to play yet, or ever. */
-async function whyNot(
+/** Works without a script, because there is nothing to play yet, or ever. */
+async function noticeFor(
   app: App,
   tokens: PlaybackTokens,
   { asset, token }: { asset: AssetRow; token: string | null },
-): Promise<Told | null> {
+): Promise<Notice | null> {
   if (!(await isActiveTenant(app, asset.tenantId)))
-    return message(403, "This video is not available", "The account that it belongs to is suspended.");
+    return message(403, "This video is not available", "The account that owns it is suspended.");
   if (asset.playbackPolicy === "signed") {
-    if (!token)
-      return message(403, "This video is private", "Open it with the link that you were given: it holds a token.");
+    if (!token) return message(403, "This video is private", "Open it with the complete link that you received.");
     try {
       await tokens.verify(asset, token);
     } catch (error) {
       if (!(error instanceof HttpError)) throw error;
-      return message(403, "This link has expired", "Or a part of it is missing. Ask whoever sent it for a new one.");
+      return message(403, "This link has expired", "Or it is incomplete. Request a new link from the sender.");
     }
   }
   if (asset.playbackStatus === "errored") return message(200, asset.title, "This video could not be processed.");
   return asset.playbackStatus === "ready" ? null : waiting(asset);
 }
 
-const message = (status: number, title: string, text: string, more: Markup | false = false): Told => ({
+const message = (status: number, title: string, text: string, more: Markup | false = false): Notice => ({
   status,
   title,
   content: html`<div class="frame"><div class="message"><h1>${title}</h1>${more}<span>${text}</span></div></div>`,
 });
 
-function waiting({ playbackStatus, progress }: AssetRow): Told {
+function waiting({ playbackStatus, progress }: AssetRow): Notice {
   const isProcessing = playbackStatus === "processing";
   const state = isProcessing ? `It is being processed: ${progress} %.` : "It has not been uploaded yet.";
   const bar = html`<progress max="100" value="${progress}" aria-label="Progress"></progress>`;
-  const text = `${state} The page looks again by itself.`;
+  const text = `${state} This page refreshes automatically.`;
   return { ...message(200, "This video is not ready yet", text, isProcessing && bar), refresh: true };
 }
 

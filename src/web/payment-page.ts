@@ -4,12 +4,12 @@ import { html } from "./html.ts";
 import { respond } from "./page.ts";
 
 const SAID = {
-  paid: ["Thank you", "The payment is being confirmed. The plan changes as soon as it is; you can close this window."],
-  canceled: ["The payment was given up", "Nothing was changed. You can close this window."],
-  unknown: ["Nothing to see here", "You can close this window."],
+  paid: ["Thank you", "The payment is being confirmed. The plan changes when it is; you can close this window."],
+  canceled: ["The payment was canceled", "Nothing was changed. You can close this window."],
+  unknown: ["No payment in progress", "You can close this window."],
 } as const;
 
-/** Says what the provider's address says, and looks at nothing: anybody can come here with any order's id. */
+/** Shows what the provider's redirect URL says, and reads nothing: anyone can open it with any order's id. */
 export const paymentPageRoute: Route = route({
   method: "GET",
   path: RETURN_PATH,

@@ -1,5 +1,6 @@
 import type { AssetRow } from "../../storage/db/schema.ts";
 import type { App } from "../app.ts";
+import { posterOf } from "../resources/assets/poster.ts";
 import { mediaUrl, pageUrl } from "../resources/assets/urls.ts";
 import { html, type Markup } from "./html.ts";
 
@@ -10,14 +11,14 @@ export const carriedToken = ({ playbackPolicy }: AssetRow, token: string | null)
   playbackPolicy === "signed" ? token : null;
 export const sizeOf = ({ width, height }: AssetRow) => (width && height ? { width, height } : DEFAULT_SIZE);
 
-/** What other sites show of a link to the page: Open Graph (ogp.me), and where oEmbed (2.4) is to be asked. */
+/** Link previews on other sites: Open Graph (ogp.me), and oEmbed discovery (2.4). */
 export function sharingHead(app: App, asset: AssetRow, token: string | null): Markup {
   const carried = carriedToken(asset, token);
   const watch = pageUrl(app.baseUrl(), "watch", asset, carried);
   const embed = pageUrl(app.baseUrl(), "embed", asset, carried);
   const { width, height } = sizeOf(asset);
   const description = asset.description?.slice(0, MAX_DESCRIPTION);
-  const image = asset.thumbnailPath ? mediaUrl(app.baseUrl(), asset, "thumbnail.jpg", carried) : null;
+  const image = posterOf(asset) ? mediaUrl(app.baseUrl(), asset, "thumbnail.jpg", carried) : null;
   const oembed = (format: string) => `${app.baseUrl()}/oembed?format=${format}&url=${encodeURIComponent(watch)}`;
   const properties: [name: string, value: string | number | null | undefined][] = [
     ["og:type", "video.other"],

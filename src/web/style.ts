@@ -1,6 +1,6 @@
 import { Markup } from "./html.ts";
 
-/** The pages' whole style; small enough to travel with each. */
+/** The style sheet of all pages; small enough to be inlined. */
 export const PAGE_STYLE = new Markup(`
 :root{color-scheme:light dark;--back:#f6f7f9;--fore:#14181f;--soft:#5b6472;--card:#fff;--line:#dfe3e9}
 @media(prefers-color-scheme:dark){:root{--back:#0e1116;--fore:#eef1f5;--soft:#9aa5b4;--card:#161b22;--line:#252c37}}

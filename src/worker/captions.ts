@@ -5,19 +5,19 @@ import type { Binaries } from "../media/ffmpeg.ts";
 import type { Probe } from "../media/probe.ts";
 import { spokenLanguage, writeSpeech } from "../media/speech-audio.ts";
 import { type Transcriber, TranscriptionFailed } from "../outbound/transcribe/transcriber.ts";
-import type { Completion, WorkerContract } from "./contract.ts";
+import type { Completion, WorkerContract } from "../protocol/worker-client.ts";
 import type { LeaseClient } from "./lease-client.ts";
 import type { Scratch } from "./scratch.ts";
 
 export type Captions = {
-  /** What `complete` tells of them. */
+  /** The captions in the body of `complete`. */
   told: Pick<Completion, "subtitle_paths" | "caption_errors">;
-  /** Where they lie until they are put, and their paths below it. */
+  /** The local directory of the files, and their paths relative to it. */
   dir: string;
   files: string[];
 };
 
-/** A caption that is required and cannot be made. */
+/** A required caption that cannot be produced. */
 export class CaptionFailed extends Error {
   readonly retryable: boolean;
   constructor(message: string, retryable: boolean) {
@@ -26,28 +26,31 @@ export class CaptionFailed extends Error {
   }
 }
 
-type Say = (fields: Record<string, unknown>, message: string) => void;
-/** Of the job's context what captions need. */
+type LogInfo = (fields: Record<string, unknown>, message: string) => void;
+/** The part of the job's context that captions need. */
 type CaptionContext = {
   client: LeaseClient;
   binaries: Binaries;
   scratch: Scratch;
   memoryBytes?: number | undefined;
   transcriber?: Transcriber | null | undefined;
-  log: { info: Say; warn: Say };
+  log: { info: LogInfo; warn: LogInfo };
 };
 
 type CaptionOptions = {
   input: string;
   probe: Probe;
-  /** A folder of the job's own. */
+  /** A directory for this job. */
   work: string;
   signal: AbortSignal;
-  /** 0 to 1. It moves on by the clock, since recognisers do not tell, and what stands still is taken for dead. */
+  /**
+   * 0 to 1. Estimated from the elapsed time, because speech recognition reports no progress, and a job without progress
+   * is considered dead.
+   */
   onProgress: (fraction: number) => void;
 };
 
-const NO_SOUND = "The source has no sound.";
+const NO_SOUND = "The source has no audio.";
 const MINUTE_MS = 60_000;
 const MAX_MS = 12 * 60 * MINUTE_MS;
 const TICK_MS = 5000;
@@ -57,29 +60,29 @@ const limitMs = (durationSeconds: number) =>
   Math.min(MAX_MS, Math.max(10 * MINUTE_MS, Math.ceil(durationSeconds * 20) * 1000));
 
 /**
- * Makes the captions that the contract asks for, one language after the other; it is meant to run beside the encode.
- * What goes wrong is told of each; throws CaptionFailed where they are required, and what the signal was aborted with.
+ * Produces the captions that the contract requests, one language after the other, concurrently with the encode. Errors
+ * are reported for each; throws CaptionFailed when captions are required, and the reason of the signal.
  */
-export async function makeCaptions(
+export async function createCaptions(
   job: WorkerContract,
   context: CaptionContext,
   options: CaptionOptions,
 ): Promise<Captions> {
   const dir = join(options.work, "captions-out");
   const captions: Captions = { told: { subtitle_paths: {}, caption_errors: {} }, dir, files: [] };
-  const wanted = Object.entries(job.outputs.subtitle_paths ?? {});
-  const sounds = new Map<number, { wavPath: string; durationSeconds: number }>();
+  const requested = Object.entries(job.outputs.subtitle_paths ?? {});
+  const audioByTrack = new Map<number, { wavPath: string; durationSeconds: number }>();
   const cwd = join(options.work, "captions");
-  if (wanted.length > 0) await mkdir(cwd, { recursive: true });
-  for (const [index, [language, key]] of wanted.entries()) {
-    const onProgress = (fraction: number) => options.onProgress((index + fraction) / wanted.length);
+  if (requested.length > 0) await mkdir(cwd, { recursive: true });
+  for (const [index, [language, key]] of requested.entries()) {
+    const onProgress = (fraction: number) => options.onProgress((index + fraction) / requested.length);
     try {
-      await makeOne(language, key, onProgress);
+      await createOne(language, key, onProgress);
       captions.told.subtitle_paths[language] = key;
     } catch (error) {
       options.signal.throwIfAborted();
       const { message, detail } = wordsOf(error);
-      context.log.warn({ job_id: job.job.id, language, error: message, detail }, "A caption could not be made.");
+      context.log.warn({ job_id: job.job.id, language, error: message, detail }, "A caption could not be created.");
       if (job.outputs.captions_required) throw new CaptionFailed(`${language}: ${message}`, message !== NO_SOUND);
       captions.told.caption_errors[language] = message.slice(0, MAX_MESSAGE);
     }
@@ -88,14 +91,14 @@ export async function makeCaptions(
   await rm(cwd, { recursive: true, force: true });
   return captions;
 
-  async function makeOne(language: string, key: string, onProgress: (fraction: number) => void): Promise<void> {
+  async function createOne(language: string, key: string, onProgress: (fraction: number) => void): Promise<void> {
     const { transcriber } = context;
     if (!transcriber) throw new TranscriptionFailed("Transcription is not configured on the worker.");
     const startedAt = performance.now();
-    const sound = await soundFor(language);
+    const audio = await audioFor(language);
     const extractedAt = performance.now();
-    const vtt = await within(limitMs(sound.durationSeconds), options.signal, onProgress, (signal) =>
-      transcriber.transcribe({ ...sound, language, cwd, signal }),
+    const vtt = await within(limitMs(audio.durationSeconds), options.signal, onProgress, (signal) =>
+      transcriber.transcribe({ ...audio, language, cwd, signal }),
     );
     const file = fileOf(job, key);
     await mkdir(dirname(join(dir, file)), { recursive: true });
@@ -105,18 +108,18 @@ export async function makeCaptions(
       {
         job_id: job.job.id,
         language,
-        sound_seconds: Math.round(sound.durationSeconds),
+        sound_seconds: Math.round(audio.durationSeconds),
         extract_ms: Math.round(extractedAt - startedAt),
         transcribe_ms: Math.round(performance.now() - extractedAt),
       },
-      "A caption is made.",
+      "Caption created.",
     );
   }
 
-  async function soundFor(language: string) {
+  async function audioFor(language: string) {
     const track = spokenLanguage(options.probe, language);
     if (!track) throw new TranscriptionFailed(NO_SOUND);
-    const known = sounds.get(track.index);
+    const known = audioByTrack.get(track.index);
     if (known) return known;
     const wavPath = join(cwd, `sound-${track.index}.wav`);
     const durationSeconds = await writeSpeech({
@@ -127,13 +130,13 @@ export async function makeCaptions(
       memoryBytes: context.memoryBytes,
     });
     if (durationSeconds === 0) throw new TranscriptionFailed(NO_SOUND);
-    const sound = { wavPath, durationSeconds };
-    sounds.set(track.index, sound);
-    return sound;
+    const audio = { wavPath, durationSeconds };
+    audioByTrack.set(track.index, audio);
+    return audio;
   }
 }
 
-/** Runs `work` with a signal of its own that ends it at the limit, and tells how much of the time is gone. */
+/** Runs `work` with its own signal that aborts at the time limit, and reports the elapsed share of the limit. */
 async function within<T>(
   ms: number,
   outer: AbortSignal,
@@ -157,11 +160,11 @@ async function within<T>(
 function fileOf({ outputs: { prefix } }: WorkerContract, key: string): string {
   const file = key.slice(prefix.length);
   if (!key.startsWith(prefix) || file.split("/").some((part) => /^\.{0,2}$/.test(part)))
-    throw new TranscriptionFailed("The server asks for captions outside of the job's own folder.");
+    throw new TranscriptionFailed("The server requested captions outside of the job's prefix.");
   return file;
 }
 
-/** Puts them beside the results. Not before the encode is done, which may begin anew and empty the folder. */
+/** Uploads them with the results. Not before the encode has ended, which may start again and empty the directory. */
 export async function addCaptions({ dir, files }: Captions, outDir: string): Promise<void> {
   for (const file of files) {
     await mkdir(dirname(join(outDir, file)), { recursive: true });
@@ -169,9 +172,9 @@ export async function addCaptions({ dir, files }: Captions, outDir: string): Pro
   }
 }
 
-/** Messages go to the owner of the video: of what was not foreseen they get nothing but that it was so. */
+/** Messages are shown to the owner of the video: unexpected errors are reported without detail. */
 function wordsOf(error: unknown): { message: string; detail: string } {
   if (error instanceof TranscriptionFailed) return { message: error.message, detail: error.detail };
   if (error instanceof MediaError) return { message: error.message, detail: error.logTail };
-  return { message: "The worker met an unexpected error.", detail: String(error) };
+  return { message: "Unexpected worker error.", detail: String(error) };
 }

@@ -12,13 +12,13 @@ export type JobContext = {
   scratch: Scratch;
   /** Kept free on every disk that a job writes to. */
   minFreeBytes: number;
-  /** The most that one ffmpeg may allocate. */
+  /** Memory limit of one ffmpeg process. */
   memoryBytes?: number | undefined;
   encoder?: Encoder | undefined;
   transcriber?: Transcriber | null | undefined;
   log: Log;
-  /** Aborted when the worker is to stop: the job is given back. */
+  /** Aborts when the worker is to stop: the job is released. */
   signal: AbortSignal;
-  /** 0 to 100, at each change of the stage or a percent. */
+  /** 0 to 100, at each change of the stage or of a percent. */
   onProgress?: ((job: { id: number; stage: string; progress: number }) => void) | undefined;
 };

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import * as v from "valibot";
 import { describeConnectionError, isCertificateError } from "../lib/connection-errors.ts";
 import { withoutTrailing } from "../lib/without-trailing.ts";
+import type { Claim, Heartbeat, SignArtifacts } from "../protocol/worker.ts";
 import {
   type Completion,
   type Failure,
@@ -11,9 +12,9 @@ import {
   SignedArtifacts,
   type Stage,
   WorkerContract,
-} from "./contract.ts";
+} from "../protocol/worker-client.ts";
 
-/** The server says that this attempt is no longer ours: whatever we made is to be dropped. */
+/** The server says that this attempt has lost its lease: its results are discarded. */
 export class LeaseLost extends Error {
   constructor() {
     super("The lease is lost.");
@@ -21,7 +22,7 @@ export class LeaseLost extends Error {
   }
 }
 
-/** An answer that asking again would not change. */
+/** A response that a retry would not change. */
 export class ServerRefused extends Error {
   readonly status: number;
   constructor(status: number, body: string) {
@@ -49,39 +50,46 @@ type CallOptions = {
 };
 
 const CALL_TIMEOUT_MS = 30_000;
-/** Ten minutes of a server that is away, if it must be: encodes take longer. The heart ends it when the lease is lost. */
+/**
+ * Retries for ten minutes while a server is down: encodes take longer. The heartbeat ends it when the lease is lost.
+ */
 export const LONG_RETRY = 64;
 const FIRST_WAIT_MS = 200;
 const LONGEST_WAIT_MS = 10_000;
 
-/** Speaks the worker contract. Connection errors, 5xx and 429 are tried again; any other refusal is final. */
+/** The client of the worker API. Connection errors, 5xx and 429 are retried; any other error is final. */
 export class LeaseClient {
   readonly server: string;
   readonly token: () => string;
   readonly workerId: string;
-  /** What the server's own addresses begin with. */
+  readonly version: string | undefined;
+  /** The prefix of the server's own URLs. */
   #base = "";
-  constructor(options: { server: string; token: () => string; workerId: string }) {
+  constructor(options: { server: string; token: () => string; workerId: string; version?: string | undefined }) {
     this.server = withoutTrailing(options.server, "/");
     this.token = options.token;
     this.workerId = options.workerId;
+    this.version = options.version;
   }
 
   /**
-   * The next job, or null when there is none. `waitSeconds` lets the server hold the request until one appears.
-   * A repeat after a torn connection carries the same key, so that a lease granted meanwhile is not lost.
+   * The next job, or null. `waitSeconds` lets the server hold the request until there is one. A retry after a broken
+   * connection has the same key, so that a lease granted meanwhile is not lost.
    */
   async next(options: {
     capabilities: Record<string, string>;
     waitSeconds: number;
     signal?: AbortSignal;
   }): Promise<WorkerContract | null> {
+    const { capabilities, waitSeconds } = options;
+    const { workerId, version } = this;
+    const body: Claim = { worker_id: workerId, version, capabilities, wait_seconds: waitSeconds };
     const answer = await this.#call("/api/v1/transcoding_jobs/next", {
-      body: { worker_id: this.workerId, capabilities: options.capabilities, wait_seconds: options.waitSeconds },
+      body,
       idempotencyKey: randomUUID(),
       signal: options.signal,
       attempts: 3,
-      timeoutMs: CALL_TIMEOUT_MS + options.waitSeconds * 1000,
+      timeoutMs: CALL_TIMEOUT_MS + waitSeconds * 1000,
     });
     if (answer === null) return null;
     const job = v.parse(WorkerContract, answer);
@@ -91,11 +99,11 @@ export class LeaseClient {
 
   async heartbeat(
     job: WorkerContract,
-    report: { progress: number; stage: Stage },
+    report: { progress: number; stage: Stage; log_tail?: string },
     signal?: AbortSignal,
   ): Promise<HeartbeatAnswer> {
-    const body = { progress: report.progress, stage: report.stage, worker_id: this.workerId };
-    // One try: the next heartbeat is the retry, with fresher news.
+    const body: Heartbeat = { ...report, worker_id: this.workerId };
+    // Without retries: the next heartbeat follows soon, with newer data.
     const limit = Math.max(2000, job.lease.heartbeat_interval_seconds * 1000);
     const options = { body, lease: job.lease.token, signal, attempts: 1, timeoutMs: Math.min(CALL_TIMEOUT_MS, limit) };
     return v.parse(HeartbeatAnswer, await this.#call(job.callbacks.heartbeat_url, options));
@@ -112,7 +120,7 @@ export class LeaseClient {
     await this.#call(job.callbacks.complete_url, options);
   }
 
-  /** What plays already, while the rest is made. */
+  /** Reports what is playable, while the rest is encoded. */
   async publish(job: WorkerContract, completion: Completion, signal?: AbortSignal): Promise<void> {
     const options = {
       body: completion,
@@ -129,15 +137,16 @@ export class LeaseClient {
     await this.#call(job.callbacks.fail_url, options);
   }
 
-  /** Gives the job back. Quick: it is called while the process is on its way out. */
+  /** Releases the job. Without long retries, because it is called while the process stops. */
   async release(job: WorkerContract): Promise<void> {
     await this.#call(job.callbacks.release_url, { body: {}, lease: job.lease.token, attempts: 2, timeoutMs: 3000 });
   }
 
-  /** Addresses to PUT `paths` (whole keys, at most 100) to. */
+  /** URLs to PUT `paths` (full keys, at most 100) to. */
   async sign(job: WorkerContract, paths: string[], signal?: AbortSignal): Promise<SignedArtifact[]> {
+    const body: SignArtifacts = { paths };
     const options = {
-      body: { paths },
+      body,
       lease: job.lease.token,
       signal,
       attempts: LONG_RETRY,
@@ -147,8 +156,8 @@ export class LeaseClient {
   }
 
   /**
-   * The server's addresses begin with the name that viewers know it by, which may lead nowhere from here (a proxy's, say):
-   * they are asked for where we found the server. Others, such as an object store's, are left alone.
+   * The server's URLs begin with its public base URL, which may be unreachable from here (a proxy's, for example):
+   * their origin is replaced by the one that this worker uses. Other URLs, such as an object store's, are unchanged.
    */
   resolve(address: string): string {
     const path = this.#base !== "" && address.startsWith(`${this.#base}/`) ? address.slice(this.#base.length) : address;
@@ -168,7 +177,7 @@ export class LeaseClient {
         method: "POST",
         headers: headers(),
         body: JSON.stringify(options.body),
-        // The tokens in the headers are meant for this server and no other.
+        // The tokens in the headers are for this server only.
         redirect: "error",
         signal: withTimeout(options.timeoutMs, options.signal),
       });
@@ -180,12 +189,12 @@ export class LeaseClient {
   }
 }
 
-/** As fetch, with every failure to get an answer told as ServerAway. */
+/** fetch, with every failure to get a response converted to ServerAway. */
 export async function request(url: string, init: RequestInit): Promise<Response> {
   try {
     return await fetch(url, init);
   } catch (error) {
-    // Its cause would be logged with it, and Node.js tells there of flags that nobody can give us.
+    // Its cause would be logged too, and mentions flags of Node.js that an executable does not accept.
     throw new ServerUnreachable(
       describeConnectionError(new URL(url).origin, error),
       isCertificateError(error) ? {} : { cause: error },
@@ -193,7 +202,7 @@ export async function request(url: string, init: RequestInit): Promise<Response>
   }
 }
 
-/** Throws ServerAway for what may pass and ServerRefused for what will not. */
+/** Throws ServerAway for temporary errors and ServerRefused for permanent ones. */
 export function check(response: Response, text: string): void {
   if (response.ok) return;
   if (response.status >= 500 || response.status === 429 || response.status === 408) {
@@ -202,7 +211,7 @@ export function check(response: Response, text: string): void {
   throw new ServerRefused(response.status, text);
 }
 
-/** Calls `work` until it does anything but throw ServerAway; waits 0.2 s, 0.4 s … 10 s, or as Retry-After says. */
+/** Retries `work` while it throws ServerAway; waits 0.2 s, 0.4 s … 10 s, or as Retry-After says. */
 export async function retrying<T>(
   options: { attempts: number; signal?: AbortSignal | undefined },
   work: () => Promise<T>,
@@ -212,13 +221,17 @@ export async function retrying<T>(
       return await work();
     } catch (error) {
       if (!(error instanceof ServerUnreachable) || attempt >= options.attempts || options.signal?.aborted) throw error;
-      const asked = typeof error.cause === "number" ? error.cause : 0;
-      await sleep(Math.max(asked, backoffMs(attempt)), undefined, options.signal ? { signal: options.signal } : {});
+      const retryAfterMs = typeof error.cause === "number" ? error.cause : 0;
+      await sleep(
+        Math.max(retryAfterMs, backoffMs(attempt)),
+        undefined,
+        options.signal ? { signal: options.signal } : {},
+      );
     }
   }
 }
 
-/** Half of it by chance, so that a fleet does not come back in step after an outage. */
+/** Half of it random, so that a fleet does not return in step after an outage. */
 export function backoffMs(attempt: number): number {
   const whole = Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** (attempt - 1));
   return whole / 2 + (Math.random() * whole) / 2;

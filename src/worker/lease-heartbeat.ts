@@ -1,7 +1,8 @@
-import type { Stage, WorkerContract } from "./contract.ts";
+import type { Stage, WorkerContract } from "../protocol/worker-client.ts";
+import { JobLog } from "./job-log.ts";
 import { type LeaseClient, LeaseLost, ServerRefused } from "./lease-client.ts";
 
-/** News travels at most this often; without news a heartbeat goes when the contract wants one. */
+/** Changes are sent at most this often; without changes a heartbeat is sent at the contract's interval. */
 const PROGRESS_INTERVAL_MS = 1000;
 
 /** `full`: a disk that the job writes to has reached its reserve. */
@@ -17,8 +18,8 @@ type LeaseHeartbeatOptions = {
 };
 
 /**
- * Keeps a lease alive and tells how far the job is. Its `signal` is what the job's work listens to: it is aborted when
- * the worker stops, when the server cancels the job and when the lease is lost; `reason` says which.
+ * Keeps a lease alive and reports progress. The job's work listens to its `signal`, which aborts when the worker stops,
+ * when the server cancels the job and when the lease is lost; `reason` says which.
  */
 export class LeaseHeartbeat {
   reason: EndReason | null = null;
@@ -30,6 +31,7 @@ export class LeaseHeartbeat {
   readonly #onTrouble: (error: unknown) => void;
   readonly #outer: AbortSignal;
   readonly #options: LeaseHeartbeatOptions;
+  readonly #log = new JobLog();
   #stageSinceMs = performance.now();
   readonly #onOuter = () => this.#abort("stopped");
   #progress = 0;
@@ -45,19 +47,23 @@ export class LeaseHeartbeat {
     this.#onTrouble = options.onTrouble;
     this.#outer = options.signal;
     this.#options = options;
-    // What lies on this disk is not brought.
+    // What lies on this disk is not downloaded.
     this.#stage = job.source.local_path ? "probing" : "downloading";
     this.signal = this.#controller.signal;
+    this.#log.add(this.#stage);
     if (options.signal.aborted) this.#abort("stopped");
     options.signal.addEventListener("abort", this.#onOuter, { once: true });
     this.#plan();
   }
 
-  /** Progress is 0 to 100 and never goes back. */
+  /** Progress is 0 to 100 and never decreases. */
   report(stage: Stage, progress: number): void {
     const exact = Math.max(this.#progress, Math.min(100, progress));
     const isNews = stage !== this.#stage || Math.floor(exact) !== Math.floor(this.#progress);
-    if (stage !== this.#stage) this.#endStage();
+    if (stage !== this.#stage) {
+      this.#endStage();
+      this.#log.add(stage);
+    }
     this.#stage = stage;
     this.#progress = exact;
     if (!isNews) return;
@@ -66,14 +72,19 @@ export class LeaseHeartbeat {
     this.#plan();
   }
 
+  /** Adds a line to the log, which the next heartbeat sends. */
+  logLine(line: string): void {
+    this.#log.add(line);
+  }
+
   #endStage(): void {
     const now = performance.now();
-    // One that nothing was to be done in is none.
+    // A stage in which nothing had to be done is not reported.
     if (now - this.#stageSinceMs >= 1) this.#options.onStage?.(this.#stage, now - this.#stageSinceMs);
     this.#stageSinceMs = now;
   }
 
-  /** No heartbeat is under way when this resolves, and none follows. */
+  /** When this resolves, no heartbeat is in progress, and none follows. */
   async stop(): Promise<void> {
     if (!this.#ended.signal.aborted && this.#progress === 100) this.#endStage();
     clearTimeout(this.#timer);
@@ -101,21 +112,27 @@ export class LeaseHeartbeat {
 
   async #tell(): Promise<void> {
     try {
-      // Hundredths: a day's film moves on by less than one in an hour, and whoever does not move on loses the job.
-      const report = { progress: Math.floor(this.#progress * 100) / 100, stage: this.#stage };
+      // In hundredths of a percent: an encode of a day-long video advances by less than one percent in an hour, and a
+      // job without progress is considered dead.
+      const log = this.#log.unsent();
+      const report = {
+        ...{ progress: Math.floor(this.#progress * 100) / 100, stage: this.#stage },
+        ...(log !== null && { log_tail: log }),
+      };
       const answer = await this.#client.heartbeat(this.#job, report, this.#ended.signal);
+      if (log !== null) this.#log.markSent(log);
       if (answer.cancel_requested) this.#abort("canceled");
     } catch (error) {
       if (this.#ended.signal.aborted) return;
       const isGone = error instanceof ServerRefused && (error.status === 404 || error.status === 410);
       if (error instanceof LeaseLost || isGone) return this.#abort("lost");
-      // A server that restarts must not cost the work so far: only its own word ends the lease.
+      // A restarting server must not cost the work so far: only its own response ends the lease.
       this.#hasNews = true;
       this.#onTrouble(error);
     }
   }
 
-  /** Ends the job's work for a reason that the worker found. */
+  /** Aborts the job's work for a reason that the worker detected. */
   abandon(reason: "full"): void {
     this.#abort(reason);
   }

@@ -2,9 +2,10 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { UserError } from "../lib/errors.ts";
-import { type Encoder, requireEncoder } from "../media/encoders.ts";
+import type { Encoder } from "../media/encoders.ts";
 import { encodingSpec } from "../media/encoding-spec.ts";
 import type { Binaries } from "../media/ffmpeg.ts";
+import { requireEncoder } from "../media/require-encoder.ts";
 import { missingIsolation } from "../media/sandbox/sandbox.ts";
 import type { Transcriber } from "../outbound/transcribe/transcriber.ts";
 import type { JobContext, Log } from "./context.ts";
@@ -13,63 +14,69 @@ import { type JobEnd, runJob } from "./run-job.ts";
 import { openScratch } from "./scratch.ts";
 
 export type WorkerOptions = {
-  /** The server's base address. */
+  /** The server's base URL. */
   server: string;
-  /** Asked for at each call: the server may rotate it. */
+  /** Read at each call, because the server may rotate it. */
   token: () => string;
   workerId: string;
-  /** Jobs at once; one already keeps all cores busy. */
+  /** Of the program, for the server's list of workers. */
+  version?: string;
+  /** Jobs at once; a single one already uses all cores. */
   concurrency?: number;
-  /** May be shared by workers of one machine: each makes a folder of its own in it. */
+  /** Workers on one machine may share it: each creates its own directory in it. */
   scratchDir: string;
   binaries: Binaries;
-  /** Kept free on every disk that a job writes to: no job is taken below it, and one that reaches it fails. */
+  /** Kept free on every disk that a job writes to: below it no job is claimed, and a job that reaches it fails. */
   minFreeBytes?: number;
-  /** The most that one ffmpeg may allocate. */
+  /** Memory limit of one ffmpeg process. */
   memoryBytes?: number | undefined;
-  /** Makes captions; without one every caption that is asked for is told as an error. */
+  /** Produces captions; without one every requested caption is reported as an error. */
   transcriber?: Transcriber | null | undefined;
-  /** Software unless told; tried before the first job is asked for. */
+  /** Software by default; tested before the first job is claimed. */
   encoder?: Encoder;
-  /** Given when the server's data directory is on this machine: sources and results are then not sent over HTTP. */
+  /**
+   * Set when the server's data directory is on this machine: sources and results are then not transferred over HTTP.
+   */
   sharedDisk?: { dataDir: string };
   log: Log;
-  /** Takes one job, if there is one, and ends. */
+  /** Runs one job, if there is one, and stops. */
   isOnce?: boolean;
   onProgress?: JobContext["onProgress"];
-  /** Aborting it drains: the current job is given back, ffmpeg ended, scratch removed. */
+  /** Stops the worker: the current job is released, ffmpeg is killed, scratch is deleted. */
   signal: AbortSignal;
 };
 
-/** The longest that the server is asked to hold a claim until a job appears. */
+/** The longest time that the server is asked to hold a claim. */
 const WAIT_SECONDS = 20;
-/** The pace of asking a server that does not hold claims. */
+/** Polling interval for a server that does not hold claims. */
 const IDLE_MS = 1000;
 
-/** By default: the smallest job would hardly fit. */
+/** The default: the smallest job would hardly fit. */
 const MIN_FREE_BYTES = 64 * 2 ** 20;
 const FULL_MS = 30_000;
 
 /**
- * Leases and runs jobs until `signal` is aborted, or once; resolves when all is put away, with how the last job ended.
- * Throws ServerRefused when the server does not accept the worker (a wrong token).
+ * Claims and runs jobs until `signal` aborts, or once; resolves when everything is cleaned up, with the result of the
+ * last job. Throws ServerRefused when the server does not accept the worker (an invalid token).
  */
 export async function startWorker(options: WorkerOptions): Promise<JobEnd | null> {
   const { server, token, workerId, binaries, memoryBytes, transcriber, log, onProgress, isOnce = false } = options;
   const { encoder = "software", minFreeBytes = MIN_FREE_BYTES } = options;
   await requireEncoder(binaries.ffmpeg, encoder, encodingSpec);
   const missing = await missingIsolation(binaries.ffmpeg);
-  if (missing.length > 0) log.warn({ missing }, "ffmpeg cannot be fully confined on this system.");
+  if (missing.length > 0) log.warn({ missing }, "ffmpeg cannot be fully sandboxed on this system.");
   const scratch = await openScratch(options.scratchDir);
   const fault = new AbortController();
   const signal = AbortSignal.any([options.signal, fault.signal]);
-  const client = new LeaseClient({ server, token, workerId });
+  const client = new LeaseClient({ server, token, workerId, version: options.version });
   const settings = { memoryBytes, minFreeBytes, encoder, transcriber };
   const context: JobContext = { client, binaries, ...settings, scratch, log, signal, onProgress };
   try {
     const count = isOnce ? 1 : (options.concurrency ?? 1);
-    const loops = Array.from({ length: count }, () => loop(context, { sharedDisk: options.sharedDisk, isOnce }));
-    // One refusal ends them all, in order: jobs are given back before the scratch is removed.
+    const loops = Array.from({ length: count }, (_, index) =>
+      loop(context, { sharedDisk: options.sharedDisk, isOnce, isFirst: index === 0 }),
+    );
+    // One refusal stops all loops, in order: jobs are released before scratch is deleted.
     for (const one of loops) one.catch(() => fault.abort());
     const ends = await Promise.allSettled(loops);
     const failed = ends.find((end) => end.status === "rejected");
@@ -80,40 +87,48 @@ export async function startWorker(options: WorkerOptions): Promise<JobEnd | null
   }
 }
 
-type LoopOptions = { sharedDisk: WorkerOptions["sharedDisk"]; isOnce: boolean };
+type LoopOptions = { sharedDisk: WorkerOptions["sharedDisk"]; isOnce: boolean; isFirst: boolean };
 
-async function loop(context: JobContext, { sharedDisk, isOnce }: LoopOptions): Promise<JobEnd | null> {
+async function loop(context: JobContext, { sharedDisk, isOnce, isFirst }: LoopOptions): Promise<JobEnd | null> {
   const { client, scratch, minFreeBytes, log, signal } = context;
   let failures = 0;
+  // The first request does not wait for a job, so that a person sees at once whether the server accepts the worker.
+  let isConnected = false;
   while (!signal.aborted) {
     const askedAt = performance.now();
     try {
-      if (!(await scratch.hasRoom(minFreeBytes))) {
-        if (isOnce) throw new UserError(`There is hardly any space left in ${scratch.dir}.`);
-        log.warn({ scratch: scratch.dir }, "There is hardly any space left; no job is taken.");
+      if (!(await scratch.hasSpace(minFreeBytes))) {
+        if (isOnce) throw new UserError(`Almost no disk space is left in ${scratch.dir}.`);
+        log.warn({ scratch: scratch.dir }, "Almost no disk space is left; not leasing jobs.");
         await pause(FULL_MS, signal);
         continue;
       }
       const job = await client.next({
         capabilities: await capabilities(sharedDisk),
-        waitSeconds: isOnce ? 0 : WAIT_SECONDS,
+        waitSeconds: isConnected ? WAIT_SECONDS : 0,
         signal,
       });
       failures = 0;
+      const isFirstAnswer = !isConnected;
+      if (isFirst && isFirstAnswer && !isOnce && !sharedDisk)
+        // The server of a local worker has logged that it is serving.
+        log.info({ server: client.server }, "Connected to the server; waiting for jobs.");
+      isConnected = true;
       const end = job && (await runJob(job, context));
       if (isOnce) return end;
       if (end === "no_room") await pause(FULL_MS, signal);
-      else if (!job) await pause(IDLE_MS - (performance.now() - askedAt), signal);
+      else if (!job && !isFirstAnswer) await pause(IDLE_MS - (performance.now() - askedAt), signal);
     } catch (error) {
       if (signal.aborted) return null;
       if (isOnce) throw error;
       if (error instanceof ServerRefused && (error.status === 401 || error.status === 403)) throw error;
       failures++;
-      // Said once and then every now and then: a server that is restarted is no news.
+      isConnected = false;
+      // Logged once and then at intervals: a restarting server is normal.
       if (failures % 30 === 1)
         log.warn(
           { error: String(error) },
-          error instanceof ServerUnreachable ? "The server is away." : "No job could be asked for.",
+          error instanceof ServerUnreachable ? "The server is unreachable." : "Job request failed.",
         );
       await pause(backoffMs(failures), signal);
     }
@@ -121,7 +136,10 @@ async function loop(context: JobContext, { sharedDisk, isOnce }: LoopOptions): P
   return null;
 }
 
-/** A nonce that only who shares the server's disk can read. It is read anew: a restarted server writes another. */
+/**
+ * A nonce that only a process on the server's disk can read. Read again each time, because a restarted server writes
+ * another one.
+ */
 async function capabilities(sharedDisk: WorkerOptions["sharedDisk"]): Promise<Record<string, string>> {
   if (!sharedDisk) return {};
   const proof = await readFile(join(sharedDisk.dataDir, "local-proof"), "utf8").catch(() => "");

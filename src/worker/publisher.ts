@@ -1,14 +1,16 @@
 import { openAsBlob } from "node:fs";
 import { open, readdir, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { mapBounded } from "../lib/bounded.ts";
+import { contentTypeOf } from "../lib/media-types.ts";
 import { SEGMENT_PATTERN } from "../media/arguments.ts";
-import type { SignedArtifact, WorkerContract } from "./contract.ts";
+import type { SignedArtifact, WorkerContract } from "../protocol/worker-client.ts";
 import { check, type LeaseClient, LONG_RETRY, request, retrying } from "./lease-client.ts";
 
 const LOOK_MS = 500;
 const PATHS_PER_SIGNING = 100;
 const UPLOADS_AT_ONCE = 6;
-/** While ffmpeg has the processors; whatever waits goes at the end. */
+/** Few at once while ffmpeg uses the processors; the rest follows at the end. */
 const UPLOADS_BESIDE = 2;
 
 type Deliver = (files: string[], atOnce: number, signal: AbortSignal) => Promise<void>;
@@ -17,16 +19,16 @@ type Options = {
   job: WorkerContract;
   dir: string;
   signal: AbortSignal;
-  /** Names of files that are where they belong. */
+  /** Names of files that have been published. */
   onFile?: (delivered: number) => void;
 };
 
 /**
- * Brings results to where they belong while they are made: a segment that has its name is whole, for ffmpeg gives it
- * when it is. So the end of the encode is nearly the end of the job. On a shared disk "bringing" is making them durable.
+ * Publishes results while they are produced: a segment with its final name is complete, because ffmpeg renames it when
+ * it is. The job then ends shortly after the encode. On a shared disk, publishing means syncing.
  */
 export class Publisher {
-  /** File -> what it was when it went; one that is made anew goes again. */
+  /** File -> its identity when it was published; a file that is written again is published again. */
   readonly #sent = new Map<string, string>();
   readonly #options: Options;
   readonly #deliver: Deliver;
@@ -40,19 +42,19 @@ export class Publisher {
     this.#plan();
   }
 
-  /** All of `files`, in this order. What it throws is final: the server refused, or the job is called off. */
+  /** Publishes all `files`, in this order. Errors are final: the server refused, or the job was aborted. */
   async finish(files: string[]): Promise<void> {
     clearTimeout(this.#timer);
     await this.#looking;
     await this.#send(await this.#unsent(files), UPLOADS_AT_ONCE, this.#options.signal);
   }
 
-  /** Some of the files, at once, while others are made. */
+  /** Publishes some of the files, concurrently with the encode. */
   async also(files: string[]): Promise<void> {
     await this.#send(await this.#unsent(files), UPLOADS_AT_ONCE, this.#options.signal);
   }
 
-  /** Nothing is under way when this resolves. */
+  /** When this resolves, nothing is in progress. */
   async stop(): Promise<void> {
     clearTimeout(this.#timer);
     this.#ended.abort();
@@ -62,7 +64,7 @@ export class Publisher {
   #plan(): void {
     this.#timer = setTimeout(() => {
       this.#looking = this.#look()
-        // Whatever it is, it is met again at the end, or by the heart.
+        // An error here occurs again at the end, or ends the lease.
         .catch(() => {})
         .finally(() => this.#ended.signal.aborted || this.#plan());
     }, LOOK_MS);
@@ -96,31 +98,23 @@ export class Publisher {
     this.#options.onFile?.(this.#sent.size);
   }
 
-  /** PUTs files to signed addresses, begun in the order given. */
+  /** PUTs files to presigned URLs, started in the given order. */
   #upload: Deliver = async (files, atOnce, signal) => {
     const { client, job, dir } = this.#options;
     const byKey = new Map(files.map((file) => [job.outputs.prefix + file, file]));
     const waiting = await client.sign(job, [...byKey.keys()], signal);
     const unsigned = files.find((file) => !waiting.some(({ path }) => path === job.outputs.prefix + file));
-    if (unsigned !== undefined) throw new Error(`The server signed no address for ${unsigned}.`);
-    const putNext = async (): Promise<void> => {
-      for (let next = waiting.shift(); next; next = waiting.shift()) {
-        const file = byKey.get(next.path);
-        if (file === undefined) continue;
-        const stamp = await stampOf(join(dir, file));
-        await put(client, next, join(dir, file), signal);
-        this.#done(file, stamp);
-      }
-    };
-    try {
-      await Promise.all(Array.from({ length: atOnce }, putNext));
-    } finally {
-      // After a failure the others stop with the file in hand.
-      waiting.length = 0;
-    }
+    if (unsigned !== undefined) throw new Error(`The server returned no presigned URL for ${unsigned}.`);
+    await mapBounded(waiting, { atOnce, signal }, async (signed, either) => {
+      const file = byKey.get(signed.path);
+      if (file === undefined) return;
+      const stamp = await stampOf(join(dir, file));
+      await put(client, signed, join(dir, file), either);
+      this.#done(file, stamp);
+    });
   };
 
-  /** Makes files and their folders durable: a `complete` must not outlive the segments it speaks of. */
+  /** Syncs files and their directories: a `complete` must not outlive its segments. */
   #sync: Deliver = async (files, _, signal) => {
     const { dir } = this.#options;
     for (const file of files) {
@@ -144,23 +138,14 @@ async function sync(path: string): Promise<void> {
   await handle.sync();
 }
 
-const CONTENT_TYPES: Record<string, string> = {
-  m3u8: "application/vnd.apple.mpegurl",
-  mpd: "application/dash+xml",
-  m4s: "video/iso.segment",
-  mp4: "video/mp4",
-  jpg: "image/jpeg",
-  vtt: "text/vtt",
-};
-
 async function put(client: LeaseClient, signed: SignedArtifact, file: string, signal: AbortSignal): Promise<void> {
-  // Read as it is sent, and of known length, without which S3 refuses a body.
+  // Streamed, with a known length, without which S3 refuses a body.
   const body = await openAsBlob(file);
-  const type = CONTENT_TYPES[file.slice(file.lastIndexOf(".") + 1)] ?? "application/octet-stream";
+  const type = contentTypeOf(file);
   await retrying({ attempts: LONG_RETRY, signal }, async () => {
     const response = await request(client.resolve(signed.url), {
       method: signed.method,
-      // A signed address may have signed its headers too: what it says wins.
+      // A presigned URL may have signed headers too, which take precedence.
       headers: { "content-type": type, ...lowerCase(signed.headers) },
       body,
       signal,

@@ -1,4 +1,4 @@
-/** Both at once. The first that fails ends the other; nothing runs any more when its error is thrown. */
+/** Runs both concurrently. The first failure aborts the other; when its error is thrown, neither runs any more. */
 export async function runConcurrently<A, B>(
   signal: AbortSignal,
   one: (signal: AbortSignal) => Promise<A>,

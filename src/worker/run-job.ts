@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { MediaError } from "../media/error.ts";
+import type { Failure, WorkerContract } from "../protocol/worker-client.ts";
 import { CaptionFailed } from "./captions.ts";
 import type { JobContext } from "./context.ts";
-import type { Failure, WorkerContract } from "./contract.ts";
 import { LeaseLost, ServerRefused, ServerUnreachable } from "./lease-client.ts";
 import { LeaseHeartbeat } from "./lease-heartbeat.ts";
 import { transcode } from "./transcode-job.ts";
@@ -11,28 +11,28 @@ import { watchSpace } from "./watch-space.ts";
 
 export type JobEnd = "completed" | "failed" | "released" | "canceled" | "lost" | "no_room";
 
-/** What is made of a source is about as large as it, all steps of the ladder together. */
+/** The results are about as large as the source, all renditions together. */
 const SPACE_PER_SOURCE = 2;
 
 const RESERVE_REACHED = "The disk that the worker writes to has reached its reserve; free space there, then retry.";
 
-/** What a worker that is told to stop still gives to a `complete` that is under way. */
+/** How long a stopping worker waits for a `complete` that is in progress. */
 const COMPLETE_GRACE_MS = 4000;
 
-/** Takes one leased job to its end and tells the server. Never throws for what is the job's fault or the server's. */
+/** Runs one leased job to its end and reports the result. Never throws for faults of the job or the server. */
 export async function runJob(job: WorkerContract, context: JobContext): Promise<JobEnd> {
   const { client, log, signal } = context;
   const fields = { job_id: job.job.id, asset_id: job.job.asset_id, attempt: job.job.attempt };
   const heartbeat = new LeaseHeartbeat(client, job, {
     signal,
-    onTrouble: (error) => log.warn({ ...fields, error: String(error) }, "A heartbeat failed."),
-    onStage: (stage, tookMs) => log.info({ ...fields, stage, took_ms: Math.round(tookMs) }, "A stage is done."),
+    onTrouble: (error) => log.warn({ ...fields, error: String(error) }, "Heartbeat failed."),
+    onStage: (stage, tookMs) => log.info({ ...fields, stage, took_ms: Math.round(tookMs) }, "Stage completed."),
     onNews: (stage, progress) => context.onProgress?.({ id: job.job.id, stage, progress }),
   });
   const needed = (job.source.local_path ? 0 : (job.source.bytes ?? 0)) * SPACE_PER_SOURCE;
-  if (!(await context.scratch.hasRoom(needed))) {
+  if (!(await context.scratch.hasSpace(needed))) {
     await heartbeat.stop();
-    log.warn({ ...fields, bytes: needed }, "The job is given back: there is no space for its source here.");
+    log.warn({ ...fields, bytes: needed }, "Job released: no disk space for its source.");
     await client.release(job).catch(() => {});
     return "no_room";
   }
@@ -40,45 +40,47 @@ export async function runJob(job: WorkerContract, context: JobContext): Promise<
   const outDir = job.artifacts.local_path ?? join(work, "out");
   const stopWatching = watchSpace([work, outDir], context.minFreeBytes, () => heartbeat.abandon("full"));
   let isAnnounced = false;
-  log.info(fields, "The job begins.");
+  log.info(fields, "Job started.");
   try {
     const completion = await transcode(job, context, { heartbeat: heartbeat, work, outDir });
-    // From here on the files may be what viewers are sent to, even if no answer arrives.
+    // From here on the files may be in use by viewers, even if no response arrives.
     isAnnounced = true;
-    // A heartbeat that came in behind it would be answered 409 and look like a lost lease.
+    // A heartbeat that arrived after it would be answered 409 and look like a lost lease.
     await heartbeat.stop();
     await client.complete(job, completion, someTimeAfter(signal, COMPLETE_GRACE_MS));
-    log.info(fields, "The job is complete.");
+    log.info(fields, "Job completed.");
     return "completed";
   } catch (error) {
     await heartbeat.stop();
     if (!isAnnounced) await removeFolder(outDir);
-    return await tell(heartbeat.reason === "full" ? new MediaError("out_of_space", RESERVE_REACHED, true) : error);
+    return await reportFailure(
+      heartbeat.reason === "full" ? new MediaError("out_of_space", RESERVE_REACHED, true) : error,
+    );
   } finally {
     stopWatching();
     await heartbeat.stop();
     await removeFolder(work);
   }
 
-  async function tell(error: unknown): Promise<JobEnd> {
+  async function reportFailure(error: unknown): Promise<JobEnd> {
     if (heartbeat.reason === "canceled" || heartbeat.reason === "lost" || error instanceof LeaseLost) {
       const end = heartbeat.reason === "canceled" ? "canceled" : "lost";
-      log.warn(fields, end === "canceled" ? "The job was cancelled." : "The lease is lost; the result is dropped.");
+      log.warn(fields, end === "canceled" ? "Job canceled." : "Lease lost; the result is discarded.");
       return end;
     }
     try {
       if (signal.aborted) {
         await client.release(job);
-        log.info(fields, "The job is given back.");
+        log.info(fields, "Job released.");
         return "released";
       }
       const failure = toFailure(error);
-      log.error({ ...fields, code: failure.code, error: failure.message }, "The job failed.");
+      log.error({ ...fields, code: failure.code, error: failure.message }, "Job failed.");
       await client.fail(job, failure, signal);
       return "failed";
     } catch (untold) {
-      // The lease runs out by itself, and the server tries the job again.
-      log.warn({ ...fields, error: String(untold) }, "The server could not be told how the job ended.");
+      // The lease expires, and the server retries the job.
+      log.warn({ ...fields, error: String(untold) }, "The outcome of the job could not be reported to the server.");
       return "lost";
     }
   }
@@ -101,15 +103,15 @@ function toFailure(error: unknown): Failure {
     return { code: "source_corrupt", message: error.message, retryable: false, log_tail: "" };
   }
   if ((error as NodeJS.ErrnoException)?.code === "ENOSPC") {
-    return { code: "out_of_space", message: "There is no space left for the job.", retryable: true, log_tail: "" };
+    return { code: "out_of_space", message: "No disk space left for the job.", retryable: true, log_tail: "" };
   }
   if (error instanceof ServerUnreachable || error instanceof ServerRefused) {
     return { code: "transfer_failed", message: error.message, retryable: true, log_tail: "" };
   }
-  // Not the source's fault as far as anyone can tell, so another worker may try.
+  // Not known to be the source's fault, so another worker may retry.
   return {
     code: "worker_error",
-    message: "The worker met an unexpected error.",
+    message: "Unexpected worker error.",
     retryable: true,
     log_tail: String(error),
   };

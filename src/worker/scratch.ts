@@ -2,17 +2,20 @@ import { mkdir, mkdtemp, readdir, rm, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { killOrphans, processStartTime } from "../media/orphan-processes.ts";
 
-/** A worker process's own folder: named by pid and start, so that another process can tell whether its owner lives. */
+/**
+ * A worker process's own directory, named by pid and start time, so that other processes can determine whether its
+ * owner is running.
+ */
 export type Scratch = {
   dir: string;
   pidDir: string;
   jobFolder: (name: string) => Promise<string>;
-  /** Whether so many bytes are free where it lies. */
-  hasRoom: (bytes: number) => Promise<boolean>;
+  /** Whether this many bytes are free on its disk. */
+  hasSpace: (bytes: number) => Promise<boolean>;
   remove: () => Promise<void>;
 };
 
-/** Clears up after workers that are gone, their processes first, then makes this worker's folder. */
+/** Kills processes and deletes directories of workers that have died, then creates this worker's directory. */
 export async function openScratch(scratchDir: string): Promise<Scratch> {
   await mkdir(scratchDir, { recursive: true, mode: 0o700 });
   await sweep(scratchDir);
@@ -23,7 +26,7 @@ export async function openScratch(scratchDir: string): Promise<Scratch> {
   return {
     dir,
     pidDir,
-    hasRoom: async (bytes) => {
+    hasSpace: async (bytes) => {
       const { bavail, bsize } = await statfs(dir);
       return bavail * bsize >= bytes;
     },

@@ -3,30 +3,30 @@ import { join } from "node:path";
 import { type EncodeOptions, type EncodeResult, encode } from "../media/encode.ts";
 import { encodingSpec } from "../media/encoding-spec.ts";
 import { probe } from "../media/probe.ts";
-import { addCaptions, type Captions, makeCaptions } from "./captions.ts";
+import type { Completion, WorkerContract } from "../protocol/worker-client.ts";
+import { addCaptions, type Captions, createCaptions } from "./captions.ts";
 import type { JobContext } from "./context.ts";
-import type { Completion, WorkerContract } from "./contract.ts";
 import { LeaseLost } from "./lease-client.ts";
 import type { LeaseHeartbeat } from "./lease-heartbeat.ts";
 import { Publisher } from "./publisher.ts";
 import { runConcurrently } from "./run-concurrently.ts";
 import { download, removeFolder, SourceCorrupt, sourceMissing, sumOf } from "./transfer.ts";
 
-// What the stages weigh in 0–100; encoding is nearly all of the time.
+// Shares of the stages in 0–100; encoding takes almost all of the time.
 const PROBED = 5;
 const ENCODED = 95;
-/** Of a job whose captions take longer than its encode: the rest of 100 is for publishing. */
+/** For a job whose captions take longer than its encode: the rest of 100 is for publishing. */
 const CAPTIONED = 99;
 
 export type Workspace = { heartbeat: LeaseHeartbeat; work: string; outDir: string };
 
-/** Makes what a job asks for and brings it to its place. What it returns is ready to be published. */
+/** Produces what a job requests and uploads it. The returned result is ready to be published. */
 export async function transcode(job: WorkerContract, context: JobContext, workspace: Workspace): Promise<Completion> {
   const { client } = context;
   const { heartbeat, work, outDir } = workspace;
   const input = job.source.local_path ?? join(work, "source");
   await fetchSource(job, context, workspace, input);
-  // A job that was given back keeps its attempt number, and so its folder.
+  // A job that was released keeps its attempt number, and so its directory.
   await removeFolder(outDir);
   await mkdir(outDir, { recursive: true });
   const publisher = new Publisher({ client, job, dir: outDir, signal: heartbeat.signal });
@@ -60,7 +60,7 @@ async function fetchSource(
   });
 }
 
-/** Encodes, and sums the source beside it: that reads what is read anyway, and takes a small part of the time. */
+/** Encodes, and hashes the source concurrently: it is being read anyway, and hashing takes a small part of the time. */
 async function encodeChecked(
   job: WorkerContract,
   context: JobContext,
@@ -77,59 +77,61 @@ async function encodeChecked(
   const publishEarly = async (early: EncodeResult) => {
     try {
       await publisher.also(early.files);
-      const told = { subtitle_paths: {}, caption_errors: {} };
-      await client.publish(job, { ...toCompletion(early, outputs.prefix, null), ...told }, signal);
+      const captions = { subtitle_paths: {}, caption_errors: {} };
+      await client.publish(job, { ...toCompletion(early, outputs.prefix, null), ...captions }, signal);
     } catch (error) {
-      // Haste is a kindness: without it the whole is published in its time. But who lost the lease has nothing to publish.
+      // Early playback is optional: after an error everything is published at the end. Not after the lease was lost.
       if (error instanceof LeaseLost || signal.aborted) throw error;
-      log.warn({ job_id: job.job.id, error: String(error) }, "What plays already could not be published early.");
+      log.warn({ job_id: job.job.id, error: String(error) }, "Completed renditions could not be published early.");
     }
   };
   try {
     heartbeat.report("probing", PROBED);
-    const found = await probe(input, binaries, { ...common, cwd: work });
+    const media = await probe(input, binaries, { ...common, cwd: work });
     heartbeat.report("encoding", PROBED);
-    let captioned = 0;
+    // Without requests there is no such stage.
+    let captioned = Object.keys(job.outputs.subtitle_paths ?? {}).length > 0 ? 0 : 1;
     let isEncoded = false;
-    const tellCaptions = () =>
+    const reportCaptions = () =>
       isEncoded && captioned < 1 && heartbeat.report("captioning", ENCODED + captioned * (CAPTIONED - ENCODED));
     const [result, captions] = await runConcurrently(
       signal,
       async (ended) => {
-        const made = await encode({
-          ...{ ...common, signal: ended, input, outDir, probe: found, spec: wantedSpec(job), binaries },
-          ...{ scratchDir: work, names: wantedNames(job), encoder },
+        const encoded = await encode({
+          ...{ ...common, signal: ended, input, outDir, probe: media, spec: requestedSpec(job), binaries },
+          ...{ scratchDir: work, names: requestedNames(job), encoder },
+          onLog: (line) => heartbeat.logLine(line),
           onProgress: (fraction) => heartbeat.report("encoding", PROBED + fraction * (ENCODED - PROBED)),
           ...(early_playback && callbacks.publish_url && { onEarly: publishEarly }),
         });
         isEncoded = true;
-        tellCaptions();
-        return made;
+        reportCaptions();
+        return encoded;
       },
       (ended) => {
         const onProgress = (fraction: number) => {
           captioned = fraction;
-          tellCaptions();
+          reportCaptions();
         };
-        return makeCaptions(job, context, { input, probe: found, work, signal: ended, onProgress });
+        return createCaptions(job, context, { input, probe: media, work, signal: ended, onProgress });
       },
     );
     return { result, captions, sourceSum: await sum };
   } catch (error) {
-    // A damaged source is mostly met by ffmpeg first, which cannot say why.
+    // ffmpeg usually fails first on a damaged source, without naming the cause.
     if (source.sha256 && !heartbeat.signal.aborted) await sum;
     throw error;
   }
 }
 
-/** Of what the server says of its specification this obeys one thing; the rest is this program's own. */
-const wantedSpec = ({ encoding_spec }: WorkerContract): EncodeOptions["spec"] =>
+/** Of the server's specification only this value is used; the rest is built into the worker. */
+const requestedSpec = ({ encoding_spec }: WorkerContract): EncodeOptions["spec"] =>
   encoding_spec?.storyboard?.enabled === false
     ? { ...encodingSpec, storyboard: { ...encodingSpec.storyboard, enabled: false } }
     : encodingSpec;
 
-/** The names that the contract asks for, where they lie beside each other under the prefix. */
-function wantedNames({ outputs }: WorkerContract): NonNullable<EncodeOptions["names"]> {
+/** The names that the contract requires, relative to the prefix. */
+function requestedNames({ outputs }: WorkerContract): NonNullable<EncodeOptions["names"]> {
   const named = (field: string, key: string | null | undefined) => {
     const rest = key?.startsWith(outputs.prefix) ? key.slice(outputs.prefix.length) : "";
     return /^[A-Za-z0-9_-][A-Za-z0-9._-]*$/.test(rest) ? { [field]: rest } : {};

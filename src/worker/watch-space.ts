@@ -3,8 +3,8 @@ import { statfs } from "node:fs/promises";
 const LOOK_MS = 500;
 
 /**
- * Calls `onFull`, once, when the disk of one of `folders` has less than `minFreeBytes` free; a folder that does not exist
- * is left out. ffmpeg writes by itself, so no check can precede each write. The result ends the watch.
+ * Calls `onFull`, once, when the disk of one of `folders` has less than `minFreeBytes` free; a missing directory is
+ * ignored. ffmpeg writes by itself, so a check cannot precede each write. Returns a function that stops watching.
  */
 export function watchSpace(folders: readonly string[], minFreeBytes: number, onFull: () => void): () => void {
   let isOver = minFreeBytes === 0;

@@ -7,10 +7,10 @@ const LIMIT_MS = 1500;
 const RETRY_MS = 20;
 
 /**
- * Moves all of the write-ahead log into the database `file` and empties the log, so that the file alone is the whole
- * database (https://sqlite.org/pragma.html#pragma_wal_checkpoint). To be called by the last owner of the file: a reader
- * or a writer of another process is waited for, at most 1.5 s. Resolves with false when the log is not empty after that;
- * nothing is lost then, the log holds the rest. Throws LibsqlError when the disk fails.
+ * Moves the whole write-ahead log into the database `file` and truncates the log, so that the file alone is the whole
+ * database (https://sqlite.org/pragma.html#pragma_wal_checkpoint). Called by the last owner of the file: a reader or a
+ * writer of another process is waited for, at most 1.5 s. Resolves with false when the log is not empty after that;
+ * nothing is lost then, because the log has the rest. Throws LibsqlError when the disk fails.
  */
 export async function truncateWal(file: string): Promise<boolean> {
   const deadline = performance.now() + LIMIT_MS;
@@ -21,7 +21,7 @@ export async function truncateWal(file: string): Promise<boolean> {
   }
 }
 
-/** On a connection of its own: one that met BUSY must not be used again. */
+/** On its own connection: one that received BUSY must not be used again. */
 function isEmptied(file: string): boolean {
   let connection: Connection | undefined;
   try {

@@ -1,23 +1,23 @@
 import type { Client, InArgs, InStatement, ResultSet, Transaction, TransactionMode } from "@libsql/client";
 import { LibsqlError } from "@libsql/core/api";
 
-/** What runs statements: the reader, or the write queue's connection while one of its works is running. */
+/** Executes statements: the reader, or the write queue's connection while one of its works is running. */
 export type Executor = {
   run(statement: InStatement): Promise<ResultSet>;
-  /** Runs `statements` as one, all or nothing. */
+  /** Runs `statements` atomically. */
   batch(statements: InStatement[]): Promise<ResultSet[]>;
-  /** A nested transaction, where the executor can give one. */
+  /** A nested transaction, where the executor supports one. */
   begin(): Promise<Transaction>;
 };
 
 /**
- * @libsql/client's interface over an executor, so that `drizzle({ client })` takes a local file and a remote server
- * alike. Its own client for files is a pool that runs 18–30k point selects a second where one connection runs 170k,
- * and that waits for locks with the event loop stopped.
+ * @libsql/client's methods over an executor, so that `drizzle({ client })` works with a local file and a remote
+ * server alike. @libsql/client's own client for files is a pool with 18–30k point selects a second where one connection
+ * has 170k, and blocks the event loop while it waits for locks.
  */
 export function localClient(executor: Executor): Client {
-  const unsupported = (what: string) => () => {
-    throw new LibsqlError(`${what} is not available on this client.`, "UNSUPPORTED");
+  const unsupported = (method: string) => () => {
+    throw new LibsqlError(`${method} is not available on this client.`, "UNSUPPORTED");
   };
   return {
     protocol: "file",
@@ -26,7 +26,7 @@ export function localClient(executor: Executor): Client {
     batch: (statements, _mode?: TransactionMode) =>
       executor.batch(statements.map((one) => (Array.isArray(one) ? withArgs(one[0], one[1]) : one))),
     transaction: () => executor.begin(),
-    // The migrator and the write queue own these; a stray call would act outside their order.
+    // Only the migrator and the write queue may call these; other calls would run out of order.
     migrate: unsupported("migrate"),
     executeMultiple: unsupported("executeMultiple"),
     sync: unsupported("sync"),

@@ -1,23 +1,27 @@
-/** How many commits this process has made, or null where others write to the database too. */
+/** Number of commits of this process, or null when others write to the database too. */
 export type Commits = {
   (): number | null;
-  /** Where others write, too: another value after each commit of this process, and within a second after theirs. */
+  /** When others write too: changes after each commit of this process, and within a second after one of theirs. */
   recent?: () => number | string;
 };
 
-/** The same where others write to the database, too: what is remembered is then up to a second old. */
+/** The same when others write to the database too: a cached value is then up to a second old. */
 export function sharedCommits(own: Commits): Commits {
   const recent = () => (own() ?? 0) + Math.floor(performance.now() / 1000);
   return Object.assign(() => null, { recent });
 }
 
-/** The same where other processes write to the same file: `version` is another one after any commit, so nothing is old. */
+/**
+ * The same when other processes write to the same file: `version` changes after any commit, so a cached value is never
+ * old.
+ */
 export const clusterCommits = (own: () => number, version: () => string): Commits =>
   Object.assign(() => null, { recent: () => `${own()} ${version()}` });
 
 /**
- * What `load` read, until the next commit: exact and never old, since every change goes through this process's write
- * queue or shows in the file. Where others write to a remote database, too, their changes are seen after a second. At most `max` answers are kept.
+ * Caches what `load` read until the next commit: never stale, because every change goes through this process's write
+ * queue or is visible in the file. When others write to a remote database too, their changes are visible after a
+ * second. At most `max` values are kept.
  */
 export function cacheUntilCommit<K, V>(
   commits: Commits,
@@ -34,10 +38,10 @@ export function cacheUntilCommit<K, V>(
       known.clear();
       at = now;
     }
-    const found = known.get(key);
-    if (found !== undefined) return found;
+    const cached = known.get(key);
+    if (cached !== undefined) return cached;
     const value = await load(key);
-    // A commit while it was being read: nobody knows on which side of it the answer stands.
+    // A commit during the read: the result may be from before or after it.
     if (value !== undefined && version() === now && at === now) known.set(key, value);
     return value;
   };

@@ -1,5 +1,5 @@
 import type { InArgs, InStatement, ResultSet, Row, Value } from "@libsql/client";
-// From the core alone: the client brings network stacks that only a remote database needs.
+// From the core: the main module imports network code that only a remote database needs.
 import { LibsqlError } from "@libsql/core/api";
 import Database from "libsql";
 import AsyncDatabase from "libsql/promise";
@@ -8,28 +8,29 @@ import { boundArgs, type Columns, columnsOf, resultRow } from "./values.ts";
 
 type Statement = { native: Database.Statement; columns: Columns | null; arity: number; changes: boolean };
 
-/** Statements kept prepared: preparing costs five times what a point select does. */
+/** Prepared statements that are cached: preparing costs five times a point select. */
 const STATEMENTS_KEPT = 400;
 
 /**
- * One synchronous connection to a database file, with its prepared statements.
- *
- * It never waits for a lock (libSQL would wait on the main thread). After one SQLITE_BUSY from a prepared statement,
- * later writes on a libsql connection report success and are never committed, so a connection that met BUSY or a
- * failing disk has a `fault` and refuses all further use.
+ * A synchronous connection to a database file, with its prepared statements. It never waits for a lock, because libSQL
+ * would wait on the main thread. After one SQLITE_BUSY from a prepared statement, later writes on a libsql connection
+ * report success and are never committed, so a connection that received BUSY or a disk error has a `fault` and refuses
+ * all further use.
  */
 export class Connection {
   readonly #db: Database.Database;
   readonly #statements = new Map<string, Statement>();
   fault: Error | null = null;
 
-  constructor(path: string, access: "write" | "read") {
+  /** Without `checkpoints`, commits never empty the log: the replica does. */
+  constructor(path: string, access: "write" | "read", { checkpoints = true } = {}) {
     this.#db = this.#guard(() => new Database(path, { timeout: 0 }));
     try {
-      // NORMAL would lose the last commits with the power: a 201 means stored.
+      // NORMAL would lose the last commits in a power failure: a 201 means stored.
       this.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;");
-      // A burst leaves a long log behind; cut it back when it has been checkpointed.
+      // A burst leaves a long log; it is truncated after its checkpoint.
       this.exec("PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -16000;");
+      if (!checkpoints) this.exec("PRAGMA wal_autocheckpoint = 0;");
       if (access === "read") this.exec("PRAGMA query_only = ON;");
     } catch (error) {
       this.close();
@@ -46,28 +47,30 @@ export class Connection {
     this.#guard(() => this.#db.exec(sql));
   }
 
-  /** Runs one statement to its end. Throws LibsqlError with SQLite's code, as @libsql/client does. */
+  /** Runs one statement to its end. Throws LibsqlError with SQLite's code, like @libsql/client. */
   run(statement: InStatement): ResultSet {
     const { sql, args } = typeof statement === "string" ? { sql: statement, args: undefined } : statement;
     const values = boundArgs(args);
     return this.#guard(() => {
       const prepared = this.#prepare(sql, args);
-      // Never `get()`: it leaves the statement open at its row, and this connection stuck at an old snapshot.
+      // Never `get()`: it leaves the statement open at its row, and this connection at an old snapshot.
       if (prepared.columns !== null) return toRows(prepared, prepared.native.all(values) as Value[][]);
       const done = prepared.native.run(values);
       return resultSet([], [], done.changes, BigInt(done.lastInsertRowid));
     });
   }
 
-  /**
-   * COMMIT on another thread: the sync of the disk, and the checkpoint that comes with every thousandth page, would
-   * stop the event loop for as long as the disk takes. Nothing else may use the connection until it has returned.
-   */
-  async commit(): Promise<void> {
-    // libsql's two faces hold the same native handle, in `db`; only this one runs it on a thread of its pool.
+  /** COMMIT, which syncs the disk, and every thousandth page a checkpoint. */
+  commit(): Promise<void> {
+    return this.execOnThread("COMMIT");
+  }
+
+  /** Like `exec`, on another thread: syncing the disk would block the event loop. The connection is unusable meanwhile. */
+  async execOnThread(sql: string): Promise<void> {
+    // libsql's two APIs share the native handle, in `db`; only this one runs it on a thread of its pool.
     const { exec } = AsyncDatabase.prototype as unknown as { exec(this: unknown, sql: string): Promise<void> };
     try {
-      await exec.call(this.#db, "COMMIT");
+      await exec.call(this.#db, sql);
     } catch (error) {
       throw this.#failed(error);
     }
@@ -75,11 +78,12 @@ export class Connection {
 
   close(): void {
     if (!this.#db?.open) return;
-    // Closing leaves a transaction open, with its lock, until the last statement object is garbage: end it first.
+    // Closing leaves a transaction open, with its lock, until the last statement object is collected: it must be ended
+    // first.
     try {
       if (this.#db.inTransaction) this.#db.exec("ROLLBACK");
     } catch {
-      // SQLite has rolled back already, or cannot; either way nothing more is to be done on this connection.
+      // SQLite has rolled back already, or cannot; in both cases the connection is no longer used.
     }
     this.#statements.clear();
     this.#db.close();
@@ -87,12 +91,12 @@ export class Connection {
 
   #prepare(sql: string, args: InArgs | undefined): Statement {
     const arity = args === undefined ? 0 : Array.isArray(args) ? args.length : -1;
-    const kept = this.#statements.get(sql);
-    // Bindings outlive a run: with fewer arguments than last time, the old ones would be used again.
-    if (kept && kept.arity === arity && arity >= 0) {
+    const cached = this.#statements.get(sql);
+    // Bindings persist between runs: with fewer arguments than before, old ones would be used again.
+    if (cached && cached.arity === arity && arity >= 0) {
       this.#statements.delete(sql);
-      this.#statements.set(sql, kept);
-      return kept;
+      this.#statements.set(sql, cached);
+      return cached;
     }
     const native = this.#db.prepare(sql);
     const columns = native.reader ? columnsOf(native.columns().map((column) => column.name)) : null;

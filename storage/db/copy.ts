@@ -6,13 +6,13 @@ import { pendingOf, sorted } from "./migrate.ts";
 import type { StorageLocationRow } from "./schema.ts";
 
 /**
- * A consistent copy of the database `from` as the new file `to`, on another thread; writers go on meanwhile. Holds that
- * the copy was made under are none of the copy's. Throws what SQLite does.
+ * Creates a consistent copy of the database `from` as the new file `to`, on another thread; writers continue. The
+ * removal holds for the copy are not part of it. Throws SQLite's errors.
  */
 export async function copyDatabase(from: string, to: string): Promise<void> {
   const source = new Sqlite(from, { timeout: 5000 });
   try {
-    // libsql's two faces hold the same native handle, in `db`; only this one runs it on a thread of its pool.
+    // libsql's two APIs share the native handle, in `db`; only this one runs it on a thread of its pool.
     const { exec } = AsyncDatabase.prototype as unknown as { exec(this: unknown, sql: string): Promise<void> };
     await exec.call(source, `VACUUM INTO '${to.replaceAll("'", "''")}'`);
   } finally {
@@ -21,10 +21,10 @@ export async function copyDatabase(from: string, to: string): Promise<void> {
   await changing(to, "DELETE FROM removal_holds");
 }
 
-/** A restored database whose objects were put to the storage of the settings: no earlier migration has a say in where. */
+/** Objects of a restored database are in the storage of the settings, whatever an earlier migration recorded. */
 export const clearStorageLocation = (file: string) => changing(file, "DELETE FROM storage_place");
 
-/** Changes a database that nobody else has open, and syncs it. */
+/** Changes a database that no one else has open, and syncs it. */
 async function changing(path: string, sql: string): Promise<void> {
   const database = new Sqlite(path);
   try {
@@ -42,7 +42,7 @@ async function changing(path: string, sql: string): Promise<void> {
 
 const COUNTED = ["tenants", "assets", "uploads", "transcoding_jobs", "subtitles", "events", "audit_entries"] as const;
 
-/** The newest migration that the database holds, and how many rows the tables have that people ask for. */
+/** The newest migration of the database, and the row counts of its main tables. */
 export function describeDatabase(file: string): { schema: string; counts: Record<string, number> } {
   return reading(file, (all) => ({
     schema: all<{ name: string }>("SELECT name FROM _migrations ORDER BY name DESC LIMIT 1")[0]?.name ?? "",
@@ -52,7 +52,7 @@ export function describeDatabase(file: string): { schema: string; counts: Record
   }));
 }
 
-/** What is wrong with the database itself, in words; none where it is sound. Throws UserError for one newer than `migrations`. */
+/** Faults of the database itself; empty when it is intact. Throws UserError for one newer than `migrations`. */
 export function faultsOf(file: string, migrations: Migration[]): string[] {
   return reading(file, (all) => {
     pendingOf(sorted(migrations), all("SELECT name, sha256 FROM _migrations ORDER BY name"));
@@ -62,7 +62,9 @@ export function faultsOf(file: string, migrations: Migration[]): string[] {
     const dangling = all<{ table: string }>("PRAGMA foreign_key_check");
     return [
       ...integrity,
-      ...(dangling.length > 0 ? [`${dangling.length} rows point nowhere, the first in ${dangling[0]?.table}`] : []),
+      ...(dangling.length > 0
+        ? [`${dangling.length} rows have dangling references, the first in ${dangling[0]?.table}`]
+        : []),
     ];
   });
 }
@@ -76,7 +78,7 @@ function reading<T>(file: string, work: (all: <R>(sql: string) => R[]) => T): T 
   }
 }
 
-/** Where objects lie by the record of migrations; undefined where none ever was. */
+/** The active store by the record of migrations; undefined without a record. */
 export const storageLocationIn = (file: string) =>
   reading(
     file,

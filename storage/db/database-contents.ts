@@ -2,8 +2,9 @@ import { existsSync, statSync } from "node:fs";
 import Sqlite from "libsql";
 
 /**
- * What a local database holds. `nothing`: there is no file, or it has no tables. `unused`: it has tables, but never held a
- * tenant, to which all else belongs. `data`: anything else, a damaged file too, which a start reports by itself.
+ * Contents of a local database. `nothing`: there is no file, or it has no tables. `unused`: it has tables, but never
+ * had a tenant, to which everything else belongs. `data`: anything else, including a damaged file, which a start
+ * reports by itself.
  */
 export type Contents = "nothing" | "unused" | "data";
 
@@ -27,7 +28,7 @@ function reading(file: string): ReturnType<typeof contentsOf> {
   try {
     const isWanted = first("PRAGMA user_version")?.user_version === WANTED_EMPTY;
     if (first("SELECT 1 FROM sqlite_schema LIMIT 1") === undefined) return { contents: "nothing", isWanted };
-    // AUTOINCREMENT leaves a row in sqlite_sequence: tenants that were deleted count, too.
+    // AUTOINCREMENT leaves a row in sqlite_sequence, so deleted tenants count too.
     const hadTenants =
       hasTable("sqlite_sequence") && first("SELECT 1 FROM sqlite_sequence WHERE name = 'tenants'") !== undefined;
     const isUnused = hasTable("_migrations") && !hadTenants;

@@ -13,12 +13,12 @@ type Answered = { type: "ok"; response: { result?: unknown } } | { type: "error"
 type Pipeline = { baton: string | null; base_url: string | null; results: Answered[] };
 type Entry = { request: WireRequest; resolve: (result: unknown) => void; reject: (error: unknown) => void };
 
-/** A server forgets a stream that was silent for 10 s; ours is given up well before. */
+/** A server closes a stream after 10 s of silence; ours is closed well before. */
 const IDLE_MS = 5000;
 
 /**
- * A stream over HTTP: a POST for all that was asked in one turn of the event loop, then one for what came meanwhile.
- * The server knows it again by the baton of its last answer.
+ * A stream over HTTP: one POST for all requests of an event loop iteration, then one for those that arrived meanwhile.
+ * The server identifies it by the baton of its last response.
  */
 export class HttpStream implements HranaStream {
   readonly #server: HranaPost;
@@ -76,7 +76,7 @@ export class HttpStream implements HranaStream {
     this.#isSending = false;
   }
 
-  /** Where the question never arrived its transaction still holds the write lock, and the baton still counts. */
+  /** If the request never arrived, its transaction still holds the write lock, and the baton is still valid. */
   #abandon(): void {
     if (this.#baton === null) return;
     const body = JSON.stringify({ baton: this.#baton, requests: [{ type: "close" }] });
@@ -87,7 +87,7 @@ export class HttpStream implements HranaStream {
     const body = JSON.stringify({ baton: this.#baton, requests: entries.map(({ request }) => request) });
     const answer = (await this.#server.post(new URL("v3/pipeline", this.#base), body)) as Pipeline;
     this.#baton = answer.baton;
-    // What holds the stream may be one of several behind the address.
+    // The stream may be on one of several servers behind the URL.
     if (answer.base_url) this.#base = new URL(answer.base_url.endsWith("/") ? answer.base_url : `${answer.base_url}/`);
     this.#usedAt = performance.now();
     return answer.results;
@@ -98,9 +98,7 @@ export class HttpStream implements HranaStream {
       const one = results[i];
       if (one?.type === "ok") resolve(one.response.result);
       else
-        reject(
-          one?.type === "error" ? toError(one.error) : new Error("The database server left a request unanswered."),
-        );
+        reject(one?.type === "error" ? toError(one.error) : new Error("The database server did not answer a request."));
     }
   }
 }

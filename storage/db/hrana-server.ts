@@ -8,13 +8,13 @@ import { HttpStream } from "./hrana-http.ts";
 import { HranaSocket } from "./hrana-socket.ts";
 import { type HranaPost, type HranaStream, SILENCE_MS } from "./hrana-stream.ts";
 
-/** Before a WebSocket is tried again where none was to be had; twice as long each time. */
+/** Delay before a failed WebSocket is tried again; doubles each time. */
 const TRY_AGAIN_MS = 1000;
 const TRY_AGAIN_MOST_MS = 60_000;
 
 /**
- * Where a libSQL server is and how it is asked: over a WebSocket, where a statement takes two thirds of the time
- * that it takes over HTTP, and over HTTP where a WebSocket is not to be had.
+ * A libSQL server and its transport: a WebSocket, with which a statement takes two thirds of its time over HTTP, and
+ * HTTP where a WebSocket is not available.
  */
 export class HranaServer implements HranaPost {
   readonly base: URL;
@@ -28,11 +28,11 @@ export class HranaServer implements HranaPost {
   #tryAgainAt = 0;
 
   constructor({ url, authToken }: DatabaseAddress) {
-    // As @libsql/client reads addresses: `libsql://` is https, with `?tls=0` http.
+    // URL schemes as in @libsql/client: `libsql://` is https, with `?tls=0` http.
     const config = expandConfig({ url, ...(authToken ? { authToken } : {}) }, true);
     const isTls = config.scheme === "https";
     if (!isTls && config.scheme !== "http")
-      throw new Error(`A remote database is named by libsql:, https: or http:, not by ${config.scheme}:.`);
+      throw new Error(`The URL of a remote database must start with libsql:, https: or http:, not ${config.scheme}:.`);
     const base = encodeBaseUrl(config.scheme, config.authority, config.path);
     this.base = new URL(base.href.endsWith("/") ? base.href : `${base.href}/`);
     this.#agent = isTls ? new HttpsAgent({ keepAlive: true }) : new HttpAgent({ keepAlive: true });
@@ -48,7 +48,7 @@ export class HranaServer implements HranaPost {
 
   stream(): HranaStream {
     if (this.#socket === null && performance.now() >= this.#tryAgainAt) this.#connect();
-    // Until one has been open nobody waits for it: it may never be.
+    // Until one has been open, no request waits for it: it may never open.
     return this.#socket && (this.#isOpen || this.#refusals === 0) ? this.#socket.stream() : new HttpStream(this);
   }
 
@@ -70,17 +70,17 @@ export class HranaServer implements HranaPost {
     });
   }
 
-  /** The whole answer's JSON. Throws DatabaseAway when none came, or one that refuses all that was asked. */
+  /** The JSON of the whole response. Throws DatabaseAway when there is none, or it refuses the request. */
   async post(url: URL, body: string): Promise<unknown> {
     const { status, text } = await this.#exchange(url, body).catch((error: Error) => {
-      throw new DatabaseUnreachable(`The database server does not answer: ${error.message}`, { cause: error });
+      throw new DatabaseUnreachable(`The database server is not responding: ${error.message}`, { cause: error });
     });
     try {
       if (status === 200) return JSON.parse(text);
     } catch {
-      // Somebody else's page, most likely.
+      // Probably the page of an intermediary.
     }
-    throw new DatabaseUnreachable(`The database server answered ${status}: ${text.slice(0, 200)}`);
+    throw new DatabaseUnreachable(`The database server responded with status ${status}: ${text.slice(0, 200)}`);
   }
 
   close(): void {
@@ -93,7 +93,7 @@ export class HranaServer implements HranaPost {
     return new Promise((resolve, reject) => {
       const headers = { ...this.#headers, "content-length": Buffer.byteLength(body) };
       const sending = this.#send(url, { method: "POST", agent: this.#agent, headers, timeout: SILENCE_MS });
-      sending.once("timeout", () => sending.destroy(new Error(`it was silent for ${SILENCE_MS / 1000} s`)));
+      sending.once("timeout", () => sending.destroy(new Error(`no data for ${SILENCE_MS / 1000} s`)));
       sending.once("error", reject);
       sending.once("response", (response: IncomingMessage) => {
         const chunks: Buffer[] = [];

@@ -15,16 +15,16 @@ type Message =
   | { type: "hello_error"; error: WireError }
   | { type: "response_ok"; request_id: number; response: { result?: unknown } }
   | { type: "response_error"; request_id: number; error: WireError };
-type Asked = { resolve: (result: unknown) => void; reject: (error: unknown) => void; at: number };
+type PendingRequest = { resolve: (result: unknown) => void; reject: (error: unknown) => void; at: number };
 export type SocketEvents = { opened: () => void; ended: () => void };
 
-/** One WebSocket that carries many streams. Its end is the end of them all, and at the server of their transactions. */
+/** One WebSocket with many streams. When it closes, all streams and their transactions end. */
 export class HranaSocket {
   readonly #socket: WebSocket;
-  readonly #asked = new Map<number, Asked>();
+  readonly #asked = new Map<number, PendingRequest>();
   readonly #watch: NodeJS.Timeout;
   readonly #events: SocketEvents;
-  /** What was asked before it was open. */
+  /** Requests from before it was open. */
   #early: string[] | null;
   #ids = 0;
   #heardAt = 0;
@@ -41,7 +41,7 @@ export class HranaSocket {
     };
     this.#socket.onmessage = ({ data }) => this.#take(String(data));
     this.#socket.onerror = (event) => this.#end((event as Event & { message?: string }).message || "it refuses");
-    this.#socket.onclose = ({ reason }) => this.#end(reason || "the line was cut");
+    this.#socket.onclose = ({ reason }) => this.#end(reason || "the connection was cut");
     this.#watch = setInterval(() => this.#look(), 1000).unref();
   }
 
@@ -76,22 +76,22 @@ export class HranaSocket {
     const message = JSON.parse(text) as Message;
     if (message.type === "hello_ok") return this.#events.opened();
     if (message.type === "hello_error") return this.#end(message.error.message);
-    const asked = this.#asked.get(message.request_id);
+    const request = this.#asked.get(message.request_id);
     this.#asked.delete(message.request_id);
-    if (message.type === "response_ok") asked?.resolve(message.response.result);
-    else asked?.reject(toError(message.error));
+    if (message.type === "response_ok") request?.resolve(message.response.result);
+    else request?.reject(toError(message.error));
   }
 
   #look(): void {
     const [oldest] = this.#asked.values();
-    // While it answers others it is not away: one of them is slow.
+    // A server that answers other requests is available: one of them is slow.
     if (oldest && performance.now() - Math.max(oldest.at, this.#heardAt) > SILENCE_MS)
-      this.#end(`it was silent for ${SILENCE_MS / 1000} s`);
+      this.#end(`no data for ${SILENCE_MS / 1000} s`);
   }
 
   #end(reason: string): void {
     if (this.#fault) return;
-    this.#fault = new DatabaseUnreachable(`The database server does not answer: ${reason}.`);
+    this.#fault = new DatabaseUnreachable(`The database server is not responding: ${reason}.`);
     clearInterval(this.#watch);
     this.#socket.close();
     for (const { reject } of this.#asked.values()) reject(this.#fault);

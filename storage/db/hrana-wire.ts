@@ -3,8 +3,8 @@ import { LibsqlError } from "@libsql/core/api";
 import { boundArgs, columnsOf, resultRow } from "./values.ts";
 
 /**
- * What is said to a libSQL server: the JSON of Hrana 3 (libsql's docs/HRANA_3_SPEC.md). Its own client says the same at
- * five times the cost of a statement, opens a connection for each, and cannot tell a lost COMMIT from a refused one.
+ * The protocol of libSQL servers: the JSON of Hrana 3 (libsql's docs/HRANA_3_SPEC.md). libSQL's own client takes five
+ * times as long for a statement, opens a connection for each, and cannot distinguish a lost COMMIT from a refused one.
  */
 type WireValue =
   | { type: "null" }
@@ -36,7 +36,7 @@ export type WireResult = {
 };
 export type BatchResult = { step_results: (WireResult | null)[]; step_errors: (WireError | null)[] };
 
-/** Bound as locally: an integer stays one. */
+/** Bound as in a local database: an integer stays one. */
 export function toWire(statement: InStatement): WireStatement {
   if (typeof statement === "string") return { sql: statement };
   const bound = boundArgs(statement.args);
@@ -53,7 +53,7 @@ function toWireValue(value: null | string | number | bigint | Uint8Array): WireV
   return { type: "blob", base64: Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString("base64") };
 }
 
-/** Throws RangeError for an integer that a number cannot hold. */
+/** Throws RangeError for an integer that a number cannot represent. */
 export function toResult({ cols, rows, affected_row_count, last_insert_rowid }: WireResult): ResultSet {
   const columns = columnsOf(cols.map(({ name }) => name ?? ""));
   const result = {
@@ -72,7 +72,8 @@ function toValue(value: WireValue): Value {
       return null;
     case "integer": {
       const number = Number(value.value);
-      if (!Number.isSafeInteger(number)) throw new RangeError(`The database holds ${value.value}, which is too large.`);
+      if (!Number.isSafeInteger(number))
+        throw new RangeError(`The database returned ${value.value}, which is too large.`);
       return number;
     }
     case "blob":
@@ -82,5 +83,5 @@ function toValue(value: WireValue): Value {
   }
 }
 
-/** SQLite's code is all that a server tells, and the basic one alone. */
+/** A server reports only SQLite's code, and only the basic one. */
 export const toError = ({ message, code }: WireError) => new LibsqlError(message, code ?? "UNKNOWN");

@@ -3,26 +3,27 @@ import { join } from "node:path";
 import Sqlite from "libsql";
 import { UserError } from "../../src/lib/errors.ts";
 
-/** Somebody else has the data directory, for now or for long. */
+/** Another process holds the data directory. */
 export class DataDirInUse extends UserError {}
 
-/** Holds the data directory until it is released or the process ends, however it ends. */
+/** The lock on the data directory, until it is released or the process ends in any way. */
 export type DataLock = { release(): void };
 
-/** Kept from the garbage collector, which would end a lock whose DataLock nobody holds. */
-const held = new Set<Sqlite.Database>();
+/** Keeps connections from the garbage collector, which would release a lock whose DataLock is unreachable. */
+const heldConnections = new Set<Sqlite.Database>();
 
-/** Long enough for somebody else's isLocked() to be over; only start-up waits. */
+/** Longer than another process's isLocked() takes; only start-up waits. */
 const ACQUIRE_WAIT_MS = 250;
 
-/** Never to be opened with node:fs by the process that owns it: closing any descriptor of a file drops its locks. */
+/** The owning process must never open this file with node:fs: closing any descriptor of a file releases its locks. */
 const lockFile = (dataDir: string) => join(dataDir, "server.lock");
 const pidFile = (dataDir: string) => join(dataDir, "server.pid");
 
 /**
- * Makes this process the only owner of `dataDir`, which is made when absent. The lock is SQLite's own on an empty
- * file beside the database: the kernel drops it with the process, so nothing is ever stale, and it also keeps out a
- * second owner in the same process. The process id is kept for the message alone. Throws DataDirInUse when it is taken.
+ * Makes this process the only owner of `dataDir`, which is created if missing. The lock is SQLite's own, on an empty
+ * file next to the database: the kernel releases it with the process, so it is never stale, and it also excludes a
+ * second owner in the same process. The process id is stored only for the message. Throws DataDirInUse when it is
+ * taken.
  */
 export function acquireDataLock(dataDir: string): DataLock {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
@@ -33,7 +34,7 @@ export function acquireDataLock(dataDir: string): DataLock {
       `The data directory ${dataDir} is in use by another vodbox${pid ? ` (pid ${pid})` : ""}. Stop it, or choose another with --data.`,
     );
   }
-  held.add(connection);
+  heldConnections.add(connection);
   writeFileSync(pidFile(dataDir), `${process.pid}\n`);
   return { release: () => letGo(connection) };
 }
@@ -60,10 +61,10 @@ function lock(dataDir: string, timeout: number): Sqlite.Database | null {
 
 function letGo(connection: Sqlite.Database): void {
   if (!connection.open) return;
-  // Closing alone would keep the lock for as long as a statement of the connection lives.
+  // Closing alone would keep the lock for as long as a statement of the connection exists.
   connection.exec("ROLLBACK");
   connection.close();
-  held.delete(connection);
+  heldConnections.delete(connection);
 }
 
 /** The process that owns `dataDir`, or last did; null when none ever has. */

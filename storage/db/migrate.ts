@@ -9,13 +9,13 @@ import { remoteSql } from "./remote-sql.ts";
 import { snapshot } from "./snapshot.ts";
 import { backoff } from "./wait.ts";
 
-/** One step of the schema; `name` orders it (`0001_spine.sql`), and neither may change once it is released. */
+/** A schema migration; `name` defines the order (`0001_spine.sql`), and neither may change once it is released. */
 export type Migration = { name: string; sql: string };
 
-/** Half a minute and more. */
+/** More than half a minute. */
 const MAX_TRIES = 100;
 
-/** The database holds migrations that this binary does not know. */
+/** The database has migrations that this binary does not know. */
 export class NewerDatabase extends UserError {}
 
 type Applied = { name: string; sha256: string };
@@ -23,20 +23,20 @@ type Applied = { name: string; sha256: string };
 export type MigrateOptions = DatabaseAddress & {
   migrations: Migration[];
   log?: DatabaseLog;
-  /** Called before the first migration of an empty database. When it throws, the database is left as it is. */
+  /** Called before the first migration of an empty database. When it throws, the database is unchanged. */
   beforeFirst?: () => void;
 };
 
 /**
- * Brings the database to this binary's schema, each migration in a transaction of its own together with its record,
- * so a start after a crash goes on where the last one stopped. A local database that holds anything is copied first.
- * Throws UserError when the database is newer than the binary, has another history, is in use, or the disk is full.
+ * Migrates the database to this binary's schema, each migration in a transaction together with its record, so that a
+ * start after a crash resumes. A local database with data is copied first. Throws UserError when the database is newer
+ * than the binary, has another history, is in use, or the disk is full.
  */
 export async function migrate({ url, authToken, migrations, log, beforeFirst }: MigrateOptions): Promise<void> {
   const file = databaseFile(url);
   if (file !== null && isCurrent(file, migrations)) return;
   const { createClient } = await import("@libsql/client");
-  // The pool's only connection: a PRAGMA reaches every statement after it. Waiting stops nobody at start-up.
+  // The pool's only connection: a PRAGMA applies to every later statement. Waiting blocks nothing during start-up.
   const client = createClient({ url, concurrency: 1, timeout: 5000, ...(authToken ? { authToken } : {}) });
   try {
     const applied = await appliedTo(client);
@@ -50,15 +50,16 @@ export async function migrate({ url, authToken, migrations, log, beforeFirst }: 
         const copy = await snapshot(client, file, first.name);
         log?.info({ copy }, "copied the database before migrating it");
       }
-      // A table is rebuilt by copying and dropping it, which must not cascade. Checked before the commit instead.
+      // A table is rebuilt by copying and dropping it, which must not cascade. Foreign keys are checked before the
+      // commit instead.
       await client.execute("PRAGMA foreign_keys = OFF");
     }
+    log?.info({ from: first.name, to: pending.at(-1)?.name, migrations: pending.length }, "migrating the database");
     for (const migration of pending) {
-      log?.info({ migration: migration.name }, "migrating the database");
       await apply(client, migration, file === null ? remoteSql(migration) : migration.sql);
     }
   } catch (error) {
-    if (isBusy(error)) throw new UserError("The database is in use by another process. Stop it and start again.");
+    if (isBusy(error)) throw new UserError("The database is in use by another process. Stop it and restart.");
     if (isStorageFailure(error)) {
       throw new UserError(
         `The database cannot be migrated: ${(error as Error).message}. Is the disk full or read-only?`,
@@ -70,7 +71,10 @@ export async function migrate({ url, authToken, migrations, log, beforeFirst }: 
   }
 }
 
-/** Nearly every start: nothing to do. Asked without the client, whose network stacks take longer to load than all else. */
+/**
+ * The usual case: nothing to do. Checked without the client, whose network code takes longer to load than everything
+ * else.
+ */
 function isCurrent(file: string, migrations: Migration[]): boolean {
   if (!existsSync(file)) return false;
   const database = new Sqlite(file, { timeout: 5000 });
@@ -79,7 +83,7 @@ function isCurrent(file: string, migrations: Migration[]): boolean {
     return pendingOf(sorted(migrations), applied).length === 0;
   } catch (error) {
     if (error instanceof UserError) throw error;
-    // No such table yet, or a fault that the long way tells of in better words.
+    // The table does not exist yet, or a fault that the full procedure reports better.
     return false;
   } finally {
     database.close();
@@ -88,24 +92,24 @@ function isCurrent(file: string, migrations: Migration[]): boolean {
 
 export const sorted = (migrations: Migration[]) => migrations.toSorted((a, b) => (a.name < b.name ? -1 : 1));
 
-/** What the database has not got yet; refuses a history that is not a beginning of ours. */
+/** The missing migrations; refuses a history that is not a prefix of ours. */
 export function pendingOf(migrations: Migration[], applied: Applied[]): Migration[] {
   for (const [i, { name, sha256: recorded }] of applied.entries()) {
     if (!migrations.some((one) => one.name === name)) {
       throw new NewerDatabase(
-        `The database is newer than this vodbox: it holds the migration ${name}. Run the version that wrote it, or a ` +
-          "later one; or go back to the copy that was made before migrating (beside the database, *.before-*).",
+        `The database is newer than this vodbox: it has the migration ${name}. Run the version that wrote it, or a ` +
+          "later one; or restore the copy written before the migration (next to the database, *.before-*).",
       );
     }
-    const ours = migrations[i];
-    if (ours?.name !== name) {
+    const migration = migrations[i];
+    if (migration?.name !== name) {
       throw new UserError(
-        `The database holds the migration ${name} but not ${ours?.name}, which comes before it: it has another history.`,
+        `The database has the migration ${name} but not ${migration?.name}, which precedes it: its history differs.`,
       );
     }
-    if (sha256(ours.sql) !== recorded) {
+    if (sha256(migration.sql) !== recorded) {
       throw new UserError(
-        `The migration ${name} was another when it was applied to this database. Run the vodbox that applied it, or an official build.`,
+        `The migration ${name} has changed since it was applied to this database. Run the vodbox that applied it, or an official build.`,
       );
     }
   }
@@ -123,11 +127,11 @@ async function isEmpty(client: Client): Promise<boolean> {
   return (await client.execute("SELECT 1 FROM sqlite_schema LIMIT 1")).rows.length === 0;
 }
 
-/** Two first starts on one remote database migrate in turn: who comes second finds it done. */
+/** Two first starts on one remote database migrate one after the other: the second finds it done. */
 async function apply(client: Client, { name, sql }: Migration, executed: string): Promise<void> {
-  const tx = await begun(client);
+  const tx = await beginTransaction(client);
   try {
-    // Has an effect on a remote server, where PRAGMA foreign_keys cannot be switched off for one stream.
+    // Works on a remote server, where PRAGMA foreign_keys cannot be switched off for one stream.
     await tx.execute("PRAGMA defer_foreign_keys = ON");
     await tx.executeMultiple(
       "CREATE TABLE IF NOT EXISTS _migrations (name TEXT PRIMARY KEY, sha256 TEXT NOT NULL, applied_at TEXT NOT NULL) STRICT",
@@ -147,8 +151,11 @@ async function apply(client: Client, { name, sql }: Migration, executed: string)
   }
 }
 
-/** A write transaction; a local file's client waits by itself, a remote server may say at once that another one writes. */
-async function begun(client: Client): Promise<Transaction> {
+/**
+ * A write transaction; a local file's client waits by itself, a remote server may immediately report that another one
+ * writes.
+ */
+async function beginTransaction(client: Client): Promise<Transaction> {
   for (let attempt = 0; ; attempt++) {
     try {
       return await client.transaction("write");
@@ -162,7 +169,7 @@ async function begun(client: Client): Promise<Transaction> {
 async function checkForeignKeys(tx: Transaction, name: string): Promise<void> {
   const { rows } = await tx.execute("PRAGMA foreign_key_check");
   const table = rows[0]?.table;
-  if (table !== undefined) throw new Error(`The migration ${name} left rows in ${table} that point nowhere.`);
+  if (table !== undefined) throw new Error(`The migration ${name} left rows in ${table} with dangling references.`);
 }
 
 const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");

@@ -1,5 +1,6 @@
 import { fileURLToPath } from "node:url";
 import { construct } from "drizzle-orm/libsql/driver-core";
+import { withEffects } from "./after-commit.ts";
 import { truncateWal } from "./checkpoint.ts";
 import { localClient } from "./client.ts";
 import { clusterCommits } from "./commit-cache.ts";
@@ -9,16 +10,16 @@ import { Reader } from "./reader.ts";
 import { WriteQueue } from "./write-queue.ts";
 import { Writer } from "./writer.ts";
 
-/** Here, since whoever opens a database is who names it. */
+/** Re-exported for callers that open a database. */
 export type { Database, DatabaseAddress, DatabaseLog, Db, OpenOptions, Schema } from "./database.ts";
 
-/** The path behind a `file:` address (`file:relative.db`, `file:/absolute.db`, `file:///absolute.db`), else null. */
+/** The path in a `file:` URL (`file:relative.db`, `file:/absolute.db`, `file:///absolute.db`), else null. */
 export function databaseFile(url: string): string | null {
   if (!url.startsWith("file:")) return null;
   return url.startsWith("file://") ? fileURLToPath(url) : url.slice("file:".length);
 }
 
-/** Opens a local file (made when absent) or a remote libSQL server; both behave alike. Migrate first. */
+/** Opens a local file (created if missing) or a remote libSQL server; both behave alike. Migrate first. */
 export async function openDatabase<S extends Schema>(options: OpenOptions<S>): Promise<Database<S>> {
   const file = databaseFile(options.url);
   if (file !== null) return openLocal(file, options);
@@ -27,12 +28,12 @@ export async function openDatabase<S extends Schema>(options: OpenOptions<S>): P
 }
 
 function openLocal<S extends Schema>(file: string, options: OpenOptions<S>): Database<S> {
-  const { schema, log, lockWaitMs, workLimitMs, turn } = options;
+  const { schema, log, lockWaitMs, workLimitMs, writeLock, checkpoints = true } = options;
   const queue = new WriteQueue({
-    open: () => new Connection(file, "write"),
+    open: () => new Connection(file, "write", { checkpoints }),
     ...(lockWaitMs === undefined ? {} : { lockWaitMs }),
     ...(workLimitMs === undefined ? {} : { workLimitMs }),
-    turn,
+    writeLock,
     ...(log ? { warn: (fields, message) => log.warn(fields, message) } : {}),
   });
   const reader = new Reader(file);
@@ -40,8 +41,9 @@ function openLocal<S extends Schema>(file: string, options: OpenOptions<S>): Dat
   return {
     file,
     db: construct(localClient(reader), { schema }),
-    write: (work) => queue.write(() => work(tx)),
-    commits: turn
+    write: withEffects(tx, (work) => queue.write(() => work(tx))),
+    exclusively: (work) => queue.exclusively(work),
+    commits: writeLock
       ? clusterCommits(
           () => queue.commits,
           () => reader.version(),
@@ -51,16 +53,16 @@ function openLocal<S extends Schema>(file: string, options: OpenOptions<S>): Dat
     async close() {
       await queue.close();
       reader.close();
-      if (!turn) await checkpointOnClose(file, log);
+      if (!writeLock) await checkpointOnClose(file, log);
     },
   };
 }
 
-/** Never throws: a stop must not fail when the log cannot be emptied, since the next start reads it. */
+/** Never throws: a stop must not fail when the log cannot be emptied, because the next start reads it. */
 export async function checkpointOnClose(file: string, log?: DatabaseLog): Promise<void> {
   try {
     if (await truncateWal(file)) return;
-    log?.warn({ file }, "another process reads the database: a part of it is still in the -wal file, copy both");
+    log?.warn({ file }, "another process has the database open: recent data is still in the -wal file; copy both");
   } catch (error) {
     log?.warn({ file, err: error }, "the -wal file could not be emptied: copy it together with the database");
   }

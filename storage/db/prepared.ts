@@ -1,5 +1,5 @@
 import { memoizeByObject } from "../../src/lib/memoize-by-object.ts";
 import type { Db } from "./open.ts";
 
-/** `make` once a database handle: building a statement's SQL costs three times what running it does. */
+/** Calls `make` once per database handle: generating a statement's SQL costs three times its execution. */
 export const prepared = <T extends object>(make: (db: Db) => T): ((db: Db) => T) => memoizeByObject(make);

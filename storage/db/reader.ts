@@ -6,8 +6,8 @@ import { DatabaseBusy, isBusy } from "./failures.ts";
 import { backoff, LOCK_WAIT_MS } from "./wait.ts";
 
 /**
- * Runs reads on one connection of their own (`query_only`), each on the newest committed state. In WAL mode a reader
- * meets BUSY only while another process recovers or empties the log; then it waits without stopping the event loop.
+ * Runs reads on one connection (`query_only`), each on the newest committed state. In WAL mode a reader receives BUSY
+ * only while another process recovers or truncates the log; it then waits without blocking the event loop.
  */
 export class Reader implements Executor {
   readonly #path: string;
@@ -25,7 +25,7 @@ export class Reader implements Executor {
     return this.#attempt((connection) => connection.run(statement));
   }
 
-  /** All on one snapshot. */
+  /** All in one snapshot. */
   batch(statements: InStatement[]): Promise<ResultSet[]> {
     return this.#attempt((connection) => {
       connection.exec("BEGIN");
@@ -38,10 +38,10 @@ export class Reader implements Executor {
     });
   }
 
-  /** Another text after any commit to the file, of whichever process; asked of it once a turn of the event loop. */
+  /** Changes after any commit to the file, by any process; queried once per event loop iteration. */
   version(): string {
     if (this.#version === null) {
-      this.#version = this.#askVersion();
+      this.#version = this.#queryVersion();
       setImmediate(() => {
         this.#version = null;
       });
@@ -50,8 +50,11 @@ export class Reader implements Executor {
   }
 
   begin(): never {
-    // Everyone reads on this connection: a transaction here would hold them all on its snapshot.
-    throw new LibsqlError("Reads take no transaction: use write(), or batch() for one snapshot.", "UNSUPPORTED");
+    // All reads share this connection: a transaction would hold them on its snapshot.
+    throw new LibsqlError(
+      "Readers do not support transactions: use write(), or batch() for one snapshot.",
+      "UNSUPPORTED",
+    );
   }
 
   close(): void {
@@ -59,7 +62,7 @@ export class Reader implements Executor {
     this.#drop();
   }
 
-  // Not async on the way that always succeeds: a promise less per select.
+  // Not async on the path that always succeeds: it saves a promise per select.
   #attempt<T>(work: (connection: Connection) => T): Promise<T> {
     try {
       return Promise.resolve(work(this.#open()));
@@ -92,14 +95,14 @@ export class Reader implements Executor {
     return this.#connection;
   }
 
-  /** SQLite's data_version: numbers of one connection alone can be compared. */
-  #askVersion(): string {
+  /** SQLite's data_version, which is comparable only within one connection. */
+  #queryVersion(): string {
     try {
       const [row] = this.#open().run("PRAGMA data_version").rows;
       return `${this.#opened} ${row?.data_version}`;
     } catch (error) {
       if (!isBusy(error) || this.#closed) throw error;
-      // Nothing is known: whatever is remembered may be old.
+      // Unknown: cached values may be old.
       this.#drop();
       return `${++this.#opened} unknown`;
     }

@@ -14,12 +14,12 @@ import {
 } from "./hrana-wire.ts";
 import { backoff } from "./wait.ts";
 
-/** What each writer committed last: how one that lost the answer to a COMMIT finds out. */
+/** The last commit of each writer, by which it finds out whether a COMMIT without a response was applied. */
 const COMMITS = `CREATE TABLE IF NOT EXISTS _commits
   (writer TEXT PRIMARY KEY, number INTEGER NOT NULL, at INTEGER NOT NULL) STRICT`;
 const MARK = `INSERT INTO _commits (writer, number, at) VALUES (?, ?, unixepoch())
   ON CONFLICT (writer) DO UPDATE SET number = excluded.number, at = excluded.at`;
-/** A writer settles its doubts within seconds. */
+/** A writer resolves a doubtful commit within seconds. */
 const FORGET = "DELETE FROM _commits WHERE at < unixepoch() - 86400";
 
 const CHANGES_NOTHING = /^\s*select\b/i;
@@ -29,10 +29,9 @@ const NOT_ENDED: Step["condition"] = { type: "not", cond: { type: "is_autocommit
 export type RemoteConnectionOptions = { server: HranaServer; settleMs: number };
 
 /**
- * The write queue's connection to a remote server. What `exec` is given goes out with the next statement, so BEGIN,
- * SAVEPOINT and RELEASE cost no way of their own; each statement costs one.
- *
- * After a `fault` the transaction is lost and the connection of no more use.
+ * The write queue's connection to a remote server. Statements given to `exec` are sent with the next one, so BEGIN,
+ * SAVEPOINT and RELEASE cost no round trip; each other statement costs one. After a `fault` the transaction is lost and
+ * the connection must not be used again.
  */
 export class RemoteConnection {
   readonly #server: HranaServer;
@@ -54,7 +53,7 @@ export class RemoteConnection {
     this.#stream = server.stream();
   }
 
-  /** As far as it is known: a server that has ended it says so to the next statement. */
+  /** As far as it is known: a server that has ended it reports so with the next statement. */
   get inTransaction(): boolean {
     return this.fault === null;
   }
@@ -63,7 +62,7 @@ export class RemoteConnection {
     return this.#asked > 0 ? performance.now() : this.#answeredAt;
   }
 
-  /** Takes statements without arguments or results, such as SAVEPOINT; none may hold a semicolon. */
+  /** Takes statements without arguments or results, such as SAVEPOINT; none may contain a semicolon. */
   exec(sql: string): void {
     if (this.fault) throw this.fault;
     if (sql === "BEGIN IMMEDIATE") this.#begin();
@@ -90,13 +89,16 @@ export class RemoteConnection {
     return toResult(result);
   }
 
-  /** COMMIT. When its answer is lost, asks whether it was done: throws when not, and CommitInDoubt when nobody tells. */
+  /**
+   * COMMIT. When its response is lost, queries whether it was applied: throws when not, and CommitInDoubt when that
+   * cannot be determined.
+   */
   async commit(): Promise<void> {
     if (!this.#isBegun) return;
     const mark = ++this.#commits;
     try {
-      const note = toWire({ sql: MARK, args: [this.#writer, mark] });
-      await this.#send([...(this.#hasChanged ? [note] : []), { sql: "COMMIT" }]);
+      const recordCommit = toWire({ sql: MARK, args: [this.#writer, mark] });
+      await this.#send([...(this.#hasChanged ? [recordCommit] : []), { sql: "COMMIT" }]);
     } catch (error) {
       if (!isUnreachable(error) || !this.#hasChanged || !(await this.#isCommitted(mark))) throw error;
       this.fault = null;
@@ -108,12 +110,12 @@ export class RemoteConnection {
     this.#stream.close();
   }
 
-  /** What waits, then `statements`, each only after the one before; answers the last one's result. */
+  /** Sends queued statements, then `statements`, each only if the previous one succeeded; returns the last result. */
   async #send(statements: WireStatement[]): Promise<WireResult> {
     if (this.fault) throw this.fault;
     const all = [...this.#before.map((sql) => ({ sql })), ...statements];
     this.#before = [];
-    // SQLite ends the whole transaction on some errors: what came then would be committed by itself.
+    // SQLite ends the whole transaction on some errors; later statements would be committed on their own.
     const first = this.#isBegun ? NOT_ENDED : undefined;
     this.#isBegun = true;
     const steps = all.map((stmt, i): Step => {
@@ -149,25 +151,25 @@ export class RemoteConnection {
   }
 
   /**
-   * Whether the commit `mark` was done. With the write lock in hand no other transaction is open any more, that one
-   * least of all: what is not there now will never be.
+   * Whether the commit `mark` was applied. Holding the write lock proves that no other transaction is open: a commit
+   * that is not visible now never will be.
    */
   async #isCommitted(mark: number): Promise<boolean> {
     const since = performance.now();
     for (let attempt = 0; ; await backoff(attempt++)) {
       const stream = this.#server.stream();
       try {
-        const asked = toWire({ sql: "SELECT number FROM _commits WHERE writer = ?", args: [this.#writer] });
+        const selectNumber = toWire({ sql: "SELECT number FROM _commits WHERE writer = ?", args: [this.#writer] });
         const { step_results, step_errors } = await stream.batch([
           { stmt: { sql: "BEGIN IMMEDIATE" } },
-          // Where the first commit of all failed there is none.
+          // When the very first commit failed there is none.
           { stmt: { sql: COMMITS }, condition: { type: "ok", step: 0 } },
-          { stmt: asked, condition: { type: "ok", step: 1 } },
+          { stmt: selectNumber, condition: { type: "ok", step: 1 } },
           { stmt: { sql: "ROLLBACK" }, condition: { type: "ok", step: 0 } },
         ]);
         if (step_results[2]) return toResult(step_results[2]).rows[0]?.number === mark;
         const refused = step_errors.find((one) => one !== null);
-        const error = refused ? toError(refused) : new Error("The database server left a request unanswered.");
+        const error = refused ? toError(refused) : new Error("The database server did not answer a request.");
         if (!isBusy(error) || performance.now() - since > this.#settleMs) throw error;
       } catch (error) {
         if (isUnreachable(error) && performance.now() - since < this.#settleMs) continue;

@@ -6,9 +6,9 @@ import type { HranaServer } from "./hrana-server.ts";
 import type { HranaStream } from "./hrana-stream.ts";
 import { type Step, toError, toResult, toWire } from "./hrana-wire.ts";
 
-/** Streams to read on: each is a connection at the server, of which sqld gives 128 to all together. */
+/** Streams for reads: each is a connection at the server, and sqld allows 128 in total. */
 const LANES = 4;
-/** So many go together when more wait than there are lanes; the slowest of them holds up the others. */
+/** Statements that are sent together when more wait than there are lanes; the slowest delays the others. */
 const TOGETHER = 16;
 
 type Read = {
@@ -19,8 +19,8 @@ type Read = {
 };
 
 /**
- * Reads, each on the newest committed state, on a few streams that are kept: a new one costs the server more than the
- * statement. What the server left unanswered is asked once more, on another stream.
+ * Runs reads, each on the newest committed state, on a few streams that are reused: opening one costs the server more
+ * than a statement. A statement without a response is retried once, on another stream.
  */
 export class RemoteReader implements Executor {
   readonly #server: HranaServer;
@@ -38,7 +38,7 @@ export class RemoteReader implements Executor {
     return toResult(await this.#read((stream) => stream.execute(stmt)));
   }
 
-  /** All on one snapshot. */
+  /** All in one snapshot. */
   async batch(statements: InStatement[]): Promise<ResultSet[]> {
     const inner = statements.map((one, i): Step => ({ stmt: toWire(one), condition: { type: "ok", step: i } }));
     const end: Step = { stmt: { sql: "ROLLBACK" }, condition: { type: "ok", step: 0 } };
@@ -47,12 +47,17 @@ export class RemoteReader implements Executor {
     return statements.map((_, i) => {
       const result = step_results[i + 1];
       if (result) return toResult(result);
-      throw toError(step_errors.find((one) => one !== null) ?? { message: "The server ran not all of a batch." });
+      throw toError(
+        step_errors.find((one) => one !== null) ?? { message: "The server did not run all statements of a batch." },
+      );
     });
   }
 
   begin(): never {
-    throw new LibsqlError("Reads take no transaction: use write(), or batch() for one snapshot.", "UNSUPPORTED");
+    throw new LibsqlError(
+      "Readers do not support transactions: use write(), or batch() for one snapshot.",
+      "UNSUPPORTED",
+    );
   }
 
   close(): void {
@@ -86,9 +91,9 @@ export class RemoteReader implements Executor {
   }
 
   #take(): HranaStream {
-    const kept = this.#free.pop();
-    if (kept && !kept.isStale) return kept;
-    kept?.close();
+    const idle = this.#free.pop();
+    if (idle && !idle.isStale) return idle;
+    idle?.close();
     return this.#server.stream();
   }
 
@@ -98,7 +103,7 @@ export class RemoteReader implements Executor {
     } catch (error) {
       if (!isUnreachable(error) || read.isSecond || this.#closed) return read.reject(error);
       read.isSecond = true;
-      // A server that has been started again knows none of them.
+      // A restarted server knows none of them.
       this.#free.length = 0;
       this.#waiting.push(read);
     }

@@ -1,4 +1,5 @@
 import { construct } from "drizzle-orm/libsql/driver-core";
+import { withEffects } from "./after-commit.ts";
 import { localClient } from "./client.ts";
 import type { Database, OpenOptions, Schema } from "./database.ts";
 import { HranaServer } from "./hrana-server.ts";
@@ -13,8 +14,8 @@ const GROUP_MS = 250;
 const WORK_LIMIT_MS = 4000;
 
 /**
- * A remote libSQL server (`libsql://`, `http(s)://`). It has one write lock, and each statement is a way there and back:
- * writes of this process wait for each other here, and those that wait share a transaction, as in a local file.
+ * A remote libSQL server (`libsql://`, `http(s)://`). It has a single write lock, and each statement is a round trip:
+ * writes of this process are queued here, and queued writes share a transaction, as in a local file.
  */
 export function openRemote<S extends Schema>(options: OpenOptions<S>): Database<S> {
   const { schema, log, lockWaitMs = LOCK_WAIT_MS, workLimitMs = WORK_LIMIT_MS } = options;
@@ -31,7 +32,8 @@ export function openRemote<S extends Schema>(options: OpenOptions<S>): Database<
   return {
     file: null,
     db: construct(localClient(reader), { schema }),
-    write: (work) => queue.write(() => work(tx)),
+    write: withEffects(tx, (work) => queue.write(() => work(tx))),
+    exclusively: (work) => queue.exclusively(work),
     commits: () => queue.commits,
     writes: () => ({ waiting: queue.waiting, commits: queue.commits, commitSeconds: queue.commitSeconds }),
     async close() {

@@ -1,4 +1,5 @@
 import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { ORDER_STATUSES, PAYMENT_KINDS } from "../../src/lib/enums.ts";
 import { id, times } from "./columns.ts";
 
 export const PLANS = ["free", "starter", "pro", "enterprise"] as const;
@@ -23,8 +24,8 @@ export const billingOrders = sqliteTable("billing_orders", {
   planName: text("plan_name", { enum: PLANS }).notNull(),
   amountMinor: integer("amount_minor").notNull(),
   currency: text("currency").notNull(),
-  provider: text("provider", { enum: ["stripe", "paypal", "simulated"] }).notNull(),
-  status: text("status", { enum: ["creating", "pending", "paid", "expired"] }).notNull(),
+  provider: text("provider", { enum: PAYMENT_KINDS }).notNull(),
+  status: text("status", { enum: ORDER_STATUSES }).notNull(),
   caller: text("caller").notNull(),
   idempotencyKey: text("idempotency_key").notNull(),
   requestHash: text("request_hash").notNull(),

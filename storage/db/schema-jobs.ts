@@ -1,13 +1,12 @@
 import { integer, primaryKey, real, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { ATTEMPT_OUTCOMES, JOB_STATUSES } from "../../src/lib/enums.ts";
 import { id, times } from "./columns.ts";
 
 export const transcodingJobs = sqliteTable("transcoding_jobs", {
   id: id(),
   tenantId: integer("tenant_id").notNull(),
   assetId: integer("asset_id").notNull(),
-  status: text("status", { enum: ["queued", "running", "completed", "failed", "canceled"] })
-    .notNull()
-    .default("queued"),
+  status: text("status", { enum: JOB_STATUSES }).notNull().default("queued"),
   priority: integer("priority").notNull().default(0),
   turn: integer("turn").notNull().default(0),
   position: real("position"),
@@ -38,11 +37,19 @@ export const transcodingAttempts = sqliteTable("transcoding_attempts", {
   idempotencyKey: text("idempotency_key").notNull(),
   leaseHash: text("lease_hash").notNull(),
   workerId: text("worker_id"),
-  outcome: text("outcome", { enum: ["completed", "failed", "expired", "released", "canceled"] }),
+  outcome: text("outcome", { enum: ATTEMPT_OUTCOMES }),
   resultHash: text("result_hash"),
   startedAt: integer("started_at").notNull(),
   endedAt: integer("ended_at"),
   sweptAt: integer("swept_at"),
+});
+
+export const workers = sqliteTable("workers", {
+  id: id(),
+  workerId: text("worker_id").notNull(),
+  version: text("version"),
+  firstSeenAt: integer("first_seen_at").notNull(),
+  lastSeenAt: integer("last_seen_at").notNull(),
 });
 
 export const callbackReceipts = sqliteTable(

@@ -1,4 +1,5 @@
 import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { PLAYBACK_POLICIES } from "../../src/lib/enums.ts";
 import { id, times } from "./columns.ts";
 
 export const liveChannels = sqliteTable("live_channels", {
@@ -6,11 +7,11 @@ export const liveChannels = sqliteTable("live_channels", {
   tenantId: integer("tenant_id").notNull(),
   channel: text("channel").notNull(),
   name: text("name").notNull(),
-  playbackPolicy: text("playback_policy", { enum: ["public", "signed"] }).notNull(),
+  playbackPolicy: text("playback_policy", { enum: PLAYBACK_POLICIES }).notNull(),
   streamKeyHash: text("stream_key_hash").notNull(),
-  /** The only user who may publish; null: whoever has the key. */
+  /** The only user who may publish; null: anyone with the key. */
   publisher: text("publisher"),
-  /** Kept by triggers. */
+  /** Maintained by triggers. */
   revision: integer("revision").notNull().default(0),
   revokedAt: integer("revoked_at"),
   ...times,

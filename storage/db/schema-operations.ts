@@ -1,19 +1,21 @@
 import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import { id } from "./columns.ts";
 
-/** While one lives nothing is removed from storage that a backup may still have to copy. */
+/** While a hold is valid, no object is deleted that a backup may still have to copy. */
 export const removalHolds = sqliteTable("removal_holds", {
   id: id(),
   expiresAt: integer("expires_at").notNull(),
 });
 
-export const AUDIT_ACTORS = ["admin", "key", "anyone"] as const;
+/** `system`: the program itself, in a scheduled task. */
+export const AUDIT_ACTORS = ["admin", "key", "user", "anyone", "system"] as const;
 
 export const auditEntries = sqliteTable("audit_entries", {
   id: id(),
   createdAt: integer("created_at").notNull(),
   actor: text("actor", { enum: AUDIT_ACTORS }).notNull(),
   keyId: integer("key_id"),
+  userId: integer("user_id"),
   tenantId: integer("tenant_id"),
   address: text("address").notNull(),
   operator: text("operator"),
@@ -25,4 +27,15 @@ export const auditEntries = sqliteTable("audit_entries", {
   requestId: text("request_id").notNull(),
 });
 
+/** The servers that share a remote database. */
+export const servers = sqliteTable("servers", {
+  id: text("id").primaryKey(),
+  host: text("host").notNull(),
+  secretHash: text("secret_hash").notNull(),
+  objects: text("objects").notNull(),
+  startedAt: integer("started_at").notNull(),
+  seenAt: integer("seen_at").notNull(),
+});
+
+export type ServerRow = typeof servers.$inferSelect;
 export type AuditRow = typeof auditEntries.$inferSelect;

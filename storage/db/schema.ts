@@ -1,7 +1,21 @@
 import { integer, primaryKey, real, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import {
+  ASSET_PROVIDERS,
+  BATCH_STATUSES,
+  BATCH_UPLOAD_MODES,
+  BATCH_UPLOAD_STATUSES,
+  DISABLED_REASONS,
+  INPUT_STATUSES,
+  PLAYBACK_POLICIES,
+  PLAYBACK_STATUSES,
+  SUBTITLE_SOURCES,
+  TENANT_STATUSES,
+  TEXT_TRACK_STATUSES,
+  UPLOAD_STATUSES,
+} from "../../src/lib/enums.ts";
 import { id, times } from "./columns.ts";
 import { PLANS } from "./schema-billing.ts";
-import type { transcodingAttempts, transcodingJobs } from "./schema-jobs.ts";
+import type { transcodingAttempts, transcodingJobs, workers } from "./schema-jobs.ts";
 
 export {
   billingEvents,
@@ -13,21 +27,29 @@ export {
   usageMonths,
 } from "./schema-billing.ts";
 export { type ImportRow, importRows, imports } from "./schema-imports.ts";
-export { callbackReceipts, transcodingAttempts, transcodingJobs } from "./schema-jobs.ts";
+export { callbackReceipts, transcodingAttempts, transcodingJobs, workers } from "./schema-jobs.ts";
 export { SIGNING_ALGORITHMS, type SigningKeyRow, signingKeys } from "./schema-keys.ts";
 export { type LiveChannelRow, liveChannels } from "./schema-live.ts";
-export { AUDIT_ACTORS, type AuditRow, auditEntries, removalHolds } from "./schema-operations.ts";
-export { type ServerRow, servers } from "./schema-servers.ts";
+export { objectGarbage, STORAGE_PHASES, type StorageLocationRow, storageLocation } from "./schema-objects.ts";
+export {
+  AUDIT_ACTORS,
+  type AuditRow,
+  auditEntries,
+  removalHolds,
+  type ServerRow,
+  servers,
+} from "./schema-operations.ts";
+export { SESSION_SUBJECTS, type SessionRow, sessions, setupCodes } from "./schema-sessions.ts";
 
 /**
- * The rows as drizzle sees them; the truth about constraints and indexes is in `migrations/*.sql`.
- * Times are milliseconds since the epoch.
+ * Rows as drizzle sees them; constraints and indexes are defined in `migrations/*.sql`. Times are milliseconds since
+ * the epoch.
  */
 
 export type PlaybackPolicy = "public" | "signed";
 export type TagValue = string | number | boolean;
 
-/** One step of the ladder as it was published. Bit rates in bit/s. */
+/** A published rendition. Bitrates in bit/s. */
 export type RenditionRow = {
   name: string;
   width: number | null;
@@ -43,20 +65,24 @@ export const tenants = sqliteTable("tenants", {
   id: id(),
   name: text("name").notNull(),
   slug: text("slug").notNull(),
-  status: text("status", { enum: ["active", "suspended"] })
-    .notNull()
-    .default("active"),
+  status: text("status", { enum: TENANT_STATUSES }).notNull().default("active"),
   planName: text("plan_name", { enum: PLANS }).notNull().default("pro"),
-  defaultPlaybackPolicy: text("default_playback_policy", { enum: ["public", "signed"] })
-    .notNull()
-    .default("signed"),
+  defaultPlaybackPolicy: text("default_playback_policy", { enum: PLAYBACK_POLICIES }).notNull().default("signed"),
   allowedOrigins: text("allowed_origins", { mode: "json" }).$type<string[]>().notNull().default(["*"]),
   storageBytes: integer("storage_bytes").notNull().default(0),
+  /** The part of `storageBytes` that is uploaded files; maintained by triggers. */
+  sourceBytes: integer("source_bytes").notNull().default(0),
   egressBytes: integer("egress_bytes").notNull().default(0),
   transcodingMs: integer("transcoding_ms").notNull().default(0),
   storageChangedAt: integer("storage_changed_at"),
-  /** Of open uploads and ingest batches; kept by triggers. */
+  /** After the asset became ready; null: never. */
+  deleteSourcesAfterDays: integer("delete_sources_after_days"),
+  /** Null: never. */
+  deleteAnalyticsAfterDays: integer("delete_analytics_after_days"),
+  /** Of open uploads and batches; maintained by triggers. */
   announcedBytes: integer("announced_bytes").notNull().default(0),
+  /** The tenant is being deleted since then, and its status is `suspended`. */
+  deleteRequestedAt: integer("delete_requested_at"),
   ...times,
 });
 
@@ -110,12 +136,10 @@ export const assets = sqliteTable("assets", {
   title: text("title").notNull(),
   description: text("description"),
   collectionId: integer("collection_id"),
-  inputStatus: text("input_status", { enum: ["pending", "uploaded", "failed"] }).notNull(),
-  playbackStatus: text("playback_status", { enum: ["draft", "processing", "ready", "errored"] }).notNull(),
-  playbackPolicy: text("playback_policy", { enum: ["public", "signed"] }).notNull(),
-  provider: text("provider", { enum: ["managed", "external_serve"] })
-    .notNull()
-    .default("managed"),
+  inputStatus: text("input_status", { enum: INPUT_STATUSES }).notNull(),
+  playbackStatus: text("playback_status", { enum: PLAYBACK_STATUSES }).notNull(),
+  playbackPolicy: text("playback_policy", { enum: PLAYBACK_POLICIES }).notNull(),
+  provider: text("provider", { enum: ASSET_PROVIDERS }).notNull().default("managed"),
   manifestUrl: text("manifest_url"),
   sourceBytes: integer("source_bytes").notNull().default(0),
   storageBytes: integer("storage_bytes").notNull().default(0),
@@ -130,6 +154,11 @@ export const assets = sqliteTable("assets", {
   thumbnailPath: text("thumbnail_path"),
   storyboardPath: text("storyboard_path"),
   mp4Path: text("mp4_path"),
+  /** Chosen by a client, in place of `thumbnailPath`. */
+  posterPath: text("poster_path"),
+  posterBytes: integer("poster_bytes").notNull().default(0),
+  posterWidth: integer("poster_width"),
+  posterHeight: integer("poster_height"),
   renditions: text("renditions", { mode: "json" }).$type<RenditionRow[]>().notNull().default([]),
   width: integer("width"),
   height: integer("height"),
@@ -142,10 +171,12 @@ export const assets = sqliteTable("assets", {
   priority: integer("priority").notNull().default(0),
   earlyPlayback: integer("early_playback", { mode: "boolean" }).notNull().default(false),
   readyAt: integer("ready_at"),
+  /** `sourceKey` is empty then. */
+  sourceDeletedAt: integer("source_deleted_at"),
+  /** The asset is deleted then. */
+  expiresAt: integer("expires_at"),
   ...times,
 });
-
-const MADE_STATUS = ["pending", "processing", "ready", "failed"] as const;
 
 export const subtitles = sqliteTable("subtitles", {
   id: id(),
@@ -154,9 +185,9 @@ export const subtitles = sqliteTable("subtitles", {
   language: text("language").notNull(),
   label: text("label").notNull(),
   position: integer("position").notNull().default(0),
-  source: text("source", { enum: ["upload", "translation", "auto"] }).notNull(),
+  source: text("source", { enum: SUBTITLE_SOURCES }).notNull(),
   isDefault: integer("is_default", { mode: "boolean" }).notNull().default(false),
-  status: text("status", { enum: MADE_STATUS }).notNull().default("ready"),
+  status: text("status", { enum: TEXT_TRACK_STATUSES }).notNull().default("ready"),
   objectKey: text("object_key").notNull(),
   bytes: integer("bytes").notNull(),
   ...times,
@@ -172,7 +203,7 @@ export const tracks = sqliteTable("tracks", {
   kind: text("kind").notNull(),
   name: text("name").notNull(),
   position: integer("position").notNull().default(0),
-  status: text("status", { enum: MADE_STATUS }).notNull(),
+  status: text("status", { enum: TEXT_TRACK_STATUSES }).notNull(),
   cues: text("cues", { mode: "json" }).$type<TrackCue[]>(),
   storageKey: text("storage_key"),
   source: text("source"),
@@ -184,9 +215,7 @@ export const uploads = sqliteTable("uploads", {
   id: id(),
   tenantId: integer("tenant_id").notNull(),
   assetId: integer("asset_id").notNull(),
-  status: text("status", { enum: ["pending", "completed", "failed", "aborted", "expired"] })
-    .notNull()
-    .default("pending"),
+  status: text("status", { enum: UPLOAD_STATUSES }).notNull().default("pending"),
   filename: text("filename").notNull(),
   contentType: text("content_type").notNull(),
   bytesExpected: integer("bytes_expected").notNull(),
@@ -206,7 +235,7 @@ export const uploads = sqliteTable("uploads", {
   ...times,
 });
 
-/** A source that the server fetches itself, for as long as that goes on. */
+/** A source that the server fetches, while the fetch is pending. */
 export const sourceFetches = sqliteTable("source_fetches", {
   uploadId: integer("upload_id").primaryKey(),
   tenantId: integer("tenant_id").notNull(),
@@ -239,7 +268,7 @@ export const webhookEndpoints = sqliteTable("webhook_endpoints", {
   failureCount: integer("failure_count").notNull().default(0),
   failingSince: integer("failing_since"),
   disabledAt: integer("disabled_at"),
-  disabledReason: text("disabled_reason", { enum: ["gone", "failing"] }),
+  disabledReason: text("disabled_reason", { enum: DISABLED_REASONS }),
   lastDeliveryAt: integer("last_delivery_at"),
   deletedAt: integer("deleted_at"),
   ...times,
@@ -267,50 +296,15 @@ export const webhookDeliveries = sqliteTable("webhook_deliveries", {
   ...times,
 });
 
-/** Objects that no row names. A key, or with a slash at its end all that lies under it. */
-export const objectGarbage = sqliteTable("unwanted_objects", {
-  objectKey: text("object_key").primaryKey(),
-  dueAt: integer("due_at").notNull(),
-});
-
-export const STORE_KINDS = ["local", "s3"] as const;
-export const STORAGE_PHASES = ["settled", "copying", "verifying", "switching", "draining", "cleaning"] as const;
-
-/** Where objects lie and where to they are on their way; no row until a migration was ever asked for. */
-export const storageLocation = sqliteTable("storage_place", {
-  id: integer("id").primaryKey(),
-  active: text("active", { enum: STORE_KINDS }).notNull(),
-  other: text("other", { enum: STORE_KINDS }),
-  phase: text("phase", { enum: STORAGE_PHASES }).notNull(),
-  paused: integer("paused", { mode: "boolean" }).notNull().default(false),
-  quick: integer("quick", { mode: "boolean" }).notNull().default(false),
-  afterKey: text("after_key").notNull().default(""),
-  objectsTotal: integer("objects_total"),
-  bytesTotal: integer("bytes_total"),
-  objectsDone: integer("objects_done").notNull().default(0),
-  bytesDone: integer("bytes_done").notNull().default(0),
-  objectsCopied: integer("objects_copied").notNull().default(0),
-  bytesCopied: integer("bytes_copied").notNull().default(0),
-  objectsVerified: integer("objects_verified").notNull().default(0),
-  objectsMended: integer("objects_mended").notNull().default(0),
-  error: text("error"),
-  startedAt: integer("started_at"),
-  switchedAt: integer("switched_at"),
-  finishedAt: integer("finished_at"),
-  updatedAt: integer("updated_at").notNull(),
-});
-
 export const ingestBatches = sqliteTable("ingest_batches", {
   id: id(),
   tenantId: integer("tenant_id").notNull(),
   name: text("name"),
-  status: text("status", { enum: ["open", "committed", "canceled", "expired"] })
-    .notNull()
-    .default("open"),
+  status: text("status", { enum: BATCH_STATUSES }).notNull().default("open"),
   folder: text("folder").notNull(),
   leaseSeconds: integer("lease_seconds").notNull(),
   expiresAt: integer("expires_at").notNull(),
-  /** Of its uploads that are not aborted, while it is open; kept by triggers. */
+  /** Of its uploads that are not aborted, while it is open; maintained by triggers. */
   announcedBytes: integer("announced_bytes").notNull().default(0),
   uploadCount: integer("upload_count").notNull().default(0),
   manifestHash: text("manifest_hash"),
@@ -325,10 +319,8 @@ export const ingestUploads = sqliteTable("ingest_uploads", {
   tenantId: integer("tenant_id").notNull(),
   batchId: integer("batch_id").notNull(),
   objectKey: text("object_key").notNull(),
-  status: text("status", { enum: ["pending", "completed", "aborted"] })
-    .notNull()
-    .default("pending"),
-  mode: text("mode", { enum: ["put", "multipart", "proxy"] }).notNull(),
+  status: text("status", { enum: BATCH_UPLOAD_STATUSES }).notNull().default("pending"),
+  mode: text("mode", { enum: BATCH_UPLOAD_MODES }).notNull(),
   contentType: text("content_type").notNull(),
   bytesExpected: integer("bytes_expected").notNull(),
   bytesReceived: integer("bytes_received"),
@@ -367,6 +359,7 @@ export type ApiKeyRow = typeof apiKeys.$inferSelect;
 export type AssetRow = typeof assets.$inferSelect;
 export type UploadRow = typeof uploads.$inferSelect;
 export type JobRow = typeof transcodingJobs.$inferSelect;
+export type WorkerRow = typeof workers.$inferSelect;
 export type AttemptRow = typeof transcodingAttempts.$inferSelect;
 export type UserRow = typeof users.$inferSelect;
 export type CollectionRow = typeof collections.$inferSelect;
@@ -378,4 +371,3 @@ export type DeliveryRow = typeof webhookDeliveries.$inferSelect;
 export type BatchRow = typeof ingestBatches.$inferSelect;
 export type BatchUploadRow = typeof ingestUploads.$inferSelect;
 export type SourceFetchRow = typeof sourceFetches.$inferSelect;
-export type StorageLocationRow = typeof storageLocation.$inferSelect;

@@ -7,22 +7,22 @@ import { isStorageFailure } from "./failures.ts";
 const SNAPSHOTS_KEPT = 3;
 
 /**
- * Copies the database to `<file>.before-<name>` and keeps the newest three such copies. VACUUM INTO stops its own
- * process while it runs: for start-up only, before anybody is served.
+ * Copies the database to `<file>.before-<name>` and keeps the newest three copies. VACUUM INTO blocks the process: only
+ * during start-up, before requests are answered.
  */
 export async function snapshot(client: Client, file: string, name: string): Promise<string> {
   const path = `${file}.before-${name.replace(/\.sql$/, "")}`;
   const unfinished = `${path}.tmp`;
   await rm(unfinished, { force: true });
   try {
-    // Made before SQLite could make it with another mode.
+    // Created before SQLite could create it with another mode.
     await (await open(unfinished, "wx", 0o600)).close();
     await client.execute({ sql: "VACUUM INTO ?", args: [unfinished] });
     await syncPath(unfinished);
   } catch (error) {
     await rm(unfinished, { force: true });
     if (!isStorageFailure(error)) throw error;
-    throw new UserError(`There is no space for a copy of ${file} before it is migrated. Free some and start again.`);
+    throw new UserError(`There is not enough disk space to copy ${file} before the migration. Free some and restart.`);
   }
   await rename(unfinished, path);
   await syncPath(dirname(file));

@@ -1,16 +1,19 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import { setImmediate as turn } from "node:timers/promises";
+import { setImmediate as nextIteration } from "node:timers/promises";
 import type { InStatement, ResultSet } from "@libsql/client";
 import { asStorageFull, CommitInDoubt, DatabaseBusy, isBusy, isStorageFailure, isUnreachable } from "./failures.ts";
 import { backoff, LOCK_WAIT_MS } from "./wait.ts";
 
-/** A group ends at this many works or after this long, so that the event loop turns between groups. */
+/** A group ends after this many works or this time, so that the event loop continues between groups. */
 const GROUP_WORKS = 256;
 const GROUP_MS = 5;
-/** How long a work may wait for a remote server that is away: time enough to start it again. */
+/** How long a work may wait for an unavailable remote server: enough for a restart. */
 const AWAY_MS = 10_000;
 
-/** What the queue writes through: a file, or a server. With a `fault` its transaction is lost and it is of no more use. */
+/**
+ * The connection that the queue writes to: a file, or a server. After a `fault` its transaction is lost and it must not
+ * be used again.
+ */
 export type WriteConnection = {
   exec(sql: string): void;
   run(statement: InStatement): ResultSet | Promise<ResultSet>;
@@ -18,26 +21,26 @@ export type WriteConnection = {
   close(): void;
   readonly inTransaction: boolean;
   readonly fault: Error | null;
-  /** Until when a statement was under way, by `performance.now()`; nothing where they take no time of the event loop's. */
+  /** When the last statement ended, by `performance.now()`; undefined when statements do not block the event loop. */
   readonly answeredAt?: number;
 };
 
 export type WriteQueueOptions = {
   open: () => WriteConnection;
   groupMs?: number;
-  /** A work that runs no statement for longer waits for something that is not the database. */
+  /** A work that runs no statement for this long waits for something other than the database. */
   workLimitMs?: number;
   /** How long a work may wait while another process holds the write lock. */
   lockWaitMs?: number;
-  /** Waits until no other process writes, where there are such. */
-  turn?: (() => Promise<{ end(): void }>) | undefined;
+  /** Waits until no other process writes, if there are any. */
+  writeLock?: (() => Promise<{ end(): void }>) | undefined;
   warn?: (fields: object, message: string) => void;
 };
 
 type Job = {
   run: () => Promise<unknown>;
   since: number;
-  /** Must have a transaction to itself: the group it was in could not be committed. */
+  /** Must have its own transaction: the group it was in could not be committed. */
   alone: boolean;
   outcome: { value: unknown } | { error: unknown } | null;
   resolve: (value: unknown) => void;
@@ -47,34 +50,37 @@ type Job = {
 type GroupEnd = { end: "committed" } | { end: "busy" | "failed" | "in doubt"; error: unknown };
 
 /**
- * The one writer of a database file. Works that wait are run one after another inside one transaction, each in a
- * savepoint of its own, and are answered when its COMMIT has returned: with `synchronous = FULL` one sync of the disk
- * then serves them all.
- *
- * A work holds SQL and nothing else: it may run twice (after SQLITE_BUSY, or when its group could not be committed),
- * and everybody waits while it runs. A work that throws is rolled back alone. It, too, is answered after the COMMIT:
- * its reason ("that slug is taken") may rest on a row of the same group that is not yet stored.
+ * The single writer of a database file. Queued works run one after another inside one transaction, each in its own
+ * savepoint, and are settled when its COMMIT has returned: with `synchronous = FULL` a single sync of the disk serves
+ * them all. A work contains only SQL: it may run twice (after SQLITE_BUSY, or when its group could not be committed),
+ * and all other writes wait while it runs. A work that throws is rolled back alone. It is also settled after the
+ * COMMIT, because its reason ("that slug is taken") may be a row of the same group that is not yet durable.
  */
 export class WriteQueue {
-  readonly #options: Required<Omit<WriteQueueOptions, "turn">> & Pick<WriteQueueOptions, "turn">;
+  readonly #options: Required<Omit<WriteQueueOptions, "writeLock">> & Pick<WriteQueueOptions, "writeLock">;
   readonly #waiting: Job[] = [];
-  /** Which work the running code belongs to: tells a late or foreign statement from one of the current work. */
+  /** Works that must run while no transaction is open. */
+  readonly #between: (() => Promise<void>)[] = [];
+  /** The work of the running code: distinguishes a late or foreign statement from one of the current work. */
   readonly #scope = new AsyncLocalStorage<Job>();
   #connection: WriteConnection | null = null;
   #current: Job | null = null;
   #lastStatementAt = 0;
   #running: Promise<void> | null = null;
   #closed = false;
-  /** Transactions that were committed; changes before anyone is answered. */
+  /** Committed transactions; incremented before any work is settled. */
   commits = 0;
-  /** What they took, the sync of the disk above all. */
+  /** Their duration, mostly syncing the disk. */
   commitSeconds = 0;
 
   constructor(options: WriteQueueOptions) {
     this.#options = { groupMs: GROUP_MS, workLimitMs: 10_000, lockWaitMs: LOCK_WAIT_MS, warn: () => {}, ...options };
   }
 
-  /** Resolves when what `work` wrote is on the disk. Throws StorageFull, DatabaseBusy, DatabaseAway, or what `work` threw. */
+  /**
+   * Resolves when the writes of `work` are on disk. Throws StorageFull, DatabaseBusy, DatabaseAway, or errors of
+   * `work`.
+   */
   write<T>(work: () => Promise<T>): Promise<T> {
     if (this.#closed) return Promise.reject(new Error("The database is closed."));
     // It would wait for the transaction that waits for it.
@@ -93,21 +99,29 @@ export class WriteQueue {
     });
   }
 
+  /** Runs `work` between two transactions, of all processes: nothing is written to the database meanwhile. */
+  exclusively<T>(work: () => Promise<T>): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      this.#between.push(() => work().then(resolve, reject));
+      this.#running ??= this.#drain();
+    });
+  }
+
   get waiting(): number {
     return this.#waiting.length;
   }
 
-  /** The connection, for a statement of the work that is running now; throws for any other. */
+  /** The connection, for a statement of the running work; throws for any other. */
   connectionOfWork(): WriteConnection {
     const job = this.#scope.getStore();
     if (job === undefined || job !== this.#current || this.#connection === null) {
-      throw new Error("A statement outside of its write(): the transaction it belongs to has ended.");
+      throw new Error("Statement outside of its write(): its transaction has ended.");
     }
     this.#lastStatementAt = performance.now();
     return this.#connection;
   }
 
-  /** Finishes what waits, then closes the connection. */
+  /** Completes queued works, then closes the connection. */
   async close(): Promise<void> {
     this.#closed = true;
     await this.#running;
@@ -116,12 +130,17 @@ export class WriteQueue {
 
   async #drain(): Promise<void> {
     let busyTries = 0;
-    while (this.#waiting.length > 0) {
-      // Also lets every request of this turn of the event loop join the group.
-      await turn();
+    while (this.#waiting.length > 0 || this.#between.length > 0) {
+      // Also lets all requests of this event loop iteration join the group.
+      await nextIteration();
       const group: Job[] = [];
-      const mine = await this.#options.turn?.();
-      const { end, error } = { error: undefined, ...(await this.#runGroup(group).finally(() => mine?.end())) };
+      const lock = await this.#options.writeLock?.();
+      const work = this.#between.shift();
+      if (work) {
+        await work().finally(() => lock?.end());
+        continue;
+      }
+      const { end, error } = { error: undefined, ...(await this.#runGroup(group).finally(() => lock?.end())) };
       if (end === "committed") {
         busyTries = 0;
         for (const job of group) answer(job);
@@ -131,16 +150,16 @@ export class WriteQueue {
       for (const job of group) job.outcome = null;
       if (end === "busy") {
         this.#waiting.unshift(...group);
-        this.#giveUp(error);
+        this.#rejectAll(error);
         await backoff(busyTries++);
       } else if (end === "in doubt") {
-        // What is remembered may be old.
+        // Cached values may be old.
         this.commits++;
         for (const job of group) job.reject(error);
       } else if (group.length === 1) {
         group[0]?.reject(isStorageFailure(error) ? asStorageFull(error) : error);
       } else {
-        // One of them is at fault, or together they did not fit: each shows for itself.
+        // One of them is at fault, or together they did not fit: each is retried alone.
         for (const job of group) job.alone = true;
         this.#waiting.unshift(...group);
       }
@@ -148,7 +167,7 @@ export class WriteQueue {
     this.#running = null;
   }
 
-  /** Runs waiting works in one transaction and moves them to `group`; they are answered by the caller. */
+  /** Runs queued works in one transaction and moves them to `group`; the caller settles them. */
   async #runGroup(group: Job[]): Promise<GroupEnd> {
     const started = performance.now();
     try {
@@ -181,7 +200,7 @@ export class WriteQueue {
     }
   }
 
-  /** Runs one work in a savepoint and notes its outcome. Throws when the whole transaction is lost. */
+  /** Runs one work in a savepoint and records its result. Throws when the whole transaction is lost. */
   async #runWork(connection: WriteConnection, job: Job): Promise<void> {
     connection.exec("SAVEPOINT work");
     let outcome: Job["outcome"];
@@ -192,16 +211,16 @@ export class WriteQueue {
       outcome = { error };
     }
     this.#current = null;
-    // A work may have caught the error itself; the connection remembers.
+    // A work may have caught the error itself; the connection records it.
     if (connection.fault) throw connection.fault;
-    // SQLite ends the whole transaction on some errors; with it went the works before this one.
+    // SQLite ends the whole transaction on some errors, including the works before this one.
     if (!connection.inTransaction)
-      throw "error" in outcome ? outcome.error : new Error("A work ended its transaction.");
+      throw "error" in outcome ? outcome.error : new Error("A write callback ended its transaction.");
     connection.exec("error" in outcome ? "ROLLBACK TO work; RELEASE work" : "RELEASE work");
     job.outcome = outcome;
   }
 
-  /** Silence is what is limited, not length: a long work that yields between its statements may go on. */
+  /** Only idle time is limited, not duration: a long work that yields between its statements may continue. */
   #limited(job: Job): Promise<unknown> {
     return new Promise((resolve, reject) => {
       const limitMs = this.#options.workLimitMs;
@@ -210,7 +229,7 @@ export class WriteQueue {
         const since = Math.max(this.#lastStatementAt, this.#connection?.answeredAt ?? 0);
         const leftMs = since + limitMs - performance.now();
         if (leftMs > 0) timer = setTimeout(look, leftMs);
-        else reject(new Error(`A write was silent for longer than ${limitMs} ms: it may hold SQL and nothing else.`));
+        else reject(new Error(`A write callback ran no SQL for ${limitMs} ms: it must not wait for anything else.`));
       };
       let timer = setTimeout(look, limitMs);
       this.#scope
@@ -220,7 +239,7 @@ export class WriteQueue {
     });
   }
 
-  #giveUp(error: unknown): void {
+  #rejectAll(error: unknown): void {
     const now = performance.now();
     const away = isUnreachable(error);
     const limitMs = away ? Math.min(AWAY_MS, this.#options.lockWaitMs) : this.#options.lockWaitMs;
@@ -244,7 +263,7 @@ function ended(error: unknown): GroupEnd {
 }
 
 function answer(job: Job): void {
-  if (job.outcome === null) throw new Error("A work of a committed group has no outcome.");
+  if (job.outcome === null) throw new Error("A write of a committed group has no outcome.");
   if ("error" in job.outcome) job.reject(job.outcome.error);
   else job.resolve(job.outcome.value);
 }

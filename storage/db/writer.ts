@@ -2,10 +2,10 @@ import type { InStatement, ResultSet, Transaction } from "@libsql/client";
 import type { Executor } from "./client.ts";
 import type { WriteQueue } from "./write-queue.ts";
 
-/** The queue says when a transaction begins and ends; a work that did would take others' writes along. */
+/** The queue begins and ends transactions; a work that did would affect other works' writes. */
 const TRANSACTION_CONTROL = /^\s*(begin|commit|end|rollback(?!\s+to\b)|attach|detach|vacuum)\b/i;
 
-/** Runs the statements of the work whose turn it is in `queue`. */
+/** Runs the statements of the current work in `queue`. */
 export class Writer implements Executor {
   readonly #queue: WriteQueue;
   #nested = 0;
@@ -21,7 +21,7 @@ export class Writer implements Executor {
     return connection.run(statement);
   }
 
-  /** All or nothing within the work: it is the work's to catch what goes wrong and write something else. */
+  /** Atomic within the work, which may catch an error and write something else. */
   async batch(statements: InStatement[]): Promise<ResultSet[]> {
     const nested = await this.begin();
     try {
@@ -34,7 +34,7 @@ export class Writer implements Executor {
     }
   }
 
-  /** A savepoint, for drizzle's `tx.transaction(…)`; those of one work must be nested, not side by side. */
+  /** A savepoint, for drizzle's `tx.transaction(…)`; those of one work must be nested, not concurrent. */
   async begin(): Promise<Transaction> {
     const name = `nested${++this.#nested}`;
     const exec = (sql: string) => this.#queue.connectionOfWork().exec(sql);

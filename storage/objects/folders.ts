@@ -6,24 +6,24 @@ import { InvalidKey, TEMPORARY_FOLDER, temporaryName } from "./keys.ts";
 
 const FOLDERS_REMEMBERED = 10_000;
 const NEW_FILE = constants.O_CREAT | constants.O_EXCL | constants.O_WRONLY | constants.O_NOFOLLOW;
-const NO_FOLDER = "An object stands where this key needs a folder: a local store can't hold both.";
+const NO_FOLDER = "A prefix of this key is an object; local storage cannot store both.";
 
 export const codeOf = (error: unknown) => (error as NodeJS.ErrnoException).code ?? "";
 
-/** The processes that write to the same store, and which of them this one is. */
+/** The processes that write to the same store, and the index of this one. */
 export type StoreProcesses = {
   readonly slot: number;
-  /** Nothing of the others runs yet. */
+  /** None of the others is running yet. */
   readonly isFirst: boolean;
   readonly take: AcquireLock;
 };
 
-/** The folders of a local store: made on demand, durable, removed when empty. */
+/** The directories of a local store: created on demand, synced, removed when empty. */
 export class Folders {
   readonly root: string;
-  /** Folders whose entry in their parent is known to be on the disk. */
+  /** Directories whose entry in their parent is known to be on disk. */
   readonly #durable = new Set<string>();
-  /** Syncs under way, and the one that comes after it for all who asked meanwhile. */
+  /** Syncs in progress, and the next one, shared by all requests in the meantime. */
   readonly #syncs = new Map<string, { now: Promise<void>; next: Promise<void> | null }>();
 
   readonly #family: StoreProcesses | undefined;
@@ -35,8 +35,8 @@ export class Folders {
   }
 
   /**
-   * Whether `folder` is reached without a symbolic link. The API can make none, but a restored archive or another
-   * program may; following it would serve and overwrite files that are no objects. The root itself may be one.
+   * Whether `folder` is reached without a symbolic link. The API cannot create links, but a restored archive or another
+   * program may; following one would serve and overwrite files that are not objects. The root itself may be one.
    */
   async isOwn(folder: string): Promise<boolean> {
     try {
@@ -47,7 +47,7 @@ export class Folders {
     }
   }
 
-  /** A new temporary file, on the root's file system, so that it can be moved to its place in one step. */
+  /** A new temporary file, on the root's file system, so that it can be moved atomically. */
   async temporary(): Promise<{ file: FileHandle; path: string }> {
     const path = join(this.root, TEMPORARY_FOLDER, this.#mark + temporaryName());
     try {
@@ -59,7 +59,7 @@ export class Folders {
     }
   }
 
-  /** Makes `folder` when it is absent. Throws InvalidKey when something else stands there. */
+  /** Creates `folder` if it is missing. Throws InvalidKey when another file has its name. */
   ensure(folder: string): Promise<void> {
     return whileVanishing(async () => {
       if (!(await this.isOwn(folder))) await this.#make(folder);
@@ -67,7 +67,7 @@ export class Folders {
     });
   }
 
-  /** Moves a temporary file to its place in one step. */
+  /** Moves a temporary file to its place atomically. */
   place(temporary: string, path: string): Promise<void> {
     return whileVanishing(async () => {
       await this.ensure(dirname(path));
@@ -75,14 +75,14 @@ export class Folders {
     });
   }
 
-  /** What this process's temporary files begin with: so it knows its own, when it was started again beside others. */
+  /** Prefix of this process's temporary files, by which it finds its own after a restart next to other processes. */
   get #mark(): string {
     return this.#family ? `${this.#family.slot}-` : "";
   }
 
   /**
-   * Removes what puts left behind when their process died; only while no put of it can be running. Of one that others
-   * serve beside, only its own. Returns how many.
+   * Deletes files of puts whose process died; only while no put of it can be running. With other processes, only its
+   * own. Returns their number.
    */
   async sweep(): Promise<number> {
     const folder = join(this.root, TEMPORARY_FOLDER);
@@ -95,7 +95,7 @@ export class Folders {
     return own.length;
   }
 
-  /** One folder at a time, since a recursive mkdir would follow a symbolic link out of the root. */
+  /** One directory at a time, because a recursive mkdir would follow a symbolic link out of the root. */
   async #make(folder: string): Promise<void> {
     if (folder === this.root) return;
     await this.#make(dirname(folder));
@@ -109,14 +109,14 @@ export class Folders {
   }
 
   /**
-   * Syncs `folder`, after a rename in it, and every entry on the way to it that is not known to be on the disk. To be
-   * called while the folder holds a file, so that nobody removes it meanwhile.
+   * Syncs `folder`, after a rename in it, and every entry on its path that is not known to be on disk. Called while the
+   * directory has a file, so that it is not removed meanwhile.
    */
   async sync(folder: string): Promise<void> {
     await this.#syncTogether(folder);
     for (let at = folder; at !== this.root && !this.#durable.has(at); at = dirname(at)) {
       await this.#syncTogether(dirname(at));
-      // Another process may remove it, and make it anew, without our knowing.
+      // Another process may remove and recreate it.
       if (this.#family) continue;
       if (this.#durable.size >= FOLDERS_REMEMBERED) this.#durable.clear();
       this.#durable.add(at);
@@ -124,8 +124,8 @@ export class Folders {
   }
 
   /**
-   * One sync serves all who asked before it began: thousands of files come to one folder at a time. What asks while one
-   * is under way may have come too late for it, and waits for the next.
+   * One sync serves all requests from before it began: thousands of files are written to one directory at a time. A
+   * request during a sync may be too late for it, and waits for the next.
    */
   #syncTogether(folder: string): Promise<void> {
     const under = this.#syncs.get(folder);
@@ -145,7 +145,7 @@ export class Folders {
     return sync.now;
   }
 
-  /** Removes `folder` and those above it as far as they are empty, never the root. */
+  /** Removes `folder` and its parents as far as they are empty, never the root. */
   async prune(folder: string): Promise<void> {
     for (let at = folder; at !== this.root; at = dirname(at)) {
       this.#durable.delete(at);
@@ -159,7 +159,7 @@ export class Folders {
   }
 }
 
-/** A delete of a folder's last object may remove it at any moment; the next try makes it again. */
+/** Deleting a directory's last object may remove it at any time; the next attempt creates it again. */
 async function whileVanishing(work: () => Promise<void>): Promise<void> {
   for (let attempt = 0; ; attempt++) {
     try {

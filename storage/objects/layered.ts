@@ -5,43 +5,46 @@ import type { StorePair } from "./store-pair.ts";
 const PAGE_OBJECTS = 1000;
 
 /**
- * Two stores as one, after the switch and until the source holds nothing that the target lacks. What is new goes to the
- * target. Where both hold a key the source's object counts: it is there for as long as nobody put another one, since
- * a put takes it away; so nothing that lay in the target before can ever be served. Uploads and jobs that began with
- * addresses of the source end there.
+ * Two stores as one, after the switch and until the target has all objects of the source. New objects go to the target.
+ * When both have a key the source's object counts: a put deletes it from the source, so it is the newest one, and an
+ * object that was in the target before is never served. Uploads and jobs that began with URLs of the source end there.
  */
 export function layered(pair: StorePair): ObjectStore {
   const { source, target } = pair;
   const isIn = async (store: ObjectStore, key: string) => (await store.head(key)) !== null;
 
-  /** The one that knows a multipart upload. A local store can say at once whether an id is its own. */
+  /** The store of a multipart upload: the answer of one store decides. */
   async function ownerOf(key: string, uploadId: string): Promise<ObjectStore> {
-    const [local, remote] = source.kind === "local" ? [source, target] : [target, source];
+    const [asked, other] = source.recognizesUploads ? [source, target] : [target, source];
     try {
-      await local.signPart(key, uploadId, 1, { expiresAt: new Date(), maxBytes: 0 });
-      return local;
+      // A list of thousands of parts takes longer, and a request where the store is on a server.
+      if (asked.recognizesUploads) await asked.signPart(key, uploadId, 1, { expiresAt: new Date(), maxBytes: 0 });
+      else await asked.listParts(key, uploadId);
+      return asked;
     } catch (error) {
-      if (error instanceof NoSuchMultipart) return remote;
+      if (error instanceof NoSuchMultipart) return other;
       throw error;
     }
   }
 
-  /** `work` makes an object in `store`. */
+  /** `work` creates an object in `store`. */
   const arriving = <T>(store: ObjectStore, key: string, work: () => Promise<T>): Promise<T> =>
     store === source
       ? work()
       : pair.instead(key, async () => {
-          const made = await work();
+          const created = await work();
           await source.delete(key);
-          return made;
+          return created;
         });
 
   const store: ObjectStore = {
     kind: target.kind,
     addressOrigin: target.addressOrigin,
+    clock: target.clock,
+    recognizesUploads: source.recognizesUploads && target.recognizesUploads,
     appends: layeredAppends(pair, arriving),
     put: (key, body, options) => {
-      // It may fail before anybody listens.
+      // It may fail before a listener is attached.
       if (!(body instanceof Uint8Array)) body.on("error", () => {});
       return arriving(target, key, () => target.put(key, body, options));
     },
@@ -51,7 +54,7 @@ export function layered(pair: StorePair): ObjectStore {
     async list(prefix, { limit = PAGE_OBJECTS, cursor } = {}): Promise<ListPage> {
       const options = { limit, ...(cursor && { cursor }) };
       const [first, second] = await Promise.all([source.list(prefix, options), target.list(prefix, options)]);
-      // Beyond the nearer of two cut lists the other may have more.
+      // After the end of the shorter of two truncated lists, the other may have more.
       const ends = [first, second].flatMap(({ cursor: end }) => (end === null ? [] : [keyOf(end)])).sort(compareKeys);
       const end = ends[0];
       const byKey = new Map([...second.objects, ...first.objects].map((object) => [object.key, object]));
@@ -69,12 +72,12 @@ export function layered(pair: StorePair): ObjectStore {
       }),
 
     async copy(from, to) {
-      const found = await store.get(from);
-      if (!found) throw new Error(`There is no object ${from} to copy.`);
-      return store.put(to, found.body);
+      const object = await store.get(from);
+      if (!object) throw new Error(`The object to copy does not exist: ${from}.`);
+      return store.put(to, object.body);
     },
 
-    // Of an upload that began in the source the bytes lie there, and its client may still hold the address.
+    // The bytes of an upload that began in the source are there, and its client may still have the URL.
     signPut: async (key, options) => ((await isIn(source, key)) ? source : target).signPut(key, options),
     signGet: async (key, options) => ((await isIn(source, key)) ? source : target).signGet(key, options),
 
@@ -95,13 +98,12 @@ export function layered(pair: StorePair): ObjectStore {
       yield* target.listMultiparts(prefix);
     },
 
-    // A path would have to say now where the object will lie when it is opened.
+    // A path would have to name now the store in which the object will be when it is opened.
     localPath: () => null,
     async check() {
       await source.check();
       await target.check();
     },
-    serverTime: () => target.serverTime(),
     examine: (options) => target.examine(options),
   };
   return store;
@@ -109,7 +111,7 @@ export function layered(pair: StorePair): ObjectStore {
 
 type Arriving = <T>(store: ObjectStore, key: string, work: () => Promise<T>) => Promise<T>;
 
-/** What began to grow in the source goes on there. */
+/** An append that began in the source continues there. */
 function layeredAppends({ source, target }: StorePair, arriving: Arriving): Appends {
   const ways = (store: ObjectStore): Appends => {
     if (!store.appends) throw new Error(`${store.kind} storage cannot append.`);

@@ -7,8 +7,8 @@ import type { ObjectInfo } from "./store.ts";
 type Stat = { size: bigint; mtimeNs: bigint; mtime: Date; ino: bigint };
 
 /**
- * From inode, size and time of writing: every put makes a new file. An MD5, as S3 has it, would cost a third of a
- * put's throughput and be no better a sign of change.
+ * From inode, size and modification time: every put creates a new file. An MD5, as in S3, would cost a third of a put's
+ * throughput and detect changes no better.
  */
 export const infoOf = (key: string, stat: Stat): ObjectInfo => ({
   key,
@@ -23,7 +23,7 @@ export type ListQuery = { prefix: string; after: string };
 type Entry = { key: string; path: string; isFolder: boolean };
 
 /**
- * The objects that `query` asks for, in key order. Holds the names of the folders between the root and the present
+ * The objects that `query` selects, in key order. Keeps the names of the directories between the root and the current
  * one, never those of the whole store.
  */
 export async function* walk(folder: string, keyBase: string, query: ListQuery): AsyncGenerator<Entry> {
@@ -33,43 +33,43 @@ export async function* walk(folder: string, keyBase: string, query: ListQuery): 
   }
 }
 
-/** A folder sorts with its slash, as the keys under it do: `a-b`, `a/b`, `a0`. */
+/** A directory sorts with its slash, as the keys under it do: `a-b`, `a/b`, `a0`. */
 async function entriesOf(folder: string, keyBase: string, query: ListQuery): Promise<Entry[]> {
   const entries: Entry[] = [];
   try {
     for await (const dirent of await opendir(folder)) {
       const segment = segmentOf(dirent.name);
-      // A symbolic link is neither file nor folder here, so it is not followed.
+      // Symbolic links are neither files nor directories here, so they are not followed.
       if (segment === null || !(dirent.isFile() || dirent.isDirectory())) continue;
       const isFolder = dirent.isDirectory();
       const key = keyBase + segment + (isFolder ? "/" : "");
       const entry = { key, path: join(folder, dirent.name), isFolder };
-      if (isFolder ? mayHold(key, query) : isAskedFor(key, query)) entries.push(entry);
+      if (isFolder ? mayHold(key, query) : isSelected(key, query)) entries.push(entry);
     }
   } catch (error) {
-    // Removed by a delete while we came to it.
+    // Deleted in the meantime.
     if (!["ENOENT", "ENOTDIR"].includes(codeOf(error))) throw error;
   }
   return entries.sort(inOrder(entries));
 }
 
 /**
- * The engine's own comparison is several times faster, and a folder of a film holds thousands of names; it goes by UTF-16,
- * which is another order only from the surrogates on.
+ * The engine's own comparison is several times faster, and the directory of a film has thousands of names; it uses
+ * UTF-16, whose order differs only from the surrogates on.
  */
 const inOrder = (entries: readonly Entry[]): ((a: Entry, b: Entry) => number) =>
   entries.some(({ key }) => /[\ud800-\uffff]/.test(key))
     ? (a, b) => compareKeys(a.key, b.key)
     : (a, b) => (a.key < b.key ? -1 : 1);
 
-const isAskedFor = (key: string, { prefix, after }: ListQuery) =>
+const isSelected = (key: string, { prefix, after }: ListQuery) =>
   key.startsWith(prefix) && (after === "" || compareKeys(key, after) > 0);
 
 const mayHold = (base: string, { prefix, after }: ListQuery) =>
   (base.startsWith(prefix) || prefix.startsWith(base)) &&
   (after === "" || after.startsWith(base) || compareKeys(base, after) > 0);
 
-/** The object's state, or null when it is no plain file. */
+/** The object's metadata, or null when it is not a regular file. */
 export async function statFile(path: string) {
   try {
     const stat = await lstat(path, { bigint: true });

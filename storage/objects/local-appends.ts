@@ -12,15 +12,15 @@ import { type Appends, NoSuchMultipart, OffsetMismatch } from "./store.ts";
 import { writeBody } from "./write-body.ts";
 
 /**
- * Objects that grow at their end. They lie among the multipart uploads, with a plan like theirs, so that the same lists
- * and sweeps find them; how much is held is the length of the file, so no crash can make the two differ.
+ * Objects that grow at their end. They are stored with the multipart uploads, with a plan like theirs, so that the same
+ * lists and sweeps find them; the offset is the length of the file, so a crash cannot make the two differ.
  */
 export function localAppends(folders: Folders, space: SpaceGuard, take?: AcquireLock): Appends {
   const parent = join(folders.root, PARTS_FOLDER);
   const folderOf = (key: string) =>
     join(parent, createHash("sha256").update(`append ${key}`).digest("hex").slice(0, 32));
   const dataOf = (key: string) => join(folderOf(key), "data");
-  const inTurn = newestWins(take, "append");
+  const writeExclusively = newestWins(take, "append");
 
   async function begin(key: string): Promise<void> {
     const folder = folderOf(key);
@@ -43,19 +43,19 @@ export function localAppends(folders: Folders, space: SpaceGuard, take?: Acquire
     await rm(folderOf(key), { recursive: true, force: true });
   };
 
-  const held = async (key: string) => {
+  const lengthOf = async (key: string) => {
     const stat = await statFile(dataOf(key));
     return stat === null ? null : Number(stat.size);
   };
 
   return {
-    held,
-    settled: (key) => inTurn(key, () => held(key)),
+    held: lengthOf,
+    settled: (key) => writeExclusively(key, () => lengthOf(key)),
 
     append(key, body, { offset, maxBytes, bytes: announced, hash, check }) {
-      // The body may fail before its file is open; nobody would have heard it.
+      // The body may fail before its file is open, without a listener.
       body.on("error", () => {});
-      return inTurn(key, async (signal) => {
+      return writeExclusively(key, async (signal) => {
         let file: FileHandle | null = null;
         let before = 0;
         try {
@@ -77,7 +77,7 @@ export function localAppends(folders: Folders, space: SpaceGuard, take?: Acquire
           if (check) await file?.truncate(before);
           throw asStorageFull(error);
         } finally {
-          // Of a torn body too: what is told to be held must be on the disk.
+          // Also for a truncated body: the reported offset must be on disk.
           await file?.datasync();
           await file?.close();
         }
@@ -85,7 +85,7 @@ export function localAppends(folders: Folders, space: SpaceGuard, take?: Acquire
     },
 
     finish: (key, bytes, { confirm } = {}) =>
-      inTurn(key, async () => {
+      writeExclusively(key, async () => {
         const path = pathOf(folders.root, key);
         const file = await open(dataOf(key), constants.O_RDWR | constants.O_NOFOLLOW).catch((error) => {
           throw codeOf(error) === "ENOENT" ? new NoSuchMultipart() : error;
@@ -93,7 +93,7 @@ export function localAppends(folders: Folders, space: SpaceGuard, take?: Acquire
         try {
           const { size } = await file.stat();
           if (size < bytes) throw new OffsetMismatch(size);
-          // What an earlier, longer file left behind this one.
+          // Data of an earlier, longer file after this one.
           if (size > bytes) await file.truncate(bytes);
           await file.sync();
           await confirm?.();
@@ -106,9 +106,9 @@ export function localAppends(folders: Folders, space: SpaceGuard, take?: Acquire
         }
       }),
 
-    discard: (key) => inTurn(key, () => remove(key)),
+    discard: (key) => writeExclusively(key, () => remove(key)),
 
-    // They lie among the multipart uploads, and go with their keys and with old age as these do.
+    // They are stored with the multipart uploads, and are deleted by key and by age like these.
     sweep: async () => 0,
   };
 }

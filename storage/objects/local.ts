@@ -1,100 +1,62 @@
 import { constants, mkdirSync, realpathSync } from "node:fs";
-import { copyFile, link, rm, unlink } from "node:fs/promises";
+import { copyFile, unlink } from "node:fs/promises";
 import { dirname } from "node:path";
 import { UserError } from "../../src/lib/errors.ts";
+import { PROBE } from "../../src/lib/object-keys.ts";
 import { codeOf, Folders, type StoreProcesses } from "./folders.ts";
-import { checkPrefix, InvalidKey, pathOf } from "./keys.ts";
+import { checkPrefix, pathOf } from "./keys.ts";
 import { infoOf, statFile, walk } from "./list-files.ts";
 import { localAppends } from "./local-appends.ts";
 import { localParts } from "./local-parts.ts";
+import { localWrites } from "./local-writes.ts";
 import { openFile } from "./read-file.ts";
-import { signUrl, type UrlSigning } from "./signed-url.ts";
-import { asStorageFull, spaceGuard } from "./space.ts";
-import type { ByteRange, ListPage, ObjectInfo, ObjectStore } from "./store.ts";
+import { type SignedUrl, signUrl, type UrlSigning } from "./signed-url.ts";
+import { spaceGuard } from "./space.ts";
+import type { ByteRange, ListPage, ObjectInfo, ObjectStore, SignedRequest } from "./store.ts";
 import { writeBody } from "./write-body.ts";
 
 export type LocalStoreOptions = {
-  /** The folder of the objects; made when absent. */
+  /** The directory of the objects; created if missing. */
   root: string;
   signing: UrlSigning;
-  /** A put that would leave less than this on the disk is StorageFull: the database needs room to say so. */
+  /** A put that would leave less than this on the disk throws StorageFull, so that the database keeps working. */
   minFreeBytes?: number;
-  /** Other processes that write to the same folder. */
+  /** Other processes that write to the same directory. */
   storeProcesses?: StoreProcesses | undefined;
 };
 
 export type LocalStore = ObjectStore & {
-  /** Removes what puts left behind when their process died; only while no put can be running. Returns how many. */
+  /** Deletes files of puts whose process died; only while no put can be running. Returns their number. */
   sweepTemporary(): Promise<number>;
 };
 
 const PAGE_OBJECTS = 1000;
 
-/** Objects as files under one folder, which this process alone writes, or with its `storeProcesses`. */
+/** Objects as files under one directory, to which only this process writes, or its `storeProcesses`. */
 export function localStore({ root, signing, minFreeBytes = 0, storeProcesses }: LocalStoreOptions): LocalStore {
-  // Object files are readable by mode, so the folder must be closed itself in case the data directory is open.
+  // Object files are readable by mode, so the directory itself must be closed in case the data directory is open.
   mkdirSync(root, { recursive: true, mode: 0o700 });
   const folders = new Folders(realpathSync(root), storeProcesses);
   const space = spaceGuard(folders.root, minFreeBytes);
   const parts = localParts(folders, space, storeProcesses?.take);
   const appends = localAppends(folders, space, storeProcesses?.take);
+  const signed = (address: SignedUrl, headers: Record<string, string> = {}): SignedRequest => {
+    const { method, expiresAt } = address;
+    return { url: signUrl(signing, address), method, headers, expiresAt };
+  };
+  const { write, link } = localWrites(folders, space);
   const pathFor = (key: string) => pathOf(folders.root, key);
-
-  /** Fills a temporary file by `write`, then puts it in the place of `key`: whole, durable, or not at all. */
-  async function arrive(
-    key: string,
-    bytes: number | undefined,
-    write: (temporary: Temporary) => Promise<void>,
-  ): Promise<ObjectInfo> {
-    const path = pathFor(key);
-    const folder = dirname(path);
-    let temporary: Temporary | null = null;
-    try {
-      await space.ensure(bytes);
-      // Before the bytes come: a key that cannot be is told at once.
-      await folders.ensure(folder);
-      temporary = await folders.temporary();
-      await write(temporary);
-      await temporary.file.sync();
-      const stat = await temporary.file.stat({ bigint: true });
-      await folders.place(temporary.path, path);
-      await folders.sync(folder);
-      return infoOf(key, stat);
-    } catch (error) {
-      if (temporary) await rm(temporary.path, { force: true });
-      if (await folders.isOwn(folder)) await folders.prune(folder);
-      if (codeOf(error) === "EISDIR")
-        throw new InvalidKey("Other objects stand under this key: a local store can't hold both.");
-      throw asStorageFull(error);
-    } finally {
-      await temporary?.file.close();
-    }
-  }
-
-  /** An object's file is never written to again, only replaced: two keys may be names of one. Null where that can't be. */
-  async function linkTo(source: string, key: string): Promise<ObjectInfo | null> {
-    const path = pathFor(key);
-    const folder = dirname(path);
-    try {
-      await folders.ensure(folder);
-      await link(source, path);
-    } catch (error) {
-      if (error instanceof InvalidKey) throw error;
-      return null;
-    }
-    await folders.sync(folder);
-    const stat = await statFile(path);
-    return stat && infoOf(key, stat);
-  }
 
   const store: LocalStore = {
     kind: "local",
     addressOrigin: null,
+    clock: null,
+    recognizesUploads: true,
     appends,
     put(key, body, { maxBytes, signal, confirm, bytes } = {}) {
-      // The body may fail before its file is open; writeBody then finds it failed, but nobody would have heard it.
+      // The body may fail before its file is open; writeBody detects that, but there would be no listener.
       if (!(body instanceof Uint8Array)) body.on("error", () => {});
-      return arrive(key, bytes, async ({ file }) => {
+      return write(key, bytes, async ({ file }) => {
         await space.whileWriting(file, (writing) => writeBody(file, body, { maxBytes, signal, ...writing }));
         await confirm?.();
       });
@@ -106,12 +68,12 @@ export function localStore({ root, signing, minFreeBytes = 0, storeProcesses }: 
       const file = await openFile(path);
       if (file === null) return null;
       const info = infoOf(key, file.stat);
-      const asked = range ?? { start: 0, end: info.bytes - 1 };
+      const span = range ?? { start: 0, end: info.bytes - 1 };
       if (range && !isWithin(range, info.bytes)) {
         await file.close();
         throw new RangeError(`The object has no bytes ${range.start}-${range.end}.`);
       }
-      return { info, body: file.read({ start: asked.start, end: Math.min(asked.end, info.bytes - 1) }) };
+      return { info, body: file.read({ start: span.start, end: Math.min(span.end, info.bytes - 1) }) };
     },
 
     async head(key) {
@@ -145,7 +107,7 @@ export function localStore({ root, signing, minFreeBytes = 0, storeProcesses }: 
       try {
         await unlink(path);
       } catch (error) {
-        // A folder is no object.
+        // A directory is not an object.
         if (!["ENOENT", "ENOTDIR", "EISDIR", "EPERM"].includes(codeOf(error))) throw error;
       }
       await folders.prune(dirname(path));
@@ -154,37 +116,28 @@ export function localStore({ root, signing, minFreeBytes = 0, storeProcesses }: 
     async copy(from, to) {
       const source = pathFor(from);
       const info = await store.head(from);
-      if (info === null) throw new Error(`There is no object ${from} to copy.`);
-      const linked = await linkTo(source, to);
+      if (info === null) throw new Error(`The object to copy does not exist: ${from}.`);
+      const linked = await link(source, to);
       if (linked) return linked;
       // Shares the blocks where the file system can.
-      return arrive(to, info.bytes, async ({ path }) => {
+      return write(to, info.bytes, async ({ path }) => {
         const written = await space.admit(info.bytes);
         await copyFile(source, path, constants.COPYFILE_FICLONE).finally(written);
       });
     },
 
-    async signPut(key, { expiresAt, maxBytes, contentType }) {
-      const url = signUrl(signing, { method: "PUT", key, expiresAt, maxBytes, contentType });
-      const headers: Record<string, string> = contentType ? { "content-type": contentType } : {};
-      return { url, method: "PUT", headers, expiresAt };
-    },
-
-    async signGet(key, { expiresAt, filename, contentType }) {
-      const url = signUrl(signing, { method: "GET", key, expiresAt, filename, contentType });
-      return { url, method: "GET", headers: {}, expiresAt };
-    },
+    signPut: async (key, { expiresAt, maxBytes, contentType }) =>
+      signed(
+        { method: "PUT", key, expiresAt, maxBytes, contentType },
+        contentType ? { "content-type": contentType } : {},
+      ),
+    signGet: async (key, { expiresAt, filename, contentType }) =>
+      signed({ method: "GET", key, expiresAt, filename, contentType }),
 
     createMultipart: parts.create,
     async signPart(key, uploadId, partNumber, { expiresAt, maxBytes }) {
       await parts.mustExist(key, uploadId);
-      const part = { uploadId, partNumber };
-      return {
-        url: signUrl(signing, { method: "PUT", key, expiresAt, maxBytes, part }),
-        method: "PUT",
-        headers: {},
-        expiresAt,
-      };
+      return signed({ method: "PUT", key, expiresAt, maxBytes, part: { uploadId, partNumber } });
     },
     putPart: parts.put,
     listParts: parts.list,
@@ -195,34 +148,29 @@ export function localStore({ root, signing, minFreeBytes = 0, storeProcesses }: 
     localPath: pathFor,
 
     async check() {
-      const key = "vodbox-check";
       try {
-        await store.put(key, Buffer.from(key));
-        await store.delete(key);
+        await store.put(PROBE, Buffer.from(PROBE));
+        await store.delete(PROBE);
       } catch (error) {
-        throw new UserError(`The storage folder ${root} cannot be used: ${(error as Error).message}`);
+        throw new UserError(`The storage directory ${root} cannot be used: ${(error as Error).message}`);
       }
     },
-
-    serverTime: async () => null,
 
     async examine() {
       try {
         await store.check();
-        return [{ check: "folder", ok: true, detail: `${root} takes and gives objects` }];
+        return [{ check: "folder", ok: true, detail: `${root} reads and writes objects` }];
       } catch (error) {
         return [{ check: "folder", ok: false, detail: (error as Error).message }];
       }
     },
 
-    // What an upload's abort left may be one that another process has under way.
+    // A file that the abort of an upload left may be in use by another process.
     sweepTemporary: async () =>
       (await folders.sweep()) + (!storeProcesses || storeProcesses.isFirst ? await parts.sweep() : 0),
   };
   return store;
 }
-
-type Temporary = Awaited<ReturnType<Folders["temporary"]>>;
 
 const isWithin = ({ start, end }: ByteRange, bytes: number) =>
   Number.isSafeInteger(start) && start >= 0 && start <= end && start < bytes;

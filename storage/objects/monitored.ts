@@ -11,21 +11,24 @@ import {
 
 export type StorageFailure = "full" | "unavailable" | "failed";
 
-/** What a caller did wrong, or called off. */
+/** Errors of the caller, or aborts. */
 const CALLERS = [InvalidKey, NoSuchMultipart, ObjectTooLarge, OffsetMismatch, PartsMismatch, RangeError];
 
 function failureOf(error: unknown): StorageFailure | null {
   if (error instanceof StorageFull) return "full";
-  // The latter is what a check of the whole store says.
+  // The latter is thrown by a check of the whole store.
   if (error instanceof StorageUnavailable || error instanceof UserError) return "unavailable";
   const { name, code } = error as NodeJS.ErrnoException;
-  // What else is thrown is a body's, or a check's that the caller had asked for.
+  // Other errors come from a body, or from a check that the caller passed.
   return name === "S3Error" || (code !== undefined && /^E[A-Z]+$/.test(code) && code !== "ECONNRESET")
     ? "failed"
     : null;
 }
 
-/** The same store, which tells `failed` of every call that storage could not do; the caller hears of it as before. */
+/**
+ * Wraps a store: `failed` is called for every operation that storage could not perform; the caller still receives the
+ * error.
+ */
 export function monitored<S extends object>(store: S, failed: (how: StorageFailure) => void): S {
   const look = (error: unknown) => {
     const how = CALLERS.some((kind) => error instanceof kind) ? null : failureOf(error);

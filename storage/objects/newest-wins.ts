@@ -1,37 +1,37 @@
 import { type AcquireLock, withLock } from "../../src/lib/lock-manager.ts";
 import { PartsMismatch } from "./store.ts";
 
-type Turn = { abort: AbortController; ended: Promise<unknown> };
+type ActiveWriter = { abort: AbortController; ended: Promise<unknown> };
 
 /**
- * One at a time for a key, in this process and in those that `take` turns. The newer ends the older, which is mostly a
- * connection that hangs.
+ * One writer at a time per key, in this process and in those that share the locks. A newer one aborts the older, which
+ * is usually a hanging connection.
  */
-export function newestWins(take: AcquireLock | undefined, room: string) {
-  const turns = new Map<string, Turn>();
+export function newestWins(take: AcquireLock | undefined, namespace: string) {
+  const writers = new Map<string, ActiveWriter>();
   return async <T>(key: string, work: (signal: AbortSignal) => Promise<T>): Promise<T> => {
-    const earlier = turns.get(key);
+    const earlier = writers.get(key);
     const again = () => new PartsMismatch("The bytes are being sent again.");
     earlier?.abort.abort(again());
     const abort = new AbortController();
     const run = async () => {
       await earlier?.ended.catch(() => {});
-      return withLock(take, `${room} ${key}`, {
+      return withLock(take, `${namespace} ${key}`, {
         options: { newest: true },
-        work: (wanted) => {
-          wanted?.addEventListener("abort", () => abort.abort(again()), { once: true });
-          if (wanted?.aborted) abort.abort(again());
+        work: (contested) => {
+          contested?.addEventListener("abort", () => abort.abort(again()), { once: true });
+          if (contested?.aborted) abort.abort(again());
           return work(abort.signal);
         },
       });
     };
     const ended = run();
-    const turn = { abort, ended };
-    turns.set(key, turn);
+    const writer = { abort, ended };
+    writers.set(key, writer);
     try {
       return await ended;
     } finally {
-      if (turns.get(key) === turn) turns.delete(key);
+      if (writers.get(key) === writer) writers.delete(key);
     }
   };
 }

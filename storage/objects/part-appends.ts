@@ -11,31 +11,33 @@ import { asStorageFull, spaceGuard } from "./space.ts";
 import { type Appends, type NamedPart, NoSuchMultipart, type ObjectStore, OffsetMismatch } from "./store.ts";
 import { collect, writeBody } from "./write-body.ts";
 
-/** 10,000 of them are 312 GiB; at most so much of each unfinished object lies on this machine's disk. */
+/** 10,000 of them are 312 GiB; at most this much of each unfinished object is on the local disk. */
 const PART_BYTES = 32 * 2 ** 20;
 
-/** `parts` are in storage, of `bytes` in all; what follows them lies in the file `tail-<number of the next part>`. */
+/**
+ * `parts` are in storage, with `bytes` in total; the data after them is in the file `tail-<number of the next part>`.
+ */
 type Plan = { key: string; uploadId: string; parts: NamedPart[]; bytes: number };
 type Multiparts = Pick<ObjectStore, "createMultipart" | "putPart" | "completeMultipart" | "abortMultipart">;
 
 type PartAppendsOptions = {
   partBytes?: number;
   minFreeBytes?: number;
-  /** Turns among the processes that share `parent`. */
+  /** Locks shared by the processes that use `parent`. */
   take?: AcquireLock | undefined;
 };
 
 /**
- * Growing objects for a store that can only put whole parts: what is no part yet waits in a file under `parent`. The
- * plan names the parts that count, and a tail counts for the part after them alone, so that no crash counts bytes twice.
- * A body begins exactly where the last one ended.
+ * Appends for a store that only supports whole parts: data that does not fill a part waits in a file under `parent`.
+ * The plan lists the valid parts, and a tail is valid only for the part after them, so that no crash counts bytes
+ * twice. A body begins exactly where the last one ended.
  */
 export function partAppends(
   store: Multiparts,
   parent: string,
   { partBytes = PART_BYTES, minFreeBytes = 0, take: takeTurn }: PartAppendsOptions = {},
 ): Appends {
-  const inTurn = newestWins(takeTurn, "append");
+  const writeExclusively = newestWins(takeTurn, "append");
   const space = spaceGuard(parent, minFreeBytes);
   const folderOf = (key: string) => join(parent, createHash("sha256").update(key).digest("hex").slice(0, 32));
   const tailOf = ({ key, parts }: Plan) => join(folderOf(key), `tail-${parts.length + 1}`);
@@ -64,7 +66,7 @@ export function partAppends(
     return save({ key, uploadId, parts: [], bytes: 0 });
   }
 
-  async function held(key: string): Promise<number | null> {
+  async function lengthOf(key: string): Promise<number | null> {
     const plan = await planOf(key);
     return plan && heldBy(plan);
   }
@@ -82,7 +84,7 @@ export function partAppends(
     await rm(tail, { force: true });
   }
 
-  /** What came of a torn body stays. */
+  /** The received bytes of a truncated body are kept. */
   async function take(plan: Plan, body: Readable, maxBytes: number, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     const source = collect(body, { maxBytes, signal, keepTorn: true });
@@ -96,16 +98,16 @@ export function partAppends(
       for (let batch = await source.next(); batch !== null; batch = await source.next()) {
         for (let rest: Uint8Array = Buffer.concat(batch); rest.length > 0; ) {
           tail ??= await open(tailOf(plan), "a");
-          const room = partBytes - (await tail.stat()).size;
-          if (room === 0) {
+          const remaining = partBytes - (await tail.stat()).size;
+          if (remaining === 0) {
             await settle();
             await space.ensure();
             await flush(plan, signal);
             continue;
           }
-          const written = await space.admit(Math.min(room, rest.length));
-          await tail.appendFile(rest.subarray(0, room)).finally(written);
-          rest = rest.subarray(room);
+          const written = await space.admit(Math.min(remaining, rest.length));
+          await tail.appendFile(rest.subarray(0, remaining)).finally(written);
+          rest = rest.subarray(remaining);
         }
       }
     } finally {
@@ -123,16 +125,16 @@ export function partAppends(
   }
 
   return {
-    held,
-    settled: (key) => inTurn(key, () => held(key)),
+    held: lengthOf,
+    settled: (key) => writeExclusively(key, () => lengthOf(key)),
 
     append(key, body, { offset, maxBytes, bytes, hash, check }) {
-      // The body may fail before anybody listens.
+      // The body may fail before a listener is attached.
       body.on("error", () => {});
-      return inTurn(key, async (signal) => {
-        // The folder is on the disk that the database lies on, whatever storage is.
+      return writeExclusively(key, async (signal) => {
+        // The directory is on the disk of the database, whatever the storage is.
         await mkdir(parent, { recursive: true, mode: 0o700 });
-        // All of it where it must be checked first; else one part at a time.
+        // All of it when it must be checked first; else one part at a time.
         await space.ensure(check ? bytes : Math.min(bytes ?? 0, partBytes));
         const plan = (await planOf(key)) ?? (offset === 0 ? await begin(key) : null);
         const before = plan ? await heldBy(plan) : 0;
@@ -141,7 +143,7 @@ export function partAppends(
         try {
           if (!check) await take(plan, body, maxBytes, signal);
           else {
-            // Parts cannot be taken back, so it is looked at before any is made of it.
+            // Parts cannot be removed, so the body is checked before one is created.
             await using file = await open(whole, "w");
             await space.whileWriting(file, (writing) =>
               writeBody(file, body, { maxBytes, signal, ...writing, ...(hash && { hash }) }),
@@ -159,7 +161,7 @@ export function partAppends(
     },
 
     finish: (key, bytes, { confirm } = {}) =>
-      inTurn(key, async () => {
+      writeExclusively(key, async () => {
         const plan = await planOf(key);
         if (!plan) throw new NoSuchMultipart();
         const size = await heldBy(plan);
@@ -167,7 +169,7 @@ export function partAppends(
         if (size > plan.bytes) await flush(plan);
         await confirm?.();
         const info = await store.completeMultipart(key, plan.uploadId, plan.parts).catch(async (error) => {
-          // It was completed before, and the process died: there is nothing left to go on with.
+          // It was completed before, and the process died: there is nothing to resume.
           if (error instanceof NoSuchMultipart) await remove(key);
           throw error;
         });
@@ -175,16 +177,16 @@ export function partAppends(
         return info;
       }),
 
-    discard: (key) => inTurn(key, () => discard(key)),
+    discard: (key) => writeExclusively(key, () => discard(key)),
 
     async sweep(isWanted) {
       let swept = 0;
       for (const name of await namesIn(parent)) {
         const key = await keyIn(join(parent, name));
         if (key !== null && (await isWanted(key))) continue;
-        // Without a plan it may just be made, by whom it is wanted; the folder alone is nothing to be kept.
+        // Without a plan it may be in creation; the directory alone need not be kept.
         if (key === null) await rmdir(join(parent, name)).catch(() => {});
-        else await inTurn(key, () => discard(key));
+        else await writeExclusively(key, () => discard(key));
         swept++;
       }
       return swept;
@@ -199,7 +201,7 @@ async function namesIn(parent: string): Promise<string[]> {
   });
 }
 
-/** Whose folder it is; null where a crash came before the plan, or the upload has just ended. */
+/** The owner of the directory; null when a crash preceded the plan, or the upload has just ended. */
 async function keyIn(folder: string): Promise<string | null> {
   try {
     return (JSON.parse(await readFile(join(folder, "plan"), "utf8")) as Plan).key;

@@ -4,14 +4,14 @@ import { promisify } from "node:util";
 import { codeOf } from "./folders.ts";
 import type { ByteRange } from "./store.ts";
 
-/** A read of 64 KB, Node's default, costs half of the throughput. */
+/** Node's default of 64 KB per read costs half of the throughput. */
 const READ_BYTES = 512 * 1024;
 
 const openFd = promisify(fs.open);
 const closeFd = promisify(fs.close);
 const statFd = promisify(fs.fstat) as (fd: number, options: { bigint: true }) => Promise<fs.BigIntStats>;
 
-/** Opens a plain file; null when there is none. The caller must consume or destroy the stream that `read` returns. */
+/** Opens a regular file; null when there is none. The caller must consume or destroy the stream that `read` returns. */
 export async function openFile(path: string) {
   let fd: number;
   try {
@@ -34,8 +34,8 @@ export async function openFile(path: string) {
 export const tornFile = () => new Error("The object is shorter than it was.");
 
 /**
- * The bytes of a range of an open file, which it closes. An error, not an early end, when the file holds fewer by then.
- * Whoever can do better than a stream, which needs a new buffer for each read, takes the file out of it.
+ * The bytes of a range of an open file, which it closes. An error, not an early end, when the file has become shorter.
+ * A caller with a faster way than a stream, which needs a new buffer for each read, takes the file out of it.
  */
 export class FileBody extends Readable {
   readonly #end: number;
@@ -43,7 +43,7 @@ export class FileBody extends Readable {
   #position: number;
   #idle: (() => void) | null = null;
   #isReading = false;
-  /** That went through this stream. */
+  /** Bytes that passed this stream. */
   readBytes = 0;
 
   constructor(fd: number, { start, end }: ByteRange) {
@@ -53,23 +53,23 @@ export class FileBody extends Readable {
     this.#end = end;
   }
 
-  /** The file is the caller's to close from now on. Null where somebody reads, or has read, from the stream. */
+  /** The caller must close the file. Null when the stream is or was being read. */
   takeFile(): ({ fd: number } & ByteRange) | null {
     if (this.#fd === -1 || this.#isReading || this.readBytes > 0) return null;
-    const taken = { fd: this.#fd, start: this.#position, end: this.#end };
+    const file = { fd: this.#fd, start: this.#position, end: this.#end };
     this.#fd = -1;
     this.destroy();
-    return taken;
+    return file;
   }
 
   override _read(): void {
-    const wanted = Math.min(READ_BYTES, this.#end - this.#position + 1);
-    if (wanted <= 0) {
+    const bytes = Math.min(READ_BYTES, this.#end - this.#position + 1);
+    if (bytes <= 0) {
       this.push(null);
       return;
     }
     this.#isReading = true;
-    fs.read(this.#fd, Buffer.allocUnsafeSlow(wanted), 0, wanted, this.#position, (error, bytes, buffer) => {
+    fs.read(this.#fd, Buffer.allocUnsafeSlow(bytes), 0, bytes, this.#position, (error, bytes, buffer) => {
       this.#isReading = false;
       this.#idle?.();
       if (this.destroyed) return;
@@ -87,7 +87,7 @@ export class FileBody extends Readable {
       if (fd === -1) done(error);
       else fs.close(fd, (failed) => done(error ?? failed));
     };
-    // The number may be another file's as soon as it is closed.
+    // The descriptor may belong to another file as soon as it is closed.
     if (this.#isReading) this.#idle = close;
     else close();
   }

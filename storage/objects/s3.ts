@@ -1,16 +1,17 @@
-import { randomBytes } from "node:crypto";
 import { create as disposition } from "content-disposition";
 import { UserError } from "../../src/lib/errors.ts";
+import { newProbeKey } from "../../src/lib/object-keys.ts";
 import { checkKey, checkPrefix } from "./keys.ts";
 import { isMissing, S3Error, type S3Options, s3Client } from "./s3/client.ts";
-import { examineS3, serverTime } from "./s3/examine.ts";
+import { examineS3, s3Clock } from "./s3/examine.ts";
+import { s3LargeObjects } from "./s3/large-objects.ts";
 import { s3Multipart } from "./s3/multipart.ts";
 import { PART_BYTES, partsOf } from "./s3/parts-of.ts";
 import { elements, textOf } from "./s3/xml.ts";
 import { type ListPage, type ObjectInfo, type ObjectStore, ObjectTooLarge } from "./store.ts";
 
 export type S3StoreOptions = S3Options & {
-  /** Larger objects are copied in parts (CopyObject takes 5 GiB). */
+  /** Larger objects are copied in parts (CopyObject supports 5 GiB). */
   maxCopyBytes?: number;
 };
 
@@ -23,6 +24,7 @@ export function s3Store(options: S3StoreOptions): ObjectStore {
   const { send, ask } = client;
   const { maxCopyBytes = 5 * GIB } = options;
   const multipart = s3Multipart(client, head);
+  const large = s3LargeObjects(client, multipart);
 
   async function head(key: string): Promise<ObjectInfo | null> {
     checkKey(key);
@@ -38,13 +40,15 @@ export function s3Store(options: S3StoreOptions): ObjectStore {
   async function putWhole(key: string, body: Uint8Array, { contentType, signal }: Sending): Promise<ObjectInfo> {
     const type = { "content-type": contentType ?? "application/octet-stream" };
     const { headers } = await ask({ method: "PUT", key, headers: type, body, signal });
-    // S3 tells no time of writing here; the answer's own is at most a moment later.
+    // S3 does not report the modification time here; that of the response is slightly later.
     return { key, bytes: body.byteLength, ...stateOf({ ...headers, "last-modified": headers.date }) };
   }
 
   const store: ObjectStore = {
     kind: "s3",
     addressOrigin: client.publicOrigin,
+    clock: s3Clock(options),
+    recognizesUploads: false,
     appends: null,
     async put(key, body, { maxBytes = Number.POSITIVE_INFINITY, contentType, signal, confirm } = {}) {
       checkKey(key);
@@ -54,7 +58,7 @@ export function s3Store(options: S3StoreOptions): ObjectStore {
         await confirm?.();
         return putWhole(key, body, { contentType, signal });
       }
-      // The body may fail before anybody listens.
+      // The body may fail before a listener is attached.
       body.on("error", () => {});
       const parts = partsOf(body, { maxBytes, signal });
       try {
@@ -63,7 +67,7 @@ export function s3Store(options: S3StoreOptions): ObjectStore {
           await confirm?.();
           return await putWhole(key, first, { contentType, signal });
         }
-        return await multipart.putAll(key, first, parts, { contentType, signal, confirm });
+        return await large.put(key, first, parts, { contentType, signal, confirm });
       } finally {
         parts.stop();
       }
@@ -72,7 +76,7 @@ export function s3Store(options: S3StoreOptions): ObjectStore {
     async get(key, range) {
       checkKey(key);
       if (range && !(Number.isSafeInteger(range.start) && range.start >= 0 && range.start <= range.end))
-        throw new RangeError(`There are no bytes ${range.start}-${range.end}.`);
+        throw new RangeError(`The object has no bytes ${range.start}-${range.end}.`);
       try {
         const headers: Record<string, string> = range ? { range: `bytes=${range.start}-${range.end}` } : {};
         const response = await send({ method: "GET", key, headers });
@@ -97,7 +101,7 @@ export function s3Store(options: S3StoreOptions): ObjectStore {
         method: "GET",
         query: {
           "list-type": "2",
-          // Names may hold what XML cannot.
+          // Keys may contain characters that XML cannot represent.
           "encoding-type": "url",
           prefix: client.prefix + prefix,
           "max-keys": String(Math.min(limit, PAGE_OBJECTS)),
@@ -106,7 +110,7 @@ export function s3Store(options: S3StoreOptions): ObjectStore {
       });
       const objects = elements(xml, "Contents").flatMap((one): ObjectInfo[] => {
         const key = decoded(textOf(one, "Key")).slice(client.prefix.length);
-        // Others may have put there what is no key of ours: `folder/` is what file browsers make.
+        // Other programs may create objects whose names are not valid keys: file browsers create `folder/`.
         if (!isKey(key)) return [];
         const modifiedAt = secondsOf(new Date(textOf(one, "LastModified")));
         return [{ key, bytes: Number(textOf(one, "Size")), etag: textOf(one, "ETag"), modifiedAt }];
@@ -127,13 +131,13 @@ export function s3Store(options: S3StoreOptions): ObjectStore {
     async copy(from, to) {
       checkKey(to);
       const source = await head(from);
-      if (source === null) throw new Error(`There is no object ${from} to copy.`);
-      if (source.bytes > maxCopyBytes) return multipart.copyAll(source, to, maxCopyBytes);
+      if (source === null) throw new Error(`The object to copy does not exist: ${from}.`);
+      if (source.bytes > maxCopyBytes) return large.copy(source, to, maxCopyBytes);
       await ask({ method: "PUT", key: to, headers: { "x-amz-copy-source": client.copySource(from) } });
-      return (await head(to)) ?? Promise.reject(new Error(`The copy ${to} is gone.`));
+      return (await head(to)) ?? Promise.reject(new Error(`The copy ${to} no longer exists.`));
     },
 
-    /** S3 cannot bound a body: whoever completes the upload compares its size. */
+    /** S3 cannot limit a body: the completion of the upload compares its size. */
     async signPut(key, { expiresAt, contentType }) {
       checkKey(key);
       const headers: Record<string, string> = contentType ? { "content-type": contentType } : {};
@@ -148,14 +152,14 @@ export function s3Store(options: S3StoreOptions): ObjectStore {
       return { ...client.presigned({ method: "GET", key, query }, expiresAt), method: "GET", headers: {} };
     },
 
-    ...multipart.store,
+    ...multipart,
     localPath: (key) => {
       checkKey(key);
       return null;
     },
 
     async check() {
-      const key = `vodbox-check-${randomBytes(6).toString("hex")}`;
+      const key = newProbeKey();
       try {
         await store.put(key, Buffer.from(key));
         await store.delete(key);
@@ -165,7 +169,6 @@ export function s3Store(options: S3StoreOptions): ObjectStore {
       }
     },
 
-    serverTime: () => serverTime(options),
     examine: (wish) => examineS3({ client, store, options }, wish),
   };
   return store;
@@ -176,14 +179,14 @@ type Headers = NodeJS.Dict<string | string[]>;
 
 const isBucketMissing = (error: unknown) => error instanceof S3Error && error.code === "NoSuchBucket";
 
-/** To the second, as HTTP has it: a list would tell more than the rest. */
+/** To the second, as in HTTP: a list has a finer resolution than the other calls. */
 const secondsOf = (date: Date) => new Date(Math.floor(date.getTime() / 1000) * 1000);
 const stateOf = (headers: Headers) => ({
   etag: String(headers.etag ?? ""),
   modifiedAt: secondsOf(new Date(String(headers["last-modified"] ?? 0))),
 });
 
-/** A plus stands for a space in Amazon's encoding. */
+/** In Amazon's encoding a plus represents a space. */
 const decoded = (name: string) => decodeURIComponent(name.replaceAll("+", " "));
 
 function isKey(key: string): boolean {

@@ -3,7 +3,7 @@ import { checkKey } from "./keys.ts";
 
 export type UrlSigning = {
   secret: string | Uint8Array | KeyObject;
-  /** Where clients reach this server, without a slash at its end. */
+  /** The public URL of this server, without a trailing slash. */
   baseUrl: string;
 };
 
@@ -26,7 +26,9 @@ const PATH = "/objects/";
 const PARAMETERS = ["method", "expires", "max_bytes", "upload_id", "part_number", "filename", "content_type"] as const;
 type Parameters = Partial<Record<(typeof PARAMETERS)[number], string>>;
 
-/** An address that does what `address` says until it expires (to the second), and nothing else. Throws InvalidKey. */
+/**
+ * A URL that allows the operation of `address` until it expires (to the second), and nothing else. Throws InvalidKey.
+ */
 export function signUrl({ secret, baseUrl }: UrlSigning, address: SignedUrl): string {
   checkKey(address.key);
   const parameters: Parameters = {
@@ -49,7 +51,7 @@ export function signUrl({ secret, baseUrl }: UrlSigning, address: SignedUrl): st
   return `${baseUrl}${PATH}${path}?${query}sig=${signatureOf(secret, address.key, parameters)}`;
 }
 
-/** Checks a whole address or a request target (`/objects/…?…`), used with `method`; HEAD may use what GET may. */
+/** Verifies a whole URL or a request target (`/objects/…?…`), used with `method`; HEAD may use what GET may. */
 export function verifyUrl(
   { secret, baseUrl }: UrlSigning,
   request: { url: string; method: string; now: Date },
@@ -58,13 +60,13 @@ export function verifyUrl(
   const parsed = parse(request.url, baseUrl);
   if (parsed === null) return altered;
   const { key, parameters, sig } = parsed;
-  // Compared as text: several texts decode to one signature.
+  // Compared as text: several texts decode to the same signature.
   const expected = Buffer.from(signatureOf(secret, key, parameters));
-  const given = Buffer.from(sig);
-  if (given.length !== expected.length || !timingSafeEqual(given, expected)) return altered;
+  const signature = Buffer.from(sig);
+  if (signature.length !== expected.length || !timingSafeEqual(signature, expected)) return altered;
   if (parameters.method !== (request.method === "HEAD" ? "GET" : request.method)) return altered;
   const expiresAt = new Date(Number(parameters.expires) * 1000);
-  // Last, so that a forger learns nothing; and NaN is expired.
+  // Last, so that a forger learns nothing; and NaN counts as expired.
   if (!(request.now < expiresAt)) return { ok: false, reason: "expired" };
   const { method, max_bytes, upload_id: uploadId, part_number, filename, content_type: contentType } = parameters;
   return {
@@ -81,7 +83,7 @@ export function verifyUrl(
   };
 }
 
-/** Over the decoded values in a form that keeps them apart, so an encoding that a proxy changes does no harm. */
+/** Over the decoded values in an unambiguous form, so that an encoding changed by a proxy does no harm. */
 function signatureOf(secret: UrlSigning["secret"], key: string, parameters: Parameters): string {
   const message = JSON.stringify([
     "vodbox object address 1",
@@ -110,7 +112,7 @@ function parse(url: string, baseUrl: string): { key: string; parameters: Paramet
   }
 }
 
-/** A whole address, a target that holds the base's own path, or one that a proxy took it off. */
+/** A whole URL, a target with the base's path, or one from which a proxy removed that path. */
 function withoutBase(path: string, baseUrl: string): string {
   if (path.startsWith(baseUrl)) return path.slice(baseUrl.length);
   const slash = baseUrl.indexOf("/", baseUrl.indexOf("://") + 3);

@@ -6,15 +6,15 @@ import { StorageFull } from "./store.ts";
 /** Bytes between two syncs of a file that is being written. */
 const SYNC_BYTES = 64 * 1024 * 1024;
 
-/** What the file system said, in our words where it is full. */
+/** Converts a file system error for a full disk. */
 export const asStorageFull = (error: unknown) =>
   ["ENOSPC", "EDQUOT"].includes(codeOf(error)) ? new StorageFull({ cause: error }) : error;
 
-/** What `writeBody` needs to keep to the reserve. */
+/** What `writeBody` needs to respect the disk reserve. */
 export type Writing = {
   /** Called before each write with its size in bytes. Throws StorageFull; the result is called when it is written. */
   admit(bytes: number): Promise<() => void>;
-  /** Called now and then with the bytes written so far. */
+  /** Called at intervals with the bytes written so far. */
   onProgress(bytes: number): Promise<void>;
 };
 
@@ -22,12 +22,12 @@ export type SpaceGuard = {
   /** Throws StorageFull unless `bytes` (default 0) more fit on the disk above the reserve. */
   ensure(bytes?: number): Promise<void>;
   admit: Writing["admit"];
-  /** Runs `write`, which fills `file` and keeps to the reserve with what it is given. */
+  /** Runs `write`, which fills `file` and respects the reserve with its argument. */
   whileWriting<T>(file: FileHandle, write: (writing: Writing) => Promise<T>): Promise<T>;
 };
 
 /**
- * Bytes of this process that are admitted and not yet written, by device: many writers at once may not use the reserve
+ * Bytes of this process that are admitted and not yet written, by device: concurrent writers must not use the reserve
  * because each of them saw the same free space.
  */
 const admitted = new Map<number, number>();
@@ -53,7 +53,7 @@ export function spaceGuard(root: string, minFreeBytes: number): SpaceGuard {
 
   async function admit(bytes: number): Promise<() => void> {
     if (minFreeBytes === 0) return () => {};
-    // Counted before the disk is asked, so that of two at once each sees the other.
+    // Counted before the disk is queried, so that two concurrent calls see each other.
     add(bytes);
     let isReleased = false;
     const release = () => {
@@ -78,8 +78,8 @@ export function spaceGuard(root: string, minFreeBytes: number): SpaceGuard {
       const onProgress = async (bytes: number) => {
         if (bytes < next) return;
         next = bytes + SYNC_BYTES;
-        // The disk begins while the bytes still come: left to the end, the sync of 2 GB takes longer than their way here.
-        // What fails here fails in the last sync too, and is told there.
+        // Starts syncing while bytes still arrive: at the end, syncing 2 GB takes longer than receiving them. An error
+        // here occurs in the last sync too, which reports it.
         syncing ??= file
           .datasync()
           .catch(() => {})
@@ -90,7 +90,7 @@ export function spaceGuard(root: string, minFreeBytes: number): SpaceGuard {
       try {
         return await write({ admit, onProgress });
       } finally {
-        // The file is closed soon, and must not be under a sync then.
+        // The file is about to be closed, and must not be closed during a sync.
         await syncing;
       }
     },

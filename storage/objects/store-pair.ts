@@ -2,13 +2,16 @@ import type { Readable } from "node:stream";
 import { createKeyedLock } from "../../src/lib/keyed-lock.ts";
 import type { ObjectStore, PutOptions } from "./store.ts";
 
-/** Two stores between which objects are carried, and who is at which key. */
+/** Two stores between which objects are copied, and the keys in progress. */
 export type StorePair = {
   source: ObjectStore;
   target: ObjectStore;
-  /** Ends the copy of `key` that runs, and does `work` before another begins. */
+  /** Aborts the copy of `key` in progress, and runs `work` before another begins. */
   instead<T>(key: string, work: () => Promise<T>): Promise<T>;
-  /** Carries the object over; false when it is gone. Throws what the stores do; the target's object is whole or as it was. */
+  /**
+   * Copies the object; false when it was deleted. Throws the stores' errors; the target's object is either complete or
+   * unchanged.
+   */
   carry(key: string, options: Pick<PutOptions, "contentType" | "signal">): Promise<boolean>;
 };
 
@@ -16,32 +19,32 @@ export type StorePair = {
 class Superseded extends Error {}
 
 export function createStorePair(source: ObjectStore, target: ObjectStore): StorePair {
-  const inTurn = createKeyedLock<string>();
+  const withLock = createKeyedLock<string>();
   const carrying = new Map<string, AbortController>();
   return {
     source,
     target,
     instead(key, work) {
       carrying.get(key)?.abort(new Superseded());
-      return inTurn(key, work);
+      return withLock(key, work);
     },
     carry: (key, { contentType, signal }) =>
-      inTurn(key, async () => {
+      withLock(key, async () => {
         const abort = new AbortController();
         carrying.set(key, abort);
         let body: Readable | null = null;
         try {
-          const found = await source.get(key);
-          if (!found) return false;
-          body = found.body;
-          const { bytes } = found.info;
+          const object = await source.get(key);
+          if (!object) return false;
+          body = object.body;
+          const { bytes } = object.info;
           const put = await target.put(key, body, {
             maxBytes: bytes,
             signal: signal ? AbortSignal.any([signal, abort.signal]) : abort.signal,
             ...(contentType && { contentType }),
             confirm: async () => abort.signal.throwIfAborted(),
           });
-          if (put.bytes !== bytes) throw new Error(`Of ${key} ${put.bytes} of ${bytes} bytes arrived.`);
+          if (put.bytes !== bytes) throw new Error(`Only ${put.bytes} of ${bytes} bytes of ${key} were copied.`);
           return true;
         } catch (error) {
           if (abort.signal.aborted) return false;
@@ -54,7 +57,7 @@ export function createStorePair(source: ObjectStore, target: ObjectStore): Store
   };
 }
 
-/** Before the switch: the source alone, but what is deleted must not live on in the target. */
+/** Before the switch: only the source is used, but a deleted object must not remain in the target. */
 export const mirroringDeletes = (pair: StorePair): ObjectStore => ({
   ...pair.source,
   delete: (key) =>
@@ -66,14 +69,17 @@ export const mirroringDeletes = (pair: StorePair): ObjectStore => ({
 
 const AWAY_MS = 60_000;
 
-/** When all is over: the active store alone; old copies go with the object as far as they can be reached. */
+/**
+ * After the end: only the active store is used; old copies are deleted with the object as far as their store is
+ * available.
+ */
 export function forgettingCopies(active: ObjectStore, old: ObjectStore): ObjectStore {
   let awayUntil = 0;
   return {
     ...active,
     async delete(key) {
       await active.delete(key);
-      // It may be switched off for good by now, and must not slow down every deletion.
+      // It may be permanently unavailable by now, and must not slow down every deletion.
       if (performance.now() < awayUntil) return;
       await old.delete(key).catch(() => {
         awayUntil = performance.now() + AWAY_MS;

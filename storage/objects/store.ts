@@ -1,27 +1,28 @@
 import type { Hash } from "node:crypto";
 import type { Readable } from "node:stream";
+import type { StoreKind } from "../../src/lib/enums.ts";
 
-/** Where an object stands and what it is. `etag` is quoted, as in HTTP. */
+/** The key and metadata of an object. `etag` is quoted, as in HTTP. */
 export type ObjectInfo = { key: string; bytes: number; etag: string; modifiedAt: Date };
 
 /** Inclusive byte positions, as in HTTP's Range (RFC 9110, 14.1.2). */
 export type ByteRange = { start: number; end: number };
 
-/** An address that does one thing for a while, with the headers that must go with it. */
+/** A presigned URL, with the headers that must be sent. */
 export type SignedRequest = { url: string; method: "PUT" | "GET"; headers: Record<string, string>; expiresAt: Date };
 
 export type PutOptions = {
-  /** More bytes than this: nothing is kept and `ObjectTooLarge` is thrown. */
+  /** With more bytes than this, nothing is stored and `ObjectTooLarge` is thrown. */
   maxBytes?: number;
-  /** The announced length: a disk that has no room for so many refuses it before the first byte. */
+  /** The announced length: a disk without enough space refuses it before the first byte. */
   bytes?: number | undefined;
   contentType?: string;
   signal?: AbortSignal;
-  /** Asked when all bytes are there and before they take their place: what it throws keeps them out. */
+  /** Called when all bytes have arrived and before they replace the object: an error prevents that. */
   confirm?: () => Promise<void>;
 };
 
-/** A part that is held whole. `partNumber` counts from 1; `etag` is quoted. */
+/** A complete part. `partNumber` counts from 1; `etag` is quoted. */
 export type Part = { partNumber: number; bytes: number; etag: string };
 export type NamedPart = Pick<Part, "partNumber" | "etag">;
 export type Multipart = { key: string; uploadId: string; startedAt: Date };
@@ -36,7 +37,7 @@ export type CreateMultipartOptions = {
 export type SignPartOptions = { expiresAt: Date; maxBytes: number };
 export type PutPartOptions = {
   maxBytes: number;
-  /** Its exact length, where that is known: without it S3 needs the part in memory. */
+  /** Its exact length, if known: without it S3 needs the part in memory. */
   bytes?: number | undefined;
   signal?: AbortSignal | undefined;
 };
@@ -45,99 +46,121 @@ export type SignPutOptions = { expiresAt: Date; maxBytes: number; contentType?: 
 export type SignGetOptions = { expiresAt: Date; filename?: string; contentType?: string };
 export type ListPage = { objects: ObjectInfo[]; cursor: string | null };
 
-/** One thing that was looked at; `detail` says what is wrong and what to do. */
+/** The clock of a storage server, which refuses requests of clients whose clocks differ too much. */
+export type StorageClock = {
+  /** The server's name in messages. */
+  owner: string;
+  /** A larger difference is a fault, well before requests are refused. */
+  maxSkewSeconds: number;
+  /** The difference at which requests are refused, as a sentence. */
+  limit: string;
+  /** The time of the server, to the second; null when it does not report it. */
+  read(): Promise<Date | null>;
+};
+
+/** The result of one check; `detail` says what is wrong and what to do. */
 export type StorageFinding = { check: string; ok: boolean; detail: string };
 
 export type AppendOptions = {
-  /** Where the body begins: at most what is held. */
+  /** Offset at which the body begins: at most the current length. */
   offset: number;
   maxBytes: number;
   /** The announced length of the body, as in PutOptions. */
   bytes?: number | undefined;
-  /** Fed with the body. */
+  /** Updated with the body. */
   hash?: Hash;
-  /** Asked when the whole body is there. With it a body counts whole or not at all: torn, or refused by what this throws, it is taken away again. */
+  /**
+   * Called when the whole body has arrived. With it a body is appended whole or not at all: when it is truncated, or
+   * refused by an error of this function, it is removed again.
+   */
   check?: () => void;
 };
 
 /**
- * An object that grows at its end until it is finished. Of two that write to one at once the later one wins. What a torn
- * body brought stays; so does all of an unfinished object, until it is discarded or its key deleted.
+ * An object that grows at its end until it is finished. Of two concurrent writers the later one wins. The received
+ * bytes of a truncated body are kept; so is an unfinished object, until it is discarded or its key deleted.
  */
 export interface Appends {
-  /** Bytes held from the first on; null where nothing was begun. While one is writing that is still growing. */
+  /** The current length; null when nothing was begun. Increases while another request is writing. */
   held(key: string): Promise<number | null>;
-  /** The same for who goes on from there: ends whoever still writes, so it stays true, and is durable. */
+  /** The same for a request that resumes: aborts other writers, so that the value is final, and durable. */
   settled(key: string): Promise<number | null>;
-  /** Writes `body`, over what is held from `offset` on; answers what is held then. Throws OffsetMismatch, StorageFull. */
+  /**
+   * Writes `body` from `offset` on, replacing what follows; returns the new length. Throws OffsetMismatch, StorageFull.
+   */
   append(key: string, body: Readable, options: AppendOptions): Promise<number>;
-  /** Makes the object of the first `bytes`. Throws OffsetMismatch where there are fewer, NoSuchMultipart where none. */
+  /**
+   * Creates the object from the first `bytes`. Throws OffsetMismatch when there are fewer, NoSuchMultipart when there
+   * are none.
+   */
   finish(key: string, bytes: number, options?: Pick<PutOptions, "confirm">): Promise<ObjectInfo>;
   discard(key: string): Promise<void>;
-  /** Discards what nobody wants any more, and what a crash left of none. Answers how many there were. */
+  /** Discards abandoned ones, and remains of crashes. Returns their number. */
   sweep(isWanted: (key: string) => Promise<boolean>): Promise<number>;
 }
 
 /**
- * Bytes under keys. Keys are `/`-separated, relative, free of `.` and `..` segments (`keys.ts` says the rules).
- * An object is there whole or not at all: a put that fails, or dies with the process, leaves what was there before.
+ * Bytes under keys. Keys are `/`-separated, relative, free of `.` and `..` segments (see `keys.ts`). An object is
+ * complete or absent: a put that fails, or dies with the process, leaves the previous object.
  */
 export interface ObjectStore {
-  readonly kind: "local" | "s3";
-  /** Of the addresses that `sign…` gives, where these are not our own server's. */
+  readonly kind: StoreKind;
+  /** Origin of the URLs from `sign…`, if it is not this server's. */
   readonly addressOrigin: string | null;
-  /** Null where storage cannot append. */
+  /** Null when the times of objects are those of this machine. */
+  readonly clock: StorageClock | null;
+  /** Whether `signPart` recognizes the uploads of this store, without a request to a server. */
+  readonly recognizesUploads: boolean;
+  /** Null when storage does not support appends. */
   readonly appends: Appends | null;
   /** Streams `body` to `key`; durable when the promise resolves. Throws ObjectTooLarge, StorageFull. */
   put(key: string, body: Readable | Uint8Array, options?: PutOptions): Promise<ObjectInfo>;
-  /** Null when there is no such object. The stream ends early with an error if the object is torn. */
+  /** Null when the object does not exist. The stream ends with an error if the object is truncated. */
   get(key: string, range?: ByteRange): Promise<{ info: ObjectInfo; body: Readable } | null>;
   head(key: string): Promise<ObjectInfo | null>;
   /** Objects under `prefix` in key order (by UTF-8 bytes), a page at a time. */
   list(prefix: string, options?: { limit?: number; cursor?: string }): Promise<ListPage>;
-  /** Deleting what is not there is no error. */
+  /** Deleting an object that does not exist is not an error. */
   delete(key: string): Promise<void>;
   copy(from: string, to: string): Promise<ObjectInfo>;
   signPut(key: string, options: SignPutOptions): Promise<SignedRequest>;
   signGet(key: string, options: SignGetOptions): Promise<SignedRequest>;
   /**
-   * Begins an object that arrives in parts. Parts come in any order, at once and repeatedly; each but the last has
-   * `partSize` bytes, and what is never completed or aborted stays until it is swept.
+   * Begins an object that is uploaded in parts. Parts arrive in any order, concurrently and repeatedly; each but the
+   * last has `partSize` bytes, and an upload that is never completed or aborted remains until it is swept.
    */
   createMultipart(key: string, options: CreateMultipartOptions): Promise<string>;
-  /** An address to PUT one part to; the answer's ETag is the part's. Throws NoSuchMultipart where that can be told. */
+  /**
+   * A URL to PUT one part to; the response's ETag is the part's. Throws NoSuchMultipart when the store
+   * recognizes its uploads.
+   */
   signPart(key: string, uploadId: string, partNumber: number, options: SignPartOptions): Promise<SignedRequest>;
   /** Streams one part. Throws NoSuchMultipart, ObjectTooLarge, StorageFull. */
   putPart(key: string, uploadId: string, partNumber: number, body: Readable, options: PutPartOptions): Promise<Part>;
-  /** The parts that are held whole, by number. Throws NoSuchMultipart. */
+  /** The complete parts, by number. Throws NoSuchMultipart. */
   listParts(key: string, uploadId: string): Promise<Part[]>;
   /**
-   * Makes the object of `parts`, which are numbered from 1 without a gap. Throws PartsMismatch and changes nothing when
-   * one is missing, has another ETag or a wrong size; NoSuchMultipart when it is over: after a crash that may mean that
-   * it was completed, which `head` tells.
+   * Creates the object from `parts`, which are numbered from 1 without gaps. Throws PartsMismatch and changes nothing
+   * when one is missing, has another ETag or a wrong size; NoSuchMultipart when the upload has ended: after a crash
+   * that may mean that it was completed, which `head` shows.
    */
   completeMultipart(key: string, uploadId: string, parts: readonly NamedPart[]): Promise<ObjectInfo>;
-  /** Removes all parts. May be repeated. */
+  /** Deletes all parts. May be repeated. */
   abortMultipart(key: string, uploadId: string): Promise<void>;
-  /** Those that are under way, of keys under `prefix`. */
+  /** Uploads in progress, of keys under `prefix`. */
   listMultiparts(prefix: string): AsyncIterable<Multipart>;
-  /** The file behind `key` where the store is on this machine's disk, else null. It need not exist. */
+  /** The file of `key` when the store is on a local disk, else null. It need not exist. */
   localPath(key: string): string | null;
   /** Throws a UserError that says what is wrong when the store cannot be used. */
   check(): Promise<void>;
-  /** The time of the server behind it, to the second; null where there is none, or it tells none. */
-  serverTime(): Promise<Date | null>;
-  /** Everything that an operator can get wrong, looked at one by one. `origin` is that of our own pages. */
+  /** Checks everything that can be misconfigured, item by item. `origin` is that of our own pages. */
   examine(options: { origin: string; now: Date }): Promise<StorageFinding[]>;
 }
-
-/** Parts of one object, at most (Amazon S3, "Multipart upload limits"). */
-export const MAX_PARTS = 10_000;
 
 export class ObjectTooLarge extends Error {
   readonly maxBytes: number;
   constructor(maxBytes: number) {
-    super(`The object is larger than the ${maxBytes} bytes that were agreed.`);
+    super(`The object is larger than the ${maxBytes} bytes allowed.`);
     this.name = "ObjectTooLarge";
     this.maxBytes = maxBytes;
   }
@@ -150,15 +173,15 @@ export class StorageFull extends Error {
   }
 }
 
-/** The multipart upload was completed or aborted, or never was. */
+/** The multipart upload was completed or aborted, or never existed. */
 export class NoSuchMultipart extends Error {
   constructor() {
-    super("There is no such multipart upload: it was completed or aborted.");
+    super("The multipart upload does not exist: it was completed or aborted.");
     this.name = "NoSuchMultipart";
   }
 }
 
-/** The parts named do not make the object; the message says which one and why, in words for the client. */
+/** The listed parts do not form the object; the message for the client says which one and why. */
 export class PartsMismatch extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);
@@ -166,17 +189,17 @@ export class PartsMismatch extends Error {
   }
 }
 
-/** The body does not begin where it could be appended. */
+/** The body does not begin at a valid offset. */
 export class OffsetMismatch extends Error {
   readonly held: number;
-  constructor(held: number) {
-    super(`${held} bytes are held.`);
+  constructor(length: number) {
+    super(`${length} bytes are stored.`);
     this.name = "OffsetMismatch";
-    this.held = held;
+    this.held = length;
   }
 }
 
-/** Storage does not answer, or asks to be left alone for a while: the same may work later. */
+/** Storage does not respond, or asks for a delay: a later attempt may succeed. */
 export class StorageUnavailable extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);

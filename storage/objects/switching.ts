@@ -1,15 +1,15 @@
 import type { ObjectStore } from "./store.ts";
 import type { StorePair } from "./store-pair.ts";
 
-/** The store in use, which can be exchanged while the program runs. */
+/** The active store, which can be exchanged while the program runs. */
 export type SwitchingStore = ObjectStore & {
-  /** The two stores of a migration that is under way. */
+  /** The two stores of a migration in progress. */
   readonly pair: StorePair | null;
-  /** From now on all is asked of `store`; what is under way ends where it began. */
+  /** All later calls use `store`; calls in progress end in the previous one. */
   use(store: ObjectStore, pair?: StorePair | null): void;
-  /** Deletions that began before the last `use` are over. */
+  /** Resolves when deletions that began before the last `use` have ended. */
   deletionsOver(): Promise<void>;
-  /** No object is being put by what began before the last `use`. */
+  /** Resolves when puts that began before the last `use` have ended. */
   isQuiet(): boolean;
 };
 
@@ -32,6 +32,12 @@ export function switchingStore(first: ObjectStore, firstPair: StorePair | null =
     },
     get addressOrigin() {
       return store.addressOrigin;
+    },
+    get clock() {
+      return store.clock;
+    },
+    get recognizesUploads() {
+      return store.recognizesUploads;
     },
     get appends() {
       return store.appends;
@@ -66,7 +72,6 @@ export function switchingStore(first: ObjectStore, firstPair: StorePair | null =
     listMultiparts: (prefix) => store.listMultiparts(prefix),
     localPath: (key) => store.localPath(key),
     check: () => store.check(),
-    serverTime: () => store.serverTime(),
     examine: (options) => store.examine(options),
   };
 }

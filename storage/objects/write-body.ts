@@ -7,28 +7,28 @@ import { ObjectTooLarge } from "./store.ts";
 /** Written at once: a chunk of `node:http` is 64 KB, and a system call for each costs a fifth of the throughput. */
 const BATCH_BYTES = 4 * 1024 * 1024;
 const MIN_BATCH_BYTES = 256 * 1024;
-/** Of all bodies at once: with twenty of them 4 MB each, and as much under way to the disk, were 250 MB. */
+/** For all bodies together: with 4 MB for each of twenty, and as much being written, memory was 250 MB. */
 const COLLECTED_BYTES = 16 * 1024 * 1024;
 let collecting = 0;
 const batchBytes = () => Math.max(MIN_BATCH_BYTES, Math.min(BATCH_BYTES, COLLECTED_BYTES / collecting));
-/** The kernel takes at most 1,024 buffers in one call. */
+/** The kernel accepts at most 1,024 buffers in one call. */
 const BATCH_CHUNKS = 1000;
 
 export type WriteBodyOptions = {
   maxBytes?: number | undefined;
   signal?: AbortSignal | undefined;
-  /** Where in the file the body begins; else where the file stands. */
+  /** Position in the file at which the body begins; by default the file's current position. */
   position?: number;
-  /** Fed with the body. */
+  /** Updated with the body. */
   hash?: Hash;
-  /** What had come of a body that fails is written before the failure is thrown. */
+  /** The received bytes of a body that fails are written before the error is thrown. */
   keepTorn?: boolean | undefined;
 } & Partial<Writing>;
 
 /**
- * Writes all of `body` to `file`; returns the bytes written. While one batch is written the next is collected, and
- * the body is paused when that is full. After an error the body is left paused, not destroyed: destroying a request
- * would take away the socket that the refusal is to be sent on.
+ * Writes all of `body` to `file`; returns the bytes written. While one batch is written the next is collected, and the
+ * body is paused when that is full. After an error the body is left paused, not destroyed: destroying a request would
+ * close the socket that the response is sent on.
  */
 export async function writeBody(file: FileHandle, body: Readable | Uint8Array, options: WriteBodyOptions) {
   const { maxBytes = Number.POSITIVE_INFINITY, signal, onProgress, admit, position = null, hash, keepTorn } = options;
@@ -62,8 +62,8 @@ export async function writeBody(file: FileHandle, body: Readable | Uint8Array, o
 }
 
 /**
- * The body in batches of about 4 MB, less where many come at once. Listens to it itself: `for await` over a request takes a quarter longer. After
- * the last batch, or an error, `stop` must be called.
+ * The body in batches of about 4 MB, less when many are received at once. With its own listeners: `for await` over a
+ * request takes a quarter longer. After the last batch, or an error, `stop` must be called.
  */
 export function collect(
   body: Readable,
@@ -81,7 +81,7 @@ export function collect(
   let bytes = 0;
   let total = 0;
   let ended = false;
-  // One that was read before has nothing left: that is no empty object.
+  // A stream that was consumed before is empty: that is not an empty object.
   let failure: Error | null = body.errored ?? (body.destroyed || body.readableEnded ? prematureClose() : null);
   let wake = () => {};
   const fail = (error: Error) => {
@@ -106,7 +106,7 @@ export function collect(
   };
   const onClose = () => !ended && fail(prematureClose());
   const onAbort = () => fail(signal?.reason ?? new Error("aborted"));
-  // An error listener stays on: the body may fail later, while nobody else listens.
+  // An error listener stays attached: the body may fail later, without another listener.
   body.on("error", fail);
   body.on("data", onData).on("end", onEnd).on("close", onClose);
   signal?.addEventListener("abort", onAbort);
@@ -114,7 +114,7 @@ export function collect(
   let stopped = false;
 
   return {
-    /** The next batch, null after the last; throws what went wrong with the body. */
+    /** The next batch, null after the last; throws the body's error. */
     async next(): Promise<Uint8Array[] | null> {
       while (!failure && !ended && bytes < batchBytes() && chunks.length < BATCH_CHUNKS) {
         const woken = new Promise<void>((resolve) => {
@@ -143,7 +143,7 @@ export function collect(
 
 const prematureClose = () => Object.assign(new Error("The body ended early."), { code: "ERR_STREAM_PREMATURE_CLOSE" });
 
-/** One call may write less than it was given, as it does just before the disk is full. */
+/** A call may write less than it was given, as it does just before the disk is full. */
 async function writeAll(file: FileHandle, chunks: Uint8Array[], position: number | null): Promise<number> {
   let total = 0;
   let rest = chunks.filter((chunk) => chunk.byteLength > 0);

@@ -26,7 +26,7 @@ const analytics = async (path: string, query: Record<string, string> = {}, crede
 const count = async (table: string) =>
   (await app.opened.app.db.get<{ n: number }>(sql`SELECT count(*) AS n FROM ${sql.raw(table)}`)).n;
 
-/** Tells a view: `play` at once, then what is given, each a second later. */
+/** Sends a view: `play` first, then the given events, one second apart. */
 async function watched(id: number | string, session: string, events: object[] = [], start = now() - HOUR) {
   const all = [{ event: "play", position_seconds: 0 }, ...events];
   const body = {
@@ -35,8 +35,8 @@ async function watched(id: number | string, session: string, events: object[] = 
   expect((await tell(body)).status).toBe(202);
 }
 
-describe("what is counted", () => {
-  test("a session plays once, however often it says so, and a repeat of a beacon changes nothing", async () => {
+describe("counting", () => {
+  test("a session plays once, also with repeated events, and a repeated beacon changes nothing", async () => {
     const { id } = await asset(100);
     const start = now() - HOUR;
     for (let n = 0; n < 3; n++) {
@@ -60,18 +60,18 @@ describe("what is counted", () => {
     });
   });
 
-  test("events without a time of their own are each counted, and at once", async () => {
+  test("events without their own time are each counted, at the current time", async () => {
     const { id } = await asset(100);
     const beat = { asset_id: id, session_id: "s", event: "heartbeat", watched_seconds: 10 };
     await tell({ events: [{ ...beat, event: "play" }, beat, beat] });
     expect((await analytics(`assets/${id}/analytics`)).body).toMatchObject({ play_count: 1, watch_time_seconds: 30 });
     await tell(beat);
-    app.turn(5);
+    app.advance(5);
     await tell(beat);
     expect((await analytics("analytics")).body).toMatchObject({ play_count: 1, watch_time_seconds: 50 });
   });
 
-  test("nobody watches longer than the video or the session lasted, and a minute", async () => {
+  test("watch time is limited by the session's and the video's duration, and by a minute", async () => {
     const { id } = await asset(100);
     await watched(id, "greedy", [{ event: "heartbeat", watched_seconds: 1e9 }]);
     await watched(id, "greedy twice", [
@@ -83,7 +83,7 @@ describe("what is counted", () => {
     expect((await analytics(`assets/${id}/analytics`)).body.watch_time_seconds).toBe(160 + 160 + 1800);
   });
 
-  test("a view is complete from 90 % on, wherever its play came in the order, and not by a jump", async () => {
+  test("a view is complete at 90 %, wherever its play came in the order, and not by seeking", async () => {
     const { id } = await asset(100);
     const rate = async () => {
       await written();
@@ -104,7 +104,7 @@ describe("what is counted", () => {
     expect(await rate()).toBe(0.5);
   });
 
-  test("a clock that is wrong by a day, or ahead, is not believed", async () => {
+  test("a client clock that is off by a day, or ahead, is ignored", async () => {
     const { id } = await asset();
     for (const [session, when] of Object.entries({ future: now() + DAY, soon: now() + 5000, past: now() - 2 * DAY }))
       await watched(id, session, [{ event: "heartbeat", watched_seconds: 1, occurred_at: at(when) }], when);
@@ -114,7 +114,7 @@ describe("what is counted", () => {
     expect((await analytics(`assets/${id}/analytics`, { to: at(now() - DAY) })).body.play_count).toBe(0);
   });
 
-  test("viewers are one per viewer_id, else per session, over assets, and kept as hashes that no two tenants share", async () => {
+  test("viewers are counted by viewer_id, else by session, across assets, and stored as hashes that differ between tenants", async () => {
     const [one, two] = [await asset(), await asset()];
     const theirs = await asset(10, await app.tenant());
     const ann = "ann@example.com";
@@ -139,14 +139,14 @@ describe("what is counted", () => {
       expect(JSON.stringify(await db.all(sql`SELECT * FROM ${sql.raw(table)}`))).not.toMatch(/ann@|bob|"[a-f]"/);
   });
 
-  test("single events and sessions go after their days, and the sums stay", async () => {
+  test("events and sessions expire, and sums remain", async () => {
     const { id } = await asset();
     await watched(id, "old", [{ event: "heartbeat", position_seconds: 50, watched_seconds: 10 }]);
     await written();
-    app.turn(30 * DAY - HOUR);
+    app.advance(30 * DAY - HOUR);
     await watched(id, "new");
     await written();
-    app.turn(2 * HOUR);
+    app.advance(2 * HOUR);
     await app.runTask("prune-views");
     expect([
       await count("playback_events"),
@@ -155,12 +155,12 @@ describe("what is counted", () => {
     ]).toEqual([1, 1, 4]);
     const all = (await analytics("analytics", { from: "2000-01-01T00:00:00Z" })).body;
     expect(all).toMatchObject({ play_count: 2, unique_viewers: 2, watch_time_seconds: 10 });
-    app.turn(371 * DAY);
+    app.advance(371 * DAY);
     await app.runTask("prune-views");
     expect([await count("playback_events"), await count("analytics_viewers")]).toEqual([0, 2]);
   });
 
-  test("a deleted asset is gone, and what its tenant's viewers saw stays seen", async () => {
+  test("after an asset is deleted its views remain in the tenant's sums", async () => {
     const [gone, kept] = [await asset(), await asset()];
     await watched(gone.id, "s");
     await watched(kept.id, "s");
@@ -172,7 +172,7 @@ describe("what is counted", () => {
     expect([body.play_count, body.top_assets.length, body.top_assets[0].asset_id]).toEqual([2, 1, kept.id]);
   });
 
-  test("what comes while a batch is being written waits for the next", async () => {
+  test("events that arrive during a write are in the next batch", async () => {
     const { id } = await asset();
     await watched(id, "first");
     const { app: inner } = app.opened;
@@ -188,7 +188,7 @@ describe("what is counted", () => {
     expect((await analytics("analytics")).body.play_count).toBe(2);
   });
 
-  test("what comes faster than it can be written is dropped at 50,000, the newest first, and the log says how many", async () => {
+  test("above 50,000 queued events the newest are dropped, and the log has their number", async () => {
     const { id } = await asset();
     const { app: inner } = app.opened;
     const [{ write }, warned] = [inner, [] as unknown[]];
@@ -235,7 +235,7 @@ describe("a range", () => {
       expectError(await analytics(path, query), 422, "validation_failed");
   });
 
-  test("is the trailing 30 days unless told, and as wide as you like", async () => {
+  test("is the last 30 days by default, and of any length", async () => {
     const { id } = await asset();
     const { body } = await analytics(`assets/${id}/analytics`);
     expect(Date.parse(body.to) - Date.parse(body.from)).toBe(30 * DAY);
@@ -253,7 +253,7 @@ describe("a range", () => {
     });
     await watched(id, "s");
     await written();
-    app.turn(31 * DAY);
+    app.advance(31 * DAY);
     expect((await analytics("analytics")).body.play_count).toBe(0);
     const all = { from: "0001-01-01T00:00:00Z", to: "9999-12-31T23:59:59.999Z" };
     expect((await analytics("analytics", all)).body).toMatchObject({
@@ -263,7 +263,7 @@ describe("a range", () => {
     });
   });
 
-  test("wants a tenant with the admin token, and answers a key for its own", async () => {
+  test("requires a tenant with the admin token, and uses a key's own", async () => {
     expectError(await analytics("analytics", {}, { admin: app.admin }), 422, "parameter_missing");
     expect((await analytics("analytics", { tenant_id: String(tenant.id) }, { admin: app.admin })).status).toBe(200);
     expectError(await analytics("analytics", { tenant_id: "987654" }, { admin: app.admin }), 404, "not_found");
@@ -273,7 +273,7 @@ describe("a range", () => {
   });
 });
 
-test("random views over five days agree with a count by brute force, per asset and tenant, over random ranges", {
+test("random views over five days match a brute-force count, per asset and tenant, over random ranges", {
   timeout: 1_200_000,
 }, async () => {
   const viewsADay = Number(process.env.VIEWS ?? 600) / 5;
@@ -287,7 +287,7 @@ test("random views over five days agree with a count by brute force, per asset a
   for (let day = 0; day < 5; day++) {
     const told: Told[] = [];
     for (let n = 0; n < viewsADay; n++) told.push(...randomView(random, [...films, theirs], now()));
-    // Batches come late, twice, and mixed with others'.
+    // Batches arrive late, twice, and interleaved with others.
     const batches: Told[][] = [];
     for (let from = 0; from < told.length; from += 40) batches.push(told.slice(from, from + 40));
     for (const events of [...batches, late]) {
@@ -299,7 +299,7 @@ test("random views over five days agree with a count by brute force, per asset a
     }
     late = batches[0] ?? [];
     await written();
-    app.turn(DAY);
+    app.advance(DAY);
   }
   const own = new Set(films.map(({ id }) => id));
   for (let n = 0; n < (viewsADay > 120 ? 10 : 150); n++) {
@@ -319,7 +319,7 @@ test("random views over five days agree with a count by brute force, per asset a
     const { retention: _, ...range } = query;
     const all = (await analytics("analytics", { ...range, top: "3" })).body;
     expect(all, about).toMatchObject(oracle.summary(own, from, to));
-    // Buckets without a gap, each as a range of its own would be.
+    // Buckets without gaps, each equal to the summary of its own range.
     const size = query.interval === "hour" ? HOUR : DAY;
     const starts = all.timeseries.map(({ start }: { start: string }) => Date.parse(start));
     const first = Math.floor(from / size) * size;

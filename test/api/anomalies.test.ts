@@ -10,10 +10,10 @@ beforeEach(async () => {
 });
 const now = () => app.opened.app.clock.now();
 
-/** To five minutes past the next hour. */
-const toFivePast = () => app.turn(HOUR - (now() % HOUR) + 5 * 60_000);
+/** Advances to five minutes past the next hour. */
+const toFivePast = () => app.advance(HOUR - (now() % HOUR) + 5 * 60_000);
 
-/** So many plays, now. */
+/** This many plays, at the current time. */
 async function play(assetId: number, plays: number): Promise<void> {
   const events = Array.from({ length: plays }, () => ({
     asset_id: assetId,
@@ -25,13 +25,16 @@ async function play(assetId: number, plays: number): Promise<void> {
   await app.runTask("record-views");
 }
 
-/** A day for each number, with so many plays in one hour and the task run five minutes after it. Then the events so far. */
+/**
+ * One day per number, with that many plays in one hour and the task run five minutes after it. Returns the events so
+ * far.
+ */
 async function days(assetId: number, counts: readonly number[]) {
   for (const plays of counts) {
     await play(assetId, plays);
     toFivePast();
     await app.runTask("detect-anomalies");
-    app.turn(23 * HOUR);
+    app.advance(23 * HOUR);
   }
   return (await app.newEvents()).filter(({ type }) => type === "tenant.traffic.anomaly");
 }
@@ -69,7 +72,7 @@ test.each<[string, readonly number[], { observed: number; baseline: number } | n
   });
 });
 
-test("is told once an hour, however often it is looked for", async () => {
+test("is emitted once per hour, however often the task runs", async () => {
   const { id } = await film(app, (await app.tenant()).id);
   await days(id, steady);
   await play(id, 400);
@@ -77,12 +80,12 @@ test("is told once an hour, however often it is looked for", async () => {
   await Promise.all([app.runTask("detect-anomalies"), app.runTask("detect-anomalies")]);
   await app.runTask("detect-anomalies");
   expect((await app.newEvents()).map(({ type }) => type)).toEqual(["tenant.traffic.anomaly"]);
-  app.turn(HOUR);
+  app.advance(HOUR);
   await app.runTask("detect-anomalies");
   expect(await app.newEvents()).toEqual([]);
 });
 
-test("is not written down where its event could not be, and is found again", async () => {
+test("is not recorded when its event could not be, and is detected again", async () => {
   const { id } = await film(app, (await app.tenant()).id);
   await days(id, steady);
   await play(id, 400);
@@ -96,7 +99,7 @@ test("is not written down where its event could not be, and is found again", asy
   expect((await app.newEvents()).map(({ type }) => type)).toEqual(["tenant.traffic.anomaly"]);
 });
 
-test("a suspended tenant is left alone, and a hundred others are all looked at", async () => {
+test("a suspended tenant is skipped, and a hundred others are all checked", async () => {
   const suspended = await app.tenant();
   const others = [];
   for (let n = 0; n < 101; n++) others.push((await app.tenant()).id);
@@ -111,7 +114,7 @@ test("a suspended tenant is left alone, and a hundred others are all looked at",
       });
     toFivePast();
     await app.runTask("detect-anomalies");
-    app.turn(23 * HOUR);
+    app.advance(23 * HOUR);
   }
   const found = (await app.newEvents()).filter(({ type }) => type === "tenant.traffic.anomaly");
   expect(found.map(({ tenantId }) => tenantId)).toEqual([last]);

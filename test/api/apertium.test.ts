@@ -7,7 +7,7 @@ import { expectError } from "../support/error.ts";
 import { uploaded } from "../support/flow.ts";
 import { subtitled } from "../support/subtitles.ts";
 
-/** Its server knows no option for the address that it listens on: here it is the loopback's, with a free port. */
+/** The server has no option for its listen address: here it is loopback, with a free port. */
 const SERVER = `
 import sys
 import tornado.tcpserver as tcp
@@ -25,7 +25,7 @@ main()
 let server: ChildProcess;
 let app: TestApp;
 beforeAll(async () => {
-  // It refuses to start without a locale of UTF-8, and a machine that only runs tests may have set none.
+  // It refuses to start without a UTF-8 locale, and a machine that only runs tests may have none.
   const env = { ...process.env, LC_ALL: "C.UTF-8" };
   server = spawn("/usr/bin/python3", ["-c", SERVER], { stdio: ["ignore", "pipe", "ignore"], env });
   const lines = createInterface({ input: server.stdout as NodeJS.ReadableStream });
@@ -61,7 +61,7 @@ and the dog is black.</v>
 [♪ ♪ ♪]
 `;
 
-test("Apertium translates a track, and leaves alone what are no words", async () => {
+test("Apertium translates a track, and leaves cues without words unchanged", async () => {
   const key = await app.key((await app.tenant()).id);
   const { asset } = await uploaded(app, key);
   const track = await subtitled(app, key, asset.id, { language: "en-GB" }, FILE);
@@ -78,7 +78,7 @@ test("Apertium translates a track, and leaves alone what are no words", async ()
   expectError(await translate("fr"), 422, "invalid_language");
 });
 
-test("a film's lines take it some seconds", async () => {
+test("translates the lines of a film within some seconds", async () => {
   const key = await app.key((await app.tenant()).id);
   const { asset } = await uploaded(app, key);
   const time = (k: number) => `00:${String(Math.floor(k / 60)).padStart(2, "0")}:${String(k % 60).padStart(2, "0")}`;

@@ -13,15 +13,15 @@ const at = (id: number, rest = "") => `/api/v1/assets/${id}${rest}`;
 const objects = async () => (await app.opened.app.objects?.list(""))?.objects.map((one) => one.key);
 
 describe("an asset", () => {
-  test("changes in title, description and collection, by PATCH and PUT, and in nothing else", async () => {
+  test("can be changed in title, description and collection, by PATCH and PUT, and nothing else", async () => {
     const { asset } = await uploaded(app, key);
     const change = (method: string, video_asset: unknown) =>
       app.call(method, at(asset.id), { key, body: { video_asset } });
     const named = await change("PATCH", {
       title: "Crème brûlée",
       description: "À point",
-      playback_status: "ready",
-      tenant_id: 9,
+      playback_status: "processing",
+      tenant_id: asset.tenant_id,
     });
     expect(named.body).toMatchObject({
       title: "Crème brûlée",
@@ -39,13 +39,15 @@ describe("an asset", () => {
       { title: null },
       { description: "a\0b" },
       { collection_id: "x" },
+      { title: "Never", playback_status: "ready" },
+      { title: "Never", tenant_id: 9 },
     ]) {
       expectError(await change("PATCH", bad), 422, "validation_failed");
     }
     for (const none of [undefined, null, [], "x"]) expectError(await change("PATCH", none), 422, "parameter_missing");
   });
 
-  test("goes with its media, its source, its job and its share of the storage, and is told of once", async () => {
+  test("is deleted with its media, source, job and storage usage, and one event is emitted", async () => {
     const kept = await readyAsset(app, key);
     const before = await objects();
     const { asset } = await readyAsset(app, key);
@@ -65,7 +67,7 @@ describe("an asset", () => {
     expect((await app.call("GET", at(kept.asset.id), { key })).status).toBe(200);
   });
 
-  test("that is deleted while it is encoded leaves its worker without a job", async () => {
+  test("deleted during its encode leaves its worker without a job", async () => {
     const { asset } = await uploaded(app, key);
     const { body: contract } = await next(app);
     await app.call("DELETE", at(asset.id), { key });
@@ -74,7 +76,7 @@ describe("an asset", () => {
     expect((await next(app)).status).toBe(204);
   });
 
-  test("that is deleted while a worker still puts artifacts keeps none of them", async () => {
+  test("deleted while a worker uploads artifacts keeps none of them", async () => {
     const before = await objects();
     const { asset } = await uploaded(app, key);
     const { body: contract } = await next(app);
@@ -88,14 +90,14 @@ describe("an asset", () => {
     const [{ url, method, headers }] = signed.body;
     expect((await app.call(method, url, { headers, raw: "late" })).status).toBe(200);
     expect(await objects()).not.toEqual(before);
-    app.turn(2 * 120_000);
+    app.advance(2 * 120_000);
     await app.runTask("sweep-objects");
     expect(await objects()).toEqual(before);
   });
 });
 
 describe("tags", () => {
-  test("are merged and removed by any key of the tenant, and the whole map is answered", async () => {
+  test("are merged and removed with any key of the tenant, and the whole map is returned", async () => {
     const { asset } = await uploaded(app, key, { tags: { a: 1 } });
     const reader = await app.key(asset.tenant_id, ["billing:write"]);
     const patch = (body: unknown) => app.call("PATCH", at(asset.id, "/tags"), { key: reader, body });
@@ -115,7 +117,7 @@ describe("tags", () => {
     expect((await app.call("GET", at(asset.id), { key })).body.tags).toEqual({ b: "2", c: true });
   });
 
-  test("keep to their limits: what does not fit changes nothing", async () => {
+  test("are limited: a request beyond a limit changes nothing", async () => {
     const { asset } = await uploaded(app, key);
     const patch = (body: unknown) => app.call("PATCH", at(asset.id, "/tags"), { key, body });
     const many = (count: number, prefix = "k") =>
@@ -135,7 +137,7 @@ describe("tags", () => {
   });
 });
 
-test("the source can be had as it was uploaded, for five minutes", async () => {
+test("the original source can be downloaded for five minutes", async () => {
   const bytes = "not really a video";
   const { asset } = await uploaded(app, key, { bytes, filename: 'Ferien "Süd" 1.mp4', content_type: "video/mp4" });
   const { body } = await app.call("GET", at(asset.id, "/download"), { key });
@@ -156,7 +158,7 @@ test("the source can be had as it was uploaded, for five minutes", async () => {
     /^attachment; filename=.*filename\*=UTF-8''Ferien%20%22S%C3%BCd%22%201\.mp4$/,
   );
   expect((await app.call("GET", body.url, { headers: { range: "bytes=4-9" } })).text).toBe("really");
-  app.turn(301_000);
+  app.advance(301_000);
   expectError(await app.call("GET", body.url), 403, "address_expired");
   const pending = await app.call("POST", "/api/v1/uploads/initiate", {
     key,

@@ -3,14 +3,15 @@ import { expect, test } from "vitest";
 import { type TestApp, testApp } from "../support/app.ts";
 import { expectError } from "../support/error.ts";
 import { next, uploaded } from "../support/flow.ts";
+import { subtitleForm } from "../support/subtitles.ts";
 
-/** The log's newest entries first, since `after`. */
+/** The log's entries since `after`, newest first. */
 const newest = async (app: TestApp, after: number, query = "") =>
   (await app.call("GET", `/api/v1/admin/audit?limit=500${query}`, { admin: app.admin })).body.filter(
     (entry: { id: number }) => entry.id > after,
   );
 
-test("what the admin token changes, and what is done to credentials, is in the log once, without any value", async () => {
+test("changes with the admin token, and to credentials, are logged once, without values", async () => {
   const app = await testApp();
   const { admin } = app;
   const tenant = await app.tenant();
@@ -132,6 +133,17 @@ test("what the admin token changes, and what is done to credentials, is in the l
       () => app.call("PATCH", "/api/v1/assets/1/tags", { admin, body: { "My Secret": "v" } }),
       { ...byAdmin, target_id: "1", fields: [] },
     ],
+    [
+      "admin uploads a subtitle file",
+      () =>
+        app.call("POST", "/api/v1/assets/1/subtitles", { admin, raw: subtitleForm({ language: "de", label: "x" }) }),
+      {
+        ...byAdmin,
+        target_type: "assets",
+        target_id: "1",
+        fields: ["file", "language", "label"],
+      },
+    ],
     ["worker", () => next(app), null],
     ["reads", () => app.call("GET", "/api/v1/admin/tenants/1", { admin }), null],
     ["foreign", () => app.call("DELETE", "/api/v1/api_keys/99", { key }), null],
@@ -178,23 +190,23 @@ test("what the admin token changes, and what is done to credentials, is in the l
   for (const method of ["POST", "DELETE", "PUT", "PATCH"])
     expectError(await app.call(method, "/api/v1/admin/audit", { admin }), 405, "method_not_allowed");
 
-  // Kept for 400 days, and no longer.
-  app.turn(399 * 86_400_000);
+  // Retained for 400 days, and no longer.
+  app.advance(399 * 86_400_000);
   await app.runTask("prune-audit");
   expect(await newest(app, 0)).toHaveLength(all.length);
-  app.turn(2 * 86_400_000);
+  app.advance(2 * 86_400_000);
   await app.runTask("prune-audit");
   expect(await newest(app, 0)).toEqual([]);
   expect((await newest(app, 0, `&since=${new Date(0).toISOString()}`)).length).toBe(0);
 
-  // Change and entry are one: without the one there is not the other.
+  // Change and entry are atomic: neither exists without the other.
   await app.opened.app.write(async (tx) => tx.run(sql`drop table audit_entries`));
   const lost = await app.call("POST", "/api/v1/admin/tenants", { admin, body: { name: "L", slug: "lost" } });
   expect(lost.status).toBe(500);
   expect((await app.call("GET", "/api/v1/tenants", { admin })).text).not.toContain("lost");
 });
 
-test("a limit that cannot be is refused with each message once", async () => {
+test("an invalid limit is refused with each message once", async () => {
   const { call, admin } = await testApp();
   const answer = await call("GET", "/api/v1/admin/audit?limit=abc", { admin });
   expect(answer.status).toBe(422);

@@ -67,7 +67,7 @@ describe("a beacon", () => {
     expect(await app.newEvents()).toEqual([expect.objectContaining({ type: "video.job.queued" })]);
   });
 
-  test("of what cannot be watched by its sender is answered 202, and stored nowhere", async () => {
+  test("for an asset that its sender cannot watch is answered 202, and not stored", async () => {
     const open = await asset();
     const before = await count("playback_events");
     const event = { session_id: "s", event: "play" };
@@ -98,7 +98,7 @@ describe("a beacon", () => {
     expect(await count("playback_sessions")).toBe(0);
     expect(app.opened.app.writes().commits).toBe(commits);
 
-    // With the token, wherever it stands, and until the tenant is suspended.
+    // With the token in any of its positions, and until the tenant is suspended.
     const seen: [string, unknown, string?][] = [
       ["in the event", { ...event, session_id: "a", asset_id: id, token }],
       ["of the batch", { events: [{ ...event, session_id: "b", asset_id: id }], token }],
@@ -116,7 +116,7 @@ describe("a beacon", () => {
     expect(await db.get(sql`SELECT count(*) AS n FROM playback_events`)).toEqual({ n: before + seen.length });
   });
 
-  test("counts by the public id, from any site, as sendBeacon sends it", async () => {
+  test("is counted by public id, from any site, as sendBeacon sends it", async () => {
     const film = await asset();
     const raw = JSON.stringify({ external_id: film.external_id, session_id: "s", event: "play" });
     const headers = { "content-type": "text/plain;charset=UTF-8", origin: "https://elsewhere.example" };
@@ -135,7 +135,7 @@ describe("a beacon", () => {
     expect((await analytics("analytics")).body).toMatchObject({ tenant_id: tenant.id, play_count: 1 });
   });
 
-  test("of nothing that there is is taken and forgotten", async () => {
+  test("for an unknown asset is accepted and discarded", async () => {
     const theirs = await asset(10, await app.tenant());
     for (const ref of [0, -1, 987_654_321, "nobody", "vid_nothing", "1e3", "'; DROP TABLE assets", 1.0])
       expect((await tell({ asset_id: ref, session_id: "s", event: "heartbeat" })).status, String(ref)).toBe(202);
@@ -199,7 +199,7 @@ describe("a beacon", () => {
     expectError(answer, status, code);
   });
 
-  test("is limited by address, without any credential", async () => {
+  test("is limited by address, without a credential", async () => {
     const small = await testApp({ rate_limit_beacon: "2/60" });
     for (const status of [202, 202, 429]) {
       const answer = await small.call("POST", BEACONS, { body: ok });
@@ -210,7 +210,7 @@ describe("a beacon", () => {
   });
 });
 
-test("a large batch waits for its turn; single events and small batches do not", async () => {
+test("a large batch waits in the queue; single events and small batches do not", async () => {
   const event = { asset_id: 1, session_id: "s", event: "play" };
   const send = (events: number) => tell({ events: Array(events).fill(event) });
   const permit = await admit(app.opened.app, "beacons", "another address");

@@ -9,7 +9,7 @@ import { newFolder, removeFolder } from "../support/folder.ts";
 import { type RunningServer, startServer } from "../support/process.ts";
 import { VTT } from "../support/subtitles.ts";
 
-describe("a JSON body that is no object", () => {
+describe("a JSON body that is not an object", () => {
   const ODD = ["null", "[]", "[{}]", '"x"', "1", "true", "false"];
   const json = { "content-type": "application/json" };
   let app: TestApp;
@@ -38,13 +38,13 @@ describe("a JSON body that is no object", () => {
     return app.call(route.method, path, { ...credentials(route), headers, ...(raw !== undefined && { raw }) });
   };
 
-  test("is 422 on every route that takes one, before anything else is looked at", async () => {
+  test("is 422 on every route with a JSON body, before any other check", async () => {
     expect(routes.length).toBeGreaterThan(50);
     for (const route of routes)
       for (const raw of ODD) {
         const { status, body } = await send(route, raw);
         const name = `${route.method} ${route.path} ${raw}`;
-        // What bodies of another kind a row takes it says itself.
+        // A row declares which other media types it accepts.
         expect
           .soft([status, ["parameter_missing", "validation_failed"].includes(body?.code)], name)
           .toEqual([422, true]);
@@ -78,7 +78,7 @@ describe("a JSON body that is no object", () => {
   });
 });
 
-describe("a form that is cut off", () => {
+describe("a truncated form", () => {
   const folder = newFolder();
   let server: RunningServer;
   let key = "";
@@ -119,7 +119,7 @@ describe("a form that is cut off", () => {
   });
 
   type Sent = { length?: number; chunked?: boolean };
-  /** Sends `text` as a whole body: what is missing of it the length does not say. */
+  /** Sends `text` as a complete body: Content-Length does not reveal that some of it is missing. */
   const post = (path: string, text: string, { length = Buffer.byteLength(text), chunked = false }: Sent = {}) =>
     new Promise<{ status: number; code: string }>((resolve, reject) => {
       const url = new URL(path, server.base);
@@ -147,13 +147,13 @@ describe("a form that is cut off", () => {
         if (status !== 400 || code !== "incomplete_body") others.push([at, whole.slice(at - 12, at), status, code]);
       }
     expect(others).toEqual([]);
-    // The blank line behind the last boundary may be missing (RFC 2046, 5.1.1).
+    // The line break after the last boundary is optional (RFC 2046, 5.1.1).
     expect((await post(path, whole.slice(0, end))).status).toBe(ok);
     const listed = await server.call("GET", subtitles, { key });
     expect(listed.body).toHaveLength(1);
   });
 
-  test.each(["subtitles", "csv"] as const)("by a torn connection does no harm: %s", async (name) => {
+  test.each(["subtitles", "csv"] as const)("by a broken connection does no harm: %s", async (name) => {
     const { path, whole } = FORMS()[name];
     const before = (await server.call("GET", subtitles, { key })).body.length;
     const { port, host } = new URL(server.base);
@@ -173,7 +173,7 @@ describe("a form that is cut off", () => {
     expect(server.stderr()).toBe("");
   });
 
-  test("what is no form at all is told as such", async () => {
+  test("a malformed form is reported as such", async () => {
     const other = await post(subtitles, "title=1&file=2&more=333333333333333333333333333333");
     expect(other).toEqual({ status: 422, code: "validation_failed" });
   });

@@ -31,7 +31,7 @@ afterAll(async () => {
 });
 
 type Sent = { head: string; body?: string; trickle?: { bytes: number; everyMs: number } };
-/** Sends a head and a part of a body, and answers what came back and after how long the connection was closed. */
+/** Sends a header and part of a body; returns the response and the time until the connection was closed. */
 function sent({ base }: RunningServer, { head, body = "", trickle }: Sent) {
   const { hostname, port } = new URL(base);
   return new Promise<{ text: string; afterMs: number }>((resolve) => {
@@ -46,7 +46,7 @@ function sent({ base }: RunningServer, { head, body = "", trickle }: Sent) {
     });
     socket.on("data", (chunk) => {
       text += chunk;
-      // A whole answer on a connection that stays: enough is known.
+      // A complete response on a connection that stays open: nothing more is needed.
       if (trickle && /\r\n\r\n/.test(text)) socket.destroy();
     });
     socket.on("error", () => {});
@@ -90,8 +90,8 @@ async function requests(server: typeof quick): Promise<Record<string, string>> {
   };
 }
 
-describe("a body that stops coming", () => {
-  test("ends its connection after the setting's time, whoever reads it", async () => {
+describe("a stalled body", () => {
+  test("closes its connection after the setting's time, regardless of who reads it", async () => {
     const heads = Object.entries(await requests(quick));
     const found = await Promise.all(
       heads.flatMap(([name, head]) =>
@@ -107,14 +107,14 @@ describe("a body that stops coming", () => {
     );
     for (const { name, afterMs } of found) {
       expect.soft(afterMs, name).toBeGreaterThan(900);
-      // A refusal is read on for five seconds by itself, and the machine may be busy.
+      // The rest of a refused request is read for five seconds, and the machine may be busy.
       expect.soft(afterMs, name).toBeLessThan(8000);
     }
     expect((await quick.call("GET", "/readyz")).status).toBe(200);
     expect(quick.stderr()).toBe("");
   });
 
-  test("does not end one that comes slowly and steadily, nor one that is whole", async () => {
+  test("a slow and steady body, or a complete one, is not closed", async () => {
     const { call, key } = quick;
     const { body: put } = await call("POST", "/api/v1/uploads/initiate", {
       key,
@@ -132,7 +132,7 @@ describe("a body that stops coming", () => {
     expect(waited.status).toBe(204);
   });
 
-  test("ends it after 20 s where no credential is needed, and not where one is given", async () => {
+  test("is closed after 20 s on routes without a credential, and not on others", async () => {
     const all = await requests(usual);
     const framing = "content-length: 1000";
     const open = ["JSON without a credential", "a beacon", "no route", "a GET"];

@@ -17,7 +17,7 @@ beforeEach(async () => {
 });
 const types = async () => (await app.newEvents()).map((event) => event.type);
 
-/** An upload that asks for captions, and the lease of its job. */
+/** An upload that requests captions, and the lease of its job. */
 async function claimed(fields: UploadFields) {
   const { asset, job, upload } = await uploaded(app, key, fields);
   const { body: contract } = await next(app);
@@ -27,7 +27,7 @@ async function claimed(fields: UploadFields) {
 
 type Made = { texts?: Record<string, string>; errors?: Record<string, string> };
 
-/** Puts texts as the captions of their languages and answers the body of a completion. */
+/** Puts texts as the captions of their languages and returns the body of a completion. */
 async function made(contract: any, { texts = {}, errors }: Made) {
   const subtitle_paths = Object.fromEntries(
     Object.keys(texts).map((language) => [language, `${contract.outputs.prefix}captions/${language}.vtt`]),
@@ -42,7 +42,7 @@ const tracksOf = async (id: number) =>
 const storageOf = async (id: number) => (await app.call("GET", `/api/v1/assets/${id}`, { key })).body.storage_bytes;
 
 describe("the contract", () => {
-  test("names a path for each language that was asked for, once and canonical", async () => {
+  test("has a path for each requested language, once and canonical", async () => {
     const { upload, contract } = await claimed({ captions: ["en", "DE", "pt-br", "de"] });
     expect(upload).toMatchObject({ captions: ["en", "de", "pt-BR"], captions_required: false });
     const { prefix, subtitle_paths, captions_required } = contract.outputs;
@@ -54,14 +54,14 @@ describe("the contract", () => {
     expect(captions_required).toBe(false);
   });
 
-  test("says whether they are required, and has none where none were asked for", async () => {
+  test("says whether captions are required, and has none when none were requested", async () => {
     expect((await claimed({ captions: ["en"], captions_required: true })).contract.outputs.captions_required).toBe(
       true,
     );
     expect((await claimed({})).contract.outputs).toMatchObject({ subtitle_paths: {}, captions_required: false });
   });
 
-  test("is the same by tus", async () => {
+  test("is the same with tus", async () => {
     const metadata = Object.entries({ filename: "a.mp4", captions: "en, de", captions_required: "true" })
       .map(([name, value]) => `${name} ${Buffer.from(value).toString("base64")}`)
       .join(",");
@@ -74,7 +74,7 @@ describe("the contract", () => {
   });
 });
 
-describe("an upload that asks for captions", () => {
+describe("an upload with captions", () => {
   const warning = [{ code: "captions_not_configured", message: expect.stringMatching(/VODBOX_TRANSCRIBE/) }];
   const begin = (of: TestApp, as: string, path: string, fields: Record<string, unknown>, headers = {}) =>
     of.call("POST", `/api/v1/uploads/${path}`, { key: as, body: { filename: "a.mp4", ...fields }, headers });
@@ -84,7 +84,7 @@ describe("an upload that asks for captions", () => {
     ["from_url", { url: "https://example.com/a.mp4" }],
   ];
 
-  test.each(STARTS)("is warned where no transcriber is configured: %s", async (path, fields) => {
+  test.each(STARTS)("gets a warning when no transcription service is configured: %s", async (path, fields) => {
     const captions = ["en", "de"];
     const headers = { "idempotency-key": path };
     const asked = await begin(app, key, path, { ...fields, captions }, headers);
@@ -112,7 +112,7 @@ describe("an upload that asks for captions", () => {
 });
 
 describe("a completion", () => {
-  test("makes tracks of what was asked for and of more, told of before the asset is", async () => {
+  test("creates tracks for requested and additional captions, with events before the asset's", async () => {
     const { asset, contract } = await claimed({ captions: ["en", "de"] });
     const done = await complete(contract, { texts: { en: VTT, de: GERMAN, fr: VTT } });
     expect([done.status, done.body.caption_errors]).toEqual([200, null]);
@@ -140,7 +140,7 @@ describe("a completion", () => {
     expect((await app.call("GET", hls_url)).text).toMatch(/TYPE=SUBTITLES,.*LANGUAGE="de"/);
   });
 
-  test("counts their bytes once, and leaves nothing where the worker put them", async () => {
+  test("counts their bytes once, and leaves nothing at the worker's paths", async () => {
     const plain = await claimed({});
     await complete(plain.contract, {});
     const { asset, contract } = await claimed({ captions: ["en"] });
@@ -156,7 +156,7 @@ describe("a completion", () => {
     expect((await tracksOf(asset.id))[0].content).toBe(VTT);
   });
 
-  test("that is repeated changes nothing", async () => {
+  test("repeated changes nothing", async () => {
     const { asset, contract } = await claimed({ captions: ["en"] });
     const body = await made(contract, { texts: { en: VTT } });
     const first = await callback(app, contract, "complete", body);
@@ -168,11 +168,11 @@ describe("a completion", () => {
     expect(await types()).toEqual([]);
   });
 
-  test("without one of them tells why, and neither job nor asset fails", async () => {
+  test("without one of them stores the reason, and neither job nor asset fails", async () => {
     const { asset, job, contract } = await claimed({ captions: ["en", "de"] });
-    const done = await complete(contract, { texts: { en: VTT }, errors: { DE: "No speech was recognised." } });
+    const done = await complete(contract, { texts: { en: VTT }, errors: { DE: "No speech was recognized." } });
     expect(done.status).toBe(200);
-    const caption_errors = { de: "No speech was recognised." };
+    const caption_errors = { de: "No speech was recognized." };
     expect(done.body).toMatchObject({ status: "completed", error: null, caption_errors });
     expect((await app.call("GET", `/api/v1/transcoding_jobs/${job.id}`, { key })).body).toMatchObject({
       caption_errors,
@@ -193,7 +193,7 @@ describe("a completion", () => {
     ["has no WebVTT", { captions: ["en"] }, { texts: { en: "1\n00:00 -> x\nHello" } }, "subtitle_paths.en"],
     ["has no cue", { captions: ["en"] }, { texts: { en: "WEBVTT\n" } }, "subtitle_paths.en"],
     ["has more than 2 MB", { captions: ["en"] }, { texts: { en: LONG } }, "subtitle_paths.en"],
-    ["has a wrong file for what nobody asked", {}, { texts: { fr: "no" } }, "subtitle_paths.fr"],
+    ["has an invalid file for a caption that was not requested", {}, { texts: { fr: "no" } }, "subtitle_paths.fr"],
     ["names no language", {}, { texts: { klingonese1: VTT } }, "subtitle_paths.klingonese1"],
     ["has an error for no language", {}, { errors: { "?": "No." } }, "caption_errors.?"],
   ];
@@ -209,7 +209,7 @@ describe("a completion", () => {
     expect((await complete(contract, { texts })).status).toBe(200);
   });
 
-  test("needs files that are there, below its own prefix", async () => {
+  test("requires existing files, below its own prefix", async () => {
     const { contract } = await claimed({ captions: ["en"] });
     const body = await made(contract, {});
     for (const path of [contract.outputs.subtitle_paths.en, "tenants/1/sources/x.vtt"])
@@ -220,7 +220,7 @@ describe("a completion", () => {
       );
   });
 
-  test("of required captions that cannot be made is a failure, which may be tried again", async () => {
+  test("with required captions that cannot be created is a failure, which can be retried", async () => {
     const { asset, contract } = await claimed({ captions: ["en"], captions_required: true });
     const failure = { code: "caption_failed", message: "en: The service answered 503.", retryable: true };
     expect((await callback(app, contract, "fail", failure)).body).toMatchObject({ status: "queued" });
@@ -232,8 +232,8 @@ describe("a completion", () => {
   });
 });
 
-describe("a track that is there already", () => {
-  test("stays as it is where a person made it, and is written over in place where it is automatic", async () => {
+describe("an existing track", () => {
+  test("is kept when a person created it, and replaced when it is automatic", async () => {
     const { asset, contract } = await claimed({ captions: ["en", "de", "fr"] });
     const mine = await subtitled(app, key, asset.id, { language: "en", label: "Mine", position: "5" });
     const auto = await subtitled(app, key, asset.id, { language: "de", label: "Von selbst", position: "2" });
@@ -253,26 +253,26 @@ describe("a track that is there already", () => {
     expect(sum).toBe(2 * VTT.length + GERMAN.length);
   });
 
-  test("twenty of them leave no room, which fails nothing", async () => {
+  test("twenty tracks are the limit, which fails nothing", async () => {
     const { asset, contract } = await claimed({ captions: ["en"] });
     const tags = "aa ab af ak am an ar as av ay az ba be bg bi bm bn bo br bs".split(" ");
     for (const language of tags) await subtitled(app, key, asset.id, { language });
     await types();
     const done = await complete(contract, { texts: { en: VTT } });
-    expect(done.body.caption_errors).toEqual({ en: "The asset has as many subtitle tracks as it may have." });
+    expect(done.body.caption_errors).toEqual({ en: "The asset already has the maximum number of subtitles." });
     expect(await types()).toEqual(["video.asset.ready"]);
     expect(await tracksOf(asset.id)).toHaveLength(20);
   });
 });
 
-test("cloud v2 does alike, and its receipt holds what was told", async () => {
+test("cloud v2 behaves alike, and its receipt contains the result", async () => {
   const { asset } = await uploaded(app, key, { captions: ["en", "de"] });
   const base = "/api/v1/cloud/v2/transcoding_jobs";
   const { body: contract } = await app.call("POST", `${base}/claim`, { worker: app.worker, body: {} });
   expect(Object.keys(contract.outputs.subtitle_paths)).toEqual(["en", "de"]);
   const fence = { worker: app.worker, lease: contract.lease.token };
   const headers = { "x-svc-job-attempt-id": String(contract.attempt_id) };
-  // The same helper signs by the contract's own address, which wants the fence here.
+  // The same helper uses the contract's own signing URL, which is fenced here.
   const call: TestApp["call"] = (method, path, options) => {
     const isOurs = path.includes(base);
     return app.call(method, path, isOurs ? { ...options, headers: { ...headers, ...options?.headers } } : options);
@@ -283,7 +283,7 @@ test("cloud v2 does alike, and its receipt holds what was told", async () => {
   const send = (body: unknown) => call("POST", contract.callbacks.complete_url, { ...fence, body });
   const body = { ...paths, media: MEDIA, subtitle_paths: { en: path } };
   expectError(await send(body), 422, "invalid_transcoding_result");
-  const whole = { ...body, caption_errors: { de: "No speech was recognised." } };
+  const whole = { ...body, caption_errors: { de: "No speech was recognized." } };
   const done = await send(whole);
   expect(done.body).toMatchObject({ status: "completed", caption_errors: whole.caption_errors });
   expect((await send(whole)).body).toEqual(done.body);

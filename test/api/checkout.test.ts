@@ -65,7 +65,7 @@ describe("with Stripe", () => {
     currency: "usd",
   });
 
-  test("an order is one of all requests with its key, and is asked for as Stripe wants it", async () => {
+  test("an order is the same for all requests with its key, and follows Stripe's API", async () => {
     const answers = await Promise.all(Array.from({ length: 20 }, () => order("one")));
     const [first] = answers;
     for (const { status, body } of answers) expect([status, body]).toEqual([201, first?.body]);
@@ -101,7 +101,7 @@ describe("with Stripe", () => {
 
     expect((await order("two")).body.order_id).not.toBe(id);
     expectError(await order("one", { plan_name: "pro" }), 422, "idempotency_key_reused");
-    // A key of the operator's is another caller's.
+    // With the admin token the key belongs to another caller.
     const asAdmin = await order("one", { plan_name: "starter", tenant_id: tenant.id }, { admin: app.admin });
     expect(asAdmin.body.order_id).not.toBe(id);
     const list = await app.call("GET", "/api/v1/billing/orders", { key });
@@ -110,20 +110,20 @@ describe("with Stripe", () => {
       expect.any(String),
       id,
     ]);
-    // Days later it is still no other order.
-    app.turn(3 * 86_400_000);
+    // Days later it is still the same order.
+    app.advance(3 * 86_400_000);
     expect((await order("one")).body).toMatchObject({ order_id: id, status: "expired", checkout_url: null });
     expect(stripe.made).toBe(3);
   });
 
-  test("payers come back to a page of vodbox where no other was told", async () => {
+  test("payers return to a page of vodbox by default", async () => {
     await app.close();
     await opened({ ...settings, checkout_return_url: undefined });
     const id = (await order("own")).body.order_id;
     const asked = new URLSearchParams(stripe.asked[0]?.body);
     for (const [name, outcome, said] of [
       ["success_url", "paid", /payment is being confirmed/],
-      ["cancel_url", "canceled", /payment was given up/],
+      ["cancel_url", "canceled", /payment was canceled/],
     ] as const) {
       const address = asked.get(name) ?? "";
       expect(address).toBe(`${app.opened.app.baseUrl()}/payment?order_id=${id}&outcome=${outcome}`);
@@ -136,7 +136,7 @@ describe("with Stripe", () => {
     expect([strange.status, strange.text.includes("<b>")]).toEqual([200, false]);
   });
 
-  test("what is asked for wrongly is told, and Stripe hears nothing of it", async () => {
+  test("an invalid request is refused, and Stripe is not called", async () => {
     const other = await app.tenant();
     const rows: [Promise<Awaited<ReturnType<typeof order>>>, number, string][] = [
       [order(null), 422, "parameter_missing"],
@@ -157,14 +157,14 @@ describe("with Stripe", () => {
     expect(stripe.asked).toEqual([]);
   });
 
-  test("a provider that fails is told, and the same key tries again", async () => {
-    // As often as the library tries by itself, the order being made the first time.
+  test("a provider failure is reported, and the same key retries", async () => {
+    // As often as the library retries by itself, while the order was created the first time.
     for (let tries = 0; tries < 3; tries++) stripe.mischief.push((response) => response.destroy());
     expectError(await order("again"), 502, "payment_provider_failed");
     expect((await order("again")).status).toBe(201);
     expect(stripe.asked).toHaveLength(4);
     expect(stripe.made).toBe(1);
-    // Stripe keeps its refusals for a day: it is asked the same under another name.
+    // Stripe caches its refusals for a day, so the request is repeated under another key.
     stripe.refuse = true;
     expectError(await order("refused"), 502, "payment_provider_failed");
     stripe.refuse = false;
@@ -187,7 +187,7 @@ describe("with Stripe", () => {
       checkout_url: null,
       paid_at: expect.any(String),
     });
-    // The operator changes it; neither a repeat nor another event of the same payment changes it back.
+    // The operator changes the plan; neither a repeat nor another event of the same payment changes it back.
     await app.call("PATCH", `/api/v1/admin/tenants/${tenant.id}`, { admin: app.admin, body: { plan_name: "pro" } });
     expect((await signed(completed)).status).toBe(200);
     const late = event(paid(made), { id: "evt_2", type: "checkout.session.async_payment_succeeded" });
@@ -195,15 +195,15 @@ describe("with Stripe", () => {
     expect(await planOf()).toBe("pro");
   });
 
-  test("an order that is paid after its time is honoured", async () => {
+  test("an order that is paid after its expiry is honored", async () => {
     const made = (await order("late")).body;
-    app.turn(4 * 3_600_000);
+    app.advance(4 * 3_600_000);
     expect((await order("late")).body.status).toBe("expired");
     expect((await signed(event(paid(made)))).status).toBe(200);
     expect(await planOf()).toBe("starter");
   });
 
-  test("what is forged, late, of the other mode or of another provider is refused", async () => {
+  test("notifications that are forged, late, of the other mode or of another provider are refused", async () => {
     const made = (await order("safe")).body;
     const completed = event(paid(made));
     const rows: [string, () => ReturnType<typeof notify>][] = [
@@ -228,7 +228,7 @@ describe("with Stripe", () => {
     expectError(large, 413, "payload_too_large");
     expect(await planOf()).toBe("pro");
 
-    // Genuine, and of no consequence: 200, or Stripe would send them again and again.
+    // Genuine but irrelevant: 200, or Stripe would resend them.
     const idle = [
       event({ ...paid(made), payment_status: "unpaid" }, { id: "evt_unpaid" }),
       event({ ...paid(made), amount_total: 1 }, { id: "evt_cheap" }),
@@ -237,7 +237,7 @@ describe("with Stripe", () => {
       event({ ...paid(made), client_reference_id: "ord_unknown" }, { id: "evt_unknown" }),
       event(paid(made), { id: "evt_expired", type: "checkout.session.expired" }),
       event({}, { id: "evt_else", type: "customer.created" }),
-      // Of odd shapes.
+      // With unexpected shapes.
       ...[undefined, null, {}, { object: null }, { object: 5 }, { object: { client_reference_id: {}, id: 5 } }].map(
         (data, at) => JSON.stringify({ ...JSON.parse(event(paid(made), { id: `evt_odd_${at}` })), data }),
       ),
@@ -254,7 +254,7 @@ describe("with Stripe", () => {
 });
 
 describe("simulated", () => {
-  test("an order is paid by saying so, in development", async () => {
+  test("an order is paid by a simulated event, in development", async () => {
     await opened({ payments: "simulated", env: "development" });
     const made = (await order("one")).body;
     expect(made).toMatchObject({
@@ -276,7 +276,7 @@ describe("simulated", () => {
     expect(await planOf()).toBe("starter");
   });
 
-  test("orders are for the caller's own tenant, and so are keys that were used by another's", async () => {
+  test("orders, and their keys, belong to the caller's own tenant", async () => {
     await opened({ payments: "simulated", env: "development" });
     const other = await app.tenant();
     const theirKey = await app.key(other.id);
@@ -296,7 +296,7 @@ describe("simulated", () => {
     expect(await list({ admin: app.admin })).toEqual([made.body, theirs.body]);
   });
 
-  test("is refused in production, and payments that are off have no checkout", async () => {
+  test("simulated payments are refused in production, and without payments there is no checkout", async () => {
     await opened({});
     expectError(await order("off"), 503, "payments_not_configured");
     const headers = { "x-svc-simulated-event": "order.paid" };

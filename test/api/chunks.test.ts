@@ -15,7 +15,7 @@ async function initiated(bytes = 10) {
     key,
     body: { filename: "a.mp4", bytes_expected: bytes },
   });
-  /** The status, and what is held or the ETag. */
+  /** The status, and the received range or the ETag. */
   const put = async (range: string, raw: string | ReadableStream = "") => {
     const answer = await app.call("PUT", upload.upload_url, { raw, headers: { "content-range": range } });
     return answer.status === 308 ? [308, answer.headers.get("range")] : [answer.status, answer.body?.code ?? ""];
@@ -34,7 +34,7 @@ const underWay = async () => {
   return found;
 };
 
-describe("chunks with Content-Range, one after the other, to the one address", () => {
+describe("sequential chunks with Content-Range to one URL", () => {
   test.each([
     [
       "as upchunk sends them",
@@ -96,7 +96,7 @@ describe("chunks with Content-Range, one after the other, to the one address", (
       ],
     ],
     [
-      "begun anew with another file",
+      "started again with another file",
       [
         ["0-5", "xxxxxx", "0-5"],
         ["0-3", "abcd", "0-5"],
@@ -114,7 +114,7 @@ describe("chunks with Content-Range, one after the other, to the one address", (
     expect(await sourceText()).toBe("abcdefghij");
   });
 
-  test("that are no chunks are refused, and nothing is lost", async () => {
+  test("malformed chunks are refused, and nothing is lost", async () => {
     const { put, complete } = await initiated();
     expect(await put("bytes 0-3/10", "abcd")).toEqual([308, "bytes=0-3"]);
     for (const range of [
@@ -132,7 +132,7 @@ describe("chunks with Content-Range, one after the other, to the one address", (
       headers: { "content-range": "bytes 0-3/10", "content-length": "6" },
     });
     expectError(lengthy, 422, "validation_failed");
-    // Another total than `bytes_expected` is another file.
+    // A total other than `bytes_expected` means another file.
     for (const range of ["bytes 4-6/11", "bytes 4-8/9", "bytes 0-3/4", "bytes 4-9/100", "bytes */11", "bytes */4"])
       expect(await put(range, range.includes("*") ? "" : "efghij".slice(0, 3)), range).toEqual([422, "bytes_mismatch"]);
     const stream = new Blob(["efghijk"]).stream();
@@ -144,7 +144,7 @@ describe("chunks with Content-Range, one after the other, to the one address", (
     expect((await complete()).status).toBe(200);
   });
 
-  test("give way to a whole body, and take the place of one", async () => {
+  test("a whole body replaces chunks, and chunks replace a whole body", async () => {
     const { upload, put, complete } = await initiated();
     await put("bytes 0-3/10", "xxxx");
     expect((await app.call("PUT", upload.upload_url, { raw: "klmno" })).status).toBe(200);
@@ -156,7 +156,7 @@ describe("chunks with Content-Range, one after the other, to the one address", (
     expect(await sourceText()).toBe("abcdefghij");
   });
 
-  test("of a file of another size are refused with all bytes that it says it has, and nothing is lost", async () => {
+  test("chunks of a file of another size are refused with the received range, and nothing is lost", async () => {
     const { put, complete } = await initiated();
     expect(await put("bytes 0-4/5", "abcde")).toEqual([422, "bytes_mismatch"]);
     expect(await put("bytes 0-3/10", "abcd")).toEqual([308, "bytes=0-3"]);
@@ -167,7 +167,7 @@ describe("chunks with Content-Range, one after the other, to the one address", (
     expect(await sourceText()).toBe("abcdefghij");
   });
 
-  test("nor do parts, intents of a batch, and tus take another size than was announced", async () => {
+  test("parts, batch uploads and tus also refuse another size than was announced", async () => {
     const body = { filename: "a.mp4", bytes_expected: 10 };
     const { body: multipart } = await app.call("POST", "/api/v1/uploads/initiate_multipart", { key, body });
     const at = `/api/v1/uploads/${multipart.id}`;
@@ -217,11 +217,11 @@ describe("chunks with Content-Range, one after the other, to the one address", (
     expect((await patch("10")).status).toBe(204);
   });
 
-  test("are removed when the time of their session is over", async () => {
+  test("are deleted when their session expires", async () => {
     const { upload, put } = await initiated();
     await put("bytes 0-3/10", "abcd");
     expect(await underWay()).toHaveLength(1);
-    app.turn(601_000);
+    app.advance(601_000);
     await app.runTask("expire-uploads");
     expect(await underWay()).toEqual([]);
     expect(await put("bytes */10")).toEqual([403, "address_expired"]);
@@ -232,7 +232,7 @@ describe("chunks with Content-Range, one after the other, to the one address", (
 describe("a page of another origin", () => {
   const origin = { origin: "https://studio.example" };
 
-  test("may ask beforehand, without a credential, what it may send", async () => {
+  test("may send a preflight request without a credential", async () => {
     const { upload } = await initiated();
     const answer = await app.call("OPTIONS", upload.upload_url, {
       headers: {
@@ -249,7 +249,7 @@ describe("a page of another origin", () => {
     });
   });
 
-  test("may read the answers, refusals too", async () => {
+  test("may read responses, including errors", async () => {
     const { upload } = await initiated();
     const asked = [
       await app.call("PUT", upload.upload_url, { raw: "abc", headers: origin }),
@@ -264,7 +264,7 @@ describe("a page of another origin", () => {
     }
   });
 
-  test("is let into nothing else", async () => {
+  test("is allowed nothing else", async () => {
     for (const path of ["/api/v1/assets", "/api/v1/uploads/initiate"]) {
       const answer = await app.call("OPTIONS", path, {
         headers: { ...origin, "access-control-request-method": "POST" },

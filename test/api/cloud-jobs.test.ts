@@ -23,7 +23,7 @@ const callback = (contract: any, name: string, body: unknown = {}, fence: Fence 
     headers: { "x-svc-job-attempt-id": String(fence.attempt ?? contract.attempt_id) },
     body,
   });
-/** Everything that a refused callback must leave alone. */
+/** Everything that a refused callback must leave unchanged. */
 const state = () => app.opened.app.db.select().from(transcodingJobs).all();
 const receipts = () => app.opened.app.db.select().from(callbackReceipts).all();
 
@@ -36,7 +36,7 @@ async function claimed() {
 }
 
 describe("a fenced claim", () => {
-  test("is the worker contract with an attempt id, whose callbacks lie beside it", async () => {
+  test("returns the worker contract with an attempt id, and separate callbacks", async () => {
     expect((await claim()).status).toBe(204);
     const { made, contract } = await claimed();
     expect(contract).toMatchObject({ schema_version: 1, job: { id: made.job.id, attempt: 1 } });
@@ -45,7 +45,7 @@ describe("a fenced claim", () => {
       expect(url).toContain(`${BASE}/${made.job.id}/`);
   });
 
-  test("under one Idempotency-Key is one lease", async () => {
+  test("with one Idempotency-Key is one lease", async () => {
     await uploaded(app, key);
     await uploaded(app, key);
     const first = await claim({ "idempotency-key": "mine" });
@@ -55,7 +55,7 @@ describe("a fenced claim", () => {
 });
 
 describe("a fence", () => {
-  test("wants lease token and attempt id, and lets nothing else by", async () => {
+  test("requires lease token and attempt id, and refuses any mismatch", async () => {
     const { contract } = await claimed();
     const other = (await claimed()).contract;
     const [before, kept] = [await state(), await receipts()];
@@ -99,10 +99,10 @@ describe("a fence", () => {
     expect(await types()).toEqual([]);
   });
 
-  test("that has expired changes neither job, nor receipt, nor how it ended", async () => {
+  test("that has expired changes neither job, nor receipt, nor result", async () => {
     const { contract } = await claimed();
     expect((await callback(contract, "heartbeat", { progress: 10 })).status).toBe(200);
-    app.turn(61_000);
+    app.advance(61_000);
     const [before, kept] = [await state(), await receipts()];
     for (const name of ["heartbeat", "complete", "fail", "release"])
       expectError(await callback(contract, name, { progress: 50 }), 409, "attempt_conflict", name);
@@ -116,7 +116,7 @@ describe("a fence", () => {
 });
 
 describe("a receipt", () => {
-  test("of a completion answers its repeat, for ever and alike; another body is a conflict", async () => {
+  test("of a completion answers its repeat permanently; another body is a conflict", async () => {
     const { made, contract } = await claimed();
     const paths = await putArtifacts({ worker: app.worker, call: fencedCall(contract) }, contract);
     expectError(await callback(contract, "complete", {}), 422, "invalid_transcoding_result");
@@ -125,7 +125,7 @@ describe("a receipt", () => {
     const done = await callback(contract, "complete", body);
     expect(done.body).toMatchObject({ id: made.job.id, status: "completed" });
     expect(await types()).toEqual(["video.asset.ready"]);
-    app.turn(86_400_000);
+    app.advance(86_400_000);
     for (let i = 0; i < 3; i++) expect((await callback(contract, "complete", body)).body).toEqual(done.body);
     expectError(
       await callback(contract, "complete", { ...body, media: { duration_seconds: 5 } }),
@@ -140,7 +140,7 @@ describe("a receipt", () => {
   test.each([
     ["fail", { code: "encode_failed", message: "It broke." }, ["video.job.failed", "video.job.queued"]],
     ["release", {}, ["video.job.queued"]],
-  ])("of %s answers its repeat, also when the next attempt runs", async (name, body, events) => {
+  ])("of %s answers its repeat, also while the next attempt runs", async (name, body, events) => {
     const { contract } = await claimed();
     const first = await callback(contract, name, body);
     expect(first.body.status).toBe("queued");
@@ -153,7 +153,7 @@ describe("a receipt", () => {
     expect(await types()).toEqual([]);
   });
 
-  test("is one for ten of the same at once", async () => {
+  test("is one for ten concurrent equal requests", async () => {
     const { contract } = await claimed();
     const body = { code: "encode_failed", message: "It broke." };
     const answers = await Promise.all(Array.from({ length: 10 }, () => callback(contract, "fail", body)));
@@ -161,10 +161,10 @@ describe("a receipt", () => {
     expect(await types()).toEqual(["video.job.failed", "video.job.queued"]);
   });
 
-  test("heartbeats leave their latest and act each time", async () => {
+  test("heartbeats store their latest receipt and take effect each time", async () => {
     const { contract } = await claimed();
     for (const progress of [10, 10, 20]) {
-      app.turn(40_000);
+      app.advance(40_000);
       expect((await callback(contract, "heartbeat", { progress })).body.cancel_requested).toBe(false);
     }
     expect(await receipts()).toHaveLength(1);
@@ -176,7 +176,7 @@ describe("a receipt", () => {
   });
 });
 
-/** The client of `putArtifacts` knows no fence. */
+/** The client of `putArtifacts` does not send a fence. */
 const fencedCall =
   (contract: any): TestApp["call"] =>
   (method, path, options = {}) =>

@@ -26,7 +26,7 @@ const change = (id: number, collection: unknown, method = "PATCH") =>
 const one = async (id: number) => (await app.call("GET", `${path}/${id}`, { key })).body;
 
 describe("a collection", () => {
-  test("is made, read, changed by PATCH and PUT, and deleted; nobody is told", async () => {
+  test("is created, read, changed by PATCH and PUT, and deleted, without events", async () => {
     const parent = await made("parent");
     const first = await post({
       name: "Ferien",
@@ -49,7 +49,7 @@ describe("a collection", () => {
       updated_at: expect.any(String),
     });
     expect(await one(first.body.id)).toEqual(first.body);
-    app.turn(1000);
+    app.advance(1000);
     const changed = await change(first.body.id, { description: "Süd" });
     expect(changed.body).toEqual({ ...first.body, description: "Süd", updated_at: expect.any(String) });
     expect(changed.body.updated_at).not.toBe(first.body.updated_at);
@@ -63,7 +63,7 @@ describe("a collection", () => {
     expect(await app.newEvents()).toEqual([]);
   });
 
-  test("takes a tenant_id, which every caller must give", async () => {
+  test("requires a tenant_id from every caller", async () => {
     const body = { collection: { name: "A", slug: "a" } };
     expectError(await app.call("POST", path, { admin: app.admin, body }), 422, "parameter_missing");
     expectError(await app.call("POST", path, { key, body }), 422, "parameter_missing");
@@ -72,7 +72,7 @@ describe("a collection", () => {
     expectError(await app.call("POST", path, { admin: app.admin, body: { ...body, tenant_id: 99 } }), 404, "not_found");
   });
 
-  test("is repeated once only under an Idempotency-Key", async () => {
+  test("is created once with an Idempotency-Key", async () => {
     const ask = () =>
       app.call("POST", path, {
         key,
@@ -83,7 +83,7 @@ describe("a collection", () => {
     expect([again.status, again.body, again.headers.get("idempotent-replayed")]).toEqual([201, first.body, "true"]);
   });
 
-  test("keeps its slug to itself in its tenant, and to the rule", async () => {
+  test("has a slug that is unique in its tenant, and well-formed", async () => {
     const { id } = await made("taken");
     const other = await made("other");
     expectError(await post({ name: "x", slug: "taken" }), 422, "validation_failed");
@@ -114,7 +114,7 @@ describe("a collection", () => {
 });
 
 describe("the hierarchy", () => {
-  test("has no circles, and nobody else's folders", async () => {
+  test("has no cycles, and no folders of other tenants", async () => {
     const a = await made("a");
     const b = await made("b", { parent_id: a.id });
     const c = await made("c", { parent_id: b.id });
@@ -125,13 +125,13 @@ describe("the hierarchy", () => {
     expectError(await post({ name: "x", slug: "x", parent_id: theirs.id }), 422, "validation_failed");
     expect((await change(c.id, { parent_id: a.id })).status).toBe(200);
     expect((await change(b.id, { parent_id: c.id })).status).toBe(200);
-    // Of two that ask at once to go into each other, one is refused.
+    // Of two concurrent requests that would create a cycle, one is refused.
     const [d, e] = [await made("d"), await made("e")];
     const both = await Promise.all([change(d.id, { parent_id: e.id }), change(e.id, { parent_id: d.id })]);
     expect(both.map((answer) => answer.status).sort()).toEqual([200, 422]);
   });
 
-  test("is told as a tree, each level in the order of the list", async () => {
+  test("is returned as a tree, each level in the order of the list", async () => {
     const root = await made("root", { position: 2 });
     const first = await made("first", { position: 1 });
     const late = await made("late", { parent_id: root.id, position: 5 });
@@ -163,7 +163,7 @@ describe("the hierarchy", () => {
     ]);
   });
 
-  test("may be very deep: it is told, and what would close a circle at its end is still seen", async () => {
+  test("may be very deep: it is returned, and a cycle at its end is still detected", async () => {
     const depth = 20_000;
     await app.opened.app.write(async (tx) =>
       tx.run(sql`
@@ -184,7 +184,7 @@ describe("the hierarchy", () => {
 });
 
 describe("the list", () => {
-  test("is by position, then age, then id, and is walked page by page in that order", async () => {
+  test("is ordered by position, age and id, and paged in that order", async () => {
     const slugs: string[] = [];
     for (const [slug, position] of [
       ["c", 1],
@@ -209,7 +209,7 @@ describe("the list", () => {
 });
 
 describe("assets in a collection", () => {
-  test("are put there by upload and PATCH, counted, and any id that is not the tenant's own is none", async () => {
+  test("are assigned by upload and PATCH, counted, and an id of another tenant counts as none", async () => {
     const { id } = await made("here");
     const there = await made("there");
     const foreign = await app.key((await app.tenant()).id);
@@ -235,7 +235,7 @@ describe("assets in a collection", () => {
     expect(await counts()).toEqual([0, 0]);
   });
 
-  test("stay when it is deleted, also a hundred thousand, without holding up who reads", {
+  test("remain when it is deleted, also a hundred thousand, without delaying readers", {
     timeout: 60_000,
   }, async () => {
     const { id } = await made("full");
@@ -257,11 +257,11 @@ describe("assets in a collection", () => {
     for (; !done; reads++) {
       await turn();
       const { status, body } = await app.call("GET", `${path}/${id}`, { key });
-      // Until it is over it has not begun.
+      // Until it commits, no change is visible.
       if (status !== 404) expect([status, body.asset_count]).toEqual([200, 99_999]);
     }
     expect((await deleted).status).toBe(204);
-    // The event loop turned all the while: counted, since how long a turn takes is the machine's affair.
+    // The event loop kept running: iterations are counted, because their duration depends on the machine.
     expect(reads).toBeGreaterThan(300);
     expect((await app.call("GET", `/api/v1/assets?collection_id=${id}&limit=1`, { key })).body).toEqual([]);
     expect((await app.call("GET", `/api/v1/assets?collection_id=${other}`, { key })).body).toHaveLength(1);

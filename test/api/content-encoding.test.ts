@@ -6,7 +6,7 @@ import { subtitled } from "../support/subtitles.ts";
 
 let app: TestApp;
 let key: string;
-/** Path below the asset -> the text as it is. */
+/** Path below the asset -> the text without encoding. */
 let texts: Record<string, string>;
 let id: number;
 
@@ -76,7 +76,7 @@ describe("texts", () => {
     ["identity;q=0", null],
     ["gzip;q=2", null],
     [", ;q=1,,", null],
-  ])("asked for with Accept-Encoding %j come as %j", async (header, coding) => {
+  ])("requested with Accept-Encoding %j are sent as %j", async (header, coding) => {
     for (const [name, text] of Object.entries(texts)) {
       const answer = await ask(name, { "accept-encoding": header });
       expect([answer.status, answer.headers.get("content-encoding")], name).toEqual([200, coding]);
@@ -87,7 +87,7 @@ describe("texts", () => {
     }
   });
 
-  test("have an ETag for each coding, and know it again", async () => {
+  test("have an ETag for each coding, and match it", async () => {
     for (const name of Object.keys(texts)) {
       const tags = new Set<string>();
       for (const coding of ["br", "gzip", "identity"]) {
@@ -102,7 +102,7 @@ describe("texts", () => {
     }
   });
 
-  test("come in ranges as they are, and HEAD says what GET would", async () => {
+  test("have ranges of the unencoded text, and HEAD equals GET", async () => {
     const [name = "", text = ""] = Object.entries(texts).find(([each]) => each.endsWith("playlist.m3u8")) ?? [];
     const part = await ask(name, { "accept-encoding": "br", range: "bytes=0-6" });
     expect([part.status, part.headers.get("content-encoding"), part.bytes.toString()]).toEqual([
@@ -121,7 +121,7 @@ describe("texts", () => {
     ).toBeNull();
   });
 
-  test("that are short are left as they are; what the player asks for is not", async () => {
+  test("that are short are not compressed; the player's data are", async () => {
     const plain = (await ask(`/embed/${id}/player.json`)).bytes.toString();
     const { headers, bytes } = await ask(`/embed/${id}/player.json`, { "accept-encoding": "br" });
     expect([headers.get("content-encoding"), headers.get("vary")]).toEqual(["br", "Accept-Encoding"]);
@@ -133,7 +133,7 @@ describe("texts", () => {
     expect([short.status, short.headers.get("content-encoding")]).toEqual([200, null]);
   });
 
-  test("are counted as they were sent", async () => {
+  test("are counted as sent", async () => {
     await app.runTask("count-egress");
     const sum = async () => (await app.call("GET", "/api/v1/tenants", { key })).body[0].egress_bytes;
     const before = await sum();
@@ -145,7 +145,7 @@ describe("texts", () => {
 });
 
 describe("storyboard.json", () => {
-  test("has the tiles of the WebVTT, each with its sheet where there are several", async () => {
+  test("has the tiles of the WebVTT, each with its sheet when there are several", async () => {
     const board = JSON.parse(texts["storyboard.json"] as string);
     expect(board).toMatchObject({ tile_width: 160, tile_height: 90, duration: 300 });
     expect(board.tiles).toHaveLength(300);
@@ -155,7 +155,7 @@ describe("storyboard.json", () => {
     expect((await ask(new URL(board.tiles[161].url).pathname)).bytes.toString()).toBe("second sheet");
   });
 
-  test("of a signed asset leads on with its token", async () => {
+  test("with signed playback contains the token", async () => {
     const { asset } = await uploaded(app, key);
     const { body: contract } = await next(app);
     const paths = await putArtifacts(app, contract);

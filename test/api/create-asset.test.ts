@@ -27,8 +27,8 @@ const create = (fields: Record<string, unknown> = {}, options: Record<string, un
 const at = (id: number, rest = "") => `${path}/${id}${rest}`;
 const types = async () => (await app.newEvents()).map((event) => event.type);
 
-describe("an asset that is registered", () => {
-  test("is as it was supplied, has a job, and a contract without a lease", async () => {
+describe("a registered asset", () => {
+  test("is as declared, has a job, and a contract without a lease", async () => {
     const folder = await app.call("POST", "/api/v1/collections", {
       key,
       body: { tenant_id: tenant.id, collection: { name: "A", slug: "a" } },
@@ -66,14 +66,14 @@ describe("an asset that is registered", () => {
     expect((await app.call("GET", at(asset.id), { key })).body).toEqual(asset);
   });
 
-  test("is made by its job like any other, from the source that storage holds", async () => {
+  test("is encoded by its job like any other, from the source in storage", async () => {
     const { asset: first } = await uploaded(app, key);
     await next(app);
     const { asset } = (await create({ source_key: first.source_key, source_bytes: 5, storage_bytes: 0 })).body;
     await app.newEvents();
     const { body: contract } = await next(app);
     expect(contract.job.asset_id).toBe(asset.id);
-    // A worker holds a source to this size, so what was told wrong must not stand there.
+    // A worker rejects a source of another size, so a wrong declared size must be replaced.
     expect(contract.source.bytes).toBe(first.source_bytes);
     expect((await app.call("GET", contract.source.url)).text).toBe("not really a video");
     expect((await app.call("GET", at(asset.id), { key })).body.playback_status).toBe("processing");
@@ -86,7 +86,7 @@ describe("an asset that is registered", () => {
     expect(await types()).toEqual(["video.job.started", "video.asset.ready"]);
   });
 
-  test("counts the bytes that storage holds, whatever was told of them", async () => {
+  test("counts the bytes in storage, whatever was declared", async () => {
     const held = async () => (await app.call("GET", "/api/v1/tenants", { key })).body[0].storage_bytes;
     const { asset: first } = await uploaded(app, key);
     const told = async (source_bytes: number, storage_bytes: number, fields = {}) => {
@@ -100,10 +100,10 @@ describe("an asset that is registered", () => {
     expect(await told(1_000, 1_000)).toEqual([18, 18, 18]);
     expect(await told(1_000, 0)).toEqual([18, 18, 18]);
     expect(await told(18, 118)).toEqual([18, 118, 118]);
-    // A reference of the customer's, even where it looks like a key of ours.
+    // The customer's own reference, even where it looks like one of our keys.
     const elsewhere = { provider: "external_serve", manifest_url: "https://cdn.example/a.m3u8" };
     expect(await told(0, 0, elsewhere)).toEqual([0, 0, 0]);
-    // One that comes later counts when a worker finds it.
+    // A source that arrives later is counted when a worker finds it.
     const source_key = `tenants/${tenant.id}/sources/later.mp4`;
     const { asset: later } = (await create({ source_key, source_bytes: 0, storage_bytes: 5 })).body;
     const before = await held();
@@ -116,7 +116,7 @@ describe("an asset that is registered", () => {
     expect((await held()) - before).toBe(30);
   });
 
-  test("whose source is beyond the plan's bytes is refused, however small it was told to be", async () => {
+  test("whose source exceeds the plan's bytes is refused, whatever size was declared", async () => {
     await app.call("PATCH", `/api/v1/admin/tenants/${tenant.id}`, { admin: app.admin, body: { plan_name: "free" } });
     const room = { source_bytes: 0, storage_bytes: 4_999_999_990 };
     expect((await create({ ...room, source_key: `tenants/${tenant.id}/sources/none.mp4` })).status).toBe(201);
@@ -126,20 +126,20 @@ describe("an asset that is registered", () => {
     expect((await app.call("GET", path, { key })).body).toHaveLength(1);
   });
 
-  test("counts what comes to a pending upload's address after the registration, once the upload has ended", async () => {
+  test("counts bytes that arrive at a pending upload's URL after the registration, once the upload has ended", async () => {
     const body = { filename: "a.mp4", bytes_expected: 18 };
     const { asset_id, upload_url, upload_headers } = (await app.call("POST", "/api/v1/uploads/initiate", { key, body }))
       .body;
     const source_key = (await app.call("GET", at(asset_id), { key })).body.source_key;
     const { asset } = (await create({ source_key, source_bytes: 0, storage_bytes: 0 })).body;
     expect((await app.call("PUT", upload_url, { raw: "x".repeat(18), headers: upload_headers })).status).toBe(200);
-    app.turn(2 * 86_400_000);
+    app.advance(2 * 86_400_000);
     await app.runTask("expire-uploads");
     expect((await app.call("GET", at(asset.id), { key })).body).toMatchObject({ source_bytes: 18, storage_bytes: 18 });
     expect((await app.call("GET", "/api/v1/tenants", { key })).body[0].storage_bytes).toBe(18);
   });
 
-  test("takes the source of a pending upload over: it is counted once, and outlives the upload", async () => {
+  test("takes over the source of a pending upload: it is counted once, and outlives the upload", async () => {
     const begin = await app.call("POST", "/api/v1/uploads/initiate", {
       key,
       body: { filename: "a.mp4", bytes_expected: 18 },
@@ -153,12 +153,12 @@ describe("an asset that is registered", () => {
     const complete = { key, body: { bytes_received: 18 } };
     expectError(await app.call("POST", `/api/v1/uploads/${id}/complete`, complete), 409, "upload_conflict");
     expect((await app.call("GET", "/api/v1/tenants", { key })).body[0].storage_bytes).toBe(18);
-    app.turn(2 * 86_400_000);
+    app.advance(2 * 86_400_000);
     await app.runTask("expire-uploads");
     await app.runTask("sweep-objects");
     const objects = async () => (await app.opened.app.objects?.list(""))?.objects.map((one) => one.key);
     expect(await objects()).toEqual([source_key]);
-    // Nobody else keeps the bytes once nobody counts them.
+    // No one else keeps the bytes after they are no longer counted.
     await app.call("DELETE", at(asset.id), { key });
     expect(await objects()).toEqual([]);
     expect((await app.call("GET", "/api/v1/tenants", { key })).body[0].storage_bytes).toBe(0);
@@ -173,7 +173,7 @@ describe("an asset that is registered", () => {
     expect(await types()).toEqual(["video.job.queued"]);
   });
 
-  test("that is ready plays what lies beside its manifest, also while it is made anew, and that is kept", async () => {
+  test("that is ready plays the media next to its manifest, also during a re-encode, and these are kept", async () => {
     const { asset: first } = await readyAsset(app, key, { playback_policy: "public" });
     const { manifest_path } = (await app.call("GET", at(first.id), { key })).body;
     const fields = { playback_status: "ready", playback_policy: "public", manifest_path, source_key: first.source_key };
@@ -189,19 +189,19 @@ describe("an asset that is registered", () => {
     expect([await plays(asset.id), await plays(first.id)]).toEqual([404, 200]);
   });
 
-  test("shares its source: only the last that names it takes it along", async () => {
+  test("can share its source, which is deleted with the last asset", async () => {
     const { asset: first } = await uploaded(app, key);
     const { asset } = (await create({ source_key: first.source_key })).body;
     const objects = async () => (await app.opened.app.objects?.list(""))?.objects.map((one) => one.key);
     await app.call("DELETE", at(first.id), { key });
-    app.turn(300_000);
+    app.advance(300_000);
     await app.runTask("sweep-objects");
     expect(await objects()).toEqual([first.source_key]);
     await app.call("DELETE", at(asset.id), { key });
     expect(await objects()).toEqual([]);
   });
 
-  test("elsewhere has no job: playback gives its manifest as it is", async () => {
+  test("with external media has no job: playback returns its manifest URL", async () => {
     const manifest_url = "https://cdn.example/a/master.m3u8";
     const answer = await create({ provider: "external_serve", manifest_url, playback_status: "ready" });
     expect([answer.status, answer.body.transcoding_job, answer.body.worker_contract]).toEqual([201, null, null]);
@@ -219,12 +219,12 @@ describe("an asset that is registered", () => {
     expectError(await create({ manifest_url }), 422, "validation_failed");
   });
 
-  test("elsewhere is public, and its source's key opens and removes nothing here", async () => {
+  test("with external media is public, and its source's key opens and deletes nothing here", async () => {
     const manifest_url = "https://cdn.example/a/master.m3u8";
     const outside = { provider: "external_serve", manifest_url, playback_status: "ready", input_status: "uploaded" };
     expectError(await create({ ...outside, playback_policy: "signed" }), 422, "validation_failed");
     expect((await create({ ...outside, playback_policy: "public" })).body.asset.playback_policy).toBe("public");
-    // The tenant's default is signed, and vodbox can protect nothing of it.
+    // The tenant's default is signed playback, and vodbox cannot protect external media.
     expect((await create(outside)).body.asset.playback_policy).toBe("public");
     const { asset: mine } = await uploaded(app, key);
     const other = await app.tenant();
@@ -235,7 +235,7 @@ describe("an asset that is registered", () => {
       expect([status, body.asset?.source_key], source_key).toEqual([201, source_key]);
       expectError(await app.call("GET", at(body.asset.id, "/download"), { key }), 404, "not_found", source_key);
       expect((await app.call("DELETE", at(body.asset.id), { key })).status).toBe(204);
-      app.turn(3_600_000);
+      app.advance(3_600_000);
       await app.runTask("sweep-objects");
     }
     for (const source_key of [mine.source_key, theirs.source_key])
@@ -244,7 +244,7 @@ describe("an asset that is registered", () => {
     expectError(await create({ source_key: theirs.source_key }), 422, "validation_failed");
   });
 
-  test("is made once under an Idempotency-Key, and its contract's address works again", async () => {
+  test("is created once with an Idempotency-Key, and its contract's URL is signed again", async () => {
     const { asset: first } = await uploaded(app, key);
     const headers = { "idempotency-key": "one" };
     const ask = () => create({ source_key: first.source_key }, { headers });
@@ -302,7 +302,7 @@ describe("an asset that is registered", () => {
     expect(await types()).toEqual([]);
   });
 
-  test("is refused without its wrapper, for another's tenant, with a taken id, and without storage", async () => {
+  test("is refused without its wrapper, for another tenant, with an existing id, and without storage", async () => {
     for (const video_asset of [undefined, null, [], "x"])
       expectError(
         await app.call("POST", path, { key, body: { tenant_id: tenant.id, video_asset } }),

@@ -43,7 +43,7 @@ const exported = async (query = "", options: Record<string, string> = { key }) =
   app.call("GET", `/api/v1/assets/export${query}`, options);
 
 describe("the export", () => {
-  test("is a CSV of four columns, newest first, with what a spreadsheet would run made harmless", async () => {
+  test("is a CSV of four columns, newest first, with formulas escaped", async () => {
     await made({
       title: "=1+1",
       description: '"quoted", and\nbroken',
@@ -66,7 +66,7 @@ describe("the export", () => {
     );
   });
 
-  test("is JSON too, and of all tenants or one with the admin token", async () => {
+  test("is also JSON, and of all tenants or one with the admin token", async () => {
     await made({ title: "=1", tags: { a: true } });
     await made({ title: "theirs" }, await app.key((await app.tenant()).id));
     const answer = await exported("?format=json");
@@ -94,7 +94,7 @@ describe("the export", () => {
 });
 
 describe("the import", () => {
-  test("applies what it can and tells of every row, counted as a spreadsheet does", async () => {
+  test("applies valid rows and reports every row, counted like in a spreadsheet", async () => {
     const a = await made({ original_filename: "a.mp4", tags: { keep: 1, old: 2 }, description: "stays" });
     const b = await made({ original_filename: "b.mp4", relative_path: "2026/b.mp4" });
     const c = await made({ original_filename: "b.mp4", relative_path: "2025/b.mp4" });
@@ -143,7 +143,7 @@ describe("the import", () => {
     expect(readdirSync(app.opened.app.config.data_dir).filter((name) => name.startsWith("import"))).toEqual([]);
   });
 
-  test("comes as a form as well, and needs a tenant with the admin token", async () => {
+  test("accepts a form too, and requires a tenant with the admin token", async () => {
     const { id } = await made({ original_filename: "a.mp4" });
     const csv = "title,original_filename\nNew,a.mp4\n";
     const form = (fields: Record<string, string>) => {
@@ -195,7 +195,7 @@ describe("the import", () => {
     expectError(await send("{}", { type: "application/json" }), 415, "unsupported_media_type");
   });
 
-  test("of several rows for one asset applies them one after the other", async () => {
+  test("of several rows for one asset applies them in order", async () => {
     const { id } = await made({ original_filename: "a.mp4", tags: { a: 1 } });
     const { body } = await send("original_filename,title,tags\na.mp4,One,b=2\na.mp4,Two,c=3\na.mp4,Two,b=2\n");
     expect(body.applied.map((each: any) => each.changed)).toEqual([["title", "tags"], ["title", "tags"], []]);
@@ -204,7 +204,7 @@ describe("the import", () => {
     expect((await app.call("GET", "/api/v1/assets?q=Old", { key })).body).toEqual([]);
   });
 
-  test("keeps to the limits of tags", async () => {
+  test("respects the limits of tags", async () => {
     const { id } = await made({ original_filename: "a.mp4", tags: { one: 1 } });
     const tags = Array.from({ length: 100 }, (_, index) => `k${index}=v`).join(";");
     const { body } = await send(`original_filename,tags\na.mp4,${tags}\na.mp4,k=1\n`);
@@ -269,7 +269,7 @@ describe("a round trip", () => {
       )
       .filter((value) => !value.includes("\0") && value.length <= max);
 
-  test("of a cell gives it back", () => {
+  test("of a cell preserves it", () => {
     fc.assert(
       fc.property(text(200), (value) => unescapeCell(escapeCell(value)) === value),
       { numRuns: 2000 },
@@ -280,7 +280,7 @@ describe("a round trip", () => {
     );
   });
 
-  test("of all assets changes nothing; into blank ones it gives title, description and tags", {
+  test("of all assets changes nothing; into blank ones it sets title, description and tags", {
     timeout: 60_000,
   }, async () => {
     const notBlank = (value: string) => value.trim() !== "";

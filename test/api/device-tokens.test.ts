@@ -8,7 +8,7 @@ const password = "correct horse battery staple";
 let app: TestApp;
 let tenant: { id: number };
 beforeAll(async () => {
-  // Every guess in this file comes from one address.
+  // Every attempt in this file comes from one address.
   app = await testApp({ rate_limit_device_tokens: "1000/60" });
   tenant = await app.tenant();
   return app.close;
@@ -25,7 +25,7 @@ const works = async (token: string) => (await app.call("GET", "/api/v1/assets", 
 const toldNothing = ({ status, body: { request_id: _, ...body } }: Answer) => ({ status, body });
 
 describe("a device token", () => {
-  test("is given for an e-mail address and password, once, as a key of the tenant", async () => {
+  test("is issued for an email address and password, once, as a key of the tenant", async () => {
     await person("Ann@Example.com");
     const made = await redeem({ email_address: " ann@example.COM", password, device_name: "Ann's laptop" });
     expect([made.status, made.body]).toEqual([
@@ -47,7 +47,7 @@ describe("a device token", () => {
     expectError(beyond, 403, "forbidden_scope");
   });
 
-  test("is given for a pairing code, once, however it is typed", async () => {
+  test("is issued for a pairing code, once, however it is typed", async () => {
     const { body: code } = await admin("POST", "pairing_codes", { tenant_id: tenant.id });
     expect(code.pairing_code).toMatch(/^[0-9A-HJKMNP-TV-Z]{4}-[0-9A-HJKMNP-TV-Z]{4}$/);
     const typed = ` ${code.pairing_code.toLowerCase().replaceAll("0", "o").replaceAll("1", "l").replace("-", " ")}`;
@@ -58,9 +58,9 @@ describe("a device token", () => {
     expectError(await redeem({ pairing_code: code.pairing_code }), 401, "unauthorized");
   });
 
-  test("is not given for a code that is too old", async () => {
+  test("is not issued for an expired code", async () => {
     const { body: code } = await admin("POST", "pairing_codes", { tenant_id: tenant.id });
-    app.turn(600_001);
+    app.advance(600_001);
     expectError(await redeem({ pairing_code: code.pairing_code }), 401, "unauthorized");
   });
 
@@ -78,8 +78,8 @@ describe("a device token", () => {
   });
 });
 
-describe("who is refused", () => {
-  test("learns nothing: unknown address, wrong password and wrong code answer alike", async () => {
+describe("a refused client", () => {
+  test("gets the same response for an unknown address, a wrong password and a wrong code", async () => {
     await person("known@example.com");
     const refused = [
       await redeem({ email_address: "unknown@example.com", password }),
@@ -90,7 +90,7 @@ describe("who is refused", () => {
     expect(new Set(refused.map((answer) => JSON.stringify(toldNothing(answer)))).size).toBe(1);
   });
 
-  test("learns nothing from the time either", async () => {
+  test("cannot distinguish them by time either", async () => {
     await person("timed@example.com");
     const times = { unknown: [] as number[], wrong: [] as number[] };
     for (let round = 0; round < 7; round++) {
@@ -104,13 +104,13 @@ describe("who is refused", () => {
       }
     }
     const median = (all: number[]) => all.toSorted((a, b) => a - b)[3] as number;
-    // Without hashing an answer takes a millisecond or two, with it a hundred.
+    // Without hashing a response takes a millisecond or two, with it a hundred.
     expect(median(times.unknown) / median(times.wrong)).toBeGreaterThan(0.6);
     expect(median(times.unknown) / median(times.wrong)).toBeLessThan(1.6);
     expect(median(times.unknown)).toBeGreaterThan(20);
   });
 
-  test("is a person whose tenant is suspended, as if unknown; a free plan has no keys", async () => {
+  test("unknown: users of a suspended tenant are answered like unknown ones; a free plan has no keys", async () => {
     const [asleep, free] = [await app.tenant(), await app.tenant({ plan_name: "free" })];
     await person("asleep@example.com", asleep.id);
     await person("free@example.com", free.id);
@@ -134,7 +134,7 @@ describe("who is refused", () => {
     [{ pairing_code: "x", device_name: "" }, "validation_failed"],
   ])("gets 422 for %j", async (body, code) => expectError(await redeem(body), 422, code));
 
-  test("waits after ten guesses a minute from one address", async () => {
+  test("must wait after ten attempts a minute from one address", async () => {
     const strict = await testApp();
     const guess = () => strict.call("POST", path, { body: { pairing_code: "0000-0000" } });
     for (let n = 0; n < 10; n++) expect((await guess()).status).toBe(401);
@@ -145,7 +145,7 @@ describe("who is refused", () => {
     await strict.close();
   });
 
-  test("is told to come back when too many sign in at once, and the rest go through", async () => {
+  test("is asked to retry when too many sign in at once, and the others succeed", async () => {
     await person("crowd@example.com");
     const all = await Promise.all(
       Array.from({ length: 40 }, () => redeem({ email_address: "crowd@example.com", password })),
@@ -157,8 +157,8 @@ describe("who is refused", () => {
   }, 30_000);
 });
 
-describe("a person", () => {
-  test("has one address over all tenants, and a password of at least 8 characters that no answer tells", async () => {
+describe("a user", () => {
+  test("has an address that is unique over all tenants, and a password of at least 8 characters that no response contains", async () => {
     const made = await person("one@example.com");
     expect(JSON.stringify(made)).not.toMatch(/password|scrypt/);
     const other = (await app.tenant()).id;
@@ -172,7 +172,7 @@ describe("a person", () => {
     expect((await admin("GET", `users?tenant_id=${other}`)).body).toEqual([]);
   });
 
-  test("gets another password, and the old one is refused", async () => {
+  test("can get another password, and the old one is refused", async () => {
     await person("new@example.com");
     const changed = await admin("PATCH", "users/NEW@example.com", { password: "another password" });
     expect(changed.status).toBe(200);
@@ -181,7 +181,7 @@ describe("a person", () => {
     expectError(await admin("PATCH", "users/nobody@example.com", { password }), 404, "not_found");
   });
 
-  test("with another password loses every device that the old one let in, and nothing else", async () => {
+  test("with another password loses every device that the old one paired, and nothing else", async () => {
     const email_address = "rotated@example.com";
     await person(email_address);
     const devices = [];
@@ -196,13 +196,13 @@ describe("a person", () => {
     expect((await admin("PATCH", `users/${email_address}`, { password: "another password" })).status).toBe(200);
     for (const token of devices) expect(await works(token)).toBe(false);
     for (const token of [paired, colleague, issued]) expect(await works(token)).toBe(true);
-    // What the new one lets in stays, also when it is given once more to another person's address.
+    // Tokens from the new password stay valid, also when the same password is set again with another email.
     const fresh = (await redeem({ email_address, password: "another password" })).body.token;
     expect((await admin("PATCH", "users/colleague@example.com", { password: "another password" })).status).toBe(200);
     expect([await works(fresh), await works(colleague)]).toEqual([true, false]);
   });
 
-  test("is removed together with the devices that were let in by the password, and with no others", async () => {
+  test("is deleted with the devices that were paired by the password, and with no others", async () => {
     const { id } = await person("leaving@example.com");
     const theirs = (await redeem({ email_address: "leaving@example.com", password })).body.token;
     const others = await app.key(tenant.id);

@@ -26,7 +26,7 @@ async function early(fields: Record<string, unknown> = {}) {
   return { made, contract, paths, whole: { ...paths, media: { duration_seconds: 4, width: 640, height: 360 } } };
 }
 
-test("the contract says whether it is wanted: by the upload, else by the setting", async () => {
+test("the contract says whether it is requested: by the upload, else by the setting", async () => {
   const wanted = async (fields: Record<string, unknown>) => {
     await uploaded(app, key, fields);
     return (await next(app)).body.early_playback;
@@ -41,14 +41,14 @@ test("the contract says whether it is wanted: by the upload, else by the setting
   expect((await next(hasty)).body.early_playback).toBe(false);
 });
 
-test("what is whole plays, ready is told once, and the job goes on to its end", async () => {
+test("complete renditions play, ready is emitted once, and the job continues to its end", async () => {
   const { made, contract, whole } = await early();
   const shown = await publish(contract, whole);
   expect(shown.body).toMatchObject({ id: made.job.id, status: "running" });
   expect(await types()).toEqual(["video.asset.ready"]);
   expect(await asset(made.asset.id)).toMatchObject({ playback_status: "ready", duration_seconds: 4 });
   expect((await master(made.asset.id)).text).toContain("low/playlist.m3u8");
-  // Again, with more: no second word of it.
+  // Published again with more renditions: no second event.
   expect((await publish(contract, whole)).status).toBe(200);
   expect((await callback(app, contract, "heartbeat", { progress: 60, stage: "encoding" })).status).toBe(200);
   expect(await asset(made.asset.id)).toMatchObject({ playback_status: "ready", progress: 60, stage: "encoding" });
@@ -59,7 +59,7 @@ test("what is whole plays, ready is told once, and the job goes on to its end", 
   expectError(await publish(contract, whole), 409, "stale_lease");
 });
 
-test("it is held to what a completion is held to, and to the lease", async () => {
+test("it has the same checks as a completion, and needs the lease", async () => {
   const { made, contract, whole } = await early();
   for (const wrong of [
     { thumbnail_path: undefined },
@@ -67,19 +67,19 @@ test("it is held to what a completion is held to, and to the lease", async () =>
     { manifest_path: "tenants/2/assets/1/1-1/master.m3u8" },
   ])
     expectError(await publish(contract, { ...whole, ...wrong }), 422, "invalid_transcoding_result");
-  app.turn(61_000);
+  app.advance(61_000);
   expectError(await publish(contract, whole), 409, "stale_lease");
   expect(await types()).toEqual([]);
   expect((await asset(made.asset.id)).playback_status).toBe("processing");
 });
 
-test("an attempt that dies after it leaves it playing, until the next one publishes its own", async () => {
+test("a failed attempt leaves it playable, until the next one publishes its own", async () => {
   const { made, contract, whole } = await early();
   await publish(contract, whole);
-  app.turn(61_000);
+  app.advance(61_000);
   await app.runTask("recover-leases");
   expect(await types()).toEqual(["video.asset.ready", "video.job.failed", "video.job.queued"]);
-  app.turn(600_000);
+  app.advance(600_000);
   await app.runTask("sweep-attempts");
   expect((await master(made.asset.id)).status).toBe(200);
   const { body: second } = await next(app);
@@ -90,14 +90,14 @@ test("an attempt that dies after it leaves it playing, until the next one publis
   expect(await app.opened.app.objects?.head(whole.manifest_path)).toBeNull();
 });
 
-test("when no attempt is left the job has failed, and the asset plays what there is", async () => {
+test("when no attempt is left the job has failed, and the asset keeps its media", async () => {
   const { made, contract, whole } = await early();
   await publish(contract, whole);
   await app.newEvents();
   await callback(app, contract, "fail", { code: "encode_failed", message: "It broke.", retryable: false });
   expect(await types()).toEqual(["video.job.failed"]);
   expect(await asset(made.asset.id)).toMatchObject({ playback_status: "ready", error: { code: "encode_failed" } });
-  app.turn(600_000);
+  app.advance(600_000);
   await app.runTask("sweep-attempts");
   expect((await master(made.asset.id)).status).toBe(200);
 });

@@ -24,7 +24,7 @@ const external = async (fields: Record<string, unknown>) => {
 };
 
 describe("the graph export", () => {
-  test("has all that plays an asset elsewhere, and nothing that opens anything here", async () => {
+  test("has everything to play an asset elsewhere, and no credentials", async () => {
     const folder = await app.call("POST", "/api/v1/collections", {
       key,
       body: { tenant_id: tenant.id, collection: { name: "F", slug: "f" } },
@@ -82,9 +82,9 @@ describe("the graph export", () => {
     expect(answer.text).not.toMatch(/token=|sig=|signature|secret|https?:/i);
   });
 
-  test("gives the address of public media that lie elsewhere, and of signed ones none", async () => {
+  test("contains the URL of external public media, and none of signed ones", async () => {
     await external({ playback_policy: "public" });
-    // Of before these were refused.
+    // From before these were refused.
     const { id } = await external({});
     await app.opened.app.write((tx) => tx.update(assets).set({ playbackPolicy: "signed" }).where(eq(assets.id, id)));
     const [signed, open] = (await app.call("GET", path, { key })).body.assets;
@@ -95,7 +95,7 @@ describe("the graph export", () => {
     expect([signed.manifest_url, signed.delivery.auth]).toEqual([undefined, "playback_token"]);
   });
 
-  test("is one tenant's, which the admin token must name", async () => {
+  test("is for one tenant, which the admin token must name", async () => {
     await external({});
     const other = await app.tenant();
     expect((await app.call("GET", path, { key: await app.key(other.id) })).body).toMatchObject({

@@ -21,7 +21,7 @@ async function website(answer: RequestListener): Promise<string> {
 const open = (flags: Record<string, unknown> = {}) =>
   testApp({ webhook_allow_cidrs: `${HOST}/32`, rate_limit_uploads: "100000/60", ...flags });
 
-/** Claims what is due every now and then, as the scheduled task does. */
+/** Claims due fetches at intervals, like the scheduled task. */
 function scheduled(app: TestApp) {
   let isRunning = true;
   const timer = setInterval(() => isRunning && void startFetches(app.opened.app).catch(() => {}), 100);
@@ -48,7 +48,7 @@ async function tenantOf(app: TestApp) {
     app.call("PATCH", `/api/v1/admin/tenants/${tenant.id}`, { admin: app.admin, body: { plan_name } });
   return { ...tenant, key, from, session, stateOf, errorOf, plan };
 }
-/** Sends as fast as `bytesPerSecond`, for ever. */
+/** Sends at `bytesPerSecond`, forever. */
 const dripping =
   (bytesPerSecond: number, onOpen = () => {}, onClose = () => {}): RequestListener =>
   (_, response) => {
@@ -61,8 +61,8 @@ const dripping =
     });
   };
 
-describe("sources at URLs", () => {
-  test("of one tenant that never end leave room for another tenant's", { timeout: 60_000 }, async () => {
+describe("sources from URLs", () => {
+  test("of one tenant that never end leave slots for another tenant's", { timeout: 60_000 }, async () => {
     const app = await open({ fetch_concurrency: 4 });
     let active = 0;
     let most = 0;
@@ -82,14 +82,14 @@ describe("sources at URLs", () => {
     const theirs: number[] = [];
     for (let n = 0; n < 10; n++) theirs.push(await hostile.from(`${slow}/${n}.mp4`));
     scheduled(app);
-    // Alone it has all places.
+    // Alone it uses all slots.
     await until("all places to be taken", () => active === 4);
     const from = performance.now();
     const id = await normal.from(`${quick}/a.mp4`);
     await until("the other tenant's fetch", async () => (await normal.stateOf(id)) === "completed", 15_000);
     expect(performance.now() - from).toBeLessThan(8000);
     expect(most).toBe(4);
-    // What made room is not failed; it goes on when there is room.
+    // A fetch that yielded has not failed; it restarts when a slot is free.
     for (const each of theirs) expect(await hostile.stateOf(each)).toBe("pending");
     await until("the place to be taken again", () => active === 4);
     const [{ failures }] = (await app.opened.app.db.all<{ failures: number }>(
@@ -98,7 +98,7 @@ describe("sources at URLs", () => {
     expect(failures).toBe(0);
   });
 
-  test("while others wait a tenant has two", { timeout: 60_000 }, async () => {
+  test("are limited to two per tenant while others wait", { timeout: 60_000 }, async () => {
     const app = await open({ fetch_concurrency: 8 });
     const active = new Map<string, number>();
     const slow = await website((request, response) => {
@@ -118,7 +118,7 @@ describe("sources at URLs", () => {
     expect(Object.fromEntries(active)).toEqual({ a: 2, b: 2, c: 2 });
   });
 
-  test("that are slower than the least rate fail, and are not tried again", { timeout: 100_000 }, async () => {
+  test("below the minimum rate fail without a retry", { timeout: 100_000 }, async () => {
     const app = await open();
     const [slow, fine] = [await website(dripping(1000)), await website(dripping(40_000))];
     const tenant = await tenantOf(app);
@@ -136,7 +136,7 @@ describe("sources at URLs", () => {
     expect(await tenant.stateOf(good)).toBe("pending");
   });
 
-  test("whose head never ends are given up", { timeout: 60_000 }, async () => {
+  test("whose response header never ends are aborted", { timeout: 60_000 }, async () => {
     const app = await open();
     const site = await website(() => {});
     const tenant = await tenantOf(app);
@@ -155,7 +155,7 @@ describe("sources at URLs", () => {
 });
 
 describe("the plan's storage", () => {
-  test("is asked before a byte of a source is stored that says its size", async () => {
+  test("is checked before a byte of a source with a declared size is stored", async () => {
     const app = await open();
     let written = 0;
     const site = await website((_, response) => {
@@ -173,7 +173,7 @@ describe("the plan's storage", () => {
     expect(written).toBeLessThanOrEqual(1000);
   });
 
-  test("is announced while a source is fetched, and cuts one that does not say its size", async () => {
+  test("is announced during a fetch, and limits one without a declared size", async () => {
     const app = await open();
     const announced = async (id: number) =>
       (await app.opened.app.db.all<{ n: number }>(sql`select announced_bytes as n from tenants where id = ${id}`))[0]

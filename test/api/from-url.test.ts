@@ -10,7 +10,7 @@ import { expectError } from "../support/error.ts";
 import { atEnd, emptyFolder } from "../support/folder.ts";
 import { startServer } from "../support/process.ts";
 
-/** Somebody's web server, at an address of loopback that the operator has opened; the rest of loopback stays shut. */
+/** A web server on a loopback address that the operator has allowed; other loopback addresses stay blocked. */
 const HOST = "127.0.0.2";
 async function website(answer: RequestListener): Promise<string> {
   const server = createServer(answer).listen(0, HOST);
@@ -30,7 +30,7 @@ beforeEach(async () => {
 });
 const fromUrl = (url: string, more: Record<string, unknown> = {}) =>
   app.call("POST", "/api/v1/uploads/from_url", { key, body: { url, ...more } });
-/** Runs what is due to its end. */
+/** Runs all due fetches to their end. */
 const fetched = async () => {
   await Promise.all(await startFetches(app.opened.app));
 };
@@ -38,8 +38,8 @@ const session = async (id: number) => (await app.call("GET", `/api/v1/uploads/${
 const objects = async () => (await app.opened.app.objects?.list(""))?.objects.length;
 const types = async () => (await app.newEvents()).map(({ type }) => type);
 
-describe("a source at an address", () => {
-  test("is fetched, and goes on as any upload does", async () => {
+describe("a source from a URL", () => {
+  test("is fetched, and continues like any upload", async () => {
     const bytes = randomBytes(3_000_000);
     const site = await website((_, response) => response.writeHead(200, { "content-length": bytes.length }).end(bytes));
     const { status, body } = await fromUrl(`${site}/files/Summer%20trip.mp4?sig=secret`, { tags: { a: 1 } });
@@ -72,7 +72,7 @@ describe("a source at an address", () => {
     expect(await types()).toEqual([]);
   });
 
-  test("that is beyond the plan's bytes fails at once, and nothing is kept of it", async () => {
+  test("that exceeds the plan's bytes fails immediately, and nothing of it is kept", async () => {
     const [tenant] = (await app.call("GET", "/api/v1/tenants", { key })).body;
     const free = { admin: app.admin, body: { plan_name: "free" } };
     await app.call("PATCH", `/api/v1/admin/tenants/${tenant.id}`, free);
@@ -91,12 +91,12 @@ describe("a source at an address", () => {
     const asset = (await app.call("GET", `/api/v1/assets/${body.asset_id}`, { key })).body;
     expect(asset).toMatchObject({ input_status: "failed", error: { code: "quota_exceeded" } });
     expect(await types()).toEqual(["video.upload.failed"]);
-    app.turn(3_600_000);
+    app.advance(3_600_000);
     await app.runTask("sweep-objects");
     expect(await objects()).toBe(0);
   });
 
-  test("is followed through redirects, each judged anew", async () => {
+  test("is fetched through redirects, each of which is checked", async () => {
     const file = await website((_, response) => response.end("video"));
     const hop = await website((request, response) =>
       response.writeHead(302, { location: request.url === "/a" ? "/b" : `${file}/x.mp4` }).end(),
@@ -123,9 +123,9 @@ describe("a source at an address", () => {
       (_, response) => response.writeHead(200, { "content-length": 6_000_000 }).write("x"),
       "source_too_large",
     ],
-    ["turns out to be too large", (_, response) => void response.write(Buffer.alloc(6_000_000)), "source_too_large"],
+    ["is larger than allowed", (_, response) => void response.write(Buffer.alloc(6_000_000)), "source_too_large"],
     ["leads round and round", (_, response) => response.writeHead(302, { location: "/again" }).end(), "source_refused"],
-  ])("that %s fails for good, is told of once, and leaves nothing", async (_, answer, code) => {
+  ])("that %s fails for good, with one event, and leaves nothing", async (_, answer, code) => {
     const { body } = await fromUrl(`${await website(answer)}/x.mp4`);
     await fetched();
     expect(await session(body.id)).toMatchObject({ status: "failed" });
@@ -136,12 +136,12 @@ describe("a source at an address", () => {
     ]);
     await app.runTask("sweep-objects");
     expect(await objects()).toBe(0);
-    app.turn(400_000);
+    app.advance(400_000);
     await fetched();
     expect(await types()).toEqual([]);
   });
 
-  test("that fails in passing is tried again, three times with longer and longer waits", async () => {
+  test("with a temporary failure is retried three times with increasing delays", async () => {
     let asked = 0;
     const site = await website((_, response) => {
       asked++;
@@ -154,9 +154,9 @@ describe("a source at an address", () => {
     for (const waitMs of [10_000, 60_000, 300_000]) {
       await fetched();
       expect(await session(body.id)).toMatchObject({ status: "pending" });
-      app.turn(waitMs - 1000);
+      app.advance(waitMs - 1000);
       await fetched();
-      app.turn(1500);
+      app.advance(1500);
     }
     expect([asked, await objects()]).toEqual([3, 0]);
     await fetched();
@@ -164,7 +164,7 @@ describe("a source at an address", () => {
     expect(await session(body.id)).toMatchObject({ status: "completed", bytes_received: 5 });
   });
 
-  test("is not fetched into an upload that was given up meanwhile", async () => {
+  test("is not fetched into an upload that was aborted meanwhile", async () => {
     const release = Promise.withResolvers<void>();
     const site = await website(async (_, response) => {
       response.write("vid");
@@ -189,12 +189,12 @@ test.each([
   ["no address", "validation_failed"],
   [7, "parameter_missing"],
   [undefined, "parameter_missing"],
-])("an address like %s is refused at once, and makes no asset", async (url, code) => {
+])("a URL like %s is refused immediately, and creates no asset", async (url, code) => {
   expectError(await fromUrl(url as string), 422, code);
   expect((await app.call("GET", "/api/v1/assets", { key })).body).toEqual([]);
 });
 
-test("a server that is killed while it fetches begins anew at its next start", async () => {
+test("a server that is killed during a fetch starts it again", async () => {
   const began = Promise.withResolvers<void>();
   let asked = 0;
   const site = await website((_, response) => {
@@ -215,7 +215,7 @@ test("a server that is killed while it fetches begins anew at its next start", a
   await first.ended;
   const second = await startServer(dataDir, { env });
   const state = async () => (await second.call("GET", `/api/v1/uploads/${upload.id}`, admin)).body;
-  // The dead one's claim would run out after a minute.
+  // The claim of the dead process expires after a minute.
   await until("the source is there", async () => (await state()).status === "completed", 50_000);
   expect(await state()).toMatchObject({ bytes_received: 14, bytes_expected: 14 });
 });

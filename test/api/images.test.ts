@@ -1,17 +1,15 @@
-import { execFile } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { StorageFull } from "../../storage/objects/store.ts";
 import type { SwitchingStore } from "../../storage/objects/switching.ts";
-import { binaries } from "../media/sources.ts";
 import { type TestApp, testApp } from "../support/app.ts";
 import type { Files } from "../support/batches.ts";
 import { expectError } from "../support/error.ts";
 import { colouredFilm, delivered } from "../support/films.ts";
 import { callback, next, putArtifacts, uploaded } from "../support/flow.ts";
 import { emptyFolder } from "../support/folder.ts";
+import { seen, tool } from "../support/pixels.ts";
 
 let app: TestApp;
 let tenant: number;
@@ -70,21 +68,6 @@ async function get(name: keyof typeof assets, file: string, init: RequestInit = 
   return { status: response.status, headers: response.headers, bytes: Buffer.from(await response.arrayBuffer()) };
 }
 
-/** Our own, which start in a few milliseconds. */
-const tool = async (name: "ffmpeg" | "ffprobe", ...args: string[]): Promise<Buffer> =>
-  (await promisify(execFile)(binaries[name], ["-v", "error", ...args], { encoding: "buffer" })).stdout;
-
-/** Width, height, and red, green and blue of its middle, each rounded to 0 or 255. */
-async function seen(bytes: Buffer, extension: string) {
-  const file = join(emptyFolder(), `picture.${extension}`);
-  writeFileSync(file, bytes);
-  const middle = ["-vf", "crop=8:8,scale=1:1", "-frames:v", "1", "-f", "rawvideo", "-pix_fmt", "rgb24", "-"];
-  const [size, pixel] = await Promise.all([
-    tool("ffprobe", "-show_entries", "stream=width,height", "-of", "csv=p=0", file),
-    tool("ffmpeg", "-i", file, ...middle),
-  ]);
-  return [size.toString().trim(), [...pixel].map((value) => (value > 127 ? 255 : 0)).join(" ")];
-}
 const RED = "255 0 0";
 const LIME = "0 255 0";
 const BLUE = "0 0 255";
@@ -92,7 +75,7 @@ const BLACK = "0 0 0";
 const WHITE = "255 255 255";
 const YELLOW = "255 255 0";
 
-describe("a picture on demand", () => {
+describe("an on-demand image", () => {
   test.each([
     ["ours", "thumbnail.jpg?time=0", "640,360", RED],
     ["ours", "thumbnail.png?time=1.5&width=320", "320,180", LIME],
@@ -101,7 +84,7 @@ describe("a picture on demand", () => {
     // In the second segment.
     ["ours", "thumbnail.jpg?time=4.5&height=90", "160,90", BLACK],
     ["ours", "thumbnail.jpg?time=5.5&width=200&height=200", "200,112", YELLOW],
-    // Beyond the end: the last one.
+    // Beyond the end: the last frame.
     ["ours", "thumbnail.jpg?time=9999", "640,360", YELLOW],
     ["ours", "thumbnail.jpg?time=2.5&width=100&height=100&fit_mode=smartcrop", "100,100", BLUE],
     ["ours", "thumbnail.jpg?time=2.5&width=100&height=300&fit_mode=crop", "100,300", BLUE],
@@ -122,7 +105,7 @@ describe("a picture on demand", () => {
     expect(await seen(answer.bytes, extension)).toEqual([size, colour]);
   });
 
-  test("without a time is made of the poster, also where there is no moving picture", async () => {
+  test("without a time is the poster, also for audio-only assets", async () => {
     const plain = await get("ours", "thumbnail.jpg");
     const [size] = await seen(plain.bytes, "jpg");
     expect((await seen((await get("ours", "thumbnail.webp")).bytes, "webp"))[0]).toBe(size);
@@ -131,7 +114,7 @@ describe("a picture on demand", () => {
     expect((await get("ts", "thumbnail.webp")).status).toBe(404);
   });
 
-  test("moves, for as long, as fast and as large as asked", async () => {
+  test("is animated with the requested duration, rate and size", async () => {
     const gif = await get("ours", "animated.gif?start=0.5&end=2.5&width=160&fps=5");
     expect([gif.status, gif.headers.get("content-type")]).toEqual([200, "image/gif"]);
     const file = join(emptyFolder(), "a.gif");
@@ -147,7 +130,7 @@ describe("a picture on demand", () => {
     );
     expect(shown.toString().trim().split("\n")).toEqual(["160,10", "2.000000"]);
     expect(await seen(gif.bytes, "gif")).toEqual(["160,90", RED]);
-    // Over the border of two segments.
+    // Across the boundary of two segments.
     const webp = await get("ours", "animated.webp?start=3&end=5&fps=4");
     expect([webp.status, webp.headers.get("content-type")]).toEqual([200, "image/webp"]);
     // WebP Container Specification, "Extended File Format" and "Animation": VP8X with its size, then the frames.
@@ -157,7 +140,7 @@ describe("a picture on demand", () => {
     expect((await get("still", "animated.webp")).status).toBe(404);
   });
 
-  test("answers conditions, HEAD, ranges and other origins like all media", async () => {
+  test("supports conditions, HEAD, ranges and other origins like all media", async () => {
     const file = "thumbnail.jpg?time=3.3";
     // The second time it is read from storage.
     for (let turn = 0; turn < 2; turn++) {
@@ -178,7 +161,7 @@ describe("a picture on demand", () => {
     );
   });
 
-  test("of a signed asset needs its token, in the query or the path", async () => {
+  test("with signed playback needs its token, in the query or the path", async () => {
     expectError(await app.call("GET", address("private", "thumbnail.jpg?time=1")), 403, "playback_token_required");
     expectError(await app.call("GET", address("private", "animated.webp?token=x")), 403, "playback_token_invalid");
     const { token } = (await app.call("GET", `/api/v1/playback/${assets.private.id}`, { key })).body;
@@ -210,7 +193,7 @@ describe("a picture on demand", () => {
     expect(Object.keys(answer.body.details)).toEqual([field]);
   });
 
-  test("of what is no video, is encrypted, or lies elsewhere is not there", async () => {
+  test("of media that are audio-only, encrypted, or external does not exist", async () => {
     for (const [name, file] of [
       ["lies", "thumbnail.jpg?time=1"],
       ["lies", "animated.gif"],
@@ -238,13 +221,13 @@ describe("a picture on demand", () => {
   });
 });
 
-describe("what was made", () => {
+describe("a generated image", () => {
   const kept = async (id: number) => {
     const { objects = [] } = (await app.opened.app.objects?.list(`tenants/${tenant}/assets/${id}/pictures/`)) ?? {};
     return objects.map(({ key }) => key.split("/").at(-1)).sort();
   };
 
-  test("is kept, made once for many who ask at once, and counts where it is made alone", async () => {
+  test("is stored, generated once for concurrent requests, and rate limited where it is generated", async () => {
     const small = await testApp({ rate_limit_pictures: "2/60" });
     const own = await small.key((await small.tenant()).id);
     const { only } = await delivered(small, own, {
@@ -260,7 +243,7 @@ describe("what was made", () => {
     const answers = await Promise.all(Array.from({ length: 12 }, () => ask(64)));
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
     expect((await ask(64)).status).toBe(200);
-    // Another name for the same.
+    // An equivalent request.
     expect((await ask(65, "&fit_mode=pad")).status).toBe(200);
     expect((await ask(80)).status).toBe(200);
     const refused = await ask(96);
@@ -280,7 +263,7 @@ describe("what was made", () => {
     await work().finally(() => objects.use(inner));
   }
 
-  test("is shown where storage is full, and not kept", async () => {
+  test("is delivered when storage is full, and not stored", async () => {
     const before = await kept(assets.ts.id);
     await whileFull(async () => {
       for (let turn = 0; turn < 2; turn++) {
@@ -294,14 +277,14 @@ describe("what was made", () => {
     expect(await kept(assets.ts.id)).toEqual([...before, "at-3.5-w64-h.jpg"].sort());
   });
 
-  test("is kept a thousand times at most", async () => {
+  test("is stored a thousand times at most", async () => {
     const objects = app.opened.app.objects as SwitchingStore;
     const { id } = assets.ranges;
     expect((await get("ranges", "thumbnail.jpg?time=0&width=16")).status).toBe(200);
     const { objects: made } = await objects.list(`tenants/${tenant}/assets/${id}/pictures/`);
     const folder = dirname(objects.localPath(made[0]?.key as string) as string);
     for (let more = made.length; more < 1000; more++) writeFileSync(join(folder, `at-0.7-w${more}-h.jpg`), poster);
-    // After a failure it is counted anew, as after a start.
+    // After a failure it is counted again, as after a start.
     await whileFull(async () => void (await get("ranges", "thumbnail.jpg?time=3&width=18")));
     const before = await kept(id);
     expect(before).toHaveLength(1000);
@@ -310,7 +293,7 @@ describe("what was made", () => {
     expect(await kept(id)).toEqual(before);
   });
 
-  test("goes when another version is published, which has its own", async () => {
+  test("is deleted when another version is published, which has its own", async () => {
     const { asset } = await uploaded(app, key, { early_playback: true, playback_policy: "public" });
     const { body: contract } = await next(app);
     const paths = await putArtifacts(app, contract, { [contract.outputs.thumbnail_path]: poster });
@@ -327,7 +310,7 @@ describe("what was made", () => {
     expect([typeof second, second === first]).toEqual(["string", false]);
   });
 
-  test("goes with the asset", async () => {
+  test("is deleted with the asset", async () => {
     expect((await get("ours", "animated.webp?end=1&width=64&fps=2")).status).toBe(200);
     expect(await kept(assets.ours.id)).toContain("animated-0-1-w64-r2.webp");
     expect((await app.call("DELETE", `/api/v1/assets/${assets.ours.id}`, { key })).status).toBe(204);
@@ -335,7 +318,7 @@ describe("what was made", () => {
     expect((await get("ours", "thumbnail.jpg?time=1")).status).toBe(404);
   });
 
-  test("is more than so many can wait for", async () => {
+  test("is refused when too many are waiting", async () => {
     const answers = await Promise.all(
       Array.from({ length: 200 }, (_, index) => get("still", `thumbnail.jpg?width=${16 + 2 * index}`)),
     );
@@ -346,7 +329,7 @@ describe("what was made", () => {
   });
 });
 
-/** Of the frames of an animated WebP, in ms: each ANMF chunk has its duration after place and size. */
+/** Duration of the frames of an animated WebP, in ms: in each ANMF chunk it follows position and size. */
 function durationsOf(webp: Buffer): number[] {
   const found: number[] = [];
   for (let at = 12; at < webp.length; ) {

@@ -38,16 +38,16 @@ describe("an import", () => {
     Array.from({ length: to - from + 1 }, (_, i) => `${title} ${from + i},${from + i}.mp4\n`).join("");
 
   test.each([
-    // Rows that need no look into the database, which takes long where that is remote.
+    // Rows that need no database lookup, which takes long with a remote database.
     ["rows", `original_filename,title\n${"a\n".repeat(DOCUMENT_LIMITS.csvRows + 1)}`],
     ["columns", `original_filename${",x".repeat(DOCUMENT_LIMITS.csvColumns)}\n`],
     ["bytes of a row", `original_filename\n"${"x".repeat(DOCUMENT_LIMITS.csvRowBytes)}"\n`],
-  ])("of too many %s is refused, and changes nothing", async (_, raw) => {
+  ])("with too many %s is refused, and changes nothing", async (_, raw) => {
     expectError(await send(raw), 422, "document_too_complex");
     expect([await locks(), await staged()]).toEqual([0, 0]);
   });
 
-  test("beyond one transaction applies all rows in their order, several for one asset among them", async () => {
+  test("beyond one transaction applies all rows in order, including several for one asset", async () => {
     await assets(7000);
     const csv = `title,tags,original_filename\n${Array.from({ length: 7000 }, (_, i) => `new ${i + 1},a=1,${i + 1}.mp4\n`).join("")}last,b=2,1.mp4\n,"{""a"":null}",6999.mp4\nx,,none.mp4\n`;
     const { status, body } = await send(csv);
@@ -65,14 +65,14 @@ describe("an import", () => {
     expect([await locks(), await staged()]).toEqual([0, 0]);
   });
 
-  test("that cannot be read at its end changes nothing, however much came before", async () => {
+  test("with a malformed end changes nothing, however many rows came before", async () => {
     await assets(7000);
     expectError(await send(`title,original_filename\n${rowsOf(1, 7000)}"x`), 422, "validation_failed");
     expect(await count("title <> 't'")).toBe(0);
     expect([await locks(), await staged()]).toEqual([0, 0]);
   });
 
-  test("keeps what others change meanwhile, where no row sets it", async () => {
+  test("keeps concurrent changes where no row sets the field", async () => {
     await assets(9000);
     const importing = send(`title,tags,original_filename\n${rowsOf(1, 9000).replaceAll(",", ",a=1,")}`);
     await until("the rows to be applied", async () => ((await count("title <> 't'")) ?? 0) > 0);
@@ -86,7 +86,7 @@ describe("an import", () => {
     expect(await assetOf(8999)).toMatchObject({ title: "new 8999", tags: { a: "1", mine: true } });
   });
 
-  test("that another process left is ended: completed where it was committed, rolled back where it was not", async () => {
+  test("of a dead process is finished: completed when it was committed, rolled back when it was not", async () => {
     await assets(3);
     const { app: inner } = app.opened;
     const leave = (owner: string, committedAt: number | null) =>
@@ -100,18 +100,18 @@ describe("an import", () => {
         );
       });
     await leave("a", null);
-    // It may be alive.
+    // Its owner may be alive.
     await finishStaleImports(inner);
     expect(await locks()).toBe(1);
     expectError(await send("original_filename,title\n1.mp4,x\n"), 409, "import_in_progress");
-    app.turn(120_000);
+    app.advance(120_000);
     await finishStaleImports(inner);
     expect([await locks(), await staged(), await count("title = 'left'")]).toEqual([0, 0, 0]);
     await leave("b", 1);
     await recoverImports(inner);
-    // Where the database is a server of its own, another server may run it.
+    // With a remote database, another server may run it.
     if (process.env.VODBOX_TEST_DATABASE === "sqld") {
-      app.turn(120_000);
+      app.advance(120_000);
       await finishStaleImports(inner);
     }
     expect([await locks(), await staged(), await count("title = 'left'")]).toEqual([0, 0, 1]);
@@ -133,13 +133,13 @@ test.each([1, 2])(
     const [key, other] = [await tenantOf("a"), await tenantOf("b")];
     const headers = { "x-api-key": key, ...CSV };
     const small = { raw: "original_filename,title\nnone.mp4,x\n", headers: CSV };
-    // Each on a connection of its own, so that all processes answer.
+    // Each on its own connection, so that all processes respond.
     const again = () =>
       fetch(`${base}/api/v1/assets/import`, {
         ...{ method: "POST", body: small.raw },
         headers: { ...headers, connection: "close" },
       });
-    /** An import whose body has not ended. One that met another import of this test is sent again. */
+    /** An import whose body is not finished. If it meets another import of this test, it is sent again. */
     const begun = async () => {
       for (;;) {
         const request = httpRequest(`${base}/api/v1/assets/import`, { method: "POST", headers, agent: false });
@@ -166,7 +166,7 @@ test.each([1, 2])(
     first.request.end("none.mp4,x\n");
     expect(await first.answered).toBe(200);
     expect((await again()).status).toBe(200);
-    // One whose client leaves gives the lock up.
+    // When its client disconnects, the lock is released.
     const torn = await begun();
     torn.request.destroy();
     await until("its lock to be free", async () => (await again()).status === 200);

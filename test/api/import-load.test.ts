@@ -15,7 +15,7 @@ async function tenantOf({ call, admin }: RunningServer, slug: string) {
   return { id: id as number, key: (await call("POST", "/api/v1/api_keys", { admin, body })).body.token as string };
 }
 
-/** A server with two tenants, of which one has ROWS assets. */
+/** A server with two tenants, one of which has ROWS assets. */
 async function prepared() {
   const dataDir = newFolder();
   const first = await startServer(dataDir, { env });
@@ -35,7 +35,7 @@ const send = (server: RunningServer, key: string, raw: string) =>
 
 const quantile = (sorted: number[], share: number) => sorted[Math.ceil(sorted.length * share) - 1] as number;
 
-/** How long another tenant's PATCH takes while an import runs, in ms. */
+/** Response times of another tenant's PATCH during an import, in ms. */
 async function whileImporting(title: string) {
   const { dataDir, importer, other } = await prepared();
   const server = await startServer(dataDir, { env });
@@ -74,8 +74,8 @@ async function whileImporting(title: string) {
   return { p99, max };
 }
 
-test("an import of 100,000 rows leaves another tenant's PATCH quick", { timeout: 240_000 }, async () => {
-  // A busy machine only ever makes it worse: the best of three is what the import does.
+test("an import of 100,000 rows keeps another tenant's PATCH fast", { timeout: 240_000 }, async () => {
+  // A busy machine only adds to it: the best of three is the effect of the import.
   const found = [await whileImporting("Import")];
   while (found.length < 3 && found.every(({ p99, max }) => p99 >= 100 || max >= 500))
     found.push(await whileImporting("Import"));
@@ -96,7 +96,7 @@ test("an import that is killed changes all rows or none", { timeout: 400_000 }, 
       ({ status }) => status,
       () => null,
     );
-    // The first round shows how long it takes; the others are killed at some moment of that.
+    // The first round measures the duration; the others are killed at some moment within it.
     if (round > 0) await Promise.race([importing, sleep((longest * (round + Math.random())) / 8)]);
     else await importing;
     longest = Math.max(longest, performance.now() - from);

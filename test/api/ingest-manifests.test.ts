@@ -2,6 +2,7 @@ import { sql } from "drizzle-orm";
 import { beforeAll, expect, test } from "vitest";
 import { type TestApp, testApp } from "../support/app.ts";
 import { type Files, JPEG, leased, tiny, tinyAsset } from "../support/batches.ts";
+import { master, media, mpd, representation, segment, template, timeline } from "../support/manifests.ts";
 
 let app: TestApp;
 let key: string;
@@ -15,20 +16,8 @@ beforeAll(async () => {
 });
 
 const VTT = "WEBVTT\n\n00:00.000 --> 00:01.000\nHello\n";
-const media = (...lines: string[]) => ["#EXTM3U", "#EXT-X-TARGETDURATION:4", ...lines, "#EXT-X-ENDLIST", ""].join("\n");
-const segment = (uri: string) => media("#EXTINF:4,", uri);
-const master = (uri: string, ...lines: string[]) =>
-  ["#EXTM3U", ...lines, "#EXT-X-STREAM-INF:BANDWIDTH=1000", uri, ""].join("\n");
-const mpd = (inner: string, attributes = 'type="static" mediaPresentationDuration="PT6.5S"') =>
-  `<?xml version="1.0"?><MPD xmlns="urn:mpeg:dash:schema:mpd:2011" ${attributes}>${inner}</MPD>`;
-const representation = (inner: string, attributes = 'id="low" bandwidth="800000"') =>
-  mpd(`<Period><AdaptationSet><Representation ${attributes}>${inner}</Representation></AdaptationSet></Period>`);
-const template = (attributes: string, inner = "") =>
-  representation(`<SegmentTemplate ${attributes}>${inner}</SegmentTemplate>`);
-const timeline = (line: string) => `<SegmentTimeline>${line}</SegmentTimeline>`;
-
 let serial = 0;
-/** Puts `text` under a name of its own and asks what is wrong with a manifest that names it. */
+/** Puts `text` under a new name and checks a manifest that refers to it. */
 async function look(text: string, extension: string, more: Record<string, unknown> = {}) {
   const name = `try-${++serial}.${extension}`;
   await batch.put(name, text);
@@ -40,7 +29,7 @@ async function look(text: string, extension: string, more: Record<string, unknow
 }
 const told = (answer: any) => answer.errors.map(({ path, code }: { path: string; code: string }) => `${path} ${code}`);
 
-test("a manifest that is right is told to be", async () => {
+test("a valid manifest is reported as valid", async () => {
   const answer = await batch.preview({
     assets: [
       tinyAsset("", {
@@ -94,12 +83,12 @@ const HLS: [string, string, string[]][] = [
   ["a variant that is no playlist", master("low/1.m4s"), ["playlist_malformed"]],
   ["a variant that is a master", master("master.m3u8"), ["playlist_malformed"]],
   [
-    "sound elsewhere",
+    "audio elsewhere",
     master("low/playlist.m3u8", '#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="a",NAME="a",URI="https://example.com/a.m3u8"'),
     ["reference_not_relative"],
   ],
   [
-    "sound that is not there",
+    "missing audio",
     master("low/playlist.m3u8", '#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="a",NAME="a",URI="a.m3u8"'),
     ["object_missing"],
   ],
@@ -132,11 +121,11 @@ const HLS: [string, string, string[]][] = [
   ],
   ["a range beyond its file", media("#EXTINF:4,", "#EXT-X-BYTERANGE:10@5", "low/1.m4s"), ["range_outside"]],
   [
-    "a range that goes on beyond it",
+    "a range that continues beyond it",
     media("#EXTINF:4,", "#EXT-X-BYTERANGE:10@0", "low/1.m4s", "#EXTINF:4,", "#EXT-X-BYTERANGE:10", "low/1.m4s"),
     ["range_outside"],
   ],
-  ["a range that goes on from nothing", media("#EXTINF:4,", "#EXT-X-BYTERANGE:1", "low/1.m4s"), ["playlist_malformed"]],
+  ["a continued range without a start", media("#EXTINF:4,", "#EXT-X-BYTERANGE:1", "low/1.m4s"), ["playlist_malformed"]],
   ["a range that is none", media("#EXTINF:4,", "#EXT-X-BYTERANGE:all", "low/1.m4s"), ["playlist_malformed"]],
   ["variables", media('#EXT-X-DEFINE:NAME="a",VALUE="low"', "#EXTINF:4,", "low/1.m4s"), ["playlist_unsupported"]],
   [
@@ -157,11 +146,16 @@ test.each(HLS)("in a playlist: %s", async (_, text, codes) => {
   expect([answer.valid, answer.assets[0].valid]).toEqual([false, false]);
 });
 
+test("in a playlist: a variant that is the master itself", async () => {
+  const answer = await look(master(`try-${serial + 1}.m3u8`), "m3u8");
+  expect(told(answer)).toEqual(["assets[0].hls.manifest_path playlist_malformed"]);
+});
+
 const GOOD_HLS: [string, string][] = [
   ["a key of the batch", media('#EXT-X-KEY:METHOD=AES-128,URI="key.bin"', "#EXTINF:4,", "low/1.m4s")],
   ["no key", media("#EXT-X-KEY:METHOD=NONE", "#EXTINF:4,", "low/1.m4s")],
   [
-    "ranges that go on",
+    "continued ranges",
     media("#EXTINF:4,", "#EXT-X-BYTERANGE:6@0", "low/1.m4s", "#EXTINF:4,", "#EXT-X-BYTERANGE:7", "low/1.m4s"),
   ],
   ["a way around", segment("low/../low/./1.m4s")],
@@ -300,7 +294,7 @@ const ASSETS: [string, Record<string, unknown>, string[]][] = [
   ],
   ["a source that is not there", { source_key: "x.mp4" }, ["assets[0].source_key object_missing"]],
   ["a source that is media", { source_key: "low/1.m4s" }, ["assets[0].source_key source_is_media"]],
-  ["a picture that is none", { thumbnail_path: "low/1.m4s" }, ["assets[0].thumbnail_path thumbnail_malformed"]],
+  ["an invalid image", { thumbnail_path: "low/1.m4s" }, ["assets[0].thumbnail_path thumbnail_malformed"]],
   ["a text that is none", { subtitles: [english("bad.vtt")] }, ["assets[0].subtitles[0].path invalid_subtitle"]],
   ["a text without a cue", { subtitles: [english("empty.vtt")] }, ["assets[0].subtitles[0].path invalid_subtitle"]],
   [
@@ -347,7 +341,7 @@ test.each(ASSETS)("in an asset: %s", async (_, fields, errors) => {
 const has = async (name: string) =>
   (await batch.ask("GET", "/uploads")).body.some((one: { object_key: string }) => one.object_key === name);
 
-test("external ids that are taken, by another asset or in the manifest itself", async () => {
+test("existing external ids, of another asset or in the manifest itself", async () => {
   const other = await leased(app, key);
   await other.putAll(tiny());
   expect((await other.commit({ assets: [tinyAsset("", { external_id: "taken" })] })).status).toBe(200);
@@ -358,7 +352,7 @@ test("external ids that are taken, by another asset or in the manifest itself", 
   ]);
 });
 
-test("a playlist that is named as an object first is read all the same", async () => {
+test("a playlist that is also named as an object is still checked", async () => {
   await batch.put("remote.m3u8", media("#EXTINF:4,", "https://example.com/1.m4s"));
   const named = '#EXT-X-SESSION-DATA:DATA-ID="a",URI="remote.m3u8"';
   expect(told(await look(master("remote.m3u8", named), "m3u8"))).toContain(
@@ -366,7 +360,7 @@ test("a playlist that is named as an object first is read all the same", async (
   );
 });
 
-test("what is missing is found behind any number of references to what is there", async () => {
+test("missing objects are found after any number of valid references", async () => {
   const there = Array.from({ length: 1000 }, (_, index) => `#EXTINF:4,\n${"./".repeat(index)}low/1.m4s`);
   const both = ["low/1.m4s", "low/2.m4s", "low/init.mp4"].flatMap((uri) => [
     `#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="a",NAME="a",URI="${uri}"`,
@@ -378,7 +372,7 @@ test("what is missing is found behind any number of references to what is there"
   expect(told(twice)).toContain("assets[0].hls.manifest_path object_missing");
 });
 
-test("what is no manifest is refused as any body", async () => {
+test("a malformed manifest is refused like any body", async () => {
   for (const [body, code] of [
     [{}, "parameter_missing"],
     [{ assets: {} }, "parameter_missing"],
@@ -392,7 +386,7 @@ test("what is no manifest is refused as any body", async () => {
   expect([bare.valid, bare.errors.length > 3]).toEqual([false, true]);
 });
 
-test("none of all this made an asset of this batch, or wrote anything", async () => {
+test("none of this created an asset of this batch, or wrote anything", async () => {
   const rows = await app.opened.app.db.all<{ n: number }>(
     sql`select count(*) as n from assets where external_id <> 'taken'`,
   );

@@ -64,7 +64,7 @@ test("on S3: presigned PUT, parts and proxy, a commit, playback, and a deletion 
     status: "completed",
   });
 
-  // S3 bounds no presigned PUT: it is found out when it is completed.
+  // S3 does not limit a presigned PUT: completion detects the size.
   const { body: large } = await want("large.bin", "abc");
   const over = await app.call("PUT", large.upload_url, { raw: "abcd", headers: large.upload_headers });
   expect(over.status).toBe(200);
@@ -81,7 +81,7 @@ test("on S3: presigned PUT, parts and proxy, a commit, playback, and a deletion 
   expect(done.status, answer).toBe("committed");
   const [asset] = done.assets;
   expect(asset.source_bytes).toBe(source.length);
-  // An address of the batch that is still good reaches no asset, and what comes over it is swept.
+  // A presigned URL of the batch that is still valid reaches no asset, and its bytes are swept.
   await app.call("PUT", large.upload_url, { raw: "abc", headers: large.upload_headers });
   expect((await objects()).filter((name) => name.includes("/ingest/"))).toHaveLength(1);
   const { body: playback } = await app.call("GET", `/api/v1/playback/${asset.id}`, { key });
@@ -92,7 +92,7 @@ test("on S3: presigned PUT, parts and proxy, a commit, playback, and a deletion 
   expect(playlist).toBe(tiny("film/")["film/low/playlist.m3u8"]);
   expect(await get(new URL("1.m4s", variant))).toBe("first segment");
   expect(await get(playback.subtitles[0].url)).toBe(text);
-  app.turn(2 * 3_600_000);
+  app.advance(2 * 3_600_000);
   await app.runTask("sweep-batches");
   expect((await objects()).filter((name) => name.includes("/ingest/"))).toEqual([]);
   expect((await app.call("DELETE", `/api/v1/assets/${asset.id}`, { key })).status).toBe(204);

@@ -7,14 +7,14 @@ const tile = (uri: string) => `WEBVTT\n\n00:00.000 --> 00:04.000\n${uri}#xywh=0,
 const FAULTS: [string, string, string][] = [
   ["a segment", "low/1.m4s", "storyboard_malformed"],
   ["a text of words", "words.vtt", "storyboard_malformed"],
-  ["parts of what is no picture", "low/storyboard.vtt", "thumbnail_malformed"],
+  ["regions of a file that is not an image", "low/storyboard.vtt", "thumbnail_malformed"],
   ["parts of what is not there", "missing.vtt", "object_missing"],
   ["parts of what lies above the batch", "above.vtt", "reference_outside"],
   ["parts of what lies elsewhere", "elsewhere.vtt", "reference_not_relative"],
   ["nothing", "none.vtt", "object_missing"],
 ];
 
-test("a storyboard that a client brings is looked at with its pictures, and shown by players", async () => {
+test("a client's storyboard is checked with its images, and shown by players", async () => {
   const app = await testApp({ rate_limit_uploads: "1000/60" });
   const key = await app.key((await app.tenant()).id);
   const batch = await leased(app, key);

@@ -27,7 +27,7 @@ async function state(app: TestApp): Promise<string> {
   return JSON.stringify([rows, await store?.list("")]);
 }
 
-/** Fetches all that a master leads to, as a player does, and hands the files to ffmpeg. */
+/** Fetches everything that a master playlist refers to, as a player does, and decodes the files with ffmpeg. */
 async function played(app: TestApp, hlsUrl: string): Promise<string> {
   const folder = emptyFolder();
   const todo = [hlsUrl];
@@ -37,7 +37,7 @@ async function played(app: TestApp, hlsUrl: string): Promise<string> {
     const response = await app.opened.server.fetch(new Request(url));
     expect(response.status, url).toBe(200);
     const bytes = new Uint8Array(await response.arrayBuffer());
-    // As it stands in the address: ffmpeg takes escapes in a file's name as they are.
+    // As in the URL: ffmpeg does not decode escapes in a file name.
     const name = new URL(url).pathname.replace(/^\/media\/[^/]+\//, "");
     seen.set(url, name);
     mkdirSync(dirname(join(folder, name)), { recursive: true });
@@ -47,11 +47,11 @@ async function played(app: TestApp, hlsUrl: string): Promise<string> {
   }
   const [master] = seen.values();
   const said = await complaints("-i", join(folder, master as string), "-f", "null", "-");
-  // It plays no subtitles of HLS yet, and says so.
+  // It does not support HLS subtitles yet, and warns.
   return said.replaceAll(/^.*Can't support the subtitle.*\n*/gm, "");
 }
 
-test("a film that a client encoded itself plays, and goes without a trace when it is deleted", async () => {
+test("a film that a client encoded plays, and leaves nothing when it is deleted", async () => {
   const { app, tenant, key } = await begun();
   const film = await realFilm();
   const { batch, path, putAll, preview, commit, ask } = await leased(app, key, { name: "Holidays" });
@@ -60,7 +60,7 @@ test("a film that a client encoded itself plays, and goes without a trace when i
     ...Object.fromEntries(Object.entries(film.files).map(([name, bytes]) => [`film one/${name}`, bytes])),
     "subs/en.srt": "1\n00:00:00,000 --> 00:00:02,000\nHello\n",
     "source.mp4": film.source,
-    "unused.txt": "nobody asks for this",
+    "unused.txt": "unused",
   };
   await putAll(files);
   const manifest = {
@@ -103,7 +103,7 @@ test("a film that a client encoded itself plays, and goes without a trace when i
   expectError(await ask("POST", "/cancel"), 409, "batch_conflict");
   expectError(await ask("POST", "/uploads", { body: { object_key: "x", bytes_expected: 1 } }), 409, "batch_conflict");
   expect(await types(app)).toEqual([]);
-  // Nothing is left in the batch, and what the asset counts is what is there.
+  // The batch is empty, and the asset counts what is in storage.
   expect((await objects(app)).filter((name) => name.includes("/ingest/"))).toEqual([]);
   const held = (await app.opened.app.objects?.list(""))?.objects ?? [];
   expect(asset.storage_bytes).toBe(held.reduce((sum, { bytes }) => sum + bytes, 0));
@@ -129,7 +129,7 @@ test("a film that a client encoded itself plays, and goes without a trace when i
   expect(looked.findings.filter(({ ok }) => !ok)).toEqual([]);
   expect(looked.findings.map(({ check }) => check)).toEqual(expect.arrayContaining(["missing", "unreferenced"]));
 
-  app.turn(24 * 3_600_000 + 1);
+  app.advance(24 * 3_600_000 + 1);
   await app.runTask("sweep-objects");
   await app.runTask("sweep-batches");
   expect(await played(app, (await app.call("GET", `/api/v1/playback/${asset.id}`, { key })).body.hls_url)).toBe("");
@@ -144,7 +144,7 @@ test("a film that a client encoded itself plays, and goes without a trace when i
   });
 });
 
-test("assets that share files own copies of them", async () => {
+test("assets that share files have their own copies", async () => {
   const { app, key } = await begun();
   const { putAll, commit } = await leased(app, key);
   await putAll({ ...tiny("a/"), "poster.jpg": JPEG });
@@ -161,7 +161,7 @@ test("assets that share files own copies of them", async () => {
   expect(await objects(app)).toEqual([]);
 });
 
-test("a signed asset's token opens no other asset of its batch, and no source", async () => {
+test("the token of one asset covers no other asset of its batch, and no source", async () => {
   const { app, key } = await begun();
   const { putAll, commit } = await leased(app, key);
   await putAll({ ...tiny("a/"), ...tiny("b/"), "a/source.mp4": "the source" });
@@ -177,7 +177,7 @@ test("a signed asset's token opens no other asset of its batch, and no source", 
   ]);
 });
 
-test("ten commits at once make one set of assets and one answer", async () => {
+test("ten concurrent commits create one set of assets and return one response", async () => {
   const { app, key } = await begun();
   const { putAll, commit } = await leased(app, key);
   await putAll(tiny());
@@ -188,7 +188,7 @@ test("ten commits at once make one set of assets and one answer", async () => {
   expect(await types(app)).toEqual(["video.asset.ready"]);
 });
 
-test("an object that is not what was announced keeps a manifest from being committed", async () => {
+test("an object that differs from its announcement prevents the commit of a manifest", async () => {
   const { app, key } = await begun();
   const { putAll, put, ask, commit, want } = await leased(app, key);
   await putAll(tiny());

@@ -19,7 +19,7 @@ const events = async () => (await app.newEvents()).map(({ type, data }) => [type
 const hopeless = { code: "input_invalid", message: "No video.", retryable: false };
 
 describe("jobs", () => {
-  test("are listed newest first, filtered, page by page, to those who own them", async () => {
+  test("are listed newest first, filtered, page by page, to their owners", async () => {
     const ids: number[] = [];
     for (let i = 0; i < 4; i++) ids.unshift((await uploaded(app, key)).job.id);
     await next(app);
@@ -45,8 +45,8 @@ describe("jobs", () => {
   });
 });
 
-describe("a job that is canceled", () => {
-  test("while it is queued is given to nobody, and its asset is errored", async () => {
+describe("a canceled job", () => {
+  test("that was queued is leased to no worker, and its asset is errored", async () => {
     const { asset: made, job } = await uploaded(app, key);
     await app.newEvents();
     const { status, body } = await order("cancel", job.id);
@@ -62,7 +62,7 @@ describe("a job that is canceled", () => {
     expect(await events()).toEqual([]);
   });
 
-  test("while it runs is told to its worker, whose late calls come to nothing", async () => {
+  test("that was running notifies its worker, whose late calls have no effect", async () => {
     const { asset: made, job } = await uploaded(app, key);
     const { body: contract } = await next(app);
     const paths = await putArtifacts(app, contract);
@@ -80,12 +80,12 @@ describe("a job that is canceled", () => {
     expectError(await callback(app, wrong, "heartbeat"), 409, "stale_lease");
     expect(await asset(made.id)).toMatchObject({ playback_status: "errored", progress: 0, manifest_path: null });
     expect(await events()).toEqual([["video.asset.errored", String(made.id)]]);
-    app.turn(600_000);
+    app.advance(600_000);
     await app.runTask("recover-leases");
     expect((await app.call("GET", `${path}/${job.id}`, { key })).body.status).toBe("canceled");
     await app.runTask("sweep-attempts");
     expect((await app.opened.app.objects?.list(`tenants/${tenant.id}/assets/`))?.objects).toEqual([]);
-    // Retried, it is another's: the first worker stays out.
+    // After the retry another worker has it: the first one stays fenced.
     expect((await order("retry", job.id)).body).toMatchObject({ status: "queued", attempt: 0, error: null });
     expectError(await callback(app, contract, "heartbeat"), 409, "stale_lease");
     const { body: second } = await next(app);
@@ -97,7 +97,7 @@ describe("a job that is canceled", () => {
     );
   });
 
-  test("leaves an asset alone that is ready, and cannot be one that is over", async () => {
+  test("leaves a ready asset unchanged; a job that has ended cannot be canceled", async () => {
     const { asset: made, job } = await readyAsset(app, key);
     for (const verb of ["cancel", "retry"] as const) expectError(await order(verb, job.id), 409, "job_conflict");
     expectError(await retryAsset(made.id), 409, "asset_conflict");
@@ -113,7 +113,7 @@ describe("a job that is canceled", () => {
     expect(await events()).toEqual([]);
   });
 
-  test("and retried at the same time as it is completed ends one way", async () => {
+  test("and retried while it is completed ends in one way", async () => {
     const { job } = await uploaded(app, key);
     const { body: contract } = await next(app);
     const paths = await putArtifacts(app, contract);
@@ -130,7 +130,7 @@ describe("a job that is canceled", () => {
 });
 
 describe("an errored asset", () => {
-  test("is retried by its tenant, with all attempts before it", async () => {
+  test("is retried by its tenant, with all attempts", async () => {
     const { asset: made, job } = await uploaded(app, key);
     expectError(await retryAsset(made.id), 409, "asset_conflict");
     await callback(app, (await next(app)).body, "fail", hopeless);
@@ -148,7 +148,7 @@ describe("an errored asset", () => {
     expect((await retryAsset(made.id)).body.asset.playback_status).toBe("processing");
   });
 
-  test("is retried once, however many ask at once", async () => {
+  test("is retried once by concurrent requests", async () => {
     const { asset: made } = await uploaded(app, key);
     await callback(app, (await next(app)).body, "fail", hopeless);
     await app.newEvents();
@@ -157,7 +157,7 @@ describe("an errored asset", () => {
     expect(await events()).toEqual([["video.job.queued", String(made.id)]]);
   });
 
-  test("is another tenant's to leave alone", async () => {
+  test("of another tenant cannot be retried", async () => {
     const { asset: made } = await uploaded(app, key);
     const foreign = await app.key((await app.tenant()).id);
     expectError(await app.call("POST", `/api/v1/assets/${made.id}/retry`, { key: foreign }), 404, "not_found");

@@ -12,7 +12,7 @@ const types = async () => (await app.newEvents()).map((event) => event.type);
 const asset = async (id: number) => (await app.call("GET", `/api/v1/assets/${id}`, { key })).body;
 
 describe("a claim", () => {
-  test("answers 204 to an empty queue and the whole contract to a job", async () => {
+  test("answers 204 for an empty queue and the whole contract for a job", async () => {
     expect((await next(app)).status).toBe(204);
     const made = await uploaded(app, key, { content_type: "video/mp4" });
     await app.newEvents();
@@ -39,7 +39,7 @@ describe("a claim", () => {
     expect((await next(app)).status).toBe(204);
   });
 
-  test("needs an Idempotency-Key of 1 to 255 bytes, and a repeat gets the same lease while it lives", async () => {
+  test("needs an Idempotency-Key of 1 to 255 bytes, and a repeat gets the same valid lease", async () => {
     const without = await app.call("POST", "/api/v1/transcoding_jobs/next", { worker: app.worker, body: {} });
     expect([without.status, without.body.code]).toEqual([422, "parameter_missing"]);
     const long = await next(app, "x".repeat(256));
@@ -49,12 +49,12 @@ describe("a claim", () => {
     const first = await next(app, "mine");
     const again = await next(app, "mine");
     expect(again.body).toEqual(first.body);
-    app.turn(61_000);
+    app.advance(61_000);
     const late = await next(app, "mine");
     expect([late.status, late.body.code]).toEqual([409, "stale_lease"]);
   });
 
-  test("gives each of many jobs to one claimer, the oldest first", async () => {
+  test("leases each of many jobs once, the oldest first", async () => {
     const made = [];
     for (let i = 0; i < 8; i++) made.push((await uploaded(app, key)).job.id);
     const claimed = await Promise.all(made.map(() => next(app)));
@@ -62,13 +62,13 @@ describe("a claim", () => {
     expect((await next(app)).status).toBe(204);
   });
 
-  test("waits for a job when asked to", async () => {
+  test("waits for a job when requested", async () => {
     const waiting = next(app, "patient", { wait_seconds: 20 });
     const made = await uploaded(app, key);
     expect((await waiting).body.job.id).toBe(made.job.id);
   });
 
-  test("tells paths of the disk only to a worker that proved to share it", async () => {
+  test("returns local paths only to a worker that proved to share the disk", async () => {
     await uploaded(app, key);
     const proved = await next(app, "local", { capabilities: { local_proof: app.opened.app.localProof } });
     expect(proved.body.source.local_path).toMatch(/^\//);
@@ -82,10 +82,10 @@ describe("a lease", () => {
   test("is renewed by heartbeats, which show progress", async () => {
     const made = await uploaded(app, key);
     const { body: contract } = await next(app);
-    app.turn(50_000);
+    app.advance(50_000);
     const beat = await callback(app, contract, "heartbeat", { progress: 41.7, stage: "encoding", worker_id: "w1" });
     expect(beat.body).toMatchObject({ status: "running", cancel_requested: false });
-    app.turn(50_000);
+    app.advance(50_000);
     await app.runTask("recover-leases");
     expect(await asset(made.asset.id)).toMatchObject({
       progress: 42,
@@ -96,11 +96,11 @@ describe("a lease", () => {
       expect((await callback(app, contract, "heartbeat", { progress })).status).toBe(422);
   });
 
-  test("that ran out is an attempt; the job is queued again, and the old token is good for nothing", async () => {
+  test("that expired counts as an attempt; the job is queued again, and the old token is invalid", async () => {
     const made = await uploaded(app, key);
     const { body: old } = await next(app);
     await app.newEvents();
-    app.turn(61_000);
+    app.advance(61_000);
     for (const name of ["heartbeat", "complete", "fail", "release"] as const) {
       const answer = await callback(app, old, name);
       expect([answer.status, answer.body.code], name).toEqual([409, "stale_lease"]);
@@ -114,7 +114,7 @@ describe("a lease", () => {
     expect((await callback(app, fresh, "heartbeat")).status).toBe(200);
   });
 
-  test("of another job opens nothing, and an unknown job is 404", async () => {
+  test("of another job is refused, and an unknown job is 404", async () => {
     await uploaded(app, key);
     await uploaded(app, key);
     const [one, two] = [(await next(app)).body, (await next(app)).body];
@@ -132,7 +132,7 @@ describe("a lease", () => {
     expect([unknown.status, unknown.body.code]).toEqual([404, "not_found"]);
   });
 
-  test("given back counts no attempt", async () => {
+  test("that is released does not count as an attempt", async () => {
     await uploaded(app, key);
     const { body: contract } = await next(app);
     await app.newEvents();
@@ -144,10 +144,10 @@ describe("a lease", () => {
 });
 
 describe("a failure", () => {
-  test("is tried again until no attempt is left, then the asset is errored, once", async () => {
+  test("is retried until no attempt is left, then the asset is errored, once", async () => {
     const made = await uploaded(app, key);
     for (const attempt of [1, 2, 3]) {
-      app.turn(600_000);
+      app.advance(600_000);
       const { body: contract } = await next(app);
       expect(contract.job.attempt).toBe(attempt);
       await app.newEvents();
@@ -175,7 +175,7 @@ describe("a failure", () => {
     expect((await next(app)).status).toBe(204);
   });
 
-  test("of the input is final at once", async () => {
+  test("of the input is final immediately", async () => {
     const made = await uploaded(app, key);
     const { body: contract } = await next(app);
     expect(
@@ -187,7 +187,7 @@ describe("a failure", () => {
 });
 
 describe("completion", () => {
-  test("publishes: the asset is ready, told once, and a repeat changes nothing", async () => {
+  test("publishes: the asset is ready, with one event, and a repeat changes nothing", async () => {
     const made = await uploaded(app, key);
     const { body: contract } = await next(app);
     const paths = await putArtifacts(app, contract);
@@ -215,7 +215,7 @@ describe("completion", () => {
     ).toBe(409);
   });
 
-  test("wants every artifact, in storage, under the attempt's own prefix", async () => {
+  test("requires every artifact, in storage, under the attempt's own prefix", async () => {
     await uploaded(app, key);
     const { body: contract } = await next(app);
     const paths = await putArtifacts(app, contract);
@@ -238,7 +238,7 @@ describe("completion", () => {
     expect((await callback(app, contract, "complete", paths)).status).toBe(200);
   });
 
-  test("does without the pictures and the file that are welcome only", async () => {
+  test("does not require the storyboard and the MP4 file", async () => {
     const made = await uploaded(app, key);
     const { body: contract } = await next(app);
     const paths = await putArtifacts(app, contract);
@@ -248,7 +248,7 @@ describe("completion", () => {
     expect(await asset(made.asset.id)).toMatchObject({ playback_status: "ready", storyboard_path: null });
   });
 
-  test("without a word about the media takes it from the manifest", async () => {
+  test("without metadata reads it from the manifest", async () => {
     const made = await uploaded(app, key);
     const { body: contract } = await next(app);
     const { prefix } = contract.outputs;
@@ -268,7 +268,7 @@ describe("completion", () => {
     });
   });
 
-  test("counts what is stored and how much was transcoded", async () => {
+  test("counts storage and transcoded duration", async () => {
     const { asset: made } = await readyAsset(app, key);
     const [tenant] = (await app.call("GET", "/api/v1/tenants", { key })).body;
     const stored = (await asset(made.id)).storage_bytes;
@@ -277,7 +277,7 @@ describe("completion", () => {
   });
 });
 
-test("artifact addresses are for the attempt's prefix alone", async () => {
+test("presigned URLs are limited to the attempt's prefix", async () => {
   await uploaded(app, key);
   const { body: contract } = await next(app);
   for (const path of [
@@ -295,20 +295,20 @@ test("artifact addresses are for the attempt's prefix alone", async () => {
   }
 });
 
-test("what an attempt that came to nothing has left in storage is removed, once its worker must have noticed", async () => {
+test("artifacts of a failed attempt are deleted, once its worker must have noticed", async () => {
   await uploaded(app, key);
   const { body: lost } = await next(app);
   await putArtifacts(app, lost);
   const left = async () => (await app.opened.app.objects?.list(lost.outputs.prefix))?.objects.length;
   expect(await left()).toBe(7);
-  app.turn(61_000);
+  app.advance(61_000);
   await app.runTask("recover-leases");
   await app.runTask("sweep-attempts");
   expect(await left()).toBe(7);
   const { body: good } = await next(app);
   const paths = await putArtifacts(app, good);
   expect((await callback(app, good, "complete", paths)).status).toBe(200);
-  app.turn(120_000);
+  app.advance(120_000);
   await app.runTask("sweep-attempts");
   expect(await left()).toBe(0);
   expect((await app.opened.app.objects?.list(good.outputs.prefix))?.objects).toHaveLength(7);

@@ -4,7 +4,7 @@ import { testApp } from "../support/app.ts";
 import type { CallOptions } from "../support/client.ts";
 import { expectError } from "../support/error.ts";
 
-test("every answer of a limited route tells of the limit: what is counted what is left, what is refused before what is allowed", async () => {
+test("every response of a limited route contains the limit: counted requests the remaining quota, others the policy", async () => {
   const app = await testApp({ rate_limit_uploads: "4/60" });
   const tenant = await app.tenant();
   const key = await app.key(tenant.id);
@@ -29,7 +29,7 @@ test("every answer of a limited route tells of the limit: what is counted what i
     else expect.soft(told, about).toMatch(new RegExp(`^"uploads";r=${left};t=\\d+$`));
     expect.soft(headers.has("retry-after"), about).toBe(status === 429);
   }
-  // Another tenant has a window of its own, and the operator none.
+  // Another tenant has its own window, and the operator has none.
   const others = await app.call("POST", path, { key: await app.key((await app.tenant()).id), body: good });
   expect([others.status, others.headers.get("ratelimit")]).toEqual([201, expect.stringMatching(/^"uploads";r=3;/)]);
   const operators = await app.call("POST", path, { admin: app.admin, body: { ...good, tenant_id: tenant.id } });
@@ -37,7 +37,7 @@ test("every answer of a limited route tells of the limit: what is counted what i
   expectError(await app.call("POST", path, { key, body: good }), 429, "rate_limited");
 });
 
-test("a flood of addresses takes room for so many and no more, and none of it from tenants", async () => {
+test("a flood of addresses uses bounded memory, and none of the tenants'", async () => {
   const windows = countWindows({ requests: 2, seconds: 3600 });
   for (let time = 0; time < 3; time++) await windows.countTenant(7);
   await windows.countAddress("203.0.113.7");
@@ -46,8 +46,8 @@ test("a flood of addresses takes room for so many and no more, and none of it fr
     (_, at) => `2001:db8:${(at >> 8).toString(16)}:${(at & 255).toString(16)}::1`,
   );
   for (const address of flood) await windows.countAddress(address);
-  // The newest are known; the oldest are not.
-  expect((await windows.lookAtAddress(flood.at(-1) as string)).left).toBe(1);
-  expect((await windows.lookAtAddress("203.0.113.7")).left).toBe(2);
+  // The newest addresses are tracked; the oldest are not.
+  expect((await windows.hasAllowance(flood.at(-1) as string)).left).toBe(1);
+  expect((await windows.hasAllowance("203.0.113.7")).left).toBe(2);
   expect(await windows.countTenant(7)).toMatchObject({ exceeded: true });
 });

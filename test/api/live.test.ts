@@ -21,7 +21,7 @@ const create = async (body: Record<string, unknown>, with_ = key) =>
   (await app.call("POST", path, { key: with_, body })).body;
 
 describe("a channel", () => {
-  test("is created with a stream key that is shown once and of which a hash alone is kept", async () => {
+  test("is created with a stream key that is shown once and stored as a hash", async () => {
     const once = { "idempotency-key": "once" };
     const body = { channel: "main-stage", name: "Main stage", publisher: "ann" };
     const made = await app.call("POST", path, { key, body, headers: once });
@@ -46,7 +46,7 @@ describe("a channel", () => {
     expect(await app.newEvents()).toEqual([]);
   });
 
-  test("is refused with what cannot stand in a path, and nothing is kept", async () => {
+  test("with an invalid path is refused, and nothing is stored", async () => {
     const rows: [string, Record<string, unknown>, string][] = [
       ["no name", {}, "parameter_missing"],
       ["a number for a name", { channel: 7 }, "parameter_missing"],
@@ -93,7 +93,7 @@ describe("a channel", () => {
     expect(listed.map(({ id }: { id: number }) => id)).toEqual([second.id, first.id]);
   });
 
-  test("takes the tenant's policy unless told, and is paged", async () => {
+  test("uses the tenant's policy by default, and is paged", async () => {
     const open = await app.tenant({ default_playback_policy: "public" });
     const body = { tenant_id: open.id, channel: "open-one" };
     expect((await app.call("POST", path, { admin: app.admin, body })).body.playback_policy).toBe("public");
@@ -108,7 +108,7 @@ describe("a channel", () => {
 });
 
 describe("the gateway", () => {
-  test("proves itself by header, Bearer, Basic or query, and not by anything else", async () => {
+  test("authenticates by header, Bearer, Basic or query, and nothing else", async () => {
     const made = await create({ channel: "stage" });
     const client = { action: "publish", path: "live/stage", password: made.stream_key };
     const right = gateway.token();
@@ -130,7 +130,7 @@ describe("the gateway", () => {
       ...ways(`${right}x`),
       ...Object.fromEntries(Object.entries(ways("")).map(([name, way]) => [`empty ${name}`, way])),
       nothing: {},
-      "a right query beside a wrong header": { headers: { "x-svc-live-token": "no" }, at: `?token=${right}` },
+      "a valid query with an invalid header": { headers: { "x-svc-live-token": "no" }, at: `?token=${right}` },
       "basic without a colon": basic(right),
       "basic that is none": { headers: { authorization: "Basic %%%" } },
       "the admin token": { admin: app.admin },
@@ -141,7 +141,7 @@ describe("the gateway", () => {
       const answer = await gateway.ask(client, options);
       expectError(answer, 401, "unauthorized", name);
       expect.soft(answer.headers.get("ratelimit-policy"), name).toBe('"live";q=6000;w=60');
-      // A stranger's body is not looked at.
+      // The body of an unauthenticated request is not read.
       expect.soft((await app.call("POST", "/api/v1/live/auth", { ...options, raw: "{" })).status, name).toBe(401);
     }
     const rotated = await app.call("POST", "/api/v1/admin/tokens/live/rotate", { admin: app.admin });
@@ -149,7 +149,7 @@ describe("the gateway", () => {
     expect((await gateway.ask(client, { bearer: rotated.body.token })).status).toBe(204);
   });
 
-  test("lets publish who has the key, wherever clients can put it", async () => {
+  test("allows publishing with the key, wherever clients can put it", async () => {
     const made = await create({ channel: "stage" });
     await create({ channel: "other" });
     const named = await create({ channel: "named", publisher: "ann" });
@@ -161,7 +161,7 @@ describe("the gateway", () => {
       ["bearer, as WHIP brings it", 204, { ...at, token: right }],
       ["key in the query", 204, { ...at, query: `key=${right}` }],
       ["token in the query", 204, { ...at, query: `a=b&token=${right}` }],
-      ["query beside a wrong password", 204, { ...at, password: "x", query: `key=${right}` }],
+      ["query with a wrong password", 204, { ...at, password: "x", query: `key=${right}` }],
       ["nulls", 204, { ...at, user: null, password: right, query: null, protocol: null, ip: null }],
       ["nothing", 403, at],
       ["another case", 403, { ...at, password: right.toLowerCase() }],
@@ -169,7 +169,7 @@ describe("the gateway", () => {
       ["the hash", 403, { ...at, password: "0".repeat(64) }],
       ["another channel", 403, { ...at, path: "live/other", password: right }],
       ["no such channel", 403, { ...at, path: "live/nothing", password: right }],
-      ["a path beside live", 403, { ...at, path: "stage", password: right }],
+      ["a path outside of live", 403, { ...at, path: "stage", password: right }],
       ["a path below", 403, { ...at, path: "live/stage/", password: right }],
       ["a path above", 403, { ...at, path: "live/../live/stage", password: right }],
       ["an empty path", 403, { ...at, path: "", password: right }],
@@ -195,7 +195,7 @@ describe("the gateway", () => {
         told.add(answer.body.error);
       } else if (status === 422) expectError(answer, 422, "parameter_missing", name);
       else expect.soft([answer.status, answer.text], name).toEqual([status, ""]);
-      // Every answer tells what is left, whatever it is.
+      // Every response contains the remaining quota.
       expect.soft(answer.headers.get("ratelimit"), name).toMatch(/^"live";r=\d+;t=\d+$/);
     }
     // No hint at which part was wrong.
@@ -203,7 +203,7 @@ describe("the gateway", () => {
     expect(await app.newEvents()).toEqual([]);
   });
 
-  test("lets read public channels, and signed ones with a token for their path", async () => {
+  test("allows reading public channels, and signed ones with a token for their path", async () => {
     await create({ channel: "open", playback_policy: "public" });
     const shut = await create({ channel: "shut" });
     const beside = await create({ channel: "beside" });
@@ -244,7 +244,7 @@ describe("the gateway", () => {
       for (const [name, status, client] of rows)
         expect.soft(await gateway.may({ action, ...client }), `${action} ${name}`).toBe(status);
     expect(await gateway.may({ action: "publish", ...at, password: made.token })).toBe(403);
-    app.turn(61_000);
+    app.advance(61_000);
     expect(await gateway.may({ action: "read", ...at, password: made.token })).toBe(403);
     for (const expires_in of [59, 43_201, 90.5, "60"])
       expectError(
@@ -255,7 +255,7 @@ describe("the gateway", () => {
       );
   });
 
-  test("hears of every change with the answer to it", async () => {
+  test("applies every change with its response", async () => {
     const made = await create({ channel: "stage" });
     const one = `${path}/${made.id}`;
     const publish = (client: object = {}) =>
@@ -271,10 +271,10 @@ describe("the gateway", () => {
     ]);
     expect([await patch({ publisher: null }), await publish()]).toEqual([200, 204]);
     await suspend("suspended");
-    app.turn(1001);
+    app.advance(1001);
     expect([await publish(), await read()]).toEqual([403, 403]);
     await suspend("active");
-    app.turn(1001);
+    app.advance(1001);
     expect([await publish(), await read()]).toEqual([204, 204]);
     const rotated = await app.call("POST", `${one}/stream_key`, { key });
     expect([rotated.status, await publish(), await publish({ password: rotated.body.stream_key })]).toEqual([
@@ -285,7 +285,7 @@ describe("the gateway", () => {
     expect(await app.newEvents()).toEqual([]);
   });
 
-  test("waits for no write: it is answered while the write queue is held", async () => {
+  test("waits for no write: it gets a response while the write queue is blocked", async () => {
     const made = await create({ channel: "stage" });
     const held = Promise.withResolvers<void>();
     const isWriting = Promise.withResolvers<void>();
@@ -301,12 +301,12 @@ describe("the gateway", () => {
     expect([await writing, (await behind).status, await gateway.may(publish)]).toEqual([undefined, 200, 403]);
   });
 
-  test("is told 429 after ten wrong keys for one path from one address, and nobody else is", async () => {
+  test("gets 429 after ten wrong keys for one path from one address, and only there", async () => {
     const made = await create({ channel: "stage" });
     await create({ channel: "other" });
     const publish = (password: string, more: object = {}) =>
       gateway.ask({ action: "publish", path: "live/stage", ip: "203.0.113.7", password, ...more });
-    // Without credentials, as clients of RTSP begin, nothing is guessed.
+    // RTSP clients begin without credentials, which is not a failed attempt.
     for (let time = 0; time < 20; time++) expect((await publish("")).status).toBe(403);
     for (let time = 0; time < 9; time++) expect((await publish("wrong")).status).toBe(403);
     expect((await publish(made.stream_key)).status).toBe(204);
@@ -318,14 +318,14 @@ describe("the gateway", () => {
     expect((await publish("wrong", { path: "live/other" })).status).toBe(403);
     expect((await publish(made.stream_key, { ip: "203.0.113.8" })).status).toBe(204);
     expect((await publish(made.stream_key, { ip: "no address" })).status).toBe(204);
-    // A path that is nobody's answers alike, or it would be known that it is.
+    // An unknown path gets the same response, or its existence would be revealed.
     const nobody = { path: "live/nobody", ip: "2001:db8:0:1::1" };
     for (let time = 0; time < 10; time++) expect((await publish("wrong", nobody)).status).toBe(403);
     expect((await publish("wrong", nobody)).status).toBe(429);
-    // One who has a /64 has all of it.
+    // The holder of a /64 has all of its addresses.
     expect((await publish("wrong", { ...nobody, ip: "2001:db8:0:1:ffff::2" })).status).toBe(429);
     expect((await publish("wrong", { ...nobody, ip: "2001:db8:0:2::1" })).status).toBe(403);
-    // IPv4 in IPv6's clothes is that address, not one network with all of them.
+    // An IPv4-mapped address is that IPv4 address, not part of one network of all of them.
     expect((await publish(made.stream_key, { ip: "::ffff:203.0.113.7" })).status).toBe(429);
     expect((await publish(made.stream_key, { ip: "::ffff:203.0.113.8" })).status).toBe(204);
     for (let time = 0; time < 10; time++) await publish("wrong", { ip: "::ffff:198.51.100.1" });
@@ -333,7 +333,7 @@ describe("the gateway", () => {
     expect((await publish(made.stream_key, { ip: "198.51.100.1" })).status).toBe(429);
   });
 
-  test("is answered whatever it says of what nobody asks for", async () => {
+  test("gets a response whatever its unused fields contain", async () => {
     const { stream_key: password } = await create({ channel: "stage" });
     const publish = { action: "publish", path: "live/stage", password };
     for (const protocol of ["rtsp", 5, {}, ["x"], null])
@@ -341,7 +341,7 @@ describe("the gateway", () => {
   });
 });
 
-test("all that the gateway asks is limited together, and told so", async () => {
+test("all requests of the gateway share one limit, which is in the headers", async () => {
   const small = await testApp({ rate_limit_live: "3/60" });
   const { ask } = gatewayOf(small);
   const statuses = [];

@@ -6,7 +6,7 @@ import { STRIPE_KEY } from "../support/payment-services.ts";
 import { receiver, status } from "../support/receiver.ts";
 import { subtitled } from "../support/subtitles.ts";
 
-/** Samples by name and labels as they stand in the text. */
+/** Samples by name and labels, as in the text. */
 async function scrape({ call, admin }: TestApp): Promise<(sample: string) => number> {
   const { text } = await call("GET", "/metrics", { admin });
   const samples = new Map(
@@ -15,7 +15,7 @@ async function scrape({ call, admin }: TestApp): Promise<(sample: string) => num
   return (sample) => samples.get(sample) ?? Number.NaN;
 }
 
-/** How much `samples` changed by `work`. */
+/** How much `samples` changed during `work`. */
 async function moved(app: TestApp, samples: readonly string[], work: () => Promise<unknown>): Promise<number[]> {
   const before = await scrape(app);
   await work();
@@ -23,7 +23,7 @@ async function moved(app: TestApp, samples: readonly string[], work: () => Promi
   return samples.map((sample) => after(sample) - before(sample));
 }
 
-test("queue, leases, uploads, storage, sent bytes and what is unwanted move with what happens", async () => {
+test("queue, leases, uploads, storage, egress and garbage follow the activity", async () => {
   const app = await testApp();
   const tenant = await app.tenant();
   const key = await app.key(tenant.id);
@@ -34,14 +34,14 @@ test("queue, leases, uploads, storage, sent bytes and what is unwanted move with
     app.call("POST", "/api/v1/uploads/initiate", { key, body: { filename: "a", bytes_expected: 3 } });
   expect(await moved(app, ["uploads_open"], initiate)).toEqual([1]);
   const age = 'jobs_oldest_age_seconds{state="queued"}';
-  expect((await moved(app, [age], async () => app.turn(90_000)))[0]).toBeGreaterThanOrEqual(89);
+  expect((await moved(app, [age], async () => app.advance(90_000)))[0]).toBeGreaterThanOrEqual(89);
   let contract: any;
   const claim = async () => {
     contract = (await next(app)).body;
   };
   expect(await moved(app, [jobs("queued"), jobs("running"), "leases"], claim)).toEqual([-1, 1, 1]);
   const running = 'jobs_oldest_age_seconds{state="running"}';
-  const late = await moved(app, ["leases", "leases_expired", running], async () => app.turn(600_000));
+  const late = await moved(app, ["leases", "leases_expired", running], async () => app.advance(600_000));
   expect(late.slice(0, 2)).toEqual([-1, 1]);
   expect(late[2]).toBeGreaterThanOrEqual(599);
   expect(await moved(app, ["leases_expired", jobs("running")], () => app.runTask("recover-leases"))).toEqual([-1, -1]);
@@ -74,7 +74,7 @@ test("queue, leases, uploads, storage, sent bytes and what is unwanted move with
   const process = ["cpu_seconds_total", 'memory_bytes{kind="rss"}', "disk_free_bytes", "process_start_time_seconds"];
   const now = await scrape(app);
   for (const name of process) expect(now(name), name).toBeGreaterThan(0);
-  // By turns, since a scrape begins a new span with the next turn that is measured.
+  // Alternating, because a scrape begins a new interval with the next measured iteration.
   let isHeld = false;
   const told = async () => {
     isHeld = !isHeld;
@@ -82,10 +82,10 @@ test("queue, leases, uploads, storage, sent bytes and what is unwanted move with
     for (const end = performance.now() + 300; performance.now() < end; );
     return false;
   };
-  await until("nobody else got a turn for so long", told);
+  await until("the event loop was blocked for that long", told);
 });
 
-test("deliveries are told by what became of them, and what waits for how long", async () => {
+test("deliveries are counted by result, with the pending ones and their lag", async () => {
   const hook = await receiver();
   const app = await testApp({ webhook_allow_cidrs: "127.0.0.0/8", webhook_retry_seconds: "5,5,5,5,5" });
   const key = await app.key((await app.tenant()).id);
@@ -94,12 +94,12 @@ test("deliveries are told by what became of them, and what waits for how long", 
   await uploaded(app, key);
   const pending = (await scrape(app))("webhook_deliveries_pending");
   expect(pending).toBeGreaterThan(0);
-  expect((await moved(app, ["webhook_lag_seconds"], async () => app.turn(60_000)))[0]).toBeGreaterThanOrEqual(59);
+  expect((await moved(app, ["webhook_lag_seconds"], async () => app.advance(60_000)))[0]).toBeGreaterThanOrEqual(59);
   hook.behave(status(500));
   await app.runTask("deliver-webhooks");
   expect((await scrape(app))('webhook_attempts_total{outcome="retried"}')).toBe(pending);
   hook.behave(() => {});
-  app.turn(60_000);
+  app.advance(60_000);
   await app.runTask("deliver-webhooks");
   const told = await scrape(app);
   expect(told('webhook_attempts_total{outcome="delivered"}')).toBe(pending);
@@ -109,7 +109,7 @@ test("deliveries are told by what became of them, and what waits for how long", 
 const NOWHERE = "http://127.0.0.1:9";
 const service = (name: string) => `service_errors_total{service="${name}"}`;
 
-test("what services outside could not do is counted: translation, transcription, payments", async () => {
+test("failures of external services are counted: translation, transcription, payments", async () => {
   const app = await testApp({
     ...{ translate: "libretranslate", translate_url: NOWHERE, translate_timeout_seconds: 1 },
     ...{ payments: "stripe", stripe_key: STRIPE_KEY, stripe_webhook_secret: "whsec_of_the_tests", stripe_url: NOWHERE },
@@ -139,7 +139,7 @@ test("what services outside could not do is counted: translation, transcription,
   expect(await moved(app, all, complete)).toEqual([0, 1, 0]);
 });
 
-test("what storage could not do is counted, by reason; what a caller did wrong is not", async () => {
+test("failed storage operations are counted by reason; errors of the caller are not", async () => {
   const full = await testApp({ min_free_bytes: Number.MAX_SAFE_INTEGER });
   const key = await full.key((await full.tenant()).id);
   const all = ["full", "unavailable", "failed"].map((reason) => `storage_errors_total{reason="${reason}"}`);

@@ -41,7 +41,7 @@ const underWay = async (app: TestApp) => {
 };
 const objects = async (app: TestApp) => (await app.opened.app.objects?.list(""))?.objects.length;
 
-test("parts in any order and repeated, listed for resuming, become the source: once", async () => {
+test("parts in any order and repeated, listed for resuming, become the source once", async () => {
   const { app, upload, ask, put, state, complete } = await begun();
   expect(upload).toMatchObject({ status: "pending", part_size: PART, part_count: 3 });
   expect(upload.upload_id).toMatch(/^\w+$/);
@@ -59,7 +59,7 @@ test("parts in any order and repeated, listed for resuming, become the source: o
   });
   await put(2);
   expect(await types(app)).toEqual([]);
-  // Clients quote ETags or not, and name parts as they come.
+  // Clients quote ETags or not, and list parts in any order.
   const loose = named.map(({ part_number, etag }) => ({ part_number, etag: etag.replaceAll('"', "") })).reverse();
   const done = await complete(loose);
   expect(done.body).toMatchObject({ status: "completed", bytes_received: whole.length });
@@ -77,7 +77,7 @@ test("parts in any order and repeated, listed for resuming, become the source: o
   expect(await underWay(app)).toEqual([]);
 });
 
-test("ten completes at once are one job, with one answer", async () => {
+test("ten concurrent completions create one job and return one response", async () => {
   const { app, put, complete } = await begun();
   await Promise.all([put(1), put(2), put(3)]);
   const answers = await Promise.all(Array.from({ length: 10 }, () => complete()));
@@ -87,7 +87,7 @@ test("ten completes at once are one job, with one answer", async () => {
   expect([(await next(app)).status, (await next(app)).status]).toEqual([200, 204]);
 });
 
-test("a complete that does not fit what is held changes nothing, and the upload goes on", async () => {
+test("a complete that does not match the stored parts changes nothing, and the upload stays pending", async () => {
   const { app, put, complete, state } = await begun();
   const [one, two, three] = named as [(typeof named)[0], (typeof named)[0], (typeof named)[0]];
   expectError(await complete(), 422, "bytes_mismatch", "nothing was put");
@@ -114,12 +114,12 @@ test("a complete that does not fit what is held changes nothing, and the upload 
   expectError(await complete([{ part_number: 1 }]), 422, "parameter_missing");
   expect((await state()).parts).toHaveLength(3);
   expect(await types(app)).toEqual([]);
-  // A file that turned out smaller than announced.
+  // A file that is smaller than announced.
   expect((await complete([one, two], 2 * PART)).body).toMatchObject({ status: "completed", bytes_received: 2 * PART });
 });
 
 describe("an abort", () => {
-  test("removes all, is told of once, may be repeated, and ends the session", async () => {
+  test("deletes all parts, emits one event, is idempotent, and ends the session", async () => {
     const { app, upload, ask, put, complete, state } = await begun();
     await put(1);
     for (let time = 0; time < 3; time++) {
@@ -135,7 +135,7 @@ describe("an abort", () => {
     expectError(await ask("sign_part", { part_number: 2 }), 409, "upload_conflict");
   });
 
-  test("ends a part that is on its way", async () => {
+  test("aborts a part in progress", async () => {
     const { app, upload, ask } = await begun();
     const { body: signed } = await ask("sign_part", { part_number: 1 });
     const [asked, late] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
@@ -157,13 +157,13 @@ describe("an abort", () => {
   });
 });
 
-test("a session that is over has no parts left, and one that only dangles in storage is swept", async () => {
+test("an ended session has no parts left, and one that exists only in storage is swept", async () => {
   const { app, put, state, complete } = await begun({ upload_ttl_seconds: 600 });
   await put(1);
   const store = app.opened.app.objects;
   // What a crash leaves between storage and row.
   const dangling = await store?.createMultipart("tenants/1/sources/lost.mp4", { bytes: PART, partSize: PART });
-  app.turn(601_000);
+  app.advance(601_000);
   expectError(await complete(), 409, "upload_conflict");
   await app.runTask("expire-uploads");
   expect(await types(app)).toEqual(["video.upload.failed"]);
@@ -171,7 +171,7 @@ test("a session that is over has no parts left, and one that only dangles in sto
   expect(await underWay(app)).toEqual([dangling]);
   await app.runTask("sweep-parts");
   expect(await underWay(app)).toEqual([dangling]);
-  app.turn(86_400_000);
+  app.advance(86_400_000);
   await app.runTask("sweep-parts");
   expect(await underWay(app)).toEqual([]);
 });
@@ -181,7 +181,7 @@ test("the number of a part, its size and its session are checked", async () => {
   for (const number of [0, -1, 4, 1.5, 10_001])
     expectError(await ask("sign_part", { part_number: number }), 422, "validation_failed", String(number));
   expectError(await ask("sign_part", {}), 422, "parameter_missing");
-  expectError(await put(3, Buffer.from("the end!")), 413, "payload_too_large", "longer than what is left");
+  expectError(await put(3, Buffer.from("the end!")), 413, "payload_too_large", "longer than the rest");
   expect((await put(3)).status).toBe(200);
   const single = await app.call("POST", "/api/v1/uploads/initiate", {
     key,
@@ -214,7 +214,7 @@ test("parts are few enough for every store, and large enough", async () => {
   expect(upload.part_count * upload.part_size).toBeGreaterThanOrEqual(huge);
 });
 
-test("an initiate that is repeated with its key is the same upload, upload_id and all", async () => {
+test("an initiate repeated with its key returns the same upload, including upload_id", async () => {
   const app = await testApp();
   const key = await app.key((await app.tenant()).id);
   const initiate = () =>

@@ -12,7 +12,12 @@ type Operation = {
   responses: Record<string, { content?: Record<string, { schema: unknown }> }>;
   security: Record<string, unknown>[];
 };
-type Document = { openapi: string; info: { version: string }; paths: Record<string, Record<string, Operation>> };
+type Document = {
+  openapi: string;
+  info: { version: string };
+  components: object;
+  paths: Record<string, Record<string, Operation>>;
+};
 
 let app: TestApp;
 let document: Document;
@@ -31,24 +36,24 @@ const operations = () =>
   );
 
 describe("the OpenAPI document", () => {
-  test("is valid OpenAPI 3.0.3, version 1.0.0 of the interface", async () => {
+  test("is valid OpenAPI 3.0.3, version 1.0.0 of the API", async () => {
     expect([document.openapi, document.info.version]).toEqual(["3.0.3", "1.0.0"]);
     const result = await new Validator({ strict: false }).validate(structuredClone(document));
     expect(result.errors).toBe(undefined);
     expect(result.valid).toBe(true);
   });
 
-  test("is found clean by a linter that others trust, examples included", async () => {
+  test("passes an independent linter, examples included", async () => {
     const config = await createConfig({ extends: ["recommended-strict"] });
     const problems = await lintFromString({ source: JSON.stringify(document), config });
     const told = problems.map(({ ruleId, message, location }) => `${ruleId} ${location[0]?.pointer} ${message}`);
-    // Health has nothing that a client could do wrong.
+    // A health check has no client errors.
     const known = told.filter((each) => /^operation-4xx-response #\/paths\/~1(healthz|readyz)\/get/.test(each));
     expect(known).toHaveLength(2);
     expect(told.filter((each) => !known.includes(each))).toEqual([]);
   });
 
-  test("shows an example of every body and every answer, and none that is only a placeholder", () => {
+  test("has an example of every body and every response, none of which is only a placeholder", () => {
     for (const { name, operation } of operations()) {
       const bodies = [operation.requestBody, ...Object.values(operation.responses)];
       const media = bodies.flatMap((body) => Object.entries(body?.content ?? {}));
@@ -72,11 +77,11 @@ describe("the OpenAPI document", () => {
     ).toEqual(routes.sort());
   });
 
-  test("names each operation once, and says of each what it is", () => {
+  test("names each operation uniquely, and describes each", () => {
     const ids = operations().map(({ operation }) => operation.operationId);
     expect(new Set(ids).size).toBe(ids.length);
     for (const { name, path, operation } of operations()) {
-      expect.soft(operation.operationId, name).toMatch(/^[a-z][A-Za-z0-9]+$/);
+      expect.soft(operation.operationId, name).toMatch(/^(?!(post|put|patch|head|options)[A-Z])[a-z][A-Za-z0-9]+$/);
       expect.soft(operation.summary, name).toMatch(/\S/);
       const inPath = [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1]).sort();
       const named = operation.parameters.filter((parameter) => parameter.in === "path");
@@ -90,7 +95,26 @@ describe("the OpenAPI document", () => {
     }
   });
 
-  test("says which headers a worker must send, and what a client may", () => {
+  test("describes every parameter and every property", () => {
+    const bare: string[] = [];
+    const walk = (value: unknown, at: string, isMap = false): void => {
+      if (typeof value !== "object" || value === null) return;
+      for (const [name, inner] of Object.entries(value)) {
+        if (isMap && !("description" in (inner as object))) bare.push(`${at}.${name}`);
+        // An example may have a field of this name.
+        if (name !== "example") walk(inner, `${at}/${name}`, name === "properties" && !isMap);
+      }
+    };
+    walk(document.components, "components");
+    for (const { name, operation } of operations()) {
+      walk(operation, name);
+      for (const parameter of operation.parameters)
+        if (!(parameter as { description?: string }).description) bare.push(`${name} ${parameter.name}`);
+    }
+    expect(bare).toEqual([]);
+  });
+
+  test("declares which headers a worker must send, and which a client may", () => {
     const headersOf = (path: string) =>
       document.paths[path]?.post?.parameters
         .filter((parameter) => parameter.in === "header")
@@ -104,7 +128,7 @@ describe("the OpenAPI document", () => {
     expect(document.paths["/healthz"]?.get?.security).toEqual([]);
   });
 
-  test("is held against every answer of these tests, which would tell of a field that it does not name", () => {
+  test("is checked against every response of these tests, including undeclared fields", () => {
     const conforms = conformance(app.opened.routes);
     const answered = (status: number, body: unknown) =>
       conforms("GET", "/api/v1/assets", { status, body, text: "", headers: new Headers() });
@@ -120,23 +144,24 @@ describe("the OpenAPI document", () => {
   });
 });
 
-test("the page of the interface comes with all that it loads, and loads nothing from elsewhere", async () => {
+test("the API reference page loads everything from this server, by relative URLs", async () => {
   const page = await app.call("GET", "/docs");
   expect([page.status, page.headers.get("content-type")]).toEqual([200, "text/html; charset=utf-8"]);
   const named = [...page.text.matchAll(/(?:src|href)="([^"]+)"/g)].map((match) => match[1] as string);
-  // The empty icon keeps browsers from asking for /favicon.ico.
+  // The empty icon keeps browsers from requesting /favicon.ico.
   const parts = named.filter((part) => !part.startsWith("data:"));
-  expect(parts).toHaveLength(3);
+  const paths = parts.map((part) => part.replace(/\?v=\w{12}$/, ""));
+  expect(paths).toEqual(["docs/start.js", "docs/scalar.js", "api/v1/openapi.json"]);
   for (const part of parts) {
-    const address = new URL(part, "http://vodbox.test/docs");
-    expect(address.host).toBe("vodbox.test");
-    const answer = await app.call("GET", address.href);
+    const answer = await app.call("GET", new URL(part, "http://vodbox.test/docs").href);
     expect(answer.status, part).toBe(200);
-    expect(answer.headers.get("content-type")).toMatch(part.endsWith(".css") ? /^text\/css/ : /^text\/javascript/);
+    expect(answer.headers.get("content-type")).toMatch(part.includes(".js?") ? /^text\/javascript/ : /json/);
     expect(answer.text.length).toBeGreaterThan(50);
+    if (part.includes("?v=")) {
+      expect(answer.headers.get("cache-control")).toContain("immutable");
+      const stale = await app.call("GET", new URL(part.replace(/\w{12}$/, "0"), "http://vodbox.test/docs").href);
+      expect(stale.headers.get("cache-control")).toBe("public, no-cache");
+    }
   }
-  const start = await app.call("GET", "/docs/start.js");
-  const document = /url: "([^"]+)"/.exec(start.text)?.[1] as string;
-  expect((await app.call("GET", new URL(document, "http://vodbox.test/docs").href)).body.openapi).toBe("3.0.3");
   expect(page.headers.get("content-security-policy")).toContain("default-src 'none'");
 });

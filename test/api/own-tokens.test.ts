@@ -39,7 +39,7 @@ type Minted = {
   header?: JWTHeaderParameters;
   by?: KeyObject | Uint8Array;
 };
-/** A token as a customer's backend makes it, but for what is given: undefined leaves a claim out. */
+/** A token as a customer's backend issues it, with overrides: undefined omits a claim. */
 const mint = ({ claims = {}, header, by = rsa.privateKey }: Minted = {}) =>
   new SignJWT({ sub: asset.external_id, aud: "v", exp: now() + 600, ...claims })
     .setProtectedHeader({ alg: "RS256", kid: signer.key_id, ...header } as JWTHeaderParameters)
@@ -51,8 +51,8 @@ const refuses = async (token: string, about: string, of = asset) =>
   expectError(await media("master.m3u8", token, of), 403, "playback_token_invalid", about);
 const lines = (playlist: string) => playlist.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
 
-describe("a token that a customer's server made", () => {
-  test("opens the asset that it names in any of its ways, by either kind of key", async () => {
+describe("a token that a customer's server issued", () => {
+  test("covers the asset by any of its ids, with either kind of key", async () => {
     const other = await registered(ed.publicKey);
     const { asset: named } = await readyAsset(app, key, { external_id: "film.42" });
     for (const [by, header] of [
@@ -70,7 +70,7 @@ describe("a token that a customer's server made", () => {
     expect(await plays(await mint({ claims: { aud: ["x", "v"], nbf: now(), extra: "ignored" } }))).toBe(200);
   });
 
-  test("opens every door that one of ours does, and goes along to each segment", async () => {
+  test("is accepted wherever one of ours is, and is passed on to each segment", async () => {
     const track = await subtitled(app, key, asset.id);
     const token = await mint();
     const query = `?token=${token}`;
@@ -103,7 +103,7 @@ describe("a token that a customer's server made", () => {
     }
   });
 
-  test("comes from Mux's own library, for each of its types", async () => {
+  test("can come from Mux's own library, for each of its types", async () => {
     const made = await app.call("POST", "/api/v1/signing_keys", { key, body: {} });
     const mux = new Mux({
       ...{ tokenId: "unused", tokenSecret: "unused" },
@@ -123,7 +123,7 @@ describe("a token that a customer's server made", () => {
       const found = await Promise.all(files.map(async (file) => [file, (await media(file, token)).status]));
       expect(found, type).toEqual(files.map((file) => [file, opened[type].includes(file) ? 200 : 403]));
     }
-    // The library's answer for several at once, with the sheet found by way of the storyboard.
+    // The library's result for several at once; the sheet is found through the storyboard.
     const all = (await mux.jwt.signPlaybackId(asset.external_id, {
       expiration: "1h",
       type: ["video", "storyboard"],
@@ -134,7 +134,7 @@ describe("a token that a customer's server made", () => {
     expect((await app.call("GET", `http://vodbox.test/media/${asset.external_id}/${tile}`)).text).toBe("sheet");
   });
 
-  test("is refused when it is forged, foreign, too old, too young or for something else", async () => {
+  test("is refused when it is forged, foreign, expired, not yet valid or for another purpose", async () => {
     const otherKey = await app.key((await app.tenant()).id);
     const theirs = await registered(stranger.publicKey, otherKey);
     const { asset: foreign } = await readyAsset(app, otherKey);
@@ -200,13 +200,13 @@ describe("a token that a customer's server made", () => {
       "an array for a header": `${part([])}.${part(claims)}.AA`,
     };
     for (const [about, token] of Object.entries(hostile)) await refuses(token, about);
-    // A key opens what its own tenant has, also when it names the other's asset and both are known here.
+    // A key covers only its own tenant's assets, also when it names another's and both are cached here.
     expect(await plays(good)).toBe(200);
     await refuses(await mint({ claims: { sub: foreign.external_id } }), "on their asset", foreign);
     await refuses(good, "a remembered one on another asset", second);
     await refuses(good, "a remembered one on another's asset", foreign);
     expectError(await media("master.m3u8", ""), 403, "playback_token_required");
-    // Each tenant gives its own names, so the same one may be two assets'.
+    // External ids are per tenant, so the same one may identify two assets.
     const [{ asset: named }, { asset: namesake }] = [
       await readyAsset(app, key, { external_id: "film.42" }),
       await readyAsset(app, otherKey, { external_id: "film.42" }),
@@ -219,7 +219,7 @@ describe("a token that a customer's server made", () => {
     }
   });
 
-  test("ends with its key, at once, also where it is remembered; and with its tenant's suspension", async () => {
+  test("is invalid once its key is revoked, immediately, also when cached; and with its tenant's suspension", async () => {
     const kept = await registered(ed.publicKey);
     const token = await mint();
     const other = await mint({ by: ed.privateKey, header: { alg: "EdDSA", kid: kept.key_id } });
@@ -231,17 +231,17 @@ describe("a token that a customer's server made", () => {
     const suspend = (status: string) =>
       app.call("PATCH", `/api/v1/admin/tenants/${tenant.id}`, { admin: app.admin, body: { status } });
     await suspend("suspended");
-    // What stands in a database that others write to, too, is looked at again after a second.
-    if (process.env.VODBOX_TEST_DATABASE) app.turn(1001);
+    // A shared database is read again after a second.
+    if (process.env.VODBOX_TEST_DATABASE) app.advance(1001);
     expectError(await media("master.m3u8", other), 403, "tenant_suspended");
     await suspend("active");
-    if (process.env.VODBOX_TEST_DATABASE) app.turn(1001);
+    if (process.env.VODBOX_TEST_DATABASE) app.advance(1001);
     expect(await plays(other)).toBe(200);
   });
 });
 
-describe("what is behind them", () => {
-  /** The same App with its reads counted, a clock that stands still, and perhaps a database that is somebody else's too. */
+describe("caching", () => {
+  /** The same App with its reads counted, a stopped clock, and optionally a shared database. */
   function counted(isShared = false) {
     const real = app.opened.app;
     let reads = 0;
@@ -267,7 +267,7 @@ describe("what is behind them", () => {
   const revokeElsewhere = () => app.call("DELETE", `/api/v1/signing_keys/${signer.id}`, { key });
   const refused = expect.objectContaining({ code: "playback_token_invalid" });
 
-  test("times hold give or take five seconds, remembered or not", async () => {
+  test("expiry is checked with five seconds of tolerance, cached or not", async () => {
     const { verify, second, turn } = counted();
     const [from, to] = [second() + 20, second() + 60];
     const early = await mint({ claims: { nbf: second() + 5, exp: to } });
@@ -286,7 +286,7 @@ describe("what is behind them", () => {
     for (const token of [early, late, unseen, passed]) await expect(verify(token)).rejects.toEqual(refused);
   });
 
-  test.for([false, true])("keys are not read for each made-up name (database shared: %s)", async (isShared) => {
+  test.for([false, true])("keys are not queried for each invented key id (database shared: %s)", async (isShared) => {
     const { verify, reads } = counted(isShared);
     await verify(await mint());
     const made = await Promise.all(

@@ -9,7 +9,7 @@ import { expectError } from "../support/error.ts";
 import { emptyFolder } from "../support/folder.ts";
 import { paypalService } from "../support/payment-services.ts";
 
-/** A root and what it signed, as `openssl` makes them: PEM. */
+/** A root certificate and one signed by it, created with `openssl`: PEM. */
 function certificates(folder: string) {
   const at = (name: string) => join(folder, name);
   const openssl = (...args: string[]) => execFileSync("openssl", args, { stdio: "pipe" });
@@ -25,7 +25,7 @@ function certificates(folder: string) {
   return { root: read("root.pem"), stranger: read("stranger.pem"), leaf: read("leaf.pem"), key: read("leaf.key") };
 }
 
-test("an order at PayPal is made once, approved, taken, and sets the plan once; what is forged is refused", async () => {
+test("an order at PayPal is created once, approved, captured, and sets the plan once; forgeries are refused", async () => {
   const pems = certificates(emptyFolder());
   const paypal = await paypalService();
   paypal.certificates.set("CERT-good", pems.leaf + pems.root);
@@ -127,7 +127,7 @@ test("an order at PayPal is made once, approved, taken, and sets the plan once; 
   for (const [about, attempt] of forged) expectError(await attempt(), 401, "unauthorized", about);
   expect(await planOf()).toBe("pro");
 
-  // The money could not be taken: PayPal sends it again, and it is taken once.
+  // The capture failed: PayPal sends the notification again, and the payment is captured once.
   paypal.mischief.push((response) => response.destroy());
   expectError(await send(approved), 502, "payment_provider_failed");
   expect(await planOf()).toBe("pro");
@@ -155,7 +155,7 @@ test("an order at PayPal is made once, approved, taken, and sets the plan once; 
   expect(await planOf()).toBe("pro");
   expect(paypal.asked.filter(({ path }) => path.endsWith("/capture"))).toHaveLength(captures.length);
 
-  // What is held back at first is paid by the notification that it came; for another amount, or order, it is not.
+  // A pending capture is completed by its notification; not by one with another amount or order.
   const second = (await order("two")).body;
   for (const event of [
     completed("WH-E3", second.order_id, "PP-1"),
@@ -169,8 +169,8 @@ test("an order at PayPal is made once, approved, taken, and sets the plan once; 
   expect((await send(completed("WH-E7", second.order_id, place))).status).toBe(200);
   expect(await planOf()).toBe("starter");
 
-  // The certificate is over.
-  app.turn(25 * 86_400_000);
+  // The certificate has expired.
+  app.advance(25 * 86_400_000);
   expectError(await send(approved, { "paypal-transmission-id": "T-9" }), 401, "unauthorized");
   await app.close();
 });

@@ -1,7 +1,7 @@
 import { createHmac } from "node:crypto";
 import { beforeEach, describe, expect, test } from "vitest";
 import { type TestApp, testApp } from "../support/app.ts";
-import { readyAsset, uploaded } from "../support/flow.ts";
+import { callback, next, putArtifacts, readyAsset, uploaded } from "../support/flow.ts";
 
 let app: TestApp;
 let key: string;
@@ -16,7 +16,7 @@ const claims = (token: string) => JSON.parse(Buffer.from(token.split(".")[1] as 
 const lines = (playlist: string) => playlist.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
 
 describe("playback", () => {
-  test("answers addresses that work as they are, by number and external id", async () => {
+  test("returns URLs without further credentials, by number and external id", async () => {
     const { asset } = await readyAsset(app, key);
     const answer = await playback(asset.id);
     expect(answer.body).toMatchObject({
@@ -32,7 +32,28 @@ describe("playback", () => {
     expect(claims(answer.body.token)).toMatchObject({ sub: asset.external_id, aud: "v", tid: asset.tenant_id });
   });
 
-  test("is refused while the asset is not ready, for another tenant's asset, and for ids that name nothing", async () => {
+  test("lists the renditions with their bitrates, and nothing of where they are stored", async () => {
+    const { asset } = await uploaded(app, key);
+    const { body: contract } = await next(app);
+    const attributes = 'BANDWIDTH=900000,AVERAGE-BANDWIDTH=500000,RESOLUTION=640x360,CODECS="avc1.4d401e,mp4a.40.2"';
+    const paths = await putArtifacts(app, contract, {
+      [contract.outputs.manifest_path]: `#EXTM3U\n#EXT-X-STREAM-INF:${attributes}\nlow/playlist.m3u8\n`,
+    });
+    expect((await callback(app, contract, "complete", paths)).status).toBe(200);
+    expect((await playback(asset.id)).body.renditions).toEqual([
+      {
+        name: "360p",
+        width: 640,
+        height: 360,
+        frame_rate: null,
+        codecs: "avc1.4d401e,mp4a.40.2",
+        bandwidth: 900_000,
+        average_bandwidth: 500_000,
+      },
+    ]);
+  });
+
+  test("is refused while the asset is not ready, for another tenant's asset, and for unknown ids", async () => {
     const { asset } = await uploaded(app, key);
     expect(code(await playback(asset.id))).toEqual([422, "asset_not_ready"]);
     const other = await readyAsset(app, await app.key((await app.tenant()).id), { external_id: "Their.Own-1" });
@@ -40,7 +61,7 @@ describe("playback", () => {
       expect(code(await playback(ref)), String(ref)).toEqual([404, "not_found"]);
   });
 
-  test("resolves a client's own id for its tenant alone, and media by number then", async () => {
+  test("resolves a client's own id only for its tenant, and media by number then", async () => {
     const { asset } = await readyAsset(app, key, { external_id: "film.42" });
     const { body } = await playback("film.42");
     expect(body.hls_url).toContain(`/media/${asset.id}/`);
@@ -48,7 +69,7 @@ describe("playback", () => {
     expect((await app.call("GET", `/watch/film.42?token=${body.token}`)).status).toBe(404);
   });
 
-  test("gives tokens for as long as asked", async () => {
+  test("returns tokens with the requested validity", async () => {
     const { asset } = await readyAsset(app, key);
     const left = async (query: string) => {
       const { body } = await playback(asset.id, query);
@@ -63,8 +84,8 @@ describe("playback", () => {
   });
 });
 
-describe("media of a signed asset", () => {
-  test("lets the token of the first manifest reach every address below it", async () => {
+describe("media with signed playback", () => {
+  test("pass the token of the first manifest on to every URL below it", async () => {
     const { asset } = await readyAsset(app, key);
     const { body } = await playback(asset.id);
     const master = await app.call("GET", body.hls_url);
@@ -87,7 +108,7 @@ describe("media of a signed asset", () => {
     expect((await app.call("GET", new URL(tile, body.storyboard_url).href.replace(/#.*/, ""))).text).toBe("sheet");
   });
 
-  test("is refused without a token, with a forged, expired or foreign one", async () => {
+  test("are refused without a token, with a forged, expired or foreign one", async () => {
     const { asset } = await readyAsset(app, key);
     const other = await readyAsset(app, key);
     const { token } = (await playback(asset.id, "?expires_in=60")).body;
@@ -112,13 +133,13 @@ describe("media of a signed asset", () => {
       ]);
     }
     expect((await app.call("GET", `${bare}?token=${token}`)).status).toBe(200);
-    app.turn(61_000);
+    app.advance(61_000);
     expect(code(await app.call("GET", `${bare}?token=${token}`))).toEqual([403, "playback_token_invalid"]);
   });
 });
 
 describe("media", () => {
-  test("of a public asset needs nothing and may be kept by anyone", async () => {
+  test("of a public asset need no credential and can be cached by anyone", async () => {
     const { asset } = await readyAsset(app, key, { playback_policy: "public" });
     const { body } = await playback(asset.id);
     expect(body.hls_url).toBe(`http://vodbox.test/media/${asset.external_id}/master.m3u8`);
@@ -129,7 +150,7 @@ describe("media", () => {
     expect((await app.call("GET", `http://vodbox.test/media/${asset.id}/master.m3u8`)).status).toBe(200);
   });
 
-  test("keeps to ranges, conditions and HEAD", async () => {
+  test("support ranges, conditions and HEAD", async () => {
     const { asset } = await readyAsset(app, key, { playback_policy: "public" });
     const { body } = await playback(asset.id);
     const folder = new URL(lines((await app.call("GET", body.hls_url)).text)[0] as string, body.hls_url);
@@ -153,7 +174,7 @@ describe("media", () => {
     }
   });
 
-  test("leads nowhere else", async () => {
+  test("reach no other files", async () => {
     const { asset } = await readyAsset(app, key, { playback_policy: "public" });
     const version = /\n(\S+?)\/low/.exec(
       (await app.call("GET", `http://vodbox.test/media/${asset.id}/master.m3u8`)).text,
@@ -177,7 +198,7 @@ describe("media", () => {
     }
   });
 
-  test("is counted as egress of its tenant, without a write a request", async () => {
+  test("are counted as egress of their tenant, without a write per request", async () => {
     const { asset } = await readyAsset(app, key, { playback_policy: "public" });
     const answer = await app.call("GET", `http://vodbox.test/media/${asset.id}/thumbnail.jpg`);
     expect(answer.text).toBe("jpeg");
@@ -188,7 +209,7 @@ describe("media", () => {
 });
 
 describe("the pages", () => {
-  test("escape what tenants wrote and allow nothing from elsewhere", async () => {
+  test("escape texts of tenants and allow nothing from elsewhere", async () => {
     const title = `<script>alert(1)</script>"'><img src=x onerror=alert(2)>`;
     const { asset } = await readyAsset(app, key, { playback_policy: "public", title, description: title });
     for (const page of ["watch", "embed"]) {
@@ -202,12 +223,12 @@ describe("the pages", () => {
     }
   });
 
-  test("say what is missing", async () => {
+  test("report what is missing", async () => {
     const { asset } = await readyAsset(app, key);
     expect((await app.call("GET", `/watch/${asset.external_id}`)).text).toContain("This video is private");
     const { token } = (await playback(asset.id)).body;
     expect((await app.call("GET", `/watch/${asset.external_id}?token=${token}`)).text).toContain("<svc-player");
-    app.turn(24 * 3_600_000);
+    app.advance(24 * 3_600_000);
     expect((await app.call("GET", `/watch/${asset.external_id}?token=${token}`)).text).toContain(
       "This link has expired",
     );

@@ -21,8 +21,8 @@ const oembed = (asset: { external_id: string }, query = "", token?: string) => {
   return get(`/oembed?url=${encodeURIComponent(page)}${query}`);
 };
 
-describe("what the player asks", () => {
-  test("tells of a public asset what playing needs, to any page, and nothing else", async () => {
+describe("the player's data", () => {
+  test("contain what playing a public asset needs, for any page, and nothing else", async () => {
     const { asset } = await readyAsset(app, key, { playback_policy: "public", title: "Open film" });
     const subtitle = await subtitled(app, key, asset.id, { is_default: "1" });
     await app.call("POST", `/api/v1/assets/${asset.id}/tracks`, {
@@ -60,7 +60,7 @@ describe("what the player asks", () => {
     expect((await get(`/embed/${asset.id}/player.json`)).body).toEqual(answer.body);
   });
 
-  test("gives a signed asset's addresses to its own token alone", async () => {
+  test("contain a signed asset's URLs only with its own token", async () => {
     const { asset } = await readyAsset(app, key, { title: "Secret film" });
     const other = await readyAsset(app, key);
     const path = `/embed/${asset.external_id}/player.json`;
@@ -74,15 +74,15 @@ describe("what the player asks", () => {
     for (const bad of ["x", await tokenOf(other.asset)]) {
       const refused = await get(`${path}?token=${bad}`);
       expectError(refused, 403, "playback_token_invalid");
-      // The element on another site has to be able to read why.
+      // The element on another site must be able to read the reason.
       expect(refused.headers.get("access-control-allow-origin")).toBe("*");
       expect(refused.text).not.toContain("Secret");
     }
-    app.turn(13 * 3_600_000);
+    app.advance(13 * 3_600_000);
     expectError(await get(`${path}?token=${token}`), 403, "playback_token_invalid");
   });
 
-  test("says what is not there, and what is not ready, after who may know it", async () => {
+  test("report missing and unready assets only after authorization", async () => {
     expectError(await get("/embed/vid_nothing/player.json"), 404, "not_found");
     const open = (await uploaded(app, key, { playback_policy: "public" })).asset;
     expectError(await get(`/embed/${open.external_id}/player.json`), 422, "asset_not_ready");
@@ -90,7 +90,7 @@ describe("what the player asks", () => {
     expectError(await get(`/embed/${signed.external_id}/player.json`), 403, "playback_token_required");
   });
 
-  test("does not name a client's own id", async () => {
+  test("do not contain a client's own id", async () => {
     const { asset } = await readyAsset(app, key, { playback_policy: "public", external_id: "film.42" });
     const { body, text } = await get(`/embed/${asset.id}/player.json`);
     expect(body.id).toBe(String(asset.id));
@@ -99,7 +99,7 @@ describe("what the player asks", () => {
 });
 
 describe("oEmbed", () => {
-  test("answers JSON and XML that fit into what was asked, with everything escaped", async () => {
+  test("answers JSON and XML within the requested size, with everything escaped", async () => {
     const { asset } = await readyAsset(app, key, { playback_policy: "public", title: EVIL });
     const { body, headers } = await oembed(asset, "&maxwidth=200&maxheight=90");
     expect(headers.get("content-type")).toContain("application/json");
@@ -118,7 +118,7 @@ describe("oEmbed", () => {
     expect(xml.text).toContain("<type>video</type>");
   });
 
-  test("is 401 for a private video, and carries its token on", async () => {
+  test("is 401 for a private video, and keeps its token", async () => {
     const { asset } = await readyAsset(app, key, { title: "Secret film" });
     const token = await tokenOf(asset);
     expect((await oembed(asset, "", token)).body.html).toContain(
@@ -128,7 +128,7 @@ describe("oEmbed", () => {
     expectError(await oembed(asset, "", "x"), 401, "playback_token_invalid");
   });
 
-  test("refuses what is no page of ours, and other formats", async () => {
+  test("refuses URLs that are not our pages, and other formats", async () => {
     const { asset } = await readyAsset(app, key, { playback_policy: "public" });
     expectError(await oembed(asset, "&format=yaml"), 501, "not_implemented");
     expectError(await get("/oembed"), 422, "parameter_missing");
@@ -144,7 +144,7 @@ describe("oEmbed", () => {
 });
 
 describe("the pages", () => {
-  test("carry Open Graph and oEmbed's address, all of it escaped", async () => {
+  test("contain Open Graph metadata and the oEmbed URL, escaped", async () => {
     const { asset } = await readyAsset(app, key, { playback_policy: "public", title: EVIL, description: EVIL });
     for (const page of ["watch", "embed"]) {
       const { text } = await get(`/${page}/${asset.external_id}`);
@@ -165,7 +165,7 @@ describe("the pages", () => {
     }
   });
 
-  test("let scripts and styles in by a nonce of the answer's own", async () => {
+  test("allow scripts and styles by a nonce per response", async () => {
     const { asset } = await readyAsset(app, key, { playback_policy: "public" });
     const nonces = new Set<string>();
     for (const page of ["watch", "embed", "watch"]) {
@@ -181,7 +181,7 @@ describe("the pages", () => {
     expect(nonces.size).toBe(3);
   });
 
-  test("may be framed by whom the tenant allows: the embed page by anybody until told, the watch page by nobody else", async () => {
+  test("may be framed as the tenant allows: the embed page by any site by default, the watch page by no other", async () => {
     const { asset } = await readyAsset(app, key, { playback_policy: "public" });
     const ancestors = async (page: string) =>
       /frame-ancestors ([^;]*)/.exec(

@@ -14,10 +14,10 @@ beforeAll(async () => {
   return app.close;
 });
 
-/** Names and texts as people and programs write them, in any script, without what no text of ours may hold. */
+/** Names and texts of people and programs, in any script, without characters that are refused. */
 const words = (maxLength: number) =>
   fc.string({ unit: "grapheme", minLength: 1, maxLength }).filter((text) => text.trim() !== "" && !text.includes("\0"));
-/** Refused, in a test of their own below. */
+/** Refused, in a separate test below. */
 const RESERVED = ["__proto__", "constructor", "prototype"];
 const name = words(20).filter((text) => text.length <= 64 && !RESERVED.includes(text));
 const value = fc.oneof(
@@ -27,13 +27,13 @@ const value = fc.oneof(
 );
 
 describe("tags", () => {
-  test("after any changes are what a map would be after them", { timeout: 60_000 }, async () => {
-    // A few names, so that they meet again.
+  test("after any changes equal those of a map", { timeout: 60_000 }, async () => {
+    // Few names, so that they recur.
     const few = fc.constantFrom("a", "ä", "a.b", "x y", "%", "0", "toString");
     const merge = fc.record({
       merge: fc.dictionary(fc.oneof(few, name), fc.option(value), { maxKeys: 5, noNullPrototype: true }),
     });
-    // A dot alone is no name in an address (RFC 3986, 5.2.4), however it is written; null removes such a tag.
+    // A dot is not a valid path segment in a URL (RFC 3986, 5.2.4), however it is encoded; null removes such a tag.
     const remove = fc.record({ remove: fc.oneof(few, name).filter((tag) => tag !== "." && tag !== "..") });
     await fc.assert(
       fc.asyncProperty(fc.array(fc.oneof(merge, remove), { maxLength: 8 }), async (steps) => {
@@ -59,7 +59,7 @@ describe("tags", () => {
   });
 });
 
-test.each(RESERVED)("a tag named %s is refused, not left out", async (reserved) => {
+test.each(RESERVED)("a tag named %s is refused, not dropped", async (reserved) => {
   const { asset } = await uploaded(app, key, { tags: { kept: 1 } });
   const headers = { "content-type": "application/json" };
   const raw = `{"other":2,"${reserved}":"x"}`;
@@ -111,7 +111,7 @@ describe("cursors", () => {
     );
   });
 
-  test("that no list gave are refused, whatever they are", async () => {
+  test("that no list returned are refused", async () => {
     const lists = ["assets", "collections", "api_keys", "transcoding_jobs", "tenants"];
     const junk = fc.oneof(
       fc.string({ unit: "binary", maxLength: 40 }),
@@ -129,7 +129,7 @@ describe("cursors", () => {
     );
   });
 
-  test("hold what the order is made of, whatever that is", () => {
+  test("contain the columns of the order, whatever their values", () => {
     const schema = v.strictTuple([v.number(), v.string()]);
     fc.assert(
       fc.property(fc.double({ noNaN: true, noDefaultInfinity: true }), fc.string({ unit: "binary" }), (n, text) => {

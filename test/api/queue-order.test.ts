@@ -17,7 +17,7 @@ beforeEach(async () => {
 });
 type Who = keyof typeof keys;
 
-/** Names of the queued jobs in the order in which they are handed out. */
+/** Names of the queued jobs in the order in which they are leased. */
 const queued = new Map<number, string>();
 async function queue(who: Who, name: string, fields: Record<string, unknown> = {}) {
   const { job, asset } = await uploaded(app, keys[who], fields);
@@ -38,7 +38,7 @@ async function take(count = 100): Promise<string[]> {
 }
 
 describe("between tenants", () => {
-  test("one upload does not wait for the hundred of another", async () => {
+  test("one upload does not wait for another tenant's hundred", async () => {
     await many("a", 100);
     expect(await take(10)).toEqual(Array.from({ length: 10 }, (_, i) => `a${i + 1}`));
     await queue("b", "b1");
@@ -46,14 +46,14 @@ describe("between tenants", () => {
     expect((await take(3)).sort()).toEqual(["a11", "b1", "c1"]);
   });
 
-  test("the queues take turns, whoever came first", async () => {
+  test("the queues are served round robin, in any order of arrival", async () => {
     await many("a", 6);
     await many("b", 3);
     await many("c", 2);
     expect(await take()).toEqual(["a1", "b1", "c1", "a2", "b2", "c2", "a3", "b3", "a4", "a5", "a6"]);
   });
 
-  test("who comes back all the time gets a turn each time, not every turn", async () => {
+  test("a tenant that returns continuously gets its share, not every job", async () => {
     await many("a", 5);
     const order: string[] = [];
     for (let i = 1; i <= 3; i++) {
@@ -65,7 +65,7 @@ describe("between tenants", () => {
 });
 
 describe("a priority", () => {
-  test("orders a tenant's own jobs, and gains it no turns", async () => {
+  test("orders a tenant's own jobs, without changing its share", async () => {
     await many("a", 3);
     await queue("a", "a-urgent", { priority: 10 });
     await queue("a", "a-late", { priority: -10 });
@@ -75,7 +75,7 @@ describe("a priority", () => {
     expect(order.slice(0, 6).filter((name) => name.startsWith("b"))).toEqual(["b1", "b2", "b3"]);
   });
 
-  test("above ten is the operator's, and goes before everybody", async () => {
+  test("above ten is the operator's, and precedes all tenants", async () => {
     await many("a", 2);
     const { job } = await queue("b", "b1");
     await queue("b", "b2");
@@ -106,19 +106,19 @@ describe("a priority", () => {
 describe("an attempt", () => {
   const beat = (contract: any, body: unknown) => callback(app, contract, "heartbeat", body);
 
-  test("that beats without moving on is given to another worker", async () => {
+  test("without progress in its heartbeats is given to another worker", async () => {
     const { job } = await queue("a", "a1");
     const { body: contract } = await next(app);
     await beat(contract, { progress: 1.01, stage: "encoding" });
     for (let i = 0; i < 11; i++) {
-      app.turn(50_000);
+      app.advance(50_000);
       // Hundredths are progress too.
       expect((await beat(contract, { progress: i < 3 ? 1.02 + i / 100 : 1.04 })).status).toBe(200);
       await app.runTask("recover-leases");
     }
     await app.newEvents();
     for (let i = 0; i < 4; i++) {
-      app.turn(50_000);
+      app.advance(50_000);
       await beat(contract, { progress: 1.04 });
     }
     await app.runTask("recover-leases");
@@ -130,11 +130,11 @@ describe("an attempt", () => {
     expect((await next(app)).body.job).toMatchObject({ id: job.id, attempt: 2 });
   });
 
-  test("that takes longer than any may is the last", async () => {
+  test("that reaches the time limit is the last", async () => {
     const { asset } = await queue("a", "a1");
     const { body: contract } = await next(app);
     for (let i = 1; i <= 72; i++) {
-      app.turn(50_000);
+      app.advance(50_000);
       expect((await beat(contract, { progress: i })).status).toBe(200);
       await app.runTask("recover-leases");
       if (i < 72) continue;
@@ -146,7 +146,7 @@ describe("an attempt", () => {
     });
   });
 
-  test("leaves the last that ffmpeg said, for the operator", async () => {
+  test("keeps the last lines of ffmpeg, for the operator", async () => {
     const { job } = await queue("a", "a1");
     const { body: contract } = await next(app);
     await callback(app, contract, "fail", { code: "encode_failed", log_tail: "moov atom not found" });

@@ -24,7 +24,7 @@ const types = async () => (await app.newEvents()).map((event) => event.type);
 const hopeless = { code: "input_invalid", message: "No video.", retryable: false };
 const passing = { code: "encode_failed", message: "It broke.", retryable: true };
 
-/** Everything that a viewer's player would fetch, down to a segment. */
+/** Everything that a viewer's player fetches, down to a segment. */
 async function plays(id: number) {
   const { status, body } = await app.call("GET", `/api/v1/playback/${id}`, { key });
   expect(status).toBe(200);
@@ -42,7 +42,7 @@ async function plays(id: number) {
 
 type Playing = { id: number; job: number };
 
-/** Registered with media that lie in storage already: POST /assets queues a job all the same. */
+/** Registered with media in storage: POST /assets queues a job anyway. */
 async function registered(): Promise<Playing> {
   const { asset: made } = await readyAsset(app, key);
   const { manifest_path, source_key } = await asset(made.id);
@@ -70,7 +70,7 @@ async function retriedAfterEarly(): Promise<Playing> {
   return { id: made.asset.id, job: made.job.id };
 }
 
-/** Complete, and made again because its thumbnail was lost from storage. */
+/** Complete, and re-encoded because its thumbnail was missing from storage. */
 async function madeAgain(): Promise<Playing> {
   const { asset: made, job, contract } = await readyAsset(app, key);
   await app.opened.app.objects?.delete(contract.outputs.thumbnail_path);
@@ -103,7 +103,7 @@ const ENDS: Record<string, { code: string; events: string[]; end(job: number): P
     async end() {
       for (const _ of [1, 2]) {
         await callback(app, (await next(app)).body, "fail", passing);
-        app.turn(600_000);
+        app.advance(600_000);
       }
     },
   },
@@ -113,7 +113,7 @@ const ENDS: Record<string, { code: string; events: string[]; end(job: number): P
     async end() {
       for (const _ of [1, 2]) {
         await putArtifacts(app, (await next(app)).body);
-        app.turn((LEASE_SECONDS + 1) * 1000);
+        app.advance((LEASE_SECONDS + 1) * 1000);
         await app.runTask("recover-leases");
       }
     },
@@ -124,7 +124,7 @@ const ENDS: Record<string, { code: string; events: string[]; end(job: number): P
     async end() {
       const { body: contract } = await next(app);
       for (let at = 0; at < 3600; at += 50) {
-        app.turn(50_000);
+        app.advance(50_000);
         await callback(app, contract, "heartbeat", { progress: at / 40 });
       }
       await app.runTask("recover-leases");
@@ -155,7 +155,7 @@ const ENDS: Record<string, { code: string; events: string[]; end(job: number): P
 };
 
 describe.each(Object.entries(KINDS))("an asset that plays, %s,", (_, make) => {
-  test.each(Object.entries(ENDS))("plays on when its job %s", async (_, { code, events, end }) => {
+  test.each(Object.entries(ENDS))("stays playable when its job %s", async (_, { code, events, end }) => {
     const { id, job } = await make();
     const before = await asset(id);
     await app.newEvents();
@@ -166,13 +166,13 @@ describe.each(Object.entries(KINDS))("an asset that plays, %s,", (_, make) => {
     });
     expect(await types()).toEqual(events);
     await plays(id);
-    // Nor do the sweeps take what it plays.
-    app.turn(10 * 600_000);
+    // Sweeps do not delete what it plays.
+    app.advance(10 * 600_000);
     for (const name of ["recover-leases", "sweep-attempts", "sweep-objects"]) await app.runTask(name);
     await plays(id);
     expect(await types()).toEqual([]);
 
-    // Its tenant may have it tried again; that ends the error.
+    // Its tenant may retry; that clears the error.
     const retried = await app.call("POST", `/api/v1/assets/${id}/retry`, { key });
     expect([retried.status, retried.body.asset?.playback_status, retried.body.asset?.error]).toEqual([
       200,
@@ -189,7 +189,7 @@ describe.each(Object.entries(KINDS))("an asset that plays, %s,", (_, make) => {
   });
 });
 
-test("ready is sent once for an asset that was published early, however often its job is tried", async () => {
+test("ready is sent once for an asset that was published early, however often its job is retried", async () => {
   await app.newEvents();
   const { id } = await retriedAfterEarly();
   const { body: contract } = await next(app);
@@ -198,7 +198,7 @@ test("ready is sent once for an asset that was published early, however often it
   expect((await types()).filter((type) => type.startsWith("video.asset."))).toEqual(["video.asset.ready"]);
 });
 
-test("an asset of a batch plays on when the job that makes it anew fails", async () => {
+test("an asset of a batch stays playable when its re-encode fails", async () => {
   const batch = await leased(app, key);
   await batch.putAll(tiny());
   const committed = await batch.commit({ assets: [tinyAsset()] });

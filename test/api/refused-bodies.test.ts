@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { newFolder, removeFolder } from "../support/folder.ts";
 import { type RunningServer, startServer } from "../support/process.ts";
 
-/** Over a real socket, for what is lost there is lost on the way: a refusal must arrive, and the server must live. */
+/** Over a real socket, where a response can be lost: a refusal must arrive, and the server must keep running. */
 const folder = newFolder();
 let server: RunningServer;
 let tenantId: number;
@@ -30,7 +30,7 @@ const initiate = async (bytes: number) =>
 const inChunks = (bytes: Uint8Array<ArrayBuffer>) =>
   new Blob([bytes]).stream() as unknown as NonNullable<RequestInit["body"]>;
 
-/** As simple clients send: the body first, the answer looked for while writing. */
+/** Like simple clients: the body is sent first, and the response read while writing. */
 function sendPlainly(url: string, bytes: Uint8Array): Promise<number | string> {
   return new Promise((resolve) => {
     const sent = request(url, { method: "PUT" }, (answer) => {
@@ -41,7 +41,7 @@ function sendPlainly(url: string, bytes: Uint8Array): Promise<number | string> {
   });
 }
 
-test("a body that is too large is answered 413, however it is sent, and the connection goes on", async () => {
+test("a body that is too large is answered 413, however it is sent, and the connection stays usable", async () => {
   const { upload_url: url, id } = await initiate(1000);
   const bytes = new Uint8Array(20_000_000);
   for (let i = 0; i < 5; i++) {
@@ -57,7 +57,7 @@ test("a body that is too large is answered 413, however it is sent, and the conn
   expect(complete.body.code).toBe("bytes_mismatch");
 });
 
-test("JSON that is too large is answered 413, and a stranger's 401, in chunks or not", async () => {
+test("JSON that is too large is answered 413, and 401 without a credential, in chunks or not", async () => {
   const headers = { "content-type": "application/json" };
   const bytes = new Uint8Array(8_000_000).fill(32);
   for (const raw of [() => bytes, () => inChunks(bytes)]) {
@@ -69,7 +69,7 @@ test("JSON that is too large is answered 413, and a stranger's 401, in chunks or
   }
 });
 
-test("connections that break off anywhere do no harm, and leave nothing in place", async () => {
+test("connections that break at any point do no harm, and leave nothing", async () => {
   const { upload_url: url, id } = await initiate(1000);
   const { pathname, search, host } = new URL(url);
   const auth = `x-svc-admin-token: ${server.admin}`;
@@ -82,7 +82,7 @@ test("connections that break off anywhere do no harm, and leave nothing in place
     `PUT ${pathname}${search} HTTP/1.1\r\nhost: ${host}\r\ncontent-length: 2000\r\n\r\n${"x".repeat(1500)}`,
     `POST /api/v1/api_keys HTTP/1.1\r\nhost: ${host}\r\n${auth}\r\ncontent-length: 50\r\n\r\n{"tenant_id":`,
     `POST /api/v1/api_keys HTTP/1.1\r\nhost: ${host}\r\ncontent-length: 50\r\n\r\n{"tenant_id":`,
-    `GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nhost: ${host}\r\n\r\n`,
+    `GET /docs/scalar.js HTTP/1.1\r\nhost: ${host}\r\n\r\n`,
     "\r\n\r\n\0\0\0",
   ];
   const { port } = new URL(server.base);

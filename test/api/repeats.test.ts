@@ -19,7 +19,7 @@ const countOf = async (app: TestApp, path: string) =>
   (await app.call("GET", path, { admin: app.admin })).body.length as number;
 
 describe("a repeat with its Idempotency-Key", () => {
-  test("of a new key answers as the first did, without the token, and makes none", async () => {
+  test("of a new API key returns the first response, without the token, and creates none", async () => {
     const { app, tenant } = await withTenant();
     const body = { tenant_id: tenant.id, name: "K" };
     const first = await post(app, paths.keys, "one", { admin: app.admin, body });
@@ -33,7 +33,7 @@ describe("a repeat with its Idempotency-Key", () => {
     expect(await countOf(app, paths.keys)).toBe(2);
   });
 
-  test("of an upload answers as the first did, with an address that works", async () => {
+  test("of an upload returns the first response, with a working URL", async () => {
     const { app, key } = await withTenant();
     const first = await post(app, paths.uploads, "one", { key, body: upload });
     const again = await post(app, paths.uploads, "one", { key, body: upload });
@@ -43,7 +43,7 @@ describe("a repeat with its Idempotency-Key", () => {
     expect(await countOf(app, "/api/v1/assets")).toBe(1);
   });
 
-  test("with another body, or on another route, is 422 and does nothing", async () => {
+  test("with another body, or on another route, is 422 and has no effect", async () => {
     const { app, key } = await withTenant();
     await post(app, paths.uploads, "one", { key, body: upload });
     const other = { ...upload, bytes_expected: 4 };
@@ -54,7 +54,7 @@ describe("a repeat with its Idempotency-Key", () => {
     expect((await post(app, paths.uploads, "two", { key, body: other })).status).toBe(201);
   });
 
-  test("of another tenant is that tenant's own", async () => {
+  test("of another tenant is independent", async () => {
     const { app, key } = await withTenant();
     const otherKey = await app.key((await app.tenant()).id);
     const mine = await post(app, paths.uploads, "one", { key, body: upload });
@@ -63,18 +63,18 @@ describe("a repeat with its Idempotency-Key", () => {
     expect(theirs.body.id).not.toBe(mine.body.id);
   });
 
-  test("is remembered for 24 hours, and no longer", async () => {
+  test("is recognized for 24 hours, and no longer", async () => {
     const { app, key } = await withTenant();
     const first = await post(app, paths.uploads, "one", { key, body: upload });
-    app.turn(DAY_MS - 60_000);
+    app.advance(DAY_MS - 60_000);
     await app.runTask("prune-answers");
     expect((await post(app, paths.uploads, "one", { key, body: upload })).body.id).toBe(first.body.id);
-    app.turn(120_000);
+    app.advance(120_000);
     const fresh = await post(app, paths.uploads, "one", { key, body: { ...upload, filename: "other.mp4" } });
     expect(fresh.status).toBe(201);
     expect(fresh.body.id).not.toBe(first.body.id);
     expect(fresh.headers.has("idempotent-replayed")).toBe(false);
-    app.turn(2 * DAY_MS);
+    app.advance(2 * DAY_MS);
     await app.runTask("prune-answers");
     expect((await post(app, paths.uploads, "one", { key, body: upload })).status).toBe(201);
   });
@@ -91,7 +91,7 @@ describe("a repeat with its Idempotency-Key", () => {
     await later.close();
   });
 
-  test("at the same time as the first makes one record", async () => {
+  test("concurrent with the first creates one record", async () => {
     const { app, key } = await withTenant();
     const answers = await Promise.all(
       Array.from({ length: 10 }, () => post(app, paths.uploads, "one", { key, body: upload })),
@@ -101,7 +101,7 @@ describe("a repeat with its Idempotency-Key", () => {
     expect(await countOf(app, "/api/v1/assets")).toBe(1);
   });
 
-  test("of what was refused is a fresh try", async () => {
+  test("of a refused request is a new attempt", async () => {
     const { app, key } = await withTenant();
     expectError(await post(app, paths.uploads, "one", { key, body: {} }), 422, "parameter_missing");
     expect((await post(app, paths.uploads, "one", { key, body: upload })).status).toBe(201);
@@ -128,47 +128,44 @@ describe("a list", () => {
     return pages;
   }
 
-  test.for(["/api/v1/assets", "/api/v1/api_keys"])(
-    "%s is walked page by page, newest first, each record once",
-    async (path) => {
-      const { app, tenant, key } = await withTenant({ rate_limit_uploads: "1000/60" });
-      const other = await app.tenant();
-      for (let i = 0; i < 7; i++) {
-        for (const tenantId of [tenant.id, other.id])
-          await app.call("POST", paths.uploads, { admin: app.admin, body: { ...upload, tenant_id: tenantId } });
-        await app.key(tenant.id);
-      }
-      const [all = []] = await walk(app, path, { key });
-      expect(all.length).toBeGreaterThanOrEqual(7);
-      expect(all).toEqual(all.toSorted((a, b) => b - a));
-      for (const limit of [1, 3, 7, 500]) {
-        const pages = await walk(app, `${path}?limit=${limit}`, { key });
-        expect(pages.flat(), `limit ${limit}`).toEqual(all);
-        expect(pages.every((page) => page.length <= limit)).toBe(true);
-        expect(pages).toHaveLength(Math.ceil(all.length / limit));
-      }
-      // One that is made between two pages moves none of the others.
-      const first = await app.call("GET", `${path}?limit=2`, { key });
-      await app.call("POST", paths.uploads, { key, body: upload });
+  test.for(["/api/v1/assets", "/api/v1/api_keys"])("%s is paged, newest first, each record once", async (path) => {
+    const { app, tenant, key } = await withTenant({ rate_limit_uploads: "1000/60" });
+    const other = await app.tenant();
+    for (let i = 0; i < 7; i++) {
+      for (const tenantId of [tenant.id, other.id])
+        await app.call("POST", paths.uploads, { admin: app.admin, body: { ...upload, tenant_id: tenantId } });
       await app.key(tenant.id);
-      const link = /^<([^>]+)>/.exec(first.headers.get("link") as string)?.[1] as string;
-      expect((await walk(app, link, { key })).flat()).toEqual(all.slice(2));
-      for (const query of [
-        "limit=0",
-        "limit=501",
-        "limit=x",
-        "limit=-1",
-        "limit=1.5",
-        "limit=",
-        "cursor=x",
-        "cursor=",
-        "cursor=aWQ6eA",
-      ])
-        expectError(await app.call("GET", `${path}?${query}`, { key }), 422, "validation_failed", query);
-    },
-  );
+    }
+    const [all = []] = await walk(app, path, { key });
+    expect(all.length).toBeGreaterThanOrEqual(7);
+    expect(all).toEqual(all.toSorted((a, b) => b - a));
+    for (const limit of [1, 3, 7, 500]) {
+      const pages = await walk(app, `${path}?limit=${limit}`, { key });
+      expect(pages.flat(), `limit ${limit}`).toEqual(all);
+      expect(pages.every((page) => page.length <= limit)).toBe(true);
+      expect(pages).toHaveLength(Math.ceil(all.length / limit));
+    }
+    // An asset that is created between two pages moves none of the others.
+    const first = await app.call("GET", `${path}?limit=2`, { key });
+    await app.call("POST", paths.uploads, { key, body: upload });
+    await app.key(tenant.id);
+    const link = /^<([^>]+)>/.exec(first.headers.get("link") as string)?.[1] as string;
+    expect((await walk(app, link, { key })).flat()).toEqual(all.slice(2));
+    for (const query of [
+      "limit=0",
+      "limit=501",
+      "limit=x",
+      "limit=-1",
+      "limit=1.5",
+      "limit=",
+      "cursor=x",
+      "cursor=",
+      "cursor=aWQ6eA",
+    ])
+      expectError(await app.call("GET", `${path}?${query}`, { key }), 422, "validation_failed", query);
+  });
 
-  test("of assets is filtered, and the filter stays over the pages", async () => {
+  test("of assets is filtered, and the filter applies to all pages", async () => {
     const { app, tenant, key } = await withTenant();
     for (const title of ["Red 100%", "red_car", "Blue", "rédd"])
       await app.call("POST", paths.uploads, {
@@ -194,7 +191,7 @@ describe("a list", () => {
   });
 });
 
-test("uploads are limited per tenant, and the headers say how far one is", async () => {
+test("uploads are limited per tenant, and the headers show the remaining quota", async () => {
   const { app, key } = await withTenant({ rate_limit_uploads: "3/60" });
   const ask = (as: string) => app.call("POST", paths.uploads, { key: as, body: upload });
   for (const left of [2, 1, 0]) {

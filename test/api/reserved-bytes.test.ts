@@ -6,7 +6,7 @@ import { leased } from "../support/batches.ts";
 import { expectError } from "../support/error.ts";
 
 const GB = 1_000_000_000;
-/** The free plan holds 5 GB. */
+/** The free plan includes 5 GB. */
 let app: TestApp;
 let tenant: { id: number };
 let key: string;
@@ -42,14 +42,14 @@ const register = (storage_bytes: number) => {
 };
 
 describe("bytes that open uploads have announced", () => {
-  test("count against the plan, however an upload is opened", async () => {
+  test("count against the plan, however an upload is created", async () => {
     expect((await initiate(4 * GB)).status).toBe(201);
     const refused = await initiate(GB + 1);
     expectError(refused, 403, "quota_exceeded");
-    expect(refused.body.error).toContain("0 are used, 4000000000 are announced by open uploads");
+    expect(refused.body.error).toContain("0 are used, 4000000000 are reserved by open uploads");
     expectError(await initiate(GB + 1, "initiate_multipart"), 403, "quota_exceeded");
     expectError(await tus(GB + 1), 403, "quota_exceeded");
-    // What is registered is stored already: it opens no upload.
+    // A registered source is stored already: no upload is created.
     expectError(await register(5 * GB + 1), 403, "quota_exceeded");
     const batch = await leased(app, key);
     expectError(await batch.want("a.m4s", "", { bytes_expected: GB + 1 }), 403, "quota_exceeded");
@@ -57,13 +57,13 @@ describe("bytes that open uploads have announced", () => {
     expectError(await initiate(1), 403, "quota_exceeded");
     const url = { url: "https://example.com/a.mp4" };
     expectError(await app.call("POST", "/api/v1/uploads/from_url", { key, body: url }), 403, "quota_exceeded");
-    // Another tenant's count for itself.
+    // Other tenants have their own counters.
     const other = await app.key((await app.tenant()).id);
     const body = { filename: "a.mp4", bytes_expected: 5 * GB };
     expect((await app.call("POST", "/api/v1/uploads/initiate", { key: other, body })).status).toBe(201);
   });
 
-  test("are given back once when an upload is aborted, expires, or its asset is deleted", async () => {
+  test("are released once when an upload is aborted, expires, or its asset is deleted", async () => {
     const ids: { id: number; asset_id: number }[] = [];
     for (let n = 0; n < 5; n++) ids.push((await initiate(GB)).body);
     const [one, two, three] = ids as [(typeof ids)[0], (typeof ids)[0], (typeof ids)[0]];
@@ -77,7 +77,7 @@ describe("bytes that open uploads have announced", () => {
     expect(await announced()).toBe(4 * GB);
     for (let n = 0; n < 3; n++) await app.call("POST", `/api/v1/uploads/${begun.id}/abort_multipart`, { key });
     expect(await announced()).toBe(3 * GB);
-    app.turn(86_400_000 * 2);
+    app.advance(86_400_000 * 2);
     await app.runTask("expire-uploads");
     await app.runTask("expire-uploads");
     expect(await announced()).toBe(0);
@@ -85,7 +85,7 @@ describe("bytes that open uploads have announced", () => {
     expect(await announced()).toBe(0);
   });
 
-  test("become stored bytes when an upload is completed, as many as there are", async () => {
+  test("become stored bytes when an upload is completed, with the actual size", async () => {
     const { body } = await initiate(5 * GB);
     await app.call("PUT", body.upload_url, { raw: "video" });
     expectError(await initiate(1), 403, "quota_exceeded");
@@ -108,7 +108,7 @@ describe("bytes that open uploads have announced", () => {
   });
 });
 
-test("bytes of a batch are given back once when it ends, and when an object is replaced", async () => {
+test("bytes of a batch are released once when it ends, and when an object is replaced", async () => {
   const batch = await leased(app, key);
   const want = (name: string, bytes_expected: number) => batch.want(name, "", { bytes_expected });
   await want("a", 2 * GB);
@@ -118,17 +118,17 @@ test("bytes of a batch are given back once when it ends, and when an object is r
   expectError(await initiate(1), 403, "quota_exceeded");
   for (let n = 0; n < 2; n++) await batch.ask("POST", "/cancel");
   expect(await announced()).toBe(0);
-  app.turn(86_400_000 * 10);
+  app.advance(86_400_000 * 10);
   await app.runTask("sweep-batches");
   expect(await announced()).toBe(0);
   const second = await leased(app, key);
   await second.want("a", "", { bytes_expected: GB });
-  app.turn(86_400_000 * 60);
+  app.advance(86_400_000 * 60);
   await app.runTask("expire-batches");
   expect(await announced()).toBe(0);
 });
 
-test("counters that rows contradict are repaired", async () => {
+test("counters that differ from the rows are repaired", async () => {
   await initiate(GB);
   const batch = await leased(app, key);
   await batch.want("a", "", { bytes_expected: 2 * GB });

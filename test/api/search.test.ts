@@ -22,7 +22,7 @@ const ids = async (query: string, options: Record<string, string> = { key }) => 
 };
 const find = (q: string) => ids(`q=${encodeURIComponent(q)}`);
 
-test("a search finds any part of title, description and file name, in its tenant alone", async () => {
+test("a search finds any part of title, description and file name, only in its tenant", async () => {
   const a = await made("Sunset over Sylt", { description: '100% AND "quoted" OR (it\'s)' });
   const b = await made("Ünïcode 日本語の動画", { filename: "DSC_0042-final.mov" });
   await made("Sunset of another", {}, await app.key((await app.tenant()).id));
@@ -57,7 +57,7 @@ test("a search finds any part of title, description and file name, in its tenant
   expect(await ids("q=sunset&input_status=pending")).toEqual([a]);
 });
 
-test("what is changed or deleted is found as it is now", async () => {
+test("changes and deletions are visible immediately", async () => {
   const id = await made("before");
   await app.call("PATCH", `/api/v1/assets/${id}`, { key, body: { video_asset: { title: "after" } } });
   expect([await find("before"), await find("after")]).toEqual([[], [id]]);
@@ -65,7 +65,7 @@ test("what is changed or deleted is found as it is now", async () => {
   expect(await find("after")).toEqual([]);
 });
 
-test("any part of any title finds it", async () => {
+test("any part of any title is found", async () => {
   const title = fc
     .string({ unit: "grapheme", minLength: 1, maxLength: 40 })
     .filter((text) => text.trim() !== "" && !text.includes("\0"));
@@ -84,7 +84,7 @@ test("any part of any title finds it", async () => {
   );
 });
 
-test("pages of a search, also of a single letter, are walked to the end", async () => {
+test("pages of a search, also of a single letter, can be walked to the end", async () => {
   await app.opened.app.write(async (tx) =>
     tx.run(sql`
       with recursive n (i) as (values (1) union all select i + 1 from n where i < 5000)
@@ -103,7 +103,7 @@ test("pages of a search, also of a single letter, are walked to the end", async 
   }
 });
 
-test("every filter of the list goes by an index", async () => {
+test("every filter of the list uses an index", async () => {
   const plan = async (where: string) => {
     const rows = await app.opened.app.db.all<{ detail: string }>(
       sql.raw(`explain query plan select * from assets where tenant_id = 1 and ${where} order by id desc limit 51`),

@@ -14,7 +14,7 @@ const MIB = 2 ** 20;
 const SLOW = 32;
 const SEGMENT = randomBytes(3 * 2 ** 20 + 5);
 
-/** The address of an asset's folder with a large segment in it. */
+/** The URL of an asset's directory with a large segment in it. */
 async function published(app: Pick<RunningServer, "call" | "worker">, key: string): Promise<string> {
   const { asset } = await uploaded(app, key, { playback_policy: "public" });
   const { body: contract } = await next(app);
@@ -32,7 +32,7 @@ describe("segments through a socket", () => {
   let folder: string;
   let end: () => void;
   beforeAll(async () => {
-    // None in memory: each comes from the disk.
+    // Without caching: each is read from disk.
     server = await startServer(dataDir, { env: { VODBOX_SEGMENT_CACHE_BYTES: "0", VODBOX_MIN_FREE_BYTES: "0" } });
     end = () => server.child.kill("SIGKILL");
     const { admin, call } = server;
@@ -51,7 +51,7 @@ describe("segments through a socket", () => {
     return { status: answer.status, headers: answer.headers, bytes: Buffer.from(await answer.arrayBuffer()) };
   };
 
-  test("come whole, in ranges and for many at once, byte for byte", async () => {
+  test("arrive whole, in ranges and for many at once, byte for byte", async () => {
     const answers = await Promise.all(Array.from({ length: 40 }, () => bytesOf()));
     for (const { status, bytes } of answers) expect([status, bytes.equals(SEGMENT)]).toEqual([200, true]);
     for (const [range, from, to] of [
@@ -71,7 +71,7 @@ describe("segments through a socket", () => {
     ]);
   });
 
-  test("may be left in the middle by many, and come to the next ones all the same", async () => {
+  test("may be abandoned by many clients, and still reach the next ones", async () => {
     for (let turn = 0; turn < 30; turn++) {
       const request = get(`${folder}2.m4s`);
       request.on("error", () => {});
@@ -85,7 +85,7 @@ describe("segments through a socket", () => {
   });
 });
 
-test("readers that do not read hold no more memory than the cache once more", async () => {
+test("readers that do not read use no more memory than twice the cache", async () => {
   const dataDir = emptyFolder();
   const cacheBytes = 16 * MIB;
   const env = { VODBOX_SEGMENT_CACHE_BYTES: String(cacheBytes), VODBOX_MIN_FREE_BYTES: "0" };
@@ -113,7 +113,7 @@ test("readers that do not read hold no more memory than the cache once more", as
       return answer as IncomingMessage;
     }),
   );
-  // Held whole, they would be 256 MB.
+  // Held in memory, they would be 256 MB.
   expect(memory() - before).toBeLessThan(128 * MIB);
   const sizes = answers.map(async (answer) => {
     let bytes = 0;
@@ -123,7 +123,7 @@ test("readers that do not read hold no more memory than the cache once more", as
   expect(new Set(await Promise.all(sizes))).toEqual(new Set([8 * MIB]));
 });
 
-test("a segment that many ask for at once is read once", async () => {
+test("a segment with concurrent requests is read once", async () => {
   const app = await testApp();
   const key = await app.key((await app.tenant()).id);
   const { asset, contract } = await readyAsset(app, key, { playback_policy: "public" });

@@ -7,7 +7,7 @@ import { uploaded } from "../support/flow.ts";
 import { emptyFolder } from "../support/folder.ts";
 import { subtitled, subtitleForm, VTT } from "../support/subtitles.ts";
 
-test("with storage switched off every route that touches it is 503, of things that are there", async () => {
+test("with storage disabled every route that needs it is 503, for existing resources", async () => {
   const folder = emptyFolder();
   const first = await testApp({}, folder);
   const key = await first.key((await first.tenant()).id);
@@ -38,7 +38,7 @@ test("with storage switched off every route that touches it is 503, of things th
   const etag = { etag: '"900150983cd24fb0d6963f7d28e17f72"' };
   const tracks = "/api/v1/assets/:video_asset_id/subtitles";
   const uploads = "/api/v1/ingest_batches/:id/uploads";
-  // Of the table of routes; then where it leads here, and what is asked.
+  // By route pattern; then the path of the request, and its options.
   const cases: Record<string, [string, CallOptions?]> = {
     "POST /api/v1/uploads/initiate": ["", { body: { filename: "a.mp4", bytes_expected: 3 } }],
     "POST /api/v1/uploads/from_url": ["", { body: { url: "https://example.com/a.mp4" } }],
@@ -55,6 +55,7 @@ test("with storage switched off every route that touches it is 503, of things th
     "PUT /objects/**:key": [single.upload_url, { raw: "abc", headers: single.upload_headers }],
     "POST /api/v1/assets": ["", { body: { tenant_id: asset.tenant_id, video_asset: registered } }],
     "GET /api/v1/assets/:id/download": [`/api/v1/assets/${asset.id}/download`],
+    "PUT /api/v1/assets/:id/poster": [`/api/v1/assets/${asset.id}/poster`, { body: { time_seconds: 0 } }],
     [`GET ${tracks}`]: [`/api/v1/assets/${asset.id}/subtitles?include=content`],
     [`GET ${tracks}/:id`]: [`/api/v1/assets/${asset.id}/subtitles/${track.id}`],
     [`POST ${tracks}`]: [`/api/v1/assets/${asset.id}/subtitles`, { raw: subtitleForm({ language: "de" }) }],
@@ -90,7 +91,7 @@ test("with storage switched off every route that touches it is 503, of things th
     expectError(await off.call(method, path || template, { key, ...options }), 503, "storage_not_configured", row);
   }
 
-  // A list of what the database knows, what needs a translator first, and the operator's own.
+  // Metadata in the database, routes that need a translation service first, and the operator's own.
   const apart = [`GET ${uploads}`, `POST ${tracks}/:id/translate`];
   const declared = off.opened.routes
     .filter(

@@ -23,8 +23,8 @@ const shown = (text: string) =>
 
 const HOSTILE = 'a "quoted", one\'s\u0085\u2028<b>&\u0007';
 
-describe("manifests name the subtitles that there are", () => {
-  test("added, renamed, made the default and removed, each with an ETag of its own", async () => {
+describe("manifests contain the current subtitles", () => {
+  test("added, renamed, made the default and removed, each with its own ETag", async () => {
     const { asset } = await readyAsset(app, key, { playback_policy: "public" });
     const master = `/media/${asset.external_id}/master.m3u8`;
     const tags: string[] = [];
@@ -57,7 +57,7 @@ describe("manifests name the subtitles that there are", () => {
     expect(old.status).toBe(200);
   });
 
-  test("a signed asset's lead to the text with the token in the path, in HLS and DASH", async () => {
+  test("with signed playback contain the token in the path, in HLS and DASH", async () => {
     const { asset } = await readyAsset(app, key);
     await subtitled(app, key, asset.id, { is_default: "1" });
     const { body } = await app.call("GET", `/api/v1/playback/${asset.id}`, { key });
@@ -84,7 +84,7 @@ describe("manifests name the subtitles that there are", () => {
     expect((await app.call("GET", named.playlists[0].resolvedUri)).text).toBe(VTT);
   });
 
-  test("another asset's and a deleted one's are not there", async () => {
+  test("another asset's and a deleted one's do not exist", async () => {
     const mine = await readyAsset(app, key, { playback_policy: "public" });
     const other = await readyAsset(app, key, { playback_policy: "public" });
     const { id } = await subtitled(app, key, other.asset.id);
@@ -97,8 +97,8 @@ describe("manifests name the subtitles that there are", () => {
 
 const added = { uri: "subtitles/1.m3u8", address: "x.vtt", id: 1, language: "en", label: "English", isDefault: true };
 
-describe("a manifest made elsewhere", () => {
-  test("keeps the subtitles that it has; names and the default stay unique", () => {
+describe("a manifest from elsewhere", () => {
+  test("keeps its subtitles; names and the default stay unique", () => {
     const master = [
       "#EXTM3U",
       '#EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID="t,1",NAME="English",LANGUAGE="en",DEFAULT=YES,AUTOSELECT=YES,URI="en.m3u8"',
@@ -118,14 +118,14 @@ describe("a manifest made elsewhere", () => {
   test.each([
     ["a media playlist", "#EXTM3U\n#EXTINF:4,\na.ts\n#EXT-X-ENDLIST\n"],
     ["no playlist", "Hello"],
-  ])("%s is left as it is", (_, text) => expect(inMaster(text, [added])).toBe(text));
+  ])("%s is unchanged", (_, text) => expect(inMaster(text, [added])).toBe(text));
 
   test.each([
     ["two periods", "<MPD><Period></Period><Period></Period></MPD>"],
     ["an empty one", "<MPD><Period/></MPD>"],
-  ])("%s are left as they are", (_, text) => expect(inMpd(text, [added])).toBe(text));
+  ])("%s are unchanged", (_, text) => expect(inMpd(text, [added])).toBe(text));
 
-  test("a label breaks out of neither", () => {
+  test("a label cannot inject markup into either", () => {
     const evil = { ...added, label: `x",URI="http://evil\n#EXT-X-ENDLIST\r"/></Label><Period>${HOSTILE}` };
     const text = inMaster("#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\na.m3u8", [evil]);
     expect(tracksOf(text).map(({ uri }) => uri)).toEqual([added.uri]);

@@ -17,7 +17,7 @@ const at = (rest = "", id = asset.id) => `/api/v1/assets/${id}/subtitles${rest}`
 const post = (...form: Parameters<typeof subtitleForm>) => app.call("POST", at(), { key, raw: subtitleForm(...form) });
 const list = async (query = "") => (await app.call("GET", at(query), { key })).body;
 const content = async (id: number) => (await app.call("GET", at(`/${id}`), { key })).body.content;
-/** Keys of the texts that storage holds. */
+/** Keys of the texts in storage. */
 const texts = async () =>
   (await app.opened.app.objects?.list(`tenants/${asset.tenant_id}/assets/${asset.id}/subtitles/`))?.objects.map(
     (one) => one.key,
@@ -36,7 +36,7 @@ const ready = (subtitle: any, fields = {}) => ({
 });
 
 describe("an upload", () => {
-  test("makes a track, and is told of once", async () => {
+  test("creates a track, with one event", async () => {
     const { status, body } = await post({ language: "EN-us", label: "English (US)" });
     expect(status).toBe(201);
     expect(body).toEqual({
@@ -103,7 +103,7 @@ describe("an upload", () => {
     ["a header alone", "WEBVTT\n\nNOTE empty\n", "a.vtt", /at least one cue/],
     ["SubRip that says nothing", "\n\n", "a.srt", /at least one cue/],
     ["a letter", "Dear Sir,\nhow are you?", "a.vtt", /line 1: "Dear Sir," has no timing line/],
-    ["a letter in SubRip", "Dear Sir,\nhow are you?", "a.srt", /line 1: text stands before/],
+    ["a letter in SubRip", "Dear Sir,\nhow are you?", "a.srt", /line 1: text precedes/],
     [
       "bad times",
       "WEBVTT\n\n00:02.000 --> 00:01.000\nA\n\n00:00:03,000 --> 00:00:04,000\nB",
@@ -117,7 +117,7 @@ describe("an upload", () => {
     ["UTF-16", Buffer.from(`\ufeff${VTT}`, "utf16le"), "a.vtt", /convert it to UTF-8/],
     ["Latin-1", Buffer.from(VTT.replace("Hello", "Grüße"), "latin1"), "a.vtt", /convert it/],
     ["NULs", VTT.replace("Hello", "a\0b"), "a.vtt", /NUL/],
-    ["a picture", Buffer.from([0x89, 0x50, 0x4e, 0x47, 0xd, 0xa]), "a.vtt", /UTF-8/],
+    ["an image", Buffer.from([0x89, 0x50, 0x4e, 0x47, 0xd, 0xa]), "a.vtt", /UTF-8/],
     [
       "SubRip that grows too large",
       `1\n00:00:01,000 --> 00:00:02,000\n${"&\n".repeat(4000)}\n`.repeat(240),
@@ -149,7 +149,7 @@ describe("an upload", () => {
     expect([await list(), await app.newEvents(), await texts()]).toEqual([[], [], []]);
   });
 
-  test("wants a file, in a form, of at most 2 MB", async () => {
+  test("needs a file, in a form, of at most 2 MB", async () => {
     expectError(await post({}, null), 422, "parameter_missing");
     expectError(await post({ file: VTT }, null), 422, "parameter_missing");
     expectError(
@@ -175,7 +175,7 @@ describe("an upload", () => {
     expect((await app.call("GET", at(), { key: reader })).body).toHaveLength(1);
   });
 
-  test("is repeated safely: once made, answered twice, with an address that still works", async () => {
+  test("can be repeated: created once, answered twice, with a URL that works", async () => {
     const send = (form: FormData) => app.call("POST", at(), { key, raw: form, headers: { "idempotency-key": "one" } });
     const [first, second] = [await send(subtitleForm()), await send(subtitleForm())];
     expect([first.status, second.status, second.headers.get("idempotent-replayed")]).toEqual([201, 201, "true"]);

@@ -19,13 +19,13 @@ const post = (...form: Parameters<typeof subtitleForm>) => app.call("POST", at()
 const patch = (id: number, body: unknown, method = "PATCH") => app.call(method, at(`/${id}`), { key, body });
 const list = async (query = "") => (await app.call("GET", at(query), { key })).body;
 const content = async (id: number) => (await app.call("GET", at(`/${id}`), { key })).body.content;
-/** Keys of the texts that storage holds. */
+/** Keys of the texts in storage. */
 const texts = async () =>
   (await app.opened.app.objects?.list(`tenants/${asset.tenant_id}/assets/${asset.id}/subtitles/`))?.objects.map(
     (one) => one.key,
   );
 const sweep = async () => {
-  app.turn(3_600_001);
+  app.advance(3_600_001);
   await app.runTask("sweep-objects");
 };
 const bytesOf = async () => {
@@ -35,7 +35,7 @@ const bytesOf = async () => {
 };
 
 describe("the tracks of an asset", () => {
-  test("are listed by position, then language, with their contents when asked for", async () => {
+  test("are listed by position, then language, with their contents on request", async () => {
     for (const [language, position] of [
       ["fr", "1"],
       ["de", "1"],
@@ -67,7 +67,7 @@ describe("the tracks of an asset", () => {
     expectError(await app.call("GET", at("?cursor=x"), { key }), 422, "validation_failed");
   });
 
-  test("are of different languages", async () => {
+  test("have different languages", async () => {
     const en = await subtitled(app, key, asset.id);
     const de = await subtitled(app, key, asset.id, { language: "de" });
     await app.newEvents();
@@ -80,7 +80,7 @@ describe("the tracks of an asset", () => {
     expect(await app.newEvents()).toEqual([]);
   });
 
-  test("are at most twenty, also when they come at once, and of one language one", async () => {
+  test("are at most twenty, also with concurrent requests, and one per language", async () => {
     const languages = "af ar bg bn ca cs da de el en es et fa fi fr he hi hr hu id is it ja ko lt".split(" ");
     const answers = await Promise.all([...languages, ...languages].map((language) => post({ language })));
     expect(answers.filter(({ status }) => status === 201)).toHaveLength(20);
@@ -100,7 +100,7 @@ describe("the tracks of an asset", () => {
     expect((await post({ language: "zu" })).status).toBe(201);
   });
 
-  test("have one default at most: the last that was made it", async () => {
+  test("have at most one default: the last one set", async () => {
     const one = await subtitled(app, key, asset.id, { is_default: "true" });
     const two = await subtitled(app, key, asset.id, { language: "de", is_default: "1" });
     const defaults = async () => (await list()).filter((track: any) => track.is_default).map((track: any) => track.id);
@@ -113,7 +113,7 @@ describe("the tracks of an asset", () => {
 });
 
 describe("a change", () => {
-  test("sets what is given and leaves the rest, by PATCH and PUT, and is no event", async () => {
+  test("sets the given fields, by PATCH and PUT, and emits no event", async () => {
     const made = await subtitled(app, key, asset.id);
     await app.newEvents();
     const changed = await patch(made.id, { label: "Englisch", position: 7 });
@@ -136,7 +136,7 @@ describe("a change", () => {
     expect(await content(made.id)).toBe(`WEBVTT\n\n${text}`);
   });
 
-  test("that is not acceptable changes nothing", async () => {
+  test("with invalid values changes nothing", async () => {
     const made = await subtitled(app, key, asset.id);
     for (const [body, code] of [
       [{ label: "x", content: "WEBVTT\n\n00:02.000 --> 00:01.000\nHi" }, "invalid_subtitle"],
@@ -166,7 +166,7 @@ describe("a change", () => {
     expect(await texts()).toHaveLength(1);
   });
 
-  test("takes 2 MB, however they are escaped", async () => {
+  test("accepts 2 MB, however they are escaped", async () => {
     const made = await subtitled(app, key, asset.id);
     const text = VTT + "ж".repeat((2_000_000 - VTT.length) / 2);
     const escaped = JSON.stringify({ content: text }).replaceAll("ж", "\\u0436");
@@ -181,7 +181,7 @@ describe("a change", () => {
   });
 });
 
-test("a track that is deleted is gone, with its text and its bytes", async () => {
+test("a deleted track is gone, with its text and its bytes", async () => {
   const before = await bytesOf();
   const [one, two] = [await subtitled(app, key, asset.id), await subtitled(app, key, asset.id, { language: "de" })];
   await app.newEvents();
@@ -196,7 +196,7 @@ test("a track that is deleted is gone, with its text and its bytes", async () =>
   expect(await bytesOf()).toEqual({ tenant: before.tenant + two.bytes, asset: before.asset + two.bytes });
 });
 
-test("a track is known on its own asset alone", async () => {
+test("a track is found only on its own asset", async () => {
   const made = await subtitled(app, key, asset.id);
   const { asset: second } = await uploaded(app, key);
   for (const method of ["GET", "PATCH", "DELETE"])
@@ -209,7 +209,7 @@ test("a track is known on its own asset alone", async () => {
     expectError(await app.call("GET", at(`/${id}`), { key }), 404, "not_found");
 });
 
-describe("what texts weigh", () => {
+describe("storage of texts", () => {
   test("counts for asset and tenant, through replacement, the upload's completion and encoding", async () => {
     const { body: pending } = await app.call("POST", "/api/v1/uploads/initiate", {
       key,
@@ -239,8 +239,8 @@ describe("what texts weigh", () => {
   });
 });
 
-describe("to players", () => {
-  test("a public asset's tracks are given as they are, to everybody, before it is ready too", async () => {
+describe("in players", () => {
+  test("a public asset's tracks are available to everyone, also before it is ready", async () => {
     const { asset: open } = await uploaded(app, key, { playback_policy: "public" });
     const made = await subtitled(app, key, open.id);
     expect(made.url).toBe(`http://vodbox.test/media/${open.external_id}/subtitles/${made.id}.vtt`);
@@ -263,7 +263,7 @@ describe("to players", () => {
     expect((await app.call("GET", made.url)).status).toBe(404);
   });
 
-  test("a signed asset's need a token; the record's own address opens the text and nothing else", async () => {
+  test("a signed asset's need a token; the record's own URL covers only the text", async () => {
     await next(app);
     const { asset: signed } = await readyAsset(app, key, { playback_policy: "signed" });
     const made = await subtitled(app, key, signed.id, { is_default: "true" });
@@ -284,13 +284,13 @@ describe("to players", () => {
     expect([got.status, got.text, got.headers.get("content-type")]).toEqual([200, VTT, "text/vtt; charset=utf-8"]);
     expect(got.headers.get("access-control-allow-origin")).toBe("*");
     expect(made.url).not.toContain(body.token.split(".")[0]);
-    app.turn(3_601_000);
+    app.advance(3_601_000);
     expectError(await app.call("GET", made.url), 403, "address_expired");
     const { asset: other } = await readyAsset(app, key, { playback_policy: "public" });
     expect((await app.call("GET", `/media/${other.external_id}/subtitles/${made.id}.vtt`)).status).toBe(404);
   });
 
-  test("what the player asks names them, the default one chosen, and the page holds none of their words", async () => {
+  test("the player's data list them, with the default one selected, and the page contains none of their text", async () => {
     await next(app);
     const { asset: open } = await readyAsset(app, key, { playback_policy: "public" });
     const evil = await subtitled(app, key, open.id, { label: `"><script>` });

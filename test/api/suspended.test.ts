@@ -16,12 +16,12 @@ beforeEach(async () => {
 const set = async (status: "suspended" | "active") => {
   const changed = await app.call("PATCH", `/api/v1/admin/tenants/${tenant.id}`, { admin: app.admin, body: { status } });
   expect(changed.status).toBe(200);
-  // Where others write to the database, too, it is looked at again after a second.
+  // With a shared database the state is read again after a second.
   if (process.env.VODBOX_TEST_DATABASE) await new Promise((resolve) => setTimeout(resolve, 1100));
 };
 const path = (url: string) => url.replace("http://vodbox.test", "");
 
-/** Every address that was handed out while the tenant was active, and needs no API key. */
+/** Every URL that was issued while the tenant was active, and needs no API key. */
 async function addresses() {
   const open = await readyAsset(app, key, { playback_policy: "public" });
   const signed = await readyAsset(app, key, { playback_policy: "signed" });
@@ -36,7 +36,7 @@ async function addresses() {
     const master = await app.call("GET", body.hls_url);
     const list = new URL(/^[^#\n]+$/m.exec(master.text)?.[0] as string, body.hls_url).href;
     const media = await app.call("GET", list);
-    // A segment that is held in memory by now.
+    // A segment that is cached in memory by now.
     const segment = new URL(/^[^#\n]+$/m.exec(media.text)?.[0] as string, list).href;
     expect((await app.call("GET", segment)).text).toBe("segment");
     gets.push(path(list), path(segment));
@@ -63,8 +63,8 @@ async function uploads() {
   return { puts, put, tus: new URL(tus.headers.get("location") as string).pathname };
 }
 
-describe("a tenant that is suspended", () => {
-  test("is served to nobody, by no address that was handed out, until it is active again", async () => {
+describe("a suspended tenant", () => {
+  test("is served to no one, by no URL issued before, until it is active again", async () => {
     const { gets } = await addresses();
     const { puts, tus } = await uploads();
     for (const get of gets) expect([get, (await app.call("GET", get)).status]).toEqual([get, 200]);
@@ -94,7 +94,7 @@ describe("a tenant that is suspended", () => {
     expect((await app.call("GET", oembed)).status).toBe(200);
   });
 
-  test("takes no bytes that began to come before it was", async () => {
+  test("stores no bytes of a request that began before", async () => {
     const { put } = await uploads();
     let send: (text: string | null) => void = () => {};
     const body = new ReadableStream({
@@ -113,7 +113,7 @@ describe("a tenant that is suspended", () => {
     expect(await app.opened.app.objects?.head(objectKey)).toBeNull();
   });
 
-  test("keeps what is being encoded: no attempt is lost to it", async () => {
+  test("keeps its running encodes: no attempt is lost", async () => {
     const made = await uploaded(app, key);
     const { body: contract } = await next(app);
     await set("suspended");
@@ -126,7 +126,7 @@ describe("a tenant that is suspended", () => {
     expect((await app.call("GET", `/api/v1/assets/${made.asset.id}`, { key })).body.playback_status).toBe("ready");
   });
 
-  test("says nothing of others", async () => {
+  test("does not affect others", async () => {
     const other = await app.tenant();
     const { asset } = await readyAsset(app, await app.key(other.id), { playback_policy: "public" });
     await set("suspended");

@@ -36,7 +36,7 @@ const film = talk({ cues: 60, seed: 7 });
 const few = talk({ cues: 4, seed: 8 });
 
 describe("a track", () => {
-  test("takes the times of another that says the same, and keeps every other byte", async () => {
+  test("takes the times of another one with the same words, and keeps every other byte", async () => {
     const file = [
       "WEBVTT - Kept\r\n\r\nSTYLE\r\n::cue { color: red }\r\n\r\nNOTE 00:00.000 --> is kept apart from its arrow".replace(
         " -->",
@@ -90,7 +90,7 @@ describe("a track", () => {
     ]);
   });
 
-  test("with few matches moves as a whole", async () => {
+  test("with few matches moves by one offset", async () => {
     const track = await add("en", vtt(few));
     const reference = await add("fr", vtt(moved(few, (ms) => ms + 1250)));
     const answer = await sync(track.id, { reference_track_id: reference.id });
@@ -105,7 +105,7 @@ describe("a track", () => {
     expect(await content(track.id)).toBe(await content(reference.id));
   });
 
-  test("times within a cue move with it", async () => {
+  test("timestamp tags move with their cue", async () => {
     const karaoke = moved(few, (ms) => ms).map((line) => ({
       ...line,
       text: `${line.text} <${time(line.startMs + 500)}>on`,
@@ -120,7 +120,7 @@ describe("a track", () => {
     expect(await content(track.id)).toBe(vtt(later));
   });
 
-  test("moved there and back is the same to the byte", async () => {
+  test("moved there and back is identical to the byte", async () => {
     const track = await add("en", vtt(film));
     const reference = await add("fr", vtt(film));
     const plans = fc.record({
@@ -131,7 +131,7 @@ describe("a track", () => {
     });
     await fc.assert(
       fc.asyncProperty(plans, async ({ by, isShort, blanks, terminator }) => {
-        app.turn(3000);
+        app.advance(3000);
         const written = (ms: number) => time(ms).slice(isShort && ms < 3_600_000 ? 3 : 0);
         const mine = moved(film, (ms) => ms)
           .map(
@@ -152,7 +152,7 @@ describe("a track", () => {
         expect(there.body.sync).toMatchObject({ min_offset_seconds: by / 1000, max_offset_seconds: by / 1000 });
         await app.call("PATCH", at(reference.id), { key, body: { content: vtt(film) } });
         await app.call("POST", at(track.id, "/sync"), { admin: app.admin, body: { reference_track_id: reference.id } });
-        // Hours that all cues needed are not known to have been left out before.
+        // When all cues needed hours, it is unknown whether they would be omitted otherwise.
         const allNeeded = isShort && film.every(({ startMs }) => startMs + by >= 3_600_000);
         expect(await content(track.id)).toBe(allNeeded ? file.replaceAll(/(?<![\d:])(\d\d:\d\d\.)/g, "00:$1") : file);
       }),
@@ -161,11 +161,11 @@ describe("a track", () => {
   });
 });
 
-describe("without a named reference", () => {
+describe("without a given reference", () => {
   const isAuto = (id: number) =>
     app.opened.app.write(async (tx) => tx.update(subtitles).set({ source: "auto" }).where(eq(subtitles.id, id)));
 
-  test("the youngest automatic track is taken, before the default one; never the track itself", async () => {
+  test("the newest automatic track is used, before the default one; never the track itself", async () => {
     const track = await add("en", vtt(few), { is_default: "true" });
     const reference = async (body?: unknown) => (await sync(track.id, body)).body.sync?.reference_track_id;
     await add("it", vtt(few));
@@ -173,7 +173,7 @@ describe("without a named reference", () => {
     const standard = await add("fr", vtt(few), { is_default: "true" });
     expect(await reference()).toBe(standard.id);
     const older = await add("de", vtt(few));
-    app.turn(5);
+    app.advance(5);
     const younger = await add("es", vtt(few));
     for (const { id } of [younger, older]) await isAuto(id);
     expect(await reference()).toBe(younger.id);
@@ -184,8 +184,8 @@ describe("without a named reference", () => {
   });
 });
 
-describe("refused, and nothing is changed", () => {
-  test("references that are none", async () => {
+describe("refused, without changes", () => {
+  test("invalid references", async () => {
     const track = await add("en", vtt(few));
     const before = await content(track.id);
     const other = (await uploaded(app, key)).asset;
@@ -233,7 +233,7 @@ describe("refused, and nothing is changed", () => {
   });
 });
 
-test("two at once: each is done on what the track said, or not at all", async () => {
+test("two concurrent requests: each is applied to the current text, or not at all", async () => {
   const track = await add("en", vtt(film));
   const one = await add("fr", vtt(moved(film, (ms) => ms + 1000)));
   const two = await add("de", vtt(moved(film, (ms) => ms + 2000)));
@@ -243,7 +243,7 @@ test("two at once: each is done on what the track said, or not at all", async ()
   expect(await app.newEvents()).toHaveLength(done.length);
   const wanted = await Promise.all([one, two].map(({ id }) => content(id)));
   expect(wanted).toContain(await content(track.id));
-  app.turn(3_600_001);
+  app.advance(3_600_001);
   await app.runTask("sweep-objects");
   const stored = await app.opened.app.objects?.list(`tenants/${asset.tenant_id}/assets/${asset.id}/subtitles/`);
   expect(stored?.objects).toHaveLength(3);

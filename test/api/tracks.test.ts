@@ -21,7 +21,7 @@ const write = (body: unknown, method = "POST", path = at) => app.call(method, pa
 const types = async () => (await app.newEvents()).map(({ type }) => type);
 
 describe("a track", () => {
-  test.each(["POST", "PUT"])("is made by %s, and replaced in place under its kind and name", async (method) => {
+  test.each(["POST", "PUT"])("is created by %s, and replaced under its kind and name", async (method) => {
     const made = await write({ kind: "chapter", cues, position: 3, producer: "cutter", source: "ml" }, method);
     expect(made.status).toBe(201);
     expect(made.body).toMatchObject({
@@ -48,7 +48,7 @@ describe("a track", () => {
     expect((await write({ kind: "chapter", name: "other", cues })).status).toBe(201);
   });
 
-  test("fires once for each time that it becomes ready", async () => {
+  test("emits one event each time it becomes ready", async () => {
     const { body } = await write({ kind: "scene", status: "processing", cues });
     expect(await types()).toEqual([]);
     const patch = (change: unknown) => write(change, "PATCH", `${at}/${body.id}`);
@@ -100,13 +100,13 @@ describe("a track", () => {
     expectError(await app.call("GET", `/api/v1/assets/${asset.id}/tracks/${body.id}`, { key }), 404, "not_found");
   });
 
-  test("goes with its asset", async () => {
+  test("is deleted with its asset", async () => {
     const { body } = await write({ kind: "index", cues });
     await app.call("DELETE", `/api/v1/assets/${body.asset_id}`, { key });
     expectError(await app.call("GET", at, { key }), 404, "not_found");
   });
 
-  test("is made once for one Idempotency-Key", async () => {
+  test("is created once with one Idempotency-Key", async () => {
     const twice = async () =>
       app.call("POST", at, { key, body: { kind: "scene", cues }, headers: { "idempotency-key": at } });
     const [first, second] = [await twice(), await twice()];
@@ -118,7 +118,7 @@ describe("a track", () => {
 
 const cue = (n: number, text = "") => ({ start_ms: n, payload: { text } });
 const of = (count: number) => Array.from({ length: count }, (_, n) => cue(n));
-/** Cues that take exactly so many bytes. */
+/** Cues with exactly this many bytes. */
 const ofBytes = (bytes: number) => {
   const empty = JSON.stringify([cue(0)]).length;
   return [cue(0, "x".repeat(bytes - empty))];
@@ -162,14 +162,14 @@ test.each<[string, unknown, string]>([
   expect(await types()).toEqual([]);
 });
 
-test("500 cues of 200,000 bytes in all are kept", async () => {
+test("500 cues of 200,000 bytes in total are stored", async () => {
   expect((await write({ kind: "scene", cues: of(500) })).status).toBe(201);
   const whole = await write({ kind: "index", cues: ofBytes(200_000) });
   expect([whole.status, JSON.stringify(whole.body.cues).length]).toEqual([201, 200_000]);
 });
 
 describe("the list", () => {
-  test("is ordered by position, then name, page by page, whatever comes in between", async () => {
+  test("is ordered by position, then name, page by page, also with concurrent inserts", async () => {
     for (const [position, name] of [
       [2, "0"],
       [1, "b"],
@@ -186,7 +186,7 @@ describe("the list", () => {
       expect(page.body.length).toBeLessThanOrEqual(2);
       seen.push(...page.body.map(({ kind, position, name }: any) => `${position}${name}${kind}`));
       next = /<(.+)>; rel="next"/.exec(page.headers.get("link") ?? "")?.[1] ?? null;
-      // What was given last is deleted: the list goes on behind where it stood.
+      // The last returned track is deleted: the list continues after its position.
       const last = page.body.at(-1);
       await app.call("DELETE", `${at}/${last.id}`, { key });
     }
@@ -205,7 +205,7 @@ describe("the list", () => {
     expectError(await app.call("GET", `${at}?status=x`, { key }), 422, "validation_failed");
   });
 
-  test("holds at most 8 MiB of cues and tells where it goes on", async () => {
+  test("returns at most 8 MiB of cues, and a cursor", async () => {
     const large = ofBytes(199_000);
     for (let n = 0; n < 45; n++) await write({ kind: "scene", name: `n${n}`, position: n, cues: large });
     const first = await app.call("GET", at, { key });
@@ -219,7 +219,7 @@ describe("the list", () => {
   });
 });
 
-test.each(["[", '{"a":'])("a payload nested too deeply (%s) is refused, not fallen over", async (open) => {
+test.each(["[", '{"a":'])("a payload nested too deeply (%s) is refused without a crash", async (open) => {
   const nested = (depth: number) => {
     const inner = `${open.repeat(depth)}1${(open === "[" ? "]" : "}").repeat(depth)}`;
     const raw = `{"kind":"scene","cues":[{"start_ms":0,"payload":{"a":${inner}}}]}`;

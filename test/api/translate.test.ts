@@ -12,12 +12,12 @@ const FILE = [
   "STYLE",
   "::cue(b) { color: lime }",
   "",
-  "NOTE Said by nobody",
+  "NOTE Said by no one",
   "",
   "intro",
   "00:01.000 --> 00:03.500 line:0 align:start",
   "One sentence that",
-  "goes on for two lines",
+  "continues for two lines",
   "",
   "00:00:04.000 --> 00:00:05.000",
   "<v Fred Smith><i>Tom &amp; Jerry</i></v>",
@@ -37,8 +37,8 @@ const FILE = [
   "",
 ].join("\r\n");
 const TRANSLATED = FILE.replace(
-  "One sentence that\r\ngoes on for two lines",
-  "ONE SENTENCE THAT\r\nGOES ON FOR TWO LINES",
+  "One sentence that\r\ncontinues for two lines",
+  "ONE SENTENCE THAT\r\nCONTINUES FOR TWO LINES",
 )
   .replace("Tom &amp; Jerry", "TOM &amp; JERRY")
   .replace("Where <b>are</b> you?", "WHERE <b>ARE</b> YOU?")
@@ -77,7 +77,7 @@ async function assetOf(app: TestApp) {
   };
 }
 
-/** Nothing of it is left: no track, no event, no object. */
+/** Nothing remains of it: no track, no event, no object. */
 async function nothingDone({ app, tracks, track, asset }: Pick<Setup, "app" | "tracks" | "track" | "asset">) {
   expect((await tracks()).map(({ id, content }: any) => [id, content])).toEqual([[track.id, FILE]]);
   expect(await app.newEvents()).toEqual([]);
@@ -86,7 +86,7 @@ async function nothingDone({ app, tracks, track, asset }: Pick<Setup, "app" | "t
 }
 
 describe.each(KINDS)("translated by %s", (kind) => {
-  test("a track becomes another, of which only the words are different", async () => {
+  test("a track becomes another one, with only the words changed", async () => {
     const { app, track, translate, tracks, asset } = await setUp(kind);
     const made = await translate("DE");
     expect(made.status).toBe(201);
@@ -116,7 +116,7 @@ describe.each(KINDS)("translated by %s", (kind) => {
     expect(track.id).not.toBe(made.body.id);
   });
 
-  test("each different line is asked for once, in batches that the service takes", async () => {
+  test("each distinct line is sent once, in batches that the service accepts", async () => {
     const { app, key, asset, at, service, translate } = await setUp(kind);
     const lines = Array.from(
       { length: 130 },
@@ -183,7 +183,7 @@ describe.each(KINDS)("translated by %s", (kind) => {
     await nothingDone(made);
   });
 
-  test("a language that it does not know is told before a text is sent", async () => {
+  test("an unsupported language is reported before a text is sent", async () => {
     if (kind === "openai") return;
     const made = await setUp(kind);
     expectError(await made.translate("haw"), 422, "invalid_language");
@@ -191,7 +191,7 @@ describe.each(KINDS)("translated by %s", (kind) => {
     await nothingDone(made);
   });
 
-  test("variants of a language find the service's own names", async () => {
+  test("variants of a language are mapped to the service's names", async () => {
     if (kind === "openai") return;
     const { translate, service } = await setUp(kind);
     expect((await translate("zh-CN")).body.language).toBe("zh-CN");
@@ -202,8 +202,8 @@ describe.each(KINDS)("translated by %s", (kind) => {
   });
 });
 
-describe("texts that come back torn", () => {
-  test("tags that are lost or out of order: what is between them is translated by itself", async () => {
+describe("texts with broken tags", () => {
+  test("lost or reordered tags: the texts between them are translated separately", async () => {
     const { service, translate, tracks } = await setUp("libretranslate");
     const plain: Mischief = (response, texts) => response.end(JSON.stringify({ translatedText: texts }));
     service.mischief.push(plain, (response, texts) =>
@@ -212,13 +212,13 @@ describe("texts that come back torn", () => {
     expect((await translate("de")).status).toBe(201);
     expect((await tracks())[0].content).toBe(TRANSLATED);
     expect(service.asked.map(({ texts }) => texts)).toEqual([
-      ["One sentence that goes on for two lines", "Tom & Jerry", "Here."],
+      ["One sentence that continues for two lines", "Tom & Jerry", "Here."],
       ['Where <g id="1">are</g> you?', 'Now <x id="1"/>then'],
       ["Where", "are", "you?", "Now", "then"],
     ]);
   });
 
-  test("what could end a cue or begin a tag is escaped", async () => {
+  test("text that could end a cue or begin a tag is escaped", async () => {
     const { service, translate, tracks, track } = await setUp("libretranslate");
     service.mischief.push((response, texts) =>
       response.end(JSON.stringify({ translatedText: texts.map((_, k) => `a --> b <i>\n\nNOTE\u0000 & ${k}`) })),
@@ -245,7 +245,7 @@ describe("texts that come back torn", () => {
     }
   });
 
-  test("a model that loses count is asked again, and for less at once", async () => {
+  test("a model that returns a wrong count is asked again, with smaller batches", async () => {
     const { service, translate, tracks } = await setUp("openai");
     const short: Mischief = (response, texts) =>
       response.end(JSON.stringify({ choices: [{ message: { content: JSON.stringify(texts.slice(1)) } }] }));
@@ -255,7 +255,7 @@ describe("texts that come back torn", () => {
     expect(service.asked.slice(0, 4).map(({ texts }) => texts.length)).toEqual([3, 3, 2, 1]);
   });
 
-  test("a server that takes one text at a time gets them so", async () => {
+  test("a server that accepts one text at a time gets single texts", async () => {
     const { service, translate, tracks } = await setUp("libretranslate");
     const old: Mischief = (response, texts, { sent }) =>
       response.end(JSON.stringify({ translatedText: Array.isArray(sent.q) ? String(texts) : loud(sent.q) }));
@@ -265,13 +265,13 @@ describe("texts that come back torn", () => {
   });
 });
 
-describe("the track that is made", () => {
+describe("the new track", () => {
   let made: Setup;
   beforeEach(async () => {
     made = await setUp("libretranslate");
   });
 
-  test("replaces one of its language in place, with its id, position and default, at 20 tracks too", async () => {
+  test("replaces one of its language, with its id, position and default, also at 20 tracks", async () => {
     const { app, key, asset, translate, tracks } = made;
     const german = await subtitled(app, key, asset.id, {
       language: "de",
@@ -298,13 +298,13 @@ describe("the track that is made", () => {
     expect(await app.newEvents()).toEqual([]);
   });
 
-  test("has the suffix once, also when it is translated on", async () => {
+  test("has the suffix once, also when it is translated again", async () => {
     const { app, key, at, track, translate } = made;
     await app.call("PATCH", at(`/${track.id}`), { key, body: { label: "English (auto translated)" } });
     expect((await translate("de")).body.label).toBe("English (auto translated)");
   });
 
-  test("is made once for one Idempotency-Key", async () => {
+  test("is created once with one Idempotency-Key", async () => {
     const { app, service, track, translate } = made;
     const first = await translate("de", track.id, { "idempotency-key": "once" });
     const asked = service.asked.length;
@@ -320,7 +320,7 @@ describe("the track that is made", () => {
     ["is deleted", "DELETE", undefined, 404, "not_found"],
     ["says something else", "PATCH", { content: FILE.replace("Here.", "There.") }, 409, "subtitle_changed"],
     ["gets another language", "PATCH", { language: "fr" }, 409, "subtitle_changed"],
-  ])("is not made when its source %s meanwhile", async (_, method, body, status, code) => {
+  ])("is not created when its source %s meanwhile", async (_, method, body, status, code) => {
     const { app, key, at, track, service, translate, tracks } = made;
     service.mischief.push(async (response, texts) => {
       await app.call(method, at(`/${track.id}`), { key, body });

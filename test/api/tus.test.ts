@@ -44,7 +44,7 @@ const underWay = async () => {
   return found;
 };
 
-test("says what it can to whoever asks, pages of other origins too", async () => {
+test("OPTIONS reports the supported extensions to anyone, also to pages of other origins", async () => {
   const answer = await app.call("OPTIONS", TUS, {
     headers: { origin: "https://studio.example", "access-control-request-method": "POST" },
   });
@@ -65,7 +65,7 @@ test("says what it can to whoever asks, pages of other origins too", async () =>
   expect([one.status, one.headers.get("access-control-allow-methods")]).toEqual([204, "HEAD, PATCH, DELETE, POST"]);
 });
 
-test("an upload is created, sent in pieces, resumed, and completes itself: one job, told of once", async () => {
+test("an upload is created, sent in pieces, resumed, and completes itself: one job, one event", async () => {
   const told = { filename: "ein Ausflug.mp4", filetype: "video/mp4", title: "Ausflug ü" };
   const upload = await created({ "upload-metadata": metadata(told) });
   expect(await upload.session()).toMatchObject({
@@ -84,8 +84,9 @@ test("an upload is created, sent in pieces, resumed, and completes itself: one j
     "upload-length": "10",
     "tus-resumable": "1.0.0",
     "cache-control": "no-store",
+    "x-svc-asset-id": String((await upload.session()).asset_id),
     "upload-expires": expect.stringMatching(/^\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT$/),
-    "access-control-expose-headers": expect.stringContaining("Upload-Offset"),
+    "access-control-expose-headers": expect.stringMatching(/Upload-Offset.*X-SVC-Asset-Id/),
   });
   expect((await upload.session()).bytes_received).toBe(4);
   expect(await types()).toEqual([]);
@@ -103,7 +104,7 @@ test("an upload is created, sent in pieces, resumed, and completes itself: one j
   expect((await next(app)).status).toBe(204);
 });
 
-test("an upload may come with its creation, whole or in part", async () => {
+test("an upload may include its data in the creation, whole or in part", async () => {
   const whole = await create(BYTES, "abcdefghij");
   expect(offsetIn(whole)).toEqual([201, "10"]);
   const begun = await create(BYTES, "abc");
@@ -119,8 +120,8 @@ test("an upload may come with its creation, whole or in part", async () => {
   ]);
 });
 
-describe("a piece", () => {
-  test("that does not follow is 409, and one that is too long 413: nothing changes", async () => {
+describe("a PATCH", () => {
+  test("with a wrong offset is 409, and one that is too long 413: nothing changes", async () => {
     const { patch, head } = await created();
     await patch(0, "abcd");
     for (const offset of [0, 3, 5, 10]) {
@@ -135,7 +136,7 @@ describe("a piece", () => {
     expect(offsetIn(await patch(4, ""))).toEqual([204, "4"]);
   });
 
-  test.each(["sha1", "sha256", "md5"])("with another checksum (%s) is 460 and taken away again", async (algorithm) => {
+  test.each(["sha1", "sha256", "md5"])("with another checksum (%s) is 460 and removed again", async (algorithm) => {
     const { patch, head } = await created();
     const sum = (text: string) => ({
       "upload-checksum": `${algorithm} ${createHash(algorithm).update(text).digest("base64")}`,
@@ -148,7 +149,7 @@ describe("a piece", () => {
     expect(offsetIn(await patch(4, "efghij", sum("efghij")))).toEqual([204, "10"]);
   });
 
-  test("may be sent as POST where there is no PATCH", async () => {
+  test("may be sent as POST where PATCH is not available", async () => {
     const { at } = await created();
     const post = (method: string, more = {}) =>
       app.call("POST", at, {
@@ -162,7 +163,7 @@ describe("a piece", () => {
   });
 });
 
-test("what is given up is removed, told of once, and gone", async () => {
+test("a terminated upload is deleted, with one event, and is 410", async () => {
   const { at, patch, session } = await created();
   await patch(0, "abc");
   const end = () => app.call("DELETE", at, { key, headers: VERSION });
@@ -173,15 +174,15 @@ test("what is given up is removed, told of once, and gone", async () => {
   expect((await app.call("HEAD", at, { key, headers: VERSION })).status).toBe(410);
 });
 
-test("what is not ended in time expires with its bytes", async () => {
+test("an upload that is not finished in time expires with its bytes", async () => {
   const { patch, head } = await created();
   await patch(0, "abc");
-  app.turn(601_000);
+  app.advance(601_000);
   await app.runTask("expire-uploads");
   expect([(await head()).status, await underWay(), await types()]).toEqual([410, [], ["video.upload.failed"]]);
 });
 
-test("creations that are none are refused", async () => {
+test("malformed creations are refused", async () => {
   const cases: [Record<string, string>, number, string][] = [
     [{ "tus-resumable": "0.2.2" }, 412, "tus_version_unsupported"],
     [{ "upload-length": "0" }, 422, "validation_failed"],

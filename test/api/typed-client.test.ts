@@ -5,8 +5,8 @@ import { type TestApp, testApp } from "../support/app.ts";
 import { putArtifacts } from "../support/flow.ts";
 
 /**
- * A customer's program: written against types that were generated from the OpenAPI document, and nothing else. It does
- * not compile when the document is wrong about a request or an answer, and does not pass when the server is.
+ * A customer's program, written only against types generated from the OpenAPI document. It does not compile when the
+ * document is wrong about a request or a response, and does not pass when the server is.
  */
 let app: TestApp;
 let tenantId: number;
@@ -16,7 +16,7 @@ let worker: ReturnType<typeof createClient<paths>>;
 const clientWith = (headers: Record<string, string>) =>
   createClient<paths>({ baseUrl: "http://vodbox.test", headers, fetch: (request) => app.opened.server.fetch(request) });
 
-/** What a program does with an answer: take the data, or stop with the server's own words. */
+/** How a program handles a response: use the data, or fail with the server's message. */
 async function ok<T>(answer: Promise<{ data?: T; error?: { error: string; code: string } }>): Promise<T> {
   const { data, error } = await answer;
   if (error) throw new Error(`${error.code}: ${error.error}`);
@@ -56,8 +56,8 @@ async function videoReady(title: string) {
   return done.asset;
 }
 
-describe("a client of generated types", () => {
-  test("uploads, has transcoded, plays, changes and deletes", async () => {
+describe("a client with generated types", () => {
+  test("uploads, transcodes, plays, changes and deletes", async () => {
     const { id, external_id } = await videoReady("First");
     const path = { id };
     const playback = await ok(api.GET("/api/v1/playback/{id}", { params: { path: { id: external_id } } }));
@@ -106,7 +106,7 @@ describe("a client of generated types", () => {
     expect([track.status, track.cues?.[0]?.start_ms]).toEqual(["ready", 0]);
   });
 
-  test("tells how a video is watched, and asks", async () => {
+  test("reports playback, and reads analytics", async () => {
     const { id } = await videoReady("Watched");
     const events = [{ asset_id: id, session_id: "s", viewer_id: "v", event: "play" as const }];
     expect(await ok(api.POST("/api/v1/playback_events", { body: { events } }))).toEqual({ accepted: 1 });
@@ -120,7 +120,7 @@ describe("a client of generated types", () => {
     expect([all.tenant_id, all.top_assets?.[0]?.title]).toEqual([tenantId, "Watched"]);
   });
 
-  test("files assets into collections", async () => {
+  test("assigns assets to collections", async () => {
     const { id } = await videoReady("Third");
     const collection = { name: "Films", slug: "films" };
     const made = await ok(api.POST("/api/v1/collections", { body: { tenant_id: tenantId, collection } }));
@@ -137,7 +137,7 @@ describe("a client of generated types", () => {
     expect((await ok(api.GET("/api/v1/assets/{id}", { params: { path: { id } } }))).collection_id).toBe(null);
   });
 
-  test("registers an asset, takes its data out and brings them in again", async () => {
+  test("registers an asset, exports its data and imports them again", async () => {
     const video_asset = {
       title: "=Registered",
       input_status: "uploaded",
@@ -177,17 +177,17 @@ describe("a client of generated types", () => {
     expect((await ok(operator.POST("/api/v1/transcoding_jobs/{id}/cancel", at))).status).toBe("canceled");
   });
 
-  test("hands VR players what they need", async () => {
+  test("returns the data for VR players", async () => {
     const { id } = await videoReady("Fourth");
     const manifest = await ok(api.GET("/api/v1/assets/{id}/vr_manifest.json", { params: { path: { id } } }));
-    // DeoVR's form, as nothing else was asked for.
+    // DeoVR's format is the default.
     if (!("encodings" in manifest)) throw new Error("another form");
     const url = manifest.encodings[0]?.["video-sources"][0]?.url ?? "";
     expect((await app.call("GET", url)).text).toContain("#EXTM3U");
     expect(manifest.encodings[0]?.videoSources[0]?.url).toBe(url);
   });
 
-  test("re-times subtitles, and is told that nobody translates them", async () => {
+  test("re-times subtitles, and is refused a translation without a service", async () => {
     const { id } = await videoReady("Fifth");
     const path = { video_asset_id: id };
     const lines = Array.from({ length: 9 }, (_, n) => ({ at: n * 5, text: `This is the sentence of number ${n}` }));
@@ -222,7 +222,7 @@ describe("a client of generated types", () => {
     expect([translated.response.status, translated.error?.code]).toEqual([503, "translation_not_configured"]);
   });
 
-  test("hands out keys", async () => {
+  test("issues keys", async () => {
     const made = await ok(api.POST("/api/v1/api_keys", { body: { tenant_id: tenantId, scopes: ["assets:read"] } }));
     const theirs = clientWith({ "X-API-Key": made.token ?? "" });
     expect((await ok(theirs.GET("/api/v1/tenants"))).map(({ id }) => id)).toEqual([tenantId]);

@@ -72,7 +72,7 @@ const objectsOf = (app: TestApp) =>
     .map((entry) => entry.name);
 
 describe("a relative path", () => {
-  test("is kept by every way to start an upload", async () => {
+  test("is stored by every way to start an upload", async () => {
     const { app, key } = await tenantWithKey();
     const of = async (id: number) => (await app.call("GET", `/api/v1/assets/${id}`, { key })).body.relative_path;
     const relative_path = "2026/trip/day 1/ä.mp4";
@@ -115,14 +115,14 @@ describe("a relative path", () => {
 });
 
 describe("the bytes", () => {
-  test("that are more than announced are 413 and nothing of them is kept, not even in place of what was there", async () => {
+  test("beyond the announced size are 413 and none is stored, not even in place of earlier ones", async () => {
     const { app, key } = await tenantWithKey();
     const upload = await initiate(app, key, 3);
     const refused = await app.call("PUT", upload.upload_url, { raw: "abcd" });
     expectError(refused, 413, "payload_too_large");
     expect(objectsOf(app)).toEqual([]);
     expect((await app.call("PUT", upload.upload_url, { raw: "abc" })).status).toBe(200);
-    // Without a length, so that the end of the announced bytes is met while reading.
+    // Without a length, so that the announced size is exceeded while reading.
     const stream = new Blob(["abcd"]).stream() as unknown as string;
     expectError(await app.call("PUT", upload.upload_url, { raw: stream }), 413, "payload_too_large");
     expect(objectsOf(app)).toHaveLength(1);
@@ -131,7 +131,7 @@ describe("the bytes", () => {
     expect((await app.call("GET", contract.source.url)).text).toBe("abc");
   });
 
-  test("go to no altered address, none of another method, and none that has expired", async () => {
+  test("are refused with an altered URL, another method, and after its expiry", async () => {
     const { app, key } = await tenantWithKey({ upload_ttl_seconds: 600 });
     const { upload_url: url } = await initiate(app, key, 3);
     const altered = [
@@ -146,7 +146,7 @@ describe("the bytes", () => {
     for (const address of altered)
       expectError(await app.call("PUT", address, { raw: "abc" }), 403, "address_invalid", address);
     expectError(await app.call("GET", url), 403, "address_invalid");
-    app.turn(601_000);
+    app.advance(601_000);
     expectError(await app.call("PUT", url, { raw: "abc" }), 403, "address_expired");
     expect(objectsOf(app)).toEqual([]);
   });
@@ -164,7 +164,7 @@ describe("the bytes", () => {
 });
 
 describe("complete", () => {
-  test("takes a file that turned out smaller with its true size", async () => {
+  test("accepts a smaller file with its true size", async () => {
     const { app, key } = await tenantWithKey();
     const upload = await initiate(app, key, 1000);
     await app.call("PUT", upload.upload_url, { raw: "abc" });
@@ -173,7 +173,7 @@ describe("complete", () => {
     expect(done.body.asset).toMatchObject({ source_bytes: 3, input_status: "uploaded", playback_status: "processing" });
   });
 
-  test("refuses what storage does not hold: nothing, no bytes, another size; and the upload goes on", async () => {
+  test("refuses what storage does not have: nothing, no bytes, another size; and the upload stays pending", async () => {
     const { app, key } = await tenantWithKey();
     const upload = await initiate(app, key, 10);
     expectError(await complete(app, key, upload, 10), 422, "bytes_mismatch", "nothing was put");
@@ -190,7 +190,7 @@ describe("complete", () => {
     expect((await complete(app, key, upload, 5)).status).toBe(200);
   });
 
-  test("ten times at once is one job and one of each event", async () => {
+  test("ten concurrent requests create one job and one of each event", async () => {
     const { app, key } = await tenantWithKey();
     const upload = await initiate(app, key, 3);
     await app.call("PUT", upload.upload_url, { raw: "abc" });
@@ -203,16 +203,16 @@ describe("complete", () => {
     expect((await next(app)).status).toBe(204);
   });
 
-  test("of an upload whose time is over is 409", async () => {
+  test("of an expired upload is 409", async () => {
     const { app, key } = await tenantWithKey({ upload_ttl_seconds: 600 });
     const upload = await initiate(app, key, 3);
     await app.call("PUT", upload.upload_url, { raw: "abc" });
-    app.turn(601_000);
+    app.advance(601_000);
     expectError(await complete(app, key, upload, 3), 409, "upload_conflict");
     expect((await next(app)).status).toBe(204);
   });
 
-  test("of another tenant's upload is 404, like one that never was", async () => {
+  test("of another tenant's upload is 404, like one that does not exist", async () => {
     const { app, key } = await tenantWithKey();
     const upload = await initiate(app, key, 3);
     const stranger = await app.key((await app.tenant()).id);
@@ -234,7 +234,7 @@ test("without object storage every operation that needs it is 503, and the other
   await expect(uploaded(app, key)).rejects.toThrow("storage_not_configured");
 });
 
-describe("an upload whose time is over", () => {
+describe("an expired upload", () => {
   const initiated = async () => {
     const { app, key } = await tenantWithKey({ upload_ttl_seconds: 600 });
     const body = { filename: "late.mp4", bytes_expected: 3 };
@@ -242,7 +242,7 @@ describe("an upload whose time is over", () => {
   };
   const objects = async (app: TestApp) => (await app.opened.app.objects?.list(""))?.objects.length;
 
-  test("is expired, and leaves bytes that another asset has for its source", async () => {
+  test("keeps bytes that are another asset's source", async () => {
     const { app, key, upload } = await initiated();
     await app.call("PUT", upload.upload_url, { raw: "abc" });
     const [, sourceKey = ""] = /\/objects\/([^?]+)/.exec(upload.upload_url) ?? [];
@@ -257,26 +257,26 @@ describe("an upload whose time is over", () => {
     };
     const made = await app.call("POST", "/api/v1/assets", { key, body: { tenant_id: upload.tenant_id, video_asset } });
     expect(made.status).toBe(201);
-    app.turn(601_000);
+    app.advance(601_000);
     await app.runTask("expire-uploads");
     await app.runTask("sweep-objects");
     const source = await app.call("GET", `/api/v1/assets/${made.body.asset.id}/download`, { key });
     expect([source.status, (await app.call("GET", source.body.url)).text]).toEqual([200, "abc"]);
-    // The last one takes it along.
+    // The last one removes it.
     await app.call("DELETE", `/api/v1/assets/${upload.asset_id}`, { key });
     expect(await objects(app)).toBe(1);
     await app.call("DELETE", `/api/v1/assets/${made.body.asset.id}`, { key });
     expect(await objects(app)).toBe(0);
   });
 
-  test("is expired, told of once, and leaves no bytes", async () => {
+  test("has one event, and leaves no bytes", async () => {
     const { app, key, upload } = await initiated();
     await app.call("PUT", upload.upload_url, { raw: "abc" });
     await app.newEvents();
-    app.turn(599_000);
+    app.advance(599_000);
     await app.runTask("expire-uploads");
     expect(await objects(app)).toBe(1);
-    app.turn(2_000);
+    app.advance(2_000);
     await app.runTask("expire-uploads");
     await app.runTask("expire-uploads");
     expect(await objects(app)).toBe(0);
@@ -293,10 +293,10 @@ describe("an upload whose time is over", () => {
     expectError(complete, 409, "upload_conflict");
   });
 
-  test("keeps nothing of a PUT that was still on its way", async () => {
+  test("keeps nothing of a PUT in progress", async () => {
     const { app, upload } = await initiated();
     const put = await putInTwo(app, upload.upload_url, "abc");
-    app.turn(601_000);
+    app.advance(601_000);
     await app.runTask("expire-uploads");
     put.goOn();
     expectError(await put.answer, 409, "upload_conflict");
@@ -304,7 +304,7 @@ describe("an upload whose time is over", () => {
   });
 });
 
-test("a PUT that ends after its upload was completed changes nothing of it", async () => {
+test("a PUT that ends after its upload was completed changes nothing", async () => {
   const { app, key } = await tenantWithKey();
   const { body } = await app.call("POST", "/api/v1/uploads/initiate", {
     key,
@@ -320,7 +320,7 @@ test("a PUT that ends after its upload was completed changes nothing of it", asy
   expect((await app.call("GET", contract.source.url)).text).toBe("abc");
 });
 
-/** A PUT whose headers are in and whose bytes wait for `goOn`. */
+/** A PUT whose headers have arrived and whose bytes wait for `goOn`. */
 async function putInTwo(app: TestApp, url: string, bytes: string) {
   const [asked, late] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const source = {

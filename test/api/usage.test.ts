@@ -21,7 +21,7 @@ const monthStart = (time: number, months = 0) => {
 };
 const named = (start: number) => new Date(start).toISOString().slice(0, 7);
 
-/** An asset of so many bytes, as a client registers one; its id. */
+/** Registers an asset of this size as a client does; returns its id. */
 async function register(key: string, storageBytes: number, fields: object = {}): Promise<number> {
   const video_asset = {
     title: "Held",
@@ -44,7 +44,7 @@ async function register(key: string, storageBytes: number, fields: object = {}):
   return made.body.asset.id;
 }
 
-test("what was held, sent and transcoded in three months is what a count by hand comes to", async () => {
+test("storage, egress and transcoding of three months match a manual count", async () => {
   app = await testApp();
   const { app: running, egress } = app.opened;
   const { clock, db } = running;
@@ -53,9 +53,9 @@ test("what was held, sent and transcoded in three months is what a count by hand
   const key = await app.key(tenant.id);
   const otherKey = await app.key(other.id);
   const first = monthStart(clock.now(), 1);
-  app.turn(first - clock.now() + 3 * DAY);
+  app.advance(first - clock.now() + 3 * DAY);
 
-  // The count by hand: bytes held, from each moment that they changed at. The row says when that was, to the millisecond.
+  // The expected value: bytes stored since each change. The row has its time, to the millisecond.
   const changes: { at: number; bytes: number }[] = [];
   let held = 0;
   const changed = async (by: number) => {
@@ -75,23 +75,23 @@ test("what was held, sent and transcoded in three months is what a count by hand
   const big = await register(key, 3_000_000_000_000);
   await changed(3_000_000_000_000);
   send(1_500_000_000_001);
-  app.turn(10 * DAY);
+  app.advance(10 * DAY);
   await register(key, 999_999_999);
   await changed(999_999_999);
-  // Sent before midnight, written down after it.
-  app.turn(monthStart(first, 1) - clock.now() - 2000);
+  // Sent before midnight, recorded after it.
+  app.advance(monthStart(first, 1) - clock.now() - 2000);
   send(1_000_000_000_000);
-  app.turn(4000);
+  app.advance(4000);
   send(5);
   await app.runTask("count-egress");
-  app.turn(20 * DAY);
-  // Over a month's end with nobody looking.
-  app.turn(20 * DAY);
+  app.advance(20 * DAY);
+  // Across the end of a month, without requests.
+  app.advance(20 * DAY);
   expect((await app.call("DELETE", `/api/v1/assets/${big}`, { key })).status).toBe(204);
   await changed(-3_000_000_000_000);
   send(42);
   await app.runTask("count-egress");
-  app.turn(monthStart(first, 3) - clock.now() + DAY);
+  app.advance(monthStart(first, 3) - clock.now() + DAY);
 
   const months = [first, monthStart(first, 1), monthStart(first, 2)];
   for (const [index, month] of months.entries()) {
@@ -107,7 +107,7 @@ test("what was held, sent and transcoded in three months is what a count by hand
     const heldBytes = Number(dividedHalfUp(byteMs, BigInt(end - month)));
     expect(Math.round(storage.quantity * 1e9), named(month)).toBe(heldBytes);
     expect(Math.round(out.quantity * 1e9), named(month)).toBe(sent.get(month) ?? 0);
-    // Starter: 100 GB-months and 500 GB are free, then 2.5 and 2 cents.
+    // Starter: 100 GB-months and 500 GB are included, then 2.5 and 2 cents.
     const cents = (units: number, included: number, price: number) =>
       Math.floor(Math.max(0, units / 1e9 - included) * price + 0.5);
     expect(storage.amount_minor, named(month)).toBe(cents(heldBytes, 100, 2.5));
@@ -121,7 +121,7 @@ test("what was held, sent and transcoded in three months is what a count by hand
   expect(row.egress_bytes).toBe([...sent.values()].reduce((sum, bytes) => sum + bytes, 0));
 });
 
-test("the estimate has the shape that was agreed, and the summary a row for every tenant that is seen", async () => {
+test("the estimate has the specified shape, and the summary a row for every accessible tenant", async () => {
   app = await testApp();
   const [mine, other] = [await app.tenant({ plan_name: "free" }), await app.tenant()];
   await app.call("PATCH", `/api/v1/admin/tenants/${mine.id}`, { admin: app.admin, body: { plan_name: "pro" } });
@@ -196,7 +196,7 @@ test("billing calls are limited for each tenant", async () => {
   expectError(await app.call("POST", "/api/v1/billing/checkout", { key, headers, body }), 429, "rate_limited");
 });
 
-test("quotas of a plan refuse what would be beyond them, and leave nothing behind", async () => {
+test("quotas of a plan refuse what would exceed them, and leave nothing behind", async () => {
   app = await testApp({
     prices: JSON.stringify({
       currency: "EUR",
@@ -218,7 +218,7 @@ test("quotas of a plan refuse what would be beyond them, and leave nothing behin
   const key = await app.key(tenant.id);
   const begin = (bytes_expected: number, way = "initiate") =>
     app.call("POST", `/api/v1/uploads/${way}`, { key, body: { filename: "a.mp4", bytes_expected } });
-  // Both were begun on a larger plan; the second to end finds no room on the smaller one.
+  // Both began on a larger plan; the second to end exceeds the smaller one.
   await app.plan(tenant.id, "pro");
   const [one, two] = [await begin(6), await begin(6)];
   await app.plan(tenant.id, "starter");
@@ -232,7 +232,7 @@ test("quotas of a plan refuse what would be beyond them, and leave nothing behin
   expect(ends.map(({ status }) => status).sort()).toEqual([200, 403]);
   const [refused] = ends.filter(({ status }) => status === 403);
   expectError(refused as (typeof ends)[0], 403, "quota_exceeded");
-  expect(refused?.body.error).toMatch(/starter plan holds 10 bytes; 6 are used/);
+  expect(refused?.body.error).toMatch(/starter plan includes 10 bytes; 6 are used/);
   expect((await app.newEvents()).map(({ type }) => type)).toEqual(["video.upload.completed", "video.job.queued"]);
   expectError(await begin(5), 403, "quota_exceeded");
   expectError(await begin(5, "initiate_multipart"), 403, "quota_exceeded");
@@ -257,13 +257,13 @@ test("quotas of a plan refuse what would be beyond them, and leave nothing behin
   expectError(intent, 403, "quota_exceeded");
   expect((await app.call("GET", "/api/v1/assets", { key })).body.length).toBe(before);
 
-  // Another plan, and the same upload ends well.
+  // With another plan, the same upload succeeds.
   await app.plan(tenant.id, "pro");
   const left = ends[0]?.status === 403 ? one : two;
   expect((await complete(left.body.id)).status).toBe(200);
 });
 
-test("a batch that is beyond the plan's bytes is not committed, and can be once there is room", async () => {
+test("a batch that exceeds the plan's bytes is not committed, and can be when the quota allows it", async () => {
   app = await testApp();
   const tenant = await app.tenant();
   const key = await app.key(tenant.id);
@@ -282,7 +282,7 @@ test("a batch that is beyond the plan's bytes is not committed, and can be once 
   expect((await commit()).status).toBe(200);
 });
 
-test("minutes are those of the sources that were transcoded, once a job, in the month when it ended", async () => {
+test("minutes are those of the transcoded sources, once per job, in the month when it ended", async () => {
   app = await testApp({ max_attempts: 3 });
   const tenant = await app.tenant({ plan_name: "pro" });
   const key = await app.key(tenant.id);
@@ -292,24 +292,24 @@ test("minutes are those of the sources that were transcoded, once a job, in the 
     return row.transcoding_minutes;
   };
   const { clock } = app.opened.app;
-  app.turn(monthStart(clock.now(), 1) - clock.now() + DAY);
+  app.advance(monthStart(clock.now(), 1) - clock.now() + DAY);
   const start = monthStart(clock.now());
   const finish = async (contract: unknown, seconds: number) => {
     const media = { duration_seconds: seconds, width: 640, height: 360, frame_rate: 30, renditions: [] };
     return { ...(await putArtifacts(app, contract)), media };
   };
 
-  // An attempt that fails costs nothing, and a completion that is told twice counts once.
+  // A failed attempt costs nothing, and a repeated completion counts once.
   const first = await uploaded(app, key);
   const failed = (await next(app)).body;
   await callback(app, failed, "fail", { code: "disk", message: "full", retryable: true });
-  app.turn(3_600_000);
+  app.advance(3_600_000);
   const contract = (await next(app)).body;
   const result = await finish(contract, 3000.5);
   for (const _ of [1, 2]) expect((await callback(app, contract, "complete", result)).status).toBe(200);
   expect(await minutes()).toBe(51);
 
-  // The next month has its own sixty.
+  // The next month has its own sixty minutes.
   await app.plan(tenant.id, "free");
   const second = await uploaded(app, key);
   const other = (await next(app)).body;
@@ -317,12 +317,12 @@ test("minutes are those of the sources that were transcoded, once a job, in the 
   expect(await minutes()).toBe(61);
   const full = await app.call("POST", "/api/v1/uploads/initiate", { key, body: { filename: "a", bytes_expected: 1 } });
   expectError(full, 403, "quota_exceeded");
-  expect(full.body.error).toMatch(/60 minutes a month; 61 are used/);
-  app.turn(monthStart(start, 1) - clock.now() + DAY);
+  expect(full.body.error).toMatch(/60 transcoding minutes per month; 61 are used/);
+  app.advance(monthStart(start, 1) - clock.now() + DAY);
   expect([await minutes(), await minutes(start)]).toEqual([0, 61]);
   await uploaded(app, key);
 
-  // Deleting takes nothing back of what was used.
+  // Deletion does not reduce past usage.
   for (const { asset } of [first, second]) await app.call("DELETE", `/api/v1/assets/${asset.id}`, { key });
   expect(await minutes(start)).toBe(61);
 });
@@ -350,7 +350,7 @@ describe("a price sheet", () => {
       )
       .join("\n");
 
-  test("may be JSON, a file of JSON or TOML, or a table of the settings file", () => {
+  test("may be JSON, a file of JSON or TOML, or a table of the configuration file", () => {
     expect(load({}).prices).toBeUndefined();
     for (const [files, env] of [
       [{}, { VODBOX_PRICES: JSON.stringify(sheet) }],
@@ -365,7 +365,7 @@ describe("a price sheet", () => {
       expect(load(files, env).prices?.plans.free.quotas).toEqual({ ...none, storage_bytes: 7 });
   });
 
-  test("that is faulty is refused with all of its faults", () => {
+  test("with faults is refused with all of them", () => {
     const faulty = JSON.parse(JSON.stringify(sheet));
     faulty.currency = "euro";
     faulty.plans.pro.egress_gb = { included: -1, unit_price_minor: 0.0000001, extra: 1 };
@@ -382,7 +382,7 @@ describe("a price sheet", () => {
     };
     const message = told(faulty);
     for (const field of [
-      "currency must be a currency",
+      "currency must be an ISO 4217 currency code",
       "plans.pro.egress_gb.included must be a decimal",
       "plans.pro.egress_gb.unit_price_minor must be a decimal",
       "plans.pro.egress_gb.extra is unknown",
@@ -393,7 +393,7 @@ describe("a price sheet", () => {
     ])
       expect.soft(message).toContain(field);
     expect(told("{")).toMatch(/VODBOX_PRICES cannot be read/);
-    expect(told("nowhere.json")).toMatch(/VODBOX_PRICES names a file that is not there/);
-    expect(told("[1]")).toMatch(/VODBOX_PRICES names a file that is not there/);
+    expect(told("nowhere.json")).toMatch(/VODBOX_PRICES names a file that does not exist/);
+    expect(told("[1]")).toMatch(/VODBOX_PRICES names a file that does not exist/);
   });
 });

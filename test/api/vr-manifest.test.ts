@@ -20,7 +20,7 @@ const manifestOf = async (id: number) => {
 };
 
 describe("the manifest for VR players", () => {
-  test("of a signed asset leads to media that play, with a token, under both spellings", async () => {
+  test("with signed playback contains media that play, with a token, under both spellings", async () => {
     const { asset } = await readyAsset(app, key, { tags: { vr_projection: "180", vr_stereo: "sbs" }, title: "Dive" });
     const { status, body } = await manifestOf(asset.id);
     expect(status).toBe(200);
@@ -41,11 +41,11 @@ describe("the manifest for VR players", () => {
     const playlist = await app.call("GET", url);
     expect([playlist.status, playlist.text.slice(0, 7)]).toEqual([200, "#EXTM3U"]);
     expectError(await app.call("GET", url.split("?")[0]), 403, "playback_token_required");
-    app.turn(3_700_000);
+    app.advance(3_700_000);
     expectError(await app.call("GET", url), 403, "playback_token_invalid");
   });
 
-  test("leads to one file where the server makes such", async () => {
+  test("contains a single file where the server creates one", async () => {
     const maker = await testApp({ static_mp4: true });
     const owner = await maker.key((await maker.tenant()).id);
     const { asset } = await readyAsset(maker, owner);
@@ -66,7 +66,7 @@ describe("the manifest for VR players", () => {
     expectError(await app.call("GET", without.hls_url.replace("master.m3u8", "video.mp4")), 404, "not_found");
   });
 
-  test("of a public asset carries no token", async () => {
+  test("of a public asset contains no token", async () => {
     const { asset } = await readyAsset(app, key, { playback_policy: "public" });
     const { url } = (await manifestOf(asset.id)).body.encodings[0].videoSources[0];
     expect(url).not.toContain("token");
@@ -84,7 +84,7 @@ describe("the manifest for VR players", () => {
     ["rf52", "cuv", "rf52", "cuv", true],
     ["toString", true, "flat", "off", false],
   ])(
-    "tells the projection %j and stereo %j as DeoVR does",
+    "has the projection %j and stereo %j in DeoVR's terms",
     async ([projection, stereo, screenType, stereoMode, is3d]) => {
       const tags = {
         ...(projection !== undefined && { vr_projection: projection }),
@@ -121,7 +121,7 @@ describe("the manifest for VR players", () => {
     ]);
   });
 
-  test("is 422 before the asset is ready, 404 where there is none or another's", async () => {
+  test("is 422 before the asset is ready, 404 for an unknown or another tenant's asset", async () => {
     const { asset } = await uploaded(app, key);
     expectError(await manifestOf(asset.id), 422, "asset_not_ready");
     expectError(await manifestOf(999), 404, "not_found");
@@ -133,7 +133,7 @@ describe("the manifest for VR players", () => {
 describe("its other form, for HereSphere", () => {
   const path = (id: number, query = "") => `/api/v1/assets/${id}/vr_manifest.json${query}`;
 
-  test("is asked for by address, header, name or POST, with any key", async () => {
+  test("is selected by query, header, user agent or POST, with any key", async () => {
     const { asset } = await readyAsset(app, key);
     const anyKey = await app.key(tenant.id, ["webhooks:read"]);
     const agent = { "user-agent": "HereSphere/0.9 UE4" };
@@ -165,7 +165,7 @@ describe("its other form, for HereSphere", () => {
     expect(await app.newEvents()).not.toContainEqual(expect.objectContaining({ type: "video.asset.errored" }));
   });
 
-  test("has all that the player shows, at addresses that work as they are", async () => {
+  test("has everything that the player shows, with working URLs", async () => {
     const maker = await testApp({ static_mp4: true });
     const owner = await maker.key((await maker.tenant()).id);
     const tags = { vr_projection: "mkx200", vr_stereo: "sbs" };
@@ -211,7 +211,7 @@ describe("its other form, for HereSphere", () => {
     ["mkx220", "sbs", "fisheye", 220, "MKX220", "sbs"],
     ["cubemap", "ou", "cubemap", 360, "Linear", "tb"],
     ["EAC", "off", "equiangularCubemap", 360, "Linear", "mono"],
-  ])("tells the projection %j and stereo %j", async ([vr_projection, vr_stereo, projection, fov, lens, stereo]) => {
+  ])("has the projection %j and stereo %j", async ([vr_projection, vr_stereo, projection, fov, lens, stereo]) => {
     const tags = {
       ...(vr_projection !== undefined && { vr_projection }),
       ...(vr_stereo !== undefined && { vr_stereo }),
@@ -244,7 +244,7 @@ describe("duplicates", () => {
     expect((await ask(`sha256=${sum}&tenant_id=${tenant.id}`, { admin: app.admin })).body.duplicates).toHaveLength(1);
   });
 
-  test("want something to look for", async () => {
+  test("need a criterion", async () => {
     for (const query of ["", "filename=a", "bytes=5"]) expectError(await ask(query), 422, "parameter_missing", query);
     expectError(await ask("sha256=xyz"), 422, "validation_failed");
     expectError(await ask("filename=a&bytes=-1"), 422, "validation_failed");

@@ -18,7 +18,7 @@ beforeAll(async () => {
 const create = (body: unknown, headers: Record<string, string> = {}) => app.call("POST", path, { key, body, headers });
 
 describe("creating an endpoint", () => {
-  test("answers the record, and its secret this once", async () => {
+  test("returns the record, and its secret only once", async () => {
     const made = await create({ url, description: "Ours", event_types: ["video.asset.ready", "video.asset.ready"] });
     const { secret, ...record } = made.body;
     expect([made.status, secret]).toEqual([201, expect.stringMatching(/^whsec_[A-Za-z0-9+/]{43}=$/)]);
@@ -43,7 +43,7 @@ describe("creating an endpoint", () => {
     expect(list.text).not.toContain("whsec_");
   });
 
-  test("keeps the secret enciphered", async () => {
+  test("stores the secret encrypted", async () => {
     const dataDir = emptyFolder();
     const own = await testApp({}, dataDir);
     const owned = await own.tenant();
@@ -60,7 +60,7 @@ describe("creating an endpoint", () => {
     expect((await create({ url, event_types: [...EVENT_TYPES] })).body.event_types).toEqual([...EVENT_TYPES]);
   });
 
-  test("repeated under one key makes one endpoint, and does not repeat the secret", async () => {
+  test("repeated under one key creates one endpoint, and does not repeat the secret", async () => {
     const headers = { "idempotency-key": "hook-1" };
     const [first, again] = [await create({ url }, headers), await create({ url }, headers)];
     expect([again.status, again.body.id, again.headers.get("idempotent-replayed")]).toEqual([
@@ -93,7 +93,7 @@ describe("creating an endpoint", () => {
     expectError(await create(body), 422, code, about);
   });
 
-  test("takes plain http where the operator has opened a range, and nowhere else", async () => {
+  test("accepts plain http where the operator has allowed a range, and nowhere else", async () => {
     const open = await testApp({ webhook_allow_cidrs: "127.0.0.0/8" });
     const owned = await open.tenant();
     const at = (address: string) =>
@@ -103,7 +103,7 @@ describe("creating an endpoint", () => {
     expectError(await at("http://93.184.215.14/hook"), 422, "validation_failed");
   });
 
-  test("ends at a hundred a tenant", async () => {
+  test("is limited to a hundred per tenant", async () => {
     const full = await app.key((await app.tenant()).id);
     const more = () => app.call("POST", path, { key: full, body: { url } });
     for (let count = 0; count < 100; count++) expect((await more()).status).toBe(201);
@@ -115,7 +115,7 @@ describe("creating an endpoint", () => {
 });
 
 describe("an endpoint", () => {
-  test("is paused and goes on", async () => {
+  test("can be paused and resumed", async () => {
     const { id } = (await create({ url })).body;
     const set = (body: unknown) => app.call("PATCH", `${path}/${id}/active`, { key, body });
     expect((await set({ active: false })).body).toMatchObject({ id, active: false, disabled_at: null });
@@ -178,13 +178,13 @@ describe("an endpoint", () => {
       expectError(await list(query), 422, "validation_failed", query);
   });
 
-  test("is resent what it has, and nothing else", async () => {
+  test("can have its own deliveries resent, and nothing else", async () => {
     const { id } = (await create({ url })).body;
     for (const ref of ["987654321", "whd_987654321", "whd_", "evt_x"])
       expectError(await app.call("POST", `${path}/${id}/deliveries/${ref}/resend`, { key }), 404, "not_found", ref);
   });
 
-  test("that is paused is sent no test either", async () => {
+  test("that is paused receives no test either", async () => {
     const { id } = (await create({ url })).body;
     await app.call("PATCH", `${path}/${id}/active`, { key, body: { active: false } });
     const sent = await app.call("POST", `${path}/${id}/test`, { key });
@@ -221,7 +221,7 @@ describe("the operator", () => {
     expect((await admin("POST", "replay", filter)).body).toEqual(answer({ replayed: 0, paused: 1 }));
   });
 
-  test("sends an event that nobody wanted to those who want it now", async () => {
+  test("sends an event without subscribers to those who subscribe now", async () => {
     const other = await app.tenant();
     await app.newEvents();
     const theirs = await app.key(other.id);
@@ -240,7 +240,7 @@ describe("the operator", () => {
     expect(deliveries.body).toMatchObject([{ event_id: event?.eventId, event: "video.asset.deleted" }]);
   });
 
-  test("must say what to replay", async () => {
+  test("must select what to replay", async () => {
     expectError(await admin("POST", "replay", {}), 422, "parameter_missing");
     for (const body of [
       { ids: [] },
@@ -253,7 +253,7 @@ describe("the operator", () => {
   });
 });
 
-test("finished deliveries and events are forgotten after 30 days, what is pending is not", async () => {
+test("finished deliveries and events are deleted after 30 days, pending ones are not", async () => {
   const old = await testApp({ webhook_allow_cidrs: "127.0.0.0/8" });
   const owned = await old.tenant();
   const made = await old.call("POST", path, {
@@ -266,7 +266,7 @@ test("finished deliveries and events are forgotten after 30 days, what is pendin
   await send();
   await old.call("PATCH", `${at}/active`, { admin: old.admin, body: { active: true } });
   const pending = await send();
-  old.turn(31 * 86_400_000);
+  old.advance(31 * 86_400_000);
   const fresh = await send();
   await old.runTask("prune-deliveries");
   const left = (await old.call("GET", `${at}/deliveries`, { admin: old.admin })).body;

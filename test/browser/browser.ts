@@ -4,10 +4,10 @@ import { atEnd } from "../support/folder.ts";
 
 const PROGRAMS = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
 
-/** The system's Chromium, which speaks to nobody by itself. A file that starts one closes it. */
+/** The system's Chromium, without background requests. A file that starts one closes it. */
 export function startBrowser(): Promise<Browser> {
   const executablePath = PROGRAMS.find(existsSync);
-  if (!executablePath) throw new Error(`No Chromium at ${PROGRAMS.join(", ")}; npm test installs it where it can`);
+  if (!executablePath) throw new Error(`No Chromium at ${PROGRAMS.join(", ")}; npm test installs it where possible`);
   return chromium.launch({
     executablePath,
     args: [
@@ -24,15 +24,15 @@ export function startBrowser(): Promise<Browser> {
 
 export type Visit = {
   page: Page;
-  /** Status of the page's own answer. */
+  /** Status of the page's own response. */
   status: number;
-  /** Console errors (violations of the content security policy are some), uncaught exceptions, failed requests. */
+  /** Console errors (including violations of the content security policy), uncaught exceptions, failed requests. */
   faults: string[];
-  /** Every address that the page and its frames asked for, blob: and data: apart. */
+  /** Every URL that the page and its frames requested, except blob: and data:. */
   requests: URL[];
 };
 
-/** Opens `address` in a fresh profile and writes down what happens there. */
+/** Opens `address` in a new profile and records what happens. */
 export async function visit(browser: Browser, address: string, options?: BrowserContextOptions): Promise<Visit> {
   const context = await browser.newContext(options);
   atEnd(() => context.close());
@@ -40,13 +40,13 @@ export async function visit(browser: Browser, address: string, options?: Browser
   const faults: string[] = [];
   const requests: URL[] = [];
   page.on("console", (message) => {
-    // Chromium also tells the status of the page itself as an error; tests look at it in `status`.
+    // Chromium also reports the status of the page itself as an error; tests check `status` instead.
     const isOwnStatus = message.location().url === address && message.text().startsWith("Failed to load resource");
     if (message.type() === "error" && !isOwnStatus) faults.push(`console: ${message.text()}`);
   });
   page.on("pageerror", (error) => faults.push(`exception: ${error.message}`));
   page.on("requestfailed", (request) => {
-    // A player drops what it no longer wants, and a page that is closed drops all.
+    // A player aborts requests that it no longer needs, and a page that is closed aborts all.
     const reason = request.failure()?.errorText ?? "";
     if (reason !== "net::ERR_ABORTED") faults.push(`${request.url()}: ${reason}`);
   });
@@ -58,7 +58,7 @@ export async function visit(browser: Browser, address: string, options?: Browser
   return { page, status: response?.status() ?? 0, faults, requests };
 }
 
-/** What tests look at of a page's <video>; this side has no DOM, and so no types of it. */
+/** The properties of a page's <video> that tests read; this side has no DOM, and so no types of it. */
 export type Video = {
   paused: boolean;
   muted: boolean;
@@ -70,7 +70,7 @@ export type Video = {
   webkitAudioDecodedByteCount: number;
 };
 
-/** The video of a page, in our player or bare, or of a frame in it, as it is now; null where there is none. */
+/** The current state of the video of a page, in our player or bare, or of a frame in it; null when there is none. */
 export const videoIn = (frame: Page | Frame): Promise<Video | null> =>
   frame.evaluate(() => {
     const { document } = globalThis as any;
@@ -81,7 +81,7 @@ export const videoIn = (frame: Page | Frame): Promise<Video | null> =>
     return { paused, muted, currentTime, duration, readyState, videoWidth, videoHeight, webkitAudioDecodedByteCount };
   });
 
-/** Resolves when a field of the video has reached `least`. */
+/** Resolves when a property of the video has reached `least`. */
 export async function untilVideo(frame: Page | Frame, field: keyof Video, least: number): Promise<void> {
   await frame.waitForFunction(
     ([name, limit]) => {

@@ -7,7 +7,7 @@ import { expect } from "vitest";
 import { atEnd, newFolder, removeFolder } from "../support/folder.ts";
 import type { Visit } from "./browser.ts";
 
-/** A page of a customer's, on another site. */
+/** A customer's page, on another site. */
 export async function customersPage(body: string): Promise<string> {
   const host = createServer((request, response) => {
     response.setHeader("content-type", "text/html");
@@ -25,7 +25,7 @@ export async function customersPage(body: string): Promise<string> {
 /** Runs in the page, with the player as `player`. */
 export const ask = <T>({ page }: Visit, expression: string): Promise<T> =>
   page.evaluate(`(() => { const player = document.querySelector("svc-player"); ${expression} })()`) as Promise<T>;
-/** Asks again and again from here: the page's policy lets nothing be evaluated there. */
+/** Polls from here: the page's policy does not allow evaluation there. */
 export const until = (seen: Visit, expression: string) =>
   expect
     .poll(() => ask(seen, `return Boolean((() => { ${expression} })())`), {
@@ -34,7 +34,7 @@ export const until = (seen: Visit, expression: string) =>
       message: expression,
     })
     .toBe(true);
-/** Sixteen seconds, of which the player fetches all at once; a low tone and a high one. */
+/** Sixteen seconds, all of which the player buffers; a low tone and a high one. */
 export function inTwoLanguages(): Buffer {
   const folder = newFolder();
   const path = join(folder, "two.mkv");

@@ -12,11 +12,11 @@ const get = (path: string, headers: Record<string, string> = {}) =>
 
 const FILES = [
   ["/svc-player.js", ["br", "gzip"]],
-  ["/docs/swagger-ui-bundle.js", ["gzip"]],
-  ["/docs/swagger-ui.css", ["gzip"]],
+  ["/docs/start.js", ["br", "gzip"]],
+  ["/docs/scalar.js", ["br", "gzip"]],
 ] as const;
 
-test("the program's own files come packed to whoever takes that, and once to whoever has them", async () => {
+test("the program's own files are sent compressed to clients that accept it, and once to clients that have them", async () => {
   for (const [path, codings] of FILES) {
     const plain = await get(path);
     const text = await plain.text();
@@ -43,7 +43,7 @@ test("the program's own files come packed to whoever takes that, and once to who
 test.each([
   ["gzip", 250_000],
   ["br", 210_000],
-])("the player stays within its budget, as it is sent with %s: %i bytes", async (coding, budget) => {
+])("the player stays within its size budget, sent with %s: %i bytes", async (coding, budget) => {
   const answer = await get("/svc-player.js", { "accept-encoding": coding });
   expect(answer.headers.get("content-encoding")).toBe(coding);
   expect((await answer.arrayBuffer()).byteLength).toBeLessThanOrEqual(budget);
@@ -51,7 +51,7 @@ test.each([
   expect(answer.headers.get("access-control-allow-origin")).toBe("*");
 });
 
-test("a page below a path of a proxy names everything below that path, and its script by content", async () => {
+test("a page below a proxy's path uses that path in all its URLs, and its script by content hash", async () => {
   const key = await app.key((await app.tenant()).id);
   // What the proxy does with every request.
   const call: TestApp["call"] = (method, address, options) =>
@@ -63,7 +63,7 @@ test("a page below a path of a proxy names everything below that path, and its s
   const [script = ""] = /\/svc-player\.js\?v=\w+/.exec(page) ?? [];
   expect(page).toContain(`src="/video${script}"`);
   expect((await get(script)).headers.get("cache-control")).toContain("immutable");
-  // Somebody who guesses, or a page of an older version: what is kept must not outlive this one.
+  // A guess, or a page of an older version: a cached response must not outlive this one.
   for (const path of ["/svc-player.js", "/svc-player.js?v=0"])
     expect((await get(path)).headers.get("cache-control")).toBe("public, no-cache");
 });

@@ -2,15 +2,16 @@ import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { uploaded } from "../support/flow.ts";
 import { newFolder, removeFolder } from "../support/folder.ts";
 import { type RunningServer, startServer } from "../support/process.ts";
 
-/** Known to the tests, so that they can make tokens of their own. */
+/** Known to the tests, so that they can issue their own tokens. */
 export const SIGNING_SECRET = "signing-secret-of-the-browser-tests";
 
 export type Platform = RunningServer & { key: string; clip: Buffer; close(): Promise<void> };
 
-/** A real server with a worker of its own, a tenant, a key, and a clip of eight seconds with sound. */
+/** A real server with its own worker, a tenant, a key, and a clip of eight seconds with audio. */
 export async function startPlatform(env: Record<string, string> = {}): Promise<Platform> {
   const folder = newFolder();
   const server = await startServer(join(folder, "data"), {
@@ -41,7 +42,7 @@ function makeClip(path: string): Buffer {
   return readFileSync(path);
 }
 
-/** Asks as a client does until the asset is ready; throws when it never will be. */
+/** Polls like a client until the asset is ready; throws when it cannot become ready. */
 export async function untilReady({ call, key }: Platform, id: number): Promise<void> {
   for (;;) {
     const { body } = await call("GET", `/api/v1/assets/${id}`, { key });
@@ -50,3 +51,7 @@ export async function untilReady({ call, key }: Platform, id: number): Promise<v
     await sleep(100);
   }
 }
+
+/** Uploads the clip with these fields of `initiate`; resolves with the id of its asset. */
+export const uploadClip = async (platform: Platform, fields: Record<string, unknown>): Promise<number> =>
+  (await uploaded(platform, platform.key, { bytes: platform.clip, ...fields })).asset.id;

@@ -21,7 +21,7 @@ let platform: Platform;
 let browser: Browser;
 let open: any;
 let signed: any;
-/** Not processed, with everything that its sender could name. */
+/** Not processed, with all metadata that its sender can set. */
 let broken: any;
 /** In two languages. */
 let spoken: any;
@@ -86,14 +86,14 @@ describe("<svc-player> on another site", () => {
     expect(
       await ask(
         seen,
-        `window.told = []; for (const name of ["play", "playing", "timeupdate", "seeked", "pause", "ratechange", "volumechange", "ended"])
-           player.addEventListener(name, () => window.told.at(-1) !== name && window.told.push(name));
+        `window.emitted = []; for (const name of ["play", "playing", "timeupdate", "seeked", "pause", "ratechange", "volumechange", "ended"])
+           player.addEventListener(name, () => window.emitted.at(-1) !== name && window.emitted.push(name));
          return [player.paused, player.muted, Math.round(player.currentTime), Math.round(player.duration), player.error, player.preload, player.poster.slice(0, 5)]`,
       ),
     ).toEqual([true, true, 5, 8, null, "auto", "data:"]);
     await ask(seen, "player.playbackRate = 2; return player.play()");
     await until(seen, "return player.ended");
-    expect(await ask(seen, "return window.told")).toEqual(
+    expect(await ask(seen, "return window.emitted")).toEqual(
       expect.arrayContaining(["play", "playing", "ratechange", "ended"]),
     );
     const shown = await ask(
@@ -105,7 +105,7 @@ describe("<svc-player> on another site", () => {
     expect(seen.faults).toEqual([]);
   });
 
-  test("is worked by mouse: play, mute, captions, speed, quality, timeline with pictures and chapters, full screen", async () => {
+  test("is controlled by mouse: play, mute, captions, speed, quality, timeline with thumbnails and chapters, full screen", async () => {
     const seen = await withElement(`playback-id="${open.external_id}" loop disable-tracking`);
     const { page } = seen;
     page.setDefaultTimeout(60_000);
@@ -134,7 +134,7 @@ describe("<svc-player> on another site", () => {
     await until(seen, "return player.video.videoRenditions.selectedIndex === 0");
 
     const box = await page.locator("svc-player media-time-range").boundingBox();
-    if (!box) throw new Error("There is no timeline");
+    if (!box) throw new Error("There is not a timeline");
     await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
     await until(
       seen,
@@ -160,7 +160,7 @@ describe("<svc-player> on another site", () => {
     expect(seen.faults).toEqual([]);
   });
 
-  test("is worked by keyboard", async () => {
+  test("is controlled by keyboard", async () => {
     const seen = await withElement(`playback-id="${open.external_id}" muted`);
     const { keyboard } = seen.page;
     await until(seen, "return player.readyState >= 2");
@@ -204,7 +204,7 @@ describe("<svc-player> on another site", () => {
     }
     await keyboard.press("f");
     await until(seen, "return document.fullscreenElement === player");
-    // Every control that is seen can be reached, and shows that it was.
+    // Every visible control is reachable by keyboard, and shows its focus.
     const reached = new Set<string>();
     await ask(seen, "document.exitFullscreen(); document.activeElement?.blur()");
     for (let presses = 0; presses < 16; presses++) {
@@ -224,7 +224,7 @@ describe("<svc-player> on another site", () => {
   });
 });
 
-test("a video in several languages has a menu of them, by mouse and by keyboard, and the sound goes on", async () => {
+test("a video in several languages has a menu of them, by mouse and by keyboard, and playback continues", async () => {
   const seen = await withElement(`playback-id="${spoken.external_id}" disable-tracking`);
   const { page } = seen;
   await until(seen, "return player.readyState >= 2");
@@ -258,7 +258,7 @@ test("a video in several languages has a menu of them, by mouse and by keyboard,
   expect(seen.faults).toEqual([]);
 });
 
-test("stands where a browser has lists of its own, which no script can set", async () => {
+test("works where a browser has read-only lists of its own", async () => {
   const seen = await visit(browser, "about:blank");
   await seen.page.addInitScript(
     `for (const name of ["audioTracks", "videoTracks"])
@@ -270,7 +270,7 @@ test("stands where a browser has lists of its own, which no script can set", asy
 });
 
 describe("tokens", () => {
-  test("what is wrong is said, in the page's language, and mended by a good token or a network", async () => {
+  test("errors are shown, in the page's language, and a valid token or a network recovers", async () => {
     const rows: [token: string | null, reason: string, words: string][] = [
       [null, "playback_token_required", "Dieses Video ist privat."],
       [await tokenFor(-10), "playback_token_expired", "Dieser Link ist abgelaufen."],
@@ -328,7 +328,7 @@ test("axe finds nothing, with menus open, in messages, and on the pages", async 
     }
 });
 
-test("nothing that clients wrote runs, on the pages and as what else hands it out", async () => {
+test("text from clients is never executed, on the pages and elsewhere", async () => {
   const oembed = `oembed?url=${encodeURIComponent(`${platform.base}/watch/${open.external_id}`)}`;
   const media = `media/${open.external_id}`;
   const data: any = await (await fetch(`${platform.base}/embed/${open.external_id}/player.json`)).json();
@@ -348,7 +348,7 @@ test("nothing that clients wrote runs, on the pages and as what else hands it ou
   for (const path of texts) {
     const answer = await fetch(`${platform.base}/${path}`);
     expect(answer.ok, path).toBe(!refused.includes(path));
-    // Neither markup by its type, nor by what a browser would make of its content.
+    // Not rendered as markup, neither because of its type nor by content sniffing.
     expect(answer.headers.get("content-type"), path).not.toMatch(/html|svg/);
     if (answer.ok) expect(answer.headers.get("x-content-type-options"), path).toBe("nosniff");
   }
@@ -380,12 +380,12 @@ test("nothing that clients wrote runs, on the pages and as what else hands it ou
   expect(await (await fetch(`${platform.base}/watch/${broken.external_id}`)).text()).toContain(
     "could not be processed",
   );
-  // As another site puts it into its own page.
+  // As embedded in a page of another site.
   const { html }: any = await (await fetch(`${platform.base}/${oembed}`)).json();
   await page.setContent(html);
   expect(await page.locator("iframe").getAttribute("title")).toBe(open.title);
   expect(await page.evaluate("window.evil")).toBeUndefined();
-  // With a key: names of tenants, collections, files and tracks are in these.
+  // With a key: responses contain names of tenants, collections, files and tracks.
   for (const path of ["tenants", "collections", "collections/tree", "assets", "assets/export", "assets/graph_export"]) {
     const headers = { "x-api-key": platform.key };
     const answer = await fetch(`${platform.base}/api/v1/${path}`, { headers });

@@ -38,7 +38,7 @@ afterAll(async () => {
   await platform?.close();
 });
 
-/** As many bits as a rendition may have, as its own top one: only the smaller one has to be encoded. */
+/** At the bitrate cap, so that it is copied as the top rendition: only the smaller one must be encoded. */
 function noisyClip(): Buffer {
   const folder = newFolder();
   const path = join(folder, "noise.mp4");
@@ -56,7 +56,7 @@ const tokenFor = (seconds: number) => {
   const bound = { id: signed.id, tenantId: signed.tenant_id, externalId: signed.external_id };
   return tokens.sign(bound, Date.now() + seconds * 1000);
 };
-/** On another site, with everything of ours over the slow line. */
+/** On another site, with all our requests over the slow connection. */
 const withElement = async (attributes: string) =>
   visit(
     browser,
@@ -66,19 +66,19 @@ const withElement = async (attributes: string) =>
     ),
   );
 
-test("a token ends while the video plays: with a new one it plays on, and nothing is opened anew", async () => {
+test("a token expires during playback: with a new one playback continues, without a reload", async () => {
   const first = await tokenFor(50);
   const expiresMs = Number(JSON.parse(Buffer.from(first.split(".")[1] as string, "base64url").toString()).exp) * 1000;
   const seen = await withElement(`token="${first}"`);
   await until(seen, "return window.expiring");
   expect(await seen.page.evaluate("window.expiring")).toBe(expiresMs);
   await until(seen, "return player.readyState >= 2");
-  // Every picture that is shown, and what would interrupt them.
+  // Records every displayed frame, and everything that would interrupt playback.
   await ask(
     seen,
-    `const { video } = player; window.told = []; window.back = 0; window.ahead = 0;
+    `const { video } = player; window.emitted = []; window.back = 0; window.ahead = 0;
      for (const name of ["emptied", "loadstart", "seeking", "pause", "waiting", "error"])
-       player.addEventListener(name, () => window.told.push(name));
+       player.addEventListener(name, () => window.emitted.push(name));
      let before = null;
      const watch = (now, { mediaTime }) => {
        if (before) {
@@ -97,13 +97,13 @@ test("a token ends while the video plays: with a new one it plays on, and nothin
   await expect.poll(() => line.asked.at(-1)?.path, { timeout: 60_000 }).toContain(`/~${second}/`);
   line.refuse(first);
   await until(seen, `return player.currentTime > ${at} + 1`);
-  // So far ahead as nothing was fetched with the first one.
+  // Beyond what was fetched with the first token.
   await ask(
     seen,
-    `window.smooth = { told: window.told.slice(), back: window.back, ahead: window.ahead }; player.pause()`,
+    `window.smooth = { emitted: window.emitted.slice(), back: window.back, ahead: window.ahead }; player.pause()`,
   );
-  const { told, back, ahead } = await seen.page.evaluate<any>("window.smooth");
-  expect(told.filter((name: string) => name !== "waiting")).toEqual([]);
+  const { emitted, back, ahead } = await seen.page.evaluate<any>("window.smooth");
+  expect(emitted.filter((name: string) => name !== "waiting")).toEqual([]);
   expect(back).toBe(0);
   expect(ahead).toBeLessThan(0.25);
   const before = line.asked.length;
@@ -117,7 +117,7 @@ test("a token ends while the video plays: with a new one it plays on, and nothin
   expect(line.asked.filter(({ path }) => path.includes("00001.m4s")).length).toBe(1);
   expect(await ask(seen, "return player.error")).toBeNull();
   expect(seen.faults).toEqual([]);
-  // One that is none says so, and a good one mends it at the same place.
+  // An invalid token is reported, and a valid one resumes at the same position.
   const place = await ask<number>(seen, `player.token = "nonsense"; return player.currentTime`);
   await until(seen, `return player.error?.reason === "playback_token_invalid"`);
   await ask(seen, `player.token = "${await tokenFor(600)}"`);
@@ -125,10 +125,10 @@ test("a token ends while the video plays: with a new one it plays on, and nothin
   await seen.page.close();
 });
 
-test("quality follows the line, down and up again", async () => {
+test("quality follows the connection, down and up again", async () => {
   line.setKilobits(FAST);
   const seen = await withElement(`token="${await tokenFor(600)}" preload="auto"`);
-  /** Until a segment of `rendition` is asked for. */
+  /** Resolves when a segment of `rendition` is requested. */
   const untilAsked = async (rendition: string) => {
     const before = line.asked.length;
     const later = () => line.asked.slice(before).map(({ path }) => /\/(\d+p)\/\d+\.m4s$/.exec(path)?.[1]);
@@ -144,7 +144,7 @@ test("quality follows the line, down and up again", async () => {
   expect(seen.faults).toEqual([]);
 });
 
-/** As a customer's server makes it. */
+/** As a customer's server issues it. */
 async function mintedFor(seconds: number) {
   const { call, admin } = platform;
   const body = { tenant_id: signed.tenant_id, algorithm: "EdDSA" };
@@ -155,7 +155,7 @@ async function mintedFor(seconds: number) {
     .sign(createPrivateKey(Buffer.from(key.private_key, "base64").toString()));
 }
 
-test("the end of a token that a customer's server made is told of, too", async () => {
+test("the expiry of a token that a customer's server issued is reported, too", async () => {
   const token = await mintedFor(58);
   const attributes = `playback-id="${signed.external_id}" token="${token}" muted disable-tracking`;
   const page = await customersPage(
@@ -166,7 +166,7 @@ test("the end of a token that a customer's server made is told of, too", async (
     seen,
     `window.expiring = null; player.addEventListener("tokenexpiring", ({ detail }) => { window.expiring = detail.expiresAt.getTime() })`,
   );
-  // What was told before anybody listened is told again with another token.
+  // An event that was emitted before a listener was attached is emitted again with another token.
   const next = await mintedFor(57);
   await ask(seen, `player.token = "${next}"`);
   await until(seen, `return window.expiring === ${decodeJwt(next).exp as number} * 1000`);

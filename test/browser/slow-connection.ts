@@ -5,16 +5,19 @@ const STEP_MS = 20;
 
 export type SlowLine = {
   base: string;
-  /** Media segments, in the order in which they were asked for. */
+  /** Media segments, in the order of their requests. */
   asked: { path: string; status: number }[];
-  /** Of one segment at a time, from now on, those under way too. */
+  /** Of one segment at a time, from now on, including those in progress. */
   setKilobits(perSecond: number): void;
-  /** From now on nothing is answered to who carries this token, as when it has ended. */
+  /** From now on requests with this token get no response, as if it had expired. */
   refuse(token: string): void;
   close(): void;
 };
 
-/** Leads to the server at `base`; segments come as fast as is set, however fast the machine and its browser are. */
+/**
+ * A relay to the server at `base`; segments arrive at the configured rate, however fast the machine and its browser
+ * are.
+ */
 export async function startSlowLine(base: string, kilobits: number): Promise<SlowLine> {
   let bytesPerStep = 0;
   const setKilobits = (perSecond: number) => {
@@ -23,7 +26,7 @@ export async function startSlowLine(base: string, kilobits: number): Promise<Slo
   setKilobits(kilobits);
   const asked: SlowLine["asked"] = [];
   let refused: string | null = null;
-  /** The line is one: who asks second waits. */
+  /** There is one connection: a second request waits. */
   const waiting: (() => void)[] = [];
   let timer: NodeJS.Timeout | undefined;
 
@@ -33,7 +36,7 @@ export async function startSlowLine(base: string, kilobits: number): Promise<Slo
     let before = performance.now();
     const step = () => {
       const now = performance.now();
-      // What a late timer left out is made good.
+      // Compensates for late timers.
       budget += ((now - before) / STEP_MS) * bytesPerStep;
       before = now;
       const most = Math.floor(budget);

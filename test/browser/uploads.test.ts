@@ -16,7 +16,7 @@ let browser: Browser;
 let key: string;
 let studio: string;
 const folder = newFolder();
-/** A page on another origin, with the clients' own packages as they are published. */
+/** A page on another origin, with the clients' own packages as published. */
 const pages = createServer((request, response) => {
   const script = { "/upchunk.js": "@mux/upchunk/dist/upchunk.js", "/tus.js": "tus-js-client/dist/tus.js" }[
     request.url ?? ""
@@ -54,7 +54,7 @@ const initiate = async (bytes: number) =>
   (await server.call("POST", "/api/v1/uploads/initiate", { key, body: { filename: "a.mp4", bytes_expected: bytes } }))
     .body;
 
-/** What the pages send, made here and there alike: byte i is i modulo 251. */
+/** The content that the pages send, generated there and here alike: byte i is i modulo 251. */
 const pattern = (bytes: number) => Buffer.from(Uint8Array.from({ length: bytes }, (_, at) => at % 251));
 const sha256 = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex");
 
@@ -72,7 +72,7 @@ async function completed(upload: { id: number; asset_id: number }, bytes: number
   expect(await sourceOf(upload.asset_id)).toBe(sha256(pattern(bytes)));
 }
 
-test("a page of another origin puts a file to its address, and reads the ETag", async () => {
+test("a page of another origin puts a file to its URL, and reads the ETag", async () => {
   const upload = await initiate(1000);
   const { page, faults } = await visit(browser, studio);
   const seen = await page.evaluate(
@@ -108,7 +108,7 @@ const withUpChunk = (page: Page, endpoint: string, bytes: number) =>
           file,
           chunkSize: 1024,
           delayBeforeAttempt: 0.01,
-          // 0 is what a page sees of a broken line; unasked upchunk gives up at it.
+          // 0 is the status of a broken connection in a page; by default upchunk aborts on it.
           retryCodes: [0, 408, 502, 503, 504],
         });
         upload.on("chunkSuccess", () => chunks++);
@@ -119,7 +119,7 @@ const withUpChunk = (page: Page, endpoint: string, bytes: number) =>
     [endpoint, bytes] as [string, number],
   );
 
-test("@mux/upchunk uploads unchanged, also over a line that breaks", async () => {
+test("@mux/upchunk uploads unchanged, also over a connection that breaks", async () => {
   const bytes = 3.5 * MIB;
   const whole = await initiate(bytes);
   const first = await visit(browser, studio);
@@ -173,7 +173,7 @@ const withTus = (page: Page, endpoint: string, options: { bytes: number; abortAf
 
 const idIn = (url: string | null) => Number(/\/tus\/(\d+)$/.exec(url ?? "")?.[1]);
 
-test("tus-js-client uploads unchanged, over a line that breaks, and resumes what a closed page left", async () => {
+test("tus-js-client uploads unchanged, over a connection that breaks, and resumes after the page was closed", async () => {
   const bytes = 3.5 * MIB;
   const line = await startRelay();
   line.lead(Number(new URL(server.base).port));
@@ -183,7 +183,7 @@ test("tus-js-client uploads unchanged, over a line that breaks, and resumes what
     key,
     headers: { "tus-resumable": "1.0.0", "upload-length": String(bytes) },
   });
-  // The server names itself; the line is what leads to it.
+  // The server's URLs name itself; the relay's are the ones to use.
   const uploadUrl = (made.headers.get("location") as string).replace(server.base, line.base);
   const seen = await withTus(page, line.base, { bytes, uploadUrl });
   expect([seen.end, line.cuts()]).toEqual(["success", 2]);

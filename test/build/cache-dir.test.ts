@@ -20,7 +20,7 @@ afterEach(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-test("is the setting, then XDG_CACHE_HOME, then HOME, then a folder of this user's", () => {
+test("is the setting, then XDG_CACHE_HOME, then HOME, then a directory of this user's", () => {
   const env = {
     VODBOX_CACHE_DIR: join(folder, "set"),
     XDG_CACHE_HOME: join(folder, "xdg"),
@@ -37,23 +37,23 @@ test("is not under a HOME that cannot be written", () => {
   expect(cacheDir({ HOME: "/proc/1" })).toBe(fallback);
 });
 
-test("refuses a link that someone put in its place", () => {
+test("refuses a symlink in its place", () => {
   mkdirSync(join(folder, "elsewhere"));
   symlinkSync(join(folder, "elsewhere"), fallback);
-  expect(() => cacheDir({})).toThrow(/vodbox-\d+ is not a folder.*Set VODBOX_CACHE_DIR/);
+  expect(() => cacheDir({})).toThrow(/vodbox-\d+ is not a directory.*Set VODBOX_CACHE_DIR/);
 });
 
-test.skipIf(uid !== 0)("refuses a folder that another user made first, or one in another user's home", () => {
+test.skipIf(uid !== 0)("refuses a directory that another user created, or one in another user's home", () => {
   mkdirSync(fallback);
   chownSync(fallback, 65534, 65534);
   expect(() => cacheDir({})).toThrow(/belongs to another user/);
   const home = join(folder, "home");
   mkdirSync(join(home, ".cache"), { recursive: true });
   chownSync(join(home, ".cache"), 65534, 65534);
-  expect(() => cacheDir({ HOME: home })).toThrow(/lies in another user's folder/);
+  expect(() => cacheDir({ HOME: home })).toThrow(/is in another user's directory/);
 });
 
-test("takes away others' right to write", () => {
+test("removes others' write permission", () => {
   mkdirSync(fallback);
   chmodSync(fallback, 0o777);
   expect(cacheDir({})).toBe(fallback);

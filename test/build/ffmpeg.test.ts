@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
 const ffmpeg = join(import.meta.dirname, "../../build/assets/bin/ffmpeg");
 const ffprobe = join(import.meta.dirname, "../../build/assets/bin/ffprobe");
-/** A build may ship another ffmpeg (VODBOX_BUILD_FFMPEG): these are the promises of ours. */
+/** A build may ship another ffmpeg (VODBOX_BUILD_FFMPEG): these are the guarantees of ours. */
 const isOurs =
   existsSync(ffmpeg) && execFileSync(ffmpeg, ["-version"], { encoding: "utf8" }).includes("--disable-network");
 
@@ -28,7 +28,7 @@ describe.skipIf(!isOurs)("our own ffmpeg", () => {
   });
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-  test("speaks no protocol but file and pipe", () => {
+  test("supports no protocol but file and pipe", () => {
     const shown = execFileSync(ffmpeg, ["-hide_banner", "-protocols"], { encoding: "utf8" });
     expect(new Set(shown.match(/^ {2}\w+$/gm)?.map((line) => line.trim()))).toEqual(new Set(["file", "pipe"]));
   });
@@ -38,14 +38,14 @@ describe.skipIf(!isOurs)("our own ffmpeg", () => {
     ["a concat list", "ffconcat version 1.0\nfile /etc/passwd\n"],
     ["a DASH manifest", `<?xml version="1.0"?><MPD xmlns="urn:mpeg:dash:schema:mpd:2011" type="static"></MPD>`],
     ["a subtitle file", "WEBVTT\n\n00:00.000 --> 00:01.000\nHello\n"],
-  ])("takes %s that is named .mp4 for what it is: no media", (_, content) => {
+  ])("treats %s that is named .mp4 as invalid", (_, content) => {
     writeFileSync(join(folder, "evil.mp4"), content);
     const { status, stderr } = run("-i", "evil.mp4", "-f", "null", "-");
     expect(status).not.toBe(0);
     expect(stderr).toContain("Invalid data found when processing input");
   });
 
-  test("makes a scaled ladder for DASH and HLS in one run", () => {
+  test("encodes a scaled ladder for DASH and HLS in one run", () => {
     const graph = "[0:v]split=2[a][b];[a]scale=426:240[v0];[b]scale=256:144[v1]";
     const maps = ["-map", "[v0]", "-map", "[v1]", "-map", "0:a", "-c:v", "libx264", "-g", "60", "-c:a", "aac"];
     const sets = ["-adaptation_sets", "id=0,streams=v id=1,streams=a", "-seg_duration", "2", "-hls_playlist", "1"];
@@ -56,7 +56,7 @@ describe.skipIf(!isOurs)("our own ffmpeg", () => {
     expect(readFileSync(join(folder, "stream.mpd"), "utf8").match(/<Representation /g)).toHaveLength(3);
   });
 
-  test("makes animations as GIF with a palette of their own, and as WebP", () => {
+  test("creates animations as GIF with an optimized palette, and as WebP", () => {
     const graph = "fps=5,scale=160:-2,split[a][b];[a]palettegen[p];[b][p]paletteuse";
     expect(run("-t", "1", "-i", "clip.mp4", "-vf", graph, "moves.gif").stderr).toBe("");
     expect(readFileSync(join(folder, "moves.gif")).toString("latin1", 0, 6)).toBe("GIF89a");
@@ -64,9 +64,9 @@ describe.skipIf(!isOurs)("our own ffmpeg", () => {
     expect(readFileSync(join(folder, "moves.webp")).includes("ANMF")).toBe(true);
   });
 
-  test("brings ten-bit HDR down to SDR", () => {
+  test("tone-maps ten-bit HDR to SDR", () => {
     const to = "format=yuv444p10le,zscale=min=709:tin=709:pin=709:rin=tv:m=2020_ncl:t=smpte2084:p=2020:r=tv";
-    // VP9's second profile: x264 of this build may be of eight bits only.
+    // VP9's second profile, because x264 in this build may support only eight bits.
     const hdr = [...pictures("d=0.5"), "-vf", `${to},format=yuv420p10le`, "-c:v", "libvpx-vp9", "-cpu-used", "8"];
     expect(
       run(...hdr, "-color_trc", "smpte2084", "-color_primaries", "bt2020", "-colorspace", "bt2020nc", "hdr.mkv").stderr,
@@ -90,14 +90,14 @@ describe.skipIf(!isOurs)("our own ffmpeg", () => {
   ])("reads %s and %s in .%s", (video, audio, extension) => {
     const encode = ["-c:v", ...video.split(" "), "-c:a", ...audio.split(" "), "-t", "1"];
     expect(run("-i", "clip.mp4", ...encode, `source.${extension}`).status).toBe(0);
-    // MXF carries a time code, which the mp4 muxer would make a track of.
+    // MXF contains a time code, from which the mp4 muxer would create a track.
     const back = ["-c:v", "libx264", "-c:a", "aac", "-write_tmcd", "0", "back.mp4"];
     const { status, stderr } = run("-i", `source.${extension}`, ...back);
     expect({ status, stderr }).toMatchObject({ status: 0 });
     expect(probe("back.mp4", "stream=codec_name")).toBe("h264\naac\n");
   });
 
-  test("makes posters and storyboards", () => {
+  test("creates posters and storyboards", () => {
     for (const name of ["poster.jpg", "poster.png", "poster.webp"]) {
       expect(run("-i", "clip.mp4", "-vf", "thumbnail", "-frames:v", "1", name).stderr).toBe("");
     }

@@ -2,8 +2,8 @@ import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { currentDocument, document, isAllowed, shippedPackages } from "../../scripts/licences.ts";
 
-test("docs/third-party.md names every shipped package, and all licences are allowed ones", () => {
-  // Behind the lock file? `npm run licences` writes it anew.
+test("docs/third-party.md names every shipped package, and all licences are allowed", () => {
+  // Out of date with the lock file? `npm run licences` writes it again.
   expect(readFileSync(document, "utf8")).toBe(currentDocument());
   expect(shippedPackages().map(({ name }) => name)).toEqual(expect.arrayContaining(["h3", "libsql", "hls.js"]));
 });

@@ -9,7 +9,7 @@ import { atEnd, newFolder, removeFolder } from "../support/folder.ts";
 import { EXECUTABLE, type Started, watched } from "../support/process.ts";
 import { processesWith, untilProcesses } from "../worker/processes.ts";
 
-/** The one file in an empty folder, and nothing in its environment: no PATH, no HOME, no Node, no ffmpeg. */
+/** The single file in an empty directory, with an empty environment: no PATH, no HOME, no Node, no ffmpeg. */
 let folder: string;
 let clip: Buffer;
 beforeAll(() => {
@@ -23,7 +23,7 @@ beforeAll(() => {
 });
 afterAll(() => removeFolder(folder));
 
-/** Killed when the test is over, if it still runs then. */
+/** Killed at the end of the test, if it still runs. */
 const start = (...args: string[]): Started => startWith({}, ...args);
 
 function startWith(env: Record<string, string>, ...args: string[]): Started {
@@ -32,7 +32,7 @@ function startWith(env: Record<string, string>, ...args: string[]): Started {
   );
 }
 
-/** What the process prints once `pattern` is in it. */
+/** The output of the process once it contains `pattern`. */
 async function untilPrinted({ child, stdout, ended }: Started, pattern: RegExp): Promise<string> {
   let isOver = false;
   const over = ended.then(() => {
@@ -52,7 +52,9 @@ async function admin(...args: string[]): Promise<any> {
   return JSON.parse(stdout);
 }
 
-/** The worker and what it spawned know the data directory or the unpacked programs by their paths below `folder`. */
+/**
+ * The worker and its child processes have the data directory or the extracted programs below `folder` in their paths.
+ */
 const ours = () => processesWith(folder);
 const lines = (playlist: string) => playlist.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
 
@@ -65,9 +67,9 @@ async function untilReady(call: Call, key: string, id: number): Promise<void> {
   }
 }
 
-// Encoding takes what other tests leave of the machine.
+// Encoding gets the processor time that other tests leave.
 describe("the executable alone, in an empty environment", { timeout: 90_000 }, () => {
-  test("is a whole platform: tenant, key, upload, transcoding, playback, and an orderly end", async () => {
+  test("is a whole platform: tenant, key, upload, transcoding, playback, and a graceful stop", async () => {
     const server = start("serve", "--port", "0");
     const base = await untilPrinted(server, /^vodbox ready on (\S+)$/m);
     await admin("tenant", "create", "--name", "Acme", "--slug", "acme");
@@ -97,7 +99,7 @@ describe("the executable alone, in an empty environment", { timeout: 90_000 }, (
     expect(ours()).toEqual([]);
   });
 
-  test("shows a demo and is gone", async () => {
+  test("runs a demo and exits", async () => {
     const { code, stdout, stderr } = await start("demo", "--once", "--port", "0", "--seconds", "3", "--data", "once")
       .ended;
     expect({ code, stderr }).toMatchObject({ code: 0 });
@@ -105,7 +107,7 @@ describe("the executable alone, in an empty environment", { timeout: 90_000 }, (
     expect(ours()).toEqual([]);
   });
 
-  test("shows a demo and serves on until it is told to stop; a second demo uses that server", async () => {
+  test("runs a demo and serves until it is stopped; a second demo uses that server", async () => {
     const demo = start("demo", "--port", "0", "--seconds", "1", "--data", "demo");
     const address = await untilPrinted(demo, /(http\S+\/watch\/\S+)/);
     const page = await fetch(address);
@@ -119,7 +121,7 @@ describe("the executable alone, in an empty environment", { timeout: 90_000 }, (
   });
 
   test("killed with -9, leaves no worker and no ffmpeg behind", async () => {
-    // What a killed one cannot tidy lies in this test's folder too.
+    // What a killed process cannot clean up is in this test's directory too.
     const temporary = mkdtempSync(join(folder, "tmp-"));
     atEnd(() => removeFolder(temporary));
     const demo = startWith({ TMPDIR: temporary }, "demo", "--port", "0", "--seconds", "20", "--data", "killed");
@@ -129,7 +131,7 @@ describe("the executable alone, in an empty environment", { timeout: 90_000 }, (
     await untilProcesses(folder, (found) => found.length === 0, 15_000);
   });
 
-  test("leaves nothing beside itself but its data", () => {
+  test("leaves nothing but its data", () => {
     expect(readdirSync(folder).sort()).toEqual(["clip.mp4", "demo", "killed", "once", "vodbox", "vodbox-data"]);
   });
 });

@@ -15,7 +15,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
-/** The built executable alone in a folder, as a stranger has it. */
+/** The built executable alone in a directory, as a user has it. */
 const built = join(import.meta.dirname, "../../dist/vodbox");
 let folder: string;
 let vodbox: string;
@@ -35,7 +35,7 @@ const filesIn = (cache: string) =>
     .filter((entry) => entry.isFile())
     .map((entry) => ({ name: entry.name, path: join(entry.parentPath, entry.name), folder: entry.parentPath }));
 
-/** Every file lies in a folder that is named after its content. */
+/** Every file is in a directory that is named by its content hash. */
 function expectWhole(cache: string): void {
   const files = filesIn(cache);
   expect(files.map((file) => file.name).sort()).toEqual(["ffmpeg", "ffprobe", "libsql.node", "vodbox-sandbox"]);
@@ -46,13 +46,13 @@ function expectWhole(cache: string): void {
 }
 
 describe("the executable alone", () => {
-  test("runs in an empty environment and names what it is made of", () => {
+  test("runs in an empty environment and reports its components", () => {
     expect(version({})).toMatch(
       /^vodbox {2}0\.\d+\.\d+\nnode {4}24\.\d+\.\d+\nlibsql {2}\d[\d.]+ \(SQLite 3[\d.]+\)\nffmpeg {2}\d\S+ \(bundled: \/.*\)\n$/,
     );
   });
 
-  test("unpacks once and whole when four start at the same time", async () => {
+  test("extracts its files once when four start at the same time", async () => {
     const cache = emptyCache();
     const started = Array.from({ length: 4 }, () => spawn(vodbox, ["--version"], { env: { VODBOX_CACHE_DIR: cache } }));
     const codes = await Promise.all(started.map(async (child: ChildProcess) => (await once(child, "close"))[0]));
@@ -60,7 +60,7 @@ describe("the executable alone", () => {
     expectWhole(cache);
   });
 
-  test("mends what a kill in the middle of unpacking left", async () => {
+  test("recovers from a kill during extraction", async () => {
     const cache = emptyCache();
     for (let delayMs = 20; delayMs <= 200; delayMs += 20) {
       const child = spawn(vodbox, ["--version"], { env: { VODBOX_CACHE_DIR: cache } });
@@ -69,18 +69,18 @@ describe("the executable alone", () => {
       clearTimeout(timer);
     }
     expect(version({ VODBOX_CACHE_DIR: cache })).toContain("(bundled: ");
-    // The next one that has to unpack also clears away what the killed ones left.
+    // The next process that has to extract also deletes what killed ones left.
     for (const file of filesIn(cache)) if (!file.name.endsWith(".part")) rmSync(file.path);
     version({ VODBOX_CACHE_DIR: cache });
     expectWhole(cache);
   });
 
-  test("replaces files that were cut short or grew", () => {
+  test("replaces files that were truncated or extended", () => {
     const cache = emptyCache();
     version({ VODBOX_CACHE_DIR: cache });
     for (const file of filesIn(cache)) {
       const content = readFileSync(file.path);
-      // Written anew: a program that runs may not be written to.
+      // Copied, because a running program cannot be overwritten.
       rmSync(file.path);
       writeFileSync(file.path, file.name === "ffprobe" ? Buffer.concat([content, content]) : content.subarray(0, 5000));
     }
@@ -88,7 +88,7 @@ describe("the executable alone", () => {
     expectWhole(cache);
   });
 
-  test("prefers the operator's ffmpeg, then its own, and PATH's not at all", () => {
+  test("prefers the operator's ffmpeg, then the bundled one, and ignores PATH's", () => {
     const cache = emptyCache();
     const programs = mkdtempSync(join(folder, "programs-"));
     for (const name of ["ffmpeg", "ffprobe"]) {
@@ -99,14 +99,14 @@ describe("the executable alone", () => {
     expect(version(env)).toContain(`(bundled: ${cache}`);
     expect(version({ ...env, VODBOX_FFMPEG: join(programs, "ffmpeg") })).toContain("ffmpeg  99-theirs (setting: ");
     expect(version({ ...env, VODBOX_FFMPEG: "ffmpeg" })).toContain("ffmpeg  99-theirs (setting: ");
-    expect(version({ ...env, VODBOX_FFMPEG: "/no/such" })).toMatch(
-      /ffmpeg {2}not usable: VODBOX_FFMPEG names \/no\/such/,
-    );
+    expect(version({ ...env, VODBOX_FFMPEG: "/no/such" })).toMatch(/ffmpeg {2}not usable: VODBOX_FFMPEG is \/no\/such/);
   });
 
-  test("says what to do where it cannot unpack", () => {
+  test("says what to do where it cannot extract", () => {
     const shown = version({ VODBOX_CACHE_DIR: "/proc/vodbox" });
-    expect(shown).toMatch(/libsql {2}not usable: No folder to unpack into: \/proc\/vodbox .*Set VODBOX_CACHE_DIR/);
+    expect(shown).toMatch(
+      /libsql {2}not usable: No directory to extract files to: \/proc\/vodbox .*Set VODBOX_CACHE_DIR/,
+    );
   });
 });
 
@@ -122,7 +122,7 @@ describe("from the sources", () => {
     return copy;
   }
 
-  test("falls back to PATH, and says so where that has none either", () => {
+  test("falls back to PATH, and says so when that has none either", () => {
     const programs = mkdtempSync(join(folder, "programs-"));
     for (const name of ["ffmpeg", "ffprobe"]) {
       writeFileSync(join(programs, name), "#!/bin/sh\necho ffmpeg version 99-theirs\n");

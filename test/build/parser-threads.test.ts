@@ -9,7 +9,7 @@ const threadsOf = ({ child }: RunningServer): string[] =>
   readdirSync(`/proc/${child.pid}/task`).map((id) => readFileSync(`/proc/${child.pid}/task/${id}/comm`, "utf8").trim());
 const parsers = (server: RunningServer) => threadsOf(server).filter((name) => name === "vodbox-parser");
 
-test("the executable parses documents on threads, which start with the first one", async () => {
+test("the executable parses documents on threads, which start with the first document", async () => {
   const env = { VODBOX_CACHE_DIR: emptyFolder(), VODBOX_MIN_FREE_BYTES: "0" };
   const server = await startServer(emptyFolder(), { executable: true, env });
   const { admin, call } = server;

@@ -6,12 +6,14 @@ import { expect, type TestContext, test } from "vitest";
 import { emptyFolder } from "../support/folder.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
-/** 0.8 of it is for the namespaces that isolate ffmpeg: 1.9 without them, where ffmpeg could read what vodbox can. */
+/**
+ * 0.8 of it is for the namespaces that isolate ffmpeg: it is 1.9 without them, where ffmpeg could read what vodbox can.
+ */
 const MAX_EXPOSURE = 2.8;
 
 /**
- * `./install.sh --service` in a root of its own as far as it writes: /etc and /run are this namespace's, `systemctl`,
- * `useradd` and `npm` write down how they were called. The test is skipped where no such namespace can be made.
+ * `./install.sh --service` in a private root: /etc and /run are those of this namespace, and `systemctl`, `useradd` and
+ * `npm` record their arguments. The test is skipped where such a namespace is not available.
  */
 function install(context: TestContext, { prefix, restart = "exit 0" }: { prefix: string; restart?: string }) {
   const folder = emptyFolder();
@@ -37,7 +39,7 @@ function install(context: TestContext, { prefix, restart = "exit 0" }: { prefix:
   return { ...ended, unit, calls: () => readFileSync(join(folder, "calls"), "utf8").trim().split("\n") };
 }
 
-test("install.sh --service installs a unit that systemd takes without a word, and starts it", (context) => {
+test("install.sh --service installs a unit that systemd accepts without warnings, and starts it", (context) => {
   const prefix = join(emptyFolder(), "a & b|c 50%");
   const { status, stdout, stderr, unit, calls } = install(context, { prefix });
   expect([status, stderr]).toEqual([0, ""]);
@@ -61,7 +63,7 @@ test("install.sh --service installs a unit that systemd takes without a word, an
   expect(level).toBeLessThan(MAX_EXPOSURE);
 });
 
-test("a service that does not become ready is told, with where to look", (context) => {
+test("a service that does not become ready is reported, with where to look", (context) => {
   const { status, stderr, stdout } = install(context, { prefix: join(emptyFolder(), "p"), restart: "exit 1" });
   expect([status, stdout.includes("Started")]).toEqual([1, false]);
   expect(stderr).toMatch(/^install\.sh: vodbox\.service is not ready\. .*journalctl -u vodbox\n$/);

@@ -20,7 +20,7 @@ const freePort = () =>
     });
   });
 
-test("under systemd, with all that the unit forbids, the server is ready and ffmpeg is fully confined", async (context) => {
+test("under systemd, with all restrictions of the unit, the server is ready and ffmpeg is fully confined", async (context) => {
   const folder = emptyFolder();
   if (spawnSync("unshare", [...NAMESPACES, "mount", "-t", "tmpfs", "none", folder]).status !== 0) {
     console.warn("skipped: systemd can be started by root alone, in namespaces of its own");

@@ -7,7 +7,7 @@ import { emptyFolder } from "../support/folder.ts";
 import { run, startServer } from "../support/process.ts";
 import { json, refused, succeeded } from "./outcome.ts";
 
-/** What two runs may not agree on: ids go on, times pass, tokens are chance. */
+/** What differs between two runs: ids, times and tokens. */
 const settled = (value: unknown): unknown =>
   JSON.parse(
     JSON.stringify(value, (name, inner) =>
@@ -15,12 +15,12 @@ const settled = (value: unknown): unknown =>
     ),
   );
 
-/** The operator's day; each step's answer, in order. */
+/** The operator's commands, and each one's output, in order. */
 async function day(dataDir: string): Promise<unknown[]> {
   const at = ["--data", dataDir];
   const steps: unknown[] = [];
   const step = async (...args: string[]) => {
-    // Settings stand before or after the subcommand.
+    // Settings come before or after the subcommand.
     const all = steps.length % 2 === 0 ? [...at, "admin", ...args] : ["admin", ...args, ...at];
     const answer = await json(all);
     steps.push(settled(answer));
@@ -75,47 +75,59 @@ async function day(dataDir: string): Promise<unknown[]> {
   });
   await fails(1, "usage", "--month", "2026-13");
 
+  const kept = ["--delete-sources-after-days", "30", "--delete-analytics-after-days", "never"];
+  const keeping = await step("tenant", "update", "acme", ...kept);
+  expect(keeping).toMatchObject({ delete_sources_after_days: 30, delete_analytics_after_days: null });
+  await fails(2, "tenant", "update", "acme", "--delete-sources-after-days", "soon");
+  await fails(1, "tenant", "update", "acme", "--delete-sources-after-days", "0");
+  expect(await step("tenant", "update", "acme", "--delete-sources-after-days", "never")).toMatchObject({
+    delete_sources_after_days: null,
+  });
+  expect(await step("asset", "list", "--tenant", "acme")).toEqual([]);
+  expect(await step("upload", "list", "--tenant", "acme", "--status", "pending")).toEqual([]);
+  await fails(1, "asset", "show", "1");
+  await fails(2, "asset", "delete", "1");
+
   await step("tenant", "suspend", "acme");
   await step("tenant", "show", "acme");
   return steps;
 }
 
-test("an operator's commands give the same with a server and without", { timeout: 300_000 }, async () => {
+test("an operator's commands have the same results with a server and without", { timeout: 300_000 }, async () => {
   const [alone, served] = [emptyFolder(), emptyFolder()];
-  // The settings' own tokens would not be what `admin` finds in the data directory.
+  // The settings' own tokens would differ from those in the data directory, which `admin` reads.
   const server = await startServer(served, { env: { VODBOX_ADMIN_TOKEN: "" } });
   const [without, withServer] = await Promise.all([day(alone), day(served)]);
   expect(withServer).toEqual(without);
   expect(server.stderr()).toBe("");
 });
 
-test("a table for people holds what the JSON holds; a new token is shown once, with a warning", async () => {
+test("a table contains what the JSON contains; a new token is shown once, with a warning", async () => {
   const at = ["--data", emptyFolder()];
   const created = await succeeded(["admin", "tenant", "create", "--name", "A\u001b[31m", "--slug", "a", ...at]);
   expect(created.stdout).toMatch(/^slug +a$/m);
   expect(created.stdout).not.toContain("\u001b");
   const issued = await succeeded(["admin", "key", "issue", "--tenant", "a", ...at]);
   const token = /^token +(svc_\w{40})$/m.exec(issued.stdout)?.[1] as string;
-  expect(issued.stdout).toContain("Keep the token now: it is not shown again.");
+  expect(issued.stdout).toContain("Save the token now; it is not shown again.");
   const listed = await succeeded(["admin", "key", "list", "--tenant", "a", ...at]);
   expect(listed.stdout).toMatch(/^ID +NAME +SCOPES +ENDS IN/);
   expect(listed.stdout).toContain(token.slice(-4));
   expect(listed.stdout).not.toContain(token);
   expect((await succeeded(["admin", "key", "list", "--tenant", "1", ...at])).stdout).toBe(listed.stdout);
   const used = await succeeded(["admin", "usage", "--month", "2026-01", ...at]);
-  expect(used.stdout).toMatch(/^ID +TENANT +PLAN +MONTH .*\n1 +a +pro +2026-01 +0 +0 +0 +USD\W0\.00\s*$/);
-  const none = await succeeded(["admin", "tenant", "list", "--data", emptyFolder()]);
-  expect(none.stdout).toBe("None.\n");
+  expect(used.stdout).toMatch(/^ID +TENANT +PLAN +MONTH .*\n1 +a +pro +2026-01 +0 B +0 B +0 +USD\W0\.00\s*$/);
+  expect((await succeeded(["admin", "job", "list", ...at])).stdout).toBe("None.\n");
 });
 
-test("signing keys are made, brought, listed and revoked; the private half is shown once", async () => {
+test("signing keys are generated, registered, listed and revoked; the private key is shown once", async () => {
   const dataDir = emptyFolder();
   const at = ["--data", dataDir];
   const signing = (...args: string[]) => ["admin", "signing-key", ...args, ...at];
   await json(["admin", "tenant", "create", "--name", "A", "--slug", "a", ...at]);
   const made = await succeeded(signing("create", "--tenant", "a", "--name", "Backend", "--algorithm", "EdDSA"));
   const privateKey = /^private_key +(LS0t[\w+/=]+)$/m.exec(made.stdout)?.[1] as string;
-  expect(made.stdout).toContain("Keep the private key now");
+  expect(made.stdout).toContain("Save the private key now");
   const publicKey = createPublicKey(Buffer.from(privateKey, "base64").toString()).export({
     type: "spki",
     format: "pem",
@@ -128,11 +140,11 @@ test("signing keys are made, brought, listed and revoked; the private half is sh
   expect((await succeeded(signing("revoke", "1"))).stdout).toBe("Signing key 1 is revoked.\n");
   const listed = await succeeded(signing("list", "--tenant", "a"));
   expect(listed.stdout).toMatch(
-    /^ID +KEY ID +NAME +ALGORITHM +CREATED +REVOKED *\n2 +sk_\w{22} +Signing key +EdDSA +\S+ +– *\n1 +sk_\w{22} +Backend +EdDSA +\S+ +20\S+ *\n$/,
+    /^ID +KEY ID +NAME +ALGORITHM +CREATED +REVOKED *\n2 +sk_\w{22} +Signing key +EdDSA +(now|\d+ seconds? ago) +– *\n1 +sk_\w{22} +Backend +EdDSA +(now|\d+ seconds? ago) +(now|\d+ seconds? ago) *\n$/,
   );
 });
 
-test("several commands at once wait for each other, also where a killed server left its traces", async () => {
+test("several concurrent commands wait for each other, also after a killed server", async () => {
   const dataDir = emptyFolder();
   const server = await startServer(dataDir);
   server.child.kill("SIGKILL");
@@ -169,17 +181,51 @@ test("jobs are listed, shown, canceled and retried", async () => {
   const { token } = await json(["admin", "key", "issue", "--tenant", "a", "--scopes", "assets:write", ...at]);
   const { asset, job } = await uploaded(server, token);
   const ask = (verb: string, ...args: string[]) => json(["admin", "job", verb, ...args, ...at]);
-  expect(await ask("list", "--tenant", "a", "--state", "queued")).toEqual([job]);
-  expect(await ask("show", String(job.id))).toEqual({ ...job, log_tail: null });
+  const listed = { ...job, asset: { external_id: asset.external_id, title: asset.title } };
+  expect(await ask("list", "--tenant", "a", "--state", "queued")).toEqual([listed]);
+  expect(await ask("show", String(job.id))).toEqual({ ...listed, log_tail: null });
   expect(await ask("prioritize", String(job.id))).toMatchObject({ id: job.id, priority: 100 });
   expect(await ask("list", "--state", "running")).toEqual([]);
   expect(await ask("cancel", String(job.id))).toMatchObject({ id: job.id, status: "canceled" });
-  // What has ended without success is no success to whoever waits for it.
+  // A job that ended without success is not a success for a command that waits for it.
   expect(await run(["admin", "job", "show", String(job.id), "--follow", ...at])).toMatchObject({ code: 1, stderr: "" });
   expect(await ask("retry", String(job.id))).toMatchObject({ id: job.id, status: "queued" });
   expect(await refused(["admin", "job", "retry", String(job.id), ...at], 1)).toContain("The job is queued");
   const table = (await succeeded(["admin", "job", "list", ...at])).stdout;
   expect(table).toMatch(/^ID +TENANT +ASSET +STATUS +ATTEMPT/);
   expect(table).toMatch(new RegExp(`^${job.id} +1 +${asset.id} +queued +0/5`, "m"));
-  expect((await succeeded(["admin", "job", "show", String(job.id), ...at])).stdout).toMatch(/^status +queued$/m);
+  const shown = (await succeeded(["admin", "job", "show", String(job.id), ...at])).stdout;
+  expect(shown).toMatch(/^status +queued$/m);
+  expect(shown).toMatch(new RegExp(`^asset +clip \\(${asset.external_id}\\)$`, "m"));
+});
+
+test("assets are listed, shown, published, retried and deleted, and uploads are listed", async () => {
+  const server = await startServer(emptyFolder(), { env: { VODBOX_ADMIN_TOKEN: "" } });
+  const at = ["--data", server.dataDir];
+  await json(["admin", "tenant", "create", "--name", "A", "--slug", "a", ...at]);
+  const { token } = await json(["admin", "key", "issue", "--tenant", "a", "--scopes", "assets:write", ...at]);
+  const [first, second] = [await uploaded(server, token), await uploaded(server, token)];
+  const [one, two] = [first.asset.id, second.asset.id].map(String) as [string, string];
+  const ask = (verb: string, ...args: string[]) => json(["admin", "asset", verb, ...args, ...at]);
+  const listed = await ask("list", "--tenant", "a", "--status", "processing");
+  expect(listed.map(({ id }: { id: number }) => String(id))).toEqual([two, one]);
+  expect(await ask("show", one)).toMatchObject({ id: first.asset.id, playback_policy: "signed" });
+  expect(await ask("policy", one, "public")).toMatchObject({ playback_policy: "public" });
+  await refused(["admin", "asset", "policy", one, "private", ...at], 1);
+  await json(["admin", "job", "cancel", String(first.job.id), ...at]);
+  expect(await ask("retry", one)).toMatchObject({ id: first.asset.id, playback_status: "processing" });
+  expect(await refused(["admin", "asset", "retry", two, ...at], 1)).toContain("only assets whose last job failed");
+  const table = (await succeeded(["admin", "asset", "list", ...at])).stdout;
+  expect(table).toMatch(/^ID +TENANT +TITLE +STATUS +POLICY/);
+  expect(table).toMatch(new RegExp(`^${one} +1 +clip +processing +public +0 s +18 B`, "m"));
+  expect((await succeeded(["admin", "asset", "show", one, ...at])).stdout).toMatch(/^playback_policy +public$/m);
+  const uploads = await json(["admin", "upload", "list", "--status", "completed", ...at]);
+  expect(uploads.map(({ id }: { id: number }) => id)).toEqual([second.upload.id, first.upload.id]);
+  expect((await succeeded(["admin", "upload", "list", ...at])).stdout).toMatch(/^ID +TENANT +ASSET +FILENAME +STATUS/);
+
+  expect(await refused(["admin", "asset", "delete", one, ...at], 2)).toContain("--yes");
+  const both = await run(["admin", "asset", "delete", one, "999", "--yes", ...at]);
+  expect([both.code, both.stdout]).toEqual([1, `Asset ${one} is deleted.\nAsset 999: No such asset.\n`]);
+  expect(await ask("delete", two, "--yes")).toEqual({ applied: [second.asset.id], errors: [] });
+  expect(await ask("list")).toEqual([]);
 });

@@ -36,11 +36,11 @@ beforeAll(async () => {
   return () => removeFolder(folder);
 });
 
-/** Of a directory that a restore was refused to; its lock alone may stay. */
+/** Contents of a directory whose restore was refused; only its lock may remain. */
 const leftIn = (dataDir: string) =>
   existsSync(dataDir) ? readdirSync(dataDir).filter((each) => !each.startsWith("server.")) : [];
 
-/** The sentence, once it is sure that nothing is left. */
+/** The message, after checking that nothing remains. */
 async function refusal(content: Buffer, name: string, flags = {}): Promise<string> {
   const folder = newFolder();
   const [file, fresh] = [join(folder, "faulty.tar"), join(folder, "data")];
@@ -58,7 +58,7 @@ async function refusal(content: Buffer, name: string, flags = {}): Promise<strin
   }
 }
 
-test("what is cut off, altered or no backup is refused, and nothing is left", async () => {
+test("files that are truncated, altered or not a backup are refused, and nothing is left", async () => {
   const at = (text: string) => bytes.indexOf(text);
   const altered = (position: number) => {
     const copy = Buffer.from(bytes);
@@ -68,23 +68,23 @@ test("what is cut off, altered or no backup is refused, and nothing is left", as
   const manifest = at('"format"');
   const rows: [string, Buffer, RegExp][] = [
     ["empty", Buffer.alloc(0), /cannot be restored/],
-    ["a byte", Buffer.from("x"), /cut off, altered or no backup/],
-    ["text", Buffer.from("SELECT 1;\n".repeat(200)), /cut off, altered or no backup/],
-    ["a third", bytes.subarray(0, Math.floor(bytes.length / 3)), /cut off|too early/],
-    ["without its end", bytes.subarray(0, at("manifest.json.sha256")), /cut off|too early/],
-    ["on a member's end", bytes.subarray(0, at("manifest.json")), /too early/],
-    ["database altered", altered(5000), /vodbox\.db is not what was backed up/],
-    ["object altered", altered(at("source of the first")), /objects\/tenants.* is not what was backed up/],
-    ["secret altered", altered(at("secrets/signing_secret") + 520), /secrets\/signing_secret is not/],
-    ["list altered", altered(at('{"key"') + 10), /is not what was backed up|altered/],
-    ["manifest altered", altered(manifest + 20), /manifest\.json is not what was backed up/],
+    ["a byte", Buffer.from("x"), /truncated, altered or not a backup/],
+    ["text", Buffer.from("SELECT 1;\n".repeat(200)), /truncated, altered or not a backup/],
+    ["a third", bytes.subarray(0, Math.floor(bytes.length / 3)), /truncated/],
+    ["without its end", bytes.subarray(0, at("manifest.json.sha256")), /truncated/],
+    ["on a member's end", bytes.subarray(0, at("manifest.json")), /it is truncated/],
+    ["database altered", altered(5000), /vodbox\.db was altered/],
+    ["object altered", altered(at("source of the first")), /objects\/tenants.* was altered/],
+    ["secret altered", altered(at("secrets/signing_secret") + 520), /secrets\/signing_secret was altered/],
+    ["list altered", altered(at('{"key"') + 10), /was altered/],
+    ["manifest altered", altered(manifest + 20), /manifest\.json was altered/],
   ];
   for (const [name, content, reason] of rows) expect.soft(await refusal(content, name), name).toMatch(reason);
-  expect(await failed("restore", `${whole}.none`, "--check")).toContain("There is no file");
+  expect(await failed("restore", `${whole}.none`, "--check")).toContain("does not exist");
   expect(await refused(["admin", "restore"], 2)).toContain("file");
 });
 
-test("an archive that is cut at any place is refused, packed or not; one with any byte altered, too, or restored as it was", async () => {
+test("an archive truncated at any position is refused, compressed or not; one with any byte altered, too, or restored unchanged", async () => {
   const seed = Date.now() % 1_000_000;
   const random = new Random(seed);
   const packed = zstdCompressSync(bytes);
@@ -95,7 +95,7 @@ test("an archive that is cut at any place is refused, packed or not; one with an
     const short = random.whole(0, packed.length - 8);
     await refusal(packed.subarray(0, short), `seed ${seed}: packed, cut at ${short} of ${packed.length}`);
   }
-  // Between the members and beyond the end are bytes that mean nothing.
+  // Padding between members and after the end has no meaning.
   const expected = (name: string) => members.find(({ header }) => header.name === name)?.bytes as Buffer;
   for (let i = 0; i < CUTS; i++) {
     const content = Buffer.from(i % 2 ? bytes : packed);
@@ -113,7 +113,7 @@ test("an archive that is cut at any place is refused, packed or not; one with an
   }
 });
 
-test("members that are no file of a backup are refused: other places, links, devices, doubles, and sizes that do not fit", async () => {
+test("members that no backup has are refused: other paths, links, devices, duplicates, and sizes that do not match", async () => {
   const last = members.slice(-2);
   const first = members.slice(0, -2);
   const rows: [string, Member[], RegExp][] = [
@@ -124,7 +124,7 @@ test("members that are no file of a backup are refused: other places, links, dev
       "objects//outside",
       "objects/",
       "secrets/../outside",
-    ].map((name): [string, Member[], RegExp] => [name, [member(name, "x")], /no backup of vodbox/]),
+    ].map((name): [string, Member[], RegExp] => [name, [member(name, "x")], /not a vodbox backup/]),
     ...(["symlink", "link", "character-device", "block-device", "fifo", "directory"] as const).map(
       (type): [string, Member[], RegExp] => [
         type,
@@ -132,17 +132,17 @@ test("members that are no file of a backup are refused: other places, links, dev
         new RegExp(`is a ${type}`),
       ],
     ),
-    ["two databases", [...first, first[0] as Member, ...last], /holds vodbox\.db twice/],
-    ["two lists", [...first, member("objects.jsonl", ""), ...last], /holds objects\.jsonl twice/],
-    ["an object twice", [...first, first.find(isObject) as Member, ...last], /no backup of vodbox/],
-    ["two manifests", [...members, ...last], /goes on after/],
-    ["an object under an object", [...first, within(first), ...last], /no backup of vodbox/],
-    ["one more object", [...first, member("objects/more", "x"), ...last], /list does not name objects\/more/],
+    ["two databases", [...first, first[0] as Member, ...last], /contains vodbox\.db twice/],
+    ["two lists", [...first, member("objects.jsonl", ""), ...last], /contains objects\.jsonl twice/],
+    ["an object twice", [...first, first.find(isObject) as Member, ...last], /not a vodbox backup/],
+    ["two manifests", [...members, ...last], /continues after/],
+    ["an object under an object", [...first, within(first), ...last], /not a vodbox backup/],
+    ["one more object", [...first, member("objects/more", "x"), ...last], /list does not contain objects\/more/],
   ];
   for (const [name, content, reason] of rows)
     expect.soft(await refusal(await archiveOf(content), name), name).toMatch(reason);
 
-  // Sums that agree do not make it one.
+  // Matching checksums do not make it a backup.
   const rebuilt = (change: (all: Member[]) => Member[], fields?: (manifest: any) => void) =>
     archiveOf(summed(change(members), fields));
   const outside = randomUUID();
@@ -154,7 +154,7 @@ test("members that are no file of a backup are refused: other places, links, dev
       ),
       "a secret of another place",
     ),
-  ).toMatch(/manifest cannot be read/);
+  ).toMatch(/manifest of the archive is invalid/);
   const absent = await rebuilt(
     (all) => all.filter(({ header }) => header.name !== "secrets/live_token"),
     () => {},
@@ -164,19 +164,19 @@ test("members that are no file of a backup are refused: other places, links, dev
     all.map((one) => (one.header.name === "objects.jsonl" ? member("objects.jsonl", "x".repeat(200_000)) : one)),
   );
   expect(await refusal(longLine, "a line without an end")).toMatch(/too long|cannot be read/);
-  // What a check takes for sound could be restored.
+  // An archive that a check considers intact can be restored.
   const sly = await rebuilt((all) => [...all, member("objects/a/../../b", "x")]);
   writeFileSync(`${whole}.sly`, sly);
-  expect(await failed("restore", `${whole}.sly`, "--check")).toContain("no backup of vodbox");
+  expect(await failed("restore", `${whole}.sly`, "--check")).toContain("not a vodbox backup");
 
-  // Told by the header, before a byte is written.
+  // Detected by the header, before a byte is written.
   for (const name of ["vodbox.db", "objects/tenants/1/x"]) {
     const tar = pack();
     tar.entry({ name, size: 2 ** 50 }).on("error", () => {});
     const { value: head } = await tar[Symbol.asyncIterator]().next();
     tar.destroy();
     expect(await refusal(Buffer.concat([head as Buffer, Buffer.alloc(MEGABYTE)]), name)).toMatch(
-      /has 1125899906842624 bytes, and .* has room for/,
+      /has 1125899906842624 bytes, and .* has space for/,
     );
   }
 });
@@ -184,7 +184,7 @@ test("members that are no file of a backup are refused: other places, links, dev
 const isObject = ({ header }: Member) => header.name.startsWith("objects/");
 const within = (all: Member[]) => member(`${all.find(isObject)?.header.name}/below`, "x");
 
-test("the backup of a newer vodbox is refused, with the version that can", async () => {
+test("the backup of a newer vodbox is refused, with the required version", async () => {
   const folder = emptyFolder();
   const file = join(folder, "newer.db");
   writeFileSync(file, (members[0] as Member).bytes);
@@ -199,13 +199,15 @@ test("the backup of a newer vodbox is refused, with the version that can", async
     }),
   );
   expect(await refusal(content, "newer")).toMatch(
-    /a newer vodbox, 9\.8\.7: restore it with that version, or a later one\.$/,
+    /a newer vodbox \(9\.8\.7\); restore it with that version or a later one\.$/,
   );
   writeFileSync(join(folder, "newer.tar"), content);
-  expect(await failed("restore", join(folder, "newer.tar"), "--check")).toContain("newer vodbox, 9.8.7");
+  expect(await failed("restore", join(folder, "newer.tar"), "--check")).toContain("newer vodbox (9.8.7)");
   const format = await archiveOf(summed(members, (fields) => Object.assign(fields, { format: 2 })));
-  expect(await refusal(format, "another format")).toMatch(/newer; restore it with that/);
-  // Nor is one made of a database that is newer than this.
+  expect(await refusal(format, "another format")).toMatch(
+    /a newer vodbox .*; restore it with that version or a later one/,
+  );
+  // Nor from a database that is newer than this program.
   const dataDir = join(folder, "data");
   mkdirSync(dataDir);
   writeFileSync(join(dataDir, "vodbox.db"), readFileSync(file));
@@ -213,7 +215,7 @@ test("the backup of a newer vodbox is refused, with the version that can", async
   expect(existsSync(join(folder, "a.tar"))).toBe(false);
 });
 
-test("a restore that is killed leaves nothing that a server would take for whole; the same command begins anew", async () => {
+test("a restore that is killed leaves nothing that a server would take for complete; the same command starts over", async () => {
   const folder = emptyFolder();
   const { server, key, dataDir } = await filledServer(join(folder, "first"));
   for (let i = 0; i < 3; i++) await uploaded(server, key, { bytes: new Uint8Array(64 * MEGABYTE).fill(i) });
@@ -241,7 +243,7 @@ test("a restore that is killed leaves nothing that a server would take for whole
   expect(leftIn(torn).sort()).toEqual(["objects", "secrets", "vodbox.db"]);
   expect(await failed("restore", large, "--data", torn)).toContain("is not empty");
 
-  // Killed between its moves: all but the last of them is not whole, and with the last it is.
+  // Killed between its moves: before the last one the directory is incomplete, and with it complete.
   for (const moved of [["objects"], ["objects", "secrets"]]) {
     const dir = join(folder, moved.join("-"));
     mkdirSync(join(dir, ".restoring"), { recursive: true });

@@ -8,7 +8,7 @@ import { refused } from "./outcome.ts";
 
 const { cli, done, failed } = operator();
 
-test("a backup replaces regular files alone, and says what is wrong with another place", {
+test("a backup replaces only regular files, and reports faults of another location", {
   timeout: 300_000,
 }, async () => {
   const [folder, dataDir] = [emptyFolder(), emptyFolder()];
@@ -21,20 +21,20 @@ test("a backup replaces regular files alone, and says what is wrong with another
   const backup = (file: string | undefined, ...more: string[]) =>
     failed("backup", file as string, ...more, "--data", dataDir);
   for (const more of [[], ["--force"]]) {
-    expect(await backup(pipe, ...more)).toContain("is no regular file");
-    expect(await backup(folder, ...more)).toContain("is no regular file");
+    expect(await backup(pipe, ...more)).toContain("is not a regular file");
+    expect(await backup(folder, ...more)).toContain("is not a regular file");
     expect(await backup(link, ...more)).toContain("is a symbolic link");
     expect(await backup(lost, ...more)).toContain("is a symbolic link");
   }
   expect(lstatSync(pipe as string).isFIFO()).toBe(true);
   expect(lstatSync(link as string).isSymbolicLink()).toBe(true);
   expect(readFileSync(real as string, "utf8")).toBe("mine");
-  expect(await backup(join(folder, "none", "x.tar"))).toContain(`There is no folder ${join(folder, "none")};`);
+  expect(await backup(join(folder, "none", "x.tar"))).toContain(`The directory ${join(folder, "none")} does not exist`);
   expect(await refused(["admin", "backup", "-", "--data", dataDir], 2)).toContain("standard output");
   expect(readdirSync(folder).sort()).toEqual(["link.tar", "lost.tar", "pipe.tar", "real.tar"]);
 });
 
-test("restore --check changes nothing in the data directory, and a refused restore leaves nothing in a foreign folder", {
+test("restore --check changes nothing in the data directory, and a refused restore leaves nothing in a foreign directory", {
   timeout: 300_000,
 }, async () => {
   const [folder, dataDir] = [emptyFolder(), emptyFolder()];
@@ -42,13 +42,13 @@ test("restore --check changes nothing in the data directory, and a refused resto
   const file = join(folder, "a.tar");
   await done("backup", file, "--data", dataDir);
   const [fresh, foreign] = [join(folder, "fresh"), join(folder, "foreign")];
-  expect(await done("restore", file, "--check", "--data", fresh)).toMatch(/^All is well/);
+  expect(await done("restore", file, "--check", "--data", fresh)).toMatch(/^No faults in /);
   expect(readdirSync(folder)).toEqual(["a.tar"]);
   mkdirSync(foreign);
-  expect(await done("restore", file, "--check", "--data", foreign)).toMatch(/^All is well/);
+  expect(await done("restore", file, "--check", "--data", foreign)).toMatch(/^No faults in /);
   expect(readdirSync(foreign)).toEqual([]);
   writeFileSync(join(foreign, "photo.jpg"), "");
-  expect(await failed("restore", file, "--data", foreign)).toContain("it holds photo.jpg");
+  expect(await failed("restore", file, "--data", foreign)).toContain("it contains photo.jpg");
   expect(readdirSync(foreign)).toEqual(["photo.jpg"]);
   expect((await cli("restore", file, "--data", fresh)).code).toBe(0);
 });

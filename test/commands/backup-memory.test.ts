@@ -8,13 +8,13 @@ import { uploaded } from "../support/flow.ts";
 import { emptyFolder } from "../support/folder.ts";
 import { vodbox } from "../support/process.ts";
 
-/** By hand more: BACKUP_MEGABYTES=1024 vitest run test/commands/backup-memory.test.ts */
+/** More by hand: BACKUP_MEGABYTES=1024 vitest run test/commands/backup-memory.test.ts */
 const MEGABYTES = Number(process.env.BACKUP_MEGABYTES ?? 256);
 const OBJECT_MEGABYTES = 64;
 const MAX_GROWTH = 64;
 const MEGABYTE = 2 ** 20;
 
-/** The most memory that a process ever had, in megabytes; 0 once it is gone. */
+/** The peak memory of a process, in megabytes; 0 once it has exited. */
 function peakOf(pid: number): number {
   try {
     return Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0) / 1024;
@@ -33,13 +33,13 @@ async function commandPeak(...args: string[]): Promise<number> {
   return peak;
 }
 
-/** What a backup of so many objects, and its restore, take. */
+/** The peak of a backup with this many objects, and of its restore. */
 async function peaks(folder: string, objects: number) {
   const { server, key, dataDir } = await filledServer(join(folder, "data"));
   const source = Buffer.alloc(OBJECT_MEGABYTES * MEGABYTE);
   for (let i = 0; i < objects; i++) await uploaded(server, key, { bytes: randomFillSync(source) });
   const pid = server.child.pid as number;
-  // What uploads took, and what is left of that, is none of the backup's: from here on its peak is counted anew.
+  // Memory of the uploads does not belong to the backup: the peak is reset here.
   writeFileSync(`/proc/${pid}/clear_refs`, "5");
   const before = peakOf(pid);
   const file = join(folder, "a.tar.zst");
@@ -57,7 +57,7 @@ test(`the memory of a backup and its restore does not grow with ${MEGABYTES} MB 
   timeout: 300_000 + MEGABYTES * 1000,
 }, async () => {
   const folder = emptyFolder();
-  // One is there in both: to stream any takes its buffers, however many follow.
+  // Both have at least one object: streaming any needs buffers, however many follow.
   const few = await peaks(join(folder, "few"), 1);
   const many = await peaks(join(folder, "many"), 1 + Math.ceil(MEGABYTES / OBJECT_MEGABYTES));
   const told = (found: typeof few) => Object.entries(found).map(([name, peak]) => `${name} ${Math.round(peak)}`);

@@ -30,7 +30,7 @@ const settings = ({ bucket, prefix }: Place) => ({
 });
 const storeAt = ({ bucket, prefix }: Place) => s3Store({ ...s3, bucket, pathStyle: true, prefix: `${prefix}/` });
 
-/** Every object under a place that is a tenant's, by its bytes. */
+/** Every object under a tenant's prefix, by its bytes. */
 async function contents(place: Place): Promise<Map<string, Buffer>> {
   const store = storeAt(place);
   const { objects } = await store.list("tenants/");
@@ -47,7 +47,7 @@ const plays = async (server: Awaited<ReturnType<typeof ownServer>>, key: string,
   expect((await server.call("GET", original.body.url)).text).toBe("source of the first");
 };
 
-test("objects on S3 are backed up, and restored to another bucket, to the disk, and looked for where they are", async () => {
+test("objects on S3 are backed up, restored to another bucket and to disk, and looked up in their location", async () => {
   const first: Place = { bucket: "backups-one", prefix: "live" };
   const { server, key, ready, dataDir } = await filledServer(emptyFolder(), settings(first));
   const there = await contents(first);
@@ -75,27 +75,30 @@ test("objects on S3 are backed up, and restored to another bucket, to the disk, 
   const again = await ownServer(restored, settings(second));
   await plays(again, key, ready.asset.id);
 
-  // To the disk: the settings say so, and no bucket is needed.
+  // To local disk: the settings say so, and no bucket is needed.
   const local = join(folder, "local");
   expect(await operator().done("restore", whole, "--data", local)).toContain("are in the directory");
   for (const [name, bytes] of named) expect(readFileSync(join(local, "objects", name)), name).toEqual(bytes);
   await plays(await ownServer(local), key, ready.asset.id);
 
-  // The archive is enough for a check with objects in it; without, they are looked for in the bucket of the settings.
-  expect(await operator().done("restore", whole, "--check")).toMatch(/^All is well/);
-  expect(await one.done("restore", bare, "--check")).toMatch(/^All is well/);
-  expect(await two.done("restore", bare, "--check")).toMatch(/^All is well/);
+  // An archive with objects suffices for a check; without them, they are looked up in the bucket of the settings.
+  expect(await operator().done("restore", whole, "--check")).toMatch(/^No faults in /);
+  expect(await one.done("restore", bare, "--check")).toMatch(/^No faults in /);
+  expect(await two.done("restore", bare, "--check")).toMatch(/^No faults in /);
   const third: Place = { bucket: "backups-two", prefix: "empty" };
   const none = await operator(settings(third)).cli("restore", bare, "--check");
-  expect([none.code, none.stdout]).toEqual([1, expect.stringMatching(/FAULT .* objects are not in storage/)]);
+  expect([none.code, none.stdout]).toEqual([
+    1,
+    expect.stringMatching(/FAULT .* objects are missing or changed in storage/),
+  ]);
 
-  // Without objects in the archive the rows come back, and the objects are where they were.
+  // Without objects in the archive the rows are restored, and the objects are where they were.
   const rows = join(folder, "rows");
-  expect(await one.done("restore", bare, "--data", rows)).toContain("must be in storage before you serve");
+  expect(await one.done("restore", bare, "--data", rows)).toContain("must be in storage before you run serve");
   await plays(await ownServer(rows, settings(first)), key, ready.asset.id);
 });
 
-test("a bucket that is away or not named is told, and nothing is left in the directory", async () => {
+test("an unavailable or missing bucket is reported, and nothing is left in the directory", async () => {
   const place: Place = { bucket: "backups-one", prefix: "away" };
   const { server, dataDir } = await filledServer(emptyFolder(), settings(place));
   const folder = emptyFolder();
@@ -110,16 +113,16 @@ test("a bucket that is away or not named is told, and nothing is left in the dir
   const { VODBOX_S3_BUCKET: _, ...unnamed } = settings(place);
   const sentence = await refused(["admin", "restore", file, "--data", fresh], 2, { env: unnamed });
   expect(sentence).toContain("VODBOX_S3_BUCKET");
-  // The same directory takes it once the settings are right.
+  // The same directory is accepted once the settings are right.
   await operator(settings(place)).done("restore", file, "--data", fresh);
 });
 
-test("a backup that is made while objects move to S3 is restored to the disk: the move is forgotten", async () => {
+test("a backup from during a migration to S3 is restored to disk: the migration has ended", async () => {
   const place: Place = { bucket: "backups-one", prefix: "moving" };
   const env = { ...settings(place), VODBOX_STORAGE: "local" };
   const { server, key, ready, dataDir } = await filledServer(emptyFolder(), env);
   const { admin } = server;
-  // An upload that is under way keeps the migration from its end.
+  // An upload in progress keeps the migration from completing.
   const begun = await server.call("POST", "/api/v1/uploads/initiate", {
     key,
     body: { filename: "b.mp4", bytes_expected: 10 },

@@ -16,7 +16,7 @@ const filesOf = (folder: string) =>
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name));
 
-test("a backup of a running server is restored whole: tokens, keys, rows and objects", {
+test("a backup of a running server is restored completely: tokens, keys, rows and objects", {
   timeout: 600_000,
 }, async () => {
   const { server, key, ready, dataDir } = await filledServer();
@@ -30,14 +30,14 @@ test("a backup of a running server is restored whole: tokens, keys, rows and obj
     counts: { assets: 1, subtitles: 1 },
   });
   expect(statSync(file).mode & 0o777).toBe(0o600);
-  expect(made.secrets.sort()).toEqual(["admin_token", "live_token", "signing_secret", "worker_token"]);
-  // Any tar opens it.
+  expect(made.secrets.sort()).toEqual(["admin_token", "live_token", "metrics_token", "signing_secret", "worker_token"]);
+  // Any tar program can extract it.
   const names = execFileSync("tar", ["tf", file]).toString().trim().split("\n");
   expect(names[0]).toBe("vodbox.db");
   expect(names).toContain(`objects/${ready.asset.source_key}`);
   expect(names.slice(-2)).toEqual(["manifest.json", "manifest.json.sha256"]);
 
-  // An existing file is no accident; nor is a second command's.
+  // An existing file is not overwritten; nor is a second command's.
   expect(await failed("backup", file, "--data", dataDir)).toContain("--force");
   await done("backup", file, "--force", "--objects", "--data", dataDir);
   const small = join(folder, "b.tar.zst");
@@ -46,15 +46,18 @@ test("a backup of a running server is restored whole: tokens, keys, rows and obj
   expect(readdirSync(folder).sort()).toEqual(["a.tar", "b.tar.zst"]);
 
   for (const each of [file, small])
-    expect(await done("restore", each, "--check", "--data", emptyFolder())).toMatch(/^All is well/);
-  // Without objects in it the check looks for them where the settings say.
+    expect(await done("restore", each, "--check", "--data", emptyFolder())).toMatch(/^No faults in /);
+  // Without objects in the archive, the check looks them up in the storage of the settings.
   const bare = join(folder, "c.tar");
   await done("backup", bare, "--data", dataDir);
-  expect(await done("restore", bare, "--check", "--data", dataDir)).toMatch(/^All is well/);
+  expect(await done("restore", bare, "--check", "--data", dataDir)).toMatch(/^No faults in /);
   const elsewhere = await cli("restore", bare, "--check", "--data", emptyFolder());
-  expect([elsewhere.code, elsewhere.stdout]).toEqual([1, expect.stringMatching(/FAULT .* objects are not in storage/)]);
+  expect([elsewhere.code, elsewhere.stdout]).toEqual([
+    1,
+    expect.stringMatching(/FAULT .* objects are missing or changed in storage/),
+  ]);
 
-  // Not over what is there, and not beside a server.
+  // Not over existing data, and not next to a running server.
   expect(await failed("restore", file, "--data", dataDir)).toContain("is in use by another vodbox");
   server.child.kill("SIGTERM");
   await server.ended;
@@ -72,14 +75,14 @@ test("a backup of a running server is restored whole: tokens, keys, rows and obj
   expect((await again.call("GET", playback.body.hls_url)).status).toBe(200);
   expect((await again.call("GET", "/api/v1/tenants", { admin: server.admin })).status).toBe(200);
 
-  // Without a server; the other tokens are made anew.
+  // Without a server; the other tokens are generated again.
   const second = emptyFolder();
   await done("restore", small, "--data", second);
   await done("backup", join(folder, "d.tar"), "--objects", "--data", second);
   expect(readFileSync(join(second, "secrets/admin_token"), "utf8").trim()).not.toBe(server.admin);
 });
 
-test("objects that a backup may still copy stay until it is over, or dead for five minutes", async () => {
+test("objects that a backup may still copy remain until it has ended, or been dead for five minutes", async () => {
   const app = await testApp();
   const key = await app.key((await app.tenant()).id);
   const { admin } = app;
@@ -92,17 +95,17 @@ test("objects that a backup may still copy stay until it is over, or dead for fi
   await app.call("DELETE", `/api/v1/assets/${first.asset.id}/subtitles/${subtitle.id}`, { key });
   for (const { asset } of [first, second])
     expect((await app.call("DELETE", `/api/v1/assets/${asset.id}`, { key })).status).toBe(204);
-  app.turn(250_000);
+  app.advance(250_000);
   await app.runTask("sweep-objects");
   expect(await held(first.asset.source_key)).not.toBeNull();
   expect(await held(first.contract.outputs.manifest_path)).not.toBeNull();
   const at = `/api/v1/admin/removal_holds/${hold.body.id}`;
   expect((await app.call("PUT", at, { admin })).status).toBe(200);
-  app.turn(250_000);
+  app.advance(250_000);
   await app.runTask("sweep-objects");
   expect(await held(second.asset.source_key)).not.toBeNull();
-  // Nobody renewed it: the backup is dead.
-  app.turn(60_000);
+  // It was not renewed: the backup has died.
+  app.advance(60_000);
   expect((await app.call("PUT", at, { admin })).status).toBe(404);
   await app.runTask("sweep-objects");
   for (const gone of [first.asset.source_key, second.asset.source_key, first.contract.outputs.manifest_path])
@@ -114,17 +117,17 @@ test("objects that a backup may still copy stay until it is over, or dead for fi
   expect(await held(third.asset.source_key)).toBeNull();
 });
 
-test("a full disk is told, and leaves nothing", async (context) => {
+test("a full disk is reported, and nothing is left", async (context) => {
   const { server, dataDir } = await filledServer();
   const disk = smallDisk(context, 2);
   disk.fill();
   rmSync(join(disk.path, "filler"));
-  // Room for the copy of the database, not for the archive.
+  // Enough space for the copy of the database, not for the archive.
   const most = statSync(join(dataDir, "vodbox.db")).size;
   const room = openSync(join(disk.path, "filler"), "w");
   writeSync(room, Buffer.alloc(Math.max(0, 2_097_152 - Math.floor(most * 1.6))));
   closeSync(room);
-  expect(await failed("backup", join(disk.path, "a.tar"), "--objects", "--data", dataDir)).toMatch(/no space/i);
+  expect(await failed("backup", join(disk.path, "a.tar"), "--objects", "--data", dataDir)).toMatch(/not enough space/);
   expect(readdirSync(disk.path)).toEqual(["filler"]);
   expect((await server.call("GET", "/readyz")).status).toBe(200);
 });

@@ -29,7 +29,9 @@ test("a port in use is named, with what to do", async () => {
   try {
     const sentence = await refused(["serve", "--data", emptyFolder(), "--port", String(port)], 1);
     expect(sentence).toMatch(new RegExp(`Port ${port} on 127\\.0\\.0\\.1 is in use.*--port`));
-    expect(await refused(serve(emptyFolder(), "--host", "192.0.2.1"), 1)).toContain("no address 192.0.2.1");
+    expect(await refused(serve(emptyFolder(), "--host", "192.0.2.1"), 1)).toContain(
+      "The address 192.0.2.1 does not exist on this machine",
+    );
   } finally {
     holder.close();
   }
@@ -39,18 +41,19 @@ test("a data directory that cannot be written is named: under a file, under /pro
   const folder = emptyFolder();
   writeFileSync(join(folder, "file"), "");
   const folders = [join(folder, "file"), join(folder, "file/data"), "/proc/vodbox/data", "/proc/self"];
+  const create = ["admin", "tenant", "create", "--name", "T", "--slug", "t", "--data"];
   const asked = folders.flatMap((dataDir) => [
     { dataDir, args: serve(dataDir) },
-    { dataDir, args: ["admin", "tenant", "list", "--data", dataDir] },
+    { dataDir, args: [...create, dataDir] },
   ]);
   await Promise.all(
     asked.map(async ({ dataDir, args }) =>
-      expect(await refused(args, 1)).toContain(`The data directory ${dataDir} cannot be written`),
+      expect(await refused(args, 1)).toContain(`The data directory ${dataDir} is not writable`),
     ),
   );
 });
 
-test("a data directory has one server; a second one says whose it is", async () => {
+test("a data directory has one server; a second one reports the owner", async () => {
   const server = await startServer(emptyFolder());
   const sentence = await refused(serve(server.dataDir), 1);
   expect(sentence).toContain(`${server.dataDir} is in use by another vodbox (pid ${server.child.pid})`);
@@ -66,11 +69,11 @@ test("a database that is newer than the program is refused, and nothing is chang
   database.exec("INSERT INTO _migrations (name, sha256, applied_at) VALUES ('9999_future.sql', 'x', 'x')");
   database.close();
   for (const args of [serve(dataDir), ["admin", "tenant", "list", "--data", dataDir]])
-    expect(await refused(args, 1)).toMatch(/newer than this vodbox: it holds the migration 9999_future\.sql/);
+    expect(await refused(args, 1)).toMatch(/newer than this vodbox: it has the migration 9999_future\.sql/);
   expect(readdirSync(dataDir).filter((name) => name.includes(".before-"))).toEqual([]);
 });
 
-test("an upgrade copies the database before it migrates it, and the way back that is documented works", async () => {
+test("an upgrade copies the database before it migrates it, and the documented downgrade works", async () => {
   const dataDir = emptyFolder();
   const file = join(dataDir, "vodbox.db");
   const migrations = readdirSync(MIGRATIONS)
@@ -92,7 +95,7 @@ test("an upgrade copies the database before it migrates it, and the way back tha
   server.child.kill("SIGTERM");
   await server.ended;
 
-  // The older program would find its own database, with what was in it at the upgrade.
+  // The older program would find its own database, with the data from before the upgrade.
   for (const end of ["", "-wal", "-shm"]) rmSync(file + end, { force: true });
   renameSync(join(dataDir, copy), file);
   await migrate({ url: `file:${file}`, migrations: older });
@@ -133,7 +136,7 @@ async function serverOnSmallDisk(context: TestContext, minFreeBytes: number) {
   return { disk, dataDir, server, initiate, put, complete };
 }
 
-test("a disk that fills during an upload: 507, nothing kept, the server lives, and with space it works again", async (context) => {
+test("a disk that fills during an upload: 507, nothing stored, the server keeps running, and with space it works again", async (context) => {
   const { disk, dataDir, server, initiate, put, complete } = await serverOnSmallDisk(context, 0);
   const upload = await initiate(30 * MEGABYTE);
   const full = await put(upload, 30 * MEGABYTE);
@@ -143,7 +146,7 @@ test("a disk that fills during an upload: 507, nothing kept, the server lives, a
   expect(filesUnder(join(dataDir, "objects"))).toEqual([]);
   expect(await complete(upload, 30 * MEGABYTE)).toMatchObject({ status: 422, body: { code: "bytes_mismatch" } });
 
-  // Now with no room for the database either.
+  // Now without space for the database either.
   disk.fill();
   expect((await server.call("GET", "/healthz")).status).toBe(200);
   expect((await server.call("GET", `/api/v1/uploads/${upload.body.id}`, { admin: server.admin })).status).toBe(200);
@@ -164,7 +167,7 @@ test("a disk that fills during an upload: 507, nothing kept, the server lives, a
   expect((await server.ended).code).toBe(0);
 });
 
-test("uploads stop before the disk is full, so that the database keeps its room", async (context) => {
+test("uploads stop before the disk is full, so that the database has space", async (context) => {
   const { disk, initiate, put } = await serverOnSmallDisk(context, 12 * MEGABYTE);
   const [first, second] = [await initiate(9 * MEGABYTE), await initiate(MEGABYTE)];
   expect((await put(first, 9 * MEGABYTE)).status).toBe(200);
@@ -175,7 +178,7 @@ test("uploads stop before the disk is full, so that the database keeps its room"
   expect((await put(second, MEGABYTE)).status).toBe(200);
 });
 
-test("a disk that is full at the start is told in a sentence", async (context) => {
+test("a full disk at the start is reported in a sentence", async (context) => {
   const disk = smallDisk(context, 2);
   disk.fill();
   const sentence = await refused(serve(join(disk.path, "data")), 1);

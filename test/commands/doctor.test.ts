@@ -7,7 +7,7 @@ import { run, startServer } from "../support/process.ts";
 
 type Report = { ok: boolean; findings: { check: string; ok: boolean; detail: string }[] };
 
-test("doctor finds nothing on a sound server, and names a published object that is gone", async () => {
+test("doctor finds nothing on an intact server, and names a published object that is missing", async () => {
   const server = await startServer(emptyFolder());
   const { admin } = server;
   const tenant = await server.call("POST", "/api/v1/admin/tenants", { admin, body: { name: "T", slug: "t" } });
@@ -32,6 +32,7 @@ test("doctor finds nothing on a sound server, and names a published object that 
     "permissions",
     "disk",
     "ffmpeg",
+    "tenants",
     "missing",
     "unreferenced",
     "server clock",
@@ -50,7 +51,7 @@ test("doctor finds nothing on a sound server, and names a published object that 
   await server.ended;
   const table = await doctor();
   expect(table.code).toBe(1);
-  expect(table.stdout).toMatch(/^FAULT +missing +1 of \d+ objects that the database names are missing/m);
+  expect(table.stdout).toMatch(/^FAULT +missing +1 of \d+ objects referenced by the database are missing/m);
   expect(table.stdout).toMatch(/^ok +integrity/m);
   expect((await doctor("--ffmpeg", "/nowhere/ffmpeg", "--json")).report?.findings).toContainEqual({
     check: "ffmpeg",

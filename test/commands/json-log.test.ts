@@ -10,10 +10,10 @@ import { type Started, watched } from "../support/process.ts";
 vi.setConfig({ testTimeout: 120_000 });
 
 const MAIN = fileURLToPath(new URL("../../cli/main.ts", import.meta.url));
-/** The lines that docs/operations.md promises; everything else is for the log. */
-const READY = /^(vodbox ready on|listening on) http:\S+$/;
+/** The output lines that docs/operations.md documents; everything else belongs to the log. */
+const READY = /^(vodbox ready on|listening on|set up in a browser, once, within an hour:) http:\S+$/;
 
-/** Loaded into every process of the program: all that writes to stderr without asking the log. */
+/** Loaded into every process of the program: writes to stderr in all ways that bypass the log. */
 const MISBEHAVIOUR = `
 const at = (ms, work) => setTimeout(work, ms).unref();
 at(9900, () => process.emitWarning("This is old", "DeprecationWarning", "DEP0999"));
@@ -24,8 +24,8 @@ at(12_000, () => {
 at(10_000, () => console.warn("\\u001b[33mA library\\u001b[0m says\\n%s", "something"));
 at(10_100, () => console.log({ a: 1 }));
 if (process.env.TEST_ENDS) setTimeout(() => {
-  if (process.env.TEST_ENDS === "throw") throw new Error("Nobody caught\\nthis");
-  Promise.reject(new Error("Nobody caught\\nthis"));
+  if (process.env.TEST_ENDS === "throw") throw new Error("Uncaught\\nthis");
+  Promise.reject(new Error("Uncaught\\nthis"));
 }, 10_500).unref();
 `;
 
@@ -43,7 +43,7 @@ function misbehaving(args: string[], env: Record<string, string> = {}): Started 
 }
 
 type Line = { level: string; time: string; msg: string; [field: string]: any };
-/** Every line of both streams. Throws for one that is no JSON object. */
+/** Every line of both streams. Throws for one that is not a JSON object. */
 function linesOf({ stdout, stderr }: { stdout: string; stderr: string }): Line[] {
   const lines = `${stdout}\n${stderr}`.split("\n").filter((line) => line !== "" && !READY.test(line));
   return lines.map((line) => {
@@ -62,7 +62,7 @@ const until = (started: Started, text: RegExp) =>
 test.each([
   ["one process", []],
   ["several", ["--processes", "2"]],
-])("serve writes JSON alone, whatever happens in it and in its workers: %s", async (_, more) => {
+])("serve writes only JSON, whatever happens in it and in its workers: %s", async (_, more) => {
   const dataDir = emptyFolder();
   const args = ["serve", "--data", dataDir, "--port", "0", "--workers", "1", ...more];
   const server = misbehaving(args);
@@ -84,15 +84,15 @@ test.each([
   expect(found("info", /a: 1/).length).toBeGreaterThan(1);
 });
 
-test.each(["throw", "reject"])("an error that nobody caught is a line too, and ends the process: %s", async (how) => {
+test.each(["throw", "reject"])("an uncaught error is a line too, and ends the process: %s", async (how) => {
   const args = ["serve", "--data", emptyFolder(), "--port", "0", "--workers", "0"];
   const ended = await misbehaving(args, { TEST_ENDS: how }).ended;
   expect(ended.code).toBe(1);
   const last = linesOf(ended).at(-1);
-  expect(last).toMatchObject({ level: "fatal", err: { message: "Nobody caught\nthis", stack: expect.any(String) } });
+  expect(last).toMatchObject({ level: "fatal", err: { message: "Uncaught\nthis", stack: expect.any(String) } });
 });
 
-test("a worker of its own, whose server is away, writes JSON alone", async () => {
+test("a separate worker whose server is unavailable writes only JSON", async () => {
   const worker = misbehaving(["worker", "--server", "http://127.0.0.1:9", "--token", "x".repeat(20)]);
   await until(worker, /says/);
   worker.child.kill("SIGTERM");

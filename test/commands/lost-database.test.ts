@@ -1,4 +1,4 @@
-import { cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import Sqlite from "libsql";
 import { beforeAll, describe, expect, test, vi } from "vitest";
@@ -16,7 +16,7 @@ const serve = (dataDir: string, ...more: string[]) => [
 const FLAG = "--allow-empty-database";
 const own = { VODBOX_ADMIN_TOKEN: "", VODBOX_WORKER_TOKEN: "" };
 
-/** A directory that was in use: a tenant, an asset that plays, objects and secrets. Stopped. */
+/** A directory that was in use: a tenant, a playable asset, objects and secrets. Stopped. */
 let used = "";
 beforeAll(async () => {
   used = newFolder();
@@ -31,7 +31,7 @@ beforeAll(async () => {
   return () => removeFolder(used);
 });
 
-/** A copy of it, whose database is what `database` makes of the path. */
+/** A copy of it, with the database that `database` creates at the path. */
 function without(database: (path: string) => void, parts = ["objects", "secrets"]): string {
   const dataDir = emptyFolder();
   for (const part of parts) cpSync(join(used, part), join(dataDir, part), { recursive: true });
@@ -68,14 +68,14 @@ describe.each(Object.entries(MISSING))("a database that is %s next to objects an
       `${parts.join(" and ")}, but the database ${join(dataDir, "vodbox.db")} is missing or empty`,
     );
     expect(sentence).toMatch(/restore a backup.*--allow-empty-database/);
-    // Nothing was made that a second start would take for a database.
+    // Nothing was created that a second start would take for a database.
     expect(filesIn(dataDir).filter((path) => !/server\.(lock|pid)|-shm$|-wal$/.test(path))).toEqual(
       before.filter((path) => !/-shm$|-wal$/.test(path)),
     );
     expect(await refused(serve(dataDir, "--processes", "2"), 1)).toContain("is missing or empty");
   });
 
-  test("is not made by admin commands, and is doctor's first finding", async () => {
+  test("is not created by admin commands, and is doctor's first finding", async () => {
     const dataDir = without(make);
     for (const args of [
       ["tenant", "list"],
@@ -88,14 +88,14 @@ describe.each(Object.entries(MISSING))("a database that is %s next to objects an
       const { ok, findings } = JSON.parse(looked.stdout);
       expect([looked.code, ok]).toEqual([1, false]);
       expect(findings[0]).toMatchObject({ check: "database", ok: false });
-      expect(findings[0].detail).toMatch(/holds objects and secrets, but the database .* is missing or empty/);
+      expect(findings[0].detail).toMatch(/contains objects and secrets, but the database .* is missing or empty/);
     }
     const shown = await json(["admin", "token", "show", "--data", dataDir]);
     expect(shown.live).toBe(readFileSync(join(used, "secrets/live_token"), "utf8").trim());
     expect(filesIn(join(dataDir, "objects"))).toHaveLength(filesIn(join(used, "objects")).length);
   });
 
-  test(`is begun with by ${FLAG}, once and for all, and doctor tells it first`, async () => {
+  test(`is accepted with ${FLAG}, permanently, and is doctor's first finding`, async () => {
     const dataDir = without(make);
     const server = await startServer(dataDir, { args: [FLAG], env: own });
     const held = filesIn(join(dataDir, "objects")).length;
@@ -106,7 +106,7 @@ describe.each(Object.entries(MISSING))("a database that is %s next to objects an
     expect((await doctor())[0]).toMatchObject({
       check: "lost database",
       ok: false,
-      detail: expect.stringMatching(/holds no tenant, but .* holds objects.*restore a backup/),
+      detail: expect.stringMatching(/has no tenant, but .* contains objects.*restore a backup/),
     });
     expect((await doctor("--fix"))[0]).toMatchObject({ check: "lost database", ok: false });
     expect(filesIn(join(dataDir, "objects")).length).toBeGreaterThanOrEqual(held);
@@ -117,20 +117,30 @@ describe.each(Object.entries(MISSING))("a database that is %s next to objects an
   });
 });
 
+test("a directory in the place of the database is refused in one sentence, and is doctor's first finding", async () => {
+  const dataDir = without((path) => mkdirSync(path), []);
+  const sentence = `${join(dataDir, "vodbox.db")} is not a file: move it away`;
+  for (const args of [serve(dataDir), serve(dataDir, FLAG), ["admin", "tenant", "list", "--data", dataDir]])
+    expect(await refused(args, 1)).toContain(sentence);
+  const looked = await run(["admin", "doctor", "--json", "--data", dataDir]);
+  expect(JSON.parse(looked.stdout).findings[0]).toMatchObject({ check: "database", ok: false });
+  expect(JSON.parse(looked.stdout).findings[0].detail).toContain(sentence);
+});
+
 test("tables without rows next to objects are refused, too", async () => {
   const dataDir = emptyFolder();
   const server = await startServer(dataDir);
   server.child.kill("SIGTERM");
   await server.ended;
   cpSync(join(used, "objects"), join(dataDir, "objects"), { recursive: true });
-  expect(await refused(serve(dataDir), 1)).toContain("has never held a tenant");
+  expect(await refused(serve(dataDir), 1)).toContain("contains no tenant");
   const looked = await run(["admin", "doctor", "--json", "--data", dataDir]);
-  expect(JSON.parse(looked.stdout).findings[0].detail).toContain("has never held a tenant");
+  expect(JSON.parse(looked.stdout).findings[0].detail).toContain("contains no tenant");
   const allowed = await startServer(dataDir, { args: [FLAG] });
   expect((await allowed.call("GET", "/readyz")).status).toBe(200);
 });
 
-test("with objects on S3 secrets are enough to miss the database", async () => {
+test("with objects on S3, secrets are enough to detect a missing database", async () => {
   const dataDir = without(() => {}, ["secrets"]);
   const env = {
     VODBOX_STORAGE: "s3",
@@ -139,11 +149,11 @@ test("with objects on S3 secrets are enough to miss the database", async () => {
     VODBOX_S3_ACCESS_KEY_ID: "a",
     VODBOX_S3_SECRET_ACCESS_KEY: "s",
   };
-  expect(await refused(serve(dataDir), 1, { env })).toContain("holds secrets, but the database");
+  expect(await refused(serve(dataDir), 1, { env })).toContain("contains secrets, but the database");
   expect(existsSync(join(dataDir, "vodbox.db"))).toBe(false);
 });
 
-describe("what starts as before", () => {
+describe("these start as before", () => {
   test.each(["server.lock", "vodbox.db", "vodbox.db-wal", "secrets", "secrets/admin_token", "local-proof"])(
     "a directory whose first start was killed when %s appeared",
     async (name) => {
@@ -154,17 +164,18 @@ describe("what starts as before", () => {
       await started.ended;
       const server = await startServer(dataDir, { env: own });
       expect((await server.call("GET", "/readyz")).status).toBe(200);
-      // And once more, with secrets and no tenant.
+      // And again, with secrets and no tenant.
       server.child.kill("SIGTERM");
       await server.ended;
       await startServer(dataDir, { env: own });
     },
   );
 
-  test("a directory whose first command showed the tokens", async () => {
+  test("a directory whose first command asked for the tokens, which creates nothing", async () => {
     const dataDir = emptyFolder();
-    const { admin } = await json(["admin", "token", "show", "--data", dataDir]);
+    await refused(["admin", "token", "show", "--data", dataDir], 1);
     const server = await startServer(dataDir, { env: own });
+    const { admin } = await json(["admin", "token", "show", "--data", dataDir]);
     expect((await server.call("GET", "/api/v1/tenants", { admin })).status).toBe(200);
   });
 

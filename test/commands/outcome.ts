@@ -1,7 +1,7 @@
 import { expect } from "vitest";
-import { type Ended, type RunOptions, run } from "../support/process.ts";
+import { type Ended, type RunOptions, run, startServer } from "../support/process.ts";
 
-/** Runs what must not succeed: `code`, one sentence on stderr, no stack, nothing on stdout. Gives the sentence. */
+/** Runs a command that must fail: `code`, one sentence on stderr, no stack, nothing on stdout. Returns the sentence. */
 export async function refused(args: string[], code: 1 | 2, options: RunOptions = {}): Promise<string> {
   const ended = await run(args, { ...options, env: { VODBOX_LOG_LEVEL: "error", ...options.env } });
   const name = `vodbox ${args.join(" ")}`;
@@ -18,7 +18,15 @@ export async function succeeded(args: string[], options: RunOptions = {}): Promi
   return ended;
 }
 
-/** The one JSON value that stands on stdout. */
+/** The single JSON value on stdout. */
 export async function json(args: string[], options: RunOptions = {}): Promise<any> {
   return JSON.parse((await succeeded([...args, "--json"], options)).stdout);
+}
+
+/** Lets a server create the data directory, with its own tokens, and stops it. */
+export async function firstStart(dataDir: string): Promise<void> {
+  const env = { VODBOX_ADMIN_TOKEN: "", VODBOX_WORKER_TOKEN: "" };
+  const server = await startServer(dataDir, { env });
+  server.child.kill("SIGTERM");
+  expect((await server.ended).code).toBe(0);
 }

@@ -21,7 +21,7 @@ import { lineOf, run, startServer, vodbox } from "../support/process.ts";
 import { startRelay } from "../support/relay.ts";
 import { refused } from "./outcome.ts";
 
-/** Encoders and servers start in these: ten times what they take on a machine that does nothing else. */
+/** Encoders and servers start in these tests: ten times the duration on an idle machine. */
 const LONG = { timeout: 200_000 };
 const sha256 = (path: string) => createHash("sha256").update(readFileSync(path)).digest("hex");
 const filesBelow = (folder: string): string[] =>
@@ -46,14 +46,14 @@ async function scene() {
   const cache = join(folder, "cache");
   const env = { VODBOX_SERVER: relay.base, VODBOX_KEY: key, VODBOX_CACHE_DIR: cache };
   const encodes = join(cache, "encode");
-  /** What a run leaves behind: of files that are on their way, and of media. */
+  /** What a run leaves: state of files in progress, and media. */
   const left = () => [...filesBelow(join(cache, "push")), ...filesBelow(encodes)];
   const get = async (path: string) => (await server.call("GET", `/api/v1${path}`, { key })).body;
   return { folder, relay, server, start, env, key, encodes, left, get };
 }
 
 test(
-  "a clip, an upright one and sound alone are encoded here, and play with no job; a broken file holds up none",
+  "a clip, a vertical one and an audio-only one are encoded locally, and play without a job; a broken file does not affect them",
   LONG,
   async () => {
     const { folder, server, env, key, left, get } = await scene();
@@ -74,7 +74,8 @@ test(
     const more = ["--playback-policy", "public", "--tag", "year=2026", "--collection", String(collection.body.id)];
     const ended = await run(["push", "--encode", clip, broken, upright, song, clip, ...more, "--json"], { env });
     expect(ended.code, ended.stderr).toBe(1);
-    expect(ended.stderr).toMatch(/vodbox: 1 of 4 files did not get there: \S+broken\.mp4: The source is damaged/);
+    const { message } = JSON.parse(ended.stderr.trim().split("\n").at(-1) as string).error;
+    expect(message).toMatch(/^1 of 4 files were not uploaded: \S+broken\.mp4: The source is damaged/);
     const pushed = JSON.parse(ended.stdout);
     expect(pushed.map(({ path }: { path: string }) => path)).toEqual([clip, upright, song]);
     const shapes = [
@@ -113,14 +114,14 @@ test(
 );
 
 test(
-  "stopped and killed in mid-encode and in mid-upload, the same command encodes once and sends nothing twice",
+  "stopped and killed during encode and upload, the same command encodes once and sends nothing twice",
   LONG,
   async () => {
     const { folder, relay, env, encodes, left, get } = await scene();
     const film = join(folder, "film.mp4");
     await ffmpeg(...picture("640x360", "30", 30), ...sound(30), ...fast, "-c:a", "aac", "-shortest", film);
-    // However slow the machine is, it is still at work when the signal comes; asked to end, it takes longer than a line
-    // of progress takes to be due again.
+    // On any machine it is still running when the signal arrives; stopping it takes longer than the interval of
+    // progress lines.
     const encode = `${binaries.ffmpeg} -readrate 2 "$@"`;
     const late = `trap '(sleep 3.5; kill $encoding) &' TERM; ${encode} & encoding=$!; wait $encoding; status=$?; wait; exit $status`;
     const slow = { SIGINT: join(folder, "late"), SIGKILL: join(folder, "slow") };
@@ -138,14 +139,14 @@ test(
       const ended = await pushing.ended;
       if (signal === "SIGINT") {
         expect(ended).toMatchObject({ code: 130, stdout: "" });
-        expect(ended.stderr).toMatch(/\nvodbox: stopped; the same command goes on where this one ended\.\n$/);
+        expect(ended.stderr).toMatch(/\nvodbox: stopped; run the same command again to resume\.\n$/);
         expect(left()).toEqual([]);
       } else expect(ended.signal).toBe("SIGKILL");
       await untilGone(below, 10_000);
     }
     expect(await get("/assets")).toEqual([]);
 
-    // Beyond the lists and the first objects, and short of the source, which goes last.
+    // After the lists and the first objects, and before the source, which is sent last.
     const still = relay.holdAfter(300_000);
     const pushing = vodbox(push, { env });
     await still;
@@ -158,7 +159,7 @@ test(
     expect(sent).toBeLessThan(total);
     relay.reset();
 
-    // No second encode would succeed.
+    // A second encode would fail.
     const ended = await run([...push, "--json"], { env: { ...env, VODBOX_FFMPEG: "/bin/false" } });
     expect(ended.code, ended.stderr).toBe(0);
     sent += relay.sent();
@@ -173,11 +174,11 @@ test(
   },
 );
 
-test("a server that goes and comes back in mid-delivery is waited for", LONG, async () => {
+test("a server that restarts during delivery is waited for", LONG, async () => {
   const { folder, relay, server, start, env, encodes, left } = await scene();
   const film = join(folder, "film.mp4");
   await ffmpeg(...picture("640x360", "30", 6), ...fast, film);
-  // Of a run that nobody repeated.
+  // Of a run that was abandoned.
   const [old, kept] = ["0".repeat(32), "1".repeat(32)].map((name) => join(encodes, name)) as [string, string];
   for (const each of [old, kept]) mkdirSync(each, { recursive: true });
   utimesSync(old, 0, 0);
@@ -196,7 +197,7 @@ test("a server that goes and comes back in mid-delivery is waited for", LONG, as
   expect(left()).toEqual(["1".repeat(32)]);
 });
 
-test("--watch encodes what appears, once over runs, also what was pushed as it is before", LONG, async () => {
+test("--watch encodes new files, once over runs, also after plain pushes", LONG, async () => {
   const { folder, env, get } = await scene();
   const inbox = emptyFolder();
   const made = join(folder, "made.mp4");
@@ -224,7 +225,7 @@ test("--watch encodes what appears, once over runs, also what was pushed as it i
   expect(await get("/assets")).toHaveLength(2);
 });
 
-/** A server that says what it wants made, and no more. */
+/** A server that returns its encoding specification, and nothing else. */
 async function speaking(spec: unknown): Promise<string> {
   const server = createServer((request, response) => {
     response.setHeader("content-type", "application/json");
@@ -235,7 +236,7 @@ async function speaking(spec: unknown): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-test("what cannot go well is said in one sentence, before anything is encoded", LONG, async () => {
+test("faults are reported in one sentence, before anything is encoded", LONG, async () => {
   const { folder, server, env } = await scene();
   const clip = join(folder, "clip.mp4");
   writeFileSync(clip, "never looked at");
@@ -257,17 +258,17 @@ test("what cannot go well is said in one sentence, before anything is encoded", 
       1,
       [],
       { VODBOX_SERVER: await changed({ version: 2 }) },
-      /says 2 for version, which this vodbox cannot make/,
+      /has 2 for version, which this version of vodbox does not support/,
     ],
-    ["another container", 1, [], { VODBOX_SERVER: await changed({ container: "webm" }) }, /says "webm" for container/],
+    ["another container", 1, [], { VODBOX_SERVER: await changed({ container: "webm" }) }, /has "webm" for container/],
     [
       "a file's name that leads elsewhere",
       1,
       [],
       { VODBOX_SERVER: await changed({ thumbnail: { ...encodingSpec.thumbnail, name: "../x" } }) },
-      /says "\.\.\/x" for thumbnail\.name/,
+      /has "\.\.\/x" for thumbnail\.name/,
     ],
-    ["another server", 1, [], { VODBOX_SERVER: await speaking("hello") }, /says "hello" for its form/],
+    ["another server", 1, [], { VODBOX_SERVER: await speaking("hello") }, /has "hello" for its form/],
     ["a wrong key", 1, [], { VODBOX_KEY: "svc_wrong" }, /The API key is missing, unknown, revoked or expired/],
     ["a key that may not", 1, [], { VODBOX_KEY: reader.body.token }, /The key needs the scope assets:write/],
     [
@@ -277,15 +278,15 @@ test("what cannot go well is said in one sentence, before anything is encoded", 
       { VODBOX_SERVER: none.base, VODBOX_KEY: issued.body.token },
       /Object storage is not configured/,
     ],
-    ["no ffmpeg", 1, [], { VODBOX_FFMPEG: "/nothing" }, /VODBOX_FFMPEG names \/nothing/],
-    ["a file that is none", 1, [], {}, /The source is damaged or of a kind that is not supported/],
-    ["a title for two", 2, [clip, "--title", "Both"], {}, /--title is for one file alone/],
+    ["no ffmpeg", 1, [], { VODBOX_FFMPEG: "/nothing" }, /VODBOX_FFMPEG is \/nothing/],
+    ["a file that is none", 1, [], {}, /The source is damaged or its format is not supported/],
+    ["a title for two", 2, [clip, "--title", "Both"], {}, /--title requires a single file/],
   ];
   for (const [name, code, args, more, sentence] of cases)
     expect(await refused(["push", "--encode", clip, ...args], code, { env: { ...env, ...more } }), name).toMatch(
       sentence,
     );
   expect(await refused(["push", clip, "--no-source"], 2, { env })).toMatch(
-    /--scratch and --no-source go with --encode/,
+    /--scratch and --no-source require --encode/,
   );
 });

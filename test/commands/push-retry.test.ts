@@ -26,21 +26,21 @@ async function scene() {
   return { folder, dataDir, server, key, inbox, appear, env };
 }
 
-test("--wait waits for a server that is away at the start, says so, and ends at once when it is refused", async () => {
+test("--wait waits for a server that is unavailable at the start, reports it, and ends immediately on a refusal", async () => {
   const { dataDir, server, key, appear, env } = await scene();
   const path = appear("one.mp4");
   const port = new URL(server.base).port;
   server.child.kill("SIGTERM");
   await server.ended;
-  expect(await refused(["push", path], 1, { env })).toMatch(/does not answer \(ECONNREFUSED\)/);
+  expect(await refused(["push", path], 1, { env })).toMatch(/is not responding \(ECONNREFUSED\)/);
   const impatient = await run(["push", path, "--wait", "1s"], { env });
   expect(impatient.code).toBe(1);
-  expect(impatient.stderr).toMatch(/^vodbox: .*ECONNREFUSED\); waiting for it until [\dT:-]+Z\.\n.*does not answer/);
-  expect(await refused(["push", path, "--wait", "soon"], 2, { env })).toMatch(/--wait soon is no time/);
+  expect(impatient.stderr).toMatch(/^vodbox: .*ECONNREFUSED\); retrying until [\dT:-]+Z\.\n.*is not responding/);
+  expect(await refused(["push", path, "--wait", "soon"], 2, { env })).toMatch(/--wait soon is not a duration/);
   const pushing = vodbox(["push", path, "--wait", "5m", "--json"], { env });
   const mistaken = vodbox(["push", path, "--wait", "5m"], { env: { ...env, VODBOX_KEY: "svc_wrong" } });
   for (const each of [pushing, mistaken])
-    await expect.poll(() => each.stderr(), { timeout: 20_000 }).toMatch(/ECONNREFUSED\); waiting for it until/);
+    await expect.poll(() => each.stderr(), { timeout: 20_000 }).toMatch(/ECONNREFUSED\); retrying until/);
   const again = await startServer(dataDir, { args: ["--port", port] });
   const ended = await pushing.ended;
   expect(ended, ended.stderr).toMatchObject({ code: 0 });
@@ -51,7 +51,7 @@ test("--wait waits for a server that is away at the start, says so, and ends at 
   expect(refusal.stderr).toMatch(/The API key is missing, unknown, revoked or expired/);
 });
 
-test("--watch takes what plain pushes have missed, and nothing that they delivered", async () => {
+test("--watch uploads what plain pushes have missed, and nothing that they delivered", async () => {
   const { folder, server, key, inbox, appear, env } = await scene();
   const delivered = appear("delivered.mp4");
   expect(await run(["push", delivered], { env })).toMatchObject({ code: 0 });
@@ -72,7 +72,7 @@ test("--watch takes what plain pushes have missed, and nothing that they deliver
   const titles = async () =>
     (await server.call("GET", "/api/v1/assets", { key })).body.map(({ title }: { title: string }) => title).sort();
   expect(await titles()).toEqual(["delivered", "later", "missed"]);
-  // Whoever names a file again means it.
+  // A file that is given again is intended.
   expect(await run(["push", delivered], { env })).toMatchObject({ code: 0 });
   expect(await titles()).toEqual(["delivered", "delivered", "later", "missed"]);
 });

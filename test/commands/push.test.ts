@@ -9,7 +9,7 @@ import { refused } from "./outcome.ts";
 
 const MIB = 2 ** 20;
 const PART = 16 * MIB;
-/** Requests' heads, and what a socket took without the server's getting it. */
+/** Request headers, and what a socket buffered without the server receiving it. */
 const SLACK = 2 * MIB;
 
 const sha256 = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex");
@@ -45,19 +45,19 @@ async function sourceOf(server: RunningServer, key: string, assetId: number): Pr
   const { body } = await server.call("GET", `/api/v1/assets/${assetId}/download`, { key });
   return sha256(new Uint8Array(await (await fetch(body.url)).arrayBuffer()));
 }
-/** The one value on stdout; on stderr may stand how far it is. */
+/** The single value on stdout; progress may be on stderr. */
 async function pushed(args: string[], env: Record<string, string>) {
   const ended = await run([...args, "--json"], { env });
   expect(ended, ended.stderr).toMatchObject({ code: 0 });
   return JSON.parse(ended.stdout);
 }
-/** Of each file that a run knows: whether all of it got there. */
+/** For each file that a run knows: whether all of it was stored. */
 const statesIn = ({ VODBOX_CACHE_DIR: cache }: { VODBOX_CACHE_DIR: string }) =>
   readdirSync(join(cache, "push")).map(
     (name) => JSON.parse(readFileSync(join(cache, "push", name), "utf8")).done === true,
   );
 
-test("files large and small get there whole, several at once, with what was said of them", async () => {
+test("files large and small arrive complete, several at once, with their metadata", async () => {
   const { server, env, key, file } = await scene();
   const files = [file("small.mp4", 1000), file("large.mp4", 2 * PART + 5), file("exact.mp4", 2 * PART)];
   const args = [
@@ -83,7 +83,7 @@ test("files large and small get there whole, several at once, with what was said
   expect((await server.call("GET", "/api/v1/transcoding_jobs", { key })).body).toHaveLength(3);
 });
 
-test("killed in mid-upload, the next run sends again one part at most", async () => {
+test("killed during an upload, the next run sends at most one part again", async () => {
   const { server, relay, env, key, file } = await scene();
   const { path, sha256: sum } = file("film.mp4", 5 * PART + 1000);
   const size = 5 * PART + 1000;
@@ -109,7 +109,7 @@ test("killed in mid-upload, the next run sends again one part at most", async ()
   expect(statesIn(env)).toEqual([true]);
 });
 
-test("a changed file is another one, and is not mixed with what came of the old one", async () => {
+test("a changed file is another one, and is not mixed with the old one", async () => {
   const { server, relay, env, key, file } = await scene();
   const { path } = file("film.mp4", 3 * PART);
   const still = relay.holdAfter(1.5 * PART);
@@ -124,7 +124,7 @@ test("a changed file is another one, and is not mixed with what came of the old 
   expect(await sourceOf(server, key, done.asset_id)).toBe(changed.sha256);
 });
 
-test("a server that goes and comes back in mid-upload is waited for", async () => {
+test("a server that restarts during an upload is waited for", async () => {
   const { server, start, relay, env, key, file } = await scene();
   const { path, sha256: sum } = file("film.mp4", 4 * PART);
   const still = relay.holdAfter(1.5 * PART);
@@ -141,7 +141,7 @@ test("a server that goes and comes back in mid-upload is waited for", async () =
   expect(await sourceOf(again, key, done.asset_id)).toBe(sum);
 });
 
-test("what cannot go well is said in one sentence", async () => {
+test("faults are reported in one sentence", async () => {
   const { server, env, folder, file } = await scene();
   const { path } = file("a.mp4", 1000);
   writeFileSync(join(folder, "empty.mp4"), "");
@@ -150,12 +150,11 @@ test("what cannot go well is said in one sentence", async () => {
     [
       [path],
       { VODBOX_SERVER: "http://127.0.0.1:2" },
-      /The server at http:\/\/127\.0\.0\.1:2 does not answer \(ECONNREFUSED\)/,
+      /The server at http:\/\/127\.0\.0\.1:2 is not responding \(ECONNREFUSED\)/,
     ],
-    [[join(folder, "none.mp4")], {}, /There is no file .*none\.mp4/],
+    [[join(folder, "none.mp4")], {}, /The file .*none\.mp4 does not exist/],
     [[join(folder, "empty.mp4")], {}, /is empty/],
-    [[folder], {}, /is no file; to push a folder say --watch/],
-    [[path, join(folder, "none.mp4")], {}, /There is no file/],
+    [[folder], {}, /is not a file; to push a directory use --watch/],
     [["--watch", join(folder, "nothing")], {}, /cannot be watched \(ENOENT\)/],
   ];
   for (const [args, more, sentence] of cases)
@@ -169,7 +168,7 @@ test("what cannot go well is said in one sentence", async () => {
   expect(sentence).toMatch(/The key needs the scope assets:write/);
 });
 
-test("--watch pushes what appears and is complete, once, over runs", async () => {
+test("--watch pushes new complete files, once, over runs", async () => {
   const { server, env, folder, key, file } = await scene();
   const inbox = emptyFolder();
   const appear = (name: string) => {

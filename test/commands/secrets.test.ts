@@ -9,14 +9,15 @@ import { until } from "../support/descendants.ts";
 import { callback, next, putArtifacts, uploaded } from "../support/flow.ts";
 import { emptyFolder } from "../support/folder.ts";
 import { startServer } from "../support/process.ts";
-import { json } from "./outcome.ts";
+import { firstStart, json } from "./outcome.ts";
 
-test("no log and no table of the database holds a secret after a whole life of a video", {
+test("no log and no table of the database contains a secret after a video's whole lifecycle", {
   timeout: 60_000,
 }, async () => {
   const dataDir = emptyFolder();
   const clip = join(emptyFolder(), "clip.mp4");
   await ffmpeg(...picture("160x90", "25", 1), ...fast, clip);
+  await firstStart(dataDir);
   const tokens = await json(["admin", "token", "show", "--data", dataDir]);
   const env = { VODBOX_ADMIN_TOKEN: "", VODBOX_WORKER_TOKEN: "", VODBOX_LOG_LEVEL: "trace" };
   let server = { ...(await startServer(dataDir, { args: ["--workers", "1"], env })), ...tokens };
@@ -33,7 +34,7 @@ test("no log and no table of the database holds a secret after a whole life of a
   secrets.push(readFileSync(join(dataDir, "local-proof"), "utf8").trim());
   const signature = (url: string) => secrets.push(new URL(url).searchParams.get("sig") as string);
 
-  // A real worker makes the video, and it is played.
+  // A real worker encodes the video, and it is played.
   const made = await uploadClip(server, clip);
   const { key } = made;
   secrets.push(key);
@@ -51,7 +52,7 @@ test("no log and no table of the database holds a secret after a whole life of a
 
   await stop();
 
-  // A second one by hand, so that the lease token and the signed addresses are known here; with refusals on the way.
+  // A second one by hand, so that the lease token and the signed URLs are known here; with refusals on the way.
   server = { ...(await startServer(dataDir, { env })), ...tokens };
   const initiated = await server.call("POST", "/api/v1/uploads/initiate", {
     key,
@@ -66,7 +67,7 @@ test("no log and no table of the database holds a secret after a whole life of a
     headers: { "content-type": "application/json" },
   });
   expect((await server.call("GET", "/api/v1/assets", { key: `${key}x` })).status).toBe(401);
-  // A signing key's private half, made here or handed in by mistake; and a token that it signed.
+  // A signing key's private key, generated here or submitted by mistake; and a token that it signed.
   const pair = { tenant_id: made.asset.tenant_id, algorithm: "EdDSA" };
   const signing = { admin: tokens.admin, headers: { "idempotency-key": "pair" } };
   const signer = (await server.call("POST", "/api/v1/signing_keys", { ...signing, body: pair })).body;
@@ -98,7 +99,7 @@ test("no log and no table of the database holds a secret after a whole life of a
       .map((path) => readFileSync(path)),
   );
   expect(database.includes("tenants/1/sources/")).toBe(true);
-  // The audit log among it.
+  // Including the audit log.
   expect(database.includes("/api/v1/signing_keys")).toBe(true);
   expect(new Set(secrets).size).toBeGreaterThanOrEqual(9);
   for (const [index, secret] of [...new Set(secrets)].entries()) {

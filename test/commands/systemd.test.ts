@@ -19,9 +19,9 @@ const moreBeats = (notices: Notice[], count = 2) => {
   const before = beats(notices);
   return until(`${count} beats`, () => beats(notices) >= before + count);
 };
-/** Long enough for a manager to have given up on it. */
+/** Longer than a manager would wait. */
 const noBeats = async (notices: Notice[]) => {
-  // One may be under way.
+  // One may be in progress.
   await sleep(WATCHDOG_MS / 2);
   const before = beats(notices);
   await sleep(1.5 * WATCHDOG_MS);
@@ -29,7 +29,7 @@ const noBeats = async (notices: Notice[]) => {
 };
 
 test.each([1, 2])(
-  "the service manager is told when the server is ready, lives and stops, and nobody else may speak to it (processes: %i)",
+  "the service manager is notified when the server is ready, alive and stopping, and only by the server (processes: %i)",
   {
     timeout: 120_000,
   },
@@ -64,7 +64,7 @@ test.each([1, 2])(
         .every((ms) => ms < WATCHDOG_MS),
     ).toBe(true);
 
-    // An event loop that does not turn.
+    // An event loop that is blocked.
     server.child.kill("SIGSTOP");
     await noBeats(notices);
     server.child.kill("SIGCONT");
@@ -79,7 +79,7 @@ test.each([1, 2])(
   },
 );
 
-test("READY=1 waits for /readyz; a watchdog of another process is none of ours; the socket may be abstract", {
+test("READY=1 waits for /readyz; a watchdog of another process is ignored; the socket may be abstract", {
   timeout: 120_000,
 }, async (context) => {
   const disk = smallDisk(context, 24);
@@ -107,7 +107,7 @@ test("READY=1 waits for /readyz; a watchdog of another process is none of ours; 
   expect(beats(notices)).toBe(0);
 });
 
-test("a database that hangs stops the watchdog's beats; a remote one that is away does not, for no restart brings it back", {
+test("a database that hangs stops the watchdog's reports; an unavailable remote one does not, because a restart would not help", {
   timeout: 120_000,
 }, async () => {
   const database = await startSqld(emptyFolder());
@@ -125,7 +125,7 @@ test("a database that hangs stops the watchdog's beats; a remote one that is awa
   await moreBeats(notices, 4);
 });
 
-test("a start that fails is not held up by whoever would tell of it, and a server that is killed leaves nobody", async () => {
+test("a failing start is not delayed by notifications, and a killed server leaves no process", async () => {
   const socket = join(emptyFolder(), "notify");
   const notices = await notifySocket(socket);
   const server = await startServer(emptyFolder(), { env: { NOTIFY_SOCKET: socket } });
@@ -138,12 +138,12 @@ test("a start that fails is not held up by whoever would tell of it, and a serve
   await untilGone(below, 5000);
 });
 
-test("without systemd-notify the server serves all the same, and says once what is missing", async () => {
+test("without systemd-notify the server runs normally, and reports once what is missing", async () => {
   const server = await startServer(emptyFolder(), {
     env: { NOTIFY_SOCKET: "/nowhere/notify", ...watchdog, PATH: emptyFolder() },
   });
   await until("a warning", () => server.stderr().includes("systemd-notify"));
   await sleep(1.5 * WATCHDOG_MS);
-  expect(server.stderr().match(/cannot be told/g)).toHaveLength(1);
+  expect(server.stderr().match(/cannot be notified/g)).toHaveLength(1);
   expect((await server.call("GET", "/readyz")).status).toBe(200);
 });

@@ -12,7 +12,7 @@ import { lineOf, run, startServer } from "../support/process.ts";
 import { startRelay } from "../support/relay.ts";
 import { json, refused } from "./outcome.ts";
 
-/** Many times what it takes on a quiet machine: 3 s. */
+/** Many times the duration on a quiet machine, which is 3 s. */
 const LIMIT_MS = 240_000;
 
 function certificate(folder: string, name: string) {
@@ -37,7 +37,7 @@ const ask = (url: string, agent: Agent) =>
     }).once("error", reject);
   });
 
-test("TLS: push over it, a local worker behind it, a new certificate without a break, a broken one refused", {
+test("TLS: push, a local worker, a new certificate without interruption, an invalid one refused", {
   timeout: 600_000,
 }, async () => {
   const folder = emptyFolder();
@@ -68,7 +68,7 @@ test("TLS: push over it, a local worker behind it, a new certificate without a b
     env: { VODBOX_KEY: issued.token, NODE_EXTRA_CA_CERTS: cert, VODBOX_CACHE_DIR: emptyFolder() },
   });
   expect(pushed.code, pushed.stderr).toBe(0);
-  // Whoever does not trust the certificate is told how to, and not of Node's own flags.
+  // A client that does not trust the certificate gets an error with what to do, without Node's own flags.
   const strange = { VODBOX_KEY: issued.token, VODBOX_CACHE_DIR: emptyFolder(), ...env };
   for (const args of [
     ["push", clip, "--server", server.base],
@@ -91,7 +91,7 @@ test("TLS: push over it, a local worker behind it, a new certificate without a b
 
   const ca = [readFileSync(first.cert), readFileSync(second.cert)];
   const kept = new Agent({ keepAlive: true, maxSockets: 1, ca });
-  // Each on a connection of its own, and with no session that could be resumed.
+  // Each on its own connection, without a session to resume.
   const fresh = () => ask(`${server.base}/healthz`, new Agent({ ca, maxCachedSessions: 0 }));
   const before = await ask(`${server.base}/healthz`, kept);
   use(second);
@@ -106,16 +106,16 @@ test("TLS: push over it, a local worker behind it, a new certificate without a b
   const again = await ask(`${server.base}/healthz`, kept);
   expect([again.status, again.socket === before.socket, again.fingerprint]).toEqual([200, true, before.fingerprint]);
   writeFileSync(key, "no key at all");
-  await until("a word on the broken key", async () => server.stderr().includes("the old one stays"), LIMIT_MS);
+  await until("a word on the broken key", async () => server.stderr().includes("the old one remains in use"), LIMIT_MS);
   expect(await fresh()).toMatchObject({ status: 200, fingerprint: after.fingerprint });
   kept.destroy();
   server.child.kill("SIGTERM");
   expect((await server.ended).code).toBe(0);
 });
 
-test("TLS: the demo's upload is whole though its connection has to be made first", { timeout: 600_000 }, async () => {
+test("TLS: the demo's upload is complete although its connection is opened late", { timeout: 600_000 }, async () => {
   const { cert, key } = certificate(emptyFolder(), "demo");
-  // The address of uploads is another than the one that the demo has spoken to.
+  // Uploads use another URL than the one that the demo was given.
   const door = await startRelay();
   const base = door.base.replace("http:", "https:");
   const server = await startServer(emptyFolder(), {

@@ -6,22 +6,23 @@ import { fast, ffmpeg, picture } from "../media/sources.ts";
 import { until } from "../support/descendants.ts";
 import { emptyFolder } from "../support/folder.ts";
 import { startServer } from "../support/process.ts";
-import { json, refused, succeeded } from "./outcome.ts";
+import { firstStart, json, refused, succeeded } from "./outcome.ts";
 
 const next = (key: string) => ({ headers: { "idempotency-key": key }, body: {} });
-/** No token from the environment: these are the data directory's own. */
+/** No token in the environment: these are the data directory's own. */
 const own = { VODBOX_ADMIN_TOKEN: "", VODBOX_WORKER_TOKEN: "" };
 
 describe("the tokens", () => {
-  test("are made at the first start, each its own, in files that others cannot read", async () => {
+  test("are generated at the first start, all different, in files that others cannot read", async () => {
     const dataDir = emptyFolder();
+    await firstStart(dataDir);
     const tokens = await json(["admin", "token", "show", "--data", dataDir]);
-    expect(Object.keys(tokens)).toEqual(["admin", "worker", "live"]);
+    expect(Object.keys(tokens)).toEqual(["admin", "worker", "live", "metrics"]);
     const server = await startServer(dataDir, { env: own });
     expect((await server.call("GET", "/api/v1/tenants", { admin: tokens.admin })).status).toBe(200);
     expect((await server.call("GET", "/api/v1/tenants", { admin: tokens.worker })).status).toBe(401);
     const secrets = readdirSync(join(dataDir, "secrets")).map((name) => join(dataDir, "secrets", name));
-    expect(new Set(secrets.map((path) => readFileSync(path, "utf8"))).size).toBe(4);
+    expect(new Set(secrets.map((path) => readFileSync(path, "utf8"))).size).toBe(5);
     for (const path of [...secrets, join(dataDir, "local-proof"), join(dataDir, "server.json")])
       expect((statSync(path).mode & 0o777).toString(8), path).toBe("600");
     expect((statSync(dataDir).mode & 0o777).toString(8)).toBe("700");
@@ -29,11 +30,12 @@ describe("the tokens", () => {
     expect(shown.stdout).toBe(`${tokens.worker}\n`);
   });
 
-  test("are replaced at once, with and without a server, and never half", async () => {
+  test("are replaced immediately, with and without a server, and never partially", async () => {
     const dataDir = emptyFolder();
     const at = ["--data", dataDir];
+    await firstStart(dataDir);
     const before = await json(["admin", "token", "show", ...at]);
-    // The old file goes on under another name: it must be replaced, not written over, lest a crash leave it empty.
+    // The old file continues under another name: it must be replaced, not overwritten, or a crash could leave it empty.
     linkSync(join(dataDir, "secrets/admin_token"), join(dataDir, "old"));
     const alone = await json(["admin", "token", "rotate", "admin", ...at]);
     expect(readFileSync(join(dataDir, "old"), "utf8").trim()).toBe(before.admin);
@@ -51,15 +53,17 @@ describe("the tokens", () => {
     expect(answer.status).toBe(200);
   });
 
-  test("that stand in the settings are changed there", async () => {
-    const at = ["--data", emptyFolder()];
+  test("that come from settings are changed there", async () => {
+    const dataDir = emptyFolder();
+    await firstStart(dataDir);
+    const at = ["--data", dataDir];
     const env = { VODBOX_WORKER_TOKEN: "a-token-of-the-settings" };
     const sentence = await refused(["admin", "token", "rotate", "worker", ...at], 1, { env });
     expect(sentence).toBe("vodbox: The worker token comes from the settings (environment); change it there.\n");
   });
 });
 
-test("a worker with a wrong token is told so and ends", async () => {
+test("a worker with a wrong token gets an error and exits", async () => {
   const server = await startServer(emptyFolder());
   const worker = startWorker(server, emptyFolder(), {
     env: { VODBOX_WORKER_TOKEN: "a-token-of-another-server", VODBOX_LOG_LEVEL: "error" },
@@ -67,16 +71,19 @@ test("a worker with a wrong token is told so and ends", async () => {
   const ended = await worker.ended;
   expect(ended).toMatchObject({ code: 1, stdout: "" });
   expect(ended.stderr).toMatch(
-    /^vodbox: The server at http:\S+ refuses this worker's token; .*VODBOX_WORKER_TOKEN.*\.\n$/,
+    /^vodbox: The server at http:\S+ rejected the worker token; .*VODBOX_WORKER_TOKEN.*\.\n$/,
   );
 });
 
-test("a worker token that is rotated in mid-encode costs the local worker nothing", { timeout: 60_000 }, async () => {
+test("a worker token that is rotated during an encode costs the local worker nothing", {
+  timeout: 60_000,
+}, async () => {
   const dataDir = emptyFolder();
   const clips = emptyFolder();
   const [clip, tiny] = [join(clips, "clip.mp4"), join(clips, "tiny.mp4")];
   await ffmpeg(...picture("1280x720", "30", 6), ...fast, clip);
   await ffmpeg(...picture("160x90", "25", 1), ...fast, tiny);
+  await firstStart(dataDir);
   const { worker: old, admin } = await json(["admin", "token", "show", "--data", dataDir]);
   const started = await startServer(dataDir, {
     args: ["--workers", "1"],
@@ -94,7 +101,7 @@ test("a worker token that is rotated in mid-encode costs the local worker nothin
   );
   expect(statuses).toEqual([401, 204]);
   await until("the job is complete", async () => (await jobNow(server, made)).status === "completed");
-  // And the next one is had with the new token.
+  // And the next one is issued with the new token.
   const second = await uploadClip(server, tiny, "second");
   await until("the next is complete", async () => (await jobNow(server, second)).status === "completed");
   server.child.kill("SIGTERM");

@@ -5,7 +5,7 @@ import { emptyFolder } from "../support/folder.ts";
 import { run } from "../support/process.ts";
 import { json, refused } from "./outcome.ts";
 
-test("wrong usage is 2 and says in one sentence what is wrong", async () => {
+test("wrong usage is 2 with one sentence", async () => {
   const cwd = emptyFolder();
   const wrong: [string, RegExp][] = [
     ["bogus", /unknown command 'bogus'/],
@@ -21,23 +21,25 @@ test("wrong usage is 2 and says in one sentence what is wrong", async () => {
     ["admin tenant show a b", /too many arguments/],
     ["admin tenant create --name N", /'--slug <S>' not specified/],
     ["admin key issue", /'--tenant <T>' not specified/],
-    ["admin key issue --tenant t --expires-in soon", /--expires-in soon is no time; say 30d, 12h or 45m/],
-    ["admin token show bogus", /There is no token bogus; there are admin, worker, live/],
+    ["admin key issue --tenant t --expires-in soon", /--expires-in soon is not a duration; use 30d, 12h or 45m/],
+    ["admin token show bogus", /There is no token bogus; tokens are admin, worker, live, metrics/],
     ["admin token rotate bogus", /There is no token bogus/],
-    ["worker", /Say which server to work for/],
+    ["worker", /Specify the server/],
     ["worker --server http://127.0.0.1:1", /VODBOX_WORKER_TOKEN/],
     ["worker --server http://127.0.0.1:1 --token t --concurrency 0", /--concurrency must be a whole number/],
-    ["push", /Say which server to push to/],
-    ["push a.mp4 --server nowhere --key k", /--server nowhere is no address/],
+    ["push", /Specify files to push, or --watch/],
+    ["push a.mp4 --data nowhere", /No server runs on .*nowhere/],
+    ["push a.mp4 --server nowhere --key k", /--server nowhere is not a URL/],
     ["push a.mp4 --server http://127.0.0.1:1", /VODBOX_KEY/],
-    ["push --server http://127.0.0.1:1 --key k", /Say which files to push, or --watch/],
-    ["push a.mp4 --watch . --server http://127.0.0.1:1 --key k", /Say which files to push, or --watch/],
-    ["push a.mp4 b.mp4 --title T --server http://127.0.0.1:1 --key k", /--title is for one file alone/],
-    ["push a.mp4 --tag T --server http://127.0.0.1:1 --key k", /--tag T is no tag; say name=value/],
+    ["push --server http://127.0.0.1:1 --key k", /Specify files to push, or --watch/],
+    ["push a.mp4 --watch . --server http://127.0.0.1:1 --key k", /Specify files to push, or --watch/],
+    ["push a.mp4 b.mp4 --title T --server http://127.0.0.1:1 --key k", /--title requires a single file/],
+    ["push a.mp4 --tag T --server http://127.0.0.1:1 --key k", /--tag T is not a tag; use name=value/],
     ["push a.mp4 --jobs 0 --server http://127.0.0.1:1 --key k", /--jobs must be a whole number from 1 to 64/],
     ["push a.mp4 --collection x --server http://127.0.0.1:1 --key k", /--collection must be the id/],
     ["push a.mp4 --playback-policy x --server http://127.0.0.1:1 --key k", /--playback-policy must be public/],
   ];
+  await json(["admin", "tenant", "create", "--name", "T", "--slug", "t"], { cwd });
   await Promise.all(
     wrong.map(async ([line, sentence]) =>
       expect.soft(await refused(line.split(" "), 2, { cwd }), line).toMatch(sentence),
@@ -45,7 +47,7 @@ test("wrong usage is 2 and says in one sentence what is wrong", async () => {
   );
 });
 
-test("--help stands everywhere, and vodbox alone shows what there is", async () => {
+test("--help works everywhere, and vodbox alone lists the commands", async () => {
   const commands = ["", "serve", "worker", "demo", "push", "admin", "admin config", "admin doctor"];
   const nested = ["tenant create", "tenant list", "tenant show", "tenant update", "tenant suspend"].concat(
     ["key issue", "key list", "key revoke", "token show", "token rotate"].map((words) => words),
@@ -64,7 +66,7 @@ test("--help stands everywhere, and vodbox alone shows what there is", async () 
   for (const command of ["serve", "worker", "demo", "push", "admin"]) expect(alone.stdout).toContain(`\n  ${command} `);
 });
 
-test("all wrong settings are named at once: flags, environment and file", async () => {
+test("all invalid settings are named at once: flags, environment and file", async () => {
   const cwd = emptyFolder();
   const file = join(cwd, "settings.toml");
   writeFileSync(file, 'port = "x"\nunheard_of = 1\nadmin_token = "short"\n[rate_limit]\nuploads = "many"\n');
@@ -74,7 +76,7 @@ test("all wrong settings are named at once: flags, environment and file", async 
   });
   for (const fault of [
     `port in ${file} must be a whole number (it is "x")`,
-    `unheard_of in ${file} is no setting of vodbox`,
+    `unheard_of in ${file} is not a vodbox setting`,
     `admin_token in ${file} must have at least 16 characters;`,
     `rate_limit_uploads in ${file} must be REQUESTS/SECONDS`,
     '--workers must be at least 0 (it is "-1")',
@@ -83,11 +85,11 @@ test("all wrong settings are named at once: flags, environment and file", async 
     "VODBOX_WEBHOOK_ALLOW_CIDRS must be a comma-separated list",
   ])
     expect.soft(sentence).toContain(fault);
-  // A secret is not shown, not even a wrong one.
+  // A secret is never shown, not even an invalid one.
   expect(sentence).not.toContain("short");
 });
 
-test("a settings file that cannot be read is named", async () => {
+test("a configuration file that cannot be read is named", async () => {
   const cwd = emptyFolder();
   const files = { "broken.toml": "port = ", "broken.json": "{", "list.json": "[]" };
   for (const [name, content] of Object.entries(files)) writeFileSync(join(cwd, name), content);
@@ -121,12 +123,12 @@ test("a setting comes from its flag, else the environment, else the file, else t
   const shown = await run(args, { cwd, env: { ...env, VODBOX_TYPO: "1" } });
   expect(shown.code).toBe(0);
   expect(shown.stdout).toMatch(/^lease_seconds +32 +flag/m);
-  expect(shown.stdout).toContain(`Settings file: ${join(cwd, "vodbox.toml")}`);
+  expect(shown.stdout).toContain(`Configuration file: ${join(cwd, "vodbox.toml")}`);
   expect(shown.stdout).not.toContain(secret);
-  expect(shown.stderr).toBe("vodbox: VODBOX_TYPO is no setting of vodbox and has no effect\n");
+  expect(shown.stderr).toBe("vodbox: VODBOX_TYPO is not a vodbox setting and is ignored\n");
 });
 
-test("what settings lack of each other is told at once, before anything is made; files that are not there are named", async () => {
+test("settings that others require are reported at once, before anything is created; missing files are named", async () => {
   const cwd = emptyFolder();
   const data = join(cwd, "data");
   const sentence = await refused(["serve", "--data", data, "--tls-cert", "/nowhere/tls.crt"], 2, {
@@ -137,18 +139,18 @@ test("what settings lack of each other is told at once, before anything is made;
   const pair = ["--tls-cert", "/nowhere/tls.crt", "--tls-key", "/nowhere/tls.key"];
   for (const more of [[], ["--processes", "2"]]) {
     const told = await refused(["serve", "--data", data, ...pair, ...more], 1, { cwd });
-    expect.soft(told).toContain("There is no file /nowhere/tls.crt;");
+    expect.soft(told).toContain("The file /nowhere/tls.crt does not exist;");
     expect.soft(told).not.toContain("ENOENT");
   }
   const prices = await refused(["serve", "--data", data], 2, { cwd, env: { VODBOX_PRICES: "/nowhere/prices.toml" } });
-  expect(prices).toContain("VODBOX_PRICES names a file that is not there");
+  expect(prices).toContain("VODBOX_PRICES names a file that does not exist");
   expect(await refused(["serve", "--config", "nope.toml"], 2, { cwd })).toMatch(
-    /there is no settings file .*nope\.toml/,
+    /the configuration file .*nope\.toml does not exist/,
   );
   expect(readdirSync(cwd)).toEqual([]);
 });
 
-test("passwords inside addresses are masked; a limit that cannot be is wrong usage", async () => {
+test("passwords inside URLs are masked; an invalid limit is wrong usage", async () => {
   const cwd = emptyFolder();
   const env = {
     VODBOX_DATABASE_URL: "https://user:hunter22@db.example.com/v",
@@ -159,6 +161,7 @@ test("passwords inside addresses are masked; a limit that cannot be is wrong usa
   const of = (name: string) => shown.find((row: { setting: string }) => row.setting === name).value;
   expect(of("database_url")).toBe("https://user:********@db.example.com/v");
   expect(of("s3_endpoint")).toBe("http://s3.example.com");
+  await json(["admin", "tenant", "create", "--name", "T", "--slug", "t", "--data", join(cwd, "data")]);
   for (const limit of ["0", "501", "abc"])
     expect(await refused(["admin", "audit", "--limit", limit, "--data", join(cwd, "data")], 2)).toContain("--limit");
 });

@@ -5,7 +5,7 @@ import { startServer } from "../support/process.ts";
 import { receiver, status } from "../support/receiver.ts";
 import { json, refused, succeeded } from "./outcome.ts";
 
-test("an operator registers an endpoint, sees what failed, and replays it", { timeout: 90_000 }, async () => {
+test("an operator registers an endpoint, sees failures, and replays them", { timeout: 90_000 }, async () => {
   const there = await receiver(status(500));
   const env = {
     VODBOX_ADMIN_TOKEN: "",
@@ -57,7 +57,7 @@ test("an operator registers an endpoint, sees what failed, and replays it", { ti
   const table = await succeeded(["admin", "webhook", "deliveries", ...at]);
   expect(table.stdout).toMatch(/^ID +TENANT +ENDPOINT +EVENT +EVENT ID +STATUS/);
   const shown = await succeeded(["admin", "webhook", "create", "--tenant", "a", "--url", there.url, ...at]);
-  expect(shown.stdout).toContain("Keep the secret now: it is not shown again.");
+  expect(shown.stdout).toContain("Save the secret now; it is not shown again.");
   await refused(["admin", "webhook", "replay", ...at], 2);
   await refused(["admin", "webhook", "replay", "--failed", "--status", "skipped", ...at], 2);
   await refused(["admin", "webhook", "replay", "--failed", "--since", "yesterday", ...at], 2);

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { emptyFolder } from "../support/folder.ts";
 import { run, startServer } from "../support/process.ts";
 
-test("what an admin's action answered is in the audit log after kill -9 right behind the answer", {
+test("an acknowledged admin action is in the audit log after kill -9 right after the response", {
   timeout: 240_000,
 }, async () => {
   const dataDir = emptyFolder();

@@ -13,14 +13,14 @@ const SECONDS = Number(process.env.BACKUP_SECONDS ?? 8);
 const EVERY_MS = 5000;
 const SLOW_BYTES = 64 * 2 ** 20;
 
-test(`backups under load for ${SECONDS} s: each is sound, whole, and newer than the one before`, {
+test(`backups under load for ${SECONDS} s: each is intact, complete, and newer than the one before`, {
   timeout: SECONDS * 20_000 + 600_000,
 }, async () => {
   const dataDir = emptyFolder();
   const env = {
     VODBOX_RATE_LIMIT_UPLOADS: "1000000/60",
     VODBOX_RATE_LIMIT_BEACON: "1000000/60",
-    // Short enough for sweeps in a long run; a slow machine's workers lose no lease in a short one.
+    // Short enough for sweeps in a long run; on a slow machine workers must not lose a lease in a short one.
     VODBOX_LEASE_SECONDS: SECONDS > 60 ? "10" : "600",
   };
   const server = await startServer(dataDir, { env });
@@ -30,7 +30,7 @@ test(`backups under load for ${SECONDS} s: each is sound, whole, and newer than 
   const issued = await server.call("POST", "/api/v1/api_keys", { admin, body: { tenant_id: tenant.body.id, scopes } });
   const key = issued.body.token as string;
   const random = new Random(Date.now() % 1_000_000);
-  // It comes first in each backup and takes a while: whatever is deleted meanwhile was still to be copied.
+  // It comes first in each backup and takes a while, so that other objects are deleted before they are copied.
   const first = await uploaded(server, key);
   const { body: contract } = await next(server);
   const slow = { [`${contract.outputs.prefix}low/0.m4s`]: new Uint8Array(SLOW_BYTES) };
@@ -107,12 +107,12 @@ test(`backups under load for ${SECONDS} s: each is sound, whole, and newer than 
   await Promise.all(loads);
   console.log(`${backups} backups under load: ${JSON.stringify(made)}, the last with ${JSON.stringify(before)}`);
   expect(made.assets).toBeGreaterThan(0);
-  // Nothing that waited for a backup waits for ever.
+  // Nothing that waited for a backup waits forever.
   const late = await uploaded(server, key);
   await ask("DELETE", `/api/v1/assets/${late.asset.id}`, { key }, 204);
   expect((await server.call("GET", "/readyz")).status).toBe(200);
 
-  /** Rows and bytes themselves; only such counts as never fall are compared. */
+  /** Compares rows and bytes; of the counters, only those that never decrease. */
   function checkRestored(data: string, earlier: Record<string, number>) {
     const database = new Sqlite(join(data, "vodbox.db"), { readonly: true } as Sqlite.Options);
     try {

@@ -3,7 +3,7 @@ import { emptyFolder } from "../support/folder.ts";
 import { STRIPE_KEY, stripeService } from "../support/payment-services.ts";
 import { startServer } from "../support/process.ts";
 
-test("killed between the provider's answer and its own, a server makes no second order", async () => {
+test("killed between the provider's response and its own, a server creates no second order", async () => {
   const stripe = await stripeService();
   const env = {
     VODBOX_PAYMENTS: "stripe",
@@ -22,7 +22,7 @@ test("killed between the provider's answer and its own, a server makes no second
       headers: { "idempotency-key": "once" },
     });
 
-  // Stripe has made the session, and its answer is on the way.
+  // Stripe has created the session, and its response is on the way.
   stripe.mischief.push(() => void server.child.kill("SIGKILL"));
   await expect(order()).rejects.toThrow();
   expect((await server.ended).signal).toBe("SIGKILL");

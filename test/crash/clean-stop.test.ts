@@ -9,7 +9,7 @@ import { type RunningServer, run, startServer } from "../support/process.ts";
 vi.setConfig({ testTimeout: 120_000 });
 
 const env = { VODBOX_RATE_LIMIT_UPLOADS: "1000000/60" };
-/** A copy of these and of nothing else must be the whole data directory. */
+/** A copy of only these must be the whole data directory. */
 const COPIED = ["secrets", "objects"];
 
 async function tenantOf(server: RunningServer) {
@@ -21,7 +21,7 @@ async function tenantOf(server: RunningServer) {
   return { call, key: issued.body.token as string };
 }
 
-/** A fresh data directory with `vodbox.db` alone of the three files of the database. */
+/** A new data directory with only `vodbox.db` of the three files of the database. */
 function copied(dataDir: string): string {
   const wal = join(dataDir, "vodbox.db-wal");
   expect(existsSync(wal) ? statSync(wal).size : 0).toBe(0);
@@ -49,7 +49,7 @@ test.each([
   expect(found.body).toMatchObject({ id: asset.id, title: "clip" });
 });
 
-test.each([[[]], [["--processes", "2"]]])("and so it is after a stop under load %j", async (args) => {
+test.each([[[]], [["--processes", "2"]]])("and also after a stop under load %j", async (args) => {
   const server = await startServer(emptyFolder(), { env, args });
   const { call, key } = await tenantOf(server);
   const made = new Set<number>();
@@ -80,7 +80,7 @@ test.each([[[]], [["--processes", "2"]]])("and so it is after a stop under load 
   expect([...made].filter((id) => !ids.has(id))).toEqual([]);
 });
 
-test("a command that opened the data itself leaves a whole vodbox.db behind, too", async () => {
+test("a command that opened the data itself leaves a complete vodbox.db, too", async () => {
   const dataDir = emptyFolder();
   const created = await run(["admin", "tenant", "create", "--name", "T", "--slug", "t", "--data", dataDir]);
   expect(created).toMatchObject({ code: 0 });

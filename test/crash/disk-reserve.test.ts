@@ -9,7 +9,7 @@ import { startServer } from "../support/process.ts";
 
 const MIB = 2 ** 20;
 const RESERVE = 24 * MIB;
-/** Each announces so much, which fits, sends so much, which together is more than fits, and then stalls. */
+/** Each announces a size that fits, sends data that together do not fit, and then stalls. */
 const ANNOUNCED = 8 * MIB;
 const SENT = 6 * MIB;
 const SENDERS = 16;
@@ -70,7 +70,7 @@ test.for(PATHS)("many stalled bodies together leave the reserve of the disk free
       const headers = { "x-api-key": owner, "content-length": ANNOUNCED, "content-type": "video/mp4" };
       return { method: "PUT", url: `${base}${at}/${id}/proxy`, headers };
     },
-    // One import of a tenant runs at a time.
+    // A tenant has one import at a time.
     async import(index) {
       const headers = { "x-api-key": tenants[index] as string, "content-type": "text/csv" };
       return { method: "POST", url: `${base}/api/v1/assets/import`, headers };
@@ -99,7 +99,7 @@ test.for(PATHS)("many stalled bodies together leave the reserve of the disk free
     });
   }
   await until(`all bodies of ${name}`, () => sent + statuses.length >= SENDERS);
-  // The servers have what fits; nothing more is written now.
+  // The servers have stored what fits; nothing more is written now.
   let last = -1;
   await until(`the disk to rest after ${name}`, async () => {
     const now = free();

@@ -6,11 +6,14 @@ import { callback, next, putArtifacts, uploaded } from "../support/flow.ts";
 import { emptyFolder } from "../support/folder.ts";
 import { type RunningServer, startServer } from "../support/process.ts";
 
-/** More than the system takes for a reader that does not read, and the most that is served from memory. */
+/**
+ * Larger than the system's socket buffers for a client that does not read, and the largest size that is served from
+ * memory.
+ */
 const SEGMENT_BYTES = 16 * 2 ** 20;
 const env = { VODBOX_MIN_FREE_BYTES: "0" };
 
-test("egress is what clients were sent: not the rest of a segment that one left, none lost by a stop, seconds by kill -9", {
+test("egress counts sent bytes: not the rest of an abandoned segment, none lost by a stop, seconds by kill -9", {
   timeout: 120_000,
 }, async () => {
   const dataDir = emptyFolder();
@@ -35,7 +38,7 @@ test("egress is what clients were sent: not the rest of a segment that one left,
     expect((await answer.arrayBuffer()).byteLength).toBe(SEGMENT_BYTES);
   };
 
-  // From memory, then by somebody who leaves after the head of the answer.
+  // From memory, then to a client that disconnects after the response header.
   await whole();
   await leave(`${server.base}${path}`);
   await restart("SIGTERM");
@@ -52,7 +55,7 @@ test("egress is what clients were sent: not the rest of a segment that one left,
   expect([first + SEGMENT_BYTES, first + 2 * SEGMENT_BYTES]).toContain(second);
 });
 
-/** The address of an asset's one large segment. */
+/** The URL of an asset's one large segment. */
 async function segmentOf(server: RunningServer, key: string): Promise<string> {
   const { asset } = await uploaded(server, key, { playback_policy: "public" });
   const { body: contract } = await next(server);

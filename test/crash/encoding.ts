@@ -25,7 +25,7 @@ export const startWorker = (server: RunningServer, scratch: string, options: Run
     env: { VODBOX_WORKER_TOKEN: server.worker, ...options.env },
   });
 
-/** The repeated answer of `complete` shows the job as it is now. */
+/** A repeated `complete` returns the job's current state. */
 export async function jobNow(server: RunningServer, { upload, key }: Uploaded) {
   const { body } = await server.call("POST", `/api/v1/uploads/${upload.id}/complete`, {
     key,
@@ -34,7 +34,7 @@ export async function jobNow(server: RunningServer, { upload, key }: Uploaded) {
   return body.transcoding_job;
 }
 
-/** Resolves in the middle of an encode under `pid`, which the server has been told of; with all processes below it. */
+/** Resolves during an encode under `pid` that has been reported to the server; with all its child processes. */
 export function untilEncoding(server: RunningServer, made: Uploaded, pid: number): Promise<ProcessId[]> {
   return until("an encode under way", async () => {
     const below = descendantsOf(pid);
@@ -44,7 +44,7 @@ export function untilEncoding(server: RunningServer, made: Uploaded, pid: number
   });
 }
 
-/** What a stopped server left in its database. */
+/** The database that a stopped server left. */
 export function rowsOf(dataDir: string) {
   const database = new Sqlite(join(dataDir, "vodbox.db"), { readonly: true } as Sqlite.Options);
   try {

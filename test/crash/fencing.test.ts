@@ -40,7 +40,7 @@ async function queueJobs(server: RunningServer, count: number): Promise<void> {
 const states = async (server: RunningServer, status: string): Promise<{ id: number }[]> =>
   (await server.call("GET", `/api/v1/transcoding_jobs?status=${status}&limit=500`, { admin: server.admin })).body;
 
-/** Each job done once: one attempt completed it, one event told of it, and its asset plays. */
+/** Each job is done once: one attempt completed it, one event was emitted, and its asset plays. */
 function expectEachOnce(dataDir: string, count: number) {
   const { jobs, attempts, assets, events } = rowsOf(dataDir);
   expect(jobs.map((job) => job.status)).toEqual(Array(count).fill("completed"));
@@ -100,14 +100,14 @@ test(`a server that is killed at any moment, ${ROUNDS} times: its worker loses n
   server.child.kill("SIGTERM");
   await server.ended;
   const { jobs } = expectEachOnce(dataDir, JOBS);
-  // Not one of them was begun twice for it.
+  // None of them was started twice because of it.
   expect(
     jobs.map((job) => job.failures),
     `seed ${seed}`,
   ).toEqual(Array(JOBS).fill(0));
 });
 
-test("a worker that wakes after its lease gets 409 for everything, and changes nothing", async () => {
+test("a worker that resumes after its lease gets 409 for everything, and changes nothing", async () => {
   const [dataDir, scratch, other] = [emptyFolder(), emptyFolder(), emptyFolder()];
   const server = await startServer(dataDir, { env: { ...env, VODBOX_LEASE_SECONDS: "3" } });
   const made = await uploadClip(server, longClip);
@@ -120,7 +120,7 @@ test("a worker that wakes after its lease gets 409 for everything, and changes n
   const before = rowsOf(dataDir);
   for (const { pid } of below) process.kill(pid, "SIGCONT");
   sleeper.child.kill("SIGCONT");
-  await until("the sleeper has heard of it", () => sleeper.stderr().includes("The lease is lost"), 60_000);
+  await until("the sleeper has heard of it", () => sleeper.stderr().includes("Lease lost"), 60_000);
   await untilGone(below, 10_000);
   for (const one of [sleeper, second]) one.child.kill("SIGTERM");
   for (const one of [sleeper, second]) expect((await one.ended).code).toBe(0);
@@ -153,7 +153,7 @@ test(`eight workers and ${COUNT} jobs: each is leased once, and completed by who
       const job = await client.next({ capabilities: {}, waitSeconds: 0 });
       if (!job) return;
       leased.push(job.job.id);
-      // Another's token opens nothing, whoever holds it.
+      // Another's token is not accepted, regardless of its sender.
       if (leased.length % 100 === 0) {
         const stolen = { ...job, lease: { ...job.lease, token: `${job.lease.token.slice(0, -1)}x` } };
         await expect(client.heartbeat(stolen, { progress: 1, stage: "encoding" })).rejects.toThrow(LeaseLost);

@@ -15,7 +15,7 @@ const filesUnder = (folder: string): string[] =>
         .map((entry) => join(entry.parentPath, entry.name))
     : [];
 
-test("a disk that is full takes nothing of a batch, by any way, and with space each goes on", async (context) => {
+test("a full disk stores nothing of a batch, by any way, and with space each continues", async (context) => {
   const disk = smallDisk(context, 40);
   const dataDir = join(disk.path, "data");
   mkdirSync(dataDir);

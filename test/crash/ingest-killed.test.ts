@@ -41,7 +41,7 @@ test(`kill -9 in the middle of a commit, ${ROUNDS} times: all assets or none, an
   }
   const count = async () => (await server.call("GET", "/api/v1/assets?limit=500", { key })).body.length;
   let made = 0;
-  // How long a commit takes here: so that the blows fall all over it.
+  // The duration of a commit here, so that the kills are spread over it.
   let commitMs = 0;
   let cut = 0;
   for (let round = 0; round <= ROUNDS; round++) {
@@ -64,7 +64,7 @@ test(`kill -9 in the middle of a commit, ${ROUNDS} times: all assets or none, an
     if (answer) expect([answer.status, after], answer.text).toEqual([200, made + ASSETS]);
     else expect([made, made + ASSETS]).toContain(after);
     if (after === made) cut++;
-    // At the new server's address, with the same token.
+    // At the new server's URL, with the same token.
     const again = await server.call("POST", `${batch.path}/manifest/commit`, {
       headers: batch.headers,
       body: manifest,
@@ -81,7 +81,7 @@ test(`kill -9 in the middle of a commit, ${ROUNDS} times: all assets or none, an
   expect(await server.ended).toMatchObject({ code: 0 });
 
   const later = await testApp({}, dataDir);
-  later.turn(26 * 3_600_000);
+  later.advance(26 * 3_600_000);
   for (const task of ["expire-batches", "sweep-batches", "sweep-batches"]) await later.runTask(task);
   const root = join(dataDir, "objects");
   const stored = () =>
@@ -100,7 +100,7 @@ test(`kill -9 in the middle of a commit, ${ROUNDS} times: all assets or none, an
   const [sums] = all("SELECT sum(storage_bytes) AS held, (SELECT storage_bytes FROM tenants) AS used FROM assets");
   const told = all("SELECT type, count(*) AS n FROM events GROUP BY type ORDER BY type");
   database.close();
-  // Each asset has its source, its five files and its text; nothing else is left.
+  // Each asset has its source, its five files and its text; nothing else remains.
   expect(stored().length).toBe(rows.length * 6 + texts.length);
   for (const { media_prefix } of rows) expect(stored().filter((name) => name.startsWith(media_prefix))).toHaveLength(6);
   expect(sums.held).toBe(sums.used);

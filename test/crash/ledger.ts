@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 export const sha256 = (bytes: Uint8Array | string) => createHash("sha256").update(bytes).digest("hex");
 
 export type Upload = {
-  /** The Idempotency-Key of the initiate, and the title of its asset. */
+  /** The Idempotency-Key of the initiate request, and the title of its asset. */
   name: string;
   bytes: Uint8Array<ArrayBuffer>;
   sha256: string;
@@ -15,10 +15,10 @@ export type Upload = {
   jobId?: number;
 };
 export type Key = { id: number; token: string; revoked: "no" | "asked" | "yes" };
-/** A job that a worker has in hand. It goes on with it after a restart, as a real one does. */
+/** A leased job. It continues after a restart, as with a real worker. */
 export type Work = { claimKey: string; contract?: any; paths?: Record<string, unknown> };
 
-/** What the server has said yes to. Only an answer below 300 gets in here. */
+/** What the server has acknowledged: only responses below 300 are recorded. */
 export class Ledger {
   readonly uploads: Upload[] = [];
   readonly keys: Key[] = [];
@@ -31,7 +31,7 @@ export class Ledger {
     for (const one of this.#waiting) if (this.acknowledged >= one.count) one.resolve();
   }
 
-  /** Resolves at the `more`-th answer from now. */
+  /** Resolves at the `more`-th acknowledgement from now. */
   after(more: number): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#waiting.push({ count: this.acknowledged + more, resolve });

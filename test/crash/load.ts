@@ -7,7 +7,7 @@ import type { Random } from "./random.ts";
 const BIG_BYTES = 2_000_000;
 let names = 0;
 
-/** What a client is in the middle of; it outlives the server. */
+/** A client's work in progress; it outlives the server. */
 export type Clients = { uploading: (Upload | null)[]; working: (Work | null)[]; worked: Set<string> };
 export const newClients = (uploaders: number, workers: number): Clients => ({
   uploading: Array(uploaders).fill(null),
@@ -17,10 +17,10 @@ export const newClients = (uploaders: number, workers: number): Clients => ({
 
 type Scene = { server: RunningServer; ledger: Ledger; random: Random; clients: Clients; key: string; tenantId: number };
 
-/** The server is gone: the client stops where it is and goes on when there is one again. */
+/** The server has exited: the client stops and resumes with the next server. */
 class Gone extends Error {}
 
-/** All clients at once, each until the server is gone. A refusal that nobody expects ends the test. */
+/** All clients concurrently, each until the server exits. An unexpected refusal fails the test. */
 export async function loadUntilGone(scene: Scene): Promise<void> {
   const { clients } = scene;
   const untilGone = async (turn: () => Promise<unknown>) => {
@@ -37,7 +37,7 @@ export async function loadUntilGone(scene: Scene): Promise<void> {
   ]);
 }
 
-/** Everything that is in hand or queued, to its end. */
+/** Finishes all leased and queued jobs. */
 export async function finish(scene: Scene): Promise<void> {
   const { clients } = scene;
   await Promise.all(clients.uploading.map((upload, at) => upload && uploadOne(scene, at)));
@@ -57,7 +57,7 @@ async function ask({ server, ledger }: Scene, method: string, path: string, opti
   return answer;
 }
 
-/** Initiate, PUT, complete; goes on where it was, every step repeated as a careful client repeats it. */
+/** Initiate, PUT, complete; resumes where it stopped, and repeats every step as a careful client does. */
 async function uploadOne(scene: Scene, at: number): Promise<void> {
   const { random, clients, key } = scene;
   const upload = clients.uploading[at] ?? newUpload(scene);
@@ -72,12 +72,12 @@ async function uploadOne(scene: Scene, at: number): Promise<void> {
     upload.assetId = body.asset_id;
   }
   if (!upload.put) {
-    // The address names the server that gave it, whose port was another.
+    // The URL names the server that issued it, which had another port.
     const { body } = await ask(scene, "GET", `/api/v1/uploads/${upload.id}`, { key });
     await ask(scene, "PUT", body.upload_url, { raw: upload.bytes, headers: body.upload_headers });
     upload.put = true;
   }
-  // Now and then twice at once, as a client does that lost patience.
+  // Sometimes twice concurrently, like a client after a timeout.
   const complete = () =>
     ask(scene, "POST", `/api/v1/uploads/${upload.id}/complete`, { key, body: { bytes_received: upload.bytes.length } });
   const answers = await Promise.allSettled(random.chance(0.2) ? [complete(), complete()] : [complete()]);
@@ -113,18 +113,18 @@ async function issueAndRevoke(scene: Scene): Promise<void> {
   key.revoked = "yes";
 }
 
-/** A worker that only pretends to encode. False: there was nothing to do. */
+/** A worker without an encoder. False: there was no job. */
 async function workOne(scene: Scene, at: number, waitSeconds = 0): Promise<boolean> {
   const { server, ledger, random, clients } = scene;
   const work = clients.working[at] ?? { claimKey: `claim-${++names}` };
   clients.working[at] = work;
-  // Asked again after a restart with the same key: the same lease, with addresses of the new server.
+  // Repeated after a restart with the same key: the same lease, with URLs of the new server.
   const claimed = await ask(scene, "POST", "/api/v1/transcoding_jobs/next", {
     worker: server.worker,
     headers: { "idempotency-key": work.claimKey },
     body: { worker_id: `worker-${at}`, wait_seconds: waitSeconds },
   }).catch((error) => {
-    // The one refusal that is right: the job was completed, and only the answer to that got lost.
+    // The one correct refusal: the job was completed, and only the response was lost.
     if (work.paths && String(error.message).includes("stale_lease")) return null;
     throw error;
   });

@@ -8,7 +8,7 @@ import { emptyFolder } from "../support/folder.ts";
 import { startServer } from "../support/process.ts";
 import { rowsOf, type Uploaded, uploadClip } from "./encoding.ts";
 
-test("a source that is no video: errored with the reason, failed once, and the worker goes on", {
+test("a source that is not a video: errored with the reason, failed once, and the worker continues", {
   timeout: 60_000,
 }, async () => {
   const dataDir = emptyFolder();
@@ -19,7 +19,7 @@ test("a source that is no video: errored with the reason, failed once, and the w
   writeFileSync(path("text.mp4"), "This is a letter, and no video at all.\n".repeat(200));
   writeFileSync(path("zeros.mp4"), Buffer.alloc(100_000));
   writeFileSync(path("list.mp4"), "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\nfile:///etc/passwd\n#EXT-X-ENDLIST\n");
-  // The index of an MP4 stands at its end: without it nothing can be played.
+  // The index of an MP4 is at its end: without it the file cannot be played.
   writeFileSync(path("torn.mp4"), execFileSync("head", ["-c", "3000", clip]));
   const sources = ["text.mp4", "zeros.mp4", "list.mp4", "torn.mp4"];
 

@@ -9,7 +9,7 @@ import { finish, loadUntilGone, newClients } from "./load.ts";
 import { Random } from "./random.ts";
 
 const ROUNDS = 20;
-/** No lease runs out in this test: what a restart requeued would hide what it lost. */
+/** No lease expires in this test: jobs requeued after a restart would hide lost ones. */
 const env = { VODBOX_RATE_LIMIT_UPLOADS: "1000000/60", VODBOX_LEASE_SECONDS: "600", VODBOX_MIN_FREE_BYTES: "0" };
 
 /** Paths of all files under `folder`, relative to it. */
@@ -45,7 +45,7 @@ test(`kill -9 under load, ${ROUNDS} times: what was acknowledged is true, once`,
     const loaded = loadUntilGone(sceneOf(server));
     const acknowledged = ledger.after(random.whole(10, 60));
     await Promise.race([acknowledged, loaded]);
-    // Anywhere inside whatever is under way, not only right behind an answer.
+    // At any moment during the work, not only right after a response.
     await new Promise((resolve) => setTimeout(resolve, random.next() * 12));
     server.child.kill("SIGKILL");
     expect((await server.ended).signal).toBe("SIGKILL");
@@ -58,7 +58,7 @@ test(`kill -9 under load, ${ROUNDS} times: what was acknowledged is true, once`,
     for (const upload of new Set([...ledger.uploads.slice(uploadsBefore), ...inHand])) await checkUpload(upload);
     for (const { token, revoked } of ledger.keys.slice(keysBefore)) {
       const { status } = await server.call("GET", "/api/v1/assets?limit=1", { key: token });
-      // A revocation whose answer was lost may have happened or not.
+      // A revocation whose response was lost may have happened or not.
       expect(revoked === "asked" ? [200, 401] : [revoked === "yes" ? 401 : 200]).toContain(status);
     }
     for (const assetId of [...ledger.completedJobs.values()].slice(jobsBefore))
@@ -85,14 +85,14 @@ test(`kill -9 under load, ${ROUNDS} times: what was acknowledged is true, once`,
     expect(asset.body, upload.name).toMatchObject({ id: upload.assetId, title: upload.name });
     const file = join(objects, asset.body.source_key);
     if (upload.put) expect(sha256(readFileSync(file)), upload.name).toBe(upload.sha256);
-    // What was torn off is not there at all.
+    // Truncated bodies leave nothing.
     else if (existsSync(file)) expect(statSync(file).size, upload.name).toBe(upload.bytes.length);
     if (upload.jobId === undefined) return;
     expect(session.body, upload.name).toMatchObject({ status: "completed", bytes_received: upload.bytes.length });
     expect(asset.body.input_status).toBe("uploaded");
   }
 
-  /** The rows themselves, the outbox among them, with no server in between. */
+  /** The rows themselves, including the outbox, without a server in between. */
   function checkDatabase(): void {
     const database = new Sqlite(join(dataDir, "vodbox.db"), { readonly: true } as Sqlite.Options);
     try {
@@ -105,7 +105,7 @@ test(`kill -9 under load, ${ROUNDS} times: what was acknowledged is true, once`,
       const acknowledged = ledger.uploads.filter((upload) => upload.jobId !== undefined);
       expect(completed.map((row) => row.id).sort()).toEqual(acknowledged.map((upload) => upload.id).sort());
       for (const row of completed) expect(statSync(join(objects, row.object_key)).size).toBe(row.bytes_received);
-      // One asset a session, however often the initiate was repeated with its key.
+      // One asset per session, however often the initiate request was repeated with its key.
       expect(all("SELECT title FROM assets GROUP BY title HAVING count(*) > 1")).toEqual([]);
 
       const jobs = all<{ id: number; asset_id: number; status: string }>("SELECT * FROM transcoding_jobs ORDER BY id");

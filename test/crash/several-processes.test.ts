@@ -6,7 +6,7 @@ import Sqlite from "libsql";
 import { expect, test, vi } from "vitest";
 import { fast, ffmpeg, picture } from "../media/sources.ts";
 import { descendantsOf, isAlive, type ProcessId, until, untilGone } from "../support/descendants.ts";
-import { uploaded } from "../support/flow.ts";
+import { readyAsset, uploaded } from "../support/flow.ts";
 import { emptyFolder } from "../support/folder.ts";
 import { freshly } from "../support/fresh.ts";
 import { type RunningServer, run, startServer } from "../support/process.ts";
@@ -18,7 +18,7 @@ const env = { VODBOX_RATE_LIMIT_UPLOADS: "1000000/60", VODBOX_RATE_LIMIT_SYNC: "
 const start = (dataDir: string, args: string[] = [], more = {}) =>
   startServer(dataDir, { env: { ...env, ...more }, args: ["--processes", String(PROCESSES), ...args] });
 
-/** Those that serve, not who keeps them. */
+/** The serving processes, without the supervisor. */
 const serving = (server: RunningServer) =>
   descendantsOf(server.child.pid as number).filter(({ command }) => / serve /.test(command));
 
@@ -43,7 +43,24 @@ async function answered(call: ReturnType<typeof freshly>, admin: string): Promis
   return found;
 }
 
-test("all of them answer, each at once with what another has just changed", async () => {
+test("an asset that was unpublished through one of them is refused by all, with its segments in their memory", async () => {
+  const server = await start(emptyFolder());
+  const { call, admin, key } = await tenantOf(server);
+  const { asset, contract } = await readyAsset({ call, worker: server.worker }, key, { playback_policy: "public" });
+  const segment = `/media/${asset.id}/${contract.outputs.prefix.split("/").at(-2)}/low/1.m4s`;
+  // Enough requests on new connections for every process to answer some.
+  const statuses = async () =>
+    new Set((await Promise.all(Array.from({ length: 24 }, () => call("GET", segment)))).map(({ status }) => status));
+  const publish = async (playback_policy: string) =>
+    (await call("PATCH", `/api/v1/assets/${asset.id}`, { key, body: { video_asset: { playback_policy } } })).status;
+  for (let round = 0; round < 10; round++) {
+    expect([...(await statuses()), await publish("signed"), ...(await statuses())]).toEqual([200, 200, 403]);
+    expect(await publish("public")).toBe(200);
+  }
+  expect(Object.keys(await answered(call, admin))).toHaveLength(PROCESSES);
+});
+
+test("all of them answer, each immediately with changes of another one", async () => {
   const server = await start(emptyFolder());
   const { call, admin, key, issue } = await tenantOf(server);
   expect(serving(server)).toHaveLength(PROCESSES);
@@ -53,7 +70,7 @@ test("all of them answer, each at once with what another has just changed", asyn
   for (let round = 0; round < 25; round++) {
     const { body: other } = await issue();
     const title = `Round ${round}`;
-    // Read by all of them, so that each has something to remember.
+    // Read by all of them, so that each has it cached.
     await many(() => call("GET", at, { key: other.token }));
     expect((await call("PATCH", at, { key: other.token, body: { video_asset: { title } } })).status).toBe(200);
     for (const { body } of await many(() => call("GET", at, { key }))) expect(body.title).toBe(title);
@@ -65,7 +82,7 @@ test("all of them answer, each at once with what another has just changed", asyn
   for (const [slot, count] of Object.entries(counts)) expect(count, `process ${slot}`).toBeGreaterThan(20);
 
   const rotated = await call("POST", "/api/v1/admin/tokens/worker/rotate", { admin });
-  // It stands in this server's environment.
+  // It is in this server's environment.
   expect([rotated.status, rotated.body.code]).toEqual([409, "token_set_elsewhere"]);
   const live = (await call("POST", "/api/v1/admin/tokens/live/rotate", { admin })).body.token;
   const ask = () =>
@@ -75,7 +92,7 @@ test("all of them answer, each at once with what another has just changed", asyn
     });
   await until("all of them know the new token", async () => (await many(ask)).every(({ status }) => status === 403));
 
-  // Asked how far it is, mostly of another process than the one that is at it.
+  // Progress is usually requested from another process than the one that runs it.
   expect((await call("POST", "/api/v1/admin/doctor/checkup", { admin, body: {} })).status).toBe(202);
   const seen = await until("the check-up is over, and all know it", async () => {
     const all = await many(() => call("GET", "/api/v1/admin/doctor/checkup", { admin }));
@@ -92,7 +109,7 @@ test("all of them answer, each at once with what another has just changed", asyn
   expect(server.stderr()).not.toMatch(/"level":"(error|fatal)"/);
 });
 
-test("one is killed again and again while all write: nothing that was answered is lost, and it comes back", async () => {
+test("one is killed repeatedly while all write: nothing acknowledged is lost, and it is restarted", async () => {
   const dataDir = emptyFolder();
   const server = await start(dataDir);
   const { call, key } = await tenantOf(server);
@@ -135,11 +152,11 @@ test("one is killed again and again while all write: nothing that was answered i
   console.log(`${acknowledged.size} answers, ${cut} requests died with a process`);
 });
 
-test("one that stands still holds up nobody for long: it is ended, and another takes its place", async () => {
+test("an unresponsive one blocks the others only briefly: it is killed and replaced", async () => {
   const server = await start(emptyFolder());
   const { call, key } = await tenantOf(server);
   const [stopped] = serving(server);
-  // In the middle of a write, mostly: then the others wait for its turn to end.
+  // Usually during a write: then the others wait until its lock is released.
   const body = { filename: "a.mp4", bytes_expected: 10 };
   const write = () => call("POST", "/api/v1/uploads/initiate", { key, body }).catch(() => null);
   const first = Array.from({ length: 60 }, write);
@@ -148,10 +165,10 @@ test("one that stands still holds up nobody for long: it is ended, and another t
   const answers = await Promise.all(first);
   expect(answers.filter((answer) => answer?.status === 201).length).toBeGreaterThan(10);
   await until("all of them write", async () => (await Promise.all([write(), write(), write()])).every(Boolean));
-  expect(server.stderr()).toContain("stands still");
+  expect(server.stderr()).toContain("is unresponsive");
 });
 
-test("with who keeps them all end, and a start goes on at once; SIGTERM ends all in order", async () => {
+test("all end with the supervisor, and a start recovers immediately; SIGTERM stops all gracefully", async () => {
   const dataDir = emptyFolder();
   const first = await start(dataDir, ["--workers", "1"]);
   const { key } = await tenantOf(first);
@@ -159,7 +176,7 @@ test("with who keeps them all end, and a start goes on at once; SIGTERM ends all
   expect(below.filter(({ command }) => / worker /.test(command))).toHaveLength(1);
   first.child.kill("SIGKILL");
   await first.ended;
-  // What the killed ones told of themselves refuses nobody, though tokens are signed anew.
+  // The announcements of killed processes block nothing, although tokens are derived again.
   const second = await start(dataDir, ["--workers", "1"], { VODBOX_SIGNING_SECRET: "another-secret-than-before" });
   expect((await freshly(second.base)("GET", "/api/v1/assets", { key })).status).toBe(200);
   await untilGone(below, 15_000);
@@ -184,7 +201,7 @@ test("with who keeps them all end, and a start goes on at once; SIGTERM ends all
   expect(existsSync(join(dataDir, "server.json"))).toBe(false);
 });
 
-test("what cannot start says so once: a port that is taken, a data directory that is in use, settings", async () => {
+test("a failed start is reported once: an occupied port, a data directory in use, settings", async () => {
   const taken = createServer();
   await new Promise<void>((resolve) => taken.listen(0, "127.0.0.1", resolve));
   const { port } = taken.address() as AddressInfo;
@@ -208,7 +225,7 @@ test("what cannot start says so once: a port that is taken, a data directory tha
     VALUES (1, 'local', 's3', 'copying', 1, 0, '', 0, 0, 0, 0, 0, 0, 1, 1)`);
   database.close();
   const moving = await run([...several, "--data", server.dataDir, "--port", "0"]);
-  expect([moving.code, moving.stderr]).toEqual([1, expect.stringContaining("Objects are being moved")]);
+  expect([moving.code, moving.stderr]).toEqual([1, expect.stringContaining("Objects are being migrated")]);
   const none = await run(["serve", "--processes", "0", "--data", emptyFolder()]);
   expect([none.code, none.stderr]).toEqual([2, expect.stringContaining("--processes must be at least 1")]);
 });

@@ -13,7 +13,7 @@ async function uploadTo(server: RunningServer, bytes: number) {
   return (await server.call("POST", "/api/v1/uploads/initiate", { admin, body })).body;
 }
 
-/** A PUT whose first half is sent and whose rest the caller sends. */
+/** A PUT whose first half is sent, and whose rest the caller sends. */
 function slowPut(url: string, bytes: number) {
   const sent = request(url, { method: "PUT", headers: { "content-length": bytes } });
   const answered = Promise.withResolvers<{ status: number | undefined; connection: string | undefined }>();
@@ -27,18 +27,18 @@ function slowPut(url: string, bytes: number) {
   return { sendRest: () => sent.end(Buffer.alloc(bytes / 2, 7)), answered: answered.promise };
 }
 
-/** What a fresh connection meets: refused, or an answer and whether the server says that it closes. */
+/** The result on a new connection: refused, or a response and whether the server closes it. */
 async function knock({ base, call }: RunningServer): Promise<"refused" | "closing" | "open"> {
   const answer = await call("GET", "/healthz", { headers: { connection: "keep-alive" } }).catch(() => null);
   expect(base).toMatch(/^http/);
   return answer === null ? "refused" : answer.headers.get("connection") === "close" ? "closing" : "open";
 }
 
-test("SIGTERM: what is under way is finished and answered, new requests are sent away, 0", async () => {
+test("SIGTERM: requests in progress are completed and answered, new ones refused, 0", async () => {
   const server = await startServer(emptyFolder(), { env: { VODBOX_LOG_LEVEL: "info" } });
   const upload = await uploadTo(server, 2_000_000);
   const put = slowPut(upload.upload_url, 2_000_000);
-  // An idle connection that is kept alive must not hold up the stop.
+  // An idle kept-alive connection must not delay the stop.
   const idle = connect(Number(new URL(server.base).port), "127.0.0.1");
   await once(idle, "connect");
   idle.write("GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n");
@@ -52,7 +52,7 @@ test("SIGTERM: what is under way is finished and answered, new requests are sent
   expect(await put.answered).toEqual({ status: 200, connection: "close" });
   const answered = performance.now();
   expect((await server.ended).code).toBe(0);
-  // The four seconds of grace were not waited out: the answer was the last thing to be done.
+  // The grace period of four seconds was not used up: the response was the last thing to do.
   expect(performance.now() - answered).toBeLessThan(3000);
   idle.destroy();
 
@@ -64,7 +64,7 @@ test("SIGTERM: what is under way is finished and answered, new requests are sent
   expect(complete.status).toBe(200);
 });
 
-test("SIGTERM: a request that never ends is cut off after the grace, 0 within 15 s, and nothing half is kept", async () => {
+test("SIGTERM: a request that never ends is cut after the grace period, 0 within 15 s, and nothing partial is stored", async () => {
   const server = await startServer(emptyFolder());
   const upload = await uploadTo(server, 2_000_000);
   const put = slowPut(upload.upload_url, 2_000_000);
@@ -79,7 +79,7 @@ test("SIGTERM: a request that never ends is cut off after the grace, 0 within 15
   expect((await server.call("GET", "/healthz")).status).toBe(200);
   const told = performance.now();
   server.child.kill("SIGTERM");
-  // Who waits for a job is told at once that there is none.
+  // A request that waits for a job immediately gets the response that there is none.
   expect(await waiting).toBe(204);
   expect((await server.ended).code).toBe(0);
   expect(performance.now() - told).toBeLessThan(15_000);

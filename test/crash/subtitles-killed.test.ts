@@ -13,19 +13,19 @@ const ROUNDS = 8;
 const LANGUAGES = ["en", "de", "fr", "it", "es", "pt"];
 const env = { VODBOX_RATE_LIMIT_UPLOADS: "1000000/60", VODBOX_MIN_FREE_BYTES: "0" };
 
-/** Told apart by its number, and long enough to be torn. */
+/** Identified by its number, and long enough to be truncated. */
 const textOf = (serial: number) =>
   `WEBVTT\n\n${`00:00.000 --> 00:01.000\n${serial}\n\n`.repeat((serial % 60) * 20 + 1)}`;
 
-/** What a track may say by now: the last text that was acknowledged, and those asked for since; null: it may be gone. */
+/** Possible texts of a track: the last acknowledged one, and those requested since; null: it may be deleted. */
 type Track = { id: number; language: string; may: Set<number | null> };
 type Scene = { server: RunningServer; random: Random; key: string; acknowledge(): void };
 
-/** A client that alone changes one asset, until the server is gone. */
+/** A client that is the only one to change an asset, until the server exits. */
 class Client {
   readonly path: string;
   readonly tracks = new Map<string, Track>();
-  /** Posted without an answer: the track may be there or not. */
+  /** Posted without a response: the track may exist or not. */
   readonly unsure = new Map<string, number>();
   static serial = 0;
   constructor(assetId: number) {
@@ -58,7 +58,7 @@ class Client {
     acknowledge();
   }
 
-  /** What is there now is what was acknowledged, or what was asked for after it. */
+  /** The current text was acknowledged, or requested after the acknowledged one. */
   async check({ call }: RunningServer, key: string): Promise<void> {
     const { status, body } = await call("GET", `${this.path}?include=content`, { key });
     expect(status).toBe(200);
@@ -112,7 +112,7 @@ test(`kill -9 among subtitles, ${ROUNDS} times: every row has its text, and no t
           try {
             await client.turn({ server, random, key, acknowledge });
           } catch (error) {
-            // The server is gone; any other error is a refusal that nobody expects.
+            // The server has exited; any other error is an unexpected refusal.
             if (error instanceof TypeError) return;
             throw error;
           }
@@ -151,11 +151,11 @@ test(`kill -9 among subtitles, ${ROUNDS} times: every row has its text, and no t
   expect(rows.length).toBeGreaterThan(5);
   for (const { object_key, bytes } of rows) expect(statSync(join(objects, object_key)).size).toBe(bytes);
   expect([usage.bytes, held.bytes]).toEqual([sum.bytes, sum.bytes]);
-  // Ids are given without a gap, and each is told of once.
+  // Ids have no gaps, and each one has one event.
   expect(told).toEqual(Array.from({ length: everMade }, (_, index) => index + 1));
 
   const later = await testApp({}, dataDir);
-  later.turn(3_600_001);
+  later.advance(3_600_001);
   for (let left = -1; left !== texts().length; ) {
     left = texts().length;
     await later.runTask("sweep-objects");

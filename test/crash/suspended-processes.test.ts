@@ -6,11 +6,11 @@ import { startServer } from "../support/process.ts";
 
 vi.setConfig({ testTimeout: 120_000 });
 
-/** So many connections in a row reach every process. */
+/** This many connections in a row reach every process. */
 const ASKED = 24;
 const LIMIT_MS = 5000;
 
-test("a suspension holds in every process within five seconds, and so does its end", async () => {
+test("a suspension is effective in every process within five seconds, and so is its end", async () => {
   const server = await startServer(emptyFolder(), { args: ["--processes", "3"] });
   const { admin, worker } = server;
   const call = freshly(server.base);

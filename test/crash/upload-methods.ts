@@ -4,11 +4,11 @@ import type { Random } from "./random.ts";
 
 export const md5 = (bytes: Uint8Array) => `"${createHash("md5").update(bytes).digest("hex")}"`;
 
-/** A client that asks where it stands before every step, as one does that may have been cut off or killed. */
+/** A client that queries the offset before every step, as one does that may have been interrupted. */
 export type Client = { base: string; key: string; random: Random };
 export type Source = { name: string; bytes: Uint8Array<ArrayBuffer>; id?: number; url?: string };
 type Way = {
-  /** How many bytes make it worth its name. */
+  /** Size from which resuming is useful. */
   bytes(random: Random): number;
   begin(client: Client, source: Source): Promise<void>;
   /** True when the upload is complete. */
@@ -31,7 +31,7 @@ const initiate = async (c: Client, way: string, source: Source) => {
   source.id = (await ask(c, "POST", `/api/v1/uploads/${way}`, { body, headers })).body.id;
 };
 const stateOf = async (c: Client, { id }: Source) => (await ask(c, "GET", `/api/v1/uploads/${id}`)).body;
-/** Now and then several at once, as clients do that lost patience. */
+/** Sometimes several concurrently, like clients after a timeout. */
 async function end(c: Client, action: string, body: unknown): Promise<true> {
   const at = () => ask(c, "POST", action, { body });
   const answers = await Promise.all(c.random.chance(0.3) ? [at(), at(), at()] : [at()]);
@@ -63,7 +63,7 @@ export const ways: Record<"multipart" | "chunks" | "tus", Way> = {
         const body = { parts: named, bytes_received: source.bytes.length };
         return end(c, `/api/v1/uploads/${source.id}/complete_multipart`, body);
       }
-      // The large one first, which takes long enough to be hit.
+      // The large one first, which takes long enough to be interrupted.
       const number = missing[0] as number;
       const { body: signed } = await ask(c, "POST", `/api/v1/uploads/${source.id}/sign_part`, {
         body: { part_number: number },
@@ -82,7 +82,7 @@ export const ways: Record<"multipart" | "chunks" | "tus", Way> = {
       const asked = await ask(c, "PUT", url, { headers: { "content-range": `bytes */${total}` } });
       if (asked.status === 200) return end(c, `/api/v1/uploads/${source.id}/complete`, { bytes_received: total });
       const held = Number(/-(\d+)$/.exec(asked.headers.get("range") ?? "-")?.[1] ?? -1) + 1;
-      // Now and then from before what is held, as a client does that did not ask.
+      // Sometimes from before the offset, like a client that did not query it.
       const start = c.random.chance(0.2) ? c.random.whole(0, held) : held;
       const stop = Math.min(total, start + c.random.whole(1, total));
       const headers = { "content-range": `bytes ${start}-${stop - 1}/${total}` };

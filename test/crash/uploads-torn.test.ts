@@ -13,7 +13,7 @@ const TORN_ROUNDS = Number(process.env.CRASH_TORN_ROUNDS ?? 50);
 const KILL_ROUNDS = Number(process.env.CRASH_KILL_ROUNDS ?? 20);
 const env = { VODBOX_RATE_LIMIT_UPLOADS: "1000000/60", VODBOX_MIN_FREE_BYTES: "0" };
 
-/** A server behind a line of which all its addresses speak, so that they outlive it. */
+/** A server behind a relay that all its URLs name, so that they outlive it. */
 async function scene(args: string[] = []) {
   const seed = Number(process.env.CRASH_SEED ?? Date.now() % 1_000_000);
   console.log(`CRASH_SEED=${seed}`);
@@ -41,7 +41,7 @@ const sourceFor = (client: Client, round: number): Source => {
   return { name: `${wayOf(round)}-${round}`, bytes };
 };
 
-/** What was sent is there, whole, and is worked on once. */
+/** What was sent is stored, complete, and processed once. */
 async function check({ call }: RunningServer, { key }: Client, source: Source): Promise<void> {
   const session = await call("GET", `/api/v1/uploads/${source.id}`, { key });
   expect(session.body, source.name).toMatchObject({ status: "completed", bytes_received: source.bytes.length });
@@ -52,7 +52,7 @@ async function check({ call }: RunningServer, { key }: Client, source: Source): 
   expect(jobs.body, source.name).toHaveLength(1);
 }
 
-/** Nothing of any upload is left beside its object, and each was told of once. */
+/** No data of an upload remains except its object, and each upload has one event. */
 function checkAll(dataDir: string, sources: Source[]): void {
   const left = readdirSync(join(dataDir, "objects"), { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && /%(tmp|parts)/.test(entry.parentPath))
@@ -78,7 +78,7 @@ const isBroken = (error: unknown) => error instanceof TypeError || /: 400 .*inco
  * which it then interrupts. Clients request the offset again in all three cases, as these do.
  */
 const isLate = (error: unknown) =>
-  /tus.*: 409 .*(stands at|being sent again)|PUT .*: 409 .*The upload is completed/.test(String(error));
+  /tus.*: 409 .*(offset is|being sent again)|PUT .*: 409 .*The upload is already completed/.test(String(error));
 
 test.each([
   { processes: 1, rounds: TORN_ROUNDS },
@@ -115,7 +115,7 @@ test.each([
   },
 );
 
-test(`kill -9 in mid-part and mid-complete, ${KILL_ROUNDS} times: the session goes on, the source is whole, one job`, {
+test(`kill -9 during parts and completions, ${KILL_ROUNDS} times: the session resumes, the source is complete, one job`, {
   timeout: 240_000,
 }, async () => {
   const { dataDir, start, client, ...first } = await scene();

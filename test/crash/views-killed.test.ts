@@ -7,7 +7,7 @@ import { film } from "../support/views.ts";
 import { Random } from "./random.ts";
 
 const ROUNDS = 8;
-/** A flush each second, and as long again for it to be written. */
+/** A flush each second, and as long again for the write. */
 const LOST_AT_MOST_MS = 2000;
 const env = { VODBOX_RATE_LIMIT_BEACON: "1000000/1", VODBOX_MIN_FREE_BYTES: "0" };
 
@@ -25,7 +25,7 @@ test(`kill -9 under beacons, ${ROUNDS} times: what is older than two seconds cou
   const plays = async () =>
     (await server.call("GET", `/api/v1/assets/${id}/analytics`, { admin })).body.play_count as number;
   let sessions = 0;
-  /** The number of plays that were answered for, and when. */
+  /** The number of plays that were acknowledged, and when. */
   const accepted: { plays: number; at: number }[] = [];
   let answered = 0;
 
@@ -41,13 +41,13 @@ test(`kill -9 under beacons, ${ROUNDS} times: what is older than two seconds cou
         const body = { events };
         const answer = await server.call("POST", "/api/v1/playback_events", { body });
         if (answer.status !== 202) throw new Error(answer.text);
-        // Now and then the same again: it must not count.
+        // Sometimes a repeat, which must not count.
         if (random.chance(0.2)) await server.call("POST", "/api/v1/playback_events", { body });
         answered += events.length;
         accepted.push({ plays: answered, at: performance.now() });
       }
     } catch {
-      // The server is gone.
+      // The server has exited.
     }
   }
 
@@ -74,7 +74,7 @@ test(`kill -9 under beacons, ${ROUNDS} times: what is older than two seconds cou
   server.child.kill("SIGTERM");
   await server.ended;
 
-  // Every sum is what the rows beneath it say.
+  // Every sum matches the underlying rows.
   const database = new Sqlite(`${dataDir}/vodbox.db`);
   const { _metadata, ...numbers } = database
     .prepare(

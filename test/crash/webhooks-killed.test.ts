@@ -22,7 +22,7 @@ test(`kill -9 under load, ${ROUNDS} times: every event arrives at every endpoint
   const random = new Random(seed);
   const dataDir = emptyFolder();
   const all = await receiver();
-  // Refuses a quarter; fewer than six in a row for one event are all but sure to leave one that is taken.
+  // Refuses a quarter; with up to six attempts for one event almost certainly one is accepted.
   const moody = await receiver((_, response) => {
     if (random.chance(0.25)) response.writeHead(503).end();
   });
@@ -58,7 +58,7 @@ test(`kill -9 under load, ${ROUNDS} times: every event arrives at every endpoint
     };
     const writers = Promise.all(Array.from({ length: WRITERS }, write));
     await enough.promise;
-    // Anywhere inside whatever is under way, not only right behind an answer.
+    // At any moment during the work, not only right after a response.
     await new Promise((resolve) => setTimeout(resolve, random.next() * 12));
     server.child.kill("SIGKILL");
     expect((await server.ended).signal).toBe("SIGKILL");
@@ -83,7 +83,7 @@ test(`kill -9 under load, ${ROUNDS} times: every event arrives at every endpoint
     "SELECT status, count(*) AS count FROM webhook_deliveries GROUP BY status",
   );
   database.close();
-  // What was acknowledged is there; every change that is there has its event; every event has arrived.
+  // Every acknowledged change is stored; every stored change has its event; every event was delivered.
   const kept = new Set(tracksKept);
   expect([...acknowledged].filter((id) => !kept.has(id))).toEqual([]);
   expect(events.map(({ track }) => track).toSorted((a, b) => a - b)).toEqual(tracksKept.toSorted((a, b) => a - b));

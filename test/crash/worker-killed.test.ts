@@ -10,7 +10,7 @@ import { jobNow, rowsOf, startWorker, untilEncoding, uploadClip } from "./encodi
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 });
 
 const clips = temporaryFolder("vodbox-test-clips");
-/** Short enough to be encoded to its end, long enough to be caught in the middle. */
+/** Short enough to be encoded to its end, long enough to be interrupted. */
 const clip = join(clips, "clip.mp4");
 const longClip = join(clips, "long.mp4");
 beforeAll(async () => {
@@ -20,16 +20,16 @@ beforeAll(async () => {
 afterAll(() => rmSync(clips, { recursive: true, force: true }));
 
 const types = (events: { type: string }[]) => events.map((event) => event.type);
-/** Looking at the job again and again is not what the limit is for. */
+/** Frequent polling must not reach the rate limit. */
 const env = { VODBOX_RATE_LIMIT_UPLOADS: "100000/60" };
 const long = { ...env, VODBOX_LEASE_SECONDS: "60" };
-/** Soon over for a dead worker, and not for a living one on a busy machine. */
+/** Soon expired for a dead worker, and not for a live one on a busy machine. */
 const short = { ...env, VODBOX_LEASE_SECONDS: "4" };
 const args = ["--workers", "1"];
 const elapsed = (since: number) => performance.now() - since;
 
 describe("a worker", () => {
-  test("killed in mid-encode: its ffmpeg dies, the job is done once by the next, which clears up", async () => {
+  test("killed during an encode: its ffmpeg is killed, the job is done once by the next, which cleans up", async () => {
     const dataDir = emptyFolder();
     const scratch = emptyFolder();
     const server = await startServer(dataDir, { env: short });
@@ -68,7 +68,7 @@ describe("a worker", () => {
     expect(attempts.map((row) => row.outcome)).toEqual(["expired", "completed"]);
   });
 
-  test("told to stop in mid-encode: the job is given back uncounted, 0 within 10 s, nothing is left", async () => {
+  test("stopped during an encode: the job is released without counting, 0 within 10 s, nothing is left", async () => {
     const dataDir = emptyFolder();
     const scratch = emptyFolder();
     const server = await startServer(dataDir, { env: long });
@@ -91,7 +91,7 @@ describe("a worker", () => {
   });
 });
 
-describe("serve with a local worker in mid-encode", () => {
+describe("serve with a local worker during an encode", () => {
   async function midEncode(options: RunOptions = {}) {
     const dataDir = emptyFolder();
     const server = await startServer(dataDir, { args, env: long, ...options });
@@ -107,7 +107,7 @@ describe("serve with a local worker in mid-encode", () => {
     expect(types(events).slice(-2)).toEqual(["video.job.started", "video.job.queued"]);
   };
 
-  test("SIGTERM: 0 within 15 s, the job given back, no worker and no ffmpeg left", async () => {
+  test("SIGTERM: 0 within 15 s, the job released, no worker and no ffmpeg left", async () => {
     const { dataDir, server, below } = await midEncode();
     const told = performance.now();
     server.child.kill("SIGTERM");
@@ -126,17 +126,17 @@ describe("serve with a local worker in mid-encode", () => {
     expectGivenBack(dataDir);
   });
 
-  test("a second signal ends it at once, and what it had started soon after", async () => {
+  test("a second signal ends it immediately, and its child processes soon after", async () => {
     const { server, below } = await midEncode();
-    // Two different ones: of two alike that are pending at once the kernel delivers one.
+    // Two different signals: of two equal pending ones the kernel delivers one.
     server.child.kill("SIGTERM");
     server.child.kill("SIGINT");
-    // An orderly stop is a 0.
+    // A graceful stop exits with 0.
     expect([130, 143]).toContain((await server.ended).code);
     await untilGone(below, 10_000);
   });
 
-  test("kill -9: its worker and ffmpeg are gone within 10 s, and the next start does the job", async () => {
+  test("kill -9: its worker and ffmpeg exit within 10 s, and the next start does the job", async () => {
     const { dataDir, server, made, below } = await midEncode({ env: short });
     server.child.kill("SIGKILL");
     await server.ended;

@@ -1,15 +1,15 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** The address that the documents write; the tests put the real one in its place. */
+/** The URL in the documents; the tests substitute the real one. */
 export const WRITTEN_ADDRESS = "127.0.0.1:8080";
 
-/** A command, or several, and what stands below as its output. */
+/** One or more commands, and the output shown below them. */
 export type Example = { line: number; command: string; output: { kind: "json" | "text"; text: string } | null };
 
 export const readDocument = (path: string) => readFileSync(join(import.meta.dirname, "../..", path), "utf8");
 
-/** The `sh` blocks of a document, each with the `json` or `text` block that comes next before any other. */
+/** The `sh` blocks of a document, each with the next `json` or `text` block before another `sh` block. */
 export function examplesIn(markdown: string): Example[] {
   const examples: Example[] = [];
   for (const match of markdown.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)) {
@@ -24,7 +24,7 @@ export function examplesIn(markdown: string): Example[] {
 }
 
 const TIME = /\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z/;
-/** What no two runs share, as it is written and as it may be found. */
+/** Values that differ between runs, as written and as a pattern. */
 const CHANGING: readonly [RegExp, string][] = [
   [TIME, TIME.source],
   [/\bvid_\w+/, "vid_\\w+"],
@@ -49,7 +49,7 @@ function patternOf(written: string): RegExp {
   return new RegExp(`^${source}${escaped(written.slice(at))}$`);
 }
 
-/** Where what is written and what was answered differ. `"…": "…"` in an object stands for more fields. */
+/** Differences between the document and the response. `"…": "…"` in an object represents further fields. */
 export function differences(written: any, answered: any, path = "$"): string[] {
   if (typeof written === "string" && typeof answered === "string")
     return patternOf(written).test(answered) ? [] : [`${path}: ${written} is written, ${answered} is answered`];

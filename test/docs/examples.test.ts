@@ -6,10 +6,10 @@ import { emptyFolder } from "../support/folder.ts";
 import { EXECUTABLE, lineOf, vodbox } from "../support/process.ts";
 import { differences, examplesIn, readDocument, WRITTEN_ADDRESS } from "./document.ts";
 
-/** Stands between the outputs of two examples. */
+/** Separates the outputs of two examples. */
 const MARK = "\u001e";
 
-/** What a reader has: the program on PATH, and a video. */
+/** A reader's environment: the program on PATH, and a video. */
 function readersFolder(): { folder: string; env: NodeJS.ProcessEnv } {
   const folder = emptyFolder();
   const programs = join(folder, "programs");
@@ -22,7 +22,7 @@ function readersFolder(): { folder: string; env: NodeJS.ProcessEnv } {
   return { folder, env: { PATH: `${programs}:${process.env.PATH}`, HOME: folder } };
 }
 
-/** Runs the commands as one shell session, as a reader would who types them one after another. */
+/** Runs the commands as one shell session, like a reader who types them one after another. */
 function runAll(commands: string[], cwd: string, env: NodeJS.ProcessEnv): Promise<string[]> {
   const script = commands.map((command) => `${command}\nprintf '${MARK}'\n`).join("");
   return new Promise((resolve, reject) => {
@@ -45,7 +45,7 @@ test.each([
   ["docs/api.md", ["--workers", "1"]],
   ["docs/worker-protocol.md", ["--workers", "0"]],
 ])(
-  "the examples of %s answer what is written there",
+  "the examples of %s have the documented results",
   async (document, args) => {
     const { folder, env } = readersFolder();
     const server = vodbox(["serve", "--port", "0", ...args], { executable: true, cwd: folder });

@@ -10,10 +10,10 @@ import { readDocument, WRITTEN_ADDRESS } from "./document.ts";
 
 const LIVE_TOKEN = "gateway-token-of-the-tests";
 const fragment = () => /^```yaml\n([\s\S]*?)^```$/m.exec(readDocument("docs/live.md"))?.[1] ?? "";
-/** What stands behind a key of the fragment, as MediaMTX would read it. */
+/** The value of a key of the fragment, as MediaMTX reads it. */
 const setting = (key: string) => new RegExp(`^\\s*${key}: (.+)$`, "m").exec(fragment())?.[1] ?? "";
 
-test("MediaMTX as it is configured in docs/live.md is let in, and what it records becomes an asset", async () => {
+test("MediaMTX as configured in docs/live.md is authorized, and its recordings become assets", async () => {
   const folder = emptyFolder();
   const server = await startServer(folder, { env: { VODBOX_LIVE_TOKEN: LIVE_TOKEN, VODBOX_MIN_FREE_BYTES: "0" } });
   const { admin, call } = server;

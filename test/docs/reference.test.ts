@@ -1,19 +1,20 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import * as v from "valibot";
 import { expect, test } from "vitest";
-import * as limits from "../../scripts/limits-table.ts";
-import { currentDocument, document } from "../../scripts/settings-table.ts";
+import { currentDocument, SECTIONS } from "../../scripts/docs/sections.ts";
 import { SETTINGS } from "../../src/config/settings.ts";
+import { EVENT_TYPES, EVENTS } from "../../src/events/catalog.ts";
 import { readDocument } from "./document.ts";
 
-test("docs/operations.md lists every setting as it is", () => {
-  // Behind? `node scripts/settings-table.ts` writes it anew.
-  expect(readFileSync(document, "utf8")).toBe(currentDocument());
+test.each(SECTIONS)("the table of $name is current", ({ path }) => {
+  // To update it: `npm run docs`.
+  expect(readFileSync(path, "utf8")).toBe(currentDocument(path));
 });
 
-test("docs/api.md lists every limit of documents as it is", () => {
-  // To update it: `node scripts/limits-table.ts`.
-  expect(readFileSync(limits.document, "utf8")).toBe(limits.currentDocument());
+test.each(EVENT_TYPES)("the sample of %s matches its schema", (type) => {
+  const { schema, sample } = EVENTS[type];
+  expect(v.parse(schema as v.GenericSchema, sample)).toEqual(sample);
 });
 
 const root = join(import.meta.dirname, "../..");
@@ -24,7 +25,7 @@ const codeIn = (...folders: string[]) =>
     .map((entry) => readFileSync(join(entry.parentPath, entry.name), "utf8"))
     .join("\n");
 
-test("docs/api.md names every code that an error can have", () => {
+test("docs/api.md names every error code", () => {
   const codes = [...codeIn("src").matchAll(/new HttpError\(\s*[^,"]+,\s*([^,]*"\w+"[^,]*),/g)].flatMap(
     ([, code = ""]) => [...code.matchAll(/(?<!=== )"(\w+)"/g)].map(([, name]) => name as string),
   );
@@ -33,7 +34,7 @@ test("docs/api.md names every code that an error can have", () => {
   expect(codes.filter((code) => !text.includes(`\`${code}\``))).toEqual([]);
 });
 
-test("every setting is read by somebody", () => {
+test("every setting is used", () => {
   const code = codeIn("cli", "src", "storage");
   const unread = Object.keys(SETTINGS).filter((name) => !new RegExp(`\\b${name}\\b`).test(code));
   expect(unread).toEqual([]);

@@ -10,7 +10,7 @@ import { run, startServer } from "../support/process.ts";
 
 const modeOf = (path: string) => statSync(path).mode & 0o777;
 
-test("modes that let others in are told, and set right by --fix, which is in the audit log", {
+test("modes that allow access to others are reported, and corrected by --fix, which is in the audit log", {
   timeout: 240_000,
 }, async () => {
   const dataDir = emptyFolder();
@@ -21,7 +21,7 @@ test("modes that let others in are told, and set right by --fix, which is in the
     const report = JSON.parse(stdout) as { ok: boolean; fix: boolean; mended: number; findings: Finding[] };
     return { code, ...report, of: (check: string) => report.findings.find((one) => one.check === check) as Finding };
   };
-  // As they are made.
+  // With the modes that they are created with.
   for (const name of ["vodbox.db", "vodbox.db-wal", "secrets/live_token", "local-proof"])
     expect([name, modeOf(join(dataDir, name))]).toEqual([name, 0o600]);
   const paths = ["vodbox.db", "local-proof", "secrets", ""].map((name) => join(dataDir, name));
@@ -49,7 +49,7 @@ test("modes that let others in are told, and set right by --fix, which is in the
   expect(entries).toMatchObject([{ method: "POST", actor: "admin", fields: ["fix"], operator: expect.any(String) }]);
 });
 
-test("a data directory of mode 0755 is a warning while all that is in it is closed", { timeout: 240_000 }, async () => {
+test("a data directory of mode 0755 is a warning while everything in it is closed", { timeout: 240_000 }, async () => {
   const dataDir = join(emptyFolder(), "made-by-the-operator");
   mkdirSync(dataDir);
   chmodSync(dataDir, 0o755);
@@ -70,7 +70,7 @@ test("a data directory of mode 0755 is a warning while all that is in it is clos
   const table = await run(["admin", "doctor", "--data", dataDir], { env });
   expect([table.code, table.stdout]).toEqual([0, expect.stringMatching(/^warning +permissions .*chmod 0700/m)]);
 
-  // What is open inside, or lets others write, is a fault as before.
+  // A directory with open files, or one that others can write to, is a fault as before.
   const faults: [string, number][] = [
     ["vodbox.db", 0o644],
     ["local-proof", 0o640],
@@ -91,7 +91,7 @@ test("a data directory of mode 0755 is a warning while all that is in it is clos
   await server.ended;
 });
 
-/** An ffmpeg that says and does what the real one does, but for one thing. */
+/** An ffmpeg that behaves like the real one, except for one thing. */
 function crippled(instead: string): string {
   const path = join(emptyFolder(), "ffmpeg");
   writeFileSync(path, `#!/bin/sh\n${instead}\nexec ${binaries.ffmpeg} "$@"\n`);
@@ -104,7 +104,7 @@ const examined = (ffmpeg: string) =>
     (error: Error) => `FAULT ${error.message}`,
   );
 
-test("an ffmpeg that lacks something, or has it and cannot do it, is told", { timeout: 120_000 }, async () => {
+test("an ffmpeg that lacks a component, or cannot use it, is reported", { timeout: 120_000 }, async () => {
   expect(await examined(binaries.ffmpeg)).toMatch(/^ffmpeg \S+ has everything needed, encodes and decodes/);
   const without = (list: string, name: string) =>
     `case "$*" in *-${list}*) ${binaries.ffmpeg} -hide_banner -${list} | grep -v ' ${name} '; exit;; esac`;

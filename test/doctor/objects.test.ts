@@ -28,7 +28,7 @@ async function scene(flags: Record<string, unknown> = {}) {
   return { app, tenant, key, assetOf, used };
 }
 
-test("what was lost is made anew from its source, with a job and its event, and the rest goes on or is errored", async () => {
+test("lost media are re-encoded from the source, with a job and its event, and other assets continue or are errored", async () => {
   const { app, key, assetOf, used } = await scene();
   const [manifest, picture, bare, whole, kept] = [
     await readyAsset(app, key),
@@ -62,21 +62,16 @@ test("what was lost is made anew from its source, with a job and its event, and 
   expect(looked.ok).toBe(false);
   const missing = looked.of("missing");
   expect(missing).toMatchObject({ ok: false, mended: 0 });
-  expect(missing.detail).toMatch(/^8 of \d+ objects that the database names are missing/);
+  expect(missing.detail).toMatch(/^8 of \d+ objects referenced by the database are missing/);
   expect(missing.detail).toContain(`asset ${manifest.asset.id}: ${outputs(manifest).manifest_path} (manifest)`);
-  // It only told.
+  // It only reported.
   expect(await app.newEvents()).toEqual([]);
   expect(await assetOf(whole.asset.id)).toMatchObject({ playback_status: "ready" });
 
   const before = await used();
   const fixed = await checkup(app, { fix: true });
   expect(fixed.of("missing")).toMatchObject({ ok: true, mended: 8 });
-  for (const told of [
-    "2 assets are made anew",
-    "2 assets are errored",
-    "1 assets go on",
-    "1 subtitle tracks are failed",
-  ])
+  for (const told of ["2 assets are re-encoded", "2 assets are errored", "1 assets continue", "1 subtitles are failed"])
     expect(fixed.of("missing").detail).toContain(told);
   const events = await app.newEvents();
   const about = (type: string) =>
@@ -94,16 +89,16 @@ test("what was lost is made anew from its source, with a job and its event, and 
   const retried = await app.call("POST", `/api/v1/assets/${whole.asset.id}/retry`, { key });
   expect([retried.status, retried.body.code]).toEqual([409, "asset_conflict"]);
 
-  // The track stays, and another text mends it.
+  // The track remains, and another text repairs it.
   const track = `/api/v1/assets/${kept.asset.id}/subtitles/${subtitle.id}`;
   expect((await app.call("GET", track, { key })).body).toMatchObject({ status: "failed", bytes: 0, content: "" });
   const content = "WEBVTT\n\n00:00.000 --> 00:01.000\nAgain\n";
   expect((await app.call("PATCH", track, { key, body: { content } })).body).toMatchObject({ status: "ready" });
 
-  // While jobs are at it nothing is at fault, and a second mending does nothing.
+  // While jobs are in progress there is no fault, and a second --fix changes nothing.
   const again = await checkup(app, { fix: true });
   expect(again.of("missing")).toMatchObject({ ok: true, mended: 0 });
-  expect(again.of("missing").detail).toContain("2 are being made anew");
+  expect(again.of("missing").detail).toContain("2 are being created again");
   expect(await app.newEvents()).toEqual([]);
   for (const _ of [1, 2]) {
     const { body: contract } = await next(app);
@@ -113,11 +108,11 @@ test("what was lost is made anew from its source, with a job and its event, and 
   }
   expect(await assetOf(manifest.asset.id)).toMatchObject({ playback_status: "ready", error: null });
   const last = await checkup(app);
-  expect(last.of("missing").detail).not.toContain("being made");
+  expect(last.of("missing").detail).not.toContain("being created");
   expect(last.of("missing").ok).toBe(true);
 });
 
-test("a source that is lost before its job is told, and its job is left to say so", async () => {
+test("a source that is lost before its job is reported, and its job fails by itself", async () => {
   const { app, key } = await scene();
   const made = await uploaded(app, key);
   await lose(app, made.asset.source_key);
@@ -139,7 +134,7 @@ test("a delivery whose bytes are lost may be uploaded again", async () => {
   expect((await batch.commit({ assets: [tinyAsset()] })).status).toBe(200);
 });
 
-test("what nothing names is removed once it is a day old; what is under way, young or not ours is left", async () => {
+test("unreferenced objects are removed once they are a day old; those in progress, recent or foreign are kept", async () => {
   const { app, tenant, key } = await scene();
   const store = storeOf(app);
   const base = `tenants/${tenant.id}/`;
@@ -158,7 +153,7 @@ test("what nothing names is removed once it is a day old; what is under way, you
   ];
   const unknown = [`${base}sources/mine.mp4`, `${base}notes/a.txt`, "backup/2026.tar", "tenants.txt", "zzz/last"];
   for (const one of [...ours, ...unknown]) await store.put(one, Buffer.from("12345"));
-  // Under way: an upload, a batch, and what a worker has put so far; a picture on demand.
+  // In progress: an upload, a batch, and artifacts of a worker so far; an on-demand image.
   const upload = await app.call("POST", "/api/v1/uploads/initiate", {
     key,
     body: { filename: "clip.mp4", bytes_expected: 3 },
@@ -180,20 +175,20 @@ test("what nothing names is removed once it is a day old; what is under way, you
   };
   const before = await all();
 
-  // All of it is young.
+  // All of it is recent.
   const young = await checkup(app, { fix: true });
   expect(young.of("unreferenced")).toMatchObject({ ok: true, mended: 0 });
-  expect(young.of("unreferenced").detail).toContain(`${ours.length} younger than 24 hours were left alone`);
+  expect(young.of("unreferenced").detail).toContain(`${ours.length} younger than 24 hours were skipped`);
   expect(await all()).toEqual(before);
 
-  app.turn(DAY_MS + 60_000);
+  app.advance(DAY_MS + 60_000);
   const told = await checkup(app);
   expect(told.of("unreferenced")).toMatchObject({ ok: false, mended: 0 });
-  expect(told.of("unreferenced").detail).toContain(`${ours.length} (${ours.length * 5} bytes) are named by nothing`);
-  expect(told.of("unreferenced").detail).toContain(`${unknown.length} unknown were left alone: backup/2026.tar`);
+  expect(told.of("unreferenced").detail).toContain(`${ours.length} (${ours.length * 5} bytes) are unreferenced`);
+  expect(told.of("unreferenced").detail).toContain(`${unknown.length} unknown were skipped: backup/2026.tar`);
   expect(await all()).toEqual(before);
 
-  // A backup holds it up.
+  // A backup delays it.
   const hold = await app.call("POST", "/api/v1/admin/removal_holds", { admin: app.admin });
   const waiting = await checkup(app, { fix: true });
   expect(waiting.of("unreferenced")).toMatchObject({
@@ -216,19 +211,19 @@ test("what nothing names is removed once it is a day old; what is under way, you
   expect((await checkup(app)).of("unreferenced").ok).toBe(true);
   const log = await app.call("GET", "/api/v1/admin/audit?limit=500", { admin: app.admin });
   const entries = log.body.filter(({ route }: { route: string }) => route.endsWith("/doctor/checkup"));
-  // Those that might have changed something.
+  // Files that might have changed something.
   expect(entries.map(({ fields, method }: { fields: string[]; method: string }) => [method, fields])).toEqual(
     [1, 2, 3].map(() => ["POST", ["fix"]]),
   );
 });
 
-test("most of all is not removed without --force, and what is moved to the trash can be put back for 7 days", async () => {
+test("a majority of objects is not removed without --force, and objects in the trash can be restored for 7 days", async () => {
   const { app, tenant, key } = await scene();
   const ready = await readyAsset(app, key);
   const lostKeys = Array.from({ length: 40 }, (_, n) => `tenants/${tenant.id}/delivered/${random24("c")}/${n}.m4s`);
   const store = storeOf(app);
   for (const one of lostKeys) await store.put(one, Buffer.from("12345"));
-  app.turn(DAY_MS + 60_000);
+  app.advance(DAY_MS + 60_000);
   const looked = await checkup(app);
   expect(looked.of("unreferenced")).toMatchObject({ ok: false, mended: 0 });
   for (const body of [{ fix: true }, { fix: true, force: false }]) {
@@ -240,7 +235,7 @@ test("most of all is not removed without --force, and what is moved to the trash
     });
     for (const one of lostKeys) expect(await held(app, one)).toBe(true);
   }
-  // Force by itself mends nothing.
+  // `force` alone changes nothing.
   expect((await checkup(app, { force: true })).of("unreferenced")).toMatchObject({ ok: false, mended: 0 });
   const forced = await checkup(app, { fix: true, force: true });
   expect(forced.of("unreferenced")).toMatchObject({
@@ -251,30 +246,30 @@ test("most of all is not removed without --force, and what is moved to the trash
   const trashed = (one: string) => `trash/${day}/${one}`;
   for (const one of lostKeys) expect([await held(app, one), await held(app, trashed(one))]).toEqual([false, true]);
   expect((await checkup(app, { fix: true, force: true })).of("unreferenced")).toMatchObject({ ok: true, mended: 0 });
-  // As the documentation says, back under its key.
+  // As documented, back to its key.
   const [first = "", second = ""] = lostKeys;
   await store.copy(trashed(first), first);
   expect(Buffer.concat((await (await store.get(first))?.body.toArray()) ?? []).toString()).toBe("12345");
   await store.put("trash/mine.txt", Buffer.from("not ours"));
 
-  app.turn(7 * DAY_MS - 60_000);
+  app.advance(7 * DAY_MS - 60_000);
   await app.runTask("empty-trash");
   expect(await held(app, trashed(second))).toBe(true);
-  app.turn(DAY_MS + 60_000);
+  app.advance(DAY_MS + 60_000);
   await app.runTask("empty-trash");
   expect((await store.list("trash/")).objects.map((one) => one.key)).toEqual(["trash/mine.txt"]);
   expect(await held(app, ready.contract.outputs.manifest_path)).toBe(true);
   expect(await held(app, first)).toBe(true);
 });
 
-test("what gets a name between the look and the removal stays", async () => {
+test("an object that is referenced between the check and the removal is kept", async () => {
   const { app, tenant, key } = await scene();
   const source = `tenants/${tenant.id}/sources/${random24("z")}.mp4`;
   await storeOf(app).put(source, Buffer.from("x"));
-  app.turn(DAY_MS + 60_000);
+  app.advance(DAY_MS + 60_000);
   const { db, write } = app.opened.app;
   const made = await readyAsset(app, key);
-  // As the second look begins: the last moment before it.
+  // As the second check begins: the latest possible moment.
   const store = storeOf(app);
   const list = store.list.bind(store);
   let named = false;
@@ -293,7 +288,7 @@ test("what gets a name between the look and the removal stays", async () => {
   expect(await db.select().from(assets).where(eq(assets.sourceKey, source)).all()).toHaveLength(1);
 });
 
-test("one check-up at a time: the like of it is shared, another is refused", async () => {
+test("one check-up at a time: an equal request shares it, another is refused", async () => {
   const { app, key } = await scene();
   for (let i = 0; i < 3; i++) await uploaded(app, key);
   const path = "/api/v1/admin/doctor/checkup";
@@ -307,14 +302,14 @@ test("one check-up at a time: the like of it is shared, another is refused", asy
   await checkup(app);
 });
 
-test("a clock that was set back is told by the rows that are of the future", async () => {
+test("a clock that was set back is detected by rows in the future", async () => {
   const { app } = await scene();
   expect((await checkup(app)).of("clock")).toMatchObject({ ok: true });
-  app.turn(10 * 60_000);
+  app.advance(10 * 60_000);
   await app.tenant();
-  app.turn(-9 * 60_000);
+  app.advance(-9 * 60_000);
   expect((await checkup(app)).of("clock").ok).toBe(false);
   expect((await checkup(app)).of("clock").detail).toMatch(/are 5\d\d s in the future|are 54\d s/);
-  app.turn(-5 * 60_000);
+  app.advance(-5 * 60_000);
   expect((await checkup(app)).of("clock").detail).toMatch(/set back by 2\d\d s since the server started/);
 });

@@ -14,7 +14,7 @@ beforeAll(async () => {
   await s3.bucket(BUCKET);
 }, 120_000);
 
-test("in a bucket that others use too: what nothing names goes, and nobody else's is touched", {
+test("in a shared bucket unreferenced objects are removed, and foreign ones are not touched", {
   timeout: 120_000,
 }, async () => {
   const neighbour = s3At(s3, "neighbour");
@@ -26,7 +26,7 @@ test("in a bucket that others use too: what nothing names goes, and nobody else'
   const { asset, contract } = await readyAsset(app, key);
   const own = s3At(s3, "doctor");
   const lost = `tenants/${tenant.id}/sources/${"o".repeat(24)}.mp4`;
-  // More than a page of S3 has.
+  // More than one page of S3.
   const many = Array.from({ length: 1100 }, (_, i) => `tenants/${tenant.id}/delivered/${"m".repeat(24)}/${i}.m4s`);
   for (let i = 0; i < many.length; i += 50)
     await Promise.all(many.slice(i, i + 50).map((one) => own.put(one, Buffer.from("1"))));
@@ -35,10 +35,10 @@ test("in a bucket that others use too: what nothing names goes, and nobody else'
 
   const young = await checkup(app);
   expect(young.of("clock").detail).toMatch(/it is \d s (behind|ahead of) the clock of S3/);
-  expect(young.of("unreferenced").detail).toContain("1101 younger than 24 hours were left alone; 1 unknown");
+  expect(young.of("unreferenced").detail).toContain("1101 younger than 24 hours were skipped; 1 unknown");
   expect(young.of("missing").detail).toContain(`asset ${asset.id}: ${contract.outputs.thumbnail_path} (thumbnail)`);
 
-  app.turn(25 * 3_600_000);
+  app.advance(25 * 3_600_000);
   const refused = await checkup(app, { fix: true });
   expect(refused.of("unreferenced")).toMatchObject({
     ok: false,
@@ -51,14 +51,14 @@ test("in a bucket that others use too: what nothing names goes, and nobody else'
   const trashed = (await own.list("trash/", { limit: 1 })).objects[0]?.key as string;
   expect(trashed).toMatch(/^trash\/\d{4}-\d\d-\d\d\/tenants\/\d+\/delivered\//);
   expect(refused.of("missing")).toMatchObject({ ok: true, mended: 1 });
-  // The clock is a day ahead of S3's, and of what the server started with.
+  // The clock is a day ahead of S3's, and of the server's at its start.
   expect(fixed.of("clock")).toMatchObject({ ok: false, detail: expect.stringContaining("ahead of the clock of S3") });
   expect(await own.head(lost)).toBeNull();
   expect((await checkup(app)).of("unreferenced")).toMatchObject({
     ok: true,
     detail: expect.stringContaining("1 unknown"),
   });
-  app.turn(9 * 24 * 3_600_000);
+  app.advance(9 * 24 * 3_600_000);
   await app.runTask("empty-trash");
   expect((await own.list("trash/")).objects).toEqual([]);
   expect((await own.list(`tenants/${tenant.id}/delivered/`)).objects).toEqual([]);
@@ -67,7 +67,7 @@ test("in a bucket that others use too: what nothing names goes, and nobody else'
   expect(await neighbour.head(theirs)).not.toBeNull();
 });
 
-test("storage that does not answer makes nothing missing", { timeout: 120_000 }, async () => {
+test("unavailable storage makes no object missing", { timeout: 120_000 }, async () => {
   const dead = createServer((_, response) => response.writeHead(500).end());
   await new Promise<void>((resolve) => dead.listen(0, "127.0.0.1", resolve));
   atEnd(() => void dead.close());
@@ -78,7 +78,7 @@ test("storage that does not answer makes nothing missing", { timeout: 120_000 },
   expect(looked.of("missing")).toMatchObject({
     ok: false,
     mended: 0,
-    detail: expect.stringContaining("not looked at"),
+    detail: expect.stringContaining("not checked"),
   });
   const { text } = await app.call("GET", "/metrics", { admin: app.admin });
   expect(text).toMatch(/^vodbox_storage_errors_total\{reason="unavailable"\} [1-9]/m);

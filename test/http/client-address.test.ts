@@ -48,13 +48,13 @@ const rows: Row[] = [
   ["both, one of them the client's", "127.0.0.1", { forwarded: "for=1.2.3.4", "x-forwarded-for": CLIENT }, "127.0.0.1"],
 ];
 
-test("the client is the last that no trusted proxy is", () => {
+test("the client is the last address that is not a trusted proxy", () => {
   const addressOf = clientAddresses(PROXIES);
   for (const [about, peer, headers, found] of rows)
     expect.soft(addressOf(peer, new Headers(headers)), about).toBe(found);
 });
 
-test("without trusted proxies the socket tells, whatever is sent", () => {
+test("without trusted proxies the socket's address is used, whatever the headers", () => {
   const addressOf = clientAddresses([]);
   for (const [about, peer, headers] of rows)
     expect.soft(addressOf(peer, new Headers(headers)), about).toBe(peer.replace("::ffff:", ""));
@@ -68,7 +68,7 @@ const hop = fc.oneof(
   fc.string({ maxLength: 20 }).map((text) => text.replaceAll(/[^\x20-\x7e]/g, "")),
 );
 
-test("whatever a client writes, it is the one that the nearest proxy saw", () => {
+test("whatever a client sends, the address is the one that the nearest proxy saw", () => {
   const addressOf = clientAddresses(PROXIES);
   fc.assert(
     fc.property(fc.array(hop, { maxLength: 8 }), ipv4, fc.nat({ max: 3 }), (spoofed, client, proxies) => {
@@ -76,7 +76,7 @@ test("whatever a client writes, it is the one that the nearest proxy saw", () =>
       const listed = new Headers({ "x-forwarded-for": [...spoofed, ...seen].join(", ") });
       expect(addressOf("127.0.0.1", listed)).toBe(client);
       expect(addressOf(client, listed)).toBe(client);
-      // RFC 7239's words have quotes, which a client may leave open: then it is taken for the proxy itself.
+      // RFC 7239's values may be quoted, and a client may leave the quote open: the proxy's own address is used then.
       const told = new Headers({
         forwarded: [...spoofed.map((each) => `for=${each}`), ...seen.map((each) => `for="${each}"`)].join(", "),
       });

@@ -10,10 +10,10 @@ const WARM = 6400;
 const ASKED = 12_800;
 const CONNECTIONS = 64;
 
-/** What has outlived two quick collections. */
+/** Objects that survived two minor collections. */
 const old = () => getHeapSpaceStatistics().find(({ space_name }) => space_name === "old_space")?.space_used_size ?? 0;
 
-test("what was answered is garbage at once: the quick collection finds nothing of it to keep", async () => {
+test("responses become garbage immediately: a minor collection retains nothing of them", async () => {
   const { opened } = await testApp();
   const place = { host: "127.0.0.1", port: 0, tls_cert: undefined, tls_key: undefined };
   const listening = await startListening(place, opened.server, { log: pino({ level: "silent" }) });
@@ -28,7 +28,7 @@ test("what was answered is garbage at once: the quick collection finds nothing o
         response.resume().once("end", () => resolve(response.statusCode));
       }).once("error", reject);
     });
-  /** How much moved there meanwhile; what a long collection takes away again was there all the same. */
+  /** The amount that was promoted meanwhile, even if a major collection frees it later. */
   const askAll = async (count: number) => {
     let moved = 0;
     for (let asked = 0; asked < count; asked += CONNECTIONS) {

@@ -1,8 +1,7 @@
-import { monitorEventLoopDelay } from "node:perf_hooks";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { align } from "../../src/lib/align/align.ts";
-import type { TimedText } from "../../src/lib/align/cue.ts";
+import type { TimedText } from "../../src/lib/align/timing.ts";
 import { wordsOf } from "../../src/lib/align/words.ts";
 import { runInSlices } from "../../src/lib/time-slices.ts";
 import { lineOf, randomFrom, talk } from "./random-dialogue.ts";
@@ -18,7 +17,7 @@ test.each([
   ["Hello, <i>World</i>!", "hello world"],
   ["{\\an8}HELLO\nworld…", "hello world"],
   ["<v Fred>It’s</v> <c.yellow>me</c> <00:00:01.000>now", "its me now"],
-  ["[DOOR SLAMS] (sighs) ♪", ""],
+  ["[GLASS BREAKS] (sighs) ♪", ""],
   ["Tom &amp; Jerry &lt;3 &#233;t&#xE9;", "tom jerry 3 été"],
   ["STRASSE straße Straße", "strasse strasse strasse"],
   ["ﬁne ①  e\u0301te\u0301", "fine 1 été"],
@@ -49,7 +48,7 @@ describe("a few lines", () => {
     });
   });
 
-  test("are held at zero, and keep an end after their start", async () => {
+  test("are clamped at zero, and keep an end after their start", async () => {
     const track = reference.map(({ startMs, endMs, text }) => ({ startMs: startMs + 5000, endMs: endMs + 5000, text }));
     const { moved } = await aligned([cue(0, "Before"), cue(4, "it all"), ...track], reference);
     expect(moved?.timings.slice(0, 3)).toEqual([
@@ -97,7 +96,7 @@ describe("a film", () => {
   });
 
   test.each([90_000, -20_000])(
-    "with a jump of %d ms goes along, and the lines around it stay as long as they were",
+    "with a jump of %d ms is followed, and the lines around it keep their duration",
     async (jump) => {
       const there = reference.map((own, k) => {
         const move = 60_000 + (k < 100 ? 0 : jump);
@@ -122,10 +121,10 @@ describe("a film", () => {
     },
   );
 
-  test("in which one line is said over and over is not misled by it", async () => {
+  test("with one line repeated is not misled by it", async () => {
     const texts = reference.map(({ text }, k) => (k % 3 === 0 ? text : "Yes."));
     const there = reference.map((own, k) => ({ ...own, text: texts[k] as string }));
-    // Every seventh is missing here, which leaves different numbers of the same line between the others.
+    // Every seventh is missing, which leaves different numbers of the same line between the others.
     const track = there
       .filter((_, k) => k % 7 !== 5)
       .map((own) => ({ ...own, startMs: own.startMs + 2500, endMs: own.endMs + 2500 }));
@@ -136,7 +135,37 @@ describe("a film", () => {
     expect(missed).toEqual([]);
   });
 
-  test("whose lines are in another order moves by those that kept theirs", async () => {
+  test.each([
+    ["first", "so we", (word: string, rest: string) => `${word} ${rest}`],
+    ["last", "that is", (word: string, rest: string) => `${rest} ${word}`],
+  ])(
+    "with a missing line that shares its %s word with its neighbor keeps the neighbor in place",
+    async (edge, other, join) => {
+      const breakMs = 120_000;
+      const line = edge === "first" ? 100 : 99;
+      const there = reference.flatMap((own, k) => {
+        const moved = {
+          ...own,
+          startMs: own.startMs + (k < 100 ? 0 : breakMs),
+          endMs: own.endMs + (k < 100 ? 0 : breakMs),
+        };
+        if (k !== line) return [moved];
+        const kept = { ...moved, text: join("well", "unique words") };
+        const text = join("well", other);
+        // On the near side of the break, but the track has no such line.
+        const before = { text, startMs: moved.startMs - 4000, endMs: moved.startMs - 2000 };
+        const after = { text, startMs: moved.endMs + 2000, endMs: moved.endMs + 4000 };
+        return edge === "first" ? [before, kept] : [kept, after];
+      });
+      const track = reference.map((own, k) => (k === line ? { ...own, text: join("well", "unique words") } : own));
+      const { moved, matchRatio } = await aligned(track, there);
+      expect(matchRatio).toBe(1);
+      const wanted = (reference[line] as TimedText).startMs + (line < 100 ? 0 : breakMs);
+      expect(moved?.timings[line]?.startMs).toBe(wanted);
+    },
+  );
+
+  test("with reordered lines moves by those that kept their order", async () => {
     const track = reference.map((own) => ({ ...own, startMs: own.startMs + 800, endMs: own.endMs + 800 }));
     for (const k of [20, 60, 61, 150]) {
       const [one, two] = [track[k] as TimedText, track[k + 5] as TimedText];
@@ -149,7 +178,7 @@ describe("a film", () => {
   });
 });
 
-test("a known warp is found again, whatever was done to texts and cues", async () => {
+test("a known warp is recovered, whatever was changed in texts and cues", async () => {
   const plan = fc.record({
     seed: fc.integer(),
     cues: fc.integer({ min: 40, max: 160 }),
@@ -195,7 +224,9 @@ test("a known warp is found again, whatever was done to texts and cues", async (
       }
       const { moved, matchRatio } = await aligned(track, reference);
       expect(moved?.strategy).toBe("piecewise");
-      expect(matchRatio).toBeGreaterThan(0.8);
+      // Every cue whose whole text the reference has. Of half a cue and of a stray line nothing is promised.
+      const promised = track.filter(({ wanted }) => wanted !== null).length;
+      expect(matchRatio).toBeGreaterThanOrEqual(promised / track.length);
       let latest = 0;
       for (const [k, { wanted, text }] of track.entries()) {
         const found = moved?.timings[k] as { startMs: number; endMs: number };
@@ -211,7 +242,7 @@ test("a known warp is found again, whatever was done to texts and cues", async (
   );
 });
 
-test("whatever the times and texts, every cue keeps its place and has a start before its end", async () => {
+test("whatever the times and texts, every cue keeps its position and has a start before its end", async () => {
   const cues = fc.array(
     fc.record({
       startMs: fc.integer({ min: 0, max: 20_000 }),
@@ -248,37 +279,4 @@ test("whatever the times and texts, every cue keeps its place and has a start be
     }),
     { numRuns: 500 },
   );
-});
-
-describe("at full size", () => {
-  const film = talk({ cues: 1500, seed: 2 });
-  const later = film.map((own) => ({ ...own, startMs: own.startMs + 700, endMs: own.endMs + 700 }));
-  const yes = film.map((own) => ({ ...own, text: "Yes." }));
-  const long = talk({ cues: 20_000, seed: 3 });
-  const novel = [{ startMs: 0, endMs: 5000, text: "all in one ".repeat(180_000) }];
-  test.each([
-    ["1,500 cues", film, later, 1500],
-    ["1,500 cues that are all one word", yes, yes, 1500],
-    ["one of them fewer", yes, yes.slice(1), 0],
-    ["no common word", film, film.map((own, k) => ({ ...own, text: `only${k} here${k}` })), 0],
-    ["20,000 cues", long, long, 20_000],
-    ["2 MB in one cue", novel, novel, 1],
-  ])("%s do not hold up others", async (_, track, reference, anchorCount) => {
-    const delays: number[] = [];
-    const costs: number[] = [];
-    // The best of some: another process on this core is no fault of this one.
-    for (let run = 0; run < 4; run++) {
-      const delay = monitorEventLoopDelay({ resolution: 1 });
-      delay.enable();
-      const used = process.cpuUsage();
-      expect((await aligned(track, reference)).anchorCount).toBe(anchorCount);
-      const { user, system } = process.cpuUsage(used);
-      delay.disable();
-      delays.push(delay.max / 1e6);
-      costs.push((user + system) / 1000);
-    }
-    // A slice is a few milliseconds; pauses of the collector come on top.
-    expect(Math.min(...delays)).toBeLessThan(50);
-    if (track.length <= 1500) expect(Math.min(...costs)).toBeLessThan(200);
-  });
 });

@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { readCsvPiece } from "../../src/lib/csv-records.ts";
 import { DOCUMENT_LIMITS, TooComplex } from "../../src/lib/document-limits.ts";
 
-/** Reads as the import does, in pieces of `size` bytes that grow where they hold no record. */
+/** Reads like the import, in pieces of `size` bytes that grow when they contain no record. */
 function readAll(text: string | Uint8Array, size = 64) {
   const bytes = typeof text === "string" ? Buffer.from(text) : text;
   const records: string[][] = [];
@@ -22,7 +22,7 @@ function readAll(text: string | Uint8Array, size = 64) {
 }
 
 describe("records of CSV", () => {
-  test("are those that another parser reads, wherever the pieces end", () => {
+  test("equal those of another parser, wherever the pieces end", () => {
     const cell = fc.oneof(
       fc.string({ unit: "binary", maxLength: 20 }),
       fc.constantFrom("", '"', '""', ",", "\n", "\r\n", "\r", "é", "\u{1f600}", "a,b"),
@@ -41,7 +41,7 @@ describe("records of CSV", () => {
     );
   });
 
-  test("end in CR as well, and in nothing", () => {
+  test("may end in CR as well, and without a line ending", () => {
     expect(readAll("a,b\rc,\r")).toEqual([
       ["a", "b"],
       ["c", ""],
@@ -54,8 +54,8 @@ describe("records of CSV", () => {
     expect(readAll("a\n\nb\n")).toEqual([["a"], [""], ["b"]]);
   });
 
-  test.each(['a"b\n', '"a"b\n', '"a', '"a""', 'x,"', '"a" ,b'])("are not read from %j", (text) => {
-    expect(readAll(text)).toMatch(/no valid CSV/);
+  test.each(['a"b\n', '"a"b\n', '"a', '"a""', 'x,"', '"a" ,b'])("are not parsed from %j", (text) => {
+    expect(readAll(text)).toMatch(/not valid CSV/);
   });
 
   test("are UTF-8", () => {

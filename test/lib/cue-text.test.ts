@@ -38,7 +38,7 @@ test.each<[string, ReturnType<typeof parts>]>([
   expect(parts(payload)).toEqual(expected);
 });
 
-test("the parts of a payload are the payload", () => {
+test("the parts of a payload joined are the payload", () => {
   const bits = fc.constantFrom(
     "Hi",
     " ",
@@ -65,7 +65,8 @@ test("the parts of a payload are the payload", () => {
       expect(found.map(raw).join("")).toBe(payload);
       for (const part of found) {
         if (typeof part === "string" || plainOf(part) !== null) continue;
-        // What a service sends back untouched is what it was, but for blanks and the spelling of its entities.
+        // A text that a service returns unchanged equals the original, except for spaces and the spelling of its
+        // entities.
         expect(fromFragment(fragmentOf(part), part)).not.toBeNull();
       }
     }),

@@ -45,6 +45,6 @@ test.each([
   "ｅｎ",
   "en\n",
   `en-${"abcde-".repeat(6)}abcde`,
-])("%j is no language", (tag) => {
+])("%j is not a language", (tag) => {
   expect(canonicalLanguage(tag)).toBeNull();
 });

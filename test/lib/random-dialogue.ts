@@ -1,6 +1,6 @@
-import type { TimedText } from "../../src/lib/align/cue.ts";
+import type { TimedText } from "../../src/lib/align/timing.ts";
 
-/** A small generator of random numbers in [0, 1): mulberry32. */
+/** A small random number generator for [0, 1): mulberry32. */
 export function randomFrom(seed: number): () => number {
   let state = seed | 0;
   return () => {
@@ -11,11 +11,11 @@ export function randomFrom(seed: number): () => number {
   };
 }
 
-/** Few words make up most of what is said, as in any language. */
+/** A few words make up most of the text, as in any language. */
 export const lineOf = (random: () => number, stem = "w"): string =>
   Array.from({ length: 3 + Math.floor(random() * 8) }, () => `${stem}${Math.floor(random() ** 3 * 3000)}`).join(" ");
 
-/** Lines of made-up talk, one after another with pauses. */
+/** Lines of generated dialogue, one after another with pauses. */
 export function talk({ cues, seed }: { cues: number; seed: number }): TimedText[] {
   const random = randomFrom(seed);
   let time = 1000;

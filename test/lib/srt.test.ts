@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { WebVTTParser } from "webvtt-parser";
-import { runToEnd } from "../../src/lib/time-slices.ts";
+import { runToEnd } from "../../src/lib/sliced.ts";
 import { parsing } from "../../src/lib/vtt/parse.ts";
 import { fromSrt, looksLikeSrt } from "../../src/lib/vtt/srt.ts";
 
@@ -9,7 +9,7 @@ const convert = (text: string) => runToEnd(fromSrt(text));
 const PLAIN = "1\n00:00:01,000 --> 00:00:02,500\nHello\n";
 const VTT = "WEBVTT\n\n00:00:01.000 --> 00:00:02.500\nHello\n";
 const texted = (text: string) => `1\n00:00:01,000 --> 00:00:02,500\n${text}\n`;
-/** What a text becomes in the one cue of a file. */
+/** The text of the only cue of a file after conversion. */
 const textOf = (text: string) => {
   const { faults, text: vtt } = convert(texted(text));
   expect(faults).toEqual([]);
@@ -97,8 +97,8 @@ describe("a file", () => {
   });
 
   test.each<[string, string, number, RegExp]>([
-    ["no subtitles", "Dear Sir,\nhow are you?", 1, /before the first timing line/],
-    ["text before the first cue", `Title\n\n${PLAIN}`, 1, /before the first timing line/],
+    ["no subtitles", "Dear Sir,\nhow are you?", 1, /precedes the first timing line/],
+    ["text before the first cue", `Title\n\n${PLAIN}`, 1, /precedes the first timing line/],
     ["a time that is none", "1\n00:00:01,000 --> 00:00:0x,500\nHi", 2, /timing line must look like/],
     ["half a timing line", `${PLAIN}\n2\n00:00:03,000 -->\nHi`, 6, /timing line must look like/],
     ["minutes over 59", "1\n00:60:01,000 --> 00:61:02,000\nHi", 2, /at most 59/],
@@ -129,16 +129,16 @@ test.each<[string, string]>([
   expect(textOf(text)).toBe(expected);
 });
 
-test.each(["{\\an8}Up", "{\\b1\\an7}Up", "Up{\\an9}"])("%s stands at the top", (text) => {
+test.each(["{\\an8}Up", "{\\b1\\an7}Up", "Up{\\an9}"])("%s is positioned at the top", (text) => {
   expect(convert(texted(text)).text).toBe("WEBVTT\n\n00:00:01.000 --> 00:00:02.500 line:0\nUp\n");
 });
 
-test("a file without a name is told by its commas", () => {
+test("a file without an extension is detected by its commas", () => {
   expect([PLAIN, PLAIN.slice(2), `\n${PLAIN}`].map(looksLikeSrt)).toEqual([true, true, true]);
   expect([VTT, "00:01.000 --> 00:02.000", "Hello", ""].map(looksLikeSrt)).toEqual([false, false, false, false]);
 });
 
-describe("of files made by chance", () => {
+describe("generated files", () => {
   const line = fc.oneof(
     fc.constantFrom(
       "",
@@ -160,7 +160,7 @@ describe("of files made by chance", () => {
     ),
     fc.string({ unit: "binary", maxLength: 20 }),
   );
-  test("nothing is thrown, and what comes out conforms, to the W3C's own validator too", () => {
+  test("never throw, and the result conforms, also to the W3C's own validator", () => {
     fc.assert(
       fc.property(fc.array(line, { maxLength: 30 }), fc.constantFrom("\n", "\r\n", "\r"), (lines, end) => {
         const { text } = convert(lines.join(end).replaceAll("\0", ""));

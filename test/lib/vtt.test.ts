@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { WebVTTParser } from "webvtt-parser";
-import { runToEnd } from "../../src/lib/time-slices.ts";
+import { runToEnd } from "../../src/lib/sliced.ts";
 import { decodeText } from "../../src/lib/vtt/decode.ts";
 import { parsing, withHeader } from "../../src/lib/vtt/parse.ts";
 import { formatTime, readTime } from "../../src/lib/vtt/time.ts";
@@ -12,7 +12,7 @@ const oracle = (text: string) => new WebVTTParser().parse(text);
 const cue = (timing: string, text = "Hi") => `WEBVTT\n\n${timing}\n${text}\n`;
 const ONE = "00:01.000 --> 00:02.000\nHi";
 
-describe("what conforms", () => {
+describe("valid files", () => {
   test.each<[string, string, number]>([
     ["a cue", `WEBVTT\n\n${ONE}`, 1],
     ["a header with words", `WEBVTT - Español\n\n${ONE}\n`, 1],
@@ -45,7 +45,7 @@ describe("what conforms", () => {
   });
 });
 
-describe("what does not, and in which line", () => {
+describe("faults, with their lines", () => {
   test.each<[string, string, number, RegExp]>([
     ["no header", ONE, 1, /begin with WEBVTT/],
     ["another's header", `WEBVTTX\n\n${ONE}`, 1, /begin with WEBVTT/],
@@ -54,18 +54,18 @@ describe("what does not, and in which line", () => {
     ["no start", cue("--> 00:02.000"), 3, /two times/],
     ["no end", cue("00:01.000 -->"), 3, /two times/],
     ["commas", cue("00:00:01,000 --> 00:00:02,000"), 3, /a point before the milliseconds/],
-    ["short milliseconds", cue("00:01.00 --> 00:02.000"), 3, /"00:01.00" is no time/],
-    ["one digit of an hour", cue("0:00:01.000 --> 00:02.000"), 3, /is no time/],
-    ["seconds over 59", cue("00:01.000 --> 00:60.000"), 3, /"00:60.000" is no time/],
-    ["minutes over 59", cue("00:60:01.000 --> 01:02:00.000"), 3, /is no time/],
-    ["hours beyond all", cue(`00:01.000 --> ${"9".repeat(30)}:00:00.000`), 3, /is no time/],
-    ["letters", cue("00:01.000 --> soon"), 3, /"soon" is no time/],
+    ["short milliseconds", cue("00:01.00 --> 00:02.000"), 3, /"00:01.00" is not a time/],
+    ["one digit of an hour", cue("0:00:01.000 --> 00:02.000"), 3, /is not a time/],
+    ["seconds over 59", cue("00:01.000 --> 00:60.000"), 3, /"00:60.000" is not a time/],
+    ["minutes over 59", cue("00:60:01.000 --> 01:02:00.000"), 3, /is not a time/],
+    ["hours beyond all", cue(`00:01.000 --> ${"9".repeat(30)}:00:00.000`), 3, /is not a time/],
+    ["letters", cue("00:01.000 --> soon"), 3, /"soon" is not a time/],
     ["the end before the start", cue("00:02.000 --> 00:01.000"), 3, /end after it starts/],
     ["no length", cue("00:02.000 --> 00:02.000"), 3, /end after it starts/],
     ["no spaces", cue("00:01.000-->00:02.000"), 3, /a space before and after/],
     ["a space before all", cue(" 00:01.000 --> 00:02.000"), 3, /begins with its first time/],
-    ["an unknown setting", cue("00:01.000 --> 00:02.000 colour:red"), 3, /colour:red is no setting/],
-    ["a setting of objects", cue("00:01.000 --> 00:02.000 constructor:x"), 3, /is no setting/],
+    ["an unknown setting", cue("00:01.000 --> 00:02.000 colour:red"), 3, /colour:red is not a setting/],
+    ["a setting of objects", cue("00:01.000 --> 00:02.000 constructor:x"), 3, /is not a setting/],
     ["a bad setting", cue("00:01.000 --> 00:02.000 align:middle"), 3, /align must be start/],
     ["over a hundred percent", cue("00:01.000 --> 00:02.000 size:101%"), 3, /size must be/],
     ["a setting twice", cue("00:01.000 --> 00:02.000 size:1% size:2%"), 3, /twice/],
@@ -73,21 +73,21 @@ describe("what does not, and in which line", () => {
     ["no blank line between cues", `WEBVTT\n\n${ONE}\n${ONE}`, 5, /blank line is missing/],
     ["an arrow in a comment", "WEBVTT\n\nNOTE\na --> b\n", 4, /comment must not/],
     ["an arrow in a style", `WEBVTT\n\nSTYLE\na --> b\n\n${ONE}`, 4, /STYLE block must not/],
-    ["a style after a cue", `WEBVTT\n\n${ONE}\n\nSTYLE\nx\n`, 6, /before the first cue/],
+    ["a style after a cue", `WEBVTT\n\n${ONE}\n\nSTYLE\nx\n`, 6, /precede the first cue/],
     ["a bad region", `WEBVTT\n\nREGION\nid:a\nlines:x\n\n${ONE}`, 5, /lines must be/],
   ])("%s", (_, text, line, message) => {
     const [fault] = parse(text).faults;
     expect(fault).toMatchObject({ line, message: expect.stringMatching(message) });
   });
 
-  test("is told of twenty times at most", () => {
+  test("at most twenty faults are reported", () => {
     expect(parse(`WEBVTT\n\n${"x\n\n".repeat(100)}`).faults).toHaveLength(20);
     expect(parse(`WEBVTT\n\nREGION\n${"x\n".repeat(100)}`).faults).toHaveLength(20);
   });
 });
 
 describe("offsets", () => {
-  test.each(["\n", "\r\n", "\r"])("lead to times and texts in the source, whatever ends its lines (%j)", (end) => {
+  test.each(["\n", "\r\n", "\r"])("refer to times and texts in the source, with any line ending (%j)", (end) => {
     const text =
       `WEBVTT ä😀\n\nid\n00:01.000  -->\t00:02.000 line:0\nOne\ntwo\n\n\n01:00:00.000 --> 02:00:00.000\n\nNOTE x`.replaceAll(
         "\n",
@@ -102,7 +102,7 @@ describe("offsets", () => {
     ]);
   });
 
-  test("re-time a file and leave every other byte", () => {
+  test("allow re-timing that preserves every other byte", () => {
     const text = "WEBVTT\r\n\r\nNOTE 00:01.000\r\n\r\n00:01.000 -->  00:02.000  line:0\r\n00:01.000";
     const [{ startAt, endAt }] = parse(text).cues as [ReturnType<typeof parse>["cues"][number]];
     const moved =
@@ -115,7 +115,7 @@ describe("offsets", () => {
   });
 });
 
-test("the header is added where it is missing, with the file's own line ends, and lines keep their numbers", () => {
+test("a missing header is added, with the file's own line endings, and line numbers are kept", () => {
   expect(withHeader(`WEBVTT\n\n${ONE}`)).toEqual({ text: `WEBVTT\n\n${ONE}`, addedLines: 0 });
   expect(withHeader(ONE)).toEqual({ text: `WEBVTT\n\n${ONE}`, addedLines: 2 });
   expect(withHeader("1\r\n00:01.000 --> 00:02.000").text).toMatch(/^WEBVTT\r\n\r\n1\r\n/);
@@ -158,8 +158,8 @@ const cues = fc
     });
   });
 
-describe("of documents made by chance", () => {
-  test("what was written is read", () => {
+describe("generated documents", () => {
+  test("are parsed as written", () => {
     fc.assert(
       fc.property(cues, fc.constantFrom("\n", "\r\n", "\r"), (made, end) => {
         const text = `WEBVTT\n\n${made.map(writeCue).join("\n\n")}`.replaceAll("\n", end);
@@ -192,7 +192,7 @@ describe("of documents made by chance", () => {
     "00:00:01.000 --> 00:00:09.999",
     "a --> b",
   );
-  test("the W3C's own validator agrees on what conforms", () => {
+  test("are valid or invalid as for the W3C's own validator", () => {
     fc.assert(
       fc.property(fc.array(line, { maxLength: 12 }), (lines) => {
         const text = `WEBVTT\n\n${lines.join("\n")}`;
@@ -202,7 +202,7 @@ describe("of documents made by chance", () => {
     );
   });
 
-  test("nothing is thrown, and lines and offsets lie inside", () => {
+  test("never throw, and lines and offsets are within the text", () => {
     fc.assert(
       fc.property(fc.string({ unit: "binary", maxLength: 200 }), fc.array(line), (junk, lines) => {
         const text = `${lines.join("\n")}${junk}\n${lines.join("\r\n")}`;

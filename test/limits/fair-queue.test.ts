@@ -4,7 +4,7 @@ import { FairQueue, QueueExceeded } from "../../src/limits/fair-queue.ts";
 
 const limits = { concurrency: 2, perOwner: 2, waitingPerOwner: 100, maxWaitMs: 60_000 };
 
-/** Operations that end when the test says so, and the order in which they began. */
+/** Operations that end under the test's control, and the order in which they began. */
 function operations(queue: FairQueue) {
   const begun: string[] = [];
   const ends = new Map<string, () => void>();
@@ -25,7 +25,7 @@ function operations(queue: FairQueue) {
 }
 
 describe("a fair queue", () => {
-  test("starts another tenant's operation when one running operation ends, whatever waits", async () => {
+  test("starts another tenant's operation when one running operation ends, whatever is queued", async () => {
     const queue = new FairQueue(limits);
     const { begun, start, end } = operations(queue);
     for (let n = 1; n <= 50; n++) void start(1, `a${n}`);
@@ -38,7 +38,7 @@ describe("a fair queue", () => {
     expect(begun.at(-1)).toBe("a3");
   });
 
-  test("serves the tenants in rotation", async () => {
+  test("serves the tenants round robin", async () => {
     const queue = new FairQueue({ ...limits, concurrency: 1 });
     const { begun, start, end } = operations(queue);
     for (const name of ["1a", "1b", "1c", "2a", "2b", "3a"]) void start(Number(name[0]), name);
@@ -50,7 +50,7 @@ describe("a fair queue", () => {
     expect([queue.running, queue.waiting]).toEqual([0, 0]);
   });
 
-  test("keeps a place that one tenant may not take", async () => {
+  test("keeps a slot that one tenant may not use", async () => {
     const queue = new FairQueue({ ...limits, perOwner: 1 });
     const { begun, start } = operations(queue);
     for (let n = 1; n <= 5; n++) void start(1, `a${n}`);
@@ -59,7 +59,7 @@ describe("a fair queue", () => {
     expect(begun).toEqual(["a1", "b1"]);
   });
 
-  test("refuses what is beyond the tenant's own waiting operations, and nothing of another tenant", async () => {
+  test("refuses operations beyond the tenant's own limit, and none of another tenant", async () => {
     const queue = new FairQueue({ ...limits, concurrency: 1, waitingPerOwner: 3 });
     const { start, begun, end } = operations(queue);
     for (let n = 1; n <= 4; n++) void start(1, `a${n}`);
@@ -69,7 +69,7 @@ describe("a fair queue", () => {
     expect(begun).toEqual(["a1", "b1"]);
   });
 
-  test("gives up waiting after a time, and when the client has gone", async () => {
+  test("ends a wait after a time, and when the client has disconnected", async () => {
     const queue = new FairQueue({ ...limits, concurrency: 1, maxWaitMs: 20 });
     const { start, begun, end } = operations(queue);
     void start(1, "a1");
@@ -84,7 +84,7 @@ describe("a fair queue", () => {
     await expect(start(3, "never", gone.signal)).rejects.toThrow("gone");
   });
 
-  test("passes on what an operation throws, and frees its place", async () => {
+  test("passes on errors of an operation, and frees its slot", async () => {
     const queue = new FairQueue({ ...limits, concurrency: 1 });
     await expect(queue.run(1, async () => Promise.reject(new Error("mine")))).rejects.toThrow("mine");
     expect(await queue.run(1, async () => 2)).toBe(2);

@@ -32,10 +32,10 @@ vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 const folder = temporaryFolder("corpus");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 const MEMORY_BYTES = 2 ** 30;
-/** What the promise to operators is; each takes well under a second here. */
+/** The documented time limit; each takes well under a second here. */
 const REFUSED_WITHIN_MS = 10_000;
 
-/** Something that a source may name: a file that would give itself away, and a port that counts who comes. */
+/** Possible targets of a reference: a file with recognizable content, and a port that counts connections. */
 const canary = join(folder, "canary.ts");
 let port = 0;
 let calls = 0;
@@ -71,7 +71,7 @@ const mpd = (uri: string) =>
 const here = () => `file://${canary}`;
 const there = () => `http://127.0.0.1:${port}/canary.ts`;
 
-/** `made`: it is no threat when it is read as what it is; then the bounds hold, and nothing else is touched. */
+/** `made`: reading it for what it is does no harm; then the limits apply, and nothing else is accessed. */
 type Row = [name: string, content: () => Buffer | string, outcome: "refused" | "made" | "either", file?: string];
 const rows: Row[] = [
   ["an HLS playlist that names a file", () => list(here()), "refused"],
@@ -109,7 +109,7 @@ const rows: Row[] = [
   ],
   ["a graph of filters", () => `movie=${canary}`, "refused", "graph.lavfi"],
   [
-    "a picture that names another",
+    "an image that refers to another",
     () => `<svg xmlns="http://www.w3.org/2000/svg"><image href="${there()}"/></svg>`,
     "refused",
     "drawing.svg",
@@ -118,12 +118,12 @@ const rows: Row[] = [
   ["a movie whose data lie at an address", () => withReference(plain(), there()), "either"],
   ["a movie whose data lie in a file, by alias", () => withAlias(raw(), canary), "either", "alias.mov"],
   [
-    "a picture of four thousand million pixels",
+    "an image of four billion pixels",
     () => resizedJpegs(made["jpeg.avi"] as Buffer, 65_500, 65_500),
     "refused",
     "bomb.avi",
   ],
-  ["a raw picture of four thousand million pixels", () => patchedSize(raw(), 65_000), "refused", "raw.mov"],
+  ["a raw image of four billion pixels", () => patchedSize(raw(), 65_000), "refused", "raw.mov"],
   ["a movie that claims to last 136 years", () => patched(plain(), "moov/mvhd", 16, 0xffffffff), "either"],
   [
     "a track that claims to last 136 years",
@@ -131,7 +131,7 @@ const rows: Row[] = [
     "either",
   ],
   ["samples that each last a day", () => patched(plain(), `${STBL}/stts`, 12, 0x7fffffff), "either"],
-  ["four thousand million samples, told", () => patched(plain(), `${STBL}/stsz`, 8, 0xffffffff), "either"],
+  ["four billion samples, declared", () => patched(plain(), `${STBL}/stsz`, 8, 0xffffffff), "either"],
   ["four thousand million samples of one size", () => patched(plain(), `${STBL}/stsz`, 4, 1, 0xffffffff), "either"],
   ["four thousand million chunks", () => patched(plain(), `${STBL}/stco`, 4, 0xffffffff), "either"],
   [
@@ -166,7 +166,7 @@ const rows: Row[] = [
   ["a name that is a protocol", () => plain(), "made", "http:127.0.0.1"],
 ];
 
-/** Every size that the track tells. */
+/** Every size in the track's headers. */
 function patchedSize(file: Buffer, side: number): Buffer {
   const sized = rebuilt(file, [...MEDIA, "stbl", "stsd"], (body) => {
     const copy = Buffer.from(body);
@@ -179,7 +179,7 @@ function patchedSize(file: Buffer, side: number): Buffer {
 
 const programs: [string, Binaries][] = [
   ["the ffmpeg that is shipped", binaries],
-  // An operator's own knows every playlist there is.
+  // An operator's own ffmpeg supports all playlists.
   ["the system's ffmpeg", { ffmpeg: "ffmpeg", ffprobe: "ffprobe" }],
 ];
 
@@ -205,14 +205,14 @@ describe.each(programs)("%s", (_, tools) => {
     if (ended instanceof Error) {
       expect(outcome, `${ended} ${(ended as MediaError).logTail}`).not.toBe("made");
       expect(ended).toBeInstanceOf(MediaError);
-      // Another worker would only do the same.
+      // Another worker would fail in the same way.
       expect(ended, (ended as MediaError).logTail).toMatchObject({ retryable: false });
       expect(["input_invalid", "input_has_no_media", "out_of_memory"]).toContain((ended as MediaError).code);
       expect((ended as MediaError).message + (ended as MediaError).logTail).not.toContain(folder);
       expect(tookMs).toBeLessThan(REFUSED_WITHIN_MS);
     } else {
       expect(outcome).not.toBe("refused");
-      // What the named file shows is a 320x180 test picture of a second; so does `plain`, but not the raw one.
+      // The referenced file shows a 320x180 test pattern of a second; so does `plain`, but not the raw one.
       expect(ended.bytes).toBeLessThan(50_000_000);
     }
     expect(calls).toBe(0);
@@ -221,8 +221,8 @@ describe.each(programs)("%s", (_, tools) => {
 });
 let cases = 0;
 
-test("what stands in another file is never taken from there", async () => {
-  // Without its own data, what plays could only come from the reference.
+test("data in another file is never read", async () => {
+  // Without its own data, a playable result could only come from the reference.
   const { ftyp, moov } = Object.fromEntries(parts(plain()));
   const input = join(folder, "hollow.mp4");
   for (const hollow of [withReference, withAlias]) {
@@ -249,7 +249,7 @@ describe("the sandbox", async () => {
     expect(calls).toBe(0);
   });
 
-  test.skipIf(missing.includes("no limits on memory and processor time"))("has bounds", async () => {
+  test.skipIf(missing.includes("no limits on memory and processor time"))("has limits", async () => {
     const limits = (await sh("ulimit -d; ulimit -c; ulimit -t", 256 * 2 ** 20)).toString();
     expect(limits).toMatch(/^262144\n0\n\d+\n$/);
     const input = join(folder, "plain.mp4");

@@ -14,12 +14,12 @@ const u32 = (...values: number[]) => {
   return bytes;
 };
 
-/** Where a box's own bytes stand (past its head), found by its path. */
+/** Offset of a box's content (after its header), found by its path. */
 function place(file: Buffer, path: string): { start: number; end: number } {
   let at = { start: 0, end: file.length };
   for (const type of path.split("/")) {
     let next: typeof at | null = null;
-    // A sample description begins with eight bytes that are no box, a data reference too.
+    // A sample description begins with eight bytes that are not a box, and so does a data reference.
     for (let i = at.start; i + 8 <= at.end; ) {
       const size = file.readUInt32BE(i);
       if (file.toString("latin1", i + 4, i + 8) === type) {
@@ -34,14 +34,14 @@ function place(file: Buffer, path: string): { start: number; end: number } {
   return at;
 }
 
-/** A copy in which some bytes are others. */
+/** A copy with some bytes replaced. */
 export function patched(file: Buffer, path: string, offset: number, ...values: number[]): Buffer {
   const copy = Buffer.from(file);
   u32(...values).copy(copy, place(copy, path).start + offset);
   return copy;
 }
 
-/** The top boxes of a file, by type. */
+/** The top-level boxes of a file, by type. */
 export function parts(file: Buffer): Map<string, Buffer> {
   const found = new Map<string, Buffer>();
   for (let i = 0; i + 8 <= file.length; ) {
@@ -52,7 +52,7 @@ export function parts(file: Buffer): Map<string, Buffer> {
   return found;
 }
 
-/** `moov` rebuilt with `edit` applied to the box at the end of the path, sizes and all. */
+/** `moov` rebuilt with `edit` applied to the box at the end of the path, with sizes adjusted. */
 export function rebuilt(file: Buffer, path: string[], edit: (body: Buffer) => Buffer): Buffer {
   const within = (body: Buffer, [type, ...rest]: string[]): Buffer => {
     if (type === undefined) return edit(body);
@@ -73,13 +73,13 @@ export function rebuilt(file: Buffer, path: string[], edit: (body: Buffer) => Bu
 
 export const MEDIA = ["moov", "trak", "mdia", "minf"];
 
-/** Data in another file: a data reference that is not "self-contained" but an address (8.7.2). */
+/** Data in another file: a data reference that is not "self-contained" but a URL (8.7.2). */
 export const withReference = (file: Buffer, address: string) =>
   rebuilt(file, [...MEDIA, "dinf"], () =>
     box("dref", u32(0, 1), box("url ", u32(0), Buffer.from(`${address}\0`, "latin1"))),
   );
 
-/** QuickTime's alias record, which names a file by its path. */
+/** QuickTime's alias record, which refers to a file by path. */
 export function withAlias(file: Buffer, path: string): Buffer {
   const name = Buffer.alloc(150);
   const long = Buffer.from(path, "latin1");
@@ -94,11 +94,11 @@ export function withAlias(file: Buffer, path: string): Buffer {
   );
 }
 
-/** `moov` packed by zlib (QuickTime), claiming to be as long as it really is. */
+/** `moov` compressed by zlib (QuickTime), declaring its real length. */
 export const packedMovie = (moov: Buffer) =>
   box("moov", box("cmov", box("dcom", Buffer.from("zlib")), box("cmvd", u32(moov.length), deflateSync(moov))));
 
-/** So many boxes, each in the one before it. */
+/** This many boxes, each nested in the previous one. */
 export function nested(type: string, depth: number): Buffer {
   const heads = Buffer.alloc(depth * 8);
   for (let i = 0; i < depth; i++) {
@@ -108,7 +108,7 @@ export function nested(type: string, depth: number): Buffer {
   return heads;
 }
 
-/** A movie whose one track stands there so many times. */
+/** A movie with its only track repeated this many times. */
 export function manyTracks(file: Buffer, count: number): Buffer {
   const moov = (parts(file).get("moov") as Buffer).subarray(8);
   const { start, end } = place(Buffer.concat([box("moov", moov)]), "moov/trak");
@@ -121,7 +121,7 @@ export function manyTracks(file: Buffer, count: number): Buffer {
   ]);
 }
 
-/** A transport stream (ISO/IEC 13818-1) of program tables alone: each program a table, each table many streams. */
+/** A transport stream (ISO/IEC 13818-1) of program tables only: each program a table, each table many streams. */
 export function manyPrograms(programs: number, streamsEach: number): Buffer {
   const packets: Buffer[] = [];
   const section = (pid: number, table: Buffer) => {
@@ -170,7 +170,7 @@ function crc32(bytes: Buffer): number {
   return crc >>> 0;
 }
 
-/** A Matroska file of masters within masters, each of unknown size (RFC 8794, 6.2). */
+/** A Matroska file of nested masters, each of unknown size (RFC 8794, 6.2). */
 export const nestedMasters = (depth: number) => {
   const head = Buffer.from("1a45dfa3934286810142f7810142f2810442f381084282886d6174726f736b61", "hex");
   const segment = Buffer.from("1853806701ffffffffffffff", "hex");
@@ -179,7 +179,7 @@ export const nestedMasters = (depth: number) => {
   return Buffer.concat([head, segment, tags, ...Array.from({ length: depth }, () => simple)]);
 };
 
-/** FLV whose script data (AMF 0) is objects within objects. */
+/** FLV whose script data (AMF 0) are nested objects. */
 export function nestedScript(depth: number): Buffer {
   const value = Buffer.concat(Array.from({ length: depth }, () => Buffer.from([3, 0, 1, 0x61])));
   const body = Buffer.concat([Buffer.from("02000a6f6e4d65746144617461", "hex"), value]);
@@ -187,7 +187,7 @@ export function nestedScript(depth: number): Buffer {
   return Buffer.concat([Buffer.from("464c5601050000000900000000", "hex"), head, body, u32(body.length + 11)]);
 }
 
-/** Every JPEG in it claims these sizes (ITU-T T.81, B.2.2). */
+/** Every JPEG in it declares these sizes (ITU-T T.81, B.2.2). */
 export function resizedJpegs(file: Buffer, width: number, height: number): Buffer {
   const copy = Buffer.from(file);
   for (let at = copy.indexOf("ffc0", 0, "hex"); at >= 0; at = copy.indexOf("ffc0", at + 2, "hex")) {

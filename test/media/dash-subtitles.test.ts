@@ -11,7 +11,7 @@ import { subtitled } from "../support/subtitles.ts";
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 240_000 });
 
 const plain = (label: string) => label.replaceAll(/[&<>]/g, "");
-/** `colouredFilm` has six seconds of 25 pictures. */
+/** `colouredFilm` is six seconds of 25 frames. */
 const FRAMES = 150;
 let app: TestApp;
 let key: string;
@@ -58,7 +58,7 @@ describe.each(["public", "signed"] as const)("the DASH manifest of a %s asset", 
     return body.dash_url.slice("http://vodbox.test".length) as string;
   };
 
-  test("is decoded by the system's ffmpeg with none, one and several subtitles", async () => {
+  test("is decoded by the system's ffmpeg with no, one and several subtitles", async () => {
     const tracks: [string, string][] = [
       ["en", "English"],
       ["de", "Deutsch & <Co>"],

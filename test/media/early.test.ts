@@ -15,7 +15,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const GOP = ["-x264-params", "keyint=50:min-keyint=1:scenecut=0"];
 const h264 = ["-c:v", "libx264", "-preset", "veryfast", "-crf", "26", "-pix_fmt", "yuv420p"];
-/** Few enough bits for the cap of its step. */
+/** Below the bitrate cap of its rendition. */
 const shown = flashing("640x360", "25", 9);
 const stampsOf = (dir: string, files: string[]) =>
   Object.fromEntries(
@@ -34,7 +34,7 @@ async function made(name: string, args: string[]) {
       furthest = fraction;
     },
     onEarly: async (early) => {
-      // Whole already: whoever comes now can watch all of it.
+      // Complete already: a viewer who starts now can watch all of it.
       expect(await complaints("-i", join(outDir, early.manifest), "-f", "null", "-")).toBe("");
       told.push({ result: early, stamps: stampsOf(outDir, early.files), furthest });
     },
@@ -55,7 +55,7 @@ const cuts = (dir: string, uri: string) =>
 test.each([
   ["a fit source, copied", "fit.mp4", GOP, "360p", 0.05],
   ["any other, its smallest step", "other.mkv", [], "240p", 0.3],
-])("%s plays first; the others join it and leave it as it is", async (_, name, how, first, most) => {
+])("%s plays first; the others are added without changing it", async (_, name, how, first, most) => {
   const { result, early, outDir } = await made(name, [...shown, ...sound(9), ...h264, ...how]);
   expect(early.result.renditions.map((one) => one.name)).toEqual([first]);
   expect(early.furthest).toBeLessThan(most);
@@ -64,7 +64,7 @@ test.each([
   expect(variants(outDir, result.manifest).toSorted()).toEqual(["240p/playlist.m3u8", "360p/playlist.m3u8"]);
   expect(cuts(outDir, "360p/playlist.m3u8")).toEqual(cuts(outDir, "240p/playlist.m3u8"));
   expect(await complaints("-i", join(outDir, result.manifest), "-f", "null", "-")).toBe("");
-  // Who watches the early one goes on with the same bytes. The picture for the list may be a better one by now.
+  // A viewer of the early version continues with the same bytes. The thumbnail may have been replaced by a better one.
   const kept = early.result.files.filter((file) => file !== result.thumbnail);
   const now = stampsOf(outDir, kept);
   for (const file of kept.filter((each) => each.endsWith(".m4s") || each.endsWith("init.mp4")))
@@ -75,13 +75,13 @@ test.each([
 
 test.each([
   ["silent", [], ["360p"], ["360p-whole", "240p-whole"]],
-  // Sound is decoded in the first pass already.
+  // The first pass already decodes the audio.
   ["heard", sound(9), ["240p"], ["360p", "240p"]],
-])("a copy that turns out to be damaged is left alone, and all is made anew: %s", async (name, heard, first, last) => {
+])("a damaged copy is discarded, and everything is encoded: %s", async (name, heard, first, last) => {
   const input = join(folder, `${name}.mp4`);
   await ffmpeg(...shown, ...heard, ...h264, ...GOP, input);
   const bytes = readFileSync(input);
-  // In the middle of the pictures: packets and times stay as they are.
+  // In the middle of the video: packets and times are unchanged.
   bytes.fill(0xa5, Math.floor(bytes.length * 0.6), Math.floor(bytes.length * 0.6) + 3000);
   const damaged = join(folder, `${name}-damaged.mp4`);
   writeFileSync(damaged, bytes);
@@ -99,7 +99,7 @@ test.each([
   expect(result.files).toEqual(expect.arrayContaining(early[0]?.files ?? []));
 });
 
-test("sound alone has nothing that could be early", async () => {
+test("an audio-only source has no early playback", async () => {
   const input = join(folder, "song.mp3");
   await ffmpeg(...sound(3), "-c:a", "libmp3lame", input);
   const outDir = `${input}.out`;

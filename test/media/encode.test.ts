@@ -13,7 +13,7 @@ vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 const folder = temporaryFolder("encode");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Makes a source, encodes it, and hands back where the result lies. */
+/** Creates a source, encodes it, and returns the location of the result. */
 async function made(name: string, ...args: string[]): Promise<EncodeResult & { dir: string; progress: number[] }> {
   const input = join(folder, name);
   if (args.length) await ffmpeg(...args, input);
@@ -54,7 +54,7 @@ const readMaster = (dir: string): Master => {
 const readMedia = (dir: string, uri: string) => HLS.parse(readFileSync(join(dir, uri), "utf8")) as unknown as Media;
 const length = (media: Media) => media.segments.reduce((sum, one) => sum + one.duration, 0);
 
-/** Everything that must hold of every result, by readers that are not ours. */
+/** Everything that must hold for every result, verified with independent readers. */
 async function expectSound(result: EncodeResult & { dir: string }, seconds: number) {
   const { dir } = result;
   const master = readMaster(dir);
@@ -70,7 +70,7 @@ async function expectSound(result: EncodeResult & { dir: string }, seconds: numb
     cuts.push(media.segments.map((one) => one.duration));
     expect(variant.bandwidth).toBeGreaterThanOrEqual(variant.averageBandwidth);
     expect(variant.codecs).toMatch(variant.resolution ? /^avc1\.6400[0-9a-f]{2}(,mp4a\.40\.2)?$/ : /^mp4a\.40\.2$/);
-    // All of the variant with its sound, through the media playlists, without a word of complaint.
+    // All of the variant with its audio, through the media playlists, without a warning.
     expect(await complaints("-i", join(dir, variant.uri), "-f", "null", "-"), variant.uri).toBe("");
     expect(variant.uri).toBe(result.renditions[index]?.playlist_path);
   }
@@ -121,16 +121,16 @@ const streams = async (path: string, entries: string) =>
     }
   ).streams;
 
-describe("a picture with sound at 29.97", () => {
+describe("a video with audio at 29.97", () => {
   let result: Awaited<ReturnType<typeof made>>;
   beforeAll(async () => {
     const tags = ["-metadata:s:a:0", "language=deu", "-metadata", "location=+52.5+13.4/", "-metadata", "title=secret"];
     result = await made("clip.mp4", ...picture("960x540", "30000/1001", 9.5), ...sound(9.5), ...fast, ...tags);
   });
 
-  test("is sound", () => expectSound(result, 9.5));
+  test("has audio", () => expectSound(result, 9.5));
 
-  test("has the renditions that the ladder says", () => {
+  test("has the renditions of the ladder", () => {
     expect(result.renditions.map((one) => `${one.width}x${one.height}`)).toEqual(["960x540", "640x360"]);
     const master = readMaster(result.dir);
     expect(master.variants.map((one) => one.resolution)).toEqual([
@@ -148,7 +148,7 @@ describe("a picture with sound at 29.97", () => {
     });
   });
 
-  test("is cut every 4 s, at key frames 2 s apart", async () => {
+  test("is cut every 4 s, at keyframes 2 s apart", async () => {
     const media = readMedia(result.dir, "540p/playlist.m3u8");
     expect(media.segments.map((one) => one.duration.toFixed(3))).toEqual(["4.004", "4.004", "1.502"]);
     for (const name of ["540p", "360p"]) {
@@ -172,7 +172,7 @@ describe("a picture with sound at 29.97", () => {
     }
   });
 
-  test("starts at 0 and names real bit rates", async () => {
+  test("starts at 0 and declares actual bitrates", async () => {
     const [first] = await streams(join(result.dir, "360p", "playlist.m3u8"), "start_time");
     expect(Number(first?.start_time)).toBe(0);
     const declared = readMaster(result.dir).variants[0];
@@ -185,7 +185,7 @@ describe("a picture with sound at 29.97", () => {
     expect(Math.abs((declared?.averageBandwidth ?? 0) / mean - 1)).toBeLessThan(0.02);
   });
 
-  test("has its first pictures listed, each of which decodes alone", async () => {
+  test("has I-frame playlists, each frame of which decodes alone", async () => {
     const pictures = HLS.parse(readFileSync(join(result.dir, "master.m3u8"), "utf8")) as unknown as {
       variants: { uri: string; isIFrameOnly: boolean; bandwidth: number }[];
     };
@@ -218,7 +218,7 @@ describe("a picture with sound at 29.97", () => {
     }
   });
 
-  test("tells its progress and leaves nothing else behind", () => {
+  test("reports its progress and leaves nothing else behind", () => {
     expect(result.progress.at(-1)).toBe(1);
     expect(
       result.progress.every((value, index) => index === 0 || value >= (result.progress[index - 1] as number)),
@@ -228,19 +228,19 @@ describe("a picture with sound at 29.97", () => {
     expect(result.files.slice(-2).sort()).toEqual(["manifest.mpd", "master.m3u8"]);
   });
 
-  test("keeps no metadata of the source", async () => {
+  test("contains no metadata of the source", async () => {
     const init = readFileSync(join(result.dir, "540p", "init.mp4")).toString("latin1");
     expect(init).not.toContain("secret");
     expect(init).not.toContain("52.5");
   });
 
-  test("has a thumbnail that is a picture", async () => {
+  test("has a thumbnail that is an image", async () => {
     const [jpeg] = await streams(join(result.dir, result.thumbnail), "codec_name,width,height");
     expect(jpeg).toMatchObject({ codec_name: "mjpeg", width: 960, height: 540 });
   });
 });
 
-test("23.976 and 60 frames per second, no sound", async () => {
+test("23.976 and 60 frames per second, no audio", async () => {
   const film = await made("film.mp4", ...picture("320x180", "24000/1001", 8.2), ...fast);
   await expectSound(film, 8.2);
   expect(film.frameRate).toBe(23.976);
@@ -255,13 +255,13 @@ test("variable frame rate in an MPEG transport stream that starts late", async (
   await expectSound(await made("vary.ts", ...picture("320x180", "30", 5), ...sound(5), ...vary, ...fast), 5);
 });
 
-test("a turned, vertical picture is turned as players turn it", async () => {
+test("a rotated, vertical video is rotated as players do", async () => {
   await ffmpeg(...picture("640x360", "25", 2), ...fast, join(folder, "flat.mp4"));
   await ffmpeg("-i", join(folder, "flat.mp4"), "-c", "copy", "-metadata:s:v", "rotate=90", join(folder, "turned.mp4"));
   const result = await made("turned.mp4");
   await expectSound(result, 2);
   expect(result).toMatchObject({ width: 360, height: 640 });
-  // ffmpeg turns it by itself when it decodes: both must show the same.
+  // ffmpeg rotates it by itself when decoding: both must look the same.
   const [ours, theirs] = await Promise.all(
     [join(result.dir, "360p/playlist.m3u8"), join(folder, "turned.mp4")].map((path) => still(path, 0, "scale=36:64")),
   );
@@ -272,7 +272,7 @@ test("a turned, vertical picture is turned as players turn it", async () => {
   expect(difference / (ours as Buffer).length).toBeLessThan(6);
 });
 
-test("odd sizes, oblong pixels, interlaced lines", async () => {
+test("odd sizes, non-square pixels, interlaced video", async () => {
   const odd = await made(
     "odd.mkv",
     "-f",
@@ -312,7 +312,7 @@ test("10 bits and HDR become 8 bits of BT.709", async () => {
   expect(shown).toMatchObject({ pix_fmt: "yuv420p", color_transfer: "bt709", profile: "High" });
 });
 
-test("sound alone is its own variant and gets a still", async () => {
+test("audio only is its own variant and gets a still image", async () => {
   const result = await made("song.mp3", ...sound(9), "-c:a", "libmp3lame");
   await expectSound(result, 9);
   expect(result).toMatchObject({ width: null, height: null, frameRate: null });
@@ -323,7 +323,7 @@ test("sound alone is its own variant and gets a still", async () => {
   expect(jpeg).toMatchObject({ width: 1280, height: 720 });
 });
 
-test("a song's cover is no video", async () => {
+test("cover art is not video", async () => {
   const cover = [
     "-f",
     "lavfi",
@@ -341,10 +341,10 @@ test("a song's cover is no video", async () => {
   expect(await made("cover.mp3", ...sound(2), ...cover)).toMatchObject({ width: null });
 });
 
-test("sound and picture of different lengths", async () => {
+test("audio and video of different durations", async () => {
   const long = await made("long-sound.mp4", ...picture("320x180", "25", 2), ...sound(9), ...fast);
   await expectSound(long, 9);
-  // By DASH, since ffmpeg 5.1 cannot seek in any HLS of fMP4, not even its own.
+  // With DASH, because ffmpeg 5.1 cannot seek in any HLS of fMP4, not even its own.
   const last = await still(join(long.dir, "manifest.mpd"), 8.5, "scale=32:18");
   expect(Math.max(...last)).toBeGreaterThan(100);
   const short = await made("short-sound.mp4", ...picture("320x180", "25", 6), ...sound(2), ...fast);
@@ -374,7 +374,7 @@ test("the thumbnail of a clip that fades in from black is not black", async () =
   expect(grey.reduce((a, b) => a + b, 0) / grey.length).toBeGreaterThan(40);
 });
 
-test("half a file gives what there is of it", async () => {
+test("half a file is encoded as far as it goes", async () => {
   await ffmpeg(...picture("320x180", "25", 6), ...sound(6), ...fast, join(folder, "whole.mkv"));
   const whole = readFileSync(join(folder, "whole.mkv"));
   writeFileSync(join(folder, "half.mkv"), whole.subarray(0, whole.length / 2));

@@ -19,13 +19,13 @@ const written = (name: string, content: string | Buffer) => {
   return path;
 };
 
-describe("what is no media is refused at once", () => {
+describe("files that are not media are refused immediately", () => {
   test.each([
     ["text", "notes.mp4", "These are my notes.\n".repeat(50)],
     ["zeros", "zero.mp4", Buffer.alloc(100_000)],
     ["a torn header", "torn.mp4", Buffer.from("\0\0\0\x20ftypisom\0\0\0\0isom", "latin1")],
     ["subtitles", "words.mp4", "1\n00:00:01,000 --> 00:00:02,000\nHello\n"],
-    ["a picture", "drawing.mp4", '<svg xmlns="http://www.w3.org/2000/svg"/>'],
+    ["an image", "drawing.mp4", '<svg xmlns="http://www.w3.org/2000/svg"/>'],
   ])("%s", async (_, name, content) => {
     await expect(probe(written(name, content), binaries)).rejects.toMatchObject({
       code: "input_invalid",
@@ -47,7 +47,7 @@ describe("a list of other files", () => {
     for (const [name, content] of Object.entries(lists)) {
       const path = written(name, content);
       await expect(probe(path, binaries), name).rejects.toMatchObject({ code: "input_invalid" });
-      // And not by the encoder either, should a probe ever be fooled.
+      // Nor by the encoder, if a probe is ever deceived.
       const out = join(folder, "stolen.mp4");
       await expect(
         run(binaries.ffmpeg, {
@@ -85,7 +85,7 @@ describe("a run", () => {
     "-",
   ];
 
-  test("ends with its signal, and leaves no record behind", async () => {
+  test("ends with its signal, and leaves no record", async () => {
     const controller = new AbortController();
     const pidDir = join(folder, "pids");
     const onPosition = () => controller.abort();
@@ -95,7 +95,7 @@ describe("a run", () => {
     expect(readdirSync(pidDir)).toEqual([]);
   });
 
-  test("may be over before its record is written", async () => {
+  test("may end before its record is written", async () => {
     const pidDir = join(folder, "quick");
     const quick = Array.from({ length: 50 }, () =>
       run("/bin/true", { args: [], cwd: folder, timeLimitMs: 5000, pidDir }),
@@ -110,7 +110,7 @@ describe("a run", () => {
     });
   });
 
-  test("ends when its timeline stands still", async () => {
+  test("ends when its output position does not advance", async () => {
     const stuck = [
       "-nostdin",
       "-f",
@@ -128,7 +128,7 @@ describe("a run", () => {
     );
   });
 
-  test("hands nothing of our environment on, and keeps the end of a long log without the folder's name", async () => {
+  test("passes on none of our environment, and returns the end of a long log without the directory's name", async () => {
     process.env.CANARY_TOKEN = "canary-value";
     const script = ["-c", "env; i=0; while [ $i -lt 2000 ]; do echo line $i of $PWD >&2; i=$((i+1)); done; exit 1"];
     const error = await run("/bin/sh", { args: script, cwd: folder, timeLimitMs: 20_000 }).catch((thrown) => thrown);
@@ -139,7 +139,7 @@ describe("a run", () => {
     expect(out.toString()).not.toContain("canary-value");
   });
 
-  test("a full disk is told as such", async () => {
+  test("a full disk is reported as such", async () => {
     const script = ["-c", "echo 'av_interleaved_write_frame(): No space left on device' >&2; exit 1"];
     await expect(run("/bin/sh", { args: script, cwd: folder, timeLimitMs: 20_000 })).rejects.toMatchObject({
       code: "out_of_space",
@@ -147,14 +147,14 @@ describe("a run", () => {
     });
   });
 
-  test("a program that is not there is told as such", async () => {
+  test("a missing program is reported as such", async () => {
     await expect(run("/nowhere/ffmpeg", { args: [], cwd: folder, timeLimitMs: 20_000 })).rejects.toMatchObject({
       code: "encode_failed",
     });
   });
 });
 
-test("what a dead worker left running is ended, and a reused pid is spared", async () => {
+test("processes of a dead worker are killed, and a reused pid is spared", async () => {
   const { spawn } = await import("node:child_process");
   const left = spawn("sleep", ["600"]);
   const ended = new Promise((resolve) => left.on("exit", (_, signal) => resolve(signal)));

@@ -29,7 +29,7 @@ test.each([
   ["tiny", 2, 2, ["16p 16x16"]],
 ])("%s", (_, width, height, expected) => expect(sizes(width, height)).toEqual(expected));
 
-test("no size passes the source or the level, all are even, and each step is worth its bits", () => {
+test("no size exceeds the source or the level, all are even, and each rung is worth its bits", () => {
   for (let width = 16; width < 9000; width += 149) {
     for (let height = 17; height < 9000; height += 173) {
       const ladder = planLadder(width, height, at30, spec);
@@ -46,7 +46,7 @@ test("no size passes the source or the level, all are even, and each step is wor
   }
 });
 
-test("fast pictures get more bits", () => {
+test("high frame rates get more bits", () => {
   const [slow] = planLadder(1920, 1080, at30, spec);
   const [fast] = planLadder(1920, 1080, { num: 60, den: 1 }, spec);
   expect([slow?.maxBitrate, fast?.maxBitrate]).toEqual([6_000_000, 9_000_000]);

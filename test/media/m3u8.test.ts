@@ -15,7 +15,7 @@ test("the peak is that of any run of 0.5 to 1.5 target durations (RFC 8216, 4.1)
   expect(bitRates([], 4)).toEqual({ peak: 0, average: 0 });
 });
 
-test("a name cannot break out of its quotes", () => {
+test("a name cannot escape its quotes", () => {
   const audio = {
     group: "audio",
     name: 'a",URI="http://evil\n#EXT-X-ENDLIST',
@@ -30,7 +30,7 @@ test("a name cannot break out of its quotes", () => {
   expect(text).not.toContain("\n#EXT-X-ENDLIST");
 });
 
-test("every reference is found and can be moved", () => {
+test("every reference is found and can be rewritten", () => {
   const text =
     '#EXTM3U\r\n#EXT-X-MAP:URI="init.mp4"\n#EXT-X-KEY:METHOD=AES-128,URI="k"\n# a comment\n#EXTINF:4,\n00001.m4s\n';
   expect(references(text)).toEqual(["init.mp4", "k", "00001.m4s"]);

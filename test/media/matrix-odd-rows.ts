@@ -14,9 +14,9 @@ import {
 } from "./matrix-sources.ts";
 import { ffmpeg } from "./sources.ts";
 
-/** Sound, lengths, clocks and damage. */
+/** Audio, durations, clocks and damage. */
 export const oddRows: Row[] = [
-  // Sound.
+  // Audio.
   {
     name: "four tracks",
     isPlayed: true,
@@ -49,7 +49,7 @@ export const oddRows: Row[] = [
     seconds: 2,
   },
   {
-    name: "no sound",
+    name: "no audio",
     isPlayed: true,
     file: "p.mp4",
     from: [...flashing("320x180", "25", 2), ...h264],
@@ -65,14 +65,14 @@ export const oddRows: Row[] = [
       ["ogg", "libopus"],
     ] as const
   ).map(([extension, codec]) => ({
-    name: `sound alone, ${extension}`,
+    name: `audio only, ${extension}`,
     isPlayed: extension === "m4a",
     file: `q.${extension}`,
     from: [...beeping(3), "-c:a", codec],
     seconds: 3,
     size: null,
   })),
-  // Lengths and clocks.
+  // Durations and clocks.
   {
     name: "0.2 s",
     isPlayed: true,
@@ -82,7 +82,7 @@ export const oddRows: Row[] = [
     flash: false,
   },
   {
-    name: "one picture long",
+    name: "one frame long",
     file: "r.mkv",
     from: [...flashing("320x180", "25", 0.04), ...h264],
     seconds: 0.04,
@@ -90,15 +90,15 @@ export const oddRows: Row[] = [
     flash: false,
   },
   {
-    // The last picture begins a segment that is shorter than B-frames are late.
-    name: "four seconds and a picture",
+    // The last frame begins a segment that is shorter than the B-frame delay.
+    name: "four seconds and a frame",
     isPlayed: true,
     file: "r.ts",
     from: [...clip("25", 4.04), ...h264, ...aac],
     seconds: 4.04,
   },
   {
-    name: "a picture a second, five of them",
+    name: "a frame per second, five of them",
     isPlayed: true,
     file: "r.mov",
     from: [...flashing("320x180", "1", 5), ...h264],
@@ -145,7 +145,7 @@ export const oddRows: Row[] = [
     seen: null,
   },
   {
-    name: "sound that begins late",
+    name: "audio that begins late",
     file: "v.mp4",
     from: [
       ...flashing("320x180", "25", 3),
@@ -181,7 +181,7 @@ export const oddRows: Row[] = [
     seen: null,
   },
   {
-    name: "pictures without times",
+    name: "frames without timestamps",
     file: "y.avi",
     from: [...clip(), ...h264, ...words("-bf 0 -c:a libmp3lame")],
     seconds: 2,

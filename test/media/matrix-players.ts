@@ -19,21 +19,21 @@ const TYPES: Record<string, string> = {
   ".m4s": "video/iso.segment",
 };
 
-/** What a player made of one asset. */
+/** The result of playing one asset. */
 export type Played = {
   player: string;
   error: string | null;
-  /** Seconds between where it stopped and the duration that it names. */
+  /** Seconds between the end of playback and the reported duration. */
   left: number;
   duration: number;
   frames: number;
   soundBytes: number;
   size: string | null;
-  /** Tracks of sound that it offers. */
-  sounds: number;
+  /** Audio tracks that it offers. */
+  audioTracks: number;
 };
 
-/** Longer ones are played by their last seconds alone. */
+/** Of longer ones only the last seconds are played. */
 const WHOLE_SECONDS = 10;
 const LAST_SECONDS = 3;
 
@@ -66,14 +66,14 @@ const openers = {
 const reached = (video, name, isThere) => new Promise((done) => isThere() ? done() : video.addEventListener(name, done, { once: true }));
 async function played(player, video, folder) {
   video.muted = true;
-  let sounds = () => 0;
+  let audioTracks = () => 0;
   let error = null;
   try {
     await new Promise((done, refuse) => {
       const fail = (text) => refuse(new Error(text));
       video.addEventListener("error", () => fail(video.error.message));
       (async () => {
-        sounds = await openers[player](video, folder, fail);
+        audioTracks = await openers[player](video, folder, fail);
         await reached(video, "loadedmetadata", () => video.readyState > 0);
         if (video.duration > ${WHOLE_SECONDS}) video.currentTime = video.duration - ${LAST_SECONDS};
         else video.playbackRate = 2;
@@ -90,14 +90,14 @@ async function played(player, video, folder) {
   return {
     player, error, left: video.duration - video.currentTime, duration: video.duration,
     frames: video.getVideoPlaybackQuality().totalVideoFrames, soundBytes: video.webkitAudioDecodedByteCount,
-    size: video.videoWidth > 0 ? video.videoWidth + "x" + video.videoHeight : null, sounds: sounds(),
+    size: video.videoWidth > 0 ? video.videoWidth + "x" + video.videoHeight : null, audioTracks: audioTracks(),
   };
 }
 window.playAll = (folder) =>
   Promise.all(Object.keys(openers).map((name, at) => played(name, document.querySelectorAll("video")[at], folder)));
 </script>`;
 
-/** A browser, and the folder `root` served to it. */
+/** A browser, and a server for the directory `root`. */
 export class Players {
   readonly #root: string;
   #server: Server | undefined;
@@ -108,7 +108,7 @@ export class Players {
     this.#root = root;
   }
 
-  /** By hls.js, dash.js and Shaka. `folder` is below the root, with both manifests. */
+  /** With hls.js, dash.js and Shaka. `folder` is below the root, with both manifests. */
   async play(folder: string): Promise<Played[]> {
     this.#browser ??= startBrowser();
     this.#base ??= this.#serve();

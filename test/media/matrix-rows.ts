@@ -13,12 +13,12 @@ import {
   words,
 } from "./matrix-sources.ts";
 
-/** Every container and codec, rates and shapes. */
+/** Every container and codec, frame rates and aspect ratios. */
 export const rows: Row[] = [
   // Containers and codecs.
   { name: "H.264 and AAC", file: "a.mp4", from: [...clip(), ...h264, ...aac], seconds: 2 },
   {
-    name: "that is copied, sound and all",
+    name: "that is copied, including audio",
     file: "a.mp4",
     from: [
       ...flashing("640x360", "25", 5),
@@ -141,7 +141,7 @@ export const rows: Row[] = [
     from: [...clip(), ...mpeg2, ...words("-c:a pcm_s16le -ar 48000")],
     seconds: 2,
   },
-  // Rates.
+  // Frame rates.
   {
     name: "23.976",
     isPlayed: true,
@@ -176,7 +176,7 @@ export const rows: Row[] = [
     seconds: 5,
     seen: null,
   },
-  // Shapes.
+  // Aspect ratios.
   {
     name: "interlaced MPEG-2",
     file: "f.ts",

@@ -1,41 +1,44 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { ffmpeg } from "./sources.ts";
 
-/** A source, and what must become of it. */
+/** A source, and its expected result. */
 export type Row = {
   name: string;
   /** Also the container. */
   file: string;
-  /** Arguments of the system's ffmpeg before the name of the file, or a maker of its own. */
+  /** Arguments of the system's ffmpeg before the file name, or a custom generator. */
   from: string[] | ((path: string) => Promise<void>);
-  /** MediaError's code, where nothing can be made of it. */
+  /** MediaError's code for a source that cannot be encoded. */
   fails?: "input_invalid" | "input_has_no_media";
   seconds?: number;
-  /** How far from it the result may be, where damage makes it a guess; 0.1 unless told. */
+  /** Tolerance, where damage makes the result uncertain; the default is 0.1. */
   within?: number;
-  /** Of the top rendition; null for sound alone. */
+  /** Of the top rendition; null for audio-only sources. */
   size?: string | null;
   rate?: number;
-  /** Tracks of sound; 1 unless told. */
+  /** Number of audio tracks; the default is 1. */
   sound?: number;
   languages?: (string | undefined)[];
-  /** Filters that make of the source what should be seen, before the comparison; null where nothing fair compares. */
+  /**
+   * Filters that convert the source to its expected appearance before the comparison; null when there is no fair
+   * comparison.
+   */
   seen?: string | null;
-  /** False where the flash and the beep cannot be found in what is left of the source. */
+  /** False when the flash and the beep cannot be found in the remains of the source. */
   flash?: boolean;
-  /** Played in a browser every time; the others are on demand. */
+  /** Played in a browser every time; the others on demand. */
   isPlayed?: boolean;
 };
 
 const FLASH = "between(t\\,1\\,1.4)";
 
-/** A moving picture that is white from 1 s to 1.4 s. */
+/** A moving test pattern that is white from 1 s to 1.4 s. */
 export const flashing = (size: string, rate: string, seconds: number, filters = "") => [
   ...["-f", "lavfi", "-i"],
   `testsrc2=s=${size}:r=${rate}:d=${seconds},drawbox=c=white:t=fill:enable='${FLASH}'${filters ? `,${filters}` : ""}`,
 ];
 
-/** Silence, with a tone for as long as the picture is white. */
+/** Silence, with a tone while the video is white. */
 export const beeping = (seconds: number, rate = 48_000, channels = "mono") => [
   ...["-f", "lavfi", "-i"],
   `aevalsrc='0.7*sin(880*2*PI*t)*${FLASH}${"|0".repeat(channels === "5.1" ? 5 : 0)}':c=${channels}:s=${rate}:d=${seconds}`,
@@ -53,7 +56,7 @@ export const hevc = words("-c:v libx265 -preset ultrafast -x265-params log-level
 export const vp9 = words("-c:v libvpx-vp9 -deadline realtime -cpu-used 8 -b:v 3M");
 export const av1 = words("-c:v libaom-av1 -cpu-used 8 -usage realtime -b:v 3M");
 
-/** A file of its own first, then one made of it. */
+/** Creates a file first, then one derived from it. */
 export const remade =
   (args: string[], first: string, ...then: string[]) =>
   async (path: string): Promise<void> => {
@@ -70,7 +73,7 @@ export const damaged =
 
 export const half = (whole: Buffer) => whole.subarray(0, whole.length / 2);
 
-/** Bytes overwritten here and there, the same ones every time. */
+/** Overwrites some bytes, the same ones every time. */
 export const scratched = (whole: Buffer) => {
   for (let at = 20_000; at < whole.length; at += 9001) whole.fill(at & 255, at, at + 40);
   return whole;

@@ -20,7 +20,7 @@ afterAll(async () => {
   await players.close();
   rmSync(folder, { recursive: true, force: true });
 });
-/** Every one is played by three players with MATRIX_PLAYERS=all; else one of each kind that the encoder makes. */
+/** Every one is played by three players with MATRIX_PLAYERS=all; by default one of each kind of result. */
 const arePlayed = (row: Row) => process.env.MATRIX_PLAYERS === "all" || row.isPlayed;
 
 type Made = EncodeResult & { dir: string; input: string };
@@ -49,7 +49,7 @@ const media = (dir: string, uri: string) => HLS.parse(read(dir, uri)) as unknown
 const length = ({ segments }: Media) => segments.reduce((sum, one) => sum + one.duration, 0);
 const cutsOf = ({ segments }: Media) => segments.map(({ duration }) => duration);
 
-/** Of a rendition: when its pictures can be begun with, in seconds. */
+/** Keyframe times of a rendition, in seconds. */
 async function keyTimes(path: string): Promise<number[]> {
   const packets = await ffprobe(
     "-select_streams",
@@ -66,7 +66,7 @@ async function keyTimes(path: string): Promise<number[]> {
     .map(Number.parseFloat);
 }
 
-/** The first moment at which the picture is white, and at which something is heard. */
+/** The first time at which the video is white, and at which there is audio. */
 async function onsets(result: Made, sound: string): Promise<[number, number]> {
   const top = result.renditions[0]?.playlist_path as string;
   const [grey, samples] = await Promise.all([
@@ -84,7 +84,7 @@ async function onsets(result: Made, sound: string): Promise<[number, number]> {
   return [white / 64 / (result.frameRate as number), loud / 2 / spec.audio.sample_rate];
 }
 
-/** Of the top rendition against the source, as the source should be seen. */
+/** Compares the top rendition with the source as it should look. */
 async function similarity({ dir, input, renditions, frameRate }: Made, seen: string): Promise<number> {
   const [top] = renditions;
   const rate = (
@@ -149,7 +149,7 @@ async function expectReady(row: Row, result: Made): Promise<void> {
   }
 }
 
-/** In a browser, to the end, with nothing left out. */
+/** In a browser, to the end, without gaps. */
 async function expectPlays({ size = "320x180", sound = 1 }: Row, result: Made, dir: string): Promise<void> {
   for (const { player, ...seen } of await players.play(dir)) {
     expect(seen.error, player).toBeNull();
@@ -159,7 +159,7 @@ async function expectPlays({ size = "320x180", sound = 1 }: Row, result: Made, d
     if (size) expect(result.renditions.map(({ width, height }) => `${width}x${height}`)).toContain(seen.size);
     if (size) expect(seen.frames, player).toBeGreaterThan(0);
     if (sound) expect(seen.soundBytes, player).toBeGreaterThan(0);
-    if (size) expect(seen.sounds, player).toBe(sound);
+    if (size) expect(seen.audioTracks, player).toBe(sound);
   }
 }
 

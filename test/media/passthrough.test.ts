@@ -20,7 +20,7 @@ const x264 = (params = GOP) => [
 ];
 const clip = (rate = "25", seconds = 9, size = "640x360") => [...flashing(size, rate, seconds), ...beeping(seconds)];
 
-/** What a decoder of the rendition would get, as one sum: the same for a copy, however it is packed. */
+/** A checksum of what a decoder of the rendition receives: equal for a copy, whatever its container. */
 const sumOf = async (path: string) =>
   (
     await ffmpeg(
@@ -62,7 +62,7 @@ describe.concurrent("a source that fits is its own top rendition", () => {
     ["key frames every 3 s", "c.mov", [...clip("24", 10), ...x264("keyint=72:min-keyint=1:scenecut=0")], [6, 3, 1]],
     ["a second key frame at every cut", "d.mp4", [...clip(), ...x264("keyint=25:min-keyint=1:scenecut=0")], [4, 4, 1]],
     [
-      "baseline, without sound",
+      "baseline, without audio",
       "e.mp4",
       [...flashing("640x360", "25", 5), ...words("-profile:v baseline"), ...x264()],
       [4, 1],
@@ -76,7 +76,7 @@ describe.concurrent("a source that fits is its own top rendition", () => {
     expect(await complaints("-i", join(result.dir, "master.m3u8"), "-map", "0", "-f", "null", "-")).toBe("");
     expect(await complaints("-i", join(result.dir, "manifest.mpd"), "-map", "0", "-f", "null", "-")).toBe("");
     expect(result.storyboard).not.toBeNull();
-    // The same picture at the same time: the small rendition against the one that was copied.
+    // Compares frames at the same time: the small rendition with the copied one.
     const [top, low] = result.renditions.map(({ playlist_path }) => join(result.dir, playlist_path)) as [
       string,
       string,
@@ -117,11 +117,11 @@ describe.concurrent("a source that does not fit is encoded", () => {
     ["4:4:4", "s.mp4", [...clip(), ...x264(), "-pix_fmt", "yuv444p"]],
     ["a transport stream", "t.ts", [...clip(), ...x264()]],
     [
-      "sound before the picture",
+      "audio before the video",
       "u.mp4",
       [...beeping(9), "-itsoffset", "0.3", ...flashing("640x360", "25", 8.7), "-fps_mode", "passthrough", ...x264()],
     ],
-    ["damaged pictures", "v.mp4", [...clip(), ...x264()], scratched],
+    ["damaged frames", "v.mp4", [...clip(), ...x264()], scratched],
   ])("%s", async (_, name, args, damage) => {
     const result = await made(name, args, damage);
     expect(result.isCopy).toBe(false);
@@ -130,20 +130,20 @@ describe.concurrent("a source that does not fit is encoded", () => {
   });
 });
 
-/** Sum of each packet of sound, those of before 0 too. */
+/** Checksum of each audio packet, including those before 0. */
 const packetsOf = async (path: string) =>
   (await ffmpeg("-i", path, "-map", "0:a:0", "-c", "copy", "-copypriorss", "1", "-f", "framemd5", "-"))
     .toString()
     .split("\n")
     .flatMap((line) => (/^\d+, .*?, *(\w{32})/.exec(line) ?? []).slice(1));
 
-describe.concurrent("sound", () => {
+describe.concurrent("audio", () => {
   const pictures = [...flashing("640x360", "25", 5), ...x264()];
-  // No two packets alike, as silence would have them.
+  // No two packets are equal, as they would be with silence.
   const noise = [...words("-f lavfi -i"), "aevalsrc=0.2*random(0)-0.1|0.2*sin(900*t*t):s=48000:d=5"];
   const withSound = (...sound: string[]) => [...noise, ...pictures, ...words("-map 1:v -map 0:a"), ...sound];
   const scratchedSound = (whole: Buffer) => {
-    // With its index at the end and pictures before it in each second, the sound's bytes lie at the end of the data.
+    // With its index at the end and B-frames in each second, the audio's bytes are at the end of the data.
     const at = whole.indexOf("moov") - 1500;
     return whole.fill(0xff, at, at + 700);
   };
@@ -178,7 +178,7 @@ describe.concurrent("sound", () => {
     expect(await complaints("-i", join(dir, manifest), "-map", "0", "-f", "null", "-")).toBe("");
   });
 
-  test("that is damaged is encoded, and the picture with it", async () => {
+  test("that is damaged is encoded, and the video with it", async () => {
     const result = await made("sz.mp4", withSound(...words("-c:a aac -ac 2")), scratchedSound);
     const [source, ours] = [
       await packetsOf(join(folder, "sz.mp4")),

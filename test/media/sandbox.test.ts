@@ -38,7 +38,7 @@ afterAll(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** A program of the system's shell, as an operator's own ffmpeg may be one. */
+/** A shell script, as an operator's own ffmpeg may be one. */
 function standIn(name: string, script: string): string {
   const path = join(folder, name);
   writeFileSync(path, `#!/bin/sh\n${script}\n`);
@@ -48,12 +48,12 @@ function standIn(name: string, script: string): string {
 const launcher = sandboxLauncher() as string;
 const modes = (await promisify(execFile)(launcher, ["--check"])).stdout.trim().split("\n");
 
-test("this machine can isolate ffmpeg in both ways, so that the tests below prove something", async () => {
+test("this machine can isolate ffmpeg in both ways, so that the tests below are meaningful", async () => {
   expect(modes).toEqual(["namespaces", expect.stringMatching(/^landlock \d+$/)]);
   expect(await missingIsolation(binaries.ffmpeg)).toEqual([]);
 });
 
-/** The same program under each of the launcher's modes; what it is granted besides the system is `work` and `source`. */
+/** The same program in each of the launcher's modes; besides the system it is granted `work` and `source`. */
 describe.each(["namespaces", "landlock"])("by %s", (mode) => {
   const inside = async (script: string, grants: string[] = []) => {
     const program = standIn(`stand-in-${mode}.sh`, script);
@@ -66,7 +66,7 @@ describe.each(["namespaces", "landlock"])("by %s", (mode) => {
     );
   };
 
-  test("what is granted can be read, and the working folder written", async () => {
+  test("granted paths are readable, and the working directory is writable", async () => {
     const { code, said } = await inside(`cat ${source} && echo made > out && cat out`);
     expect(said).toBe("FOUND the source\nmade\n");
     expect(code).toBe(0);
@@ -74,7 +74,7 @@ describe.each(["namespaces", "landlock"])("by %s", (mode) => {
   });
 
   test.each([
-    ["a file beside what is granted", () => `cat ${secret}`],
+    ["a file next to what is granted", () => `cat ${secret}`],
     ["the same by a way through a granted folder", () => `cat ${work}/../secret`],
     ["the same by a symbolic link", () => `ln -s ${secret} link; cat link`],
     ["the same by a hard link", () => `ln ${secret} hard && cat hard`],
@@ -92,14 +92,14 @@ describe.each(["namespaces", "landlock"])("by %s", (mode) => {
     ["a program that it wrote", () => `printf '#!/bin/sh\\necho FOUND\\n' > own; chmod +x own; ./own`],
   ])("refused: %s", async (_what, script) => {
     const { said } = await inside(script());
-    // In the list of a folder, only the names of what is granted may appear.
+    // A directory listing may contain only the names of what is granted.
     const listed = said.split("\n").filter((line) => line.startsWith("FOUND"));
     expect(listed.filter((line) => !/^FOUND (work|source|stand-in-\w+\.sh)$/.test(line))).toEqual([]);
     expect(readFileSync(source, "utf8")).toBe("FOUND the source\n");
     for (const name of readdirSync(work)) rmSync(join(work, name));
   });
 
-  test("no server of this machine is reached, and no process signalled", async () => {
+  test("no server of this machine is reachable, and no process can be signalled", async () => {
     calls = 0;
     const { said } = await inside(
       `curl -s --max-time 5 http://127.0.0.1:${port}/; echo "curl $?"; kill -0 ${process.pid} && echo FOUND`,
@@ -119,14 +119,14 @@ describe.each(["namespaces", "landlock"])("by %s", (mode) => {
     expect(said).toMatch(/^65536\n0$/m);
   });
 
-  test("its end is reported as it was: status, signal, missing program", async () => {
+  test("its end is reported correctly: status, signal, missing program", async () => {
     expect((await inside("exit 7")).code).toBe(7);
     expect((await inside("kill -SEGV $$")).signal).toBe("SIGSEGV");
     const args = ["--mode", mode, "--write", work, "--", "/nowhere/ffmpeg"];
     await expect(promisify(execFile)(launcher, args, { cwd: work })).rejects.toMatchObject({ code: 127 });
   });
 
-  test("it ends with its parent, in a namespace with all that it started", async () => {
+  test("it ends with its parent, in a namespace with all child processes", async () => {
     const program = standIn(`sleeper-${mode}.sh`, "sleep 1000 & sleep 1000");
     const system = ["/usr", "/bin", "/lib", "/lib64", program].flatMap((path) => ["--read", path]);
     const command = [launcher, "--mode", mode, ...system, "--device", "/dev/null", "--write", work].join(" ");
@@ -136,13 +136,13 @@ describe.each(["namespaces", "landlock"])("by %s", (mode) => {
       return all.filter((one) => one.command === "sleep 1000").length === 2 ? all : null;
     });
     process.kill(parent.pid as number, "SIGKILL");
-    // Landlock has no namespace of processes: only the program itself ends with its parent, and ffmpeg starts no other.
+    // Landlock has no process namespace: only the program itself ends with its parent, and ffmpeg starts no others.
     await untilGone(mode === "namespaces" ? below : below.filter((one) => one.command.includes(program)), 10_000);
     for (const one of below) if (isAlive(one)) process.kill(one.pid, "SIGKILL");
   });
 });
 
-test("a run of ffmpeg reads its input and writes its folder, and nothing else", async () => {
+test("a run of ffmpeg reads its input and writes its directory, and nothing else", async () => {
   const input = join(folder, "clip.mp4");
   await ffmpeg(...picture("64x64", "25", 1), ...fast, input);
   const copy = (reads: string[], output: string) =>
@@ -156,7 +156,7 @@ test("a run of ffmpeg reads its input and writes its folder, and nothing else", 
   expect(readdirSync(folder)).not.toContain("outside.mp4");
 });
 
-test("an ffmpeg that needs more than the system's folders runs without the isolation, and that is reported", async () => {
+test("an ffmpeg that needs more than the system's directories runs without the isolation, and that is reported", async () => {
   const helper = standIn("helper.sh", "echo helped");
   const program = standIn("wrapper.sh", `exec ${helper}`);
   expect(await missingIsolation(program)).toEqual([`no file system isolation: ${program} does not start in it`]);
@@ -183,9 +183,9 @@ test("without the launcher, bubblewrap isolates it as well, and without both tha
   expect(await missingIsolation(binaries.ffmpeg, { ...system, isolation: null })).toEqual(["no file system isolation"]);
 });
 
-test("a server's ffmpeg sees neither secrets nor database, objects or other jobs, nor any server", async () => {
+test("a server's ffmpeg can access neither secrets nor database, objects or other jobs, nor any server", async () => {
   const dataDir = emptyFolder();
-  // Everything that the server keeps, then each secret by name. The log of the job is what comes back.
+  // The server's whole data directory, then each secret by name. The output is the log of the job.
   const program = standIn(
     "prober.sh",
     [
@@ -215,7 +215,7 @@ test("a server's ffmpeg sees neither secrets nor database, objects or other jobs
   const { body } = await server.call("GET", `/api/v1/transcoding_jobs/${job.id}`, { admin: server.admin });
   expect(body.log_tail).toContain("PROBED");
   const seen = (body.log_tail as string).match(/^SEEN .*$/gm) ?? [];
-  // The job's own source alone, which is there to be read; the log names it without its folder.
+  // Only the job's own source is readable; the log names it without its directory.
   expect(seen).toEqual([expect.stringMatching(/^SEEN \w+\.mp4$/)]);
   server.child.kill("SIGTERM");
   await server.ended;

@@ -13,7 +13,7 @@ const shipped = (tool: string) => {
   return existsSync(path) ? path : tool;
 };
 
-/** What is tested: the programs that are shipped. Sources are always made by the system's full ffmpeg. */
+/** The shipped programs are tested. Sources are always created by the system's full ffmpeg. */
 export const binaries: Binaries = {
   ffmpeg: process.env.VODBOX_FFMPEG ?? shipped("ffmpeg"),
   ffprobe: process.env.VODBOX_FFPROBE ?? shipped("ffprobe"),
@@ -21,7 +21,7 @@ export const binaries: Binaries = {
 
 export const temporaryFolder = (name: string) => mkdtempSync(join(tmpdir(), `${name}-`));
 
-/** Runs the system's ffmpeg and returns what it printed on stdout. */
+/** Runs the system's ffmpeg and returns its stdout. */
 export async function ffmpeg(...args: string[]): Promise<Buffer> {
   const { stdout } = await exec("ffmpeg", ["-nostdin", "-v", "error", "-y", ...args], {
     encoding: "buffer",
@@ -30,7 +30,7 @@ export async function ffmpeg(...args: string[]): Promise<Buffer> {
   return stdout;
 }
 
-/** Like `ffmpeg`, but everything that it has to complain about; empty when a file decodes cleanly. */
+/** Like `ffmpeg`, but returns its warnings and errors; empty when a file decodes cleanly. */
 export async function complaints(...args: string[]): Promise<string> {
   const { stderr } = await exec("ffmpeg", ["-nostdin", "-v", "warning", "-y", ...args], { maxBuffer: 1 << 28 });
   return stderr;

@@ -20,7 +20,7 @@ afterAll(() => server.stop());
 const shell = (script: string, env: Record<string, string> = {}) =>
   server.spawn(["/bin/sh", "-c", script], { cwd: folder, env });
 
-test("a program gets its input, directory and environment, and its outputs and status come back", async () => {
+test("a program gets its input, directory and environment, and its outputs and status are returned", async () => {
   const child = await shell('cat; pwd; echo "$NAME" >&2; env | wc -l; exit 7', { NAME: "a value\nof two lines" });
   const closed = once(child, "close");
   const outputs = [child.stdout, child.stderr].map((stream) => text(stream as NodeJS.ReadableStream as never));
@@ -45,7 +45,7 @@ test("large inputs and outputs pass unchanged, and many programs run at once", a
   expect(results).toEqual(Array(20).fill(true));
 });
 
-test("a program that does not read its input ends all the same, and what it wrote arrives", async () => {
+test("a program that does not read its input still ends, and its output arrives", async () => {
   const child = await shell("echo enough");
   const closed = once(child, "close");
   child.stdin?.on("error", () => {});
@@ -55,7 +55,7 @@ test("a program that does not read its input ends all the same, and what it wrot
   expect(await closed).toEqual([0, null]);
 });
 
-test("a signal reaches the program, and is told as the reason of its end", async () => {
+test("a signal reaches the program, and is reported as the reason of its end", async () => {
   const child = await shell("exec sleep 60");
   for (const stream of [child.stdout, child.stderr]) stream?.resume();
   const closed = once(child, "close");
@@ -64,7 +64,7 @@ test("a signal reaches the program, and is told as the reason of its end", async
   expect(child.kill("SIGTERM")).toBe(false);
 });
 
-test("what is no program is an error, with its reason", async () => {
+test("a file that is not a program is an error, with its reason", async () => {
   const child = await server.spawn(["/nowhere/program"], { cwd: folder, env: {} });
   const closed = once(child, "close");
   child.stdout?.resume();
@@ -73,7 +73,7 @@ test("what is no program is an error, with its reason", async () => {
   await expect(server.spawn(["/bin/true", "a\0b"], { cwd: folder, env: {} })).rejects.toThrow("could not be started");
 });
 
-test("ffmpeg runs through it, confined as ever, and its errors are the same", async () => {
+test("ffmpeg runs through it, confined as usual, and its errors are the same", async () => {
   const options = { timeLimitMs: 20_000, cwd: folder, viaSpawnServer: true };
   const version = await run(binaries.ffmpeg, { ...options, args: ["-version"] });
   expect(version.toString()).toMatch(/^ffmpeg version /);
@@ -81,7 +81,7 @@ test("ffmpeg runs through it, confined as ever, and its errors are the same", as
   await expect(run(binaries.ffmpeg, { ...options, args })).rejects.toMatchObject({ logTail: /No such file|denied/ });
 });
 
-test("starting a program holds a process of 400 MB for less than 10 ms", async () => {
+test("starting a program blocks a process of 400 MB for less than 10 ms", async () => {
   const ballast = Array.from({ length: 400 }, () => Buffer.alloc(2 ** 20, 1));
   const turns: number[] = [];
   let isDone = false;
@@ -98,7 +98,7 @@ test("starting a program holds a process of 400 MB for less than 10 ms", async (
   }
   isDone = true;
   const slowest = turns.sort((a, b) => b - a);
-  // A fork of it takes 25 ms, in each of the 20 runs. A few turns may be late for reasons of the machine.
+  // A fork of it takes 25 ms, in each of the 20 runs. A few iterations may be late because of the machine.
   expect(slowest[5]).toBeLessThan(10);
   expect(ballast.length).toBe(400);
 });

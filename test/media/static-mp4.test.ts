@@ -11,7 +11,7 @@ vi.setConfig({ testTimeout: 120_000 });
 const folder = temporaryFolder("static-mp4");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-test("one file of the same bytes, with its index in front, where it is asked for", async () => {
+test("one file of the same bytes, with its index at the beginning, when requested", async () => {
   const input = join(folder, "plain.mp4");
   await ffmpeg(...picture("640x360", "25", 9), ...sound(9), ...fast, input);
   const dir = join(folder, "plain.out");

@@ -12,7 +12,7 @@ vi.setConfig({ testTimeout: 120_000 });
 const folder = temporaryFolder("storyboard");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** A picture whose grey grows by a step a second, so that a tile tells its time. */
+/** A video whose gray level increases by one step per second, so that a tile shows its time. */
 async function greying(name: string, seconds: number, size: string): Promise<string> {
   const input = join(folder, name);
   const picture = `color=c=black:s=${size}:r=25:d=${seconds},geq=lum='16+${200 / seconds}*T':cb=128:cr=128`;
@@ -54,7 +54,7 @@ test.each([
   expect(shape.trim()).toBe(`${wide * (columns ?? 0)},${high * (rows ?? 0)}`);
 });
 
-test("has so few pictures that a day fits on a sheet", () => {
+test("has so few thumbnails that a day fits on a sheet", () => {
   for (const seconds of [0.04, 2, 199, 200, 201, 3600, 7200, 86_400]) {
     const interval = storyboardInterval(seconds, spec);
     expect(Math.ceil(seconds / interval)).toBeLessThanOrEqual(spec.storyboard.max_tiles);
@@ -62,7 +62,7 @@ test("has so few pictures that a day fits on a sheet", () => {
   }
 });
 
-test("its failure is no failure of the job", async () => {
+test("its failure does not fail the job", async () => {
   const input = await greying("refused.mp4", 1, "160x90");
   const dir = join(folder, "refused");
   mkdirSync(join(dir, "storyboard-1.jpg"), { recursive: true });
@@ -71,7 +71,7 @@ test("its failure is no failure of the job", async () => {
   expect(readFileSync(join(dir, "manifest.mpd"), "utf8")).not.toContain("thumbnail_tile");
 });
 
-test("none is made where the specification wants none", async () => {
+test("none is created when the specification does not ask for one", async () => {
   const input = await greying("unwanted.mp4", 1, "160x90");
   const wanted = { ...spec, storyboard: { ...spec.storyboard, enabled: false } };
   const { storyboard, files } = await made(input, `${input}.out`, wanted);

@@ -16,7 +16,7 @@ beforeAll(async () => {
 
 const state = async ({ call, admin }: TestApp) => (await call("GET", PATH, { admin })).body;
 const begin = ({ call, admin }: TestApp, to: string, more = {}) => call("POST", PATH, { admin, body: { to, ...more } });
-/** Runs what there is to do now to its end. */
+/** Runs everything that can be done now. */
 async function migrated(app: TestApp, to: string, more = {}) {
   const begun = await begin(app, to, more);
   expect(begun.status).toBe(202);
@@ -24,7 +24,7 @@ async function migrated(app: TestApp, to: string, more = {}) {
   return state(app);
 }
 
-test("what cannot be is refused in words, and changes nothing", async () => {
+test("an impossible migration is refused with a message, and changes nothing", async () => {
   const bare = await testApp();
   expect(await state(bare)).toMatchObject({ active: "local", phase: "settled", to: null, old_copies: null });
   const lacking = await begin(bare, "s3");
@@ -51,7 +51,7 @@ test("what cannot be is refused in words, and changes nothing", async () => {
   expectError(await begin(off, "s3"), 503, "storage_not_configured");
 });
 
-test("what was damaged or left in the target is found when it is read back, and mended", async () => {
+test("damaged or old objects in the target are detected by verification, and copied again", async () => {
   const dataDir = newFolder();
   const app = await testApp(s3Settings(s3, "damaged"), dataDir);
   const ledger = await fill(localAt(dataDir), 30);
@@ -68,7 +68,7 @@ test("what was damaged or left in the target is found when it is read back, and 
   });
   expect(inOrder(await sumsOf(target, "tenants/"))).toEqual(inOrder(ledger));
   expect(await target.head("elsewhere/of somebody else")).not.toBeNull();
-  // Old copies are removed where the active store has the object alone.
+  // Old copies are deleted only when the active store has the object.
   await target.delete(longer);
   expect((await app.call("DELETE", `${PATH}/old_copies`, { admin: app.admin })).status).toBe(202);
   await app.runTask("migrate-storage");
@@ -76,7 +76,7 @@ test("what was damaged or left in the target is found when it is read back, and 
   expect(await state(app)).toMatchObject({ phase: "settled", old_copies: null });
 });
 
-test("a target that goes away stops the migration and nothing else; it goes on when it is back", async () => {
+test("an unavailable target stops the migration and nothing else; it continues when the target is back", async () => {
   const relay = await startRelay();
   const port = Number(new URL(s3.endpoint).port);
   relay.lead(port);
@@ -85,7 +85,7 @@ test("a target that goes away stops the migration and nothing else; it goes on w
   const ledger = await fill(localAt(dataDir), 60);
   const key = await app.key((await app.tenant()).id);
   const { asset } = await readyAsset(app, key, { playback_policy: "public" });
-  // After some megabytes every line breaks, and no new one leads anywhere.
+  // After some megabytes every connection breaks, and no new one is accepted.
   relay.lead(9);
   relay.cutAfter(0, 1000);
   expectError(await begin(app, "s3"), 422, "validation_failed");
@@ -108,7 +108,7 @@ test("a target that goes away stops the migration and nothing else; it goes on w
   expect(inOrder(await sumsOf(s3At(s3, "away"), "tenants/1/extra/"))).toEqual(inOrder(ledger));
 });
 
-test("given up before the switch, all stays where it was, and the copies can be removed", async () => {
+test("canceled before the switch, everything stays where it was, and the copies can be deleted", async () => {
   const dataDir = newFolder();
   const relay = await startRelay();
   relay.lead(Number(new URL(s3.endpoint).port));

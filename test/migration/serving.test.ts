@@ -41,7 +41,7 @@ const stop = async (server: RunningServer, signal: NodeJS.Signals) => {
   await server.ended;
 };
 
-/** A small source that is uploaded, and its sum. */
+/** A small source that is uploaded, and its checksum. */
 async function upload(server: RunningServer, key: string) {
   const bytes = randomBytes(10_000);
   const { asset } = await uploaded(server, key, { bytes });
@@ -54,7 +54,7 @@ async function plays(server: RunningServer, key: string, assetId: number): Promi
   return server.call("GET", told.body.hls_url);
 }
 
-test("to S3 and back while a client uploads and deletes: nothing is lost, nothing comes back", async () => {
+test("to S3 and back while a client uploads and deletes: nothing is lost, nothing reappears", async () => {
   const { dataDir, start, server: first, key, command } = await scene("there-and-back");
   let server = first;
   const { admin } = server;
@@ -62,7 +62,7 @@ test("to S3 and back while a client uploads and deletes: nothing is lost, nothin
   const ready = await readyAsset(server, key, { playback_policy: "public" });
   const doomed = await upload(server, key);
 
-  // It began before: its address leads to where it began, and it ends there.
+  // It began before: its URL belongs to the source store, where it ends.
   const early = randomBytes(50_000);
   const body = { filename: "early.mp4", bytes_expected: early.length };
   const pending = (await server.call("POST", "/api/v1/uploads/initiate", { key, body })).body;
@@ -85,10 +85,10 @@ test("to S3 and back while a client uploads and deletes: nothing is lost, nothin
   isOver = true;
   await client;
   expect(waiting).toMatchObject({ active: "s3", phase: "draining", mended: 0 });
-  // The one that began before, and perhaps one that the client is just at.
+  // The upload that began before, and possibly one in progress.
   expect(waiting.waiting_for.uploads).toBeGreaterThanOrEqual(1);
   expect(waiting.verified).toBeGreaterThan(150);
-  // Still both: the way back is refused until it is over.
+  // Both stores are in use: migrating back is refused until the end.
   const back = await server.call("POST", PATH, { admin, body: { to: "local" } });
   expect([back.status, back.body.code]).toEqual([409, "migration_conflict"]);
   expect((await plays(server, key, ready.asset.id)).status).toBe(200);
@@ -110,7 +110,7 @@ test("to S3 and back while a client uploads and deletes: nothing is lost, nothin
   expect([...sources.values()]).toContain(late.sum);
   expect(sources.size).toBe(kept.length + 2);
 
-  // With the old setting it does not serve from the old place.
+  // With the old setting it does not serve from the old store.
   await stop(server, "SIGTERM");
   server = await start("local");
   expect(await sourceSum(server.call, key, late.id)).toBe(late.sum);
@@ -122,14 +122,14 @@ test("to S3 and back while a client uploads and deletes: nothing is lost, nothin
 
   const again = await command("migrate", "--to", "local");
   expect(again).toMatchObject({ active: "local", phase: "settled", old_copies: "s3" });
-  // What lay there already was compared and not copied again.
+  // Objects that were there already were compared and not copied again.
   expect(again.copied.objects).toBeLessThan(100);
   expect(inOrder(await sumsOf(localAt(dataDir), "tenants/1/extra/"))).toEqual(inOrder(extra));
   expect(await sourceSum(server.call, key, late.id)).toBe(late.sum);
   expect(await command("clean")).toMatchObject({ old_copies: null });
   expect((await remote.list("tenants/")).objects).toEqual([]);
   await stop(server, "SIGTERM");
-  // Without a server the command does it itself.
+  // Without a server the command runs the migration itself.
   expect(await command("migrate", "--to", "s3", "--quick", "--remove-old")).toMatchObject({
     ...{ active: "s3", phase: "settled", old_copies: null, verified: 0 },
   });
@@ -139,7 +139,7 @@ test("to S3 and back while a client uploads and deletes: nothing is lost, nothin
   expect(inOrder(await sumsOf(remote, "tenants/1/extra/"))).toEqual(inOrder(extra));
 }, 600_000);
 
-test("killed in the middle again and again, it goes on, and all is there", async () => {
+test("killed repeatedly, it resumes, and nothing is missing", async () => {
   const { dataDir, start, server: first, key } = await scene("killed");
   let server = first;
   const { admin } = server;
@@ -149,7 +149,7 @@ test("killed in the middle again and again, it goes on, and all is there", async
   const phases = new Set<string>();
   for (const to of ["s3", "local"]) {
     for (let round = 0; ; round++) {
-      // It would go on by itself, a moment later.
+      // It would continue by itself shortly after.
       expect((await server.call("POST", PATH, { admin, body: { to } })).status).toBe(202);
       kept.push(await upload(server, key));
       await sleep(Math.random() * 1500);

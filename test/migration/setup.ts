@@ -10,7 +10,7 @@ import { newBucket, type S3Place } from "../support/s3-server.ts";
 export const BUCKET = newBucket("migration");
 export const PATH = "/api/v1/admin/storage/migration";
 
-/** Settings of S3 under a prefix of this test's own. */
+/** S3 settings with a prefix for this test. */
 export const s3Settings = (s3: S3Place, prefix: string) => ({
   s3_endpoint: s3.endpoint,
   s3_bucket: BUCKET,
@@ -30,7 +30,7 @@ export const localAt = (dataDir: string) =>
 export type Ledger = Map<string, string>;
 const sum = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex");
 
-/** Objects of all kinds and sizes: many, one of several parts, an empty one, strange names. */
+/** Objects of all kinds and sizes: many, one of several parts, an empty one, unusual names. */
 export async function fill(store: ObjectStore, count: number): Promise<Ledger> {
   const ledger: Ledger = new Map();
   const put = async (key: string, bytes: Buffer) => {
@@ -66,7 +66,7 @@ export async function sumsOf(store: ObjectStore, prefix: string): Promise<Ledger
 
 export const inOrder = (ledger: Ledger) => [...ledger].sort(([a], [b]) => (a < b ? -1 : 1));
 
-/** What the asset's source has, through the public door. */
+/** The content of the asset's source, through the public API. */
 export async function sourceSum(call: Call, key: string, assetId: number): Promise<string | null> {
   const told = await call("GET", `/api/v1/assets/${assetId}/download`, { key });
   if (told.status !== 200) return null;

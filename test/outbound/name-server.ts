@@ -3,12 +3,12 @@ import { once } from "node:events";
 import { isIPv4 } from "node:net";
 import { atEnd } from "../support/folder.ts";
 
-/** Answers to a name, in turn: the last one stays. */
+/** Successive answers to a name: the last one repeats. */
 export type Zone = Record<string, readonly (readonly string[])[]>;
 
 /**
- * A name server (RFC 1035) on loopback that says what `zone` says, another thing at every question if it likes. A and AAAA
- * of one question count as one turn.
+ * A name server (RFC 1035) on loopback that answers from `zone`, differently for every query if desired. A and AAAA of
+ * one query count once.
  */
 export async function startNameServer(zone: Zone): Promise<{ address: string; asked: string[] }> {
   const socket = createSocket("udp4");

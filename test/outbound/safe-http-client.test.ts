@@ -9,9 +9,9 @@ import { createSafeHttpClient } from "../../src/outbound/safe-http-client.ts";
 import { atEnd } from "../support/folder.ts";
 import { startNameServer } from "./name-server.ts";
 
-/** Listens on every address of this machine; whoever is led here by a trick is seen. */
+/** Listens on every address of this machine and records every connection that should have been blocked. */
 let trap: { port: number; reached: string[] };
-/** What the operator has opened, and with it stands in for the public internet. */
+/** Allowed by the operator, to represent the public internet. */
 const OPEN = "127.0.0.2";
 
 async function listening(server: Server | ReturnType<typeof createTcpServer>, host: string): Promise<number> {
@@ -56,7 +56,7 @@ const LITERALS = [
   "[3fff::1]", "[5f00::1]", "[4000::1]", "[1::1]", "①②⑦.⓪.⓪.①", "127。0。0。1", "１２７.0.0.1", "localhost", "LOCALHOST", "a.localhost", "localhost.",
 ];
 
-describe("what is no public address is never connected to", () => {
+describe("addresses that are not public are never connected to", () => {
   test.each(LITERALS)("%s", async (host) => {
     for (const scheme of ["https", "http"]) {
       const sent = send(`${scheme}://${host}:${trap.port}/hook`);
@@ -82,7 +82,7 @@ describe("what is no public address is never connected to", () => {
     await expect(send(url)).rejects.toBeInstanceOf(BlockedDestination);
   });
 
-  test("a name that leads there, be it with one address of many, in either family", async () => {
+  test("a name that resolves to one, also as one of many addresses, in either family", async () => {
     const zone = {
       "private.test": [["10.0.0.1"]],
       "loopback.test": [["127.0.0.1"]],
@@ -97,7 +97,7 @@ describe("what is no public address is never connected to", () => {
     for (const [name, answers] of Object.entries(zone)) {
       const sent = send(`https://${name}:${trap.port}/`, { dnsServers: [address] });
       await expect(sent, name).rejects.toBeInstanceOf(BlockedDestination);
-      // Tenants read it: what a name resolves to here may be an address of the operator's network.
+      // Tenants read it: the resolved address may belong to the operator's own network.
       const { message } = (await sent.catch((error: Error) => error)) as Error;
       expect(message).toContain(name);
       for (const resolved of answers.flat()) expect(message).not.toContain(resolved);
@@ -107,7 +107,7 @@ describe("what is no public address is never connected to", () => {
   });
 });
 
-test("what is public is known to be", () => {
+test("public addresses are recognized", () => {
   for (const address of ["8.8.8.8", "93.184.216.34", "1.1.1.1", "::ffff:8.8.8.8", "2606:4700::1111", "2a00:1450::1"])
     expect(isPublic(address), address).toBe(true);
   expect(isInRanges("10.1.2.3", rangesOf(["10.0.0.0/8"]))).toBe(true);
@@ -116,7 +116,7 @@ test("what is public is known to be", () => {
   expect(isInRanges("192.168.1.1", rangesOf(["192.168.1.1"]))).toBe(true);
 });
 
-/** A receiver where the operator has opened the way to; `answer` as a request listener. */
+/** A receiver at an allowed address; `answer` as a request listener. */
 async function receiver(answer: RequestListener) {
   const seen: { local: string; host: string | undefined; body: string; socket: Socket }[] = [];
   const server = createServer((request, response) => {
@@ -134,14 +134,14 @@ async function receiver(answer: RequestListener) {
       answer(request, response);
     });
   });
-  // All of loopback, so that who is led from one address to the other is seen.
+  // All of loopback, so that redirects between addresses are recorded.
   const port = await listening(server, "0.0.0.0");
   return { port, seen };
 }
 const open: Doors = { allowCidrs: [`${OPEN}/32`] };
 
-describe("a range that the operator has opened", () => {
-  test("is reached, with plain http too, and nothing beside it", async () => {
+describe("a range that the operator has allowed", () => {
+  test("is reachable, also with plain http, and no other address", async () => {
     const { port, seen } = await receiver((_, response) => response.end("thanks"));
     expect(await send(`http://${OPEN}:${port}/hook`, open)).toMatchObject({ status: 200, snippet: "thanks" });
     expect(seen).toMatchObject([{ local: OPEN, host: `${OPEN}:${port}`, body: "{}" }]);
@@ -150,7 +150,7 @@ describe("a range that the operator has opened", () => {
     expect(seen).toHaveLength(1);
   });
 
-  test("is not left by a redirect, which is an answer", async () => {
+  test("a redirect out of it is not followed", async () => {
     for (const location of ["http://169.254.169.254/latest/meta-data/", `http://127.0.0.1:${trap.port}/`]) {
       const { port } = await receiver((_, response) => response.writeHead(307, { location }).end());
       expect((await send(`http://${OPEN}:${port}/`, open)).status).toBe(307);
@@ -158,7 +158,7 @@ describe("a range that the operator has opened", () => {
     expect(trap.reached).toEqual([]);
   });
 
-  test("is judged anew at every request: a name that turns to another address is not followed, kept connection or not", async () => {
+  test("is checked at every request: a name that resolves to another address is not followed, with a kept connection or without", async () => {
     const { port, seen } = await receiver((_, response) => response.end("ok"));
     const { address } = await startNameServer({ "rebind.test": [[OPEN], [OPEN], ["127.0.0.1"]] });
     const door = createSafeHttpClient({ ...open, dnsServers: [address] });
@@ -169,11 +169,11 @@ describe("a range that the operator has opened", () => {
     await expect(again()).rejects.toBeInstanceOf(BlockedDestination);
     door.close();
     expect(seen.map(({ local }) => local)).toEqual([OPEN, OPEN]);
-    // The second request went out on the first one's connection.
+    // The second request used the first one's connection.
     expect(seen[0]?.socket).toBe(seen[1]?.socket);
   });
 
-  test("is asked for once a request: what the name server says next comes too late", async () => {
+  test("is resolved once per request: later answers of the name server do not count", async () => {
     const { port, seen } = await receiver((_, response) => response.end("ok"));
     const { address, asked } = await startNameServer({ "quick.test": [[OPEN], ["127.0.0.1"]] });
     expect((await send(`http://quick.test:${port}/`, { ...open, dnsServers: [address] })).status).toBe(200);
@@ -193,7 +193,7 @@ describe("a receiver that misbehaves", () => {
     return { code: (error as OutboundFailure).code, ms: performance.now() - from };
   };
 
-  test("by never answering costs the time that was set, and no more", async () => {
+  test("never responding takes the configured time, and no more", async () => {
     const { port } = await receiver(() => {});
     const { code, ms } = await failure(`http://${OPEN}:${port}/`);
     expect(code).toBe("timeout");
@@ -201,7 +201,7 @@ describe("a receiver that misbehaves", () => {
     expect(ms).toBeLessThan(2000);
   });
 
-  test("by dripping its head costs no more either", async () => {
+  test("sending its header slowly takes no more either", async () => {
     const server = createTcpServer((socket) => {
       socket.on("error", () => {}).write("HTTP/1.1 200 OK\r\n");
       const drip = setInterval(() => socket.write("x: y\r\n"), 20);
@@ -211,7 +211,7 @@ describe("a receiver that misbehaves", () => {
     expect(await failure(`http://${OPEN}:${port}/`)).toMatchObject({ code: "timeout" });
   });
 
-  test("by dripping its body is heard by its status, within the time", async () => {
+  test("sending its body slowly is judged by its status, within the time", async () => {
     const { port } = await receiver((_, response) => {
       const drip = setInterval(() => response.write("x"), 20);
       response.on("close", () => clearInterval(drip));
@@ -222,7 +222,7 @@ describe("a receiver that misbehaves", () => {
     expect(performance.now() - from).toBeLessThan(2500);
   });
 
-  test("by answering without end is cut off, and the beginning is kept", async () => {
+  test("responding without end is cut off, and the beginning is kept", async () => {
     const { port } = await receiver((_, response) => {
       response.on("error", () => {});
       const more = () => {
@@ -241,7 +241,7 @@ describe("a receiver that misbehaves", () => {
     ["closing early", (socket: Socket) => socket.destroy(), "connection"],
     ["speaking something else", (socket: Socket) => socket.end("SSH-2.0-x\r\n"), "protocol"],
     ["an endless head", (socket: Socket) => socket.write(`HTTP/1.1 200 OK\r\nx: ${"y".repeat(100_000)}`), "protocol"],
-  ])("by %s is told so", async (_, behave, expected) => {
+  ])("by %s is reported", async (_, behave, expected) => {
     const port = await listening(
       createTcpServer((socket) => {
         socket.on("error", () => {});
@@ -252,14 +252,14 @@ describe("a receiver that misbehaves", () => {
     expect(await failure(`http://${OPEN}:${port}/`)).toMatchObject({ code: expected });
   });
 
-  test("by not being there, or by a certificate of its own, is told so", async () => {
+  test("by being unreachable, or by its own certificate, is reported", async () => {
     const { port } = await receiver((_, response) => response.end());
     expect(await failure(`https://${OPEN}:${port}/`)).toMatchObject({ code: "tls" });
     const { address } = await startNameServer({});
     expect(await failure("https://nowhere.test/", { dnsServers: [address] }, 3000)).toMatchObject({ code: "dns" });
   });
 
-  test("by a name server that is silent costs the time that was set", async () => {
+  test("with an unresponsive name server takes the configured time", async () => {
     const silent = await startNameServer({});
     const deaf = { dnsServers: ["127.0.0.1:9"] };
     expect(silent.asked).toEqual([]);

@@ -13,7 +13,7 @@ import { untilProcesses } from "../worker/processes.ts";
 const VTT = "WEBVTT\n\n00:00:00.500 --> 00:00:01.000\nHello\n";
 const LIMIT_MS = 30_000;
 
-/** The script as the command, and what it is called with. */
+/** The script as the command, and its arguments. */
 function scene(script: string, options = "") {
   const cwd = emptyFolder();
   const path = join(cwd, "recognise me.sh");
@@ -21,7 +21,7 @@ function scene(script: string, options = "") {
   chmodSync(path, 0o755);
   const transcriber = command(`"${path}" ${options}`);
   const transcribe = (signal = new AbortController().signal) =>
-    transcriber.transcribe({ wavPath: join(cwd, "sound 1.wav"), durationSeconds: 2, language: "pt-BR", cwd, signal });
+    transcriber.transcribe({ wavPath: join(cwd, "audio 1.wav"), durationSeconds: 2, language: "pt-BR", cwd, signal });
   return { cwd, path, transcribe };
 }
 
@@ -30,19 +30,22 @@ afterEach(() => {
 });
 
 describe("a transcription command", () => {
-  test("gets the sound and the language behind its own arguments, and prints WebVTT", async () => {
-    const { cwd, transcribe } = scene(`printf '%s|' "$@" > told; pwd > where; printf '${VTT}'`, "--model 'big one'");
+  test("gets the audio and the language after its own arguments, and prints WebVTT", async () => {
+    const { cwd, transcribe } = scene(
+      `printf '%s|' "$@" > arguments; pwd > where; printf '${VTT}'`,
+      "--model 'big one'",
+    );
     expect(await transcribe()).toBe(VTT);
-    expect(readFileSync(join(cwd, "told"), "utf8")).toBe(`--model|big one|${join(cwd, "sound 1.wav")}|pt-BR|`);
+    expect(readFileSync(join(cwd, "arguments"), "utf8")).toBe(`--model|big one|${join(cwd, "audio 1.wav")}|pt-BR|`);
     expect(readFileSync(join(cwd, "where"), "utf8")).toBe(`${cwd}\n`);
   });
 
-  test("may print SubRip, and goes no further than the sound", async () => {
+  test("may print SubRip, which is limited to the audio's duration", async () => {
     const srt = "1\\n00:00:00,500 --> 00:00:01,000\\nHello\\n\\n2\\n00:00:01,500 --> 00:01:00,000\\nyou\\n";
     expect(await scene(`printf '${srt}'`).transcribe()).toBe(`${VTT}\n00:00:01.500 --> 00:00:02.000\nyou\n`);
   });
 
-  test("sees nothing of vodbox's environment, but what its own tools may need", async () => {
+  test("gets none of vodbox's environment, except what its own tools may need", async () => {
     process.env.VODBOX_SIGNING_SECRET = "a secret of ours";
     const { cwd, transcribe } = scene(`env > seen; printf '${VTT}'`);
     await transcribe();
@@ -52,14 +55,14 @@ describe("a transcription command", () => {
   });
 
   test.each([
-    ["fails", "echo 'no model in /srv/models' >&2; exit 3", /^The transcription command ended with code 3\.$/],
+    ["fails", "echo 'no model in /srv/models' >&2; exit 3", /^The transcription command exited with code 3\.$/],
     ["is killed", "kill -KILL $$", /^The transcription command .*(KILL|137)/],
-    ["prints without end", "yes", /printed far too much/],
-    ["prints nothing", "", /No speech was recognised/],
+    ["prints without end", "yes", /output .* is too large/],
+    ["prints nothing", "", /No speech was recognized/],
     ["prints something else", "echo Hello", /neither WebVTT nor SubRip/],
-    ["prints bytes", "printf '\\377\\376\\001'", /cannot be read/],
-    ["is not there", "exec /nowhere/at/all", /ended with code 127/],
-  ])("that %s is told of in words that name no file", async (_, script, words) => {
+    ["prints bytes", "printf '\\377\\376\\001'", /is invalid: /],
+    ["is not there", "exec /nowhere/at/all", /exited with code 127/],
+  ])("that %s is reported without file names", async (_, script, words) => {
     const { cwd, transcribe } = scene(script);
     const failure = await transcribe().catch((error) => error);
     expect(failure).toMatchObject({ name: "TranscriptionFailed", message: expect.stringMatching(words) });
@@ -69,7 +72,7 @@ describe("a transcription command", () => {
   });
 
   const LASTING = 'sleep 7777 & (sh -c "sleep 7777; : $0") & sleep 7777';
-  test("is ended with all that it started when the job is given up", async () => {
+  test("is killed with all its child processes when the job is aborted", async () => {
     const { cwd, path, transcribe } = scene(LASTING);
     const gone = new AbortController();
     const done = transcribe(gone.signal);
@@ -80,20 +83,20 @@ describe("a transcription command", () => {
     await untilProcesses(cwd, (lines) => lines.length === 0, LIMIT_MS);
   });
 
-  test("leaves nothing running behind it", async () => {
+  test("leaves no process behind", async () => {
     const { path, transcribe } = scene(`(sh -c "sleep 7777; : $0") & printf '${VTT}'`);
     expect(await transcribe()).toBe(VTT);
     await untilProcesses(path, (lines) => lines.length === 0, LIMIT_MS);
   });
 
-  test("dies with its worker, even by kill -9", async () => {
+  test("ends with its worker, even after kill -9", async () => {
     const { cwd, path } = scene(LASTING);
     const module = fileURLToPath(new URL("../../src/outbound/transcribe/command.ts", import.meta.url));
     const program = `
       const { command } = await import(${JSON.stringify(module)});
-      const sound = { wavPath: "x.wav", durationSeconds: 1, language: "en", cwd: ${JSON.stringify(cwd)} };
+      const audio = { wavPath: "x.wav", durationSeconds: 1, language: "en", cwd: ${JSON.stringify(cwd)} };
       console.log("begins");
-      await command(${JSON.stringify(`"${path}"`)}).transcribe({ ...sound, signal: new AbortController().signal });`;
+      await command(${JSON.stringify(`"${path}"`)}).transcribe({ ...audio, signal: new AbortController().signal });`;
     const { child } = watched(spawn(process.execPath, ["--input-type=module", "-e", program]));
     await once(createInterface({ input: child.stdout as NodeJS.ReadableStream }), "line");
     const isScript = (line: string) => line.startsWith("/bin/sh /") || line.startsWith("sh -c sleep");

@@ -7,7 +7,7 @@ import { emptyFolder } from "../support/folder.ts";
 import { KEY, type Mood, transcriptionService, vttOf } from "../support/transcription-service.ts";
 
 const RATE = 16_000;
-/** Loud, but for the half seconds that begin at `pauses`. */
+/** Loud, except for the half seconds that begin at `pauses`. */
 async function wavFile(seconds: number, pauses: number[] = []): Promise<string> {
   const samples = new Int16Array(seconds * RATE);
   for (let index = 0; index < samples.length; index++) {
@@ -30,7 +30,7 @@ async function transcribe(url: string, { language = "en-US", signal, wavPath, ..
 }
 
 describe("a transcription server", () => {
-  test("gets the sound as it is documented, and its WebVTT is the caption", async () => {
+  test("gets the audio as documented, and its WebVTT is the caption", async () => {
     const { url, heard } = await transcriptionService();
     expect(await transcribe(url)).toBe(vttOf("piece 1"));
     expect(heard).toMatchObject([
@@ -47,13 +47,13 @@ describe("a transcription server", () => {
     ["/v1/", "/v1/audio/transcriptions"],
     ["/v1/audio/transcriptions", "/v1/audio/transcriptions"],
     ["/inference", "/inference"],
-  ])("at %s is asked at %s", async (given, path) => {
+  ])("at %s is called at %s", async (given, path) => {
     const { url, heard } = await transcriptionService();
     await transcribe(url + given);
     expect(heard.map((one) => one.path)).toEqual([path]);
   });
 
-  test("needs no key where it is one's own", async () => {
+  test("needs no key when it is self-hosted", async () => {
     const { url, heard } = await transcriptionService();
     await transcribe(`${url}/inference`, { key: undefined });
     expect(heard[0]?.headers.authorization).toBeUndefined();
@@ -77,7 +77,7 @@ describe("a transcription server", () => {
       vttOf("Hi &lt;b&gt;"),
     ],
     [
-      "WebVTT with cues of no length, and one that goes on after the end",
+      "WebVTT with cues of no length, and one that continues after the end",
       WHISPER,
       "WEBVTT\n\n00:00:00.500 --> 00:00:01.000\nHello\n\n00:00:01.000 --> 00:00:03.000\nyou\n",
     ],
@@ -112,35 +112,40 @@ describe("a transcription server", () => {
     more();
   };
   const isIt: [string, Mood[], RegExp, number][] = [
-    ["does not answer", [() => {}], /did not answer in 2 s/, 1],
-    ["does not end its answer", [(response) => response.write("WEBVTT")], /did not answer in 2 s/, 1],
-    ["answers without end", [endless], /answered far too much/, 1],
-    ["asks for too much patience", [say(429, { "retry-after": "3600" })], /answered 429/, 1],
-    ["fails four times", Array(4).fill(say(500, soon)), /answered 500/, 4],
-    ["refuses the key", [say(401)], /answered 401/, 1],
-    ["sends elsewhere", [say(307, { location: "http://127.0.0.1:9/" })], /answered 307/, 1],
-    ["hears nothing", [(response) => response.end("WEBVTT\n\n")], /No speech was recognised/, 1],
+    ["does not answer", [() => {}], /did not respond within 2 s/, 1],
+    ["does not end its answer", [(response) => response.write("WEBVTT")], /did not respond within 2 s/, 1],
+    ["answers without end", [endless], /too large/, 1],
+    ["asks for too much patience", [say(429, { "retry-after": "3600" })], /responded with status 429/, 1],
+    ["fails four times", Array(4).fill(say(500, soon)), /responded with status 500/, 4],
+    ["refuses the key", [say(401)], /responded with status 401/, 1],
+    ["sends elsewhere", [say(307, { location: "http://127.0.0.1:9/" })], /responded with status 307/, 1],
+    ["hears nothing", [(response) => response.end("WEBVTT\n\n")], /No speech was recognized/, 1],
     ["knows no times", [(response) => response.end('{"text": "Hello"}')], /no times/, 1],
     ["answers a page", [(response) => response.end("<html>")], /neither WebVTT nor SubRip/, 1],
-    ["answers no text", [(response) => response.end(Buffer.from([0xff, 0xfe, 0]))], /no text in UTF-8/, 1],
-    ["answers a torn file", [(response) => response.end("WEBVTT\n\n00:01 -> x\nHello\n")], /cannot be read: line 3/, 1],
+    ["answers no text", [(response) => response.end(Buffer.from([0xff, 0xfe, 0]))], /not UTF-8 text/, 1],
+    [
+      "answers a torn file",
+      [(response) => response.end("WEBVTT\n\n00:01 -> x\nHello\n")],
+      /The transcription is invalid: line 3/,
+      1,
+    ],
   ];
-  test.each(isIt)("that %s fails, in words without the key", async (_, odd, words, times) => {
+  test.each(isIt)("that %s fails, with a message without the key", async (_, odd, words, times) => {
     const { url, heard, moods } = await transcriptionService();
     moods.push(...odd);
-    const isSlow = /did not answer/.test(words.source);
+    const isSlow = /did not respond/.test(words.source);
     const failure = await transcribe(url, isSlow ? { timeoutMs: 2000 } : {}).catch((error) => error);
     expect(failure).toMatchObject({ name: "TranscriptionFailed", message: expect.stringMatching(words) });
     expect(`${failure.message}${failure.detail}${failure.stack}`).not.toContain(KEY);
     expect(heard).toHaveLength(times);
   });
 
-  test("that is not there fails", async () => {
+  test("that is unreachable fails", async () => {
     const failure = await transcribe("http://127.0.0.1:9").catch((error) => error);
     expect(failure.message).toBe("The transcription service could not be reached (ECONNREFUSED).");
   });
 
-  test("is let go of when the job is given up", async () => {
+  test("is disconnected when the job is aborted", async () => {
     const { url, moods } = await transcriptionService();
     const gone = new AbortController();
     const closed = Promise.withResolvers<void>();
@@ -153,8 +158,8 @@ describe("a transcription server", () => {
   });
 });
 
-describe("a long sound", () => {
-  test("is cut where it is quiet, and its captions are put together again", async () => {
+describe("long audio", () => {
+  test("is cut where it is quiet, and its captions are joined", async () => {
     const { url, heard } = await transcriptionService();
     const wavPath = await wavFile(15, [1, 4.5, 9, 9.4]);
     const limits = { mostSeconds: 6, searchSeconds: 2 };
@@ -162,7 +167,7 @@ describe("a long sound", () => {
     expect(heard.map(({ seconds }) => seconds)).toEqual([4.75, expect.closeTo(4.6, 0), expect.any(Number)]);
     expect(heard.every(({ seconds }) => seconds <= 6)).toBe(true);
     expect(heard.reduce((sum, { seconds }) => sum + seconds, 0)).toBe(15);
-    // Each piece's own first and last samples are of a pause.
+    // The first and last samples of each section are part of a pause.
     for (const { samples } of heard.slice(0, -1)) expect(Math.abs(samples.at(-1) as number)).toBeLessThanOrEqual(20);
     const starts = [...caption.matchAll(/^00:00:(\S+) --> .*\n(.*)$/gm)].map(([, time, text]) => [Number(time), text]);
     const [one, two] = heard.map(({ seconds }) => seconds) as [number, number];
@@ -173,7 +178,7 @@ describe("a long sound", () => {
     ]);
   });
 
-  test("of 25 minutes goes in three pieces that the service takes", { timeout: 120_000 }, async () => {
+  test("of 25 minutes is sent in three sections that the service accepts", { timeout: 120_000 }, async () => {
     const { url, heard } = await transcriptionService();
     const wavPath = join(emptyFolder(), "long.wav");
     const bytes = 25 * 60 * 2 * RATE;

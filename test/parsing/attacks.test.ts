@@ -15,7 +15,7 @@ const template = (attributes: string) =>
   mpd(`<Representation id="a"><SegmentTemplate ${attributes}/></Representation>`);
 
 type Field = "hls" | "dash" | "storyboard" | "subtitle";
-/** What stopped a server before documents were parsed with limits, and what is answered instead. */
+/** Documents that blocked a server before there were limits, and their expected responses. */
 const ATTACKS: [name: string, field: Field, text: string, code: string][] = [
   [
     "10^15 segments whose references are refused",
@@ -68,7 +68,7 @@ beforeAll(async () => {
   };
 });
 
-/** The slowest answer that another tenant got meanwhile, in ms. */
+/** The slowest response that another tenant received meanwhile, in ms. */
 async function meanwhile<T>(work: Promise<T>): Promise<{ result: T; slowest: number }> {
   let isOver = false;
   const over = work.finally(() => {
@@ -94,10 +94,10 @@ const given = (field: Field, path: string) =>
     ...(field === "storyboard" && { storyboard_path: path }),
     ...(field === "subtitle" && { subtitles: [{ language: "en", label: "English", path }] }),
   });
-/** Seconds it took before; a loaded machine may add some to what is milliseconds now. */
+/** It took seconds before; a loaded machine may add some to what is milliseconds now. */
 const SLOWEST_MS = 1000;
 
-describe("a document of one tenant costs that tenant's request alone", () => {
+describe("a document of one tenant affects only that tenant's request", () => {
   for (const [index, [name, field, text, code]] of ATTACKS.entries()) {
     test(name, { timeout: 30_000 }, async () => {
       const batch = await leased(server, hostile);
@@ -117,7 +117,7 @@ describe("a document of one tenant costs that tenant's request alone", () => {
     });
   }
 
-  test("a subtitle that is uploaded", async () => {
+  test("an uploaded subtitle", async () => {
     const { body: upload } = await server.call("POST", "/api/v1/uploads/initiate", {
       key: hostile,
       body: { filename: "a.mp4", bytes_expected: 3 },
@@ -132,9 +132,9 @@ describe("a document of one tenant costs that tenant's request alone", () => {
     expect(slowest).toBeLessThan(SLOWEST_MS);
   });
 
-  test("many documents at once", { timeout: 60_000 }, async () => {
+  test("many concurrent documents", { timeout: 60_000 }, async () => {
     const batch = await leased(server, hostile);
-    // Within all limits, and as much work as they allow.
+    // Within all limits, and the most expensive input that they allow.
     const text = template(`media="${"m".repeat(200)}$Number$" duration="1" endNumber="50000"`);
     await batch.putAll({ ...tiny(), "hostile.mpd": text });
     const manifest = { assets: Array.from({ length: 5 }, () => given("dash", "hostile.mpd")) };
@@ -156,7 +156,7 @@ async function cpuMs(): Promise<number> {
   return ((user as number) + (system as number)) * 10;
 }
 
-test("a client that leaves ends the work of its request", { timeout: 60_000 }, async () => {
+test("a client that disconnects ends the work of its request", { timeout: 60_000 }, async () => {
   const batch = await leased(server, hostile);
   const text = template(`media="${"m".repeat(200)}$Number$" duration="1" endNumber="50000"`);
   await batch.putAll({ ...tiny(), "hostile.mpd": text });
@@ -174,7 +174,7 @@ test("a client that leaves ends the work of its request", { timeout: 60_000 }, a
   while ((await cpuMs()) < before + 200 && Date.now() < deadline) await new Promise((done) => setTimeout(done, 20));
   left.abort();
   await refused;
-  // All 200 documents take over ten seconds of processor time. Once the client has left, the server comes to rest.
+  // All 200 documents take over ten seconds of processor time. After the client disconnects, the server becomes idle.
   for (let rest = 0, last = await cpuMs(); rest < 5; ) {
     await new Promise((done) => setTimeout(done, 100));
     const now = await cpuMs();
@@ -184,7 +184,7 @@ test("a client that leaves ends the work of its request", { timeout: 60_000 }, a
   }
 });
 
-describe("a document that was stored before there were limits is served or refused, and blocks no other request", () => {
+describe("a document that was stored before limits existed is served or refused, and blocks no other request", () => {
   let urls: Record<string, string>;
   let paths: Record<string, string>;
 

@@ -1,6 +1,6 @@
 import type { ParserInput, ParserName } from "../../src/parsing/parsers.ts";
 
-/** What texts are repeated of. Lone surrogates, byte order marks and NULs among them. */
+/** Units that texts repeat, including lone surrogates, byte order marks and NULs. */
 // biome-ignore format: a list to be read, not a column.
 const UNITS = [
   '"', "'", ",", "<", ">", "</", "/>", "<!--", "-->", "<?", "?>", "<![CDATA[", "<!DOCTYPE", " ", "\t", "\n", "\r", "\r\n", "\n\r", "\0",
@@ -12,7 +12,7 @@ const UNITS = [
   "<ProgramInformation", "<S/>", "<S d='1'/>", "<a b='", "<a b=''", " b=''", "$", "$Number$", "$Number%099d$", "$$", "/", "../", "./", "%", "%41", "é", "あ", "😀", "word ",
 ];
 
-/** `unit` over and over, at most `size` characters; in one line, or in lines as long as playlists may have. */
+/** `unit` repeated, at most `size` characters; in one line, or in lines of the maximum length of a playlist. */
 const repeated = (unit: string, size: number) => unit.repeat(Math.floor(size / unit.length));
 const inLines = (unit: string, size: number) => {
   const line = `${repeated(unit, 60_000)}\n`;
@@ -22,7 +22,7 @@ const inLines = (unit: string, size: number) => {
 type Text = (size: number) => string;
 type Named = [name: string, text: Text];
 
-/** Texts of about `size` characters that begin with one of `heads`, go on with a unit, and end with one of `tails`. */
+/** Texts of about `size` characters that begin with one of `heads`, repeat a unit, and end with one of `tails`. */
 const around = (heads: readonly string[], tails: readonly string[] = [""]): Named[] =>
   heads.flatMap((head) =>
     tails.flatMap((tail) =>
@@ -43,7 +43,7 @@ const template = (attributes: string, inner = "", id = "a") =>
   `<Representation id="${id}"><SegmentTemplate ${attributes}>${inner}</SegmentTemplate></Representation>`;
 const filled = (unit: string, size: number) => repeated(unit, size - 500);
 
-/** Manifests that are well-formed, so that they reach what expands them. */
+/** Well-formed manifests, which reach the expansion. */
 const MANIFESTS: Named[] = [
   ["10^15 refused segments", () => mpd(template('media="/x" duration="1" endNumber="999999999999999"'))],
   ["10^15 segments", () => mpd(template('media="$Number$" duration="1" endNumber="999999999999999"'))],
@@ -134,7 +134,7 @@ const PLAYLISTS: Named[] = [
   ["ranges", (size) => `#EXTM3U\n${repeated("#EXT-X-BYTERANGE:1\n#EXTINF:1,\na\n", size)}#EXT-X-ENDLIST\n`],
 ];
 
-/** Timed texts whose words, and so the work of pairing them, are chosen. */
+/** Timed texts with chosen words, which determine the cost of pairing. */
 const cues =
   (text: (index: number) => string, end: (index: number) => number = (index) => index + 1): Text =>
   (size) => {
@@ -152,7 +152,7 @@ const TIMED: Named[] = [
   ["one word", cues(() => "la")],
   ["one word many times", cues(() => "la ".repeat(40))],
   ["words of their own", cues((index) => `word${index} other${index * 7919}`)],
-  ["two words in turns", cues((index) => (index % 2 ? "left right" : "right left"))],
+  ["two alternating words", cues((index) => (index % 2 ? "left right" : "right left"))],
   ["words backwards", cues((index) => `w${80_000 - index}`)],
   [
     "ends that fall",

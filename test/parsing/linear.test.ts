@@ -4,15 +4,15 @@ import { PARSERS, type ParserName } from "../../src/parsing/parsers.ts";
 import { HOSTILE } from "./hostile-documents.ts";
 
 const SIZE = DOCUMENT_LIMITS.documentBytes;
-/** A document of that size may take so long. */
+/** Time limit for a document of that size. */
 const SLOW_MS = 1000;
 /** Below that the growth of times is noise. */
 const QUICK_MS = 150;
-/** Of documents twice as long. Linear is 2, quadratic 4; memory and noise add to it. */
+/** For documents twice as long. Linear is 2, quadratic 4; memory and noise add to it. */
 const MAX_GROWTH = 2.8;
 const NOISE_MS = 60;
 
-/** Processor time of this thread, which other programs on the machine do not add to. */
+/** Processor time of this thread, which is independent of other programs. */
 function cpuMs(work: () => unknown): number {
   const from = process.threadCpuUsage();
   try {
@@ -26,10 +26,10 @@ function cpuMs(work: () => unknown): number {
 
 const least = (work: () => unknown) => Math.min(...[1, 2, 3].map(() => cpuMs(work)));
 
-/** A garbage collection can double one measurement; quadratic time shows in each. */
+/** A garbage collection can double one measurement; quadratic time is visible in each. */
 const MEASUREMENTS = 3;
 
-/** Why `work` is too slow on something of a size and twice that, or null. */
+/** Why `work` is too slow for a size and twice that, or null. */
 function slowness(work: (size: number) => () => unknown): string | null {
   let found: string | null = null;
   for (let n = 0; n < MEASUREMENTS; n++) {

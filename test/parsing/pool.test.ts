@@ -13,7 +13,7 @@ function poolWith(options: Partial<PoolOptions> = {}): ParserPool {
 
 const parse = (pool: ParserPool, tenantId = 1, signal?: AbortSignal) =>
   pool.run("probe", { items: 1 }, { tenantId, signal });
-/** A document that keeps its thread busy for a while, however fast the parser is. */
+/** A document that occupies its thread for a while, however fast the parser is. */
 const busy = (pool: ParserPool, tenantId: number, ms: number, signal?: AbortSignal) =>
   pool.run("probe", { spinMs: ms }, { tenantId, signal });
 
@@ -32,7 +32,7 @@ describe("the parser pool", () => {
     expect(await parse(poolWith())).toEqual({ items: [{ text: "item 0" }] });
   });
 
-  test("delivers a long result in pieces without holding the event loop", async () => {
+  test("delivers a long result in pieces without blocking the event loop", async () => {
     const pool = poolWith();
     await parse(pool);
     let longest = 0;
@@ -46,7 +46,7 @@ describe("the parser pool", () => {
     const result = (await pool.run("probe", { items: 200_000 }, { tenantId: 1 })) as { items: { text: string }[] };
     expect(result.items).toHaveLength(200_000);
     expect(result.items.at(-1)).toEqual({ text: "item 199999" });
-    // Processor time of this thread: at once it is over 200 ms.
+    // Processor time of this thread: parsed at once it is over 200 ms.
     expect(longest).toBeLessThan(60);
   });
 
@@ -67,7 +67,7 @@ describe("the parser pool", () => {
     expect(await codeOf(parse(pool))).toEqual([200, "ok"]);
   });
 
-  test("ends the work of a client that left, running or waiting", async () => {
+  test("ends the work of a client that disconnected, running or waiting", async () => {
     const pool = poolWith({ threads: 1 });
     const [running, waiting] = [new AbortController(), new AbortController()];
     const first = codeOf(busy(pool, 1, 60_000, running.signal));
@@ -81,7 +81,7 @@ describe("the parser pool", () => {
     expect(await codeOf(parse(pool, 1, running.signal))).toEqual([499, "client_closed_request"]);
   });
 
-  test("leaves a thread to other tenants, and bounds what one of them queues", async () => {
+  test("leaves a thread to other tenants, and limits what one of them queues", async () => {
     const pool = poolWith({ waitingPerTenant: 3, waiting: 5 });
     const gone = new AbortController();
     const held = Array.from({ length: 4 }, () => codeOf(busy(pool, 1, 60_000, gone.signal)));

@@ -3,7 +3,7 @@ import { serveParsers } from "../../src/parsing/serve-parsers.ts";
 
 type Probe = { spinMs?: number; items?: number; eatMemory?: boolean; recurse?: boolean; crash?: boolean };
 
-/** What a parser can do to its thread at worst. The real ones are written not to. */
+/** The worst that a parser can do to its thread. Real parsers must not. */
 function probe({ spinMs = 0, items = 0, eatMemory, recurse, crash }: Probe): { items: { text: string }[] } {
   if (crash) throw new Error("probe crashed");
   if (recurse) return probe({ recurse });

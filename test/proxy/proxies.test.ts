@@ -10,7 +10,7 @@ import { lineOf, type RunningServer, startServer } from "../support/process.ts";
 import { isInstalled, newWhere, opened, PROXIES, type Proxying } from "../support/proxy.ts";
 
 const MIB = 2 ** 20;
-/** `BIG=1` takes 5 GB instead, and tells how long it took and how much memory everybody had at most. */
+/** `BIG=1` uploads 5 GB instead, and prints the duration and everyone's peak memory. */
 const BIG = process.env.BIG === "1";
 const UPLOAD_BYTES = BIG ? 5 * 1024 * MIB : 64 * MIB;
 const BEACONS = 3;
@@ -19,7 +19,7 @@ const filesBelow = (folder: string): string[] =>
   readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name));
-/** Folders may go while they are being looked into. */
+/** Directories may be deleted while they are read. */
 function bytesArrived(folder: string): number {
   try {
     return bytesBelow(folder);
@@ -30,7 +30,7 @@ function bytesArrived(folder: string): number {
 const bytesBelow = (folder: string) =>
   filesBelow(folder).reduce((sum, file) => sum + (statSync(file, { throwIfNoEntry: false })?.size ?? 0), 0);
 
-/** vodbox, behind a proxy that is configured as the documents say; all addresses are the proxy's. */
+/** vodbox, behind a proxy with the documented configuration; all URLs are the proxy's. */
 async function behind(name: keyof typeof PROXIES): Promise<{ server: RunningServer; proxy: Proxying; key: string }> {
   const where = await newWhere();
   const server = await startServer(emptyFolder(), {
@@ -67,7 +67,7 @@ async function uploadsPassUnbuffered({ server, proxy, key }: Behind): Promise<vo
   const { sending, answer } = opened(session.body.upload_url, { method: "PUT", headers });
   const before = bytesBelow(server.dataDir);
   for (let at = 0; at < UPLOAD_BYTES; at += MIB) {
-    // What was sent first is vodbox's already, with the rest not yet sent: else this never goes on.
+    // The data sent so far must have reached vodbox before the rest is sent: otherwise the test never continues.
     if (at === 32 * MIB) while (bytesArrived(server.dataDir) - before < 16 * MIB) await sleep(10);
     if (!sending.write(piece)) await once(sending, "drain");
   }
@@ -99,7 +99,7 @@ const childrenOf = (pid = 0): number[] => [
 const peakMemory = (pid: number | undefined) =>
   `${readFileSync(`/proc/${pid}/comm`, "utf8").trim()}: ${/VmHWM:\s+(.*)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]}`;
 
-/** Of a signed asset, by the addresses that were answered alone. */
+/** An asset with signed playback, using only URLs from responses. */
 async function mediaPlay({ server, key }: Behind): Promise<void> {
   const { asset } = await readyAsset(server, key, { playback_policy: "signed" });
   const playback = (await server.call("GET", `/api/v1/playback/${asset.id}`, { key })).body;
@@ -131,7 +131,7 @@ async function waitingWorkersAreAnswered({ server, key }: Behind): Promise<void>
   expect([claimed.status, claimed.body?.job.id]).toEqual([200, job.id]);
 }
 
-/** tus names the upload's address in Location. */
+/** tus returns the upload's URL in Location. */
 async function locationsAreTheProxys({ server, key }: Behind): Promise<void> {
   const made = await server.call("POST", "/api/v1/uploads/tus", {
     key,
@@ -165,16 +165,16 @@ async function clientsAreToldApart({ server }: Behind): Promise<void> {
     { forwarded: "for=198.51.100.9" },
   ];
   for (const spoof of spoofs.slice(0, BEACONS)) expect(await beacon("127.0.0.2", spoof)).toBe(202);
-  // Neither does another name make another client of it.
+  // A different host name does not change the client either.
   for (const spoof of spoofs) expect(await beacon("127.0.0.2", spoof)).toBe(429);
   expect(await beacon("127.0.0.3")).toBe(202);
 }
 
-describe.each(["nginx", "caddy"] as const)("behind %s as the documents configure it", (name) => {
-  test("uploads pass as they come, media play, workers wait, clients are told apart", {
+describe.each(["nginx", "caddy"] as const)("behind %s with the documented configuration", (name) => {
+  test("uploads are streamed, media play, workers wait, clients are distinguished", {
     timeout: 900_000,
   }, async (context) => {
-    // scripts/test.sh brings nginx.
+    // scripts/test.sh installs nginx.
     if (name === "caddy" && !isInstalled(name))
       return context.skip("Caddy is not installed (apt install caddy): docs/proxy/Caddyfile is not tried");
     const all = await behind(name);

@@ -14,7 +14,7 @@ import { startSqld } from "../support/sqld.ts";
 
 const portOf = (url: string) => Number(new URL(url).port);
 
-/** A program, its database server, and a line between them that can be cut. */
+/** A program, its database server, and a relay between them that can be cut. */
 async function behindRelay(options: { refuseSockets?: boolean } = {}) {
   const folder = join(emptyFolder(), "sqld");
   let sqld = await startSqld(folder);
@@ -27,7 +27,7 @@ async function behindRelay(options: { refuseSockets?: boolean } = {}) {
     app.call("POST", "/api/v1/uploads/initiate", { key, body: { filename: "a.mp4", bytes_expected: 1, title } });
   return {
     ...{ app, tenant, key, relay, make },
-    /** How often each title is there, asked of the server itself. */
+    /** How often each title exists, queried on the server itself. */
     async stored(): Promise<Map<string, number>> {
       const client = createClient({ url: sqld.url });
       const { rows } = await client.execute("SELECT title, count(*) AS times FROM assets GROUP BY title");
@@ -50,7 +50,7 @@ describe.each([
   ["a WebSocket", {}],
   ["HTTP", { refuseSockets: true }],
 ])("over %s", (_name, options) => {
-  test("a line that is cut anywhere, COMMIT included, costs no write and doubles none", async () => {
+  test("a connection that is cut at any point, COMMIT included, loses no write and repeats none", async () => {
     const { relay, make, stored } = await behindRelay(options);
     let cuts = 0;
     const titles: string[] = [];
@@ -63,12 +63,12 @@ describe.each([
         titles.push(title);
         if (relay.isCut()) cuts++;
       }
-    // A work's first statement, its others, and COMMIT: the question and the answer of each.
+    // A work's first statement, its others, and COMMIT: request and response of each.
     expect(cuts).toBeGreaterThanOrEqual(6);
     expect(Object.fromEntries(await stored())).toEqual(Object.fromEntries(titles.map((title) => [title, 1])));
   });
 
-  test("a server that is killed and started again: every request is answered, what was acknowledged is there once", async () => {
+  test("a server that is killed and restarted: every request is answered, acknowledged writes are there once", async () => {
     const { make, stored, stop, start } = await behindRelay(options);
     const acknowledged: string[] = [];
     const others: string[] = [];
@@ -83,7 +83,7 @@ describe.each([
     };
     const clients = Array.from({ length: 16 }, (_, name) => client(name));
     for (let round = 1; round <= 3; round++) {
-      await until("writes go on", () => acknowledged.length > round * 50, 60_000);
+      await until("writes continue", () => acknowledged.length > round * 50, 60_000);
       await stop();
       await start();
       const before = acknowledged.length;
@@ -98,7 +98,7 @@ describe.each([
   });
 });
 
-test("a COMMIT that nobody can be asked about is told as that, and not done again", async () => {
+test("a COMMIT with an unknown result is reported as such, and not repeated", async () => {
   const sqld = await startSqld(join(emptyFolder(), "sqld"));
   const relay = await startCuttingRelay();
   relay.lead(portOf(sqld.url));
@@ -106,19 +106,19 @@ test("a COMMIT that nobody can be asked about is told as that, and not done agai
   atEnd(() => database.close());
   const note = (text: string) => database.write((tx) => tx.run(sql`INSERT INTO notes VALUES (${text})`));
   await database.write((tx) => tx.run(sql`CREATE TABLE notes (body TEXT)`));
-  // The answer to the work's one statement, then that to COMMIT.
+  // The response to the work's one statement, then that to COMMIT.
   relay.cut({ side: "answer", number: 2, isFinal: true });
   const before = database.commits() as number;
   await expect(note("in doubt")).rejects.toThrow(CommitInDoubt);
   expect(relay.isCut()).toBe(true);
-  // What was remembered before may be wrong now.
+  // Values cached before may be wrong now.
   expect(database.commits()).toBeGreaterThan(before);
   relay.lead(portOf(sqld.url));
   await note("after it");
   expect(await database.db.all(sql`SELECT body FROM notes`)).toEqual([{ body: "in doubt" }, { body: "after it" }]);
 });
 
-test("while the server is away /readyz and doctor say so and a write is 503; all is well when it is back", async () => {
+test("while the server is unavailable /readyz and doctor report it and a write is 503; everything works when it is back", async () => {
   const { app, relay, make, key, stop, start } = await behindRelay();
   const { admin } = app;
   const ready = async () => (await app.call("GET", "/readyz")).status;
@@ -129,7 +129,7 @@ test("while the server is away /readyz and doctor say so and a write is 503; all
   expect(seen).toMatchObject({
     ok: false,
     findings: expect.arrayContaining([
-      expect.objectContaining({ check: "database", ok: false, detail: expect.stringContaining("does not answer") }),
+      expect.objectContaining({ check: "database", ok: false, detail: expect.stringContaining("is not responding") }),
     ]),
   });
   const silent = createServer(() => {}).listen(0, "127.0.0.1");
@@ -171,11 +171,11 @@ test("a write waits while another server writes", async () => {
   expect((await stored()).get("after the other")).toBe(1);
 });
 
-test("works that wait are committed together, and one that fails is undone alone", async () => {
+test("queued works are committed together, and one that fails is rolled back alone", async () => {
   const { app, tenant, key, url } = await behindRelay();
   const { writes } = app.opened.app;
   const before = writes().commits;
-  // While another server writes, they gather.
+  // They accumulate while another server writes.
   const client = createClient({ url: url() });
   const other = await client.transaction("write");
   await other.execute("UPDATE tenants SET name = 'held'");
@@ -186,7 +186,7 @@ test("works that wait are committed together, and one that fails is undone alone
     }),
   );
   await until("all wait", async () => {
-    // The server ends a transaction that is silent.
+    // The server ends an idle transaction.
     await other.execute("SELECT 1");
     return writes().waiting >= 50;
   });

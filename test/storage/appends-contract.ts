@@ -13,7 +13,9 @@ import {
 const KEY = "tenants/1/sources/film.mp4";
 type Opened = { store: ObjectStore; appends: Appends /** As after a restart. */; again(): Appends };
 
-/** What growing objects must do, over whichever store. `unit`: a length that makes several parts where there are parts. */
+/**
+ * Requirements for appendable objects, over any store. `unit`: a length that makes several parts where there are parts.
+ */
 export function appendsContract(name: string, unit: number, open: () => Promise<Opened>) {
   const bytes = (letter: string, length = unit) => Buffer.alloc(length, letter);
   const put = (appends: Appends, offset: number, body: Buffer, more = {}) =>
@@ -24,7 +26,7 @@ export function appendsContract(name: string, unit: number, open: () => Promise<
     });
 
   describe(name, () => {
-    test("pieces one after the other make the object, over restarts", async () => {
+    test("sequential pieces form the object, also after restarts", async () => {
       const { store, again } = await open();
       const pieces = [bytes("a", 1), bytes("b", 2 * unit), bytes("c", unit - 1), bytes("d", 5)];
       expect(await again().held(KEY)).toBeNull();
@@ -44,7 +46,7 @@ export function appendsContract(name: string, unit: number, open: () => Promise<
       for await (const left of store.listMultiparts("")) expect(left).toBeUndefined();
     });
 
-    test("a gap and too much are refused, and a refused confirmation keeps all as it was", async () => {
+    test("a gap and too many bytes are refused, and a refused confirmation changes nothing", async () => {
       const { store, appends } = await open();
       await expect(put(appends, 1, bytes("x"))).rejects.toThrow(OffsetMismatch);
       await put(appends, 0, bytes("a", 10));
@@ -56,7 +58,7 @@ export function appendsContract(name: string, unit: number, open: () => Promise<
       expect([await appends.held(KEY), await store.head(KEY)]).toEqual([held, null]);
     });
 
-    test("what came of a torn piece stays; one that is checked counts whole or not at all", async () => {
+    test("the received bytes of a truncated piece are kept; one that is verified counts whole or not at all", async () => {
       const { appends } = await open();
       const torn = new PassThrough();
       torn.write(bytes("a", 10));
@@ -77,7 +79,7 @@ export function appendsContract(name: string, unit: number, open: () => Promise<
       expect(await put(appends, held, bytes("b"), { hash: createHash("md5"), check: () => {} })).toBe(held + unit);
     });
 
-    test("the newer of two that write wins, and a discard ends and removes all", async () => {
+    test("the newer of two writers wins, and a discard ends and deletes all", async () => {
       const { store, appends } = await open();
       const slow = new PassThrough();
       const hanging = appends.append(KEY, slow, { offset: 0, maxBytes: unit });

@@ -15,7 +15,7 @@ appendsContract("growing objects of a local store", UNIT, async () => {
   return { store, appends: store.appends as Appends, again: () => open().appends as Appends };
 });
 
-// S3's own test runs the same over S3; here is more of it in less time.
+// S3's own test runs the same over S3; this one covers more in less time.
 appendsContract("growing objects in parts", UNIT, async () => {
   const store = localStore({ root: emptyFolder(), signing });
   const folder = join(emptyFolder(), "growing");

@@ -15,11 +15,11 @@ test("the bare library loses writes that it reported as done, after one SQLITE_B
   other.exec("COMMIT");
   for (let i = 0; i < 100; i++) expect(later.run([`note ${i}`]).changes).toBe(1);
 
-  // When this fails, the library has been mended: the rule in connection.ts may go.
+  // When this fails, the library has been fixed: the rule in connection.ts may be removed.
   expect(stored(file)).toEqual([]);
 });
 
-test("ours loses nothing under the same treatment", async () => {
+test("ours loses nothing in the same situation", async () => {
   const { write, file } = await notesDatabase();
   const other = bare(file);
   const answered: string[] = [];
@@ -30,7 +30,7 @@ test("ours loses nothing under the same treatment", async () => {
       await write((tx) => tx.insert(notes).values({ body }));
       answered.push(body);
     });
-    // The first group meets the lock, and the event loop still turns.
+    // The first group meets the lock, and the event loop continues.
     await new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
     expect(answered).toHaveLength(round * 40);
     other.exec("COMMIT");
@@ -39,14 +39,14 @@ test("ours loses nothing under the same treatment", async () => {
   }
 });
 
-test("reads go on while another process holds the lock", async () => {
+test("reads continue while another process holds the lock", async () => {
   const { write, db, file } = await notesDatabase();
   await write((tx) => tx.insert(notes).values({ body: "there" }));
   bare(file).exec("BEGIN IMMEDIATE");
   expect(await db.select().from(notes)).toEqual([{ id: 1, body: "there" }]);
 });
 
-test("a lock that is never released: a clear error, nothing written, and the queue goes on afterwards", async () => {
+test("a lock that is never released: a clear error, nothing written, and the queue continues afterwards", async () => {
   const { write, file } = await notesDatabase({ lockWaitMs: 50 });
   const other = bare(file);
   other.exec("BEGIN IMMEDIATE");

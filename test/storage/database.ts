@@ -9,7 +9,7 @@ import { openDatabase } from "../../storage/db/open.ts";
 
 export const notes = sqliteTable("notes", { id: integer().primaryKey(), body: text().notNull().unique() });
 
-/** A folder that goes away with the test. */
+/** A directory that is deleted with the test. */
 export function folder(): string {
   const path = mkdtempSync(join(tmpdir(), "vodbox-test-"));
   onTestFinished(() => rmSync(path, { recursive: true, force: true }));
@@ -28,7 +28,7 @@ export async function notesDatabase(options: { lockWaitMs?: number; workLimitMs?
   return { ...database, file };
 }
 
-/** A connection of the bare library, as another process would have one. */
+/** A connection with the bare library, like that of another process. */
 export function bare(file: string): Sqlite.Database {
   const connection = new Sqlite(file, { timeout: 0 });
   onTestFinished(() => {
@@ -37,7 +37,7 @@ export function bare(file: string): Sqlite.Database {
   return connection;
 }
 
-/** What stands in the file, as a fresh connection sees it. */
+/** The content of the file, read on a new connection. */
 export function stored(file: string): string[] {
   const connection = new Sqlite(file, { timeout: 0 });
   try {

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { compareKeys } from "../../storage/objects/keys.ts";
 
-test("keys stand in the order of their UTF-8 bytes", () => {
+test("keys are ordered by their UTF-8 bytes", () => {
   const key = fc.string({
     unit: fc.constantFrom("a", "b", "/", "\u007f", "é", "\ud7ff", "\ue000", "\uffff", "😀", "𐀀"),
   });

@@ -28,7 +28,7 @@ appendsContract("growing objects in two stores as one", 300_000, async () => {
   return { store, appends: appendsOf(store), again: () => appendsOf(open()) };
 });
 
-test("the source's object counts until another is put, and what lay in the target before is never seen", async () => {
+test("the source's object counts until another is put, and an older object in the target is never visible", async () => {
   const { source, target, store } = both();
   await source.put("a", text("current"));
   await target.put("a", text("left from long ago"));
@@ -40,7 +40,7 @@ test("the source's object counts until another is put, and what lay in the targe
   expect([await source.head("a"), await target.head("a")]).toEqual([null, null]);
 });
 
-test("lists of both are one list, cut anywhere", async () => {
+test("lists of both are one list, at any page size", async () => {
   const { source, target, store } = both();
   const keys = Array.from({ length: 60 }, (_, i) => `k/${String(i).padStart(2, "0")}${i % 7 ? "" : "/ü"}`);
   for (const [i, key] of keys.entries()) {
@@ -60,24 +60,34 @@ test("lists of both are one list, cut anywhere", async () => {
   }
 });
 
-test("an upload in parts that began in the source ends there, one of later in the target", async () => {
-  const { source, target, store } = both();
-  const whole = { bytes: 4, partSize: 4 };
-  for (const [begin, other] of [
-    [source, target],
-    [store, source],
-  ] as const) {
-    const uploadId = await begin.createMultipart("film", whole);
-    const { Readable } = await import("node:stream");
-    const part = await store.putPart("film", uploadId, 1, Readable.from(text("film")), { maxBytes: 4, bytes: 4 });
-    expect(await store.listParts("film", uploadId)).toEqual([part]);
-    await store.completeMultipart("film", uploadId, [part]);
-    expect(await contentOf(store, "film")).toBe("film");
-    expect(await other.head("film")).toBeNull();
-  }
-});
+test.each([
+  ["both stores recognize", true, true],
+  ["the source recognizes", true, false],
+  ["the target recognizes", false, true],
+  ["no store recognizes", false, false],
+])(
+  "a multipart upload that began in the source ends there, a later one in the target, when %s its uploads",
+  async (_, ofSource, ofTarget) => {
+    const source = { ...local(), recognizesUploads: ofSource };
+    const target = { ...local(), recognizesUploads: ofTarget };
+    const store = layered(createStorePair(source, target));
+    const whole = { bytes: 4, partSize: 4 };
+    for (const [begin, other] of [
+      [source, target],
+      [store, source],
+    ] as const) {
+      const uploadId = await begin.createMultipart("film", whole);
+      const { Readable } = await import("node:stream");
+      const part = await store.putPart("film", uploadId, 1, Readable.from(text("film")), { maxBytes: 4, bytes: 4 });
+      expect(await store.listParts("film", uploadId)).toEqual([part]);
+      await store.completeMultipart("film", uploadId, [part]);
+      expect(await contentOf(store, "film")).toBe("film");
+      expect(await other.head("film")).toBeNull();
+    }
+  },
+);
 
-test("a deletion ends the copy that runs, in every order, and nothing comes back", async () => {
+test("a deletion aborts the copy in progress, in every order, and nothing reappears", async () => {
   for (const wrap of [mirroringDeletes, layered]) {
     for (let turns = 0; turns < 30; turns++) {
       const { source, target, pair } = both();
@@ -92,7 +102,7 @@ test("a deletion ends the copy that runs, in every order, and nothing comes back
   }
 });
 
-test("a put while the older object is carried wins, in every order", async () => {
+test("a put during the copy of the older object wins, in every order", async () => {
   for (let turns = 0; turns < 30; turns++) {
     const { source, pair, store } = both();
     await source.put("k", Buffer.alloc(300_000, "x"));

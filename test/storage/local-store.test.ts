@@ -4,16 +4,15 @@ import { existsSync, mkdirSync, readdirSync, rmSync, symlinkSync, truncateSync, 
 import { join } from "node:path";
 import { PassThrough, Readable } from "node:stream";
 import { text } from "node:stream/consumers";
-import { createStorage } from "unstorage";
 import { expect, onTestFinished, test } from "vitest";
 import { UserError } from "../../src/lib/errors.ts";
-import { objectDriver } from "../../storage/objects/driver.ts";
 import { InvalidKey } from "../../storage/objects/keys.ts";
 import { localStore } from "../../storage/objects/local.ts";
 import { NoSuchMultipart, PartsMismatch, StorageFull } from "../../storage/objects/store.ts";
 import { folder } from "./database.ts";
 import { multipartContract } from "./multipart-contract.ts";
 import { smallDisk } from "./small-disk.ts";
+import { smallObjectsContract } from "./small-objects-contract.ts";
 import { contentOf, storeContract } from "./store-contract.ts";
 
 const signing = { secret: "a secret of the tests", baseUrl: "http://localhost:8080" };
@@ -22,8 +21,9 @@ const storeAt = (root: string, minFreeBytes?: number) =>
 
 storeContract("local store", () => storeAt(folder()));
 multipartContract("local multipart", () => storeAt(folder()));
+smallObjectsContract("local small objects", () => storeAt(folder()));
 
-test("parts that came and are not named are no part of the object", async () => {
+test("uploaded parts that are not listed are not part of the object", async () => {
   const store = storeAt(folder());
   const uploadId = await store.createMultipart("k", { bytes: 9, partSize: 4 });
   const parts = [];
@@ -33,7 +33,7 @@ test("parts that came and are not named are no part of the object", async () => 
   expect(await contentOf(store, "k")).toBe("aaaabbbb");
 });
 
-test("parts outlive the process, what an abort or a completion left behind does not", async () => {
+test("parts outlive the process, remains of an abort or a completion do not", async () => {
   const root = folder();
   const before = storeAt(root);
   const options = { bytes: 8, partSize: 4 };
@@ -53,21 +53,21 @@ test("parts outlive the process, what an abort or a completion left behind does 
   expect(readdirSync(join(root, "%parts"))).toEqual([]);
 });
 
-test("of two that write one part at once the later wins, and none writes into the finished object", async () => {
+test("of two writers of a part the later wins, and neither writes to the completed object", async () => {
   const store = storeAt(folder());
   const uploadId = await store.createMultipart("k", { bytes: 100_000, partSize: 100_000 });
   const hanging = new PassThrough();
   hanging.write(Buffer.alloc(50_000, "x"));
   const earlier = store.putPart("k", uploadId, 1, hanging, { maxBytes: 100_000 });
   const later = store.putPart("k", uploadId, 1, Readable.from([Buffer.from("later")]), { maxBytes: 100_000 });
-  await expect(earlier).rejects.toThrow("sent again");
+  await expect(earlier).rejects.toThrow("uploaded again");
   const part = await later;
 
   const again = new PassThrough();
   again.write(Buffer.alloc(50_000, "y"));
   const writing = store.putPart("k", uploadId, 1, again, { maxBytes: 100_000 });
   writing.catch(() => {});
-  // The repeat has begun: what it overwrites is no longer whole.
+  // The repeat has begun: the part that it overwrites is no longer complete.
   await expect.poll(() => store.listParts("k", uploadId).then((parts) => parts.length), { interval: 1 }).toBe(0);
   await expect(store.completeMultipart("k", uploadId, [part])).rejects.toThrow(PartsMismatch);
   again.end();
@@ -76,7 +76,7 @@ test("of two that write one part at once the later wins, and none writes into th
   expect((await contentOf(store, "k"))?.length).toBe(50_000);
 });
 
-test("an abort ends who still writes", async () => {
+test("an abort ends active writers", async () => {
   const store = storeAt(folder());
   const uploadId = await store.createMultipart("k", { bytes: 10, partSize: 10 });
   const hanging = new PassThrough();
@@ -87,7 +87,7 @@ test("an abort ends who still writes", async () => {
   await ended;
 });
 
-test("a full disk takes no part and keeps those that came", async (context) => {
+test("a full disk stores no part and keeps earlier ones", async (context) => {
   const disk = smallDisk(context, 8);
   const store = storeAt(disk.path);
   const uploadId = await store.createMultipart("k", { bytes: 12_000_000, partSize: 3_000_000 });
@@ -99,7 +99,7 @@ test("a full disk takes no part and keeps those that came", async (context) => {
   expect(await store.listParts("k", uploadId)).toHaveLength(2);
 });
 
-test("kill -9 in the middle of a part leaves the parts that were whole", async () => {
+test("kill -9 during a part keeps the complete parts", async () => {
   const root = folder();
   const program = `
     import { localStore } from ${JSON.stringify(new URL("../../storage/objects/local.ts", import.meta.url).href)};
@@ -136,7 +136,7 @@ test("kill -9 in the middle of a part leaves the parts that were whole", async (
   expect(await text(tail?.body as Readable)).toBe("aend");
 });
 
-test("kill -9 in the middle of a put leaves the old object, and the next start removes the rest", async () => {
+test("kill -9 during a put keeps the old object, and the next start deletes the rest", async () => {
   const root = folder();
   const store = storeAt(root);
   await store.put("a/k", Buffer.from("old"));
@@ -167,7 +167,7 @@ test("kill -9 in the middle of a put leaves the old object, and the next start r
   expect(readdirSync(join(root, "a"))).toEqual(["k"]);
 });
 
-test("a full disk is StorageFull and leaves what was there", async (context) => {
+test("a full disk throws StorageFull and keeps what was there", async (context) => {
   const disk = smallDisk(context, 8);
   const store = storeAt(disk.path);
   await store.put("k", Buffer.from("old"));
@@ -180,13 +180,13 @@ test("a full disk is StorageFull and leaves what was there", async (context) => 
   await store.put("k", Buffer.alloc(2_000_000));
 });
 
-test("the space that is to stay free stays free", async (context) => {
+test("the reserve stays free", async (context) => {
   const disk = smallDisk(context, 4);
   await expect(storeAt(disk.path, 5_000_000).put("k", Buffer.from("x"))).rejects.toThrow(StorageFull);
   await storeAt(disk.path, 2_000_000).put("k", Buffer.from("x"));
 });
 
-test("folders go with their last object, the root stays", async () => {
+test("directories are deleted with their last object, the root stays", async () => {
   const root = folder();
   const store = storeAt(root);
   await store.put("a/b/c", Buffer.from("x"));
@@ -197,7 +197,7 @@ test("folders go with their last object, the root stays", async () => {
   expect(readdirSync(root)).toEqual(["%tmp"]);
 });
 
-test("a key cannot be both an object and a folder of others", async () => {
+test("a key cannot be both an object and a directory of others", async () => {
   const store = storeAt(folder());
   await store.put("a/b", Buffer.from("x"));
   await expect(store.put("a", Buffer.from("x"))).rejects.toThrow(InvalidKey);
@@ -206,7 +206,7 @@ test("a key cannot be both an object and a folder of others", async () => {
   expect((await store.list("")).objects.map((one) => one.key)).toEqual(["a/b"]);
 });
 
-test("symbolic links are not followed out of the root", async () => {
+test("symbolic links out of the root are not followed", async () => {
   const outside = folder();
   writeFileSync(join(outside, "secret"), "secret");
   mkdirSync(join(outside, "empty"));
@@ -229,7 +229,7 @@ test("symbolic links are not followed out of the root", async () => {
   expect(readdirSync(outside).sort()).toEqual(["empty", "secret"]);
 });
 
-test("an object that was cut short behind our back is an error, not an end", async () => {
+test("an object that was truncated externally is an error, not an end", async () => {
   const store = storeAt(folder());
   await store.put("k", Buffer.alloc(3_000_000));
   const got = await store.get("k");
@@ -237,7 +237,7 @@ test("an object that was cut short behind our back is an error, not an end", asy
   await expect(text(got?.body as Readable)).rejects.toThrow("shorter");
 });
 
-test("check() says what is wrong with the folder", async () => {
+test("check() reports faults of the directory", async () => {
   const root = folder();
   const store = storeAt(join(root, "store"));
   writeFileSync(join(root, "other"), "");
@@ -249,17 +249,4 @@ test("check() says what is wrong with the folder", async () => {
   writeFileSync(join(root, "full", "vodbox-check", "x"), "");
   await store.check();
   await expect(blocked.check()).rejects.toThrow(UserError);
-});
-
-test("as an unstorage driver, for small objects", async () => {
-  const store = storeAt(folder());
-  const storage = createStorage({ driver: objectDriver(store) });
-  await storage.setItemRaw("a/b", Buffer.from("1.0"));
-  expect(await contentOf(store, "a/b")).toBe("1.0");
-  expect(await storage.getItemRaw("a/b")).toEqual(Buffer.from("1.0"));
-  expect(await storage.hasItem("a/b")).toBe(true);
-  expect(await storage.getItem("absent")).toBeNull();
-  await expect(storage.clear()).rejects.toThrow("deletePrefix");
-  await storage.removeItem("a/b");
-  expect(await store.head("a/b")).toBeNull();
 });

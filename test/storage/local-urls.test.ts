@@ -8,11 +8,11 @@ addressContract("local addresses", async () => {
   return {
     store: app.opened.app.objects as NonNullable<typeof app.opened.app.objects>,
     send: app.opened.server.fetch,
-    pass: async () => app.turn(5000),
+    pass: async () => app.advance(5000),
   };
 });
 
-test("a part that is too large is 413, one of an upload that is over 409; its ETag may be read by any site", async () => {
+test("a part that is too large is 413, one of an ended upload 409; its ETag is readable by any site", async () => {
   const app = await testApp();
   const { objects } = app.opened.app;
   if (!objects) throw new Error("There is no storage");
@@ -22,7 +22,7 @@ test("a part that is too large is 413, one of an upload that is over 409; its ET
   const sign = async (number: number, maxBytes: number) =>
     (await objects.signPart(key, uploadId, number, { expiresAt, maxBytes })).url;
   expectError(await app.call("PUT", await sign(1, 4), { raw: "12345" }), 413, "payload_too_large");
-  // The last part has what is left of the whole, whatever was signed.
+  // The last part has the remaining size, whatever was signed.
   expectError(await app.call("PUT", await sign(2, 4), { raw: "123" }), 413, "payload_too_large");
   expectError(await app.call("PUT", await sign(3, 4), { raw: "1" }), 409, "upload_conflict");
   const put = await app.call("PUT", await sign(1, 4), { raw: "1234" });

@@ -21,7 +21,7 @@ async function owner(dataDir: string): Promise<ChildProcess> {
   return child;
 }
 
-test("a second process is refused and told who holds the directory; kill -9 frees it", async () => {
+test("a second process is refused with the holder of the directory; kill -9 releases it", async () => {
   const dataDir = join(folder(), "data");
   expect(isLocked(dataDir)).toBe(false);
   const child = await owner(dataDir);
@@ -39,7 +39,7 @@ test("a second process is refused and told who holds the directory; kill -9 free
   expect(isLocked(dataDir)).toBe(false);
 });
 
-test("asking whether a directory is locked leaves it as it was", () => {
+test("checking whether a directory is locked does not change it", () => {
   const dataDir = folder();
   const lock = acquireDataLock(dataDir);
   for (let i = 0; i < 3; i++) expect(isLocked(dataDir)).toBe(true);

@@ -4,7 +4,7 @@ import { buffer } from "node:stream/consumers";
 import { describe, expect, test } from "vitest";
 import { NoSuchMultipart, type ObjectStore, ObjectTooLarge, PartsMismatch } from "../../storage/objects/store.ts";
 
-/** The least that S3 takes for a part that is not the last. */
+/** The minimum size that S3 accepts for a part other than the last. */
 export const PART = 5 * 2 ** 20;
 const KEY = "tenants/1/sources/großer film.mp4";
 const bytesOf = (letter: string, length = PART) => Buffer.alloc(length, letter);
@@ -26,10 +26,10 @@ async function underWay(store: ObjectStore, prefix: string) {
 }
 const named = contents.map((bytes, index) => ({ partNumber: index + 1, etag: md5(bytes) }));
 
-/** What every store must do with objects that come in parts. */
+/** Requirements for multipart uploads in every store. */
 export function multipartContract(name: string, open: () => Promise<ObjectStore> | ObjectStore) {
   describe(name, () => {
-    test("parts in any order, at once and repeated make the object", async () => {
+    test("parts in any order, concurrent and repeated form the object", async () => {
       const store = await open();
       const uploadId = await begin(store);
       expect(await store.listParts(KEY, uploadId)).toEqual([]);
@@ -49,7 +49,7 @@ export function multipartContract(name: string, open: () => Promise<ObjectStore>
       expect(await underWay(store, "")).toEqual([]);
     });
 
-    test("a part of unknown length arrives too", async () => {
+    test("a part of unknown length is accepted too", async () => {
       const store = await open();
       const uploadId = await begin(store);
       const body = Readable.from([Buffer.from("12"), Buffer.from("345")]);
@@ -73,7 +73,7 @@ export function multipartContract(name: string, open: () => Promise<ObjectStore>
       expect(await store.completeMultipart(KEY, uploadId, named)).toMatchObject({ bytes: whole.length });
     });
 
-    test("a torn, an aborted and a too large part are not held", async () => {
+    test("a truncated, an aborted and a too large part are not stored", async () => {
       const store = await open();
       const uploadId = await begin(store);
       const torn = new PassThrough();
@@ -100,7 +100,7 @@ export function multipartContract(name: string, open: () => Promise<ObjectStore>
       expect(await store.listParts(KEY, uploadId)).toEqual([]);
     });
 
-    test("an abort removes all, may be repeated, and nothing comes after it", async () => {
+    test("an abort deletes all, is idempotent, and nothing follows it", async () => {
       const store = await open();
       const uploadId = await begin(store);
       await put(store, uploadId, 1);
@@ -124,7 +124,7 @@ export function multipartContract(name: string, open: () => Promise<ObjectStore>
       expect(await store.listParts(KEY, uploadId)).toHaveLength(1);
     });
 
-    test("what is under way is listed by prefix", async () => {
+    test("uploads in progress are listed by prefix", async () => {
       const store = await open();
       const before = Date.now();
       const keys = ["t/1/a b", "t/1/ü+%", "t/10/a", "t/1/a b"];
@@ -138,7 +138,7 @@ export function multipartContract(name: string, open: () => Promise<ObjectStore>
       expect(await underWay(store, "")).toEqual([]);
     });
 
-    test("an old object stays until the new one is whole", async () => {
+    test("an old object remains until the new one is complete", async () => {
       const store = await open();
       await store.put(KEY, Buffer.from("old"));
       const uploadId = await begin(store);

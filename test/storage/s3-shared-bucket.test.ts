@@ -34,7 +34,7 @@ const settingsFor = (prefix: string) => ({
 const asEnvironment = (settings: Record<string, string>) =>
   Object.fromEntries(Object.entries(settings).map(([name, value]) => [`VODBOX_${name.toUpperCase()}`, value]));
 
-test("the aws command line and vodbox read what the other put, and a source that aws brought is transcoded", async (context) => {
+test("the aws command line and vodbox read each other's objects, and a source uploaded by aws is transcoded", async (context) => {
   const aws = async (...args: string[]) => {
     const { stdout } = await execute("aws", ["--endpoint-url", s3.endpoint, ...args], {
       env: {
@@ -45,7 +45,7 @@ test("the aws command line and vodbox read what the other put, and a source that
         AWS_DEFAULT_REGION: s3.region,
         AWS_EC2_METADATA_DISABLED: "true",
         AWS_PAGER: "",
-        // Newer ones append checksums that servers of some years ago do not know.
+        // Newer versions append checksums that older servers do not support.
         AWS_REQUEST_CHECKSUM_CALCULATION: "when_required",
         AWS_RESPONSE_CHECKSUM_VALIDATION: "when_required",
       },
@@ -90,7 +90,7 @@ test("the aws command line and vodbox read what the other put, and a source that
   await aws("s3api", "get-object", "--bucket", bucket, "--key", `ours/${ready.source_key}`, copy);
   expect(createHash("sha256").update(readFileSync(copy)).digest("hex")).toBe(sum);
 
-  // vodbox takes what aws wrote under the tenant's prefix.
+  // vodbox accepts what aws wrote under the tenant's prefix.
   const sourceKey = `tenants/${tenant.body.id}/from-aws/clip one.mp4`;
   await aws("s3", "cp", "--no-progress", clip, `s3://${bucket}/ours/${sourceKey}`);
   const video_asset = {
@@ -104,7 +104,7 @@ test("the aws command line and vodbox read what the other put, and a source that
   expect(created.status, created.text).toBe(201);
   expect(await isReady(created.body.asset.id)).toMatchObject({ source_sha256: sum, height: 90 });
 
-  // And what an address of aws leads to.
+  // And the target of a URL presigned by aws.
   await aws("s3", "cp", "--no-progress", clip, `s3://${bucket}/theirs/clip.mp4`);
   const url = (await aws("s3", "presign", `s3://${bucket}/theirs/clip.mp4`, "--expires-in", "600")).trim();
   const fetched = await call("POST", "/api/v1/uploads/from_url", { key, body: { url } });
@@ -112,7 +112,7 @@ test("the aws command line and vodbox read what the other put, and a source that
   expect(await isReady(fetched.body.asset_id)).toMatchObject({ source_sha256: sum, original_filename: "clip.mp4" });
 }, 120_000);
 
-/** A source that grows by tus: what is no whole part yet lies on this machine's disk. */
+/** A source that is uploaded by tus: data that do not fill a part are on the local disk. */
 async function growing(app: Awaited<ReturnType<typeof testApp>>, key: string) {
   const made = await app.call("POST", "/api/v1/uploads/tus", {
     key,
@@ -132,7 +132,7 @@ async function growing(app: Awaited<ReturnType<typeof testApp>>, key: string) {
   return { path, send };
 }
 
-test("what grows beside S3 goes with its upload: given up, expired, or left by a crash", async () => {
+test("appends in progress next to S3 are deleted with their upload: aborted, expired, or left by a crash", async () => {
   const dataDir = newFolder();
   const app = await testApp({ ...settingsFor("growing"), upload_ttl_seconds: 3600 }, dataDir);
   const key = await app.key((await app.tenant()).id);
@@ -150,11 +150,11 @@ test("what grows beside S3 goes with its upload: given up, expired, or left by a
   expect((await late.send(0, "some bytes")).status).toBe(204);
   await app.runTask("sweep-appends");
   expect(left()).toBe(1);
-  app.turn(3_601_000);
+  app.advance(3_601_000);
   await app.runTask("expire-uploads");
   expect(left()).toBe(0);
 
-  // Its row is gone, and nobody could tell.
+  // Its row is gone, so its owner is unknown.
   const appends = app.opened.app.objects?.appends ?? expect.fail("S3 cannot append");
   const { Readable } = await import("node:stream");
   await appends.append("tenants/1/sources/nobodys.mp4", Readable.from("abc"), { offset: 0, maxBytes: 3 });
@@ -163,7 +163,7 @@ test("what grows beside S3 goes with its upload: given up, expired, or left by a
   expect(left()).toBe(0);
 });
 
-test("what grows beside S3 leaves the free space that the database needs", async (context) => {
+test("appends next to S3 leave the free space that the database needs", async (context) => {
   const disk = smallDisk(context, 24);
   const app = await testApp({ ...settingsFor("space"), min_free_bytes: 8_000_000 }, join(disk.path, "data"));
   const key = await app.key((await app.tenant()).id);

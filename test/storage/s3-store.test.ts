@@ -4,10 +4,8 @@ import { createServer, type RequestOptions, request } from "node:http";
 import type { AddressInfo } from "node:net";
 import { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
-import { createStorage } from "unstorage";
 import { beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { deletePrefix } from "../../storage/objects/delete-prefix.ts";
-import { objectDriver } from "../../storage/objects/driver.ts";
 import { partAppends } from "../../storage/objects/part-appends.ts";
 import { type S3StoreOptions, s3Store } from "../../storage/objects/s3.ts";
 import { NoSuchMultipart, StorageUnavailable } from "../../storage/objects/store.ts";
@@ -15,6 +13,7 @@ import { emptyFolder } from "../support/folder.ts";
 import { CORS_RULES, type S3Server, s3Server } from "../support/s3-server.ts";
 import { appendsContract } from "./appends-contract.ts";
 import { multipartContract, PART } from "./multipart-contract.ts";
+import { smallObjectsContract } from "./small-objects-contract.ts";
 import { contentOf, storeContract } from "./store-contract.ts";
 import { addressContract } from "./url-contract.ts";
 
@@ -25,13 +24,14 @@ beforeAll(async () => {
   await server.bucket(bucket);
 });
 
-/** A store of its own for every test: a prefix of one bucket. */
+/** A separate store for every test: a prefix of one bucket. */
 let stores = 0;
 const open = (more: Partial<S3StoreOptions> = {}) =>
   s3Store({ ...server, bucket, pathStyle: true, prefix: `store-${++stores}/`, backoffMs: 1, ...more });
 
 storeContract("S3 store", () => open());
 multipartContract("S3 multipart", () => open());
+smallObjectsContract("S3 small objects", () => open());
 appendsContract("S3, objects that grow", PART, async () => {
   const store = open();
   const folder = emptyFolder();
@@ -45,7 +45,7 @@ addressContract("S3 addresses", async () => ({
     expect.poll(() => fetch(address).then(({ status }) => status), { timeout: 10_000, interval: 200 }).toBe(403),
 }));
 
-test("2,500 keys are listed and deleted past the page of a thousand, and those of other prefixes are left", async () => {
+test("2,500 keys are listed and deleted beyond a page of a thousand, and those of other prefixes are kept", async () => {
   const [store, beside] = [open(), open()];
   await beside.put("a/1", Buffer.from("x"));
   const keys = Array.from({ length: 2500 }, (_, i) => `a/${String(i).padStart(5, "0")} ü`);
@@ -64,7 +64,7 @@ test("2,500 keys are listed and deleted past the page of a thousand, and those o
   expect((await beside.list("")).objects.map(({ key }) => key)).toEqual(["a/1"]);
 });
 
-test("a stream larger than a part goes in parts, is whole or absent, and leaves no parts", async () => {
+test("a stream larger than a part is sent in parts, is complete or absent, and leaves no parts", async () => {
   const store = open();
   const chunks = Array.from({ length: 400 }, (_, i) => Buffer.alloc(50_021, i));
   const whole = Buffer.concat(chunks);
@@ -86,7 +86,7 @@ test("a stream larger than a part goes in parts, is whole or absent, and leaves 
   expect(left).toEqual([]);
 });
 
-test("what is too large for one copy is copied in parts", async () => {
+test("an object too large for one copy is copied in parts", async () => {
   const store = open({ maxCopyBytes: PART });
   const whole = Buffer.concat([Buffer.alloc(PART, "a"), Buffer.alloc(PART, "b"), Buffer.from("end")]);
   await store.put("from ü", whole);
@@ -95,8 +95,8 @@ test("what is too large for one copy is copied in parts", async () => {
   expect(whole.equals(await buffer(got?.body as Readable))).toBe(true);
 });
 
-test("the bucket in the host name, and an address of its own for others", async () => {
-  // Names under localhost are this machine; not every resolver knows.
+test("the bucket in the host name, and a separate public URL", async () => {
+  // Names under localhost are this machine; not every resolver supports them.
   const { lookup } = dns;
   const known = (host: string, options: dns.LookupOptions, done: (...all: unknown[]) => void) => {
     if (!host.endsWith(".localhost")) return lookup(host, options, done);
@@ -121,22 +121,13 @@ test("the bucket in the host name, and an address of its own for others", async 
   expect(await (await fetch(address)).text()).toBe("public");
 });
 
-test("an address is good for a week at most, and says so", async () => {
+test("a presigned URL is valid for at most a week, and reports its expiry", async () => {
   const signed = await open().signGet("k", { expiresAt: new Date(Date.now() + 30 * 86_400_000) });
   expect(new URL(signed.url).searchParams.get("X-Amz-Expires")).toBe("604800");
   expect(signed.expiresAt.getTime()).toBeLessThanOrEqual(Date.now() + 604_800_000);
 });
 
-test("as an unstorage driver, for small objects", async () => {
-  const storage = createStorage({ driver: objectDriver(open()) });
-  await storage.setItemRaw("a/b", Buffer.from("1.0"));
-  expect(await storage.getItemRaw("a/b")).toEqual(Buffer.from("1.0"));
-  await storage.removeItem("a/b");
-  expect(await storage.hasItem("a/b")).toBe(false);
-  await expect(storage.clear()).rejects.toThrow("deletePrefix");
-});
-
-/** Answers as `refuse` says, else as the real server does. */
+/** Responds as `refuse` says, else like the real server. */
 async function between(refuse: (count: number, method: string) => string | null) {
   const methods: string[] = [];
   const proxy = createServer((incoming, response) => {
@@ -147,7 +138,7 @@ async function between(refuse: (count: number, method: string) => string | null)
       incoming.resume();
       return void response.writeHead(503).end(`<Error><Code>${fault}</Code><Message>wait</Message></Error>`);
     }
-    // With the host it was signed for.
+    // With the host that was signed.
     const { method, headers, url } = incoming;
     const onward = request(`${server.endpoint}${url}`, { method, headers } as RequestOptions, (answer) => {
       response.writeHead(answer.statusCode as number, answer.headers);
@@ -160,7 +151,7 @@ async function between(refuse: (count: number, method: string) => string | null)
   return { endpoint: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`, asked: () => methods };
 }
 
-test("SlowDown, 503 and torn connections are tried again, and told when they do not end", async () => {
+test("SlowDown, 503 and broken connections are retried, and reported when they do not end", async () => {
   const faults = ["SlowDown", "cut", "InternalError"];
   const { endpoint, asked } = await between((count) => faults[count - 1] ?? "SlowDown");
   const store = open({ endpoint });
@@ -170,11 +161,11 @@ test("SlowDown, 503 and torn connections are tried again, and told when they do 
   torn.push("x");
   torn.push(null);
   await expect(store.putPart("k", "u", 1, torn, { maxBytes: 1, bytes: 1 })).rejects.toThrow(StorageUnavailable);
-  // A stream is gone once it is sent; what is asked after it is whether the upload still stands.
+  // A stream cannot be sent again; afterwards the client checks whether the upload still exists.
   expect(asked().slice(5)).toEqual(["PUT", ...Array(5).fill("GET")]);
 });
 
-test("a part whose refusal is lost with the connection is refused all the same", async () => {
+test("a part whose refusal is lost with the connection is still refused", async () => {
   const { endpoint, asked } = await between((_, method) => (method === "PUT" ? "cut" : null));
   const store = open({ endpoint });
   const uploadId = await store.createMultipart("k", { bytes: 1, partSize: 1 });
@@ -188,13 +179,15 @@ test("a part whose refusal is lost with the connection is refused all the same",
 const faultsOf = async (more: Partial<S3StoreOptions>, origin = "https://video.example", now = new Date()) =>
   (await open(more).examine({ origin, now })).filter(({ ok }) => !ok).map(({ check, detail }) => `${check}: ${detail}`);
 
-test("examine() finds what an operator can get wrong", async () => {
+test("examine() finds every misconfiguration", async () => {
   await server.cors(bucket, CORS_RULES);
   expect(await faultsOf({})).toEqual([]);
   expect(await faultsOf({ endpoint: "http://127.0.0.1:9" })).toEqual([expect.stringMatching(/^endpoint: .*reached/)]);
   expect(await faultsOf({ accessKeyId: "nobody" })).toEqual([expect.stringMatching(/^bucket: .*ACCESS_KEY_ID/)]);
   expect(await faultsOf({ secretAccessKey: "wrong" })).toEqual([expect.stringMatching(/^bucket: .*SECRET_ACCESS_KEY/)]);
-  expect(await faultsOf({ bucket: "no-such-bucket" })).toEqual([expect.stringMatching(/^bucket: .*no such bucket/)]);
+  expect(await faultsOf({ bucket: "no-such-bucket" })).toEqual([
+    expect.stringMatching(/^bucket: .*bucket does not exist/),
+  ]);
   const late = new Date(Date.now() + 600_000);
   expect(await faultsOf({}, "https://x.example", late)).toEqual([
     expect.stringMatching(/^clock: .* (599|60[01]) s ahead/),
@@ -206,10 +199,10 @@ test("examine() finds what an operator can get wrong", async () => {
   await server.cors(bucket, null);
   expect(await faultsOf({})).toEqual([expect.stringMatching(/^cors: .*PUT from https:\/\/video.example.*ETag/)]);
   await server.cors(bucket, CORS_RULES.replace("*</AllowedOrigin>", "https://video.example</AllowedOrigin>"));
-  expect(await faultsOf({})).toEqual([expect.stringMatching(/^cors: .*refuse GET from any other site/)]);
+  expect(await faultsOf({})).toEqual([expect.stringMatching(/^cors: .*do not allow GET from any other site/)]);
 });
 
-test("check() says what is wrong", async () => {
+test("check() reports faults", async () => {
   await expect(open({ secretAccessKey: "wrong" }).check()).rejects.toThrow("SignatureDoesNotMatch");
   expect(await contentOf(open(), "vodbox-check")).toBeNull();
 });

@@ -13,25 +13,25 @@ import { contentOf, storeContract } from "./store-contract.ts";
 
 const signing = { secret: "a secret of the tests", baseUrl: "http://localhost:8080" };
 
-/** Turns as one process keeps them for several, without the channel between. */
+/** Locks as the supervisor keeps them, without the IPC channel. */
 function turns(): AcquireLock {
-  const waiting = new Map<number, { given(): void; abort: AbortController }>();
+  const waiting = new Map<number, { granted(): void; abort: AbortController }>();
   const keeper = new LockManager<null>({
-    given: (_, id) => waiting.get(id)?.given(),
-    wanted: (_, id) => waiting.get(id)?.abort.abort(),
+    granted: (_, id) => waiting.get(id)?.granted(),
+    contested: (_, id) => waiting.get(id)?.abort.abort(),
   });
   let count = 0;
   return (name, options) =>
     new Promise((resolve) => {
       const id = ++count;
       const abort = new AbortController();
-      const turn = { wanted: abort.signal, end: () => keeper.end(null, { id, name }) };
-      waiting.set(id, { given: () => resolve(turn), abort });
+      const turn = { contested: abort.signal, end: () => keeper.end(null, { id, name }) };
+      waiting.set(id, { granted: () => resolve(turn), abort });
       keeper.ask(null, { id, name, ...options });
     });
 }
 
-/** Stores of as many processes over one folder. */
+/** Stores of this many processes over one directory. */
 function family(count = 2, root = folder()) {
   const take = turns();
   return Array.from({ length: count }, (_, slot) =>
@@ -39,7 +39,7 @@ function family(count = 2, root = folder()) {
   );
 }
 
-/** One store of which each call is another process's. */
+/** One store whose calls alternate between the processes. */
 function alternating(all: ObjectStore[]): ObjectStore & { appends: Appends } {
   let calls = 0;
   const turn = <T extends object>(each: T[]): T =>
@@ -63,12 +63,12 @@ appendsContract("objects that two processes on a folder let grow", 300_000, asyn
   return { store, appends: store.appends, again: () => store.appends };
 });
 
-test("who hangs at a part in one process gives way to another, and never writes into the object", async () => {
+test("a hanging writer of a part in one process yields to another, and never writes to the object", async () => {
   const [a, b] = family() as [LocalStore, LocalStore];
   const put = (store: LocalStore, uploadId: string, part: number, body: Readable) =>
     store.putPart("k", uploadId, part, body, { maxBytes: 4 });
   const text = (content: string) => Readable.from([Buffer.from(content)]);
-  /** Has taken its turn and waits for more bytes. */
+  /** Holds its lock and waits for more bytes. */
   const hangAt = async (uploadId: string, why: typeof PartsMismatch | typeof NoSuchMultipart) => {
     const body = new PassThrough();
     body.write("XX");
@@ -94,7 +94,7 @@ test("who hangs at a part in one process gives way to another, and never writes 
   expect(await contentOf(b, "k")).toBe("aaaabbbb");
 });
 
-test("a process that was started again removes its own torn writes, and no other's", async () => {
+test("a restarted process deletes its own truncated files, and no other's", async () => {
   const root = folder();
   const temporary = join(root, "%tmp");
   mkdirSync(temporary, { recursive: true });

@@ -16,7 +16,7 @@ const put: SignedUrl = { method: "PUT", key: "tenants/1/source", expiresAt, maxB
 const verify = (url: string, method = "GET", now = before) => verifyUrl(signing, { url, method, now });
 const altered = { ok: false, reason: "altered" };
 
-test("an address is good for what was signed, whole, as a request target, and behind a proxy that drops the base", () => {
+test("a URL allows what was signed, as a whole URL, as a request target, and behind a proxy that removes the base path", () => {
   for (const address of [get, put]) {
     const url = signUrl(signing, address);
     expect(url.startsWith("https://video.example/base/objects/tenants/1/")).toBe(true);
@@ -36,7 +36,7 @@ test("it expires", () => {
   expect(verify(url.replace(/sig=.*/, "sig=x"), "GET", expiresAt)).toEqual(altered);
 });
 
-test("nothing in it can be changed, added, doubled or left out", () => {
+test("nothing in it can be changed, added, duplicated or omitted", () => {
   const url = signUrl(signing, put);
   const forged = [
     url.replace("tenants/1", "tenants/2"),

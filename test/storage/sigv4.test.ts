@@ -46,7 +46,7 @@ test.each([
   expect(sign(request, payload).authorization?.split("Signature=")[1]).toBe(signature);
 });
 
-test("an address", () => {
+test("a presigned URL", () => {
   const { query } = presign({ ...get, path: "/test.txt" }, new Date("2013-05-25T00:00:00Z"));
   expect(query).toContain("X-Amz-Expires=86400");
   expect(query.split("X-Amz-Signature=")[1]).toBe("aeeed9bbccd4d02ee5c0109b86d86835f995330da4c265957d157751f604d404");

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { onTestFinished, type TestContext } from "vitest";
 import { folder } from "./database.ts";
 
-/** A file system of `megabytes` that goes away with the test; the test is skipped where none can be mounted. */
+/** A file system of `megabytes` that is removed with the test; the test is skipped where mounting is not allowed. */
 export function smallDisk(context: TestContext, megabytes: number) {
   const path = folder();
   try {
@@ -13,11 +13,11 @@ export function smallDisk(context: TestContext, megabytes: number) {
     console.warn("skipped: mounting a small tmpfs needs root");
     context.skip();
   }
-  // Lazily, since what the test opened on it may be closed after this.
+  // Lazily, because files that the test opened on it may be closed later.
   onTestFinished(() => void execFileSync("umount", ["-l", path]));
   return {
     path,
-    /** Writes until nothing more fits. */
+    /** Writes until the file system is full. */
     fill(): void {
       const fd = openSync(join(path, "filler"), "w");
       try {

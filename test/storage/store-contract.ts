@@ -8,7 +8,7 @@ import { deletePrefix } from "../../storage/objects/delete-prefix.ts";
 import { InvalidKey } from "../../storage/objects/keys.ts";
 import { type ObjectStore, ObjectTooLarge } from "../../storage/objects/store.ts";
 
-/** The bytes of an object, or null when there is none. */
+/** The bytes of an object, or null when it does not exist. */
 export async function contentOf(store: ObjectStore, key: string): Promise<string | null> {
   const found = await store.get(key);
   return found && (await text(found.body));
@@ -26,7 +26,7 @@ async function allKeys(store: ObjectStore, prefix: string, limit?: number): Prom
   return keys;
 }
 
-const weirdKeys = [
+export const weirdKeys = [
   "plain.mp4",
   "tenants/1/video/segment_00001.m4s",
   "with space/and  two .txt",
@@ -41,7 +41,7 @@ const weirdKeys = [
   `${"l".repeat(200)}/${"m".repeat(200)}`,
 ];
 
-const badKeys = [
+export const badKeys = [
   "",
   "/absolute",
   "trailing/",
@@ -57,10 +57,10 @@ const badKeys = [
   `a/${"s".repeat(256)}`,
 ];
 
-/** What every object store must do; `open` gives an empty one. */
+/** Requirements for every object store; `open` returns an empty one. */
 export function storeContract(name: string, open: () => Promise<ObjectStore> | ObjectStore) {
   describe(name, () => {
-    test("an object is what was put, from bytes and from streams, the empty one too", async () => {
+    test("an object equals what was put, from bytes and from streams, also when empty", async () => {
       const store = await open();
       const before = Date.now();
       const put = await store.put("a/b.txt", Buffer.from("hello"));
@@ -85,7 +85,7 @@ export function storeContract(name: string, open: () => Promise<ObjectStore> | O
       expect(whole.equals(await buffer(got?.body as Readable))).toBe(true);
     });
 
-    test("a request's body can be put, and a torn one leaves the old object", async () => {
+    test("a request's body can be put, and a truncated one leaves the old object", async () => {
       const store = await open();
       await store.put("upload", Buffer.from("old"));
       const outcome = Promise.withResolvers<unknown>();
@@ -122,7 +122,7 @@ export function storeContract(name: string, open: () => Promise<ObjectStore> | O
       expect(await contentOf(store, "k")).toBe("9");
     });
 
-    test("a body that fails, ends early or is aborted leaves what was there", async () => {
+    test("a body that fails, ends early or is aborted leaves the old object", async () => {
       const store = await open();
       await store.put("k", Buffer.from("old"));
 
@@ -151,7 +151,7 @@ export function storeContract(name: string, open: () => Promise<ObjectStore> | O
       expect(await allKeys(store, "")).toEqual(["k"]);
     });
 
-    test("more bytes than agreed: nothing is kept", async () => {
+    test("more bytes than allowed: nothing is stored", async () => {
       const store = await open();
       await store.put("k", Buffer.from("old"));
       const put = (body: Readable | Uint8Array) => store.put("k", body, { maxBytes: 5 });
@@ -177,7 +177,7 @@ export function storeContract(name: string, open: () => Promise<ObjectStore> | O
       expect(await store.get("absent", { start: 0, end: 1 })).toBeNull();
     });
 
-    test("what is not there", async () => {
+    test("a missing object", async () => {
       const store = await open();
       expect(await store.get("no/such")).toBeNull();
       expect(await store.head("no/such")).toBeNull();
@@ -202,7 +202,7 @@ export function storeContract(name: string, open: () => Promise<ObjectStore> | O
       expect(await allKeys(store, "")).toEqual(["b/c/2"]);
     });
 
-    test("weird keys are kept apart and listed as they were given", async () => {
+    test("unusual keys are distinct and listed as given", async () => {
       const store = await open();
       for (const key of weirdKeys) await store.put(key, Buffer.from(key));
       for (const key of weirdKeys) expect(await contentOf(store, key)).toBe(key);
@@ -235,7 +235,7 @@ export function storeContract(name: string, open: () => Promise<ObjectStore> | O
       expect(first).toEqual(await store.head("a"));
     });
 
-    test("deletePrefix takes what is under it and nothing beside it", async () => {
+    test("deletePrefix deletes what is under the prefix and nothing else", async () => {
       const store = await open();
       for (const key of ["t/1/a", "t/1/b/c", "t/10/a", "t/1x"]) await store.put(key, Buffer.from(key));
       expect(await deletePrefix(store, "t/1/")).toBe(2);
@@ -244,7 +244,7 @@ export function storeContract(name: string, open: () => Promise<ObjectStore> | O
       expect(await allKeys(store, "")).toHaveLength(2);
     });
 
-    test("of puts of one key at once, one wins whole", async () => {
+    test("of concurrent puts of one key, one wins completely", async () => {
       const store = await open();
       const bodies = Array.from({ length: 12 }, (_, i) => Buffer.alloc(300_000, String.fromCharCode(97 + i)));
       await Promise.all(bodies.map((body) => store.put("k", Readable.from([body.subarray(0, 7), body.subarray(7)]))));
@@ -253,7 +253,7 @@ export function storeContract(name: string, open: () => Promise<ObjectStore> | O
       expect(await allKeys(store, "")).toEqual(["k"]);
     });
 
-    test("puts and deletes in one folder at once do not get in each other's way", async () => {
+    test("concurrent puts and deletes in one directory do not interfere", async () => {
       const store = await open();
       await Promise.all(
         Array.from({ length: 40 }, async (_, i) => {
@@ -267,7 +267,7 @@ export function storeContract(name: string, open: () => Promise<ObjectStore> | O
       expect(await allKeys(store, "deep/")).toHaveLength(40);
     });
 
-    test("check() passes on a store that works and leaves nothing", async () => {
+    test("check() passes on a working store and leaves nothing", async () => {
       const store = await open();
       await store.check();
       expect(await allKeys(store, "")).toEqual([]);

@@ -6,16 +6,16 @@ import { contentOf } from "./store-contract.ts";
 export type Addressed = {
   store: ObjectStore;
   send(request: Request): Promise<Response>;
-  /** Resolves when an address that was good for a second is no longer good. */
+  /** Resolves when a URL that was valid for a second has expired. */
   pass(address: string): Promise<unknown>;
 };
 const soon = () => new Date(Date.now() + 60_000);
 const KEY = "tenants/1/a b/100%/日本?#&=+~'.mp4";
 
-/** What every store's signed addresses must do, each through its own server. */
+/** Requirements for every store's presigned URLs, each through its own server. */
 export function addressContract(name: string, open: () => Promise<Addressed>) {
   describe(name, () => {
-    test("bytes are put to an address and got from another, with name, type and ranges", async () => {
+    test("bytes are put to one URL and read from another, with name, type and ranges", async () => {
       const { store, send } = await open();
       const put = await store.signPut(KEY, { expiresAt: soon(), maxBytes: 10, contentType: "video/mp4" });
       expect(put.method).toBe("PUT");
@@ -33,7 +33,7 @@ export function addressContract(name: string, open: () => Promise<Addressed>) {
       expect([some.status, await some.text(), some.headers.get("content-range")]).toEqual([206, "234", "bytes 2-4/10"]);
     });
 
-    test("an address is good for one key, one method, and as it was signed", async () => {
+    test("a URL is valid for one key, one method, and as it was signed", async () => {
       const { store, send } = await open();
       await store.put(KEY, Buffer.from("x"));
       const { url } = await store.signGet(KEY, { expiresAt: soon(), contentType: "text/x-own" });
@@ -49,7 +49,7 @@ export function addressContract(name: string, open: () => Promise<Addressed>) {
       expect(await contentOf(store, KEY)).toBe("x");
     });
 
-    test("an address ends", async () => {
+    test("a URL expires", async () => {
       const { store, send, pass } = await open();
       await store.put(KEY, Buffer.from("x"));
       const expiresAt = new Date(Date.now() + 1000);
@@ -61,7 +61,7 @@ export function addressContract(name: string, open: () => Promise<Addressed>) {
       expect(await contentOf(store, KEY)).toBe("x");
     });
 
-    test("parts are put to addresses of their own", async () => {
+    test("parts are put to their own URLs", async () => {
       const { store, send } = await open();
       const uploadId = await store.createMultipart(KEY, { bytes: 7, partSize: 7 });
       const { url, method, headers } = await store.signPart(KEY, uploadId, 1, { expiresAt: soon(), maxBytes: 7 });

@@ -7,7 +7,7 @@ import { StorageFull } from "../../storage/objects/store.ts";
 import { bare, notes, notesDatabase, stored } from "./database.ts";
 import { smallDisk } from "./small-disk.ts";
 
-test("works run in order, and what each returns is its answer", async () => {
+test("works run in order, and their results are returned", async () => {
   const { write, db, file } = await notesDatabase();
   const ids = await Promise.all(
     Array.from({ length: 600 }, (_, i) =>
@@ -25,7 +25,7 @@ test("works run in order, and what each returns is its answer", async () => {
   expect(await db.$count(notes)).toBe(600);
 });
 
-test("a work that throws is undone alone", async () => {
+test("a work that throws is rolled back alone", async () => {
   const { write, file } = await notesDatabase();
   const fault = new Error("mine");
   const results = await Promise.allSettled([
@@ -43,7 +43,7 @@ test("a work that throws is undone alone", async () => {
   expect(stored(file)).toEqual(["a", "c"]);
 });
 
-test("nothing is answered before it is committed, refusals included", async () => {
+test("no work is settled before it is committed, refused ones included", async () => {
   const { write, file } = await notesDatabase();
   const [first, refused, last] = await Promise.all([
     write((tx) => tx.insert(notes).values({ body: "a" })).then(() => stored(file)),
@@ -53,13 +53,13 @@ test("nothing is answered before it is committed, refusals included", async () =
     ),
     write((tx) => tx.insert(notes).values({ body: "b" })).then(() => stored(file)),
   ]);
-  // A slow machine may commit them in two groups: what counts is that each sees its own, and what it was refused for.
+  // A slow machine may commit them in two groups: each must see its own writes, and the reason of its refusal.
   expect(first).toContain("a");
   expect(refused).toContain("a");
   expect(last).toEqual(["a", "b"]);
 });
 
-test("a constraint that fails at COMMIT fails the work that broke it, not its neighbours", async () => {
+test("a constraint that fails at COMMIT fails the work that violated it, and no other", async () => {
   const { write, db } = await notesDatabase();
   await write(async (tx) => {
     await tx.run(
@@ -76,7 +76,7 @@ test("a constraint that fails at COMMIT fails the work that broke it, not its ne
   expect(await db.values(sql`SELECT count(*) FROM replies`)).toMatchObject([{ "count(*)": 0 }]);
 });
 
-test("a work that makes SQLite end the whole transaction takes nobody along", async () => {
+test("a work that makes SQLite end the whole transaction does not affect others", async () => {
   const { write, file } = await notesDatabase();
   const results = await Promise.allSettled([
     write((tx) => tx.insert(notes).values({ body: "a" })),
@@ -87,7 +87,7 @@ test("a work that makes SQLite end the whole transaction takes nobody along", as
   expect(stored(file)).toEqual(["a", "b"]);
 });
 
-test("a nested transaction is undone alone when the work catches its error", async () => {
+test("a nested transaction is rolled back alone when the work catches its error", async () => {
   const { write, file } = await notesDatabase();
   await write(async (tx) => {
     await tx.insert(notes).values({ body: "outer" });
@@ -103,7 +103,7 @@ test("a nested transaction is undone alone when the work catches its error", asy
   expect(stored(file)).toEqual(["outer", "second"]);
 });
 
-test("a work that waits for something else than the database is cut off, and its late statements are refused", async () => {
+test("a work that waits for something else than the database is aborted, and its late statements are refused", async () => {
   const { write, file } = await notesDatabase({ workLimitMs: 30 });
   const { promise: outside, resolve: release } = Promise.withResolvers<void>();
   const { promise: late, resolve: lateRan } = Promise.withResolvers<unknown>();
@@ -112,7 +112,7 @@ test("a work that waits for something else than the database is cut off, and its
     await outside;
     await tx.insert(notes).values({ body: "late" }).then(lateRan, lateRan);
   });
-  await expect(slow).rejects.toThrow("longer than 30 ms");
+  await expect(slow).rejects.toThrow("ran no SQL for 30 ms");
   await write(async (tx) => {
     await tx.insert(notes).values({ body: "next" });
     release();
@@ -145,7 +145,7 @@ test("the reader refuses to write", async () => {
   expect(stored(file)).toEqual([]);
 });
 
-test("the event loop turns between groups", async () => {
+test("the event loop continues between groups", async () => {
   const { write } = await notesDatabase();
   let turns = 0;
   let writing = true;
@@ -161,7 +161,7 @@ test("the event loop turns between groups", async () => {
   expect(turns).toBeGreaterThanOrEqual(2000 / 256);
 });
 
-test("close() finishes what waits", async () => {
+test("close() completes queued works", async () => {
   const { write, close, file } = await notesDatabase();
   const all = Array.from({ length: 50 }, (_, i) => write((tx) => tx.insert(notes).values({ body: `note ${i}` })));
   await close();
@@ -170,7 +170,7 @@ test("close() finishes what waits", async () => {
   await expect(write(async () => 1)).rejects.toThrow("closed");
 });
 
-test("a killed process loses nothing that it was told is stored", async () => {
+test("a killed process loses nothing that was acknowledged", async () => {
   const { file } = await notesDatabase();
   const program = `
     import { openDatabase } from ${JSON.stringify(new URL("../../storage/db/open.ts", import.meta.url).href)};
@@ -195,7 +195,7 @@ test("a killed process loses nothing that it was told is stored", async () => {
   expect(stored(file)).toEqual(expect.arrayContaining(names));
 });
 
-test("a full disk is StorageFull, nothing is half written, and the queue goes on when there is space again", async (context) => {
+test("a full disk throws StorageFull, nothing is partially written, and the queue continues when there is space again", async (context) => {
   const disk = smallDisk(context, 5);
   const reserve = `${disk.path}/reserve`;
   writeFileSync(reserve, Buffer.alloc(1_000_000));
@@ -205,10 +205,10 @@ test("a full disk is StorageFull, nothing is half written, and the queue goes on
     await tx.insert(notes).values({ body: "half" });
     await tx.insert(notes).values({ body: "x".repeat(6_000_000) });
   });
-  const small = write((tx) => tx.insert(notes).values({ body: "beside it" }));
+  const small = write((tx) => tx.insert(notes).values({ body: "next to it" }));
   await expect(huge).rejects.toThrow(StorageFull);
   await small;
-  expect(stored(file)).toEqual(["before", "beside it"]);
+  expect(stored(file)).toEqual(["before", "next to it"]);
 
   disk.fill();
   const results = await Promise.allSettled(

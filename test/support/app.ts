@@ -1,7 +1,11 @@
+import { constants, copyFileSync } from "node:fs";
 import { join } from "node:path";
 import { asc } from "drizzle-orm";
 import pino from "pino";
+import * as v from "valibot";
+import { expect, inject } from "vitest";
 import { loadConfig } from "../../src/config/load.ts";
+import { EVENTS, type EventType } from "../../src/events/catalog.ts";
 import { SCOPES } from "../../src/http/caller.ts";
 import { type Opened, openApp } from "../../src/open.ts";
 import { allScheduledTasks } from "../../src/scheduled-tasks/all.ts";
@@ -16,11 +20,11 @@ export type TestApp = {
   call: Call;
   admin: string;
   worker: string;
-  /** Turns the program's clock on by `ms`. */
-  turn(ms: number): void;
+  /** Advances the program's clock by `ms`. */
+  advance(ms: number): void;
   /** Runs a scheduled task to its end. */
   runTask(name: string): Promise<void>;
-  /** The outbox since the last call of this: exact types, in order. */
+  /** Events since the last call of this function: exact types, in order. */
   newEvents(): Promise<{ type: string; data: Record<string, unknown>; tenantId: number }[]>;
   tenant(fields?: Record<string, unknown>): Promise<{ id: number; slug: string }>;
   key(tenantId: number, scopes?: readonly string[]): Promise<string>;
@@ -29,13 +33,27 @@ export type TestApp = {
   close(): Promise<void>;
 };
 
+/** The data of an event are exactly what its schema in the catalog says. */
+function conformEvent(type: string, data: Record<string, unknown>): void {
+  const { test: _, ...rest } = data;
+  const { schema } = EVENTS[type as EventType];
+  expect(v.parse(schema as v.GenericSchema, rest), type).toEqual(rest);
+}
+
 const BASE = "http://vodbox.test";
 
+/** A data directory with a copy of the migrated database. A directory of the caller is used as it is. */
+function newDataDir(): string {
+  const folder = newFolder();
+  copyFileSync(inject("migratedFile"), join(folder, "vodbox.db"), constants.COPYFILE_FICLONE);
+  return folder;
+}
+
 /**
- * The whole program in this process behind its public door: real database, real storage, a clock that can be turned.
- * With `VODBOX_TEST_DATABASE=sqld` its database is a server of its own, not a file.
+ * The whole program in this process with its public API: real database, real storage, a controlled clock. With
+ * `VODBOX_TEST_DATABASE=sqld` its database is a remote server, not a file.
  */
-export async function testApp(flags: Record<string, unknown> = {}, dataDir = newFolder()): Promise<TestApp> {
+export async function testApp(flags: Record<string, unknown> = {}, dataDir = newDataDir()): Promise<TestApp> {
   const remote = process.env.VODBOX_TEST_DATABASE === "sqld" ? await migratedSqld(join(dataDir, "sqld")) : null;
   const database = remote ? { database_url: remote.url } : {};
   const config = loadConfig({
@@ -47,7 +65,7 @@ export async function testApp(flags: Record<string, unknown> = {}, dataDir = new
   const { app, server, egress } = opened;
   const tasks = allScheduledTasks(app, { authenticator: server.authenticator, egress });
   const conforms = conformance(opened.routes);
-  // Storage's addresses may be another server's.
+  // Storage URLs may belong to another server.
   const isOurs = (address: string) => new URL(address, BASE).origin === BASE;
   const plain = client(BASE, (request) => (isOurs(request.url) ? server.fetch(request) : fetch(request)));
   const call: Call = async (method, path, options) => {
@@ -75,7 +93,7 @@ export async function testApp(flags: Record<string, unknown> = {}, dataDir = new
     call,
     admin,
     worker: app.secrets.worker_token,
-    turn: (ms) => {
+    advance: (ms) => {
       offset += ms;
     },
     async runTask(name) {
@@ -88,6 +106,7 @@ export async function testApp(flags: Record<string, unknown> = {}, dataDir = new
     async newEvents() {
       const rows = await app.db.select().from(events).orderBy(asc(events.id)).all();
       const fresh = rows.filter((row) => row.id > seen);
+      for (const { type, data } of fresh) conformEvent(type, data);
       seen = rows.at(-1)?.id ?? seen;
       return fresh.map(({ type, data, tenantId }) => ({ type, data, tenantId }));
     },

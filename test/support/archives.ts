@@ -18,7 +18,7 @@ export async function membersOf(file: string): Promise<Member[]> {
 
 export function archiveOf(members: Member[]): Promise<Buffer> {
   const tar = pack();
-  // What has no bytes of its own (a link, a device) is written by its header.
+  // A member without content (a link, a device) consists of its header.
   for (const { header, bytes } of members) {
     if (!header.type || header.type === "file") tar.entry(header, bytes);
     else tar.entry(header);
@@ -29,7 +29,7 @@ export function archiveOf(members: Member[]): Promise<Buffer> {
 
 const sha256 = (bytes: Buffer) => createHash("sha256").update(bytes).digest("hex");
 
-/** As whoever made the archive up would: with sums that agree with what is in it. `manifest` has the last word. */
+/** With valid checksums for its content, as a forger would create it. `manifest` is applied last. */
 export function summed(members: Member[], manifest: (fields: any) => void = () => {}): Member[] {
   const inner = members.filter(({ header }) => !header.name.startsWith("manifest.json"));
   const fields = JSON.parse(String(members.find(({ header }) => header.name === "manifest.json")?.bytes));

@@ -10,11 +10,11 @@ import { emptyFolder } from "./folder.ts";
 import { run, startServer } from "./process.ts";
 import { subtitled } from "./subtitles.ts";
 
-// As an operator has them: kept in the data directory, so that they can be restored.
+// Stored in the data directory, as operators have them, so that they can be restored.
 const env = { VODBOX_ADMIN_TOKEN: "", VODBOX_WORKER_TOKEN: "", VODBOX_LOG_LEVEL: "error" };
 type Env = Record<string, string>;
 
-/** A server that keeps its own tokens. */
+/** A server with its own tokens. */
 export async function ownServer(dataDir: string, more: Env = {}) {
   const started = await startServer(dataDir, { env: { ...env, ...more } });
   const token = (name: string) => readFileSync(join(dataDir, "secrets", `${name}_token`), "utf8").trim();
@@ -33,7 +33,7 @@ export async function filledServer(dataDir = emptyFolder(), more: Env = {}) {
   return { server, key, ready, dataDir };
 }
 
-/** `vodbox admin …` with settings `more`; what progress goes to stderr with is no error. */
+/** `vodbox admin …` with additional settings `more`; progress on stderr is not an error. */
 export const operator = (more: Env = {}) => {
   const cli = async (...args: string[]) => {
     const ended = await run(["admin", ...args], { env: { ...env, ...more } });
@@ -61,7 +61,7 @@ const migrations = () =>
     sql: embedded(name).toString("utf8"),
   }));
 
-/** As the command restores, in this process, for there are many; null, or the sentence that refuses. */
+/** Restores like the command, in this process because there are many; null, or the message of the refusal. */
 export async function restoring(
   file: string,
   dataDir: string,

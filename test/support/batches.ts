@@ -14,7 +14,7 @@ type Door = Pick<TestApp, "call">;
 const contentTypes: Record<string, string> = { m3u8: "application/vnd.apple.mpegurl", mpd: "application/dash+xml" };
 export const typeOf = (name: string) => contentTypes[name.split(".").at(-1) as string] ?? "application/octet-stream";
 
-/** A leased batch, and how a client without a key speaks to it. */
+/** A leased batch, and the headers of a client without a key. */
 export async function leased(app: Door, key: string, fields: Record<string, unknown> = {}) {
   const made = await app.call("POST", "/api/v1/ingest_batches", { key, body: fields });
   if (made.status !== 201) throw new Error(made.text);
@@ -46,7 +46,7 @@ export async function leased(app: Door, key: string, fields: Record<string, unkn
   return { batch: made.body, path, headers, ask, want, put, putAll, preview, commit };
 }
 
-/** A film of text alone: sound as far as it is looked at, and quickly made. */
+/** A film of text only: checked like a real one, and created quickly. */
 export const JPEG = Buffer.from("ffd8ffe000104a46494600010100", "hex");
 export const tiny = (folder = ""): Files => ({
   [`${folder}master.m3u8`]:
@@ -66,7 +66,7 @@ export const tinyAsset = (folder = "", more: Record<string, unknown> = {}) => ({
   ...more,
 });
 
-/** What a desktop client brings: a real film, encoded to the published specification, with its source. */
+/** What a desktop client uploads: a real film, encoded to the published specification, with its source. */
 export async function realFilm(): Promise<{ files: Files; source: Uint8Array }> {
   const folder = emptyFolder();
   const input = join(folder, "source.mp4");

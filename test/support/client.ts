@@ -1,11 +1,11 @@
-/** Answer of a call: the JSON (or text) with what else a test looks at. */
+/** The response to a call: the JSON (or text), and other parts that tests check. */
 export type Answer = { status: number; body: any; headers: Headers; text: string };
 export type Send = (request: Request) => Promise<Response>;
 
 export type Credentials = { key?: string; admin?: string; worker?: string; lease?: string; bearer?: string };
 export type CallOptions = Credentials & { body?: unknown; raw?: RequestInit["body"]; headers?: Record<string, string> };
 
-/** Speaks HTTP to a server at `base`, over a socket or in this process. */
+/** An HTTP client for a server at `base`, over a socket or in this process. */
 export function client(base: string, send: Send = (request) => fetch(request)) {
   return async (method: string, path: string, options: CallOptions = {}): Promise<Answer> => {
     const headers: Record<string, string> = { ...options.headers };

@@ -3,18 +3,18 @@ import { expect } from "vitest";
 import type { Route } from "../../src/http/route.ts";
 import type { Answer } from "./client.ts";
 
-/** Any route can answer so, and the document says it once, as `default`. */
+/** Any route can respond with these, which the document declares once, as `default`. */
 const EVERYWHERE = new Set([405, 500, 503, 507]);
 
 const patternOf = (path: string) => new RegExp(`^${path.replaceAll(/\*\*:\w+/g, ".*").replaceAll(/:\w+/g, "[^/]+")}$`);
 
 /**
- * Holds every answer against the table of routes, which the OpenAPI document is read off: a status that is told of, and
- * a body with the fields that are told of, no more and no fewer. So each test of the suite proves the document too.
+ * Checks every response against the route table, from which the OpenAPI document is derived: a declared status, and a
+ * body with exactly the declared fields. So every test also verifies the document.
  */
 export function conformance(routes: readonly Route[]) {
   const table = routes.filter((route) => !route.hidden).map((route) => ({ route, pattern: patternOf(route.path) }));
-  // What stands in words beats what stands for anything, as in the router.
+  // Literal segments take precedence over parameters, as in the router.
   table.sort((a, b) => (a.route.path.match(/:/g)?.length ?? 0) - (b.route.path.match(/:/g)?.length ?? 0));
   return (method: string, pathname: string, { status, body, text }: Answer): void => {
     const found = table.find(

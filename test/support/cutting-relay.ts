@@ -1,19 +1,22 @@
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { atEnd } from "./folder.ts";
 
-/** `isFinal`: after it the server is not reached until the relay is led to it again. */
+/** `isFinal`: after it the server is unreachable until the relay is connected to it again. */
 export type Cut = { side: "question" | "answer"; number: number; isFinal?: boolean };
 export type CuttingRelay = {
   url: string;
-  /** Where it leads: a port of loopback, or nowhere, which is refused. */
+  /** Its target: a port on loopback, or none, in which case connections are refused. */
   lead(port: number | null): void;
-  /** Breaks the line once, in place of passing on the piece of this number from now. */
+  /** Breaks the connection once, instead of forwarding the message with this number from now. */
   cut(cut: Cut): void;
   /** Whether the last cut has been made. */
   isCut(): boolean;
 };
 
-/** A line to a database server that breaks where it is told to: before a question arrives, or before its answer does. */
+/**
+ * A relay to a database server that breaks the connection on command: before a request arrives, or before its response
+ * does.
+ */
 export async function startCuttingRelay({ refuseSockets = false } = {}): Promise<CuttingRelay> {
   let port: number | null = null;
   let wanted: Cut | null = null;

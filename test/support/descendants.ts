@@ -1,16 +1,16 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** A process, told from a later one of the same number by its start. */
+/** A process, distinguished by its start time from a later one with the same pid. */
 export type ProcessId = { pid: number; start: string; command: string };
 
 function read(pid: number): (ProcessId & { parent: number }) | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
-    // The command in parentheses may hold anything, so fields are counted from the last ")".
+    // The command in parentheses may contain any character, so fields are counted from the last ")".
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     const command = readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ").trim();
-    // A zombie does nothing any more; its parent has yet to hear of it.
+    // A zombie has exited; its parent has not collected it yet.
     if (fields[0] === "Z") return null;
     return { pid, start: fields[19] as string, parent: Number(fields[1]), command };
   } catch {
@@ -18,7 +18,7 @@ function read(pid: number): (ProcessId & { parent: number }) | null {
   }
 }
 
-/** Every living process below `pid`. */
+/** Every running process below `pid`. */
 export function descendantsOf(pid: number): ProcessId[] {
   const all = readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
@@ -31,7 +31,7 @@ export function descendantsOf(pid: number): ProcessId[] {
 
 export const isAlive = ({ pid, start }: ProcessId) => read(pid)?.start === start;
 
-/** Looks until `condition` holds; there is no event to wait for. Resolves with what it gave, and throws when it is late. */
+/** Polls until `condition` is true; there is no event to wait for. Resolves with its result, and throws on timeout. */
 export async function until<T>(
   what: string,
   condition: () => T | Promise<T>,

@@ -4,7 +4,7 @@ export type Finding = { check: string; ok: boolean; detail: string; mended: numb
 const PATH = "/api/v1/admin/doctor/checkup";
 const PATIENCE_MS = 120_000;
 
-/** A whole check-up by the interface, to its end. */
+/** Runs a whole check-up through the API. */
 export async function checkup(
   app: Pick<TestApp, "call" | "admin">,
   body: { fix?: boolean; force?: boolean } = {},

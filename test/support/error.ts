@@ -3,7 +3,7 @@ import type { Answer } from "./client.ts";
 
 const LEAKS = /undefined|\[object|node_modules|SQLITE|\n/;
 
-/** The one shape of every error: what clients match on, what people read, and what support asks for. */
+/** The shape of every error: the code for clients, the message for people, and the request id for support. */
 export function expectError(answer: Answer, status: number, code: string, about = ""): void {
   const { error, code: found, request_id, details = {}, required_scopes: _, ...others } = answer.body ?? {};
   const messages = Object.values(details).flat();

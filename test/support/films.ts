@@ -8,17 +8,20 @@ import type { TestApp } from "./app.ts";
 import { type Files, leased } from "./batches.ts";
 import { emptyFolder } from "./folder.ts";
 
-/** What each second of `colouredFilm` shows. */
+/** The color of each second of `colouredFilm`. */
 export const COLOURS = ["red", "lime", "blue", "white", "black", "yellow"] as const;
 
-/** Six seconds, each of another colour: what a picture shows tells its time. */
+/** Six seconds, each of another color, so that a frame shows its time. */
 export async function colouredSource(path: string): Promise<void> {
   const inputs = COLOURS.flatMap((name) => ["-f", "lavfi", "-i", `color=${name}:s=640x360:r=25:d=1`]);
   const graph = `concat=n=${COLOURS.length}:v=1`;
   await ffmpeg(...inputs, "-filter_complex", graph, ...fast, "-g", "25", "-pix_fmt", "yuv420p", path);
 }
 
-/** It encoded by us, and cut by another packager: one file with byte ranges, of MPEG-TS (times from 1.4 s on) and of fMP4. */
+/**
+ * The film encoded by us, and segmented by another packager: one file with byte ranges, as MPEG-TS (times from 1.4 s
+ * on) and as fMP4.
+ */
 export async function colouredFilm(): Promise<Files> {
   const folder = emptyFolder();
   const input = join(folder, "source.mp4");
@@ -59,7 +62,7 @@ export async function colouredFilm(): Promise<Files> {
   return files;
 }
 
-/** Assets of a batch, by the folder that each one's `master.m3u8` lies in. */
+/** Assets of a batch, by the directory of each one's `master.m3u8`. */
 export async function delivered<Name extends string>(
   app: TestApp,
   key: string,

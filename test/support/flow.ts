@@ -3,7 +3,7 @@ import type { Answer } from "./client.ts";
 
 export type UploadFields = Record<string, unknown> & { bytes?: string | Uint8Array };
 
-/** Initiate, put, complete, as a dumb client would: it follows addresses and knows no others. */
+/** Initiate, put, complete, like a simple client: it follows URLs and constructs none. */
 export async function uploaded(
   app: Pick<TestApp, "call">,
   key: string,
@@ -29,7 +29,7 @@ export async function uploaded(
 }
 
 let claims = 0;
-/** One claim with a fresh Idempotency-Key unless one is given. */
+/** One claim, by default with a new Idempotency-Key. */
 export const next = (
   app: Pick<TestApp, "call" | "worker">,
   key = `claim-${++claims}`,
@@ -37,7 +37,7 @@ export const next = (
 ): Promise<Answer> =>
   app.call("POST", "/api/v1/transcoding_jobs/next", { worker: app.worker, headers: { "idempotency-key": key }, body });
 
-/** A callback of the contract that a claim answered. */
+/** A callback of the contract that a claim returned. */
 export const callback = (
   app: Pick<TestApp, "call" | "worker">,
   contract: any,
@@ -45,7 +45,7 @@ export const callback = (
   body: unknown = {},
 ) => app.call("POST", contract.callbacks[`${name}_url`], { worker: app.worker, lease: contract.lease.token, body });
 
-/** Puts small stand-ins at the outputs of a contract, through its own signed addresses. */
+/** Puts small placeholders at the outputs of a contract, through its own presigned URLs. */
 export async function putArtifacts(
   app: Pick<TestApp, "call" | "worker">,
   contract: any,
@@ -77,7 +77,7 @@ export async function putArtifacts(
   return { manifest_path, dash_manifest_path, thumbnail_path, storyboard_path, mp4_path, subtitle_paths: {} };
 }
 
-/** An asset that is ready to play, made by a worker that only pretends to encode. */
+/** An asset that is ready to play, from a worker without an encoder. */
 export async function readyAsset(app: Pick<TestApp, "call" | "worker">, key: string, fields: UploadFields = {}) {
   const made = await uploaded(app, key, fields);
   const { body: contract } = await next(app);

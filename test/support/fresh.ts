@@ -2,7 +2,7 @@ import { request } from "node:http";
 import { Readable } from "node:stream";
 import { client } from "./client.ts";
 
-/** Each call on a connection of its own, which the kernel gives to any of those that share the port. */
+/** Each call on its own connection, which the kernel assigns to any of the processes that share the port. */
 export const freshly = (base: string) =>
   client(base, async (asked) => {
     const body = asked.body ? Buffer.from(await asked.arrayBuffer()) : undefined;

@@ -1,10 +1,10 @@
 import type { TestApp } from "./app.ts";
 import type { Answer, CallOptions } from "./client.ts";
 
-/** What a client of the gateway says, in the words of MediaMTX. */
+/** A client of the gateway, in the terms of MediaMTX. */
 export type Client = { action?: unknown; path?: unknown; [field: string]: unknown };
 
-/** What MediaMTX posts, by the versions that its public configuration file documents. */
+/** The request of MediaMTX, by the versions that its public configuration file documents. */
 export const PAYLOADS: readonly [version: string, fields: Record<string, unknown>][] = [
   [
     "1.0, externalAuthenticationURL",
@@ -27,7 +27,7 @@ export const PAYLOADS: readonly [version: string, fields: Record<string, unknown
 ];
 const [, NEWEST] = PAYLOADS.at(-1) as (typeof PAYLOADS)[number];
 
-/** The gateway of a test: it asks as MediaMTX does, its own token in the header unless told. */
+/** The gateway of a test: it sends MediaMTX's requests, by default with its token in the header. */
 export function gatewayOf(app: TestApp) {
   const token = () => app.opened.app.secrets.live_token;
   const ask = (client: Client, options?: CallOptions & { at?: string }): Promise<Answer> => {
@@ -37,7 +37,7 @@ export function gatewayOf(app: TestApp) {
   return {
     token,
     ask,
-    /** The status alone. */
+    /** Only the status. */
     may: async (client: Client) => (await ask(client)).status,
   };
 }

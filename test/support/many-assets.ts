@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { createClient } from "@libsql/client";
 
-/** Gives a tenant of a stopped server `count` assets, `1.mp4` and so on, with texts of the length that people write. */
+/** Inserts `count` assets for a tenant of a stopped server, `1.mp4` and so on, with texts of realistic length. */
 export async function insertAssets(dataDir: string, tenantId: number, count: number): Promise<void> {
   const client = createClient({ url: `file:${join(dataDir, "vodbox.db")}` });
   try {

@@ -1,13 +1,13 @@
 import { join } from "node:path";
 import type { TestProject } from "vitest/node";
-import { embedded, embeddedNames } from "../../src/lib/embedded.ts";
+import { embeddedMigrations } from "../../src/lib/embedded.ts";
 import { migrate } from "../../storage/db/migrate.ts";
 import { newFolder, removeFolder } from "./folder.ts";
 import { startSqld } from "./sqld.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
-    /** What a server left behind that had been given the newest schema and nothing else. */
+    /** The data of a server that was only migrated to the newest schema. */
     migratedSqld: string;
   }
 }
@@ -16,11 +16,7 @@ declare module "vitest" {
 export default async function setup(project: TestProject): Promise<() => void> {
   const folder = newFolder();
   const server = await startSqld(join(folder, "sqld"));
-  const migrations = embeddedNames("migrations/").map((name) => ({
-    name: name.slice("migrations/".length),
-    sql: embedded(name).toString("utf8"),
-  }));
-  await migrate({ url: server.url, migrations });
+  await migrate({ url: server.url, migrations: embeddedMigrations() });
   await server.stop();
   project.provide("migratedSqld", join(folder, "sqld"));
   return () => removeFolder(folder);

@@ -2,10 +2,10 @@ import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { lineOf, watched } from "./process.ts";
 
-/** One message of sd_notify(3), as the service manager has it. */
+/** One message of sd_notify(3), as the service manager receives it. */
 export type Notice = { at: number; state: Record<string, string> };
 
-/** As systemd holds it: a datagram socket of AF_UNIX, with credentials. Descriptors that come (BARRIER=1) are closed. */
+/** Like systemd's: a datagram socket of AF_UNIX, with credentials. Received descriptors (BARRIER=1) are closed. */
 const SOCKET = `
 import json, os, socket, struct, sys
 name = sys.argv[1]
@@ -22,7 +22,7 @@ while True:
     print(json.dumps(data.decode()), flush=True)
 `;
 
-/** Binds `address`: a path, or a name of the abstract namespace after an @. Ends with the test. */
+/** Binds `address`: a path, or an abstract name after an @. Closed with the test. */
 export async function notifySocket(address: string): Promise<Notice[]> {
   const program = watched(spawn("python3", ["-c", SOCKET, address], { stdio: ["ignore", "pipe", "pipe"] }));
   const notices: Notice[] = [];

@@ -6,12 +6,12 @@ export type Asked = { method: string; path: string; headers: IncomingMessage["he
 type Answer = { status: number; body: unknown };
 
 /**
- * Stand-ins for payment providers on a loopback port. Like the real ones they answer a repeat of an idempotency key as they
- * answered its first request, and refuse it with another body.
+ * Payment providers on a loopback port. Like the real ones they answer a repeat of an idempotency key with the first
+ * response, and refuse it with another body.
  */
 abstract class Service {
   readonly asked: Asked[] = [];
-  /** Does to a request what it likes, once its order is made. */
+  /** Modifies the handling of a request after its order is created. */
   readonly mischief: ((response: ServerResponse) => void)[] = [];
   protected readonly answers = new Map<string, { request: string; answer: Answer }>();
   readonly #server: Server;
@@ -30,14 +30,14 @@ abstract class Service {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
-  /** Orders that were really made. */
+  /** Orders that were created. */
   get made(): number {
     return this.answers.size;
   }
 
   protected abstract answer(asked: Asked): Answer;
 
-  /** One answer for each key, however often it is asked. */
+  /** One response for each key, however often it is requested. */
   protected once(key: string | undefined, request: string, make: () => Answer): Answer {
     if (!key) return { status: 400, body: { error: { message: "no idempotency key" } } };
     const known = this.answers.get(key);
@@ -89,7 +89,7 @@ class Stripe extends Service {
 }
 
 class PayPal extends Service {
-  /** By the last part of its address. */
+  /** By the last segment of its URL. */
   readonly certificates = new Map<string, string>();
   /** Of the next capture. */
   captured = { status: "COMPLETED", amount: { value: "19.00", currency_code: "USD" } };

@@ -7,12 +7,12 @@ import { atEnd } from "./folder.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const MAIN = `${ROOT}cli/main.ts`;
-/** The built executable, which `npm test` makes before the tests run. */
+/** The built executable, which scripts/test.sh creates before the tests run. */
 export const EXECUTABLE = `${ROOT}dist/vodbox`;
 
 /**
  * The executable starts in a sixth of the time that the sources take, and a run of all tests starts hundreds of
- * processes. Only while it is as new as they are: whoever has just changed something means the sources.
+ * processes. Only when it is newer than the sources: after a change the sources are tested.
  */
 const isBuilt =
   existsSync(EXECUTABLE) &&
@@ -26,12 +26,12 @@ export type RunOptions = {
   env?: Record<string, string>;
   cwd?: string;
   input?: string;
-  /** As an operator has it: the executable, with nothing around it. */
+  /** As an operator runs it: the executable alone. */
   executable?: boolean;
   detached?: boolean;
 };
 
-/** `vodbox ARGS` as a process of its own. It is killed when the test is over. */
+/** `vodbox ARGS` as a process. It is killed at the end of the test. */
 export function vodbox(
   args: string[],
   { env = {}, cwd, input, executable = false, detached = false }: RunOptions = {},
@@ -41,7 +41,7 @@ export function vodbox(
   const base = executable ? {} : { PATH: process.env.PATH, HOME: process.env.HOME };
   const child = spawn(file as string, [...first, ...args], {
     cwd,
-    // A process group of its own, as a shell gives one to each command of a terminal.
+    // In its own process group, as a shell does for each command of a terminal.
     detached,
     env: { ...base, ...env } as NodeJS.ProcessEnv,
     stdio: ["pipe", "pipe", "pipe"],
@@ -51,7 +51,7 @@ export function vodbox(
   return watched(child);
 }
 
-/** Gathers what a process prints, and kills it when the test is over. */
+/** Collects the output of a process, and kills it at the end of the test. */
 export function watched(child: ChildProcess): Started {
   let stdout = "";
   let stderr = "";
@@ -74,7 +74,7 @@ export function watched(child: ChildProcess): Started {
 /** Runs to the end. */
 export const run = (args: string[], options?: RunOptions): Promise<Ended> => vodbox(args, options).ended;
 
-/** The first line of stdout that `pattern` matches; throws with all output when the process ends before. */
+/** The first line of stdout that matches `pattern`; throws with all output when the process exits before. */
 export function lineOf(started: Started, pattern: RegExp): Promise<RegExpExecArray> {
   const found = Promise.withResolvers<RegExpExecArray>();
   const earlier = pattern.exec(started.stdout());

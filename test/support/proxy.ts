@@ -9,7 +9,7 @@ import { type Started, watched } from "./process.ts";
 
 const shipped = (name: string) => readFileSync(join(import.meta.dirname, "../../docs/proxy", name), "utf8");
 
-/** Each replacement must find its text: the test runs the file that is shipped, or none. */
+/** Each replacement must find its text: otherwise the test would not run the shipped file. */
 function adapted(text: string, replacements: readonly [from: string, to: string][]): string {
   return replacements.reduce((all, [from, to]) => {
     if (all.split(from).length !== 2) throw new Error(`The file does not hold once: ${from}`);
@@ -18,9 +18,9 @@ function adapted(text: string, replacements: readonly [from: string, to: string]
 }
 
 export type Where = { port: number; vodbox: string; folder: string; path: string };
-export type Proxying = Started & { /** Where it would keep bodies, if it kept any. */ temp: string };
+export type Proxying = Started & { /** Where it would buffer bodies, if it buffered any. */ temp: string };
 
-/** nginx of its own, with `docs/proxy/nginx.conf` below `path`. */
+/** nginx with `docs/proxy/nginx.conf` below `path`. */
 async function startNginx({ port, vodbox, folder, path }: Where): Promise<Proxying> {
   const server = adapted(shipped("nginx.conf"), [
     ["server 127.0.0.1:8080;", `server ${vodbox};`],
@@ -42,14 +42,14 @@ ${server}
 `;
   writeFileSync(join(folder, "nginx.conf"), around);
   const args = ["-e", "stderr", "-p", folder, "-c", join(folder, "nginx.conf")];
-  // Where Debian has it, and not everybody's PATH.
+  // Debian's path for it, which is not on everyone's PATH.
   const env = { ...process.env, PATH: `${process.env.PATH}:/usr/sbin` };
   const nginx = watched(spawn("nginx", args, { env, stdio: ["ignore", "pipe", "pipe"] }));
   await untilListening(port, nginx);
   return { ...nginx, temp };
 }
 
-/** Caddy of its own, with `docs/proxy/Caddyfile` below `path`. */
+/** Caddy with `docs/proxy/Caddyfile` below `path`. */
 async function startCaddy({ port, vodbox, folder, path }: Where): Promise<Proxying> {
   const site = adapted(shipped("Caddyfile"), [
     ["\nvideo.example.com {", `\nhttp://127.0.0.1:${port} {`],
@@ -71,7 +71,7 @@ export const newWhere = async (): Promise<Omit<Where, "vodbox">> => ({
   ...{ port: await freePort(), folder: emptyFolder(), path: "/video" },
 });
 
-/** Below the ports that the system gives to those who connect: between here and its use nobody gets it by chance. */
+/** Below the range of ephemeral ports: no outgoing connection takes it in the meantime. */
 async function freePort(): Promise<number> {
   for (;;) {
     const port = 15_000 + Math.floor(Math.random() * 15_000);
@@ -98,7 +98,7 @@ async function untilListening(port: number, { child, stderr }: Started): Promise
 
 type Received = { status: number; headers: IncomingMessage["headers"]; body: Buffer };
 
-/** A request whose body is written by hand, from an address of loopback that one can choose. */
+/** A request with a manually written body, from a chosen loopback address. */
 export function opened(url: string, options: RequestOptions): { sending: ClientRequest; answer: Promise<Received> } {
   const sending = request(url, { agent: false, ...options });
   const answer = new Promise<Received>((resolve, reject) => {

@@ -3,12 +3,12 @@ import type { AddressInfo } from "node:net";
 import { atEnd } from "./folder.ts";
 
 export type Received = { body: string; json: any; headers: IncomingHttpHeaders; at: number };
-/** What a receiver does with a delivery; 200 unless told. */
+/** The receiver's response to a delivery; 200 by default. */
 export type Behaviour = (delivery: Received, response: ServerResponse) => unknown;
 
 export type Receiver = { url: string; received: Received[]; behave(next: Behaviour): void; close(): Promise<void> };
 
-/** Somebody's server on loopback, which takes deliveries. */
+/** A server on loopback that receives deliveries. */
 export async function receiver(behaviour?: Behaviour): Promise<Receiver> {
   const received: Received[] = [];
   let behave: Behaviour = behaviour ?? (() => {});

@@ -3,20 +3,20 @@ import { atEnd } from "./folder.ts";
 
 export type Relay = {
   base: string;
-  /** Bytes that clients have sent on since the last `reset`. */
+  /** Bytes that clients have sent since the last `reset`. */
   sent(): number;
   reset(): void;
-  /** Where it leads: a port of loopback. */
+  /** Its target: a port on loopback. */
   lead(port: number): void;
-  /** Holds every line still once so many bytes went through; resolves when it does. */
+  /** Pauses every connection after this many bytes; resolves when it does. */
   holdAfter(bytes: number): Promise<void>;
-  /** Breaks a line once so many bytes went through it; as often as it is asked to. */
+  /** Breaks a connection after this many bytes, once for each call. */
   cutAfter(bytes: number, times: number): void;
   cuts(): number;
   close(): Promise<void>;
 };
 
-/** A line to a server that counts what clients send, and can be held still or cut. */
+/** A relay to a server that counts what clients send, and can be paused or cut. */
 export async function startRelay(): Promise<Relay> {
   let port = 0;
   let sent = 0;
@@ -42,7 +42,7 @@ export async function startRelay(): Promise<Relay> {
       if (cut && cut.times > 0 && own >= cut.after) {
         cut.times--;
         cuts++;
-        // What came before the cut does get there.
+        // Bytes before the cut are delivered.
         upstream.write(chunk, () => {
           for (const each of both) each.resetAndDestroy();
         });

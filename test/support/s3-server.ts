@@ -11,9 +11,9 @@ import { newFolder, removeFolder } from "./folder.ts";
 
 export type S3Place = { endpoint: string; accessKeyId: string; secretAccessKey: string; region: string };
 export type S3Server = S3Place & {
-  /** Makes it, unless it is there. */
+  /** Creates it, unless it exists. */
   bucket(name: string): Promise<void>;
-  /** Its CORS rules, as XML; null takes them away. */
+  /** Its CORS rules, as XML; null removes them. */
   cors(bucket: string, rules: string | null): Promise<void>;
 };
 
@@ -23,7 +23,7 @@ export const CORS_RULES = `<CORSConfiguration><CORSRule><AllowedOrigin>*</Allowe
 const run = promisify(execFile);
 const READY_MS = 90_000;
 
-/** The one of this run of tests; whoever asks first has it started. Its buckets are everybody's: name yours by `newBucket`. */
+/** The server of this test run; the first request starts it. Buckets are shared: create one with `newBucket`. */
 export async function s3Server(): Promise<S3Server> {
   const answer = await fetch(inject("s3"));
   if (!answer.ok) throw new Error(await answer.text());
@@ -45,8 +45,8 @@ export async function s3Server(): Promise<S3Server> {
 export const newBucket = (name: string) => `${name}-${randomUUID().slice(0, 8)}`;
 
 /**
- * A cluster of Ceph with its S3 gateway, all in memory and on loopback: a monitor, one store, `radosgw`. It checks
- * signatures and their expiry as Amazon's does.
+ * A Ceph cluster with its S3 gateway, in memory and on loopback: a monitor, one store, `radosgw`. It verifies
+ * signatures and their expiry like Amazon's.
  */
 export async function startS3Server(): Promise<S3Place & { close(): Promise<void> }> {
   const folder = newFolder();
@@ -63,7 +63,7 @@ export async function startS3Server(): Promise<S3Place & { close(): Promise<void
     const tool = (name: string, ...args: string[]) => run(name, ["-c", conf, ...args]);
     const start = (name: string, ...args: string[]) => {
       const log = openSync(join(folder, `${name}.out`), "a");
-      // A test run that is killed takes the cluster along.
+      // The cluster ends with a test run that is killed.
       const command = ["--pdeathsig", "KILL", name, "-c", conf, "-f", ...args];
       const child = spawn("setpriv", command, { stdio: ["ignore", log, log] });
       children.push(child);

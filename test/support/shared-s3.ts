@@ -5,12 +5,14 @@ import { startS3Server } from "./s3-server.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
-    /** Asked, it tells where the S3 server of this run is. */
+    /** Responds with the URL of this run's S3 server. */
     s3: string;
   }
 }
 
-/** Each takes a quarter of a minute of both processors to start: one for all projects, and none where nobody asks. */
+/**
+ * Each takes a quarter of a minute of both processors to start: one for all projects, and none when it is not needed.
+ */
 const shared = globalThis as { vodboxS3?: ReturnType<typeof startS3Server> };
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {

@@ -2,7 +2,7 @@ import type { TestApp } from "./app.ts";
 
 export const VTT = "WEBVTT\n\n00:00:00.000 --> 00:00:02.000\nHello\n";
 
-/** The form that a subtitle is uploaded with; a field that is null is left out. */
+/** The form for uploading a subtitle; a null field is omitted. */
 export function subtitleForm(
   fields: Record<string, string | null> = {},
   file: string | Uint8Array | null = VTT,
@@ -15,7 +15,7 @@ export function subtitleForm(
   return form;
 }
 
-/** Uploads a track and answers its record. */
+/** Uploads a track and returns its record. */
 export async function subtitled(
   app: Pick<TestApp, "call">,
   key: string,

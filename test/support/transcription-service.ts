@@ -7,11 +7,11 @@ export type Heard = {
   path: string;
   headers: IncomingMessage["headers"];
   fields: Record<string, string>;
-  /** Of the WAV, which is checked for being one. */
+  /** The WAV file, after checking that it is one. */
   seconds: number;
   samples: Int16Array;
 };
-/** Answers one request as it likes. */
+/** Responds to one request in a custom way. */
 export type Mood = (response: ServerResponse, heard: Heard) => void;
 
 export const vttOf = (text: string, from = "00:00:00.500", to = "00:00:01.000") =>
@@ -19,7 +19,7 @@ export const vttOf = (text: string, from = "00:00:00.500", to = "00:00:01.000") 
 
 /**
  * `POST /v1/audio/transcriptions` as OpenAI documents it, and `/inference` of whisper.cpp: multipart, at most 25 MB,
- * WebVTT where that is asked for. Requests in turn are met with the moods, others with one cue of their number.
+ * WebVTT where requested. The moods apply to the first requests in order; others get one cue with their number.
  */
 export async function transcriptionService() {
   const heard: Heard[] = [];

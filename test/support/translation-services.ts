@@ -4,17 +4,15 @@ import { atEnd } from "./folder.ts";
 
 export type Kind = "libretranslate" | "apertium" | "deepl" | "openai";
 export type Asked = { path: string; headers: IncomingMessage["headers"]; texts: string[]; sent: any };
-/** Does to one request what it likes; `texts` are the translations that it would have got. */
+/** Handles one request in a custom way; `texts` are the regular translations. */
 export type Mischief = (response: ServerResponse, texts: string[], asked: Asked) => void;
 
 export const KEY = "the-key-of-the-service";
-/** Loud is a language: letters outside of tags and entities in upper case. */
+/** The language "Loud": letters outside of tags and entities in upper case. */
 export const loud = (text: string) =>
   text.replace(/<[^>]*>|&\w+;|[^<&]+/g, (part) => (/^[<&]/.test(part) ? part : part.toUpperCase()));
 
-/**
- * A stand-in for a translation service on a loopback port. It refuses, as the real one does, what is not asked in its way.
- */
+/** A translation service on a loopback port. Like the real one it refuses requests that do not follow its API. */
 export async function translationService(kind: Kind) {
   const asked: Asked[] = [];
   const mischief: Mischief[] = [];
@@ -41,11 +39,12 @@ export async function translationService(kind: Kind) {
     }
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  atEnd(async () => {
+  const close = () => {
     server.closeAllConnections();
     server.close();
-  });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked, mischief };
+  };
+  atEnd(close);
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked, mischief, close };
 }
 
 const LISTS: Partial<Record<Kind, Record<string, unknown>>> = {

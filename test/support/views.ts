@@ -20,7 +20,7 @@ type Session = {
   durationSeconds: number;
 };
 
-/** What the summaries must say, counted from the events themselves in the order in which they were told, each once. */
+/** The expected summaries, counted from the events themselves in the order in which they were sent, each once. */
 export class Oracle {
   readonly #told: Told[] = [];
   readonly #seen = new Set<string>();
@@ -44,7 +44,7 @@ export class Oracle {
     this.#known.clear();
   }
 
-  /** What was told of some assets, and the sessions in it: looked through once, asked hundreds of times. */
+  /** The events of some assets, and their sessions: scanned once, queried hundreds of times. */
   #of(assets: ReadonlySet<number>): { times: number[]; told: Told[]; sessions: Session[] } {
     const key = [...assets].join();
     const known = this.#known.get(key);
@@ -55,7 +55,7 @@ export class Oracle {
     return found;
   }
 
-  /** Over whole hours from the one that `from` is in to the one before that `to` is in or begins. */
+  /** Over whole hours, from that of `from` to the last one that begins before `to`. */
   summary(assets: ReadonlySet<number>, from: number, to: number) {
     const isIn = (ms: number) => ms >= Math.floor(from / HOUR) * HOUR && ms < Math.ceil(to / HOUR) * HOUR;
     const { told, times, sessions } = this.#of(assets);
@@ -73,7 +73,7 @@ export class Oracle {
     };
   }
 
-  /** Sessions of an asset that came at least as far as a hundredth. */
+  /** Sessions of an asset that reached a hundredth. */
   reached(asset: number, from: number, to: number, hundredth: number): number {
     return this.#of(new Set([asset]))
       .sessions.filter(
@@ -103,12 +103,12 @@ const furthest = ({ events, durationSeconds }: Session) =>
   );
 const isComplete = (session: Session) => furthest(session) >= 0.9;
 
-/** A view as a player tells it, with gaps: what is lost on the way is lost. Times lie in the day before `now`. */
+/** A view as a player reports it, with gaps: some events are lost. Times are in the day before `now`. */
 export function randomView(random: Random, assets: readonly { id: number; seconds: number }[], now: number): Told[] {
   const { id, seconds } = assets[random.whole(0, assets.length - 1)] as { id: number; seconds: number };
   const session_id = `s${random.whole(1, 1_000_000_000_000)}`;
   const viewer = random.chance(0.8) ? { viewer_id: `v${random.whole(1, 40)}` } : {};
-  // Over by now: what is ahead of the server's clock counts as of now, which may be another hour.
+  // In the past: an event ahead of the server's clock counts as of now, which may be another hour.
   const start = now - random.whole(Math.ceil(seconds) + 1, 22 * 3600) * 1000;
   const events: Told[] = [];
   let elapsed = 0;
@@ -129,7 +129,7 @@ export function randomView(random: Random, assets: readonly { id: number; second
   return events;
 }
 
-/** An asset of a known length that needs no media. */
+/** An asset of a known duration that needs no media. */
 export async function film({ call, admin }: Pick<TestApp, "call" | "admin">, tenantId: number, seconds = 100) {
   const made = await call("POST", "/api/v1/assets", {
     admin,
@@ -139,7 +139,7 @@ export async function film({ call, admin }: Pick<TestApp, "call" | "admin">, ten
         title: "Film",
         input_status: "uploaded",
         playback_status: "ready",
-        // Of a signed one nothing is counted without a token.
+        // With signed playback nothing is counted without a token.
         playback_policy: "public",
         source_bytes: 1,
         storage_bytes: 1,

@@ -11,7 +11,7 @@ const DUTY = "deliver-webhooks";
 const MINUTE = 60_000;
 const HOUR = 3_600_000;
 
-/** A tenant with one endpoint at a receiver of its own. */
+/** A tenant with one endpoint at its own receiver. */
 async function scene(fields: Record<string, unknown> = {}, flags: Record<string, unknown> = {}) {
   const app = await testApp({ webhook_allow_cidrs: "127.0.0.0/8", ...flags });
   const tenant = await app.tenant();
@@ -32,8 +32,8 @@ async function scene(fields: Record<string, unknown> = {}, flags: Record<string,
   return { app, tenant, key, there, path, secret: made.body.secret as string, deliveries, endpoint, tryIt };
 }
 
-describe("what arrives", () => {
-  test("is every event that the tenant's life has, with its data, once", async () => {
+describe("an endpoint receives", () => {
+  test("every event of the tenant, with its data, once", async () => {
     const { app, tenant, key, there, deliveries } = await scene();
     const { asset, upload, job } = await readyAsset(app, key, { title: "Holiday" });
     await subtitled(app, key, asset.id);
@@ -57,6 +57,7 @@ describe("what arrives", () => {
       expect(each).toEqual({
         id: expect.stringMatching(/^evt_[A-Za-z0-9]{24}$/),
         event: each.event,
+        type: each.event,
         created_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
         tenant_id: tenant.id,
         data: expect.any(Object),
@@ -74,7 +75,7 @@ describe("what arrives", () => {
     });
   });
 
-  test("tells of uploads and encodes that failed", async () => {
+  test("failed uploads and encodes", async () => {
     const { app, key, there } = await scene({}, { max_attempts: "1" });
     const { asset } = await uploaded(app, key);
     const claim = await app.call("POST", "/api/v1/transcoding_jobs/next", {
@@ -88,7 +89,7 @@ describe("what arrives", () => {
       body: { code: "bad_input", message: "No video in it.", retryable: false },
     });
     await app.call("POST", "/api/v1/uploads/initiate", { key, body: { filename: "late.mp4", bytes_expected: 1 } });
-    app.turn(25 * HOUR);
+    app.advance(25 * HOUR);
     await app.runTask("expire-uploads");
     await app.runTask(DUTY);
     const told = Object.fromEntries(there.received.map(({ json }) => [json.event, json.data]));
@@ -102,7 +103,7 @@ describe("what arrives", () => {
     expect(told["video.upload.failed"]).toMatchObject({ filename: "late.mp4", bytes_received: null });
   });
 
-  test("is what the endpoint asked for, of its own tenant", async () => {
+  test("the subscribed events of its own tenant", async () => {
     const { app, key, there } = await scene({ event_types: ["video.job.queued", "video.asset.deleted"] });
     const stranger = await app.key((await app.tenant()).id);
     await uploaded(app, stranger);
@@ -126,7 +127,7 @@ describe("signatures", () => {
       stripe: async (body, headers, secret) =>
         new Stripe("sk_test_x").webhooks.constructEvent(body, String(headers["svc-signature"]), secret),
       mux: async (body, headers, secret) =>
-        new Mux({ tokenId: "x", tokenSecret: "y" }).webhooks.verifySignature(
+        new Mux({ tokenId: "x", tokenSecret: "y" }).webhooks.unwrap(
           body,
           { "mux-signature": String(headers["svc-signature"]) },
           secret,
@@ -139,7 +140,7 @@ describe("signatures", () => {
     async (_, verify) => {
       const { app, there, secret, tryIt } = await scene();
       await tryIt();
-      app.turn(-301_000);
+      app.advance(-301_000);
       await tryIt();
       const [{ body, headers }, old] = there.received as [Receiver["received"][0], Receiver["received"][0]];
       const given = headers as Record<string, string>;
@@ -159,14 +160,14 @@ describe("signatures", () => {
     const given = headers as Record<string, string>;
     expect(given["svc-signature"]).toMatch(/^t=\d+,v1=[0-9a-f]{64},v1=[0-9a-f]{64}$/);
     for (const each of [secret, rotated.body.secret]) await verify(body, given, each);
-    app.turn(24 * HOUR);
+    app.advance(24 * HOUR);
     await tryIt();
     expect(there.received[1]?.headers["svc-signature"]).toMatch(/^t=\d+,v1=[0-9a-f]{64}$/);
   });
 });
 
 describe("retries", () => {
-  test("come five times on the schedule, with one id and fresh signatures", async () => {
+  test("follow the schedule up to five times, with one id and new signatures", async () => {
     const { app, there, deliveries, tryIt, endpoint } = await scene();
     there.behave(status(503));
     await tryIt();
@@ -177,21 +178,21 @@ describe("retries", () => {
       expect(waitMs).toBeGreaterThanOrEqual(seconds * 900);
       expect(waitMs).toBeLessThanOrEqual(seconds * 1100 + 1);
       expect(row).toMatchObject({ status: "pending", attempts: index + 1, response_status: 503 });
-      app.turn(seconds * 890);
+      app.advance(seconds * 890);
       await app.runTask(DUTY);
       expect(there.received).toHaveLength(index + 1);
-      app.turn(seconds * 220);
+      app.advance(seconds * 220);
       await app.runTask(DUTY);
       expect(there.received).toHaveLength(index + 2);
     }
     const [row] = await deliveries();
     expect(row).toMatchObject({ status: "failed", attempts: 6, next_attempt_at: null });
-    expect(row.error).toEqual({ code: "http_status", message: "The receiver answered 503." });
+    expect(row.error).toEqual({ code: "http_status", message: "The receiver responded with status 503." });
     expect(await endpoint()).toMatchObject({ active: true, failure_count: 6 });
     expect(new Set(there.received.map(({ body }) => body)).size).toBe(1);
     expect(new Set(there.received.map(({ headers }) => headers["webhook-id"])).size).toBe(1);
     expect(new Set(there.received.map(({ headers }) => headers["svc-signature"])).size).toBe(6);
-    app.turn(48 * HOUR);
+    app.advance(48 * HOUR);
     await app.runTask(DUTY);
     expect(there.received).toHaveLength(6);
   });
@@ -209,7 +210,7 @@ describe("retries", () => {
       { status: "failed", response_status: 302, attempts: 1 },
     ],
     [
-      "nobody there",
+      "no server",
       (there) => there.close(),
       { status: "pending", response_status: null, error: { code: "connection", message: expect.any(String) } },
     ],
@@ -227,7 +228,7 @@ describe("retries", () => {
       { status: "delivered", response_body: "x".repeat(1024) },
     ],
   ];
-  test.each(OUTCOMES)("or not: %s", async (_, arrange, expected) => {
+  test.each(OUTCOMES)("or none: %s", async (_, arrange, expected) => {
     const { there, deliveries, tryIt } = await scene();
     await arrange(there);
     await tryIt();
@@ -240,7 +241,7 @@ describe("retries", () => {
     ["less than the schedule", "1", 5],
     ["more than a day", "999999", 86_400],
     ["nonsense", "soon", 5],
-  ])("wait as Retry-After asks: %s", async (_, given, seconds) => {
+  ])("respect Retry-After: %s", async (_, given, seconds) => {
     const { there, deliveries, tryIt } = await scene();
     const value = given === "date" ? new Date(Date.now() + 3_600_000).toUTCString() : given;
     there.behave(status(503, { "retry-after": value }));
@@ -251,7 +252,7 @@ describe("retries", () => {
     expect(wait).toBeLessThan(seconds * 1.1 + 2);
   });
 
-  test("are not made to addresses that are no more allowed", async () => {
+  test("are not sent to addresses that are no longer allowed", async () => {
     const { app, tenant, deliveries, endpoint, tryIt } = await scene();
     const { webhookEndpoints } = await import("../../storage/db/schema.ts");
     await app.opened.app.write(async (tx) =>
@@ -270,7 +271,7 @@ describe("retries", () => {
 });
 
 describe("an endpoint", () => {
-  test("that answers 410 is switched off, and on again by its owner", async () => {
+  test("that answers 410 is disabled, and enabled again by its owner", async () => {
     const { app, key, path, there, deliveries, endpoint, tryIt } = await scene();
     there.behave(status(410));
     await tryIt();
@@ -287,37 +288,37 @@ describe("an endpoint", () => {
     expect(there.received).toHaveLength(2);
   });
 
-  test("that only failed for five days is switched off, one with a success in between is not", async () => {
+  test("that only failed for five days is disabled, one with a success in between is not", async () => {
     const { app, there, endpoint, tryIt } = await scene({}, { webhook_retry_seconds: "1,1,1,1,1" });
     const fail = async () => {
       there.behave(status(500));
       await tryIt();
       for (let retry = 0; retry < 5; retry++) {
-        app.turn(1200);
+        app.advance(1200);
         await app.runTask(DUTY);
       }
     };
     await fail();
-    app.turn(4 * 24 * HOUR);
+    app.advance(4 * 24 * HOUR);
     there.behave(() => {});
     await tryIt();
     expect(await endpoint()).toMatchObject({ failure_count: 0, failing_since: null });
     await fail();
-    app.turn(4 * 24 * HOUR);
+    app.advance(4 * 24 * HOUR);
     await fail();
     expect(await endpoint()).toMatchObject({ active: true, failure_count: 12 });
-    app.turn(25 * HOUR);
+    app.advance(25 * HOUR);
     await fail();
     expect(await endpoint()).toMatchObject({ active: false, disabled_reason: "failing", failure_count: 18 });
   });
 
-  test("that is paused gets nothing: what happens and what falls due is kept as skipped", async () => {
+  test("that is paused receives nothing: events and due deliveries become skipped", async () => {
     const { app, key, path, there, deliveries, tryIt } = await scene();
     there.behave(status(500));
     await tryIt();
     await app.call("PATCH", `${path}/active`, { key, body: { active: false } });
     await uploaded(app, key);
-    app.turn(MINUTE);
+    app.advance(MINUTE);
     await app.runTask(DUTY);
     expect(there.received).toHaveLength(1);
     const kept = await deliveries();
@@ -336,10 +337,10 @@ describe("an endpoint", () => {
     expect(there.received[1]?.json).toMatchObject({ id: kept[0].event_id, event: "video.job.queued" });
   });
 
-  test("gets the same event once more when asked, freshly signed", async () => {
+  test("gets the same event again on request, with a new signature", async () => {
     const { app, key, path, there, deliveries, tryIt } = await scene();
     const { id } = await tryIt();
-    app.turn(2000);
+    app.advance(2000);
     expect((await app.call("POST", `${path}/deliveries/${id}/resend`, { key })).status).toBe(202);
     await app.runTask(DUTY);
     expect(await deliveries()).toMatchObject([{ id, status: "delivered", attempts: 2 }]);
@@ -348,20 +349,20 @@ describe("an endpoint", () => {
     expect(two?.headers["svc-signature"]).not.toBe(one?.headers["svc-signature"]);
   });
 
-  test("is told with a test event that it is one, of a type that it wants", async () => {
+  test("receives a test event that is marked as one, of a type that it is subscribed to", async () => {
     const { there, tryIt } = await scene({ event_types: ["video.track.ready", "video.subtitle.ready"] });
     await tryIt();
     expect(there.received[0]?.json).toMatchObject({ event: "video.subtitle.ready", data: { test: true } });
   });
 
-  test("whose secret was enciphered under another signing secret says so, and heals by rotation", async () => {
+  test("whose secret was encrypted under another signing secret reports it, and recovers by rotation", async () => {
     const { app, key, path, there, deliveries, tryIt } = await scene();
     const { webhookEndpoints } = await import("../../storage/db/schema.ts");
     await app.opened.app.write(async (tx) => tx.update(webhookEndpoints).set({ secret: "A".repeat(120) }));
     await tryIt();
     expect((await deliveries())[0]).toMatchObject({ status: "pending", error: { code: "secret_unreadable" } });
     await app.call("POST", `${path}/rotate_secret`, { key });
-    app.turn(6000);
+    app.advance(6000);
     await app.runTask(DUTY);
     expect(there.received).toHaveLength(1);
   });

@@ -10,7 +10,7 @@ import { atEnd } from "../support/folder.ts";
 const SLOW_ENDPOINTS = 100;
 const EVENTS = 30;
 
-/** One address for the endpoints of all tenants: `/fast` answers at once, any other path when it is told to. */
+/** One host for the endpoints of all tenants: `/fast` responds immediately, any other path when the test says so. */
 async function sharedHost() {
   const waits: number[] = [];
   const held = new Set<ServerResponse>();
@@ -59,7 +59,7 @@ test.each([1, 3])(
     for (let n = 0; n < attackers; n++) hostile.push(await tenantWith(slow));
     const normal = await tenantWith([`${host.url}/fast`]);
     for (const event of hostile) for (let n = 0; n < 6; n++) await event();
-    // As many as the attackers can get at all.
+    // The largest number that the attackers can get.
     await until("the attack", () => host.held.size >= 48 * attackers);
     for (let n = 0; n < EVENTS; n++) {
       await normal();

@@ -1,7 +1,7 @@
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** Receivers in a process of their own, so that what they do costs the sender nothing but what it sends and reads. */
+/** Receivers in another process, so that their work does not affect the sender. */
 const flood = Buffer.alloc(10_000_000, "x");
 const BEHAVIOURS: Record<string, (response: ServerResponse) => void> = {
   healthy: (response) => void response.end("thanks"),
@@ -16,7 +16,7 @@ const BEHAVIOURS: Record<string, (response: ServerResponse) => void> = {
   "answers 10 MB": (response) => void response.end(flood),
 };
 
-/** Of each receiver, in order: which events came, and how long after they happened. */
+/** For each receiver, in order: the events, and their delay. */
 export type Report = { ids: string[]; waits: number[] }[];
 
 const kinds = JSON.parse(process.argv[2] as string) as string[];

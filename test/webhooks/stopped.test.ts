@@ -4,7 +4,7 @@ import { emptyFolder } from "../support/folder.ts";
 import { startServer } from "../support/process.ts";
 import { receiver } from "../support/receiver.ts";
 
-test("a stop cuts off attempts that hang, counts none of them, and the next start makes them at once", async () => {
+test("a stop aborts hanging attempts, counts none of them, and the next start repeats them immediately", async () => {
   const dataDir = emptyFolder();
   const env = { VODBOX_WEBHOOK_ALLOW_CIDRS: "127.0.0.0/8" };
   const there = await receiver(() => new Promise(() => {}));
@@ -28,7 +28,7 @@ test("a stop cuts off attempts that hang, counts none of them, and the next star
   expect(there.received).toHaveLength(10);
 });
 
-test("a commit wakes the delivery: nobody waits for the clock", async () => {
+test("a commit wakes the dispatcher: no delivery waits for the schedule", async () => {
   const there = await receiver();
   const server = await startServer(emptyFolder(), { env: { VODBOX_WEBHOOK_ALLOW_CIDRS: "127.0.0.0/8" } });
   const { admin } = server;
@@ -45,6 +45,6 @@ test("a commit wakes the delivery: nobody waits for the clock", async () => {
     await until("it came", () => there.received.length > name);
     waits.push(performance.now() - from);
   }
-  // A look every second would make half of them wait half a second.
+  // Polling every second would delay half of them by half a second.
   expect(waits.toSorted((a, b) => a - b)[10]).toBeLessThan(250);
 });

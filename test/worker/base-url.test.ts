@@ -7,7 +7,7 @@ import { until } from "../support/descendants.ts";
 import { emptyFolder } from "../support/folder.ts";
 import { lineOf, startServer } from "../support/process.ts";
 
-test("a worker finds its server where it was told to, whatever name viewers know it by", {
+test("a worker uses the given URL of its server, whatever its public base URL", {
   timeout: 60_000,
 }, async () => {
   const clip = join(emptyFolder(), "clip.mp4");
@@ -34,7 +34,7 @@ test("a worker finds its server where it was told to, whatever name viewers know
   expect((await call("PUT", upload.body.upload_url, { raw: bytes })).status).toBe(200);
   await call("POST", `/api/v1/uploads/${upload.body.id}/complete`, { key, body: { bytes_received: bytes.length } });
 
-  // One that shares no disk: source and artifacts go over the same way.
+  // A worker that shares no disk: source and artifacts are transferred in the same way.
   startWorker({ ...server, base: socket }, emptyFolder());
   const asset = await until("the asset is ready", async () => {
     const { body } = await call("GET", `/api/v1/assets/${upload.body.asset_id}`, { key });

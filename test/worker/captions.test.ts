@@ -31,7 +31,7 @@ beforeAll(async () => {
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 type Heard = Omit<SpeechAudio, "signal"> & { wav: Buffer };
-/** A recogniser that keeps what it heard. */
+/** A speech recognition command that keeps its input. */
 function listener(answer: (sound: SpeechAudio) => Promise<string> | string = () => VTT) {
   const heard: Heard[] = [];
   const transcriber: Transcriber = {
@@ -64,7 +64,7 @@ function work(server: ContractServer, transcriber: Transcriber | null) {
   return { stop, lines };
 }
 
-/** Runs the one job to its end, and answers what the server was told. */
+/** Runs the only job to its end, and returns what the server received. */
 async function outcome(path: string, transcriber: Transcriber | null, wish: Partial<ContractServer>) {
   await using server = await ContractServer.start(path);
   Object.assign(server, wish);
@@ -79,7 +79,7 @@ async function outcome(path: string, transcriber: Transcriber | null, wish: Part
 
 const text = (stored: Map<string, Buffer>, tag: string) => stored.get(`${PREFIX}captions/${tag}.vtt`)?.toString();
 
-test("captions are made of the sound, and put beside the rest before the job is complete", async () => {
+test("captions are created from the audio, and uploaded with the results before the job is complete", async () => {
   const { heard, transcriber } = listener();
   const { complete, stored, lines } = await outcome(source, transcriber, { captions: ["en", "de"] });
   expect(complete).toMatchObject({
@@ -93,16 +93,16 @@ test("captions are made of the sound, and put beside the rest before the job is 
   ]);
   const wav = heard[0]?.wav as Buffer;
   expect([wav.toString("latin1", 0, 4), wav.readUInt16LE(22), wav.readUInt32LE(24)]).toEqual(["RIFF", 1, 16_000]);
-  const line = lines.find(([, message]) => message === "A caption is made.");
+  const line = lines.find(([, message]) => message === "Caption created.");
   expect(line?.[0]).toMatchObject({ job_id: 7, language: "en", sound_seconds: 3, transcribe_ms: expect.any(Number) });
 });
 
-test("of any length, such as one that is no whole number of milliseconds", async () => {
+test("of any length, such as one that is not a whole number of milliseconds", async () => {
   const { complete } = await outcome(long, listener().transcriber, { captions: ["en"] });
   expect(complete).toMatchObject({ subtitle_paths: { en: `${PREFIX}captions/en.vtt` }, caption_errors: {} });
 });
 
-test("on a shared disk they are written where they belong", async () => {
+test("on a shared disk they are written to their place directly", async () => {
   const artifacts = join(folder, "shared", "artifacts");
   const { transcriber } = listener();
   const wish = { captions: ["en"], localPaths: { source, artifacts }, proof: "x" };
@@ -117,7 +117,7 @@ test("on a shared disk they are written where they belong", async () => {
   expect(readFileSync(join(artifacts, "captions/en.vtt"), "utf8")).toBe(VTT);
 });
 
-test("of several sounds the one in the language is heard, else the default one, in step with the picture", async () => {
+test("of several audio tracks the one in the language is used, else the default one, in sync with the video", async () => {
   const { heard, transcriber } = listener();
   await outcome(bilingual, transcriber, { captions: ["fr-CA", "en", "de"] });
   const loudness = (wav: Buffer, from: number, to: number) => {
@@ -135,15 +135,15 @@ test("of several sounds the one in the language is heard, else the default one, 
 const fails = (message: string) => () => Promise.reject(new TranscriptionFailed(message, "token /srv/secret"));
 test.each([
   ["nothing is configured", source, null, "Transcription is not configured on the worker."],
-  ["there is no sound", silent, listener().transcriber, "The source has no sound."],
+  ["there is no audio", silent, listener().transcriber, "The source has no audio."],
   ["the service fails", source, listener(fails("It answered 503.")).transcriber, "It answered 503."],
   [
     "something else goes wrong",
     source,
     listener(() => Promise.reject(new Error("/srv/secret"))).transcriber,
-    "The worker met an unexpected error.",
+    "Unexpected worker error.",
   ],
-])("where %s the job is complete and tells it; it fails where they are required", async (_, path, transcriber, en) => {
+])("when %s the job completes with the reason; it fails when they are required", async (_, path, transcriber, en) => {
   const free = await outcome(path, transcriber, { captions: ["en"] });
   expect(free.complete).toMatchObject({ subtitle_paths: {}, caption_errors: { en } });
   expect(text(free.stored, "en")).toBeUndefined();
@@ -154,7 +154,7 @@ test.each([
   expect(bound.fail).toEqual({ code: "caption_failed", message: `en: ${en}`, retryable, log_tail: "" });
 });
 
-test("one that takes longer than the encode holds the job in a stage of its own", async () => {
+test("one that takes longer than the encode keeps the job in its own stage", async () => {
   await using server = await ContractServer.start(source);
   server.captions = ["en"];
   server.heartbeatSeconds = 0.05;
@@ -169,7 +169,7 @@ test("one that takes longer than the encode holds the job in a stage of its own"
   expect(progress).toEqual(progress.toSorted((a, b) => a - b));
 });
 
-test("one under way is called off when the worker stops, and the job given back", async () => {
+test("one in progress is aborted when the worker stops, and the job is released", async () => {
   await using server = await ContractServer.start(source);
   server.captions = ["en"];
   const begun = Promise.withResolvers<void>();

@@ -11,22 +11,22 @@ export const LEASE = "lease-token";
 export const WORKER = "worker-token";
 export const PREFIX = "tenants/1/assets/5/j7-1/";
 
-/** The server's side of the worker contract in little: one queue, one lease, and a record of every call. */
+/** A minimal server for the worker contract: one queue, one lease, and a record of every call. */
 export class ContractServer implements AsyncDisposable {
   readonly calls: Call[] = [];
   readonly stored = new Map<string, Buffer>();
-  /** How many jobs wait. */
+  /** Number of queued jobs. */
   queue = 1;
   heartbeatSeconds = 0.2;
-  /** Whether what plays already is wanted early. */
+  /** Whether early playback is requested. */
   early = false;
   captions: string[] = [];
   captionsRequired = false;
   localPaths: { source?: string; artifacts?: string } = {};
   encodingSpec: Record<string, unknown> = {};
-  /** When a claim carries this proof, the local paths are given. */
+  /** When a claim contains this proof, the local paths are returned. */
   proof = "";
-  /** Looked at before a call is answered; what it returns is answered instead. "drop" tears the connection. */
+  /** Called before a call is answered; its result replaces the response. "drop" breaks the connection. */
   interfere: (call: Call) => Answer | "drop" | undefined = () => undefined;
   base = "";
   readonly #sourcePath: string;
@@ -53,7 +53,7 @@ export class ContractServer implements AsyncDisposable {
     return this.calls.filter((call) => call.name === name);
   }
 
-  /** Resolves when `condition` holds; looked at after every call. */
+  /** Resolves when `condition` is true; checked after every call. */
   async until(condition: (server: this) => boolean, limitMs = 30_000): Promise<void> {
     const deadline = sleep(limitMs, "late", { ref: false });
     while (!condition(this)) {

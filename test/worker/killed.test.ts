@@ -32,7 +32,7 @@ const exit = (child: ChildProcess) =>
   new Promise<number | null>((resolve) => child.on("exit", (code) => resolve(code)));
 const isEncoding = (lines: string[]) => lines.some((line) => line.includes("filter_complex"));
 
-test("killed in mid-encode, a worker leaves no ffmpeg, and the next start clears its scratch", async () => {
+test("killed during an encode, a worker leaves no ffmpeg, and the next start deletes its scratch", async () => {
   await using server = await ContractServer.start(source);
   const scratchDir = join(folder, "scratch-killed");
   const first = start(server, scratchDir);
@@ -53,7 +53,7 @@ test("killed in mid-encode, a worker leaves no ffmpeg, and the next start clears
   expect(readdirSync(scratchDir)).toEqual([]);
 });
 
-test("SIGTERM in mid-encode: the job is given back and the process ends with 0 within 10 s", async () => {
+test("SIGTERM during an encode: the job is released and the process exits with 0 within 10 s", async () => {
   await using server = await ContractServer.start(source);
   const scratchDir = join(folder, "scratch-term");
   const worker = start(server, scratchDir);

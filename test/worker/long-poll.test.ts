@@ -5,7 +5,7 @@ import { type RunningServer, startServer } from "../support/process.ts";
 
 const WAITING = 20;
 
-/** As a worker without work: asked now, answered when there is a job, or after twenty seconds. */
+/** Like an idle worker: requests a job, and gets a response when there is one, or after twenty seconds. */
 function waiter({ base, worker }: RunningServer, key: string) {
   const gone = new AbortController();
   const headers = { "x-svc-worker-token": worker, "idempotency-key": key, "content-type": "application/json" };
@@ -21,7 +21,7 @@ function waiter({ base, worker }: RunningServer, key: string) {
   return { answer, leave: () => gone.abort() };
 }
 
-test("of many that wait each job wakes one, the longest first, and nobody who has left", async () => {
+test("each job wakes one of many waiting claims, the longest waiting first, and none that has disconnected", async () => {
   const server = await startServer(emptyFolder(), { env: { VODBOX_RATE_LIMIT_UPLOADS: "100000/1" } });
   const { admin } = server;
   await server.call("POST", "/api/v1/admin/tenants", { admin, body: { name: "A", slug: "a" } });
@@ -30,7 +30,7 @@ test("of many that wait each job wakes one, the longest first, and nobody who ha
     body: { tenant_id: 1, scopes: ["assets:write"] },
   });
   const first = waiter(server, "first");
-  // Answered only when what came before it was taken in.
+  // Answered only after earlier requests have been accepted.
   await server.call("GET", "/healthz");
   const others = Array.from({ length: WAITING }, (_, n) => waiter(server, `w${n}`));
   await server.call("GET", "/readyz");
@@ -40,6 +40,6 @@ test("of many that wait each job wakes one, the longest first, and nobody who ha
   const jobs: number[] = [];
   for (let n = 0; n < WAITING; n++) jobs.push((await uploaded(server, issued.body.token)).job.id);
   const answers = await Promise.all(others.map(({ answer }) => answer));
-  // Each got one before its time was over: none was taken by the one that left.
+  // Each got one within its time: none was assigned to the one that disconnected.
   expect(answers.map((contract) => contract.job?.id).toSorted((a, b) => a - b)).toEqual(jobs);
 });

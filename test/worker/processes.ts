@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** Command lines of all living processes that mention `text`. */
+/** Command lines of all running processes that contain `text`. */
 export function processesWith(text: string): string[] {
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
@@ -15,7 +15,7 @@ export function processesWith(text: string): string[] {
     .filter((line) => line.includes(text));
 }
 
-/** Looks at /proc until `condition` holds of the processes that mention `text`. There is no event to wait for. */
+/** Polls /proc until `condition` is true for the processes that contain `text`. There is no event to wait for. */
 export async function untilProcesses(
   text: string,
   condition: (lines: string[]) => boolean,

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { runToEnd } from "../../src/lib/time-slices.ts";
+import { runToEnd } from "../../src/lib/sliced.ts";
 import { parsing } from "../../src/lib/vtt/parse.ts";
 import { until } from "../support/descendants.ts";
 import { uploaded } from "../support/flow.ts";
@@ -27,7 +27,7 @@ function missing(): string[] {
   });
 }
 
-/** A picture of something else, with a voice after some seconds of silence. */
+/** A video of something else, with a voice after some seconds of silence. */
 function talk(folder: string): Buffer {
   const [wav, clip] = [join(folder, "talk.wav"), join(folder, "talk.mp4")];
   execFileSync("espeak-ng", ["-v", "en-us", "-s", "110", "-g", "3", "-w", wav, SPOKEN]);
@@ -39,7 +39,7 @@ function talk(folder: string): Buffer {
   return readFileSync(clip);
 }
 
-test("what is said in a video becomes its captions: a voice, a recogniser, the whole way between", {
+test("speech in a video becomes its captions, with a real voice and speech recognition", {
   timeout: 300_000,
 }, async ({ skip }) => {
   const absent = missing();
@@ -76,14 +76,14 @@ test("what is said in a video becomes its captions: a voice, a recogniser, the w
   const { cues, faults } = runToEnd(parsing(tracks[0].content));
   expect(faults).toEqual([]);
   const said = cues.map(({ text }) => text).join(" ");
-  // Some of it, in words that stand for themselves: a small model of 2012 hears a synthetic voice.
+  // Some distinctive words of it: a small model of 2012 transcribes a synthetic voice.
   expect(said).toMatch(/\beverybody\b/);
   expect(said).toMatch(/\bwelcome\b/);
   expect(cues[0]?.startMs).toBeGreaterThan(SILENCE_SECONDS * 1000 - 1000);
-  // There is no model of German: the asset is ready all the same, and the job says why that one is missing.
+  // There is no German model: the asset is ready anyway, and the job says why that track is missing.
   const [shown] = (await call("GET", `/api/v1/transcoding_jobs?asset_id=${asset.id}`, { key })).body;
   expect(shown).toMatchObject({ id: job.id, status: "completed" });
-  expect(shown.caption_errors).toEqual({ de: "The transcription command ended with code 3." });
+  expect(shown.caption_errors).toEqual({ de: "The transcription command exited with code 3." });
 
   await until("both events", () => hooks.received.length >= 2, 60_000);
   const subtitle = hooks.received.find(({ json }) => json.event === "video.subtitle.ready")?.json.data;

@@ -14,7 +14,7 @@ import { startServer } from "../support/process.ts";
 const sum = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex");
 const OTHER = "0".repeat(64);
 
-test("a worker tells what it read, on the same disk or far away, and a damaged source is named as such", {
+test("a worker reports the hash that it read, on the same disk or remotely, and a damaged source is reported as such", {
   timeout: 120_000,
 }, async () => {
   const clip = join(emptyFolder(), "clip.mp4");
@@ -60,7 +60,7 @@ test("a worker tells what it read, on the same disk or far away, and a damaged s
   }
 });
 
-test("the server itself fails a job whose worker tells of other bytes than were announced", async () => {
+test("the server itself fails a job whose worker reports another hash than was announced", async () => {
   const app = await testApp();
   const { id } = await app.tenant();
   const key = await app.key(id);

@@ -1,6 +1,8 @@
 import { startWorker } from "../../src/worker/loop.ts";
 
-/** A worker in a process of its own, for tests that kill it. Arguments: server, token, scratch folder, ffmpeg, ffprobe. */
+/**
+ * A worker in its own process, for tests that kill it. Arguments: server, token, scratch directory, ffmpeg, ffprobe.
+ */
 const [server = "", token = "", scratchDir = "", ffmpeg = "", ffprobe = ""] = process.argv.slice(2);
 const stop = new AbortController();
 process.once("SIGTERM", () => stop.abort());

@@ -11,7 +11,7 @@ vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 const folder = temporaryFolder("worker");
 const source = join(folder, "source.mp4");
-/** Long enough that a test can do something while it is encoded. */
+/** Long enough that a test can act during its encode. */
 const longSource = join(folder, "long.mp4");
 /** Some seconds of encoding. */
 const middling = join(folder, "middling.mp4");
@@ -24,7 +24,7 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Starts a worker against `server`; `stop` drains it and tells how long that took. */
+/** Starts a worker for `server`; `stop` drains it and returns the duration of that. */
 function work(server: ContractServer, options: Partial<WorkerOptions> = {}) {
   const controller = new AbortController();
   const scratchDir = join(folder, `scratch-${++count}`);
@@ -53,10 +53,12 @@ const expectTidy = (scratchDir: string) => {
 test("a job is fetched, encoded, published and completed", async () => {
   await using server = await ContractServer.start(source);
   const worker = work(server);
-  await server.until((one) => one.named("complete").length > 0);
+  await server.until((one) => one.named("complete").length > 0 && one.named("next").length > 1);
   await worker.stop();
   expect(server.named("next")[0]?.headers).toMatchObject({ "x-svc-worker-token": WORKER });
-  expect(server.named("next")[0]?.body).toMatchObject({ worker_id: "w1", wait_seconds: 20 });
+  // The first request does not wait, so that the worker can report at once that it is connected.
+  expect(server.named("next")[0]?.body).toMatchObject({ worker_id: "w1", wait_seconds: 0 });
+  expect(server.named("next")[1]?.body).toMatchObject({ worker_id: "w1", wait_seconds: 20 });
   const [complete] = server.named("complete");
   expect(complete?.headers["x-svc-job-lease-token"]).toBe(LEASE);
   expect(complete?.body).toMatchObject({
@@ -90,7 +92,7 @@ test("a job is fetched, encoded, published and completed", async () => {
   expectTidy(worker.scratchDir);
 });
 
-test("on a shared disk nothing goes over HTTP", async () => {
+test("on a shared disk nothing is transferred over HTTP", async () => {
   await using server = await ContractServer.start(source);
   const dataDir = join(folder, "data");
   const artifacts = join(dataDir, "objects", "out");
@@ -119,7 +121,7 @@ test("on a shared disk nothing goes over HTTP", async () => {
   expect(existsSync(source)).toBe(true);
 });
 
-test("torn connections and a server that stumbles cost nothing", async () => {
+test("broken connections and server errors lose nothing", async () => {
   await using server = await ContractServer.start(source);
   const seen = new Map<string, number>();
   server.interfere = ({ name }) => {
@@ -135,18 +137,18 @@ test("torn connections and a server that stumbles cost nothing", async () => {
     .slice(0, 3)
     .map((call) => call.headers["idempotency-key"]);
   await worker.stop();
-  // The same key on each try: a lease that was granted while the answer got lost is the same lease.
+  // The same key on each attempt: a lease that was granted while the response was lost is the same lease.
   expect(new Set(keys).size).toBe(1);
   expect(server.named("fail")).toEqual([]);
   expect(server.stored.has(`${PREFIX}master.m3u8`)).toBe(true);
 });
 
-test("once is one job, or none where none waits", async () => {
+test("once is one job, or none when none is queued", async () => {
   await using server = await ContractServer.start(source);
   server.queue = 2;
   expect(await work(server, { isOnce: true }).done).toBe("completed");
   expect(server.queue).toBe(1);
-  // A server that wants none gets none, and names everything else as before.
+  // A server without support for it gets none, and everything else as before.
   server.encodingSpec = { storyboard: { enabled: false } };
   expect(await work(server, { isOnce: true }).done).toBe("completed");
   const idle = work(server, { isOnce: true });
@@ -156,16 +158,16 @@ test("once is one job, or none where none waits", async () => {
   expectTidy(idle.scratchDir);
 });
 
-test("each stage is a line of the log, with how long it took", async () => {
+test("each stage is a line of the log, with its duration", async () => {
   await using server = await ContractServer.start(source);
   const worker = work(server, { isOnce: true });
   await worker.done;
-  const stages = worker.lines.flatMap((line) => /^A stage is done\. (.*)$/.exec(line)?.[1] ?? []);
+  const stages = worker.lines.flatMap((line) => /^Stage completed\. (.*)$/.exec(line)?.[1] ?? []);
   expect(stages.map((line) => JSON.parse(line).stage)).toEqual(["downloading", "probing", "encoding", "publishing"]);
   for (const line of stages) expect(JSON.parse(line)).toMatchObject({ job_id: 7, took_ms: expect.any(Number) });
 });
 
-test("a job whose source has no room here is given back, uncounted", async () => {
+test("a job whose source does not fit on the disk is released, uncounted", async () => {
   await using server = await ContractServer.start(source);
   const contract = await server.contract({});
   server.interfere = ({ name }) =>
@@ -178,7 +180,7 @@ test("a job whose source has no room here is given back, uncounted", async () =>
   expectTidy(worker.scratchDir);
 });
 
-test("a job fails as out of space when its disk reaches the reserve in mid-encode, and no other is taken", async (context) => {
+test("a job fails for lack of space when its disk reaches the reserve during the encode, and no other is claimed", async (context) => {
   const disk = smallDisk(context, 256);
   await using server = await ContractServer.start(middling);
   const worker = work(server, { scratchDir: join(disk.path, "scratch"), minFreeBytes: 32 * 2 ** 20 });
@@ -187,24 +189,24 @@ test("a job fails as out of space when its disk reaches the reserve in mid-encod
   await server.until((one) => one.named("fail").length > 0);
   expect(server.named("fail")[0]?.body).toMatchObject({ code: "out_of_space", retryable: true });
   expect(server.named("complete")).toEqual([]);
-  await vi.waitFor(() => expect(worker.lines.join("\n")).toContain("There is hardly any space left"), 10_000);
+  await vi.waitFor(() => expect(worker.lines.join("\n")).toContain("Almost no disk space is left"), 10_000);
   await worker.stop();
   expect(server.named("next")).toHaveLength(1);
 });
 
 test.each(["nvenc", "qsv", "vaapi"] as const)(
-  "%s that does not work here is told before any job is asked for",
+  "%s that does not work is reported before any job is claimed",
   async (encoder) => {
     await using server = await ContractServer.start(source);
     for (const tools of [binaries, { ffmpeg: "ffmpeg", ffprobe: "ffprobe" }])
       await expect(work(server, { encoder, binaries: tools }).done).rejects.toThrow(
-        new RegExp(`^VODBOX_ENCODER=${encoder} does not work here: .+VODBOX_FFMPEG`),
+        new RegExp(`^VODBOX_ENCODER=${encoder} does not work on this machine: .+VODBOX_FFMPEG`),
       );
     expect(server.calls).toEqual([]);
   },
 );
 
-test("a source that is no media fails for good, and the next job is asked for", async () => {
+test("a source that is not media fails for good, and the next job is claimed", async () => {
   const bad = join(folder, "bad.mp4");
   writeFileSync(bad, "no media at all");
   await using server = await ContractServer.start(bad);
@@ -218,7 +220,7 @@ test("a source that is no media fails for good, and the next job is asked for", 
   expectTidy(worker.scratchDir);
 });
 
-test("segments are brought while the rest is encoded, each once", async () => {
+test("segments are uploaded during the encode, each once", async () => {
   await using server = await ContractServer.start(middling);
   const worker = work(server);
   await server.until((one) => one.named("complete").length > 0, 120_000);
@@ -227,14 +229,14 @@ test("segments are brought while the rest is encoded, each once", async () => {
   const lastEncoding = names.lastIndexOf("heartbeat encoding");
   const before = names.slice(0, lastEncoding).filter((name) => name === "put").length;
   expect(before).toBeGreaterThan(10);
-  // Fifteen segments of two renditions, and what describes them.
+  // Fifteen segments of two renditions, and the files that describe them.
   expect(names.filter((name) => name === "put").length - before).toBeLessThan(25);
   expect(server.named("put")).toHaveLength(server.stored.size);
   const bytes = [...server.stored.values()].reduce((sum, file) => sum + file.length, 0);
   expect(server.named("complete")[0]?.body.media).toMatchObject({ bytes });
 });
 
-test("where it is wanted, what plays already is published before the rest is made", async () => {
+test("playable media are published early when requested", async () => {
   await using server = await ContractServer.start(middling);
   server.early = true;
   const worker = work(server);
@@ -246,7 +248,7 @@ test("where it is wanted, what plays already is published before the rest is mad
     thumbnail_path: `${PREFIX}thumbnail.jpg`,
     media: { renditions: [{ playlist_path: expect.stringMatching(/p\/playlist.m3u8$/) }] },
   });
-  // All that it names is there.
+  // All files that it names exist.
   expect(server.stored.has(`${PREFIX}early-master.m3u8`)).toBe(true);
   await server.until((one) => one.named("complete").length > 0, 120_000);
   await worker.stop();
@@ -255,7 +257,7 @@ test("where it is wanted, what plays already is published before the rest is mad
   });
 });
 
-test("a server that refuses what is early gets the whole", async () => {
+test("a server that refuses early playback gets everything at the end", async () => {
   await using server = await ContractServer.start(source);
   server.early = true;
   server.interfere = ({ name }) => (name === "publish" ? { status: 422, body: { code: "no" } } : undefined);
@@ -269,7 +271,7 @@ test("a server that refuses what is early gets the whole", async () => {
 const isEncoding = (server: ContractServer) =>
   server.named("heartbeat").some((call) => call.body.stage === "encoding" && Number(call.body.progress) > 5);
 
-test("told to stop, it gives the job back, ends ffmpeg and clears up", async () => {
+test("stopped, it releases the job, kills ffmpeg and cleans up", async () => {
   await using server = await ContractServer.start(longSource);
   const worker = work(server);
   await server.until(isEncoding);
@@ -280,7 +282,7 @@ test("told to stop, it gives the job back, ends ffmpeg and clears up", async () 
   expectTidy(worker.scratchDir);
 });
 
-test("told to stop while idle, it stops at once", async () => {
+test("stopped while idle, it exits immediately", async () => {
   await using server = await ContractServer.start(source);
   server.queue = 0;
   const worker = work(server);
@@ -291,11 +293,11 @@ test("told to stop while idle, it stops at once", async () => {
 test.each([
   ["cancelled", { status: 200, body: { status: "canceled", cancel_requested: true } }],
   ["lost", { status: 409, body: { code: "stale_lease" } }],
-])("a lease that is %s ends the encode without another word", async (_, answer) => {
+])("a lease that is %s ends the encode without another call", async (_, answer) => {
   await using server = await ContractServer.start(longSource);
   server.interfere = (call) => (call.name === "heartbeat" && isEncoding(server) ? answer : undefined);
   const worker = work(server);
-  // It asks for the next job: so the last one is over.
+  // It requests the next job, so the last one has ended.
   await server.until((one) => one.named("next").length > 1);
   expect(processesWith(worker.scratchDir)).toEqual([]);
   await worker.stop();
@@ -303,7 +305,7 @@ test.each([
   expectTidy(worker.scratchDir);
 });
 
-test("a server that is away during the encode does not cost the work", async () => {
+test("a server that is unavailable during the encode does not lose the work", async () => {
   await using server = await ContractServer.start(source);
   server.interfere = (call) => (call.name === "heartbeat" ? "drop" : undefined);
   const worker = work(server);
@@ -312,7 +314,7 @@ test("a server that is away during the encode does not cost the work", async () 
   expect(server.named("fail")).toEqual([]);
 });
 
-test("a wrong token ends the worker with what the server said", async () => {
+test("a wrong token ends the worker with the server's message", async () => {
   await using server = await ContractServer.start(source);
   const worker = work(server, { token: () => "wrong" });
   await expect(worker.done).rejects.toMatchObject({ name: "ServerRefused", status: 401 });

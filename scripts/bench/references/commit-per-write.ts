@@ -2,7 +2,7 @@ import { createServer } from "node:http";
 import { join } from "node:path";
 import Sqlite from "libsql";
 
-/** Raw node:http that commits each write by itself at synchronous=FULL: the plain way to a durable answer. */
+/** Raw node:http that commits each write separately at synchronous=FULL: the plain way to a durable response. */
 const database = new Sqlite(join(process.argv[2] as string, "reference.db"));
 database.exec("PRAGMA journal_mode=WAL");
 database.exec("PRAGMA synchronous=FULL");

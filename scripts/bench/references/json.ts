@@ -1,6 +1,6 @@
 import { createServer } from "node:http";
 
-/** Raw node:http that answers JSON of a given size: what an interface could reach that did nothing. */
+/** Raw node:http that answers JSON of a given size: an upper bound for any API. */
 const body = JSON.stringify({ data: "x".repeat(Math.max(0, Number(process.argv[2]) - 11)) });
 const server = createServer((_, response) => {
   response.writeHead(200, {

@@ -4,8 +4,8 @@ import { createServer } from "node:http";
 import { pipeline } from "node:stream/promises";
 
 /**
- * Raw node:http that pipes a body into a file: what everyone writes first. It does not wait for the disk; asked for
- * `/synced` it does, as ours has to.
+ * Raw node:http that pipes a body into a file: the obvious first implementation. It does not wait for the disk, except
+ * for `/synced`, where it syncs as ours does.
  */
 const path = process.argv[2] as string;
 const server = createServer(async (request, response) => {

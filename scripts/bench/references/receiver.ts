@@ -1,7 +1,7 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** Takes deliveries, reads them to their end and says yes. */
+/** Accepts deliveries, reads them to their end and answers 200. */
 const server = createServer((request, response) => {
   request.resume().on("end", () => response.end());
 });

@@ -1,6 +1,6 @@
 import { createServer } from "node:http";
 
-/** Raw node:http that reads a body to its end, keeps nothing of it, and says so in a few bytes of JSON. */
+/** Raw node:http that reads a body to its end, discards it, and answers a few bytes of JSON. */
 const server = createServer((request, response) => {
   request.resume().on("end", () => {
     response.writeHead(202, { "content-type": "application/json; charset=utf-8", "content-length": 14 });

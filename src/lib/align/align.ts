@@ -1,41 +1,46 @@
-import type { Sliced } from "../time-slices.ts";
+import type { Sliced } from "../sliced.ts";
 import { coherent } from "./coherent.ts";
-import type { TimedText, Timing } from "./cue.ts";
+import { gatherWords } from "./gather.ts";
 import { type Match, matchCues } from "./matches.ts";
 import { pairWords } from "./pairing.ts";
 import { remap, settled } from "./remap.ts";
+import type { TimedText, Timing } from "./timing.ts";
 import { wordRows } from "./vocabulary.ts";
 
-/** From so many anchors on the map is piecewise. */
+/** With this many anchors the map is piecewise linear. */
 const PIECEWISE_ANCHORS = 8;
 const FEWEST_ANCHORS = 2;
 const MIN_RATIO = 0.2;
 
 export type Alignment = {
-  /** Of the cues that say something, the share that was found in the reference at a plausible time: 0 to 1. */
+  /** Share of the cues with speech that match the reference at a plausible time: 0 to 1. */
   matchRatio: number;
   anchorCount: number;
   /** Null when the texts have too little in common. */
   moved: {
     strategy: "piecewise" | "global_offset";
-    /** For each cue of the track, in its order. */
+    /** One for each cue of the track, in its order. */
     timings: Timing[];
-    /** The least and the greatest move of a cue's start; positive is later. */
+    /** The smallest and the largest shift of a cue's start; positive is later. */
     minOffsetMs: number;
     maxOffsetMs: number;
   } | null;
 };
 
-/** Times for the cues of `track` by what is said when in `reference`. Its work grows with the number of words, almost linearly. */
+/**
+ * Computes times for the cues of `track` from when the same words are said in `reference`. The cost is nearly linear in
+ * the number of words.
+ */
 export function* align(track: readonly TimedText[], reference: readonly TimedText[]): Sliced<Alignment> {
   const rows = yield* wordRows(track, reference);
   const paired = yield* pairWords(rows);
-  const found = yield* coherent(yield* matchCues({ track, reference }, rows, paired));
+  yield* gatherWords(rows, paired);
+  const matches = yield* coherent(yield* matchCues({ track, reference }, rows, paired));
   const spoken = track.filter((_, cue) => rows.track.firstOf[cue] !== rows.track.firstOf[cue + 1]).length;
-  const matchRatio = spoken === 0 ? 0 : found.length / spoken;
-  const tied = found.filter(({ start, end }) => start !== null || end !== null);
-  // Where the two are cut into cues quite differently, estimates are what there is.
-  const anchors = tied.length >= FEWEST_ANCHORS ? tied : found;
+  const matchRatio = spoken === 0 ? 0 : matches.length / spoken;
+  const tied = matches.filter(({ start, end }) => start !== null || end !== null);
+  // When the two tracks are segmented differently, only estimates are available.
+  const anchors = tied.length >= FEWEST_ANCHORS ? tied : matches;
   const anchorCount = anchors.length;
   if (anchorCount < FEWEST_ANCHORS || matchRatio < MIN_RATIO) return { matchRatio, anchorCount, moved: null };
   if (anchorCount >= PIECEWISE_ANCHORS) {

@@ -1,19 +1,19 @@
-import type { Sliced } from "../time-slices.ts";
+import type { Sliced } from "../sliced.ts";
 import type { Match } from "./matches.ts";
-import { agree } from "./tie.ts";
+import { agree } from "./timing.ts";
 
-/** A jump must be worth it: the matches behind it have more words than this. A stray match would need two of them. */
+/** A jump must be supported by matches with more words than this. A stray match would need two of them. */
 const JUMP_WORDS = 4;
-/** One long line in a wrong place is still one line. */
+/** One long line in the wrong position is still one line. */
 const MAX_WORDS = 7;
-/** How far back the match before may be. */
+/** How many matches back the previous match of a chain may be. */
 const WINDOW = 64;
-/** With fewer there is no run to fall out of. */
+/** Fewer matches have no trend to deviate from. */
 const FEW = 8;
 
 /**
- * The matches that make one story of offsets: the chain with the most words whose times go up in both tracks and whose
- * offset changes slowly, or jumps where what follows bears it out (a cut, a break for advertisements).
+ * Selects the consistent matches: the chain with the most words whose times increase in both tracks and whose offset
+ * changes slowly, or jumps where the following matches support it (a cut, an advertising break).
  */
 export function* coherent(matches: readonly Match[]): Sliced<Match[]> {
   if (matches.length < FEW) return majority(matches);
@@ -39,7 +39,7 @@ export function* coherent(matches: readonly Match[]): Sliced<Match[]> {
   return chain.reverse();
 }
 
-/** Of a few matches those that agree with the median, when most do; the median that is taken of them bears the rest. */
+/** Of a few matches, those that agree with the median, if most do. */
 function majority(matches: readonly Match[]): Match[] {
   const middle = matches.toSorted((a, b) => a.at.to - a.at.from - (b.at.to - b.at.from))[matches.length >> 1];
   const agreeing = matches.filter((match) => middle && agree(middle.at, match.at));

@@ -9,7 +9,7 @@ const NAMED: Record<string, string> = {
   rlm: "\u200f",
 };
 
-/** Character references of WebVTT (§4.2.2) and the numeric ones of HTML. What is none stays as it is. */
+/** Decodes the character references of WebVTT (§4.2.2) and the numeric ones of HTML. Anything else is unchanged. */
 export const decodeEntities = (text: string): string =>
   text.includes("&")
     ? text.replace(/&(?:#(\d{1,7})|#[xX]([\da-fA-F]{1,6})|([a-zA-Z]{2,5}));/g, (whole, decimal, hex, name) => {

@@ -1,26 +1,28 @@
-import type { Sliced } from "../time-slices.ts";
-import type { TimedText } from "./cue.ts";
-import { agree, type Tie } from "./tie.ts";
+import type { Sliced } from "../sliced.ts";
+import { agree, type Tie, type TimedText } from "./timing.ts";
 import type { WordRow, WordRows } from "./vocabulary.ts";
 
-/** A cue of the track that says what the reference says somewhere. */
+/** A cue of the track whose words occur in the reference. */
 export type Match = {
   cue: number;
-  /** How many of its words are paired. */
+  /** Number of its words that are paired. */
   words: number;
-  /** Where they are said: a tie of its start or end if it has one, else estimated from how long the cues are. */
+  /**
+   * When they are said in the reference: from an anchor at its start or end if it has one, else estimated from the cue
+   * durations.
+   */
   at: Tie;
-  /** Only where its first word begins a cue of the reference, too, or its last word ends one. */
+  /** Only where its first word also begins a cue of the reference, or its last word ends one. */
   start: Tie | null;
   end: Tie | null;
 };
 
-/** Of a cue's words, so many must be found together. */
+/** Share of a cue's words that must be paired in one stretch. */
 const COVERED = 0.5;
-/** A word or two that were heard differently at the edge of a cue do not move the edge. */
+/** A word or two that were recognized differently at the edge of a cue do not move the edge. */
 const UNLIKE_AT_EDGE = 2;
 
-/** One for each cue of the track whose words were mostly paired, in order. */
+/** One match for each cue of the track whose words are mostly paired, in order. */
 export function* matchCues(
   cues: { track: readonly TimedText[]; reference: readonly TimedText[] },
   { track, reference }: WordRows,
@@ -48,7 +50,7 @@ export function* matchCues(
       ? { from: own.endMs, to: (cues.reference[endCue] as TimedText).endMs }
       : null;
     const estimated = { from: saidAt(cues.track, track, first), to: saidAt(cues.reference, reference, bFirst) };
-    // A reference that shows a line far longer is right about where it begins.
+    // When the reference shows a line for far longer, only its start is reliable.
     const sameLength = start === null || end === null || agree(start, end);
     matches.push({ cue, words: cluster.words, at: start ?? end ?? estimated, start, end: sameLength ? end : null });
   }
@@ -60,14 +62,16 @@ const sameEdge = ([own, other]: readonly [number, number], words: number) =>
 
 type Cluster = { first: number; last: number; words: number };
 
-/** The most words of a cue that are paired with one stretch of the reference: a stray word far off is none of them. */
+/**
+ * The largest set of a cue's words that are paired with one stretch of the reference; distant stray words are excluded.
+ */
 function longestCluster(paired: Int32Array, from: number, to: number): Cluster | null {
   let best: Cluster | null = null;
   let open: Cluster | null = null;
   for (let at = from; at < to; at++) {
-    const place = paired[at] as number;
-    if (place < 0) continue;
-    if (open && place - (paired[open.last] as number) <= at - open.last + 3) {
+    const index = paired[at] as number;
+    if (index < 0) continue;
+    if (open && index - (paired[open.last] as number) <= at - open.last + 3) {
       open.last = at;
       open.words++;
     } else open = { first: at, last: at, words: 1 };
@@ -76,7 +80,7 @@ function longestCluster(paired: Int32Array, from: number, to: number): Cluster |
   return best;
 }
 
-/** When a word is said if a cue's words share its time equally. */
+/** The time of a word, assuming that the words share the cue's duration equally. */
 function saidAt(cues: readonly TimedText[], row: WordRow, at: number): number {
   const cue = row.cueOf[at] as number;
   const { startMs, endMs } = cues[cue] as TimedText;

@@ -1,16 +1,16 @@
-import type { Sliced } from "../time-slices.ts";
+import type { Sliced } from "../sliced.ts";
 import type { WordRows } from "./vocabulary.ts";
 
-/** A stretch of both rows, ends exclusive. */
+/** A stretch of both sequences, ends exclusive. */
 type Region = { a0: number; a1: number; b0: number; b1: number; depth: number };
 
-/** Texts made to have regions within regions stay cheap. */
+/** Bounds the recursion for texts that are built to nest regions. */
 const MAX_DEPTH = 12;
 
 /**
- * For each word of the track the place of the same word in the reference, or -1; places only go up. A patience diff:
- * runs of words that occur once in both are paired where they keep their order, grown to both sides, and what lies
- * between is looked at in the same way with shorter runs. A line that is said often is paired by what stands around it.
+ * For each word of the track, the index of the same word in the reference, or -1; indexes only increase. A patience
+ * diff: runs of words that occur once in both are paired where they keep their order and extended to both sides; the
+ * regions between them are processed in the same way with shorter runs. A repeated line is paired through its context.
  */
 export function* pairWords({ track, reference, distinct }: WordRows): Sliced<Int32Array> {
   const a = track.grams[0];
@@ -29,17 +29,17 @@ export function* pairWords({ track, reference, distinct }: WordRows): Sliced<Int
       for (let at = a0; at < a1; at++) paired[at] = at - a0 + b0;
       continue;
     }
-    let found: Int32Array = new Int32Array();
-    for (let length = 2; length >= 0 && found.length === 0; length--) {
+    let runs: Int32Array = new Int32Array();
+    for (let length = 2; length >= 0 && runs.length === 0; length--) {
       const grams = [track.grams[length], reference.grams[length]] as [Int32Array, Int32Array];
-      found = yield* uniquePairs(grams, region, counts[length] as Counts);
+      runs = yield* uniquePairs(grams, region, counts[length] as Counts);
     }
     let doneA = a0;
     let doneB = b0;
-    for (let k = 0; k < found.length; k += 2) {
-      let x = found[k] as number;
-      let y = found[k + 1] as number;
-      // The one before has grown over it.
+    for (let k = 0; k < runs.length; k += 2) {
+      let x = runs[k] as number;
+      let y = runs[k + 1] as number;
+      // The previous run has been extended over it.
       if (x < doneA || y < doneB) continue;
       while (x > doneA && y > doneB && a[x - 1] === b[y - 1]) {
         x--;
@@ -51,7 +51,7 @@ export function* pairWords({ track, reference, distinct }: WordRows): Sliced<Int
       doneB = y;
       if ((k & 127) === 0) yield;
     }
-    if (found.length > 0) regions.push({ a0: doneA, a1, b0: doneB, b1, depth: depth + 1 });
+    if (runs.length > 0) regions.push({ a0: doneA, a1, b0: doneB, b1, depth: depth + 1 });
     yield;
   }
   return paired;
@@ -68,7 +68,10 @@ function* sameWords(a: Int32Array, b: Int32Array, { a0, a1, b0, b1 }: Region): S
 
 type Counts = { inA: Uint8Array; inB: Uint8Array; at: Int32Array };
 
-/** Places [a, b, a, b …] of the runs that occur once on each side of the region, the most of them that keep their order. */
+/**
+ * Indexes [a, b, a, b …] of the runs that occur once on each side of the region: the largest set that keeps their
+ * order.
+ */
 function* uniquePairs(
   [a, b]: [Int32Array, Int32Array],
   { a0, a1, b0, b1 }: Region,
@@ -85,31 +88,31 @@ function* uniquePairs(
     if (gram >= 0) at[gram] = y;
     if ((y & 8191) === 0) yield;
   }
-  const places: number[] = [];
+  const indexes: number[] = [];
   for (let x = a0; x < a1; x++) {
     const gram = a[x] as number;
-    if (gram >= 0 && inA[gram] === 1 && inB[gram] === 1) places.push(x, at[gram] as number);
+    if (gram >= 0 && inA[gram] === 1 && inB[gram] === 1) indexes.push(x, at[gram] as number);
     if ((x & 8191) === 0) yield;
   }
-  // The tables are shared by all regions: what this one has counted is taken back.
+  // The tables are shared by all regions, so the counts of this one are reset.
   for (let x = a0; x < a1; x++) if ((a[x] as number) >= 0) inA[a[x] as number] = 0;
   for (let y = b0; y < b1; y++) if ((b[y] as number) >= 0) inB[b[y] as number] = 0;
   yield;
-  return yield* longestRising(places);
+  return yield* longestRising(indexes);
 }
 
-/** Of pairs in rising order of their first place, the longest selection whose second places rise too. */
-function* longestRising(places: readonly number[]): Sliced<Int32Array> {
-  const count = places.length / 2;
+/** Of pairs sorted by their first index, the longest subsequence whose second indexes increase too. */
+function* longestRising(indexes: readonly number[]): Sliced<Int32Array> {
+  const count = indexes.length / 2;
   const before = new Int32Array(count).fill(-1);
   const ends: number[] = [];
   for (let k = 0; k < count; k++) {
-    const y = places[2 * k + 1] as number;
+    const y = indexes[2 * k + 1] as number;
     let low = 0;
     let high = ends.length;
     while (low < high) {
       const middle = (low + high) >> 1;
-      if ((places[2 * (ends[middle] as number) + 1] as number) < y) low = middle + 1;
+      if ((indexes[2 * (ends[middle] as number) + 1] as number) < y) low = middle + 1;
       else high = middle;
     }
     if (low > 0) before[k] = ends[low - 1] as number;
@@ -119,8 +122,8 @@ function* longestRising(places: readonly number[]): Sliced<Int32Array> {
   const chosen = new Int32Array(ends.length * 2);
   let k = ends.at(-1) ?? -1;
   for (let slot = ends.length - 1; slot >= 0; slot--) {
-    chosen[2 * slot] = places[2 * k] as number;
-    chosen[2 * slot + 1] = places[2 * k + 1] as number;
+    chosen[2 * slot] = indexes[2 * k] as number;
+    chosen[2 * slot + 1] = indexes[2 * k + 1] as number;
     k = before[k] as number;
   }
   return chosen;

@@ -1,22 +1,25 @@
-import type { Sliced } from "../time-slices.ts";
-import type { Timing } from "./cue.ts";
+import type { Sliced } from "../sliced.ts";
 import type { Match } from "./matches.ts";
-import type { Tie } from "./tie.ts";
+import type { Tie, Timing } from "./timing.ts";
 
-/** Between two ties time runs at nearly its own speed, or there is a jump in between. */
+/** Between two anchors time runs at nearly the original rate, or there is a jump. */
 const SLOWEST = 0.8;
 const FASTEST = 1.25;
-/** Of the outer ties, so many tell how fast time runs beyond them. */
+/** Number of outer anchors that determine the rate beyond them. */
 const OUTER = 40;
-/** Less than this over all of them is noise and no drift. */
+/** A smaller drift over all anchors is noise. */
 const NO_DRIFT_MS = 250;
-/** A player would not show less. A cue before the start of the video keeps its place in the file and no more. */
+/**
+ * Players do not show shorter cues. A cue before the start of the video keeps its position in the file and this minimum
+ * duration.
+ */
 const SHORTEST_MS = 1;
 
 /**
- * New times for the cues of the track, in their order: at an anchor the reference's times, between them piecewise linear;
- * what lies at a jump moves with the nearer side; beyond the outer ones time runs on as fast as it does near them, or by
- * a constant offset where no drift is seen. `shifts` are the moves of the starts in ms, before anything is held at zero.
+ * New times for the cues of the track, in their order: at an anchor the reference's times, and between anchors a
+ * piecewise linear map. Cues at a jump move with the nearer side. Beyond the outer anchors the rate near them
+ * continues, or a constant offset where there is no drift. `shifts` are the moves of the starts in ms, before clamping
+ * at zero.
  */
 export function* remap(
   cues: readonly Timing[],
@@ -43,7 +46,7 @@ export function* remap(
   return { timings: yield* settled(cues, moved), shifts };
 }
 
-/** The most ties whose times rise in both tracks: one that runs ahead must not throw out all that follow. */
+/** The largest set of anchors whose times increase in both tracks: one outlier must not exclude all that follow. */
 function* tiesOf(anchors: readonly Match[]): Sliced<Tie[]> {
   const all: Tie[] = [];
   for (const { start, end, at } of anchors) {
@@ -92,7 +95,10 @@ function timeAt(ties: readonly Tie[], time: number, rates: Rates): number {
   return time - a.from <= b.from - time ? a.to + time - a.from : b.to + time - b.from;
 }
 
-/** The median of the slopes between ties a quarter of the stretch apart, most of which span no jump; 1 without a drift. */
+/**
+ * The median of the slopes between anchors that are a quarter of the stretch apart, most of which span no jump; 1
+ * without drift.
+ */
 function rateOf(ties: readonly Tie[]): number {
   const apart = ties.length >> 2;
   const slopes: number[] = [];
@@ -106,18 +112,18 @@ function rateOf(ties: readonly Tie[]): number {
   return isDrift ? rate : 1;
 }
 
-/** Whole milliseconds, nothing before zero, every start before its end, and what began in order still does. */
+/** Whole milliseconds, none negative, every start before its end, and the order of starts preserved. */
 export function* settled(cues: readonly Timing[], moved: readonly Timing[]): Sliced<Timing[]> {
   const inOrder = cues.map((_, index) => index);
   if (cues.some((cue, index) => index > 0 && cue.startMs < (cues[index - 1] as Timing).startMs))
     inOrder.sort((a, b) => (cues[a] as Timing).startMs - (cues[b] as Timing).startMs);
   const timings: Timing[] = new Array(cues.length);
   let latest = 0;
-  for (const [place, index] of inOrder.entries()) {
+  for (const [position, index] of inOrder.entries()) {
     const { startMs, endMs } = moved[index] as Timing;
     latest = Math.max(latest, Math.round(startMs));
     timings[index] = { startMs: latest, endMs: Math.max(latest + SHORTEST_MS, Math.round(endMs)) };
-    if ((place & 1023) === 1023) yield;
+    if ((position & 1023) === 1023) yield;
   }
   return timings;
 }

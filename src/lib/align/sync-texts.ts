@@ -1,4 +1,4 @@
-import { runToEnd } from "../time-slices.ts";
+import { runToEnd } from "../sliced.ts";
 import { parsing } from "../vtt/parse.ts";
 import { retimed } from "../vtt/retime.ts";
 import { type Alignment, align } from "./align.ts";
@@ -12,7 +12,7 @@ export type SyncedText = Pick<Alignment, "matchRatio" | "anchorCount"> & {
     | null;
 };
 
-/** The WebVTT text `track` with the times at which `reference` says the same. Throws TooComplex. */
+/** Re-times the WebVTT text `track` to the times of the same words in `reference`. Throws TooComplex. */
 export function syncTexts({ track, reference }: { track: string; reference: string }): SyncedText {
   const { cues } = runToEnd(parsing(track));
   const other = runToEnd(parsing(reference));

@@ -1,16 +1,16 @@
-import type { Sliced } from "../time-slices.ts";
-import type { TimedText } from "./cue.ts";
+import type { Sliced } from "../sliced.ts";
+import type { TimedText } from "./timing.ts";
 import { wordsOf } from "./words.ts";
 
 /**
- * A track as one row of words. `grams[k]` numbers the runs of 1, 2 and 4 words that begin at each place; equal runs have
- * equal numbers in both tracks, -1 stands where a run would go over the end.
+ * A track as one sequence of words. `grams[k]` numbers the runs of 1, 2 and 4 words that begin at each index; equal
+ * runs have equal numbers in both tracks, and -1 marks a run that would pass the end.
  */
 export type WordRow = {
   grams: readonly [Int32Array, Int32Array, Int32Array];
-  /** Number of the cue that holds each word. */
+  /** Index of the cue that contains each word. */
   cueOf: Int32Array;
-  /** Place of each cue's first word, and one more entry: the number of words. */
+  /** Index of each cue's first word, and the total number of words as the last entry. */
   firstOf: Int32Array;
 };
 export type WordRows = { track: WordRow; reference: WordRow; distinct: readonly [number, number, number] };
@@ -50,13 +50,13 @@ export function* wordRows(track: readonly TimedText[], reference: readonly Timed
 }
 
 function numbered<K>(known: Map<K, number>, key: K): number {
-  const found = known.get(key);
-  if (found !== undefined) return found;
+  const number = known.get(key);
+  if (number !== undefined) return number;
   known.set(key, known.size);
   return known.size - 1;
 }
 
-/** Two runs, `distance` apart, are one of twice the length. */
+/** Two runs that are `distance` apart form one of twice the length. */
 function* runs(shorter: Int32Array, distance: number, known: Map<number, number>): Sliced<Int32Array> {
   const longer = new Int32Array(shorter.length).fill(-1);
   for (let at = 0; at + distance < shorter.length; at++) {

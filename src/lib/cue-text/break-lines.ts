@@ -2,33 +2,36 @@ const SPACELESS = /[\p{scx=Han}\p{scx=Hira}\p{scx=Kana}\p{scx=Thai}\p{scx=Lao}\p
 const TOKENS = /<[^>]*>|&[a-z#\d]{1,20};|[\s\S]/giu;
 const WITHOUT_TAGS = /&[a-z#\d]{1,20};|[\s\S]/giu;
 
-/** More than a player shows; what was made to be long takes no long time. */
+/** Longer than any player shows; bounds the cost of hostile input. */
 const MAX_CHARACTERS = 5000;
 const MAX_LINES = 20;
 
-/** One line as up to `lines` of about the same length, broken at spaces, or anywhere in scripts that have none. */
+/** Breaks one line into up to `lines` of similar length, at spaces, or anywhere in scripts without spaces. */
 export function breakLines(text: string, lines: number, terminator: string): string {
   if (lines <= 1 || text.length > MAX_CHARACTERS) return text;
-  // Behind the last > there is no tag, and looking for its end at every < would take quadratic time.
+  // After the last > there is no tag; searching for its end at every < would take quadratic time.
   const end = text.lastIndexOf(">") + 1;
   const tokens = [...(text.slice(0, end).match(TOKENS) ?? []), ...(text.slice(end).match(WITHOUT_TAGS) ?? [])];
   const isTag = (token: string) => token.startsWith("<") && token.length > 1;
-  /** Where a line can end, and how much is shown before. */
-  const places: { at: number; shown: number; drop: boolean }[] = [];
+  /** Possible line ends, and the visible length before each. */
+  const candidates: { at: number; shown: number; drop: boolean }[] = [];
   let shown = 0;
   for (const [at, token] of tokens.entries()) {
-    if (token === " " && shown > 0) places.push({ at, shown, drop: true });
+    if (token === " " && shown > 0) candidates.push({ at, shown, drop: true });
     else if (at > 0 && SPACELESS.test(token) && SPACELESS.test(tokens[at - 1] as string))
-      places.push({ at, shown, drop: false });
+      candidates.push({ at, shown, drop: false });
     if (!isTag(token)) shown++;
   }
   const total = shown;
-  const breaks: typeof places = [];
+  const breaks: typeof candidates = [];
   for (let line = 1; line < Math.min(lines, MAX_LINES); line++) {
-    const wanted = (total * line) / lines;
-    const free = places.filter((place) => place.shown > (breaks.at(-1)?.shown ?? 0) && place.shown < total - 1);
-    const nearest = free.reduce<(typeof places)[number] | null>(
-      (best, place) => (best === null || Math.abs(place.shown - wanted) < Math.abs(best.shown - wanted) ? place : best),
+    const target = (total * line) / lines;
+    const free = candidates.filter(
+      (candidate) => candidate.shown > (breaks.at(-1)?.shown ?? 0) && candidate.shown < total - 1,
+    );
+    const nearest = free.reduce<(typeof candidates)[number] | null>(
+      (best, candidate) =>
+        best === null || Math.abs(candidate.shown - target) < Math.abs(best.shown - target) ? candidate : best,
       null,
     );
     if (nearest) breaks.push(nearest);

@@ -1,7 +1,7 @@
 import { decodeEntities } from "../align/entities.ts";
 import type { Sentence, Tag } from "./sentences.ts";
 
-/** Text for WebVTT (4.2.2): no tag, no entity and no arrow can come of it. */
+/** Escapes text for WebVTT (4.2.2): the result contains no tag, entity or arrow. */
 export const escapeText = (text: string): string =>
   text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 
@@ -14,8 +14,8 @@ export const plainOf = ({ pieces }: Sentence): string | null =>
     : null;
 
 /**
- * A sentence as XML (HTML reads it alike): pairs of tags become `<g id="1">…</g>`, single ones `<x id="1"/>`, as in
- * XLIFF. Well-formed whatever the payload was, since some services refuse anything else.
+ * A sentence as XML, which HTML parses alike: paired tags become `<g id="1">…</g>`, single ones `<x id="1"/>`, as in
+ * XLIFF. Well-formed for any payload, because some services refuse anything else.
  */
 export function fragmentOf({ pieces }: Sentence): string {
   let id = 0;
@@ -30,10 +30,13 @@ export function fragmentOf({ pieces }: Sentence): string {
 
 const TAG = /<(\/?)([gx])(?:\s+id\s*=\s*["']?(\d{1,6})["']?)?\s*(\/?)>/gi;
 
-/** A translated fragment with the tags of its sentence; null unless all came back, in order, and nothing else did. */
+/**
+ * Restores the tags of the sentence in a translated fragment; null unless all of them came back in order, with no
+ * others.
+ */
 export function fromFragment(translated: string, { pieces }: Sentence): string | null {
   const tags = pieces.filter((piece) => piece.kind === "tag");
-  const begun = tags.filter(({ closes }) => !closes);
+  const opening = tags.filter(({ closes }) => !closes);
   const open: Tag[] = [];
   let payload = "";
   let done = 0;
@@ -49,9 +52,9 @@ export function fromFragment(translated: string, { pieces }: Sentence): string |
     payload += before;
     behind = match.index + whole.length;
     const isGroup = name.toLowerCase() === "g";
-    // HTML writes an empty element with an end tag.
+    // HTML serializes an empty element with an end tag.
     if (slash && !isGroup) continue;
-    const tag = slash ? open.pop()?.opens : begun[Number(id) - 1];
+    const tag = slash ? open.pop()?.opens : opening[Number(id) - 1];
     if (tag === undefined || tag !== tags[done]) return null;
     if (!slash) {
       if (isGroup !== (tag.opens !== undefined) || (isGroup && empty)) return null;

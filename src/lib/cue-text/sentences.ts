@@ -1,27 +1,27 @@
 import { decodeEntities } from "../align/entities.ts";
 
-/** A tag as it stands in the payload; it `opens` the one that closes it, or `closes` the one that opened it. */
+/** A tag of the payload; it `opens` the tag that closes it, or `closes` the one that opened it. */
 export type Tag = { kind: "tag"; raw: string; opens?: Tag; closes?: Tag };
-/** Or a text, its entities decoded. */
+/** Or a text with its entities decoded. */
 export type Piece = Tag | { kind: "text"; raw: string; text: string };
 
-/** What is translated as one: the lines of a cue that one person says, without what stands around the words. */
+/** The unit of translation: the lines of a cue that one speaker says, without surrounding markup. */
 export type Sentence = { pieces: Piece[]; lines: number };
-/** A payload in order: what is kept as it stands, and sentences. */
+/** A payload in order: parts that are kept, and sentences. */
 export type Part = string | Sentence;
 
 const TOKENS = /<[^>]*>?|[^<\r\n]+|\r\n|\r|\n/g;
-/** A speaker's line: it begins with a dash or a voice (WebVTT, 4.2.2), whatever markup stands before that. */
+/** A line of a new speaker: it begins with a dash or a voice tag (WebVTT, 4.2.2), after any other markup. */
 const NEW_SPEAKER = /^(?:<(?!v[.\s])[^>]*>|[ \t])*(?:[-–—‐]|<v[.\s])/;
 const LOOK_AHEAD = 200;
-/** What a text begins with that is none. */
+/** Prefixes of a line that are not text. */
 const DASH = /^[ \t]*(?:[-–—‐]+[ \t]*)?/;
 const LETTER = /\p{L}/u;
 
-/** No player shows so much at once: it is data, or meant to take long. It stays as it is. */
+/** Longer than any readable cue: data, or hostile. It is not translated. */
 const MAX_CHARACTERS = 5000;
 
-/** The parts of a WebVTT payload (4.2.2). Put together as they are they give the payload again. */
+/** Splits a WebVTT payload (4.2.2) into parts. Joined, they give the payload again. */
 export function partsOf(payload: string): Part[] {
   if (payload.length > MAX_CHARACTERS) return [payload];
   const parts: Part[] = [];
@@ -49,7 +49,7 @@ export function partsOf(payload: string): Part[] {
 
 const textPiece = (raw: string): Piece => ({ kind: "text", raw, text: decodeEntities(raw) });
 
-/** Finds what closes what. A tag that is never closed, and a timestamp, stands alone. */
+/** Pairs opening and closing tags. An unclosed tag, or a timestamp, has no pair. */
 function mated(pieces: Piece[]): Piece[] {
   const open: { name: string; tag: Tag }[] = [];
   for (const piece of pieces) {
@@ -70,7 +70,7 @@ const isBlank = (piece: Piece) => piece.kind === "text" && piece.text.trim() ===
 const isBreak = (raw: string) => raw === "\n" || raw === "\r\n" || raw === "\r";
 const rawOf = (pieces: readonly Piece[]) => pieces.map(({ raw }) => raw).join("");
 
-/** Tags around the whole, a dash before it and blanks need no translation; nor does what has no letters. */
+/** Tags around the whole, a leading dash and spaces need no translation; nor does text without letters. */
 function withoutEdges(pieces: Piece[], lines: number, isFirst = true): Part[] {
   let from = 0;
   let to = pieces.length;
@@ -95,7 +95,7 @@ function withoutEdges(pieces: Piece[], lines: number, isFirst = true): Part[] {
   const last = inner.at(-1) as Piece;
   const tail = last.kind === "text" ? last.raw.slice(last.raw.trimEnd().length) : "";
   if (tail !== "") inner[inner.length - 1] = textPiece(last.raw.slice(0, -tail.length));
-  // Behind a dash there may be another tag around the whole.
+  // After a dash there may be another tag around the whole.
   const middle: Part[] =
     isFirst && /\S/.test(head) ? withoutEdges(inner, left, false) : [{ pieces: inner, lines: left }];
   return [`${rawOf(pieces.slice(0, from))}${head}`, ...middle, `${tail}${rawOf(pieces.slice(to))}`];

@@ -1,16 +1,16 @@
-/** The lines of a text, one after another: CR LF, LF and CR end one (WebVTT, 4.1; SubRip files have all three). */
+/** Iterates over the lines of a text; CRLF, LF and CR end one (WebVTT, 4.1; SubRip files use all three). */
 export class Lines {
   readonly source: string;
-  /** Of the line that is looked at; counted from `firstNumber`. */
+  /** Number of the current line; counted from `firstNumber`. */
   number: number;
-  /** Where it begins and ends in the source, its terminator apart. */
+  /** Start and end of the line in the source, without its terminator. */
   from = 0;
   to = 0;
   text = "";
-  /** True once there is no line left. */
+  /** True after the last line. */
   ended = false;
   #next = 0;
-  // Remembered, since a search for what is not there would read to the end for each line.
+  // Cached, because a search for a character that does not occur would read to the end for each line.
   #cr = -1;
   #lf = -1;
 

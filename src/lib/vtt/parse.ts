@@ -1,28 +1,28 @@
 import { DOCUMENT_LIMITS, requireAtMost } from "../document-limits.ts";
-import type { Sliced } from "../time-slices.ts";
+import type { Sliced } from "../sliced.ts";
 import { Lines } from "./lines.ts";
 import { cueSettingsFault, regionSettingsFault } from "./settings.ts";
 import { readTime } from "./time.ts";
 
-/** What is wrong, and in which line of the client's own text, counted from 1. */
+/** A fault, and its line in the client's original text, counted from 1. */
 export type Fault = { line: number; message: string };
-/** Offsets into the text, in UTF-16 code units; `to` is behind the last. */
+/** Offsets into the text, in UTF-16 code units; `to` is exclusive. */
 export type Span = { from: number; to: number };
 
 export type Cue = {
   id: string | null;
   startMs: number;
   endMs: number;
-  /** As they stand behind the times; empty for none. */
+  /** The settings after the times; empty for none. */
   settings: string;
   /** The payload, its lines joined by LF. */
   text: string;
-  /** Of the timing line. */
+  /** Line of the cue timings. */
   line: number;
-  /** The two timestamps: cues are re-timed by replacing these and nothing else. */
+  /** Positions of the two timestamps: re-timing a cue replaces only these. */
   startAt: Span;
   endAt: Span;
-  /** The payload, without the terminator of its last line. */
+  /** Position of the payload, without the terminator of its last line. */
   textAt: Span;
 };
 export type Vtt = { cues: Cue[]; faults: Fault[] };
@@ -32,7 +32,7 @@ const ARROW = "-->";
 
 const hasHeader = (text: string) => /^WEBVTT(?:[ \t\r\n]|$)/.test(text);
 
-/** With the header that WebVTT (4.1) begins with, and by how many lines the text moved down. */
+/** Adds the header that WebVTT (4.1) requires. Returns the text and the number of added lines. */
 export function withHeader(text: string): { text: string; addedLines: number } {
   if (hasHeader(text)) return { text, addedLines: 0 };
   const terminator = /\r\n|\n|\r/.exec(text)?.[0] ?? "\n";
@@ -42,10 +42,9 @@ export function withHeader(text: string): { text: string; addedLines: number } {
 const quote = (text: string) => `"${text.length > 40 ? `${text.slice(0, 40)}…` : text}"`;
 
 /**
- * Reads a WebVTT file (W3C WebVTT, 4.1 to 4.5) and finds what does not conform: header, blocks, timing lines and
- * settings. Cues may overlap and may be in any order; markup in payloads is not checked. Linear in
- * time; stops after some faults. Throws TooComplex.
- * `addedLines` of `withHeader` are not counted in the numbers of lines.
+ * Parses a WebVTT file (W3C WebVTT, 4.1 to 4.5) and reports faults of the header, blocks, timing lines and settings.
+ * Cues may overlap and may be in any order; markup in payloads is not checked. Linear in time; stops after a fixed
+ * number of faults. Throws TooComplex. Lines added by `withHeader` (`addedLines`) are not counted in line numbers.
  */
 export function* parsing(source: string, addedLines = 0): Sliced<Vtt> {
   const lines = new Lines(source, 1 - addedLines);
@@ -54,7 +53,10 @@ export function* parsing(source: string, addedLines = 0): Sliced<Vtt> {
   const fault = (message: string, line = lines.number) => {
     if (faults.length < DOCUMENT_LIMITS.faults) faults.push({ line, message });
   };
-  /** Over the lines of a block. The one that holds an arrow is the next block's; told as a fault where it is one. */
+  /**
+   * Reads the lines of a block. A line with an arrow belongs to the next block, and is a fault where a blank line is
+   * missing.
+   */
   function* rest(missingBlank: string, each?: (line: string) => void): Sliced<void> {
     for (; lines.text !== "" && !lines.ended; lines.advance()) {
       if (lines.text.includes(ARROW)) {
@@ -69,7 +71,7 @@ export function* parsing(source: string, addedLines = 0): Sliced<Vtt> {
   if (!hasHeader(source)) fault("the file must begin with WEBVTT");
   else if (lines.text.includes(ARROW)) fault("the header must not hold an arrow");
   lines.advance();
-  yield* rest("a blank line must stand between the header and the first cue");
+  yield* rest("a blank line is required between the header and the first cue");
 
   while (!lines.ended && faults.length < DOCUMENT_LIMITS.faults) {
     if (lines.number % LINES_PER_SLICE === 0) yield;
@@ -88,7 +90,7 @@ export function* parsing(source: string, addedLines = 0): Sliced<Vtt> {
       }
       const kind = /^(STYLE|REGION)[ \t]*$/.exec(first)?.[1];
       if (kind) {
-        if (cues.length > 0) fault(`${kind} must stand before the first cue`, firstLine);
+        if (cues.length > 0) fault(`${kind} must precede the first cue`, firstLine);
         const seen = new Set<string>();
         yield* rest(`a ${kind} block must not hold an arrow, and ends with a blank line`, (line) => {
           const wrong = kind === "REGION" ? regionSettingsFault(line, seen) : null;
@@ -109,7 +111,7 @@ export function* parsing(source: string, addedLines = 0): Sliced<Vtt> {
     lines.advance();
     const textAt = { from: lines.from, to: lines.from };
     const text: string[] = [];
-    yield* rest("a blank line is missing before this cue, or a text holds an arrow (write it as --&gt;)", (one) => {
+    yield* rest("a blank line is missing before this cue, or text contains an arrow (write it as --&gt;)", (one) => {
       text.push(one);
       textAt.to = lines.to;
     });
@@ -123,7 +125,9 @@ export function* parsing(source: string, addedLines = 0): Sliced<Vtt> {
 
 type Timing = Pick<Cue, "startMs" | "endMs" | "settings" | "startAt" | "endAt">;
 
-/** WebVTT, 4.1: time, blanks, arrow, blanks, time, and settings after blanks. A string says what is wrong. */
+/**
+ * WebVTT, 4.1: time, whitespace, arrow, whitespace, time, and settings after whitespace. A string describes the fault.
+ */
 function readTiming({ text, from }: Lines): Timing | string {
   const arrow = text.indexOf(ARROW);
   const start = trimBlanks(text.slice(0, arrow));
@@ -135,7 +139,7 @@ function readTiming({ text, from }: Lines): Timing | string {
     if (readTime(time) !== null) continue;
     return /^(\d+:)?\d+:\d+,\d+$/.test(time)
       ? `the time ${quote(time)} must have a point before the milliseconds, as in 00:00:01.000`
-      : `${quote(time)} is no time; write it as 00:00:01.000, with minutes and seconds up to 59`;
+      : `${quote(time)} is not a time; write it as 00:00:01.000, with minutes and seconds up to 59`;
   }
   if (!/^[^ \t].*[ \t]$/s.test(text.slice(0, arrow)) || !/^[ \t]/.test(behind))
     return "a timing line begins with its first time, and has a space before and after -->";
@@ -154,7 +158,7 @@ function readTiming({ text, from }: Lines): Timing | string {
   };
 }
 
-/** Not `trim`, which takes more than WebVTT's blanks, nor a pattern, which takes quadratic time. */
+/** `trim` removes more than the whitespace of WebVTT, and a regular expression takes quadratic time. */
 function trimBlanks(text: string): string {
   const isBlank = (at: number) => text[at] === " " || text[at] === "\t";
   let from = 0;

@@ -1,16 +1,16 @@
-import type { Sliced } from "../time-slices.ts";
+import type { Sliced } from "../sliced.ts";
 import type { Cue } from "./parse.ts";
 import { formatTime, readTime } from "./time.ts";
 
 const PER_STEP = 100;
-/** WebVTT, 4.2.2: a time within a payload, from which on what follows is shown. */
+/** WebVTT, 4.2.2: a timestamp tag, which delays the text that follows it. */
 const INNER = /<((?:\d{2,}:)?\d{2}:\d{2}\.\d{3})>/g;
 
 type Timing = { startMs: number; endMs: number };
 
 /**
- * A WebVTT text with new times for its cues, as `parsing` found them; every byte but the times stays. Times within a
- * payload keep their place in their cue. Hours are written where they were, and where there are any.
+ * Replaces the times of a WebVTT text that `parsing` has parsed; all other bytes are unchanged. Timestamp tags keep
+ * their offset in the cue. Hours are written where the original had them, and where needed.
  */
 export function* retimed(source: string, cues: readonly Cue[], timings: readonly Timing[]): Sliced<string> {
   const written = (at: { from: number; to: number }) => source.slice(at.from, at.to);
@@ -18,7 +18,7 @@ export function* retimed(source: string, cues: readonly Cue[], timings: readonly
   const leavesHoursOut = cues.some((cue) => isShort(written(cue.startAt)) || isShort(written(cue.endAt)));
   const inStyleOf = (time: string, ms: number) => {
     const whole = formatTime(ms);
-    // An hour that is over was written for need, in a file that leaves hours out where it can.
+    // In a file that omits hours where it can, an hour that is no longer needed is dropped.
     const isOptional = isShort(time) || (leavesHoursOut && !time.startsWith("00:"));
     if (isOptional && whole.startsWith("00:") && whole.length === "00:00:00.000".length) return whole.slice(3);
     return whole.padStart(time.length, "0");

@@ -51,15 +51,15 @@ function fault(known: Record<string, Check>, settings: string, seen: Set<string>
     const colon = setting.indexOf(":");
     const name = setting.slice(0, Math.max(colon, 0));
     const check = Object.hasOwn(known, name) ? known[name] : undefined;
-    if (!check) return `${quote(setting)} is no setting; there are ${Object.keys(known).join(", ")}`;
-    if (seen.has(name)) return `the setting ${name} stands there twice`;
+    if (!check) return `${quote(setting)} is not a setting; the settings are ${Object.keys(known).join(", ")}`;
+    if (seen.has(name)) return `the setting ${name} is given twice`;
     seen.add(name);
     if (!check.accepts(setting.slice(colon + 1))) return `${quote(setting)}: ${name} must be ${check.expected}`;
   }
   return null;
 }
 
-/** What is wrong with what stands after the times of a cue, or null. */
+/** The fault in a cue's settings, or null. */
 export const cueSettingsFault = (settings: string) => fault(CUE, settings, new Set());
-/** The same for a line of a REGION block; `seen` are the names of the lines before. */
+/** The same for a line of a REGION block; `seen` are the names on earlier lines. */
 export const regionSettingsFault = (line: string, seen: Set<string>) => fault(REGION, line, seen);

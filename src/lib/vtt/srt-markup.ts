@@ -1,8 +1,9 @@
-/** Kept, as WebVTT (4.2.2) knows them too. */
+/** Tags that WebVTT (4.2.2) also has; they are kept. */
 const KEPT = "b|i|u";
 /**
- * What SubRip files hold beside text: tags that are kept, tags that only style and are dropped, line breaks, ASS
- * overrides in braces, and what WebVTT would take for markup. No part of a match can begin another, so it is linear.
+ * Markup in SubRip files: tags that are kept, tags that only style and are dropped, line breaks, ASS overrides in
+ * braces, and characters that WebVTT would parse as markup. No part of a match can begin another, so matching is
+ * linear.
  */
 const MARKUP = new RegExp(
   [
@@ -17,7 +18,10 @@ const MARKUP = new RegExp(
 );
 const ESCAPES: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;" };
 
-/** A SubRip text as a WebVTT payload: without blank lines and arrows, its tags closed. `top`: it belongs at the top. */
+/**
+ * Converts a SubRip text to a WebVTT payload: without blank lines and arrows, with its tags closed. `top`: it is
+ * positioned at the top.
+ */
 export function fromSrtMarkup(text: string): { text: string; top: boolean } {
   const open: string[] = [];
   let top = false;
@@ -32,7 +36,7 @@ export function fromSrtMarkup(text: string): { text: string; top: boolean } {
     if (part.kept !== undefined) {
       const tag = part.kept.toLowerCase();
       if (part.close === "") {
-        // Twice as bold is no bolder, and a million open tags would take their time to close.
+        // Nested repetition of a tag has no effect, and closing a million open tags would take long.
         if (open.includes(tag)) return "";
         open.push(tag);
         return `<${tag}>`;

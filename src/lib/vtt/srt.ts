@@ -1,5 +1,5 @@
 import { DOCUMENT_LIMITS, requireAtMost } from "../document-limits.ts";
-import type { Sliced } from "../time-slices.ts";
+import type { Sliced } from "../sliced.ts";
 import { Lines } from "./lines.ts";
 import type { Fault } from "./parse.ts";
 import { fromSrtMarkup } from "./srt-markup.ts";
@@ -10,35 +10,35 @@ const LINES_PER_SLICE = 500;
 const ARROW = "(?:-{1,3}>|[–—]>|→)";
 const TIME = "(?:(\\d{1,5}):)?(\\d{1,2}):(\\d{1,2})(?:[.,:](\\d{1,9}))?";
 const TIMING = new RegExp(`^${TIME}\\s*${ARROW}\\s*${TIME}(?=\\s|$)`);
-/** Meant as a timing line, whatever else may be wrong with it. */
+/** Looks like a timing line, even if it is malformed. */
 const LIKE_TIMING = new RegExp(`^\\d{1,5}:[^ ]{0,20} {0,20}${ARROW}|^${TIME}(?:\\s|$).{0,40}${ARROW}`);
 const LONGEST_TIMING = 300;
-/** More than a screen holds; a file that is all one cue would be one long piece of work. */
+/** More than a screen holds; bounds the cost of a file that is a single cue. */
 const LONGEST_TEXT = 10_000;
 
 type Open = { startMs: number; endMs: number; lines: string[]; characters: number };
 
 /**
- * SubRip, as people write it, to WebVTT: any arrow, comma or point, milliseconds and hours left out, numbers missing or
- * repeated, blank lines missing before a timing line or standing inside a text. There is no standard; what cannot be
- * told for sure is a fault. The cues come in the order of their starts, as WebVTT (4.1) wants them.
+ * Converts SubRip to WebVTT, with the deviations found in real files: any arrow, comma or point, missing milliseconds
+ * and hours, missing or repeated numbers, missing blank lines before a timing line, and blank lines in texts. There is
+ * no standard; ambiguous input is a fault. Cues are sorted by start, as WebVTT (4.1) requires.
  */
 export function* fromSrt(source: string): Sliced<{ text: string; faults: Fault[] }> {
   const faults: Fault[] = [];
   const cues: PlainCue[] = [];
   let open: Open | null = null;
   let lastNumber = 0;
-  /** Read, and perhaps the number of the next cue: known once the next line is. */
-  let held: { text: string; line: number; afterBlank: boolean } | null = null;
+  /** The last line read, which may be the number of the next cue; the following line decides. */
+  let pending: { text: string; line: number; afterBlank: boolean } | null = null;
   let afterBlank = true;
 
   const release = () => {
-    if (!held) return;
-    const { text, line } = held;
-    if (open && held.afterBlank && Number(text) === lastNumber + 1)
+    if (!pending) return;
+    const { text, line } = pending;
+    if (open && pending.afterBlank && Number(text) === lastNumber + 1)
       faults.push({ line, message: `cue ${text.slice(0, 9)} has no timing line` });
     else take(text, line);
-    held = null;
+    pending = null;
   };
   const take = (text: string, line: number) => {
     if (open) {
@@ -47,7 +47,7 @@ export function* fromSrt(source: string): Sliced<{ text: string; faults: Fault[]
       if (open.characters <= LONGEST_TEXT) open.lines.push(text);
       else if (before <= LONGEST_TEXT)
         faults.push({ line, message: `the text of a cue must have at most ${LONGEST_TEXT} characters` });
-    } else if (faults.length === 0) faults.push({ line, message: "text stands before the first timing line" });
+    } else if (faults.length === 0) faults.push({ line, message: "text precedes the first timing line" });
   };
   const finish = () => {
     if (!open) return;
@@ -61,16 +61,16 @@ export function* fromSrt(source: string): Sliced<{ text: string; faults: Fault[]
     if (lines.number % LINES_PER_SLICE === 0) yield;
     const text = lines.text.trim();
     if (text === "") {
-      // A number alone above a blank line is none of a cue: it is what somebody says.
-      if (held && !held.afterBlank) release();
+      // A lone number above a blank line is not a cue number but text.
+      if (pending && !pending.afterBlank) release();
       afterBlank = true;
       continue;
     }
     const timing = text.length <= LONGEST_TIMING ? readTiming(text) : null;
     if (timing) {
-      if (held) lastNumber = Number(held.text);
+      if (pending) lastNumber = Number(pending.text);
       else lastNumber++;
-      held = null;
+      pending = null;
       finish();
       yield;
       if (typeof timing === "string") {
@@ -79,7 +79,7 @@ export function* fromSrt(source: string): Sliced<{ text: string; faults: Fault[]
       } else open = { ...timing, lines: [], characters: 0 };
     } else {
       release();
-      if (/^\d{1,9}$/.test(text)) held = { text, line: lines.number, afterBlank };
+      if (/^\d{1,9}$/.test(text)) pending = { text, line: lines.number, afterBlank };
       else take(text, lines.number);
     }
     afterBlank = false;
@@ -96,20 +96,20 @@ export function* fromSrt(source: string): Sliced<{ text: string; faults: Fault[]
   return { text: `${blocks.join("\n\n")}\n`, faults };
 }
 
-/** Null for what is a text. A string says what is wrong with a timing line. Coordinates behind the times are dropped. */
+/** Null for a text line. A string describes the fault of a timing line. Coordinates after the times are dropped. */
 function readTiming(text: string): { startMs: number; endMs: number } | string | null {
-  const found = TIMING.exec(text);
-  if (!found) return LIKE_TIMING.test(text) ? "a timing line must look like 00:00:01,000 --> 00:00:02,000" : null;
-  const behind = text.slice(found[0].length).trim();
+  const match = TIMING.exec(text);
+  if (!match) return LIKE_TIMING.test(text) ? "a timing line must look like 00:00:01,000 --> 00:00:02,000" : null;
+  const behind = text.slice(match[0].length).trim();
   if (behind !== "" && !/^(?:[XYxy][12]:-?\d{1,6}\s*)+$/.test(behind))
     return "behind the times of a timing line there must be nothing but coordinates";
-  const [start, end] = [found.slice(1, 5), found.slice(5, 9)].map(([hours, minutes, seconds, fraction = ""]) =>
+  const [start, end] = [match.slice(1, 5), match.slice(5, 9)].map(([hours, minutes, seconds, fraction = ""]) =>
     millis(hours, minutes, seconds, fraction.slice(0, 3).padEnd(3, "0")),
   );
   if (start == null || end == null) return "minutes and seconds of a timing line must be at most 59";
   return start < end ? { startMs: start, endMs: end } : "the cue must end after it starts";
 }
 
-/** Whether this is SubRip, for a file whose name does not tell: its times have commas. */
+/** Detects SubRip in a file without a known extension: its times have commas. */
 export const looksLikeSrt = (source: string) =>
   new RegExp(`^\\s*(?:\\d{1,9}\\s+)?\\d{1,5}:\\d{1,2}:\\d{1,2},\\d{1,3}\\s*${ARROW}`).test(source);

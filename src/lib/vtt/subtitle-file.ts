@@ -1,22 +1,25 @@
-import { runToEnd } from "../time-slices.ts";
+import { runToEnd } from "../sliced.ts";
 import { decodeText } from "./decode.ts";
 import { type Fault, parsing, withHeader } from "./parse.ts";
 import { fromSrt, looksLikeSrt } from "./srt.ts";
 
-/** A WebVTT text as it is stored, or why there is none: a sentence, or the lines at fault. */
+/** A WebVTT text to store, or the reason for a refusal: a sentence, or the faulty lines. */
 export type CheckedSubtitle = { text: string } | { message: string } | { faults: Fault[] };
 
-/** A WebVTT text with its header. Throws TooComplex. */
+/** Checks a WebVTT text and adds a missing header. Throws TooComplex. */
 export function checkVtt(content: string): CheckedSubtitle {
-  if (content.includes("\0")) return { message: "must not hold a NUL character" };
+  if (content.includes("\0")) return { message: "must not contain a NUL character" };
   if (!content.isWellFormed()) return { message: "must be well-formed Unicode" };
   const { text, addedLines } = withHeader(content.replace(/^\ufeff/, ""));
   const { cues, faults } = runToEnd(parsing(text, addedLines));
   if (faults.length > 0) return { faults };
-  return cues.length === 0 ? { message: "must hold at least one cue" } : { text };
+  return cues.length === 0 ? { message: "must contain at least one cue" } : { text };
 }
 
-/** A file as WebVTT: by its name, else by what it holds. SubRip is converted. Throws TooComplex. */
+/**
+ * Converts a file to WebVTT; the format is detected by file name, else by content. SubRip is converted. Throws
+ * TooComplex.
+ */
 export function checkSubtitleFile({ filename, bytes }: { filename: string; bytes: Uint8Array }): CheckedSubtitle {
   const decoded = decodeText(bytes);
   if ("fault" in decoded) return { message: `cannot be read: ${decoded.fault}` };

@@ -1,13 +1,13 @@
-/** Longer than any video; beyond it milliseconds would stop being exact some day. */
+/** Longer than any video; keeps milliseconds exact. */
 const MAX_HOURS = 99_999;
 
-/** Milliseconds of a WebVTT timestamp (WebVTT, 4.1: `mm:ss.ttt` or `hh:mm:ss.ttt`), or null for what is none. */
+/** Milliseconds of a WebVTT timestamp (WebVTT, 4.1: `mm:ss.ttt` or `hh:mm:ss.ttt`), or null when malformed. */
 export function readTime(time: string): number | null {
   const [, hours = "0", minutes, seconds, thousandths] = /^(?:(\d{2,}):)?(\d{2}):(\d{2})\.(\d{3})$/.exec(time) ?? [];
   return millis(hours, minutes, seconds, thousandths);
 }
 
-/** Null where minutes or seconds are over 59, or something is missing. */
+/** Null when minutes or seconds exceed 59, or a part is missing. */
 export function millis(
   hours: string | undefined = "0",
   minutes: string | undefined,
@@ -20,7 +20,7 @@ export function millis(
 
 const padded = (value: number, digits: number) => String(value).padStart(digits, "0");
 
-/** `hh:mm:ss.ttt`, with more digits for a hundred hours and over. Whole milliseconds from 0. */
+/** `hh:mm:ss.ttt`, with more digits from a hundred hours on. Takes non-negative whole milliseconds. */
 export function formatTime(ms: number): string {
   const seconds = Math.floor(ms / 1000);
   const minutes = Math.floor(seconds / 60);

@@ -3,7 +3,7 @@ import { formatTime } from "./time.ts";
 
 export type PlainCue = Pick<Cue, "id" | "startMs" | "endMs" | "settings" | "text">;
 
-/** A cue as a block. Its text must hold neither a blank line nor an arrow, its id and settings no line break. */
+/** A cue as a block. Its text must not contain a blank line or an arrow, and its id and settings no line break. */
 export function writeCue({ id, startMs, endMs, settings, text }: PlainCue): string {
   const timing = `${formatTime(startMs)} --> ${formatTime(endMs)}${settings && ` ${settings}`}`;
   return `${id === null ? "" : `${id}\n`}${timing}\n${text}`;

@@ -1,12 +1,12 @@
 import { open } from "node:fs/promises";
 
-/** What a dynamic program or a script needs of the system: loader, libraries, interpreters. */
+/** System files that a dynamic program or a script needs: loader, libraries, interpreters. */
 export const SYSTEM_PATHS = [
   ...["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store"],
   ...["/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/ld-musl-x86_64.path", "/etc/alternatives"],
 ];
 
-/** What hardware encoders need in addition; `/proc` is not among them. */
+/** Additional files for hardware encoders; `/proc` is not among them. */
 export const ENCODER_PATHS = ["/sys"];
 export const ENCODER_DEVICES = [
   ...["/dev/dri", "/dev/kfd", "/dev/nvidia0", "/dev/nvidia1", "/dev/nvidia2", "/dev/nvidia3", "/dev/nvidiactl"],
@@ -16,7 +16,7 @@ export const ENCODER_DEVICES = [
 const PT_INTERP = 3;
 const HEADER_BYTES = 64;
 
-/** Whether the program at `path` is a static ELF64 file, which needs no file of the system but itself. */
+/** Whether the program at `path` is a static ELF64 file, which needs no system files. */
 export async function isStatic(path: string): Promise<boolean> {
   const file = await open(path);
   try {
@@ -24,7 +24,8 @@ export async function isStatic(path: string): Promise<boolean> {
     await file.read(header, 0, HEADER_BYTES, 0);
     const isElf64 = header.readUInt32BE(0) === 0x7f454c46 && header[4] === 2 && header[5] === 1;
     if (!isElf64) return false;
-    // ELF-64 object file format, program header table: e_phoff, e_phentsize, e_phnum; p_type comes first in an entry.
+    // ELF-64 object file format, program header table: e_phoff, e_phentsize, e_phnum; p_type is the first field of an
+    // entry.
     const [offset, size, count] = [
       Number(header.readBigUInt64LE(32)),
       header.readUInt16LE(54),

@@ -9,30 +9,30 @@ import { ENCODER_DEVICES, ENCODER_PATHS, isStatic, SYSTEM_PATHS } from "./progra
 import { SpawnServer } from "./spawn-server.ts";
 
 /**
- * Hides the file system from a program:
- * - `launcher`: the program of launcher.c, by namespaces, or by Landlock where user namespaces are not allowed;
- * - `bwrap`: bubblewrap, where the launcher is missing or the kernel allows namespaces to set-user-ID programs alone.
+ * Hides the file system from a program: - `launcher`: the program of launcher.c, by namespaces, or by Landlock where
+ * user namespaces are not allowed; - `bwrap`: bubblewrap, where the launcher is missing or the kernel allows namespaces
+ * only to set-user-ID programs.
  */
 type Isolation =
   | { kind: "launcher"; path: string; mode: "namespaces" | "landlock"; landlockAbi: number }
   | { kind: "bwrap"; path: string };
 
 /**
- * What this system offers to confine a program, beyond an ffmpeg that is built without network and playlists. Each
- * part is tried once: BusyBox, containers and hardened units have some of them and not others. Without an isolation
- * the programs of util-linux change the process and then become ffmpeg.
+ * What this system offers to confine a program, in addition to an ffmpeg that is built without network and playlists.
+ * Each part is tested once: BusyBox, containers and hardened units have some of them and not others. Without isolation,
+ * util-linux programs change the process and then execute ffmpeg.
  */
 export type Sandbox = {
   isolation: Isolation | null;
-  /** util-linux: no interface but a loopback that is down. */
+  /** util-linux: no network interface except a loopback that is down. */
   network: string[];
-  /** util-linux: the process dies with its parent, whose number is to be appended, even by SIGKILL. */
+  /** util-linux: the process is killed with its parent, even by SIGKILL; the parent's pid is appended. */
   parentDeath: string[];
   prlimit: string | null;
 };
 
 const GIB = 2 ** 30;
-/** Eight renditions of 2160p60 take some 4 GB. */
+/** Eight renditions of 2160p60 take about 4 GB. */
 const MAX_MEMORY = 8 * GIB;
 /** Three quarters of the machine, so that a server on the same machine keeps running. */
 export const defaultMemoryBytes = () => Math.min(MAX_MEMORY, Math.floor((totalmem() * 3) / 4));
@@ -43,13 +43,13 @@ const MAX_OPEN_FILES = 1024;
 const SAME_PARENT = '[ "$PPID" = "$0" ] && exec "$@"';
 const FOLDERS = ["/usr/bin", "/bin", "/usr/sbin", "/sbin"];
 
-let found: Promise<Sandbox> | undefined;
+let detected: Promise<Sandbox> | undefined;
 let spawning: Promise<SpawnServer | null> | undefined;
 
-/** What this system offers; looked for once. */
+/** What this system offers; detected once. */
 export function sandbox(): Promise<Sandbox> {
-  found ??= findSandbox(sandboxLauncher());
-  return found;
+  detected ??= findSandbox(sandboxLauncher());
+  return detected;
 }
 
 /** The spawn server of this process, started on first use; null if no launcher works. */
@@ -81,7 +81,7 @@ export async function findSandbox(launcher: string | null): Promise<Sandbox> {
   ]);
   return {
     isolation,
-    // A parent that died before the signal was requested is never reported: the shell compares.
+    // A parent that exits before the signal is requested is never reported, so the shell compares the pid.
     parentDeath: parentDeath.length > 0 ? [...parentDeath, "/bin/sh", "-c", SAME_PARENT] : [],
     network,
     prlimit: prlimit[0] ?? null,
@@ -104,7 +104,7 @@ async function findIsolation(path: string | null): Promise<Isolation | null> {
 
 const run = (path: string, args: string[]) => promisify(execFile)(path, args, { timeout: 5000 });
 
-/** The launcher searches no folders. What is nowhere is left to fail at its start. */
+/** The launcher does not search PATH. A program that is not found fails at its start. */
 async function located(name: string): Promise<string> {
   if (name.includes("/")) return resolve(name);
   for (const folder of FOLDERS) {
@@ -137,14 +137,14 @@ async function first(commands: [string, ...string[]][]): Promise<string[]> {
 export type Limits = {
   /** Private writable memory (RLIMIT_DATA). */
   memoryBytes: number;
-  /** Of wall time; the processor may be used for as long on every core. */
+  /** Wall time; processor time may be as long on every core. */
   timeLimitMs: number;
 };
 
 export type Grants = {
-  /** Absolute paths of files and folders that the program may read. */
+  /** Absolute paths of files and directories that the program may read. */
   reads: readonly string[];
-  /** Absolute paths of folders that it may read and write. */
+  /** Absolute paths of directories that it may read and write. */
   writes: readonly string[];
   /** Whether it needs the devices of hardware encoders. */
   devices: boolean;
@@ -166,8 +166,8 @@ export type Confinement = {
 };
 
 /**
- * The command line that runs the program `name`, a path or a name in the system's folders, confined; its arguments are
- * to be appended. The process must be started in `cwd`.
+ * The command line that runs the program `name`, a path or a name in the system's directories, confined; its arguments
+ * are to be appended. The process must be started in `cwd`.
  */
 export async function sandboxedCommand(
   name: string,
@@ -199,7 +199,7 @@ export async function sandboxedCommand(
       program,
     ];
   }
-  // The death signal comes last: becoming another program with new rights clears it.
+  // The death signal is set last, because executing a program with new privileges clears it.
   const dying = parentDeath.length > 0 ? [...parentDeath, String(parent)] : [];
   return [...network, ...limited, ...dying, program];
 }
@@ -240,8 +240,8 @@ const NOT_STARTED = [125, 126, 127];
 const starts = new Map<string, Promise<boolean>>();
 
 /**
- * Whether `program` starts where it sees nothing but itself and the system's folders. An operator's own ffmpeg may be
- * a script that needs more; that one runs with all limits but without the isolation, and `missingFor` reports it.
+ * Whether `program` starts when it sees nothing but itself and the system's directories. An operator's own ffmpeg may
+ * be a script that needs more; it runs with all limits but without the isolation, and `missingFor` reports that.
  */
 function canStart(program: string, system: Sandbox): Promise<boolean> {
   const key = `${system.isolation?.path} ${program}`;
@@ -286,6 +286,6 @@ export async function missingIsolation(name: string, system?: Sandbox): Promise<
       : [isolation ? `no file system isolation: ${program} does not start in it` : "no file system isolation"]),
     ...(hasNetwork ? [] : ["no network namespace"]),
     ...(isLauncher || prlimit ? [] : ["no limits on memory and processor time"]),
-    ...(isIsolated || parentDeath.length > 0 ? [] : ["no death with the parent"]),
+    ...(isIsolated || parentDeath.length > 0 ? [] : ["no termination with the parent"]),
   ];
 }

@@ -9,7 +9,7 @@ import type { Readable, Writable } from "node:stream";
 const ID_BYTES = 16;
 /** First bytes of a connection: the id of the run in hexadecimal, then the number of the stream. */
 const HEAD_BYTES = 2 * ID_BYTES + 1;
-/** A connection that has not sent them by then is closed. */
+/** A connection that has not sent them after this time is closed. */
 const HEAD_MS = 5000;
 
 /** The part of ChildProcess that `run` uses. Emits `error`, and `close` with exit status and signal. */
@@ -112,9 +112,9 @@ export class SpawnServer {
 
   /** The small process ends with this one, and keeps it alive only while a program runs. */
   #keepAlive(): void {
-    const what = this.#runs.size > 0 ? "ref" : "unref";
+    const method = this.#runs.size > 0 ? "ref" : "unref";
     const { stdin, stdout } = this.#child;
-    for (const each of [this.#child, this.#listener, stdin as Socket, stdout as Socket]) each[what]();
+    for (const each of [this.#child, this.#listener, stdin as Socket, stdout as Socket]) each[method]();
   }
 
   /** Parent pid of the started programs. */
@@ -175,12 +175,12 @@ export class SpawnServer {
   }
 
   #receive(line: string): void {
-    const [what, id = "", ...values] = line.split(" ");
+    const [kind, id = "", ...values] = line.split(" ");
     const run = this.#runs.get(id);
     if (!run) return;
     const [first = 0, second = 0] = values.map(Number);
-    if (what === "started") run.pid = first;
-    else if (what === "exited") run.exit = second === 0 ? [first, null] : [null, signalOf(second)];
+    if (kind === "started") run.pid = first;
+    else if (kind === "exited") run.exit = second === 0 ? [first, null] : [null, signalOf(second)];
     else {
       this.#forget(id);
       for (const stream of run.streams) stream?.destroy();
@@ -213,7 +213,7 @@ export class SpawnServer {
     this.#listener.close();
     for (const run of this.#runs.values()) {
       if (run.process) void run.process.exited(null, "SIGKILL");
-      else run.reject(new Error(`${run.file} could not be started: the process that starts it has ended.`));
+      else run.reject(new Error(`${run.file} could not be started: the spawn server has exited.`));
     }
     this.#runs.clear();
   }

@@ -3,7 +3,7 @@ import { crc32 } from "node:zlib";
 import { LRUCache } from "lru-cache";
 import { InvalidSignature, type Notification, PaymentFailed } from "./provider.ts";
 
-/** PayPal delivers for three days; each of its notifications is acted on once, however late. */
+/** PayPal retries for three days; each notification is processed once, however late. */
 const OLDEST_MS = 4 * 24 * 3_600_000;
 const AHEAD_MS = 300_000;
 const TIMEOUT_MS = 10_000;
@@ -14,9 +14,10 @@ const CERT_PATH = /^\/v1\/notifications\/certs\/CERT-[A-Za-z0-9-]{1,100}$/;
 type Options = { url: URL; webhookId: string };
 
 /**
- * Checked here and not by asking PayPal, so that whoever makes a notification up costs us no call with our credentials.
- * The certificate is trusted for where it lies: at PayPal's own host of our mode (live or sandbox), by TLS. What comes
- * with it must sign it, and it must be valid now; a public root is not asked for, since PayPal need not send the way there.
+ * Signatures are verified here instead of by a call to PayPal, so that forged notifications cause no calls with our
+ * credentials. The certificate is trusted because of its location: PayPal's own host of our mode (live or sandbox),
+ * over TLS. It must verify the signature and be valid now; a chain to a public root is not required, because PayPal may
+ * not send one.
  */
 export function paypalSignatures({ url, webhookId }: Options) {
   const known = new LRUCache<string, readonly X509Certificate[]>({ max: 8 });
@@ -26,10 +27,11 @@ export function paypalSignatures({ url, webhookId }: Options) {
   async function chainAt(address: string): Promise<readonly X509Certificate[]> {
     const from = URL.canParse(address) ? new URL(address) : null;
     if (!from || from.protocol !== url.protocol || !hosts.has(from.host) || !CERT_PATH.test(from.pathname))
-      throw new InvalidSignature("The certificate is not PayPal's, or of its other mode (live or sandbox).");
+      throw new InvalidSignature("The certificate is not from PayPal, or belongs to the other mode (live or sandbox).");
     const cached = known.get(from.href);
     if (cached) return cached;
-    // Anybody can name certificates that there are not: PayPal is asked for few at once, and sends again what had to wait.
+    // Anyone can name certificates that do not exist: few are fetched at once, and PayPal retries notifications that
+    // had to wait.
     if (underWay >= MAX_AT_ONCE) throw new PaymentFailed("Too many certificates are being fetched.");
     underWay++;
     try {
@@ -49,9 +51,10 @@ export function paypalSignatures({ url, webhookId }: Options) {
       const age = now - Date.parse(time);
       if (Number.isNaN(age) || age > OLDEST_MS || age < -AHEAD_MS)
         throw new InvalidSignature("The notification is too old.");
-      if (sent("auth-algo") !== "SHA256withRSA") throw new InvalidSignature("The signature is of another kind.");
+      if (sent("auth-algo") !== "SHA256withRSA")
+        throw new InvalidSignature("The signature algorithm is not supported.");
       const chain = await chainAt(sent("cert-url"));
-      requireSound(chain, now);
+      requireValid(chain, now);
       const signed = `${sent("transmission-id")}|${time}|${webhookId}|${crc32(body)}`;
       const isGenuine = createVerify("sha256")
         .update(signed)
@@ -61,7 +64,7 @@ export function paypalSignatures({ url, webhookId }: Options) {
   };
 }
 
-/** PayPal names both of its hosts in the addresses of certificates; a stand-in only itself. */
+/** PayPal uses both of its hosts in certificate URLs; a test server only its own. */
 function certificateHosts({ host }: URL): ReadonlySet<string> {
   if (host === "api-m.paypal.com" || host === "api.paypal.com") return new Set(["api.paypal.com", "api-m.paypal.com"]);
   const isSandbox = host === "api-m.sandbox.paypal.com" || host === "api.sandbox.paypal.com";
@@ -71,13 +74,13 @@ function certificateHosts({ host }: URL): ReadonlySet<string> {
 async function load(url: URL): Promise<string> {
   try {
     const answer = await fetch(url, { redirect: "error", signal: AbortSignal.timeout(TIMEOUT_MS) });
-    if (answer.status === 404) throw new InvalidSignature("There is no such certificate.");
-    if (!answer.ok) throw new PaymentFailed(`PayPal answered ${answer.status} for its certificate.`);
+    if (answer.status === 404) throw new InvalidSignature("The certificate does not exist.");
+    if (!answer.ok) throw new PaymentFailed(`PayPal responded with status ${answer.status} for its certificate.`);
     const chunks: Uint8Array[] = [];
     let bytes = 0;
     for await (const chunk of answer.body ?? []) {
       bytes += chunk.length;
-      if (bytes > MAX_BYTES) throw new InvalidSignature("That is no certificate.");
+      if (bytes > MAX_BYTES) throw new InvalidSignature("The file is not a certificate.");
       chunks.push(chunk);
     }
     return Buffer.concat(chunks).toString("latin1");
@@ -93,12 +96,12 @@ function chainOf(pem: string): X509Certificate[] {
     const chain = parts.map((part) => new X509Certificate(part));
     if (chain.length > 0) return chain;
   } catch {
-    // Told below.
+    // Reported below.
   }
-  throw new InvalidSignature("That is no certificate.");
+  throw new InvalidSignature("The file is not a certificate.");
 }
 
-function requireSound(chain: readonly X509Certificate[], now: number): void {
+function requireValid(chain: readonly X509Certificate[], now: number): void {
   for (const [index, certificate] of chain.entries()) {
     const isCurrent = now >= Date.parse(certificate.validFrom) && now <= Date.parse(certificate.validTo);
     const issuer = chain[index + 1];

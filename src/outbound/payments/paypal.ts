@@ -1,5 +1,6 @@
 import * as v from "valibot";
-import type { PaymentSettings } from "../../config/payments.ts";
+import type { Config } from "../../config/load.ts";
+import { requiredSettings } from "../../config/required-settings.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { serviceUrl } from "../service-url.ts";
 import { paypalSignatures } from "./paypal-signature.ts";
@@ -10,6 +11,7 @@ import {
   type Notice,
   PaymentFailed,
   type PaymentProvider,
+  type PaymentService,
   requestIdOf,
 } from "./provider.ts";
 import { withOutcome } from "./return-url.ts";
@@ -44,13 +46,24 @@ const Event = v.object({
   }),
 });
 
-type Settings = Extract<PaymentSettings, { kind: "paypal" }>;
+type Settings = { clientId: string; clientSecret: string; webhookId: string; url: URL };
+
+export const paypal: PaymentService = {
+  check: (config) => void settingsOf(config),
+  open: ({ config, clock }) => paypalPayments(settingsOf(config), clock),
+};
+
+function settingsOf(config: Config): Settings {
+  const names = ["paypal_client_id", "paypal_client_secret", "paypal_webhook_id"] as const;
+  const [clientId, clientSecret, webhookId] = requiredSettings(config, "VODBOX_PAYMENTS=paypal also", names);
+  return { clientId, clientSecret, webhookId, url: new URL(config.paypal_url) };
+}
 
 /**
- * Orders v2 by hand: three calls, where PayPal's own package brings an HTTP client and four more packages along and knows
- * no other addresses than its two.
+ * Orders v2 without PayPal's package, for three calls: the package brings an HTTP client and four more packages, and
+ * supports no other base URLs than its two.
  */
-export function paypalPayments({ clientId, clientSecret, webhookId, url }: Settings, clock: Clock): PaymentProvider {
+function paypalPayments({ clientId, clientSecret, webhookId, url }: Settings, clock: Clock): PaymentProvider {
   const signatures = paypalSignatures({ url, webhookId });
   let token: { value: string; until: number } | null = null;
 
@@ -74,7 +87,7 @@ export function paypalPayments({ clientId, clientSecret, webhookId, url }: Setti
     try {
       return await send(url, path, headers, JSON.stringify(body));
     } catch (error) {
-      // A token that was revoked is not used again.
+      // A revoked token is not reused.
       token = null;
       throw error;
     }
@@ -83,10 +96,10 @@ export function paypalPayments({ clientId, clientSecret, webhookId, url }: Setti
   return {
     kind: "paypal",
     async create(order) {
-      const made = shaped(Order, await call("/v2/checkout/orders", requestIdOf(order), orderOf(order)));
-      const link = made.links.find(({ rel }) => rel === "payer-action" || rel === "approve");
-      if (!link) throw new PaymentFailed("PayPal answered an order without an address to pay at.");
-      return { providerOrderId: made.id, checkoutUrl: link.href };
+      const created = shaped(Order, await call("/v2/checkout/orders", requestIdOf(order), orderOf(order)));
+      const link = created.links.find(({ rel }) => rel === "payer-action" || rel === "approve");
+      if (!link) throw new PaymentFailed("PayPal returned an order without a payment URL.");
+      return { providerOrderId: created.id, checkoutUrl: link.href };
     },
     async verify(notification) {
       await signatures.verify(notification);
@@ -96,7 +109,7 @@ export function paypalPayments({ clientId, clientSecret, webhookId, url }: Setti
       const path = `/v2/checkout/orders/${encodeURIComponent(providerOrderId)}/capture`;
       const { status, purchase_units: units } = shaped(Captured, await call(path, `${orderId}-capture`, {}));
       const capture = units[0]?.payments.captures[0];
-      // What is held back is told of by PAYMENT.CAPTURE.COMPLETED once it is there.
+      // A capture that is pending is reported by PAYMENT.CAPTURE.COMPLETED when it completes.
       if (status !== "COMPLETED" || capture?.status !== "COMPLETED") return null;
       return amountOf(capture.amount);
     },
@@ -125,27 +138,27 @@ const orderOf = (order: NewOrder) => ({
   },
 });
 
-const placesOf = (currency: string) =>
+const fractionDigitsOf = (currency: string) =>
   new Intl.NumberFormat("en", { style: "currency", currency }).resolvedOptions().maximumFractionDigits ?? 2;
 
 function decimalOf({ amountMinor, currency }: Amount): string {
-  const places = placesOf(currency);
-  const digits = String(amountMinor).padStart(places + 1, "0");
-  return places === 0 ? digits : `${digits.slice(0, -places)}.${digits.slice(-places)}`;
+  const fractionDigits = fractionDigitsOf(currency);
+  const digits = String(amountMinor).padStart(fractionDigits + 1, "0");
+  return fractionDigits === 0 ? digits : `${digits.slice(0, -fractionDigits)}.${digits.slice(-fractionDigits)}`;
 }
 
 function amountOf({ value, currency_code: currency }: v.InferOutput<typeof Money>): Amount | null {
   const match = /^(\d{1,12})(?:\.(\d+))?$/.exec(value);
   if (!match || !/^[A-Z]{3}$/.test(currency)) return null;
-  const places = placesOf(currency);
-  const fraction = (match[2] ?? "").padEnd(places, "0");
-  if (/[^0]/.test(fraction.slice(places))) return null;
-  return { amountMinor: Number(`${match[1]}${fraction.slice(0, places)}`), currency };
+  const fractionDigits = fractionDigitsOf(currency);
+  const fraction = (match[2] ?? "").padEnd(fractionDigits, "0");
+  if (/[^0]/.test(fraction.slice(fractionDigits))) return null;
+  return { amountMinor: Number(`${match[1]}${fraction.slice(0, fractionDigits)}`), currency };
 }
 
 function noticeOf(body: Uint8Array): Notice {
   const event = v.safeParse(Event, parsed(body));
-  if (!event.success) throw new InvalidSignature("The notification has another shape.");
+  if (!event.success) throw new InvalidSignature("The notification has an unexpected structure.");
   const { id: eventId, event_type: type, resource } = event.output;
   if (type === "CHECKOUT.ORDER.APPROVED") {
     const orderId = resource.purchase_units?.[0]?.custom_id ?? null;
@@ -173,7 +186,7 @@ function parsed(body: Uint8Array): unknown {
 function shaped<T>(schema: v.GenericSchema<unknown, T>, value: unknown): T {
   const result = v.safeParse(schema, value);
   if (result.success) return result.output;
-  throw new PaymentFailed("PayPal answered something else than was asked for.");
+  throw new PaymentFailed("PayPal sent an unexpected response.");
 }
 
 async function send(base: URL, path: string, headers: Record<string, string>, body: string): Promise<unknown> {
@@ -188,13 +201,16 @@ async function send(base: URL, path: string, headers: Record<string, string>, bo
     });
     if (!answer.ok) {
       await answer.body?.cancel();
-      throw new PaymentFailed(`PayPal answered ${answer.status} to ${path.split("/").slice(0, 4).join("/")}.`, true);
+      throw new PaymentFailed(
+        `PayPal responded with status ${answer.status} to ${path.split("/").slice(0, 4).join("/")}.`,
+        true,
+      );
     }
     const chunks: Uint8Array[] = [];
     let bytes = 0;
     for await (const chunk of answer.body ?? []) {
       bytes += chunk.length;
-      if (bytes > MAX_BYTES) throw new PaymentFailed("PayPal answered far too much.");
+      if (bytes > MAX_BYTES) throw new PaymentFailed("The response of PayPal is too large.");
       chunks.push(chunk);
     }
     return parsed(Buffer.concat(chunks));

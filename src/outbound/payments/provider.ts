@@ -1,7 +1,11 @@
-/** An order as a provider is told of it: the same each time it is told, so that a repeat is known for one. */
+import type { App } from "../../app.ts";
+import type { Config } from "../../config/load.ts";
+import type { PaymentKind } from "../../lib/enums.ts";
+
+/** An order as sent to a provider: identical on each call, so that a repeat is recognized. */
 export type NewOrder = {
   orderId: string;
-  /** Times that the provider has refused it: each next try is a new request to it. */
+  /** How often the provider has refused it: each next attempt is a new request to it. */
   refusals: number;
   amountMinor: number;
   /** ISO 4217. */
@@ -13,34 +17,46 @@ export type NewOrder = {
 export type Created = { providerOrderId: string; checkoutUrl: string };
 
 export type Amount = { amountMinor: number; currency: string };
-/** A notification that is the provider's own. */
+/** A verified notification of the provider. */
 export type Notice = {
   eventId: string;
   type: string;
-  /** Ours, as we gave it to the provider; null when it is about something else. */
+  /** Our order id, as we sent it to the provider; null when the notification is about something else. */
   orderId: string | null;
-  /** The provider's name of the order, where the notification says it. */
+  /** The provider's id of the order, when the notification contains it. */
   providerOrderId: string | null;
-  /** `approved`: the payer agreed, and the money is still to be taken. */
+  /** `approved`: the payer agreed, and the payment must still be captured. */
   outcome: "paid" | "approved" | "other";
-  amount: Amount | null;
+  /** The amount paid; `order`: the provider reports none, and always takes the price of the order. */
+  amount: Amount | "order" | null;
 };
 
 export type Notification = { headers: Headers; body: Uint8Array; now: number };
 
+/** A provider as its file exports it; `configured.ts` lists all. */
+export type PaymentService = {
+  /** Checks the settings. Throws one UserError that says what is missing or wrong. */
+  check(config: Config): void;
+  /** Throws the UserError of `check`. */
+  open(app: Pick<App, "config" | "clock" | "baseUrl">): PaymentProvider;
+};
+
 export interface PaymentProvider {
-  readonly kind: "stripe" | "paypal" | "simulated";
-  /** Repeatable: the provider makes one order of all calls for one `orderId` that it did not refuse. Throws PaymentFailed. */
+  readonly kind: PaymentKind;
+  /**
+   * Idempotent: the provider creates one order for all calls with the same `orderId` that it did not refuse. Throws
+   * PaymentFailed.
+   */
   create(order: NewOrder): Promise<Created>;
-  /** Throws NotGenuine for what the provider did not send, or not to us, or long ago; PaymentFailed. */
+  /** Throws NotGenuine when the provider did not send it, not to us, or too long ago; PaymentFailed. */
   verify(notification: Notification): Promise<Notice>;
-  /** Takes the money of an approved order: null while it is on its way. Repeatable. Throws PaymentFailed. */
+  /** Captures the payment of an approved order: null while it is pending. Idempotent. Throws PaymentFailed. */
   capture(orderId: string, providerOrderId: string): Promise<Amount | null>;
 }
 
-/** The provider could not, or would not. The message is for the log and holds no key. */
+/** The provider failed or refused. The message is for the log and contains no key. */
 export class PaymentFailed extends Error {
-  /** The provider answered, and made nothing: it would answer the same to a repeat under the same key. */
+  /** The provider refused the order: a repeat under the same key would get the same response. */
   readonly isRefusal: boolean;
   constructor(message: string, isRefusal = false) {
     super(message);
@@ -49,7 +65,7 @@ export class PaymentFailed extends Error {
   }
 }
 
-/** What a provider knows a repeat of an order by. */
+/** The key by which a provider recognizes a repeat of an order. */
 export const requestIdOf = ({ orderId, refusals }: NewOrder) =>
   refusals === 0 ? `vodbox-${orderId}` : `vodbox-${orderId}-${refusals}`;
 

@@ -1,9 +1,9 @@
 import type { NewOrder } from "./provider.ts";
 
-/** Of the page for payers, where the operator has none. Below the base address. */
+/** Path of the page for payers when the operator has none. Relative to the base URL. */
 export const RETURN_PATH = "/payment";
 
-/** Where a payer comes back to; nothing is believed of what it says, since anybody can go there. */
+/** Where a payer returns to; its parameters are not trusted, because anyone can open it. */
 export function withOutcome({ returnUrl, orderId }: NewOrder, outcome: "paid" | "canceled"): string {
   const url = new URL(returnUrl);
   url.searchParams.set("order_id", orderId);

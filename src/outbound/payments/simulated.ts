@@ -1,12 +1,30 @@
 import * as v from "valibot";
 import { Text } from "../../http/schemas.ts";
-import { HttpError } from "../../lib/errors.ts";
-import { InvalidSignature, type PaymentProvider } from "./provider.ts";
+import { alternatives } from "../../lib/alternatives.ts";
+import { PAYMENT_KINDS } from "../../lib/enums.ts";
+import { HttpError, UserError } from "../../lib/errors.ts";
+import { InvalidSignature, type PaymentProvider, type PaymentService } from "./provider.ts";
 
 const Simulated = v.object({ event: v.literal("order.paid"), order_id: Text(100) });
 
-/** For development: an order is paid by whoever says so. `baseUrl` is where the address to pay at leads. */
-export function simulatedPayments(baseUrl: () => string): PaymentProvider {
+/** For development: anyone can pay an order. */
+export const simulated: PaymentService = {
+  check({ env }) {
+    if (env === "development") return;
+    const others = [...PAYMENT_KINDS.filter((kind) => kind !== "simulated"), "off"];
+    throw new UserError(
+      `VODBOX_PAYMENTS=simulated completes orders without payment and requires VODBOX_ENV=development. Use ${alternatives(others)}.`,
+      2,
+    );
+  },
+  open({ config, baseUrl }) {
+    simulated.check(config);
+    return simulatedPayments(baseUrl);
+  },
+};
+
+/** `baseUrl` is the base of the payment page's URL. */
+function simulatedPayments(baseUrl: () => string): PaymentProvider {
   return {
     kind: "simulated",
     create: async ({ orderId }) => ({
@@ -18,7 +36,10 @@ export function simulatedPayments(baseUrl: () => string): PaymentProvider {
         throw new InvalidSignature("The event is not order.paid.");
       const { order_id } = parsed(body);
       const eventId = `order.paid:${order_id}`;
-      return { eventId, type: "order.paid", orderId: order_id, providerOrderId: null, outcome: "paid", amount: null };
+      return {
+        ...{ eventId, type: "order.paid", orderId: order_id, providerOrderId: null },
+        ...{ outcome: "paid" as const, amount: "order" as const },
+      };
     },
     capture: async () => null,
   };

@@ -1,6 +1,8 @@
 import type Stripe from "stripe";
 import * as v from "valibot";
-import type { PaymentSettings } from "../../config/payments.ts";
+import type { Config } from "../../config/load.ts";
+import { requiredSettings } from "../../config/required-settings.ts";
+import { UserError } from "../../lib/errors.ts";
 import {
   type Created,
   InvalidSignature,
@@ -8,23 +10,38 @@ import {
   type Notice,
   PaymentFailed,
   type PaymentProvider,
+  type PaymentService,
   requestIdOf,
 } from "./provider.ts";
 import { withOutcome } from "./return-url.ts";
 
 const TIMEOUT_MS = 15_000;
 const RETRIES = 2;
-/** Stripe signs each attempt anew. */
+/** Stripe signs each attempt again. */
 const TOLERANCE_SECONDS = 300;
 
-type Settings = Extract<PaymentSettings, { kind: "stripe" }>;
+type Settings = { key: string; webhookSecret: string; url: URL; isLive: boolean };
+
+export const stripe: PaymentService = {
+  check: (config) => void settingsOf(config),
+  open: ({ config }) => stripePayments(settingsOf(config)),
+};
+
+function settingsOf(config: Config): Settings {
+  const names = ["stripe_key", "stripe_webhook_secret"] as const;
+  const [key, webhookSecret] = requiredSettings(config, "VODBOX_PAYMENTS=stripe also", names);
+  const mode = /^[sr]k_(live|test)_/.exec(key)?.[1];
+  if (mode === undefined)
+    throw new UserError("VODBOX_STRIPE_KEY must be a secret or restricted key: sk_live_…, sk_test_… or rk_….", 2);
+  return { key, webhookSecret, url: new URL(config.stripe_url), isLive: mode === "live" };
+}
 
 /**
- * Checkout Sessions of mode `payment`: an order is paid once and sets a plan once, as PayPal's orders do; a subscription
- * would renew at Stripe what nothing renews here.
+ * Checkout Sessions of mode `payment`: an order is paid once and sets a plan once, as with PayPal; a subscription would
+ * renew at Stripe without renewing anything here.
  */
-export function stripePayments({ key, webhookSecret, url, isLive }: Settings): PaymentProvider {
-  // A quarter of a second to load from the sources, which no start has to wait for.
+function stripePayments({ key, webhookSecret, url, isLive }: Settings): PaymentProvider {
+  // Takes a quarter of a second to load from the sources; loaded on first use.
   let loading: Promise<Stripe> | undefined;
   const client = () => {
     loading ??= import("stripe").then(
@@ -52,8 +69,11 @@ export function stripePayments({ key, webhookSecret, url, isLive }: Settings): P
       } catch (error) {
         if (error instanceof PaymentFailed) throw error;
         const { type, code, statusCode } = error as { type?: string; code?: string; statusCode?: number };
-        const told = [type, code, statusCode].filter((each) => each !== undefined).join(" ");
-        throw new PaymentFailed(`Stripe made no session (${told || (error as Error).name}).`, statusCode !== undefined);
+        const details = [type, code, statusCode].filter((each) => each !== undefined).join(" ");
+        throw new PaymentFailed(
+          `Stripe could not create a session (${details || (error as Error).name}).`,
+          statusCode !== undefined,
+        );
       }
     },
     async verify({ headers, body, now }) {
@@ -72,11 +92,11 @@ export function stripePayments({ key, webhookSecret, url, isLive }: Settings): P
       } catch {
         throw new InvalidSignature("The signature is wrong or too old.");
       }
-      if (event?.livemode !== isLive) throw new InvalidSignature("The event is of the other mode (live or test).");
+      if (event?.livemode !== isLive) throw new InvalidSignature("The event belongs to the other mode (live or test).");
       return noticeOf(event);
     },
     async capture() {
-      throw new PaymentFailed("Stripe takes the money by itself.");
+      throw new PaymentFailed("Stripe captures payments itself.");
     },
   };
 }
@@ -102,13 +122,13 @@ const sessionOf = (order: NewOrder): Stripe.Checkout.SessionCreateParams => ({
 });
 
 function created({ id, url }: Stripe.Checkout.Session): Created {
-  if (typeof id !== "string" || typeof url !== "string") throw new PaymentFailed("Stripe answered no session.");
+  if (typeof id !== "string" || typeof url !== "string") throw new PaymentFailed("Stripe returned no session.");
   return { providerOrderId: id, checkoutUrl: url };
 }
 
 const PAID: ReadonlySet<string> = new Set(["checkout.session.completed", "checkout.session.async_payment_succeeded"]);
 
-/** Rightly signed, and yet of any shape: what is no session as we ask for them is about none of our orders. */
+/** Correctly signed but possibly of any shape: an event without a session that we created belongs to no order. */
 const SignedSession = v.looseObject({
   id: v.string(),
   client_reference_id: v.nullish(v.string(), null),

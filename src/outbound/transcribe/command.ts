@@ -2,32 +2,41 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { constants, setPriority } from "node:os";
 import type { Writable } from "node:stream";
 import { decodeText } from "../../lib/vtt/decode.ts";
-import { cuesOf, placed, vttOf } from "./cues.ts";
-import { type SpeechAudio, type Transcriber, TranscriptionFailed } from "./transcriber.ts";
+import { cuesOf, shifted, vttOf } from "./cues.ts";
+import { type SpeechAudio, type Transcriber, TranscriptionFailed, type TranscriptionService } from "./transcriber.ts";
 
 const STDOUT_BYTES = 2_000_000;
 const TAIL_BYTES = 4096;
 
 /**
- * The guard reads from a pipe that only this process holds open, and ends the whole group when that is gone: with a
- * worker that was killed goes all that the command started, which no signal to the shell alone would reach.
+ * The guard process reads from a pipe that only this process holds open, and kills the whole process group when the
+ * pipe closes: when a worker is killed, so is everything that the command started, which a signal to the shell alone
+ * would not reach.
  */
 const script = (command: string) => `(read -r _ <&3; kill -KILL 0) >/dev/null 2>&1 &\nexec 3<&-\n${command} "$@"`;
 
-/** A command of the operator's, by `/bin/sh`, with the path of a WAV and a language behind; it prints WebVTT or SubRip. */
+/**
+ * Runs the operator's command with `/bin/sh`; the path of a WAV file and a language are appended. It prints WebVTT or
+ * SubRip.
+ */
 export function command(line: string): Transcriber {
   return {
     async transcribe(sound) {
       const printed = await run(line, sound);
       const decoded = decodeText(printed);
       if ("fault" in decoded)
-        throw new TranscriptionFailed(`What the transcription command printed cannot be read: ${decoded.fault}.`);
-      return vttOf(placed(await cuesOf(decoded.text), { startMs: 0, endMs: Math.ceil(sound.durationSeconds * 1000) }));
+        throw new TranscriptionFailed(`The output of the transcription command is invalid: ${decoded.fault}.`);
+      return vttOf(shifted(await cuesOf(decoded.text), { startMs: 0, endMs: Math.ceil(sound.durationSeconds * 1000) }));
     },
   };
 }
 
-/** Nothing of ours (tokens, storage keys), but all that its own tools may need. */
+export const commandService: TranscriptionService = {
+  needs: ["transcribe_command"],
+  open: ({ transcribe_command: line }) => (line === undefined ? null : command(line)),
+};
+
+/** None of our secrets (tokens, storage keys), but all that the command's tools may need. */
 const environment = () =>
   Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("VODBOX_")));
 
@@ -37,7 +46,7 @@ function run(line: string, { wavPath, language, cwd, signal }: SpeechAudio): Pro
   const child = spawn("/bin/sh", ["-c", script(line), "transcribe", wavPath, language], {
     cwd,
     env: environment(),
-    // A process group of its own, to be ended as one.
+    // Its own process group, so that it can be killed as a whole.
     detached: true,
     stdio: ["ignore", "pipe", "pipe", "pipe"],
   });
@@ -55,7 +64,7 @@ function run(line: string, { wavPath, language, cwd, signal }: SpeechAudio): Pro
   (child.stdio[3] as Writable | null)?.on("error", () => {});
   child.stdout?.on("data", (chunk: Buffer) => {
     bytes += chunk.length;
-    if (bytes > STDOUT_BYTES) end(new TranscriptionFailed("The transcription command printed far too much."));
+    if (bytes > STDOUT_BYTES) end(new TranscriptionFailed("The output of the transcription command is too large."));
     else chunks.push(chunk);
   });
   child.stderr?.on("data", (chunk: Buffer) => {
@@ -65,7 +74,7 @@ function run(line: string, { wavPath, language, cwd, signal }: SpeechAudio): Pro
     failure ??= new TranscriptionFailed("The transcription command could not be started.", error.message);
     if (child.pid === undefined) settle(null, null);
   });
-  // What it left behind may hold its pipes open; the guard is of the group, so that its number is nobody else's yet.
+  // Child processes may hold the pipes open; the guard is in the group, so the group id is not reused yet.
   child.on("exit", () => endGroup(child));
   child.on("close", settle);
   return promise;
@@ -75,7 +84,7 @@ function run(line: string, { wavPath, language, cwd, signal }: SpeechAudio): Pro
     child.stdio[3]?.destroy();
     if (failure) return reject(failure);
     if (code === 0) return resolve(Buffer.concat(chunks));
-    const how = exitSignal ? `was ended by ${exitSignal}` : `ended with code ${code}`;
+    const how = exitSignal ? `was terminated by ${exitSignal}` : `exited with code ${code}`;
     return reject(new TranscriptionFailed(`The transcription command ${how}.`, tail.trim()));
   }
 }
@@ -85,15 +94,15 @@ function endGroup({ pid }: ChildProcess): void {
   try {
     process.kill(-pid, "SIGKILL");
   } catch {
-    // All of it is gone.
+    // The whole group has exited.
   }
 }
 
-/** As for ffmpeg: the same machine answers the API meanwhile. */
+/** As for ffmpeg: the machine also answers the API. */
 function lowerPriority({ pid }: ChildProcess): void {
   try {
     if (pid !== undefined) setPriority(pid, constants.priority.PRIORITY_BELOW_NORMAL);
   } catch {
-    // It may already have ended.
+    // It may already have exited.
   }
 }

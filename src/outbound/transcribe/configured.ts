@@ -1,24 +1,24 @@
 import type { Config } from "../../config/load.ts";
-import { command } from "./command.ts";
-import { openai } from "./openai.ts";
-import type { Transcriber } from "./transcriber.ts";
+import type { SettingName } from "../../config/settings.ts";
+import type { Transcriber, TranscriptionService } from "./transcriber.ts";
 
-type Settings = Pick<
-  Config,
-  | "transcribe"
-  | "transcribe_url"
-  | "transcribe_key"
-  | "transcribe_model"
-  | "transcribe_timeout_seconds"
-  | "transcribe_command"
->;
+/** The service of each choice of the setting `transcribe`. Its file is imported on first use. */
+const SERVICES: Record<Exclude<Config["transcribe"], "off">, () => Promise<TranscriptionService>> = {
+  openai: async () => (await import("./openai.ts")).openaiService,
+  command: async () => (await import("./command.ts")).commandService,
+};
 
-/** What the settings name; null when it is nothing, or it is not known where or what it is. */
-export function configuredTranscriber(settings: Settings): Transcriber | null {
-  const { transcribe: kind, transcribe_key: key, transcribe_model: model } = settings;
-  if (kind === "command") return settings.transcribe_command ? command(settings.transcribe_command) : null;
-  // With a key and no address the company is meant whose interface it is.
-  const base = settings.transcribe_url ?? (key === undefined ? undefined : "https://api.openai.com");
-  if (kind === "off" || base === undefined) return null;
-  return openai({ base, key, model, timeoutMs: settings.transcribe_timeout_seconds * 1000 });
+type Configured = {
+  /** Null when no service is set, or one of its settings is missing. */
+  transcriber: Transcriber | null;
+  /** The settings that would complete it; empty when nothing is missing. */
+  missing: readonly SettingName[];
+};
+
+/** The transcription service of the settings. */
+export async function configuredTranscriber(config: Config): Promise<Configured> {
+  if (config.transcribe === "off") return { transcriber: null, missing: [] };
+  const { open, needs } = await SERVICES[config.transcribe]();
+  const transcriber = open(config);
+  return { transcriber, missing: transcriber ? [] : needs };
 }

@@ -5,14 +5,14 @@ import { fromSrt, looksLikeSrt } from "../../lib/vtt/srt.ts";
 import { type PlainCue, writeCue } from "../../lib/vtt/write.ts";
 import { TranscriptionFailed } from "./transcriber.ts";
 
-/** OpenAI's `verbose_json`, and what others answer alike: times in seconds. */
+/** OpenAI's `verbose_json` and compatible responses: times in seconds. */
 const Segments = v.object({
   segments: v.array(v.object({ start: v.number(), end: v.number(), text: v.string() })),
 });
-/** Recognisers emit cues that last no time at all; their texts mostly stand in the next one again. */
+/** Speech recognition emits cues without duration; their text is usually repeated in the next one. */
 const INSTANT = /^(?:\d+[ \t]*\r?\n)?(\d[\d:.,]{4,19}) --> \1[ \t]*\r?\n(?:[^\r\n]+(?:\r?\n|$))*/gm;
 
-/** Cues of a recogniser's answer, whichever of WebVTT, SubRip and JSON it is. None where nothing was said. */
+/** The cues of a response in WebVTT, SubRip or JSON. Empty when nothing was said. */
 export async function cuesOf(answer: string): Promise<PlainCue[]> {
   const text = answer.replace(/^\ufeff/, "").trim();
   if (text.startsWith("{")) return cuesOfJson(text);
@@ -34,7 +34,7 @@ async function cuesOfVtt(text: string): Promise<PlainCue[]> {
 const plain = ({ startMs, endMs, settings, text }: Cue): PlainCue => ({ id: null, startMs, endMs, settings, text });
 
 function requireNone([fault]: readonly Fault[]): void {
-  if (fault) throw new TranscriptionFailed(`The transcription cannot be read: line ${fault.line}: ${fault.message}.`);
+  if (fault) throw new TranscriptionFailed(`The transcription is invalid: line ${fault.line}: ${fault.message}.`);
 }
 
 function cuesOfJson(text: string): PlainCue[] {
@@ -42,11 +42,13 @@ function cuesOfJson(text: string): PlainCue[] {
   try {
     json = JSON.parse(text);
   } catch {
-    throw new TranscriptionFailed("The transcription is no JSON.");
+    throw new TranscriptionFailed("The transcription is not valid JSON.");
   }
   const parsed = v.safeParse(Segments, json);
   if (!parsed.success)
-    throw new TranscriptionFailed("The transcription has no times; choose a model that tells them, such as whisper-1.");
+    throw new TranscriptionFailed(
+      "The transcription has no timestamps; use a model that returns them, such as whisper-1.",
+    );
   return parsed.output.segments.map(({ start, end, text: said }) => ({
     id: null,
     startMs: Math.round(start * 1000),
@@ -57,10 +59,13 @@ function cuesOfJson(text: string): PlainCue[] {
 }
 
 /**
- * Cues of a stretch of sound, later by its start and none beyond its end, where recognisers like to invent some.
- * Texts without blank lines, which would end them.
+ * The cues of an audio section, shifted by its start and clipped at its end, after which recognition tends to invent
+ * some. Texts without blank lines, which would end a cue.
  */
-export const placed = (cues: readonly PlainCue[], { startMs, endMs }: { startMs: number; endMs: number }): PlainCue[] =>
+export const shifted = (
+  cues: readonly PlainCue[],
+  { startMs, endMs }: { startMs: number; endMs: number },
+): PlainCue[] =>
   cues.flatMap((cue) => {
     const text = cue.text
       .split(/\r\n|\n|\r/)
@@ -73,9 +78,9 @@ export const placed = (cues: readonly PlainCue[], { startMs, endMs }: { startMs:
     return text === "" || from >= to ? [] : [{ ...cue, startMs: from, endMs: to, text }];
   });
 
-/** Throws where there is none: nothing was said, or nothing was understood. */
+/** Throws when there are none: nothing was said, or nothing was recognized. */
 export function vttOf(cues: readonly PlainCue[]): string {
-  if (cues.length === 0) throw new TranscriptionFailed("No speech was recognised.");
+  if (cues.length === 0) throw new TranscriptionFailed("No speech was recognized.");
   const sorted = cues.toSorted((one, other) => one.startMs - other.startMs);
   return `WEBVTT\n\n${sorted.map((cue) => `${writeCue(cue)}\n`).join("\n")}`;
 }

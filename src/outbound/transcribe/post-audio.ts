@@ -7,7 +7,7 @@ import { pipeline } from "node:stream/promises";
 import { retryAfterMs } from "../service-url.ts";
 import { headerOf, type Samples } from "./wav.ts";
 
-/** No ten minutes of speech have as much to say. */
+/** More text than ten minutes of speech contain. */
 const ANSWER_BYTES = 4 << 20;
 
 export type AudioRequest = {
@@ -19,29 +19,29 @@ export type AudioRequest = {
   signal: AbortSignal;
   timeoutMs: number;
 };
-/** `told` goes on from "The transcription service". */
+/** `told` is the predicate of a sentence about "The transcription service". */
 export type AudioResponse = { text: string } | { told: string; retry: boolean; retryAfterMs: number | null };
 
 /**
- * Sends samples of a file as a WAV of their own (RFC 7578), from the disk, with a length, which small servers insist on.
- * By node:http, since fetch gives up on an answer after five minutes, and a recogniser may take more. Redirects, which
- * would carry the key along, are not followed.
+ * Sends a section of the samples in a file as a WAV file (RFC 7578), streamed from disk, with a Content-Length, which
+ * small servers require. By node:http, because fetch aborts after five minutes without a response, and recognition may
+ * take longer. Redirects, which would receive the key, are not followed.
  */
-export async function postAudio(asked: AudioRequest): Promise<AudioResponse> {
-  const { url, wavPath, samples, timeoutMs } = asked;
+export async function postAudio(request: AudioRequest): Promise<AudioResponse> {
+  const { url, wavPath, samples, timeoutMs } = request;
   const limit = AbortSignal.timeout(timeoutMs);
-  const signal = AbortSignal.any([asked.signal, limit]);
+  const signal = AbortSignal.any([request.signal, limit]);
   const bytes = samples.to - samples.from;
   const boundary = `vodbox-${randomUUID()}`;
-  const head = Buffer.concat([Buffer.from(headOf(asked.fields, boundary)), headerOf(bytes)]);
+  const head = Buffer.concat([Buffer.from(headOf(request.fields, boundary)), headerOf(bytes)]);
   const tail = Buffer.from(`\r\n--${boundary}--\r\n`);
   const options: RequestOptions = {
     method: "POST",
     signal,
-    // A kept socket may be one that the server is about to close.
+    // The server may be about to close a kept-alive socket.
     agent: false,
     headers: {
-      ...asked.headers,
+      ...request.headers,
       "content-type": `multipart/form-data; boundary=${boundary}`,
       "content-length": head.length + bytes + tail.length,
     },
@@ -58,14 +58,15 @@ export async function postAudio(asked: AudioRequest): Promise<AudioResponse> {
       yield* file;
       yield tail;
     };
-    // A server may answer before it has read everything, and hang up then: its answer counts.
+    // A server may respond before it has read the whole request, and close the connection: its response counts.
     const sent = pipeline(Readable.from(body()), request, { signal });
     sent.catch(() => file.destroy());
     const answer = await answered;
     return await read(answer);
   } catch (error) {
-    asked.signal.throwIfAborted();
-    if (limit.aborted) return { told: `did not answer in ${timeoutMs / 1000} s`, retry: false, retryAfterMs: null };
+    request.signal.throwIfAborted();
+    if (limit.aborted)
+      return { told: `did not respond within ${timeoutMs / 1000} s`, retry: false, retryAfterMs: null };
     return { told: `could not be reached (${codeOf(error)})`, retry: true, retryAfterMs: null };
   }
 }
@@ -84,19 +85,23 @@ async function read(answer: IncomingMessage): Promise<AudioResponse> {
   if (status < 200 || status > 299) {
     answer.destroy();
     const retry = status === 429 || status >= 500;
-    return { told: `answered ${status}`, retry, retryAfterMs: retryAfterMs(answer.headers["retry-after"]) };
+    return {
+      told: `responded with status ${status}`,
+      retry,
+      retryAfterMs: retryAfterMs(answer.headers["retry-after"]),
+    };
   }
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of answer) {
     bytes += chunk.length;
     // Leaving the loop closes the connection.
-    if (bytes > ANSWER_BYTES) return { told: "answered far too much", retry: false, retryAfterMs: null };
+    if (bytes > ANSWER_BYTES) return { told: "sent a response that is too large", retry: false, retryAfterMs: null };
     chunks.push(chunk);
   }
   try {
     return { text: new TextDecoder("utf-8", { fatal: true }).decode(Buffer.concat(chunks)) };
   } catch {
-    return { told: "answered what is no text in UTF-8", retry: false, retryAfterMs: null };
+    return { told: "sent a response that is not UTF-8 text", retry: false, retryAfterMs: null };
   }
 }

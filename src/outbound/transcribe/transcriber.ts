@@ -1,20 +1,33 @@
+import type { Config } from "../../config/load.ts";
+import type { SettingName } from "../../config/settings.ts";
+
 export type SpeechAudio = {
   /** WAV: 16 bits, 16 kHz, one channel. */
   wavPath: string;
   durationSeconds: number;
   /** A BCP 47 tag. */
   language: string;
-  /** A folder of the run's own. */
+  /** A directory for this run. */
   cwd: string;
   signal: AbortSignal;
 };
 
-/** Makes WebVTT of speech. Throws TranscriptionFailed, or what the signal was aborted with. */
+/** Converts speech to WebVTT. Throws TranscriptionFailed, or the reason of the signal. */
 export interface Transcriber {
-  transcribe(sound: SpeechAudio): Promise<string>;
+  transcribe(audio: SpeechAudio): Promise<string>;
 }
 
-/** The message is for the owner of the video; `detail`, which may name this machine's files, for the log alone. */
+/** A transcription service as its file exports it; `configured.ts` lists all. */
+export type TranscriptionService = {
+  /** The settings to name when `open` returns null; one of them may be enough. */
+  needs: readonly SettingName[];
+  /** Null when a setting is missing. */
+  open(config: Config): Transcriber | null;
+};
+
+/**
+ * The message is for the owner of the video; `detail`, which may contain paths of this machine, is only for the log.
+ */
 export class TranscriptionFailed extends Error {
   readonly detail: string;
   constructor(message: string, detail = "") {

@@ -6,24 +6,24 @@ export const BYTES_PER_SECOND = 32_000;
 const RATE = 16_000;
 const HEADER_BYTES = 44;
 
-/** Where the samples of a WAV file lie: bytes from `from` up to `to`. */
+/** Byte range of the samples in a WAV file, from `from` up to `to`. */
 export type Samples = { from: number; to: number };
 
-/** RIFF: chunks of an id, a length and that many bytes; what comes before `data` is skipped. */
+/** RIFF: chunks with an id, a length and that many bytes; chunks before `data` are skipped. */
 export async function samplesOf(handle: FileHandle): Promise<Samples> {
   const { size } = await handle.stat();
   const chunk = Buffer.alloc(8);
   for (let at = 12; at + 8 <= size; ) {
     await handle.read(chunk, 0, 8, at);
     const length = chunk.readUInt32LE(4);
-    // Who writes to a pipe cannot know the length, and leaves it at the most.
+    // A writer to a pipe does not know the length and leaves it at the maximum.
     if (chunk.toString("latin1", 0, 4) === "data") return { from: at + 8, to: Math.min(size, at + 8 + length) };
     at += 8 + length + (length % 2);
   }
-  throw new TranscriptionFailed("The sound could not be read.");
+  throw new TranscriptionFailed("The audio could not be read.");
 }
 
-/** What stands before `bytes` of samples. */
+/** The header for `bytes` of samples. */
 export function headerOf(bytes: number): Buffer {
   const header = Buffer.alloc(HEADER_BYTES);
   header.write("RIFF", 0, "latin1");
@@ -42,16 +42,16 @@ export function headerOf(bytes: number): Buffer {
 }
 
 export type PieceLimits = {
-  /** No piece is longer. */
+  /** Maximum length of a section. */
   mostSeconds: number;
-  /** The end of a piece in which its cut is looked for. */
+  /** The range at the end of a section in which it is cut. */
   searchSeconds: number;
 };
 
 const HOP_SECONDS = 0.1;
 const HOPS_OF_A_PAUSE = 5;
 
-/** Pieces of a long sound, cut where it is quietest, so that no word is torn. One where it is short. */
+/** Splits long audio at its quietest points, so that no word is cut. Short audio is one section. */
 export async function piecesOf(wavPath: string, { mostSeconds, searchSeconds }: PieceLimits): Promise<Samples[]> {
   await using handle = await open(wavPath, "r");
   const { from, to } = await samplesOf(handle);
@@ -83,7 +83,7 @@ function quietest(bytes: Buffer): number {
   let least = Number.POSITIVE_INFINITY;
   for (let hop = 0; hop + HOPS_OF_A_PAUSE <= energies.length; hop++) {
     const energy = energies.slice(hop, hop + HOPS_OF_A_PAUSE).reduce((sum, one) => sum + one, 0);
-    // The latest of equals: pieces stay long.
+    // The latest of equal ones, which keeps sections long.
     if (energy > least) continue;
     least = energy;
     best = hop;

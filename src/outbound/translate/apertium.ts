@@ -1,16 +1,18 @@
 import * as v from "valibot";
 import { inBatches } from "./batches.ts";
 import { codeAmong, languageOf } from "./codes.ts";
-import type { SendRequest } from "./service.ts";
+import type { SendRequest, TranslationService } from "./service.ts";
 import { type Pair, PairUnknown, TranslationFailed, type Translator } from "./translator.ts";
 
 const Pairs = v.object({
   responseData: v.array(v.object({ sourceLanguage: v.string(), targetLanguage: v.string() })),
 });
-const Answer = v.object({ responseData: v.object({ translatedText: v.string() }) });
+const TranslateResponse = v.object({ responseData: v.object({ translatedText: v.string() }) });
 
 /** Apertium's APY: `GET /listPairs`, and `/translate` with one text at a time, which takes it some milliseconds. */
-export function apertium(ask: SendRequest, key: string | undefined): Translator {
+export const apertium: TranslationService = { open: (ask, { translate_key: key }) => apertiumAt(ask, key) };
+
+function apertiumAt(ask: SendRequest, key: string | undefined): Translator {
   return {
     async translate(texts, { source, target, markup, signal }) {
       const pair = await pairOf(ask, { source, target }, signal);
@@ -27,11 +29,10 @@ export function apertium(ask: SendRequest, key: string | undefined): Translator 
           });
           const headers = { "content-type": "application/x-www-form-urlencoded" };
           const answer = v.safeParse(
-            Answer,
+            TranslateResponse,
             await ask("/translate", { headers, body: form.toString(), signal: ended }),
           );
-          if (!answer.success)
-            throw new TranslationFailed("The translation service answered something else than a text.");
+          if (!answer.success) throw new TranslationFailed("The translation service sent an unexpected response.");
           return [answer.output.responseData.translatedText];
         },
       );

@@ -1,22 +1,24 @@
 import * as v from "valibot";
 import { batchesOf, inBatches } from "./batches.ts";
 import { codeAmong, languageOf } from "./codes.ts";
-import type { SendRequest } from "./service.ts";
+import type { SendRequest, TranslationService } from "./service.ts";
 import { type Pair, PairUnknown, TranslationFailed, type Translator } from "./translator.ts";
 
 const Languages = v.array(v.object({ language: v.string() }));
-const Answer = v.object({ translations: v.array(v.object({ text: v.string() })) });
-/** 50 texts and 128 KiB a request, with room for the rest of the body. */
+const TranslateResponse = v.object({ translations: v.array(v.object({ text: v.string() })) });
+/** 50 texts and 128 KiB per request, minus an allowance for the rest of the body. */
 const LIMITS = { count: 50, bytes: 100_000 };
-/** It translates into these only when told which; the others have one form, or one that is meant. */
+/** As targets, these languages need a variant; the others have a single form or a default. */
 const TARGET_OF_LANGUAGE: Record<string, string> = { en: "EN-US", pt: "PT-PT", zh: "ZH-HANS" };
 
-/** Keys of the free plan say so at their end. */
-export const deeplAddress = (key: string) =>
-  key.endsWith(":fx") ? "https://api-free.deepl.com" : "https://api.deepl.com";
+/** DeepL API v2: `GET /v2/languages`, `POST /v2/translate`. */
+export const deepl: TranslationService = {
+  /** Keys of the free plan end with `:fx`. */
+  publicUrl: (key) => (key.endsWith(":fx") ? "https://api-free.deepl.com" : "https://api.deepl.com"),
+  open: (ask, { translate_key: key }) => deeplAt(ask, key),
+};
 
-/** DeepL, version 2 of its interface: `GET /v2/languages`, `POST /v2/translate`. */
-export function deepl(ask: SendRequest, key: string | undefined): Translator {
+function deeplAt(ask: SendRequest, key: string | undefined): Translator {
   const authorization = `DeepL-Auth-Key ${key ?? ""}`;
   return {
     async translate(texts, { source, target, markup, signal }) {
@@ -29,8 +31,8 @@ export function deepl(ask: SendRequest, key: string | undefined): Translator {
           ...(markup && { tag_handling: "xml" }),
         });
         const headers = { "content-type": "application/json", authorization };
-        const answer = v.safeParse(Answer, await ask("/v2/translate", { headers, body, signal: ended }));
-        if (!answer.success) throw new TranslationFailed("The translation service answered something else than texts.");
+        const answer = v.safeParse(TranslateResponse, await ask("/v2/translate", { headers, body, signal: ended }));
+        if (!answer.success) throw new TranslationFailed("The translation service sent an unexpected response.");
         return answer.output.translations.map((each) => each.text);
       });
     },
@@ -43,7 +45,7 @@ async function pairOf(
   authorization: string,
   signal: AbortSignal,
 ): Promise<Pair> {
-  // A source has no variants: EN is American and British English alike.
+  // Source languages have no variants: EN is American and British English.
   const from = languageOf(source).toUpperCase();
   const listed = await ask("/v2/languages?type=target", {
     method: "GET",
@@ -59,7 +61,7 @@ async function pairOf(
   const languages = v.safeParse(Languages, listed);
   if (!languages.success) return { source: from, target: plain ?? target.toUpperCase() };
   const known = languages.output.map(({ language }) => language);
-  // Where a language is asked for and only variants are known, the most spoken one is meant.
+  // Where a language is requested and only variants are known, the most spoken one is used.
   const to = codeAmong(known, target) ?? codeAmong(known, TARGET_OF_LANGUAGE[languageOf(target)] ?? target);
   if (to === null) throw new PairUnknown();
   return { source: from, target: plain !== undefined && known.includes(plain) ? plain : to };

@@ -1,23 +1,25 @@
 import * as v from "valibot";
 import { batchesOf, inBatches } from "./batches.ts";
 import { codeAmong, languageOf } from "./codes.ts";
-import type { SendRequest } from "./service.ts";
+import type { SendRequest, TranslationService } from "./service.ts";
 import { type Pair, PairUnknown, TranslationFailed, type Translator } from "./translator.ts";
 
 const Languages = v.array(v.object({ code: v.string(), targets: v.optional(v.array(v.string())) }));
-const Answer = v.object({ translatedText: v.union([v.array(v.string()), v.string()]) });
-/** Its own default for a public server's batch; the characters are what takes its time. */
+const TranslateResponse = v.object({ translatedText: v.union([v.array(v.string()), v.string()]) });
+/** The default batch limit of public servers; the time depends on the number of characters. */
 const LIMITS = { count: 50, bytes: 10_000 };
 
 /** LibreTranslate: `GET /languages`, `POST /translate` with an array. */
-export function libreTranslate(ask: SendRequest, key: string | undefined): Translator {
+export const libreTranslate: TranslationService = { open: (ask, { translate_key: key }) => libreTranslateAt(ask, key) };
+
+function libreTranslateAt(ask: SendRequest, key: string | undefined): Translator {
   const translate = async (q: string | string[], format: string, pair: Pair, signal: AbortSignal) => {
     const body = JSON.stringify({ q, ...pair, format, ...(key !== undefined && { api_key: key }) });
     const answer = v.safeParse(
-      Answer,
+      TranslateResponse,
       await ask("/translate", { headers: { "content-type": "application/json" }, body, signal }),
     );
-    if (!answer.success) throw new TranslationFailed("The translation service answered something else than texts.");
+    if (!answer.success) throw new TranslationFailed("The translation service sent an unexpected response.");
     return answer.output.translatedText;
   };
   return {
@@ -27,7 +29,7 @@ export function libreTranslate(ask: SendRequest, key: string | undefined): Trans
       return inBatches(batchesOf(texts, LIMITS), signal, async (batch, ended) => {
         const answer = await translate(batch, format, pair, ended);
         if (Array.isArray(answer)) return answer;
-        // Old servers take one text at a time, and make one of an array.
+        // Old servers accept one text at a time, and would convert an array to a text.
         const singly: string[] = [];
         for (const text of batch) singly.push(String(await translate(text, format, pair, ended)));
         return singly;

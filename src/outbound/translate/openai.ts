@@ -1,19 +1,24 @@
 import * as v from "valibot";
 import { batchesOf, inBatches } from "./batches.ts";
-import type { SendRequest } from "./service.ts";
+import type { SendRequest, TranslationService } from "./service.ts";
 import { TranslationFailed, type Translator } from "./translator.ts";
 
 const Answer = v.object({
   choices: v.pipe(v.array(v.object({ message: v.object({ content: v.string() }) })), v.minLength(1)),
 });
-/** Few enough for a model not to lose count. */
+/** Few enough that a model returns the right number of texts. */
 const LIMITS = { count: 30, bytes: 6000 };
 
 const names = new Intl.DisplayNames("en", { type: "language" });
 const named = (tag: string) => `${names.of(tag) ?? tag} (${tag})`;
 
-/** Any server with the chat completions of OpenAI's interface: `POST /v1/chat/completions`. */
-export function openai(ask: SendRequest, key: string | undefined, model: string): Translator {
+/** Any server with OpenAI's chat completions API: `POST /v1/chat/completions`. */
+export const openai: TranslationService = {
+  publicUrl: () => "https://api.openai.com",
+  open: (ask, { translate_key: key, translate_model: model }) => openaiAt(ask, key, model),
+};
+
+function openaiAt(ask: SendRequest, key: string | undefined, model: string): Translator {
   return {
     translate(texts, { source, target, signal }) {
       const system = [
@@ -33,15 +38,15 @@ export function openai(ask: SendRequest, key: string | undefined, model: string)
         };
         const body = JSON.stringify({ model, messages, temperature: 0 });
         const answer = v.safeParse(Answer, await ask("/v1/chat/completions", { headers, body, signal: ended }));
-        if (!answer.success) throw new TranslationFailed("The translation service answered no message.");
-        const found = textsIn(answer.output.choices[0]?.message.content ?? "");
-        return found?.length === batch.length ? found : null;
+        if (!answer.success) throw new TranslationFailed("The translation service returned no message.");
+        const translations = textsIn(answer.output.choices[0]?.message.content ?? "");
+        return translations?.length === batch.length ? translations : null;
       };
       const translated = async (batch: string[], ended: AbortSignal): Promise<string[]> => {
-        const found = (await attempt(batch, ended)) ?? (await attempt(batch, ended));
-        if (found) return found;
-        // Lost count twice: shorter batches are easier to count.
-        if (batch.length === 1) throw new TranslationFailed("The translation service answered no translation.");
+        const translations = (await attempt(batch, ended)) ?? (await attempt(batch, ended));
+        if (translations) return translations;
+        // The count was wrong twice: smaller batches are more reliable.
+        if (batch.length === 1) throw new TranslationFailed("The translation service returned no translation.");
         const half = Math.ceil(batch.length / 2);
         return [...(await translated(batch.slice(0, half), ended)), ...(await translated(batch.slice(half), ended))];
       };
@@ -50,7 +55,7 @@ export function openai(ask: SendRequest, key: string | undefined, model: string)
   };
 }
 
-/** The array in a message; models like to put a fence around it, or an object. */
+/** The array in a message; models tend to wrap it in a code fence or an object. */
 function textsIn(content: string): string[] | null {
   const from = content.indexOf("[");
   const to = content.lastIndexOf("]");

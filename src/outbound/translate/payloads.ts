@@ -1,14 +1,15 @@
 import { breakLines } from "../../lib/cue-text/break-lines.ts";
 import { escapeText, fragmentOf, fromFragment, plainOf } from "../../lib/cue-text/fragment.ts";
 import { type Part, type Piece, partsOf, type Sentence } from "../../lib/cue-text/sentences.ts";
-import { runInSlices, type Sliced } from "../../lib/time-slices.ts";
+import type { Sliced } from "../../lib/sliced.ts";
+import { runInSlices } from "../../lib/time-slices.ts";
 import { type Pair, TranslationFailed, type Translator } from "./translator.ts";
 
 const LETTER = /\p{L}/u;
 
 /**
- * WebVTT payloads in another language. Tags, entities and the number of lines stay; what one person says is translated
- * as one sentence. Where tags do not come back as they should, what stands between them is translated piece by piece.
+ * Translates WebVTT payloads. Tags, entities and the number of lines are preserved; the text of one speaker is
+ * translated as one sentence. When tags are not returned correctly, the texts between them are translated separately.
  */
 export async function translatePayloads(
   payloads: readonly string[],
@@ -66,7 +67,7 @@ const joined = (parts: readonly Part[], done: ReadonlyMap<Sentence, string>) =>
 
 const wordsIn = (piece: Piece) => (piece.kind === "text" && LETTER.test(piece.text) ? piece.text.trim() : "");
 
-/** Between its tags, each text by itself, with the blanks that it had around it. */
+/** Translates each text between tags separately, with its surrounding spaces. */
 const inPieces = ({ pieces }: Sentence, translated: ReadonlyMap<string, string>) =>
   pieces
     .map((piece) => {
@@ -76,23 +77,23 @@ const inPieces = ({ pieces }: Sentence, translated: ReadonlyMap<string, string>)
     })
     .join("");
 
-/** What every text became; throws where that is nothing. */
+/** The translation of every text; throws when one is empty. */
 async function translateOnce(
   translator: Translator,
   texts: ReadonlySet<string>,
   options: Parameters<Translator["translate"]>[1],
 ): Promise<Map<string, string>> {
-  const asked = [...texts];
-  if (asked.length === 0) return new Map();
-  const answered = await translator.translate(asked, options);
+  const unique = [...texts];
+  if (unique.length === 0) return new Map();
+  const answered = await translator.translate(unique, options);
   const became = new Map<string, string>();
   const keep = (text: string, index: number) => {
     const clean = text
       .toWellFormed()
       .replaceAll(/[\s\p{Cc}]+/gu, " ")
       .trim();
-    if (clean === "") throw new TranslationFailed("The translation service answered an empty text.");
-    became.set(asked[index] as string, clean);
+    if (clean === "") throw new TranslationFailed("The translation service returned an empty text.");
+    became.set(unique[index] as string, clean);
   };
   await runInSlices(each(answered, keep));
   return became;

@@ -1,10 +1,11 @@
 import { setTimeout as wait } from "node:timers/promises";
+import type { Config } from "../../config/load.ts";
 import { retryAfterMs, serviceUrl } from "../service-url.ts";
-import { TranslationFailed } from "./translator.ts";
+import { TranslationFailed, type Translator } from "./translator.ts";
 
 const ATTEMPTS = 4;
 const BACKOFF_MS = 500;
-/** No answer to a batch is longer than its texts would be in any language, many times over. */
+/** Far more than the response to a batch in any language. */
 const ANSWER_BYTES = 4 << 20;
 
 export type ServiceRequest = {
@@ -12,15 +13,22 @@ export type ServiceRequest = {
   headers?: Record<string, string>;
   body?: string;
   signal: AbortSignal;
-  /** Once, for what there is another way without. */
+  /** Without retries, for requests that have a fallback. */
   attempts?: number;
 };
-/** JSON of an answer with 2xx. */
+/** JSON of a 2xx response. */
 export type SendRequest = (path: string, request: ServiceRequest) => Promise<unknown>;
 
+/** A translation service as its file exports it; `configured.ts` lists all. */
+export type TranslationService = {
+  /** The URL of the only public service, which is used with a key when no URL is set. */
+  publicUrl?(key: string): string;
+  open(ask: SendRequest, config: Config): Translator;
+};
+
 /**
- * A service at an address that the operator chose, so that it may be anywhere. 429, 5xx and what the network does are
- * tried again, as late as Retry-After says; other answers are final, and redirects too, which would carry the key along.
+ * A service at a URL that the operator chose, so private addresses are allowed. 429, 5xx and network errors are
+ * retried, as late as Retry-After says; other responses are final, including redirects, which would receive the key.
  */
 export function serviceAt(base: string, timeoutMs: number): SendRequest {
   return async (path, { attempts = ATTEMPTS, signal, ...request }) => {
@@ -29,7 +37,7 @@ export function serviceAt(base: string, timeoutMs: number): SendRequest {
       const outcome = await once(url, { ...request, signal }, timeoutMs);
       if ("json" in outcome) return outcome.json;
       signal.throwIfAborted();
-      // Who is asked to come back later than we wait for an answer does not come back.
+      // A Retry-After beyond our timeout means no retry.
       const isLate = (outcome.retryAfterMs ?? 0) > timeoutMs;
       if (!outcome.retry || isLate || attempt >= attempts)
         throw new TranslationFailed(`The translation service ${outcome.told}.`);
@@ -55,12 +63,12 @@ async function once(url: URL, request: ServiceRequest, timeoutMs: number): Promi
     if (answer.ok) return await jsonOf(answer);
     await answer.body?.cancel();
     return {
-      told: `answered ${answer.status}`,
+      told: `responded with status ${answer.status}`,
       retry: answer.status === 429 || answer.status >= 500,
       retryAfterMs: retryAfterMs(answer.headers.get("retry-after")),
     };
   } catch (error) {
-    if (signal.aborted) return { told: `did not answer in ${timeoutMs / 1000} s`, retry: true };
+    if (signal.aborted) return { told: `did not respond within ${timeoutMs / 1000} s`, retry: true };
     const cause = (error as Error).cause as { code?: string } | undefined;
     return { told: `could not be reached (${cause?.code ?? (error as Error).name})`, retry: true };
   }
@@ -72,12 +80,12 @@ async function jsonOf(answer: Response): Promise<Outcome> {
   for await (const chunk of answer.body ?? []) {
     total += chunk.length;
     // Leaving the loop closes the connection.
-    if (total > ANSWER_BYTES) return { told: "answered far too much", retry: false };
+    if (total > ANSWER_BYTES) return { told: "sent a response that is too large", retry: false };
     chunks.push(chunk);
   }
   try {
     return { json: JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(Buffer.concat(chunks))) };
   } catch {
-    return { told: "answered what is no JSON", retry: false };
+    return { told: "sent a response that is not JSON", retry: false };
   }
 }

@@ -1,17 +1,19 @@
-/** Tags of BCP 47. */
+/** BCP 47 tags. */
 export type Pair = { source: string; target: string };
 export type TranslateOptions = Pair & {
-  /** The texts are XML: `&`, `<` and `>` are escaped, `<g id="1">…</g>` and `<x id="2"/>` come back where they belong. */
+  /**
+   * Texts are XML: `&`, `<` and `>` are escaped; `<g id="1">…</g>` and `<x id="2"/>` are returned in the right place.
+   */
   markup: boolean;
   signal: AbortSignal;
 };
 
-/** A translation service. Answers as many texts as it got, in their order; throws TranslationFailed. */
+/** A translation service. Returns as many texts as it received, in order; throws TranslationFailed. */
 export interface Translator {
   translate(texts: readonly string[], options: TranslateOptions): Promise<string[]>;
 }
 
-/** The service could not, or answered nonsense. The message is for the log and never holds a key. */
+/** The service failed, or its response is unusable. The message is for the log and never contains a key. */
 export class TranslationFailed extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);
@@ -19,7 +21,7 @@ export class TranslationFailed extends Error {
   }
 }
 
-/** The service does not translate between these languages: asking again does not help. */
+/** The service does not translate between these languages: a retry does not help. */
 export class PairUnknown extends Error {
   constructor() {
     super("The translation service does not translate between these languages.");

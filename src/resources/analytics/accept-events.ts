@@ -9,8 +9,8 @@ import { assetRef, type PlaybackEvent } from "./beacon.ts";
 export type AcceptedEvent = { asset: Pick<AssetRow, "id" | "tenantId" | "durationSeconds">; event: PlaybackEvent };
 
 /**
- * The events that can be of a view: of an asset that is ready, of a tenant that is active, and where it is signed with a
- * valid token. All other events are dropped: they cost a lookup, and neither memory nor a database write.
+ * Keeps the events that can belong to a view: of an asset that is ready, of an active tenant, and with a valid token
+ * where playback is signed. All other events are dropped: they cost a lookup, but neither memory nor a database write.
  */
 export async function acceptEvents(
   app: App,
@@ -19,15 +19,15 @@ export async function acceptEvents(
 ): Promise<AcceptedEvent[]> {
   // The events of a batch usually have one asset and one token: verify each pair once.
   const known = new Map<string, AssetRow | null>();
-  const found: AcceptedEvent[] = [];
+  const accepted: AcceptedEvent[] = [];
   for (const event of events) {
     const ref = assetRef(event);
     const name = JSON.stringify([ref, event.token ?? null]);
     const asset = known.get(name) ?? (known.has(name) ? null : await viewable(app, tokens, ref, event.token ?? null));
     known.set(name, asset);
-    if (asset) found.push({ asset, event });
+    if (asset) accepted.push({ asset, event });
   }
-  return found;
+  return accepted;
 }
 
 async function viewable(app: App, tokens: PlaybackTokens, ref: string, token: string | null): Promise<AssetRow | null> {

@@ -1,11 +1,11 @@
 import * as v from "valibot";
-import { GivenTime, Id, Name, Text } from "../../http/schemas.ts";
+import { ClientTime, Id, Name, Text } from "../../http/schemas.ts";
 import { validate } from "../../http/validate.ts";
 import { HttpError } from "../../lib/errors.ts";
 
 export const MAX_BEACON_BYTES = 64 * 1024;
 const MAX_EVENTS = 64;
-/** Beyond any film; what is larger still is no longer told apart. */
+/** Longer than any film; larger values are clamped. */
 const MAX_SECONDS = 10_000_000;
 
 const VIEW_EVENTS = [
@@ -32,7 +32,7 @@ const amount = (most: number) =>
     ),
   );
 
-/** What a player tells. One of `asset_id` and `external_id` is needed; a number may come as text. */
+/** An event from a player. One of `asset_id` and `external_id` is required; numbers may be sent as text. */
 export const Beacon = v.pipe(
   v.object({
     asset_id: v.nullish(v.union([Id, Text(128)], "must be an integer or a string")),
@@ -43,10 +43,10 @@ export const Beacon = v.pipe(
     position_seconds: amount(MAX_SECONDS),
     watched_seconds: amount(MAX_SECONDS),
     startup_ms: amount(MAX_SECONDS * 1000),
-    occurred_at: v.nullish(GivenTime),
+    occurred_at: v.nullish(ClientTime),
     token: v.pipe(
       v.nullish(Text(4096)),
-      v.description("The playback token, of a signed asset: without a valid one the event is not stored"),
+      v.description("Playback token; required for signed assets, otherwise the event is dropped"),
     ),
   }),
   v.title("PlaybackEvent"),
@@ -56,9 +56,12 @@ const Batch = v.object({
     v.array(Beacon, "must be a list"),
     v.maxLength(MAX_EVENTS, `must have at most ${MAX_EVENTS} playback events`),
   ),
-  token: v.pipe(v.nullish(Text(4096)), v.description("For those of the events that have none of their own")),
+  token: v.pipe(v.nullish(Text(4096)), v.description("Default for events without a token")),
 });
-/** For the document; `parseBeacons` tells the two apart, so that an error names the field of the one that was meant. */
+/**
+ * For the OpenAPI document; `parseBeacons` distinguishes the two, so that an error names the field of the form that was
+ * used.
+ */
 export const BeaconBody = v.union([Beacon, Batch]);
 
 export type PlaybackEvent = v.InferOutput<typeof Beacon>;
@@ -66,7 +69,7 @@ export type PlaybackEvent = v.InferOutput<typeof Beacon>;
 const isBatched = (body: unknown): body is { events: unknown } =>
   typeof body === "object" && body !== null && Object.hasOwn(body, "events");
 
-/** Events in a body that has not been validated. */
+/** The number of events in a body that has not been validated. */
 export const batchSize = (body: unknown) => (isBatched(body) && Array.isArray(body.events) ? body.events.length : 1);
 
 /** One event, or `{events: […]}`. Throws 422. */
@@ -86,5 +89,5 @@ export function parseBeacons(body: unknown): PlaybackEvent[] {
 const ofBatch = ({ events, token }: v.InferOutput<typeof Batch>) =>
   events.map((event) => ({ ...event, token: event.token ?? token }));
 
-/** How the public pages name an asset. */
+/** The id that public pages use for an asset. */
 export const assetRef = (event: PlaybackEvent) => String(event.asset_id ?? event.external_id ?? "");

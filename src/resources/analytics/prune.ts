@@ -6,10 +6,10 @@ import { hourOf } from "./deltas.ts";
 const DAY_MS = 86_400_000;
 /** About 5 ms of the event loop. */
 const BATCH = 1000;
-/** Whoever comes back later is a new viewer. */
+/** A viewer who returns later counts as new. */
 const VIEWERS_KEPT_DAYS = 400;
 
-/** Removes single events, sessions and viewers that are past their time. Sums stay. */
+/** Deletes events, sessions and viewers past their retention. Sums are kept. */
 export async function pruneViews(app: App): Promise<void> {
   const now = app.clock.now();
   const until = now - app.config.playback_event_days * DAY_MS;
@@ -34,7 +34,7 @@ export async function pruneViews(app: App): Promise<void> {
   );
 }
 
-/** In the order of arrival, which is that of the ids: no index on the time is needed, and no scan. */
+/** In the order of arrival, which is the order of ids: this needs no index on the time, and no scan. */
 async function inBatches(app: App, remove: (tx: Db) => Promise<unknown[]>): Promise<void> {
   while ((await app.write(remove)).length === BATCH);
 }

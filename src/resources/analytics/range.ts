@@ -7,12 +7,12 @@ const DEFAULT_MS = 30 * DAY_MS;
 const MAX_DAYS = { hour: 31, day: 366 } as const;
 
 export type Interval = keyof typeof MAX_DAYS;
-/** As it was asked for, and in whole hours: from the one that `from` is in, up to but not with `untilHour`. */
+/** As requested, and in whole hours: from the hour of `from` up to, but excluding, `untilHour`. */
 export type Range = { from: string; to: string; fromHour: number; untilHour: number };
-type Asked = { from?: string | undefined; to?: string | undefined; interval?: Interval | undefined };
+type RangeQuery = { from?: string | undefined; to?: string | undefined; interval?: Interval | undefined };
 
-/** The trailing 30 days unless told. Throws 422. */
-export function rangeOf({ from, to, interval }: Asked, now: number): Range {
+/** The default is the last 30 days. Throws 422. */
+export function rangeOf({ from, to, interval }: RangeQuery, now: number): Range {
   const toMs = to === undefined ? now : Date.parse(to);
   const fromMs = from === undefined ? toMs - DEFAULT_MS : Date.parse(from);
   if (fromMs > toMs) invalid("from", "must not be after to");

@@ -2,8 +2,10 @@ import { sql } from "drizzle-orm";
 import type { Db } from "../../../storage/db/open.ts";
 import type { PlaybackEvent } from "./beacon.ts";
 import { Deltas } from "./deltas.ts";
+import type { Device } from "./device.ts";
+import { bucketOf } from "./startup.ts";
 
-/** An event of a view, as it is counted. Milliseconds; `positionMs` and `startupMs` are null where none was told. */
+/** An event of a view as it is recorded. Milliseconds; `positionMs` and `startupMs` are null when missing. */
 export type View = {
   tenantId: number;
   assetId: number;
@@ -11,13 +13,14 @@ export type View = {
   /** Keyed hashes. */
   session: string;
   viewer: string;
+  device: Device;
   event: PlaybackEvent["event"];
   positionMs: number | null;
   watchedMs: number;
   startupMs: number | null;
   /** By the client's clock. */
   toldAt: number;
-  /** By ours. */
+  /** By the server's clock. */
   at: number;
   receivedAt: number;
 };
@@ -34,16 +37,21 @@ type Session = {
   completed: number;
   errors: number;
   startup_ms: number | null;
+  /** Null in sessions of earlier versions. */
+  device: Device | null;
+  stalled_at: number | null;
   received_at: number;
 };
 
 const COMPLETE = 0.9;
-/** Beyond the time from a session's first event to its last, or the length of the video, nobody can have watched. */
+/** A session cannot have watched longer than the time from its first event to its last, or than the video. */
 const WATCH_GRACE_MS = 60_000;
+/** A stall whose end is reported later than this was a viewer who was away. */
+const MAX_STALL_MS = 600_000;
 
 /**
- * Writes down a chunk of events and moves every sum that they move, in one transaction: what was counted stays counted,
- * once, whenever the program dies. What is there already is passed over.
+ * Records a chunk of events and updates every sum, in one transaction, so that each event is counted exactly once
+ * whenever the program stops. Events that are already recorded are skipped.
  */
 export async function record(tx: Db, views: readonly View[]): Promise<void> {
   const fresh = await insertEvents(tx, views);
@@ -62,7 +70,7 @@ export async function record(tx: Db, views: readonly View[]): Promise<void> {
 
 const sessionKey = (assetId: number, session: string) => `${assetId} ${session}`;
 
-/** Hundreds of rows as one list that SQLite reads: a statement for each would cost ten times as much. */
+/** Hundreds of rows as one JSON list that SQLite reads: a statement for each would cost ten times as much. */
 async function insertEvents(tx: Db, views: readonly View[]): Promise<View[]> {
   const rows = views.map((view) => [
     view.tenantId,
@@ -78,7 +86,7 @@ async function insertEvents(tx: Db, views: readonly View[]): Promise<View[]> {
   ]);
   const [last] = await tx.all<{ id: number }>(sql`SELECT coalesce(max(id), 0) AS id FROM playback_events`);
   const base = (last?.id ?? 0) + 1;
-  // The number of a row in the list tells which were new.
+  // The index of a row in the list shows which ones were new.
   const stored = await tx.all<{ n: number }>(sql`
     INSERT INTO playback_events
       (id, tenant_id, asset_id, session, viewer, event, position_ms, watched_ms, told_at, at, received_at)
@@ -92,11 +100,11 @@ async function insertEvents(tx: Db, views: readonly View[]): Promise<View[]> {
 }
 
 async function loadSessions(tx: Db, views: readonly View[]): Promise<Map<string, Session>> {
-  const wanted = new Map(views.map((view) => [sessionKey(view.assetId, view.session), [view.assetId, view.session]]));
+  const keys = new Map(views.map((view) => [sessionKey(view.assetId, view.session), [view.assetId, view.session]]));
   const rows = await tx.all<Session>(sql`
     SELECT tenant_id, asset_id, session, started_at, last_at, played_at, watched_ms, reached, completed, errors,
-      startup_ms, received_at
-    FROM json_each(${JSON.stringify([...wanted.values()])}) CROSS JOIN playback_sessions
+      startup_ms, device, stalled_at, received_at
+    FROM json_each(${JSON.stringify([...keys.values()])}) CROSS JOIN playback_sessions
       ON asset_id = value->>0 AND session = value->>1`);
   return new Map(rows.map((row) => [sessionKey(row.asset_id, row.session), row]));
 }
@@ -113,10 +121,12 @@ const newSession = (view: View): Session => ({
   completed: 0,
   errors: 0,
   startup_ms: null,
+  device: view.device,
+  stalled_at: null,
   received_at: view.receivedAt,
 });
 
-/** Moves the session by one event, and the sums by what that changed of it. */
+/** Applies one event to the session, and the resulting change to the sums. */
 function count(session: Session, view: View, deltas: Deltas): void {
   const before = { ...session };
   session.started_at = Math.min(session.started_at, view.at);
@@ -134,23 +144,40 @@ function count(session: Session, view: View, deltas: Deltas): void {
   if (share >= COMPLETE) session.completed = 1;
 
   const { tenantId, assetId } = view;
-  deltas.add(
-    { tenantId, assetId, at: view.at },
-    {
-      watchedMs: session.watched_ms - before.watched_ms,
-      errors: session.errors - before.errors,
-    },
-  );
+  const here = { tenantId, assetId, at: view.at };
+  const watched = { watchedMs: session.watched_ms - before.watched_ms, errors: session.errors - before.errors };
+  deltas.add(here, watched);
+  if (session.device) {
+    deltas.addForDevice(here, session.device, { ...watched, ...stallOf(session, view) });
+    if (before.startup_ms === null && session.startup_ms !== null)
+      deltas.addStartup(here, bucketOf(session.startup_ms));
+  }
   if (session.played_at === null) return;
   const plays = before.played_at === null ? 1 : 0;
   const play = { tenantId, assetId, at: session.played_at };
-  deltas.add(play, { plays, completions: session.completed - (plays ? 0 : before.completed) });
+  const played = { plays, completions: session.completed - (plays ? 0 : before.completed) };
+  deltas.add(play, played);
+  if (session.device) deltas.addForDevice(play, session.device, played);
   if (plays) deltas.addViewer(play, view.viewer);
   else deltas.addReach(play, before.reached, -1);
   deltas.addReach(play, session.reached, 1);
 }
 
-/** How much of the video lies behind the viewer, 0 to 1. Where somebody jumps to was not watched until it plays. */
+/** Begins or ends the session's stall. It counts when it begins, and its duration when it ends. */
+function stallOf(session: Session, { event, at }: View): { stalls?: number; stalledMs?: number } {
+  if (event === "rebufferstart") {
+    session.stalled_at = at;
+    return { stalls: 1 };
+  }
+  if (event !== "rebufferend" || session.stalled_at === null) return {};
+  const stalledMs = Math.min(MAX_STALL_MS, Math.max(0, at - session.stalled_at));
+  session.stalled_at = null;
+  return { stalledMs };
+}
+
+/**
+ * The share of the video before the current position, 0 to 1. A position that was seeked to counts only once it plays.
+ */
 function shareReached({ event, positionMs, durationMs }: View): number {
   if (event === "seeking" || event === "seeked") return 0;
   if (event === "ended" && (positionMs === null || durationMs <= 0)) return 1;
@@ -171,14 +198,17 @@ async function saveSessions(tx: Db, sessions: readonly Session[]): Promise<void>
     session.errors,
     session.startup_ms,
     session.received_at,
+    session.device,
+    session.stalled_at,
   ]);
   await tx.run(sql`
     INSERT INTO playback_sessions (tenant_id, asset_id, session, started_at, last_at, played_at, watched_ms, reached,
-      completed, errors, startup_ms, received_at)
+      completed, errors, startup_ms, received_at, device, stalled_at)
     SELECT value->>0, value->>1, value->>2, value->>3, value->>4, value->>5, value->>6, value->>7, value->>8, value->>9,
-      value->>10, value->>11
+      value->>10, value->>11, value->>12, value->>13
     FROM json_each(${JSON.stringify(rows)}) WHERE true
     ON CONFLICT (asset_id, session) DO UPDATE SET started_at = excluded.started_at, last_at = excluded.last_at,
       played_at = excluded.played_at, watched_ms = excluded.watched_ms, reached = excluded.reached,
-      completed = excluded.completed, errors = excluded.errors, startup_ms = excluded.startup_ms`);
+      completed = excluded.completed, errors = excluded.errors, startup_ms = excluded.startup_ms,
+      stalled_at = excluded.stalled_at`);
 }

@@ -1,4 +1,5 @@
 import * as v from "valibot";
+import type { Db } from "../../../storage/db/open.ts";
 import { readJson } from "../../http/body.ts";
 import { type Route, route } from "../../http/route.ts";
 import { PathId } from "../../http/schemas.ts";
@@ -10,16 +11,36 @@ import type { PlaybackTokens } from "../playback/token.ts";
 import { requireTenant } from "../tenants/queries.ts";
 import { acceptEvents } from "./accept-events.ts";
 import { BeaconBody, batchSize, MAX_BEACON_BYTES, parseBeacons } from "./beacon.ts";
-import { rangeOf } from "./range.ts";
+import { Buckets } from "./buckets.ts";
+import { detailsOf } from "./details.ts";
+import { deviceOf } from "./device.ts";
+import { type Interval, type Range, rangeOf } from "./range.ts";
 import { AnalyticsQuery, AssetAnalytics, AssetAnalyticsQuery, TenantAnalytics } from "./schema.ts";
-import { retentionOf, summaryOf, topAssets } from "./summary.ts";
+import { retentionOf, type Scope, summaryOf, topAssets } from "./summary.ts";
 import { viewsOf } from "./views.ts";
 
-/** `sendBeacon` sends a text; anything else of another site's page would be asked about first. */
+/** `sendBeacon` sends plain text; another content type from a page of another origin would need a preflight. */
 const BEACON_TYPES = /^(application\/([\w.+-]+\+)?json|text\/plain)\b/i;
 
 /** Requests with more events than this wait in the queue for batches. */
 const FEW_EVENTS = 8;
+
+type Selection = {
+  interval?: Interval | undefined;
+  utc_offset_hours?: number | undefined;
+  details?: boolean | undefined;
+};
+
+/** The summary, with the details that were requested. */
+async function analyticsOf(db: Db, scope: Scope, range: Range, selection: Selection) {
+  const { interval, utc_offset_hours = 0, details } = selection;
+  const buckets = interval ? new Buckets(interval, utc_offset_hours) : null;
+  const summary = await summaryOf(db, scope, range, buckets);
+  if (!details) return summary;
+  const { timeseries, ...totals } = await detailsOf(db, scope, range, buckets);
+  const series = summary.timeseries?.map((bucket, index) => ({ ...bucket, ...timeseries?.[index] }));
+  return { ...summary, ...totals, ...(series && { timeseries: series }) };
+}
 
 export const analyticsRoutes = (tokens: PlaybackTokens): Route[] => [
   route({
@@ -27,14 +48,17 @@ export const analyticsRoutes = (tokens: PlaybackTokens): Route[] => [
     path: "/api/v1/playback_events",
     credential: "none",
     limit: "beacon",
-    // Players stand on any site's pages.
+    // Players are embedded in pages of any site.
     cors: { allowHeaders: "content-type", exposeHeaders: "ratelimit, ratelimit-policy, retry-after" },
     tag: "Analytics",
+    operationId: "recordPlaybackEvents",
     summary: "Record playback events: one, or up to 64 as {events: […]}",
     raw: true,
     rawBody: { "application/json": BeaconBody, "text/plain": BeaconBody },
     responses: {
-      202: v.object({ accepted: v.pipe(v.number(), v.description("Of assets that there are, and of others")) }),
+      202: v.object({
+        accepted: v.pipe(v.number(), v.description("Number of events received, including those of unknown assets")),
+      }),
     },
     errors: {
       400: ["invalid_json", "incomplete_body"],
@@ -50,7 +74,7 @@ export const analyticsRoutes = (tokens: PlaybackTokens): Route[] => [
       const carried = url.searchParams.get("token");
       const take = async () => {
         const events = parseBeacons(body).map((event) => ({ ...event, token: event.token ?? carried }));
-        viewsOf(app).add(await acceptEvents(app, tokens, events));
+        viewsOf(app).add(await acceptEvents(app, tokens, events), deviceOf(request.headers));
         // The response does not reveal whether the asset exists.
         return { accepted: events.length };
       };
@@ -68,19 +92,20 @@ export const analyticsRoutes = (tokens: PlaybackTokens): Route[] => [
     method: "GET",
     path: "/api/v1/assets/:id/analytics",
     tag: "Analytics",
+    operationId: "getAssetAnalytics",
     summary: "Get plays, viewers and watch time of an asset (last 30 days by default)",
     params: v.object({ id: PathId }),
     query: AssetAnalyticsQuery,
     responses: { 200: AssetAnalytics },
     async handle({ app, caller, params, query }) {
       const asset = (await readAsset(app, caller, params.id)) ?? notFound("asset");
-      // What this process has answered 202 to is counted, however young it is.
+      // Includes events that this process has just accepted with 202.
       await viewsOf(app).flush();
       const range = rangeOf(query, app.clock.now());
       const scope = { tenantId: asset.tenantId, assetId: asset.id };
       return {
         asset_id: asset.id,
-        ...(await summaryOf(app.db, scope, range, query.interval)),
+        ...(await analyticsOf(app.db, scope, range, query)),
         ...(query.retention && { retention: await retentionOf(app.db, asset, range) }),
       };
     },
@@ -89,6 +114,7 @@ export const analyticsRoutes = (tokens: PlaybackTokens): Route[] => [
     method: "GET",
     path: "/api/v1/analytics",
     tag: "Analytics",
+    operationId: "getAnalytics",
     summary: "Get plays, viewers and watch time of a tenant (last 30 days by default)",
     query: AnalyticsQuery,
     responses: { 200: TenantAnalytics },
@@ -99,7 +125,7 @@ export const analyticsRoutes = (tokens: PlaybackTokens): Route[] => [
       const range = rangeOf(query, app.clock.now());
       return {
         tenant_id: tenant.id,
-        ...(await summaryOf(app.db, { tenantId: tenant.id, assetId: 0 }, range, query.interval)),
+        ...(await analyticsOf(app.db, { tenantId: tenant.id, assetId: 0 }, range, query)),
         ...(query.top && { top_assets: await topAssets(app.db, tenant.id, range, query.top) }),
       };
     },

@@ -1,24 +1,42 @@
 import * as v from "valibot";
-import { GivenTime, QueryId, Time } from "../../http/schemas.ts";
+import { ClientTime, oneOf, QueryId, Time } from "../../http/schemas.ts";
+import { DEVICES } from "./device.ts";
 
-const Range = {
-  from: v.optional(v.pipe(GivenTime, v.description("Thirty days before `to`, unless told"))),
-  to: v.optional(v.pipe(GivenTime, v.description("Now, unless told"))),
-  interval: v.optional(
-    v.pipe(
-      v.picklist(["hour", "day"], "must be hour or day"),
-      v.description("Adds `timeseries`: by hours over at most 31 days, or by days of UTC over at most 366"),
-    ),
-  ),
-};
 const Flag = v.pipe(
-  v.picklist(["true", "false"], "must be true or false"),
+  oneOf(["true", "false"]),
   v.transform((value) => value === "true"),
 );
 
+const Range = {
+  from: v.optional(v.pipe(ClientTime, v.description("Default: 30 days before `to`"))),
+  to: v.optional(v.pipe(ClientTime, v.description("Default: now"))),
+  interval: v.optional(
+    v.pipe(
+      oneOf(["hour", "day"]),
+      v.description("Adds `timeseries`: hourly for at most 31 days, or daily for at most 366"),
+    ),
+  ),
+  utc_offset_hours: v.optional(
+    v.pipe(
+      v.string(),
+      v.regex(/^-?\d{1,2}$/, "must be a whole number"),
+      v.metadata({ openapi: { type: "integer", minimum: -12, maximum: 14 } }),
+      v.description("Where the days of `timeseries` begin: at midnight so many hours ahead of UTC. Default: 0"),
+      v.transform(Number),
+      v.minValue(-12, "must be at least -12"),
+      v.maxValue(14, "must be at most 14"),
+    ),
+  ),
+  details: v.optional(
+    v.pipe(Flag, v.description("Adds `startup`, `rebuffering` and `devices`, and more to `timeseries`")),
+  ),
+};
+
 export const AssetAnalyticsQuery = v.object({
   ...Range,
-  retention: v.optional(v.pipe(Flag, v.description("Adds `retention`: how many sessions came how far"))),
+  retention: v.optional(
+    v.pipe(Flag, v.description("Adds `retention`: number of sessions by share of the video reached")),
+  ),
 });
 const MAX_TOP = 100;
 export const AnalyticsQuery = v.object({
@@ -32,10 +50,54 @@ export const AnalyticsQuery = v.object({
       v.transform(Number),
       v.minValue(1, "must be at least 1"),
       v.maxValue(MAX_TOP, `must be at most ${MAX_TOP}`),
-      v.description("Adds `top_assets`: so many with the most plays"),
+      v.description("Adds `top_assets`: this many assets with the most plays"),
     ),
   ),
 });
+
+const Rate = v.pipe(v.number(), v.description("0 to 1"));
+const Percentile = v.pipe(v.nullable(v.number()), v.description("Within 5 %; null without sessions"));
+const RebufferRatio = v.pipe(v.number(), v.description("Share of the time stalled and watched, 0 to 1"));
+
+/** With `details=true`. */
+const details = {
+  startup: v.optional(
+    v.pipe(
+      v.object({
+        session_count: v.pipe(v.number(), v.description("Sessions that reported their startup time")),
+        p50_ms: Percentile,
+        p75_ms: Percentile,
+        p95_ms: Percentile,
+      }),
+      v.description("Time from the request to the first frame"),
+    ),
+  ),
+  rebuffering: v.optional(
+    v.pipe(
+      v.object({
+        count: v.pipe(v.number(), v.description("Number of stalls")),
+        seconds: v.pipe(v.number(), v.description("Their duration, of each at most ten minutes")),
+        ratio: RebufferRatio,
+      }),
+      v.description("Stalls after the first frame"),
+    ),
+  ),
+  devices: v.optional(
+    v.pipe(
+      v.array(
+        v.object({
+          device: v.pipe(v.picklist(DEVICES), v.description("From the User-Agent of the session's first event")),
+          play_count: v.number(),
+          watch_time_seconds: v.number(),
+          completion_rate: Rate,
+          rebuffer_ratio: RebufferRatio,
+          error_count: v.number(),
+        }),
+      ),
+      v.description("Sums by class of device, without those that have none"),
+    ),
+  ),
+};
 
 const summary = {
   from: Time,
@@ -43,14 +105,24 @@ const summary = {
   play_count: v.number(),
   unique_viewers: v.number(),
   watch_time_seconds: v.number(),
-  completion_rate: v.pipe(v.number(), v.description("A share of 1")),
+  completion_rate: Rate,
   average_watch_seconds: v.number(),
   error_count: v.number(),
   timeseries: v.optional(
     v.array(
-      v.object({ start: Time, play_count: v.number(), unique_viewers: v.number(), watch_time_seconds: v.number() }),
+      v.object({
+        start: Time,
+        play_count: v.number(),
+        unique_viewers: v.number(),
+        watch_time_seconds: v.number(),
+        completion_rate: v.optional(Rate),
+        error_count: v.optional(v.number()),
+        startup_p50_ms: v.optional(Percentile),
+        rebuffer_ratio: v.optional(RebufferRatio),
+      }),
     ),
   ),
+  ...details,
 };
 
 export const AssetAnalytics = v.pipe(

@@ -2,22 +2,22 @@ import { sql } from "drizzle-orm";
 import type { Db } from "../../../storage/db/open.ts";
 import { iso } from "../../lib/clock.ts";
 import { pacer } from "../../lib/pace.ts";
+import type { Buckets } from "./buckets.ts";
 import { startOfHour } from "./deltas.ts";
-import type { Interval, Range } from "./range.ts";
+import type { Range } from "./range.ts";
 
-/** What is summed over: an asset, or with 0 all of its tenant's. */
+/** The subject of the sums: an asset, or all assets of its tenant with 0. */
 export type Scope = { tenantId: number; assetId: number };
 
 type Totals = { plays: number; completions: number; watched_ms: number; errors: number };
-/** Long ranges are read in pieces, so that nobody waits for a whole year of them. */
+/** Long ranges are read in parts, so that no single query blocks for a whole year. */
 const PIECE_HOURS = 7 * 24;
-const HOURS = { hour: 1, day: 24 } as const;
 
-export async function summaryOf(db: Db, scope: Scope, range: Range, interval: Interval | undefined) {
+export async function summaryOf(db: Db, scope: Scope, range: Range, buckets: Buckets | null) {
   const hours = await extent(db, scope, range);
   const pace = pacer();
   const totals = await totalsOf(db, scope, hours);
-  const series = interval && { timeseries: await timeseries(db, scope, hours, { range, by: interval, pace }) };
+  const series = buckets && { timeseries: await timeseries(db, scope, hours, { range, by: buckets, pace }) };
   return {
     from: range.from,
     to: range.to,
@@ -31,16 +31,16 @@ export async function summaryOf(db: Db, scope: Scope, range: Range, interval: In
   };
 }
 
-/** Which of the range's hours hold anything: a range from the year 0 on costs no more than one from the first view on. */
-async function extent(db: Db, { tenantId, assetId }: Scope, { fromHour, untilHour }: Range): Promise<Hours> {
-  const found = await db.get<{ first: number | null; last: number | null }>(sql`
+/** Which hours of the range have data: a range from the year 0 costs no more than one from the first view. */
+export async function extent(db: Db, { tenantId, assetId }: Scope, { fromHour, untilHour }: Range): Promise<Hours> {
+  const span = await db.get<{ first: number | null; last: number | null }>(sql`
     SELECT min(hour) AS first, max(hour) AS last FROM analytics_hours
     WHERE tenant_id = ${tenantId} AND asset_id = ${assetId} AND hour >= ${fromHour} AND hour < ${untilHour}`);
-  return { from: found?.first ?? fromHour, until: found?.last == null ? fromHour : found.last + 1 };
+  return { from: span?.first ?? fromHour, until: span?.last == null ? fromHour : span.last + 1 };
 }
 type Hours = { from: number; until: number };
 type Pace = () => Promise<void>;
-type Series = { range: Range; by: Interval; pace: Pace };
+type Series = { range: Range; by: Buckets; pace: Pace };
 
 async function totalsOf(db: Db, { tenantId, assetId }: Scope, { from, until }: Hours): Promise<Totals> {
   const totals = await db.get<Totals>(sql`
@@ -51,27 +51,27 @@ async function totalsOf(db: Db, { tenantId, assetId }: Scope, { from, until }: H
   return totals as Totals;
 }
 
-/** Everyone whose last play before one in the range was before the range: each viewer's first in it. */
+/** Viewers whose last play before one in the range was before the range: each viewer's first play in it. */
 async function viewersOf(db: Db, { tenantId, assetId }: Scope, { from, until }: Hours, pace: Pace): Promise<number> {
   let viewers = 0;
   for (let piece = from; piece < until; piece += PIECE_HOURS) {
     await pace();
-    const found = await db.get<{ viewers: number }>(sql`
+    const row = await db.get<{ viewers: number }>(sql`
       SELECT coalesce(sum(viewers), 0) AS viewers FROM analytics_returns
       WHERE tenant_id = ${tenantId} AND asset_id = ${assetId}
         AND hour >= ${piece} AND hour < ${Math.min(until, piece + PIECE_HOURS)} AND last_hour < ${from}`);
-    viewers += found?.viewers ?? 0;
+    viewers += row?.viewers ?? 0;
   }
   return viewers;
 }
 
-/** A bucket for each hour, or each day of UTC, that the range touches; of the first and last what lies in the range. */
+/**
+ * One bucket per hour, or per day, that the range overlaps; the first and last contain only what is in the range.
+ */
 async function timeseries(db: Db, { tenantId, assetId }: Scope, { from, until }: Hours, { range, by, pace }: Series) {
-  const size = HOURS[by];
   const buckets = new Map<number, { plays: number; viewers: number; watchedMs: number }>();
-  for (let bucket = Math.floor(range.fromHour / size); bucket * size < range.untilHour; bucket++)
-    buckets.set(bucket, { plays: 0, viewers: 0, watchedMs: 0 });
-  // Both in the order of their keys: grouped by anything but the hour, they would be sorted first.
+  for (const index of by.indexesOf(range)) buckets.set(index, { plays: 0, viewers: 0, watchedMs: 0 });
+  // Both in key order: grouping by anything but the hour would need a sort.
   for (let piece = from; piece < until; piece += PIECE_HOURS) {
     const inPiece = sql`tenant_id = ${tenantId} AND asset_id = ${assetId}
       AND hour >= ${piece} AND hour < ${Math.min(until, piece + PIECE_HOURS)}`;
@@ -79,7 +79,7 @@ async function timeseries(db: Db, { tenantId, assetId }: Scope, { from, until }:
     const hours = await db.all<{ hour: number; plays: number; watched_ms: number }>(sql`
       SELECT hour, plays, watched_ms FROM analytics_hours WHERE ${inPiece}`);
     for (const { hour, plays, watched_ms } of hours) {
-      const bucket = buckets.get(Math.floor(hour / size));
+      const bucket = buckets.get(by.indexOf(hour));
       if (!bucket) continue;
       bucket.plays += plays;
       bucket.watchedMs += watched_ms;
@@ -87,14 +87,14 @@ async function timeseries(db: Db, { tenantId, assetId }: Scope, { from, until }:
     await pace();
     const seen = await db.all<{ hour: number; viewers: number }>(sql`
       SELECT hour, sum(viewers) AS viewers FROM analytics_returns
-      WHERE ${inPiece} AND last_hour < max(hour - hour % ${size}, ${from}) GROUP BY tenant_id, asset_id, hour`);
+      WHERE ${inPiece} AND last_hour < max(hour - (hour + ${by.offset}) % ${by.size}, ${from}) GROUP BY tenant_id, asset_id, hour`);
     for (const { hour, viewers } of seen) {
-      const bucket = buckets.get(Math.floor(hour / size));
+      const bucket = buckets.get(by.indexOf(hour));
       if (bucket) bucket.viewers += viewers;
     }
   }
   return [...buckets].map(([bucket, { plays, viewers, watchedMs }]) => ({
-    start: iso(startOfHour(bucket * size)),
+    start: iso(startOfHour(by.firstHourOf(bucket))),
     play_count: plays,
     unique_viewers: viewers,
     watch_time_seconds: watchedMs / 1000,
@@ -103,7 +103,7 @@ async function timeseries(db: Db, { tenantId, assetId }: Scope, { from, until }:
 
 const STEPS = 100;
 
-/** How many of the sessions that were played in the range came as far as each hundredth of the video. */
+/** How many of the sessions played in the range reached each hundredth of the video. */
 export async function retentionOf(db: Db, asset: { id: number; durationSeconds: number }, range: Range) {
   const { from, until } = { from: range.fromHour, until: range.untilHour };
   const rows = await db.all<{ reached: number; sessions: number }>(sql`
@@ -121,10 +121,10 @@ export async function retentionOf(db: Db, asset: { id: number; durationSeconds: 
 
 type TopAsset = { asset_id: number; external_id: string; title: string; plays: number; watched_ms: number };
 
-/** The tenant's assets with the most plays in the range, those that are deleted apart. */
+/** The tenant's assets with the most plays in the range; deleted ones are listed separately. */
 export async function topAssets(db: Db, tenantId: number, range: Range, most: number) {
   const { from, until } = await extent(db, { tenantId, assetId: 0 }, range);
-  const found = new Map<number, TopAsset>();
+  const top = new Map<number, TopAsset>();
   const pace = pacer();
   for (let piece = from; piece < until; piece += PIECE_HOURS) {
     await pace();
@@ -135,15 +135,15 @@ export async function topAssets(db: Db, tenantId: number, range: Range, most: nu
         GROUP BY asset_id
       ) JOIN assets ON assets.id = asset_id AND assets.tenant_id = ${tenantId}`);
     for (const row of rows) {
-      const known = found.get(row.asset_id);
-      if (!known) found.set(row.asset_id, { ...row });
+      const known = top.get(row.asset_id);
+      if (!known) top.set(row.asset_id, { ...row });
       else {
         known.plays += row.plays;
         known.watched_ms += row.watched_ms;
       }
     }
   }
-  return [...found.values()]
+  return [...top.values()]
     .sort((a, b) => b.plays - a.plays || b.watched_ms - a.watched_ms || a.asset_id - b.asset_id)
     .slice(0, most)
     .map(({ asset_id, external_id, title, plays, watched_ms }) => ({

@@ -1,29 +1,31 @@
 import { createHmac, hash } from "node:crypto";
 import { type App, forApp } from "../../app.ts";
 import { pacer } from "../../lib/pace.ts";
+import { keptTenants } from "../tenants/deletion.ts";
 import type { AcceptedEvent } from "./accept-events.ts";
 import type { PlaybackEvent } from "./beacon.ts";
+import type { Device } from "./device.ts";
 import { record, type View } from "./record.ts";
 
-/** It holds the event loop for about 3 ms. */
-const CHUNK = 200;
-/** One transaction's worth: where the disk takes 50 ms to sync, smaller ones would fall behind what comes in. */
+/** Takes the event loop about 3 ms. */
+const CHUNK = 160;
+/** The size of a transaction: where the disk takes 50 ms to sync, smaller ones could not keep up with the events. */
 const BATCH = 2000;
-/** From here on the next second is not waited for. */
+/** From this number on, a flush starts without waiting for the next second. */
 const FLUSH_AT = 1000;
 /** About 15 MB. */
 const MAX_WAITING = 50_000;
-/** A clock that is further off is not believed. */
+/** A client clock that is off by more than this is ignored. */
 const MAX_LATE_MS = 24 * 3_600_000;
 
 export type Views = {
-  /** Takes the events of views. Kept in memory until the next flush: a second. */
-  add(views: readonly AcceptedEvent[]): void;
-  /** Writes down all that waits. */
+  /** Accepts view events. They are kept in memory until the next flush, within a second. */
+  add(views: readonly AcceptedEvent[], device: Device): void;
+  /** Writes all queued events. */
   flush(): Promise<void>;
 };
 
-/** What viewers' players told, on its way into the database: a transaction for each would be the whole capacity of the disk. */
+/** Queues player events for the database: a transaction for each would use the whole capacity of the disk. */
 export const viewsOf = forApp((app): Views => {
   let waiting: View[] = [];
   let dropped = 0;
@@ -31,18 +33,24 @@ export const viewsOf = forApp((app): Views => {
 
   async function drain(): Promise<void> {
     if (dropped > 0)
-      app.log.warn({ dropped }, "playback events were dropped: they came faster than they can be written");
+      app.log.warn({ dropped }, "playback events were dropped: they arrived faster than they could be stored");
     dropped = 0;
     while (waiting.length > 0) {
       const batch = waiting.slice(0, BATCH);
       await app.write(async (tx) => {
         const pace = pacer();
-        for (let from = 0; from < batch.length; from += CHUNK) {
+        // Their rows would be left in the tables that have no foreign key.
+        const kept = await keptTenants(
+          tx,
+          batch.map(({ tenantId }) => tenantId),
+        );
+        const stored = batch.filter(({ tenantId }) => kept.has(tenantId));
+        for (let from = 0; from < stored.length; from += CHUNK) {
           await pace();
-          await record(tx, batch.slice(from, from + CHUNK));
+          await record(tx, stored.slice(from, from + CHUNK));
         }
       });
-      // Others came meanwhile.
+      // More events arrived in the meantime.
       waiting = waiting.slice(batch.length);
     }
   }
@@ -56,20 +64,22 @@ export const viewsOf = forApp((app): Views => {
 
   return {
     flush,
-    add(views) {
+    add(views, device) {
       const receivedAt = app.clock.now();
       for (const [index, { asset, event }] of views.entries()) {
-        if (waiting.length < MAX_WAITING) waiting.push(toView(app, asset, event, { receivedAt, index }));
-        // The newest go: sessions that are under way keep what they have.
+        if (waiting.length < MAX_WAITING) waiting.push(toView(app, asset, event, { receivedAt, index, device }));
+        // The newest events are dropped, so that sessions in progress keep their data.
         else dropped++;
       }
       if (waiting.length >= FLUSH_AT)
-        flush().catch((error) => app.log.error({ err: error }, "playback events wait: they could not be written"));
+        flush().catch((error) =>
+          app.log.error({ err: error }, "playback events could not be stored; they stay in memory"),
+        );
     },
   };
 });
 
-/** Of the signing secret, and another for each tenant: nobody is to be followed from one to the next. */
+/** Derived from the signing secret, per tenant: a viewer must not be traceable across tenants. */
 const salts = forApp((app) => {
   const known = new Map<number, string>();
   return (tenantId: number): string => {
@@ -81,30 +91,36 @@ const salts = forApp((app) => {
   };
 });
 
-/** 96 bits. With a salt that nobody knows a plain hash is enough, at a quarter of the cost of a keyed one. */
+/** 96 bits. With a secret salt a plain hash is sufficient, at a quarter of the cost of a keyed one. */
 const pseudonym = (salt: string, kind: string, value: string) =>
   hash("sha256", `${salt} ${kind} ${value}`, "base64url").slice(0, 16);
 
-type Receipt = { receivedAt: number; index: number };
+type Receipt = { receivedAt: number; index: number; device: Device };
 
-function toView(app: App, asset: AcceptedEvent["asset"], event: PlaybackEvent, { receivedAt, index }: Receipt): View {
+function toView(
+  app: App,
+  asset: AcceptedEvent["asset"],
+  event: PlaybackEvent,
+  { receivedAt, index, device }: Receipt,
+): View {
   const salt = salts(app)(asset.tenantId);
   const session = pseudonym(salt, "session", event.session_id);
-  const told = event.occurred_at == null ? null : Date.parse(event.occurred_at);
-  const isBelieved = told !== null && told <= receivedAt && told >= receivedAt - MAX_LATE_MS;
+  const clientMs = event.occurred_at == null ? null : Date.parse(event.occurred_at);
+  const isBelieved = clientMs !== null && clientMs <= receivedAt && clientMs >= receivedAt - MAX_LATE_MS;
   return {
     tenantId: asset.tenantId,
     assetId: asset.id,
     durationMs: asset.durationSeconds * 1000,
     session,
     viewer: event.viewer_id ? pseudonym(salt, "viewer", event.viewer_id) : session,
+    device,
     event: event.event,
     positionMs: event.position_seconds == null ? null : Math.round(event.position_seconds * 1000),
     watchedMs: Math.round((event.watched_seconds ?? 0) * 1000),
     startupMs: event.startup_ms == null ? null : Math.round(event.startup_ms),
-    // Without a time of its own one event cannot be told from the next that is alike: it is no repeat of that.
-    toldAt: told ?? receivedAt + index,
-    at: isBelieved ? told : receivedAt,
+    // Without its own timestamp an event cannot be distinguished from a repeat, and is counted.
+    toldAt: clientMs ?? receivedAt + index,
+    at: isBelieved ? clientMs : receivedAt,
     receivedAt,
   };
 }

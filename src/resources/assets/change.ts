@@ -1,48 +1,83 @@
-import { and, eq, ne, sql } from "drizzle-orm";
+import { isDeepStrictEqual } from "node:util";
+import { and, eq, sql } from "drizzle-orm";
+import type * as v from "valibot";
 import type { Db } from "../../../storage/db/open.ts";
 import { prepared } from "../../../storage/db/prepared.ts";
-import { type AssetRow, assets, type TagValue, uploads } from "../../../storage/db/schema.ts";
-import { deletePrefix } from "../../../storage/objects/delete-prefix.ts";
+import { type AssetRow, assets, type PlaybackPolicy, type TagValue } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
-import { emit } from "../../events/emit.ts";
 import type { Caller } from "../../http/caller.ts";
-import { scheduleDeletion } from "../../http/object-gc.ts";
-import { isDeletionHeld } from "../../http/removal-hold.ts";
-import { storageOf } from "../../http/storage.ts";
 import { invalid, notFound } from "../../lib/errors.ts";
-import { randomName, sha256 } from "../../lib/tokens.ts";
-import { addUsage } from "../tenants/usage.ts";
+import { textInputs } from "../../protocol/asset-fields.ts";
 import { getAsset, ownCollection } from "./queries.ts";
+import { Asset, type AssetPatch, toAsset } from "./schema.ts";
+import { type TextValues, toColumns } from "./texts.ts";
 
 const MAX_TAGS = 100;
-const SETTLED_LEASES = 2;
 
-/** Sets what is given and leaves the rest. `collectionId` of a collection that is not the tenant's own is none. */
-type AssetChange = {
-  title?: string | undefined;
-  description?: string | null | undefined;
-  collectionId?: number | null | undefined;
-};
+type AssetChange = v.InferOutput<typeof AssetPatch>["video_asset"];
 
+/**
+ * Sets the given fields. A `collection_id` of another tenant's collection counts as none. Throws 404, and 422 for a field
+ * that cannot be changed here unless its value is the current one.
+ */
 export const updateAsset = (app: App, caller: Caller, id: number, change: AssetChange): Promise<AssetRow> =>
   app.write(async (tx) => {
-    const { collectionId, ...rest } = change;
-    // One statement where one will do: over a remote database each is a way there and back.
-    if (collectionId === undefined) return (await putAsset(tx, app, caller, id, rest)) ?? notFound("asset");
-    const { tenantId } = (await getAsset(tx, caller, id)) ?? notFound("asset");
-    const chosen = { collectionId: await ownCollection(tx, tenantId, collectionId) };
-    return (await putAsset(tx, app, caller, id, { ...rest, ...chosen })) ?? notFound("asset");
+    const { collection_id: collectionId, playback_policy: policy, expires_at: expiresAt, ...rest } = change;
+    const texts = toColumns(rest);
+    const fixed = fixedFieldsOf(rest);
+    // A single statement where possible: with a remote database each is a round trip.
+    if (collectionId === undefined && policy === undefined && expiresAt === undefined && fixed.length === 0)
+      return (await putAsset(tx, app, caller, id, texts)) ?? notFound("asset");
+    const asset = (await getAsset(tx, caller, id)) ?? notFound("asset");
+    requireUnchanged(asset, fixed);
+    return putChange(tx, app, asset, {
+      ...texts,
+      ...(collectionId !== undefined && { collectionId: await ownCollection(tx, asset.tenantId, collectionId) }),
+      ...(policy !== undefined && { playbackPolicy: possiblePolicy(asset, policy) }),
+      ...(expiresAt !== undefined && { expiresAt: expiryOf(app, asset, expiresAt) }),
+    });
   });
 
-type Change = Partial<Pick<AssetRow, "title" | "description" | "collectionId" | "tags">>;
+/** The fields of an asset in a request that only the program changes. Names that no asset has are ignored. */
+const fixedFieldsOf = (given: Record<string, unknown>): [name: string, value: unknown][] =>
+  Object.entries(given).filter(([name]) => Object.hasOwn(Asset.entries, name) && !Object.hasOwn(textInputs, name));
 
-/** Statements by which columns they set: there are few ways to choose of them. */
+function requireUnchanged(asset: AssetRow, given: [name: string, value: unknown][]): void {
+  const current: Record<string, unknown> = toAsset(asset);
+  for (const [name, value] of given) {
+    if (isDeepStrictEqual(value, current[name])) continue;
+    const how = name === "tags" ? "is changed with PATCH /api/v1/assets/{id}/tags" : "cannot be changed";
+    invalid(`video_asset.${name}`, how);
+  }
+}
+
+/** Throws 422 for a signed asset that another server delivers. */
+export function possiblePolicy({ provider }: Pick<AssetRow, "provider">, policy: PlaybackPolicy): PlaybackPolicy {
+  if (provider === "external_serve" && policy === "signed")
+    invalid(
+      "video_asset.playback_policy",
+      "must be public with external_serve: vodbox cannot protect media that it does not serve",
+    );
+  return policy;
+}
+
+/** In milliseconds. The current value is accepted whenever it is. */
+function expiryOf(app: App, asset: AssetRow, given: string | null): number | null {
+  const expiresAt = given === null ? null : Date.parse(given);
+  if (expiresAt !== null && expiresAt !== asset.expiresAt && expiresAt <= app.clock.now())
+    invalid("video_asset.expires_at", "must be in the future");
+  return expiresAt;
+}
+
+type Change = Partial<TextValues & Pick<AssetRow, "collectionId" | "tags" | "playbackPolicy" | "expiresAt">>;
+
+/** Prepared statements by the set of columns, of which there are few combinations. */
 const putters = prepared((db) => {
-  const made = new Map<string, ReturnType<typeof putter>>();
+  const statements = new Map<string, ReturnType<typeof putter>>();
   return (columns: readonly string[], isOwned: boolean) => {
     const name = `${isOwned} ${columns}`;
-    const statement = made.get(name) ?? putter(db, columns, isOwned);
-    made.set(name, statement);
+    const statement = statements.get(name) ?? putter(db, columns, isOwned);
+    statements.set(name, statement);
     return statement;
   };
 });
@@ -57,15 +92,18 @@ const putter = (db: Db, columns: readonly string[], isOwned: boolean) =>
     .returning()
     .prepare();
 
-/** Undefined where the caller has no such asset. */
+/** Undefined when the caller has no such asset. */
 function putAsset(tx: Db, app: App, caller: Caller, id: number, change: Change): Promise<AssetRow | undefined> {
-  const set = Object.fromEntries(Object.entries(change).filter(([, value]) => value !== undefined));
   const isOwned = caller.kind !== "admin";
   const tenantId = caller.kind === "key" ? caller.tenantId : -1;
-  return putters(tx)(Object.keys(set), isOwned).get({ ...set, updatedAt: app.clock.now(), id, tenantId });
+  return putters(tx)(Object.keys(change), isOwned).get({ ...change, updatedAt: app.clock.now(), id, tenantId });
 }
 
-/** Null removes a tag. Null instead of a map that would have over 100 keys. */
+/** Changes an asset that was read in the same transaction. */
+export const putChange = async (tx: Db, app: App, { id }: AssetRow, change: Change): Promise<AssetRow> =>
+  (await putAsset(tx, app, { kind: "admin" }, id, change)) as AssetRow;
+
+/** Null removes a tag. Returns null instead of a map with over 100 keys. */
 export function mergedTags(tags: Record<string, TagValue>, change: Record<string, TagValue | null>) {
   const merged = new Map<string, TagValue>(Object.entries(tags));
   for (const [key, value] of Object.entries(change)) {
@@ -75,108 +113,17 @@ export function mergedTags(tags: Record<string, TagValue>, change: Record<string
   return merged.size > MAX_TAGS ? null : Object.fromEntries(merged);
 }
 
-/** Merges; null removes. Answers the whole map. 422 when it would grow over 100 keys. */
+/** Merges tags of an asset that was read in the same transaction. Throws 422 for over 100 keys. */
+export const putTags = (tx: Db, app: App, asset: AssetRow, change: Record<string, TagValue | null>) =>
+  putChange(tx, app, asset, {
+    tags: mergedTags(asset.tags, change) ?? invalid("tags", `must have at most ${MAX_TAGS} keys`),
+  });
+
+/** Merges tags; null removes one. Returns the whole map. Throws 422 when it would exceed 100 keys. */
 export async function mergeTags(app: App, caller: Caller, id: number, change: Record<string, TagValue | null>) {
   const { tags } = await app.write(async (tx) => {
     const asset = (await getAsset(tx, caller, id)) ?? notFound("asset");
-    const merged = mergedTags(asset.tags, change) ?? invalid("tags", `must have at most ${MAX_TAGS} keys`);
-    return (await putAsset(tx, app, caller, id, { tags: merged })) ?? notFound("asset");
+    return putTags(tx, app, asset, change);
   });
   return tags;
-}
-
-/** The asset with all that hangs on it. Rows go first, and with them goes a note of the objects that nobody names now. */
-export async function deleteAsset(app: App, caller: Caller, id: number): Promise<void> {
-  const deleted = await app.write(async (tx) => {
-    const asset = (await getAsset(tx, caller, id)) ?? notFound("asset");
-    const { tenantId, externalId, title } = asset;
-    await tx.delete(assets).where(eq(assets.id, asset.id));
-    // Twice: now, below, and when a worker that was at it has noticed and stopped writing.
-    const settledMs = SETTLED_LEASES * app.config.lease_seconds * 1000;
-    const own = [
-      prefixOf(asset),
-      ...((await isSourceElsewhere(tx, asset)) ? [] : [asset.sourceKey]),
-      ...(await deliveredMedia(tx, asset)),
-    ];
-    await scheduleDeletion(tx, app, own, settledMs);
-    await addUsage(tx, tenantId, { storageBytes: -asset.storageBytes }, app.clock.now());
-    const data = {
-      asset_id: String(id),
-      external_id: externalId,
-      title,
-      playback_status: asset.playbackStatus,
-      playback_url: null,
-      error: null,
-    };
-    await emit(tx, { tenantId, type: "video.asset.deleted", data, now: app.clock.now() });
-    return own;
-  });
-  const { objects } = app;
-  // A backup may still copy them: the note is enough then.
-  if (!objects || (await isDeletionHeld(app))) return;
-  try {
-    for (const key of deleted) await (key.endsWith("/") ? deletePrefix(objects, key) : objects.delete(key));
-  } catch (error) {
-    app.log.warn({ err: error, asset_id: id }, "the bytes of a deleted asset were not all removed");
-  }
-}
-
-/** Where the media lie that a client delivered with an ingest batch, unless another asset was registered on them. */
-async function deliveredMedia(tx: Db, { id, tenantId, mediaPrefix }: AssetRow): Promise<string[]> {
-  if (mediaPrefix === null || !isDelivered(tenantId, mediaPrefix)) return [];
-  const shared = and(eq(assets.tenantId, tenantId), eq(assets.mediaPrefix, mediaPrefix), ne(assets.id, id));
-  return (await tx.select({ id: assets.id }).from(assets).where(shared).get()) ? [] : [mediaPrefix];
-}
-
-/** A place for the media of one asset of an ingest batch: made before the asset, so it can't be named after that. */
-export const deliveredPrefix = (tenantId: number) => `tenants/${tenantId}/delivered/${randomName(24)}/`;
-const isDelivered = (tenantId: number, prefix: string) =>
-  new RegExp(`^tenants/${tenantId}/delivered/[A-Za-z0-9]{24}/$`).test(prefix);
-
-/** Whether the source is another asset's too, or one of its published files: then it is not this one's to remove. */
-export async function isSourceElsewhere(tx: Db, { id, tenantId, sourceKey, provider }: AssetRow): Promise<boolean> {
-  // The source_key of an external asset is an opaque reference, even where it looks like a key of ours.
-  if (provider !== "managed") return true;
-  if (sourceKey === "" || /^tenants\/\d+\/(assets|delivered|ingest)\//.test(sourceKey)) return true;
-  const managed = and(eq(assets.tenantId, tenantId), eq(assets.provider, "managed"));
-  const shared = and(managed, eq(assets.sourceKey, sourceKey), ne(assets.id, id));
-  return (await tx.select({ id: assets.id }).from(assets).where(shared).get()) !== undefined;
-}
-
-const prefixOf = (asset: Pick<AssetRow, "tenantId" | "id">) => `tenants/${asset.tenantId}/assets/${asset.id}/`;
-
-/** Pictures that were made on demand, by version: another one starts anew, and the old ones go. */
-export const imagesPrefix = (asset: Pick<AssetRow, "tenantId" | "id">) => `${prefixOf(asset)}pictures/`;
-
-/** Those of one version: a re-encode, or an early version that is completed, is another. */
-export const imagesFolder = (asset: Pick<AssetRow, "tenantId" | "id" | "mediaPrefix" | "thumbnailPath" | "readyAt">) =>
-  `${imagesPrefix(asset)}${sha256(JSON.stringify([asset.mediaPrefix, asset.thumbnailPath, asset.readyAt])).slice(0, 16)}/`;
-
-const DOWNLOAD_SECONDS = 300;
-
-/** An address of the source as it came, for five minutes. 404 while there is none. */
-export async function downloadOf(app: App, asset: AssetRow) {
-  const objects = storageOf(app);
-  if (asset.provider !== "managed") return notFound("source");
-  const stored =
-    asset.inputStatus === "uploaded" && asset.sourceKey !== "" ? await objects.head(asset.sourceKey) : null;
-  if (!stored) return notFound("source");
-  const upload = await app.db
-    .select({ contentType: uploads.contentType })
-    .from(uploads)
-    .where(and(eq(uploads.assetId, asset.id), eq(uploads.objectKey, asset.sourceKey)))
-    .get();
-  const filename = asset.originalFilename ?? (asset.sourceKey.split("/").at(-1) as string);
-  const contentType = upload?.contentType ?? "application/octet-stream";
-  const expiresAt = new Date(app.clock.now() + DOWNLOAD_SECONDS * 1000);
-  const { url, method } = await objects.signGet(asset.sourceKey, { expiresAt, filename, contentType });
-  return {
-    url,
-    method,
-    filename,
-    content_type: contentType,
-    bytes: stored.bytes,
-    expires_at: expiresAt.toISOString(),
-    expires_in: DOWNLOAD_SECONDS,
-  };
 }

@@ -1,25 +1,29 @@
 import type { TagValue } from "../../../storage/db/schema.ts";
+import { ASSET_TEXT_NAMES } from "../../protocol/asset-fields.ts";
 
-/** The columns of an export; import takes them in any order, and `relative_path` too. */
-export const CSV_COLUMNS = ["title", "description", "tags", "original_filename"] as const;
+/** The columns of an export; import accepts them in any order, and `relative_path` as well. */
+export const CSV_COLUMNS = [...ASSET_TEXT_NAMES, "tags", "original_filename"] as const;
 
 /**
- * What a spreadsheet would run instead of show. The apostrophes before it are part of the rule, so that a text which
- * really begins with `'=` comes back as it was.
+ * Text that a spreadsheet would execute as a formula. Leading apostrophes are part of the rule, so that a text that
+ * begins with `'=` survives a round trip.
  */
 const FORMULA = /^'*[=+\-@\t\r]/;
 
 export const escapeCell = (text: string) => (FORMULA.test(text) ? `'${text}` : text);
 export const unescapeCell = (cell: string) => (cell.startsWith("'") && FORMULA.test(cell) ? cell.slice(1) : cell);
 
-/** A map of tags from a cell: a JSON object, or `key=value;key=value` with texts as values. Throws an Error that says why not. */
+/**
+ * Parses tags from a cell: a JSON object, or `key=value;key=value` with text values. Throws an Error that describes the
+ * fault.
+ */
 export function readTags(cell: string): unknown {
   const text = cell.trim();
   if (text.startsWith("{")) {
     try {
       return JSON.parse(text);
     } catch {
-      throw new Error("tags: is no valid JSON");
+      throw new Error("tags: is not valid JSON");
     }
   }
   const pairs = text.split(";").filter((pair) => pair.trim() !== "");

@@ -12,16 +12,19 @@ import { type ParseOptions, parseDocument } from "../../parsing/parse-document.t
 import { unescapeCell } from "./csv-cells.ts";
 
 const PREFIX = "import-";
-/** Parsed at once. */
+/** Bytes that are parsed at once. */
 const PIECE_BYTES = 128 * 1024;
 const LARGEST_PIECE = 2 * DOCUMENT_LIMITS.csvRowBytes;
 
 const unreadable = (why: string): never => {
-  throw new HttpError(422, "validation_failed", `The file cannot be read: ${why}.`, { details: { file: [why] } });
+  throw new HttpError(422, "validation_failed", `The file is invalid: ${why}.`, { details: { file: [why] } });
 };
 export type Spooled = { file: FileHandle; fields: Record<string, string> };
 
-/** The CSV of a request, as a form's `file` or as the body, in a file that is gone with its handle. 413, 415, 422, 507. */
+/**
+ * The CSV of a request, from the form field `file` or the body, in an unlinked temporary file. Throws 413, 415, 422,
+ * 507.
+ */
 export async function spool(app: App, { request, incoming }: Pick<Context, "request" | "incoming">): Promise<Spooled> {
   const { headers } = request;
   if (Number(headers.get("content-length") ?? 0) > DOCUMENT_LIMITS.csvBytes) throw tooLarge();
@@ -51,7 +54,7 @@ export async function spool(app: App, { request, incoming }: Pick<Context, "requ
       if (body) await write(body);
     } catch (error) {
       if (incoming?.destroyed && !incoming.complete)
-        throw new HttpError(400, "incomplete_body", "The body ended early; nothing was done.");
+        throw new HttpError(400, "incomplete_body", "The request body ended early; nothing was changed.");
       throw error;
     }
     return { file, fields: {} };
@@ -68,7 +71,7 @@ const tooLarge = () =>
     `The file is larger than ${DOCUMENT_LIMITS.csvBytes} bytes; send it in parts.`,
   );
 
-/** A file without a name, which goes with its handle: a process that is killed leaves nothing behind. */
+/** A file without a name, which is deleted with its handle, even when the process is killed. */
 export async function temporaryFile(app: App): Promise<FileHandle> {
   const path = join(app.config.data_dir, `${PREFIX}${randomUUID()}`);
   try {
@@ -80,7 +83,7 @@ export async function temporaryFile(app: App): Promise<FileHandle> {
   }
 }
 
-/** Appends to a temporary file. Throws StorageFull before the reserve of the disk is used. */
+/** Appends to a temporary file. Throws StorageFull before the disk reserve is used. */
 export async function append(app: App, file: FileHandle, bytes: Uint8Array): Promise<void> {
   const written = await diskOf(app).admit(bytes.length);
   try {
@@ -92,18 +95,19 @@ export async function append(app: App, file: FileHandle, bytes: Uint8Array): Pro
   }
 }
 
-/** Removes files whose process was killed between making one and taking its name away. Only while no import runs. */
+/** Deletes files whose process was killed between creating and unlinking one. Only while no import runs. */
 export async function sweepTemporaryFiles({ config }: App): Promise<void> {
   for (const name of await readdir(config.data_dir))
     if (/^import-[0-9a-f-]{36}$/.test(name)) await rm(join(config.data_dir, name), { force: true });
 }
 
-/** A record under its header. `row` counts as a spreadsheet does: the header is row 1. */
+/** A record with its header. `row` counts like a spreadsheet: the header is row 1. */
 export type CsvRow = { row: number; cells: Record<string, string> } | { row: number; message: string };
 
 /**
- * The rows of the file, some hundreds at a time. They are parsed on a parser thread, piece by piece: memory does not grow
- * with the file. 422 `validation_failed` for what is no UTF-8 or no CSV, `document_too_complex` beyond DOCUMENT_LIMITS.
+ * Iterates over the rows in chunks of some hundreds. They are parsed on a parser thread, piece by piece, so memory does
+ * not grow with the file. Throws 422 `validation_failed` for input that is not UTF-8 or CSV, `document_too_complex`
+ * beyond DOCUMENT_LIMITS.
  */
 export async function* readRows(app: App, file: FileHandle, options: ParseOptions): AsyncGenerator<CsvRow[]> {
   let header: string[] | undefined;
@@ -146,7 +150,7 @@ async function* recordsOf(app: App, file: FileHandle, options: ParseOptions): As
   let length = PIECE_BYTES;
   for (let position = 0; ; ) {
     const { bytesRead, buffer } = await file.read(Buffer.allocUnsafeSlow(length), 0, length, position);
-    // A short read of a file is its end.
+    // A short read means the end of the file.
     const piece = { bytes: buffer.subarray(0, bytesRead), isFirst: position === 0, isLast: bytesRead < length };
     const { records, consumed, unreadable: fault } = await parseDocument(app, "csv", piece, options);
     if (fault !== null) unreadable(fault);

@@ -5,6 +5,7 @@ import { QueryId } from "../../http/schemas.ts";
 import { streamed, streamedJson, streamOf } from "../../http/stream.ts";
 import { HttpError } from "../../lib/errors.ts";
 import { admit } from "../../limits/expensive.ts";
+import { ASSET_TEXT_NAMES } from "../../protocol/asset-fields.ts";
 import { requireTenant } from "../tenants/queries.ts";
 import { spool } from "./csv-file.ts";
 import { ExportedAsset, ExportQuery, exportCsv, exportJson } from "./export.ts";
@@ -13,6 +14,7 @@ import { ImportResult } from "./import/result.ts";
 import { importCsv } from "./import/run.ts";
 
 const path = "/api/v1/assets";
+const TEXTS = ASSET_TEXT_NAMES.join(", ");
 const attachment = (name: string) => ({ "content-disposition": `attachment; filename="${name}"` });
 
 export const assetCsvRoutes = [
@@ -22,7 +24,8 @@ export const assetCsvRoutes = [
     expensive: "export",
     scope: "assets:read",
     tag: "Assets",
-    summary: "Export title, description, tags and filename of all assets as CSV or JSON",
+    operationId: "exportAssets",
+    summary: `Export ${TEXTS}, tags and filename of all assets as CSV or JSON`,
     query: ExportQuery,
     responses: { 200: v.array(ExportedAsset) },
     produces: ["text/csv"],
@@ -40,7 +43,8 @@ export const assetCsvRoutes = [
     expensive: "import",
     scope: "assets:write",
     tag: "Assets",
-    summary: "Import titles, descriptions and tags from CSV",
+    operationId: "importAssets",
+    summary: `Import ${TEXTS} and tags of assets from CSV`,
     raw: true,
     rawBody: {
       "text/csv": v.string(),
@@ -58,14 +62,14 @@ export const assetCsvRoutes = [
     async handle(context) {
       const { app, caller, query, signal } = context;
       const isNamed = caller.kind !== "admin" || query.tenant_id !== undefined;
-      // Before the body is read, where that can be: a second import is refused at once.
+      // Before the body is read where possible: a second import is refused immediately.
       let lock = isNamed ? await lockImport(app, (await requireTenant(app.db, caller, query.tenant_id)).id) : null;
       try {
         const { file, fields } = await spool(app, context);
         try {
           const tenant = await requireTenant(app.db, caller, query.tenant_id ?? tenantIn(fields));
           lock ??= await lockImport(app, tenant.id);
-          const result = await inTurn(app, lock, (held) => importCsv(app, held, file, signal), signal);
+          const result = await runQueued(app, lock, (importLock) => importCsv(app, importLock, file, signal), signal);
           const response = streamedJson(context, result.json());
           streamOf(response)?.once("close", () => result.close().catch(() => {}));
           return response;
@@ -79,7 +83,7 @@ export const assetCsvRoutes = [
   }),
 ];
 
-async function inTurn<T>(app: App, lock: ImportLock, work: (lock: ImportLock) => Promise<T>, signal: AbortSignal) {
+async function runQueued<T>(app: App, lock: ImportLock, work: (lock: ImportLock) => Promise<T>, signal: AbortSignal) {
   const permit = await admit(app, "import", lock.tenantId, signal);
   try {
     return await work(lock);

@@ -10,7 +10,7 @@ import { requireTenant } from "../tenants/queries.ts";
 const MOST = 100;
 
 export const DuplicateQuery = v.object({
-  sha256: v.optional(v.pipe(Sha256, v.description("Of the whole file, in hexadecimal"))),
+  sha256: v.optional(v.pipe(Sha256, v.description("SHA-256 of the file, in hexadecimal"))),
   filename: v.optional(v.pipe(Text(500), v.description("With bytes: the file's name"))),
   bytes: v.optional(v.pipe(QueryId, v.description("With filename: the file's size"))),
   tenant_id: v.optional(v.pipe(QueryId, v.description("With the admin token"))),
@@ -26,17 +26,20 @@ export const Duplicates = v.object({
   ),
 });
 
-/** The tenant's assets of the same bytes, then those of the same name and size; newest first, up to 100 of either. */
+/**
+ * The tenant's assets with the same content hash, then those with the same name and size; newest first, up to 100 of
+ * each.
+ */
 export async function findDuplicates(db: Db, caller: Caller, query: v.InferOutput<typeof DuplicateQuery>) {
   const { sha256, filename, bytes } = query;
   if (sha256 === undefined && (filename === undefined || bytes === undefined))
-    throw new HttpError(422, "parameter_missing", "Give sha256, or filename and bytes.");
+    throw new HttpError(422, "parameter_missing", "Set sha256, or filename and bytes.");
   const { id: tenantId } = await requireTenant(db, caller, query.tenant_id);
   const find = (same: ReturnType<typeof and>) =>
     db
       .select({ asset_id: assets.id, external_id: assets.externalId, title: assets.title })
       .from(assets)
-      // Of a failed upload nothing is there.
+      // A failed upload has no content.
       .where(and(eq(assets.tenantId, tenantId), same, ne(assets.inputStatus, "failed")))
       .orderBy(desc(assets.id))
       .limit(MOST)

@@ -1,4 +1,4 @@
-import { and, eq, sql } from "drizzle-orm";
+import { and, eq, inArray, sql } from "drizzle-orm";
 import { cacheUntilCommit } from "../../../storage/db/commit-cache.ts";
 import type { Db } from "../../../storage/db/open.ts";
 import { prepared } from "../../../storage/db/prepared.ts";
@@ -21,7 +21,7 @@ const byId = prepared((db) =>
     .where(eq(assets.id, sql.placeholder("id")))
     .prepare(),
 );
-/** The same expression as the partial index has, so that it is used. */
+/** The same expression as in the partial index, so that the index is used. */
 const isPublicId = sql`substr(${assets.externalId}, 1, 4) = 'vid_'`;
 const byPublicId = prepared((db) =>
   db
@@ -31,13 +31,13 @@ const byPublicId = prepared((db) =>
     .prepare(),
 );
 
-/** Rows as they are until the next commit; whoever takes one from here has to ask whose it is. */
+/** Cached rows, valid until the next commit; callers must check the owner. */
 const remembered = forApp((app) => ({
   byId: cacheUntilCommit(app.commits, (id: number) => byId(app.db).get({ id })),
   byPublicId: cacheUntilCommit(app.commits, (externalId: string) => byPublicId(app.db).get({ externalId })),
 }));
 
-/** `getAsset` for requests that only read, which come by the thousand. */
+/** `getAsset` for frequent read-only requests. */
 export async function readAsset(app: App, caller: Caller, id: number): Promise<AssetRow | undefined> {
   const asset = await remembered(app).byId(id);
   return asset && (caller.kind === "admin" || (caller.kind === "key" && caller.tenantId === asset.tenantId))
@@ -45,13 +45,21 @@ export async function readAsset(app: App, caller: Caller, id: number): Promise<A
     : undefined;
 }
 
-/** The caller's asset, by number. */
+/** The caller's asset by id. */
 export async function getAsset(db: Db, caller: Caller, id: number): Promise<AssetRow | undefined> {
   if (caller.kind === "admin") return byId(db).get({ id });
   return caller.kind === "key" ? byIdOfTenant(db).get({ id, tenantId: caller.tenantId }) : undefined;
 }
 
-/** The caller's asset, by number or external id. A client's own id means nothing outside its tenant. */
+/** Those of the caller's assets that exist, in any order. */
+export const assetsById = (db: Db, caller: Caller, ids: number[]): Promise<AssetRow[]> =>
+  db
+    .select()
+    .from(assets)
+    .where(and(inArray(assets.id, ids), ownedBy(caller, assets.tenantId)))
+    .all();
+
+/** The caller's asset by id or external id. A client's own id has no meaning outside its tenant. */
 export async function resolveAsset(db: Db, caller: Caller, ref: string): Promise<AssetRow | undefined> {
   if (/^\d{1,15}$/.test(ref)) return getAsset(db, caller, Number(ref));
   const owned = ownedBy(caller, assets.tenantId) ?? isPublicId;
@@ -62,21 +70,21 @@ export async function resolveAsset(db: Db, caller: Caller, ref: string): Promise
     .get();
 }
 
-/** Any tenant's asset as the public pages and media name it: a number or a `vid_` id. What it allows is the policy's to say. */
+/** Any tenant's asset by its public id: a number or a `vid_` id. The playback policy decides on access. */
 export async function findPublicAsset(app: App, ref: string): Promise<AssetRow | undefined> {
   if (/^[1-9]\d{0,14}$/.test(ref)) return remembered(app).byId(Number(ref));
   return ref.startsWith("vid_") ? remembered(app).byPublicId(ref) : undefined;
 }
 
-/** The collection if it is the tenant's own; any other id is none, as the specification has it. */
+/** The collection if it belongs to the tenant; any other id counts as none, as the specification defines. */
 export async function ownCollection(tx: Db, tenantId: number, id: number | null): Promise<number | null> {
   if (id === null) return null;
   const own = and(eq(collections.id, id), eq(collections.tenantId, tenantId));
   return (await tx.select({ id: collections.id }).from(collections).where(own).get())?.id ?? null;
 }
 
-/** A 422 unless no asset of the tenant has this external id. */
+/** Throws 422 when an asset of the tenant has this external id. */
 export async function requireFreeExternalId(tx: Db, tenantId: number, externalId: string): Promise<void> {
-  const taken = and(eq(assets.tenantId, tenantId), eq(assets.externalId, externalId));
-  if (await tx.select({ id: assets.id }).from(assets).where(taken).get()) invalid("external_id", "is taken");
+  const sameId = and(eq(assets.tenantId, tenantId), eq(assets.externalId, externalId));
+  if (await tx.select({ id: assets.id }).from(assets).where(sameId).get()) invalid("external_id", "is taken");
 }

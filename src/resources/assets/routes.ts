@@ -1,35 +1,70 @@
 import * as v from "valibot";
-import { decodeCursor, page, UNPAGED } from "../../http/paging.ts";
+import { page, UNPAGED } from "../../http/paging.ts";
 import { route } from "../../http/route.ts";
 import { PathId } from "../../http/schemas.ts";
 import { notFound } from "../../lib/errors.ts";
-import { deleteAsset, downloadOf, mergeTags, updateAsset } from "./change.ts";
+import { ASSET_TEXT_NAMES } from "../../protocol/asset-fields.ts";
+import { mergeTags, updateAsset } from "./change.ts";
+import { deleteAsset } from "./delete.ts";
+import { downloadOf } from "./download.ts";
 import { DuplicateQuery, Duplicates, findDuplicates } from "./duplicates.ts";
-import { listAssets } from "./list.ts";
+import { listAssets, listPages } from "./list.ts";
+import { cursorOf, positionIn, positionOf } from "./order.ts";
 import { readAsset } from "./queries.ts";
-import { Asset, AssetPatch, AssetQuery, Download, TagPatch, Tags, toAsset } from "./schema.ts";
+import {
+  Asset,
+  AssetPages,
+  AssetPagesQuery,
+  AssetPatch,
+  AssetQuery,
+  Download,
+  TagPatch,
+  Tags,
+  toAsset,
+} from "./schema.ts";
 
 const path = "/api/v1/assets";
 const AssetParams = v.object({ id: PathId });
+
+/** Who may play an asset, and how long it exists, is audited for API keys too. */
+const decidesOnAccess = ({ video_asset: { playback_policy, expires_at } }: v.InferOutput<typeof AssetPatch>) =>
+  playback_policy !== undefined || expires_at !== undefined;
+
+/** Assets of a page whose length is not given. */
+const DEFAULT_PAGE = 100;
 
 export const assetRoutes = [
   route({
     method: "GET",
     path,
     tag: "Assets",
-    summary: "List assets, newest first",
+    operationId: "listAssets",
+    summary: "List assets, newest first or sorted",
     query: AssetQuery,
     responses: { 200: v.array(Asset) },
     async handle({ app, caller, query, url }) {
       const limit = query.limit ?? UNPAGED;
-      const rows = await listAssets(app.db, caller, query, { limit, before: decodeCursor(query.cursor) });
-      return page(rows, limit, url, app.baseUrl(), toAsset);
+      const { sort, cursor } = query;
+      const rows = await listAssets(app.db, caller, query, { limit, after: positionOf(sort, cursor) });
+      return page(rows, limit, url, app.baseUrl(), toAsset, (row) => cursorOf(positionIn(sort, row)));
     },
+  }),
+  route({
+    method: "GET",
+    path: `${path}/pages`,
+    tag: "Assets",
+    operationId: "listAssetPages",
+    summary: "Count the assets of a list, and get the cursors of its pages",
+    expensive: "count",
+    query: AssetPagesQuery,
+    responses: { 200: AssetPages },
+    handle: ({ app, caller, query }) => listPages(app.db, caller, query, query.limit ?? DEFAULT_PAGE),
   }),
   route({
     method: "GET",
     path: `${path}/duplicates`,
     tag: "Assets",
+    operationId: "listDuplicates",
     summary: "List duplicates of a file, by sha256 or by filename and size",
     query: DuplicateQuery,
     responses: { 200: Duplicates },
@@ -40,6 +75,7 @@ export const assetRoutes = [
     method: "GET",
     path: `${path}/:id`,
     tag: "Assets",
+    operationId: "getAsset",
     summary: "Get an asset",
     params: AssetParams,
     responses: { 200: Asset },
@@ -51,21 +87,21 @@ export const assetRoutes = [
     path: `${path}/:id`,
     scope: "assets:write",
     tag: "Assets",
-    summary: "Update an asset's title, description or collection",
+    operationId: "updateAsset",
+    summary: `Update an asset's ${ASSET_TEXT_NAMES.join(", ")}, collection, playback policy or expiry`,
+    audited: (body) => decidesOnAccess(body as v.InferOutput<typeof AssetPatch>),
     params: AssetParams,
     body: AssetPatch,
     responses: { 200: Asset },
-    async handle({ app, caller, params, body }) {
-      const { title, description, collection_id } = body.video_asset;
-      const change = { title, description, collectionId: collection_id };
-      return toAsset(await updateAsset(app, caller, params.id, change));
-    },
+    handle: async ({ app, caller, params, body }) =>
+      toAsset(await updateAsset(app, caller, params.id, body.video_asset)),
   }),
   route({
     method: "DELETE",
     path: `${path}/:id`,
     scope: "assets:write",
     tag: "Assets",
+    operationId: "deleteAsset",
     summary: "Delete an asset, its media and its source",
     params: AssetParams,
     responses: { 204: null },
@@ -75,6 +111,7 @@ export const assetRoutes = [
     method: "PATCH",
     path: `${path}/:id/tags`,
     tag: "Assets",
+    operationId: "updateTags",
     summary: "Merge tags; null removes a tag",
     params: AssetParams,
     body: TagPatch,
@@ -85,6 +122,7 @@ export const assetRoutes = [
     method: "DELETE",
     path: `${path}/:id/tags/:key`,
     tag: "Assets",
+    operationId: "deleteTag",
     summary: "Remove a tag",
     params: v.object({ id: PathId, key: v.string() }),
     responses: { 200: Tags },
@@ -95,10 +133,11 @@ export const assetRoutes = [
     path: `${path}/:id/download`,
     scope: "assets:write",
     tag: "Assets",
+    operationId: "getDownload",
     summary: "Get a URL to download the source, valid for five minutes",
     params: AssetParams,
     responses: { 200: Download },
-    errors: { 503: ["storage_not_configured"] },
+    errors: { 410: ["source_deleted"], 503: ["storage_not_configured"] },
     handle: async ({ app, caller, params }) =>
       downloadOf(app, (await readAsset(app, caller, params.id)) ?? notFound("asset")),
   }),

@@ -1,21 +1,33 @@
 import * as v from "valibot";
 import type { AssetRow } from "../../../storage/db/schema.ts";
-import { Id, Name, NullableTime, Paging, PlaybackPolicy, QueryId, Text, Time } from "../../http/schemas.ts";
+import {
+  ClientTime,
+  Id,
+  Name,
+  NullableTime,
+  oneOf,
+  PageLimit,
+  Paging,
+  PlaybackPolicy,
+  QueryId,
+  Text,
+  Time,
+} from "../../http/schemas.ts";
 import { iso } from "../../lib/clock.ts";
+import { ASSET_PROVIDERS, INPUT_STATUSES, PLAYBACK_STATUSES } from "../../lib/enums.ts";
+import { textInputs, textOutputs } from "../../protocol/asset-fields.ts";
+import { ASSET_SORTS } from "./order.ts";
+import { posterOf } from "./poster.ts";
+import { textsOf } from "./texts.ts";
 
-export const InputStatus = v.picklist(["pending", "uploaded", "failed"], "must be pending, uploaded or failed");
-export const PlaybackStatus = v.picklist(
-  ["draft", "processing", "ready", "errored"],
-  "must be draft, processing, ready or errored",
-);
-export const Title = Name(500);
-export const Description = v.nullable(Text(10_000));
+export const InputStatus = oneOf(INPUT_STATUSES);
+export const PlaybackStatus = oneOf(PLAYBACK_STATUSES);
 
-/** A client's own id. `vid_` is the server's; a letter keeps it apart from the numeric ids. */
+/** A client's own id. The prefix `vid_` is reserved; a leading letter distinguishes it from numeric ids. */
 export const ExternalId = v.pipe(
   v.string("must be a string"),
-  v.regex(/^[A-Za-z0-9._-]{1,128}$/, "must be 1 to 128 of A-Z a-z 0-9 . _ -"),
-  v.regex(/[A-Za-z]/, "must hold a letter"),
+  v.regex(/^[A-Za-z0-9._-]{1,128}$/, "must be 1 to 128 characters of A-Z a-z 0-9 . _ -"),
+  v.regex(/[A-Za-z]/, "must contain a letter"),
   v.check((id) => !id.startsWith("vid_"), "must not start with vid_"),
 );
 
@@ -23,14 +35,14 @@ export const TagValue = v.union(
   [Text(1024), v.pipe(v.number(), v.finite()), v.boolean()],
   "must be a string of at most 1024 characters, a number or a boolean",
 );
-/** What valibot holds to be dangerous in a name, and would leave out without a word. */
+/** Names that valibot considers dangerous and would silently drop. */
 const RESERVED = ["__proto__", "constructor", "prototype"];
 const named = v.pipe(
   v.unknown(),
   v.check((tags) => typeof tags === "object" && tags !== null && !Array.isArray(tags), "must be an object"),
   v.check(
     (tags) => !RESERVED.some((key) => Object.hasOwn(Object(tags), key)),
-    `must not hold the keys ${RESERVED.join(", ")}`,
+    `must not contain the keys ${RESERVED.join(", ")}`,
   ),
   v.metadata({
     openapi: {
@@ -47,13 +59,32 @@ export const Tags = v.pipe(
   v.check((tags) => Object.keys(tags).length <= 100, "must have at most 100 keys"),
 );
 
-/** Nothing else of an asset is a client's to change: the pipeline owns the rest, and what is sent of it is passed over. */
+/** Entries of every request that creates an asset. */
+export const creationEntries = {
+  ...textInputs,
+  external_id: v.optional(ExternalId),
+  playback_policy: v.optional(PlaybackPolicy),
+  tags: v.optional(Tags, {}),
+};
+
+/**
+ * Other fields of an asset cannot be changed here. They are accepted with their current value, so that a client can send
+ * back what it read; `requireUnchanged` compares them. Fields that no asset has are ignored.
+ */
 export const AssetPatch = v.object({
-  video_asset: v.object(
+  video_asset: v.looseObject(
     {
-      title: v.optional(Title),
-      description: v.optional(Description),
+      ...textInputs,
       collection_id: v.optional(v.nullable(Id)),
+      playback_policy: v.optional(PlaybackPolicy),
+      expires_at: v.optional(
+        v.pipe(
+          v.nullable(ClientTime),
+          v.description(
+            "The asset is deleted within 30 seconds after this time, which must be in the future; null: never",
+          ),
+        ),
+      ),
     },
     "must be an object",
   ),
@@ -74,14 +105,45 @@ export const Download = v.pipe(
   v.title("Download"),
 );
 
-export const AssetQuery = v.object({
-  ...Paging,
-  q: v.optional(v.pipe(Text(200), v.description("Words in the title, description or file name"))),
+const filters = {
+  q: v.optional(v.pipe(Text(200), v.description("Full-text search in title, description and filename"))),
   collection_id: v.optional(QueryId),
   playback_status: v.optional(PlaybackStatus),
   input_status: v.optional(InputStatus),
   external_id: v.optional(Text(128)),
+  playback_policy: v.optional(PlaybackPolicy),
+  created_from: v.optional(v.pipe(ClientTime, v.description("Created then or later"))),
+  created_to: v.optional(v.pipe(ClientTime, v.description("Created then or earlier"))),
   tenant_id: v.optional(v.pipe(QueryId, v.description("With the admin token"))),
+};
+export const AssetFilters = v.object(filters);
+
+const Sort = v.pipe(
+  v.optional(oneOf(ASSET_SORTS), "newest"),
+  v.description(
+    "`duration` and `size` (of all media) begin with the largest. A search (`q`) has only `newest` and `oldest`",
+  ),
+);
+
+export const AssetQuery = v.object({
+  ...Paging,
+  // The cursor contains the title, of up to 500 characters.
+  cursor: v.optional(v.pipe(Text(5000), v.description("Cursor from the Link header of the previous page"))),
+  sort: Sort,
+  ...filters,
+});
+
+export const AssetPagesQuery = v.object({
+  limit: v.optional(v.pipe(PageLimit, v.description("Length of a page, 1 to 500; default: 100"))),
+  sort: Sort,
+  ...filters,
+});
+export const AssetPages = v.object({
+  count: v.pipe(v.number(), v.description("How many assets match")),
+  cursors: v.pipe(
+    v.array(v.string()),
+    v.description("Cursors of the pages after the first, for `GET /assets` with the same parameters and `limit`"),
+  ),
 });
 
 export const Asset = v.pipe(
@@ -89,24 +151,31 @@ export const Asset = v.pipe(
     id: v.number(),
     tenant_id: v.number(),
     external_id: v.string(),
-    title: v.string(),
-    description: v.nullable(v.string()),
+    ...textOutputs,
     collection_id: v.nullable(v.number()),
     input_status: InputStatus,
     playback_status: PlaybackStatus,
     playback_policy: PlaybackPolicy,
-    provider: v.picklist(["managed", "external_serve"]),
+    provider: v.picklist(ASSET_PROVIDERS),
     manifest_url: v.nullable(v.string()),
     source_bytes: v.number(),
     storage_bytes: v.number(),
     duration_seconds: v.number(),
     source_key: v.string(),
     source_sha256: v.nullable(v.string()),
+    source_deleted_at: v.pipe(
+      NullableTime,
+      v.description("When the source was deleted; `source_key` is empty then, and `source_bytes` what it had"),
+    ),
     original_filename: v.nullable(v.string()),
     relative_path: v.nullable(v.string()),
     manifest_path: v.nullable(v.string()),
     dash_manifest_path: v.nullable(v.string()),
-    thumbnail_path: v.nullable(v.string()),
+    thumbnail_path: v.pipe(v.nullable(v.string()), v.description("The image that represents the asset")),
+    poster_path: v.pipe(
+      v.nullable(v.string()),
+      v.description("The chosen poster; null: `thumbnail_path` is automatic"),
+    ),
     storyboard_path: v.nullable(v.string()),
     width: v.nullable(v.number()),
     height: v.nullable(v.number()),
@@ -116,18 +185,19 @@ export const Asset = v.pipe(
     stage: v.nullable(v.string()),
     error: v.nullable(v.object({ code: v.string(), message: v.string() })),
     ready_at: NullableTime,
+    expires_at: v.pipe(NullableTime, v.description("The asset is deleted within 30 seconds after this time")),
     created_at: Time,
     updated_at: Time,
   }),
   v.title("Asset"),
 );
+export type Asset = v.InferOutput<typeof Asset>;
 
 export const toAsset = (row: AssetRow): v.InferInput<typeof Asset> => ({
   id: row.id,
   tenant_id: row.tenantId,
   external_id: row.externalId,
-  title: row.title,
-  description: row.description,
+  ...textsOf(row),
   collection_id: row.collectionId,
   input_status: row.inputStatus,
   playback_status: row.playbackStatus,
@@ -139,11 +209,13 @@ export const toAsset = (row: AssetRow): v.InferInput<typeof Asset> => ({
   duration_seconds: row.durationSeconds,
   source_key: row.sourceKey,
   source_sha256: row.sourceSha256,
+  source_deleted_at: iso(row.sourceDeletedAt),
   original_filename: row.originalFilename,
   relative_path: row.relativePath,
   manifest_path: row.manifestPath,
   dash_manifest_path: row.dashManifestPath,
-  thumbnail_path: row.thumbnailPath,
+  thumbnail_path: posterOf(row),
+  poster_path: row.posterPath,
   storyboard_path: row.storyboardPath,
   width: row.width,
   height: row.height,
@@ -153,6 +225,7 @@ export const toAsset = (row: AssetRow): v.InferInput<typeof Asset> => ({
   stage: row.stage,
   error: row.errorCode === null ? null : { code: row.errorCode, message: row.errorMessage ?? "" },
   ready_at: iso(row.readyAt),
+  expires_at: iso(row.expiresAt),
   created_at: iso(row.createdAt),
   updated_at: iso(row.updatedAt),
 });

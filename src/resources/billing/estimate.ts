@@ -10,7 +10,7 @@ import { MINUTE_MS, pricesOf } from "../tenants/quota.ts";
 import { type MonthUsage, usageOf } from "../tenants/usage.ts";
 import type { Estimate, UsageSummary } from "./schema.ts";
 
-/** A gigabyte is 10^9 bytes, so nine places tell single bytes. */
+/** A gigabyte is 10^9 bytes, so nine places represent single bytes. */
 const GB_PLACES = 9;
 
 type Item = v.InferInput<typeof Estimate>["line_items"][number];
@@ -19,7 +19,7 @@ type Line = Pick<Item, "meter" | "unit"> & {
   prices: { included: number; unit_price_minor: number };
 };
 
-/** Quantities are exact to the place that is shown; each line is rounded once, to the nearest minor unit, a half up. */
+/** Quantities are exact to the displayed digit; each line is rounded once, half up, to the nearest minor unit. */
 function lineItem({ meter, unit, quantity, prices }: Line): Item {
   const included = exact(prices.included, GB_PLACES);
   const billable = quantity > included ? quantity - included : 0n;
@@ -37,11 +37,14 @@ function lineItem({ meter, unit, quantity, prices }: Line): Item {
 
 function exact(value: number, places: number): bigint {
   const found = scaled(value, places);
-  if (found === null) throw new Error(`${value} is no decimal of ${places} places`);
+  if (found === null) throw new Error(`${value} is not a decimal with ${places} places`);
   return found;
 }
 
-/** What the month's use comes to by now's prices and plan. The plan's own price is what a checkout asks for, not this. */
+/**
+ * The cost of the month's use at the current prices and plan. The plan's own price is charged by checkout and not
+ * included.
+ */
 export function estimateOf(app: App, tenant: TenantRow, monthStart: number, used: MonthUsage) {
   const { currency, plans } = pricesOf(app);
   const { storage_gb_month, egress_gb, transcoding_minute } = plans[tenant.planName];
@@ -51,7 +54,7 @@ export function estimateOf(app: App, tenant: TenantRow, monthStart: number, used
     {
       meter: "storage_bytes",
       unit: "gb_month",
-      // Bytes held on average over the whole month.
+      // Bytes stored on average over the whole month.
       quantity: dividedHalfUp(used.storageByteMs, BigInt(monthEnd - monthStart)),
       prices: storage_gb_month,
     },
@@ -78,7 +81,7 @@ export function estimateOf(app: App, tenant: TenantRow, monthStart: number, used
 
 const minutesOf = ({ transcodingMs }: MonthUsage) => Math.ceil(transcodingMs / MINUTE_MS);
 
-/** A tenant's month: what it holds now, what it sent and had transcoded in the month, and what that comes to. */
+/** A tenant's month: current storage, delivery and transcoding in the month, and their cost. */
 export async function summaryOf(db: Db, app: App, tenant: TenantRow, monthStart: number) {
   const used = await usageOf(db, tenant, monthStart, app.clock.now());
   const estimate = estimateOf(app, tenant, monthStart, used);

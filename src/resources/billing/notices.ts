@@ -6,7 +6,7 @@ import { readBytes } from "../../http/body.ts";
 import { metricsOf } from "../../http/metrics.ts";
 import type { Context } from "../../http/route.ts";
 import { HttpError } from "../../lib/errors.ts";
-import { paymentsOf } from "../../outbound/payments/configured.ts";
+import { paymentsOf, signersOf } from "../../outbound/payments/configured.ts";
 import {
   InvalidSignature,
   type Notice,
@@ -17,25 +17,18 @@ import { orderById } from "./orders.ts";
 
 const MAX_BYTES = 1 << 20;
 
-/** Which provider says that it sends this. */
-const SIGNED_BY = {
-  stripe: "stripe-signature",
-  paypal: "paypal-transmission-sig",
-  simulated: "x-svc-simulated-event",
-} as const satisfies Record<PaymentProvider["kind"], string>;
-
 const unauthorized = (message: string) => new HttpError(401, "unauthorized", message);
 
 /**
- * A provider's notification: checked over the bytes as they came, acted on once. Answers the order's id, or null for what
- * is about none of ours, which is well: a provider would send it again and again.
+ * Processes a provider's notification: verified over the raw bytes, applied once. Returns the order's id, or null when
+ * it concerns none of our orders; that is not an error, because the provider would retry.
  */
 export async function receiveNotice({ app, headers, request, incoming }: Context): Promise<string | null> {
   const provider = await paymentsOf(app);
-  const signers = Object.entries(SIGNED_BY).filter(([, name]) => headers.has(name));
-  // Before the body is read, and alike whether payments are off or another's.
-  if (!provider || signers.length !== 1 || signers[0]?.[0] !== provider.kind)
-    throw unauthorized("The notification is not signed by this server's payment provider.");
+  const signers = signersOf(headers);
+  // Before the body is read, with the same response whether payments are off or another provider is configured.
+  if (!provider || signers.length !== 1 || signers[0] !== provider.kind)
+    throw unauthorized("The notification has no valid signature of the payment provider.");
   const body = await readBytes({ request, incoming }, MAX_BYTES);
   try {
     const notice = await provider.verify({ headers, body, now: app.clock.now() });
@@ -44,7 +37,7 @@ export async function receiveNotice({ app, headers, request, incoming }: Context
     if (error instanceof InvalidSignature) throw unauthorized(`The notification was refused. ${error.message}`);
     if (!(error instanceof PaymentFailed)) throw error;
     metricsOf(app).services.add("payments");
-    app.log.warn({ reason: error.message }, "a notification of the payment provider could not be acted on");
+    app.log.warn({ reason: error.message }, "a notification of the payment provider could not be processed");
     throw new HttpError(502, "payment_provider_failed", "The payment provider failed; send the notification again.");
   }
 }
@@ -63,31 +56,30 @@ async function isKnown(db: Db, { kind }: PaymentProvider, { eventId }: Notice): 
   return (await db.select({ id: billingEvents.eventId }).from(billingEvents).where(same).get()) !== undefined;
 }
 
-/** Of the same provider, and of the order that this provider knows by that name. */
+/** By provider, and the provider's id of the order. */
 function isOurs(app: App, { kind }: PaymentProvider, order: OrderRow, { providerOrderId }: Notice): boolean {
   const isSame = providerOrderId === null || [null, providerOrderId].includes(order.providerOrderId);
   if (order.provider === kind && isSame) return true;
-  app.log.warn({ order_id: order.orderId, provider: kind }, "a notification is about another order of the same id");
+  app.log.warn({ order_id: order.orderId, provider: kind }, "a notification does not match the order with this id");
   return false;
 }
 
-/** Whether the order's whole price was paid. What was approved is taken now, if that was not done before. */
+/** Whether the full price was paid. An approved payment is captured now, unless that was done before. */
 async function paidBy(app: App, provider: PaymentProvider, order: OrderRow, notice: Notice): Promise<boolean> {
   if (notice.outcome === "other" || order.status === "paid") return false;
   const isApproval = notice.outcome === "approved" && notice.providerOrderId !== null;
   if (notice.outcome === "approved" && !isApproval) return false;
-  const amount = isApproval
-    ? await provider.capture(order.orderId, notice.providerOrderId as string)
-    : (notice.amount ?? (provider.kind === "simulated" ? order : null));
-  if (isApproval && amount === null) return false;
+  const reported = isApproval ? await provider.capture(order.orderId, notice.providerOrderId as string) : notice.amount;
+  if (isApproval && reported === null) return false;
+  const amount = reported === "order" ? order : reported;
   if (amount?.amountMinor === order.amountMinor && amount.currency === order.currency) return true;
-  app.log.error({ order_id: order.orderId, amount }, "an order was paid with another amount; its plan is not set");
+  app.log.error({ order_id: order.orderId, amount }, "the paid amount of an order differs; the plan was not changed");
   return false;
 }
 
 /**
- * The event is noted and the plan set together, once. An order that is paid when its time is over is honoured all the same:
- * the money was taken.
+ * Records the event and sets the plan in one transaction, once. An order that is paid after its expiry is honored: the
+ * money was taken.
  */
 async function settle(
   tx: Db,

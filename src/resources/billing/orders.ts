@@ -12,43 +12,47 @@ import { RETURN_PATH } from "../../outbound/payments/return-url.ts";
 import { requireTenant } from "../tenants/queries.ts";
 import { pricesOf } from "../tenants/quota.ts";
 
-/** Within what Stripe lets a session live (30 minutes to 24 hours), and both providers remember a repeat. */
+/** Within Stripe's session lifetime (30 minutes to 24 hours), and both providers recognize a repeat for this long. */
 const ORDER_MS = 3 * 3_600_000;
 
-const turns = lockNamespace<string>("order");
+const locks = lockNamespace<string>("order");
 
-type Wish = { caller: Caller; key: string; planName: PlanName; tenantId: number | undefined };
+type OrderRequest = { caller: Caller; key: string; planName: PlanName; tenantId: number | undefined };
 
 /**
- * An order and where to pay it: one for all requests with the same key, for ever. It is written down before the provider
- * hears of it, and the provider hears the same each time: a crash at any point leaves nothing that the next request with
- * the key does not find. 503 while payments are off, 502 when the provider fails.
+ * Creates an order and its payment URL; all requests with the same key return the same order. It is stored before the
+ * provider is called, and each call to the provider is identical: after a crash at any point, the next request with the
+ * key completes it. Throws 503 while payments are off, 502 when the provider fails.
  */
-export async function checkout(app: App, wish: Wish): Promise<{ order: OrderRow; isRepeat: boolean }> {
+export async function checkout(app: App, wish: OrderRequest): Promise<{ order: OrderRow; isRepeat: boolean }> {
   const provider = await paymentsOf(app);
   if (!provider)
-    throw new HttpError(503, "payments_not_configured", "Payments are off; the operator sets VODBOX_PAYMENTS.");
-  const begun = await app.write((tx) => begin(tx, app, provider, wish));
-  if (begun.order.status !== "creating") return begun;
-  // Two requests with one key: the second finds what the first brought back.
-  return turns(app).inTurn(begun.order.orderId, async () => {
-    const order = (await orderById(app.db, begun.order.orderId)) ?? begun.order;
+    throw new HttpError(
+      503,
+      "payments_not_configured",
+      "Payments are disabled; the operator can enable them with VODBOX_PAYMENTS.",
+    );
+  const started = await app.write((tx) => begin(tx, app, provider, wish));
+  if (started.order.status !== "creating") return started;
+  // Two concurrent requests with one key: the second finds the result of the first.
+  return locks(app).withLock(started.order.orderId, async () => {
+    const order = (await orderById(app.db, started.order.orderId)) ?? started.order;
     const isOpen = order.status === "creating" && order.expiresAt > app.clock.now();
-    return { order: isOpen ? await introduce(app, provider, order) : order, isRepeat: begun.isRepeat };
+    return { order: isOpen ? await introduce(app, provider, order) : order, isRepeat: started.isRepeat };
   });
 }
 
 export const orderById = (db: Db, orderId: string): Promise<OrderRow | undefined> =>
   db.select().from(billingOrders).where(eq(billingOrders.orderId, orderId)).get();
 
-async function begin(tx: Db, app: App, provider: PaymentProvider, { caller, key, planName, tenantId }: Wish) {
+async function begin(tx: Db, app: App, provider: PaymentProvider, { caller, key, planName, tenantId }: OrderRequest) {
   const tenant = await requireTenant(tx, caller, tenantId);
-  const who = caller.kind === "key" ? `tenant:${caller.tenantId}` : caller.kind;
+  const owner = caller.kind === "key" ? `tenant:${caller.tenantId}` : caller.kind;
   const requestHash = sha256(JSON.stringify([planName, tenant.id]));
   const known = await tx
     .select()
     .from(billingOrders)
-    .where(and(eq(billingOrders.caller, who), eq(billingOrders.idempotencyKey, key)))
+    .where(and(eq(billingOrders.caller, owner), eq(billingOrders.idempotencyKey, key)))
     .get();
   if (known && known.requestHash !== requestHash)
     throw new HttpError(422, "idempotency_key_reused", "This Idempotency-Key was used for a different request.");
@@ -58,8 +62,8 @@ async function begin(tx: Db, app: App, provider: PaymentProvider, { caller, key,
     .insert(billingOrders)
     .values({
       ...{ orderId: newOrderId(), tenantId: tenant.id, planName, ...priceOf(app, planName) },
-      ...{ provider: provider.kind, status: "creating", caller: who, idempotencyKey: key, requestHash },
-      // Kept, for the provider must be told the same whatever the settings say by then.
+      ...{ provider: provider.kind, status: "creating", caller: owner, idempotencyKey: key, requestHash },
+      // Stored, because the provider must receive the same values even after settings change.
       returnUrl: app.config.checkout_return_url ?? app.baseUrl().replace(/\/$/, "") + RETURN_PATH,
       expiresAt: now + ORDER_MS,
       ...{ createdAt: now, updatedAt: now },
@@ -72,8 +76,8 @@ async function begin(tx: Db, app: App, provider: PaymentProvider, { caller, key,
 function priceOf(app: App, planName: PlanName) {
   const { currency, plans } = pricesOf(app);
   const amountMinor = plans[planName].monthly_price_minor;
-  if (amountMinor === null) return invalid("plan_name", `${planName} is not sold here; ask the operator`);
-  if (amountMinor === 0) return invalid("plan_name", `${planName} costs nothing; ask the operator to change to it`);
+  if (amountMinor === null) return invalid("plan_name", `the plan ${planName} is not for sale; ask the operator`);
+  if (amountMinor === 0) return invalid("plan_name", `the plan ${planName} is free; ask the operator to change to it`);
   return { amountMinor, currency };
 }
 
@@ -82,7 +86,7 @@ async function introduce(app: App, provider: PaymentProvider, order: OrderRow): 
     throw new HttpError(
       502,
       "payment_provider_failed",
-      "The payment provider has changed since; use another Idempotency-Key.",
+      "The payment provider has changed since this order; use a new Idempotency-Key.",
     );
   let created: Created;
   try {
@@ -107,7 +111,7 @@ async function introduce(app: App, provider: PaymentProvider, order: OrderRow): 
       .update(billingOrders)
       .set({
         ...created,
-        // It may have been paid before its address was written down.
+        // It may have been paid before its URL was stored.
         status: sql`CASE ${billingOrders.status} WHEN 'creating' THEN 'pending' ELSE ${billingOrders.status} END`,
         updatedAt: app.clock.now(),
       })

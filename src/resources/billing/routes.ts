@@ -19,10 +19,10 @@ import { Checkout, Estimate, MonthQuery, Order, Received, toOrder, UsageSummary 
 const base = "/api/v1/billing";
 const shared = { scope: "billing:write", limit: "billing", tag: "Billing" } as const;
 
-/** The month that is asked for; 422 for one that has not begun. */
-function monthAsked(app: App, month: number | undefined): number {
+/** The requested month; throws 422 for one that has not begun. */
+function requestedMonth(app: App, month: number | undefined): number {
   const present = monthOf(app.clock.now());
-  return month === undefined || month <= present ? (month ?? present) : invalid("month", "has not begun yet");
+  return month === undefined || month <= present ? (month ?? present) : invalid("month", "is in the future");
 }
 
 export const billingRoutes = [
@@ -30,11 +30,12 @@ export const billingRoutes = [
     ...shared,
     method: "GET",
     path: "/api/v1/usage/summary",
+    operationId: "getUsage",
     summary: "Get the usage and estimated cost of a month, per tenant",
     query: v.object({ ...Paging, ...MonthQuery }),
     responses: { 200: v.array(UsageSummary) },
     async handle({ app, caller, query, url }) {
-      const month = monthAsked(app, query.month);
+      const month = requestedMonth(app, query.month);
       const limit = query.limit ?? UNPAGED;
       const after = decodeCursor(query.cursor);
       const rows = await listTenants(app.db, caller, { limit, after, id: query.tenant_id });
@@ -51,12 +52,13 @@ export const billingRoutes = [
     ...shared,
     method: "GET",
     path: `${base}/estimate`,
+    operationId: "getBillingEstimate",
     summary: "Estimate the cost of a tenant's month",
     query: v.object(MonthQuery),
     responses: { 200: Estimate },
     errors: { 404: ["not_found"] },
     async handle({ app, caller, query }) {
-      const month = monthAsked(app, query.month);
+      const month = requestedMonth(app, query.month);
       const tenant: TenantRow = await requireTenant(app.db, caller, query.tenant_id);
       return estimateOf(app, tenant, month, await usageOf(app.db, tenant, month, app.clock.now()));
     },
@@ -65,6 +67,7 @@ export const billingRoutes = [
     ...shared,
     method: "POST",
     path: `${base}/checkout`,
+    operationId: "createOrder",
     summary: "Create an order for a plan at the payment provider",
     requiredHeaders: ["Idempotency-Key"],
     body: Checkout,
@@ -91,6 +94,7 @@ export const billingRoutes = [
     ...shared,
     method: "GET",
     path: `${base}/orders`,
+    operationId: "listOrders",
     summary: "List orders, newest first",
     query: v.object({ ...Paging, tenant_id: v.optional(QueryId) }),
     responses: { 200: v.array(Order) },
@@ -119,6 +123,7 @@ export const billingRoutes = [
     path: `${base}/webhook`,
     credential: "none",
     tag: "Billing",
+    operationId: "receivePaymentNotification",
     summary: "Receive a notification of the payment provider",
     raw: true,
     rawBody: { "application/json": v.looseObject({}) },

@@ -2,37 +2,38 @@ import * as v from "valibot";
 import type { OrderRow } from "../../../storage/db/schema.ts";
 import { Id, NullableTime, QueryId, Time } from "../../http/schemas.ts";
 import { iso } from "../../lib/clock.ts";
+import { ORDER_STATUSES, PAYMENT_KINDS } from "../../lib/enums.ts";
 import { PlanName } from "../tenants/schema.ts";
 
 const MONTH = /^(\d{4})-(0[1-9]|1[0-2])$/;
-/** A month as `2026-11`; its first millisecond. */
+/** A month as `2026-11`, converted to its first millisecond. */
 const Month = v.pipe(
   v.string(),
   v.regex(MONTH, "must be a month such as 2026-11"),
-  // What is no month at all is told once.
+  // An invalid month is reported once.
   v.check((month) => !MONTH.test(month) || month >= "1970-01", "must be a month such as 2026-11"),
-  v.description("A month of UTC, such as 2026-11; the present one unless told"),
+  v.description("Month in UTC, such as 2026-11; default: the current month"),
   v.transform((month) => Date.parse(`${month}-01T00:00:00Z`)),
 );
 export const MonthQuery = { month: v.optional(Month), tenant_id: v.optional(QueryId) };
 
-const Minor = v.pipe(v.number(), v.integer(), v.description("Whole minor units of the currency"));
+const Minor = v.pipe(v.number(), v.integer(), v.description("Integer, in minor units of the currency"));
 const LineItem = v.object({
   meter: v.picklist(["storage_bytes", "egress_bytes", "transcoding_minutes"]),
   unit: v.pipe(
     v.picklist(["gb_month", "gb", "minute"]),
     v.description(
-      "A GB is 10^9 bytes; a gb_month is one held for the whole month; minutes are rounded up, once a month",
+      "1 GB is 10^9 bytes; 1 gb_month is 1 GB stored for a whole month; minutes are rounded up once per month",
     ),
   ),
-  quantity: v.pipe(v.number(), v.description("Of the unit; exact to nine places")),
+  quantity: v.pipe(v.number(), v.description("Quantity in the unit, with up to nine decimal places")),
   included_quantity: v.number(),
   billable_quantity: v.number(),
   unit_price_minor: v.pipe(
     v.number(),
-    v.description("Minor units for one unit: a decimal number of at most six places, so it may be 2.5"),
+    v.description("Price of one unit in minor units; a decimal with at most six places, such as 2.5"),
   ),
-  amount_minor: v.pipe(Minor, v.description("billable_quantity × unit_price_minor, rounded once, a half up")),
+  amount_minor: v.pipe(Minor, v.description("billable_quantity × unit_price_minor, rounded half up")),
 });
 export const Estimate = v.pipe(
   v.object({
@@ -55,21 +56,24 @@ export const UsageSummary = v.pipe(
     period_start: Time,
     period_end: Time,
     storage_bytes: v.pipe(v.number(), v.description("Held now")),
-    egress_bytes: v.pipe(v.number(), v.description("Sent in the period")),
-    transcoding_minutes: v.pipe(v.number(), v.description("Of source, in the period")),
+    egress_bytes: v.pipe(v.number(), v.description("Bytes delivered in the period")),
+    transcoding_minutes: v.pipe(v.number(), v.description("Minutes of source transcoded in the period")),
     estimate: Estimate,
   }),
   v.title("UsageSummary"),
 );
 
 export const Checkout = v.object({ plan_name: PlanName, tenant_id: v.optional(Id) });
-const OrderStatus = v.picklist(["creating", "pending", "paid", "expired"]);
+const OrderStatus = v.picklist(ORDER_STATUSES);
 export const Order = v.pipe(
   v.object({
     order_id: v.string(),
     status: OrderStatus,
-    checkout_url: v.pipe(v.nullable(v.string()), v.description("Where to pay; null when it can't be paid any more")),
-    provider: v.picklist(["stripe", "paypal", "simulated"]),
+    checkout_url: v.pipe(
+      v.nullable(v.string()),
+      v.description("URL of the payment page; null when the order can no longer be paid"),
+    ),
+    provider: v.picklist(PAYMENT_KINDS),
     expires_at: Time,
     tenant_id: v.number(),
     plan_name: PlanName,
@@ -82,7 +86,7 @@ export const Order = v.pipe(
   v.title("BillingOrder"),
 );
 
-/** An order is not touched when its time is over: that is seen when it is shown. */
+/** An expired order's row does not change; its status is derived when it is read. */
 export function toOrder(row: OrderRow, now: number): v.InferInput<typeof Order> {
   const isOver = row.status !== "paid" && row.expiresAt <= now;
   const status = isOver ? "expired" : row.status;
@@ -104,5 +108,5 @@ export function toOrder(row: OrderRow, now: number): v.InferInput<typeof Order> 
 
 export const Received = v.object({
   received: v.literal(true),
-  order_id: v.pipe(v.nullable(v.string()), v.description("Of the order that it is about, if it is one of ours")),
+  order_id: v.pipe(v.nullable(v.string()), v.description("Id of the order, if known")),
 });

@@ -1,4 +1,4 @@
-import { setImmediate as turn } from "node:timers/promises";
+import { setImmediate as nextIteration } from "node:timers/promises";
 import { and, eq, ne, sql } from "drizzle-orm";
 import type * as v from "valibot";
 import type { Db } from "../../../storage/db/open.ts";
@@ -10,11 +10,13 @@ import { requireTenant } from "../tenants/queries.ts";
 import { getCollection } from "./queries.ts";
 import type { CollectionPatch, CollectionWrite } from "./schema.ts";
 
-/** Rows that are changed before the event loop turns: about two milliseconds' worth. */
+/** Rows that are changed before the event loop continues: about two milliseconds of work. */
 const BATCH = 250;
 const ANCESTORS_AT_ONCE = 500;
 
-/** 404 for a tenant that is not the caller's, 422 for a slug that is taken and a parent that is not the tenant's. */
+/**
+ * Throws 404 for a tenant that is not the caller's, 422 for a slug that is taken and a parent that is not the tenant's.
+ */
 export async function createCollection(
   tx: Db,
   app: App,
@@ -42,7 +44,7 @@ export async function createCollection(
     .get();
 }
 
-/** Sets what is given and leaves the rest. 422 as above, and for a parent that lies below the collection itself. */
+/** Sets the given fields. Throws 422 as above, and for a parent that is a descendant of the collection. */
 export const updateCollection = (
   app: App,
   caller: Caller,
@@ -69,7 +71,9 @@ export const updateCollection = (
       .get();
   });
 
-/** Its assets stay, in no collection; the collections in it become roots. In one transaction, however many there are. */
+/**
+ * Its assets are kept without a collection; child collections become roots. In one transaction, however many there are.
+ */
 export const deleteCollection = (app: App, caller: Caller, id: number): Promise<void> =>
   app.write(async (tx) => {
     const { tenantId } = (await getCollection(tx, caller, id)) ?? notFound("collection");
@@ -78,7 +82,7 @@ export const deleteCollection = (app: App, caller: Caller, id: number): Promise<
       tx.run(sql`update collections set parent_id = null, updated_at = ${now}
         where id in (select id from collections where parent_id = ${id} limit ${BATCH})`),
     );
-    // Before its assets are let go: nobody then counts them down one by one.
+    // Before its assets are detached, so that the counter is not decremented for each of them.
     await tx.delete(collections).where(eq(collections.id, id));
     await inBatches(() =>
       tx.run(sql`update assets set collection_id = null, updated_at = ${now}
@@ -88,21 +92,21 @@ export const deleteCollection = (app: App, caller: Caller, id: number): Promise<
 
 /** Other writes wait for the transaction; reads must not. */
 async function inBatches(change: () => Promise<{ rowsAffected: number }>): Promise<void> {
-  while ((await change()).rowsAffected >= BATCH) await turn();
+  while ((await change()).rowsAffected >= BATCH) await nextIteration();
 }
 
 async function requireFreeSlug(tx: Db, tenantId: number, slug: string): Promise<void> {
-  const taken = and(eq(collections.tenantId, tenantId), eq(collections.slug, slug));
-  if (await tx.select({ id: collections.id }).from(collections).where(taken).get())
+  const sameSlug = and(eq(collections.tenantId, tenantId), eq(collections.slug, slug));
+  if (await tx.select({ id: collections.id }).from(collections).where(sameSlug).get())
     invalid("collection.slug", "is taken");
 }
 
-/** The tenant's own, and not below `child`, whose parent it is to be. */
+/** Belongs to the tenant, and is not a descendant of `child`, whose parent it is to become. */
 async function requireParent(tx: Db, tenantId: number, parentId: number, child: number | null): Promise<void> {
   if (parentId === child) invalid("collection.parent_id", "must not be the collection itself");
   const own = and(eq(collections.id, parentId), eq(collections.tenantId, tenantId), ne(collections.id, child ?? -1));
   if (!(await tx.select({ id: collections.id }).from(collections).where(own).get()))
-    invalid("collection.parent_id", "is no collection of this tenant");
+    invalid("collection.parent_id", "is not a collection of this tenant");
   if (child === null) return;
   for (let from: number | null = parentId; from !== null; ) {
     const above: { id: number; parent_id: number | null }[] = await tx.all(sql`
@@ -112,8 +116,8 @@ async function requireParent(tx: Db, tenantId: number, parentId: number, child: 
         limit ${ANCESTORS_AT_ONCE}
       ) select id, parent_id from above`);
     if (above.some(({ id }) => id === child))
-      invalid("collection.parent_id", "lies below this collection; that would be a circle");
+      invalid("collection.parent_id", "is below this collection; that would be a cycle");
     from = above.at(-1)?.parent_id ?? null;
-    await turn();
+    await nextIteration();
   }
 }

@@ -3,9 +3,9 @@ import type { Db } from "../../../storage/db/open.ts";
 import { type CollectionRow, collections } from "../../../storage/db/schema.ts";
 import { type Caller, ownedBy } from "../../http/caller.ts";
 
-/** What a list of collections is ordered by. */
-export type Place = [position: number, createdAt: number, id: number];
-export const placeOf = (row: CollectionRow): Place => [row.position, row.createdAt, row.id];
+/** Columns that order a list of collections. */
+export type CollectionCursor = [position: number, createdAt: number, id: number];
+export const cursorOf = (row: CollectionRow): CollectionCursor => [row.position, row.createdAt, row.id];
 
 export const getCollection = (db: Db, caller: Caller, id: number): Promise<CollectionRow | undefined> =>
   db
@@ -14,11 +14,11 @@ export const getCollection = (db: Db, caller: Caller, id: number): Promise<Colle
     .where(and(eq(collections.id, id), ownedBy(caller, collections.tenantId)))
     .get();
 
-/** By position, then the time of making, then id; up to `limit` + 1 rows so that the caller sees whether there are more. */
+/** By position, creation time and id; up to `limit` + 1 rows, which shows the caller whether there are more. */
 export function listCollections(
   db: Db,
   caller: Caller,
-  page: { tenantId?: number | undefined; limit: number; after?: Place | undefined },
+  page: { tenantId?: number | undefined; limit: number; after?: CollectionCursor | undefined },
 ): Promise<CollectionRow[]> {
   const [position, createdAt, id] = page.after ?? [];
   return db

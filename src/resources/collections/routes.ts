@@ -5,7 +5,7 @@ import { Paging, PathId, QueryId } from "../../http/schemas.ts";
 import { streamedJson } from "../../http/stream.ts";
 import { notFound } from "../../lib/errors.ts";
 import { createCollection, deleteCollection, updateCollection } from "./change.ts";
-import { getCollection, listCollections, placeOf } from "./queries.ts";
+import { cursorOf, getCollection, listCollections } from "./queries.ts";
 import { Collection, CollectionNode, CollectionPatch, CollectionWrite, toCollection } from "./schema.ts";
 import { treeJson } from "./tree.ts";
 
@@ -21,6 +21,7 @@ export const collectionRoutes = [
     path,
     scope: ["assets:read", "assets:write"],
     tag,
+    operationId: "listCollections",
     summary: "List collections, by position, then creation time",
     query: v.object({ ...Paging, tenant_id: TenantId }),
     responses: { 200: v.array(Collection) },
@@ -28,7 +29,7 @@ export const collectionRoutes = [
       const limit = query.limit ?? UNPAGED;
       const after = decodeKey(query.cursor, PlaceCursor);
       const rows = await listCollections(app.db, caller, { tenantId: query.tenant_id, limit, after });
-      return page(rows, limit, url, app.baseUrl(), toCollection, (row) => encodeKey(placeOf(row)));
+      return page(rows, limit, url, app.baseUrl(), toCollection, (row) => encodeKey(cursorOf(row)));
     },
   }),
   route({
@@ -36,6 +37,7 @@ export const collectionRoutes = [
     path,
     scope: "assets:write",
     tag,
+    operationId: "createCollection",
     summary: "Create a collection",
     body: CollectionWrite,
     idempotent: {},
@@ -48,6 +50,7 @@ export const collectionRoutes = [
     method: "GET",
     path: `${path}/tree`,
     tag,
+    operationId: "getCollectionTree",
     summary: "Get the tree of collections",
     query: v.object({ tenant_id: TenantId }),
     responses: { 200: v.array(CollectionNode) },
@@ -61,6 +64,7 @@ export const collectionRoutes = [
     path: `${path}/:id`,
     scope: ["assets:read", "assets:write"],
     tag,
+    operationId: "getCollection",
     summary: "Get a collection",
     params: CollectionParams,
     responses: { 200: Collection },
@@ -73,6 +77,7 @@ export const collectionRoutes = [
     path: `${path}/:id`,
     scope: "assets:write",
     tag,
+    operationId: "updateCollection",
     summary: "Update a collection",
     params: CollectionParams,
     body: CollectionPatch,
@@ -84,6 +89,7 @@ export const collectionRoutes = [
     path: `${path}/:id`,
     scope: "assets:write",
     tag,
+    operationId: "deleteCollection",
     summary: "Delete a collection; its assets stay and its subcollections become top-level",
     params: CollectionParams,
     responses: { 204: null },

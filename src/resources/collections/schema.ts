@@ -40,7 +40,7 @@ export const Collection = v.pipe(
   }),
   v.title("Collection"),
 );
-/** A collection with those below it, to any depth. */
+/** A collection with its descendants, to any depth. */
 export const CollectionNode = v.object({ ...Collection.entries, children: v.array(v.looseObject(Collection.entries)) });
 
 export const toCollection = (row: CollectionRow): v.InferInput<typeof Collection> => ({

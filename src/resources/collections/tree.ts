@@ -2,32 +2,32 @@ import type { CollectionRow } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import type { Caller } from "../../http/caller.ts";
 import { pacer } from "../../lib/pace.ts";
-import { listCollections, type Place, placeOf } from "./queries.ts";
+import { type CollectionCursor, cursorOf, listCollections } from "./queries.ts";
 import { toCollection } from "./schema.ts";
 
 const PAGE = 500;
 type Below = Map<number | null, CollectionRow[]>;
 
-/** Those below each collection (null: the roots), all in the order of the list. */
+/** The children of each collection (null: the roots), in the order of the list. */
 async function readBelow(app: App, caller: Caller, tenantId: number | undefined): Promise<Below> {
   const below: Below = new Map([[null, []]]);
   const known = new Set<number>();
   const rows: CollectionRow[] = [];
   const pace = pacer();
-  for (let after: Place | undefined, more = true; more; ) {
+  for (let after: CollectionCursor | undefined, more = true; more; ) {
     const page = await listCollections(app.db, caller, { tenantId, limit: PAGE, after });
     more = page.length > PAGE;
     for (const row of page.slice(0, PAGE)) {
-      // One that was moved while we read would stand here twice.
+      // A collection that was moved during the read would appear twice.
       if (known.has(row.id)) continue;
       known.add(row.id);
       rows.push(row);
-      after = placeOf(row);
+      after = cursorOf(row);
     }
     await pace();
   }
   for (const row of rows) {
-    // Nor may one be lost whose parent was deleted while we read.
+    // A collection whose parent was deleted during the read must not be lost.
     const parent = row.parentId !== null && known.has(row.parentId) ? row.parentId : null;
     const siblings = below.get(parent);
     if (siblings) siblings.push(row);
@@ -36,7 +36,7 @@ async function readBelow(app: App, caller: Caller, tenantId: number | undefined)
   return below;
 }
 
-/** The tree as JSON, without recursion: folders may lie as deep as anybody likes, and a stack is not as deep. */
+/** Serializes the tree as JSON without recursion: nesting is not limited, but the stack is. */
 export async function* treeJson(app: App, caller: Caller, tenantId: number | undefined): AsyncGenerator<string> {
   const below = await readBelow(app, caller, tenantId);
   const trail = [{ rows: below.get(null) ?? [], next: 0 }];

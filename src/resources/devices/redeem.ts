@@ -2,21 +2,24 @@ import { randomInt } from "node:crypto";
 import { and, eq, gt, isNull, lte } from "drizzle-orm";
 import type * as v from "valibot";
 import type { Db } from "../../../storage/db/open.ts";
-import { pairingCodes, type TenantRow, tenants, users } from "../../../storage/db/schema.ts";
+import { pairingCodes, type TenantRow, tenants } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import { HttpError } from "../../lib/errors.ts";
 import { sha256 } from "../../lib/tokens.ts";
 import { insertKey } from "../keys/insert.ts";
-import { isPassword } from "./passwords.ts";
+import { withUser } from "./authenticate.ts";
 import type { DeviceToken, Redeem } from "./schema.ts";
 
 const SCOPES = ["assets:read", "assets:write"];
 const CODE_LIVES_MS = 600_000;
-/** Crockford's base 32: nothing in it is taken for anything else when it is read aloud. */
+/** Crockford's base 32: its characters are not confused when read aloud. */
 const LETTERS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 const CODE_LENGTH = 8;
 
-/** A code for one device of the tenant, good once, for ten minutes: 40 bits, against ten guesses a minute. */
+/**
+ * Creates a pairing code for one device of the tenant, valid once, for ten minutes: 40 bits, against ten guesses a
+ * minute.
+ */
 export async function newPairingCode(tx: Db, app: App, tenant: TenantRow) {
   const now = app.clock.now();
   const code = Array.from({ length: CODE_LENGTH }, () => LETTERS[randomInt(LETTERS.length)]).join("");
@@ -26,16 +29,16 @@ export async function newPairingCode(tx: Db, app: App, tenant: TenantRow) {
   return { code: `${code.slice(0, 4)}-${code.slice(4)}`, expiresAt };
 }
 
-/** As a person types it. */
+/** Normalizes a code as typed by a person. */
 const plainCode = (typed: string) =>
   typed.toUpperCase().replaceAll(/[\s-]/g, "").replaceAll("O", "0").replaceAll(/[IL]/g, "1");
 
-/** One answer to everything that is wrong, so that nobody learns which addresses are known. */
+/** The same response to every fault, so that it does not reveal which users exist. */
 const refuse = (): never => {
-  throw new HttpError(401, "unauthorized", "These credentials are wrong, used up or expired.");
+  throw new HttpError(401, "unauthorized", "These credentials are wrong, already used or expired.");
 };
 
-/** A key of the tenant for a device: for a person's password, or for a pairing code, which is used up by it. */
+/** Creates a device token for a person's password, or for a pairing code, which is consumed. */
 export async function redeem(app: App, body: v.InferOutput<typeof Redeem>): Promise<v.InferInput<typeof DeviceToken>> {
   if (body.pairing_code !== undefined) {
     const codeHash = sha256(plainCode(body.pairing_code));
@@ -55,18 +58,18 @@ export async function redeem(app: App, body: v.InferOutput<typeof Redeem>): Prom
     const missing = [email === undefined && "email_address", password === undefined && "password"].filter(
       (name) => name !== false,
     );
-    throw new HttpError(422, "parameter_missing", "Give email_address and password, or a pairing_code.", {
+    throw new HttpError(422, "parameter_missing", "Send email_address and password, or a pairing_code.", {
       details: Object.fromEntries(missing.map((name) => [name, ["is required without a pairing_code"]])),
     });
   }
-  const known = await app.db.select().from(users).where(eq(users.emailAddress, email)).get();
-  if (!(await isPassword(password, known?.passwordHash ?? null)) || !known) return refuse();
-  return app.write(async (tx) => {
-    // Hashing took its time: the person may be gone, or have another password.
-    const user = await tx.select().from(users).where(eq(users.id, known.id)).get();
-    if (user?.passwordHash !== known.passwordHash) return refuse();
-    return grant(tx, app, { tenantId: user.tenantId, userId: user.id, name: body.device_name });
-  });
+  return withUser(
+    app,
+    { email, password },
+    {
+      refuse,
+      work: (tx, user) => grant(tx, app, { tenantId: user.tenantId, userId: user.id, name: body.device_name }),
+    },
+  );
 }
 
 async function grant(

@@ -9,6 +9,7 @@ import { Id } from "../../http/schemas.ts";
 import { iso } from "../../lib/clock.ts";
 import { invalid, notFound } from "../../lib/errors.ts";
 import { requireTenant } from "../tenants/queries.ts";
+import { insertUser } from "./insert-user.ts";
 import { hashPassword } from "./passwords.ts";
 import { newPairingCode, redeem } from "./redeem.ts";
 import { DeviceToken, PairingCode, Redeem, toUser, User, UserPatch, UserQuery, UserWrite } from "./schema.ts";
@@ -25,6 +26,7 @@ export const deviceRoutes = [
     credential: "none",
     limit: "device_tokens",
     tag: "Device tokens",
+    operationId: "createDeviceToken",
     summary: "Create a device token from email and password, or from a pairing code",
     body: Redeem,
     responses: { 201: DeviceToken },
@@ -36,17 +38,20 @@ export const deviceRoutes = [
     path: "/api/v1/device_tokens/current",
     audited: true,
     tag: "Device tokens",
+    operationId: "revokeCurrentToken",
     summary: "Revoke the API key of this request",
     responses: { 204: null },
     errors: { 404: ["not_found"] },
     async handle({ app, caller }) {
-      if (caller.kind !== "key") return notFound("key: this revokes the API key that it is asked with");
+      if (caller.kind !== "key" || caller.keyId === null || caller.session)
+        return notFound("key: this endpoint revokes the API key of the request");
+      const { keyId } = caller;
       const now = app.clock.now();
       await app.write(async (tx) =>
         tx
           .update(apiKeys)
           .set({ revokedAt: now, updatedAt: now })
-          .where(and(eq(apiKeys.id, caller.keyId), isNull(apiKeys.revokedAt))),
+          .where(and(eq(apiKeys.id, keyId), isNull(apiKeys.revokedAt))),
       );
     },
   }),
@@ -54,6 +59,7 @@ export const deviceRoutes = [
     ...operator,
     method: "GET",
     path: `${admin}/users`,
+    operationId: "listUsers",
     summary: "List users",
     query: UserQuery,
     responses: { 200: v.array(User) },
@@ -80,6 +86,7 @@ export const deviceRoutes = [
     method: "POST",
     path: `${admin}/users`,
     audited: true,
+    operationId: "createUser",
     summary: "Create a user",
     body: UserWrite,
     responses: { 201: User },
@@ -89,17 +96,10 @@ export const deviceRoutes = [
       const passwordHash = await hashPassword(body.password);
       return app.write(async (tx) => {
         const tenant = await requireTenant(tx, caller, body.tenant_id);
-        const taken = eq(users.emailAddress, body.email_address);
-        if (await tx.select({ id: users.id }).from(users).where(taken).get()) invalid("email_address", "is taken");
-        const now = app.clock.now();
-        const row = { tenantId: tenant.id, emailAddress: body.email_address, passwordHash };
-        return toUser(
-          await tx
-            .insert(users)
-            .values({ ...row, createdAt: now, updatedAt: now })
-            .returning()
-            .get(),
-        );
+        const sameEmail = eq(users.emailAddress, body.email_address);
+        if (await tx.select({ id: users.id }).from(users).where(sameEmail).get()) invalid("email_address", "is taken");
+        const user = { tenantId: tenant.id, emailAddress: body.email_address, passwordHash };
+        return toUser(await insertUser(tx, user, app.clock.now()));
       });
     },
   }),
@@ -108,6 +108,7 @@ export const deviceRoutes = [
     method: "PATCH",
     path: `${admin}/users/:ref`,
     audited: true,
+    operationId: "updateUser",
     summary: "Change a user's password and revoke the device tokens redeemed with the old one",
     params: Ref,
     body: UserPatch,
@@ -128,6 +129,7 @@ export const deviceRoutes = [
     method: "DELETE",
     path: `${admin}/users/:ref`,
     audited: true,
+    operationId: "deleteUser",
     summary: "Delete a user and revoke the device tokens redeemed with the password",
     params: Ref,
     responses: { 204: null },
@@ -143,6 +145,7 @@ export const deviceRoutes = [
     method: "POST",
     path: `${admin}/pairing_codes`,
     audited: true,
+    operationId: "createPairingCode",
     summary: "Create a one-time pairing code, valid for ten minutes",
     body: v.object({ tenant_id: Id }),
     responses: { 201: PairingCode },
@@ -156,11 +159,11 @@ export const deviceRoutes = [
   }),
 ];
 
-/** Device tokens that were redeemed with the user's password; none that a pairing code gave, and no other API keys. */
+/** Device tokens redeemed with the user's password; neither those from pairing codes nor other API keys. */
 async function revokeDevices(tx: Db, app: App, userId: number): Promise<void> {
   const now = app.clock.now();
-  const theirs = and(eq(apiKeys.userId, userId), isNull(apiKeys.revokedAt));
-  await tx.update(apiKeys).set({ revokedAt: now, updatedAt: now }).where(theirs);
+  const userKeys = and(eq(apiKeys.userId, userId), isNull(apiKeys.revokedAt));
+  await tx.update(apiKeys).set({ revokedAt: now, updatedAt: now }).where(userKeys);
 }
 
 const findUser = (db: Db, ref: string): Promise<UserRow | undefined> =>

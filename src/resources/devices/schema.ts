@@ -3,15 +3,15 @@ import type { UserRow } from "../../../storage/db/schema.ts";
 import { Id, Name, Paging, QueryId, Time } from "../../http/schemas.ts";
 import { iso } from "../../lib/clock.ts";
 
-/** As it is compared: mail servers that tell Ann@ from ann@ apart are not met in practice. */
+/** In the form that is compared: mail servers that distinguish Ann@ from ann@ do not occur in practice. */
 export const EmailAddress = v.pipe(
   Name(254),
   v.trim(),
   v.toLowerCase(),
   v.regex(/^[^\s@<>(),;:"[\]\\]+@[^\s@<>(),;:"[\]\\]+$/, "must be an e-mail address"),
 );
-const Password = Name(1024);
-const NewPassword = v.pipe(Password, v.minLength(8, "must have at least 8 characters"));
+export const Password = Name(1024);
+export const NewPassword = v.pipe(Password, v.minLength(8, "must have at least 8 characters"));
 
 export const UserWrite = v.object({ tenant_id: Id, email_address: EmailAddress, password: NewPassword });
 export const UserPatch = v.object({ password: NewPassword });
@@ -39,7 +39,7 @@ export const PairingCode = v.pipe(
   v.title("PairingCode"),
 );
 
-/** Either a person's address and password, or the code that an operator gave. */
+/** Either an email address and password, or a pairing code. */
 export const Redeem = v.object({
   email_address: v.optional(EmailAddress),
   password: v.optional(Password),

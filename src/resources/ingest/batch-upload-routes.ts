@@ -4,7 +4,15 @@ import { Reply, route } from "../../http/route.ts";
 import { storageOf } from "../../http/storage.ts";
 import { iso } from "../../lib/clock.ts";
 import { HttpError, invalid, notFound } from "../../lib/errors.ts";
-import { SignedPart } from "../uploads/schema.ts";
+import {
+  BatchUpload,
+  CompleteBatchUpload,
+  ConfirmPart,
+  NewBatchUpload,
+  NewPart,
+  RecordedPart,
+} from "../../protocol/batch.ts";
+import { SignedPart } from "../../protocol/upload.ts";
 import {
   abortBatchUpload,
   createBatchUpload,
@@ -20,22 +28,10 @@ import {
 } from "./batch-upload.ts";
 import { completeIntent } from "./complete.ts";
 import { getBatch, getIntent, listIntents, recordedParts, requirePending } from "./queries.ts";
-import {
-  BatchParams,
-  CompleteIntent,
-  ConfirmPart,
-  Intent,
-  IntentParams,
-  IntentQuery,
-  NewIntent,
-  NewPart,
-  PartParams,
-  RecordedPart,
-  toIntent,
-} from "./schema.ts";
+import { BatchParams, IntentParams, IntentQuery, PartParams, toIntent } from "./schema.ts";
 
 const base = "/api/v1/ingest_batches/:id/uploads";
-// Without a limit: a film has thousands of segments, and a fast line brings them within a minute.
+// Without a limit: a film has thousands of segments, and a fast connection uploads them within a minute.
 const shared = { scope: "assets:write", batchToken: true, tag: "Ingest batches" } as const;
 const conflicts = ["batch_conflict", "upload_conflict"];
 const off = { 503: ["storage_not_configured"] };
@@ -45,34 +41,35 @@ export const intentRoutes = [
     ...shared,
     method: "POST",
     path: base,
+    operationId: "createBatchUpload",
     summary: "Create an object upload, or get a new URL for an existing one",
     params: BatchParams,
-    body: NewIntent,
+    body: NewBatchUpload,
     idempotent: {
       secretFields: ["upload_url", "upload_method", "upload_headers", "upload_expires_at"],
       restore: async ({ app, caller, params }, body) => {
         const { id } = params as { id: number };
-        const found = await getIntent(app.db, caller, id, (body as { id: number }).id);
-        if (!found) return body;
-        const put = await uploadTarget(app, found.batch, found.intent);
-        const { upload_url, upload_method, upload_headers, upload_expires_at } = toIntent(found.intent, { put });
+        const intent = await getIntent(app.db, caller, id, (body as { id: number }).id);
+        if (!intent) return body;
+        const put = await uploadTarget(app, intent.batch, intent.intent);
+        const { upload_url, upload_method, upload_headers, upload_expires_at } = toIntent(intent.intent, { put });
         return { ...(body as object), upload_url, upload_method, upload_headers, upload_expires_at };
       },
     },
-    responses: { 201: Intent, 200: Intent },
+    responses: { 201: BatchUpload, 200: BatchUpload },
     errors: { 403: ["quota_exceeded"], 409: ["batch_conflict"], 422: ["idempotency_key_reused"], ...off },
     async handle({ app, caller, params, body, commit }) {
       storageOf(app);
       const batch = await openBatch(app, caller, params.id);
-      const asked = { caller, batchId: params.id, wish: body };
+      const request = { caller, batchId: params.id, wish: body };
       const outcome: { replaced?: Awaited<ReturnType<typeof createBatchUpload>>["replaced"] } = {};
       const answer = await commit(async (tx) => {
-        const { intent, replaced, isNew } = await createBatchUpload(tx, app, asked);
+        const { intent, replaced, isNew } = await createBatchUpload(tx, app, request);
         outcome.replaced = replaced;
         const parts = isNew || intent.partSize === null ? [] : await recordedParts(tx, [intent.id]);
         return new Reply(isNew ? 201 : 200, toIntent(intent, { parts, put: await uploadTarget(app, batch, intent) }));
       });
-      // Its bytes must not pass for those of the new one.
+      // Bytes of the replaced upload must not be taken for those of the new one.
       if (outcome.replaced) await removeBytes(app, batch, outcome.replaced);
       return answer;
     },
@@ -81,10 +78,11 @@ export const intentRoutes = [
     ...shared,
     method: "GET",
     path: base,
+    operationId: "listBatchUploads",
     summary: "List the uploads of a batch and their stored parts",
     params: BatchParams,
     query: IntentQuery,
-    responses: { 200: v.array(Intent) },
+    responses: { 200: v.array(BatchUpload) },
     errors: off,
     async handle({ app, caller, params, query, url }) {
       const batch = (await getBatch(app.db, caller, params.id)) ?? notFound("batch");
@@ -105,6 +103,7 @@ export const intentRoutes = [
     ...shared,
     method: "POST",
     path: `${base}/:upload_id/parts`,
+    operationId: "signBatchUploadPart",
     summary: "Get a presigned URL for one part",
     params: IntentParams,
     body: NewPart,
@@ -116,7 +115,11 @@ export const intentRoutes = [
       const batch = await openBatch(app, caller, params.id);
       requirePending(intent);
       if (intent.mode !== "multipart")
-        throw new HttpError(409, "upload_conflict", `The upload's mode is ${intent.mode}, not multipart.`);
+        throw new HttpError(
+          409,
+          "upload_conflict",
+          `This upload has mode ${intent.mode}; only multipart uploads have parts.`,
+        );
       const number = body.part_number;
       const maxBytes = partBytes(intent, number);
       if (body.bytes !== undefined && body.bytes !== maxBytes)
@@ -136,6 +139,7 @@ export const intentRoutes = [
     ...shared,
     method: "POST",
     path: `${base}/:upload_id/parts/:part_number/complete`,
+    operationId: "completeBatchUploadPart",
     summary: "Record a part that storage has confirmed",
     params: PartParams,
     body: ConfirmPart,
@@ -147,24 +151,25 @@ export const intentRoutes = [
       const batch = await openBatch(app, caller, params.id);
       requirePending(intent);
       const maxBytes = partBytes(intent, params.part_number);
-      const held = (await storedParts(app, batch, intent)).find(({ partNumber }) => partNumber === params.part_number);
+      const part = (await storedParts(app, batch, intent)).find(({ partNumber }) => partNumber === params.part_number);
       const bare = (etag: string) => etag.replaceAll('"', "");
-      if (!held || bare(held.etag) !== bare(body.etag))
-        invalid("etag", "storage holds no such part with this ETag; put it again", "bytes_mismatch");
-      if (held.bytes !== maxBytes)
-        invalid("etag", `the part has ${held.bytes} bytes, not ${maxBytes}`, "bytes_mismatch");
-      await recordPart(app, intent, held);
-      return { part_number: held.partNumber, bytes: held.bytes, etag: held.etag };
+      if (!part || bare(part.etag) !== bare(body.etag))
+        invalid("etag", "storage has no part with this number and ETag; upload it again", "bytes_mismatch");
+      if (part.bytes !== maxBytes)
+        invalid("etag", `the part has ${part.bytes} bytes, not ${maxBytes}`, "bytes_mismatch");
+      await recordPart(app, intent, part);
+      return { part_number: part.partNumber, bytes: part.bytes, etag: part.etag };
     },
   }),
   route({
     ...shared,
     method: "POST",
     path: `${base}/:upload_id/complete`,
+    operationId: "completeBatchUpload",
     summary: "Complete an object upload",
     params: IntentParams,
-    body: CompleteIntent,
-    responses: { 200: Intent },
+    body: CompleteBatchUpload,
+    responses: { 200: BatchUpload },
     errors: { 409: conflicts, 413: ["payload_too_large"], 422: ["bytes_mismatch"], ...off },
     async handle({ app, caller, params, body }) {
       storageOf(app);
@@ -177,6 +182,7 @@ export const intentRoutes = [
     ...shared,
     method: "DELETE",
     path: `${base}/:upload_id`,
+    operationId: "abortBatchUpload",
     summary: "Abort an object upload",
     params: IntentParams,
     responses: { 204: null },
@@ -184,7 +190,7 @@ export const intentRoutes = [
     async handle({ app, caller, params }) {
       storageOf(app);
       const { batch, intent } = (await getIntent(app.db, caller, params.id, params.upload_id)) ?? notFound("upload");
-      // Given up already, it stays so whatever became of the batch.
+      // An upload that was already aborted stays so, whatever happened to the batch.
       if (intent.status === "pending") await openBatch(app, caller, params.id);
       await abortBatchUpload(app, batch, intent);
     },

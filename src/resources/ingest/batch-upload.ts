@@ -14,21 +14,23 @@ import { type App, lockNamespace } from "../../app.ts";
 import type { Caller } from "../../http/caller.ts";
 import { storageOf } from "../../http/storage.ts";
 import { HttpError, invalid, notFound } from "../../lib/errors.ts";
+import { batchPrefix } from "../../lib/object-keys.ts";
+import type { NewBatchUpload } from "../../protocol/batch.ts";
 import { requireTenant } from "../tenants/queries.ts";
 import { requireStorage } from "../tenants/quota.ts";
 import { partSizeFor } from "../uploads/multipart.ts";
-import { getBatch, intentOfKey, prefixOf, requireOpen } from "./queries.ts";
-import { ADDRESS_SECONDS, MAX_INTENTS, MAX_PROXY_BYTES, MAX_PUT_BYTES, type NewIntent } from "./schema.ts";
+import { getBatch, intentOfKey, requireOpen } from "./queries.ts";
+import { ADDRESS_SECONDS, MAX_INTENTS, MAX_PROXY_BYTES, MAX_PUT_BYTES } from "./schema.ts";
 
-type UploadRequest = v.InferOutput<typeof NewIntent>;
+type UploadRequest = v.InferOutput<typeof NewBatchUpload>;
 
-/** Completing and giving up one upload at once would take each other's parts away. By id. */
+/** Concurrent completion and abortion of an upload would delete each other's parts. By id. */
 export const batchUploadLock = lockNamespace<number>("intent");
 
 export const storageKey = (batch: BatchRow, { objectKey }: Pick<BatchUploadRow, "objectKey">) =>
-  prefixOf(batch) + objectKey;
+  batchPrefix(batch) + objectKey;
 
-/** An open batch; what is done with it renews its lease once half of that is over. */
+/** An open batch; a request for it renews its lease once half of it has passed. */
 export async function openBatch(app: App, caller: Caller, id: number): Promise<BatchRow> {
   const batch = (await getBatch(app.db, caller, id)) ?? notFound("batch");
   const now = app.clock.now();
@@ -44,8 +46,8 @@ export async function openBatch(app: App, caller: Caller, id: number): Promise<B
 }
 
 /**
- * The upload of an object: the one there is, for resuming, when it is of the same size, type and digest; else a new one
- * in its place. `replaced` is the one that was given up for it.
+ * The upload of an object: the existing one, to resume, when size, type and digest are the same; else a new one that
+ * replaces it. `replaced` is the aborted one.
  */
 export async function createBatchUpload(
   tx: Db,
@@ -62,7 +64,11 @@ export async function createBatchUpload(
   requireStorage(app, tenant, wish.bytes_expected, { replacing: before?.bytesExpected ?? 0 });
   if (before) await releaseUpload(tx, app, before);
   else if (batch.uploadCount >= MAX_INTENTS)
-    throw new HttpError(409, "batch_conflict", `The batch has ${MAX_INTENTS} objects; start another for the rest.`);
+    throw new HttpError(
+      409,
+      "batch_conflict",
+      `The batch has ${MAX_INTENTS} objects; create another batch for the rest.`,
+    );
   if (!before) await countObjects(tx, batch.id, 1);
   const intent = await tx
     .insert(ingestUploads)
@@ -87,13 +93,13 @@ function modeOf(
   { mode, multipart, bytes_expected: bytes }: UploadRequest,
 ): Pick<BatchUploadRow, "mode" | "partSize"> {
   if (bytes > app.config.max_upload_bytes) invalid("bytes_expected", `must be at most ${app.config.max_upload_bytes}`);
-  if (multipart === true && mode === "put") invalid("mode", "must not be put with multipart");
+  if (multipart === true && mode === "put") invalid("mode", "must not be set for multipart uploads");
   const chosen = mode ?? (multipart || bytes > MAX_PUT_BYTES ? "multipart" : "put");
   if (chosen === "put" && bytes > MAX_PUT_BYTES)
     invalid("mode", `must be multipart for more than ${MAX_PUT_BYTES} bytes`);
-  if (chosen === "multipart" && bytes === 0) invalid("bytes_expected", "must be at least 1 for an upload in parts");
+  if (chosen === "multipart" && bytes === 0) invalid("bytes_expected", "must be at least 1 for a multipart upload");
   const isInParts = chosen === "multipart" || (chosen === "proxy" && bytes > MAX_PROXY_BYTES);
-  // A smaller one may come either way.
+  // A smaller object may be uploaded either way.
   return { mode: chosen, partSize: isInParts || chosen === "proxy" ? partSizeFor(bytes) : null };
 }
 
@@ -115,8 +121,8 @@ async function releaseUpload(tx: Db, app: App, { id }: BatchUploadRow): Promise<
   await tx.delete(ingestParts).where(eq(ingestParts.uploadId, id));
 }
 
-/** The bytes are gone from storage: the client is told that they are missing, and may upload them again. */
-export const markBatchUploadLost = (app: App, id: number): Promise<boolean> =>
+/** The bytes are gone from storage: the client sees that they are missing, and may upload them again. */
+export const markMissing = (app: App, id: number): Promise<boolean> =>
   app.write(async (tx) => {
     const row = await tx.select().from(ingestUploads).where(eq(ingestUploads.id, id)).get();
     if (row?.status !== "completed") return false;
@@ -125,39 +131,36 @@ export const markBatchUploadLost = (app: App, id: number): Promise<boolean> =>
     return true;
   });
 
-/** Once, however often it is said; 409 for an upload that is complete. */
+/** Idempotent; throws 409 for an upload that is complete. */
 export async function abortBatchUpload(app: App, batch: BatchRow, intent: BatchUploadRow): Promise<void> {
-  const given = await app.write(async (tx) => {
+  const aborted = await app.write(async (tx) => {
     const row = await tx.select().from(ingestUploads).where(eq(ingestUploads.id, intent.id)).get();
     if (!row) return notFound("upload");
-    if (row.status === "completed") throw new HttpError(409, "upload_conflict", "The upload is completed already.");
+    if (row.status === "completed") throw new HttpError(409, "upload_conflict", "The upload is already completed.");
     if (row.status === "aborted") return row;
     await releaseUpload(tx, app, row);
     await countObjects(tx, batch.id, -1);
     return row;
   });
-  await removeBytes(app, batch, given);
+  await removeBytes(app, batch, aborted);
 }
 
-/** What came of an upload that is given up. What a crash keeps of it goes with the batch. */
+/** Deletes the bytes of an aborted upload. What a crash leaves is deleted with the batch. */
 export async function removeBytes(app: App, batch: BatchRow, intent: BatchUploadRow): Promise<void> {
   const objects = storageOf(app);
   const key = storageKey(batch, intent);
   try {
-    await batchUploadLock(app).inTurn(intent.id, async () => {
+    await batchUploadLock(app).withLock(intent.id, async () => {
       if (intent.multipartId !== null) await objects.abortMultipart(key, intent.multipartId);
       const heir = await intentOfKey(app.db, batch.id, intent.objectKey);
       if (!heir || heir.status === "pending") await objects.delete(key);
     });
   } catch (error) {
-    app.log.warn(
-      { err: error, batch_id: batch.id },
-      "what came of an upload that was given up could not be removed yet",
-    );
+    app.log.warn({ err: error, batch_id: batch.id }, "the objects of an aborted upload could not be deleted yet");
   }
 }
 
-/** Where a client PUTs to: storage itself, for an hour, or this service. */
+/** The URL to PUT to: storage itself, valid for an hour, or this service. */
 export async function uploadTarget(app: App, batch: BatchRow, intent: BatchUploadRow): Promise<SignedRequest | null> {
   if (intent.status !== "pending" || intent.mode === "multipart") return null;
   const { contentType, bytesExpected: maxBytes } = intent;
@@ -171,27 +174,27 @@ export async function uploadTarget(app: App, batch: BatchRow, intent: BatchUploa
 export const uploadExpiry = (app: App, { expiresAt }: BatchRow) =>
   new Date(Math.min(expiresAt, app.clock.now() + ADDRESS_SECONDS * 1000));
 
-/** The store's id of an upload that comes in parts, begun with its first part. */
+/** The storage's multipart id of an upload, created with its first part. */
 export async function multipartOf(app: App, batch: BatchRow, intent: BatchUploadRow): Promise<string> {
   if (intent.multipartId !== null) return intent.multipartId;
-  return batchUploadLock(app).inTurn(intent.id, async () => {
+  return batchUploadLock(app).withLock(intent.id, async () => {
     const objects = storageOf(app);
     const { id, bytesExpected: bytes, partSize, contentType } = intent;
     const now = await app.db.select().from(ingestUploads).where(eq(ingestUploads.id, id)).get();
     if (now?.multipartId) return now.multipartId;
     const key = storageKey(batch, intent);
-    const made = await objects.createMultipart(key, { bytes, partSize: partSize ?? bytes, contentType });
+    const multipart = await objects.createMultipart(key, { bytes, partSize: partSize ?? bytes, contentType });
     const first = and(eq(ingestUploads.id, id), isNull(ingestUploads.multipartId), eq(ingestUploads.status, "pending"));
-    const kept = await app.write(async (tx) =>
-      tx.update(ingestUploads).set({ multipartId: made }).where(first).returning().get(),
+    const updated = await app.write(async (tx) =>
+      tx.update(ingestUploads).set({ multipartId: multipart }).where(first).returning().get(),
     );
-    if (kept) return made;
-    await objects.abortMultipart(key, made);
-    throw new HttpError(409, "upload_conflict", "The upload is over.");
+    if (updated) return multipart;
+    await objects.abortMultipart(key, multipart);
+    throw new HttpError(409, "upload_conflict", "The upload has ended.");
   });
 }
 
-/** The parts that storage holds whole; none of an upload that it knows no more. */
+/** The complete parts in storage; empty when storage no longer knows the multipart upload. */
 export async function storedParts(app: App, batch: BatchRow, intent: BatchUploadRow): Promise<Part[]> {
   if (intent.multipartId === null) return [];
   try {
@@ -202,21 +205,21 @@ export async function storedParts(app: App, batch: BatchRow, intent: BatchUpload
   }
 }
 
-/** Bytes of part `number`; 422 for one that the upload has not. */
+/** Size of part `number`; throws 422 for a part that the upload does not have. */
 export function partBytes({ bytesExpected, partSize }: BatchUploadRow, number: number): number {
-  if (partSize === null) throw new HttpError(409, "upload_conflict", "The upload does not come in parts.");
+  if (partSize === null) throw new HttpError(409, "upload_conflict", "This is not a multipart upload.");
   const count = Math.max(1, Math.ceil(bytesExpected / partSize));
   if (number > count) invalid("part_number", `must be at most ${count}`);
   return Math.min(partSize, bytesExpected - (number - 1) * partSize);
 }
 
-/** A part that is put again may be lost when that fails. */
+/** When overwriting a part fails, the old one may be lost. */
 export const forgetPart = (app: App, { id }: BatchUploadRow, partNumber: number) =>
   app.write(async (tx) =>
     tx.delete(ingestParts).where(and(eq(ingestParts.uploadId, id), eq(ingestParts.partNumber, partNumber))),
   );
 
-/** What the client knows to be there; again as often as it is put again. */
+/** Reports a part as missing until it is put again. */
 export const recordPart = (app: App, { id }: BatchUploadRow, { partNumber, etag, bytes }: Part) =>
   app.write(async (tx) =>
     tx

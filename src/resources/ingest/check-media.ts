@@ -12,7 +12,7 @@ import type { Fault } from "./manifest-schema.ts";
 
 const MAX_PLAYLISTS = 200;
 
-/** Collects what is wrong, up to a bound, and all objects that are needed. */
+/** Collects faults, up to a limit, and all objects that are needed. */
 export type Findings = { faults: Fault[]; needed: Set<string>; parse: ParseOne };
 
 /** Parses a document of the batch. */
@@ -20,17 +20,17 @@ export type ParseOne = <N extends TextParser>(name: N, input: Utf8Input<N>) => P
 
 export const TOO_COMPLEX = "document_too_complex";
 
-/** The result of `parse`; null, with a fault, where the document exceeds a limit or is no text. */
+/** The result of `parse`; null, with a fault, when the document exceeds a limit or is not text. */
 async function parsed<T>(findings: Findings, path: string, key: string, parse: Promise<T>): Promise<T | null> {
   try {
     return await parse;
   } catch (error) {
     if (error instanceof NotUtf8) {
-      addFault(findings, path, "playlist_malformed", `${shown(key)} is not in UTF-8.`);
+      addFault(findings, path, "playlist_malformed", `${quotedKey(key)} is not valid UTF-8.`);
       return null;
     }
     if (!(error instanceof HttpError && error.code === TOO_COMPLEX)) throw error;
-    addFault(findings, path, TOO_COMPLEX, `${shown(key)}: ${error.message}`);
+    addFault(findings, path, TOO_COMPLEX, `${quotedKey(key)}: ${error.message}`);
     return null;
   }
 }
@@ -41,30 +41,30 @@ export function addFault({ faults }: Findings, path: string, code: string, messa
   if (faults.length < MAX_FAULTS) faults.push({ path, code, message });
 }
 
-/** Whether `key` is an object of the batch; what else of it has to be right is the caller's to see. */
+/** Whether `key` is an object of the batch; other checks are left to the caller. */
 export function requireObject(
-  held: Inventory,
+  inventory: Inventory,
   findings: Findings,
   path: string,
   key: string,
   span?: Span | undefined,
 ): boolean {
-  const object = held.objects.get(key);
+  const object = inventory.objects.get(key);
   if (object === undefined)
-    addFault(findings, path, "object_missing", `${shown(key)} is not among the objects of the batch.`);
+    addFault(findings, path, "object_missing", `${quotedKey(key)} is not among the objects of the batch.`);
   else if (object.announced !== null && object.announced !== object.bytes)
     addFault(
       findings,
       path,
       "object_size",
-      `${shown(key)} has ${object.bytes} bytes, and not the ${object.announced} announced.`,
+      `${quotedKey(key)} has ${object.bytes} bytes, but ${object.announced} were announced.`,
     );
   else if (span && span.end >= object.bytes)
     addFault(
       findings,
       path,
       "range_outside",
-      `${shown(key)} has ${object.bytes} bytes, and no bytes ${span.start}-${span.end}.`,
+      `${quotedKey(key)} has ${object.bytes} bytes; the range ${span.start}-${span.end} is outside.`,
     );
   else {
     findings.needed.add(key);
@@ -73,57 +73,79 @@ export function requireObject(
   return false;
 }
 
-export const shown = (key: string) => JSON.stringify(key.slice(0, 200));
+export const quotedKey = (key: string) => JSON.stringify(key.slice(0, 200));
 
-/** The bytes of a text of at most 2 MiB; null, with a fault, where there is none. */
-async function readText(held: Inventory, findings: Findings, path: string, key: string): Promise<Uint8Array | null> {
-  if (!requireObject(held, findings, path, key)) return null;
-  const bytes = held.objects.get(key)?.bytes ?? 0;
+/** The bytes of a text of at most 2 MiB; null, with a fault, when it is missing or larger. */
+async function readText(
+  inventory: Inventory,
+  findings: Findings,
+  path: string,
+  key: string,
+): Promise<Uint8Array | null> {
+  if (!requireObject(inventory, findings, path, key)) return null;
+  const bytes = inventory.objects.get(key)?.bytes ?? 0;
   if (bytes > DOCUMENT_LIMITS.documentBytes) {
-    addFault(findings, path, "manifest_too_large", `${shown(key)} has over ${DOCUMENT_LIMITS.documentBytes} bytes.`);
+    addFault(
+      findings,
+      path,
+      "manifest_too_large",
+      `${quotedKey(key)} has over ${DOCUMENT_LIMITS.documentBytes} bytes.`,
+    );
     return null;
   }
-  const content = await held.read(key);
+  const content = await inventory.read(key);
   if (content) return content;
-  addFault(findings, path, "object_missing", `${shown(key)} is gone.`);
+  addFault(findings, path, "object_missing", `${quotedKey(key)} no longer exists.`);
   return null;
 }
 
 const NO_MEDIA: Media = { durationSeconds: 0, renditions: [] };
 
-/** The playlist at `manifest` with every one that it leads to: all they refer to is in the batch. */
-export async function checkHls(held: Inventory, findings: Findings, path: string, manifest: string): Promise<Media> {
+/** Checks the playlist at `manifest` and all playlists it refers to: every reference must be in the batch. */
+export async function checkHls(
+  inventory: Inventory,
+  findings: Findings,
+  path: string,
+  manifest: string,
+): Promise<Media> {
   const pace = backgroundPacer();
   const seen = new Set([manifest]);
   const durations = new Map<string, number>();
   let top: ParserOutput<"hls"> | null = null;
   for (const key of seen) {
-    const utf8 = await readText(held, findings, path, key);
+    const utf8 = await readText(inventory, findings, path, key);
     if (utf8 === null) continue;
     const playlist = await parsed(
       findings,
       path,
       key,
-      findings.parse("hls", { utf8, path: key, stored: held.objects.size }),
+      findings.parse("hls", { utf8, path: key, stored: inventory.objects.size }),
     );
     if (!playlist && findings.faults.some(({ code }) => code === TOO_COMPLEX)) return NO_MEDIA;
     if (!playlist) continue;
     for (const { line, code, message } of playlist.faults)
-      addFault(findings, path, code, `${shown(key)}, line ${line}: ${message}`);
+      addFault(findings, path, code, `${quotedKey(key)}, line ${line}: ${message}`);
     if (key === manifest) top = playlist;
     else if (playlist.isMaster)
-      addFault(findings, path, "playlist_malformed", `${shown(key)} names variants where segments are due.`);
+      addFault(findings, path, "playlist_malformed", `${quotedKey(key)} names variants where segments are due.`);
     durations.set(key, playlist.durationSeconds);
     for (const { line, kind, path: target, span } of playlist.references) {
       if (findings.faults.length >= MAX_FAULTS) return NO_MEDIA;
       await pace();
-      if (kind === "object") requireObject(held, findings, path, target, span);
+      if (kind === "object") requireObject(inventory, findings, path, target, span);
+      else if (target === manifest)
+        addFault(
+          findings,
+          path,
+          "playlist_malformed",
+          `${quotedKey(key)}, line ${line}: it references the master playlist.`,
+        );
       else if (!seen.has(target) && seen.size >= MAX_PLAYLISTS) {
         addFault(
           findings,
           path,
           "playlist_unsupported",
-          `${shown(key)}, line ${line}: it names over ${MAX_PLAYLISTS} playlists.`,
+          `${quotedKey(key)}, line ${line}: it references more than ${MAX_PLAYLISTS} playlists.`,
         );
         return NO_MEDIA;
       } else seen.add(target);
@@ -137,7 +159,7 @@ export async function checkHls(held: Inventory, findings: Findings, path: string
   return { durationSeconds: durations.get(first) ?? 0, renditions };
 }
 
-/** `playlist_path` is still below the batch. */
+/** `playlist_path` is still relative to the batch. */
 function renditionOf({ attributes }: HlsVariant, path: string): RenditionRow {
   const [width, height] = (attributes.get("RESOLUTION") ?? "").split("x").map(Number);
   return {
@@ -152,51 +174,73 @@ function renditionOf({ attributes }: HlsVariant, path: string): RenditionRow {
   };
 }
 
-export async function checkDash(held: Inventory, findings: Findings, path: string, manifest: string): Promise<void> {
-  const utf8 = await readText(held, findings, path, manifest);
+export async function checkDash(
+  inventory: Inventory,
+  findings: Findings,
+  path: string,
+  manifest: string,
+): Promise<void> {
+  const utf8 = await readText(inventory, findings, path, manifest);
   if (utf8 === null) return;
-  const found = await parsed(
+  const document = await parsed(
     findings,
     path,
     manifest,
-    findings.parse("mpd", { utf8, path: manifest, stored: held.objects.size }),
+    findings.parse("mpd", { utf8, path: manifest, stored: inventory.objects.size }),
   );
-  if (!found) return;
-  if (found.malformed !== null)
-    addFault(findings, path, "manifest_malformed", `${shown(manifest)}: ${found.malformed}`);
-  for (const { where, code, message } of found.faults)
-    addFault(findings, path, code, `${shown(manifest)}, ${where}: ${message}`);
+  if (!document) return;
+  if (document.malformed !== null)
+    addFault(findings, path, "manifest_malformed", `${quotedKey(manifest)}: ${document.malformed}`);
+  for (const { where, code, message } of document.faults)
+    addFault(findings, path, code, `${quotedKey(manifest)}, ${where}: ${message}`);
   const pace = backgroundPacer();
-  for (const reference of found.references) {
+  for (const reference of document.references) {
     if (findings.faults.length >= MAX_FAULTS) return;
     await pace();
-    requireObject(held, findings, path, reference.path, reference.span);
+    requireObject(inventory, findings, path, reference.path, reference.span);
   }
 }
 
-/** JPEG, PNG, GIF or WebP by their first bytes; what is none would be served as one. */
-export async function checkPicture(held: Inventory, findings: Findings, path: string, key: string): Promise<void> {
-  if (!requireObject(held, findings, path, key)) return;
-  const head = (await held.read(key, 12)) ?? Buffer.alloc(0);
+/** Detects JPEG, PNG, GIF or WebP by magic number; another file would be served with a wrong type. */
+export async function checkThumbnail(
+  inventory: Inventory,
+  findings: Findings,
+  path: string,
+  key: string,
+): Promise<void> {
+  if (!requireObject(inventory, findings, path, key)) return;
+  const head = (await inventory.read(key, 12)) ?? Buffer.alloc(0);
   const text = head.toString("latin1");
   const begins = ["\xff\xd8\xff", "\x89PNG\r\n", "GIF87a", "GIF89a"].some((mark) => text.startsWith(mark));
   const isPicture = begins || (text.startsWith("RIFF") && text.slice(8) === "WEBP");
-  if (!isPicture) addFault(findings, path, "thumbnail_malformed", `${shown(key)} is no JPEG, PNG, GIF or WebP.`);
+  if (!isPicture)
+    addFault(findings, path, "thumbnail_malformed", `${quotedKey(key)} is not a JPEG, PNG, GIF or WebP image.`);
 }
 
-/** WebVTT whose cues name parts of pictures: `sheet.jpg#xywh=0,0,160,90` (Media Fragments URI 1.0, 4.2.2). */
-export async function checkStoryboard(held: Inventory, findings: Findings, path: string, key: string): Promise<void> {
-  const utf8 = await readText(held, findings, path, key);
+/** Checks WebVTT whose cues name regions of images: `sheet.jpg#xywh=0,0,160,90` (Media Fragments URI 1.0, 4.2.2). */
+export async function checkStoryboard(
+  inventory: Inventory,
+  findings: Findings,
+  path: string,
+  key: string,
+): Promise<void> {
+  const utf8 = await readText(inventory, findings, path, key);
   if (utf8 === null) return;
-  const found = await parsed(findings, path, key, findings.parse("storyboard", { utf8 }));
-  if (!found) return;
-  const { pictures } = found;
-  if (pictures === null) return addFault(findings, path, "storyboard_malformed", `${shown(key)} is no WebVTT.`);
+  const storyboard = await parsed(findings, path, key, findings.parse("storyboard", { utf8 }));
+  if (!storyboard) return;
+  const { pictures } = storyboard;
+  if (pictures === null)
+    return addFault(findings, path, "storyboard_malformed", `${quotedKey(key)} is not a WebVTT file.`);
   if (pictures.length === 0)
-    return addFault(findings, path, "storyboard_malformed", `${shown(key)} names no part of a picture.`);
+    return addFault(
+      findings,
+      path,
+      "storyboard_malformed",
+      `${quotedKey(key)} has no cue that references a tile (image.jpg#xywh=…).`,
+    );
   for (const uri of pictures) {
     const resolved = resolveReference(key, uri);
-    if ("code" in resolved) addFault(findings, path, resolved.code, `${shown(key)}: ${resolved.message}`);
-    else await checkPicture(held, findings, path, resolved.path);
+    if ("code" in resolved) addFault(findings, path, resolved.code, `${quotedKey(key)}: ${resolved.message}`);
+    else await checkThumbnail(inventory, findings, path, resolved.path);
   }
 }

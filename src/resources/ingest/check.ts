@@ -13,23 +13,23 @@ import {
   addFault,
   checkDash,
   checkHls,
-  checkPicture,
   checkStoryboard,
+  checkThumbnail,
   type Findings,
   type ParseOne,
+  quotedKey,
   requireObject,
-  shown,
   TOO_COMPLEX,
 } from "./check-media.ts";
 import { type Inventory, inventoryOf } from "./inventory.ts";
-import { type Fault, type GivenAsset, ManifestAsset } from "./manifest-schema.ts";
+import { type Fault, ManifestAsset, type ManifestAssetInput } from "./manifest-schema.ts";
 
 export type CheckedAsset = {
-  given: GivenAsset;
+  given: ManifestAssetInput;
   durationSeconds: number;
-  /** Their paths are below the batch. */
+  /** Paths are relative to the batch. */
   renditions: RenditionRow[];
-  /** Of its media, below the batch: neither the source nor texts. */
+  /** Keys of its media, relative to the batch: without source and subtitles. */
   needed: Map<string, number>;
   sourceBytes: number;
 };
@@ -40,8 +40,8 @@ export type Checked = {
 };
 
 /**
- * Everything that could keep a manifest from becoming playable assets, and where. Changes nothing. After a document that
- * exceeds a limit no further asset is checked, so that a manifest costs one such document at most.
+ * Reports everything that prevents a manifest from becoming playable assets, with positions. Changes nothing. After a
+ * document that exceeds a limit no further asset is checked, so a manifest costs at most one such document.
  */
 export async function checkManifest(
   app: App,
@@ -51,7 +51,7 @@ export async function checkManifest(
 ): Promise<Checked> {
   const parsing = { tenantId: batch.tenantId, signal };
   const parse = parserOf(app, parsing);
-  const held = await inventoryOf(app, batch);
+  const inventory = await inventoryOf(app, batch);
   const faults: Fault[] = [];
   const checked: Checked["assets"] = [];
   const pace = backgroundPacer();
@@ -71,16 +71,16 @@ export async function checkManifest(
       continue;
     }
     const findings: Findings = { faults: [], needed: new Set(), parse };
-    const readSubtitle = (key: string) => subtitleText(app, held, key, parsing);
-    const asset = await checkAsset(held, findings, { path, given: parsed.output, readSubtitle });
+    const readSubtitle = (key: string) => subtitleText(app, inventory, key, parsing);
+    const asset = await checkAsset(inventory, findings, { path, given: parsed.output, readSubtitle });
     faults.push(...findings.faults);
     checked.push(findings.faults.length === 0 ? asset : { title: parsed.output.title, faults: findings.faults.length });
   }
-  faults.push(...(await takenIds(app, batch, manifest.assets)));
-  return { faults, assets: checked, held };
+  faults.push(...(await existingIds(app, batch, manifest.assets)));
+  return { faults, assets: checked, held: inventory };
 }
 
-/** Parses the documents of a manifest, up to a number of bytes in all. */
+/** Parses the documents of a manifest, up to a total size. */
 function parserOf(app: App, options: ParseOptions): ParseOne {
   let bytes = 0;
   return (name, input) => {
@@ -93,8 +93,8 @@ function parserOf(app: App, options: ParseOptions): ParseOne {
   };
 }
 
-const titleOf = (given: unknown) => {
-  const title = (given as { title?: unknown } | null)?.title;
+const titleOf = (entry: unknown) => {
+  const title = (entry as { title?: unknown } | null)?.title;
   return typeof title === "string" ? title.slice(0, 500) : null;
 };
 
@@ -111,72 +111,72 @@ function shapeFaults(path: string, issues: readonly v.BaseIssue<unknown>[]): Fau
 }
 
 async function checkAsset(
-  held: Inventory,
+  inventory: Inventory,
   findings: Findings,
-  { path, given, readSubtitle }: { path: string; given: GivenAsset; readSubtitle: ReadSubtitle },
+  { path, given, readSubtitle }: { path: string; given: ManifestAssetInput; readSubtitle: ReadSubtitle },
 ): Promise<CheckedAsset> {
   const { hls, dash, thumbnail_path, storyboard_path, source_key } = given;
-  const media = await checkHls(held, findings, `${path}.hls.manifest_path`, hls.manifest_path);
-  if (dash) await checkDash(held, findings, `${path}.dash.manifest_path`, dash.manifest_path);
-  if (thumbnail_path) await checkPicture(held, findings, `${path}.thumbnail_path`, thumbnail_path);
-  if (storyboard_path) await checkStoryboard(held, findings, `${path}.storyboard_path`, storyboard_path);
+  const media = await checkHls(inventory, findings, `${path}.hls.manifest_path`, hls.manifest_path);
+  if (dash) await checkDash(inventory, findings, `${path}.dash.manifest_path`, dash.manifest_path);
+  if (thumbnail_path) await checkThumbnail(inventory, findings, `${path}.thumbnail_path`, thumbnail_path);
+  if (storyboard_path) await checkStoryboard(inventory, findings, `${path}.storyboard_path`, storyboard_path);
   const variants = new Map(media.renditions.map((rendition) => [rendition.playlist_path, rendition]));
   for (const [index, { playlist_path }] of (hls.renditions ?? []).entries()) {
-    const place = `${path}.hls.renditions[${index}].playlist_path`;
-    if (!requireObject(held, findings, place, playlist_path)) continue;
+    const playlistPath = `${path}.hls.renditions[${index}].playlist_path`;
+    if (!requireObject(inventory, findings, playlistPath, playlist_path)) continue;
     if (playlist_path !== hls.manifest_path && !variants.has(playlist_path))
       addFault(
         findings,
-        place,
+        playlistPath,
         "rendition_unknown",
-        `${shown(playlist_path)} is not a variant of the master playlist.`,
+        `${quotedKey(playlist_path)} is not a variant of the master playlist.`,
       );
   }
-  const needed = new Map([...findings.needed].map((key) => [key, held.objects.get(key)?.bytes ?? 0]));
-  await checkSubtitles(held, findings, path, { ...given, readSubtitle });
+  const needed = new Map([...findings.needed].map((key) => [key, inventory.objects.get(key)?.bytes ?? 0]));
+  await checkSubtitles(inventory, findings, path, { ...given, readSubtitle });
   checkTracks(findings, path, given);
   const source = source_key ?? null;
-  if (source !== null && requireObject(held, findings, `${path}.source_key`, source) && needed.has(source))
+  if (source !== null && requireObject(inventory, findings, `${path}.source_key`, source) && needed.has(source))
     addFault(
       findings,
       `${path}.source_key`,
       "source_is_media",
-      `${shown(source)} is a file of the media; leave source_key out.`,
+      `${quotedKey(source)} is one of the media files; omit source_key.`,
     );
   return {
     given,
     durationSeconds: given.duration_seconds ?? media.durationSeconds,
     renditions: hls.renditions?.length ? hls.renditions.map((one) => merged(one, variants)) : media.renditions,
     needed,
-    sourceBytes: source === null ? 0 : (held.objects.get(source)?.bytes ?? 0),
+    sourceBytes: source === null ? 0 : (inventory.objects.get(source)?.bytes ?? 0),
   };
 }
 
-type GivenRendition = NonNullable<GivenAsset["hls"]["renditions"]>[number];
+type ManifestRendition = NonNullable<ManifestAssetInput["hls"]["renditions"]>[number];
 
-/** What the client says, and where it says nothing, what the master playlist does. */
-function merged(given: GivenRendition, variants: ReadonlyMap<string, RenditionRow>): RenditionRow {
-  const variant = variants.get(given.playlist_path);
-  const height = given.height ?? variant?.height ?? null;
+/** The client's value, or else that of the master playlist. */
+function merged(rendition: ManifestRendition, variants: ReadonlyMap<string, RenditionRow>): RenditionRow {
+  const variant = variants.get(rendition.playlist_path);
+  const height = rendition.height ?? variant?.height ?? null;
   return {
-    name: given.name ?? (height ? `${height}p` : (variant?.name ?? "audio")),
-    width: given.width ?? variant?.width ?? null,
+    name: rendition.name ?? (height ? `${height}p` : (variant?.name ?? "audio")),
+    width: rendition.width ?? variant?.width ?? null,
     height,
-    bandwidth: given.bandwidth ?? variant?.bandwidth ?? 0,
+    bandwidth: rendition.bandwidth ?? variant?.bandwidth ?? 0,
     average_bandwidth: variant?.average_bandwidth ?? null,
-    codecs: given.codecs ?? variant?.codecs ?? "",
-    frame_rate: given.frame_rate ?? variant?.frame_rate ?? null,
-    playlist_path: given.playlist_path,
+    codecs: rendition.codecs ?? variant?.codecs ?? "",
+    frame_rate: rendition.frame_rate ?? variant?.frame_rate ?? null,
+    playlist_path: rendition.playlist_path,
   };
 }
 
 type ReadSubtitle = (key: string) => Promise<string>;
 
 async function checkSubtitles(
-  held: Inventory,
+  inventory: Inventory,
   findings: Findings,
   path: string,
-  { subtitles, readSubtitle }: Pick<GivenAsset, "subtitles"> & { readSubtitle: ReadSubtitle },
+  { subtitles, readSubtitle }: Pick<ManifestAssetInput, "subtitles"> & { readSubtitle: ReadSubtitle },
 ): Promise<void> {
   const seen = new Set<string>();
   for (const [index, { path: key, language }] of subtitles.entries()) {
@@ -185,54 +185,59 @@ async function checkSubtitles(
     if (!canonical)
       addFault(findings, `${place}.language`, "invalid_language", "must be a BCP 47 language tag such as en or pt-BR");
     else if (seen.has(canonical))
-      addFault(findings, `${place}.language`, "language_taken", `${canonical} is named twice`);
+      addFault(findings, `${place}.language`, "language_taken", `${canonical} appears twice`);
     else seen.add(canonical);
-    if (!requireObject(held, findings, `${place}.path`, key)) continue;
+    if (!requireObject(inventory, findings, `${place}.path`, key)) continue;
     try {
       await readSubtitle(key);
     } catch (error) {
       if (!(error instanceof HttpError) || error.status !== 422) throw error;
-      addFault(findings, `${place}.path`, error.code, `${shown(key)}: ${error.message}`);
+      addFault(findings, `${place}.path`, error.code, `${quotedKey(key)}: ${error.message}`);
       if (error.code === TOO_COMPLEX) return;
     }
   }
 }
 
-/** An object of the batch as WebVTT. 422 `invalid_subtitle`, `document_too_complex`. */
-export async function subtitleText(app: App, held: Inventory, key: string, parsing: ParseOptions): Promise<string> {
-  const tooLarge = (held.objects.get(key)?.bytes ?? 0) > DOCUMENT_LIMITS.documentBytes;
-  const bytes = tooLarge ? null : await held.read(key);
+/** An object of the batch as WebVTT. Throws 422 `invalid_subtitle`, `document_too_complex`. */
+export async function subtitleText(
+  app: App,
+  inventory: Inventory,
+  key: string,
+  parsing: ParseOptions,
+): Promise<string> {
+  const tooLarge = (inventory.objects.get(key)?.bytes ?? 0) > DOCUMENT_LIMITS.documentBytes;
+  const bytes = tooLarge ? null : await inventory.read(key);
   if (!bytes) throw new HttpError(422, "invalid_subtitle", tooLarge ? "It is over 2 MB." : "It is gone.");
   return vttOfFile(app, { filename: key, bytes }, parsing);
 }
 
-function checkTracks(findings: Findings, path: string, { tracks }: GivenAsset): void {
+function checkTracks(findings: Findings, path: string, { tracks }: ManifestAssetInput): void {
   const seen = new Set<string>();
   for (const [index, { kind, name, cues, storage_key }] of tracks.entries()) {
     const place = `${path}.tracks[${index}]`;
     const identity = `${kind}\n${name}`;
     if (seen.has(identity))
-      addFault(findings, `${place}.name`, "validation_failed", `the ${kind} track ${name} is named twice`);
+      addFault(findings, `${place}.name`, "validation_failed", `the ${kind} track ${name} appears twice`);
     seen.add(identity);
     if (cues == null && storage_key == null)
-      addFault(findings, place, "cues_or_storage_key_required", "give cues, a storage_key or both");
+      addFault(findings, place, "cues_or_storage_key_required", "set cues, storage_key or both");
     if (cues && (cues.length > MAX_CUES || Buffer.byteLength(JSON.stringify(cues)) > MAX_CUE_BYTES))
       addFault(findings, `${place}.cues`, "cues_too_large", USE_STORAGE_KEY);
   }
 }
 
-async function takenIds(app: App, batch: BatchRow, given: readonly unknown[]): Promise<Fault[]> {
-  const ids = given.map((asset) => (asset as { external_id?: unknown } | null)?.external_id);
-  const wanted = ids.filter((id) => typeof id === "string");
-  if (wanted.length === 0) return [];
+async function existingIds(app: App, batch: BatchRow, entries: readonly unknown[]): Promise<Fault[]> {
+  const ids = entries.map((asset) => (asset as { external_id?: unknown } | null)?.external_id);
+  const externalIds = ids.filter((id) => typeof id === "string");
+  if (externalIds.length === 0) return [];
   const rows = await app.db
     .select({ externalId: assets.externalId })
     .from(assets)
-    .where(and(eq(assets.tenantId, batch.tenantId), inArray(assets.externalId, wanted)))
+    .where(and(eq(assets.tenantId, batch.tenantId), inArray(assets.externalId, externalIds)))
     .all();
-  const taken = new Set(rows.map(({ externalId }) => externalId));
+  const existing = new Set(rows.map(({ externalId }) => externalId));
   return ids.flatMap((id, index) => {
-    if (typeof id !== "string" || !(taken.has(id) || ids.indexOf(id) < index)) return [];
+    if (typeof id !== "string" || !(existing.has(id) || ids.indexOf(id) < index)) return [];
     return [{ path: `assets[${index}].external_id`, code: "external_id_taken", message: `${id} is taken` }];
   });
 }

@@ -6,16 +6,17 @@ import { type App, lockNamespace } from "../../app.ts";
 import type { Caller } from "../../http/caller.ts";
 import { isDeletionHeld } from "../../http/removal-hold.ts";
 import { notFound } from "../../lib/errors.ts";
-import { getBatch, prefixOf, requireOpen } from "./queries.ts";
+import { batchPrefix } from "../../lib/object-keys.ts";
+import { getBatch, requireOpen } from "./queries.ts";
 import { ADDRESS_SECONDS } from "./schema.ts";
 
 const AT_ONCE = 10;
 const ROWS_AT_ONCE = 1000;
-/** Longer than any address of the batch is good, and what came over it takes to arrive. */
+/** Longer than any presigned URL of the batch is valid, plus the time of an upload that began before. */
 const SETTLED_MS = (ADDRESS_SECONDS + 600) * 1000;
 
-/** Committing and canceling one batch, each at most once at a time. By id. */
-export const batchTurns = lockNamespace<number>("batch");
+/** Serializes committing and canceling a batch. By id. */
+export const batchLocks = lockNamespace<number>("batch");
 
 export const endBatch = (
   tx: Db,
@@ -32,9 +33,9 @@ export const endBatch = (
     .get();
 };
 
-/** Once, however often it is said; 409 for a batch that ended otherwise. */
+/** Idempotent; throws 409 for a batch that ended differently. */
 export const cancelBatch = (app: App, caller: Caller, id: number): Promise<BatchRow> =>
-  batchTurns(app).inTurn(id, async () => {
+  batchLocks(app).withLock(id, async () => {
     const canceled = await app.write(async (tx) => {
       const batch = (await getBatch(tx, caller, id)) ?? notFound("batch");
       if (batch.status === "canceled") return batch;
@@ -45,30 +46,30 @@ export const cancelBatch = (app: App, caller: Caller, id: number): Promise<Batch
     return canceled;
   });
 
-/** What clients uploaded and nobody needs now. Again once no address is good any more, so a failure here is no matter. */
+/**
+ * Deletes uploaded objects that are not needed. Repeated once no presigned URL is valid, so a failure here does not
+ * matter.
+ */
 export async function clear(app: App, batch: BatchRow): Promise<boolean> {
   const { objects } = app;
   if (!objects || (await isDeletionHeld(app))) return false;
   try {
-    const prefix = prefixOf(batch);
+    const prefix = batchPrefix(batch);
     for await (const { key, uploadId } of objects.listMultiparts(prefix)) await objects.abortMultipart(key, uploadId);
     await deletePrefix(objects, prefix);
     return true;
   } catch (error) {
-    app.log.warn(
-      { err: error, batch_id: batch.id },
-      "the objects of a batch that is over could not all be removed yet",
-    );
+    app.log.warn({ err: error, batch_id: batch.id }, "some objects of an ended batch could not be deleted yet");
     return false;
   }
 }
 
-/** Batches whose lease is over. Answers how many there were. */
+/** Expires batches whose lease has passed. Returns their number. */
 export async function expireBatches(app: App): Promise<number> {
   const overdue = and(eq(ingestBatches.status, "open"), lte(ingestBatches.expiresAt, app.clock.now()));
   const due = await app.db.select().from(ingestBatches).where(overdue).limit(AT_ONCE).all();
   for (const { id } of due) {
-    await batchTurns(app).inTurn(id, async () => {
+    await batchLocks(app).withLock(id, async () => {
       const expired = await app.write(async (tx) => {
         const batch = await tx
           .select()
@@ -83,7 +84,7 @@ export async function expireBatches(app: App): Promise<number> {
   return due.length;
 }
 
-/** The last of batches that are over: objects that came late, and the rows of their uploads. Answers how many there were. */
+/** Deletes the remains of ended batches: objects that arrived late, and upload rows. Returns the number of batches. */
 export async function sweepBatches(app: App): Promise<number> {
   const unswept = and(
     ne(ingestBatches.status, "open"),
@@ -107,7 +108,7 @@ export async function sweepBatches(app: App): Promise<number> {
   return due.length;
 }
 
-/** A few at a time: others wait for the write queue too. */
+/** In small transactions, because other requests wait for the write queue too. */
 const forgetUploads = (app: App, { id }: BatchRow): Promise<number> =>
   app.write(async (tx) => {
     const rows = await tx

@@ -5,27 +5,29 @@ import type { App } from "../../app.ts";
 import type { Caller } from "../../http/caller.ts";
 import { markReferenced } from "../../http/object-gc.ts";
 import { HttpError, notFound } from "../../lib/errors.ts";
+import { batchPrefix } from "../../lib/object-keys.ts";
 import { pacer } from "../../lib/pace.ts";
 import { newExternalId, sha256 } from "../../lib/tokens.ts";
 import { toAsset } from "../assets/schema.ts";
-import { emitAsset } from "../jobs/events.ts";
+import { insertAsset } from "../assets/stored-bytes.ts";
+import { toColumns } from "../assets/texts.ts";
+import { emitAssetReady } from "../jobs/lifecycle/events.ts";
 import { languageOf } from "../subtitles/content.ts";
 import { addSubtitle } from "../subtitles/store.ts";
 import { requireStored } from "../tenants/quota.ts";
-import { addUsage } from "../tenants/usage.ts";
 import { upsertTrack } from "../tracks/write.ts";
 import { type CheckedAsset, checkManifest } from "./check.ts";
 import { TOO_COMPLEX } from "./check-media.ts";
-import { batchTurns, clear, endBatch } from "./close.ts";
+import { batchLocks, clear, endBatch } from "./close.ts";
 import type { Fault } from "./manifest-schema.ts";
-import { getBatch, prefixOf, requireOpen } from "./queries.ts";
+import { getBatch, requireOpen } from "./queries.ts";
 import { toBatch } from "./schema.ts";
 import { removeStaged, type Staged, stage } from "./stage.ts";
 
 /**
- * Makes ready assets of what a client encoded: all or nothing, and once. The same manifest again answers the same,
- * another one is 409. What the assets need is copied to places of their own first, so that no address that is still
- * good leads to it.
+ * Creates ready assets from media that a client encoded: all or nothing, and once. The same manifest again returns the
+ * same result, another one is 409. The needed objects are first copied to prefixes of the assets, so that no presigned
+ * URL that is still valid can change them.
  */
 export const commitManifest = (
   app: App,
@@ -34,12 +36,12 @@ export const commitManifest = (
   manifest: { assets: readonly unknown[] },
   signal?: AbortSignal,
 ): Promise<unknown> =>
-  batchTurns(app).inTurn(id, async () => {
+  batchLocks(app).withLock(id, async () => {
     const batch = (await getBatch(app.db, caller, id)) ?? notFound("batch");
     const manifestHash = sha256(JSON.stringify(manifest));
     if (batch.status === "committed") {
       if (batch.manifestHash === manifestHash && batch.result !== null) return JSON.parse(batch.result);
-      throw new HttpError(409, "batch_conflict", "The batch is committed already, with another manifest.");
+      throw new HttpError(409, "batch_conflict", "The batch is already committed with another manifest.");
     }
     requireOpen(batch, app.clock.now());
     const { faults, assets: checked, held } = await checkManifest(app, batch, manifest, signal);
@@ -48,11 +50,11 @@ export const commitManifest = (
     try {
       const { body, ended } = await app.write(async (tx) => {
         const still = (await getBatch(tx, caller, id)) ?? notFound("batch");
-        // Copying took its time.
+        // The batch may have changed while objects were copied.
         requireOpen(still, app.clock.now());
-        const made = await makeAssets(tx, app, still, staged);
+        const created = await createAssets(tx, app, still, staged);
         const ended = await endBatch(tx, app, still, { status: "committed", manifestHash });
-        const body = { ...toBatch(app, ended, prefixOf(ended)), assets: made.map(toAsset) };
+        const body = { ...toBatch(app, ended, batchPrefix(ended)), assets: created.map(toAsset) };
         await tx
           .update(ingestBatches)
           .set({ result: JSON.stringify(body) })
@@ -78,67 +80,57 @@ function invalidManifest(faults: readonly Fault[]): HttpError {
   return new HttpError(422, "invalid_manifest", `${first.path}: ${first.message}${more}`, { details });
 }
 
-async function makeAssets(tx: Db, app: App, batch: BatchRow, staged: readonly Staged[]): Promise<AssetRow[]> {
+async function createAssets(tx: Db, app: App, batch: BatchRow, staged: readonly Staged[]): Promise<AssetRow[]> {
   const tenant = await tx.select().from(tenants).where(eq(tenants.id, batch.tenantId)).get();
   if (!tenant) return notFound("tenant");
   const adding = staged.reduce((sum, { mediaBytes, sourceBytes }) => sum + mediaBytes + sourceBytes, 0);
   requireStored(app, tenant, adding);
-  const made: AssetRow[] = [];
+  const rows: AssetRow[] = [];
   const pace = pacer();
   for (const one of staged) {
-    made.push(await makeAsset(tx, app, { tenantId: tenant.id, policy: tenant.defaultPlaybackPolicy, one }));
+    rows.push(await createAsset(tx, app, { tenantId: tenant.id, policy: tenant.defaultPlaybackPolicy, one }));
     await pace();
   }
-  return made;
+  return rows;
 }
 
-type Making = { tenantId: number; policy: AssetRow["playbackPolicy"]; one: Staged };
+type AssetCreation = { tenantId: number; policy: AssetRow["playbackPolicy"]; one: Staged };
 
-async function makeAsset(tx: Db, app: App, { tenantId, policy, one }: Making): Promise<AssetRow> {
+async function createAsset(tx: Db, app: App, { tenantId, policy, one }: AssetCreation): Promise<AssetRow> {
   const { given, prefix, sourceKey, sourceBytes, mediaBytes } = one;
   await markReferenced(tx, prefix);
   if (sourceKey !== null) await markReferenced(tx, sourceKey);
-  const now = app.clock.now();
   const [top] = one.renditions.toSorted((a, b) => (b.height ?? 0) - (a.height ?? 0));
-  const storageBytes = mediaBytes + sourceBytes;
   const at = (path: string | null | undefined) => (path ? prefix + path : null);
-  const asset = await tx
-    .insert(assets)
-    .values({
-      tenantId,
-      externalId: given.external_id ?? newExternalId(),
-      title: given.title,
-      description: given.description ?? null,
-      inputStatus: "uploaded",
-      playbackStatus: "ready",
-      playbackPolicy: given.playback_policy ?? policy,
-      sourceBytes,
-      storageBytes,
-      durationSeconds: one.durationSeconds,
-      // There may be none: a client need not deliver it.
-      sourceKey: sourceKey ?? "",
-      sourceSha256: given.source_sha256 ?? null,
-      originalFilename: given.original_filename ?? null,
-      relativePath: given.relative_path ?? null,
-      mediaPrefix: prefix,
-      manifestPath: at(given.hls.manifest_path),
-      dashManifestPath: at(given.dash?.manifest_path),
-      thumbnailPath: at(given.thumbnail_path),
-      storyboardPath: at(given.storyboard_path),
-      renditions: one.renditions.map((each) => ({ ...each, playlist_path: prefix + each.playlist_path })),
-      width: top?.width ?? null,
-      height: top?.height ?? null,
-      frameRate: top?.frame_rate ?? null,
-      progress: 100,
-      tags: given.tags,
-      readyAt: now,
-      createdAt: now,
-      updatedAt: now,
-    })
-    .returning()
-    .get();
-  await addUsage(tx, tenantId, { storageBytes }, now);
-  await emitAsset(tx, app, "video.asset.ready", asset);
+  const asset = await insertAsset(tx, app, {
+    tenantId,
+    externalId: given.external_id ?? newExternalId(),
+    ...toColumns(given),
+    inputStatus: "uploaded",
+    playbackStatus: "ready",
+    playbackPolicy: given.playback_policy ?? policy,
+    sourceBytes,
+    storageBytes: mediaBytes + sourceBytes,
+    durationSeconds: one.durationSeconds,
+    // Optional: a client need not deliver it.
+    sourceKey: sourceKey ?? "",
+    sourceSha256: given.source_sha256 ?? null,
+    originalFilename: given.original_filename ?? null,
+    relativePath: given.relative_path ?? null,
+    mediaPrefix: prefix,
+    manifestPath: at(given.hls.manifest_path),
+    dashManifestPath: at(given.dash?.manifest_path),
+    thumbnailPath: at(given.thumbnail_path),
+    storyboardPath: at(given.storyboard_path),
+    renditions: one.renditions.map((each) => ({ ...each, playlist_path: prefix + each.playlist_path })),
+    width: top?.width ?? null,
+    height: top?.height ?? null,
+    frameRate: top?.frame_rate ?? null,
+    progress: 100,
+    tags: given.tags,
+    readyAt: app.clock.now(),
+  });
+  await emitAssetReady(tx, app, asset);
   for (const [index, { language, label, is_default: isDefault, position }] of given.subtitles.entries()) {
     const stored = one.texts[index];
     if (!stored) throw new Error(`Subtitle ${index} was not stored`);

@@ -16,16 +16,16 @@ const mismatch = (message: string, field = "bytes_received"): never => {
 export type Ending = { parts?: readonly NamedPart[] | undefined; partCount?: number; bytesReceived: number };
 type Target = { batchId: number; uploadId: number };
 
-/** The object is there, whole: made of its parts where it came in such. Once, however often it is said. */
+/** Verifies that the object exists and is complete, and joins its parts if it was uploaded in parts. Idempotent. */
 export async function completeIntent(app: App, caller: Caller, at: Target, ending: Ending): Promise<BatchUploadRow> {
-  return batchUploadLock(app).inTurn(at.uploadId, async () => {
+  return batchUploadLock(app).withLock(at.uploadId, async () => {
     const { batch, intent } = (await getIntent(app.db, caller, at.batchId, at.uploadId)) ?? notFound("upload");
     if (intent.status === "completed") return intent;
     requireOpen(batch, app.clock.now());
     requirePending(intent);
     const { bytesExpected } = intent;
     if (ending.bytesReceived !== bytesExpected)
-      mismatch(`${ending.bytesReceived} bytes are not the ${bytesExpected} that were announced.`);
+      mismatch(`bytes_received is ${ending.bytesReceived}, but ${bytesExpected} bytes were announced.`);
     if (intent.multipartId !== null) await assemble(app, batch, intent, ending);
     else if (intent.mode === "multipart" || ending.partCount !== undefined)
       mismatch("No part has been uploaded yet.", "parts");
@@ -34,7 +34,7 @@ export async function completeIntent(app: App, caller: Caller, at: Target, endin
   });
 }
 
-/** In a transaction; 409 when the upload or its batch ended meanwhile. */
+/** Runs in a transaction; throws 409 when the upload or its batch ended in the meantime. */
 export async function markCompleted(tx: Db, app: App, { id, bytesExpected }: BatchUploadRow): Promise<BatchUploadRow> {
   const done = await tx
     .update(ingestUploads)
@@ -42,12 +42,12 @@ export async function markCompleted(tx: Db, app: App, { id, bytesExpected }: Bat
     .where(and(eq(ingestUploads.id, id), eq(ingestUploads.status, "pending")))
     .returning()
     .get();
-  if (!done) throw new HttpError(409, "upload_conflict", "The upload is over.");
+  if (!done) throw new HttpError(409, "upload_conflict", "The upload has ended.");
   await tx.delete(ingestParts).where(eq(ingestParts.uploadId, id));
   return done;
 }
 
-/** A presigned address of S3 bounds nothing: what is too large there is found out here, and is not kept. */
+/** A presigned S3 URL does not limit the size: an object that is too large is detected here, and deleted. */
 async function checkObject(app: App, batch: BatchRow, intent: BatchUploadRow): Promise<void> {
   const objects = storageOf(app);
   const key = storageKey(batch, intent);
@@ -55,11 +55,11 @@ async function checkObject(app: App, batch: BatchRow, intent: BatchUploadRow): P
   if (!stored) return mismatch("Nothing has been uploaded yet; PUT the bytes first.");
   if (stored.bytes > intent.bytesExpected) {
     await objects.delete(key);
-    const message = `Storage held ${stored.bytes} bytes, more than the ${intent.bytesExpected} that were announced; nothing was kept.`;
+    const message = `The stored object has ${stored.bytes} bytes, more than the ${intent.bytesExpected} announced; it was deleted.`;
     throw new HttpError(413, "payload_too_large", message);
   }
   if (stored.bytes < intent.bytesExpected)
-    mismatch(`Storage holds ${stored.bytes} bytes, not ${intent.bytesExpected}.`);
+    mismatch(`The stored object has ${stored.bytes} bytes, not ${intent.bytesExpected}.`);
 }
 
 async function assemble(
@@ -70,13 +70,13 @@ async function assemble(
 ): Promise<void> {
   const objects = storageOf(app);
   const key = storageKey(batch, intent);
-  const held = await storedParts(app, batch, intent);
-  const named = (parts ?? held).toSorted((a, b) => a.partNumber - b.partNumber);
+  const stored = await storedParts(app, batch, intent);
+  const named = (parts ?? stored).toSorted((a, b) => a.partNumber - b.partNumber);
   try {
     if (named.length === 0) throw new NoSuchMultipart();
     if (partCount !== undefined && named.length !== partCount)
-      mismatch(`${named.length} parts are held, not ${partCount}.`, "part_count");
-    const sizes = new Map(held.map((part) => [part.partNumber, part.bytes]));
+      mismatch(`${named.length} parts are stored, not ${partCount}.`, "part_count");
+    const sizes = new Map(stored.map((part) => [part.partNumber, part.bytes]));
     const total = named.reduce((sum, { partNumber }) => sum + (sizes.get(partNumber) ?? 0), 0);
     if (named.every(({ partNumber }) => sizes.has(partNumber)) && total !== intent.bytesExpected)
       mismatch(`The parts have ${total} bytes, not ${intent.bytesExpected}.`, "parts");
@@ -84,7 +84,7 @@ async function assemble(
   } catch (error) {
     if (error instanceof PartsMismatch) mismatch(error.message, "parts");
     if (!(error instanceof NoSuchMultipart)) throw error;
-    // The process died between the object and its row: the object is what there is to go on with.
+    // The process died after writing the object and before its row: the object is used.
     if (!(await objects.head(key))) mismatch("No part has been uploaded yet.", "parts");
   }
 }

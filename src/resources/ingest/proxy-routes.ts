@@ -3,20 +3,12 @@ import { NoSuchMultipart, ObjectTooLarge, PartsMismatch } from "../../../storage
 import { type Context, route } from "../../http/route.ts";
 import { storageOf } from "../../http/storage.ts";
 import { HttpError, notFound } from "../../lib/errors.ts";
+import { BatchUpload, RecordedPart } from "../../protocol/batch.ts";
 import { bodyOf, tooLarge } from "../uploads/body.ts";
 import { forgetPart, multipartOf, openBatch, partBytes, recordPart, storageKey } from "./batch-upload.ts";
 import { completeIntent, markCompleted } from "./complete.ts";
-import { getIntent, type Place, requirePending } from "./queries.ts";
-import {
-  Intent,
-  IntentParams,
-  MAX_PROXY_BYTES,
-  PartParams,
-  ProxyComplete,
-  RawBytes,
-  RecordedPart,
-  toIntent,
-} from "./schema.ts";
+import { getIntent, requirePending, type UploadTarget } from "./queries.ts";
+import { IntentParams, MAX_PROXY_BYTES, PartParams, ProxyComplete, RawBytes, toIntent } from "./schema.ts";
 
 const base = "/api/v1/ingest_batches/:id/uploads/:upload_id";
 const shared = { scope: "assets:write", batchToken: true, tag: "Ingest batches" } as const;
@@ -29,27 +21,31 @@ const errors = {
   503: ["storage_not_configured"],
 };
 
-/** For clients that can reach this service and no storage. Bytes go through it as they come; a part is at most 16 MiB or so. */
+/**
+ * For clients that can reach this service but not the storage. Bytes are streamed through; a part is at most about 16
+ * MiB.
+ */
 export const proxyRoutes = [
   route({
     ...shared,
     method: "PUT",
     path: `${base}/proxy`,
+    operationId: "uploadBatchObject",
     summary: "Upload a small object through the server in one request",
     params: IntentParams,
     raw: true,
     rawBody,
-    responses: { 200: Intent },
+    responses: { 200: BatchUpload },
     errors,
     async handle(context) {
       const { app, caller, params } = context;
-      const place = await proxied(context, params);
-      const { bytesExpected, sha256 } = place.intent;
+      const target = await proxied(context, params);
+      const { bytesExpected, sha256 } = target.intent;
       if (bytesExpected > MAX_PROXY_BYTES)
         throw new HttpError(
           409,
           "upload_conflict",
-          `More than ${MAX_PROXY_BYTES} bytes come in parts, to proxy_parts.`,
+          `Objects over ${MAX_PROXY_BYTES} bytes are uploaded in parts, to proxy_parts.`,
         );
       const length = lengthOf(context, bytesExpected);
       if (length !== undefined && length !== bytesExpected) mismatch(length, bytesExpected);
@@ -60,7 +56,7 @@ export const proxyRoutes = [
         received += chunk.length;
         if (sha256 !== null) hash.update(chunk);
       });
-      // It must wait for whoever writes it.
+      // Waits for a concurrent write of the same upload.
       body.pause();
       const confirm = async () => {
         if (received !== bytesExpected) mismatch(received, bytesExpected);
@@ -68,24 +64,25 @@ export const proxyRoutes = [
           throw new HttpError(
             422,
             "sha256_mismatch",
-            "The bytes are not those whose sha256 was announced; nothing was kept.",
+            "The SHA-256 of the bytes differs from the announced one; nothing was stored.",
           );
         const now = (await getIntent(app.db, caller, params.id, params.upload_id)) ?? notFound("upload");
         requirePending(now.intent);
         await openBatch(app, caller, params.id);
       };
-      const key = storageKey(place.batch, place.intent);
-      const { contentType } = place.intent;
-      await taken(context, () =>
+      const key = storageKey(target.batch, target.intent);
+      const { contentType } = target.intent;
+      await receiving(context, () =>
         storageOf(app).put(key, body, { maxBytes: bytesExpected, bytes: bytesExpected, contentType, confirm }),
       );
-      return toIntent(await app.write((tx) => markCompleted(tx, app, place.intent)));
+      return toIntent(await app.write((tx) => markCompleted(tx, app, target.intent)));
     },
   }),
   route({
     ...shared,
     method: "PUT",
     path: `${base}/proxy_parts/:part_number`,
+    operationId: "uploadBatchPart",
     summary: "Upload one part of an object through the server",
     params: PartParams,
     raw: true,
@@ -101,7 +98,7 @@ export const proxyRoutes = [
       const multipartId = await multipartOf(app, batch, intent);
       await forgetPart(app, intent, params.part_number);
       const options = { maxBytes, bytes: length };
-      const part = await taken(context, () =>
+      const part = await receiving(context, () =>
         storageOf(app).putPart(storageKey(batch, intent), multipartId, params.part_number, bodyOf(context), options),
       );
       if (part.bytes !== maxBytes) mismatch(part.bytes, maxBytes);
@@ -113,10 +110,11 @@ export const proxyRoutes = [
     ...shared,
     method: "POST",
     path: `${base}/proxy_complete`,
+    operationId: "completeBatchParts",
     summary: "Complete an object uploaded in parts through the server",
     params: IntentParams,
     body: ProxyComplete,
-    responses: { 200: Intent },
+    responses: { 200: BatchUpload },
     errors: { 409: errors[409], 422: ["bytes_mismatch"], 503: errors[503] },
     async handle({ app, caller, params, body }) {
       storageOf(app);
@@ -130,31 +128,34 @@ export const proxyRoutes = [
 ];
 
 function requireProxy(mode: string): void {
-  if (mode !== "proxy") throw new HttpError(409, "upload_conflict", `The upload's mode is ${mode}, not proxy.`);
+  if (mode !== "proxy") throw new HttpError(409, "upload_conflict", `This upload has mode ${mode}, not proxy.`);
 }
 
 /** A pending upload that goes through this service. */
-async function proxied({ app, caller }: Context, { id, upload_id }: { id: number; upload_id: number }): Promise<Place> {
+async function proxied(
+  { app, caller }: Context,
+  { id, upload_id }: { id: number; upload_id: number },
+): Promise<UploadTarget> {
   storageOf(app);
-  const found = (await getIntent(app.db, caller, id, upload_id)) ?? notFound("upload");
+  const intent = (await getIntent(app.db, caller, id, upload_id)) ?? notFound("upload");
   const batch = await openBatch(app, caller, id);
-  requireProxy(found.intent.mode);
-  requirePending(found.intent);
-  return { batch, intent: found.intent };
+  requireProxy(intent.intent.mode);
+  requirePending(intent.intent);
+  return { batch, intent: intent.intent };
 }
 
 const mismatch = (received: number, expected: number): never => {
-  throw new HttpError(422, "bytes_mismatch", `${received} bytes came, not the ${expected} that are due.`);
+  throw new HttpError(422, "bytes_mismatch", `Received ${received} bytes instead of ${expected}.`);
 };
 
-/** What the client says of its body, which may be nothing. 413 for too much of it. */
+/** The size that the client declares, if any. Throws 413 when it is too large. */
 function lengthOf({ headers }: Context, maxBytes: number): number | undefined {
   const length = headers.get("content-length");
   if (length !== null && Number(length) > maxBytes) tooLarge(maxBytes);
   return length === null ? undefined : Number(length);
 }
 
-async function taken<T>({ incoming }: Context, put: () => Promise<T>): Promise<T> {
+async function receiving<T>({ incoming }: Context, put: () => Promise<T>): Promise<T> {
   try {
     return await put();
   } catch (error) {
@@ -162,7 +163,7 @@ async function taken<T>({ incoming }: Context, put: () => Promise<T>): Promise<T
     if (error instanceof NoSuchMultipart || error instanceof PartsMismatch)
       throw new HttpError(409, "upload_conflict", error.message);
     if (incoming?.destroyed && !incoming.complete)
-      throw new HttpError(400, "incomplete_body", "The body ended early; nothing was kept.");
+      throw new HttpError(400, "incomplete_body", "The request body ended early; nothing was stored.");
     throw error;
   }
 }

@@ -10,8 +10,9 @@ import {
 import type { App } from "../../app.ts";
 import { type Caller, ownedBy } from "../../http/caller.ts";
 import { HttpError, notFound } from "../../lib/errors.ts";
+import { parseKey } from "../../lib/object-keys.ts";
 
-/** Whoever holds a batch's token sees that one alone: any other is as one that never was. */
+/** The holder of a batch token can access only that batch: any other is answered as if it did not exist. */
 const seenBy = (caller: Caller) =>
   caller.kind === "batch" ? eq(ingestBatches.id, caller.batchId) : ownedBy(caller, ingestBatches.tenantId);
 
@@ -22,32 +23,33 @@ export const getBatch = (db: Db, caller: Caller, id: number): Promise<BatchRow |
     .where(and(eq(ingestBatches.id, id), seenBy(caller)))
     .get();
 
-/** All objects of a batch lie under it. Ends in a slash. */
-export const prefixOf = ({ tenantId, folder }: Pick<BatchRow, "tenantId" | "folder">) =>
-  `tenants/${tenantId}/ingest/${folder}/`;
-
-/** 409 unless the batch still takes uploads and a manifest. */
+/** Throws 409 unless the batch still accepts uploads and a manifest. */
 export function requireOpen({ status, expiresAt }: BatchRow, now: number): void {
   if (status === "open" && expiresAt > now) return;
   const state = status === "open" ? "expired" : status;
   throw new HttpError(409, "batch_conflict", `The batch is ${state}; start a new one.`);
 }
 
-export type Place = { batch: BatchRow; intent: BatchUploadRow };
+export type UploadTarget = { batch: BatchRow; intent: BatchUploadRow };
 
-export async function getIntent(db: Db, caller: Caller, batchId: number, id: number): Promise<Place | undefined> {
+export async function getIntent(
+  db: Db,
+  caller: Caller,
+  batchId: number,
+  id: number,
+): Promise<UploadTarget | undefined> {
   const batch = (await getBatch(db, caller, batchId)) ?? notFound("batch");
   const own = and(eq(ingestUploads.id, id), eq(ingestUploads.batchId, batch.id));
   const intent = await db.select().from(ingestUploads).where(own).get();
   return intent && { batch, intent };
 }
 
-/** 409 for an upload that is over. */
+/** Throws 409 for an upload that has ended. */
 export function requirePending({ status }: BatchUploadRow): void {
   if (status !== "pending") throw new HttpError(409, "upload_conflict", `The upload is ${status}.`);
 }
 
-/** The one upload of `objectKey` that is not given up. */
+/** The upload of `objectKey` that is not aborted. */
 export const intentOfKey = (db: Db, batchId: number, objectKey: string): Promise<BatchUploadRow | undefined> =>
   db
     .select()
@@ -61,7 +63,7 @@ export const intentOfKey = (db: Db, batchId: number, objectKey: string): Promise
     )
     .get();
 
-/** In the order of their making, up to `limit` + 1. */
+/** In order of creation, up to `limit` + 1. */
 export const listIntents = (
   db: Db,
   batch: BatchRow,
@@ -91,17 +93,17 @@ export const recordedParts = (db: Db, uploadIds: number[]): Promise<PartRow[]> =
     .all();
 
 /**
- * For the door of signed addresses, whose address was the credential: 409 for a key of a batch that takes no bytes for
- * it, else its upload. Null for keys of anything else.
+ * For the handler of signed URLs, where the URL is the credential: throws 409 for a key of a batch that accepts no
+ * bytes for it, else returns its upload. Null for keys outside of batches.
  */
-export async function batchTakes(app: App, key: string): Promise<BatchUploadRow | null> {
-  const [, tenantId, folder, objectKey] = /^tenants\/(\d+)\/ingest\/([^/]+)\/(.+)$/.exec(key) ?? [];
-  if (folder === undefined || objectKey === undefined) return null;
-  const own = and(eq(ingestBatches.folder, folder), eq(ingestBatches.tenantId, Number(tenantId)));
+export async function announcedForKey(app: App, key: string): Promise<BatchUploadRow | null> {
+  const parsed = parseKey(key);
+  if (parsed?.kind !== "batch") return null;
+  const own = and(eq(ingestBatches.folder, parsed.folder), eq(ingestBatches.tenantId, parsed.tenantId));
   const batch = await app.db.select().from(ingestBatches).where(own).get();
   if (!batch) return null;
   requireOpen(batch, app.clock.now());
-  const intent = await intentOfKey(app.db, batch.id, objectKey);
+  const intent = await intentOfKey(app.db, batch.id, parsed.path);
   if (!intent) throw new HttpError(409, "upload_conflict", "The upload is aborted.");
   requirePending(intent);
   return intent;

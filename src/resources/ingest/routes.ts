@@ -3,25 +3,15 @@ import { batchToken } from "../../http/batch-token.ts";
 import { route } from "../../http/route.ts";
 import { storageOf } from "../../http/storage.ts";
 import { notFound } from "../../lib/errors.ts";
-import { randomName } from "../../lib/tokens.ts";
+import { batchesPrefix, batchPrefix, newKeyName } from "../../lib/object-keys.ts";
+import { Batch, CreatedBatch, DesktopStorage, NewBatch } from "../../protocol/batch.ts";
 import { requireTenant } from "../tenants/queries.ts";
 import { checkManifest } from "./check.ts";
 import { cancelBatch } from "./close.ts";
 import { commitManifest } from "./commit.ts";
 import { MAX_MANIFEST_BYTES, Manifest, Preview } from "./manifest-schema.ts";
-import { getBatch, prefixOf, requireOpen } from "./queries.ts";
-import {
-  Batch,
-  BatchParams,
-  CommittedBatch,
-  CreatedBatch,
-  DEFAULT_LEASE_SECONDS,
-  DesktopStorage,
-  NewBatch,
-  StorageQuery,
-  storageInfo,
-  toBatch,
-} from "./schema.ts";
+import { getBatch, requireOpen } from "./queries.ts";
+import { BatchParams, CommittedBatch, DEFAULT_LEASE_SECONDS, StorageQuery, storageInfo, toBatch } from "./schema.ts";
 
 const base = "/api/v1/ingest_batches";
 const shared = { scope: "assets:write", tag: "Ingest batches" } as const;
@@ -33,13 +23,14 @@ export const ingestRoutes = [
     ...shared,
     method: "GET",
     path: `${base}/desktop_storage`,
+    operationId: "getDesktopStorage",
     summary: "Get the storage target and its limits for desktop uploaders",
     query: StorageQuery,
     responses: { 200: DesktopStorage },
     errors: { 404: ["not_found"], ...off },
     async handle({ app, caller, query }) {
       const { id } = await requireTenant(app.db, caller, query.tenant_id);
-      return storageInfo(app, id, `tenants/${id}/ingest/`);
+      return storageInfo(app, id, batchesPrefix(id));
     },
   }),
   route({
@@ -47,9 +38,10 @@ export const ingestRoutes = [
     limit: "uploads",
     method: "POST",
     path: base,
+    operationId: "createBatch",
     summary: "Create an ingest batch for media that is already encoded",
     body: NewBatch,
-    // The token is derived anew for a repeat.
+    // The token is derived again for a repeated request.
     idempotent: {
       secretFields: ["lease_token"],
       restore: async ({ app, caller }, body) => {
@@ -70,7 +62,7 @@ export const ingestRoutes = [
           .values({
             tenantId: tenant.id,
             name: body.name ?? null,
-            folder: randomName(24),
+            folder: newKeyName(),
             leaseSeconds,
             expiresAt: now + leaseSeconds * 1000,
             createdAt: now,
@@ -78,7 +70,7 @@ export const ingestRoutes = [
           })
           .returning()
           .get();
-        return { ...toBatch(app, batch, prefixOf(batch)), lease_token: batchToken(app, batch) };
+        return { ...toBatch(app, batch, batchPrefix(batch)), lease_token: batchToken(app, batch) };
       });
     },
   }),
@@ -87,13 +79,14 @@ export const ingestRoutes = [
     batchToken: true,
     method: "GET",
     path: `${base}/:id`,
+    operationId: "getBatch",
     summary: "Get an ingest batch",
     params: BatchParams,
     responses: { 200: Batch },
     errors: off,
     async handle({ app, caller, params }) {
       const batch = (await getBatch(app.db, caller, params.id)) ?? notFound("batch");
-      return toBatch(app, batch, prefixOf(batch));
+      return toBatch(app, batch, batchPrefix(batch));
     },
   }),
   route({
@@ -103,6 +96,7 @@ export const ingestRoutes = [
     method: "POST",
     path: `${base}/:id/manifest/preview`,
     expensive: "preview",
+    operationId: "previewManifest",
     summary: "Validate a manifest without committing it",
     params: BatchParams,
     body: Manifest,
@@ -145,6 +139,7 @@ export const ingestRoutes = [
     method: "POST",
     path: `${base}/:id/manifest/commit`,
     expensive: "commit",
+    operationId: "commitManifest",
     summary: "Commit a manifest: create all of its assets, or none",
     params: BatchParams,
     body: Manifest,
@@ -166,6 +161,7 @@ export const ingestRoutes = [
     batchToken: true,
     method: "POST",
     path: `${base}/:id/cancel`,
+    operationId: "cancelBatch",
     summary: "Cancel an ingest batch and delete its uploads",
     params: BatchParams,
     responses: { 200: Batch },
@@ -173,7 +169,7 @@ export const ingestRoutes = [
     async handle({ app, caller, params }) {
       storageOf(app);
       const batch = await cancelBatch(app, caller, params.id);
-      return toBatch(app, batch, prefixOf(batch));
+      return toBatch(app, batch, batchPrefix(batch));
     },
   }),
 ];

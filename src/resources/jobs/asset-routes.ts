@@ -1,38 +1,41 @@
 import * as v from "valibot";
 import { decodeCursor, page, UNPAGED } from "../../http/paging.ts";
 import { route } from "../../http/route.ts";
-import { PathId } from "../../http/schemas.ts";
+import { Paging, PathId } from "../../http/schemas.ts";
 import { storageOf } from "../../http/storage.ts";
 import { notFound } from "../../lib/errors.ts";
 import { readAsset } from "../assets/queries.ts";
 import { Asset, toAsset } from "../assets/schema.ts";
 import { workerContract } from "./contract.ts";
-import { AssetWrite, bytesHeld, CreatedAsset, createAsset } from "./create-asset.ts";
-import { cancelJob, getJob, JobQuery, listJobs, prioritize, retryAsset, retryJob } from "./job-commands.ts";
+import { AssetWrite, CreatedAsset, createAsset, storedSourceBytes } from "./create-asset.ts";
+import { deleteSource } from "./delete-source.ts";
+import { cancelJob, getJob, JobQuery, listJobs, prioritize, readJob, retryAsset, retryJob } from "./job-commands.ts";
 import { Job, JobParams, Priority, toJob } from "./schema.ts";
 import { NO_CAPTIONS } from "./source-upload.ts";
+import { listWorkers, toWorker, Worker } from "./workers.ts";
 
 const jobs = "/api/v1/transcoding_jobs";
 const tag = "Transcoding jobs";
 const conflict = { 409: ["job_conflict"] };
 
-/** Jobs as tenants and operators see them; workers come through the other door. */
+/** Jobs as tenants and operators see them; workers have separate routes. */
 export const assetJobRoutes = [
   route({
     method: "POST",
     path: "/api/v1/assets",
     scope: "assets:write",
     tag: "Assets",
+    operationId: "createAsset",
     summary: "Create an asset and queue its transcoding job",
     body: AssetWrite,
-    // The source's address in it is a credential: it is signed anew for a repeat, not kept.
+    // The source URL is a credential: it is signed again for a repeated request, and not stored.
     idempotent: {
       secretFields: ["worker_contract"],
       async restore({ app, caller }, body) {
-        const kept = body as v.InferOutput<typeof CreatedAsset>;
-        const asset = await readAsset(app, caller, kept.asset.id);
-        const job = kept.transcoding_job && (await getJob(app.db, caller, kept.transcoding_job.id));
-        return { ...kept, worker_contract: asset && job ? await unleased(app, asset, job) : null };
+        const stored = body as v.InferOutput<typeof CreatedAsset>;
+        const asset = await readAsset(app, caller, stored.asset.id);
+        const job = stored.transcoding_job && (await getJob(app.db, caller, stored.transcoding_job.id));
+        return { ...stored, worker_contract: asset && job ? await unleased(app, asset, job) : null };
       },
     },
     responses: { 201: CreatedAsset },
@@ -44,8 +47,8 @@ export const assetJobRoutes = [
     },
     async handle({ app, caller, body, commit }) {
       if (body.video_asset.provider === "managed") storageOf(app);
-      const heldBytes = await bytesHeld(app, caller, body);
-      const created = await commit(async (tx) => {
+      const heldBytes = await storedSourceBytes(app, caller, body);
+      return commit(async (tx) => {
         const { asset, job } = await createAsset(tx, app, caller, { ...body, heldBytes });
         return {
           asset: toAsset(asset),
@@ -53,8 +56,6 @@ export const assetJobRoutes = [
           worker_contract: job && (await unleased(app, asset, job)),
         };
       });
-      app.signals.emit("job.queued");
-      return created;
     },
   }),
   route({
@@ -62,20 +63,34 @@ export const assetJobRoutes = [
     path: "/api/v1/assets/:id/retry",
     scope: "assets:write",
     tag: "Assets",
+    operationId: "retryAsset",
     summary: "Retry the job of an errored asset",
     params: JobParams,
     responses: { 200: v.object({ asset: Asset, transcoding_job: Job }) },
     errors: { 409: ["asset_conflict"] },
     async handle({ app, caller, params }) {
       const { asset, job } = await retryAsset(app, caller, params.id);
-      app.signals.emit("job.queued");
       return { asset: toAsset(asset), transcoding_job: toJob(job) };
     },
+  }),
+  route({
+    method: "DELETE",
+    path: "/api/v1/assets/:id/source",
+    scope: "assets:write",
+    tag: "Assets",
+    operationId: "deleteSource",
+    summary: "Delete the source of an asset, which plays on",
+    audited: true,
+    params: JobParams,
+    responses: { 200: Asset },
+    errors: { 409: ["asset_conflict"] },
+    handle: async ({ app, caller, params }) => toAsset(await deleteSource(app, caller, params.id)),
   }),
   route({
     method: "GET",
     path: jobs,
     tag,
+    operationId: "listJobs",
     summary: "List jobs, newest first",
     query: JobQuery,
     responses: { 200: v.array(Job) },
@@ -89,13 +104,30 @@ export const assetJobRoutes = [
     method: "GET",
     path: `${jobs}/:id`,
     tag,
+    operationId: "getJob",
     summary: "Get a job",
     params: v.object({ id: PathId }),
     responses: { 200: Job },
     async handle({ app, caller, params }) {
-      const job = (await getJob(app.db, caller, params.id)) ?? notFound("job");
-      // It may name what a tenant has no business to know of the machine.
+      const job = (await readJob(app.db, caller, params.id)) ?? notFound("job");
+      // It may contain details of the machine that a tenant must not see.
       return caller.kind === "admin" ? { ...toJob(job), log_tail: job.logTail } : toJob(job);
+    },
+  }),
+  route({
+    method: "GET",
+    path: "/api/v1/admin/workers",
+    credential: "admin",
+    tag,
+    operationId: "listWorkers",
+    summary: "List the workers of the last week with their running jobs, newest first",
+    query: v.object(Paging),
+    responses: { 200: v.array(Worker) },
+    async handle({ app, query, url }) {
+      const limit = query.limit ?? UNPAGED;
+      const before = decodeCursor(query.cursor);
+      const rows = await listWorkers(app.db, app.clock.now(), { limit, before });
+      return page(rows, limit, url, app.baseUrl(), toWorker);
     },
   }),
   route({
@@ -103,6 +135,7 @@ export const assetJobRoutes = [
     path: `${jobs}/:id`,
     credential: "admin",
     tag,
+    operationId: "prioritizeJob",
     summary: "Change the priority of a job",
     params: JobParams,
     body: v.object({ priority: Priority }),
@@ -115,6 +148,7 @@ export const assetJobRoutes = [
     path: `${jobs}/:id/cancel`,
     credential: "admin",
     tag,
+    operationId: "cancelJob",
     summary: "Cancel a queued or running job",
     params: JobParams,
     responses: { 200: Job },
@@ -126,20 +160,17 @@ export const assetJobRoutes = [
     path: `${jobs}/:id/retry`,
     credential: "admin",
     tag,
+    operationId: "retryJob",
     summary: "Retry a failed or canceled job",
     params: JobParams,
     responses: { 200: Job },
     errors: conflict,
-    async handle({ app, caller, params }) {
-      const job = toJob(await retryJob(app, caller, params.id));
-      app.signals.emit("job.queued");
-      return job;
-    },
+    handle: async ({ app, caller, params }) => toJob(await retryJob(app, caller, params.id)),
   }),
 ];
 
-type Made = Parameters<typeof workerContract>;
-const unleased = (app: Made[0], asset: Made[1]["asset"], job: Made[1]["job"]) =>
+type ContractInput = Parameters<typeof workerContract>;
+const unleased = (app: ContractInput[0], asset: ContractInput[1]["asset"], job: ContractInput[1]["job"]) =>
   workerContract(app, {
     asset,
     job,

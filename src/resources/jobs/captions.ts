@@ -1,17 +1,17 @@
-import { eq } from "drizzle-orm";
 import type * as v from "valibot";
 import type { Db } from "../../../storage/db/open.ts";
-import { type AssetRow, type JobRow, transcodingJobs } from "../../../storage/db/schema.ts";
-import type { ObjectStore } from "../../../storage/objects/store.ts";
+import type { AssetRow, JobRow } from "../../../storage/db/schema.ts";
+import { readSmallObject } from "../../../storage/objects/small-objects.ts";
+import { type ObjectStore, ObjectTooLarge } from "../../../storage/objects/store.ts";
 import type { App } from "../../app.ts";
 import { scheduleDeletion } from "../../http/object-gc.ts";
 import { HttpError } from "../../lib/errors.ts";
 import { canonicalLanguage, ownName } from "../../lib/language.ts";
 import { decodeText } from "../../lib/vtt/decode.ts";
+import type { Completion } from "../../protocol/worker.ts";
 import { checkedVtt, MAX_SUBTITLE_BYTES } from "../subtitles/content.ts";
 import { subtitlesOf } from "../subtitles/queries.ts";
 import { addSubtitle, hasRoom, type StoredText, storeText } from "../subtitles/store.ts";
-import type { Completion } from "./schema.ts";
 import type { WantedCaptions } from "./source-upload.ts";
 
 type Result = Pick<v.InferOutput<typeof Completion>, "subtitle_paths" | "caption_errors">;
@@ -21,18 +21,19 @@ type Caption = { language: string; stored: StoredText };
 export type Captions = {
   made: Caption[];
   errors: Map<string, string>;
-  /** Where the worker put them. Served there, they would outlive the tracks that are made of them. */
+  /** The worker's prefix for captions. They are not served from there, because they would outlive their tracks. */
   paths: string[];
 };
 
-/** 422 that names the field of a completion. */
+/** Throws 422 with the name of a field of the completion. */
 export const incomplete = (field: string, message: string): never => {
   throw new HttpError(422, "invalid_transcoding_result", `${field}: ${message}`, { details: { [field]: [message] } });
 };
 
 /**
- * What a worker made of the captions that were wanted, and of others, as texts in storage that no row names yet. Paths
- * are known to lie under the attempt's prefix. 422 `invalid_transcoding_result` for what is missing or no WebVTT.
+ * Verifies the requested captions that a worker produced, as objects in storage that no row references yet. Paths are
+ * known to be under the attempt's prefix. Throws 422 `invalid_transcoding_result` for a missing object or invalid
+ * WebVTT.
  */
 export async function readCaptions(
   app: App,
@@ -44,28 +45,28 @@ export async function readCaptions(
   for (const language of wanted.languages) {
     if (paths.has(language)) continue;
     if (!errors.has(language))
-      incomplete(`subtitle_paths.${language}`, "is required, unless caption_errors tells why it cannot be made");
+      incomplete(`subtitle_paths.${language}`, "is required, unless caption_errors reports why it failed");
     if (wanted.required)
-      incomplete(`caption_errors.${language}`, "the captions are required; fail the job instead, as caption_failed");
+      incomplete(`caption_errors.${language}`, "these captions are required; fail the job with caption_failed instead");
   }
-  const made: Caption[] = [];
+  const verified: Caption[] = [];
   const owner = { id: job.assetId, tenantId: job.tenantId };
   for (const [language, path] of paths) {
     const text = await captionText(app, objects, `subtitle_paths.${language}`, { path, tenantId: job.tenantId });
-    made.push({ language, stored: await storeText(app, owner, text) });
+    verified.push({ language, stored: await storeText(app, owner, text) });
     errors.delete(language);
   }
-  return { made, errors, paths: [...paths.values()] };
+  return { made: verified, errors, paths: [...paths.values()] };
 }
 
-function byLanguage(field: string, given: Record<string, string>): Map<string, string> {
-  const found = new Map<string, string>();
-  for (const [tag, value] of Object.entries(given)) {
-    const language = canonicalLanguage(tag) ?? incomplete(`${field}.${tag}`, "must be named by a BCP 47 language tag");
-    if (found.has(language)) incomplete(`${field}.${tag}`, `${language} is given twice`);
-    found.set(language, value);
+function byLanguage(field: string, paths: Record<string, string>): Map<string, string> {
+  const byTag = new Map<string, string>();
+  for (const [tag, value] of Object.entries(paths)) {
+    const language = canonicalLanguage(tag) ?? incomplete(`${field}.${tag}`, "must have BCP 47 language tags as keys");
+    if (byTag.has(language)) incomplete(`${field}.${tag}`, `${language} appears twice`);
+    byTag.set(language, value);
   }
-  return found;
+  return byTag;
 }
 
 async function captionText(
@@ -74,17 +75,12 @@ async function captionText(
   field: string,
   { path, tenantId }: { path: string; tenantId: number },
 ): Promise<string> {
-  const found = await objects.get(path);
-  if (!found) return incomplete(field, "is not in storage");
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of found.body) {
-    bytes += chunk.length;
-    // Leaving the loop ends the stream.
-    if (bytes > MAX_SUBTITLE_BYTES) return incomplete(field, `must have at most ${MAX_SUBTITLE_BYTES} bytes`);
-    chunks.push(chunk);
-  }
-  const decoded = decodeText(Buffer.concat(chunks));
+  const bytes = await readSmallObject(objects, path, { maxBytes: MAX_SUBTITLE_BYTES }).catch((error) => {
+    if (!(error instanceof ObjectTooLarge)) throw error;
+    return incomplete(field, `must have at most ${MAX_SUBTITLE_BYTES} bytes`);
+  });
+  if (!bytes) return incomplete(field, "does not exist in storage");
+  const decoded = decodeText(bytes);
   if ("fault" in decoded) return incomplete(field, `cannot be read: ${decoded.fault}`);
   try {
     return await checkedVtt(app, field, decoded.text, { tenantId });
@@ -96,33 +92,28 @@ async function captionText(
 }
 
 /**
- * In the transaction of the completion: tracks, their events, and on the job why others are missing. What a person
- * uploaded or had translated is left alone; an automatic track is written over in place.
+ * Inserts tracks and their events in the transaction of the completion. Tracks that a person uploaded or translated are
+ * kept; an automatic track is replaced. Returns why others are missing, by language; null when none is.
  */
 export async function publishCaptions(
   tx: Db,
   app: App,
-  { job, asset, captions }: { job: JobRow; asset: AssetRow; captions: Captions },
-): Promise<JobRow> {
-  const { made, errors, paths } = captions;
+  asset: AssetRow,
+  { made, errors: reported, paths }: Captions,
+): Promise<Record<string, string> | null> {
+  const errors = new Map(reported);
   for (const { language, stored } of made) {
     const tracks = await subtitlesOf(tx, asset.id);
-    const taken = tracks.find((track) => track.language === language);
-    if (taken && taken.source !== "auto") continue;
+    const existing = tracks.find((track) => track.language === language);
+    if (existing && existing.source !== "auto") continue;
     if (!hasRoom(tracks, language)) {
-      errors.set(language, "The asset has as many subtitle tracks as it may have.");
+      errors.set(language, "The asset already has the maximum number of subtitles.");
       continue;
     }
     const last = tracks.reduce((most, { position }) => Math.max(most, position + 1), 0);
-    const { label, position } = taken ?? { label: ownName(language), position: last };
+    const { label, position } = existing ?? { label: ownName(language), position: last };
     await addSubtitle(tx, app, asset, { language, label, source: "auto", position }, { stored, replace: true });
   }
   await scheduleDeletion(tx, app, paths);
-  if (errors.size === 0) return job;
-  return tx
-    .update(transcodingJobs)
-    .set({ captionErrors: Object.fromEntries(errors) })
-    .where(eq(transcodingJobs.id, job.id))
-    .returning()
-    .get();
+  return errors.size === 0 ? null : Object.fromEntries(errors);
 }

@@ -4,19 +4,20 @@ import type { App } from "../../app.ts";
 import { Reply } from "../../http/route.ts";
 import { storageOf } from "../../http/storage.ts";
 import { sameSecret } from "../../lib/tokens.ts";
+import type { Claim } from "../../protocol/worker.ts";
 import { type Claimed, claim } from "./claim.ts";
 import { workerContract } from "./contract.ts";
 import { waitForJob, wakeNext } from "./long-poll.ts";
 import { correctSize } from "./registered-source.ts";
-import type { Claim } from "./schema.ts";
 import { NO_CAPTIONS, sourceUpload } from "./source-upload.ts";
+import { noteWorker } from "./workers.ts";
 
 type Wishes = v.InferOutput<typeof Claim>;
 type Answered = Awaited<ReturnType<typeof contractFor>>;
 
 /**
- * Claims a job, waiting for one as long as `body` asks and whoever asked is there; 204 when none comes. `base` is where
- * the callbacks lie.
+ * Claims a job, waiting as long as `body` requests and the client is connected; 204 when none arrives. `base` is the
+ * URL prefix of the callbacks.
  */
 export async function claimWithin(
   app: App,
@@ -32,10 +33,11 @@ export async function claimWithin(
     answer?: (contract: Answered, attemptId: number) => unknown;
   },
 ) {
+  await noteWorker(app, body.worker_id, body.version);
   const deadline = Date.now() + (body.wait_seconds ?? 0) * 1000;
   const socket = incoming?.socket;
   for (;;) {
-    // Nobody would hear of the lease, and the job would wait until it ran out.
+    // The client has disconnected: it would not receive the lease, and the job would wait until the lease expires.
     if (socket?.destroyed) return new Reply(204, undefined);
     const claimed = await claim(app, key, body.worker_id ?? null);
     if (claimed) {
@@ -50,7 +52,7 @@ export async function claimWithin(
 
 async function contractFor(app: App, { job, asset, lease }: Claimed, body: Wishes, base?: string) {
   const upload = await sourceUpload(app.db, asset.id);
-  // What was registered without an upload may have been told wrong, and a worker holds a source to its size.
+  // A registered source's size may have been reported wrong, and a worker rejects a source of another size.
   const stored = upload ? null : await storageOf(app).head(asset.sourceKey);
   if (stored && stored.bytes !== asset.sourceBytes) await correctSize(app, asset, stored.bytes);
   const proof = body.capabilities?.local_proof;

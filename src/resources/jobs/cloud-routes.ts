@@ -2,28 +2,25 @@ import { randomUUID } from "node:crypto";
 import type { App } from "../../app.ts";
 import { route } from "../../http/route.ts";
 import { invalid } from "../../lib/errors.ts";
-import { countFault, failAttempt, faultOf, releaseAttempt, requeueReleased } from "./attempts.ts";
-import { claimWithin } from "./claim-within.ts";
-import { complete } from "./complete.ts";
-import { asConflict, fenced, fencedAttempt, fenceOf } from "./fence.ts";
-import { heartbeat } from "./heartbeat.ts";
-import { liveLease } from "./lease.ts";
-import { publish } from "./publish.ts";
-import type { StoreReceipt } from "./receipts.ts";
 import {
   Claim,
   Completion,
   Failure,
   FencedContract,
   Heartbeat,
-  HeartbeatAnswer,
-  Job,
-  JobParams,
   SignArtifacts,
   SignedArtifacts,
-  toHeartbeatAnswer,
-  toJob,
-} from "./schema.ts";
+} from "../../protocol/worker.ts";
+import { claimWithin } from "./claim-within.ts";
+import { complete } from "./complete.ts";
+import { countFault, faultOf } from "./failure.ts";
+import { asConflict, fenced, fencedAttempt, fenceOf } from "./fence.ts";
+import { heartbeat } from "./heartbeat.ts";
+import { liveLease } from "./lease.ts";
+import { failAttempt, releaseAttempt } from "./lifecycle/attempts.ts";
+import { publish } from "./publish.ts";
+import type { StoreReceipt } from "./receipts.ts";
+import { HeartbeatAnswer, Job, JobParams, toHeartbeatAnswer, toJob } from "./schema.ts";
 import { signArtifacts } from "./sign-artifacts.ts";
 
 const base = "/api/v1/cloud/v2/transcoding_jobs";
@@ -38,17 +35,18 @@ const callback = {
 } as const;
 const conflict = { 409: ["attempt_conflict"] };
 
-/** Ends the attempt by `end` and leaves the receipt in the same transaction. */
+/** Ends the attempt with `end` and stores the receipt in the same transaction. */
 const ending = (app: App, jobId: number, end: typeof releaseAttempt) => (token: string, receipt: StoreReceipt) =>
-  requeueReleased(app, async (tx) => receipt(tx, await end(tx, app, await liveLease(tx, app, jobId, token))));
+  app.write(async (tx) => receipt(tx, await end(tx, app, await liveLease(tx, app, jobId, token))));
 
-/** The same jobs with every callback fenced by its attempt and answered from a receipt when it comes again. */
+/** The same jobs, with every callback fenced by its attempt and a repeated callback answered from its receipt. */
 export const cloudJobRoutes = [
   route({
     method: "POST",
     path: `${base}/claim`,
     credential: "worker",
     tag,
+    operationId: "claimCloudJob",
     summary: "Lease the next queued job; callbacks must name its attempt",
     body: Claim,
     responses: { 200: FencedContract, 204: null },
@@ -66,6 +64,7 @@ export const cloudJobRoutes = [
   route({
     ...callback,
     path: `${base}/:id/heartbeat`,
+    operationId: "renewCloudJobLease",
     summary: "Renew the lease and report progress",
     body: Heartbeat,
     responses: { 200: HeartbeatAnswer },
@@ -82,6 +81,7 @@ export const cloudJobRoutes = [
   route({
     ...callback,
     path: `${base}/:id/complete`,
+    operationId: "completeCloudJob",
     summary: "Complete a job and publish its artifacts",
     body: Completion,
     responses: { 200: Job },
@@ -98,6 +98,7 @@ export const cloudJobRoutes = [
   route({
     ...callback,
     path: `${base}/:id/publish`,
+    operationId: "publishCloudJob",
     summary: "Publish the renditions that are complete; the job continues",
     body: Completion,
     responses: { 200: Job },
@@ -111,6 +112,7 @@ export const cloudJobRoutes = [
   route({
     ...callback,
     path: `${base}/:id/fail`,
+    operationId: "failCloudJob",
     summary: "Fail the attempt",
     body: Failure,
     responses: { 200: Job },
@@ -130,6 +132,7 @@ export const cloudJobRoutes = [
   route({
     ...callback,
     path: `${base}/:id/release`,
+    operationId: "releaseCloudJob",
     summary: "Release the job without counting an attempt",
     responses: { 200: Job },
     errors: conflict,
@@ -145,6 +148,7 @@ export const cloudJobRoutes = [
   route({
     ...callback,
     path: `${base}/:id/artifacts`,
+    operationId: "signCloudJobArtifacts",
     summary: "Get presigned URLs to upload artifacts to",
     body: SignArtifacts,
     responses: { 200: SignedArtifacts },

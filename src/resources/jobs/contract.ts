@@ -3,15 +3,17 @@ import type { AssetRow, JobRow } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import { storageOf } from "../../http/storage.ts";
 import { iso } from "../../lib/clock.ts";
+import { attemptPrefix } from "../../lib/object-keys.ts";
 import { encodingSpec } from "../../media/encoding-spec.ts";
-import { attemptPrefix, heartbeatSeconds } from "./lease.ts";
-import { attemptOf, type WorkerContract } from "./schema.ts";
+import type { WorkerContract } from "../../protocol/worker.ts";
+import { heartbeatSeconds } from "./lease.ts";
+import { attemptOf } from "./schema.ts";
 import type { WantedCaptions } from "./source-upload.ts";
 
-/** How long a worker may fetch the source and put artifacts: longer than any encode that we know. */
+/** Validity of the URLs for the source and artifacts: longer than any known encode. */
 const SIGNED_FOR_MS = 24 * 3_600_000;
 
-/** What a sender said of the bytes. Once a job is complete it is what a worker found in them, which may be replaced. */
+/** Metadata that the sender declared. After completion it is what a worker measured, which may be replaced. */
 export const announcedSum = ({ sourceSha256, readyAt }: AssetRow) => (readyAt === null ? sourceSha256 : null);
 
 export type Lease = { token: string; attemptId: number; expiresAt: number };
@@ -19,7 +21,7 @@ export type ContractOptions = {
   job: JobRow;
   asset: AssetRow;
   contentType: string;
-  /** What storage holds, as far as that is known. */
+  /** Size in storage, if known. */
   sourceBytes: number;
   captions: WantedCaptions;
   lease: Lease | null;
@@ -28,7 +30,7 @@ export type ContractOptions = {
   base?: string;
 };
 
-/** What a worker is told. Without a lease (when a job was only queued) it is for information alone. */
+/** The job as a worker receives it. Without a lease (when a job was only queued) it is informational. */
 export async function workerContract(
   app: App,
   {

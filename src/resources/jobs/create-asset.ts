@@ -1,34 +1,41 @@
 import * as v from "valibot";
 import type { Db } from "../../../storage/db/open.ts";
-import { type AssetRow, assets, type JobRow } from "../../../storage/db/schema.ts";
+import type { AssetRow, JobRow } from "../../../storage/db/schema.ts";
 import { checkKey } from "../../../storage/objects/keys.ts";
 import type { App } from "../../app.ts";
 import type { Caller } from "../../http/caller.ts";
-import { ByteCount, Id, Name, PlaybackPolicy, Sha256, Text } from "../../http/schemas.ts";
+import { ByteCount, Id, Name, oneOf, Sha256, Text } from "../../http/schemas.ts";
+import { ASSET_PROVIDERS } from "../../lib/enums.ts";
 import { invalid } from "../../lib/errors.ts";
+import { ownerOf, tenantPrefix } from "../../lib/object-keys.ts";
 import { newExternalId } from "../../lib/tokens.ts";
+import { ASSET_TEXTS } from "../../protocol/asset-fields.ts";
+import { WorkerContract } from "../../protocol/worker.ts";
+import { possiblePolicy } from "../assets/change.ts";
 import { ownCollection, requireFreeExternalId } from "../assets/queries.ts";
-import { Asset, Description, ExternalId, InputStatus, PlaybackStatus, Tags, Title } from "../assets/schema.ts";
+import { Asset, creationEntries, InputStatus, PlaybackStatus } from "../assets/schema.ts";
+import { insertAsset } from "../assets/stored-bytes.ts";
+import { toColumns } from "../assets/texts.ts";
 import { requireTenant } from "../tenants/queries.ts";
 import { requireStored } from "../tenants/quota.ts";
-import { addUsage } from "../tenants/usage.ts";
-import { queueJob } from "./enqueue.ts";
-import { takeOver } from "./registered-source.ts";
-import { Job, Priority, requirePriority, WorkerContract } from "./schema.ts";
+import { queueJob } from "./lifecycle/queue.ts";
+import { transferSource } from "./registered-source.ts";
+import { Job, Priority, requirePriority } from "./schema.ts";
 
 const StorageKey = Text(900);
-const Provider = v.picklist(["managed", "external_serve"], "must be managed or external_serve");
+const Provider = oneOf(ASSET_PROVIDERS);
 const ManifestUrl = v.pipe(
   Text(2000),
-  v.check((url) => URL.canParse(url) && new URL(url).protocol === "https:", "must be an https address"),
-  v.check((url) => URL.canParse(url) && new URL(url).username === "", "must hold no user name"),
+  v.check((url) => URL.canParse(url) && new URL(url).protocol === "https:", "must be an https URL"),
+  v.check((url) => URL.canParse(url) && new URL(url).username === "", "must not contain a user name"),
 );
 
 export const AssetWrite = v.object({
   tenant_id: Id,
   video_asset: v.object(
     {
-      title: Title,
+      ...creationEntries,
+      title: ASSET_TEXTS.title.input,
       input_status: InputStatus,
       playback_status: PlaybackStatus,
       source_bytes: ByteCount,
@@ -40,11 +47,7 @@ export const AssetWrite = v.object({
       ),
       source_key: StorageKey,
       manifest_path: v.optional(v.nullable(StorageKey)),
-      description: v.optional(Description),
       collection_id: v.optional(v.nullable(Id)),
-      external_id: v.optional(ExternalId),
-      playback_policy: v.optional(PlaybackPolicy),
-      tags: v.optional(Tags, {}),
       original_filename: v.optional(v.nullable(Name(500))),
       relative_path: v.optional(v.nullable(Name(1000))),
       source_sha256: v.optional(v.nullable(Sha256)),
@@ -63,19 +66,22 @@ export const CreatedAsset = v.object({
   worker_contract: v.pipe(v.nullable(WorkerContract), v.description("Without a lease: only a claim grants one")),
 });
 
-/** Bytes of the source that storage holds, null where it holds none, and of a source that lies elsewhere. 404 and 422 as for `createAsset`. No transaction waits for it. */
-export async function bytesHeld(app: App, caller: Caller, { tenant_id, video_asset }: AssetToRegister) {
+/**
+ * Size of a source in storage; null for a source that storage does not have or that is external. Throws 404 and 422 as
+ * `createAsset`. Called outside of the transaction.
+ */
+export async function storedSourceBytes(app: App, caller: Caller, { tenant_id, video_asset }: AssetToRegister) {
   const tenant = await requireTenant(app.db, caller, tenant_id);
   // An opaque reference. It may look like a key of ours, of any tenant, and must never be used as one.
   if (video_asset.provider === "external_serve") return null;
-  requireKey("source_key", video_asset.source_key, `tenants/${tenant.id}/`);
+  requireKey("source_key", video_asset.source_key, tenantPrefix(tenant.id));
   return (await app.objects?.head(video_asset.source_key))?.bytes ?? null;
 }
 
 /**
- * A registered asset, with the statuses that were given, and its job. None is queued for media that lie at a customer's
- * own CDN. Where storage holds the source, its size counts (`heldBytes`) and not the one that was told. 404 for a tenant
- * that is not the caller's, 422 for keys outside of the tenant's prefix.
+ * Registers an asset with the given statuses and queues its job. No job is queued for media on a customer's own CDN.
+ * When storage has the source, its actual size (`heldBytes`) replaces the declared one. Throws 404 for a tenant that is
+ * not the caller's, 422 for keys outside of the tenant's prefix.
  */
 export async function createAsset(
   tx: Db,
@@ -85,65 +91,52 @@ export async function createAsset(
 ): Promise<{ asset: AssetRow; job: JobRow | null }> {
   const tenant = await requireTenant(tx, caller, tenant_id);
   const sourceBytes = heldBytes ?? given.source_bytes;
-  // Media that lie beside the source stay what they were told to be.
+  // Media that were registered with the source keep their status.
   const storageBytes =
     heldBytes === null ? given.storage_bytes : heldBytes + Math.max(0, given.storage_bytes - given.source_bytes);
-  // It opens no upload: these bytes are stored already.
+  // No upload is created: the bytes are stored already.
   requireStored(app, tenant, storageBytes);
-  const prefix = `tenants/${tenant.id}/`;
+  const prefix = tenantPrefix(tenant.id);
   const isExternal = given.provider === "external_serve";
   if (!isExternal) requireKey("source_key", given.source_key, prefix);
   const manifestPath = given.manifest_path ?? null;
   if (manifestPath !== null) requireKey("manifest_path", manifestPath, prefix);
   const manifestUrl = given.manifest_url ?? null;
   if (isExternal && manifestUrl === null) invalid("video_asset.manifest_url", "is required with external_serve");
-  if (!isExternal && manifestUrl !== null) invalid("video_asset.manifest_url", "is for external_serve alone");
-  if (isExternal && given.playback_policy === "signed")
-    invalid(
-      "video_asset.playback_policy",
-      "must be public with external_serve: vodbox cannot protect what it does not serve",
-    );
+  if (!isExternal && manifestUrl !== null) invalid("video_asset.manifest_url", "is only allowed with external_serve");
+  if (given.playback_policy !== undefined) possiblePolicy(given, given.playback_policy);
   if (given.external_id !== undefined) await requireFreeExternalId(tx, tenant.id, given.external_id);
-  const now = app.clock.now();
-  const asset = await tx
-    .insert(assets)
-    .values({
-      tenantId: tenant.id,
-      externalId: given.external_id ?? newExternalId(),
-      title: given.title,
-      description: given.description ?? null,
-      collectionId: await ownCollection(tx, tenant.id, given.collection_id ?? null),
-      inputStatus: given.input_status,
-      playbackStatus: given.playback_status,
-      playbackPolicy: isExternal ? "public" : (given.playback_policy ?? tenant.defaultPlaybackPolicy),
-      provider: given.provider,
-      manifestUrl,
-      sourceBytes,
-      storageBytes,
-      durationSeconds: given.duration_seconds,
-      sourceKey: given.source_key,
-      sourceSha256: given.source_sha256 ?? null,
-      originalFilename: given.original_filename ?? null,
-      relativePath: given.relative_path ?? null,
-      manifestPath,
-      mediaPrefix: manifestPath && folderOf(manifestPath, prefix),
-      tags: given.tags,
-      priority: requirePriority(caller, "video_asset.priority", given.priority),
-      earlyPlayback: given.early_playback ?? app.config.early_playback,
-      readyAt: given.playback_status === "ready" ? now : null,
-      createdAt: now,
-      updatedAt: now,
-    })
-    .returning()
-    .get();
-  await addUsage(tx, tenant.id, { storageBytes }, now);
-  if (heldBytes !== null) await takeOver(tx, app, asset);
-  return { asset, job: isExternal ? null : await queueJob(tx, app, asset) };
+  const asset = await insertAsset(tx, app, {
+    tenantId: tenant.id,
+    externalId: given.external_id ?? newExternalId(),
+    ...toColumns(given),
+    collectionId: await ownCollection(tx, tenant.id, given.collection_id ?? null),
+    inputStatus: given.input_status,
+    playbackStatus: given.playback_status,
+    playbackPolicy: isExternal ? "public" : (given.playback_policy ?? tenant.defaultPlaybackPolicy),
+    provider: given.provider,
+    manifestUrl,
+    sourceBytes,
+    storageBytes,
+    durationSeconds: given.duration_seconds,
+    sourceKey: given.source_key,
+    sourceSha256: given.source_sha256 ?? null,
+    originalFilename: given.original_filename ?? null,
+    relativePath: given.relative_path ?? null,
+    manifestPath,
+    mediaPrefix: manifestPath && folderOf(manifestPath, prefix),
+    tags: given.tags,
+    priority: requirePriority(caller, "video_asset.priority", given.priority),
+    earlyPlayback: given.early_playback ?? app.config.early_playback,
+    readyAt: given.playback_status === "ready" ? app.clock.now() : null,
+  });
+  if (heldBytes !== null) await transferSource(tx, app, asset);
+  return { asset, job: isExternal ? null : (await queueJob(tx, app, asset, { silently: true })).job };
 }
 
 function requireKey(field: string, key: string, prefix: string): void {
   const name = `video_asset.${field}`;
-  if (!key.startsWith(prefix)) invalid(name, `must lie under ${prefix}`);
+  if (!key.startsWith(prefix)) invalid(name, `must be under ${prefix}`);
   try {
     checkKey(key);
   } catch (error) {
@@ -151,10 +144,13 @@ function requireKey(field: string, key: string, prefix: string): void {
   }
 }
 
-/** What may be served of a manifest's neighbours: its folder. Not all of the tenant's things, and no sources. */
+/**
+ * The prefix of files that may be served with a manifest: its directory, not all of the tenant's objects, and no
+ * sources.
+ */
 function folderOf(manifest: string, prefix: string): string {
   const folder = manifest.slice(0, manifest.lastIndexOf("/") + 1);
-  if (folder === prefix || folder.startsWith(`${prefix}sources/`))
-    invalid("video_asset.manifest_path", `must lie in a folder of its own under ${prefix}`);
+  if (folder === prefix || ownerOf(folder)?.area === "sources")
+    invalid("video_asset.manifest_path", `must be in its own directory under ${prefix}`);
   return folder;
 }

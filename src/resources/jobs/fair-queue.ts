@@ -2,16 +2,16 @@ import { eq, sql } from "drizzle-orm";
 import type { Db } from "../../../storage/db/open.ts";
 import { type JobRow, transcodingJobs } from "../../../storage/db/schema.ts";
 
-/** What a tenant may give its own jobs goes up to here; above it they stand before everybody's. */
+/** The highest priority that a tenant may give its own jobs; a higher one precedes all other jobs. */
 export const MAX_OWN_PRIORITY = 10;
 
 /**
- * Start-time fair queueing (Goyal, Vin, Cheng 1996) with every job weighing the same: a tenant's next job has its turn
- * one after the tenant's last, but never before the turn that is being served. A thousand uploads of one tenant stand
- * behind one another, and the first of another tenant beside the next of them.
+ * Start-time fair queueing (Goyal, Vin, Cheng 1996) with equal weights: a tenant's next job is numbered one after the
+ * tenant's last, but never below the number that is being served. A thousand uploads of one tenant queue behind one
+ * another, and the first of another tenant is level with the next of them.
  */
 export async function queuePositionFor(tx: Db, tenantId: number, now: number): Promise<number> {
-  // The planner takes the index of all states for the better one, and reads the whole queue; so do those below.
+  // The query planner would prefer the index of all states and read the whole queue; the same for the queries below.
   const { served, own } = await tx.get<{ served: number | null; own: number | null }>(sql`select
     (select min(turn) from transcoding_jobs indexed by jobs_turns where status = 'queued' and available_at <= ${now}) as served,
     (select max(turn) from transcoding_jobs indexed by jobs_turns_of_tenant where status = 'queued' and tenant_id = ${tenantId}) as own`);
@@ -19,8 +19,8 @@ export async function queuePositionFor(tx: Db, tenantId: number, now: number): P
 }
 
 /**
- * The queued job to run next: the turn says whose, the tenant's own priorities say which. One that is taken out of its
- * order leaves its turn to the one it passes, so that nobody gets more turns by asking for haste.
+ * The queued job to run next: the fair queue selects the tenant, priorities select the job. A job that is taken out of
+ * order exchanges its position with the one it passes, so that priorities give a tenant no additional share.
  */
 export async function nextJob(tx: Db, now: number): Promise<JobRow | undefined> {
   const jobs = transcodingJobs;

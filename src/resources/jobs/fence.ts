@@ -6,18 +6,18 @@ import { HttpError, notFound } from "../../lib/errors.ts";
 import { sameSecret, sha256 } from "../../lib/tokens.ts";
 import { type Operation, receiptOf, type StoreReceipt, storeReceipt } from "./receipts.ts";
 
-/** The two that a fenced callback carries. */
+/** The two values that a fenced callback carries. */
 export type Fence = { token: string; attemptId: string };
 
 const conflict = (): never => {
   throw new HttpError(
     409,
     "attempt_conflict",
-    "The attempt has ended, its lease has run out, or this is not its token; nothing was changed.",
+    "The attempt has ended, its lease has expired, or the token is wrong; nothing was changed.",
   );
 };
 
-/** 422 without the header. Whatever stands in it, but the id of an attempt of this job, is a mismatch. */
+/** Throws 422 without the header. Any value that is not the id of an attempt of this job is a mismatch. */
 export function fenceOf(headers: Headers): Fence {
   const attemptId = headers.get("x-svc-job-attempt-id");
   if (!attemptId)
@@ -27,7 +27,7 @@ export function fenceOf(headers: Headers): Fence {
   return { token: headers.get("x-svc-job-lease-token") ?? "", attemptId };
 }
 
-/** The attempt that both name, whatever has become of it. 404 for no such job, 409 for any mismatch. */
+/** The attempt that both values name, in any state. Throws 404 for no such job, 409 for any mismatch. */
 export async function fencedAttempt(app: App, jobId: number, { token, attemptId }: Fence): Promise<number> {
   const job = await app.db
     .select({ id: transcodingJobs.id })
@@ -44,7 +44,7 @@ export async function fencedAttempt(app: App, jobId: number, { token, attemptId 
   return attempt && sameSecret(attempt.leaseHash, sha256(token)) ? attempt.id : conflict();
 }
 
-/** `work` throws what the callbacks without a fence throw; to a fenced one it is a conflict. */
+/** `work` throws the errors of callbacks without a fence; for a fenced one they are conflicts. */
 export async function asConflict<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -55,8 +55,8 @@ export async function asConflict<T>(work: () => Promise<T>): Promise<T> {
 }
 
 /**
- * One callback of an attempt. Its receipt is written with its change, and a repeat is answered from it, even when the
- * lease is long over; the same operation with another body is a conflict. Only heartbeats act each time.
+ * Runs one callback of an attempt. Its receipt is stored with its change, and a repeat is answered from it, even after
+ * the lease has expired; the same operation with another body is a conflict. Only heartbeats take effect each time.
  */
 export async function fenced(
   app: App,
@@ -82,8 +82,8 @@ export async function fenced(
     if (!receipt) return null;
     return receipt.requestHash === requestHash ? new Reply(receipt.status, receipt.body) : conflict();
   };
-  const already = await repeated();
-  if (already) return already;
+  const receipt = await repeated();
+  if (receipt) return receipt;
   let answered: unknown;
   try {
     await asConflict(() =>
@@ -95,7 +95,7 @@ export async function fenced(
       }),
     );
   } catch (error) {
-    // The same callback sent twice at once: the other has ended the attempt.
+    // The same callback was sent twice concurrently: the other request has ended the attempt.
     const other = await repeated();
     if (other) return other;
     throw error;

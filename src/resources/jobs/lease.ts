@@ -5,13 +5,12 @@ import type { App } from "../../app.ts";
 import { HttpError, notFound } from "../../lib/errors.ts";
 import { hmac, sameSecret, sha256 } from "../../lib/tokens.ts";
 
-/** 256 bits bound to (job, attempt, key): derived, so that a repeat of the claim gets the same token and none is stored. */
+/**
+ * 256 bits bound to (job, attempt, key): derived from a secret, so that a repeated claim gets the same token and none
+ * is stored.
+ */
 export const leaseToken = (app: App, jobId: number, attemptId: number, idempotencyKey: string) =>
   hmac(app.secrets.signing_secret, `lease\n${jobId}\n${attemptId}\n${idempotencyKey}`);
-
-/** Everything that an attempt writes lies under its own prefix: a zombie can write, but what it wrote is never published. */
-export const attemptPrefix = (job: Pick<JobRow, "tenantId" | "assetId" | "id">, attemptId: number) =>
-  `tenants/${job.tenantId}/assets/${job.assetId}/${job.id}-${attemptId}/`;
 
 export type Leased = { job: JobRow; attempt: AttemptRow };
 
@@ -25,11 +24,11 @@ export async function attemptById(db: Db, id: number | null): Promise<AttemptRow
     .from(transcodingAttempts)
     .where(eq(transcodingAttempts.id, id ?? -1))
     .get();
-  if (!attempt) throw new Error(`A running job names attempt ${id}, which does not exist`);
+  if (!attempt) throw new Error(`A running job references attempt ${id}, which does not exist`);
   return attempt;
 }
 
-/** The job and the attempt whose token this is, whatever has become of them. 404 for no such job, 409 for another's token. */
+/** The job and the attempt of a token, in any state. Throws 404 for no such job, 409 for another's token. */
 export async function attemptOfToken(db: Db, jobId: number, token: string): Promise<Leased> {
   const job = (await db.select().from(transcodingJobs).where(eq(transcodingJobs.id, jobId)).get()) ?? notFound("job");
   const attempt = await db
@@ -41,7 +40,7 @@ export async function attemptOfToken(db: Db, jobId: number, token: string): Prom
   return { job, attempt };
 }
 
-/** The same, and the lease must live. */
+/** The same, with a valid lease. */
 export async function liveLease(db: Db, app: App, jobId: number, token: string): Promise<Leased> {
   const leased = await attemptOfToken(db, jobId, token);
   const { status, leaseExpiresAt } = leased.job;

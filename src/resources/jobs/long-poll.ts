@@ -3,8 +3,8 @@ import { type App, forApp } from "../../app.ts";
 import { hasQueued } from "./claim.ts";
 
 /**
- * Who waits for a job, the longest first. One job wakes one of them: a thousand idle workers that all asked at once
- * would keep the write queue busy for a third of a second, and one of them would get it.
+ * Requests that wait for a job, in order of arrival. One job wakes one of them: a thousand idle workers that all
+ * claimed at once would occupy the write queue for a third of a second, and one of them would get the job.
  */
 const waiting = forApp((app) => {
   const wakes = new Set<() => void>();
@@ -29,7 +29,7 @@ export async function waitForJob(app: App, seconds: number, socket: Socket | und
   app.stopping.addEventListener("abort", wake, { once: true });
   socket?.once("close", wake);
   try {
-    // Asked after listening, so that a job queued in between is not slept through.
+    // Checked after subscribing, so that a job queued in between is not missed.
     if (!(await hasQueued(app))) await woken.promise;
   } finally {
     clearTimeout(timer);
@@ -39,5 +39,5 @@ export async function waitForJob(app: App, seconds: number, socket: Socket | und
   }
 }
 
-/** Who was woken and got a job says so: there may be another one, for the next. */
+/** Called by a request that was woken and got a job: there may be another one, for the next request. */
 export const wakeNext = (app: App): void => void app.signals.emit("job.queued");

@@ -1,5 +1,7 @@
 import type { RenditionRow } from "../../../storage/db/schema.ts";
-import type { ObjectStore } from "../../../storage/objects/store.ts";
+import { InvalidKey } from "../../../storage/objects/keys.ts";
+import { readSmallObject } from "../../../storage/objects/small-objects.ts";
+import { type ObjectStore, ObjectTooLarge } from "../../../storage/objects/store.ts";
 import type { App } from "../../app.ts";
 import { DOCUMENT_LIMITS } from "../../lib/document-limits.ts";
 import { HttpError } from "../../lib/errors.ts";
@@ -10,8 +12,8 @@ export type MasterPlaylist = { durationSeconds: number; renditions: RenditionRow
 type Playlist = Pick<HlsPlaylist, "variants" | "durationSeconds">;
 
 /**
- * What the published HLS manifest itself says (RFC 8216, 4.3), for workers that do not report it: the length of its
- * first playlist and its variants. What cannot be read is left out; players are stricter.
+ * Reads the published HLS manifest (RFC 8216, 4.3), for workers that do not report its values: the duration of its
+ * first playlist and its variants. Unreadable parts are left out; players are stricter.
  */
 export async function readMasterPlaylist(
   app: App,
@@ -49,8 +51,11 @@ function rendition({ attributes }: HlsVariant, playlistPath: string): RenditionR
 }
 
 async function read(objects: ObjectStore, key: string): Promise<string> {
-  const info = await objects.head(key).catch(() => null);
-  if (!info || info.bytes > DOCUMENT_LIMITS.servedBytes) return "";
-  const found = await objects.get(key);
-  return found ? Buffer.concat(await found.body.toArray()).toString("utf8") : "";
+  try {
+    const bytes = await readSmallObject(objects, key, { maxBytes: DOCUMENT_LIMITS.servedBytes });
+    return bytes?.toString("utf8") ?? "";
+  } catch (error) {
+    if (error instanceof ObjectTooLarge || error instanceof InvalidKey) return "";
+    throw error;
+  }
 }

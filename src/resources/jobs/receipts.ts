@@ -5,7 +5,7 @@ import { callbackReceipts, type JobRow } from "../../../storage/db/schema.ts";
 export type Operation = (typeof callbackReceipts.$inferSelect)["operation"];
 export type Receipt = Pick<typeof callbackReceipts.$inferSelect, "requestHash" | "status" | "body">;
 
-/** Called in the transaction of the change, with the job as it leaves it. */
+/** Called in the transaction of the change, with the resulting job. */
 export type StoreReceipt = (tx: Db, job: JobRow) => Promise<JobRow>;
 export const storeNoReceipt: StoreReceipt = async (_, job) => job;
 
@@ -20,15 +20,15 @@ export const receiptOf = (db: Db, attemptId: number, operation: Operation): Prom
     .where(and(eq(callbackReceipts.attemptId, attemptId), eq(callbackReceipts.operation, operation)))
     .get();
 
-/** One an operation: a heartbeat's is its latest, the others end the attempt and so come once. */
+/** One per operation: a heartbeat's is its latest; the other operations end the attempt and so occur once. */
 export async function storeReceipt(
   tx: Db,
   now: number,
   { attemptId, operation, ...receipt }: Receipt & { attemptId: number; operation: Operation },
 ): Promise<void> {
-  const kept = { ...receipt, createdAt: now };
+  const stored = { ...receipt, createdAt: now };
   await tx
     .insert(callbackReceipts)
-    .values({ attemptId, operation, ...kept })
-    .onConflictDoUpdate({ target: [callbackReceipts.attemptId, callbackReceipts.operation], set: kept });
+    .values({ attemptId, operation, ...stored })
+    .onConflictDoUpdate({ target: [callbackReceipts.attemptId, callbackReceipts.operation], set: stored });
 }

@@ -1,15 +1,14 @@
 import { and, asc, eq, lt, lte, or } from "drizzle-orm";
 import { type JobRow, transcodingJobs } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
-import { type Fault, failAttempt } from "./attempts.ts";
 import { attemptById, heartbeatSeconds } from "./lease.ts";
+import { type Fault, failAttempt } from "./lifecycle/attempts.ts";
 
 const BATCH = 100;
 
 /**
- * Jobs whose worker went silent, and those that go on without getting anywhere, are queued again, or fail when no
- * attempt is left. One that has run for as long as any may is not tried again: the next attempt would take as long.
- * Answers how many there were.
+ * Queues jobs again whose worker stopped sending heartbeats, or makes no progress; fails those without attempts left. A
+ * job that has reached the time limit is not retried: the next attempt would take as long. Returns their number.
  */
 export async function recoverLeases(app: App): Promise<number> {
   const now = app.clock.now();
@@ -23,9 +22,9 @@ export async function recoverLeases(app: App): Promise<number> {
   );
   const faultOf = (job: JobRow): Fault => {
     const common = { logTail: null, outcome: "expired" as const };
-    const worker = `The worker ${job.workerId ?? "that had the lease"}`;
+    const worker = `The worker ${job.workerId ?? "(unknown)"}`;
     if ((job.leaseExpiresAt ?? 0) <= now)
-      return { ...common, code: "lease_expired", message: `${worker} sent no heartbeat in time.`, retryable: true };
+      return { ...common, code: "lease_expired", message: `${worker} missed its heartbeat.`, retryable: true };
     if ((job.startedAt ?? now) <= startedBefore)
       return {
         ...common,
@@ -40,21 +39,19 @@ export async function recoverLeases(app: App): Promise<number> {
       retryable: true,
     };
   };
-  // Looked at outside the write queue first: nearly always there is nothing to do.
+  // Checked outside the write queue first: there is almost never anything to do.
   if (!(await app.db.select({ id: jobs.id }).from(jobs).where(due).limit(1).get())) return 0;
-  const recovered = await app.write(async (tx) => {
-    const found = await tx.select().from(jobs).where(due).orderBy(asc(jobs.leaseExpiresAt)).limit(BATCH).all();
-    for (const job of found)
+  return app.write(async (tx) => {
+    const expired = await tx.select().from(jobs).where(due).orderBy(asc(jobs.leaseExpiresAt)).limit(BATCH).all();
+    for (const job of expired)
       await failAttempt(tx, app, { job, attempt: await attemptById(tx, job.attemptId) }, faultOf(job));
-    return found.length;
+    return expired.length;
   });
-  app.signals.emit("job.queued");
-  return recovered;
 }
 
 /**
- * The server was away, not the workers: leases that ran out meanwhile, and those about to, last for two more heartbeats,
- * so that no encode is lost to a restart. Once, before the first recovery.
+ * The server was down, not the workers: leases that expired meanwhile, or are about to, are extended by two heartbeats,
+ * so that a restart loses no encode. Once, before the first recovery.
  */
 export async function graceAfterStart(app: App): Promise<void> {
   const until = app.clock.now() + 2 * heartbeatSeconds(app) * 1000;

@@ -2,14 +2,14 @@ import { and, asc, eq, ne } from "drizzle-orm";
 import type { Db } from "../../../storage/db/open.ts";
 import { type AssetRow, assets, type UploadRow, uploads } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
-import { abortAssetUpload } from "../assets/abort-upload.ts";
-import { addUsage } from "../tenants/usage.ts";
+import { setStoredBytes } from "../assets/stored-bytes.ts";
+import { abandonUpload } from "./lifecycle/uploads.ts";
 
 /**
- * What an upload that is still pending has put becomes the registered asset's, and the upload ends: else completing it
- * would count the bytes once more, and what came to its address later would count for nobody.
+ * Transfers the bytes of a pending upload to the registered asset and ends the upload: otherwise completing it would
+ * count the bytes twice, and bytes that arrive later would not be counted.
  */
-export async function takeOver(tx: Db, app: App, { id, tenantId, sourceKey }: AssetRow): Promise<void> {
+export async function transferSource(tx: Db, app: App, { id, tenantId, sourceKey }: AssetRow): Promise<void> {
   const pending = and(
     eq(assets.tenantId, tenantId),
     eq(assets.sourceKey, sourceKey),
@@ -17,21 +17,21 @@ export async function takeOver(tx: Db, app: App, { id, tenantId, sourceKey }: As
     eq(uploads.status, "pending"),
     eq(uploads.objectKey, sourceKey),
   );
-  const found = await tx
+  const pendingUpload = await tx
     .select({ upload: uploads })
     .from(assets)
     .innerJoin(uploads, eq(uploads.assetId, assets.id))
     .where(pending)
     .get();
-  if (!found) return;
-  const { upload } = found;
-  await abortAssetUpload(tx, app, upload, "aborted");
+  if (!pendingUpload) return;
+  const { upload } = pendingUpload;
+  await abandonUpload(tx, app, upload, "aborted");
   // Only the registered asset counts the bytes now, so only it may keep them.
   await tx.update(assets).set({ sourceKey: "" }).where(eq(assets.id, upload.assetId));
 }
 
-/** The size of what ended uploads leave behind because a registered asset names it, too. */
-export async function countKept(app: App, ended: readonly UploadRow[]): Promise<void> {
+/** The size that ended uploads leave in storage because a registered asset references their object. */
+export async function sharedSourceBytes(app: App, ended: readonly UploadRow[]): Promise<void> {
   for (const { tenantId, assetId, objectKey } of ended) {
     const managed = and(eq(assets.tenantId, tenantId), eq(assets.provider, "managed"));
     const named = and(managed, eq(assets.sourceKey, objectKey), ne(assets.id, assetId));
@@ -41,14 +41,13 @@ export async function countKept(app: App, ended: readonly UploadRow[]): Promise<
   }
 }
 
-/** What storage holds, where something else was told at the registration or nothing was there yet: it is that which counts. */
+/** The size in storage replaces the declared one, or was unknown at the registration: it is the one that is billed. */
 export const correctSize = (app: App, { id, sourceKey, sourceBytes }: AssetRow, heldBytes: number): Promise<void> =>
   app.write(async (tx) => {
     const same = and(eq(assets.id, id), eq(assets.sourceKey, sourceKey), eq(assets.sourceBytes, sourceBytes));
     const before = await tx.select().from(assets).where(same).get();
     if (!before) return;
     const storageBytes = Math.max(heldBytes, before.storageBytes - sourceBytes + heldBytes);
-    const now = app.clock.now();
-    await tx.update(assets).set({ sourceBytes: heldBytes, storageBytes, updatedAt: now }).where(same);
-    await addUsage(tx, before.tenantId, { storageBytes: storageBytes - before.storageBytes }, now);
+    await tx.update(assets).set({ sourceBytes: heldBytes, updatedAt: app.clock.now() }).where(same);
+    await setStoredBytes(tx, app, before, storageBytes);
   });

@@ -2,26 +2,23 @@ import * as v from "valibot";
 import { route } from "../../http/route.ts";
 import { HttpError, invalid } from "../../lib/errors.ts";
 import { encodingSpec } from "../../media/encoding-spec.ts";
-import { countFault, failAttempt, faultOf, releaseAttempt, requeueReleased } from "./attempts.ts";
-import { claimWithin } from "./claim-within.ts";
-import { complete } from "./complete.ts";
-import { heartbeat } from "./heartbeat.ts";
-import { liveLease } from "./lease.ts";
-import { publish } from "./publish.ts";
 import {
   Claim,
   Completion,
   Failure,
   Heartbeat,
-  HeartbeatAnswer,
-  Job,
-  JobParams,
   SignArtifacts,
   SignedArtifacts,
-  toHeartbeatAnswer,
-  toJob,
   WorkerContract,
-} from "./schema.ts";
+} from "../../protocol/worker.ts";
+import { claimWithin } from "./claim-within.ts";
+import { complete } from "./complete.ts";
+import { countFault, faultOf } from "./failure.ts";
+import { heartbeat } from "./heartbeat.ts";
+import { liveLease } from "./lease.ts";
+import { failAttempt, releaseAttempt } from "./lifecycle/attempts.ts";
+import { publish } from "./publish.ts";
+import { HeartbeatAnswer, Job, JobParams, toHeartbeatAnswer, toJob } from "./schema.ts";
 import { signArtifacts } from "./sign-artifacts.ts";
 
 const base = "/api/v1/transcoding_jobs";
@@ -37,6 +34,7 @@ export const jobRoutes = [
     path: `${base}/next`,
     credential: "worker",
     tag,
+    operationId: "claimJob",
     summary: "Lease the next queued job",
     requiredHeaders: ["Idempotency-Key"],
     body: Claim,
@@ -55,6 +53,7 @@ export const jobRoutes = [
   route({
     ...callback,
     path: `${base}/:id/heartbeat`,
+    operationId: "renewJobLease",
     summary: "Renew the lease and report progress",
     body: Heartbeat,
     responses: { 200: HeartbeatAnswer },
@@ -66,6 +65,7 @@ export const jobRoutes = [
   route({
     ...callback,
     path: `${base}/:id/complete`,
+    operationId: "completeJob",
     summary: "Complete a job and publish its artifacts",
     body: Completion,
     responses: { 200: Job },
@@ -76,6 +76,7 @@ export const jobRoutes = [
   route({
     ...callback,
     path: `${base}/:id/publish`,
+    operationId: "publishJob",
     summary: "Publish the renditions that are complete; the job continues",
     body: Completion,
     responses: { 200: Job },
@@ -85,12 +86,13 @@ export const jobRoutes = [
   route({
     ...callback,
     path: `${base}/:id/fail`,
+    operationId: "failJob",
     summary: "Fail the attempt",
     body: Failure,
     responses: { 200: Job },
     errors: stale,
     async handle({ app, params, body, headers }) {
-      const job = await requeueReleased(app, async (tx) =>
+      const job = await app.write(async (tx) =>
         failAttempt(tx, app, await liveLease(tx, app, params.id, leaseTokenOf(headers)), faultOf(body)),
       );
       countFault(app, body);
@@ -100,12 +102,13 @@ export const jobRoutes = [
   route({
     ...callback,
     path: `${base}/:id/release`,
+    operationId: "releaseJob",
     summary: "Release the job without counting an attempt",
     responses: { 200: Job },
     errors: stale,
     handle: async ({ app, params, headers }) =>
       toJob(
-        await requeueReleased(app, async (tx) =>
+        await app.write(async (tx) =>
           releaseAttempt(tx, app, await liveLease(tx, app, params.id, leaseTokenOf(headers))),
         ),
       ),
@@ -113,6 +116,7 @@ export const jobRoutes = [
   route({
     ...callback,
     path: `${base}/:id/artifacts`,
+    operationId: "signJobArtifacts",
     summary: "Get presigned URLs to upload artifacts to",
     body: SignArtifacts,
     responses: { 200: SignedArtifacts },
@@ -124,6 +128,7 @@ export const jobRoutes = [
     method: "GET",
     path: "/api/v1/encoding_spec",
     tag,
+    operationId: "getEncodingSpec",
     summary: "Get the encoding specification",
     responses: { 200: v.looseObject({}) },
     handle: () => encodingSpec,

@@ -1,13 +1,14 @@
 import type { App } from "../../app.ts";
 import { storageOf } from "../../http/storage.ts";
 import { invalid } from "../../lib/errors.ts";
-import { attemptPrefix, type Leased } from "./lease.ts";
+import { attemptPrefix } from "../../lib/object-keys.ts";
+import type { Leased } from "./lease.ts";
 
-/** A signed PUT for artifacts lives as long as an encode may take. */
+/** A presigned PUT for artifacts is valid as long as an encode may take. */
 const ARTIFACT_TTL_MS = 24 * 3_600_000;
 const MAX_ARTIFACT_BYTES = 64 * 2 ** 30;
 
-/** Addresses to PUT an attempt's results to. 422 for a key outside of its own prefix. */
+/** Presigned URLs for an attempt's results. Throws 422 for a key outside of its own prefix. */
 export async function signArtifacts(app: App, { job, attempt }: Leased, paths: readonly string[]) {
   const prefix = attemptPrefix(job, attempt.id);
   const objects = storageOf(app);
@@ -15,7 +16,7 @@ export async function signArtifacts(app: App, { job, attempt }: Leased, paths: r
   return Promise.all(
     paths.map(async (path, index) => {
       if (!path.startsWith(prefix) || path.split("/").some((part) => part === "" || part === "." || part === "..")) {
-        invalid(`paths.${index}`, `must lie under ${prefix}`);
+        invalid(`paths.${index}`, `must be under ${prefix}`);
       }
       const { url, method, headers } = await objects.signPut(path, { expiresAt, maxBytes: MAX_ARTIFACT_BYTES });
       return { path, url, method, headers };

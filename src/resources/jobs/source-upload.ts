@@ -3,13 +3,13 @@ import type { Db } from "../../../storage/db/open.ts";
 import { assets, uploads } from "../../../storage/db/schema.ts";
 import { canonicalLanguage } from "../../lib/language.ts";
 
-/** Languages to transcribe the sound into, canonical and each once, and whether the job fails without one of them. */
+/** Languages to transcribe the audio into, canonical and unique, and whether the job fails without one of them. */
 export type WantedCaptions = { languages: string[]; required: boolean };
 export const NO_CAPTIONS: WantedCaptions = { languages: [], required: false };
 
 export type SourceUpload = { contentType: string; captions: WantedCaptions };
 
-/** What was said of an asset's source when it was uploaded; null where it came another way. */
+/** Metadata from the upload of an asset's source; null when it arrived differently. */
 export async function sourceUpload(db: Db, assetId: number): Promise<SourceUpload | null> {
   const upload = await db
     .select({ contentType: uploads.contentType, captions: uploads.captions, required: uploads.captionsRequired })
@@ -18,7 +18,7 @@ export async function sourceUpload(db: Db, assetId: number): Promise<SourceUploa
     .where(eq(uploads.assetId, assetId))
     .get();
   if (!upload) return null;
-  // Rows from before tags were checked may hold ones that name no language.
+  // Rows from before tags were validated may contain some that are not languages.
   const languages = upload.captions.map(canonicalLanguage).filter((language) => language !== null);
   return {
     contentType: upload.contentType,

@@ -3,13 +3,13 @@ import { assets, transcodingAttempts, transcodingJobs } from "../../../storage/d
 import { deletePrefix } from "../../../storage/objects/delete-prefix.ts";
 import type { App } from "../../app.ts";
 import { isDeletionHeld } from "../../http/removal-hold.ts";
-import { attemptPrefix } from "./lease.ts";
+import { attemptPrefix } from "../../lib/object-keys.ts";
 
 const BATCH = 20;
-/** A worker that lost its lease notices within a heartbeat; only then has it stopped writing. */
+/** A worker that lost its lease notices within a heartbeat, and only then stops writing. */
 const SETTLED_LEASES = 2;
 
-/** Removes what attempts that came to nothing have left in storage. Answers how many there were. */
+/** Deletes objects of attempts that were not published. Returns their number. */
 export async function sweepAttempts(app: App): Promise<number> {
   const { objects } = app;
   if (!objects || (await isDeletionHeld(app))) return 0;
@@ -32,7 +32,7 @@ export async function sweepAttempts(app: App): Promise<number> {
   if (ended.length === 0) return 0;
   for (const { id, job, plays } of ended) {
     const prefix = attemptPrefix(job, id);
-    // What it published early plays until another attempt publishes, which removes it.
+    // Media that it published early stay in use until another attempt publishes, which deletes them.
     if (prefix !== plays) await deletePrefix(objects, prefix);
   }
   const ids = ended.map(({ id }) => id);

@@ -1,19 +1,20 @@
 import type * as v from "valibot";
 import { deletePrefix } from "../../../storage/objects/delete-prefix.ts";
+import { listAll } from "../../../storage/objects/list-all.ts";
 import type { ObjectStore } from "../../../storage/objects/store.ts";
 import type { App } from "../../app.ts";
 import { registerPending } from "../../http/object-gc.ts";
 import { isDeletionHeld } from "../../http/removal-hold.ts";
-import type { VerifiedResult } from "./apply-result.ts";
+import type { Completion } from "../../protocol/worker.ts";
 import { incomplete } from "./captions.ts";
+import type { VerifiedResult } from "./lifecycle/results.ts";
 import { readMasterPlaylist } from "./read-master-playlist.ts";
-import type { Completion } from "./schema.ts";
 
 type Result = v.InferOutput<typeof Completion>;
 
 /**
- * What an attempt has made, as it lies in storage. `paths` are those of `checkArtifacts`; what is named in `but` is not
- * counted.
+ * The objects of an attempt in storage. `paths` are those of `checkArtifacts`; the size excludes objects named in
+ * `but`.
  */
 export async function verifyResult(
   app: App,
@@ -24,7 +25,7 @@ export async function verifyResult(
   return { paths, bytes: await bytesUnder(objects, prefix, but), media };
 }
 
-/** What nothing names any more; a sweep finds what cannot be removed now. */
+/** Deletes objects that are no longer referenced; a sweep finds what cannot be deleted now. */
 export async function removeStale(app: App, prefix: string | null): Promise<void> {
   if (!prefix || !app.objects) return;
   if (await isDeletionHeld(app)) {
@@ -32,20 +33,20 @@ export async function removeStale(app: App, prefix: string | null): Promise<void
     return;
   }
   await deletePrefix(app.objects, prefix).catch((error) =>
-    app.log.warn({ err: error, prefix }, "old artifacts were not removed"),
+    app.log.warn({ err: error, prefix }, "old artifacts were not deleted"),
   );
 }
 
-/** What the worker tells of its work; where it tells nothing, what the manifest says. */
+/** Values that the worker reported; otherwise those of the manifest. */
 async function mediaOf(app: App, objects: ObjectStore, { result, tenantId }: { result: Result; tenantId: number }) {
   const { media = {}, manifest_path } = result;
   const { duration_seconds, renditions } = media;
   if (duration_seconds !== undefined && renditions !== undefined) return { ...media, duration_seconds, renditions };
   const published = await readMasterPlaylist(app, objects, { manifestKey: manifest_path as string, tenantId });
   const [top] = published.renditions;
-  const shown = { width: top?.width, height: top?.height, frame_rate: top?.frame_rate };
+  const display = { width: top?.width, height: top?.height, frame_rate: top?.frame_rate };
   return {
-    ...shown,
+    ...display,
     ...media,
     duration_seconds: duration_seconds ?? published.durationSeconds,
     renditions: renditions ?? published.renditions,
@@ -53,8 +54,8 @@ async function mediaOf(app: App, objects: ObjectStore, { result, tenantId }: { r
 }
 
 /**
- * All paths under the attempt's own prefix and in storage, else 422 `invalid_transcoding_result`. Which ones are required
- * the worker contract has said.
+ * Checks that all paths are under the attempt's prefix and in storage; throws 422 `invalid_transcoding_result`. The job
+ * contract defines the required ones.
  */
 export async function checkArtifacts(objects: ObjectStore, prefix: string, result: Result) {
   const required = {
@@ -67,35 +68,30 @@ export async function checkArtifacts(objects: ObjectStore, prefix: string, resul
   };
   const isThere = (field: string, path: string) => {
     if (!path.startsWith(prefix) || path.split("/").some((part) => part === "" || part === "." || part === ".."))
-      return incomplete(field, `must lie under ${prefix}`);
+      return incomplete(field, `must be under ${prefix}`);
     return objects.head(path);
   };
   await Promise.all(
     Object.entries(required).map(async ([field, path]) => {
       if (!path) return incomplete(field, "is required");
-      return (await isThere(field, path)) ?? incomplete(field, "is not in storage");
+      return (await isThere(field, path)) ?? incomplete(field, "does not exist in storage");
     }),
   );
-  // Workers that know nothing of these may send the contract's outputs back as they came.
-  const found = async (field: string, path: string | null | undefined) =>
+  // Workers without support for these fields may return the contract's outputs unchanged.
+  const verifiedPath = async (field: string, path: string | null | undefined) =>
     path && (await isThere(field, path)) ? path : null;
   return {
     mediaPrefix: prefix,
     manifestPath: result.manifest_path as string,
     dashManifestPath: result.dash_manifest_path as string,
     thumbnailPath: result.thumbnail_path as string,
-    storyboardPath: await found("storyboard_path", result.storyboard_path),
-    mp4Path: await found("mp4_path", result.mp4_path),
+    storyboardPath: await verifiedPath("storyboard_path", result.storyboard_path),
+    mp4Path: await verifiedPath("mp4_path", result.mp4_path),
   };
 }
 
 async function bytesUnder(objects: ObjectStore, prefix: string, but: readonly string[]): Promise<number> {
   let bytes = 0;
-  let cursor: string | undefined;
-  do {
-    const page = await objects.list(prefix, { cursor });
-    for (const object of page.objects) if (!but.includes(object.key)) bytes += object.bytes;
-    cursor = page.cursor ?? undefined;
-  } while (cursor);
+  for await (const object of listAll(objects, prefix)) if (!but.includes(object.key)) bytes += object.bytes;
   return bytes;
 }

@@ -13,7 +13,7 @@ export type NewKey = {
   now: number;
 };
 
-/** A key and its plaintext, which is kept nowhere. 403 on the free plan. */
+/** Creates a key and returns its plaintext, which is not stored. Throws 403 on the free plan. */
 export async function insertKey(tx: Db, { tenant, now, ...key }: NewKey): Promise<{ row: ApiKeyRow; token: string }> {
   if (tenant.planName === "free")
     throw new HttpError(403, "plan_required", "The free plan has no API keys; choose a paid plan first.");

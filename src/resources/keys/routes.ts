@@ -18,6 +18,7 @@ export const keyRoutes = [
     path,
     scope: ["api_keys:read", "api_keys:write"],
     tag: "API keys",
+    operationId: "listApiKeys",
     summary: "List API keys, newest first",
     query: v.object({ ...Paging, tenant_id: v.optional(QueryId) }),
     responses: { 200: v.array(ApiKey) },
@@ -46,6 +47,7 @@ export const keyRoutes = [
     audited: true,
     scope: "api_keys:write",
     tag: "API keys",
+    operationId: "createApiKey",
     summary: "Create an API key; its token is returned once",
     body: KeyWrite,
     idempotent: { secretFields: ["token"] },
@@ -54,7 +56,7 @@ export const keyRoutes = [
     async handle({ app, caller, body, commit }) {
       const now = app.clock.now();
       const expiresAt = body.expires_at ? Date.parse(body.expires_at) : null;
-      if (expiresAt !== null && expiresAt <= now) invalid("expires_at", "must lie in the future");
+      if (expiresAt !== null && expiresAt <= now) invalid("expires_at", "must be in the future");
       return commit(async (tx) => {
         const tenant = await requireTenant(tx, caller, body.tenant_id);
         const scopes = grantable(caller, body.scopes);
@@ -69,24 +71,25 @@ export const keyRoutes = [
     audited: true,
     scope: "api_keys:write",
     tag: "API keys",
+    operationId: "revokeApiKey",
     summary: "Revoke an API key",
     params: v.object({ id: PathId }),
     responses: { 204: null },
     async handle({ app, caller, params }) {
       const now = app.clock.now();
       await app.write(async (tx) => {
-        const mine = and(eq(apiKeys.id, params.id), ownedBy(caller, apiKeys.tenantId));
-        if (!(await tx.select({ id: apiKeys.id }).from(apiKeys).where(mine).get())) notFound("key");
+        const ownKey = and(eq(apiKeys.id, params.id), ownedBy(caller, apiKeys.tenantId));
+        if (!(await tx.select({ id: apiKeys.id }).from(apiKeys).where(ownKey).get())) notFound("key");
         await tx
           .update(apiKeys)
           .set({ revokedAt: now, updatedAt: now })
-          .where(and(mine, isNull(apiKeys.revokedAt)));
+          .where(and(ownKey, isNull(apiKeys.revokedAt)));
       });
     },
   }),
 ];
 
-/** A key cannot hand out what it does not have: else api_keys:write would be every scope. */
+/** A key cannot grant scopes that it does not have: otherwise api_keys:write would imply every scope. */
 function grantable(caller: Caller, scopes: string[]): string[] {
   if (caller.kind !== "key") return scopes;
   const lacking = scopes.filter((scope) => !caller.scopes.includes(scope));

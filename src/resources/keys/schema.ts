@@ -1,12 +1,12 @@
 import * as v from "valibot";
 import type { ApiKeyRow } from "../../../storage/db/schema.ts";
 import { SCOPES } from "../../http/caller.ts";
-import { GivenTime, Id, Name, NullableTime, Time } from "../../http/schemas.ts";
+import { ClientTime, Id, Name, NullableTime, Time } from "../../http/schemas.ts";
 import { iso } from "../../lib/clock.ts";
 
 const Scopes = v.pipe(
   v.array(v.picklist(SCOPES, `must be among ${SCOPES.join(", ")}`), "must be an array of scopes"),
-  v.minLength(1, "must name at least one scope"),
+  v.minLength(1, "must contain at least one scope"),
   v.transform((scopes) => [...new Set(scopes)]),
 );
 
@@ -14,7 +14,7 @@ export const KeyWrite = v.object({
   tenant_id: Id,
   name: v.optional(Name(200), "SDK key"),
   scopes: v.optional(Scopes, ["assets:read"]),
-  expires_at: v.optional(v.nullable(GivenTime)),
+  expires_at: v.optional(v.nullable(ClientTime)),
 });
 
 export const ApiKey = v.pipe(
@@ -34,7 +34,7 @@ export const ApiKey = v.pipe(
 );
 export const NewApiKey = v.object({
   ...ApiKey.entries,
-  token: v.optional(v.pipe(v.string(), v.description("The plaintext, in this answer alone; a repeat has none"))),
+  token: v.optional(v.pipe(v.string(), v.description("Plaintext token; returned once, not by a replayed request"))),
 });
 
 export const toApiKey = (row: ApiKeyRow): v.InferInput<typeof ApiKey> => ({

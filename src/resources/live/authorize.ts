@@ -7,53 +7,53 @@ import type { PlaybackTokens } from "../playback/token.ts";
 import { type CachedChannel, channelCache } from "./channel-cache.ts";
 import { type AuthQuery, channelOf, pathOf } from "./schema.ts";
 
-/** Wrong stream keys for one path from one address, before the next ones go unanswered. */
+/** Wrong stream keys for one path from one address, before further attempts are refused. */
 const WRONG_KEYS = { requests: 10, seconds: 60 };
-const wrongKeys = forApp(() => countWindows(WRONG_KEYS));
+const wrongKeys = forApp(({ cache }) => countWindows(WRONG_KEYS, { name: "wrong_stream_keys", redis: cache.redis }));
 
-/** Compared with where there is no channel, so that it takes as long. */
+/** Compared with when there is no channel, so that the response takes as long. */
 const NOBODYS = sha256("no channel");
 
-/** One for all reasons: a stranger learns nothing about which channels there are. */
+/** One response for all reasons, so that it does not reveal which channels exist. */
 const refused = () =>
-  new HttpError(403, "channel_refused", "This channel, user, stream key or token is refused for this action.");
+  new HttpError(403, "channel_refused", "This channel, user, stream key or token is not allowed for this action.");
 
 /**
- * Whether the gateway may let somebody publish or read. `peer`: the gateway's own address, for one that tells none of
- * its client. Throws 403 `channel_refused`, and 429 after too many wrong stream keys.
+ * Whether the gateway may let a client publish or read. `peer`: the gateway's own address, for a gateway that does not
+ * report the client's. Throws 403 `channel_refused`, and 429 after too many wrong stream keys.
  */
-export async function authorize(app: App, tokens: PlaybackTokens, asked: AuthQuery, peer: string): Promise<void> {
-  const channel = channelOf(asked.path);
+export async function authorize(app: App, tokens: PlaybackTokens, request: AuthQuery, peer: string): Promise<void> {
+  const channel = channelOf(request.path);
   if (channel === null) throw refused();
-  if (asked.action === "publish") return mayPublish(app, channel, asked, peer);
-  if (asked.action === "read" || asked.action === "playback") return mayRead(app, tokens, channel, asked);
+  if (request.action === "publish") return mayPublish(app, channel, request, peer);
+  if (request.action === "read" || request.action === "playback") return mayRead(app, tokens, channel, request);
   throw refused();
 }
 
-async function mayPublish(app: App, channel: string, asked: AuthQuery, peer: string): Promise<void> {
-  const query = new URLSearchParams(asked.query ?? "");
-  const given = [asked.password, asked.token, query.get("key"), query.get("token")].filter(isGiven);
-  // Clients of RTSP come without credentials first, to be asked for them: those have guessed nothing.
-  if (given.length === 0) throw refused();
-  const from = isIP(asked.ip ?? "") === 0 ? peer : (asked.ip as string);
-  const { exceeded, waitSeconds } = await wrongKeys(app).lookAtAddress(from, channel);
+async function mayPublish(app: App, channel: string, request: AuthQuery, peer: string): Promise<void> {
+  const query = new URLSearchParams(request.query ?? "");
+  const keys = [request.password, request.token, query.get("key"), query.get("token")].filter(isGiven);
+  // RTSP clients first connect without credentials, to be challenged: these are not failed attempts.
+  if (keys.length === 0) throw refused();
+  const from = isIP(request.ip ?? "") === 0 ? peer : (request.ip as string);
+  const { exceeded, waitSeconds } = await wrongKeys(app).hasAllowance(from, channel);
   if (exceeded) throw tooMany(waitSeconds);
   const known = await channelCache(app).find(channel);
-  const hasKey = given.map((key) => sameSecret(sha256(key), known?.streamKeyHash ?? NOBODYS)).includes(true);
-  if (known && hasKey && isPublisher(known, asked.user || query.get("user") || "")) return;
+  const hasKey = keys.map((key) => sameSecret(sha256(key), known?.streamKeyHash ?? NOBODYS)).includes(true);
+  if (known && hasKey && isPublisher(known, request.user || query.get("user") || "")) return;
   await wrongKeys(app).countAddress(from, channel);
   throw refused();
 }
 
 const isPublisher = ({ publisher }: CachedChannel, user: string) => publisher === null || sameSecret(user, publisher);
 
-async function mayRead(app: App, tokens: PlaybackTokens, channel: string, asked: AuthQuery): Promise<void> {
+async function mayRead(app: App, tokens: PlaybackTokens, channel: string, request: AuthQuery): Promise<void> {
   const known = await channelCache(app).find(channel);
   if (!known) throw refused();
   if (known.playbackPolicy === "public") return;
-  const query = new URLSearchParams(asked.query ?? "");
-  const given = [asked.password, asked.token, query.get("token"), query.get("jwt")].filter(isGiven);
-  for (const token of given) if (await isGood(tokens, known.tenantId, pathOf(channel), token)) return;
+  const query = new URLSearchParams(request.query ?? "");
+  const tokensGiven = [request.password, request.token, query.get("token"), query.get("jwt")].filter(isGiven);
+  for (const token of tokensGiven) if (await isGood(tokens, known.tenantId, pathOf(channel), token)) return;
   throw refused();
 }
 

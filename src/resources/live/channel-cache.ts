@@ -4,11 +4,11 @@ import { type LiveChannelRow, liveChannels, tenants } from "../../../storage/db/
 import { forApp } from "../../app.ts";
 import { pacer } from "../../lib/pace.ts";
 
-/** What the gateway's questions are answered by. */
+/** The data for authorizing requests of the gateway. */
 export type CachedChannel = Pick<LiveChannelRow, "id" | "tenantId" | "playbackPolicy" | "streamKeyHash" | "publisher">;
 
 const PAGE = 500;
-/** How long what another process changed may go unseen. */
+/** Longest time until a change by another process is visible. */
 const STALE_MS = 1000;
 
 const newerThan = (db: Db) =>
@@ -37,9 +37,9 @@ const newerThan = (db: Db) =>
     .prepare();
 
 /**
- * All channels that are neither revoked nor of a suspended tenant, by name. Never behind a commit of this process, and
- * never waiting for one: after each, the rows of a newer revision are read beside the write queue; mostly there are none.
- * Where others write to the database too, that is done once a second.
+ * All channels that are neither revoked nor of a suspended tenant, by name. Never older than a commit of this process,
+ * without waiting for one: after each, rows with a newer revision are read next to the write queue; mostly there are
+ * none. Where others write to the database too, that is done once a second.
  */
 export const channelCache = forApp((app) => {
   const statement = newerThan(app.db);
@@ -57,7 +57,7 @@ export const channelCache = forApp((app) => {
       const rows = await statement.all(seen);
       for (const { channel, status, revokedAt, revision, ...row } of rows) {
         if (revokedAt === null && status === "active") known.set(channel, row);
-        // Its name may be another's by now.
+        // Its name may belong to another channel by now.
         else if (known.get(channel)?.id === row.id) known.delete(channel);
         seen = { revision, id: row.id };
       }
@@ -80,7 +80,7 @@ export const channelCache = forApp((app) => {
       if (now < readAt || now - readAt >= STALE_MS) await readOnce();
       return;
     }
-    // What is being read may have begun before the last commit.
+    // A read in progress may have begun before the last commit.
     while (commitsSeen < commits) await readOnce();
   }
 
@@ -90,11 +90,14 @@ export const channelCache = forApp((app) => {
       await refresh();
       return known.get(channel);
     },
-    /** After a change of this process, which counts at once. It is committed: what cannot be read now, the next question reads. */
+    /**
+     * Called after a committed change of this process, to apply it immediately. If reading fails, the next request
+     * repeats it.
+     */
     async changed(): Promise<void> {
       await reading?.catch(() => {});
       readAt = Number.NEGATIVE_INFINITY;
-      await refresh().catch((error) => app.log.warn({ err: error }, "live channels could not be read again"));
+      await refresh().catch((error) => app.log.warn({ err: error }, "live channels could not be reloaded"));
     },
   };
 });

@@ -30,7 +30,7 @@ import {
 const path = "/api/v1/live/channels";
 const tag = "Live";
 const params = v.object({ id: PathId });
-/** A gateway's question is a few hundred bytes; a token may be 4 KB. */
+/** A gateway's request is a few hundred bytes; a token may be 4 KB. */
 const MAX_QUESTION_BYTES = 64 * 1024;
 
 export const liveRoutes = (tokens: PlaybackTokens): Route[] => [
@@ -40,6 +40,7 @@ export const liveRoutes = (tokens: PlaybackTokens): Route[] => [
     credential: "gateway",
     limit: "live",
     tag,
+    operationId: "authorizeLive",
     summary: "Authorize a publisher or viewer for MediaMTX (authMethod: http)",
     body: AuthRequest,
     maxBodyBytes: MAX_QUESTION_BYTES,
@@ -52,6 +53,7 @@ export const liveRoutes = (tokens: PlaybackTokens): Route[] => [
     path,
     scope: ["assets:read", "assets:write"],
     tag,
+    operationId: "listChannels",
     summary: "List channels, including revoked ones, newest first",
     query: ChannelQuery,
     responses: { 200: v.array(LiveChannel) },
@@ -80,6 +82,7 @@ export const liveRoutes = (tokens: PlaybackTokens): Route[] => [
     path,
     scope: "assets:write",
     tag,
+    operationId: "createChannel",
     summary: "Create a channel; its stream key is returned once",
     body: ChannelWrite,
     idempotent: { secretFields: ["stream_key"] },
@@ -87,7 +90,7 @@ export const liveRoutes = (tokens: PlaybackTokens): Route[] => [
     errors: { 404: ["not_found"], 422: ["validation_failed", "idempotency_key_reused"] },
     async handle({ app, caller, body, commit }) {
       const streamKey = newStreamKey();
-      const made = await commit(async (tx) => {
+      const created = await commit(async (tx) => {
         const now = app.clock.now();
         const tenant = await requireTenant(tx, caller, body.tenant_id);
         await requireFree(tx, tenant.id, body.channel);
@@ -108,7 +111,7 @@ export const liveRoutes = (tokens: PlaybackTokens): Route[] => [
         return { ...toLiveChannel(row), stream_key: streamKey };
       });
       await channelCache(app).changed();
-      return made;
+      return created;
     },
   }),
   route({
@@ -116,6 +119,7 @@ export const liveRoutes = (tokens: PlaybackTokens): Route[] => [
     path: `${path}/:id`,
     scope: ["assets:read", "assets:write"],
     tag,
+    operationId: "getChannel",
     summary: "Get a channel",
     params,
     responses: { 200: LiveChannel },
@@ -126,6 +130,7 @@ export const liveRoutes = (tokens: PlaybackTokens): Route[] => [
     path: `${path}/:id`,
     scope: "assets:write",
     tag,
+    operationId: "updateChannel",
     summary: "Update a channel's name, policy or publisher",
     params,
     body: ChannelPatch,
@@ -145,6 +150,7 @@ export const liveRoutes = (tokens: PlaybackTokens): Route[] => [
     path: `${path}/:id`,
     scope: "assets:write",
     tag,
+    operationId: "revokeChannel",
     summary: "Revoke a channel",
     params,
     responses: { 204: null },
@@ -165,6 +171,7 @@ export const liveRoutes = (tokens: PlaybackTokens): Route[] => [
     path: `${path}/:id/stream_key`,
     scope: "assets:write",
     tag,
+    operationId: "rotateStreamKey",
     summary: "Rotate the stream key; the new one is returned once",
     params,
     responses: { 200: v.object({ ...LiveChannel.entries, stream_key: v.string() }) },
@@ -180,6 +187,7 @@ export const liveRoutes = (tokens: PlaybackTokens): Route[] => [
     path: `${path}/:id/token`,
     scope: ["playback:read", "assets:write"],
     tag,
+    operationId: "createChannelToken",
     summary: "Create a playback token for a channel, valid for one hour by default",
     params,
     body: TokenWrite,
@@ -188,7 +196,7 @@ export const liveRoutes = (tokens: PlaybackTokens): Route[] => [
     async handle({ app, caller, params: { id }, body }) {
       const { channel, tenantId } = requireLive(await requireChannel(app.db, caller, id));
       const subject = pathOf(channel);
-      // The token's own time has whole seconds.
+      // Expiry in a token is in whole seconds.
       const expiresAt = Math.floor(app.clock.now() / 1000 + body.expires_in) * 1000;
       const token = await tokens.sign({ tenantId, externalId: subject }, expiresAt);
       return { path: subject, token, token_expires_at: iso(expiresAt) };
@@ -203,17 +211,17 @@ const requireChannel = async (db: Db, caller: Caller, id: number): Promise<LiveC
 
 function requireLive(row: LiveChannelRow): LiveChannelRow {
   if (row.revokedAt === null) return row;
-  throw new HttpError(409, "channel_revoked", "This channel is revoked; create it anew.");
+  throw new HttpError(409, "channel_revoked", "This channel is revoked; create a new one.");
 }
 
-/** A name that was once another tenant's stays theirs: its addresses are out in the world. */
+/** A name that belonged to another tenant stays reserved: its URLs have been published. */
 async function requireFree(tx: Db, tenantId: number, channel: string): Promise<void> {
   const isTaken = or(isNull(liveChannels.revokedAt), ne(liveChannels.tenantId, tenantId));
-  const taken = and(eq(liveChannels.channel, channel), isTaken);
-  if (await tx.select({ id: liveChannels.id }).from(liveChannels).where(taken).get()) invalid("channel", "is taken");
+  const sameName = and(eq(liveChannels.channel, channel), isTaken);
+  if (await tx.select({ id: liveChannels.id }).from(liveChannels).where(sameName).get()) invalid("channel", "is taken");
 }
 
-/** 404, and 409 for a revoked one. What the gateway is told follows before this resolves. */
+/** Throws 404, and 409 for a revoked channel. The cache is updated before this resolves. */
 async function change(app: App, caller: Caller, id: number, set: Partial<LiveChannelRow>): Promise<LiveChannelRow> {
   const changed = await app.write(async (tx) => {
     requireLive(await requireChannel(tx, caller, id));

@@ -3,7 +3,7 @@ import type { LiveChannelRow } from "../../../storage/db/schema.ts";
 import { Id, Name, NullableTime, Paging, PlaybackPolicy, QueryId, Text, Time } from "../../http/schemas.ts";
 import { iso } from "../../lib/clock.ts";
 
-/** What the gateway calls it: the prefix keeps a gateway's other paths apart. */
+/** The gateway's path: the prefix separates channels from its other paths. */
 export const pathOf = (channel: string) => `live/${channel}`;
 const CHANNEL = /^[a-z0-9][a-z0-9_-]{1,62}$/;
 
@@ -15,18 +15,18 @@ export function channelOf(path: string): string | null {
 
 const Channel = v.pipe(
   Text(63),
-  v.regex(CHANNEL, "must have 2 to 63 of a-z 0-9 _ - and begin with a letter or digit"),
-  v.description("Unique over all tenants: its path at the gateway is live/<channel>"),
+  v.regex(CHANNEL, "must have 2 to 63 characters of a-z 0-9 _ - and begin with a letter or digit"),
+  v.description("Unique across all tenants; the path at the gateway is live/<channel>"),
 );
 const Publisher = v.nullable(
-  v.pipe(Name(200), v.description("The only user name that may publish; null: whoever has the key")),
+  v.pipe(Name(200), v.description("The only user name that may publish; null: any user with the stream key")),
 );
 
 export const ChannelWrite = v.object({
   tenant_id: v.optional(Id),
   channel: Channel,
-  name: v.optional(v.pipe(Name(200), v.description("The channel's own, unless told"))),
-  playback_policy: v.optional(v.pipe(PlaybackPolicy, v.description("The tenant's default, unless told"))),
+  name: v.optional(v.pipe(Name(200), v.description("Default: the channel name"))),
+  playback_policy: v.optional(v.pipe(PlaybackPolicy, v.description("Default: the tenant's default"))),
   publisher: v.optional(Publisher, null),
 });
 export const ChannelPatch = v.object({
@@ -37,7 +37,7 @@ export const ChannelPatch = v.object({
 export const ChannelQuery = v.object({
   ...Paging,
   tenant_id: v.optional(QueryId),
-  channel: v.optional(v.pipe(Text(200), v.description("Those of this name alone"))),
+  channel: v.optional(v.pipe(Text(200), v.description("Only channels with this name"))),
 });
 
 export const LiveChannel = v.pipe(
@@ -45,7 +45,7 @@ export const LiveChannel = v.pipe(
     id: v.number(),
     tenant_id: v.number(),
     channel: v.string(),
-    path: v.pipe(v.string(), v.description("At the gateway")),
+    path: v.pipe(v.string(), v.description("Path at the gateway")),
     name: v.string(),
     playback_policy: PlaybackPolicy,
     publisher: v.nullable(v.string()),
@@ -57,7 +57,7 @@ export const LiveChannel = v.pipe(
 );
 export const NewLiveChannel = v.object({
   ...LiveChannel.entries,
-  stream_key: v.optional(v.pipe(v.string(), v.description("In this answer alone; a repeat has none"))),
+  stream_key: v.optional(v.pipe(v.string(), v.description("Returned once, not by a replayed request"))),
 });
 
 export const TokenWrite = v.object({
@@ -74,19 +74,19 @@ export const TokenWrite = v.object({
 });
 export const LiveToken = v.object({ path: v.string(), token: v.string(), token_expires_at: Time });
 
-const Told = v.nullish(v.string("must be a string"));
-/** What MediaMTX posts, of its versions since `authMethod: http` came. It is compared and never kept, so any string will do. */
+const GatewayField = v.nullish(v.string("must be a string"));
+/** The request of MediaMTX versions since `authMethod: http`. Values are only compared, so any string is accepted. */
 export const AuthRequest = v.object({
   action: v.pipe(
     v.string("must be a string"),
     v.metadata({ openapi: { type: "string", enum: ["publish", "read", "playback"] } }),
   ),
   path: v.string("must be a string"),
-  user: Told,
-  password: Told,
-  token: v.nullish(v.pipe(v.string("must be a string"), v.description("Of the client's Authorization: Bearer"))),
-  ip: Told,
-  query: Told,
+  user: GatewayField,
+  password: GatewayField,
+  token: v.nullish(v.pipe(v.string("must be a string"), v.description("Bearer token of the client"))),
+  ip: GatewayField,
+  query: GatewayField,
 });
 export type AuthQuery = v.InferOutput<typeof AuthRequest>;
 

@@ -3,7 +3,7 @@ import { AUDIT_ACTORS, type AuditRow } from "../../../storage/db/schema.ts";
 import { listAudit } from "../../http/audit.ts";
 import { decodeCursor, page, UNPAGED } from "../../http/paging.ts";
 import { route } from "../../http/route.ts";
-import { GivenTime, Paging, QueryId } from "../../http/schemas.ts";
+import { ClientTime, Paging, QueryId } from "../../http/schemas.ts";
 
 const Nullable = v.nullable(v.string());
 const Entry = v.object({
@@ -11,6 +11,7 @@ const Entry = v.object({
   created_at: v.string(),
   actor: v.picklist(AUDIT_ACTORS),
   key_id: v.nullable(v.number()),
+  user_id: v.pipe(v.nullable(v.number()), v.description("Id of the user who was signed in; null for other callers")),
   tenant_id: v.nullable(v.number()),
   address: v.string(),
   operator: Nullable,
@@ -27,6 +28,7 @@ const toEntry = (row: AuditRow) => ({
   created_at: new Date(row.createdAt).toISOString(),
   actor: row.actor,
   key_id: row.keyId,
+  user_id: row.userId,
   tenant_id: row.tenantId,
   address: row.address,
   operator: row.operator,
@@ -38,15 +40,16 @@ const toEntry = (row: AuditRow) => ({
   request_id: row.requestId,
 });
 
-/** For reading alone: there is no route that changes an entry. */
+/** Read-only: no route changes an entry. */
 export const auditRoutes = [
   route({
     method: "GET",
     path: "/api/v1/admin/audit",
     credential: "admin",
     tag: "Operator",
+    operationId: "listAuditEntries",
     summary: "List audit entries, newest first",
-    query: v.object({ ...Paging, tenant_id: v.optional(QueryId), since: v.optional(GivenTime) }),
+    query: v.object({ ...Paging, tenant_id: v.optional(QueryId), since: v.optional(ClientTime) }),
     responses: { 200: v.array(Entry) },
     async handle({ app, query, url }) {
       const limit = query.limit ?? UNPAGED;

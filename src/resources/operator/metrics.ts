@@ -4,27 +4,27 @@ import { sql } from "drizzle-orm";
 import { type App, forApp } from "../../app.ts";
 import { metricsOf } from "../../http/metrics.ts";
 import { route } from "../../http/route.ts";
-import { embedded } from "../../lib/embedded.ts";
+import { programVersion } from "../../lib/embedded.ts";
 import { exposition, type MetricFamily, type Sample } from "../../lib/prometheus.ts";
 
 const JOB_STATES = ["queued", "running", "completed", "failed", "canceled"] as const;
-/** The speed is told of so many jobs that were completed last. */
+/** The encoding speed is averaged over this many recently completed jobs. */
 const LAST_JOBS = 20;
 
-/** Of the time since it was asked last, so that one peak does not stand for ever. */
+/** Maximum since the last scrape, so that one peak does not stay forever. */
 const eventLoop = forApp(() => {
   const delay = monitorEventLoopDelay({ resolution: 10 });
   delay.enable();
   return delay;
 });
 
-const versionOf = forApp(() => JSON.parse(embedded("build-info.json").toString()) as { version: string });
+const versionOf = forApp(() => ({ version: programVersion() }));
 
 export const metricsRoutes = [
   route({
     method: "GET",
     path: "/metrics",
-    credential: "admin",
+    credential: "metrics",
     tag: "Operator",
     summary: "Get metrics in the Prometheus text format",
     hidden: true,
@@ -44,7 +44,7 @@ const gauge = (name: string, help: string, samples: readonly Sample[] | number |
 });
 const counter = (...all: Parameters<typeof gauge>): MetricFamily => ({ ...gauge(...all), type: "counter" });
 
-/** What each process counts for itself; where the server has several, of all of them, with `process` as a label. */
+/** Metrics that each process counts; with several processes, of all of them, with the label `process`. */
 async function processFamilies(app: App): Promise<MetricFamily[]> {
   if (!app.peers) return processFigures(app);
   const all = (await app.peers.gather()).flatMap(({ slot, families }) =>
@@ -59,7 +59,7 @@ async function processFamilies(app: App): Promise<MetricFamily[]> {
   }));
 }
 
-/** What this process counted since its start, and how it is. */
+/** This process's counters since its start, and its state. */
 export function processFigures(app: App): MetricFamily[] {
   const counted = metricsOf(app);
   const queue = app.writes();
@@ -68,48 +68,53 @@ export function processFigures(app: App): MetricFamily[] {
   return [
     gauge(
       "process_start_time_seconds",
-      "When the server started, Unix time",
+      "Start time of the server (Unix time)",
       Math.round(Date.now() / 1000 - process.uptime()),
     ),
     {
       name: "vodbox_http_request_duration_seconds",
-      help: "From a request's head to its answer's, by route",
+      help: "Request duration by route",
       type: "histogram",
       samples: counted.requests.samples(),
     },
-    counter(
-      "webhook_attempts_total",
-      "Attempts at deliveries since the start, by what became of the delivery",
-      counted.deliveries.samples(),
-    ),
-    counter(
-      "storage_errors_total",
-      "Calls that storage could not do since the start, by reason",
-      counted.storage.samples(),
-    ),
+    counter("webhook_attempts_total", "Delivery attempts since the start, by result", counted.deliveries.samples()),
+    counter("storage_errors_total", "Failed storage calls since the start, by reason", counted.storage.samples()),
     counter(
       "service_errors_total",
-      "Calls that came to nothing at services outside since the start; of transcription, what workers told",
+      "Failed calls to external services since the start; for transcription, as reported by workers",
       counted.services.samples(),
     ),
-    gauge("write_queue_depth", "Writes that wait for their transaction", queue.waiting),
+    counter(
+      "scheduled_deletions_total",
+      "Expired assets, and sources and analytics past their retention, deleted since the start",
+      counted.scheduledDeletions.samples(),
+    ),
+    gauge("write_queue_depth", "Writes waiting for a transaction", queue.waiting),
     counter("db_commits_total", "Transactions committed", queue.commits),
-    counter("db_commit_seconds_total", "Time that commits took", queue.commitSeconds),
-    gauge("event_loop_delay_seconds", "How late the event loop was since the last scrape", loopSamples(app)),
-    gauge("memory_bytes", "Memory of the server's process", [
+    counter("db_commit_seconds_total", "Duration of commits", queue.commitSeconds),
+    // Only a summary may have the label `quantile`.
+    {
+      ...gauge("event_loop_delay_seconds", "Event loop delay since the last scrape", loopSamples(app)),
+      type: "summary",
+    },
+    gauge("memory_bytes", "Memory of the server process", [
       { labels: { kind: "rss" }, value: memory.rss },
       { labels: { kind: "heap_total" }, value: memory.heapTotal },
       { labels: { kind: "heap_used" }, value: memory.heapUsed },
-      // Buffers too.
+      // Includes buffers.
       { labels: { kind: "external" }, value: memory.external },
     ]),
-    counter("cpu_seconds_total", "Processor time of the server's process", (cpu.user + cpu.system) / 1e6),
+    counter("cpu_seconds_total", "CPU time of the server process", (cpu.user + cpu.system) / 1e6),
   ];
 }
 
-/** What is so whoever is asked. */
+/** Metrics that are the same in every process. */
 async function families(app: App): Promise<MetricFamily[]> {
-  const [rows, disk] = await Promise.all([figures(app), statfs(app.config.data_dir).catch(() => null)]);
+  const [rows, disk, replica] = await Promise.all([
+    figures(app),
+    statfs(app.config.data_dir).catch(() => null),
+    app.replica?.status(),
+  ]);
   return [
     gauge("build_info", "Always 1; the version is a label", [
       { labels: { version: versionOf(app).version, node: process.versions.node }, value: 1 },
@@ -124,24 +129,28 @@ async function families(app: App): Promise<MetricFamily[]> {
       "Age of the oldest job in a state",
       (["queued", "running"] as const).map((state) => ({ labels: { state }, value: rows.ages[state] })),
     ),
-    gauge("leases", "Leases of workers that live", rows.leases),
-    gauge("leases_expired", "Leases that ran out and were not recovered yet", rows.expiredLeases),
+    gauge("leases", "Active leases", rows.leases),
+    gauge("leases_expired", "Expired leases that are not recovered yet", rows.expiredLeases),
     gauge(
       "transcode_speed_ratio",
-      `Seconds of video that a second of work makes, over the last ${LAST_JOBS} completed jobs`,
+      `Seconds of video encoded per second of work, over the last ${LAST_JOBS} completed jobs`,
       rows.speed,
     ),
-    counter("transcoded_seconds_total", "Seconds of video that were made", rows.transcodedSeconds),
-    gauge("stored_bytes", "What tenants store, as it is counted for them", rows.storedBytes),
-    counter("egress_bytes_total", "Bytes of media sent", rows.egressBytes),
+    counter("transcoded_seconds_total", "Seconds of video encoded", rows.transcodedSeconds),
+    gauge("stored_bytes", "Bytes stored by tenants, as billed", rows.storedBytes),
+    counter("egress_bytes_total", "Bytes of media delivered", rows.egressBytes),
     gauge("tenants", "Tenants", rows.tenants),
-    gauge("uploads_open", "Upload sessions that are not complete", rows.openUploads),
-    gauge("webhook_deliveries_pending", "Deliveries that wait for an attempt", rows.pendingDeliveries),
-    gauge("webhook_lag_seconds", "How long the delivery that is due longest has been due", rows.webhookLag),
-    gauge("unwanted_objects", "Objects that nobody names and that are still to be removed", rows.unwanted),
+    gauge("tenants_deleting", "Tenants that are being deleted", rows.deletingTenants),
+    gauge("uploads_open", "Pending uploads", rows.openUploads),
+    gauge("webhook_deliveries_pending", "Webhook deliveries waiting for an attempt", rows.pendingDeliveries),
+    gauge("webhook_lag_seconds", "Age of the oldest due delivery", rows.webhookLag),
+    gauge("unwanted_objects", "Unreferenced objects waiting for deletion", rows.unwanted),
     gauge("removal_held", "1 while a backup keeps objects from being removed", rows.held),
-    gauge("disk_free_bytes", "Free space where the data directory lies", disk && disk.bavail * disk.bsize),
-    gauge("disk_size_bytes", "Size of the file system where the data directory lies", disk && disk.blocks * disk.bsize),
+    ...(replica
+      ? [gauge("replica_lag_seconds", "Age of the oldest change that is not in the replica", replica.lag_seconds)]
+      : []),
+    gauge("disk_free_bytes", "Free space of the file system of the data directory", disk && disk.bavail * disk.bsize),
+    gauge("disk_size_bytes", "Size of the file system of the data directory", disk && disk.blocks * disk.bsize),
   ];
 }
 
@@ -157,7 +166,7 @@ function loopSamples(app: App): Sample[] {
   return samples;
 }
 
-/** Each by an index, and by few rows of it. */
+/** Each query uses an index, and reads few rows. */
 async function figures({ db, clock }: App) {
   const now = clock.now();
   const one = async (query: ReturnType<typeof sql>) =>
@@ -193,6 +202,7 @@ async function figures({ db, clock }: App) {
     storedBytes: sums.stored,
     egressBytes: sums.egress,
     tenants: sums.tenants,
+    deletingTenants: await one(sql`select count(*) as value from tenants where delete_requested_at is not null`),
     openUploads: await one(sql`select count(*) as value from uploads where status = 'pending'`),
     pendingDeliveries: await one(sql`select count(*) as value from webhook_deliveries where status = 'pending'`),
     webhookLag: await age(

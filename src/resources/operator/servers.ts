@@ -1,39 +1,34 @@
 import { createHmac } from "node:crypto";
-import { realpathSync } from "node:fs";
 import { hostname } from "node:os";
-import { join } from "node:path";
 import { and, eq, gt, lte, ne } from "drizzle-orm";
 import type { Db } from "../../../storage/db/open.ts";
 import { type ServerRow, servers } from "../../../storage/db/schema.ts";
 import { type App, forApp } from "../../app.ts";
+import { storeDriver } from "../../config/stores.ts";
 import { UserError } from "../../lib/errors.ts";
 import { randomName } from "../../lib/tokens.ts";
 import { storageLocationOf } from "./migration/storage-location.ts";
 
-/** Who is silent for so long is gone. Told of every ten seconds. */
+/** A server that has not announced itself for this long is considered stopped. Announced every ten seconds. */
 const SILENT_MS = 45_000;
 
 const isRemote = ({ config }: App) => config.database_url !== undefined && !config.database_url.startsWith("file:");
 
-/** Whether others may serve from the same database; a file belongs to one process, or to several of one server. */
+/**
+ * Whether other servers may use the same database; a file belongs to one process, or to the processes of one server.
+ */
 const isShared = (app: App) => app.peers !== null || isRemote(app);
 
 const own = forApp((app) => ({
   id: randomName(16),
   host: hostname(),
-  // Says nothing of the secret to who reads the database.
+  // Reveals nothing about the secret to readers of the database.
   secretHash: createHmac("sha256", app.secrets.signing_secret).update("servers of one platform").digest("base64url"),
-  objects: placeOfObjects(app),
+  objects: app.objects === null ? "none" : storeDriver(app.objects.kind).locationOf(app.config),
   startedAt: app.clock.now(),
 }));
 
-function placeOfObjects({ config, objects }: App): string {
-  if (objects === null) return "none";
-  if (objects.kind === "s3") return `s3 ${config.s3_endpoint} ${config.s3_bucket} ${config.s3_prefix ?? ""}`;
-  return `folder ${realpathSync(join(config.data_dir, "objects"))} of ${hostname()}`;
-}
-
-/** Those that live, but for this one. */
+/** Running servers other than this one. */
 export const otherServers = (db: Db, app: App): Promise<ServerRow[]> =>
   db
     .select()
@@ -42,14 +37,14 @@ export const otherServers = (db: Db, app: App): Promise<ServerRow[]> =>
     .all();
 
 /**
- * Takes a place among the servers of a shared database. Throws a UserError where they would not understand each other:
- * other secrets make worthless tokens, leases and addresses, and other storage holds other objects.
+ * Registers this server on a shared database. Throws a UserError when its configuration conflicts with the others:
+ * other secrets would make tokens, leases and URLs invalid, and another storage has other objects.
  */
 export async function joinServers(app: App): Promise<void> {
   if (!isShared(app)) return;
   const now = app.clock.now();
   await app.write(async (tx) => {
-    // Who holds the data directory knows that all the others of its file are gone.
+    // The lock on the data directory proves that other servers on its file have stopped.
     const isAlone = app.peers?.isFirst && !isRemote(app);
     await tx.delete(servers).where(isAlone ? undefined : lte(servers.seenAt, now - SILENT_MS));
     const others = await otherServers(tx, app);
@@ -62,24 +57,24 @@ export async function joinServers(app: App): Promise<void> {
 function requireLike(app: App, other: ServerRow): void {
   const { secretHash, objects } = own(app);
   const seconds = Math.max(0, Math.round((app.clock.now() - other.seenAt) / 1000));
-  const who = `A server on ${other.host}, which told of itself ${seconds} s ago, uses this database`;
-  const gone = `If it has gone, start again in ${SILENT_MS / 1000} s.`;
+  const otherServer = `A server on ${other.host}, last seen ${seconds} s ago, uses this database`;
+  const advice = `If it no longer runs, restart in ${SILENT_MS / 1000} s.`;
   if (other.secretHash !== secretHash)
     throw new UserError(
-      `${who} with another signing secret. Give all of them the same VODBOX_SIGNING_SECRET, and tokens alike. ${gone}`,
+      `${otherServer} with another signing secret. Set the same VODBOX_SIGNING_SECRET and tokens on all servers. ${advice}`,
     );
   if (other.objects !== objects)
     throw new UserError(
-      `${who} with objects in another place (${other.objects}; here: ${objects}). Servers that share a database share their objects: use S3. ${gone}`,
+      `${otherServer} with another object storage (${other.objects}; here: ${objects}). Servers that share a database must share their objects: use S3. ${advice}`,
     );
 }
 
-/** Who moves objects does it alone: each server knows by itself where they lie. */
+/** A storage migration runs with a single server, because each server has its own active store. */
 async function requireAtRest(tx: Db): Promise<void> {
-  const place = await storageLocationOf(tx);
-  if (place && place.phase !== "settled")
+  const location = await storageLocationOf(tx);
+  if (location && location.phase !== "settled")
     throw new UserError(
-      `Objects are being moved between ${place.active} and ${place.other} storage, which one server does alone; start a second one, or more processes, when that is over (vodbox admin storage status).`,
+      `Objects are being migrated between ${location.active} and ${location.other} storage, which only a single server process can do; start more when it has completed (vodbox admin storage status).`,
     );
 }
 
@@ -89,7 +84,7 @@ export async function announceServer(app: App): Promise<void> {
   const now = app.clock.now();
   await app.write(async (tx) => {
     if (app.stopping.aborted) return void (await tx.delete(servers).where(eq(servers.id, own(app).id)));
-    // Others may have given this one up for dead while it slept.
+    // Others may have considered this server stopped while the machine slept.
     await tx
       .insert(servers)
       .values({ ...own(app), seenAt: now })

@@ -1,23 +1,21 @@
 import { deletePrefix } from "../../../storage/objects/delete-prefix.ts";
 import type { ObjectInfo, ObjectStore } from "../../../storage/objects/store.ts";
 import type { App } from "../../app.ts";
+import { parseKey, TRASH, trashPrefix } from "../../lib/object-keys.ts";
 import { storageLocationOf } from "./migration/storage-location.ts";
 
-/** Next to `tenants/`: whatever lists, serves, backs up or migrates tenants' objects skips it. */
-export const TRASH = "trash/";
 export const TRASH_DAYS = 7;
 const DAY_MS = 86_400_000;
-const DAY = /^trash\/(\d{4}-\d{2}-\d{2})\//;
 /** Limit on keys below `trash/` that vodbox did not create; each costs one list call. */
 const MAX_UNKNOWN = 1000;
 
 /**
  * Moves an object to `trash/<day>/<its key>`, from where it can be put back under its key for 7 days. Throws InvalidKey for
- * a key that leaves no room for that, and StorageFull; the object is where it was then.
+ * a key that is too long for that, and StorageFull; the object is where it was then.
  */
 export async function moveToTrash(app: App, objects: ObjectStore, { key }: Pick<ObjectInfo, "key">): Promise<void> {
   const day = new Date(app.clock.now()).toISOString().slice(0, 10);
-  await objects.copy(key, `${TRASH}${day}/${key}`);
+  await objects.copy(key, trashPrefix(day) + key);
   await objects.delete(key);
 }
 
@@ -25,8 +23,8 @@ export async function moveToTrash(app: App, objects: ObjectStore, { key }: Pick<
 export async function emptyTrash(app: App): Promise<number> {
   const { objects, clock } = app;
   if (!objects) return 0;
-  const place = await storageLocationOf(app.db);
-  if (place && place.phase !== "settled") return 0;
+  const location = await storageLocationOf(app.db);
+  if (location && location.phase !== "settled") return 0;
   let deleted = 0;
   let after = "";
   for (let unknown = 0; unknown < MAX_UNKNOWN; ) {
@@ -34,7 +32,8 @@ export async function emptyTrash(app: App): Promise<number> {
     const cursor = after === "" ? {} : { cursor: Buffer.from(after).toString("base64url") };
     const [next] = (await objects.list(TRASH, { limit: 1, ...cursor })).objects;
     if (!next) break;
-    const day = DAY.exec(next.key)?.[1];
+    const parsed = parseKey(next.key);
+    const day = parsed?.kind === "trash" ? parsed.day : undefined;
     const from = Date.parse(day ?? "");
     if (day === undefined || Number.isNaN(from)) {
       unknown++;
@@ -42,8 +41,8 @@ export async function emptyTrash(app: App): Promise<number> {
       continue;
     }
     // Counted from the end of the day, so that every object stays for 7 whole days.
-    if (from + (TRASH_DAYS + 1) * DAY_MS <= clock.now()) deleted += await deletePrefix(objects, `${TRASH}${day}/`);
-    after = `${TRASH}${day}/\u{10ffff}`;
+    if (from + (TRASH_DAYS + 1) * DAY_MS <= clock.now()) deleted += await deletePrefix(objects, trashPrefix(day));
+    after = `${trashPrefix(day)}\u{10ffff}`;
   }
   if (deleted > 0) app.log.info({ objects: deleted }, "emptied the trash");
   return deleted;

@@ -1,18 +1,21 @@
 import type { AssetRow } from "../../../storage/db/schema.ts";
 import { contentTypeOf } from "../../lib/media-types.ts";
 
-/** What a token is for, in the words of Mux: `v` opens all of an asset; a thumbnail, a storyboard, an animated picture. */
+/**
+ * The purpose of a token, in Mux's terms: `v` covers all of an asset; the others a thumbnail, a storyboard, an
+ * animation.
+ */
 export type Audience = "v" | "t" | "s" | "g";
 const PICTURES: Record<string, Audience> = { thumbnail: "t", storyboard: "s", animated: "g" };
 
-/** Any of them opens `file`, as it stands below `/media/<asset>/`. */
+/** Any of these covers `file`, a path below `/media/<asset>/`. */
 export function audiencesOf(asset: AssetRow, file: string): readonly Audience[] {
   const own = /^([a-z]+)\.[a-z0-9]+$/.exec(file)?.[1];
-  const picture = own !== undefined && Object.hasOwn(PICTURES, own) ? PICTURES[own] : belowVersion(asset, file);
-  return picture === undefined ? ["v"] : ["v", picture];
+  const audience = own !== undefined && Object.hasOwn(PICTURES, own) ? PICTURES[own] : belowVersion(asset, file);
+  return audience === undefined ? ["v"] : ["v", audience];
 }
 
-/** The storyboard names its sheets by their lasting addresses. */
+/** The storyboard refers to its sheets by permanent URLs. */
 function belowVersion({ mediaPrefix, thumbnailPath, storyboardPath }: AssetRow, file: string): Audience | undefined {
   const slash = file.indexOf("/");
   if (mediaPrefix === null || slash === -1) return undefined;

@@ -4,15 +4,15 @@ import { addUsage } from "../tenants/usage.ts";
 
 export type Egress = {
   add(tenantId: number, bytes: number): void;
-  /** Writes down what was sent since the last time. */
+  /** Writes the counts since the last flush. */
   flush(): Promise<void>;
 };
 
 type Month = { from: number; to: number; sent: Map<number, number> };
 
 /**
- * Bytes sent a tenant, gathered in memory: a write for each segment would cost more than the segment. What was sent before
- * the end of a month is the old month's, whenever it is written down.
+ * Counts bytes sent per tenant in memory: a write for each segment would cost more than the segment. Bytes sent before
+ * the end of a month belong to that month, whenever they are written.
  */
 export function egressCounter(app: App): Egress {
   let months: Month[] = [];
@@ -32,16 +32,17 @@ export function egressCounter(app: App): Egress {
     },
     async flush() {
       if (months.length === 0) return;
-      const taken = months;
+      const counted = months;
       months = [];
       try {
         await app.write(async (tx) => {
-          for (const { from, sent } of taken)
+          for (const { from, sent } of counted)
             for (const [tenantId, egressBytes] of sent) await addUsage(tx, tenantId, { egressBytes }, from);
         });
       } catch (error) {
-        // What could not be written is counted the next time.
-        for (const { from, sent } of taken) for (const [tenantId, bytes] of sent) count(sentIn(from), tenantId, bytes);
+        // Counts that could not be written are kept for the next flush.
+        for (const { from, sent } of counted)
+          for (const [tenantId, bytes] of sent) count(sentIn(from), tenantId, bytes);
         throw error;
       }
     },

@@ -15,12 +15,15 @@ import { route } from "../../http/route.ts";
 import { PlaybackPolicy, QueryId, Time } from "../../http/schemas.ts";
 import { streamedJson } from "../../http/stream.ts";
 import { iso } from "../../lib/clock.ts";
+import { ASSET_PROVIDERS } from "../../lib/enums.ts";
+import { pagesOf } from "../../lib/pages.ts";
+import { posterOf } from "../assets/poster.ts";
 import { Tags } from "../assets/schema.ts";
 import { requireTenant } from "../tenants/queries.ts";
 
-/** Few, since an asset's tracks may be large. */
+/** A small page, because an asset's tracks may be large. */
 const PAGE = 20;
-/** Their cues are read at once: 800 KB at most. */
+/** Tracks whose cues are read at once: at most 800 KB. */
 const TRACKS_PAGE = 4;
 const SCHEMA_VERSION = 1;
 
@@ -39,7 +42,7 @@ const Graph = v.object({
       tags: Tags,
       duration_seconds: v.number(),
       ownership: v.object({ tenant_id: v.number(), tenant: v.string(), collection: v.nullable(Place) }),
-      provider: v.picklist(["managed", "external_serve"]),
+      provider: v.picklist(ASSET_PROVIDERS),
       source_key: v.string(),
       hls: v.object({
         manifest_path: Nullable,
@@ -68,7 +71,7 @@ const Graph = v.object({
         }),
       ),
       delivery: v.object({ policy: PlaybackPolicy, auth: v.picklist(["none", "playback_token"]) }),
-      manifest_url: v.optional(v.pipe(v.string(), v.description("Of public media that lie elsewhere"))),
+      manifest_url: v.optional(v.pipe(v.string(), v.description("URL of externally served public media"))),
     }),
   ),
 });
@@ -80,6 +83,7 @@ export const graphRoutes = [
     expensive: "export",
     scope: "assets:read",
     tag: "Assets",
+    operationId: "exportGraph",
     summary: "Export all data needed to play a tenant's media without this service",
     query: v.object({ tenant_id: v.optional(v.pipe(QueryId, v.description("Required with the admin token"))) }),
     responses: { 200: Graph },
@@ -99,15 +103,18 @@ async function* graphJson(app: App, tenant: TenantRow): AsyncGenerator<string> {
   const head = { schema_version: SCHEMA_VERSION, exported_at: iso(app.clock.now()), tenant: tenant.slug };
   yield `${JSON.stringify(head).slice(0, -1)},"assets":[`;
   let separator = "";
-  for (let before = Number.MAX_SAFE_INTEGER; ; ) {
-    const rows = await app.db
+  const keyOf = ({ asset }: { asset: AssetRow }) => asset.id;
+  const pages = pagesOf({ from: Number.MAX_SAFE_INTEGER, limit: PAGE, keyOf }, (before) =>
+    app.db
       .select({ asset: assets, collection: { id: collections.id, name: collections.name, slug: collections.slug } })
       .from(assets)
       .leftJoin(collections, eq(collections.id, assets.collectionId))
       .where(and(eq(assets.tenantId, tenant.id), lt(assets.id, before)))
       .orderBy(desc(assets.id))
       .limit(PAGE)
-      .all();
+      .all(),
+  );
+  for await (const rows of pages) {
     const ids = rows.map(({ asset }) => asset.id);
     const texts = Map.groupBy(await subtitlesOf(app, ids), (row) => row.assetId);
     const timed = Map.groupBy(await trackIdsOf(app, ids), (row) => row.assetId);
@@ -118,8 +125,6 @@ async function* graphJson(app: App, tenant: TenantRow): AsyncGenerator<string> {
       yield* tracksJson(app, timed.get(asset.id) ?? []);
       yield "]}";
     }
-    if (rows.length < PAGE) break;
-    before = ids.at(-1) as number;
   }
   yield "]}";
 }
@@ -144,9 +149,9 @@ async function* tracksJson(app: App, rows: readonly { id: number }[]): AsyncGene
   let separator = "";
   for (let from = 0; from < rows.length; from += TRACKS_PAGE) {
     const ids = rows.slice(from, from + TRACKS_PAGE).map(({ id }) => id);
-    const found = await app.db.select().from(tracks).where(inArray(tracks.id, ids)).all();
-    // One that was deleted meanwhile is left out.
-    const ordered = ids.flatMap((id) => found.find((row) => row.id === id) ?? []);
+    const page = await app.db.select().from(tracks).where(inArray(tracks.id, ids)).all();
+    // A track that was deleted meanwhile is left out.
+    const ordered = ids.flatMap((id) => page.find((row) => row.id === id) ?? []);
     for (const row of ordered) {
       yield separator + JSON.stringify(toTrackEntry(row));
       separator = ",";
@@ -160,10 +165,10 @@ type Parts = {
 };
 type Entry = v.InferInput<typeof Graph>["assets"][number];
 
-/** Storage keys as they are: an address would be one of ours, and end. */
+/** Object keys instead of URLs, which would point to this server and expire. */
 function toEntry(tenant: TenantRow, asset: AssetRow, parts: Parts): Omit<Entry, "tracks"> {
   const isPublic = asset.playbackPolicy === "public";
-  const picture = (kind: "thumbnail" | "storyboard", path: string | null) => (path === null ? [] : [{ kind, path }]);
+  const imageOf = (kind: "thumbnail" | "storyboard", path: string | null) => (path === null ? [] : [{ kind, path }]);
   return {
     id: asset.id,
     external_id: asset.externalId,
@@ -181,7 +186,7 @@ function toEntry(tenant: TenantRow, asset: AssetRow, parts: Parts): Omit<Entry, 
       })),
     },
     dash: { manifest_path: asset.dashManifestPath },
-    thumbnails: [...picture("thumbnail", asset.thumbnailPath), ...picture("storyboard", asset.storyboardPath)],
+    thumbnails: [...imageOf("thumbnail", posterOf(asset)), ...imageOf("storyboard", asset.storyboardPath)],
     subtitles: parts.subtitles.map(({ language, label, objectKey }) => ({ language, label, path: objectKey })),
     delivery: { policy: asset.playbackPolicy, auth: isPublic ? "none" : "playback_token" },
     ...(isPublic &&

@@ -2,26 +2,28 @@ import * as v from "valibot";
 import type { AssetRow } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import { iso } from "../../lib/clock.ts";
+import { videoCodecs } from "../../media/codecs/registry.ts";
+import { encodingSpec } from "../../media/encoding-spec.ts";
 import { chaptersOf, endedChapters } from "../tracks/chapters.ts";
 import { layoutOf } from "./vr-layout.ts";
 import { fileSize } from "./vr-manifest.ts";
 
-/** Without it in the answer the player takes it for a page. */
+/** Without this header the player treats the response as a page. */
 export const HERESPHERE_VERSION = { "HereSphere-JSON-Version": "1" };
 const MEMBER = 1;
-/** Centimetres between the lenses: what the player assumes of any camera. */
+/** Centimeters between the lenses: the value the player assumes for any camera. */
 const CAMERA_IPD = 6.5;
 
 const Source = v.object({
   resolution: v.number(),
   height: v.number(),
   width: v.number(),
-  size: v.pipe(v.number(), v.description("Bytes; 0 where it is no single file")),
+  size: v.pipe(v.number(), v.description("Bytes; 0 when it is not a single file")),
   url: v.string(),
 });
 const Milliseconds = v.pipe(v.number(), v.description("Milliseconds"));
 
-/** What HereSphere reads of one video, version 1 of its JSON. It can change nothing here. */
+/** The video description that HereSphere reads, version 1 of its JSON. The API offers it no changes. */
 export const HereSphereManifest = v.pipe(
   v.object({
     access: v.literal(MEMBER),
@@ -67,7 +69,9 @@ export const isHereSphere = (headers: Headers): boolean =>
 
 const day = (ms: number) => iso(ms).slice(0, 10);
 
-/** The addresses work as they are. One file goes before a playlist: it can be sought in, and kept. */
+/**
+ * URLs without further credentials. A single file precedes a playlist, because the player can seek in it and store it.
+ */
 export async function hereSphereManifest(
   app: App,
   asset: AssetRow,
@@ -75,6 +79,7 @@ export async function hereSphereManifest(
 ): Promise<Manifest> {
   const { projection, fov, lens, stereo } = layoutOf(asset.tags);
   const durationMs = Math.round(asset.durationSeconds * 1000);
+  const { vrName } = videoCodecs[encodingSpec.video.codec];
   const chapters = endedChapters(await chaptersOf(app.db, asset.id), durationMs);
   return {
     access: MEMBER,
@@ -87,18 +92,18 @@ export async function hereSphereManifest(
     ...{ rating: 0, favorites: 0, comments: 0, isFavorite: false },
     ...{ projection, stereo, isEyeSwapped: false, fov, lens, cameraIPD: CAMERA_IPD },
     subtitles: subtitles.map(({ label, language, url }) => ({ name: label, language, url })),
-    // The player groups them by what stands before the colon.
+    // The player groups them by the text before the colon.
     tags: chapters.map(({ title, startMs, endMs }) => ({ name: `Chapter:${title}`, start: startMs, end: endMs })),
     media: [
-      ...(mp4Url === null ? [] : [media("h264", mp4Url, { ...fileSize(asset), bytes: await fileBytes(app, asset) })]),
+      ...(mp4Url === null ? [] : [media(vrName, mp4Url, { ...fileSize(asset), bytes: await fileBytes(app, asset) })]),
       media("HLS", hlsUrl, { width: asset.width, height: asset.height, bytes: 0 }),
     ],
     ...{ writeFavorite: false, writeRating: false, writeTags: false, writeHSP: false },
   };
 }
 
-type Picture = { width: number | null; height: number | null; bytes: number };
-const media = (name: string, url: string, { width, height, bytes }: Picture): Manifest["media"][number] => ({
+type Dimensions = { width: number | null; height: number | null; bytes: number };
+const media = (name: string, url: string, { width, height, bytes }: Dimensions): Manifest["media"][number] => ({
   name,
   sources: [{ resolution: height ?? 0, height: height ?? 0, width: width ?? 0, size: bytes, url }],
 });

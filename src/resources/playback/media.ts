@@ -8,6 +8,7 @@ import { HttpError, notFound } from "../../lib/errors.ts";
 import { contentTypeOf } from "../../lib/media-types.ts";
 import { parseServed } from "../../parsing/parse-document.ts";
 import type { Rebased } from "../../parsing/parsers.ts";
+import { posterOf } from "../assets/poster.ts";
 import { findPublicAsset } from "../assets/queries.ts";
 import { basePath, publicId } from "../assets/urls.ts";
 import { playableSubtitles } from "../subtitles/queries.ts";
@@ -25,19 +26,20 @@ export type MediaHandler = (context: Context) => Promise<Response>;
 
 /**
  * `/media/<asset>/[~<token>/]<file>`. The file is one of the fixed names `master.m3u8`, `manifest.mpd`,
- * `storyboard.vtt` (or `.json`), `thumbnail.jpg` and `video.mp4`, which always lead to what is published now, a picture
- * that is made on demand, `subtitles/<id>.vtt` with a playlist of it beside, or `<version>/<path>`, which never changes.
+ * `storyboard.vtt` (or `.json`), `thumbnail.jpg` and `video.mp4`, which always resolve to the published version; an
+ * image that is generated on request; `subtitles/<id>.vtt` and its playlist; or `<version>/<path>`, which never
+ * changes.
  */
 export function createMediaHandler(app: App, tokens: PlaybackTokens, egress: Egress): MediaHandler {
   const cache = app.config.segment_cache_bytes > 0 ? segmentCache(app.config.segment_cache_bytes) : undefined;
   const delivery = deliveryOf(app);
   const redirect = redirects(app);
-  const picture = createImageHandler(app);
+  const serveImage = createImageHandler(app);
 
   return async (context) => {
     const { ref, token, file } = parsePath(context);
     const asset = (await findPublicAsset(app, ref)) ?? notFound("asset");
-    // Before the token check: the signing keys of a suspended tenant verify nothing, and the error would be misleading.
+    // Before the token check: the signing keys of a suspended tenant are disabled, and the error would be misleading.
     await requireActiveTenant(app, asset.tenantId);
     const signed = asset.playbackPolicy === "signed";
     if (signed) await requireToken(tokens, asset, token, audiencesOf(asset, file));
@@ -47,7 +49,7 @@ export function createMediaHandler(app: App, tokens: PlaybackTokens, egress: Egr
     const parsing = { tenantId: asset.tenantId, signal: context.signal };
     const common = { objects, method: context.method, headers: context.headers, onSent };
     if (file.startsWith("subtitles/")) {
-      // They belong to the asset, not to what was made of its source, and can be had before that is ready.
+      // They belong to the asset, not to its media, and are available before it is ready.
       const tracks = await playableSubtitles(app, asset.id);
       const listed = tracks.find((row) => subtitleList(row) === file);
       if (listed) return playlistOf(context, asset, listed, scope);
@@ -56,8 +58,8 @@ export function createMediaHandler(app: App, tokens: PlaybackTokens, egress: Egr
     }
     if (asset.playbackStatus !== "ready" || asset.mediaPrefix === null) notFound("file");
 
-    const asked = parseImageRequest(asset, file, context.url.searchParams);
-    if (asked) return picture(context, asset, asked, common, scope);
+    const imageRequest = parseImageRequest(asset, file, context.url.searchParams);
+    if (imageRequest) return serveImage(context, asset, imageRequest, common, scope);
     if (file === "storyboard.json") {
       const { key, folder } = topFile(asset, "storyboard.vtt") ?? notFound("file");
       const root = `${app.baseUrl()}/media/${publicId(asset)}/${signed ? `~${token}/` : ""}`;
@@ -77,7 +79,7 @@ export function createMediaHandler(app: App, tokens: PlaybackTokens, egress: Egr
         const rewrite = (bytes: Buffer) => parseServed(app, "rebase", { what, bytes, below }, parsing);
         return manifest(context, top.key, rewrite, { ...common, scope, tracks });
       }
-      // As large as all segments together, so it goes their way.
+      // As large as all segments together, so it is delivered like them.
       if (file === "video.mp4" && delivery !== "proxy" && context.method === "GET")
         return redirect(context, { objects, key: top.key, scope, onSent });
       return serveObject({
@@ -88,7 +90,7 @@ export function createMediaHandler(app: App, tokens: PlaybackTokens, egress: Egr
       });
     }
     const key = versionedKey(asset, file);
-    // A presigned address knows one method.
+    // A presigned URL is valid for one method.
     if (delivery !== "proxy" && !isText(key) && context.method === "GET")
       return redirect(context, { objects, key, scope, onSent });
     if (delivery === "rewrite" && key.endsWith(".m3u8")) {
@@ -100,7 +102,7 @@ export function createMediaHandler(app: App, tokens: PlaybackTokens, egress: Egr
   };
 }
 
-/** The token stands in the path below a manifest, in the query of a first request. */
+/** The token is in the path below a manifest, and in the query of the first request. */
 function parsePath(context: Context): { ref: string; token: string | null; file: string } {
   const { id = "", file = "" } = context.params as { id?: string; file?: string };
   const inPath = /^~([A-Za-z0-9._-]+)\//.exec(file);
@@ -117,8 +119,7 @@ async function requireToken(
   token: string | null,
   audiences: readonly Audience[],
 ): Promise<void> {
-  if (!token)
-    throw new HttpError(403, "playback_token_required", "This video needs a playback token; ask for one first.");
+  if (!token) throw new HttpError(403, "playback_token_required", "This video requires a playback token.");
   await tokens.verify(asset, token, audiences);
 }
 
@@ -129,13 +130,13 @@ const trackOf = (row: SubtitleRow) => ({
   ...{ list: subtitleList(row), file: subtitleFile(row) },
 });
 
-/** What a fixed name leads to. `folder` is where it lies: the last part of the published prefix, and what is below. */
+/** Resolves a fixed name. `folder` is the last part of the published prefix, followed by the path below it. */
 function topFile(asset: AssetRow, file: string): Top | null {
   const known = {
     "master.m3u8": [asset.manifestPath, "master"],
     "manifest.mpd": [asset.dashManifestPath, "mpd"],
     "storyboard.vtt": [asset.storyboardPath, "storyboard"],
-    "thumbnail.jpg": [asset.thumbnailPath, undefined],
+    "thumbnail.jpg": [posterOf(asset), undefined],
     "video.mp4": [asset.mp4Path, undefined],
   } as const;
   if (!Object.hasOwn(known, file)) return null;
@@ -144,7 +145,7 @@ function topFile(asset: AssetRow, file: string): Top | null {
   const prefix = asset.mediaPrefix as string;
   return {
     key,
-    // It becomes part of an address; clients name their own folders.
+    // It becomes part of a URL; clients choose the names of their own directories.
     folder: `${versionOf(prefix)}/${key
       .slice(prefix.length, key.lastIndexOf("/") + 1)
       .split("/")

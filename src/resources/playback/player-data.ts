@@ -1,7 +1,9 @@
 import * as v from "valibot";
 import type { AssetRow } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
+import { PLAYBACK_POLICIES } from "../../lib/enums.ts";
 import { HttpError, notFound } from "../../lib/errors.ts";
+import { posterOf } from "../assets/poster.ts";
 import { findPublicAsset } from "../assets/queries.ts";
 import { mediaUrl, publicId } from "../assets/urls.ts";
 import { playableSubtitles } from "../subtitles/queries.ts";
@@ -10,12 +12,12 @@ import { requireActiveTenant } from "../tenants/active.ts";
 import { type Chapter, endedChapters, rememberedChapters } from "../tracks/chapters.ts";
 import type { PlaybackTokens } from "./token.ts";
 
-/** What whoever may play an asset may know of it, and nothing else: no key stands before it. */
+/** The public data of an asset for viewers who may play it; no key protects it. */
 export const PlayerData = v.pipe(
   v.object({
     id: v.string(),
     title: v.string(),
-    playback_policy: v.picklist(["public", "signed"]),
+    playback_policy: v.picklist(PLAYBACK_POLICIES),
     duration_seconds: v.number(),
     width: v.nullable(v.number()),
     height: v.nullable(v.number()),
@@ -29,7 +31,10 @@ export const PlayerData = v.pipe(
   v.title("PlayerData"),
 );
 
-/** The asset that a public page names, for a viewer who may play it. Throws 404, 403 `tenant_suspended`, and 403 without a good token for a signed one. */
+/**
+ * The asset of a public page, for a viewer who may play it. Throws 404, 403 `tenant_suspended`, and 403 without a valid
+ * token for signed playback.
+ */
 export async function requirePlayable(
   app: App,
   tokens: PlaybackTokens,
@@ -38,15 +43,14 @@ export async function requirePlayable(
   const asset = (await findPublicAsset(app, ref)) ?? notFound("asset");
   await requireActiveTenant(app, asset.tenantId);
   if (asset.playbackPolicy === "public") return asset;
-  if (!token)
-    throw new HttpError(403, "playback_token_required", "This video needs a playback token; ask for one first.");
+  if (!token) throw new HttpError(403, "playback_token_required", "This video requires a playback token.");
   await tokens.verify(asset, token);
   return asset;
 }
 
 /**
- * Addresses are paths of this server, below `basePath`, whatever name it was asked by. Throws 422 `asset_not_ready`, or
- * `asset_errored` for what never will be.
+ * URLs are paths of this server, below `basePath`, whatever its host name. Throws 422 `asset_not_ready`, or
+ * `asset_errored`.
  */
 export async function playerData(
   app: App,
@@ -54,9 +58,9 @@ export async function playerData(
   { token, basePath }: { token: string | null; basePath: string },
 ): Promise<v.InferInput<typeof PlayerData>> {
   if (asset.playbackStatus === "errored")
-    throw new HttpError(422, "asset_errored", "The asset could not be processed; there is nothing to play.");
+    throw new HttpError(422, "asset_errored", "The asset could not be processed and cannot be played.");
   if (asset.playbackStatus !== "ready")
-    throw new HttpError(422, "asset_not_ready", "The asset is not ready to play; ask again later.");
+    throw new HttpError(422, "asset_not_ready", "The asset is not ready; try again later.");
   const carried = asset.playbackPolicy === "signed" ? token : null;
   const url = (file: string) => mediaUrl(basePath, asset, file, carried);
   const [subtitles, chapters] = await Promise.all([
@@ -72,7 +76,7 @@ export async function playerData(
     height: asset.height,
     hls_url: asset.manifestUrl ?? url("master.m3u8"),
     dash_url: asset.dashManifestPath === null ? null : url("manifest.mpd"),
-    poster_url: asset.thumbnailPath === null ? null : url("thumbnail.jpg"),
+    poster_url: posterOf(asset) === null ? null : url("thumbnail.jpg"),
     storyboard_url: asset.storyboardPath === null ? null : url("storyboard.vtt"),
     subtitles: subtitles.map((row) => ({
       language: row.language,

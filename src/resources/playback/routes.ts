@@ -3,10 +3,12 @@ import type { AssetRow, SubtitleRow } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import { discardRest } from "../../http/discard-rest.ts";
 import { Reply, type Route, route } from "../../http/route.ts";
-import { PathId } from "../../http/schemas.ts";
+import { oneOf, PathId, Text } from "../../http/schemas.ts";
 import { iso } from "../../lib/clock.ts";
+import { PLAYBACK_POLICIES } from "../../lib/enums.ts";
 import { HttpError, invalid, notFound } from "../../lib/errors.ts";
-import { readAsset, resolveAsset } from "../assets/queries.ts";
+import { posterOf } from "../assets/poster.ts";
+import { assetsById, readAsset, resolveAsset } from "../assets/queries.ts";
 import { mediaUrl, pageUrl } from "../assets/urls.ts";
 import { playableSubtitles } from "../subtitles/queries.ts";
 import { subtitleFile } from "../subtitles/urls.ts";
@@ -22,13 +24,27 @@ export const Playback = v.pipe(
   v.object({
     asset_id: v.number(),
     external_id: v.string(),
-    playback_policy: v.picklist(["public", "signed"]),
+    playback_policy: v.picklist(PLAYBACK_POLICIES),
     hls_url: v.string(),
     dash_url: v.nullable(v.string()),
     thumbnail_url: v.nullable(v.string()),
     storyboard_url: v.nullable(v.string()),
-    mp4_url: v.optional(v.pipe(v.string(), v.description("Where the server makes such files: one to play or keep"))),
+    mp4_url: v.optional(v.pipe(v.string(), v.description("URL of the MP4 file, if the server writes such files"))),
     subtitles: v.array(v.object({ language: v.string(), label: v.string(), url: v.string() })),
+    renditions: v.pipe(
+      v.array(
+        v.object({
+          name: v.string(),
+          width: v.nullable(v.number()),
+          height: v.nullable(v.number()),
+          frame_rate: v.nullable(v.number()),
+          codecs: v.pipe(v.string(), v.description("As in RFC 6381, separated by commas")),
+          bandwidth: v.pipe(v.number(), v.description("Peak, with audio, in bit/s")),
+          average_bandwidth: v.pipe(v.nullable(v.number()), v.description("With audio, in bit/s")),
+        }),
+      ),
+      v.description("Variants of the HLS manifest; empty for media that vodbox does not serve"),
+    ),
     token: v.string(),
     token_expires_at: v.pipe(v.string(), v.isoTimestamp()),
     embed_url: v.string(),
@@ -45,18 +61,39 @@ const ExpiresIn = v.optional(
   ),
 );
 
+const MAX_IDS = 100;
+const Ids = v.pipe(
+  Text(2000),
+  v.regex(/^[1-9]\d{0,14}(,[1-9]\d{0,14})*$/, "must be ids, separated by commas"),
+  v.transform((list) => [...new Set(list.split(",").map(Number))]),
+  v.maxLength(MAX_IDS, `must be at most ${MAX_IDS} ids`),
+  v.description(`Ids of assets, separated by commas, at most ${MAX_IDS}`),
+);
+const Images = v.pipe(
+  v.object({
+    asset_id: v.number(),
+    thumbnail_url: v.nullable(v.string()),
+    storyboard_url: v.nullable(v.string()),
+    token_expires_at: v.pipe(v.string(), v.isoTimestamp()),
+  }),
+  v.title("AssetImages"),
+);
+
 const VrFormat = v.optional(
   v.pipe(
-    v.picklist(["deovr", "heresphere"], "must be deovr or heresphere"),
-    v.description("Unless told, what the headers HereSphere-JSON-Version and User-Agent suggest, and POST asks for"),
+    oneOf(["deovr", "heresphere"]),
+    v.description("Default: derived from HereSphere-JSON-Version, User-Agent and the method"),
   ),
 );
 
-/** How long a token lives in seconds: as asked, else the greater of an hour and twice the video, at most twelve hours. */
-function lifetime(asset: AssetRow, asked: number | undefined): number {
-  if (asked === undefined) return Math.min(MAX_SECONDS, Math.max(HOUR, Math.ceil(asset.durationSeconds * 2)));
-  if (asked < 60 || asked > MAX_SECONDS) invalid("expires_in", `must be between 60 and ${MAX_SECONDS} seconds`);
-  return asked;
+/**
+ * Validity of a token in seconds: as requested, else the greater of an hour and twice the video's duration, at most
+ * twelve hours.
+ */
+function lifetime(asset: AssetRow, requested: number | undefined): number {
+  if (requested === undefined) return Math.min(MAX_SECONDS, Math.max(HOUR, Math.ceil(asset.durationSeconds * 2)));
+  if (requested < 60 || requested > MAX_SECONDS) invalid("expires_in", `must be between 60 and ${MAX_SECONDS} seconds`);
+  return requested;
 }
 
 export const playbackRoutes = (tokens: PlaybackTokens, media: MediaHandler): Route[] => [
@@ -65,6 +102,7 @@ export const playbackRoutes = (tokens: PlaybackTokens, media: MediaHandler): Rou
     path: "/api/v1/playback/:id",
     scope: "playback:read",
     tag: "Playback",
+    operationId: "getPlayback",
     summary: "Get playback URLs and a token for an asset, by id or external id",
     params: v.object({ id: v.string() }),
     query: v.object({ expires_in: ExpiresIn }),
@@ -78,18 +116,43 @@ export const playbackRoutes = (tokens: PlaybackTokens, media: MediaHandler): Rou
       return playbackOf(app, { asset, subtitles, token: await tokens.sign(asset, expiresAt), expiresAt });
     },
   }),
+  route({
+    method: "GET",
+    path: "/api/v1/assets/images",
+    scope: "playback:read",
+    tag: "Playback",
+    operationId: "listAssetImages",
+    summary: "Get URLs of the posters and storyboards of several assets; those that are not ready are omitted",
+    query: v.object({ ids: Ids }),
+    responses: { 200: v.array(Images) },
+    async handle({ app, caller, query }) {
+      const found = await assetsById(app.db, caller, query.ids);
+      const ready = found.filter(({ playbackStatus }) => playbackStatus === "ready");
+      return Promise.all(
+        ready.map(async (asset) => {
+          const expiresAt = app.clock.now() + lifetime(asset, undefined) * 1000;
+          const { thumbnailUrl, storyboardUrl } = addressesOf(app, asset, await tokens.sign(asset, expiresAt));
+          return {
+            ...{ asset_id: asset.id, thumbnail_url: thumbnailUrl, storyboard_url: storyboardUrl },
+            token_expires_at: iso(expiresAt),
+          };
+        }),
+      );
+    },
+  }),
   ...(["GET", "POST"] as const).map((method) =>
     route({
       method,
       path: "/api/v1/assets/:id/vr_manifest.json",
       tag: "Playback",
+      operationId: method === "GET" ? "getVrManifest" : "requestVrManifest",
       summary: "Get the manifest of a VR player (DeoVR or HereSphere)",
       params: v.object({ id: PathId }),
       query: v.object({ format: VrFormat }),
       responses: { 200: v.union([VrManifest, HereSphereManifest]) },
       errors: { 422: ["asset_not_ready"] },
       async handle({ app, caller, params, query, headers, incoming }) {
-        // HereSphere posts what it is logged in with, which is nothing to us.
+        // HereSphere posts its own login, which is ignored.
         if (method === "POST") discardRest(incoming);
         const asset = (await readAsset(app, caller, params.id)) ?? notFound("asset");
         requireReady(asset);
@@ -118,7 +181,7 @@ type Playable = { asset: AssetRow; subtitles: SubtitleRow[]; token: string; expi
 
 function requireReady({ playbackStatus }: AssetRow): void {
   if (playbackStatus !== "ready")
-    throw new HttpError(422, "asset_not_ready", `The asset is ${playbackStatus}, not ready to play.`);
+    throw new HttpError(422, "asset_not_ready", `The asset is ${playbackStatus}, not ready.`);
 }
 
 function addressesOf(app: App, asset: AssetRow, token: string) {
@@ -127,7 +190,7 @@ function addressesOf(app: App, asset: AssetRow, token: string) {
   return {
     hlsUrl: asset.manifestUrl ?? url("master.m3u8"),
     dashUrl: asset.dashManifestPath === null ? null : url("manifest.mpd"),
-    thumbnailUrl: asset.thumbnailPath === null ? null : url("thumbnail.jpg"),
+    thumbnailUrl: posterOf(asset) === null ? null : url("thumbnail.jpg"),
     storyboardUrl: asset.storyboardPath === null ? null : url("storyboard.vtt"),
     mp4Url: asset.mp4Path === null ? null : url("video.mp4"),
     embedUrl: pageUrl(app.baseUrl(), "embed", asset, carried),
@@ -153,6 +216,11 @@ function playbackOf(app: App, { asset, subtitles, token, expiresAt }: Playable) 
     storyboard_url: storyboardUrl,
     ...(mp4Url !== null && { mp4_url: mp4Url }),
     subtitles: subtitlesOf(app, asset, subtitles, token),
+    renditions: asset.renditions.map(
+      ({ name, width, height, frame_rate = null, codecs, bandwidth, average_bandwidth = null }) => ({
+        ...{ name, width, height, frame_rate, codecs, bandwidth, average_bandwidth },
+      }),
+    ),
     token,
     token_expires_at: iso(expiresAt),
     embed_url: embedUrl,

@@ -1,6 +1,8 @@
 import type { AssetRow, SubtitleRow } from "../../../storage/db/schema.ts";
-import type { ObjectStore } from "../../../storage/objects/store.ts";
-import { encodedText } from "../../http/content-encoding.ts";
+import { readSmallObject } from "../../../storage/objects/small-objects.ts";
+import type { ObjectInfo, ObjectStore } from "../../../storage/objects/store.ts";
+import type { App } from "../../app.ts";
+import { encodedText, MIN_CODED_BYTES } from "../../http/content-encoding.ts";
 import type { Context } from "../../http/route.ts";
 import { type ObjectResponse, serveObject } from "../../http/serve-object.ts";
 import { DOCUMENT_LIMITS, tooComplex } from "../../lib/document-limits.ts";
@@ -10,23 +12,23 @@ import { contentTypeOf } from "../../lib/media-types.ts";
 import { sha256 } from "../../lib/tokens.ts";
 import { subtitleFile } from "../subtitles/urls.ts";
 
-/** Of a text that is sent as it is. Larger ones are not compressed. */
+/** Limit for compressing a text that is sent unchanged. */
 const MAX_CODED_BYTES = 8 * 2 ** 20;
 
 type ManifestOptions = {
   objects: ObjectStore;
   scope: string;
   onSent: (bytes: number) => void;
-  /** False: the addresses in it end. */
+  /** False: the URLs in it expire. */
   isLasting?: boolean;
-  /** What stands in it beside what is in storage. */
+  /** Content that is inserted in addition to what is in storage. */
   tracks?: SubtitleRow[];
   contentType?: string;
 };
 
 /**
- * A text of storage that is rewritten for each request. 404 when it is not there, 422 `document_too_complex` when it
- * exceeds a limit: it may have been stored before there were limits.
+ * Serves a text of storage that is rewritten for each request. Throws 404 when it does not exist, 422
+ * `document_too_complex` when it exceeds a limit: it may have been stored before limits existed.
  */
 export async function manifest(
   context: Context,
@@ -39,20 +41,34 @@ export async function manifest(
   const etag = tracks.length > 0 ? taggedWith(info.etag, tracks) : info.etag;
   return encodedText(context, {
     text: async () => {
-      const { body } = (await objects.get(key)) ?? notFound("file");
-      const written = await rewrite(Buffer.concat(await body.toArray()));
+      const written = await rewrite((await cachedObject(context.app, objects, info)) ?? notFound("file"));
       return typeof written === "string"
         ? written
         : Buffer.from(written.buffer, written.byteOffset, written.byteLength);
     },
-    // Addresses that end must not be taken for those of the next time.
+    // URLs that expire must not be cached for later requests.
     headers: headersOf(contentType, isLasting ? `${scope}, no-cache` : `${scope}, no-store`),
     etag: isLasting ? etag : undefined,
     onSent,
   });
 }
 
-/** A text of storage as it is; its key is never written twice. */
+/** The bytes of a small object, from the cache when storage is not a disk of this machine. */
+async function cachedObject(
+  { cache }: Pick<App, "cache">,
+  objects: ObjectStore,
+  { key, etag }: ObjectInfo,
+): Promise<Buffer | null> {
+  if (objects.localPath(key) !== null) return readSmallObject(objects, key);
+  const name = `object ${key} ${etag}`;
+  const cached = await cache.get(name);
+  if (cached) return cached;
+  const bytes = await readSmallObject(objects, key);
+  if (bytes) cache.set(name, bytes);
+  return bytes;
+}
+
+/** Serves a text of storage unchanged; its key is never rewritten. */
 export async function plainText(context: Context, delivery: Omit<ObjectResponse, "contentType">): Promise<Response> {
   const { objects, key, cacheControl, cache, onSent } = delivery;
   const contentType = contentTypeOf(key);
@@ -61,10 +77,8 @@ export async function plainText(context: Context, delivery: Omit<ObjectResponse,
     return serveObject({ ...delivery, contentType, extraHeaders: { vary: "Accept-Encoding" } });
   return encodedText(context, {
     text: async () => {
-      const held = cache?.get(key)?.bytes ?? (await cache?.load(objects, info));
-      if (held) return held;
-      const { body } = (await objects.get(key)) ?? notFound("file");
-      return Buffer.concat(await body.toArray());
+      const bytes = cache?.get(key)?.bytes ?? (await cache?.load(objects, info));
+      return bytes ?? (await readSmallObject(objects, key)) ?? notFound("file");
     },
     headers: {
       ...headersOf(contentType, cacheControl),
@@ -72,12 +86,12 @@ export async function plainText(context: Context, delivery: Omit<ObjectResponse,
       "last-modified": info.modifiedAt.toUTCString(),
     },
     etag: info.etag,
-    lasting: `${key} ${info.etag}`,
+    lasting: info.bytes < MIN_CODED_BYTES ? undefined : { name: `${key} ${info.etag}`, cache: context.app.cache },
     onSent,
   });
 }
 
-/** Below the manifest, so that a token in its path leads to the text, too. */
+/** Below the manifest, so that a token in its path also covers the text. */
 export function playlistOf(context: Context, asset: AssetRow, row: SubtitleRow, scope: string): Promise<Response> {
   const file = subtitleFile(row);
   const text = async () => subtitlePlaylist(file.slice(file.lastIndexOf("/") + 1), asset.durationSeconds);
@@ -91,7 +105,7 @@ const headersOf = (contentType: string, cacheControl: string): Record<string, st
   "x-content-type-options": "nosniff",
 });
 
-/** Another one as soon as a track comes, goes, or is called something else. */
+/** Changes when a track is added, removed or renamed. */
 const taggedWith = (etag: string, tracks: SubtitleRow[]) => {
   const said = tracks.map(({ id, language, label, isDefault }) => [id, language, label, isDefault]);
   return `"${sha256(JSON.stringify([etag, said])).slice(0, 32)}"`;

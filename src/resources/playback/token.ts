@@ -15,40 +15,40 @@ import { HttpError } from "../../lib/errors.ts";
 import { activeSigningKeys } from "../signing-keys/active.ts";
 import type { Audience } from "./audience.ts";
 
-/** Of an asset also the number will do as a subject; a live channel has its path alone. */
+/** For an asset its number is also a valid subject; for a live channel only its path. */
 type Bound = Pick<AssetRow, "tenantId" | "externalId"> & { id?: number };
 export type PlaybackTokens = {
   sign(asset: Bound, expiresAtMs: number): Promise<string>;
   /**
-   * Throws 403 `playback_token_invalid` for one that is expired, altered, another asset's, signed by a key that is not
-   * (or no longer) of the asset's tenant, or for none of `audiences`; unless told, it must be for video.
+   * Throws 403 `playback_token_invalid` for a token that is expired, altered, for another asset, signed by a key that
+   * is not (or no longer) of the asset's tenant, or without any of `audiences`; the default audience is video.
    */
   verify(asset: Bound, token: string, audiences?: readonly Audience[]): Promise<void>;
 };
-/** `keyId`: which of the tenant's keys signed it; null for our own. */
+/** `keyId`: the tenant's key that signed it; null for our own. */
 type Claims = { keyId: string | null; tenantId: number; subject: string; audiences: string[]; endsAtMs: number };
 
 const ALGORITHM = "HS256";
 const MAX_KNOWN = 10_000;
-/** Of what is remembered, so that ten thousand of them have a size. Longer ones are longer than what fits addresses. */
+/** Of cached tokens, which bounds the memory of ten thousand of them. Longer tokens do not fit URLs. */
 const MAX_LENGTH = 4096;
-/** The clock of a tenant's own server need not be ours. */
+/** Tolerance for the clock of a tenant's own server. */
 const LEEWAY_SECONDS = 5;
-/** Beyond it no `Date` can tell the time. */
+/** The largest time of a `Date`. */
 const LAST_SECOND = 8.64e12;
 
 const refuse = (message: string): never => {
   throw new HttpError(403, "playback_token_invalid", message);
 };
 const notOurs = () =>
-  refuse("The playback token is expired, or not signed by a key of this asset's tenant; ask for a new one.");
+  refuse("The playback token has expired or is not signed by a key of this asset's tenant; request a new one.");
 
 /**
- * JWTs (RFC 7519) bound to one asset of one tenant, made here or by the tenant's own servers. The algorithm is the key's,
- * never the token's choice, so that neither `none` nor a public key passed off as a secret gets through (RFC 8725, 3.1).
+ * JWTs (RFC 7519) bound to one asset of one tenant, issued here or by the tenant's own servers. The algorithm is
+ * determined by the key, never by the token, which excludes `none` and a public key used as a secret (RFC 8725, 3.1).
  */
 export function playbackTokens(app: App): PlaybackTokens {
-  // Not the signing secret itself: what signs tokens must not sign leases or storage addresses.
+  // Derived from the signing secret: the key for tokens must not sign leases or storage URLs.
   const ownKey = createHmac("sha256", app.secrets.signing_secret).update("playback tokens").digest();
   // A player sends the same token with hundreds of segments.
   const known = new LRUCache<string, Claims>({ max: MAX_KNOWN });
@@ -80,10 +80,10 @@ export function playbackTokens(app: App): PlaybackTokens {
     async verify(asset, token, audiences = ["v"]) {
       const remembered = known.get(token);
       const claims = remembered ?? (await read(token, asset.tenantId));
-      if (claims.endsAtMs <= app.clock.now()) refuse("The playback token has expired; ask for a new one.");
+      if (claims.endsAtMs <= app.clock.now()) refuse("The playback token has expired; request a new one.");
       if (claims.tenantId !== asset.tenantId || !namesOf(asset).includes(claims.subject))
         refuse("The playback token is for another asset.");
-      // What is remembered must not outlive its key.
+      // A cached result must not outlive its key.
       if (remembered && claims.keyId !== null && !(await activeSigningKeys(app).find(claims.tenantId, claims.keyId)))
         notOurs();
       if (!remembered) known.set(token, claims);
@@ -96,9 +96,9 @@ export function playbackTokens(app: App): PlaybackTokens {
 const namesOf = ({ externalId, id }: Bound) => (id === undefined ? [externalId] : [externalId, String(id)]);
 
 /**
- * Which key a token says that it is signed with; the header should tell (RFC 7515, 4.1.4), and Mux's libraries for
- * JavaScript put it among the claims. Null when neither does, undefined for what is no token. Any other hint to a key,
- * such as `jwk` or `jku`, is its maker's wish and no more.
+ * The id of the key that signed a token, from the header (RFC 7515, 4.1.4) or, as Mux's JavaScript libraries do, from
+ * the claims. Null when neither has one, undefined for a malformed token. Other references to keys, such as `jwk` or
+ * `jku`, are untrusted and ignored.
  */
 function keyIdOf(token: string): string | null | undefined {
   try {

@@ -1,6 +1,6 @@
 import type { TagValue } from "../../../storage/db/schema.ts";
 
-/** How the picture lies around the viewer, in the words of DeoVR and of HereSphere. `fov` in degrees. */
+/** The projection of the video around the viewer, in the terms of DeoVR and of HereSphere. `fov` in degrees. */
 export type Projection = {
   screenType: "flat" | "dome" | "sphere" | "fisheye" | "mkx200" | "rf52";
   projection: "perspective" | "equirectangular" | "equirectangular360" | "fisheye" | "cubemap" | "equiangularCubemap";
@@ -15,7 +15,7 @@ const sphere: Projection = { screenType: "sphere", projection: "equirectangular3
 const fisheye: Projection = { screenType: "fisheye", projection: "fisheye", fov: 180, lens: "Linear" };
 const rf52: Projection = { ...fisheye, screenType: "rf52", fov: 190 };
 
-/** As people call them. DeoVR knows no cubes, and of the wider lenses it is told what is nearest. */
+/** Common names. DeoVR does not support cube maps, and for wider lenses it gets the nearest value. */
 const PROJECTIONS: Record<string, Projection> = {
   ...{ flat, rectilinear: flat, perspective: flat },
   ...{ dome, "180": dome, vr180: dome, equirectangular180: dome, half_equirectangular: dome },
@@ -46,7 +46,7 @@ const chosen = <T>(from: Record<string, T>, tag: TagValue | undefined, none: T):
   return Object.hasOwn(from, name) ? (from[name] as T) : none;
 };
 
-/** From the tags `vr_projection` and `vr_stereo`; flat and one picture for both eyes, where they say nothing known. */
+/** From the tags `vr_projection` and `vr_stereo`; flat and monoscopic when they are missing or unknown. */
 export const layoutOf = ({ vr_projection, vr_stereo }: Record<string, TagValue>): Projection & Stereo => ({
   ...chosen(PROJECTIONS, vr_projection, flat),
   ...chosen(STEREO, vr_stereo, mono),

@@ -1,13 +1,17 @@
 import * as v from "valibot";
 import type { Db } from "../../../storage/db/open.ts";
 import type { AssetRow } from "../../../storage/db/schema.ts";
+import { videoCodecs } from "../../media/codecs/registry.ts";
 import { encodingSpec } from "../../media/encoding-spec.ts";
 import { chaptersOf } from "../tracks/chapters.ts";
 import { layoutOf } from "./vr-layout.ts";
 
 const Source = v.object({ resolution: v.nullable(v.number()), url: v.string() });
 
-/** What DeoVR and players like it read; every encoding has its sources under the specified name and under DeoVR's. */
+/**
+ * The video description for DeoVR and compatible players; every encoding has its sources under the specified name and
+ * under DeoVR's.
+ */
 export const VrManifest = v.pipe(
   v.object({
     authorized: v.string(),
@@ -26,7 +30,7 @@ export const VrManifest = v.pipe(
 );
 type Manifest = v.InferInput<typeof VrManifest>;
 
-/** The addresses work as they are. Many such players know no playlists, so one file goes before them. */
+/** URLs need no further credentials. Many such players do not support playlists, so a single file precedes them. */
 export async function vrManifest(
   db: Db,
   asset: AssetRow,
@@ -47,12 +51,14 @@ export async function vrManifest(
     screenType,
     stereoMode,
     thumbnailUrl,
-    encodings: [{ name: "h264", "video-sources": sources, videoSources: sources }],
+    encodings: [
+      { name: videoCodecs[encodingSpec.video.codec].vrName, "video-sources": sources, videoSources: sources },
+    ],
     ...(timeStamps.length > 0 && { timeStamps }),
   };
 }
 
-/** The file is made of the best rendition that is not too large for it. */
+/** The file was created from the best rendition within its size limit. */
 export const fileSize = ({ renditions, width, height }: AssetRow): { width: number | null; height: number | null } =>
   renditions.find(
     (one) => one.width && one.height && Math.min(one.width, one.height) <= encodingSpec.static_mp4.max_short_side,

@@ -6,13 +6,13 @@ import { forApp } from "../../app.ts";
 
 type LiveKeys = ReadonlyMap<string, Pick<SigningKeyRow, "algorithm" | "publicKey">>;
 
-/** How long a key may go on that another process revoked. */
+/** Longest time that a key revoked by another process remains valid. */
 const STALE_MS = 1000;
 const MAX_TENANTS = 10_000;
 
 /**
- * A tenant's keys that are not revoked, by their public id; none of a suspended one, like its API keys. All of a tenant's at once: so a name that nobody has, of
- * which strangers can make up any number, is looked up in memory.
+ * A tenant's active keys by public id; none of a suspended tenant, like its API keys. All of a tenant are cached
+ * together, so that unknown ids, of which anyone can invent any number, are looked up in memory.
  */
 export const activeSigningKeys = forApp((app) => {
   const load = async (tenantId: number): Promise<LiveKeys> => {
@@ -25,13 +25,13 @@ export const activeSigningKeys = forApp((app) => {
     return new Map(rows.map(({ keyId, ...key }) => [keyId, key]));
   };
   const untilCommit = cacheUntilCommit(app.commits, load, MAX_TENANTS);
-  // Where others write to the database too. The promise is kept, so that a thousand requests at once ask once.
+  // Also when others write to the database. The promise is cached, so that concurrent requests share one query.
   const recent = new LRUCache<number, { keys: Promise<LiveKeys>; atMs: number }>({ max: MAX_TENANTS });
 
   function lately(tenantId: number): Promise<LiveKeys> {
     const now = app.clock.now();
-    const held = recent.get(tenantId);
-    if (held && now >= held.atMs && now - held.atMs < STALE_MS) return held.keys;
+    const cached = recent.get(tenantId);
+    if (cached && now >= cached.atMs && now - cached.atMs < STALE_MS) return cached.keys;
     const fresh = { keys: load(tenantId), atMs: now };
     recent.set(tenantId, fresh);
     fresh.keys.catch(() => recent.peek(tenantId) === fresh && recent.delete(tenantId));
@@ -41,7 +41,7 @@ export const activeSigningKeys = forApp((app) => {
   return {
     find: async (tenantId: number, keyId: string) =>
       (await (app.commits() === null ? lately(tenantId) : untilCommit(tenantId))).get(keyId),
-    /** After a change of this process, which counts at once. */
+    /** Called after a change of this process, to apply it immediately. */
     forget: (tenantId: number): void => void recent.delete(tenantId),
   };
 });

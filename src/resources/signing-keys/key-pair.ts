@@ -11,37 +11,37 @@ export type PublicHalf = { algorithm: Algorithm; publicKey: string };
 
 const RSA_BITS = 2048;
 const MAX_RSA_BITS = 8192;
-/** FIPS 186-5, 5.1 sets the least; beyond the most a check would cost as much as a signature. */
+/** FIPS 186-5, 5.1 defines the minimum; above the maximum a verification would cost as much as a signature. */
 const EXPONENTS = { least: 65_537n, most: 2n ** 32n };
 
 const generate = promisify(generateKeyPair);
-const turns = forApp(() => createKeyedLock<"pair">());
+const locks = forApp(() => createKeyedLock<"pair">());
 
 /**
- * A new pair; the private half is base64 of its PKCS#8 PEM (RFC 5958), as Mux gives it, and kept nowhere. One after the
- * other: each holds a thread of the pool for a tenth of a second or more, and files need those.
+ * Generates a key pair; the private key is base64 of its PKCS#8 PEM (RFC 5958), as in Mux, and is not stored.
+ * Sequentially: each takes a thread of the pool for a tenth of a second or more, and file access needs those threads.
  */
 export const createKeyPair = (app: App, algorithm: Algorithm): Promise<PublicHalf & { privateKey: string }> =>
-  turns(app)("pair", async () => {
+  locks(app)("pair", async () => {
     const { publicKey, privateKey } =
       algorithm === "RS256" ? await generate("rsa", { modulusLength: RSA_BITS }) : await generate("ed25519");
     const pem = privateKey.export({ type: "pkcs8", format: "pem" });
     return { algorithm, publicKey: spki(publicKey), privateKey: Buffer.from(pem).toString("base64") };
   });
 
-/** A public key as a client gives it, PEM or base64 of it. Throws 422, which never repeats what was given. */
-export function readPublicKey(given: string, asked: Algorithm | undefined): PublicHalf {
-  const pem = given.includes("-----BEGIN") ? given : Buffer.from(given, "base64").toString("utf8");
-  // Node would take the public half out of it, and its owner would go on believing that nobody else had it.
+/** A public key from a client, as PEM or base64 of it. Throws 422, which never repeats the input. */
+export function readPublicKey(text: string, requested: Algorithm | undefined): PublicHalf {
+  const pem = text.includes("-----BEGIN") ? text : Buffer.from(text, "base64").toString("utf8");
+  // Node would extract the public key, and the owner would not learn that the private key was disclosed.
   if (/PRIVATE KEY/.test(pem))
     return invalid(
       "public_key",
-      "is a private key; nothing was kept of it. Send its public half: openssl pkey -in key.pem -pubout",
+      "is a private key; it was not stored. Send the public key: openssl pkey -in key.pem -pubout",
     );
   const key = parsed(pem);
   const algorithm = algorithmOf(key);
-  if (asked !== undefined && asked !== algorithm)
-    return invalid("algorithm", `is ${asked}, but the public key is for ${algorithm}`);
+  if (requested !== undefined && requested !== algorithm)
+    return invalid("algorithm", `is ${requested}, but the public key is for ${algorithm}`);
   return { algorithm, publicKey: spki(key) };
 }
 

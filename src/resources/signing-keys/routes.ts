@@ -22,6 +22,7 @@ export const signingKeyRoutes = [
     path,
     scope: ["api_keys:read", "api_keys:write"],
     tag: "Signing keys",
+    operationId: "listSigningKeys",
     summary: "List signing keys (public keys only), newest first",
     query: v.object({ ...Paging, tenant_id: v.optional(QueryId) }),
     responses: { 200: v.array(SigningKey) },
@@ -50,6 +51,7 @@ export const signingKeyRoutes = [
     audited: true,
     scope: "api_keys:write",
     tag: "Signing keys",
+    operationId: "createSigningKey",
     summary: "Create a signing key, or register a public key; a generated private key is returned once",
     body: SigningKeyWrite,
     idempotent: { secretFields: ["private_key"] },
@@ -60,14 +62,14 @@ export const signingKeyRoutes = [
       422: ["signing_key_limit_reached", "idempotency_key_reused"],
     },
     async handle({ app, caller, body, commit }) {
-      const given = body.public_key === undefined ? null : readPublicKey(body.public_key, body.algorithm);
-      // Asked before as well as in the transaction: a pair takes long to make.
-      await requireRoom(app.db, await requireTenant(app.db, caller, body.tenant_id));
-      const pair = given ?? (await createKeyPair(app, body.algorithm ?? "RS256"));
-      const made = await commit(async (tx) => {
+      const publicKey = body.public_key === undefined ? null : readPublicKey(body.public_key, body.algorithm);
+      // Checked before as well as in the transaction, because generating a pair takes long.
+      await requireBelowLimit(app.db, await requireTenant(app.db, caller, body.tenant_id));
+      const pair = publicKey ?? (await createKeyPair(app, body.algorithm ?? "RS256"));
+      const created = await commit(async (tx) => {
         const now = app.clock.now();
         const tenant = await requireTenant(tx, caller, body.tenant_id);
-        await requireRoom(tx, tenant);
+        await requireBelowLimit(tx, tenant);
         const { algorithm, publicKey } = pair;
         const row = await tx
           .insert(signingKeys)
@@ -79,8 +81,8 @@ export const signingKeyRoutes = [
           .get();
         return { ...toSigningKey(row), ...("privateKey" in pair && { private_key: pair.privateKey }) };
       });
-      if ("tenant_id" in made) activeSigningKeys(app).forget(made.tenant_id);
-      return made;
+      if ("tenant_id" in created) activeSigningKeys(app).forget(created.tenant_id);
+      return created;
     },
   }),
   route({
@@ -89,20 +91,21 @@ export const signingKeyRoutes = [
     audited: true,
     scope: "api_keys:write",
     tag: "Signing keys",
+    operationId: "revokeSigningKey",
     summary: "Revoke a signing key and the tokens that it signed",
     params: v.object({ id: PathId }),
     responses: { 204: null },
     async handle({ app, caller, params }) {
       const now = app.clock.now();
       const tenantId = await app.write(async (tx) => {
-        const mine = and(eq(signingKeys.id, params.id), ownedBy(caller, signingKeys.tenantId));
+        const ownKey = and(eq(signingKeys.id, params.id), ownedBy(caller, signingKeys.tenantId));
         const row =
-          (await tx.select({ tenantId: signingKeys.tenantId }).from(signingKeys).where(mine).get()) ??
+          (await tx.select({ tenantId: signingKeys.tenantId }).from(signingKeys).where(ownKey).get()) ??
           notFound("signing key");
         await tx
           .update(signingKeys)
           .set({ revokedAt: now, updatedAt: now })
-          .where(and(mine, isNull(signingKeys.revokedAt)));
+          .where(and(ownKey, isNull(signingKeys.revokedAt)));
         return row.tenantId;
       });
       activeSigningKeys(app).forget(tenantId);
@@ -110,13 +113,13 @@ export const signingKeyRoutes = [
   }),
 ];
 
-/** 403 on the free plan; 422 `signing_key_limit_reached` at twenty keys that are not revoked. */
-async function requireRoom(db: Db, tenant: TenantRow): Promise<void> {
+/** Throws 403 on the free plan; 422 `signing_key_limit_reached` at twenty active keys. */
+async function requireBelowLimit(db: Db, tenant: TenantRow): Promise<void> {
   if (tenant.planName === "free")
     throw new HttpError(403, "plan_required", "The free plan has no signing keys; choose a paid plan first.");
   const live = and(eq(signingKeys.tenantId, tenant.id), isNull(signingKeys.revokedAt));
-  const held = await db.select({ keys: count() }).from(signingKeys).where(live).get();
-  if ((held?.keys ?? 0) >= MAX_LIVE)
+  const active = await db.select({ keys: count() }).from(signingKeys).where(live).get();
+  if ((active?.keys ?? 0) >= MAX_LIVE)
     throw new HttpError(
       422,
       "signing_key_limit_reached",

@@ -3,7 +3,7 @@ import { SIGNING_ALGORITHMS, type SigningKeyRow } from "../../../storage/db/sche
 import { Id, Name, NullableTime, Text, Time } from "../../http/schemas.ts";
 import { iso } from "../../lib/clock.ts";
 
-/** Base64 of the PEM of the longest key that is taken is far shorter. */
+/** Base64 of the PEM of the longest accepted key is far shorter. */
 const MAX_PEM = 8000;
 
 export const SigningKeyWrite = v.object({
@@ -12,7 +12,7 @@ export const SigningKeyWrite = v.object({
   algorithm: v.optional(
     v.pipe(
       v.picklist(SIGNING_ALGORITHMS, `must be ${SIGNING_ALGORITHMS.join(" or ")}`),
-      v.description("RS256, unless public_key is of the other kind"),
+      v.description("Default: the type of public_key, else RS256"),
     ),
   ),
   public_key: v.optional(

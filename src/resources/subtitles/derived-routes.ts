@@ -12,11 +12,11 @@ import { Subtitle, SubtitleParams } from "./schema.ts";
 import { addSubtitle, changeSubtitle, emitSubtitleReady, requireRoom, storeText } from "./store.ts";
 import { referenceFor, Sync, syncedText } from "./sync.ts";
 import { translatedLabel, translatedText, translatorOf } from "./translate.ts";
-import { refreshedUrl, shown } from "./urls.ts";
+import { refreshedUrl, subtitleRecord } from "./urls.ts";
 
 const track = "/api/v1/assets/:video_asset_id/subtitles/:id";
 
-/** Tracks that are made of others. */
+/** Tracks that are derived from others. */
 export const derivedSubtitleRoutes = [
   route({
     method: "POST",
@@ -25,6 +25,7 @@ export const derivedSubtitleRoutes = [
     limit: "translate",
     expensive: "translate",
     tag: "Subtitles",
+    operationId: "translateSubtitle",
     summary: "Translate a subtitle into another language",
     params: SubtitleParams,
     body: v.object({ target_language: v.pipe(v.string("must be a string"), v.description("A BCP 47 tag")) }),
@@ -39,11 +40,11 @@ export const derivedSubtitleRoutes = [
     async handle({ app, caller, params, body, commit, signal }) {
       const { asset, subtitle } = await requireSubtitle(app.db, caller, params);
       storageOf(app);
-      translatorOf(app);
+      await translatorOf(app);
       const language = languageOf(body.target_language, "target_language");
       if (language === subtitle.language)
-        invalid("target_language", `the track is in ${language} already`, "invalid_language");
-      // Asked again below; here before the service is troubled, which may cost money.
+        invalid("target_language", `the subtitle is already in ${language}`, "invalid_language");
+      // Checked again below; here it precedes the call of the service, which may cost money.
       requireRoom(await subtitlesOf(app.db, asset.id), language);
       const text = await translatedText(app, subtitle, language, signal);
       const stored = await storeText(app, asset, text);
@@ -51,7 +52,7 @@ export const derivedSubtitleRoutes = [
         const now = await unchanged(tx, caller, subtitle);
         const label = translatedLabel(now.subtitle.label);
         const fields = { language, label, source: "translation", position: now.subtitle.position } as const;
-        return shown(app, now.asset, await addSubtitle(tx, app, now.asset, fields, { stored, replace: true }));
+        return subtitleRecord(app, now.asset, await addSubtitle(tx, app, now.asset, fields, { stored, replace: true }));
       });
     },
   }),
@@ -62,12 +63,13 @@ export const derivedSubtitleRoutes = [
     limit: "sync",
     expensive: "sync",
     tag: "Subtitles",
+    operationId: "syncSubtitle",
     summary: "Synchronize a subtitle with the timing of another",
     params: SubtitleParams,
     body: v.object({
       reference_track_id: v.pipe(
         v.nullish(Id),
-        v.description("Else the youngest automatic track, else the default one"),
+        v.description("Default: the newest automatic subtitle, else the default subtitle"),
       ),
     }),
     responses: { 200: v.object({ ...Subtitle.entries, sync: Sync }) },
@@ -88,18 +90,18 @@ export const derivedSubtitleRoutes = [
         await emitSubtitleReady(tx, app, row);
         return row;
       });
-      return { ...(await shown(app, asset, changed)), sync };
+      return { ...(await subtitleRecord(app, asset, changed)), sync };
     },
   }),
 ];
 
-/** The track as it is now. 404 when it is gone, 409 when it says something else than what the work was done on. */
+/** Reads the track again. Throws 404 when it was deleted, 409 when its text has changed since the work began. */
 async function unchanged(tx: Db, caller: Caller, { id, assetId, objectKey, language }: SubtitleRow) {
   const now = await requireSubtitle(tx, caller, { video_asset_id: assetId, id });
   if (now.subtitle.objectKey === objectKey && now.subtitle.language === language) return now;
   throw new HttpError(
     409,
     "subtitle_changed",
-    "The track was changed meanwhile, and nothing was done to it; send this again.",
+    "The subtitle was changed in the meantime; nothing was done. Send the request again.",
   );
 }

@@ -7,7 +7,7 @@ import type { Caller } from "../../http/caller.ts";
 import { notFound } from "../../lib/errors.ts";
 import { getAsset } from "../assets/queries.ts";
 
-/** All of an asset that was asked for by its caller, in their order: twenty at most. */
+/** All tracks of an asset that the caller may access, in order: twenty at most. */
 export const subtitlesOf = (db: Db, assetId: number): Promise<SubtitleRow[]> =>
   db
     .select()
@@ -16,7 +16,7 @@ export const subtitlesOf = (db: Db, assetId: number): Promise<SubtitleRow[]> =>
     .orderBy(asc(subtitles.position), asc(subtitles.language))
     .all();
 
-/** The caller's asset and the track on it. Throws 404. */
+/** The caller's asset and its track. Throws 404. */
 export async function requireSubtitle(
   db: Db,
   caller: Caller,
@@ -33,6 +33,6 @@ export async function requireSubtitle(
 
 const remembered = forApp((app) => cacheUntilCommit(app.commits, (assetId: number) => subtitlesOf(app.db, assetId)));
 
-/** Those that players may have, for requests that come by the thousand. */
+/** The tracks that players receive, for frequent requests. */
 export const playableSubtitles = async (app: App, assetId: number): Promise<SubtitleRow[]> =>
   (await remembered(app)(assetId)).filter(({ status }) => status === "ready");

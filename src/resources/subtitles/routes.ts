@@ -12,10 +12,10 @@ import { checkedVtt, languageOf, MAX_SUBTITLE_BYTES, subtitleContent, vttOfFile 
 import { requireSubtitle, subtitlesOf } from "./queries.ts";
 import { AssetParams, Subtitle, SubtitleForm, SubtitleParams, SubtitlePatch, SubtitleQuery } from "./schema.ts";
 import { addSubtitle, changeSubtitle, removeSubtitle, storeText } from "./store.ts";
-import { refreshedUrl, shown } from "./urls.ts";
+import { refreshedUrl, subtitleRecord } from "./urls.ts";
 
 const base = "/api/v1/assets/:video_asset_id/subtitles";
-/** A whole content of two-byte letters, each written as \uXXXX, as many a client does, and the fields beside it. */
+/** Content of two-byte letters only, each escaped as \uXXXX as many clients do, plus the other fields. */
 const MAX_PATCH_BYTES = 3 * MAX_SUBTITLE_BYTES + 65_536;
 const SubtitleCursor = v.strictTuple([v.number(), v.string()]);
 const shared = { tag: "Subtitles" } as const;
@@ -27,6 +27,7 @@ export const subtitleRoutes = [
     ...shared,
     method: "GET",
     path: base,
+    operationId: "listSubtitles",
     summary: "List the subtitles of an asset, by position, then language",
     params: AssetParams,
     query: SubtitleQuery,
@@ -41,7 +42,7 @@ export const subtitleRoutes = [
       const listed = page(rows, limit, url, app.baseUrl(), (row) => row, cursorOf);
       const onPage = listed.body as SubtitleRow[];
       if (query.include === undefined)
-        return new Reply(200, await Promise.all(onPage.map((row) => shown(app, asset, row))), listed.headers);
+        return new Reply(200, await Promise.all(onPage.map((row) => subtitleRecord(app, asset, row))), listed.headers);
       storageOf(app);
       return contentsOf(app, asset, onPage, listed.headers);
     },
@@ -50,6 +51,7 @@ export const subtitleRoutes = [
     ...shared,
     method: "GET",
     path: `${base}/:id`,
+    operationId: "getSubtitle",
     summary: "Get a subtitle with its content",
     params: SubtitleParams,
     responses: { 200: Subtitle },
@@ -63,6 +65,7 @@ export const subtitleRoutes = [
     ...changing,
     method: "POST",
     path: base,
+    operationId: "createSubtitle",
     summary: "Upload a subtitle file (WebVTT or SubRip)",
     params: AssetParams,
     form: { maxFileBytes: MAX_SUBTITLE_BYTES },
@@ -82,16 +85,20 @@ export const subtitleRoutes = [
       503: [...noStorage, "busy"],
     },
     async handle({ app, caller, params, body, commit, signal }) {
-      const found = (await getAsset(app.db, caller, params.video_asset_id)) ?? notFound("asset");
+      const currentAsset = (await getAsset(app.db, caller, params.video_asset_id)) ?? notFound("asset");
       storageOf(app);
       const { label, position, is_default: isDefault } = body;
       const language = languageOf(body.language);
-      const stored = await storeText(app, found, await vttOfFile(app, body.file, { tenantId: found.tenantId, signal }));
+      const stored = await storeText(
+        app,
+        currentAsset,
+        await vttOfFile(app, body.file, { tenantId: currentAsset.tenantId, signal }),
+      );
       return commit(async (tx) => {
-        // The storage took its time: the asset may be gone meanwhile.
-        const asset = (await getAsset(tx, caller, found.id)) ?? notFound("asset");
+        // The asset may have been deleted while storage was accessed.
+        const asset = (await getAsset(tx, caller, currentAsset.id)) ?? notFound("asset");
         const fields = { language, label, source: "upload", position, isDefault } as const;
-        return shown(app, asset, await addSubtitle(tx, app, asset, fields, { stored }));
+        return subtitleRecord(app, asset, await addSubtitle(tx, app, asset, fields, { stored }));
       });
     },
   }),
@@ -100,6 +107,7 @@ export const subtitleRoutes = [
     method: "PATCH",
     alias: "PUT",
     path: `${base}/:id`,
+    operationId: "updateSubtitle",
     summary: "Update a subtitle or its content",
     params: SubtitleParams,
     body: SubtitlePatch,
@@ -111,26 +119,27 @@ export const subtitleRoutes = [
       503: [...noStorage, "busy"],
     },
     async handle({ app, caller, params, body, signal }) {
-      const found = await requireSubtitle(app.db, caller, params);
+      const current = await requireSubtitle(app.db, caller, params);
       storageOf(app);
       const { label, position, is_default: isDefault, content } = body;
       const language = body.language === undefined ? undefined : languageOf(body.language);
       const text =
         content === undefined
           ? undefined
-          : await checkedVtt(app, "content", content, { tenantId: found.asset.tenantId, signal });
-      const stored = text === undefined ? undefined : await storeText(app, found.asset, text);
+          : await checkedVtt(app, "content", content, { tenantId: current.asset.tenantId, signal });
+      const stored = text === undefined ? undefined : await storeText(app, current.asset, text);
       const changed = await app.write(async (tx) => {
         const { subtitle } = await requireSubtitle(tx, caller, params);
         return changeSubtitle(tx, app, subtitle, { language, label, position, isDefault }, stored);
       });
-      return shown(app, found.asset, changed);
+      return subtitleRecord(app, current.asset, changed);
     },
   }),
   route({
     ...changing,
     method: "DELETE",
     path: `${base}/:id`,
+    operationId: "deleteSubtitle",
     summary: "Delete a subtitle",
     params: SubtitleParams,
     responses: { 204: null },
@@ -144,7 +153,7 @@ export const subtitleRoutes = [
 ];
 
 async function withContent(app: App, asset: AssetRow, row: SubtitleRow) {
-  return { ...(await shown(app, asset, row)), content: await subtitleContent(app, row) };
+  return { ...(await subtitleRecord(app, asset, row)), content: await subtitleContent(app, row) };
 }
 
 const isBehind = (row: SubtitleRow, [position, language]: [number, string]) =>
@@ -158,7 +167,7 @@ function contentsOf(app: App, asset: AssetRow, rows: SubtitleRow[], headers: Rec
       yield `${index === 0 ? "" : ","}${JSON.stringify(await withContent(app, asset, row))}`;
     yield "]";
   }
-  // srvx pipes Node's own stream; its types know web bodies only.
+  // srvx pipes Node streams directly; its types allow only web bodies.
   const body = Readable.from(json(), { highWaterMark: 1 }) as unknown as ReadableStream;
   return new FastResponse(body, {
     headers: { "content-type": "application/json; charset=utf-8", "cache-control": "no-store", ...headers },

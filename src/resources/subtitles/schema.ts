@@ -3,6 +3,7 @@ import type { SubtitleRow } from "../../../storage/db/schema.ts";
 import { FormFileField } from "../../http/form.ts";
 import { Name, Paging, PathId, Text, Time } from "../../http/schemas.ts";
 import { iso } from "../../lib/clock.ts";
+import { SUBTITLE_SOURCES, TEXT_TRACK_STATUSES } from "../../lib/enums.ts";
 
 const MAX_POSITION = 2 ** 31 - 1;
 
@@ -10,10 +11,12 @@ export const AssetParams = v.object({ video_asset_id: PathId });
 export const SubtitleParams = v.object({ video_asset_id: PathId, id: PathId });
 export const SubtitleQuery = v.object({
   ...Paging,
-  include: v.optional(v.pipe(v.picklist(["content"], "must be content"), v.description("`content`: the texts too"))),
+  include: v.optional(
+    v.pipe(v.picklist(["content"], "must be content"), v.description("`content`: include the content")),
+  ),
 });
 
-/** Whether it is a language is told with a code of its own. */
+/** An invalid language has its own error code. */
 const Language = v.pipe(v.string("must be a string"), v.description("A BCP 47 tag"));
 const Label = Name(200);
 const Position = v.pipe(
@@ -48,7 +51,9 @@ export const SubtitleForm = v.object({
 export const SubtitlePatch = v.object({
   language: v.optional(Language),
   label: v.optional(Label),
-  content: v.optional(v.pipe(v.string("must be a string"), v.description("A whole WebVTT file, up to 2 MB in UTF-8"))),
+  content: v.optional(
+    v.pipe(v.string("must be a string"), v.description("Complete WebVTT file, at most 2 MB of UTF-8")),
+  ),
   position: v.optional(Position),
   is_default: v.optional(v.boolean("must be true or false")),
 });
@@ -60,11 +65,11 @@ export const Subtitle = v.pipe(
     language: v.string(),
     label: v.string(),
     position: v.number(),
-    source: v.picklist(["upload", "translation", "auto"]),
+    source: v.picklist(SUBTITLE_SOURCES),
     is_default: v.boolean(),
-    status: v.picklist(["pending", "processing", "ready", "failed"]),
+    status: v.picklist(TEXT_TRACK_STATUSES),
     bytes: v.number(),
-    url: v.pipe(v.nullable(v.string()), v.description("Works as it is; a signed asset's for an hour")),
+    url: v.pipe(v.nullable(v.string()), v.description("Ready to use; for a signed asset valid for one hour")),
     content: v.optional(v.string()),
     created_at: Time,
     updated_at: Time,

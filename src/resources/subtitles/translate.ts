@@ -10,24 +10,27 @@ import { PairUnknown, TranslationFailed, type Translator } from "../../outbound/
 import { parseDocument } from "../../parsing/parse-document.ts";
 import { subtitleContent } from "./content.ts";
 
-/** Of the timeout of one request, so many for a whole track. */
+/** The timeout for a whole track, in timeouts of one request. */
 const WHOLE_TRACK = 5;
 const SUFFIX = " (auto translated)";
 
 const translators = forApp((app) => ({ configured: configuredTranslator(app.config) }));
 
-/** The translation service, or 503 where there is none. */
-export function translatorOf(app: App): Translator {
-  const { configured } = translators(app);
+export const isTranslationConfigured = async (app: App): Promise<boolean> =>
+  (await translators(app).configured) !== null;
+
+/** The translation service; throws 503 when none is configured. */
+export async function translatorOf(app: App): Promise<Translator> {
+  const configured = await translators(app).configured;
   if (configured) return configured;
   throw new HttpError(503, "translation_not_configured", "Translation is not configured on this server.");
 }
 
-/** A translation of a translation is translated no more than once, by its name. */
+/** The name of a translation of a translation contains only the last language. */
 export const translatedLabel = (label: string): string => (label.endsWith(SUFFIX) ? label : `${label}${SUFFIX}`);
 
 /**
- * What a track says, in another language, its times and settings untouched. 422 `invalid_language`,
+ * Translates the text of a track; times and settings are unchanged. Throws 422 `invalid_language`,
  * `document_too_complex`, 502 `translation_failed`.
  */
 export async function translatedText(
@@ -36,7 +39,7 @@ export async function translatedText(
   target: string,
   left: AbortSignal,
 ): Promise<string> {
-  const translator = translatorOf(app);
+  const translator = await translatorOf(app);
   const source = await subtitleContent(app, subtitle);
   const parsing = { tenantId: subtitle.tenantId, signal: left };
   const { payloads, places } = await parseDocument(app, "payloads", { text: source }, parsing);
@@ -55,7 +58,7 @@ export async function translatedText(
         "invalid_language",
       );
     if (!(error instanceof TranslationFailed) && !signal.aborted) throw error;
-    const reason = signal.aborted ? "out of time, or the server stops" : (error as Error).message;
+    const reason = signal.aborted ? "timed out, or the server is stopping" : (error as Error).message;
     metricsOf(app).services.add("translation");
     app.log.warn({ subtitle_id: subtitle.id, target, reason }, "a translation failed");
     throw new HttpError(

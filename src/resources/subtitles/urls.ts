@@ -8,15 +8,16 @@ import { toSubtitle } from "./schema.ts";
 
 const SIGNED_FOR_MS = 3_600_000;
 
-/** Below `/media/<asset>/`: the same for as long as there is the track, whatever it says. */
+/** Below `/media/<asset>/`: permanent while the track exists, whatever its text. */
 export const subtitleFile = ({ id }: Pick<SubtitleRow, "id">) => `subtitles/${id}.vtt`;
 
-/** A playlist of the text alone, as a master playlist wants it (RFC 8216, 4.3.4.1). */
+/** A playlist of the text alone, as a master playlist requires (RFC 8216, 4.3.4.1). */
 export const subtitleList = ({ id }: Pick<SubtitleRow, "id">) => `subtitles/${id}.m3u8`;
 
 /**
- * An address that works as it is. Of a signed asset it is one of storage, for this text and an hour: a playback token
- * would open the video too, and who reads a list of subtitles need not have that scope. Null where storage is off.
+ * A URL that needs no further credentials. For signed playback it is a storage URL of this text, valid for an hour: a
+ * playback token would also allow the video, for which a reader of subtitles may have no scope. Null when storage is
+ * off.
  */
 export async function subtitleUrl(app: App, asset: AssetRow, row: SubtitleRow): Promise<string | null> {
   if (!app.objects) return null;
@@ -26,17 +27,17 @@ export async function subtitleUrl(app: App, asset: AssetRow, row: SubtitleRow): 
   return (await app.objects.signGet(row.objectKey, { expiresAt, contentType })).url;
 }
 
-/** The record that clients see. */
-export const shown = async (app: App, asset: AssetRow, row: SubtitleRow) =>
+/** The record in the API. */
+export const subtitleRecord = async (app: App, asset: AssetRow, row: SubtitleRow) =>
   toSubtitle(row, await subtitleUrl(app, asset, row));
 
-/** The address may be a credential: for a repeated request it is made anew, not kept. */
+/** The URL may be a credential: for a repeated request it is created again, not stored. */
 export const refreshedUrl: Route["idempotent"] = {
   secretFields: ["url"],
   async restore({ app, caller, params }, body) {
     const { video_asset_id } = params as { video_asset_id: number };
     const { id } = body as { id: number };
-    const found = await requireSubtitle(app.db, caller, { video_asset_id, id }).catch(() => null);
-    return { ...(body as object), url: found && (await subtitleUrl(app, found.asset, found.subtitle)) };
+    const subtitle = await requireSubtitle(app.db, caller, { video_asset_id, id }).catch(() => null);
+    return { ...(body as object), url: subtitle && (await subtitleUrl(app, subtitle.asset, subtitle.subtitle)) };
   },
 };

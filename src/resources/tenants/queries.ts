@@ -1,4 +1,5 @@
-import { and, asc, eq, gt, sql } from "drizzle-orm";
+import { and, asc, eq, gt, isNull, sql } from "drizzle-orm";
+import type * as v from "valibot";
 import { cacheUntilCommit } from "../../../storage/db/commit-cache.ts";
 import type { Db } from "../../../storage/db/open.ts";
 import { prepared } from "../../../storage/db/prepared.ts";
@@ -6,8 +7,9 @@ import { type TenantRow, tenants } from "../../../storage/db/schema.ts";
 import { type App, forApp } from "../../app.ts";
 import { type Caller, ownedBy, tenantFor } from "../../http/caller.ts";
 import { HttpError, notFound } from "../../lib/errors.ts";
+import type { TenantWrite } from "./schema.ts";
 
-/** In the order of their making, up to `limit` + 1. */
+/** In order of creation, up to `limit` + 1. */
 export const listTenants = (
   db: Db,
   caller: Caller,
@@ -42,11 +44,11 @@ const bySlug = prepared((db) =>
     .prepare(),
 );
 
-/** By id or slug, as an operator names it. */
+/** By id or slug, as operators name it. */
 export async function findTenant(db: Db, caller: Caller, ref: string): Promise<TenantRow | undefined> {
-  const found = await (/^\d{1,15}$/.test(ref) ? byId(db).get({ id: Number(ref) }) : bySlug(db).get({ slug: ref }));
-  return found && (caller.kind === "admin" || (caller.kind === "key" && caller.tenantId === found.id))
-    ? found
+  const tenant = await (/^\d{1,15}$/.test(ref) ? byId(db).get({ id: Number(ref) }) : bySlug(db).get({ slug: ref }));
+  return tenant && (caller.kind === "admin" || (caller.kind === "key" && caller.tenantId === tenant.id))
+    ? tenant
     : undefined;
 }
 
@@ -59,6 +61,8 @@ const put = prepared((db) =>
       defaultPlaybackPolicy: sql`${sql.placeholder("defaultPlaybackPolicy")}`,
       allowedOrigins: sql`${sql.placeholder("allowedOrigins")}`,
       status: sql`${sql.placeholder("status")}`,
+      deleteSourcesAfterDays: sql`${sql.placeholder("deleteSourcesAfterDays")}`,
+      deleteAnalyticsAfterDays: sql`${sql.placeholder("deleteAnalyticsAfterDays")}`,
       updatedAt: sql`${sql.placeholder("updatedAt")}`,
     })
     .where(eq(tenants.id, sql.placeholder("id")))
@@ -66,7 +70,23 @@ const put = prepared((db) =>
     .prepare(),
 );
 
-/** All of a tenant that can be changed, as it shall be: one prepared statement, whatever of it is new. */
+/** All columns of a tenant that can change, in one prepared statement. */
+/** `fields`: as validated by `TenantWrite`, with its defaults. */
+export const insertTenant = (tx: Db, fields: v.InferOutput<typeof TenantWrite>, now: number): Promise<TenantRow> =>
+  tx
+    .insert(tenants)
+    .values({
+      name: fields.name,
+      slug: fields.slug,
+      planName: fields.plan_name,
+      defaultPlaybackPolicy: fields.default_playback_policy,
+      allowedOrigins: fields.allowed_origins,
+      createdAt: now,
+      updatedAt: now,
+    })
+    .returning()
+    .get();
+
 export const putTenant = (tx: Db, tenant: TenantRow): Promise<TenantRow> =>
   put(tx).get({ ...tenant, allowedOrigins: JSON.stringify(tenant.allowedOrigins) });
 
@@ -74,16 +94,26 @@ const remembered = forApp((app) =>
   cacheUntilCommit(app.commits, (id: number) => app.db.select().from(tenants).where(eq(tenants.id, id)).get()),
 );
 
-/** Whose pages may frame a tenant's embed page, for requests that come by the thousand. */
+/** Origins that may embed a tenant's player page, for frequent requests. */
 export const allowedOriginsOf = async (app: App, tenantId: number): Promise<readonly string[]> =>
   (await remembered(app)(tenantId))?.allowedOrigins ?? [];
 
-/** The tenant that a creating request is for. 422 when the admin token names none, 404 for another's or an unknown one. */
+/**
+ * The tenant of a creating request. Throws 422 when the admin token names none, 404 for another's, an unknown one, or one
+ * that is being deleted.
+ */
 export async function requireTenant(db: Db, caller: Caller, named: number | undefined): Promise<TenantRow> {
   const id = tenantFor(caller, named);
   if (id === undefined)
     throw new HttpError(422, "parameter_missing", "tenant_id: is required with the admin token", {
       details: { tenant_id: ["is required"] },
     });
-  return (await db.select().from(tenants).where(eq(tenants.id, id)).get()) ?? notFound("tenant");
+  const kept = and(eq(tenants.id, id), isNull(tenants.deleteRequestedAt));
+  return (await db.select().from(tenants).where(kept).get()) ?? notFound("tenant");
+}
+
+/** Returns `tenant`. Throws 409 when it is being deleted. */
+export function refuseDeleting(tenant: TenantRow): TenantRow {
+  if (tenant.deleteRequestedAt === null) return tenant;
+  throw new HttpError(409, "tenant_deleting", `The tenant ${tenant.slug} is being deleted.`);
 }

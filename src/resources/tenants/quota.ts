@@ -12,22 +12,22 @@ export const MINUTE_MS = 60_000;
 export const storageQuotaOf = (app: App, { planName }: TenantRow): number | null =>
   pricesOf(app).plans[planName].quotas.storage_bytes;
 
-/** Bytes that may still be announced or stored, in addition to what is stored and announced; null for any number. */
-export function storageLeft(app: App, tenant: TenantRow): number | null {
+/** Bytes that may be announced or stored in addition to the current ones; null for unlimited. */
+export function remainingStorage(app: App, tenant: TenantRow): number | null {
   const quota = storageQuotaOf(app, tenant);
   return quota === null ? null : Math.max(0, quota - tenant.storageBytes - tenant.announcedBytes);
 }
 
 /**
- * 403 `quota_exceeded` when `adding` bytes are beyond the plan, with what is stored and what open uploads and ingest
- * batches have announced. Called inside the transaction that announces or adds them. `replacing` are announced bytes that
- * the same transaction takes back.
+ * Throws 403 `quota_exceeded` when `adding` bytes exceed the plan, given the bytes stored and those announced by open
+ * uploads and batches. Called in the transaction that announces or adds them. `replacing` are announced bytes that the
+ * same transaction releases.
  */
 export function requireStorage(app: App, tenant: TenantRow, adding: number, { replacing = 0 } = {}): void {
   require(app, tenant, { adding, announced: Math.max(0, tenant.announcedBytes - replacing) });
 }
 
-/** The same for bytes that were announced and are stored now: what others have announced since is not theirs to wait for. */
+/** The same for announced bytes that are now stored: bytes that others have announced since do not count. */
 export function requireStored(app: App, tenant: TenantRow, adding: number): void {
   require(app, tenant, { adding, announced: 0 });
 }
@@ -36,14 +36,17 @@ function require(app: App, tenant: TenantRow, { adding, announced }: { adding: n
   const { planName, storageBytes } = tenant;
   const quota = storageQuotaOf(app, tenant);
   if (quota === null || storageBytes + announced + adding <= quota) return;
-  const open = announced > 0 ? `, ${announced} are announced by open uploads and ingest batches` : "";
+  const open = announced > 0 ? `, ${announced} are reserved by open uploads and ingest batches` : "";
   const abort = announced > 0 ? ", abort uploads, cancel batches" : "";
   throw exceeded(
-    `The ${planName} plan holds ${quota} bytes; ${storageBytes} are used${open} and ${adding} were to be added. Delete assets${abort}, or change to a larger plan.`,
+    `The ${planName} plan includes ${quota} bytes; ${storageBytes} are used${open} and ${adding} would be added. Delete assets${abort}, or change to a larger plan.`,
   );
 }
 
-/** 403 `quota_exceeded` when the month's minutes are used up: how long a source is, nobody knows before it is read. */
+/**
+ * Throws 403 `quota_exceeded` when the month's minutes are used up; the duration of a source is unknown until it is
+ * read.
+ */
 export async function requireMinutes(tx: Db, app: App, tenant: TenantRow): Promise<void> {
   const { transcoding_minutes: quota } = pricesOf(app).plans[tenant.planName].quotas;
   if (quota === null) return;
@@ -51,7 +54,7 @@ export async function requireMinutes(tx: Db, app: App, tenant: TenantRow): Promi
   const used = await usageOf(tx, tenant, monthOf(now), now);
   if (used.transcodingMs < quota * MINUTE_MS) return;
   throw exceeded(
-    `The ${tenant.planName} plan transcodes ${quota} minutes a month; ${Math.ceil(used.transcodingMs / MINUTE_MS)} are used. Wait for the next month (UTC), or change to a larger plan.`,
+    `The ${tenant.planName} plan includes ${quota} transcoding minutes per month; ${Math.ceil(used.transcodingMs / MINUTE_MS)} are used. Wait for the next month (UTC), or change to a larger plan.`,
   );
 }
 

@@ -1,7 +1,7 @@
 import { type SQL, sql } from "drizzle-orm";
 import type { App } from "../../app.ts";
 
-/** What the counters of announced bytes must be, by the rows that they count, where they are something else. */
+/** The counters of announced bytes as computed from rows, where they differ. */
 const BATCHES = sql`
   SELECT b.id, coalesce(sum(u.bytes_expected), 0) AS bytes
   FROM ingest_batches b LEFT JOIN ingest_uploads u ON u.batch_id = b.id AND u.status <> 'aborted'
@@ -16,14 +16,14 @@ const TENANTS = sql`
   GROUP BY t.id HAVING coalesce(sum(s.bytes), 0) <> t.announced_bytes`;
 
 /**
- * Repairs the counters of announced bytes. Triggers keep them (migration 0023), so they differ only where rows were
- * changed by other means. Answers how many tenants and batches were repaired.
+ * Repairs the counters of announced bytes. Triggers maintain them (migration 0023), so they differ only where rows were
+ * changed by other means. Returns the number of repaired tenants and batches.
  */
 export async function repairReservedBytes(app: App): Promise<number> {
   const differs = async (rows: SQL) => (await app.db.all(sql`${rows} LIMIT 1`)).length > 0;
   if (!(await differs(BATCHES)) && !(await differs(TENANTS))) return 0;
   return app.write(async (tx) => {
-    // The tenants' counters follow the batches', so they are looked at afterwards.
+    // The tenants' counters depend on the batches', so they are checked afterwards.
     const batches = await tx.run(sql`
       UPDATE ingest_batches SET announced_bytes = s.bytes FROM (${BATCHES}) AS s WHERE s.id = ingest_batches.id`);
     const tenants = await tx.run(sql`

@@ -5,17 +5,22 @@ import { decodeCursor, page, UNPAGED } from "../../http/paging.ts";
 import { route } from "../../http/route.ts";
 import { Paging } from "../../http/schemas.ts";
 import { HttpError, notFound } from "../../lib/errors.ts";
-import { findTenant, listTenants, putTenant } from "./queries.ts";
-import { Tenant, TenantPatch, TenantWrite, toTenant } from "./schema.ts";
+import { requestDeletion } from "./deletion.ts";
+import { findTenant, insertTenant, listTenants, putTenant, refuseDeleting } from "./queries.ts";
+import { Tenant, TenantDeletion, TenantPatch, TenantWrite, toTenant } from "./schema.ts";
 
 const admin = "/api/v1/admin/tenants";
 const Ref = v.object({ ref: v.string() });
+
+/** Null is a value. */
+const given = <T>(value: T | undefined, current: T): T => (value === undefined ? current : value);
 
 export const tenantRoutes = [
   route({
     method: "GET",
     path: "/api/v1/tenants",
     tag: "Tenants",
+    operationId: "listTenants",
     summary: "List the tenants visible to the caller",
     query: v.object(Paging),
     responses: { 200: v.array(Tenant) },
@@ -30,6 +35,7 @@ export const tenantRoutes = [
     path: admin,
     credential: "admin",
     tag: "Operator",
+    operationId: "createTenant",
     summary: "Create a tenant",
     body: TenantWrite,
     responses: { 201: Tenant },
@@ -41,20 +47,7 @@ export const tenantRoutes = [
             details: { slug: ["is taken"] },
           });
         }
-        const values = {
-          name: body.name,
-          slug: body.slug,
-          planName: body.plan_name,
-          defaultPlaybackPolicy: body.default_playback_policy,
-          allowedOrigins: body.allowed_origins,
-        };
-        return toTenant(
-          await tx
-            .insert(tenants)
-            .values({ ...values, createdAt: now, updatedAt: now })
-            .returning()
-            .get(),
-        );
+        return toTenant(await insertTenant(tx, body, now));
       });
     },
   }),
@@ -63,6 +56,7 @@ export const tenantRoutes = [
     path: `${admin}/:ref`,
     credential: "admin",
     tag: "Operator",
+    operationId: "getTenant",
     summary: "Get a tenant, by id or slug",
     params: Ref,
     responses: { 200: Tenant },
@@ -74,13 +68,15 @@ export const tenantRoutes = [
     path: `${admin}/:ref`,
     credential: "admin",
     tag: "Operator",
+    operationId: "updateTenant",
     summary: "Update a tenant",
     params: Ref,
     body: TenantPatch,
     responses: { 200: Tenant },
+    errors: { 409: ["tenant_deleting"] },
     async handle({ app, caller, params, body }) {
       return app.write(async (tx) => {
-        const tenant = (await findTenant(tx, caller, params.ref)) ?? notFound("tenant");
+        const tenant = refuseDeleting((await findTenant(tx, caller, params.ref)) ?? notFound("tenant"));
         return toTenant(
           await putTenant(tx, {
             ...tenant,
@@ -89,9 +85,32 @@ export const tenantRoutes = [
             defaultPlaybackPolicy: body.default_playback_policy ?? tenant.defaultPlaybackPolicy,
             allowedOrigins: body.allowed_origins ?? tenant.allowedOrigins,
             status: body.status ?? tenant.status,
+            deleteSourcesAfterDays: given(body.delete_sources_after_days, tenant.deleteSourcesAfterDays),
+            deleteAnalyticsAfterDays: given(body.delete_analytics_after_days, tenant.deleteAnalyticsAfterDays),
             updatedAt: app.clock.now(),
           }),
         );
+      });
+    },
+  }),
+  route({
+    method: "DELETE",
+    path: `${admin}/:ref`,
+    credential: "admin",
+    tag: "Operator",
+    operationId: "deleteTenant",
+    summary: "Delete a tenant with everything that belongs to it, in the background",
+    params: Ref,
+    query: v.object({
+      confirm: v.optional(v.pipe(v.string(), v.description("The tenant's slug, so that no other one is deleted"))),
+    }),
+    responses: { 202: TenantDeletion },
+    errors: { 422: ["confirmation_required"] },
+    async handle({ app, caller, params, query }) {
+      return app.write(async (tx) => {
+        const tenant = (await findTenant(tx, caller, params.ref)) ?? notFound("tenant");
+        await requestDeletion(tx, app, tenant, query.confirm);
+        return { id: tenant.id, slug: tenant.slug, status: "deleting" };
       });
     },
   }),

@@ -1,17 +1,19 @@
 import * as v from "valibot";
 import { PLANS, type TenantRow } from "../../../storage/db/schema.ts";
-import { Name, PlaybackPolicy, Time } from "../../http/schemas.ts";
+import { Name, oneOf, PlaybackPolicy, Time, whole } from "../../http/schemas.ts";
 import { iso } from "../../lib/clock.ts";
+import { TENANT_STATES, TENANT_STATUSES } from "../../lib/enums.ts";
 
-export const PlanName = v.picklist(PLANS, "must be free, starter, pro or enterprise");
-const Status = v.picklist(["active", "suspended"], "must be active or suspended");
+export const PlanName = oneOf(PLANS);
+const Status = oneOf(TENANT_STATUSES);
+const State = oneOf(TENANT_STATES);
 export const Slug = v.pipe(
   Name(100),
   v.regex(/^[a-z0-9]+(-[a-z0-9]+)*$/, "must be lower-case letters and digits, in groups joined by single hyphens"),
 );
 
 const MAX_ORIGINS = 50;
-/** Goes into a header as it stands (CSP 3, 2.3.1): a host-source with its scheme, and no way to say more. */
+/** Copied into a header (CSP 3, 2.3.1): a host-source with its scheme, and no other syntax. */
 const Origin = v.pipe(
   Name(300),
   v.toLowerCase(),
@@ -22,8 +24,18 @@ const Origin = v.pipe(
 );
 const AllowedOrigins = v.pipe(
   v.array(Origin, "must be an array of origins"),
-  v.maxLength(MAX_ORIGINS, `must hold at most ${MAX_ORIGINS} origins`),
-  v.description("Whose pages may show the embed page in a frame; * is everybody's, none is nobody's"),
+  v.maxLength(MAX_ORIGINS, `must contain at most ${MAX_ORIGINS} origins`),
+  v.description("Origins that may embed the player; * allows all, an empty list none"),
+);
+
+const RetentionDays = v.nullable(whole(36_500));
+const SourceDays = v.pipe(
+  RetentionDays,
+  v.description("Days from the time an asset became ready until its source is deleted; null: never"),
+);
+const AnalyticsDays = v.pipe(
+  RetentionDays,
+  v.description("Days until playback events, viewers and their sums are deleted; null: never"),
 );
 
 export const TenantWrite = v.object({
@@ -39,6 +51,8 @@ export const TenantPatch = v.object({
   default_playback_policy: v.optional(PlaybackPolicy),
   allowed_origins: v.optional(AllowedOrigins),
   status: v.optional(Status),
+  delete_sources_after_days: v.optional(SourceDays),
+  delete_analytics_after_days: v.optional(AnalyticsDays),
 });
 
 export const Tenant = v.pipe(
@@ -46,11 +60,14 @@ export const Tenant = v.pipe(
     id: v.number(),
     name: v.string(),
     slug: v.string(),
-    status: Status,
+    status: State,
     plan_name: PlanName,
     default_playback_policy: PlaybackPolicy,
     allowed_origins: v.array(v.string()),
+    delete_sources_after_days: SourceDays,
+    delete_analytics_after_days: AnalyticsDays,
     storage_bytes: v.number(),
+    source_bytes: v.pipe(v.number(), v.description("The part of `storage_bytes` that is uploaded files")),
     egress_bytes: v.number(),
     transcoding_minutes: v.number(),
     created_at: Time,
@@ -63,13 +80,21 @@ export const toTenant = (row: TenantRow): v.InferInput<typeof Tenant> => ({
   id: row.id,
   name: row.name,
   slug: row.slug,
-  status: row.status,
+  status: row.deleteRequestedAt === null ? row.status : "deleting",
   plan_name: row.planName,
   default_playback_policy: row.defaultPlaybackPolicy,
   allowed_origins: row.allowedOrigins,
+  delete_sources_after_days: row.deleteSourcesAfterDays,
+  delete_analytics_after_days: row.deleteAnalyticsAfterDays,
   storage_bytes: row.storageBytes,
+  source_bytes: row.sourceBytes,
   egress_bytes: row.egressBytes,
   transcoding_minutes: Math.ceil(row.transcodingMs / 60_000),
   created_at: iso(row.createdAt),
   updated_at: iso(row.updatedAt),
 });
+
+export const TenantDeletion = v.pipe(
+  v.object({ id: v.number(), slug: v.string(), status: v.literal("deleting") }),
+  v.title("TenantDeletion"),
+);

@@ -7,25 +7,30 @@ import { monthOf, spansByMonth } from "../../lib/months.ts";
 export type UsageChange = { storageBytes?: number; egressBytes?: number; transcodingMs?: number };
 
 /**
- * The tenant's running counters and its month's row, moved in the transaction of what moves them. What was held until
- * `now` is counted before it changes: so a month needs nobody to be there when it ends.
+ * Updates the tenant's running counters and its row of the month, in the transaction of the change. Storage up to `now`
+ * is accumulated before the change, so no task is needed at the end of a month.
  */
 export async function addUsage(tx: Db, tenantId: number, by: UsageChange, now: number): Promise<void> {
   const egressBytes = by.egressBytes ?? 0;
   const transcodingMs = Math.round(by.transcodingMs ?? 0);
-  const held = by.storageBytes ? await tx.select().from(tenants).where(eq(tenants.id, tenantId)).get() : undefined;
-  if (held) for (const { monthStart, byteMs } of heldSince(held, now)) await addHeld(tx, tenantId, monthStart, byteMs);
-  await tx
+  const tenant = by.storageBytes ? await tx.select().from(tenants).where(eq(tenants.id, tenantId)).get() : undefined;
+  if (tenant)
+    for (const { monthStart, byteMs } of heldSince(tenant, now)) await addStoredTime(tx, tenantId, monthStart, byteMs);
+  const updated = await tx
     .update(tenants)
     .set({
-      // What a client tells of an asset may be any size; above 2^53 no number could be read back.
+      // A client may declare any size for an asset; above 2^53 no number could be read back.
       storageBytes: sql`min(9007199254740991, max(0, ${tenants.storageBytes} + ${by.storageBytes ?? 0}))`,
       egressBytes: sql`${tenants.egressBytes} + ${egressBytes}`,
       transcodingMs: sql`${tenants.transcodingMs} + ${transcodingMs}`,
-      // A clock that was put back counts nothing twice.
-      ...(held && { storageChangedAt: Math.max(held.storageChangedAt ?? 0, now) }),
+      // A clock that was set back counts nothing twice.
+      ...(tenant && { storageChangedAt: Math.max(tenant.storageChangedAt ?? 0, now) }),
     })
-    .where(eq(tenants.id, tenantId));
+    .where(eq(tenants.id, tenantId))
+    .returning({ id: tenants.id })
+    .get();
+  // Bytes may be counted after their tenant was deleted.
+  if (!updated) return;
   if (egressBytes === 0 && transcodingMs === 0) return;
   await tx
     .insert(usageMonths)
@@ -39,17 +44,17 @@ export async function addUsage(tx: Db, tenantId: number, by: UsageChange, now: n
     });
 }
 
-type Held = Pick<TenantRow, "storageBytes" | "storageChangedAt">;
+type StoredSince = Pick<TenantRow, "storageBytes" | "storageChangedAt">;
 
-/** What the tenant has held since that was last written down, by month. */
-function* heldSince({ storageBytes, storageChangedAt }: Held, now: number) {
+/** Byte-milliseconds stored since the last update, by month. */
+function* heldSince({ storageBytes, storageChangedAt }: StoredSince, now: number) {
   if (storageBytes === 0 || storageChangedAt === null) return;
   for (const { monthStart, ms } of spansByMonth(storageChangedAt, now))
     yield { monthStart, byteMs: BigInt(storageBytes) * BigInt(ms) };
 }
 
-/** Added here and not by SQL, whose integers end at 2^63: nobody else writes between the two statements. */
-async function addHeld(tx: Db, tenantId: number, monthStart: number, byteMs: bigint): Promise<void> {
+/** Added here and not by SQL, whose integers end at 2^63; no other write runs between the two statements. */
+async function addStoredTime(tx: Db, tenantId: number, monthStart: number, byteMs: bigint): Promise<void> {
   const row = await rowOf(tx, tenantId, monthStart);
   const storageByteMs = String(BigInt(row?.storageByteMs ?? 0) + byteMs);
   await tx
@@ -65,10 +70,10 @@ const rowOf = (db: Db, tenantId: number, monthStart: number) =>
     .where(and(eq(usageMonths.tenantId, tenantId), eq(usageMonths.monthStart, monthStart)))
     .get();
 
-/** Bytes times milliseconds held; bytes sent; milliseconds of video. */
+/** Bytes times milliseconds stored; bytes sent; milliseconds of video. */
 export type MonthUsage = { storageByteMs: bigint; egressBytes: number; transcodingMs: number };
 
-/** All that a tenant used in a month, up to `now`. Writes nothing. */
+/** A tenant's usage in a month, up to `now`. Writes nothing. */
 export async function usageOf(db: Db, tenant: TenantRow, monthStart: number, now: number): Promise<MonthUsage> {
   const row = await rowOf(db, tenant.id, monthStart);
   let storageByteMs = BigInt(row?.storageByteMs ?? 0);

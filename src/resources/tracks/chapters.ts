@@ -7,7 +7,7 @@ import { type App, forApp } from "../../app.ts";
 export type Chapter = { startMs: number; endMs: number | null; title: string };
 const MAX_TITLE = 300;
 
-/** Of all chapter tracks of an asset that was asked for by its caller: in the order of the video. */
+/** Chapters of all chapter tracks of an asset that the caller may access, ordered by time. */
 export async function chaptersOf(db: Db, assetId: number): Promise<Chapter[]> {
   const rows = await db
     .select({ name: tracks.name, cues: tracks.cues })
@@ -31,10 +31,10 @@ const nameIn = ({ title, name }: Record<string, unknown>): string | undefined =>
 
 const remembered = forApp((app) => cacheUntilCommit(app.commits, (assetId: number) => chaptersOf(app.db, assetId)));
 
-/** The same, for requests that come by the thousand. */
+/** The same, for frequent requests. */
 export const rememberedChapters = (app: App, assetId: number): Promise<Chapter[]> => remembered(app)(assetId);
 
-/** With an end each: where the next one begins, or the video ends, if it does not say an earlier one itself. */
+/** Each with an end: its own, or the start of the next one, or the end of the video. */
 export const endedChapters = (chapters: readonly Chapter[], durationMs: number): (Chapter & { endMs: number })[] =>
   chapters.flatMap((chapter, index) => {
     const next = chapters[index + 1]?.startMs ?? durationMs;

@@ -5,7 +5,7 @@ import { type TrackRow, tracks } from "../../../storage/db/schema.ts";
 import { type Caller, ownedBy } from "../../http/caller.ts";
 import type { TrackQuery } from "./schema.ts";
 
-/** The caller's track, on the asset that the path names. */
+/** The caller's track, on the asset of the path. */
 export const getTrack = (db: Db, caller: Caller, at: { assetId: number; id: number }): Promise<TrackRow | undefined> =>
   db
     .select()
@@ -13,16 +13,16 @@ export const getTrack = (db: Db, caller: Caller, at: { assetId: number; id: numb
     .where(and(eq(tracks.id, at.id), eq(tracks.assetId, at.assetId), ownedBy(caller, tracks.tenantId)))
     .get();
 
-/** Where a list of tracks goes on. */
+/** Cursor of a list of tracks. */
 export type TrackKey = [position: number, name: string, id: number];
 export const keyOf = ({ position, name, id }: TrackRow): TrackKey => [position, name, id];
 
-/** What one answer may hold of cues, however many tracks that is. */
+/** Maximum size of cues in one response, for any number of tracks. */
 const PAGE_BYTES = 8 * 2 ** 20;
 
 /**
- * By position, then name, up to `limit` tracks and 8 MiB of cues, and one row more when there is more. Sizes are asked
- * first, so that no answer is larger than that in memory.
+ * By position and name, up to `limit` tracks and 8 MiB of cues, plus one row when there are more. Sizes are queried
+ * first, so that memory is bounded too.
  */
 export async function listTracks(
   db: Db,

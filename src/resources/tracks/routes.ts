@@ -21,7 +21,7 @@ import { patchTrack, upsertTrack } from "./write.ts";
 const path = "/api/v1/assets/:video_asset_id/tracks";
 const tag = "Tracks";
 const errors = { 422: ["cues_malformed", "cues_too_large", "cues_or_storage_key_required"] };
-/** Far above what may be kept inline; what is larger still gets the same advice, unread. */
+/** Far above the limit for inline cues; a larger body gets the same advice, unread. */
 const write = {
   maxBodyBytes: 2 ** 20,
   oversized: () => new HttpError(422, "cues_too_large", USE_STORAGE_KEY, { details: { cues: [USE_STORAGE_KEY] } }),
@@ -33,6 +33,7 @@ export const trackRoutes = [
     method: "GET",
     path,
     tag,
+    operationId: "listTracks",
     summary: "List the tracks of an asset, by position, then name",
     params: AssetParams,
     query: TrackQuery,
@@ -54,6 +55,7 @@ export const trackRoutes = [
     path,
     scope: "assets:write",
     tag,
+    operationId: "setTrack",
     summary: "Create or replace the track with this kind and name",
     params: AssetParams,
     body: TrackWrite,
@@ -70,6 +72,7 @@ export const trackRoutes = [
     method: "GET",
     path: `${path}/:id`,
     tag,
+    operationId: "getTrack",
     summary: "Get a track",
     params: TrackParams,
     responses: { 200: Track },
@@ -83,6 +86,7 @@ export const trackRoutes = [
     path: `${path}/:id`,
     scope: "assets:write",
     tag,
+    operationId: "updateTrack",
     summary: "Update a track",
     params: TrackParams,
     body: TrackPatch,
@@ -98,6 +102,7 @@ export const trackRoutes = [
     path: `${path}/:id`,
     scope: "assets:write",
     tag,
+    operationId: "deleteTrack",
     summary: "Delete a track",
     params: TrackParams,
     responses: { 204: null },

@@ -1,21 +1,19 @@
 import * as v from "valibot";
 import type { TrackRow } from "../../../storage/db/schema.ts";
-import { Name, Paging, PathId, Text, Time } from "../../http/schemas.ts";
+import { Name, oneOf, Paging, PathId, Text, Time } from "../../http/schemas.ts";
 import { iso } from "../../lib/clock.ts";
+import { TEXT_TRACK_STATUSES } from "../../lib/enums.ts";
 
 export const MAX_CUES = 500;
 export const MAX_CUE_BYTES = 200_000;
-/** Said wherever inline cues are over a cap: what to do instead. */
-export const USE_STORAGE_KEY = `Inline cues are capped at ${MAX_CUES} entries and ${MAX_CUE_BYTES} bytes; put a larger result into your own bucket and give its storage_key.`;
+/** The advice for inline cues beyond a limit. */
+export const USE_STORAGE_KEY = `Inline cues are capped at ${MAX_CUES} entries and ${MAX_CUE_BYTES} bytes; store larger data in your own bucket and set its storage_key.`;
 
 export const Kind = v.pipe(
   v.string("must be a string"),
-  v.regex(/^[a-z0-9_]{1,40}$/, "must be 1 to 40 of a-z 0-9 _, such as chapter, scene, marker or index"),
+  v.regex(/^[a-z0-9_]{1,40}$/, "must be 1 to 40 characters of a-z 0-9 _, such as chapter, scene, marker or index"),
 );
-export const Status = v.picklist(
-  ["pending", "processing", "ready", "failed"],
-  "must be pending, processing, ready or failed",
-);
+export const Status = oneOf(TEXT_TRACK_STATUSES);
 const Position = v.pipe(
   v.number("must be an integer"),
   v.integer("must be an integer"),
@@ -28,7 +26,7 @@ const Milliseconds = v.pipe(
   v.minValue(0, "must not be negative"),
   v.maxValue(Number.MAX_SAFE_INTEGER, "is too large"),
 );
-/** Kept as it came: a record would lose the keys that valibot holds to be dangerous. */
+/** Stored as received: v.record would drop keys that valibot considers dangerous. */
 const AnyObject = v.pipe(
   v.unknown(),
   v.check((value) => typeof value === "object" && value !== null && !Array.isArray(value), "must be an object"),
@@ -36,7 +34,7 @@ const AnyObject = v.pipe(
 );
 const MAX_DEPTH = 64;
 
-/** JSON is written by a function that calls itself once a level, and would run out of stack. */
+/** JSON.stringify recurses once per level, and would overflow the stack. */
 function isDeeperThan(value: unknown, most: number): boolean {
   let level = [value];
   for (let depth = 0; level.length > 0; depth++) {
@@ -58,7 +56,7 @@ export const Cue = v.pipe(
   ),
   v.check(({ start_ms, end_ms }) => end_ms === undefined || end_ms >= start_ms, "end_ms must not be before start_ms"),
 );
-/** How many there may be is asked before each is looked at, by the operation. */
+/** The handler checks the number of cues before it validates each of them. */
 const Cues = v.pipe(v.array(Cue, "must be an array"), v.metadata({ errorCode: "cues_malformed" }));
 
 const fields = {

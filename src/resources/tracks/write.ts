@@ -13,7 +13,7 @@ import { MAX_CUE_BYTES, MAX_CUES, type TrackPatch, type TrackWrite, USE_STORAGE_
 type Patch = v.InferOutput<typeof TrackPatch>;
 type Write = v.InferOutput<typeof TrackWrite>;
 
-/** Cues as they are stored: by start, those of one start in the order given. 422 over either cap. */
+/** Cues as stored: sorted by start, stable. Throws 422 beyond either limit. */
 function storedCues(cues: TrackCue[]): TrackCue[] {
   const tooMany = cues.length > MAX_CUES;
   if (tooMany || Buffer.byteLength(JSON.stringify(cues)) > MAX_CUE_BYTES) {
@@ -24,12 +24,12 @@ function storedCues(cues: TrackCue[]): TrackCue[] {
 
 function requireContent(cues: TrackCue[] | null, storageKey: string | null): void {
   if (cues !== null || storageKey !== null) return;
-  throw new HttpError(422, "cues_or_storage_key_required", "Give cues, a storage_key or both.", {
-    details: { cues: ["give cues, a storage_key or both"] },
+  throw new HttpError(422, "cues_or_storage_key_required", "Set cues, storage_key or both.", {
+    details: { cues: ["set cues, storage_key or both"] },
   });
 }
 
-/** The track of (kind, name) on the asset: made, or replaced in place with its id and, unless told, its position. */
+/** Creates the track of (kind, name) on the asset, or replaces it, keeping its id and, by default, its position. */
 export async function upsertTrack(
   tx: Db,
   app: App,
@@ -66,11 +66,11 @@ export async function upsertTrack(
         })
         .returning()
         .get();
-  await tellReady(tx, app, track, before?.status);
+  await emitReady(tx, app, track, before?.status);
   return { track, created: !before };
 }
 
-/** Changes what is given. 422 when the new (kind, name) is another track's, or nothing of content would be left. */
+/** Changes the given fields. Throws 422 when the new (kind, name) is another track's, or no content would remain. */
 export async function patchTrack(
   tx: Db,
   app: App,
@@ -81,7 +81,7 @@ export async function patchTrack(
   const before = (await getTrack(tx, caller, at)) ?? notFound("track");
   const [kind, name] = [patch.kind ?? before.kind, patch.name ?? before.name];
   const holder = await findTrack(tx, before.assetId, kind, name);
-  if (holder && holder.id !== before.id) invalid("name", `the asset has a ${kind} track named ${name} already`);
+  if (holder && holder.id !== before.id) invalid("name", `the asset already has a ${kind} track named ${name}`);
   const cues = patch.cues === undefined ? before.cues : patch.cues && storedCues(patch.cues);
   const storageKey = patch.storage_key === undefined ? before.storageKey : patch.storage_key;
   requireContent(cues, storageKey);
@@ -101,7 +101,7 @@ export async function patchTrack(
     .where(eq(tracks.id, before.id))
     .returning()
     .get();
-  await tellReady(tx, app, track, before.status);
+  await emitReady(tx, app, track, before.status);
   return track;
 }
 
@@ -112,9 +112,9 @@ const findTrack = (tx: Db, assetId: number, kind: string, name: string): Promise
     .where(and(eq(tracks.assetId, assetId), eq(tracks.kind, kind), eq(tracks.name, name)))
     .get();
 
-/** Once for each time that a track becomes ready, not for each time that a ready one is written. */
-async function tellReady(tx: Db, app: App, track: TrackRow, before: TrackRow["status"] | undefined): Promise<void> {
+/** Emitted once each time a track becomes ready, not each time a ready one is written. */
+async function emitReady(tx: Db, app: App, track: TrackRow, before: TrackRow["status"] | undefined): Promise<void> {
   if (track.status !== "ready" || before === "ready") return;
   const data = { asset_id: String(track.assetId), track_id: track.id, kind: track.kind, name: track.name };
-  await emit(tx, { tenantId: track.tenantId, type: "video.track.ready", data, now: app.clock.now() });
+  await emit(tx, app, "video.track.ready", { tenantId: track.tenantId, data });
 }

@@ -3,12 +3,12 @@ import type { App } from "../../app.ts";
 import type { Caller } from "../../http/caller.ts";
 import { collectGarbage } from "../../http/object-gc.ts";
 import { HttpError, notFound } from "../../lib/errors.ts";
-import { abortAssetUpload } from "../assets/abort-upload.ts";
-import { countKept } from "../jobs/registered-source.ts";
+import { abandonUpload } from "../jobs/lifecycle/uploads.ts";
+import { sharedSourceBytes } from "../jobs/registered-source.ts";
 import { dropParts } from "./multipart.ts";
 import { getUpload } from "./queries.ts";
 
-/** The client gives up: once, however often it says so. 409 for an upload that is complete. `check` may refuse it. */
+/** Aborts an upload; idempotent. Throws 409 for an upload that is complete. `check` may refuse it. */
 export async function abortUpload(
   app: App,
   caller: Caller,
@@ -18,11 +18,11 @@ export async function abortUpload(
   const row = await app.write(async (tx) => {
     const { upload } = (await getUpload(tx, caller, id)) ?? notFound("upload");
     check(upload);
-    if (upload.status === "completed") throw new HttpError(409, "upload_conflict", "The upload is completed already.");
-    if (upload.status === "pending") await abortAssetUpload(tx, app, upload, "aborted");
+    if (upload.status === "completed") throw new HttpError(409, "upload_conflict", "The upload is already completed.");
+    if (upload.status === "pending") await abandonUpload(tx, app, upload, "aborted");
     return upload;
   });
   await dropParts(app, [row]);
-  await countKept(app, [row]);
+  await sharedSourceBytes(app, [row]);
   await collectGarbage(app);
 }

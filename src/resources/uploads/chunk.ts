@@ -7,12 +7,13 @@ import { HttpError } from "../../lib/errors.ts";
 import { tooLarge } from "./body.ts";
 
 type Chunk = { key: string; maxBytes: number; range: ContentRange; body: Readable; confirm: () => Promise<void> };
-/** Inclusive, as in RFC 9110, 14.4; without a range it asks what is held. */
+/** Inclusive, as in RFC 9110, 14.4; without a range the request queries the offset. */
 export type ContentRange = { total: number; range: { start: number; end: number } | null };
 
 /**
- * A file in chunks, one after the other, to one address: 308 with what is held until it is whole, then 200. As Google
- * Cloud Storage's resumable uploads, which upchunk and others speak. A chunk may begin anywhere in what is held.
+ * Receives a file in sequential chunks at one URL: 308 with the received range until it is complete, then 200. This is
+ * the protocol of Google Cloud Storage's resumable uploads, which upchunk and others use. A chunk may overlap received
+ * bytes.
  */
 export async function putChunk(context: Context, chunk: Chunk): Promise<Reply> {
   const { key, maxBytes, body, confirm } = chunk;
@@ -22,46 +23,46 @@ export async function putChunk(context: Context, chunk: Chunk): Promise<Reply> {
   const { total, range } = chunk.range;
   if (total > maxBytes) return tooLarge(maxBytes);
   const finish = async () => done((await appends.finish(key, total, { confirm })).etag);
-  /** A repeat of what made the object, whose answer was lost. */
-  const ifWhole = async () => {
+  /** A repeat of the last chunk, whose response was lost. */
+  const completeIfWhole = async () => {
     const info = await objects.head(key);
     return info?.bytes === total ? done(info.etag) : null;
   };
   if (range === null) {
-    const held = await appends.settled(key);
+    const offset = await appends.settled(key);
     // The process died between the last byte and the object.
-    if (held !== null && held >= total) return finish();
-    return (held === null ? await ifWhole() : null) ?? incomplete(held ?? 0);
+    if (offset !== null && offset >= total) return finish();
+    return (offset === null ? await completeIfWhole() : null) ?? incomplete(offset ?? 0);
   }
   const length = range.end - range.start + 1;
   requireLength(context, length);
   try {
-    const held = await appends.append(key, body, { offset: range.start, maxBytes: length, bytes: length });
-    return range.end + 1 === total && held >= total ? await finish() : incomplete(held);
+    const offset = await appends.append(key, body, { offset: range.start, maxBytes: length, bytes: length });
+    return range.end + 1 === total && offset >= total ? await finish() : incomplete(offset);
   } catch (error) {
     if (!(error instanceof OffsetMismatch)) throw error;
     discardRest(context.incoming);
-    return (error.held === 0 ? await ifWhole() : null) ?? incomplete(error.held);
+    return (error.held === 0 ? await completeIfWhole() : null) ?? incomplete(error.held);
   }
 }
 
 const done = (etag: string) => new Reply(200, undefined, { etag });
-const incomplete = (held: number) => new Reply(308, undefined, held > 0 ? { range: `bytes=0-${held - 1}` } : {});
+const incomplete = (offset: number) => new Reply(308, undefined, offset > 0 ? { range: `bytes=0-${offset - 1}` } : {});
 
 function requireLength({ headers }: Pick<Context, "headers">, length: number): void {
   const sent = headers.get("content-length");
   if (sent === null || Number(sent) === length) return;
-  throw new HttpError(422, "validation_failed", `Content-Range speaks of ${length} bytes, the body has ${sent}.`);
+  throw new HttpError(422, "validation_failed", `Content-Range covers ${length} bytes, but the body has ${sent}.`);
 }
 
-/** 422 `bytes_mismatch` for the size of another file than the one that was announced. */
+/** Throws 422 `bytes_mismatch` when the total differs from the announced size. */
 export function requireTotal({ total }: ContentRange, announced: number): void {
   if (total === announced) return;
-  const message = `Content-Range speaks of ${total} bytes in all, but bytes_expected is ${announced}; start another upload for another file.`;
+  const message = `The total of Content-Range is ${total}, but bytes_expected is ${announced}; initiate another upload for another file.`;
   throw new HttpError(422, "bytes_mismatch", message, { details: { "Content-Range": [message] } });
 }
 
-/** Bytes of a part that is sent with a Content-Range, which it does not need. 422 unless the part begins at `start`. */
+/** Size of a part that is sent with an (unnecessary) Content-Range. Throws 422 unless the part begins at `start`. */
 export function lengthOfPart(context: Pick<Context, "headers">, { range }: ContentRange, start: number): number {
   if (range?.start !== start)
     throw new HttpError(422, "validation_failed", `Content-Range must begin at byte ${start} for this part.`);
@@ -70,7 +71,7 @@ export function lengthOfPart(context: Pick<Context, "headers">, { range }: Conte
   return length;
 }
 
-/** 422 `validation_failed` for what is no range of bytes, ends before it begins, or beyond its own total. */
+/** Throws 422 `validation_failed` for a malformed range, or one that ends before it begins or beyond its own total. */
 export function parseContentRange(header: string): ContentRange {
   const match = /^bytes (?:(\d{1,15})-(\d{1,15})|\*)\/(\d{1,15})$/.exec(header.trim());
   const [, start, end, total] = match ?? [];
@@ -78,8 +79,12 @@ export function parseContentRange(header: string): ContentRange {
     total: Number(total),
     range: start === undefined ? null : { start: Number(start), end: Number(end) },
   };
-  const isSound =
+  const isValid =
     match && (!parsed.range || (parsed.range.start <= parsed.range.end && parsed.range.end < parsed.total));
-  if (isSound) return parsed;
-  throw new HttpError(422, "validation_failed", "Content-Range must be like bytes 0-999/5000, or bytes */5000 to ask.");
+  if (isValid) return parsed;
+  throw new HttpError(
+    422,
+    "validation_failed",
+    "Content-Range must be bytes FIRST-LAST/TOTAL, such as bytes 0-999/5000, or bytes */TOTAL to query the offset.",
+  );
 }

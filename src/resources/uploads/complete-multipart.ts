@@ -6,16 +6,16 @@ import type { Caller } from "../../http/caller.ts";
 import { scheduleDeletion } from "../../http/object-gc.ts";
 import { storageOf } from "../../http/storage.ts";
 import { HttpError, notFound } from "../../lib/errors.ts";
-import { isSourceElsewhere } from "../assets/change.ts";
+import { isSourceElsewhere } from "../assets/delete.ts";
 import { type Completed, checkSize, completeUpload, mismatch } from "./complete.ts";
 import { multipartIdOf, requireMultipart, requirePending, uploadLock } from "./multipart.ts";
 import { getUpload } from "./queries.ts";
 
 export type Assembly = { parts: readonly NamedPart[]; bytesReceived: number };
 
-/** Makes the object of its parts and completes the upload: once, however often and at once it is called. */
+/** Joins the parts to the object and completes the upload; idempotent, also when called concurrently. */
 export const completeMultipart = (app: App, caller: Caller, id: number, assembly: Assembly): Promise<Completed> =>
-  uploadLock(app).inTurn(id, async () => {
+  uploadLock(app).withLock(id, async () => {
     const { upload } = (await getUpload(app.db, caller, id)) ?? notFound("upload");
     requireMultipart(upload);
     if (upload.status !== "completed") {
@@ -37,21 +37,23 @@ async function assemble(app: App, upload: UploadRow, { parts, bytesReceived }: A
   const { objectKey: key } = upload;
   const multipartId = await multipartIdOf(app, upload);
   try {
-    const held = new Map((await objects.listParts(key, multipartId)).map((part) => [part.partNumber, part.bytes]));
-    const total = named.reduce((sum, { partNumber }) => sum + (held.get(partNumber) ?? 0), 0);
-    // What is missing or wrong among the parts is told by the store, which knows better which one it is.
-    const areAllHeld = named.every(({ partNumber }) => held.has(partNumber));
-    if (areAllHeld && total !== bytesReceived) mismatch(`The parts have ${total} bytes, not ${bytesReceived}.`);
+    const storedParts = new Map(
+      (await objects.listParts(key, multipartId)).map((part) => [part.partNumber, part.bytes]),
+    );
+    const total = named.reduce((sum, { partNumber }) => sum + (storedParts.get(partNumber) ?? 0), 0);
+    // Missing or wrong parts are reported by the store, which knows which ones they are.
+    const areAllStored = named.every(({ partNumber }) => storedParts.has(partNumber));
+    if (areAllStored && total !== bytesReceived) mismatch(`The parts have ${total} bytes, not ${bytesReceived}.`);
     await objects.completeMultipart(key, multipartId, named);
   } catch (error) {
     if (error instanceof PartsMismatch) mismatch(error.message, "parts");
     if (!(error instanceof NoSuchMultipart)) throw error;
-    // The process died between the object and its row: the object is what there is to go on with.
-    if (!(await objects.head(key))) mismatch("Storage holds no parts of this upload; start a new one.", "parts");
+    // The process died between the object and its row: the object is used.
+    if (!(await objects.head(key))) mismatch("Storage has no parts of this upload; initiate a new one.", "parts");
   }
 }
 
-/** The upload was over before its object was made; nobody else will remove that. */
+/** The upload had ended before its object was created; nothing else will delete it. */
 const letGo = (app: App, { assetId, objectKey }: UploadRow) =>
   app.write(async (tx) => {
     const asset = await tx.select().from(assets).where(eq(assets.id, assetId)).get();

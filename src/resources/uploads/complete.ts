@@ -1,14 +1,12 @@
-import { eq, sql } from "drizzle-orm";
-import { type AssetRow, assets, type JobRow, type UploadRow, uploads } from "../../../storage/db/schema.ts";
+import type { AssetRow, JobRow, UploadRow } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
-import { emit } from "../../events/emit.ts";
 import type { Caller } from "../../http/caller.ts";
 import { storageOf } from "../../http/storage.ts";
 import { HttpError, notFound } from "../../lib/errors.ts";
-import { enqueue } from "../jobs/enqueue.ts";
+import { queueJob } from "../jobs/lifecycle/queue.ts";
+import { receiveSource } from "../jobs/lifecycle/uploads.ts";
 import { requireTenant } from "../tenants/queries.ts";
 import { requireStored } from "../tenants/quota.ts";
-import { addUsage } from "../tenants/usage.ts";
 import { requirePending } from "./multipart.ts";
 import { firstJob, getUpload } from "./queries.ts";
 
@@ -20,57 +18,27 @@ export const mismatch = (message: string, field = "bytes_received"): never => {
 
 export function checkSize(bytesReceived: number, bytesExpected: number): void {
   if (bytesReceived > bytesExpected)
-    mismatch(`${bytesReceived} bytes are more than the ${bytesExpected} that were announced.`);
-  if (bytesReceived === 0) mismatch("An empty file is no video.");
+    mismatch(`bytes_received is ${bytesReceived}, more than the ${bytesExpected} announced.`);
+  if (bytesReceived === 0) mismatch("An empty file is not a video.");
 }
 
-/** Confirms the source and queues its job: once, however often it is called. */
+/** Confirms the source and queues its job; idempotent. */
 export async function completeUpload(app: App, caller: Caller, id: number, bytesReceived: number): Promise<Completed> {
   const objects = storageOf(app);
-  const found = (await getUpload(app.db, caller, id)) ?? notFound("upload");
-  if (found.upload.status === "pending") {
-    const { bytesExpected, objectKey } = found.upload;
+  const upload = (await getUpload(app.db, caller, id)) ?? notFound("upload");
+  if (upload.upload.status === "pending") {
+    const { bytesExpected, objectKey } = upload.upload;
     checkSize(bytesReceived, bytesExpected);
     const stored = await objects.head(objectKey);
     if (!stored) return mismatch("Nothing has been uploaded yet; PUT the bytes to upload_url first.");
-    if (stored.bytes !== bytesReceived) mismatch(`Storage holds ${stored.bytes} bytes, not ${bytesReceived}.`);
+    if (stored.bytes !== bytesReceived) mismatch(`The stored object has ${stored.bytes} bytes, not ${bytesReceived}.`);
   }
-  const completed = await app.write(async (tx) => {
+  return app.write(async (tx) => {
     const { upload, asset } = (await getUpload(tx, caller, id)) ?? notFound("upload");
     if (upload.status === "completed") return { upload, asset, job: (await firstJob(tx, asset.id)) ?? notFound("job") };
-    const now = app.clock.now();
-    requirePending(upload, now);
+    requirePending(upload, app.clock.now());
     requireStored(app, await requireTenant(tx, { kind: "admin" }, upload.tenantId), bytesReceived);
-    const done = await tx
-      .update(uploads)
-      .set({ status: "completed", bytesReceived, completedAt: now, updatedAt: now })
-      .where(eq(uploads.id, id))
-      .returning()
-      .get();
-    const uploaded = await tx
-      .update(assets)
-      .set({
-        inputStatus: "uploaded",
-        sourceBytes: bytesReceived,
-        // Beside the subtitles that came before the source.
-        storageBytes: sql`${assets.storageBytes} + ${bytesReceived}`,
-        updatedAt: now,
-      })
-      .where(eq(assets.id, asset.id))
-      .returning()
-      .get();
-    await addUsage(tx, upload.tenantId, { storageBytes: bytesReceived }, now);
-    const data = {
-      upload_id: id,
-      asset_id: String(asset.id),
-      external_id: asset.externalId,
-      filename: upload.filename,
-      bytes_received: bytesReceived,
-    };
-    await emit(tx, { tenantId: upload.tenantId, type: "video.upload.completed", data, now });
-    const queued = await enqueue(tx, app, uploaded);
-    return { upload: done, ...queued };
+    const received = await receiveSource(tx, app, upload, bytesReceived);
+    return { upload: received.upload, ...(await queueJob(tx, app, received.asset)) };
   });
-  app.signals.emit("job.queued");
-  return completed;
 }

@@ -8,7 +8,7 @@ import { HttpError } from "../../lib/errors.ts";
 import { httpClientOf } from "../../outbound/app-http-client.ts";
 import { BlockedDestination, type HttpClient, OutboundFailure } from "../../outbound/http-client.ts";
 
-/** `retryable`: another time it may go well. The code and message stand in the asset's `error`. */
+/** `retryable`: a later attempt may succeed. Code and message appear in the asset's `error`. */
 export class FetchFailed extends Error {
   readonly code: string;
   readonly retryable: boolean;
@@ -20,32 +20,32 @@ export class FetchFailed extends Error {
 }
 
 const MAX_REDIRECTS = 5;
-/** For names, connections, redirects and the head of the answer together. */
+/** Timeout of name resolution, connection, redirects and response header together. */
 const ANSWER_MS = 30_000;
-/** The rate of a source is its average over so long. */
+/** The rate of a source is averaged over this time. */
 const RATE_WINDOW_MS = 60_000;
 const LOOK_MS = 1000;
 
 export type FetchProgress = {
-  /** Aborts when the fetch must make room for another tenant's. */
+  /** Aborts when the fetch must yield to another tenant's. */
   signal: AbortSignal;
-  /** Called when the head of the answer says how many bytes there are, before any of them is stored; may refuse them. */
+  /** Called with the size that the response header declares, before any byte is stored; may throw to refuse it. */
   onLength(bytes: number): Promise<void>;
-  /** Called with the bytes received so far, before the last of them are stored; may refuse them. */
+  /** Called with the number of bytes received, before the last of them are stored; may throw to refuse them. */
   onBytes(received: number): Promise<void> | void;
-  /** Asked before the object takes its place. */
+  /** Checked before the object is created. */
   confirm(): Promise<void>;
 };
 
-/** Brings what stands at `url` to the upload's key; answers its bytes. Throws FetchFailed. Durable when it resolves. */
+/** Downloads `url` to the upload's key; returns its size. Throws FetchFailed. Durable when it resolves. */
 export async function fetchSource(app: App, upload: UploadRow, url: string, progress: FetchProgress): Promise<number> {
-  const gone = new AbortController();
-  const signal = AbortSignal.any([app.stopping, gone.signal, progress.signal]);
-  const timer = setTimeout(() => gone.abort(silent()), ANSWER_MS);
-  const watch = new RateWatch(app, (failure) => gone.abort(failure));
+  const aborted = new AbortController();
+  const signal = AbortSignal.any([app.stopping, aborted.signal, progress.signal]);
+  const timer = setTimeout(() => aborted.abort(silent()), ANSWER_MS);
+  const watch = new RateWatch(app, (failure) => aborted.abort(failure));
   const most = app.config.max_upload_bytes;
   try {
-    const answer = await answerOf(await httpClientOf(app), url, signal);
+    const answer = await followRedirects(await httpClientOf(app), url, signal);
     clearTimeout(timer);
     const length = Number(answer.headers["content-length"] ?? Number.NaN);
     try {
@@ -65,12 +65,12 @@ export async function fetchSource(app: App, upload: UploadRow, url: string, prog
         yield chunk;
       }
     }
-    // Bytes, not values: so many kilobytes wait for the disk, and no more.
+    // The high water mark is in bytes: it bounds the data that waits for the disk.
     const body = Readable.from(counted(), { objectMode: false });
     const { confirm } = progress;
     const bytes = Number.isNaN(length) ? undefined : length;
     const stored = await storageOf(app).put(upload.objectKey, body, { maxBytes: most, bytes, signal, confirm });
-    if (stored.bytes === 0) throw new FetchFailed("source_empty", "There are no bytes at the address.", false);
+    if (stored.bytes === 0) throw new FetchFailed("source_empty", "The file at the URL is empty.", false);
     return stored.bytes;
   } catch (error) {
     throw failureOf(error as Error, most, signal);
@@ -80,7 +80,7 @@ export async function fetchSource(app: App, upload: UploadRow, url: string, prog
   }
 }
 
-/** Ends a fetch whose source is slower than `fetch_min_bytes_per_second`, or takes longer than an upload may. */
+/** Aborts a fetch whose source is slower than `fetch_min_bytes_per_second`, or takes longer than an upload may. */
 class RateWatch {
   received = 0;
   readonly #app: App;
@@ -113,12 +113,12 @@ class RateWatch {
   }
 }
 
-const tooSlow = (what: string) =>
-  new FetchFailed("source_too_slow", `${what}; upload the file, or use a faster server.`, false);
-const silent = () => new FetchFailed("source_unreachable", "The source did not answer in time.", true);
+const tooSlow = (reason: string) =>
+  new FetchFailed("source_too_slow", `${reason}; upload the file, or use a faster server.`, false);
+const silent = () => new FetchFailed("source_unreachable", "The source did not respond in time.", true);
 
-/** Follows redirects, each through the same door: it is judged like any other address. */
-async function answerOf(door: HttpClient, url: string, signal: AbortSignal): Promise<IncomingMessage> {
+/** Follows redirects with the safe HTTP client, which checks each URL. */
+async function followRedirects(door: HttpClient, url: string, signal: AbortSignal): Promise<IncomingMessage> {
   let address = url;
   for (let hop = 0; hop <= MAX_REDIRECTS; hop++) {
     const headers = { "user-agent": "vodbox", accept: "*/*", "accept-encoding": "identity" };
@@ -132,9 +132,9 @@ async function answerOf(door: HttpClient, url: string, signal: AbortSignal): Pro
       continue;
     }
     const passing = status === 408 || status === 429 || status >= 500;
-    throw new FetchFailed("source_refused", `The address answered ${status}.`, passing);
+    throw new FetchFailed("source_refused", `The URL responded with status ${status}.`, passing);
   }
-  throw new FetchFailed("source_refused", `The address redirects more than ${MAX_REDIRECTS} times.`, false);
+  throw new FetchFailed("source_refused", `The URL redirects more than ${MAX_REDIRECTS} times.`, false);
 }
 
 const tooLarge = (most: number) =>
@@ -148,6 +148,6 @@ function failureOf(error: Error, most: number, signal: AbortSignal): Error {
   if (error instanceof OutboundFailure) return new FetchFailed("source_unreachable", error.message, true);
   const code = (error as NodeJS.ErrnoException).code ?? "";
   if (code === "ECONNRESET" || code.startsWith("ERR_STREAM") || code.startsWith("HPE_"))
-    return new FetchFailed("source_unreachable", "The connection broke before the end.", true);
+    return new FetchFailed("source_unreachable", "The connection closed before the end of the file.", true);
   return error;
 }

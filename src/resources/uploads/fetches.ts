@@ -1,28 +1,27 @@
 import { and, asc, eq, gt, inArray, isNull, lte, or, sql } from "drizzle-orm";
 import type { Db } from "../../../storage/db/open.ts";
-import { assets, type SourceFetchRow, sourceFetches, type UploadRow, uploads } from "../../../storage/db/schema.ts";
+import { type SourceFetchRow, sourceFetches, type UploadRow, uploads } from "../../../storage/db/schema.ts";
 import { type App, forApp } from "../../app.ts";
-import { emit } from "../../events/emit.ts";
-import { scheduleDeletion } from "../../http/object-gc.ts";
 import { HttpError } from "../../lib/errors.ts";
 import { nextOwner } from "../../limits/fair-queue.ts";
+import { abandonUpload } from "../jobs/lifecycle/uploads.ts";
 import { requireTenant } from "../tenants/queries.ts";
-import { requireStorage, storageLeft } from "../tenants/quota.ts";
+import { remainingStorage, requireStorage } from "../tenants/quota.ts";
 import { completeUpload } from "./complete.ts";
 import { FetchFailed, fetchSource } from "./fetch-source.ts";
 
-/** Of one tenant at once while others wait. */
+/** Fetches of one tenant at once while others wait. */
 const PER_TENANT = 2;
-/** A fetch that is not renewed for so long is taken over: its process is dead. */
+/** A fetch that is not renewed for this long is taken over: its process is dead. */
 const CLAIM_MS = 60_000;
 const RENEW_MS = 2000;
 const RETRY_MS = [10_000, 60_000, 300_000];
-/** Announced ahead where the source does not say how many bytes there are. */
+/** Bytes to announce in advance when the source does not declare its size. */
 const STEP_BYTES = 64 * 1024 * 1024;
 
 const state = forApp(() => ({ running: new Map<number, Promise<void>>(), isRecovered: false }));
 
-/** Starts what is due and has room; does not wait for it. Answers the fetches that run in this process. */
+/** Starts due fetches up to the limit, without waiting for them. Returns the number of fetches in this process. */
 export async function startFetches(app: App): Promise<Promise<void>[]> {
   const { running } = state(app);
   if (!app.objects || app.stopping.aborted) return [...running.values()];
@@ -32,7 +31,7 @@ export async function startFetches(app: App): Promise<Promise<void>[]> {
   if (await app.db.select({ id: sourceFetches.uploadId }).from(sourceFetches).where(isDue).limit(1).get()) {
     for (const fetch of await app.write((tx) => claimDue(tx, app))) {
       const run = runFetch(app, fetch)
-        .catch((error) => app.log.error({ err: error, upload_id: fetch.uploadId }, "a fetch of a source went wrong"))
+        .catch((error) => app.log.error({ err: error, upload_id: fetch.uploadId }, "fetching a source failed"))
         .finally(() => running.delete(fetch.uploadId));
       running.set(fetch.uploadId, run);
     }
@@ -40,7 +39,7 @@ export async function startFetches(app: App): Promise<Promise<void>[]> {
   return [...running.values()];
 }
 
-/** At a start nothing is fetched, where the database is ours alone: what was in progress, or waited to be tried again, is due. */
+/** At a start no fetch runs, if the database is not shared: fetches in progress or waiting for a retry are due. */
 async function recover(app: App): Promise<void> {
   const known = state(app);
   if (known.isRecovered) return;
@@ -56,8 +55,8 @@ async function recover(app: App): Promise<void> {
 const isFree = (now: number) => or(isNull(sourceFetches.claimedUntil), lte(sourceFetches.claimedUntil, now));
 
 /**
- * Claims what there is room for, the tenants in rotation. While others wait a tenant has PER_TENANT at once; alone it has
- * all. Where it has more when another comes, one of its fetches is asked to make room.
+ * Claims due fetches, round robin by tenant. While others wait a tenant has at most PER_TENANT at once; alone it may
+ * use all slots. When it has more and another tenant arrives, one of its fetches is asked to yield.
  */
 async function claimDue(tx: Db, app: App): Promise<SourceFetchRow[]> {
   const now = app.clock.now();
@@ -76,8 +75,8 @@ async function claimDue(tx: Db, app: App): Promise<SourceFetchRow[]> {
     running: running.filter(({ tenantId }) => tenantId === each.tenantId).length,
   }));
   const claimed: SourceFetchRow[] = [];
-  let room = app.config.fetch_concurrency - running.length;
-  for (; room > 0; room--) {
+  let freeSlots = app.config.fetch_concurrency - running.length;
+  for (; freeSlots > 0; freeSlots--) {
     const open = owners.filter(({ waits }) => waits > 0);
     const next = nextOwner(open, open.length > 1 ? PER_TENANT : app.config.fetch_concurrency);
     if (!next) break;
@@ -85,7 +84,7 @@ async function claimDue(tx: Db, app: App): Promise<SourceFetchRow[]> {
     next.running++;
     next.waits--;
   }
-  if (room <= 0) await makeRoom(tx, owners, [...running, ...claimed]);
+  if (freeSlots <= 0) await askToYield(tx, owners, [...running, ...claimed]);
   return claimed;
 }
 
@@ -102,13 +101,13 @@ async function claimOne(tx: Db, tenantId: number, now: number): Promise<SourceFe
 
 type Waiting = { tenantId: number; waits: number; running: number };
 
-/** Asks the newest fetches of tenants with more than PER_TENANT to make room for tenants with fewer. */
-async function makeRoom(tx: Db, owners: readonly Waiting[], running: readonly SourceFetchRow[]): Promise<void> {
-  const wanted = owners.reduce(
+/** Asks the newest fetches of tenants above PER_TENANT to yield to tenants below it. */
+async function askToYield(tx: Db, owners: readonly Waiting[], running: readonly SourceFetchRow[]): Promise<void> {
+  const demand = owners.reduce(
     (sum, { waits, running }) => sum + Math.min(waits, Math.max(0, PER_TENANT - running)),
     0,
   );
-  let missing = wanted - running.filter(({ preempted }) => preempted).length;
+  let missing = demand - running.filter(({ preempted }) => preempted).length;
   const mine = Map.groupBy(
     running.filter(({ preempted }) => !preempted),
     ({ tenantId }) => tenantId,
@@ -130,7 +129,7 @@ const pendingOf = (db: Db, id: number) =>
     .where(and(eq(uploads.id, id), eq(uploads.status, "pending")))
     .get();
 
-/** Another tenant's fetch takes the place; this one begins again when there is room. */
+/** Another tenant's fetch takes the slot; this one restarts when a slot is free. */
 class Preempted extends Error {}
 
 async function runFetch(app: App, fetch: SourceFetchRow): Promise<void> {
@@ -139,7 +138,7 @@ async function runFetch(app: App, fetch: SourceFetchRow): Promise<void> {
   if (!upload) return void (await app.write(async (tx) => forget(tx, id)));
   let received = 0;
   const preempted = new AbortController();
-  // Renews the claim and the session, shows how far it is, and hears whether it must make room.
+  // Renews the claim and the session, records progress, and reads whether the fetch must yield.
   const renew = async () => {
     const row = await app.write(async (tx) => {
       const now = app.clock.now();
@@ -175,11 +174,11 @@ async function runFetch(app: App, fetch: SourceFetchRow): Promise<void> {
     await completeUpload(app, { kind: "admin" }, id, bytes);
     await app.write(async (tx) => forget(tx, id));
   } catch (error) {
-    // What is stopped begins again at the next start, and it does not count.
+    // A fetch that was stopped restarts at the next start, without counting an attempt.
     if (app.stopping.aborted) return;
     if (preempted.signal.aborted) return void (await app.write((tx) => putBack(tx, app, id)));
     if (!(error instanceof FetchFailed || error instanceof HttpError))
-      app.log.warn({ err: error, upload_id: id }, "a source could not be kept");
+      app.log.warn({ err: error, upload_id: id }, "a fetched source could not be stored");
     const failure =
       error instanceof FetchFailed
         ? error
@@ -196,8 +195,8 @@ const expect = (tx: Db, id: number, bytesExpected: number) =>
   tx.update(uploads).set({ bytesExpected }).where(eq(uploads.id, id));
 
 /**
- * Announces `bytes` for the upload, and up to `ahead` more where the plan has room. Answers how many are announced. 403
- * `quota_exceeded` where the plan has no room for `bytes`.
+ * Announces `bytes` for the upload, and up to `ahead` more where the plan allows. Returns the announced number. Throws
+ * 403 `quota_exceeded` when the plan does not allow `bytes`.
  */
 const announceBytes = (app: App, id: number, bytes: number, ahead: number): Promise<number> =>
   app.write(async (tx) => {
@@ -205,7 +204,7 @@ const announceBytes = (app: App, id: number, bytes: number, ahead: number): Prom
     if (!upload) throw new FetchFailed("upload_gone", "The upload was aborted.", false);
     const tenant = await requireTenant(tx, { kind: "admin" }, upload.tenantId);
     requireStorage(app, tenant, bytes, { replacing: upload.bytesExpected });
-    const left = storageLeft(app, tenant);
+    const left = remainingStorage(app, tenant);
     const most = left === null ? Number.MAX_SAFE_INTEGER : left + upload.bytesExpected;
     const announced = Math.max(bytes, Math.min(bytes + ahead, most));
     await expect(tx, id, announced);
@@ -217,7 +216,7 @@ async function putBack(tx: Db, app: App, id: number): Promise<void> {
   await tx.update(sourceFetches).set(set).where(eq(sourceFetches.uploadId, id));
 }
 
-/** Tried again after a while, or failed for good: told of once, in the transaction that says so. */
+/** Schedules a retry, or fails the upload and emits the event in the same transaction. */
 async function endAttempt(tx: Db, app: App, fetch: SourceFetchRow, upload: UploadRow, failure: FetchFailed) {
   const { uploadId: id } = fetch;
   const now = app.clock.now();
@@ -228,21 +227,5 @@ async function endAttempt(tx: Db, app: App, fetch: SourceFetchRow, upload: Uploa
   }
   await forget(tx, id);
   if (!(await pendingOf(tx, id))) return;
-  await tx.update(uploads).set({ status: "failed", updatedAt: now }).where(eq(uploads.id, id));
-  const change = {
-    inputStatus: "failed" as const,
-    errorCode: failure.code,
-    errorMessage: failure.message,
-    updatedAt: now,
-  };
-  const asset = await tx.update(assets).set(change).where(eq(assets.id, upload.assetId)).returning().get();
-  await scheduleDeletion(tx, app, [upload.objectKey]);
-  const data = {
-    upload_id: id,
-    asset_id: String(upload.assetId),
-    external_id: asset.externalId,
-    filename: upload.filename,
-    bytes_received: null,
-  };
-  await emit(tx, { tenantId: upload.tenantId, type: "video.upload.failed", data, now });
+  await abandonUpload(tx, app, upload, "failed", failure);
 }

@@ -1,19 +1,22 @@
 import type * as v from "valibot";
 import type { Db } from "../../../storage/db/open.ts";
-import { type AssetRow, assets, type UploadRow, uploads } from "../../../storage/db/schema.ts";
+import { type AssetRow, type UploadRow, uploads } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import type { Caller } from "../../http/caller.ts";
 import { invalid } from "../../lib/errors.ts";
 import { canonicalLanguage } from "../../lib/language.ts";
-import { newExternalId, randomName } from "../../lib/tokens.ts";
+import { newSourceKey } from "../../lib/object-keys.ts";
+import { newExternalId } from "../../lib/tokens.ts";
 import { configuredTranscriber } from "../../outbound/transcribe/configured.ts";
 import { ownCollection, requireFreeExternalId } from "../assets/queries.ts";
+import { insertAsset } from "../assets/stored-bytes.ts";
+import { toColumns } from "../assets/texts.ts";
 import { requirePriority } from "../jobs/schema.ts";
 import { requireTenant } from "../tenants/queries.ts";
 import { requireMinutes, requireStorage } from "../tenants/quota.ts";
 import type { Initiate } from "./schema.ts";
 
-/** A pending upload and the draft asset that it is for. */
+/** A pending upload and its draft asset. */
 export async function initiate(
   tx: Db,
   app: App,
@@ -25,37 +28,30 @@ export async function initiate(
   const tenant = await requireTenant(tx, caller, body.tenant_id);
   if (body.bytes_expected > app.config.max_upload_bytes)
     invalid("bytes_expected", `must be at most ${app.config.max_upload_bytes}`);
-  // Told before the bytes are sent; what counts is asked again when they are there.
-  // A source that the server fetches has a byte at least; how many more is learnt when it is fetched.
+  // Checked before bytes are sent; the quota is checked again when they arrive. A source that the server fetches has at
+  // least one byte; its size is known when it is fetched.
   requireStorage(app, tenant, Math.max(1, body.bytes_expected));
   await requireMinutes(tx, app, tenant);
   if (body.external_id !== undefined) await requireFreeExternalId(tx, tenant.id, body.external_id);
-  const objectKey = `tenants/${tenant.id}/sources/${randomName(24)}${extensionOf(body.filename)}`;
-  const asset = await tx
-    .insert(assets)
-    .values({
-      tenantId: tenant.id,
-      externalId: body.external_id ?? newExternalId(),
-      title: body.title ?? titleOf(body.filename),
-      description: body.description ?? null,
-      collectionId: await ownCollection(tx, tenant.id, body.collection_id ?? null),
-      inputStatus: "pending",
-      playbackStatus: "draft",
-      playbackPolicy: body.playback_policy ?? tenant.defaultPlaybackPolicy,
-      sourceKey: objectKey,
-      sourceSha256: body.sha256 ?? null,
-      originalFilename: body.filename,
-      relativePath: body.relative_path ?? null,
-      width: body.source_width ?? null,
-      height: body.source_height ?? null,
-      tags: body.tags,
-      priority: requirePriority(caller, "priority", body.priority),
-      earlyPlayback: body.early_playback ?? app.config.early_playback,
-      createdAt: now,
-      updatedAt: now,
-    })
-    .returning()
-    .get();
+  const objectKey = newSourceKey(tenant.id, body.filename);
+  const asset = await insertAsset(tx, app, {
+    tenantId: tenant.id,
+    externalId: body.external_id ?? newExternalId(),
+    ...toColumns({ ...body, title: body.title ?? titleOf(body.filename) }),
+    collectionId: await ownCollection(tx, tenant.id, body.collection_id ?? null),
+    inputStatus: "pending",
+    playbackStatus: "draft",
+    playbackPolicy: body.playback_policy ?? tenant.defaultPlaybackPolicy,
+    sourceKey: objectKey,
+    sourceSha256: body.sha256 ?? null,
+    originalFilename: body.filename,
+    relativePath: body.relative_path ?? null,
+    width: body.source_width ?? null,
+    height: body.source_height ?? null,
+    tags: body.tags,
+    priority: requirePriority(caller, "priority", body.priority),
+    earlyPlayback: body.early_playback ?? app.config.early_playback,
+  });
   const upload = await tx
     .insert(uploads)
     .values({
@@ -80,15 +76,12 @@ export async function initiate(
 }
 
 /** The `warnings` of the response to `body`, to be spread into it; `{}` when there are none. */
-export function warningsOf({ config }: App, { captions }: Pick<v.InferOutput<typeof Initiate>, "captions">) {
-  if (captions.length === 0 || configuredTranscriber(config) !== null) return {};
+export async function warningsOf({ config }: App, { captions }: Pick<v.InferOutput<typeof Initiate>, "captions">) {
+  if (captions.length === 0 || (await configuredTranscriber(config)).transcriber !== null) return {};
   const message =
-    "Captions are requested, but this server has no transcriber (VODBOX_TRANSCRIBE); they are made only by a worker with a transcriber of its own.";
+    "Captions are requested, but this server has no transcriber (VODBOX_TRANSCRIBE); only a worker with its own transcriber can create them.";
   return { warnings: [{ code: "captions_not_configured", message }] };
 }
-
-/** Only what is plainly an extension goes into the key; the rest of a client's file name stays in its column. */
-const extensionOf = (filename: string) => /\.[A-Za-z0-9]{1,8}$/.exec(filename)?.[0].toLowerCase() ?? "";
 
 function titleOf(filename: string): string {
   const base = filename.split(/[\\/]/).at(-1) ?? filename;

@@ -2,39 +2,31 @@ import { Reply, route } from "../../http/route.ts";
 import { storageOf } from "../../http/storage.ts";
 import { iso } from "../../lib/clock.ts";
 import { invalid, notFound } from "../../lib/errors.ts";
+import { CompleteMultipart, InitiatedMultipart, SignedPart, SignPart } from "../../protocol/upload.ts";
 import { abortUpload } from "./abort.ts";
 import { completeMultipart } from "./complete-multipart.ts";
 import { initiate, warningsOf } from "./initiate.ts";
 import { multipartIdOf, partCountOf, partSizeFor, requireMultipart, requirePending } from "./multipart.ts";
 import { getUpload } from "./queries.ts";
-import {
-  CompletedUpload,
-  CompleteMultipart,
-  Initiate,
-  InitiatedMultipart,
-  SignedPart,
-  SignPart,
-  toCompletedUpload,
-  toUpload,
-  UploadParams,
-} from "./schema.ts";
+import { CompletedUpload, Initiate, toCompletedUpload, toUpload, UploadParams } from "./schema.ts";
 
 const base = "/api/v1/uploads";
 const shared = { scope: "assets:write", tag: "Uploads" } as const;
 
-/** A source in parts: in any order, several at once, each again as often as need be. */
+/** Multipart upload of a source: parts in any order, concurrently, each repeatable. */
 export const multipartRoutes = [
   route({
     ...shared,
     limit: "uploads",
     method: "POST",
     path: `${base}/initiate_multipart`,
+    operationId: "initiateMultipartUpload",
     summary: "Initiate a multipart upload",
     body: Initiate,
     idempotent: {
       restore: async ({ app, caller }, body) => {
-        const found = await getUpload(app.db, caller, (body as { id: number }).id);
-        return found ? { ...(body as object), upload_id: await multipartIdOf(app, found.upload) } : body;
+        const upload = await getUpload(app.db, caller, (body as { id: number }).id);
+        return upload ? { ...(body as object), upload_id: await multipartIdOf(app, upload.upload) } : body;
       },
     },
     responses: { 201: InitiatedMultipart },
@@ -48,21 +40,24 @@ export const multipartRoutes = [
     async handle({ app, caller, body, commit }) {
       storageOf(app);
       const how = { mode: "multipart", partSize: partSizeFor(body.bytes_expected) } as const;
-      const made = await commit(async (tx) => {
+      const warnings = await warningsOf(app, body);
+      const created = await commit(async (tx) => {
         const { upload, asset } = await initiate(tx, app, caller, body, how);
-        return { ...toUpload(upload, asset.externalId, null), ...warningsOf(app, body) };
+        return { ...toUpload(upload, asset.externalId, null), ...warnings };
       });
-      if (made instanceof Reply) return made;
-      const { upload } = (await getUpload(app.db, caller, made.id)) ?? notFound("upload");
-      // Storage is asked only now: a row without its parts can be mended, parts without a row only swept.
-      return { ...made, upload_id: await multipartIdOf(app, upload) };
+      if (created instanceof Reply) return created;
+      const { upload } = (await getUpload(app.db, caller, created.id)) ?? notFound("upload");
+      // The row is written before storage is called: a row without parts can be repaired, parts without a row only
+      // swept.
+      return { ...created, upload_id: await multipartIdOf(app, upload) };
     },
   }),
   route({
-    // Without the limit of the others: a fast line sends more parts a minute than anybody starts uploads.
+    // Not limited like other routes: a fast connection sends more parts a minute than clients start uploads.
     ...shared,
     method: "POST",
     path: `${base}/:id/sign_part`,
+    operationId: "signUploadPart",
     summary: "Get a presigned URL for one part",
     params: UploadParams,
     body: SignPart,
@@ -89,6 +84,7 @@ export const multipartRoutes = [
     limit: "uploads",
     method: "POST",
     path: `${base}/:id/complete_multipart`,
+    operationId: "completeMultipartUpload",
     summary: "Complete a multipart upload and queue the transcoding job",
     params: UploadParams,
     body: CompleteMultipart,
@@ -110,6 +106,7 @@ export const multipartRoutes = [
     ...shared,
     method: "POST",
     path: `${base}/:id/abort_multipart`,
+    operationId: "abortMultipartUpload",
     summary: "Abort a multipart upload",
     params: UploadParams,
     responses: { 204: null },

@@ -1,23 +1,24 @@
 import { and, eq, isNull } from "drizzle-orm";
 import type { Db } from "../../../storage/db/open.ts";
 import { type UploadRow, uploads } from "../../../storage/db/schema.ts";
-import { MAX_PARTS, NoSuchMultipart, type Part } from "../../../storage/objects/store.ts";
+import { NoSuchMultipart, type Part } from "../../../storage/objects/store.ts";
 import { type App, lockNamespace } from "../../app.ts";
 import { storageOf } from "../../http/storage.ts";
 import { HttpError } from "../../lib/errors.ts";
+import { MAX_PARTS } from "../../lib/multipart.ts";
 
 const MIB = 2 ** 20;
 const PART_BYTES = 16 * MIB;
 
-/** Bytes of every part but the last: as many as keep the number of parts within what S3 takes. */
+/** Size of every part but the last: large enough to stay within S3's number of parts. */
 export const partSizeFor = (bytes: number) => Math.max(PART_BYTES, Math.ceil(bytes / MAX_PARTS / MIB) * MIB);
 export const partCountOf = ({ bytesExpected, partSize }: UploadRow) =>
   partSize === null ? 0 : Math.max(1, Math.ceil(bytesExpected / partSize));
 
-/** Completing, aborting and expiring one upload at once would take each other's parts away. By id. */
+/** Concurrent completion, abortion and expiry of an upload would delete each other's parts. By id. */
 export const uploadLock = lockNamespace<number>("upload");
 
-/** 409 unless the upload still waits for its bytes. */
+/** Throws 409 unless the upload still waits for its bytes. */
 export function requirePending({ status, expiresAt }: UploadRow, now: number): void {
   if (status === "pending" && expiresAt > now) return;
   const state = status === "pending" ? "expired" : status;
@@ -27,31 +28,31 @@ export function requirePending({ status, expiresAt }: UploadRow, now: number): v
 export function requireMultipart({ mode }: UploadRow): void {
   if (mode === "multipart") return;
   const way = mode === "tus" ? "by tus" : "in one PUT to upload_url";
-  throw new HttpError(409, "upload_conflict", `The upload does not come in parts but ${way}.`);
+  throw new HttpError(409, "upload_conflict", `This is not a multipart upload; it is sent ${way}.`);
 }
 
-/** The store's id of an upload that comes in parts; begun there where a crash kept it from being. */
+/** The storage's multipart id of an upload; created if a crash prevented that. */
 export async function multipartIdOf(app: App, upload: UploadRow): Promise<string> {
   if (upload.multipartId !== null) return upload.multipartId;
   const { id, objectKey: key, bytesExpected: bytes, partSize, contentType } = upload;
   const objects = storageOf(app);
-  const made = await objects.createMultipart(key, { bytes, partSize: partSize ?? PART_BYTES, contentType });
-  const kept = await app.write(async (tx) => {
+  const multipart = await objects.createMultipart(key, { bytes, partSize: partSize ?? PART_BYTES, contentType });
+  const updated = await app.write(async (tx) => {
     const first = and(eq(uploads.id, id), isNull(uploads.multipartId), eq(uploads.status, "pending"));
-    const set = await tx.update(uploads).set({ multipartId: made }).where(first).returning().get();
+    const set = await tx.update(uploads).set({ multipartId: multipart }).where(first).returning().get();
     return set ?? (await rowOf(tx, id));
   });
-  if (kept?.multipartId === made) return made;
-  // Somebody else was faster, or the upload is over.
-  await objects.abortMultipart(key, made);
-  if (kept?.multipartId && kept.status === "pending") return kept.multipartId;
-  throw new HttpError(409, "upload_conflict", "The upload is over; start a new one.");
+  if (updated?.multipartId === multipart) return multipart;
+  // A concurrent request was faster, or the upload has ended.
+  await objects.abortMultipart(key, multipart);
+  if (updated?.multipartId && updated.status === "pending") return updated.multipartId;
+  throw new HttpError(409, "upload_conflict", "The upload has ended; initiate a new one.");
 }
 
 const rowOf = (db: Db, id: number): Promise<UploadRow | undefined> =>
   db.select().from(uploads).where(eq(uploads.id, id)).get();
 
-/** The parts held whole; none of an upload that storage knows no more. */
+/** The complete parts; empty when storage no longer knows the multipart upload. */
 export async function partsOf(app: App, { objectKey, multipartId }: UploadRow): Promise<Part[]> {
   if (multipartId === null) return [];
   try {
@@ -62,16 +63,17 @@ export async function partsOf(app: App, { objectKey, multipartId }: UploadRow): 
   }
 }
 
-/** Removes what storage holds of uploads that are over. What a crash keeps from it is swept. */
+/** Deletes the storage of ended uploads. What a crash leaves is swept. */
 export async function dropParts(app: App, rows: readonly UploadRow[]): Promise<void> {
   for (const { id, objectKey, multipartId, mode } of rows) {
     const { objects } = app;
     if (!objects) continue;
     try {
       if (mode !== "multipart") await objects.appends?.discard(objectKey);
-      if (multipartId !== null) await uploadLock(app).inTurn(id, () => objects.abortMultipart(objectKey, multipartId));
+      if (multipartId !== null)
+        await uploadLock(app).withLock(id, () => objects.abortMultipart(objectKey, multipartId));
     } catch (error) {
-      app.log.warn({ err: error, upload_id: id }, "the parts of an upload that is over could not be removed yet");
+      app.log.warn({ err: error, upload_id: id }, "the parts of an ended upload could not be deleted yet");
     }
   }
 }

@@ -7,25 +7,26 @@ import { type Context, Reply, type Route, route } from "../../http/route.ts";
 import { serveObject } from "../../http/serve-object.ts";
 import { storageOf } from "../../http/storage.ts";
 import { HttpError } from "../../lib/errors.ts";
+import { ownerOf, parseKey } from "../../lib/object-keys.ts";
 import { urlSigning } from "../../lib/url-signing.ts";
-import { requireActiveTenant } from "../tenants/active.ts";
+import { requireActiveTenant, requireTenantKept } from "../tenants/active.ts";
 import { bodyOf, tooLarge } from "./body.ts";
 import { lengthOfPart, parseContentRange, putChunk, requireTotal } from "./chunk.ts";
 import { uploadOfKey } from "./queries.ts";
 
 const path = "/objects/**:key";
-/** Any header will do: the address is the credential. `*` alone is not known to older browsers. */
+/** Any header is allowed, because the URL is the credential. Older browsers do not support `*` alone. */
 const cors = { allowHeaders: "Content-Type, Content-Range, Range, *", exposeHeaders: "ETag, Range, Content-Range" };
 
 /**
- * 409 when whatever the key belongs to, uploads apart, takes no more bytes for it; else how many were announced, and how
- * large its parts are. Null for a key that nothing was announced for.
+ * Throws 409 when the owner of the key, other than an upload, accepts no more bytes for it; else returns the announced
+ * size and the part size. Null for a key without an announcement.
  */
-type Takes = (app: App, key: string) => Promise<Announced | null>;
+type FindAnnouncement = (app: App, key: string) => Promise<Announced | null>;
 type Announced = { bytesExpected: number; partSize: number | null };
 
-/** What local storage's signed addresses lead to. The address is the credential (as with S3's presigned ones). */
-export const objectRoutes = (takes: Takes): Route[] => [
+/** Handles local storage's signed URLs. The URL is the credential, as with S3's presigned URLs. */
+export const objectRoutes = (takes: FindAnnouncement): Route[] => [
   route({
     method: "PUT",
     path,
@@ -69,28 +70,27 @@ function verified(app: App, method: "GET" | "PUT", url: URL) {
   const checked = verifyUrl(urlSigning(app.secrets.signing_secret, app.baseUrl), request);
   if (checked.ok) return checked.address;
   const message =
-    checked.reason === "expired"
-      ? "This address has expired; ask for a new one."
-      : "This address was altered or is none of ours.";
+    checked.reason === "expired" ? "This URL has expired; request a new one." : "The signature of this URL is invalid.";
   throw new HttpError(403, checked.reason === "expired" ? "address_expired" : "address_invalid", message);
 }
 
-/** Keys of artifacts, which only the worker of an attempt gets URLs for. */
-const ARTIFACT = /^tenants\/\d+\/assets\/\d+\/\d+-\d+\//;
 /** The source URL of a worker has no file name; a download URL has one. */
 const isWorkersSource = (key: string, filename: string | undefined) =>
-  filename === undefined && /^tenants\/\d+\/sources\//.test(key);
+  filename === undefined && ownerOf(key)?.area === "sources";
 
 /**
- * 403 `tenant_suspended` for a signed URL of a suspended tenant, however long it is valid. A job that runs already goes on:
- * its attempts would be used up by the suspension, and the asset errored for good.
+ * Throws 403 `tenant_suspended` for a signed URL of a suspended tenant, however long it is valid. A running job
+ * continues: otherwise the suspension would use up its attempts, and fail the asset.
  */
 async function requireActiveOwner(app: App, key: string): Promise<void> {
-  const tenantId = /^tenants\/(\d{1,15})\//.exec(key)?.[1];
-  if (tenantId !== undefined && !ARTIFACT.test(key)) await requireActiveTenant(app, Number(tenantId));
+  const owner = ownerOf(key);
+  // Only the worker of an attempt gets URLs for its prefix.
+  if (!owner) return;
+  if (parseKey(key)?.kind === "attempt") await requireTenantKept(app, owner.tenantId);
+  else await requireActiveTenant(app, owner.tenantId);
 }
 
-async function putObject(context: Context, takes: Takes) {
+async function putObject(context: Context, takes: FindAnnouncement) {
   const { app, url, incoming, headers } = context;
   const { key, maxBytes = 0, part } = verified(app, "PUT", url);
   const objects = storageOf(app);
@@ -119,7 +119,7 @@ async function putObject(context: Context, takes: Takes) {
       });
       return new Reply(200, undefined, { etag });
     }
-    // Asked again at the end: bytes take their time, and meanwhile the upload may be completed or its time be over.
+    // Checked again at the end: during the transfer the upload may have been completed or have expired.
     const { etag } = await objects.put(key, body, { maxBytes, bytes, confirm });
     if (upload) await objects.appends?.discard(key);
     return new Reply(200, undefined, { etag });
@@ -127,16 +127,16 @@ async function putObject(context: Context, takes: Takes) {
     if (error instanceof ObjectTooLarge) return tooLarge(error.maxBytes);
     if (error instanceof NoSuchMultipart || error instanceof PartsMismatch)
       throw new HttpError(409, "upload_conflict", error.message);
-    // The client hung up: nobody reads this answer, and it is no fault of ours.
+    // The client disconnected: no one receives this response, and it is not an error of the server.
     if (incoming?.destroyed && !incoming.complete)
-      throw new HttpError(400, "incomplete_body", "The body ended early; nothing was kept.");
+      throw new HttpError(400, "incomplete_body", "The request body ended early; nothing was stored.");
     throw error;
   }
 }
 
-/** 409 unless the upload that the key belongs to still waits for its bytes. Null for the key of anything else. */
+/** Throws 409 unless the upload of the key still waits for its bytes. Null for the key of anything else. */
 async function stillPending(app: App, key: string): Promise<UploadRow | null> {
   const upload = await uploadOfKey(app.db, key);
   if (!upload || upload.status === "pending") return upload ?? null;
-  throw new HttpError(409, "upload_conflict", `The upload is ${upload.status}; its bytes can no longer change.`);
+  throw new HttpError(409, "upload_conflict", `The upload is ${upload.status}; its content can no longer change.`);
 }

@@ -22,7 +22,7 @@ export const getUpload = (
     .where(and(eq(uploads.id, id), ownedBy(caller, uploads.tenantId)))
     .get();
 
-/** The session that may PUT to `objectKey`. The signed address was the credential, so nobody is asked who they are. */
+/** The session that may PUT to `objectKey`. The signed URL is the credential, so no caller is checked. */
 export const uploadOfKey = (db: Db, objectKey: string): Promise<UploadRow | undefined> =>
   db.select().from(uploads).where(eq(uploads.objectKey, objectKey)).get();
 

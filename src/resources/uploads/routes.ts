@@ -1,26 +1,27 @@
 import { eq } from "drizzle-orm";
+import * as v from "valibot";
 import { type AssetRow, sourceFetches, type UploadRow } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
+import { decodeCursor, page, UNPAGED } from "../../http/paging.ts";
 import { route } from "../../http/route.ts";
 import { storageOf } from "../../http/storage.ts";
 import { HttpError, invalid, notFound } from "../../lib/errors.ts";
 import { httpClientOf } from "../../outbound/app-http-client.ts";
 import { BlockedDestination } from "../../outbound/http-client.ts";
+import { Complete, InitiatedUpload, Upload } from "../../protocol/upload.ts";
 import { completeUpload } from "./complete.ts";
 import { initiate, warningsOf } from "./initiate.ts";
+import { listUploads, UploadQuery } from "./list.ts";
 import { multipartIdOf, partsOf } from "./multipart.ts";
 import { getUpload } from "./queries.ts";
 import {
-  Complete,
   CompletedUpload,
   FromUrl,
   Initiate,
-  InitiatedUpload,
   toCompletedUpload,
   toParts,
   toPut,
   toUpload,
-  Upload,
   UploadParams,
 } from "./schema.ts";
 
@@ -32,14 +33,15 @@ export const uploadRoutes = [
     ...shared,
     method: "POST",
     path: `${base}/initiate`,
+    operationId: "initiateUpload",
     summary: "Initiate a direct upload",
     body: Initiate,
-    // The address is a credential: it is signed anew for a repeat, not kept.
+    // The URL is a credential: it is signed again for a repeated request, and not stored.
     idempotent: {
       secretFields: ["upload_url", "upload_method", "upload_headers"],
       restore: async ({ app, caller }, body) => {
-        const found = await getUpload(app.db, caller, (body as { id: number }).id);
-        return found ? { ...(body as object), ...toPut(await signPut(app, found.upload)) } : body;
+        const upload = await getUpload(app.db, caller, (body as { id: number }).id);
+        return upload ? { ...(body as object), ...toPut(await signPut(app, upload.upload)) } : body;
       },
     },
     responses: { 201: InitiatedUpload },
@@ -51,9 +53,10 @@ export const uploadRoutes = [
     },
     async handle({ app, caller, body, commit }) {
       storageOf(app);
+      const warnings = await warningsOf(app, body);
       return commit(async (tx) => {
         const { upload, asset } = await initiate(tx, app, caller, body);
-        return { ...toUpload(upload, asset.externalId, await signPut(app, upload)), ...warningsOf(app, body) };
+        return { ...toUpload(upload, asset.externalId, await signPut(app, upload)), ...warnings };
       });
     },
   }),
@@ -61,6 +64,7 @@ export const uploadRoutes = [
     ...shared,
     method: "POST",
     path: `${base}/from_url`,
+    operationId: "uploadFromUrl",
     summary: "Upload from a URL: the server fetches the source",
     body: FromUrl,
     idempotent: {},
@@ -75,13 +79,14 @@ export const uploadRoutes = [
       storageOf(app);
       const { url, ...fields } = body;
       const filename = fields.filename ?? nameIn(await checked(app, url));
+      const warnings = await warningsOf(app, body);
       return commit(async (tx) => {
-        // Nobody knows yet how many bytes there are.
+        // The size is not known yet.
         const { upload, asset } = await initiate(tx, app, caller, { ...fields, filename, bytes_expected: 0 });
         await tx
           .insert(sourceFetches)
           .values({ uploadId: upload.id, tenantId: upload.tenantId, url, dueAt: app.clock.now() });
-        return { ...toUpload(upload, asset.externalId, null), ...warningsOf(app, body) };
+        return { ...toUpload(upload, asset.externalId, null), ...warnings };
       });
     },
   }),
@@ -89,6 +94,7 @@ export const uploadRoutes = [
     ...shared,
     method: "POST",
     path: `${base}/:id/complete`,
+    operationId: "completeUpload",
     summary: "Complete an upload and queue the transcoding job",
     params: UploadParams,
     body: Complete,
@@ -103,9 +109,25 @@ export const uploadRoutes = [
       storageOf(app);
       const { upload: found } = (await getUpload(app.db, caller, params.id)) ?? notFound("upload");
       if (found.mode === "multipart" && found.status === "pending")
-        throw new HttpError(409, "upload_conflict", "The upload comes in parts; end it by complete_multipart.");
+        throw new HttpError(409, "upload_conflict", "This is a multipart upload; complete it with complete_multipart.");
       const { upload, asset, job } = await completeUpload(app, caller, params.id, body.bytes_received);
       return toCompletedUpload(upload, asset, job);
+    },
+  }),
+  route({
+    method: "GET",
+    path: base,
+    scope: "assets:write",
+    tag: "Uploads",
+    operationId: "listUploads",
+    summary: "List uploads, newest first",
+    query: UploadQuery,
+    responses: { 200: v.array(Upload) },
+    async handle({ app, caller, query, url }) {
+      const limit = query.limit ?? UNPAGED;
+      const rows = await listUploads(app.db, caller, query, { limit, before: decodeCursor(query.cursor) });
+      // Without PUT URLs: signing a thousand of them would block other requests.
+      return page(rows, limit, url, app.baseUrl(), ({ upload, externalId }) => toUpload(upload, externalId, null));
     },
   }),
   route({
@@ -113,6 +135,7 @@ export const uploadRoutes = [
     path: `${base}/:id`,
     scope: "assets:write",
     tag: "Uploads",
+    operationId: "getUpload",
     summary: "Get an upload",
     params: UploadParams,
     responses: { 200: Upload },
@@ -121,7 +144,7 @@ export const uploadRoutes = [
   }),
 ];
 
-/** 422 for what the server would not be let to. */
+/** Throws 422 for a URL that the server may not fetch. */
 async function checked(app: App, url: string): Promise<URL> {
   try {
     return (await httpClientOf(app)).check(url);
@@ -140,16 +163,16 @@ function nameIn({ pathname, hostname }: URL): string {
   }
 }
 
-/** With the address to PUT to while it can still be used, and by the client. */
+/** With the PUT URL while the client can still use it. */
 async function signedUpload(app: App, { upload, asset }: { upload: UploadRow; asset: AssetRow }) {
   const isPending = upload.status === "pending" && upload.expiresAt > app.clock.now();
   if (upload.mode === "multipart" && isPending && app.objects) {
-    const held = await partsOf(app, upload);
-    return { ...toUpload(upload, asset.externalId, null), ...toParts(await multipartIdOf(app, upload), held) };
+    const parts = await partsOf(app, upload);
+    return { ...toUpload(upload, asset.externalId, null), ...toParts(await multipartIdOf(app, upload), parts) };
   }
   if (upload.mode === "tus" && isPending) {
-    const held = (await app.objects?.appends?.held(upload.objectKey)) ?? 0;
-    return toUpload({ ...upload, bytesReceived: held }, asset.externalId, null);
+    const bytes = (await app.objects?.appends?.held(upload.objectKey)) ?? 0;
+    return toUpload({ ...upload, bytesReceived: bytes }, asset.externalId, null);
   }
   const isFetched = eq(sourceFetches.uploadId, upload.id);
   const isClients =

@@ -10,22 +10,29 @@ const SNIPPET_BYTES = 1024;
 const MAX_RETRY_AFTER_MS = 24 * 3_600_000;
 const JITTER = 0.1;
 
-/** What an attempt came to, in words of the row. */
+/** The result of an attempt, as columns of the row. */
 export type Outcome = {
   claimed: Claimed;
   status: "delivered" | "failed" | "pending";
-  /** Of a pending one; else null. */
+  /** For a pending delivery; else null. */
   nextAttemptAt: number | null;
   at: number;
   responseStatus: number | null;
   responseBody: string | null;
   durationMs: number | null;
   error: { code: string; message: string } | null;
-  /** 410: the endpoint is switched off. */
+  /** 410: the endpoint is disabled. */
   gone: boolean;
 };
 
-/** Signs and sends. Null when `stop` cut it off: that says nothing of the receiver. */
+/** The headers of every attempt, besides those of `signatureHeaders`. */
+export const unsignedHeaders = (event: string) => ({
+  "content-type": "application/json",
+  "user-agent": "vodbox-webhooks",
+  "Svc-Event": event,
+});
+
+/** Signs and sends. Null when `stop` aborted it: that is not a failure of the receiver. */
 export async function attempt(app: App, claimed: Claimed, stop: AbortSignal): Promise<Outcome | null> {
   const from = performance.now();
   const nothing = { responseStatus: null, responseBody: null };
@@ -42,9 +49,7 @@ export async function attempt(app: App, claimed: Claimed, stop: AbortSignal): Pr
   try {
     const answer = await post(await httpClientOf(app), claimed.url, {
       headers: {
-        "content-type": "application/json",
-        "user-agent": "vodbox-webhooks",
-        "Svc-Event": claimed.event,
+        ...unsignedHeaders(claimed.event),
         ...signatureHeaders({ id, body, secrets, now: app.clock.now() }),
       },
       body,
@@ -54,27 +59,33 @@ export async function attempt(app: App, claimed: Claimed, stop: AbortSignal): Pr
       pool: `webhook ${claimed.endpointId}`,
     });
     const { status, snippet, durationMs } = answer;
-    const told = { responseStatus: status, responseBody: snippet, durationMs };
-    if (status >= 200 && status < 300) return ended(app, claimed, { ...told, error: null }, false);
-    const error = { code: "http_status", message: `The receiver answered ${status}.` };
-    return ended(app, claimed, { ...told, error }, isTransient(status), answer.retryAfter);
+    const response = { responseStatus: status, responseBody: snippet, durationMs };
+    if (status >= 200 && status < 300) return ended(app, claimed, { ...response, error: null }, false);
+    const error = { code: "http_status", message: `The receiver responded with status ${status}.` };
+    return ended(app, claimed, { ...response, error }, isTransient(status), answer.retryAfter);
   } catch (error) {
     if (stop.aborted) return null;
     if (error instanceof BlockedDestination) return fault("blocked_destination", error.message, false);
     if (error instanceof OutboundFailure) return fault(error.code, error.message, true);
-    app.log.error({ err: error, delivery: claimed.id }, "a delivery failed for a reason of our own");
+    app.log.error({ err: error, delivery: claimed.id }, "a delivery failed because of an internal error");
     return fault("internal", "The server could not make the attempt.", true);
   }
 }
 
 const isTransient = (status: number) => status === 408 || status === 429 || status >= 500;
 
-type Told = Pick<Outcome, "responseStatus" | "responseBody" | "durationMs" | "error">;
+type AttemptResponse = Pick<Outcome, "responseStatus" | "responseBody" | "durationMs" | "error">;
 
-function ended(app: App, claimed: Claimed, told: Told, again: boolean, retryAfter: string | null = null): Outcome {
+function ended(
+  app: App,
+  claimed: Claimed,
+  response: AttemptResponse,
+  again: boolean,
+  retryAfter: string | null = null,
+): Outcome {
   const now = app.clock.now();
-  const base = { claimed, at: now, ...told, gone: told.responseStatus === 410 };
-  if (told.error === null) return { ...base, status: "delivered", nextAttemptAt: null };
+  const base = { claimed, at: now, ...response, gone: response.responseStatus === 410 };
+  if (response.error === null) return { ...base, status: "delivered", nextAttemptAt: null };
   const waitSeconds = again ? app.config.webhook_retry_seconds[claimed.tries] : undefined;
   if (waitSeconds === undefined) return { ...base, status: "failed", nextAttemptAt: null };
   const waitMs = waitSeconds * 1000 * (1 - JITTER + Math.random() * 2 * JITTER);
@@ -82,7 +93,7 @@ function ended(app: App, claimed: Claimed, told: Told, again: boolean, retryAfte
   return { ...base, status: "pending", nextAttemptAt: Math.ceil(now + Math.max(waitMs, askedMs)) };
 }
 
-/** RFC 9110, 10.2.3: seconds, or a date. What is neither asks for nothing. */
+/** RFC 9110, 10.2.3: seconds, or a date. Other values are ignored. */
 function retryAfterMs(value: string, now: number): number {
   if (/^\s*\d{1,9}\s*$/.test(value)) return Number(value) * 1000;
   return Math.max(0, (Date.parse(value) || now) - now);

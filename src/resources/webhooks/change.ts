@@ -1,5 +1,6 @@
 import { eq } from "drizzle-orm";
 import type * as v from "valibot";
+import { afterCommit } from "../../../storage/db/after-commit.ts";
 import type { Db } from "../../../storage/db/open.ts";
 import { type EndpointRow, webhookEndpoints as endpoints } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
@@ -9,10 +10,10 @@ import { httpClientOf } from "../../outbound/app-http-client.ts";
 import { BlockedDestination } from "../../outbound/http-client.ts";
 import { requireTenant } from "../tenants/queries.ts";
 import { countEndpoints, getEndpoint } from "./queries.ts";
-import type { EndpointWrite } from "./schema.ts";
+import type { EndpointPatch, EndpointWrite } from "./schema.ts";
 import { encipher, newSigningSecret } from "./secret.ts";
 
-/** Each is a row and a request more with every event of the tenant. */
+/** Each endpoint adds a row and a request to every event of the tenant. */
 const MAX_ENDPOINTS = 100;
 /** How long both secrets sign after a rotation. */
 const OVERLAP_MS = 24 * 3_600_000;
@@ -20,7 +21,10 @@ const OVERLAP_MS = 24 * 3_600_000;
 type Write = v.InferOutput<typeof EndpointWrite>;
 export type WithSecret = { row: EndpointRow; secret: string };
 
-/** An endpoint and its secret, which is told only now. 422 for an address that deliveries could never reach. */
+/**
+ * Creates an endpoint and its secret, which is returned only once. Throws 422 for a URL that deliveries may never
+ * reach.
+ */
 export async function createEndpoint(tx: Db, app: App, caller: Caller, body: Write): Promise<WithSecret> {
   const tenant = await requireTenant(tx, caller, body.tenant_id);
   if ((await countEndpoints(tx, tenant.id)) >= MAX_ENDPOINTS) {
@@ -48,7 +52,7 @@ export async function createEndpoint(tx: Db, app: App, caller: Caller, body: Wri
   return { row, secret };
 }
 
-/** The address as it will be asked for. What a name leads to is looked up at each delivery, not now. */
+/** The normalized URL. Its host is resolved at each delivery, not now. */
 export async function checkedUrl(app: App, url: string): Promise<string> {
   try {
     return (await httpClientOf(app)).check(url.trim()).href;
@@ -58,9 +62,29 @@ export async function checkedUrl(app: App, url: string): Promise<string> {
   }
 }
 
-/** On: what failed before is forgotten. Off: nothing is sent, and what falls due is kept as skipped. */
+type Patch = v.InferOutput<typeof EndpointPatch>;
+
+/** Changes the given fields. Deliveries that are pending go to the new URL. */
+export async function updateEndpoint(tx: Db, app: App, caller: Caller, id: number, patch: Patch): Promise<EndpointRow> {
+  const before = (await getEndpoint(tx, caller, id)) ?? notFound("webhook");
+  forgetEndpoint(tx, app, before.id);
+  return tx
+    .update(endpoints)
+    .set({
+      ...(patch.url !== undefined && { url: patch.url }),
+      ...(patch.description !== undefined && { description: patch.description }),
+      ...(patch.event_types !== undefined && { eventTypes: patch.event_types }),
+      updatedAt: app.clock.now(),
+    })
+    .where(eq(endpoints.id, before.id))
+    .returning()
+    .get();
+}
+
+/** Enabled: earlier failures are reset. Disabled: nothing is sent, and due deliveries become skipped. */
 export async function setActive(tx: Db, app: App, caller: Caller, id: number, active: boolean): Promise<EndpointRow> {
   const before = (await getEndpoint(tx, caller, id)) ?? notFound("webhook");
+  forgetEndpoint(tx, app, before.id);
   const fresh = { failureCount: 0, failingSince: null, disabledAt: null, disabledReason: null };
   return tx
     .update(endpoints)
@@ -70,9 +94,10 @@ export async function setActive(tx: Db, app: App, caller: Caller, id: number, ac
     .get();
 }
 
-/** A new secret. The present one signs beside it for a day; one that was still doing so does no longer. */
+/** Creates a new secret. The present one also signs for a day; an older one no longer does. */
 export async function rotateSecret(tx: Db, app: App, caller: Caller, id: number): Promise<WithSecret> {
   const before = (await getEndpoint(tx, caller, id)) ?? notFound("webhook");
+  forgetEndpoint(tx, app, before.id);
   const secret = newSigningSecret();
   const now = app.clock.now();
   const row = await tx
@@ -89,9 +114,14 @@ export async function rotateSecret(tx: Db, app: App, caller: Caller, id: number)
   return { row, secret };
 }
 
-/** Gone from now on; its deliveries may be many, and follow in slices. */
+/** Deleted immediately; its deliveries may be many, and are deleted in slices. */
 export async function deleteEndpoint(tx: Db, app: App, caller: Caller, id: number): Promise<void> {
   const { id: own } = (await getEndpoint(tx, caller, id)) ?? notFound("webhook");
   const now = app.clock.now();
   await tx.update(endpoints).set({ active: false, deletedAt: now, updatedAt: now }).where(eq(endpoints.id, own));
+  forgetEndpoint(tx, app, own);
 }
+
+/** The dispatcher of every process reads the endpoint again. */
+const forgetEndpoint = (tx: Db, app: App, id: number) =>
+  afterCommit(tx, () => void app.signals.emit("webhook.changed", id));

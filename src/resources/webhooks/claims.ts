@@ -5,35 +5,35 @@ import { iso } from "../../lib/clock.ts";
 import { decipher } from "./secret.ts";
 
 /**
- * A claim that nobody settled is over then, and the delivery is anyone's again. An attempt that could end later than its
- * claim is not begun.
+ * A claim that was not settled expires after this time, and the delivery can be claimed again. An attempt that could
+ * end after its claim is not started.
  */
 const CLAIM_MS = 60_000;
-/** Of a paused endpoint, set aside at once. */
+/** Deliveries of a paused endpoint that are skipped at once. */
 const SKIP_BATCH = 200;
 
-/** A delivery in hand, with all that its next attempt takes. */
+/** A claimed delivery with the data of its next attempt. */
 export type Claimed = {
   id: number;
   endpointId: number;
   claimedUntil: number;
-  /** Attempts since it was last sent anew. */
+  /** Attempts since it was created or last replayed. */
   tries: number;
   url: string;
   eventId: string;
   event: string;
   /** The same bytes at every attempt. */
   body: string;
-  /** Null when it cannot be read: the server's signing secret is not the one that enciphered it. */
+  /** Null when it cannot be decrypted: the server's signing secret has changed. */
   secrets: readonly string[] | null;
 };
 export type ClaimRequest = { endpointId: number; tenantId: number; limit: number };
-/** `more`: there may be others due. */
+/** `more`: others may be due. */
 export type ClaimedDelivery = { endpointId: number; tenantId: number; claimed: Claimed[]; more: boolean };
 
 /**
- * Endpoints that something is due for. From one endpoint to the next in the index, so that it costs a step an endpoint
- * however many deliveries wait.
+ * Endpoints with due deliveries. Skips from one endpoint to the next in the index, so the cost depends on the number of
+ * endpoints, not of deliveries.
  */
 export async function endpointsWithDue(db: Db, now: number): Promise<{ id: number; tenantId: number }[]> {
   return db.all<{ id: number; tenantId: number }>(sql`
@@ -60,7 +60,7 @@ type Endpoint = {
 };
 type Due = { id: number; tries: number; eventId: string; event: string; createdAt: number; data: string };
 
-/** Due deliveries of one endpoint, oldest first, claimed; of a paused one set aside as skipped. */
+/** Claims due deliveries of one endpoint, oldest first; those of a paused one become skipped. */
 export async function claim(tx: Db, app: App, { endpointId, tenantId, limit }: ClaimRequest): Promise<ClaimedDelivery> {
   const now = app.clock.now();
   const [endpoint] = await tx.all<Endpoint>(sql`
@@ -81,16 +81,22 @@ export async function claim(tx: Db, app: App, { endpointId, tenantId, limit }: C
     WHERE id IN (SELECT value FROM json_each(${JSON.stringify(due.map((row) => row.id))}))`);
   const secrets = secretsOf(app, endpoint, now);
   const claimed = due.map(({ id, tries, eventId, event, createdAt, data }) => {
-    const body = `{"id":"${eventId}","event":"${event}","created_at":"${iso(createdAt)}","tenant_id":${endpoint.tenantId},"data":${data}}`;
+    const body = bodyOf({ eventId, event, createdAt, tenantId: endpoint.tenantId, data });
     return { id, endpointId, claimedUntil, tries, url: endpoint.url, eventId, event, body, secrets };
   });
   return { endpointId, tenantId, claimed, more: due.length === limit };
 }
 
+type EventOfDelivery = { eventId: string; event: string; createdAt: number; tenantId: number; data: string };
+
+/** The body of a delivery; `data` is JSON, which is sent as it was stored. */
+export const bodyOf = ({ eventId, event, createdAt, tenantId, data }: EventOfDelivery): string =>
+  `{"id":"${eventId}","event":"${event}","type":"${event}","created_at":"${iso(createdAt)}","tenant_id":${tenantId},"data":${data}}`;
+
 function secretsOf(app: App, endpoint: Endpoint, now: number): string[] | null {
-  const readable = (kept: string) => {
+  const readable = (ciphertext: string) => {
     try {
-      return decipher(app, endpoint.tenantId, kept);
+      return decipher(app, endpoint.tenantId, ciphertext);
     } catch {
       return null;
     }
@@ -113,7 +119,7 @@ async function skip(tx: Db, endpointId: number, now: number): Promise<boolean> {
   return rowsAffected === SKIP_BATCH;
 }
 
-/** Claims that come to nothing: no attempt is counted. */
+/** Releases claims without counting an attempt. */
 export const release = (tx: Db, claimed: readonly Claimed[]) =>
   tx.run(sql`
     UPDATE webhook_deliveries SET claimed_until = NULL
@@ -121,7 +127,7 @@ export const release = (tx: Db, claimed: readonly Claimed[]) =>
           FROM json_each(${JSON.stringify(claimed.map((each) => [each.id, each.claimedUntil]))})) AS given
     WHERE webhook_deliveries.id = given.id AND claimed_until = given.claim`);
 
-/** All claims of a process that is no more. Only for the one owner of a database. */
+/** Releases all claims of a dead process. Only for the single owner of a database. */
 export const releaseAll = (tx: Db) =>
   tx.run(
     sql`UPDATE webhook_deliveries SET claimed_until = NULL WHERE status = 'pending' AND claimed_until IS NOT NULL`,

@@ -13,28 +13,33 @@ import {
 } from "./claims.ts";
 import { settle } from "./settle.ts";
 
-/** At once to one endpoint. */
+/** Concurrent attempts to one endpoint. */
 const PER_ENDPOINT = 4;
-/** At once to all endpoints that answer within SLOW_MS, and apart from them to all that do not. */
+/** Concurrent attempts to all endpoints that answer within SLOW_MS, and separately to all others. */
 const AT_ONCE = 128;
-/** Of AT_ONCE, for the endpoints of one tenant. */
+/** Share of AT_ONCE for the endpoints of one tenant. */
 const PER_TENANT = 64;
-/** At once in all. An endpoint counts as fast until its first attempts show that it is not, so AT_ONCE alone is no bound. */
+/**
+ * Concurrent attempts in total. An endpoint counts as fast until its first attempts show otherwise, so AT_ONCE alone is
+ * no bound.
+ */
 const MAX_AT_ONCE = 512;
-/** A tenant may have so many whatever the others have: their endpoints may all be slow. */
+/** Guaranteed to each tenant, because all endpoints of the others may be slow. */
 const GUARANTEED = 2;
 const SLOW_MS = 1000;
-/** Claimed ahead: what an endpoint takes in so long at its present pace, and at most so many. */
+/**
+ * Deliveries claimed in advance: what an endpoint completes in this time at its current rate, and at most this many.
+ */
 const AHEAD_MS = 2000;
 const MAX_AHEAD = 128;
-/** Results, and claims, of one transaction. */
+/** Results, and claims, per transaction. */
 const BATCH = 200;
 const LOOK_EVERY_MS = 500;
-/** What is under way when the program stops may end within this. */
+/** Attempts in progress may take this long to end when the program stops. */
 const STOP_MS = 2000;
-/** A claim must outlast the attempt that is begun under it. */
+/** A claim must outlast the attempt that starts under it. */
 const CLAIM_MARGIN_MS = ATTEMPT_MS + 5000;
-/** Retries that are due sooner wake us by themselves; the others are found by looking. */
+/** Retries that are due sooner set a timer; later ones are found by polling. */
 const TIMER_MS = 60_000;
 
 type Lane = {
@@ -49,27 +54,27 @@ type Lane = {
 
 type Kind = "fast" | "slow";
 const kindOf = ({ slow }: Lane): Kind => (slow ? "slow" : "fast");
-/** A tenant's lanes, and how many attempts run in them. */
+/** The lanes of a tenant, and its number of running attempts. */
 type Tenant = { lanes: Lane[] } & Record<Kind, number>;
 
-/** One lane of each tenant, then the next of each. */
-function* inTurns(lanes: readonly Lane[]): Generator<Lane> {
+/** Interleaves: one lane of each tenant, then the next of each. */
+function* interleave(lanes: readonly Lane[]): Generator<Lane> {
   const byTenant = [...Map.groupBy(lanes, ({ tenantId }) => tenantId).values()];
   for (let index = 0; byTenant.some((each) => index < each.length); index++)
     yield* byTenant.flatMap((each) => each.slice(index, index + 1));
 }
 
 /**
- * Sends what is due. One loop writes: in each turn, and in one transaction, the results since the last turn and the
- * claims for endpoints that run dry, while attempts go on beside it. Every endpoint has a lane of its own, and slow
- * ones share room with slow ones only, so that no receiver delays another's. Room is given to tenants in turn, and none
- * can take all of it.
+ * Sends due deliveries. A single loop writes to the database: each iteration stores the results since the last one and
+ * claims deliveries for endpoints that run out of them, in one transaction, while attempts continue. Every endpoint has
+ * its own lane, and slow endpoints share slots only with slow ones, so that no receiver delays another's deliveries.
+ * Slots are assigned to tenants round robin, and no tenant can use all of them.
  */
 class Dispatcher {
   readonly #app: App;
   readonly #lanes = new Map<number, Lane>();
   readonly #stop = new AbortController();
-  /** Numbers of all deliveries in hand. */
+  /** Ids of all claimed deliveries. */
   readonly #held = new Set<number>();
   #outcomes: Outcome[] = [];
   #running: Promise<void> | null = null;
@@ -78,7 +83,7 @@ class Dispatcher {
   #changed = Promise.withResolvers<void>();
   #hinted = true;
   #recovered = false;
-  /** When tenants were served last, as a count. */
+  /** A counter value of when each tenant was last served. */
   readonly #served = new Map<number, number>();
   #count = 0;
   #timer: { at: number; handle: NodeJS.Timeout } | null = null;
@@ -90,7 +95,7 @@ class Dispatcher {
     app.stopping.addEventListener("abort", () => this.#beginStop(), { once: true });
   }
 
-  /** Until nothing is due and nothing under way, or the program stops. */
+  /** Runs until nothing is due and no attempt is in progress, or the program stops. */
   run(): Promise<void> {
     this.#running ??= this.#run().finally(() => {
       this.#running = null;
@@ -127,8 +132,8 @@ class Dispatcher {
     }
   }
 
-  #wake(hint: boolean): void {
-    this.#hinted ||= hint;
+  #wake(isHint: boolean): void {
+    this.#hinted ||= isHint;
     this.#changed.resolve();
   }
 
@@ -150,11 +155,11 @@ class Dispatcher {
     return lane;
   }
 
-  /** Whose lanes run dry while there may be more for them. */
+  /** Endpoints that run out of claimed deliveries while more may be due. */
   #wants(): ClaimRequest[] {
     const wants: ClaimRequest[] = [];
     let left = BATCH;
-    for (const { id, tenantId, more, queue, paceMs } of inTurns([...this.#lanes.values()])) {
+    for (const { id, tenantId, more, queue, paceMs } of interleave([...this.#lanes.values()])) {
       const ahead = Math.min(MAX_AHEAD, PER_ENDPOINT * Math.ceil(AHEAD_MS / Math.max(1, paceMs)));
       if (!more || queue.length > ahead / 2 || left <= 0) continue;
       const limit = Math.min(left, ahead - queue.length);
@@ -168,7 +173,7 @@ class Dispatcher {
     const outcomes = this.#outcomes.slice(0, BATCH);
     const dropped = this.#dropped;
     this.#dropped = [];
-    const taken = await this.#app.write(async (tx) => {
+    const batch = await this.#app.write(async (tx) => {
       await settle(tx, outcomes);
       if (dropped.length > 0) await release(tx, dropped);
       const all: ClaimedDelivery[] = [];
@@ -178,9 +183,9 @@ class Dispatcher {
     this.#outcomes.splice(0, outcomes.length);
     for (const { status } of outcomes) metricsOf(this.#app).deliveries.add(status === "pending" ? "retried" : status);
     for (const { id } of [...outcomes.map((each) => each.claimed), ...dropped]) this.#held.delete(id);
-    for (const { endpointId, tenantId, claimed, more } of taken) {
+    for (const { endpointId, tenantId, claimed, more } of batch) {
       const lane = this.#lane({ id: endpointId, tenantId });
-      // A claim that ran out in our own hands is still in them.
+      // A delivery whose claim expired in this process is still being sent here.
       const fresh = claimed.filter((each) => !this.#held.has(each.id));
       for (const { id } of fresh) this.#held.add(id);
       lane.queue.push(...fresh);
@@ -191,7 +196,7 @@ class Dispatcher {
     this.#wakeFor(outcomes);
   }
 
-  /** Once for all attempts that end in this turn of the event loop. */
+  /** Once for all attempts that end in this event loop iteration. */
   #fillSoon(): void {
     this.#filling ??= setImmediate(() => {
       this.#filling = null;
@@ -199,7 +204,7 @@ class Dispatcher {
     });
   }
 
-  /** Begins what there is room for: the tenants in turn, and of each its lanes. */
+  /** Starts attempts as far as there are slots: tenants round robin, and within each its lanes. */
   #fill(): void {
     if (this.#app.stopping.aborted) return;
     const tenants = new Map<number, Tenant>();
@@ -215,11 +220,11 @@ class Dispatcher {
   #fillKind(kind: Kind, tenants: ReadonlyMap<number, Tenant>): void {
     const all = [...tenants.values()];
     let total = all.reduce((sum, { fast, slow }) => sum + fast + slow, 0);
-    let room = AT_ONCE - all.reduce((sum, tenant) => sum + tenant[kind], 0);
+    let freeSlots = AT_ONCE - all.reduce((sum, tenant) => sum + tenant[kind], 0);
     const startable = new Map([...tenants].map(([id, { lanes }]) => [id, lanes.filter((l) => kindOf(l) === kind)]));
     const waiting = new Set(startable.keys());
     for (;;) {
-      const isFull = room <= 0 || total >= MAX_AT_ONCE;
+      const isFull = freeSlots <= 0 || total >= MAX_AT_ONCE;
       const owners = [...waiting].flatMap((id) => {
         const tenant = tenants.get(id) as Tenant;
         const sum = tenant.fast + tenant.slow;
@@ -244,7 +249,7 @@ class Dispatcher {
       lanes.push(...lanes.splice(at, 1));
       (tenants.get(next.id) as Tenant)[kind]++;
       this.#served.set(next.id, ++this.#count);
-      room--;
+      freeSlots--;
       total++;
       this.#begin(lane, claimed);
     }
@@ -253,7 +258,7 @@ class Dispatcher {
   #begin(lane: Lane, claimed: Claimed): void {
     const from = performance.now();
     lane.running.set(claimed, from);
-    // Whoever was served goes to the end of the line.
+    // A tenant that was served moves to the end of the queue.
     this.#lanes.delete(lane.id);
     this.#lanes.set(lane.id, lane);
     attempt(this.#app, claimed, this.#stop.signal).then((outcome) => {
@@ -273,7 +278,7 @@ class Dispatcher {
     if (!lane.more && lane.queue.length === 0 && lane.running.size === 0) this.#lanes.delete(lane.id);
   }
 
-  /** An endpoint has changed: what was claimed for it was so under its old address, secret or state. */
+  /** An endpoint has changed: its claimed deliveries have its old URL, secret or state. */
   #forget(id: number): void {
     const lane = this.#lanes.get(id);
     if (!lane) return;
@@ -288,7 +293,7 @@ class Dispatcher {
     this.#wake(false);
   }
 
-  /** What was claimed ahead, when the program stops. */
+  /** Deliveries that were claimed in advance, when the program stops. */
   #giveBack(): void {
     for (const lane of [...this.#lanes.values()]) {
       this.#dropped.push(...lane.queue.splice(0));
@@ -297,7 +302,7 @@ class Dispatcher {
     }
   }
 
-  /** At the first of the retries that are due soon. */
+  /** At the time of the earliest retry that is due soon. */
   #wakeFor(outcomes: readonly Outcome[]): void {
     const at = Math.min(...outcomes.map((each) => each.nextAttemptAt ?? Number.POSITIVE_INFINITY));
     const waitMs = at - this.#app.clock.now();
@@ -313,5 +318,5 @@ class Dispatcher {
 
 const dispatchers = forApp((app) => new Dispatcher(app));
 
-/** Sends all that is due, and what falls due meanwhile. */
+/** Sends all due deliveries, and those that become due meanwhile. */
 export const deliverDue = (app: App): Promise<void> => dispatchers(app).run();

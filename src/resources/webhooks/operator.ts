@@ -10,22 +10,23 @@ const path = "/api/v1/admin/webhooks";
 const admin = { credential: "admin", tag: "Operator" } as const;
 
 const filterOf = (
-  given: v.InferOutput<typeof AllDeliveriesQuery> | v.InferOutput<typeof ReplayWrite>,
+  query: v.InferOutput<typeof AllDeliveriesQuery> | v.InferOutput<typeof ReplayWrite>,
 ): DeliveryFilter => ({
-  tenantId: given.tenant_id,
-  endpointId: given.endpoint_id,
-  status: given.status,
-  event: given.event,
-  since: given.since,
-  until: given.until,
+  tenantId: query.tenant_id,
+  endpointId: query.endpoint_id,
+  status: query.status,
+  event: query.event,
+  since: query.since,
+  until: query.until,
 });
 
-/** Deliveries over all tenants. */
+/** Deliveries of all tenants. */
 export const webhookOperatorRoutes = [
   route({
     ...admin,
     method: "GET",
     path: `${path}/deliveries`,
+    operationId: "listAllDeliveries",
     summary: "List the deliveries of all tenants, newest first",
     query: AllDeliveriesQuery,
     responses: { 200: v.array(Delivery) },
@@ -39,21 +40,20 @@ export const webhookOperatorRoutes = [
     ...admin,
     method: "POST",
     path: `${path}/replay`,
+    operationId: "replayDeliveries",
     summary: "Resend deliveries by id or by filter, one batch per call",
     body: ReplayWrite,
     responses: { 200: Replayed },
     async handle({ app, caller, body }) {
       const filter = filterOf(body);
       if (!body.ids && Object.values(filter).every((value) => value === undefined)) {
-        throw new HttpError(422, "parameter_missing", "Give ids, or a filter such as status.", {
-          details: { ids: ["give ids or a filter"] },
+        throw new HttpError(422, "parameter_missing", "Set ids, or a filter such as status.", {
+          details: { ids: ["set ids or a filter"] },
         });
       }
-      const asked = { ids: body.ids, filter, dryRun: body.dry_run, after: body.after ?? 0 };
-      if (asked.dryRun) return replay(app.db, app, caller, asked);
-      const result = await app.write(async (tx) => replay(tx, app, caller, asked));
-      app.signals.emit("delivery.due");
-      return result;
+      const selection = { ids: body.ids, filter, dryRun: body.dry_run, after: body.after ?? 0 };
+      if (selection.dryRun) return replay(app.db, app, caller, selection);
+      return app.write(async (tx) => replay(tx, app, caller, selection));
     },
   }),
 ];

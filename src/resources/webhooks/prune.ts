@@ -3,22 +3,22 @@ import type { App } from "../../app.ts";
 
 const DAY_MS = 24 * 3_600_000;
 const KEPT_MS = 30 * DAY_MS;
-/** Finished deliveries kept of one endpoint. */
+/** Finished deliveries kept per endpoint. */
 const KEPT_EACH = 10_000;
-/** Rows of one transaction. */
+/** Rows per transaction. */
 const SLICE = 500;
 
 /**
- * Forgets finished deliveries that are over 30 days old or behind the newest 10,000 of their endpoint, then events of
- * which nothing is left, then endpoints that were deleted. In slices, so that nobody waits for it. Answers how many rows.
+ * Deletes finished deliveries older than 30 days or beyond the newest 10,000 of their endpoint, then events without
+ * deliveries, then deleted endpoints. In slices, so that other writes are not delayed. Returns the number of rows.
  */
 export async function pruneDeliveries(app: App): Promise<number> {
   const before = app.clock.now() - KEPT_MS;
-  let gone = 0;
+  let deletedRows = 0;
   const inSlices = async (statement: () => ReturnType<typeof sql>) => {
     for (let more = true; more && !app.stopping.aborted; ) {
       const { rowsAffected } = await app.write(async (tx) => tx.run(statement()));
-      gone += rowsAffected;
+      deletedRows += rowsAffected;
       more = rowsAffected >= SLICE;
     }
   };
@@ -31,14 +31,14 @@ export async function pruneDeliveries(app: App): Promise<number> {
         () => sql`DELETE FROM webhook_deliveries WHERE id IN (
           SELECT id FROM webhook_deliveries WHERE endpoint_id = ${id} LIMIT ${SLICE})`,
       );
-      if (app.stopping.aborted) return gone;
+      if (app.stopping.aborted) return deletedRows;
       await app.write(async (tx) => tx.run(sql`DELETE FROM webhook_endpoints WHERE id = ${id}`));
       continue;
     }
     const [oldest] = await app.db.all<{ id: number }>(
       sql`SELECT id FROM webhook_deliveries WHERE endpoint_id = ${id} ORDER BY id DESC LIMIT 1 OFFSET ${KEPT_EACH}`,
     );
-    // Ids and times grow together: the first that is young enough ends the search.
+    // Ids increase with time: the first one that is recent enough ends the search.
     const [young] = await app.db.all<{ id: number }>(
       sql`SELECT id FROM webhook_deliveries WHERE endpoint_id = ${id} AND created_at >= ${before} ORDER BY id LIMIT 1`,
     );
@@ -60,5 +60,5 @@ export async function pruneDeliveries(app: App): Promise<number> {
         AND NOT EXISTS (SELECT 1 FROM webhook_deliveries WHERE event_id = events.id)
       ORDER BY id LIMIT ${SLICE})`,
   );
-  return gone;
+  return deletedRows;
 }

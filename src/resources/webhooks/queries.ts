@@ -1,6 +1,7 @@
-import { and, asc, count, desc, eq, gte, isNull, lt, type SQL } from "drizzle-orm";
+import { and, asc, count, desc, eq, gte, isNull, lt, lte, type SQL, sql } from "drizzle-orm";
 import type { Db } from "../../../storage/db/open.ts";
 import {
+  type AssetRow,
   type DeliveryRow,
   webhookDeliveries as deliveries,
   type EndpointRow,
@@ -8,9 +9,9 @@ import {
   events,
 } from "../../../storage/db/schema.ts";
 import { type Caller, ownedBy } from "../../http/caller.ts";
-import type { ShownDelivery } from "./schema.ts";
+import type { DeliveryWithEvent } from "./schema.ts";
 
-/** The caller's endpoint; one that is being deleted is gone. */
+/** The caller's endpoint; one that is being deleted no longer exists. */
 export const getEndpoint = (db: Db, caller: Caller, id: number): Promise<EndpointRow | undefined> =>
   db
     .select()
@@ -18,7 +19,7 @@ export const getEndpoint = (db: Db, caller: Caller, id: number): Promise<Endpoin
     .where(and(eq(endpoints.id, id), isNull(endpoints.deletedAt), ownedBy(caller, endpoints.tenantId)))
     .get();
 
-/** In the order of their making, up to `limit` + 1. */
+/** In order of creation, up to `limit` + 1. */
 export const listEndpoints = (
   db: Db,
   caller: Caller,
@@ -40,8 +41,8 @@ export const listEndpoints = (
     .all();
 
 export const countEndpoints = async (db: Db, tenantId: number): Promise<number> => {
-  const mine = and(eq(endpoints.tenantId, tenantId), isNull(endpoints.deletedAt));
-  return (await db.select({ count: count() }).from(endpoints).where(mine).get())?.count ?? 0;
+  const ownEndpoints = and(eq(endpoints.tenantId, tenantId), isNull(endpoints.deletedAt));
+  return (await db.select({ count: count() }).from(endpoints).where(ownEndpoints).get())?.count ?? 0;
 };
 
 export type DeliveryFilter = {
@@ -49,7 +50,7 @@ export type DeliveryFilter = {
   endpointId?: number | undefined;
   status?: DeliveryRow["status"] | undefined;
   event?: string | undefined;
-  /** Of the event, in milliseconds. */
+  /** Time of the event, in milliseconds. */
   since?: number | undefined;
   until?: number | undefined;
 };
@@ -67,14 +68,14 @@ export const matching = (caller: Caller, filter: DeliveryFilter): SQL | undefine
     filter.until === undefined ? undefined : lt(events.createdAt, filter.until),
   );
 
-const shown = (db: Db) =>
+const deliveryRows = (db: Db) =>
   db
     .select({ delivery: deliveries, eventName: events.eventId, event: events.type })
     .from(deliveries)
     .innerJoin(events, eq(events.id, deliveries.eventId))
     .innerJoin(endpoints, eq(endpoints.id, deliveries.endpointId));
 type Joined = { delivery: DeliveryRow; eventName: string; event: string };
-const flat = ({ delivery, ...event }: Joined): ShownDelivery => ({ ...delivery, ...event });
+const flat = ({ delivery, ...event }: Joined): DeliveryWithEvent => ({ ...delivery, ...event });
 
 /** Newest first, up to `limit` + 1. */
 export async function listDeliveries(
@@ -82,8 +83,8 @@ export async function listDeliveries(
   caller: Caller,
   filter: DeliveryFilter,
   page: { limit: number; before: number | undefined },
-): Promise<ShownDelivery[]> {
-  const rows = await shown(db)
+): Promise<DeliveryWithEvent[]> {
+  const rows = await deliveryRows(db)
     .where(and(matching(caller, filter), page.before === undefined ? undefined : lt(deliveries.id, page.before)))
     .orderBy(desc(deliveries.id))
     .limit(page.limit + 1)
@@ -91,15 +92,62 @@ export async function listDeliveries(
   return rows.map(flat);
 }
 
-/** One of an endpoint's deliveries. */
+/** The same expression as in the index events_by_asset. */
+const assetOfEvent = sql`json_extract(${events.data}, '$.asset_id')`;
+
+/**
+ * Deliveries of the events of an asset that the caller may access, up to `limit` + 1. The newest event is first: this
+ * order and the filter are those of one index, so a page reads only its own rows.
+ */
+export async function listAssetDeliveries(
+  db: Db,
+  { id: assetId, tenantId }: Pick<AssetRow, "id" | "tenantId">,
+  page: { limit: number; status: DeliveryRow["status"] | undefined; after: readonly [number, number] | undefined },
+): Promise<DeliveryWithEvent[]> {
+  const [eventId, id] = page.after ?? [];
+  const isBelow =
+    eventId === undefined
+      ? undefined
+      : and(lte(events.id, eventId), sql`(${events.id}, ${deliveries.id}) < (${eventId}, ${id})`);
+  const rows = await deliveryRows(db)
+    .where(
+      and(
+        sql`${assetOfEvent} = ${String(assetId)}`,
+        // The plus sign keeps SQLite from choosing the index of the tenant instead.
+        sql`+${events.tenantId} = ${tenantId}`,
+        isNull(endpoints.deletedAt),
+        page.status && eq(deliveries.status, page.status),
+        isBelow,
+      ),
+    )
+    .orderBy(desc(events.id), desc(deliveries.id))
+    .limit(page.limit + 1)
+    .all();
+  return rows.map(flat);
+}
+
+/** A delivery of an endpoint. */
 export async function getDelivery(
   db: Db,
   caller: Caller,
   at: { endpointId: number; id: number },
-): Promise<ShownDelivery | undefined> {
-  const row = await shown(db)
+): Promise<DeliveryWithEvent | undefined> {
+  const row = await deliveryRows(db)
     .where(and(matching(caller, { endpointId: at.endpointId }), eq(deliveries.id, at.id)))
     .orderBy(asc(deliveries.id))
     .get();
   return row && flat(row);
 }
+
+/** The event of a delivery and the URL of its endpoint, for what an attempt sends. `data` is JSON. */
+export const getDeliveredEvent = (
+  db: Db,
+  deliveryId: number,
+): Promise<{ url: string; createdAt: number; data: string } | undefined> =>
+  db
+    .select({ url: endpoints.url, createdAt: events.createdAt, data: sql<string>`${events.data}` })
+    .from(deliveries)
+    .innerJoin(events, eq(events.id, deliveries.eventId))
+    .innerJoin(endpoints, eq(endpoints.id, deliveries.endpointId))
+    .where(eq(deliveries.id, deliveryId))
+    .get();

@@ -7,72 +7,72 @@ import {
   events,
 } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
-import { EVENT_TYPES, type EventType } from "../../events/catalog.ts";
-import { fanOut, insertEvent } from "../../events/emit.ts";
-import { SAMPLES } from "../../events/samples.ts";
+import { EVENT_TYPES, EVENTS, type EventType } from "../../events/catalog.ts";
+import { fanOut, insertEvent, wakeDispatcher } from "../../events/emit.ts";
 import type { Caller } from "../../http/caller.ts";
 import { notFound } from "../../lib/errors.ts";
 import { type DeliveryFilter, getDelivery, getEndpoint, matching } from "./queries.ts";
-import type { ShownDelivery } from "./schema.ts";
+import type { DeliveryWithEvent } from "./schema.ts";
 
-/** Replayed by one call, so that no transaction grows with what matches; a dry run only reads. */
+/** Deliveries replayed by one request, which bounds its transaction; a dry run only reads. */
 const REPLAY_BATCH = 500;
 const DRY_BATCH = 2000;
 
-/** Due now, with all its tries anew; of the same event, under the same id. What is on its way already stays claimed. */
-const anew = (now: number) =>
+/** Due now, with all attempts; of the same event, under the same id. A delivery in progress stays claimed. */
+const resetDelivery = (now: number) =>
   ({ status: "pending", tries: 0, nextAttemptAt: now, updatedAt: now }) satisfies Partial<
     typeof deliveries.$inferInsert
   >;
-/** To a paused endpoint nothing is sent. */
+/** A paused endpoint receives nothing. */
 const skippedAt = (now: number) =>
   ({ status: "skipped", nextAttemptAt: null, claimedUntil: null, updatedAt: now }) satisfies Partial<
     typeof deliveries.$inferInsert
   >;
 
-/** One delivery of the caller's endpoint, once more. */
+/** Replays one delivery of the caller's endpoint. */
 export async function resend(
   tx: Db,
   app: App,
   caller: Caller,
   at: { endpointId: number; id: number },
-): Promise<ShownDelivery> {
+): Promise<DeliveryWithEvent> {
   const endpoint = (await getEndpoint(tx, caller, at.endpointId)) ?? notFound("webhook");
   const { id } = (await getDelivery(tx, caller, at)) ?? notFound("delivery");
   const now = app.clock.now();
-  const change = endpoint.active ? anew(now) : skippedAt(now);
+  const change = endpoint.active ? resetDelivery(now) : skippedAt(now);
   await tx.update(deliveries).set(change).where(eq(deliveries.id, id));
+  wakeDispatcher(tx, app);
   return (await getDelivery(tx, caller, at)) ?? notFound("delivery");
 }
 
-/** An event of a type that the endpoint wants, for it alone. It tells that it is a test. */
-export async function sendTest(tx: Db, app: App, caller: Caller, endpointId: number): Promise<ShownDelivery> {
+/**
+ * Sends a test event of a type that the endpoint is subscribed to, only to this endpoint. Its payload says that it is a
+ * test.
+ */
+export async function sendTest(tx: Db, app: App, caller: Caller, endpointId: number): Promise<DeliveryWithEvent> {
   const endpoint = (await getEndpoint(tx, caller, endpointId)) ?? notFound("webhook");
   const now = app.clock.now();
   const type = testType(endpoint);
-  const eventId = await insertEvent(tx, {
-    tenantId: endpoint.tenantId,
-    type,
-    data: { ...SAMPLES[type], test: true },
-    now,
-  });
-  const made = await tx
+  const data = { ...EVENTS[type].sample, test: true };
+  const eventId = await insertEvent(tx, app, { tenantId: endpoint.tenantId, type, data });
+  wakeDispatcher(tx, app);
+  const inserted = await tx
     .insert(deliveries)
     .values({
       tenantId: endpoint.tenantId,
       endpointId,
       eventId,
-      ...(endpoint.active ? anew(now) : skippedAt(now)),
+      ...(endpoint.active ? resetDelivery(now) : skippedAt(now)),
       createdAt: now,
     })
     .returning({ id: deliveries.id })
     .get();
-  return (await getDelivery(tx, caller, { endpointId, id: made.id })) ?? notFound("delivery");
+  return (await getDelivery(tx, caller, { endpointId, id: inserted.id })) ?? notFound("delivery");
 }
 
 function testType({ eventTypes }: EndpointRow): EventType {
-  const wanted = EVENT_TYPES.filter((type) => eventTypes.length === 0 || eventTypes.includes(type));
-  return wanted.includes("video.asset.ready") ? "video.asset.ready" : (wanted[0] ?? "video.asset.ready");
+  const subscribed = EVENT_TYPES.filter((type) => eventTypes.length === 0 || eventTypes.includes(type));
+  return subscribed.includes("video.asset.ready") ? "video.asset.ready" : (subscribed[0] ?? "video.asset.ready");
 }
 
 export type Replay = { ids: readonly string[] | undefined; filter: DeliveryFilter; dryRun: boolean; after: number };
@@ -84,7 +84,7 @@ export type ReplayResult = {
   last: number | null;
 };
 
-/** The first batch of what matches behind `after`, in the order of their making; deliveries of paused endpoints are left. */
+/** The first batch of matches after `after`, in order of creation; deliveries of paused endpoints are skipped. */
 export async function replay(
   tx: Db,
   app: App,
@@ -108,7 +108,10 @@ export async function replay(
     .limit(limit)
     .all();
   const due = batch.filter((row) => row.active).map((row) => row.id);
-  if (!dryRun) await tx.update(deliveries).set(anew(app.clock.now())).where(inArray(deliveries.id, due));
+  if (!dryRun) {
+    await tx.update(deliveries).set(resetDelivery(app.clock.now())).where(inArray(deliveries.id, due));
+    wakeDispatcher(tx, app);
+  }
   return {
     matched: batch.length,
     replayed: dryRun ? 0 : due.length,
@@ -118,7 +121,10 @@ export async function replay(
   };
 }
 
-/** Numbers of deliveries; an event stands for all of its. One that nobody wanted goes to those who want it now. */
+/**
+ * Ids of deliveries; an event selects all of its deliveries. An event without deliveries goes to the endpoints that are
+ * subscribed now.
+ */
 async function resolveIds(
   tx: Db,
   app: App,
@@ -132,14 +138,14 @@ async function resolveIds(
   for (const id of new Set(ids)) {
     if (!id.startsWith("evt_")) {
       const number = Number(id.replace("whd_", ""));
-      const found = await tx
+      const rows = await tx
         .select({ id: deliveries.id })
         .from(deliveries)
         .innerJoin(events, eq(events.id, deliveries.eventId))
         .innerJoin(endpoints, eq(endpoints.id, deliveries.endpointId))
         .where(and(matching(caller, {}), eq(deliveries.id, number)))
         .get();
-      if (found) deliveryIds.push(found.id);
+      if (rows) deliveryIds.push(rows.id);
       else unknown.push(id);
       continue;
     }
@@ -148,12 +154,12 @@ async function resolveIds(
       unknown.push(id);
       continue;
     }
-    let found = await ofEvent(event.id);
-    if (found.length === 0 && !dryRun) {
-      await fanOut(tx, event.id, app.clock.now());
-      found = await ofEvent(event.id);
+    let eventDeliveries = await ofEvent(event.id);
+    if (eventDeliveries.length === 0 && !dryRun) {
+      await fanOut(tx, app, event.id);
+      eventDeliveries = await ofEvent(event.id);
     }
-    deliveryIds.push(...found.map((each) => each.id));
+    deliveryIds.push(...eventDeliveries.map((each) => each.id));
   }
   return { deliveryIds, unknown };
 }

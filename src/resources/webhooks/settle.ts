@@ -2,10 +2,10 @@ import { sql } from "drizzle-orm";
 import type { Db } from "../../../storage/db/open.ts";
 import type { Outcome } from "./attempt.ts";
 
-/** An endpoint that nothing succeeded at for so long is switched off when the next delivery is given up. */
+/** An endpoint without success for this long is disabled when the next delivery fails for good. */
 const FAILING_MS = 5 * 24 * 3_600_000;
 
-/** Writes down what attempts came to: one statement for the deliveries, and one or two for each of their endpoints. */
+/** Stores the results of attempts: one statement for the deliveries, and one or two for each of their endpoints. */
 export async function settle(tx: Db, outcomes: readonly Outcome[]): Promise<void> {
   if (outcomes.length === 0) return;
   const rows = outcomes.map((each) => [
@@ -20,7 +20,7 @@ export async function settle(tx: Db, outcomes: readonly Outcome[]): Promise<void
     each.error?.code ?? null,
     each.error?.message ?? null,
   ]);
-  // Only while it is still claimed by us: what was claimed anew meanwhile is another's to settle.
+  // Only while this process holds the claim: a delivery that was claimed again is settled by its claimer.
   await tx.run(sql`
     UPDATE webhook_deliveries SET
       status = o.status, attempts = attempts + 1, tries = tries + 1, next_attempt_at = o.next, claimed_until = NULL,
@@ -34,11 +34,12 @@ export async function settle(tx: Db, outcomes: readonly Outcome[]): Promise<void
       FROM json_each(${JSON.stringify(rows)})
     ) AS o
     WHERE webhook_deliveries.id = o.id AND claimed_until = o.claim`);
-  for (const [id, ofOne] of Map.groupBy(outcomes, (each) => each.claimed.endpointId)) await note(tx, id, ofOne);
+  for (const [id, ofOne] of Map.groupBy(outcomes, (each) => each.claimed.endpointId))
+    await updateEndpoint(tx, id, ofOne);
 }
 
-/** What an endpoint's attempts, in the order of their ends, say of it. */
-async function note(tx: Db, id: number, outcomes: readonly Outcome[]): Promise<void> {
+/** The state of an endpoint after its attempts, in the order of their ends. */
+async function updateEndpoint(tx: Db, id: number, outcomes: readonly Outcome[]): Promise<void> {
   const lastGood = outcomes.findLast((each) => each.status === "delivered");
   const failed = lastGood ? outcomes.slice(outcomes.lastIndexOf(lastGood) + 1) : outcomes;
   const [first, last] = [failed[0]?.at ?? null, failed.at(-1)];

@@ -3,9 +3,9 @@ import { createHmac } from "node:crypto";
 export type Signed = { id: string; body: string; secrets: readonly string[]; now: number };
 
 /**
- * The headers that prove a delivery, signed at `now` with every secret that is valid: `Svc-Signature` over `t.body`,
- * keyed with the whole secret, as the receivers' libraries of Stripe and Mux read it, and those of Standard Webhooks
- * 1.0.0 over `id.t.body`, keyed with what `whsec_` stands before, decoded.
+ * The headers that authenticate a delivery, signed at `now` with every valid secret: `Svc-Signature` over `t.body`,
+ * keyed with the whole secret, for libraries of Stripe and Mux; and those of Standard Webhooks 1.0.0 over `id.t.body`,
+ * keyed with the decoded part after `whsec_`.
  */
 export function signatureHeaders({ id, body, secrets, now }: Signed): Record<string, string> {
   const t = Math.floor(now / 1000);

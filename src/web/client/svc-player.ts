@@ -1,4 +1,4 @@
 import { SvcPlayer } from "./parts/element.ts";
 
-/** `<svc-player>`. A page that loads the script twice keeps the first. */
+/** `<svc-player>`. If a page loads the script twice, the first definition stays. */
 if (!customElements.get("svc-player")) customElements.define("svc-player", SvcPlayer);

@@ -15,31 +15,31 @@ export type S3Options = Credentials & {
   bucket: string;
   /** The bucket in the path, else in the host name. */
   pathStyle: boolean;
-  /** Of every key; empty, or ending in a slash. */
+  /** Prefix of every key; empty, or ending in a slash. */
   prefix: string;
-  /** Stands in the endpoint's place in the addresses that others are given. */
+  /** Replaces the endpoint in presigned URLs. */
   publicUrl?: string | undefined;
-  /** Longest wait before the second try, in ms; doubles with each. */
+  /** Longest delay before the second attempt, in ms; doubles with each. */
   backoffMs?: number;
 };
 
 export type S3Request = {
   method: "GET" | "PUT" | "POST" | "HEAD" | "DELETE";
-  /** Without the prefix; the bucket itself when absent. */
+  /** Without the prefix; the bucket itself when missing. */
   key?: string;
   query?: Record<string, string>;
   headers?: Record<string, string>;
-  /** A stream is sent once; everything else again after a failure that may pass. */
+  /** A stream is sent once; other requests are retried after temporary failures. */
   body?: Uint8Array | { stream: Readable; bytes: number };
   signal?: AbortSignal | undefined;
 };
 
-/** What S3 refused, by its own code (REST API of Amazon S3, "Error responses"). A HEAD has no code: the status alone. */
+/** An error of S3, with its code (REST API of Amazon S3, "Error responses"). A HEAD has no code, only the status. */
 export class S3Error extends Error {
   readonly status: number;
   readonly code: string;
   constructor(status: number, code: string, message: string) {
-    super(`S3 answered ${status} ${code}${message && `: ${message}`}`);
+    super(`S3 responded with ${status} ${code}${message && `: ${message}`}`);
     this.name = "S3Error";
     this.status = status;
     this.code = code;
@@ -52,20 +52,20 @@ const TRIES = 5;
 const BACKOFF_MS = 150;
 const MAX_BACKOFF_MS = 5000;
 const CONNECT_MS = 5000;
-/** A server that does not know Expect says nothing, and gets the body all the same. */
+/** A server that does not support Expect does not respond, and gets the body anyway. */
 const CONTINUE_MS = 1000;
-/** For the head of an answer. A body may stand still for as long as its reader does. */
+/** Timeout of the response header. A body may be paused for as long as its reader is. */
 const ANSWER_MS = 120_000;
 const PASSING_STATUS = [408, 429, 500, 502, 503, 504];
 const PASSING_CODES = ["RequestTimeout", "SlowDown", "InternalError", "ServiceUnavailable", "OperationAborted"];
 
 export type S3Client = ReturnType<typeof s3Client>;
 
-/** Signed requests to one bucket, over connections that are kept. */
+/** Signed requests to one bucket, over kept-alive connections. */
 export function s3Client(options: S3Options) {
   const { sign, presign } = signer(options);
-  const inside = placeOf(options, options.endpoint);
-  const outside = placeOf(options, options.publicUrl ?? options.endpoint);
+  const inside = endpointOf(options, options.endpoint);
+  const outside = endpointOf(options, options.publicUrl ?? options.endpoint);
   const isTls = inside.protocol === "https:";
   const agent = new (isTls ? HttpsAgent : HttpAgent)({ keepAlive: true, maxFreeSockets: 32, scheduling: "lifo" });
   const dial = isTls ? httpsRequest : httpRequest;
@@ -83,13 +83,14 @@ export function s3Client(options: S3Options) {
     if (method === "PUT" || method === "POST")
       headers["content-length"] = body === undefined ? 0 : "stream" in body ? body.bytes : body.byteLength;
     const isStream = body !== undefined && "stream" in body;
-    // RFC 9110, 10.1.1: a refusal comes before the bytes, not on a connection that breaks under them.
+    // RFC 9110, 10.1.1: a refusal arrives before the body is sent, instead of on a connection that breaks during the
+    // transfer.
     if (isStream) headers.expect = "100-continue";
     const search = canonicalQuery(query);
     const target = search ? `${path}?${search}` : path;
     const outgoing = dial(inside.origin, {
       method,
-      // A kept connection may just be closed by the other side, and a stream cannot be sent again.
+      // The peer may be closing a kept-alive connection, and a stream cannot be sent again.
       agent: isStream ? false : agent,
       headers,
       path: target,
@@ -110,7 +111,10 @@ export function s3Client(options: S3Options) {
     }
   }
 
-  /** The answer when it is 2xx. Throws S3Error, StorageFull, StorageUnavailable, what `signal` says, or what the body does. */
+  /**
+   * The response when it is 2xx. Throws S3Error, StorageFull, StorageUnavailable, the reason of `signal`, or the body's
+   * error.
+   */
   async function send(request: S3Request): Promise<IncomingMessage> {
     const isStream = request.body !== undefined && "stream" in request.body;
     for (let attempt = 1; ; attempt++) {
@@ -130,7 +134,7 @@ export function s3Client(options: S3Options) {
       if (!isPassing(failure)) throw failure;
       if (isStream || attempt === TRIES) throw unavailable(options, failure);
       const most = Math.min(MAX_BACKOFF_MS, backoffMs * 2 ** (attempt - 1));
-      // Anywhere in the span, or all who were refused together come back together.
+      // With jitter, so that requests that were refused together are not retried together.
       await sleep(Math.random() * most, undefined, request.signal ? { signal: request.signal } : {});
     }
   }
@@ -139,7 +143,7 @@ export function s3Client(options: S3Options) {
     bucket: options.bucket,
     prefix: options.prefix,
     send,
-    /** The whole answer, for small ones. Some calls tell of their failure in a body after 200. */
+    /** The whole response, for small ones. Some calls report their failure in a body after 200. */
     async ask(request: S3Request): Promise<{ headers: IncomingMessage["headers"]; xml: string }> {
       for (let attempt = 1; ; attempt++) {
         const response = await send(request);
@@ -150,7 +154,7 @@ export function s3Client(options: S3Options) {
         await sleep(backoffMs * attempt);
       }
     },
-    /** An address for others, and until when it is good: a week at most. */
+    /** A presigned URL, and its expiry: a week at most. */
     presigned(request: { method: "GET" | "PUT"; key: string } & Pick<S3Request, "query" | "headers">, expiresAt: Date) {
       const { method, key, query = {}, headers = {} } = request;
       const path = pathOf(outside.path, key);
@@ -167,9 +171,9 @@ class TimedOut extends Error {
   readonly code = "ETIMEDOUT";
 }
 
-/** Ends a request that finds nobody, or is not answered. */
+/** Aborts a request that finds no server, or gets no response. */
 function deadline(outgoing: ClientRequest) {
-  const stop = () => outgoing.destroy(new TimedOut("S3 does not answer in time."));
+  const stop = () => outgoing.destroy(new TimedOut("S3 did not respond in time."));
   let timer = setTimeout(stop, CONNECT_MS);
   let isOver = false;
   const onConnect = () => {
@@ -187,12 +191,15 @@ function deadline(outgoing: ClientRequest) {
   };
 }
 
-/** The body is at fault, not the way to S3. */
+/** The body failed, not the connection to S3. */
 class BodyFailed extends Error {}
 
 type Sending = { answered: Promise<unknown>; signal: AbortSignal | undefined; onSent: () => void };
 
-/** Not by a pipeline: it would destroy the body after a failure, and with it the socket that a refusal is told on. */
+/**
+ * Not with a pipeline, which would destroy the body after a failure, and with it the socket that the response is sent
+ * on.
+ */
 async function sendBody(
   outgoing: ClientRequest,
   { stream, bytes }: { stream: Readable; bytes: number },
@@ -212,7 +219,7 @@ async function sendBody(
     for (let batch = await next(); batch !== null; batch = await Promise.race([next(), refused.then(() => null)])) {
       for (const chunk of batch) {
         if (!outgoing.write(chunk)) await Promise.race([once(outgoing, "drain"), refused]);
-        // Before its end it can only be a refusal.
+        // Before the end of the body it can only be a refusal.
         if (isAnswered) return;
         sent += chunk.byteLength;
         onSent();
@@ -226,11 +233,11 @@ async function sendBody(
   }
 }
 
-/** The bucket's own place: where its keys follow the path. */
-function placeOf({ bucket, pathStyle, endpoint }: S3Options, address: string) {
+/** The bucket's own URL: in its path, keys follow. */
+function endpointOf({ bucket, pathStyle, endpoint }: S3Options, address: string) {
   const url = new URL(address);
   const base = withoutTrailing(url.pathname, "/");
-  // An address for others that stands beside the endpoint is the bucket's own when the bucket is in the host name.
+  // A separate public URL is the bucket's own when the bucket is in the host name.
   const isBuckets = !pathStyle && address !== endpoint;
   const host = pathStyle || isBuckets ? url.host : `${bucket}.${url.host}`;
   return {
@@ -250,12 +257,12 @@ function refusal(status: number, xml: string): Error {
 function isPassing(error: unknown): boolean {
   if (error instanceof S3Error) return PASSING_STATUS.includes(error.status) || PASSING_CODES.includes(error.code);
   if (error instanceof StorageFull) return false;
-  // What the network says has a code: ECONNRESET, ECONNREFUSED, ETIMEDOUT, EAI_AGAIN …
+  // Network errors have a code: ECONNRESET, ECONNREFUSED, ETIMEDOUT, EAI_AGAIN …
   return typeof (error as NodeJS.ErrnoException).code === "string" && (error as Error).name !== "AbortError";
 }
 
 const unavailable = ({ endpoint }: S3Options, cause: unknown) =>
-  new StorageUnavailable(`The S3 server ${endpoint} does not serve: ${(cause as Error).message}`, { cause });
+  new StorageUnavailable(`The S3 server ${endpoint} is not responding: ${(cause as Error).message}`, { cause });
 
 function drained(response: IncomingMessage): string {
   response.resume();

@@ -1,28 +1,26 @@
-import { randomBytes } from "node:crypto";
-import type { ObjectStore, StorageFinding } from "../store.ts";
+import { newProbeKey } from "../../../src/lib/object-keys.ts";
+import type { ObjectStore, StorageClock, StorageFinding } from "../store.ts";
 import { type S3Client, S3Error, type S3Options } from "./client.ts";
 
 type Subject = { client: S3Client; store: ObjectStore; options: S3Options };
-type Wish = { origin: string; now: Date };
+type ExamineOptions = { origin: string; now: Date };
 
-/** S3 refuses what was signed a quarter of an hour away from its own time. */
-const MAX_SKEW_S = 300;
 const ANSWER_MS = 15_000;
 const SIGNED_FOR_MS = 300_000;
 
-/** What S3's codes mean for whoever wrote the settings. */
+/** What S3's error codes mean for the settings. */
 const ADVICE: Record<string, string> = {
-  InvalidAccessKeyId: "S3 does not know the access key; look at VODBOX_S3_ACCESS_KEY_ID.",
-  SignatureDoesNotMatch: "The secret key is not that of the access key; look at VODBOX_S3_SECRET_ACCESS_KEY.",
-  NoSuchBucket: "There is no such bucket; create it, or look at VODBOX_S3_BUCKET and VODBOX_S3_PATH_STYLE.",
-  AccessDenied: "The key may not do that; give it the policy in docs/operations.md.",
-  RequestTimeTooSkewed: "The clocks are too far apart; set this machine's by NTP.",
-  AuthorizationHeaderMalformed: "The region is wrong; look at VODBOX_S3_REGION.",
-  PermanentRedirect: "The bucket lies in another region; look at VODBOX_S3_ENDPOINT and VODBOX_S3_REGION.",
+  InvalidAccessKeyId: "S3 does not know the access key; check VODBOX_S3_ACCESS_KEY_ID.",
+  SignatureDoesNotMatch: "The secret key does not match the access key; check VODBOX_S3_SECRET_ACCESS_KEY.",
+  NoSuchBucket: "The bucket does not exist; create it, or check VODBOX_S3_BUCKET and VODBOX_S3_PATH_STYLE.",
+  AccessDenied: "The key has insufficient permissions; apply the policy in docs/operations.md.",
+  RequestTimeTooSkewed: "The clocks differ too much; synchronize this machine with NTP.",
+  AuthorizationHeaderMalformed: "The region is wrong; check VODBOX_S3_REGION.",
+  PermanentRedirect: "The bucket is in another region; check VODBOX_S3_ENDPOINT and VODBOX_S3_REGION.",
 };
 
-/** Looks at everything that an operator can get wrong, and stops where the rest would only repeat the fault. */
-export async function examineS3(subject: Subject, { origin, now }: Wish): Promise<StorageFinding[]> {
+/** Checks everything that can be misconfigured, and stops where further checks would only repeat the fault. */
+export async function examineS3(subject: Subject, { origin, now }: ExamineOptions): Promise<StorageFinding[]> {
   const { client, store, options } = subject;
   const findings: StorageFinding[] = [];
   const look = async (check: string, work: () => Promise<string>) => {
@@ -36,20 +34,20 @@ export async function examineS3(subject: Subject, { origin, now }: Wish): Promis
   };
 
   if (!(await look("endpoint", () => reach(options)))) return findings;
-  await look("clock", () => compareClocks(options, now));
+  await look("clock", () => compareClocks(s3Clock(options), now));
   const isOpen = await look("bucket", async () => {
     await client.ask({ method: "GET", query: { "list-type": "2", "max-keys": "1", prefix: client.prefix } });
-    return `the credentials open ${options.bucket} and may list it`;
+    return `the credentials can list the bucket ${options.bucket}`;
   });
   if (!isOpen) return findings;
-  const key = `vodbox-check-${randomBytes(6).toString("hex")}`;
-  const text = "vodbox looks whether storage works";
+  const key = newProbeKey();
+  const text = "vodbox storage check";
   const isUsable = await look("objects", async () => {
     await store.put(key, Buffer.from(text));
-    const found = await store.get(key);
-    const read = found && Buffer.concat(await found.body.toArray()).toString();
-    if (read !== text) throw new Error("What was put is not what was read.");
-    return "are put and read";
+    const object = await store.get(key);
+    const read = object && Buffer.concat(await object.body.toArray()).toString();
+    if (read !== text) throw new Error("The object read differs from the object written.");
+    return "can be written and read";
   });
   if (isUsable) {
     await look("addresses", () => tryAddress(store, key, text));
@@ -57,8 +55,8 @@ export async function examineS3(subject: Subject, { origin, now }: Wish): Promis
     await look("multipart", () => tryMultipart(store, key));
     await look("delete", async () => {
       await store.delete(key);
-      if (await store.head(key)) throw new Error("The object is still there after its deletion.");
-      return "objects are deleted";
+      if (await store.head(key)) throw new Error("The object still exists after its deletion.");
+      return "objects can be deleted";
     });
   }
   return findings;
@@ -67,27 +65,33 @@ export async function examineS3(subject: Subject, { origin, now }: Wish): Promis
 async function reach({ endpoint }: S3Options): Promise<string> {
   const response = await fetch(endpoint, { redirect: "manual", signal: AbortSignal.timeout(ANSWER_MS) });
   await response.body?.cancel();
-  return `${endpoint} answers`;
+  return `${endpoint} responds`;
 }
 
-/** Unsigned: what was signed by a clock that is far off would be refused, and any answer tells the time. */
-export async function serverTime({ endpoint }: Pick<S3Options, "endpoint">): Promise<Date | null> {
-  const response = await fetch(endpoint, { redirect: "manual", signal: AbortSignal.timeout(ANSWER_MS) });
-  await response.body?.cancel();
-  const told = Date.parse(response.headers.get("date") ?? "");
-  return Number.isNaN(told) ? null : new Date(told);
+/** S3 refuses signatures that differ from its own time by 15 minutes. */
+export const s3Clock = ({ endpoint }: Pick<S3Options, "endpoint">): StorageClock => ({
+  owner: "S3",
+  maxSkewSeconds: 300,
+  limit: "S3 rejects all requests beyond 900 s.",
+  /** Unsigned: a signature with a wrong clock would be refused, and any response contains the time. */
+  async read() {
+    const response = await fetch(endpoint, { redirect: "manual", signal: AbortSignal.timeout(ANSWER_MS) });
+    await response.body?.cancel();
+    const serverMs = Date.parse(response.headers.get("date") ?? "");
+    return Number.isNaN(serverMs) ? null : new Date(serverMs);
+  },
+});
+
+async function compareClocks({ owner, maxSkewSeconds, limit, read }: StorageClock, now: Date): Promise<string> {
+  const serverTime = await read();
+  if (serverTime === null) return `${owner} does not report its time`;
+  const skew = Math.round((now.getTime() - serverTime.getTime()) / 1000);
+  const comparison = `this machine's clock is ${Math.abs(skew)} s ${skew < 0 ? "behind" : "ahead of"} ${owner}'s`;
+  if (Math.abs(skew) <= maxSkewSeconds) return comparison;
+  throw new Error(`${comparison}; synchronize it with NTP. ${limit}`);
 }
 
-async function compareClocks(options: S3Options, now: Date): Promise<string> {
-  const theirs = await serverTime(options);
-  if (theirs === null) return "S3 tells no time";
-  const skew = Math.round((now.getTime() - theirs.getTime()) / 1000);
-  const told = `this machine's clock is ${Math.abs(skew)} s ${skew < 0 ? "behind" : "ahead of"} S3's`;
-  if (Math.abs(skew) <= MAX_SKEW_S) return told;
-  throw new Error(`${told}; set it by NTP. Beyond 900 s S3 refuses everything.`);
-}
-
-/** Through the addresses that clients and workers are given. */
+/** Through the URLs that clients and workers receive. */
 async function tryAddress(store: ObjectStore, key: string, text: string): Promise<string> {
   const expiresAt = new Date(Date.now() + SIGNED_FOR_MS);
   const put = await store.signPut(key, { expiresAt, maxBytes: text.length, contentType: "text/plain" });
@@ -96,17 +100,17 @@ async function tryAddress(store: ObjectStore, key: string, text: string): Promis
   const { url } = await store.signGet(key, { expiresAt });
   const got = await asClient(url);
   if (!got.ok) throw refused("GET", url, got);
-  if (got.text !== text) throw new Error(`GET ${new URL(url).origin} gave something else than was put.`);
+  if (got.text !== text) throw new Error(`GET ${new URL(url).origin} returned different bytes than were written.`);
   return `presigned PUT and GET work at ${new URL(url).origin}`;
 }
 
 const refused = (method: string, url: string, { status, text }: { status: number; text: string }) => {
   const code = /<Code>(\w+)<\/Code>/.exec(text)?.[1] ?? "";
-  const advice = "VODBOX_S3_PUBLIC_URL must lead to the bucket with path and Host header unchanged.";
-  return new Error(`A presigned ${method} at ${new URL(url).origin} was answered ${status} ${code}. ${advice}`);
+  const advice = "VODBOX_S3_PUBLIC_URL must reach the bucket with path and Host header unchanged.";
+  return new Error(`A presigned ${method} at ${new URL(url).origin} failed with ${status} ${code}. ${advice}`);
 };
 
-/** As a browser on our pages would ask (Fetch standard, "CORS protocol"). */
+/** As a browser on our pages sends it (Fetch standard, "CORS protocol"). */
 async function tryCors(store: ObjectStore, key: string, origin: string): Promise<string> {
   const expiresAt = new Date(Date.now() + SIGNED_FOR_MS);
   const put = await store.signPut(key, { expiresAt, maxBytes: 100 });
@@ -124,11 +128,13 @@ async function tryCors(store: ObjectStore, key: string, origin: string): Promise
   const { headers } = await asClient(get.url, { headers: { origin } });
   const exposed = (headers.get("access-control-expose-headers") ?? "").toLowerCase();
   if (!/\betag\b|\*/.test(exposed)) lacking.push("reading the ETag header");
-  // A player on another site is redirected here, and then its browser names no origin.
+  // A player on another site is redirected here, and its browser then sends no origin.
   const opaque = await asClient(get.url, { headers: { origin: "null" } });
   if (!allows(opaque.headers.get("access-control-allow-origin"), "null")) lacking.push("GET from any other site (*)");
   if (lacking.length === 0) return "browsers may put and get from anywhere";
-  throw new Error(`The bucket's CORS rules refuse ${lacking.join(", ")}; set those in docs/operations.md.`);
+  throw new Error(
+    `The CORS rules of the bucket do not allow ${lacking.join(", ")}; apply the rules in docs/operations.md.`,
+  );
 }
 
 const allows = (header: string | null, origin: string) => header === "*" || header === origin;
@@ -137,8 +143,8 @@ async function tryMultipart(store: ObjectStore, key: string): Promise<string> {
   const uploadId = await store.createMultipart(key, { bytes: 1, partSize: 1 });
   try {
     for await (const one of store.listMultiparts(key))
-      if (one.uploadId === uploadId) return "uploads in parts are made, listed and aborted";
-    throw new Error("An upload in parts that was begun is not listed.");
+      if (one.uploadId === uploadId) return "multipart uploads can be created, listed and aborted";
+    throw new Error("A created multipart upload is not listed.");
   } finally {
     await store.abortMultipart(key, uploadId);
   }
@@ -154,6 +160,6 @@ function adviceOf(error: unknown): string {
   const code = error instanceof S3Error ? error.code : "";
   const advice = ADVICE[code];
   if (advice) return `${advice} (${code})`;
-  // What fetch itself says is "fetch failed".
+  // fetch itself only reports "fetch failed".
   return message === "fetch failed" && cause instanceof Error ? `It cannot be reached: ${cause.message}.` : message;
 }

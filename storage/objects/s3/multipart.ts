@@ -1,7 +1,7 @@
 import type { Readable } from "node:stream";
+import { MAX_PARTS } from "../../../src/lib/multipart.ts";
 import { checkKey, checkPrefix } from "../keys.ts";
 import {
-  MAX_PARTS,
   type NamedPart,
   NoSuchMultipart,
   type ObjectInfo,
@@ -9,74 +9,68 @@ import {
   ObjectTooLarge,
   type Part,
   PartsMismatch,
-  type PutOptions,
   StorageUnavailable,
 } from "../store.ts";
 import { isMissing, type S3Client, S3Error } from "./client.ts";
-import { PART_BYTES, type Parts, partsOf } from "./parts-of.ts";
+import { PART_BYTES, partsOf } from "./parts-of.ts";
 import { elements, escaped, textOf } from "./xml.ts";
 
 type Head = (key: string) => Promise<ObjectInfo | null>;
-type Sending = Pick<PutOptions, "contentType" | "signal" | "confirm"> | Record<string, undefined>;
-type MultipartStore = Pick<
+export type S3Multipart = Pick<
   ObjectStore,
   "createMultipart" | "signPart" | "putPart" | "listParts" | "completeMultipart" | "abortMultipart" | "listMultiparts"
 >;
 
-/** Codes of CompleteMultipartUpload that name a fault of the list. */
+/** Codes of CompleteMultipartUpload for a fault of the list. */
 const MISMATCH = ["InvalidPart", "InvalidPartOrder", "EntityTooSmall", "MalformedXML", "InvalidRequest"];
 
-export function s3Multipart(client: S3Client, head: Head) {
+/** Begins a multipart upload. Returns its id. */
+export async function createUpload(
+  { ask }: S3Client,
+  key: string,
+  contentType = "application/octet-stream",
+): Promise<string> {
+  checkKey(key);
+  const headers = { "content-type": contentType };
+  const { xml } = await ask({ method: "POST", key, query: { uploads: "" }, headers });
+  return textOf(xml, "UploadId");
+}
+
+/** The query of a request for one part. Throws PartsMismatch for a number that no upload has. */
+export function partQuery(uploadId: string, partNumber: number): { partNumber: string; uploadId: string } {
+  if (!Number.isInteger(partNumber) || partNumber < 1 || partNumber > MAX_PARTS)
+    throw new PartsMismatch(`The upload has no part ${partNumber}.`);
+  return { partNumber: String(partNumber), uploadId };
+}
+
+/** Multipart uploads of a bucket. `head` looks an object up. */
+export function s3Multipart(client: S3Client, head: Head): S3Multipart {
   const { ask } = client;
 
-  const create = async (key: string, contentType = "application/octet-stream") => {
-    checkKey(key);
-    const { xml } = await ask({
-      method: "POST",
-      key,
-      query: { uploads: "" },
-      headers: { "content-type": contentType },
-    });
-    return textOf(xml, "UploadId");
-  };
-
-  const queryOf = (uploadId: string, partNumber: number) => {
-    if (!Number.isInteger(partNumber) || partNumber < 1 || partNumber > MAX_PARTS)
-      throw new PartsMismatch(`The upload has no part ${partNumber}.`);
-    return { partNumber: String(partNumber), uploadId };
-  };
-
-  /** Throws NoSuchMultipart when the upload is over, and nothing else: what led here tells more. */
-  const askWhether = async (key: string, uploadId: string) => {
+  /** Throws NoSuchMultipart when the upload has ended, and nothing else: the original error is more specific. */
+  const rethrowIfGone = async (key: string, uploadId: string) => {
     const query = { uploadId, "max-parts": "1" };
-    const refused = await ask({ method: "GET", key, query }).then(() => null, gone);
+    const refused = await ask({ method: "GET", key, query }).then(() => null, isGone);
     if (refused instanceof NoSuchMultipart) throw refused;
   };
 
   const complete = async (key: string, uploadId: string, parts: readonly NamedPart[]): Promise<ObjectInfo> => {
     checkKey(key);
-    if (parts.length === 0) throw new PartsMismatch("Name at least one part.");
-    const named = parts.map(({ partNumber, etag }, index) => {
-      // S3 takes gaps; an object of whose middle nobody knows is none.
-      if (partNumber !== index + 1) throw new PartsMismatch(`Part ${index + 1} is not named, or not in its turn.`);
-      return `<Part><PartNumber>${partNumber}</PartNumber><ETag>${escaped(etag)}</ETag></Part>`;
-    });
-    const xml = `<CompleteMultipartUpload>${named.join("")}</CompleteMultipartUpload>`;
     await ask({
       method: "POST",
       key,
       query: { uploadId },
       headers: { "content-type": "application/xml" },
-      body: Buffer.from(xml),
+      body: Buffer.from(completion(parts)),
     }).catch(async (error) => {
       if (error instanceof S3Error && MISMATCH.includes(error.code))
-        throw new PartsMismatch(`Storage does not take these parts: ${error.code}.`, { cause: error });
-      // Ceph says of one that is over that it is being completed, for ever.
-      if (error instanceof StorageUnavailable) await askWhether(key, uploadId);
-      throw gone(error);
+        throw new PartsMismatch(`Storage rejected these parts: ${error.code}.`, { cause: error });
+      // Ceph reports an ended upload as being completed, forever.
+      if (error instanceof StorageUnavailable) await rethrowIfGone(key, uploadId);
+      throw isGone(error);
     });
-    // Not what the answer says: some servers leave its ETag empty.
-    return (await head(key)) ?? Promise.reject(new Error(`The object ${key} is gone.`));
+    // Not from the response: some servers leave its ETag empty.
+    return (await head(key)) ?? Promise.reject(new Error(`The object ${key} no longer exists.`));
   };
 
   const abort = async (key: string, uploadId: string) => {
@@ -86,40 +80,26 @@ export function s3Multipart(client: S3Client, head: Head) {
     });
   };
 
-  /** What `send` puts under a fresh upload becomes the object, or nothing stays. */
-  async function whole(key: string, { contentType, confirm }: Sending, send: SendParts): Promise<ObjectInfo> {
-    const uploadId = await create(key, contentType);
-    try {
-      const parts = await send(uploadId);
-      await confirm?.();
-      return await complete(key, uploadId, parts);
-    } catch (error) {
-      // What cannot be removed now the sweep finds.
-      await abort(key, uploadId).catch(() => {});
-      throw error;
-    }
-  }
-
-  const store: MultipartStore = {
-    createMultipart: (key, { contentType }) => create(key, contentType),
+  return {
+    createMultipart: (key, { contentType }) => createUpload(client, key, contentType),
 
     async signPart(key, uploadId, partNumber, { expiresAt }) {
       checkKey(key);
-      const query = queryOf(uploadId, partNumber);
+      const query = partQuery(uploadId, partNumber);
       return { ...client.presigned({ method: "PUT", key, query }, expiresAt), method: "PUT", headers: {} };
     },
 
     async putPart(key, uploadId, partNumber, stream, { bytes, maxBytes, signal }) {
-      // The body may fail before anybody listens.
+      // The body may fail before a listener is attached.
       stream.on("error", () => {});
       checkKey(key);
-      const query = queryOf(uploadId, partNumber);
+      const query = partQuery(uploadId, partNumber);
       if (bytes !== undefined && bytes > maxBytes) throw new ObjectTooLarge(maxBytes);
       const body = bytes === undefined ? await inMemory(stream, { maxBytes, signal }) : { stream, bytes };
       const { headers } = await ask({ method: "PUT", key, query, body, signal }).catch(async (error) => {
-        // A refusal may be lost with the connection that was closed under the bytes.
-        if (error instanceof StorageUnavailable) await askWhether(key, uploadId);
-        throw gone(error);
+        // The refusal may be lost when the server closes the connection during the transfer.
+        if (error instanceof StorageUnavailable) await rethrowIfGone(key, uploadId);
+        throw isGone(error);
       });
       const length = "stream" in body ? body.bytes : body.byteLength;
       return { partNumber, bytes: length, etag: String(headers.etag) };
@@ -127,18 +107,18 @@ export function s3Multipart(client: S3Client, head: Head) {
 
     async listParts(key, uploadId) {
       checkKey(key);
-      const found: Part[] = [];
+      const parts: Part[] = [];
       for (let marker = "0"; ; ) {
         const query = { uploadId, "part-number-marker": marker, "max-parts": "1000" };
         const { xml } = await ask({ method: "GET", key, query }).catch((error) => {
-          throw gone(error);
+          throw isGone(error);
         });
         for (const part of elements(xml, "Part")) {
           const partNumber = Number(textOf(part, "PartNumber"));
-          found.push({ partNumber, bytes: Number(textOf(part, "Size")), etag: quoted(textOf(part, "ETag")) });
+          parts.push({ partNumber, bytes: Number(textOf(part, "Size")), etag: quoted(textOf(part, "ETag")) });
         }
         const next = textOf(xml, "NextPartNumberMarker");
-        if (textOf(xml, "IsTruncated") !== "true" || next === marker) return found;
+        if (textOf(xml, "IsTruncated") !== "true" || next === marker) return parts;
         marker = next;
       }
     },
@@ -166,65 +146,27 @@ export function s3Multipart(client: S3Client, head: Head) {
       }
     },
   };
-
-  return {
-    store,
-    /** `first` and what follows it, of which there may be nothing. */
-    putAll: (key: string, first: Buffer, rest: Parts, sending: Sending) =>
-      whole(key, sending, async (uploadId) => {
-        const parts: NamedPart[] = [];
-        const put = async (body: Buffer) => {
-          const partNumber = parts.length + 1;
-          const query = queryOf(uploadId, partNumber);
-          const { headers } = await ask({ method: "PUT", key, query, body, signal: sending.signal });
-          parts.push({ partNumber, etag: String(headers.etag) });
-        };
-        let putting = put(first);
-        try {
-          for (let isLast = false; !isLast; ) {
-            // Told where it is awaited; meanwhile the next part is gathered.
-            putting.catch(() => {});
-            const part = await rest.next();
-            isLast = part.length < PART_BYTES;
-            await putting;
-            if (part.length > 0) putting = put(part);
-          }
-        } finally {
-          // A part that arrives after the abort would stay.
-          await putting;
-        }
-        return parts;
-      }),
-
-    copyAll: (from: ObjectInfo, to: string, partBytes: number) =>
-      whole(to, {}, async (uploadId) => {
-        const parts: NamedPart[] = [];
-        for (let start = 0; start < from.bytes; start += partBytes) {
-          const partNumber = parts.length + 1;
-          const end = Math.min(start + partBytes, from.bytes) - 1;
-          const headers = {
-            "x-amz-copy-source": client.copySource(from.key),
-            "x-amz-copy-source-range": `bytes=${start}-${end}`,
-            "x-amz-copy-source-if-match": from.etag,
-          };
-          const { xml } = await ask({ method: "PUT", key: to, query: queryOf(uploadId, partNumber), headers });
-          parts.push({ partNumber, etag: textOf(xml, "ETag") });
-        }
-        return parts;
-      }),
-  };
 }
 
-type SendParts = (uploadId: string) => Promise<NamedPart[]>;
+/** The body of CompleteMultipartUpload. Throws PartsMismatch. */
+function completion(parts: readonly NamedPart[]): string {
+  if (parts.length === 0) throw new PartsMismatch("Specify at least one part.");
+  const named = parts.map(({ partNumber, etag }, index) => {
+    // S3 accepts gaps; an object with an unknown middle is not valid.
+    if (partNumber !== index + 1) throw new PartsMismatch(`Part ${index + 1} is missing or out of order.`);
+    return `<Part><PartNumber>${partNumber}</PartNumber><ETag>${escaped(etag)}</ETag></Part>`;
+  });
+  return `<CompleteMultipartUpload>${named.join("")}</CompleteMultipartUpload>`;
+}
 
-/** Amazon says NoSuchUpload, Ceph also NoSuchKey. */
-const gone = (error: unknown) =>
+/** Amazon reports NoSuchUpload, Ceph also NoSuchKey. */
+const isGone = (error: unknown) =>
   error instanceof S3Error && error.status === 404 && error.code !== "NoSuchBucket" ? new NoSuchMultipart() : error;
 
-/** Some servers leave the quotes off in lists. */
+/** Some servers omit the quotes in lists. */
 const quoted = (etag: string) => (etag.startsWith('"') ? etag : `"${etag}"`);
 
-/** S3 wants to know the length before the first byte. */
+/** S3 requires the length before the first byte. */
 async function inMemory(stream: Readable, limits: { maxBytes: number; signal?: AbortSignal | undefined }) {
   const parts = partsOf(stream, limits);
   const chunks: Buffer[] = [];

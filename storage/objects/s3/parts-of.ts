@@ -1,7 +1,10 @@
 import type { Readable } from "node:stream";
 import { collect } from "../write-body.ts";
 
-/** 10,000 of them hold more than the largest upload; a stream holds two in memory, the one that goes and the one that comes. */
+/**
+ * 10,000 of them are more than the largest upload; a stream keeps two in memory, the one being sent and the one being
+ * received.
+ */
 export const PART_BYTES = 8 * 2 ** 20;
 
 export type Parts = { next(): Promise<Buffer>; stop(): void };
@@ -16,10 +19,10 @@ export function partsOf(body: Readable, limits: { maxBytes: number; signal?: Abo
       let filled = 0;
       for (;;) {
         for (let chunk = rest.shift(); chunk; chunk = rest.shift()) {
-          const taken = Math.min(chunk.byteLength, PART_BYTES - filled);
-          part.set(chunk.subarray(0, taken), filled);
-          filled += taken;
-          if (taken < chunk.byteLength) rest.unshift(chunk.subarray(taken));
+          const copied = Math.min(chunk.byteLength, PART_BYTES - filled);
+          part.set(chunk.subarray(0, copied), filled);
+          filled += copied;
+          if (copied < chunk.byteLength) rest.unshift(chunk.subarray(copied));
           if (filled === PART_BYTES) return part;
         }
         const batch = await source.next();

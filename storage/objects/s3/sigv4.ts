@@ -7,25 +7,25 @@ export type Signable = {
   /** Percent-encoded as it is sent. */
   path: string;
   query?: Record<string, string>;
-  /** Lower-case names; `host` apart. */
+  /** Lowercase names, without `host`. */
   headers?: Record<string, string>;
   now: Date;
 };
 
-/** Of presigned addresses: their sender has the body. */
+/** For presigned URLs: the signer does not have the body. */
 export const UNSIGNED = "UNSIGNED-PAYLOAD";
-/** A week, which is the longest that the signature allows. */
+/** A week, the longest that the signature allows. */
 const MAX_EXPIRES_SECONDS = 7 * 86_400;
 const ALGORITHM = "AWS4-HMAC-SHA256";
 
 /**
- * AWS Signature Version 4 for S3 ("Authenticating Requests", API reference of Amazon S3), by node:crypto: it presigns
- * some ten times as many addresses a second as WebCrypto does, and a playlist may hold thousands.
+ * AWS Signature Version 4 for S3 ("Authenticating Requests", API reference of Amazon S3), with node:crypto: it presigns
+ * about ten times as many URLs a second as WebCrypto, and a playlist may contain thousands.
  */
 export function signer({ accessKeyId, secretAccessKey, region }: Credentials) {
   let keyDay = "";
   let key: Buffer = Buffer.alloc(0);
-  /** Good for a day, so it is derived once a day. */
+  /** Valid for a day, so it is derived once a day. */
   const keyOf = (day: string) => {
     if (day === keyDay) return key;
     key = [day, region, "s3", "aws4_request"].reduce<Buffer>(
@@ -54,7 +54,7 @@ export function signer({ accessKeyId, secretAccessKey, region }: Credentials) {
   }
 
   return {
-    /** The headers that `request` is sent with. */
+    /** The headers to send with `request`. */
     sign(request: Signable, payloadHash: string): Record<string, string> {
       const time = timeOf(request.now);
       const headers = { ...request.headers, "x-amz-date": time, "x-amz-content-sha256": payloadHash };
@@ -65,11 +65,11 @@ export function signer({ accessKeyId, secretAccessKey, region }: Credentials) {
       return { ...headers, host: request.host, authorization };
     },
 
-    /** The query of an address that is good until `expiresAt`, for a week at most, for requests that bear `headers`. */
+    /** The query of a URL that is valid until `expiresAt`, for a week at most, for requests with `headers`. */
     presign(request: Signable, expiresAt: Date): { query: string; expiresAt: Date } {
       const time = timeOf(request.now);
-      const wanted = Math.floor((expiresAt.getTime() - request.now.getTime()) / 1000);
-      const seconds = Math.min(MAX_EXPIRES_SECONDS, Math.max(1, wanted));
+      const lifetime = Math.floor((expiresAt.getTime() - request.now.getTime()) / 1000);
+      const seconds = Math.min(MAX_EXPIRES_SECONDS, Math.max(1, lifetime));
       const signedHeaders = namesOf(request.headers ?? {});
       const query = {
         ...request.query,
@@ -80,7 +80,7 @@ export function signer({ accessKeyId, secretAccessKey, region }: Credentials) {
         "X-Amz-SignedHeaders": signedHeaders,
       };
       const signature = signatureOf({ ...request, query }, time, UNSIGNED, signedHeaders);
-      const end = wanted > seconds ? new Date(request.now.getTime() + seconds * 1000) : expiresAt;
+      const end = lifetime > seconds ? new Date(request.now.getTime() + seconds * 1000) : expiresAt;
       return { query: `${canonicalQuery(query)}&X-Amz-Signature=${signature}`, expiresAt: end };
     },
   };

@@ -1,12 +1,12 @@
-/** As much XML as S3 speaks: elements and text, no attributes that matter (REST API of Amazon S3). */
+/** The XML that S3 uses: elements and text, without relevant attributes (REST API of Amazon S3). */
 
-/** What stands in every element `name`, in order; not for elements that hold others of their own name. */
+/** The content of every element `name`, in order; not for elements that contain others of the same name. */
 export const elements = (xml: string, name: string): string[] =>
   [...xml.matchAll(new RegExp(`<${name}(?:\\s[^>]*)?>([\\s\\S]*?)</${name}>`, "g"))].map(
     ([, inner]) => inner as string,
   );
 
-/** The text of the first element `name`; empty where there is none. */
+/** The text of the first element `name`; empty when there is none. */
 export const textOf = (xml: string, name: string): string => unescaped(elements(xml, name)[0] ?? "");
 
 const NAMED: Record<string, string> = { lt: "<", gt: ">", amp: "&", quot: '"', apos: "'" };

@@ -1,30 +1,27 @@
 import * as v from "valibot";
 import type { AssetRow, TagValue } from "../../../../storage/db/schema.ts";
+import { ASSET_TEXT_NAMES, textInputs } from "../../../protocol/asset-fields.ts";
 import { mergedTags } from "../change.ts";
 import { readTags } from "../csv-cells.ts";
-import { Description, TagPatch, Title } from "../schema.ts";
+import { TagPatch } from "../schema.ts";
+import { TEXT_COLUMNS, type TextValues, toColumns } from "../texts.ts";
 
-/** What an import can change of an asset. */
-export type Fields = Pick<AssetRow, "id" | "title" | "description" | "tags">;
+/** The fields of an asset that an import can change. */
+export type Fields = TextValues & Pick<AssetRow, "id" | "tags">;
 
-const Change = v.object({
-  title: v.optional(Title),
-  description: v.optional(v.unwrap(Description)),
-  tags: v.optional(TagPatch),
-});
-/** What a row changes; a tag that is null is removed. */
+const Change = v.object({ ...textInputs, tags: v.optional(TagPatch) });
+/** The change of a row; a null tag is removed. */
 export type Change = v.InferOutput<typeof Change>;
 
-/** What a row changes, or why it cannot be applied. An empty cell leaves its field alone. */
+/** Parses the change of a row, or returns why it cannot be applied. An empty cell leaves its field unchanged. */
 export function readChange(cells: Record<string, string>): Change | string {
-  const { title = "", description = "", tags = "" } = cells;
+  const { tags = "" } = cells;
+  const texts = ASSET_TEXT_NAMES.flatMap((name) => (cells[name] ? [[name, cells[name]]] : []));
   try {
-    const given = {
-      ...(title !== "" && { title }),
-      ...(description !== "" && { description }),
+    const parsed = v.safeParse(Change, {
+      ...Object.fromEntries(texts),
       ...(tags.trim() !== "" && { tags: readTags(tags) }),
-    };
-    const parsed = v.safeParse(Change, given);
+    });
     if (parsed.success) return parsed.output;
     const [issue] = parsed.issues;
     return `${String(issue.path?.[0]?.key ?? "row")}: ${issue.message}`;
@@ -33,18 +30,20 @@ export function readChange(cells: Record<string, string>): Change | string {
   }
 }
 
-/** The asset after `change`, and the part of it that differs; null where it would have too many tags. */
-export function changed(asset: Fields, { title, description, tags }: Change): { after: Fields; set: Change } | null {
+/** The asset after `change`, and the fields that differ; null when it would have too many tags. */
+export function changed(asset: Fields, change: Change): { after: Fields; set: Change } | null {
+  const { tags } = change;
   const merged = tags && mergedTags(asset.tags, tags);
   if (merged === null) return null;
   const hasTags = tags !== undefined && merged !== undefined && !sameTags(merged, asset.tags);
-  const set: Change = {
-    ...(title !== undefined && title !== asset.title && { title }),
-    ...(description !== undefined && description !== asset.description && { description }),
-    ...(hasTags && { tags }),
-  };
-  const { tags: _, ...texts } = set;
-  return { after: { ...asset, ...texts, ...(hasTags && { tags: merged }) }, set };
+  const texts: Change = Object.fromEntries(
+    TEXT_COLUMNS.flatMap(({ name, column }) => {
+      const text = change[name];
+      return text === undefined || text === asset[column] ? [] : [[name, text]];
+    }),
+  );
+  const after = { ...asset, ...toColumns(texts), ...(hasTags && { tags: merged }) };
+  return { after, set: { ...texts, ...(hasTags && { tags }) } };
 }
 
 function sameTags(a: Record<string, TagValue>, b: Record<string, TagValue>): boolean {

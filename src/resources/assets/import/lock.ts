@@ -5,7 +5,7 @@ import { HttpError } from "../../../lib/errors.ts";
 import { randomName } from "../../../lib/tokens.ts";
 
 const RENEW_MS = 10_000;
-/** An import that was not renewed for so long belongs to a dead process. */
+/** An import that was not renewed for this long belongs to a dead process. */
 export const STALE_MS = 60_000;
 
 /** The import of a tenant that this process runs. */
@@ -13,13 +13,16 @@ export type ImportLock = {
   readonly id: number;
   readonly tenantId: number;
   readonly owner: string;
-  /** Lets the next import of the tenant begin. One that is committed and not applied stays until it is applied. */
+  /**
+   * Allows the next import of the tenant. An import that is committed and not applied keeps its row until it is
+   * applied.
+   */
   release(): Promise<void>;
 };
 
 /**
- * Takes the tenant's import lock, which holds among all processes and servers on the database. 409 `import_in_progress`
- * while another import of the tenant runs.
+ * Acquires the tenant's import lock, which is valid for all processes and servers on the database. Throws 409
+ * `import_in_progress` while another import of the tenant runs.
  */
 export async function lockImport(app: App, tenantId: number): Promise<ImportLock> {
   const owner = randomName(24);
@@ -32,7 +35,7 @@ export async function lockImport(app: App, tenantId: number): Promise<ImportLock
     throw new HttpError(
       409,
       "import_in_progress",
-      "Another import of this tenant is in progress; wait until it is done, then send this one again.",
+      "Another import of this tenant is in progress; retry when it has completed.",
     );
   return withImportLock(app, { id: row.id, tenantId, owner });
 }
@@ -42,10 +45,10 @@ export function withImportLock(
   app: App,
   { id, tenantId, owner }: Pick<ImportLock, "id" | "tenantId" | "owner">,
 ): ImportLock {
-  const mine = and(eq(imports.id, id), eq(imports.owner, owner));
+  const ownImport = and(eq(imports.id, id), eq(imports.owner, owner));
   const renew = () =>
     app
-      .write(async (tx) => void (await tx.update(imports).set({ renewedAt: app.clock.now() }).where(mine)))
+      .write(async (tx) => void (await tx.update(imports).set({ renewedAt: app.clock.now() }).where(ownImport)))
       .catch((error) => app.log.warn({ err: error, import_id: id }, "the lock of an import could not be renewed"));
   const timer = setInterval(renew, RENEW_MS).unref();
   return {
@@ -56,7 +59,7 @@ export function withImportLock(
       clearInterval(timer);
       await app.write(async (tx) => {
         const rest = tx.select({ row: importRows.row }).from(importRows).where(eq(importRows.importId, id)).limit(1);
-        await tx.delete(imports).where(and(mine, or(isNull(imports.committedAt), notExists(rest))));
+        await tx.delete(imports).where(and(ownImport, or(isNull(imports.committedAt), notExists(rest))));
       });
     },
   };

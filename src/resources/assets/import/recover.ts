@@ -7,9 +7,9 @@ import { applyJournal, dropJournal, ImportLost } from "./journal.ts";
 import { STALE_MS, withImportLock } from "./lock.ts";
 
 /**
- * Ends the imports that a killed process left: what was committed is applied, the rest is deleted. Called before the
- * server answers requests. Where other processes or servers share the database their imports may be running, and
- * `finishStaleImports` ends those that are not renewed.
+ * Finishes imports of a killed process: a committed import is applied, another one is deleted. Called before the server
+ * answers requests. Where other processes or servers share the database, their imports may be running, and
+ * `finishStaleImports` finishes those that are not renewed.
  */
 export async function recoverImports(app: App): Promise<void> {
   const { peers } = app;
@@ -18,12 +18,12 @@ export async function recoverImports(app: App): Promise<void> {
   await finish(app, app.commits() === null ? app.clock.now() - STALE_MS : Number.MAX_SAFE_INTEGER);
 }
 
-/** Ends imports whose process was killed while others went on. */
+/** Finishes imports whose process was killed while others kept running. */
 export const finishStaleImports = (app: App): Promise<void> => finish(app, app.clock.now() - STALE_MS);
 
 async function finish(app: App, renewedUntil: number): Promise<void> {
   for (const row of await app.db.select().from(imports).where(lte(imports.renewedAt, renewedUntil)).all()) {
-    const lock = await takeOver(app, row);
+    const lock = await claimImport(app, row);
     if (!lock) continue;
     try {
       if (row.committedAt !== null) await applyJournal(app, lock);
@@ -37,16 +37,16 @@ async function finish(app: App, renewedUntil: number): Promise<void> {
   }
 }
 
-/** Null where another process was faster, or the owner is alive. */
-async function takeOver(app: App, { id, tenantId, owner }: ImportRow) {
-  const mine = randomName(24);
-  const taken = await app.write(async (tx) =>
+/** Null when another process was faster, or the owner is alive. */
+async function claimImport(app: App, { id, tenantId, owner }: ImportRow) {
+  const newOwner = randomName(24);
+  const claimed = await app.write(async (tx) =>
     tx
       .update(imports)
-      .set({ owner: mine, renewedAt: app.clock.now() })
+      .set({ owner: newOwner, renewedAt: app.clock.now() })
       .where(and(eq(imports.id, id), eq(imports.owner, owner)))
       .returning()
       .get(),
   );
-  return taken ? withImportLock(app, { id, tenantId, owner: mine }) : null;
+  return claimed ? withImportLock(app, { id, tenantId, owner: newOwner }) : null;
 }

@@ -13,13 +13,13 @@ export const ImportResult = v.object({
 type Result = v.InferOutput<typeof ImportResult>;
 const SECTIONS = ["applied", "unmatched", "errors"] as const satisfies readonly (keyof Result)[];
 
-/** Characters of a section that are kept in memory before they go to its file. */
+/** Characters of a section that are buffered before they are written to its file. */
 const BUFFERED = 128 * 1024;
 const READ_BYTES = 32 * 1024;
 
 type Section = { text: string; count: number; file: FileHandle | null };
 
-/** The result of an import as JSON. Of a long file it is long too, so most of it is on the disk. */
+/** The result of an import as JSON. It can be as long as the file, so most of it is on disk. */
 export class ResultWriter {
   readonly #app: App;
   readonly #sections: Record<keyof Result, Section>;

@@ -5,6 +5,7 @@ import { assets } from "../../../../storage/db/schema.ts";
 import type { App } from "../../../app.ts";
 import { backgroundPacer } from "../../../lib/pace.ts";
 import { type CsvRow, readRows } from "../csv-file.ts";
+import { TEXT_COLUMNS } from "../texts.ts";
 import { changed, type Fields, readChange } from "./change.ts";
 import {
   apply,
@@ -20,16 +21,16 @@ import type { ImportLock } from "./lock.ts";
 import { ResultWriter } from "./result.ts";
 
 /**
- * Up to so many changed rows are one transaction, if the index of texts has no more to do for them than this weight: the
- * writer takes about 50 ms, or 150 ms for 5,000 short titles. What is more goes through the journal.
+ * Up to this many changed rows are one transaction, if their cost for the text index is below this weight: it takes the
+ * writer about 50 ms, or 150 ms for 5,000 short titles. Larger imports use the journal.
  */
 const ONE_TRANSACTION = { rows: 5000, weight: 100 * 1024 };
-/** Of a row, in addition to its texts. */
+/** Cost of a row, in addition to its texts. */
 const ROW_WEIGHT = 10;
 /** Rows of one write to the journal. */
 const STAGED_AT_ONCE = 200;
 
-/** Two are enough to know that a name does not tell them apart. */
+/** Two suffice to show that a name is ambiguous. */
 const byName = prepared((db) =>
   db
     .select(columns)
@@ -48,12 +49,11 @@ const byPath = prepared((db) =>
 );
 
 /**
- * Applies title, description and tags of each row to the asset that it names: all rows that can be applied, or none. What
- * cannot be read as CSV changes nothing. The result must be closed.
- *
- * A small import is one transaction. A large one is staged in the journal and committed by one small transaction, then
- * applied in batches, between which other tenants write. Until it is applied, readers may see some of its rows; what
- * others change meanwhile is kept where no row sets it, and overwritten where one does.
+ * Applies the texts and tags of each row to the asset that it names: all valid rows, or none. Malformed CSV
+ * changes nothing. The result must be closed. A small import is one transaction. A large one is staged in the journal
+ * and committed by one small transaction, then applied in batches, between which other tenants write. Until it is
+ * applied, readers may see some of its rows; concurrent changes are kept where no row sets the field, and overwritten
+ * where one does.
  */
 export async function importCsv(
   app: App,
@@ -69,7 +69,7 @@ export async function importCsv(
     return run.result;
   } catch (error) {
     await run.result.close();
-    // What is committed is applied by the next start, or by the scheduled task.
+    // A committed import is finished by the next start, or by the scheduled task.
     if (!run.isCommitted) await dropJournal(app, lock);
     throw error;
   }
@@ -81,10 +81,10 @@ class ImportRun {
   readonly #app: App;
   readonly #lock: ImportLock;
   /** Changes that are not in the journal. */
-  #held: Staged[] = [];
+  #pending: Staged[] = [];
   #weight = 0;
   #isJournaled = false;
-  /** Assets of the held changes, as they will be. */
+  /** Assets after the changes that are in memory. */
   readonly #after = new Map<number, Fields>();
   readonly #pace = backgroundPacer();
 
@@ -96,17 +96,17 @@ class ImportRun {
 
   async take(rows: readonly CsvRow[]): Promise<void> {
     for (const row of rows) {
-      await this.#takeRow(row);
+      await this.#applyRow(row);
       await this.#pace();
-      const isMuch = this.#held.length > ONE_TRANSACTION.rows || this.#weight > ONE_TRANSACTION.weight;
-      if (this.#isJournaled ? this.#held.length >= STAGED_AT_ONCE : isMuch) await this.#stage();
+      const isMuch = this.#pending.length > ONE_TRANSACTION.rows || this.#weight > ONE_TRANSACTION.weight;
+      if (this.#isJournaled ? this.#pending.length >= STAGED_AT_ONCE : isMuch) await this.#stage();
     }
     await this.result.flush();
   }
 
   async finish(): Promise<void> {
     if (!this.#isJournaled) {
-      await this.#app.write((tx) => apply(tx, this.#app, this.#lock.tenantId, this.#held));
+      await this.#app.write((tx) => apply(tx, this.#app, this.#lock.tenantId, this.#pending));
       return;
     }
     await this.#stage();
@@ -117,24 +117,24 @@ class ImportRun {
 
   async #stage(): Promise<void> {
     this.#isJournaled = true;
-    for (let from = 0; from < this.#held.length; from += STAGED_AT_ONCE)
-      await stage(this.#app, this.#lock, this.#held.slice(from, from + STAGED_AT_ONCE));
-    this.#held = [];
+    for (let from = 0; from < this.#pending.length; from += STAGED_AT_ONCE)
+      await stage(this.#app, this.#lock, this.#pending.slice(from, from + STAGED_AT_ONCE));
+    this.#pending = [];
     this.#weight = 0;
     this.#after.clear();
   }
 
-  async #takeRow(row: CsvRow): Promise<void> {
+  async #applyRow(row: CsvRow): Promise<void> {
     const refuse = (message: string) => this.result.add("errors", { row: row.row, message });
     if ("message" in row) return refuse(row.message);
     const { relative_path: path = "", original_filename: name = "" } = row.cells;
     if (path === "" && name === "") return refuse("needs original_filename or relative_path");
-    if (path.includes("\0") || name.includes("\0")) return refuse("must not hold a NUL character");
+    if (path.includes("\0") || name.includes("\0")) return refuse("must not contain a NUL character");
     const change = readChange(row.cells);
     if (typeof change === "string") return refuse(change);
-    const found = await this.#match({ path, name });
-    const [asset] = found;
-    if (!asset || found.length > 1) {
+    const matches = await this.#match({ path, name });
+    const [asset] = matches;
+    if (!asset || matches.length > 1) {
       const reason = asset ? "ambiguous" : "not_found";
       return this.result.add("unmatched", { row: row.row, original_filename: name || path, reason });
     }
@@ -144,38 +144,37 @@ class ImportRun {
     const names = Object.keys(set);
     if (names.length > 0) {
       this.#after.set(asset.id, after);
-      this.#held.push({ row: row.row, assetId: asset.id, change: set });
+      this.#pending.push({ row: row.row, assetId: asset.id, change: set });
       this.#weight += weightOf(asset, after);
     }
     this.result.add("applied", { row: row.row, asset_id: asset.id, changed: names });
   }
 
-  /** Two rows may be for one asset: the later one sees what the earlier one made of it. */
+  /** Several rows may name one asset: a later row sees the result of an earlier one. */
   async #afterEarlierRows(asset: Fields): Promise<Fields> {
-    const held = this.#after.get(asset.id);
-    if (held || !this.#isJournaled) return held ?? asset;
+    const pending = this.#after.get(asset.id);
+    if (pending || !this.#isJournaled) return pending ?? asset;
     let after = asset;
     for (const change of await stagedChangesOf(this.#app, this.#lock.id, asset.id))
       after = changed(after, change)?.after ?? after;
     return after;
   }
 
-  /** By folder path first, then by name; a name that holds folders is a path as well. */
+  /** By folder path first, then by name; a name with slashes is also a path. */
   async #match({ path, name }: { path: string; name: string }): Promise<Fields[]> {
     const { db } = this.#app;
     const { tenantId } = this.#lock;
     const paths = async (of: string) => byPath(db).all({ tenantId, name: of.replaceAll("\\", "/") });
-    const found = path === "" ? [] : await paths(path);
-    if (found.length > 0 || name === "") return found;
+    const matches = path === "" ? [] : await paths(path);
+    if (matches.length > 0 || name === "") return matches;
     const named = await byName(db).all({ tenantId, name });
     return named.length === 0 && /[\\/]/.test(name) ? paths(name) : named;
   }
 }
 
-/** The index takes the texts of a row out and puts the new ones in, each of them whole. */
+/** The index removes the old texts of a row and inserts the new ones, each in full. */
 const weightOf = (before: Fields, after: Fields): number => ROW_WEIGHT + charactersOf(before) + charactersOf(after);
 
-const charactersOf = ({ title, description, tags }: Fields): number =>
-  title.length +
-  (description?.length ?? 0) +
+const charactersOf = ({ tags, ...texts }: Fields): number =>
+  TEXT_COLUMNS.reduce((sum, { column }) => sum + (texts[column]?.length ?? 0), 0) +
   Object.entries(tags).reduce((sum, [key, value]) => sum + key.length + String(value).length, 0);

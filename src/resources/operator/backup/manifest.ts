@@ -1,8 +1,9 @@
 import * as v from "valibot";
 import { SECRET_NAMES } from "../../../config/secrets.ts";
+import { STORE_KINDS } from "../../../lib/enums.ts";
 import { UserError } from "../../../lib/errors.ts";
 
-/** Where things lie in an archive. The last two come last, so that what was cut off lacks them. */
+/** Members of an archive. The last two are at the end, so that a truncated archive lacks them. */
 export const DATABASE = "vodbox.db";
 export const OBJECTS = "objects/";
 export const OBJECT_LIST = "objects.jsonl";
@@ -19,13 +20,13 @@ const Manifest = v.object({
   /** Newest migration of the database. */
   schema: v.string(),
   counts: v.record(v.string(), v.number()),
-  storage: v.picklist(["local", "s3", "none"]),
-  /** Whether the archive holds the objects themselves. */
+  storage: v.picklist([...STORE_KINDS, "none"]),
+  /** Whether the archive contains the objects themselves. */
   with_objects: v.boolean(),
   /** Their names become paths. */
   secrets: v.array(v.picklist(SECRET_NAMES)),
   objects: v.object({ count: v.number(), bytes: v.number(), missing: v.number() }),
-  /** Of all members but the objects, whose own stand in the list. */
+  /** Checksums of all members except the objects, whose checksums are in the list. */
   sha256: v.record(v.string(), v.string()),
 });
 export type Manifest = v.InferOutput<typeof Manifest>;
@@ -33,12 +34,15 @@ export type Manifest = v.InferOutput<typeof Manifest>;
 export const writeManifest = (manifest: Omit<Manifest, "format">): Buffer =>
   Buffer.from(`${JSON.stringify({ format: FORMAT, ...manifest }, null, 2)}\n`);
 
-/** Throws UserError for what no backup of this vodbox has. */
+/** Throws UserError for a manifest that no backup of this vodbox has. */
 export function readManifest(bytes: Buffer): Manifest {
   const parsed = v.safeParse(Manifest, jsonOf(bytes));
-  if (!parsed.success) throw new UserError("The archive's manifest cannot be read: it was altered, or is no backup's.");
+  if (!parsed.success)
+    throw new UserError("The manifest of the archive is invalid: the file was altered or is not a backup.");
   if (parsed.output.format > FORMAT)
-    throw new UserError(`The backup was made by vodbox ${parsed.output.vodbox}, which is newer; restore it with that.`);
+    throw new UserError(
+      `The backup was written by a newer vodbox (${parsed.output.vodbox}); restore it with that version or a later one.`,
+    );
   return parsed.output;
 }
 
@@ -50,7 +54,7 @@ export type ListedObject = v.InferOutput<typeof ListedObject>;
 
 export function readListed(line: string): ListedObject {
   const parsed = v.safeParse(ListedObject, jsonOf(line));
-  if (!parsed.success) throw new UserError("The archive's list of objects cannot be read: it was altered.");
+  if (!parsed.success) throw new UserError("The object list of the archive is invalid: the file was altered.");
   return parsed.output;
 }
 

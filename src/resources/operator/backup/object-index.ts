@@ -1,6 +1,7 @@
 import Sqlite from "libsql";
+import { rowsOf } from "../../../lib/pages.ts";
 
-/** An object as storage had it when it was backed up. `sha256` where the archive holds it. */
+/** An object as it was in storage at the time of the backup. `sha256` when the archive contains it. */
 export type ListedObject =
   | { key: string; bytes: number; etag: string; sha256?: string }
   | { key: string; missing: true };
@@ -9,8 +10,8 @@ export type ArchivedObject = { key: string; bytes: number; sha256: string };
 const PAGE = 1000;
 
 /**
- * What is known of objects, in a file of its own: there may be millions. `wanted` is what rows name, `listed` what a
- * manifest lists, `held` what an archive holds. Everything is made anew, and nothing survives a crash.
+ * A temporary database of objects, of which there may be millions. `wanted`: referenced by rows; `listed`: in a
+ * manifest; `held`: in an archive. Not durable.
  */
 export class ObjectIndex {
   readonly #db: Sqlite.Database;
@@ -33,13 +34,13 @@ export class ObjectIndex {
     this.#hold = this.#db.prepare("INSERT INTO held VALUES (?, ?, ?)");
   }
 
-  /** An object that is not `required` may be missing: its bytes were still on their way. */
+  /** An object that is not `required` may be missing, because its upload was in progress. */
   want(key: string, { bytes = null, required }: { bytes?: number | null; required: boolean }): void {
     this.#want.run([key, bytes, required ? 1 : 0]);
     this.#step();
   }
 
-  /** Throws where it is listed already. */
+  /** Throws when it is listed already. */
   list(object: ListedObject): void {
     const { key } = object;
     this.#list.run(
@@ -48,7 +49,7 @@ export class ObjectIndex {
     this.#step();
   }
 
-  /** Throws where it is held already. */
+  /** Throws when it is held already. */
   hold({ key, bytes, sha256 }: ArchivedObject): void {
     this.#hold.run([key, bytes, sha256]);
     this.#step();
@@ -63,26 +64,26 @@ export class ObjectIndex {
       yield { key: row.key, required: row.required === 1 };
   }
 
-  /** What is listed and was there, but is not in the archive. */
+  /** Objects that are listed and existed, but are not in the archive. */
   *elsewhere(): Generator<{ key: string; bytes: number; etag: string }> {
     yield* this.#pages<{ key: string; bytes: number; etag: string }>(
       "SELECT key, bytes, etag FROM listed WHERE etag IS NOT NULL AND sha256 IS NULL AND key > ?",
     );
   }
 
-  /** The first few in which archive and list differ, and how many there are of each kind. */
+  /** The first few differences between archive and list, and their number by kind. */
   differences() {
-    const found = (sql: string) => ({
+    const differing = (sql: string) => ({
       count: this.#all<{ count: number }>(`SELECT count(*) AS count ${sql}`)[0]?.count ?? 0,
       key: this.#all<{ key: string }>(`SELECT key ${sql} LIMIT 1`)[0]?.key,
     });
     return {
-      altered: found(
+      altered: differing(
         "FROM listed JOIN held USING (key) WHERE listed.sha256 IS NOT held.sha256 OR listed.bytes IS NOT held.bytes",
       ),
-      lost: found("FROM listed LEFT JOIN held USING (key) WHERE listed.sha256 IS NOT NULL AND held.key IS NULL"),
-      unlisted: found("FROM held LEFT JOIN listed USING (key) WHERE listed.key IS NULL"),
-      unnamed: found("FROM wanted LEFT JOIN listed USING (key) WHERE wanted.required = 1 AND listed.key IS NULL"),
+      lost: differing("FROM listed LEFT JOIN held USING (key) WHERE listed.sha256 IS NOT NULL AND held.key IS NULL"),
+      unlisted: differing("FROM held LEFT JOIN listed USING (key) WHERE listed.key IS NULL"),
+      unnamed: differing("FROM wanted LEFT JOIN listed USING (key) WHERE wanted.required = 1 AND listed.key IS NULL"),
     };
   }
 
@@ -100,12 +101,7 @@ export class ObjectIndex {
 
   *#pages<R extends { key: string }>(sql: string): Generator<R> {
     const statement = this.#db.prepare(`${sql} ORDER BY key LIMIT ${PAGE}`);
-    for (let after = ""; ; ) {
-      const rows = statement.all([after]) as R[];
-      yield* rows;
-      const last = rows.at(-1);
-      if (last === undefined || rows.length < PAGE) return;
-      after = last.key;
-    }
+    const read = (after: string) => statement.all([after]) as R[];
+    yield* rowsOf({ from: "", limit: PAGE, keyOf: (row) => row.key }, read);
   }
 }

@@ -13,26 +13,27 @@ import { UserError } from "../../../lib/errors.ts";
 import * as archive from "./manifest.ts";
 import { ObjectIndex } from "./object-index.ts";
 
-/** A manifest and its sum are read into memory. */
+/** A manifest and its checksum are read into memory. */
 const MAX_BYTES = 1 << 20;
-/** A line of the list: a key has at most 900 bytes, each of which may be written in six. */
+/** A line of the list: a key has at most 900 bytes, each of which may be escaped as six. */
 const MAX_LINE_BYTES = 16_384;
 
 export type Unpacked = { manifest: archive.Manifest; ledger: ObjectIndex; database: string; bytes: number };
 
 type UnpackOptions = {
   file: string;
-  /** An empty folder that takes what is unpacked: database, secrets, a ledger. */
+  /** An empty directory for extracted files: database, secrets, a ledger. */
   folder: string;
-  /** Takes an object; where absent it is only read. It must read the body to its end. */
+  /** Receives an object; without it, objects are only verified. Must read the body to its end. */
   put?: (key: string, body: Readable) => Promise<void>;
-  /** Bytes of the archive that were read. */
+  /** Bytes of the archive that have been read. */
   progress(done: number): void;
 };
 
 /**
- * Reads the whole archive and compares everything with the sums in its manifest. Nothing outside `folder` is written but
- * by `put`, which may have been given objects when this throws. Throws UserError for what is no backup, cut off or altered.
+ * Reads the whole archive and verifies everything against the checksums in its manifest. Nothing outside `folder` is
+ * written except by `put`, which may have received objects when this throws. Throws UserError for a file that is not a
+ * backup, is truncated or was altered.
  */
 export async function unpack({ file, folder, put, progress }: UnpackOptions): Promise<Unpacked> {
   const ledger = new ObjectIndex(join(folder, "ledger"));
@@ -40,23 +41,23 @@ export async function unpack({ file, folder, put, progress }: UnpackOptions): Pr
   const small = new Map<string, Buffer>();
   let bytes = 0;
   const take = async (name: string, size: number, body: Readable) => {
-    if (small.has(archive.MANIFEST_SUM)) throw notOurs(`it goes on after ${archive.MANIFEST_SUM}`);
-    if (sums.has(name)) throw notOurs(`it holds ${name} twice`);
+    if (small.has(archive.MANIFEST_SUM)) throw notOurs(`it continues after ${archive.MANIFEST_SUM}`);
+    if (sums.has(name)) throw notOurs(`it contains ${name} twice`);
     const counted = Readable.from(counting(body, (hash, size) => done(name, hash, size)));
     if (name.startsWith(archive.OBJECTS)) {
       const key = name.slice(archive.OBJECTS.length);
       checkKey(key);
       if (put) {
-        await requireRoom(folder, name, size);
+        await requireDiskSpace(folder, name, size);
         await put(key, counted);
       } else for await (const _ of counted);
     } else if (name === archive.MANIFEST || name === archive.MANIFEST_SUM) {
       small.set(name, await limited(counted));
     } else if (name === archive.DATABASE || name === archive.OBJECT_LIST || isSecret(name)) {
       const path = join(folder, name.replace("/", "-"));
-      await requireRoom(folder, name, size);
+      await requireDiskSpace(folder, name, size);
       await pipeline(counted, createWriteStream(path, { flags: "wx", mode: 0o600, flush: true }));
-    } else throw notOurs(`it holds ${JSON.stringify(name.slice(0, 100))}`);
+    } else throw notOurs(`it contains ${JSON.stringify(name.slice(0, 100))}`);
   };
   const done = (name: string, sha256: string, size: number) => {
     if (name.startsWith(archive.OBJECTS)) ledger.hold({ key: name.slice(archive.OBJECTS.length), bytes: size, sha256 });
@@ -73,7 +74,7 @@ export async function unpack({ file, folder, put, progress }: UnpackOptions): Pr
     return { manifest, ledger, database: join(folder, archive.DATABASE), bytes };
   } catch (error) {
     ledger.close();
-    throw told(error, file);
+    throw describedError(error, file);
   }
 }
 
@@ -87,9 +88,9 @@ async function members(
   const unzip = (await isZstd(file)) ? [createZstdDecompress()] : [];
   const source = createReadStream(file, { highWaterMark: 1 << 20 });
   const piped = pipeline([source, ...unzip, extract as unknown as NodeJS.WritableStream]);
-  // In the same turn: before that it would flow and be lost.
+  // Attached in the same tick: otherwise the stream would flow and its data be lost.
   source.on("data", (chunk) => read(chunk.length));
-  // Told below, or by the loop.
+  // Reported below, or by the loop.
   piped.catch(() => {});
   try {
     for await (const entry of extract) {
@@ -98,7 +99,7 @@ async function members(
       await take(name, size, entry as unknown as Readable);
     }
   } catch (error) {
-    // What failed is the source or its decompression, which knows why.
+    // The error of the source or its decompression is more specific.
     if (isClosed(error)) await piped;
     throw error;
   }
@@ -114,11 +115,11 @@ async function isZstd(file: string): Promise<boolean> {
   return false;
 }
 
-/** What a header declares must fit before a byte of it is written. */
-async function requireRoom(folder: string, name: string, size: number): Promise<void> {
+/** The declared size of a member must fit on the disk before a byte of it is written. */
+async function requireDiskSpace(folder: string, name: string, size: number): Promise<void> {
   const { bavail, bsize } = await statfs(folder);
   if (size <= bavail * bsize) return;
-  throw new UserError(`its ${name} has ${size} bytes, and ${folder} has room for ${bavail * bsize}`);
+  throw new UserError(`its ${name} has ${size} bytes, and ${folder} has space for ${bavail * bsize}`);
 }
 
 async function* counting(body: Readable, done: (sha256: string, bytes: number) => void) {
@@ -145,15 +146,15 @@ async function limited(body: Readable): Promise<Buffer> {
 
 const isSecret = (name: string) => SECRET_NAMES.some((secret) => archive.secretMember(secret) === name);
 
-/** The manifest, whose own sum and those in it agree with what was read. */
+/** Checks the manifest against its own checksum, and the members against the checksums in it. */
 function manifestOf(small: Map<string, Buffer>, sums: Map<string, string>): archive.Manifest {
   const bytes = small.get(archive.MANIFEST);
   const sum = small.get(archive.MANIFEST_SUM);
-  if (!bytes || !sum) throw new UserError("it ends too early");
+  if (!bytes || !sum) throw new UserError("it is truncated");
   if (sum.toString() !== `${sums.get(archive.MANIFEST)}  ${archive.MANIFEST}\n`) throw altered(archive.MANIFEST);
   const manifest = archive.readManifest(bytes);
   for (const name of [archive.DATABASE, archive.OBJECT_LIST])
-    if (!(name in manifest.sha256)) throw notOurs(`its manifest does not name ${name}`);
+    if (!(name in manifest.sha256)) throw notOurs(`its manifest does not list ${name}`);
   for (const [name, expected] of Object.entries(manifest.sha256)) {
     if (!sums.has(name)) throw new UserError(`it lacks ${name}`);
     if (sums.get(name) !== expected) throw altered(name);
@@ -162,7 +163,7 @@ function manifestOf(small: Map<string, Buffer>, sums: Map<string, string>): arch
     if (!(archive.secretMember(name) in manifest.sha256)) throw new UserError(`it lacks ${archive.secretMember(name)}`);
   for (const name of sums.keys())
     if (name !== archive.MANIFEST && name !== archive.MANIFEST_SUM && !(name in manifest.sha256))
-      throw notOurs(`its manifest does not name ${name}`);
+      throw notOurs(`its manifest does not list ${name}`);
   return manifest;
 }
 
@@ -170,7 +171,7 @@ async function readList(path: string, ledger: ObjectIndex): Promise<void> {
   for await (const line of lines(path)) ledger.list(archive.readListed(line));
 }
 
-/** node:readline would hold a line of any length. */
+/** node:readline would buffer a line of any length. */
 async function* lines(path: string): AsyncGenerator<string> {
   let rest = Buffer.alloc(0);
   for await (const chunk of createReadStream(path)) {
@@ -190,27 +191,27 @@ function compare(ledger: ObjectIndex): void {
   const { altered: changed, lost, unlisted } = ledger.differences();
   if (changed.key !== undefined) throw altered(archive.OBJECTS + changed.key);
   if (lost.key !== undefined) throw new UserError(`it lacks ${archive.OBJECTS}${lost.key}`);
-  if (unlisted.key !== undefined) throw notOurs(`its list does not name ${archive.OBJECTS}${unlisted.key}`);
+  if (unlisted.key !== undefined) throw notOurs(`its list does not contain ${archive.OBJECTS}${unlisted.key}`);
 }
 
-const altered = (name: string) => new UserError(`${name} is not what was backed up: its SHA-256 is another`);
-const notOurs = (why: string) => new UserError(`it is no backup of vodbox: ${why}`);
+const altered = (name: string) => new UserError(`${name} was altered: its SHA-256 differs`);
+const notOurs = (why: string) => new UserError(`it is not a vodbox backup: ${why}`);
 
-/** One sentence that names the file, for whatever the streams, the archive's format or its content said. */
-function told(error: unknown, file: string): unknown {
+/** A sentence that names the file, for any error of the streams, the archive format or its content. */
+function describedError(error: unknown, file: string): unknown {
   const { code = "", message } = error as NodeJS.ErrnoException;
-  if (code === "ENOENT") return new UserError(`There is no file ${file}.`);
+  if (code === "ENOENT") return new UserError(`The file ${file} does not exist.`);
   if (error instanceof StorageFull || isStorageFailure(error))
-    return new UserError(`There is no space for what is in ${file} (${message.replace(/\.$/, "")}).`);
+    return new UserError(`There is not enough space to restore ${file} (${message.replace(/\.$/, "")}).`);
   if (error instanceof UserError) return new UserError(`${file} cannot be restored: ${message.replace(/\.$/, "")}.`);
   if (error instanceof InvalidKey || code.startsWith("SQLITE_CONSTRAINT"))
-    return new UserError(`${file} cannot be restored: it is no backup of vodbox (${message.replace(/\.$/, "")}).`);
+    return new UserError(`${file} cannot be restored: it is not a vodbox backup (${message.replace(/\.$/, "")}).`);
   if (
     /unexpected end|invalid (tar )?header|header exceeds|premature|destroyed|writable stream closed/i.test(message) ||
     code.startsWith("ZSTD")
   )
     return new UserError(
-      `${file} cannot be restored: it is cut off, altered or no backup (${message.replace(/\.$/, "")}).`,
+      `${file} cannot be restored: it is truncated, altered or not a backup (${message.replace(/\.$/, "")}).`,
     );
   return error;
 }

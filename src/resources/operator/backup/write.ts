@@ -20,31 +20,32 @@ export type BackupOptions = {
   config: Config;
   /** The local database. */
   database: string;
-  /** What is written; `.zst` at its end compresses it. */
+  /** The output file; the extension `.zst` compresses it. */
   file: string;
   version: string;
   withObjects: boolean;
   withSecrets: boolean;
   /** An existing file is replaced. */
   force: boolean;
-  /** Where the objects of the database lie that `place` was read from; null where object storage is off. */
+  /** The object storage that `place` names; null when object storage is off. */
   openObjects(place: ReturnType<typeof storageLocationIn>): Promise<ObjectStore | null>;
-  /** Bytes of objects copied, of all. */
+  /** Bytes of objects copied, and in total. */
   progress(done: number, of: number): void;
-  /** Aborts when objects are no longer kept from being removed. */
+  /** Aborts when the removal hold has been lost. */
   signal: AbortSignal;
 };
 
 export type BackupSummary = { file: string; bytes: number } & Omit<archive.Manifest, "format" | "sha256">;
 
 /**
- * One tar archive of the database, the secrets and, if wanted, the objects. The file is whole or not there: it is written
- * beside its place, synced and renamed. Memory does not grow with what there is. Throws UserError where `file` exists, has
- * no folder, is no regular file, or the disk is full, and leaves nothing then.
+ * Writes one tar archive of the database, the secrets and, optionally, the objects. The file is either complete or
+ * absent: it is written under a temporary name, synced and renamed. Memory does not grow with the amount of data.
+ * Throws UserError when `file` exists, its directory is missing, it is not a regular file, or the disk is full; nothing
+ * remains then.
  */
 export async function writeBackup(options: BackupOptions): Promise<BackupSummary> {
   const { file, force } = options;
-  requirePlace(file, force);
+  requireWritable(file, force);
   const partial = `${file}.partial`;
   const work = { copy: `${partial}.db`, ledger: `${partial}.ledger`, list: `${partial}.list` };
   const all = [partial, ...Object.values(work)];
@@ -61,32 +62,30 @@ export async function writeBackup(options: BackupOptions): Promise<BackupSummary
   } catch (error) {
     if (!isStorageFailure(error)) throw error;
     throw new UserError(
-      `There is no space for ${file}: it needs room for the database twice, and for the objects if they are to be in it. Nothing is left of it.`,
+      `There is not enough space for ${file}: it needs twice the size of the database, plus the objects with --objects. Nothing was written.`,
     );
   } finally {
     await clean();
   }
 }
 
-/** What is renamed to its place would replace a device, a pipe or somebody's link, which nobody means by --force. */
-function requirePlace(file: string, force: boolean): void {
+/** A rename would replace a device, a pipe or a symlink, which --force does not mean. */
+function requireWritable(file: string, force: boolean): void {
   const folder = dirname(file);
   if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory())
-    throw new UserError(`There is no folder ${folder}; make it, or name a file in another.`);
-  const found = lstatSync(file, { throwIfNoEntry: false });
-  if (!found) return;
-  if (found.isSymbolicLink())
-    throw new UserError(`${file} is a symbolic link, which is not followed; name the file that it leads to.`);
-  if (!found.isFile())
-    throw new UserError(`${file} is no regular file, and a backup is written to nothing else; choose another name.`);
-  if (!force) throw new UserError(`${file} exists; choose another name, or replace it with --force.`);
+    throw new UserError(`The directory ${folder} does not exist; create it or choose another.`);
+  const info = lstatSync(file, { throwIfNoEntry: false });
+  if (!info) return;
+  if (info.isSymbolicLink()) throw new UserError(`${file} is a symbolic link; specify its target instead.`);
+  if (!info.isFile()) throw new UserError(`${file} is not a regular file; choose another name.`);
+  if (!force) throw new UserError(`${file} exists; choose another name, or overwrite it with --force.`);
 }
 
 type Work = { copy: string; ledger: string; list: string };
 
 async function writePartial(options: BackupOptions, partial: string, work: Work) {
   const { config, database, version, withObjects, withSecrets, signal } = options;
-  // Made before SQLite could make it with another mode.
+  // Created before SQLite could create it with another mode.
   await (await open(work.copy, "wx", 0o600)).close();
   await copyDatabase(database, work.copy);
   const createdAt = new Date().toISOString();
@@ -97,7 +96,7 @@ async function writePartial(options: BackupOptions, partial: string, work: Work)
   const out = createWriteStream(partial, { flags: "wx", mode: 0o600, flush: true });
   const compressor = options.file.endsWith(".zst") ? [createZstdCompress()] : [];
   const written = pipeline([pack as unknown as Readable, ...compressor, out], { signal });
-  // Told where it is awaited.
+  // Reported where it is awaited.
   written.catch((error) => pack.destroy(error));
   const sha256: Record<string, string> = {};
   const ledger = new ObjectIndex(work.ledger);
@@ -149,7 +148,7 @@ type Listing = BackupOptions & {
   pack: Pack | null;
 };
 
-/** A line for each object that the copy names; with `pack` its bytes are added on the way. */
+/** Writes a line for each object that the database copy references; with `pack` also adds its bytes. */
 async function* listObjects({
   objects,
   ledger,
@@ -183,10 +182,10 @@ async function headOf(objects: ObjectStore, key: string) {
 }
 
 async function copyObject(objects: ObjectStore, pack: Pack, key: string) {
-  const found = await objects.get(key);
-  if (!found) return null;
-  const { bytes, etag } = found.info;
-  return { key, bytes, etag, sha256: await addStream(pack, archive.OBJECTS + key, { bytes, body: found.body }) };
+  const object = await objects.get(key);
+  if (!object) return null;
+  const { bytes, etag } = object.info;
+  return { key, bytes, etag, sha256: await addStream(pack, archive.OBJECTS + key, { bytes, body: object.body }) };
 }
 
 async function addStream(
@@ -215,7 +214,7 @@ const addBytes = (pack: Pack, name: string, bytes: Buffer) =>
 const addFile = async (pack: Pack, name: string, path: string) =>
   addStream(pack, name, { bytes: (await stat(path)).size, body: createReadStream(path) });
 
-/** Those that are kept in the data directory; what the settings give is theirs to keep. */
+/** Only secrets in the data directory; those in settings are the operator's to keep. */
 function secretsOf(config: Config) {
   return SECRET_NAMES.flatMap((name) => {
     const path = join(config.data_dir, "secrets", name);

@@ -6,32 +6,33 @@ import { encodingSpec } from "../../../media/encoding-spec.ts";
 import { detectFfmpegCapabilities } from "../../../media/ffmpeg-capabilities.ts";
 import { examineClock } from "./clock.ts";
 import { examineDisk } from "./disk.ts";
-import { agreeOnStorage, databaseAnswers, type Finding, lostRows, reasonOf, runCheck } from "./finding.ts";
+import { agreeOnStorage, databaseResponds, type Finding, lostRows, reasonOf, runCheck } from "./finding.ts";
 import { compareObjects } from "./objects.ts";
 import { examinePermissions } from "./permissions.ts";
+import { examineTenantRows } from "./tenant-rows.ts";
 
 export type Checkup = {
   fix: boolean;
   force: boolean;
   status: "running" | "done" | "failed";
   stage: string;
-  /** Objects that the stage is at. */
+  /** Objects processed in this stage. */
   objects: number;
   findings: Finding[];
   startedAt: number;
   finishedAt: number | null;
 };
 
-/** What a check-up is to do; `force` without `fix` does nothing. */
+/** Options of a check-up; `force` has no effect without `fix`. */
 export type CheckupOptions = Pick<Checkup, "fix" | "force">;
 
-/** Where other processes find it. */
+/** Published for the other processes. */
 const POSTED = "checkup";
 const POST_EVERY_MS = 250;
 
 const checkups = forApp((): { last: Checkup | null } => ({ last: null }));
 
-/** The one that runs, else the last one since the start, whichever process of the server is at it. */
+/** The check-up in progress, else the last one since the start, in whichever process of the server. */
 export async function lastCheckup(app: App): Promise<Checkup | null> {
   const { last } = checkups(app);
   if (last?.status === "running") return last;
@@ -39,11 +40,11 @@ export async function lastCheckup(app: App): Promise<Checkup | null> {
   return elsewhere && (last === null || elsewhere.startedAt > last.startedAt) ? elsewhere : last;
 }
 
-/** What takes no time: all but ffmpeg and the objects. */
+/** The quick checks: all except ffmpeg and the objects. */
 export async function quickCheckup(app: App, { fix }: { fix: boolean }): Promise<Finding[]> {
   return [
     ...(await lostRows(app)),
-    ...(await databaseAnswers(app)),
+    ...(await databaseResponds(app)),
     await runCheck("settings", () => agreeOnStorage(app)),
     await runCheck("clock", () => examineClock(app)),
     await runCheck("permissions", () => examinePermissions(app, { fix })),
@@ -51,7 +52,10 @@ export async function quickCheckup(app: App, { fix }: { fix: boolean }): Promise
   ];
 }
 
-/** Whether another may begin; who asks for the like of the one that runs gets that. 409 where it is not the like. */
+/**
+ * Whether a check-up may start; a request with the same options joins the one in progress. Throws 409 when the options
+ * differ.
+ */
 export async function runningCheckup(app: App, { fix, force }: CheckupOptions): Promise<Checkup | null> {
   const last = await lastCheckup(app);
   if (last?.status !== "running") return null;
@@ -59,11 +63,11 @@ export async function runningCheckup(app: App, { fix, force }: CheckupOptions): 
   throw new HttpError(
     409,
     "checkup_running",
-    `Another check-up is under way, ${last.fix ? "with" : "without"} --fix${last.force ? " and --force" : ""}; wait until it is over.`,
+    `Another check is running, ${last.fix ? "with" : "without"} --fix${last.force ? " and --force" : ""}; wait until it is over.`,
   );
 }
 
-/** Begins one. It ends by itself, or with the program. */
+/** Starts a check-up. It ends by itself, or with the program. */
 export async function startCheckup(app: App, { fix, force }: CheckupOptions): Promise<Checkup> {
   const checkup: Checkup = {
     ...{
@@ -78,20 +82,20 @@ export async function startCheckup(app: App, { fix, force }: CheckupOptions): Pr
   };
   checkups(app).last = checkup;
   await app.peers?.post(POSTED, checkup);
-  void shown(app, checkup, () => run(app, checkup));
+  void published(app, checkup, () => run(app, checkup));
   return checkup;
 }
 
-/** Two that begin at once in two processes, before they could know, come one after the other. */
-async function shown(app: App, checkup: Checkup, work: () => Promise<void>): Promise<void> {
+/** Two that start at once in two processes run one after the other. */
+async function published(app: App, checkup: Checkup, work: () => Promise<void>): Promise<void> {
   const { peers } = app;
   if (!peers) return work();
   const timer = setInterval(() => void peers.post(POSTED, checkup), POST_EVERY_MS);
-  const turn = await peers.take(POSTED);
+  const lock = await peers.take(POSTED);
   try {
     await work();
   } finally {
-    turn.end();
+    lock.end();
     clearInterval(timer);
     await peers.post(POSTED, checkup);
   }
@@ -106,15 +110,17 @@ async function run(app: App, checkup: Checkup): Promise<void> {
     const { ffmpeg, ffprobe, encoder } = app.config;
     checkup.findings.push(
       await runCheck("ffmpeg", async () => {
-        const found = await binariesAside({ ffmpeg, ffprobe, cacheDir: cacheDir() });
-        const told = await detectFfmpegCapabilities(found, { encoder, spec: encodingSpec });
-        return `${told}: ${found.ffmpeg} (${found.origin})`;
+        const binaries = await binariesAside({ ffmpeg, ffprobe, cacheDir: cacheDir() });
+        const version = await detectFfmpegCapabilities(binaries, { encoder, spec: encodingSpec });
+        return `${version}: ${binaries.ffmpeg} (${binaries.origin})`;
       }),
     );
     signal.throwIfAborted();
-    // Without storage that answers all would be missing, and none of it is.
+    checkup.findings.push(await runCheck("tenants", examineTenantRows(app, { fix })));
+    signal.throwIfAborted();
+    // With unavailable storage all objects would look missing.
     if (checkup.findings.some(({ check, ok }) => !ok && (check === "storage" || check === "database"))) {
-      const detail = "not looked at, since storage or database do not answer";
+      const detail = "not checked, because storage or database is not responding";
       checkup.findings.push({ check: "missing", ok: false, detail, mended: 0 });
     } else {
       const tell = (stage: string, objects: number) => Object.assign(checkup, { stage, objects });
@@ -125,11 +131,11 @@ async function run(app: App, checkup: Checkup): Promise<void> {
     const detail = signal.aborted ? "the server stopped" : reasonOf(error);
     checkup.findings.push({ check: "check-up", ok: false, detail, mended: 0 });
     checkup.status = "failed";
-    if (!signal.aborted) app.log.error({ err: error }, "a check-up failed");
+    if (!signal.aborted) app.log.error({ err: error }, "a check failed");
   } finally {
     checkup.finishedAt = app.clock.now();
     const mended = checkup.findings.reduce((sum, finding) => sum + finding.mended, 0);
     const faults = checkup.findings.filter(({ ok }) => !ok).map(({ check }) => check);
-    app.log.info({ fix, mended, faults }, "a check-up is over");
+    app.log.info({ fix, mended, faults }, "a check has completed");
   }
 }

@@ -8,42 +8,42 @@ import {
   uploads,
 } from "../../../../storage/db/schema.ts";
 import type { App } from "../../../app.ts";
+import { attemptPrefix, batchPrefix } from "../../../lib/object-keys.ts";
 import { backgroundPacer } from "../../../lib/pace.ts";
-import { imagesFolder } from "../../assets/change.ts";
-import { prefixOf } from "../../ingest/queries.ts";
-import { attemptPrefix } from "../../jobs/lease.ts";
+import { pagesOf } from "../../../lib/pages.ts";
+import { imagesFolder } from "../../assets/images-folder.ts";
 import { REFERENCE_QUERIES, REFERENCED_FOLDERS } from "../backup/references.ts";
 import type { ReferenceIndex } from "./reference-index.ts";
 
 const PAGE = 1000;
 
 /**
- * Writes down all that rows name: what a backup would hold, and what is under way or is about to be removed by itself
- * (uploads, attempts, batches, pictures, what is noted as unwanted). A page at a time; throws what `signal` says.
+ * Records everything that rows reference: what a backup would contain, plus objects that are in progress or about to be
+ * deleted (uploads, attempts, batches, images, garbage). Page by page; throws the reason of `signal`.
  */
-export async function collectReferences(app: App, notes: ReferenceIndex, signal: AbortSignal): Promise<void> {
+export async function collectReferences(app: App, index: ReferenceIndex, signal: AbortSignal): Promise<void> {
   const pace = backgroundPacer();
-  const each = async <R>(pages: AsyncGenerator<R[]>, note: (row: R) => void) => {
+  const each = async <R>(pages: AsyncGenerator<R[]>, record: (row: R) => void) => {
     for await (const rows of pages) {
       signal.throwIfAborted();
       for (const row of rows) {
-        note(row);
+        record(row);
         await pace();
       }
     }
   };
   for (const { kind, id, sql: select } of REFERENCE_QUERIES)
     await each(rawPages<NamedRow>(app, select, id), ({ id: row, asset, key, required }) =>
-      notes.name({ key, kind, row, asset, required: required === 1 }),
+      index.name({ key, kind, row, asset, required: required === 1 }),
     );
-  await each(rawPages<NamedRow>(app, REFERENCED_FOLDERS, "id"), ({ key }) => notes.folder(key));
+  await each(rawPages<NamedRow>(app, REFERENCED_FOLDERS, "id"), ({ key }) => index.folder(key));
   await each(underWay(app), ({ id, key }) =>
-    key.endsWith("/") ? notes.folder(key) : notes.name({ key, kind: "upload", row: id, asset: null, required: false }),
+    key.endsWith("/") ? index.folder(key) : index.name({ key, kind: "upload", row: id, asset: null, required: false }),
   );
 }
 
 type NamedRow = { id: number; asset: number | null; key: string; required: number };
-type Place = { id: number; key: string };
+type ReferenceRow = { id: number; key: string };
 
 async function* rawPages<R extends { id: number }>({ db }: App, select: string, id: string): AsyncGenerator<R[]> {
   yield* paged<R>((after) =>
@@ -51,7 +51,7 @@ async function* rawPages<R extends { id: number }>({ db }: App, select: string, 
   );
 }
 
-async function* underWay(app: App): AsyncGenerator<Place[]> {
+async function* underWay(app: App): AsyncGenerator<ReferenceRow[]> {
   const { db } = app;
   yield* paged((after) =>
     db
@@ -70,19 +70,19 @@ async function* underWay(app: App): AsyncGenerator<Place[]> {
       db
         .select({ id: ingestBatches.id, tenantId: ingestBatches.tenantId, folder: ingestBatches.folder })
         .from(ingestBatches)
-        // The sign keeps the narrow index: by their ids, all that ever were would be read.
+        // The unary plus keeps SQLite on the narrow index; by id it would read all rows that ever existed.
         .where(and(which, sql`+${ingestBatches.id} > ${after}`))
         .orderBy(sql`+${ingestBatches.id}`)
         .limit(PAGE)
         .all(),
     );
-  yield* mapped(batches(eq(ingestBatches.status, "open")), prefixOf);
-  yield* mapped(batches(and(ne(ingestBatches.status, "open"), isNull(ingestBatches.sweptAt))), prefixOf);
+  yield* mapped(batches(eq(ingestBatches.status, "open")), batchPrefix);
+  yield* mapped(batches(and(ne(ingestBatches.status, "open"), isNull(ingestBatches.sweptAt))), batchPrefix);
   const ready = paged((after) =>
     db
       .select({
         ...{ id: assets.id, tenantId: assets.tenantId, mediaPrefix: assets.mediaPrefix },
-        ...{ thumbnailPath: assets.thumbnailPath, readyAt: assets.readyAt },
+        ...{ thumbnailPath: assets.thumbnailPath, posterPath: assets.posterPath, readyAt: assets.readyAt },
       })
       .from(assets)
       .where(and(gt(assets.id, after), isNotNull(assets.readyAt)))
@@ -91,19 +91,16 @@ async function* underWay(app: App): AsyncGenerator<Place[]> {
       .all(),
   );
   yield* mapped(ready, imagesFolder);
-  for (let after = ""; ; ) {
-    const rows = await db
+  const garbage = pagesOf({ from: "", limit: PAGE, keyOf: (row: { key: string }) => row.key }, (after) =>
+    db
       .select({ key: objectGarbage.objectKey })
       .from(objectGarbage)
       .where(gt(objectGarbage.objectKey, after))
       .orderBy(asc(objectGarbage.objectKey))
       .limit(PAGE)
-      .all();
-    yield rows.map(({ key }) => ({ id: 0, key }));
-    const last = rows.at(-1);
-    if (last === undefined || rows.length < PAGE) return;
-    after = last.key;
-  }
+      .all(),
+  );
+  for await (const rows of garbage) yield rows.map(({ key }) => ({ id: 0, key }));
 }
 
 const attempts = ({ db }: App, which: ReturnType<typeof and>) =>
@@ -119,15 +116,8 @@ const attempts = ({ db }: App, which: ReturnType<typeof and>) =>
   );
 
 async function* mapped<R extends { id: number }>(pages: AsyncGenerator<R[]>, keyOf: (row: R) => string) {
-  for await (const rows of pages) yield rows.map((row): Place => ({ id: row.id, key: keyOf(row) }));
+  for await (const rows of pages) yield rows.map((row): ReferenceRow => ({ id: row.id, key: keyOf(row) }));
 }
 
-async function* paged<R extends { id: number }>(read: (after: number) => Promise<R[]>): AsyncGenerator<R[]> {
-  for (let after = 0; ; ) {
-    const rows = await read(after);
-    yield rows;
-    const last = rows.at(-1);
-    if (last === undefined || rows.length < PAGE) return;
-    after = last.id;
-  }
-}
+const paged = <R extends { id: number }>(read: (after: number) => Promise<R[]>): AsyncGenerator<R[]> =>
+  pagesOf({ from: 0, limit: PAGE, keyOf: (row: R) => row.id }, read);

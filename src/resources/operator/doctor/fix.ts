@@ -1,12 +1,15 @@
 import { eq } from "drizzle-orm";
 import { assets, subtitles } from "../../../../storage/db/schema.ts";
 import { InvalidKey } from "../../../../storage/objects/keys.ts";
+import { listAll } from "../../../../storage/objects/list-all.ts";
 import type { ObjectStore } from "../../../../storage/objects/store.ts";
 import type { App } from "../../../app.ts";
 import { isDeletionHeld } from "../../../http/removal-hold.ts";
+import { mapBounded } from "../../../lib/bounded.ts";
 import { HttpError } from "../../../lib/errors.ts";
-import { markBatchUploadLost } from "../../ingest/batch-upload.ts";
-import { repairLoss } from "../../jobs/repair.ts";
+import { pagesOf } from "../../../lib/pages.ts";
+import { markMissing } from "../../ingest/batch-upload.ts";
+import { repairLoss } from "../../jobs/lifecycle/repair.ts";
 import { loseText } from "../../subtitles/store.ts";
 import { storageLocationOf } from "../migration/storage-location.ts";
 import { moveToTrash } from "../trash.ts";
@@ -15,18 +18,17 @@ import { ReferenceIndex } from "./reference-index.ts";
 import { type Loss, YOUNG_MS } from "./scan-storage.ts";
 
 const AT_ONCE = 16;
-/** The database is read anew before each so many: what was named meanwhile stays. */
+/** The database is read again before each batch of this size, so that objects referenced meanwhile are kept. */
 const REMOVED_AT_ONCE = 10_000;
-const LISTED = 10_000;
 
-/** What was done about a loss. `left`: nothing could be done now, and why. */
+/** What was done about a missing object. `left`: nothing could be done now, and why. */
 export type FixResult = { done: "remade" | "errored" | "forgotten" | "failed" | "reopened" } | { left: string };
 
-/** Does what can honestly be done about what is lost of one asset, or of a delivery. */
+/** Repairs the consequences of missing objects of one asset, or of a delivery, as far as possible. */
 export async function fixLoss(app: App, objects: ObjectStore, { asset, lost }: Loss): Promise<FixResult[]> {
   const settled: FixResult[] = [];
   for (const { row } of lost.filter(({ kind }) => kind === "delivery"))
-    settled.push((await markBatchUploadLost(app, row)) ? { done: "reopened" } : { left: "its batch is over" });
+    settled.push((await markMissing(app, row)) ? { done: "reopened" } : { left: "its batch has ended" });
   for (const { row, key } of lost.filter(({ kind }) => kind === "subtitle"))
     settled.push({ done: (await failSubtitle(app, row, key)) ? "failed" : "forgotten" });
   const media = lost.filter(({ kind }) => kind !== "subtitle" && kind !== "delivery");
@@ -49,20 +51,12 @@ const failSubtitle = (app: App, id: number, key: string): Promise<boolean> =>
     return true;
   });
 
-/** Of what is left of an asset's media. */
+/** Size of the remaining media of an asset. */
 async function mediaBytesOf(app: App, objects: ObjectStore, id: number): Promise<number> {
   const row = await app.db.select({ prefix: assets.mediaPrefix }).from(assets).where(eq(assets.id, id)).get();
   let bytes = 0;
   if (!row?.prefix) return bytes;
-  let cursor: string | null = null;
-  do {
-    const page: Awaited<ReturnType<ObjectStore["list"]>> = await objects.list(row.prefix, {
-      limit: LISTED,
-      ...(cursor !== null && { cursor }),
-    });
-    for (const object of page.objects) bytes += object.bytes;
-    cursor = page.cursor;
-  } while (cursor !== null);
+  for await (const object of listAll(objects, row.prefix)) bytes += object.bytes;
   return bytes;
 }
 
@@ -70,49 +64,46 @@ type Removing = { objects: ObjectStore; file: string; signal: AbortSignal; tell(
 export type Removed = { objects: number; bytes: number; left: string | null };
 
 /**
- * Moves unreferenced objects to the trash: looked up once more, by a second list of all that rows name, and one by one in
- * storage. Nothing while a backup copies objects, or storage is being migrated.
+ * Moves unreferenced objects to the trash, after checking each again against a second list of references and in
+ * storage. Does nothing while a backup copies objects, or storage is being migrated.
  */
 export async function removeUnreferenced(
   app: App,
-  notes: ReferenceIndex,
+  index: ReferenceIndex,
   { objects, file, signal, tell }: Removing,
 ): Promise<Removed> {
   const removed: Removed = { objects: 0, bytes: 0, left: null };
-  for (let after = ""; ; ) {
-    const some = notes.leftAfter(after, REMOVED_AT_ONCE);
-    const last = some.at(-1);
-    if (last === undefined) return removed;
-    after = last.key;
-    removed.left = await heldUp(app);
+  const pages = pagesOf({ from: "", limit: REMOVED_AT_ONCE, keyOf: ({ key }: { key: string }) => key }, async (after) =>
+    index.leftAfter(after, REMOVED_AT_ONCE),
+  );
+  for await (const some of pages) {
+    removed.left = await delayReason(app);
     if (removed.left !== null) return removed;
     const now = await ReferenceIndex.open(file);
     try {
       await collectReferences(app, now, signal);
       const unnamed = some.filter(({ key }) => !now.isNamed(key));
-      for (let at = 0; at < unnamed.length; at += AT_ONCE) {
-        signal.throwIfAborted();
-        const bytes = await Promise.all(unnamed.slice(at, at + AT_ONCE).map(({ key }) => remove(app, objects, key)));
-        for (const one of bytes) {
-          if (one === null) continue;
-          removed.objects++;
-          removed.bytes += one;
-        }
+      await mapBounded(unnamed, { atOnce: AT_ONCE, signal }, async ({ key }) => {
+        const bytes = await remove(app, objects, key);
+        if (bytes === null) return;
+        removed.objects++;
+        removed.bytes += bytes;
         tell(removed.objects);
-      }
+      });
     } finally {
       await now.close();
     }
   }
+  return removed;
 }
 
-async function heldUp(app: App): Promise<string | null> {
-  if (await isDeletionHeld(app)) return "a backup copies objects; run it again when that is over";
+async function delayReason(app: App): Promise<string | null> {
+  if (await isDeletionHeld(app)) return "a backup is copying objects; run it again when that has completed";
   const phase = (await storageLocationOf(app.db))?.phase ?? "settled";
-  return phase === "settled" ? null : `storage is being migrated (${phase}); run it again when that is over`;
+  return phase === "settled" ? null : `storage is being migrated (${phase}); run it again when that has completed`;
 }
 
-/** Its bytes; null for one that is gone, was put again, or whose key is too long to be moved. */
+/** Its size; null for an object that is gone, was rewritten, or whose key is too long to be moved. */
 async function remove(app: App, objects: ObjectStore, key: string): Promise<number | null> {
   const info = await objects.head(key);
   if (!info || info.modifiedAt.getTime() > app.clock.now() - YOUNG_MS) return null;

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import type { App } from "../../../app.ts";
-import { TRASH, TRASH_DAYS } from "../trash.ts";
+import { TRASH } from "../../../lib/object-keys.ts";
+import { TRASH_DAYS } from "../trash.ts";
 import { collectReferences } from "./collect-references.ts";
 import { type Finding, runCheck } from "./finding.ts";
 import { type FixResult, fixLoss, type Removed, removeUnreferenced } from "./fix.ts";
@@ -12,65 +13,66 @@ const HOURS = YOUNG_MS / 3_600_000;
 
 type Options = {
   fix: boolean;
-  /** Remove unreferenced objects even where they are most of all. */
+  /** Remove unreferenced objects even when they are the majority. */
   force: boolean;
   signal: AbortSignal;
-  /** What goes on, and how many objects it is at. */
+  /** The stage in progress, and the number of objects it has processed. */
   tell(stage: string, objects: number): void;
 };
 
 /**
- * Database and storage against each other, both ways: what rows name and is missing, and what is there and nobody names.
- * With `fix` what can be mended is. Memory does not grow with either; the notes are two files in the data directory.
+ * Compares database and storage in both directions: objects that rows reference and that are missing, and objects
+ * without a reference. With `fix`, corrects what can be corrected. Memory does not grow with either; the working data
+ * are two files in the data directory.
  */
 export async function compareObjects(app: App, { fix, force, signal, tell }: Options): Promise<Finding[]> {
   const { objects } = app;
   if (!objects) return [];
-  const notes = await ReferenceIndex.open(join(app.config.data_dir, "doctor.notes"));
+  const index = await ReferenceIndex.open(join(app.config.data_dir, "doctor.notes"));
   try {
-    tell("what the database names", 0);
-    await collectReferences(app, notes, signal);
-    const seen = await scanStorage(app, objects, notes, {
+    tell("referenced objects", 0);
+    await collectReferences(app, index, signal);
+    const seen = await scanStorage(app, objects, index, {
       signal,
-      tell: (looked) => tell("objects in storage", looked),
+      tell: (scanned) => tell("objects in storage", scanned),
     });
     const missing = await runCheck("missing", async () => {
       const counts = new Losses();
-      for await (const loss of findLosses(app, objects, notes, signal)) {
+      for await (const loss of findLosses(app, objects, index, signal)) {
         counts.add(loss, fix && !isOnlyBeingMade(loss) ? await fixLoss(app, objects, loss) : []);
         tell("missing objects", counts.missing);
       }
-      return counts.told(notes.required(), fix);
+      return counts.finding(index.required(), fix);
     });
     const unreferenced = await runCheck("unreferenced", async () => {
       const file = join(app.config.data_dir, "doctor.again");
-      const telling = (removed: number) => tell("unreferenced objects", removed);
-      const unnamed = notes.left();
+      const report = (removed: number) => tell("unreferenced objects", removed);
+      const unnamed = index.left();
       if (fix && !force && unnamed.objects * 2 > seen.objects) return tooMany(unnamed, seen);
-      const removed = fix ? await removeUnreferenced(app, notes, { objects, file, signal, tell: telling }) : null;
+      const removed = fix ? await removeUnreferenced(app, index, { objects, file, signal, tell: report }) : null;
       return describeUnreferenced(unnamed, seen, removed);
     });
     return [missing, unreferenced];
   } finally {
-    await notes.close();
+    await index.close();
   }
 }
 
-/** A job is at it that ends with all of that made. */
+/** A job in progress will produce all of it again. */
 const isOnlyBeingMade = ({ isBeingMade, lost }: Loss) =>
   isBeingMade && lost.every(({ kind }) => kind !== "source" && kind !== "subtitle");
 
 const DONE: Record<Extract<FixResult, { done: string }>["done"], string> = {
-  remade: "assets are made anew from their sources",
-  errored: "assets are errored as media_lost",
-  forgotten: "assets go on with what is left",
-  failed: "subtitle tracks are failed",
-  reopened: "deliveries of open batches wait for their bytes again",
+  remade: "assets are re-encoded from their sources",
+  errored: "assets are errored (media_lost)",
+  forgotten: "assets continue with the remaining media",
+  failed: "subtitles are failed",
+  reopened: "uploads of open batches are pending again",
 };
 
 class Losses {
   missing = 0;
-  #beingMade = 0;
+  #inProgressCount = 0;
   #mended = 0;
   readonly #faults: string[] = [];
   #faulty = 0;
@@ -79,7 +81,7 @@ class Losses {
   add(loss: Loss, settled: readonly FixResult[]): void {
     const { asset, lost } = loss;
     if (isOnlyBeingMade(loss)) {
-      this.#beingMade += lost.length;
+      this.#inProgressCount += lost.length;
       return;
     }
     this.missing += lost.length;
@@ -89,26 +91,26 @@ class Losses {
       this.#mended += lost.length;
       return;
     }
-    const whose = asset === null ? "delivery" : `asset ${asset}`;
+    const owner = asset === null ? "delivery" : `asset ${asset}`;
     for (const { key, kind } of lost) {
       this.#faulty++;
-      if (this.#faults.length < TOLD) this.#faults.push(`${whose}: ${key} (${kind}${left ? `; ${left.left}` : ""})`);
+      if (this.#faults.length < TOLD) this.#faults.push(`${owner}: ${key} (${kind}${left ? `; ${left.left}` : ""})`);
     }
   }
 
-  /** Throws Error for what is left. */
-  told(named: number, fix: boolean) {
-    const done = [...this.#done].map(([what, count]) => `${count} ${DONE[what]}`).join(", ");
-    const making = this.#beingMade > 0 ? `; ${this.#beingMade} are being made anew` : "";
+  /** Throws Error for remaining faults. */
+  finding(named: number, fix: boolean) {
+    const done = [...this.#done].map(([kind, count]) => `${count} ${DONE[kind]}`).join(", ");
+    const inProgress = this.#inProgressCount > 0 ? `; ${this.#inProgressCount} are being created again` : "";
     if (this.missing === 0)
-      return { detail: `${named} objects that the database names are in storage${making}`, mended: 0 };
-    const detail = `${this.missing} of ${named} objects that the database names are missing from storage`;
-    if (this.#faulty === 0) return { detail: `${detail}: ${done}${making}`, mended: this.#mended };
+      return { detail: `${named} objects referenced by the database are in storage${inProgress}`, mended: 0 };
+    const detail = `${this.missing} of ${named} objects referenced by the database are missing from storage`;
+    if (this.#faulty === 0) return { detail: `${detail}: ${done}${inProgress}`, mended: this.#mended };
     const more = this.#faulty > TOLD ? " …" : "";
-    const advice = fix ? "" : ". Look for them in a backup before doctor --fix lets go of them";
+    const advice = fix ? "" : ". Look for them in a backup before doctor --fix removes the references";
     return {
       ok: false,
-      detail: `${detail}: ${done ? `${done}; left: ` : ""}${this.#faults.join(", ")}${more}${making}${advice}`,
+      detail: `${detail}: ${done ? `${done}; left: ` : ""}${this.#faults.join(", ")}${more}${inProgress}${advice}`,
       mended: this.#mended,
     };
   }
@@ -116,34 +118,34 @@ class Losses {
 
 type Unreferenced = { objects: number; bytes: number };
 
-/** Crashes do not leave so many: more likely this is the wrong database. */
+/** Crashes do not leave that many: this is more likely the wrong database. */
 function tooMany(unnamed: Unreferenced, seen: ScanResult) {
-  const detail = `${unnamed.objects} of ${seen.objects} objects (${amountOf(unnamed.bytes)}) are named by nothing, more than half of all: nothing was removed, since the database may not be the one that belongs to them (look for a backup); doctor --fix --force moves them to the trash all the same`;
+  const detail = `${unnamed.objects} of ${seen.objects} objects (${amountOf(unnamed.bytes)}) are unreferenced, more than half of all: nothing was removed, because this may not be the database of these objects (look for a backup); doctor --fix --force moves them to the trash all the same`;
   return { ok: false, detail, mended: 0 };
 }
 
 function describeUnreferenced(unnamed: Unreferenced, seen: ScanResult, removed: Removed | null) {
-  const beside = [
-    ...(seen.young > 0 ? [`${seen.young} younger than ${HOURS} hours were left alone`] : []),
+  const remarks = [
+    ...(seen.young > 0 ? [`${seen.young} younger than ${HOURS} hours were skipped`] : []),
     ...(seen.unknown > 0
       ? [
-          `${seen.unknown} unknown were left alone: ${seen.unknownKeys.join(", ")}${seen.unknown > seen.unknownKeys.length ? " …" : ""}`,
+          `${seen.unknown} unknown were skipped: ${seen.unknownKeys.join(", ")}${seen.unknown > seen.unknownKeys.length ? " …" : ""}`,
         ]
       : []),
   ];
   const all = `${seen.objects} objects (${amountOf(seen.bytes)}) in storage`;
-  const told = (what: string) => [`${all}: ${what}`, ...beside].join("; ");
-  const found = `${unnamed.objects} (${amountOf(unnamed.bytes)}) are named by nothing`;
-  if (unnamed.objects === 0) return { detail: told("each is named by the database"), mended: 0 };
+  const summaryOf = (part: string) => [`${all}: ${part}`, ...remarks].join("; ");
+  const unreferenced = `${unnamed.objects} (${amountOf(unnamed.bytes)}) are unreferenced`;
+  if (unnamed.objects === 0) return { detail: summaryOf("all are referenced by the database"), mended: 0 };
   if (removed === null)
     return {
       ok: false,
-      detail: told(`${found}; doctor --fix moves them to ${TRASH} for ${TRASH_DAYS} days`),
+      detail: summaryOf(`${unreferenced}; doctor --fix moves them to ${TRASH} for ${TRASH_DAYS} days`),
       mended: 0,
     };
-  const gone = `${removed.objects} (${amountOf(removed.bytes)}) that nothing names were moved to ${TRASH}, where they stay for ${TRASH_DAYS} days`;
-  if (removed.left === null) return { detail: told(gone), mended: removed.objects };
-  return { ok: false, detail: told(`${found}; ${gone}; ${removed.left}`), mended: removed.objects };
+  const moved = `${removed.objects} (${amountOf(removed.bytes)}) that nothing names were moved to ${TRASH}, where they stay for ${TRASH_DAYS} days`;
+  if (removed.left === null) return { detail: summaryOf(moved), mended: removed.objects };
+  return { ok: false, detail: summaryOf(`${unreferenced}; ${moved}; ${removed.left}`), mended: removed.objects };
 }
 
 const amountOf = (bytes: number) =>

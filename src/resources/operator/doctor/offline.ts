@@ -11,37 +11,37 @@ import { type Finding, runCheck } from "./finding.ts";
 
 export type OfflineCheck = {
   findings: Finding[];
-  /** To look further would make a directory, migrate, or fail on what is damaged. */
+  /** Further checks would create a directory, migrate, or fail on damaged files. */
   isEnough: boolean;
 };
 
 const fault = (check: string, detail: string): Finding => ({ check, ok: false, detail, mended: 0 });
 
 /**
- * What can be told of a data directory that no server holds, without making or changing anything in it. Throws UserError
- * for a database of another history or a newer program, as a start would.
+ * Checks a data directory that no server has locked, without creating or changing anything. Throws UserError for a
+ * database of another history or a newer program, as a start would.
  */
 export async function checkOffline(config: Config, migrations: Migration[]): Promise<OfflineCheck> {
   const { data_dir, database_url } = config;
   if (!existsSync(data_dir)) {
-    const told = `there is no data directory ${data_dir}; name the right one with --data`;
-    return { findings: [fault("database", told)], isEnough: true };
+    const message = `the data directory ${data_dir} does not exist; set the correct one with --data`;
+    return { findings: [fault("database", message)], isEnough: true };
   }
   const file = databaseFileOf(config);
-  // A start says more of these itself.
+  // A start reports more of these itself.
   if (file === null || isRestoreUnfinished(data_dir)) return { findings: [], isEnough: false };
-  const lost = lostDatabase(config);
-  if (lost !== null) return { findings: [fault("database", lost)], isEnough: true };
-  const none = `${file} is no database of vodbox, or is not there; name the right directory with --data, or restore a backup`;
+  const reason = lostDatabase(config);
+  if (reason !== null) return { findings: [fault("database", reason)], isEnough: true };
+  const none = `${file} does not exist or is not a vodbox database; set the correct directory with --data, or restore a backup`;
   if (!existsSync(file)) return { findings: [fault("database", none)], isEnough: true };
   let applied: Parameters<typeof pendingOf>[1] | null;
   try {
     applied = appliedTo(file);
   } catch (error) {
-    // A disk that fails, or a directory that may not be written, is told better by a start.
+    // A start reports a failing disk or a read-only directory better.
     if (!isDamaged(error)) return { findings: [], isEnough: false };
-    const told = `${file} is damaged (${(error as Error).message}); ${DAMAGED_ADVICE}`;
-    return { findings: [fault("integrity", told)], isEnough: true };
+    const message = `${file} is damaged (${(error as Error).message}); ${DAMAGED_ADVICE}`;
+    return { findings: [fault("integrity", message)], isEnough: true };
   }
   if (applied === null) return { findings: [fault("database", none)], isEnough: true };
   const pending = pendingOf(sorted(migrations), applied);
@@ -51,7 +51,7 @@ export async function checkOffline(config: Config, migrations: Migration[]): Pro
   return { findings: [{ check: "schema", ok: true, detail, mended: 0 }, integrity], isEnough: true };
 }
 
-/** Null where there is no such table. */
+/** Null when the table does not exist. */
 function appliedTo(file: string) {
   const database = new Sqlite(file, { readonly: true, timeout: 5000 } as Sqlite.Options);
   try {

@@ -3,30 +3,32 @@ import { access, chmod, chown, lstat, readdir } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import type { App } from "../../../app.ts";
 import { databaseFileOf } from "../../../config/database-file.ts";
+import { storeDriver } from "../../../config/stores.ts";
 import { cacheDir } from "../../../lib/cache-dir.ts";
 import { binariesAside } from "../../../media/binaries.ts";
 
-/** Bits that must not be set, and those that must. */
+/** Bits that must not be set, and bits that must be set. */
 type Rule = {
   path: string;
   never: number;
   always: number;
-  /** Bits of `never` that are only a warning while all files in the folder are closed. */
+  /** Bits of `never` that are only a warning while all files in the directory are closed. */
   tolerated?: number;
-  /** The folder holds files that others may read, so it must be closed where the data directory is open. */
+  /** The directory contains files that others may read, so it must be closed when the data directory is open. */
   holdsOpenFiles?: boolean;
 };
 const folder = (path: string): Rule => ({ path, never: 0o077, always: 0o700, tolerated: 0o055 });
 const secret = (path: string): Rule => ({ path, never: 0o077, always: 0o600 });
-/** In a folder that is closed to others. */
+/** In a directory that is closed to others. */
 const own = (path: string): Rule => ({ path, never: 0o022, always: 0o600 });
 const ownFolder = (path: string): Rule => ({ path, never: 0o022, always: 0o700 });
 const openFiles = (path: string): Rule => ({ ...ownFolder(path), holdsOpenFiles: true });
 
 /**
- * Who may read and write what vodbox keeps. All must belong to the owner of the data directory, who must be whoever runs
- * this process. With `fix` modes are corrected where that is allowed, and for root owners too. Folders that others may
- * only look into are a warning while all files in them are closed. Throws Error for faults that are left.
+ * Checks owners and modes of all files that vodbox keeps. All must belong to the owner of the data directory, who must
+ * be the user of this process. With `fix` modes are corrected where allowed, and owners too when run by root.
+ * Directories that others may only list are a warning while all files in them are closed. Throws Error for remaining
+ * faults.
  */
 export async function examinePermissions(app: App, { fix }: { fix: boolean }) {
   const { data_dir } = app.config;
@@ -36,57 +38,57 @@ export async function examinePermissions(app: App, { fix }: { fix: boolean }) {
   const me = process.geteuid?.() ?? uid;
   const faults: string[] = [];
   let mended = 0;
-  let looked = 0;
+  let checkedFiles = 0;
   if (me !== uid)
     faults.push(
-      `${data_dir} belongs to user ${uid}, and this runs as user ${me}: what it makes there the owner cannot change; run vodbox as the owner, such as by sudo -u '#${uid}'`,
+      `${data_dir} belongs to user ${uid}, but this runs as user ${me} and would create files that the owner cannot change; run vodbox as the owner, for example with sudo -u '#${uid}'`,
     );
   for (const rule of await rulesOf(app)) {
-    const found = await lstat(rule.path).catch(() => null);
-    // A link leads to wherever the operator wants it.
-    if (found === null || found.isSymbolicLink()) continue;
-    looked++;
+    const info = await lstat(rule.path).catch(() => null);
+    // A symlink is the operator's decision.
+    if (info === null || info.isSymbolicLink()) continue;
+    checkedFiles++;
     const wrong: string[] = [];
-    if (found.uid !== uid) {
+    if (info.uid !== uid) {
       if (fix && me === 0) {
-        await chown(rule.path, uid, found.gid);
+        await chown(rule.path, uid, info.gid);
         mended++;
-      } else wrong.push(`belongs to user ${found.uid} instead of ${uid}; as root: chown ${uid} ${rule.path}`);
+      } else wrong.push(`belongs to user ${info.uid} instead of ${uid}; as root: chown ${uid} ${rule.path}`);
     }
-    const mode = found.mode & 0o7777;
+    const mode = info.mode & 0o7777;
     const never = isOpen && rule.holdsOpenFiles ? 0o077 : rule.never;
     const right = (mode & ~never) | rule.always;
     if (mode !== right) {
-      if (fix && (me === 0 || me === found.uid)) {
+      if (fix && (me === 0 || me === info.uid)) {
         await chmod(rule.path, right);
         mended++;
       } else {
-        const who = found.uid === me ? "" : ` as user ${found.uid} or root:`;
-        const told = `has mode ${octal(mode)};${who} chmod ${octal(right)} ${rule.path}, or doctor --fix`;
+        const user = info.uid === me ? "" : ` as user ${info.uid} or root:`;
+        const advice = `has mode ${octal(mode)};${user} chmod ${octal(right)} ${rule.path}, or doctor --fix`;
         const isTolerated = ((mode ^ right) & ~(rule.tolerated ?? 0)) === 0;
-        if (isTolerated) warnings.push(`${rule.path} ${told}`);
-        else wrong.push(told);
+        if (isTolerated) warnings.push(`${rule.path} ${advice}`);
+        else wrong.push(advice);
       }
     }
     if (wrong.length > 0) faults.push(`${rule.path} ${wrong.join(", and ")}`);
   }
   if (faults.length > 0) throw new Error([...faults, ...warnings].join("; "));
   if (warnings.length > 0) {
-    const detail = `others on this machine may list folders, but read no file in them: ${warnings.join("; ")}`;
+    const detail = `other users can list directories, but not read the files in them: ${warnings.join("; ")}`;
     return { detail, mended, warning: true as const };
   }
-  const detail = `${looked} files and folders belong to user ${uid}, and are closed to others`;
-  return { detail: mended > 0 ? `${detail}; ${mended} were mended` : detail, mended };
+  const detail = `${checkedFiles} files and directories belong to user ${uid} and are not accessible to others`;
+  return { detail: mended > 0 ? `${detail}; ${mended} were fixed` : detail, mended };
 }
 
 const octal = (mode: number) => mode.toString(8).padStart(4, "0");
 
-/** What there is of a fixed set: of the objects, of which there may be millions, the top alone. */
+/** Existing files of a fixed set: for objects, of which there may be millions, only the top level. */
 async function rulesOf({ config, objects }: App): Promise<Rule[]> {
   const at = (...names: string[]) => join(config.data_dir, ...names);
   const names = async (path: string) => (await readdir(path).catch(() => [])).map((name) => join(path, name));
   const database = databaseFileOf(config);
-  // With -wal and -shm, and the copies that are made before migrations.
+  // With -wal and -shm, and the copies made before migrations.
   const databases =
     database === null
       ? []
@@ -102,7 +104,8 @@ async function rulesOf({ config, objects }: App): Promise<Rule[]> {
     ...["local-proof", "server.json"].map((name) => secret(at(name))),
     ...databases.map(secret),
     ...["server.lock", "server.pid"].map((name) => own(at(name))),
-    ...(objects?.kind === "s3" ? [openFiles(at("growing"))] : [openFiles(at("objects"))]),
+    // With storage disabled, those that local storage left.
+    openFiles(at(storeDriver(objects?.kind ?? "local").folder)),
     ...["scratch", "pictures"].map((name) => openFiles(at(name))),
     ownFolder(cacheDir()),
     ...(await notExecutable(bundled)),
@@ -113,7 +116,7 @@ const isOf = (database: string, name: string) =>
   name.startsWith(database) && /^(-wal|-shm|-journal|\.before-.+)?$/.test(name.slice(database.length));
 
 async function notExecutable(paths: readonly string[]): Promise<Rule[]> {
-  const found = await Promise.all(
+  const infos = await Promise.all(
     paths.map((path) =>
       access(path, constants.X_OK).then(
         () => [],
@@ -121,5 +124,5 @@ async function notExecutable(paths: readonly string[]): Promise<Rule[]> {
       ),
     ),
   );
-  return found.flat();
+  return infos.flat();
 }

@@ -2,17 +2,17 @@ import { rm } from "node:fs/promises";
 import Sqlite from "libsql";
 import type { ReferenceKind } from "../backup/references.ts";
 
-/** An object that a row names. `row` is the row's id; `asset` is null for a delivery that is none yet. */
+/** An object that a row references. `row` is the row's id; `asset` is null for a delivery without an asset. */
 export type Reference = { key: string; kind: ReferenceKind; row: number; asset: number | null };
 
 const PAGE = 1000;
 const NO_ASSET = -1;
-/** Writing them out takes a few milliseconds, in which nobody else has a turn. */
+/** Writing them takes a few milliseconds, which block the event loop. */
 const COMMIT_EVERY = 2000;
 
 /**
- * What rows name and what storage holds, in a file of its own: there may be millions of either. It is made anew each
- * time, and nothing of it survives a crash but the file, which the next one removes.
+ * A temporary database of referenced and stored objects, of which there may be millions. Not durable: after a crash
+ * only the file remains, which the next check-up deletes.
  */
 export class ReferenceIndex {
   readonly #file: string;
@@ -24,10 +24,10 @@ export class ReferenceIndex {
   readonly #isFolder: Sqlite.Statement;
   readonly #leave: Sqlite.Statement;
   #pending = 0;
-  /** Counted as they come: to count millions of rows would hold up everybody else. */
+  /** Counted on insertion: counting millions of rows would block other requests. */
   #required = 0;
   #left = { objects: 0, bytes: 0 };
-  /** Objects come in the order of their keys: many of one folder one after the other. */
+  /** Objects arrive in key order, so those of one prefix are adjacent. */
   #lastFolder = { path: "", isNamed: false };
 
   private constructor(file: string) {
@@ -55,20 +55,20 @@ export class ReferenceIndex {
     return new ReferenceIndex(file);
   }
 
-  /** `required` where its absence is a fault. */
+  /** `required` when its absence is a fault. */
   name({ key, kind, row, asset, required }: Omit<Reference, "kind"> & { kind: string; required: boolean }): void {
     const { changes } = this.#name.run([key, kind, row, asset ?? NO_ASSET, required ? 1 : 0]);
     if (required) this.#required += changes;
     this.#step();
   }
 
-  /** All that lies under it is named. Ends in a slash. */
+  /** All objects under it are referenced. Ends in a slash. */
   folder(key: string): void {
     this.#folder.run([key]);
     this.#step();
   }
 
-  /** Of an object that storage holds: whether anything names it. */
+  /** Records an object in storage, and returns whether it is referenced. */
   see(key: string): boolean {
     const isNamed = this.#see.run([key]).changes > 0;
     this.#step();
@@ -77,7 +77,7 @@ export class ReferenceIndex {
 
   isNamed = (key: string): boolean => this.#isNamed.get([key]) !== undefined || this.#liesInFolder(key);
 
-  /** One that may go. */
+  /** An object that may be deleted. */
   leave(key: string, bytes: number): void {
     const { changes } = this.#leave.run([key, bytes]);
     this.#left.objects += changes;
@@ -87,7 +87,7 @@ export class ReferenceIndex {
 
   left = (): { objects: number; bytes: number } => this.#left;
 
-  /** Those that may go, after `after`, in key order. */
+  /** Objects that may be deleted, after `after`, in key order. */
   leftAfter = (after: string, limit: number) =>
     this.#all<{ key: string; bytes: number }>(
       "SELECT key, bytes FROM unnamed WHERE key > ? ORDER BY key LIMIT ?",
@@ -95,10 +95,10 @@ export class ReferenceIndex {
       limit,
     );
 
-  /** How often something is named that has to be there. */
+  /** Number of references to required objects. */
   required = (): number => this.#required;
 
-  /** What must be there and was not seen; what belongs to one asset comes together. */
+  /** Required objects that were not seen in storage; those of one asset are adjacent. */
   *unseen(): Generator<Reference> {
     let at: [number, number, string] = [NO_ASSET - 1, 0, ""];
     for (;;) {

@@ -12,17 +12,17 @@ const Finding = v.object({
   check: v.string(),
   ok: v.boolean(),
   detail: v.string(),
-  mended: v.pipe(v.number(), v.description("Things that were put right")),
-  warning: v.optional(v.pipe(v.literal(true), v.description("No fault, but something to do, which the detail says"))),
+  mended: v.pipe(v.number(), v.description("Number of problems fixed")),
+  warning: v.optional(v.pipe(v.literal(true), v.description("Not a fault, but needs attention; see detail"))),
 });
-const CheckupAnswer = v.pipe(
+const CheckupResponse = v.pipe(
   v.object({
     fix: v.boolean(),
     force: v.boolean(),
     status: v.picklist(["running", "done", "failed"]),
-    stage: v.pipe(v.string(), v.description("What it is at, or was at last")),
-    objects: v.pipe(v.number(), v.description("Objects that the stage has looked at")),
-    ok: v.pipe(v.nullable(v.boolean()), v.description("Whether no fault is left; null while it runs")),
+    stage: v.pipe(v.string(), v.description("Current or last stage")),
+    objects: v.pipe(v.number(), v.description("Objects checked in this stage")),
+    ok: v.pipe(v.nullable(v.boolean()), v.description("Whether no fault remains; null while it runs")),
     findings: v.array(Finding),
     started_at: Time,
     finished_at: NullableTime,
@@ -31,7 +31,7 @@ const CheckupAnswer = v.pipe(
   v.title("Checkup"),
 );
 
-const toAnswer = (checkup: Checkup, now: number): v.InferInput<typeof CheckupAnswer> => ({
+const toAnswer = (checkup: Checkup, now: number): v.InferInput<typeof CheckupResponse> => ({
   ...{ fix: checkup.fix, force: checkup.force, status: checkup.status, stage: checkup.stage, objects: checkup.objects },
   ok: checkup.status === "running" ? null : checkup.findings.every((finding) => finding.ok),
   findings: checkup.findings,
@@ -43,6 +43,7 @@ export const doctorRoutes = [
     ...admin,
     method: "GET",
     path,
+    operationId: "runQuickChecks",
     summary: "Run the quick checks: database, storage, clock, permissions and disk",
     responses: { 200: v.object({ ok: v.boolean(), findings: v.array(Finding) }) },
     async handle({ app }) {
@@ -54,9 +55,10 @@ export const doctorRoutes = [
     ...admin,
     method: "POST",
     path: `${path}/checkup`,
+    operationId: "startCheckup",
     summary: "Start a full check, optionally with fixes; returns the running check if there is one",
     body: v.object({
-      fix: v.optional(v.pipe(v.boolean("must be true or false"), v.description("Mend what can be mended")), false),
+      fix: v.optional(v.pipe(v.boolean("must be true or false"), v.description("Fix what can be fixed")), false),
       force: v.optional(
         v.pipe(
           v.boolean("must be true or false"),
@@ -64,11 +66,11 @@ export const doctorRoutes = [
         ),
       ),
     }),
-    responses: { 202: CheckupAnswer },
+    responses: { 202: CheckupResponse },
     errors: { 409: ["checkup_running"] },
     async handle({ app, body: { fix, force } }) {
       const wish = { fix, force: fix && force === true };
-      // Nothing but the audit log's entry, before any change.
+      // Writes only the audit entry, before any change.
       if (fix && !(await runningCheckup(app, wish))) await app.write(async () => {});
       const checkup = (await runningCheckup(app, wish)) ?? (await startCheckup(app, wish));
       return new Reply(202, toAnswer(checkup, app.clock.now()));
@@ -78,8 +80,9 @@ export const doctorRoutes = [
     ...admin,
     method: "GET",
     path: `${path}/checkup`,
+    operationId: "getCheckup",
     summary: "Get the progress of the running check, or the result of the last one",
-    responses: { 200: CheckupAnswer },
+    responses: { 200: CheckupResponse },
     errors: { 404: ["not_found"] },
     handle: async ({ app }) => toAnswer((await lastCheckup(app)) ?? notFound("check-up"), app.clock.now()),
   }),

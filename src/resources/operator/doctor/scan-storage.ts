@@ -1,20 +1,18 @@
 import { inArray, sql } from "drizzle-orm";
 import { transcodingJobs } from "../../../../storage/db/schema.ts";
+import { listPages } from "../../../../storage/objects/list-all.ts";
 import type { ObjectInfo, ObjectStore } from "../../../../storage/objects/store.ts";
 import type { App } from "../../../app.ts";
+import { mapBounded } from "../../../lib/bounded.ts";
+import { parseKey, TENANTS, TRASH } from "../../../lib/object-keys.ts";
 import { backgroundPacer } from "../../../lib/pace.ts";
 import { REFERENCE_QUERIES } from "../backup/references.ts";
-import { TRASH } from "../trash.ts";
-import { isOwnKey } from "./own-keys.ts";
 import type { Reference, ReferenceIndex } from "./reference-index.ts";
 
-/** What is younger may be on its way to its row: uploads, encodes and commits take hours. */
+/** Newer objects may not be referenced yet: uploads, encodes and commits take hours. */
 export const YOUNG_MS = 24 * 3_600_000;
 
-/** A local store reads a whole folder for each page; S3 gives fewer, and says so. */
-const LISTED = 10_000;
-const OURS = "tenants/";
-/** A bucket without a prefix of ours may hold millions of others' objects, and those are only told of. */
+/** A bucket without a prefix of its own may contain millions of foreign objects, which are only reported. */
 const MAX_FOREIGN = 10_000;
 const AT_ONCE = 16;
 const ROWS_AT_ONCE = 200;
@@ -23,7 +21,7 @@ export type ScanResult = {
   objects: number;
   bytes: number;
   young: number;
-  /** Named as nothing of ours is: left alone. */
+  /** Not a key that vodbox creates: left alone. */
   unknown: number;
   unknownKeys: string[];
 };
@@ -31,11 +29,11 @@ export type ScanResult = {
 type Options = { signal: AbortSignal; tell(looked: number): void };
 const TOLD = 3;
 
-/** Looks at every object in storage once. Notes which of those that rows name are there, and what nobody names. */
+/** Scans every object in storage once. Records which referenced objects exist, and which objects are unreferenced. */
 export async function scanStorage(
   app: App,
   objects: ObjectStore,
-  notes: ReferenceIndex,
+  index: ReferenceIndex,
   { signal, tell }: Options,
 ): Promise<ScanResult> {
   const seen: ScanResult = { objects: 0, bytes: 0, young: 0, unknown: 0, unknownKeys: [] };
@@ -47,61 +45,54 @@ export async function scanStorage(
       signal.throwIfAborted();
       seen.objects++;
       seen.bytes += bytes;
-      if (notes.see(key)) continue;
+      if (index.see(key)) continue;
       if (!isOwnKey(key)) {
         seen.unknown++;
         if (seen.unknownKeys.length < TOLD) seen.unknownKeys.push(key);
       } else if (modifiedAt.getTime() > youngFrom) seen.young++;
-      else notes.leave(key, bytes);
+      else index.leave(key, bytes);
     }
     tell(seen.objects);
   }
   return seen;
 }
 
-/** Ours, and of what lies before and behind it so much as says that it is there. */
+/** Any other object belongs to another program, and is never removed. */
+function isOwnKey(key: string): boolean {
+  const parsed = parseKey(key);
+  return parsed !== null && parsed.kind !== "trash";
+}
+
+/** Vodbox's objects, and of those before and after them only whether there are any. */
 async function* everything(objects: ObjectStore): AsyncGenerator<ObjectInfo[]> {
   const foreign = async function* (from: string, isFar: (key: string) => boolean) {
     let left = MAX_FOREIGN;
-    for await (const page of pages(objects, "", from)) {
+    for await (const page of listPages(objects, "", { after: from })) {
       const near = page.filter(({ key }) => !isFar(key)).slice(0, left);
       left -= near.length;
       yield near;
       if (near.length < page.length || left === 0) return;
     }
   };
-  yield* foreign("", (key) => key >= OURS);
-  yield* pages(objects, OURS, "");
+  yield* foreign("", (key) => key >= TENANTS);
+  yield* listPages(objects, TENANTS);
   // The trash is emptied by a scheduled task, so it is skipped.
-  yield* foreign(`${OURS}\u{10ffff}`, (key) => key >= TRASH);
+  yield* foreign(`${TENANTS}\u{10ffff}`, (key) => key >= TRASH);
   yield* foreign(`${TRASH}\u{10ffff}`, () => false);
 }
 
-async function* pages(objects: ObjectStore, prefix: string, after: string): AsyncGenerator<ObjectInfo[]> {
-  // Both stores' cursors are the last key of a page.
-  let cursor: string | null = Buffer.from(after).toString("base64url");
-  do {
-    const page: Awaited<ReturnType<ObjectStore["list"]>> = await objects.list(prefix, {
-      limit: LISTED,
-      ...(cursor && { cursor }),
-    });
-    yield page.objects;
-    cursor = page.cursor;
-  } while (cursor !== null);
-}
-
-/** What rows name and storage has not: all of one asset, or deliveries, which belong to none yet. */
+/** Referenced objects that are missing: all of one asset together, or of deliveries without an asset. */
 export type Loss = { asset: number | null; lost: Reference[]; isBeingMade: boolean };
 
-/** Looked for once more, each by itself: what was put since the survey began, and what was removed with its row, is not lost. */
+/** Each is looked up again: objects written since the scan began, or deleted with their row, are not missing. */
 export async function* findLosses(
   app: App,
   objects: ObjectStore,
-  notes: ReferenceIndex,
+  index: ReferenceIndex,
   signal: AbortSignal,
 ): AsyncGenerator<Loss> {
   let some: Reference[] = [];
-  for (const one of notes.unseen()) {
+  for (const one of index.unseen()) {
     const isNext = one.asset === null || one.asset !== some.at(-1)?.asset;
     if (isNext && some.length >= ROWS_AT_ONCE) {
       yield* lossesAmong(app, objects, some, signal);
@@ -118,15 +109,10 @@ async function* lossesAmong(
   some: readonly Reference[],
   signal: AbortSignal,
 ): AsyncGenerator<Loss> {
-  const lost: Reference[] = [];
-  for (let at = 0; at < some.length; at += AT_ONCE) {
-    signal.throwIfAborted();
-    const few = some.slice(at, at + AT_ONCE);
-    const heads = await Promise.all(few.map(({ key }) => objects.head(key)));
-    lost.push(...few.filter((_, index) => heads[index] === null));
-  }
-  if (lost.length === 0) return;
-  const still = await stillNamed(app, lost);
+  const heads = await mapBounded(some, { atOnce: AT_ONCE, signal }, ({ key }) => objects.head(key));
+  const missing = some.filter((_, index) => heads[index] === null);
+  if (missing.length === 0) return;
+  const still = await stillReferenced(app, missing);
   const ofAssets = Map.groupBy(still, ({ asset }) => asset);
   const busy = await beingMade(
     app,
@@ -135,10 +121,10 @@ async function* lossesAmong(
   for (const [asset, ofOne] of ofAssets) yield { asset, lost: ofOne, isBeingMade: asset !== null && busy.has(asset) };
 }
 
-/** A row may have let go of its object, and the object be gone for that. */
-async function stillNamed(app: App, lost: readonly Reference[]): Promise<Reference[]> {
-  const found: Reference[] = [];
-  for (const [kind, ofKind] of Map.groupBy(lost, (one) => one.kind)) {
+/** The row may have dropped its reference, and the object been deleted for that reason. */
+async function stillReferenced(app: App, references: readonly Reference[]): Promise<Reference[]> {
+  const remaining: Reference[] = [];
+  for (const [kind, ofKind] of Map.groupBy(references, (one) => one.kind)) {
     const naming = REFERENCE_QUERIES.find((one) => one.kind === kind);
     if (!naming) continue;
     const ids = sql.join(
@@ -149,9 +135,9 @@ async function stillNamed(app: App, lost: readonly Reference[]): Promise<Referen
       sql`${sql.raw(naming.sql)} and ${sql.raw(naming.id)} in (${ids})`,
     );
     const keys = new Map(rows.map((row) => [row.id, row]));
-    found.push(...ofKind.filter(({ row, key }) => keys.get(row)?.key === key && keys.get(row)?.required === 1));
+    remaining.push(...ofKind.filter(({ row, key }) => keys.get(row)?.key === key && keys.get(row)?.required === 1));
   }
-  return found;
+  return remaining;
 }
 
 async function beingMade({ db }: App, ids: readonly number[]): Promise<Set<number>> {

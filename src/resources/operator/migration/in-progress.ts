@@ -1,10 +1,9 @@
 import { and, count, eq, inArray, isNull, lte } from "drizzle-orm";
 import { ingestBatches, transcodingAttempts, transcodingJobs, uploads } from "../../../../storage/db/schema.ts";
 import type { App } from "../../../app.ts";
-import { prefixOf } from "../../ingest/queries.ts";
-import { attemptPrefix } from "../../jobs/lease.ts";
+import { attemptPrefix, batchPrefix } from "../../../lib/object-keys.ts";
 
-/** Of `keys` those that are still being made: their uploads are not completed, or their jobs run. */
+/** Those of `keys` that are still being written: their uploads are not completed, or their jobs run. */
 export async function unfinished(app: App, keys: readonly string[]): Promise<Set<string>> {
   if (keys.length === 0) return new Set();
   const pending = await app.db
@@ -19,22 +18,22 @@ export async function unfinished(app: App, keys: readonly string[]): Promise<Set
     .where(and(eq(transcodingJobs.status, "running"), isNull(transcodingAttempts.outcome)))
     .all();
   const prefixes = running.map(({ attempt, job }) => attemptPrefix(job, attempt));
-  const made = keys.filter((key) => prefixes.some((prefix) => key.startsWith(prefix)));
+  const matching = keys.filter((key) => prefixes.some((prefix) => key.startsWith(prefix)));
   const open = await app.db
     .select({ tenantId: ingestBatches.tenantId, folder: ingestBatches.folder })
     .from(ingestBatches)
     .where(eq(ingestBatches.status, "open"))
     .all();
-  const folders = open.map(prefixOf);
+  const folders = open.map(batchPrefix);
   const delivered = keys.filter((key) => folders.some((folder) => key.startsWith(folder)));
-  return new Set([...pending.map(({ key }) => key), ...made, ...delivered]);
+  return new Set([...pending.map(({ key }) => key), ...matching, ...delivered]);
 }
 
 export type WaitingFor = { uploads: number; jobs: number; batches: number };
 
-/** Who got addresses before `at` and may still put bytes there. */
+/** Those that received URLs before `at` and may still write to the source. */
 export async function waitingFor(app: App, at: number): Promise<WaitingFor> {
-  const begun = await app.db
+  const pending = await app.db
     .select({ n: count() })
     .from(uploads)
     .where(and(eq(uploads.status, "pending"), lte(uploads.createdAt, at)))
@@ -56,5 +55,5 @@ export async function waitingFor(app: App, at: number): Promise<WaitingFor> {
     .from(ingestBatches)
     .where(and(eq(ingestBatches.status, "open"), lte(ingestBatches.createdAt, at)))
     .get();
-  return { uploads: begun?.n ?? 0, jobs: running?.n ?? 0, batches: batches?.n ?? 0 };
+  return { uploads: pending?.n ?? 0, jobs: running?.n ?? 0, batches: batches?.n ?? 0 };
 }

@@ -1,16 +1,12 @@
 import * as v from "valibot";
-import {
-  STORAGE_PHASES,
-  STORE_KINDS,
-  type StorageLocationRow,
-  storageLocation,
-} from "../../../../storage/db/schema.ts";
+import { STORAGE_PHASES, type StorageLocationRow, storageLocation } from "../../../../storage/db/schema.ts";
 import type { App } from "../../../app.ts";
-import type { StoreKind } from "../../../config/stores.ts";
 import { Reply, route } from "../../../http/route.ts";
 import { NullableTime } from "../../../http/schemas.ts";
 import { storageOf } from "../../../http/storage.ts";
+import { alternatives } from "../../../lib/alternatives.ts";
 import { iso } from "../../../lib/clock.ts";
+import { STORE_KINDS, type StoreKind } from "../../../lib/enums.ts";
 import { HttpError, invalid, UserError } from "../../../lib/errors.ts";
 import { otherServers } from "../servers.ts";
 import { waitingFor } from "./in-progress.ts";
@@ -19,17 +15,17 @@ import { setStorageLocation, storageLocationOf } from "./storage-location.ts";
 
 const path = "/api/v1/admin/storage/migration";
 const shared = { credential: "admin", tag: "Operator" } as const;
-const Kind = v.picklist(STORE_KINDS, "must be local or s3");
+const Kind = v.picklist(STORE_KINDS, `must be ${alternatives(STORE_KINDS)}`);
 
 const Start = v.object({
   to: Kind,
-  quick: v.optional(v.pipe(v.boolean("must be true or false"), v.description("Compare sizes alone")), false),
+  quick: v.optional(v.pipe(v.boolean("must be true or false"), v.description("Verify sizes only")), false),
   dry_run: v.optional(v.boolean("must be true or false"), false),
 });
 const Amount = v.object({ objects: v.number(), bytes: v.number() });
 const Migration = v.pipe(
   v.object({
-    active: v.pipe(Kind, v.description("Where new objects go")),
+    active: v.pipe(Kind, v.description("Storage of new objects")),
     configured: v.string(),
     phase: v.picklist(STORAGE_PHASES),
     to: v.nullable(Kind),
@@ -37,13 +33,13 @@ const Migration = v.pipe(
     running: v.boolean(),
     quick: v.boolean(),
     total: v.nullable(Amount),
-    done: v.pipe(Amount, v.description("By the pass of this phase")),
+    done: v.pipe(Amount, v.description("In the pass of this phase")),
     copied: Amount,
     verified: v.number(),
-    mended: v.pipe(v.number(), v.description("Differed when they were verified, and were copied again")),
+    mended: v.pipe(v.number(), v.description("Objects that differed when verified and were copied again")),
     waiting_for: v.pipe(
       v.object({ uploads: v.number(), jobs: v.number(), batches: v.number() }),
-      v.description("Begun before the switch, so they end in the old storage"),
+      v.description("Started before the switch; they complete in the old storage"),
     ),
     old_copies: v.nullable(Kind),
     error: v.nullable(v.string()),
@@ -94,7 +90,7 @@ async function stateOf(app: App): Promise<v.InferInput<typeof Migration>> {
   };
 }
 
-/** Its settings are there, and it takes and gives objects. */
+/** Checks that the store's settings are complete, and that it accepts and returns objects. */
 async function requireStore(app: App, kind: StoreKind): Promise<void> {
   try {
     await (await app.openStore(kind)).check();
@@ -109,7 +105,7 @@ async function begin(app: App, to: StoreKind, quick: boolean): Promise<void> {
   const active = row?.active ?? storageOf(app).kind;
   const phase = row?.phase ?? "settled";
   const isSwitched = phase === "draining" || phase === "switching";
-  if (phase === "cleaning") conflict("Old copies are being removed; wait until that is over.");
+  if (phase === "cleaning") conflict("Old copies are being deleted; wait until this has completed.");
   if (phase === "settled") {
     if (to === active) return;
     await requireAlone(app);
@@ -118,7 +114,7 @@ async function begin(app: App, to: StoreKind, quick: boolean): Promise<void> {
   } else if (to !== (isSwitched ? active : row?.other)) {
     conflict(
       isSwitched
-        ? `Storage was switched to ${active}, and the rest still follows; migrate back when that is over.`
+        ? `Storage was switched to ${active} and the remaining objects are still being copied; migrate back when this has completed.`
         : `Objects are being copied from ${active} to ${row?.other} storage; to stay with ${active}, cancel that.`,
     );
   } else {
@@ -127,13 +123,13 @@ async function begin(app: App, to: StoreKind, quick: boolean): Promise<void> {
   }
 }
 
-/** Each process knows by itself where objects lie; the others would go on writing to the old place. */
+/** Each process has its own active store; the others would continue to write to the old one. */
 async function requireAlone(app: App): Promise<void> {
-  if (app.peers) conflict("This server has several processes; start it with --processes 1 to move its objects.");
+  if (app.peers) conflict("This server runs several processes; start it with --processes 1 to migrate.");
   const others = await otherServers(app.db, app);
   if (others.length > 0)
     conflict(
-      `${others.length} more servers use this database (${others.map(({ host }) => host).join(", ")}); stop them first.`,
+      `${others.length} other servers use this database (${others.map(({ host }) => host).join(", ")}); stop them first.`,
     );
 }
 
@@ -150,18 +146,18 @@ async function create(app: App, active: StoreKind, other: StoreKind, quick: bool
   );
 }
 
-/** What only makes sense before the switch. */
+/** Phases that exist only before the switch. */
 async function requireCopying(app: App): Promise<StorageLocationRow> {
   const row = await storageLocationOf(app.db);
   if (row?.phase === "copying" || row?.phase === "verifying") return row;
   return conflict(
     row && row.phase !== "settled"
-      ? `The migration is ${row.phase} and cannot be stopped any more.`
-      : "There is no migration under way.",
+      ? `The migration is ${row.phase} and can no longer be stopped.`
+      : "No migration is in progress.",
   );
 }
 
-/** Not awaited: the answer tells that it began. What goes wrong stands in the row. */
+/** Not awaited: the response confirms the start. Errors are recorded in the row. */
 const kick = (app: App) => void continueMigration(app).catch((err) => app.log.error({ err }, "a migration failed"));
 
 export const migrationRoutes = [
@@ -169,6 +165,7 @@ export const migrationRoutes = [
     ...shared,
     method: "GET",
     path,
+    operationId: "getMigration",
     summary: "Get the storage in use and the progress of a migration",
     responses: { 200: Migration },
     errors: { 503: ["storage_not_configured"] },
@@ -178,6 +175,7 @@ export const migrationRoutes = [
     ...shared,
     method: "POST",
     path,
+    operationId: "startMigration",
     summary: "Start or resume a migration to the other storage",
     body: Start,
     responses: { 200: Estimate, 202: Migration },
@@ -198,6 +196,7 @@ export const migrationRoutes = [
     ...shared,
     method: "POST",
     path: `${path}/pause`,
+    operationId: "pauseMigration",
     summary: "Pause a migration",
     responses: { 200: Migration },
     errors: { 409: ["migration_conflict"], 503: ["storage_not_configured"] },
@@ -213,6 +212,7 @@ export const migrationRoutes = [
     ...shared,
     method: "POST",
     path: `${path}/cancel`,
+    operationId: "cancelMigration",
     summary: "Cancel a migration before it switches storage",
     responses: { 200: Migration },
     errors: { 409: ["migration_conflict"], 503: ["storage_not_configured"] },
@@ -221,7 +221,7 @@ export const migrationRoutes = [
       await requireCopying(app);
       await setStorageLocation(app, { paused: true });
       await pauseMigration(app);
-      // It may have come to its switch in the moment before.
+      // The migration may have switched just before this.
       const row = await requireCopying(app);
       await setStorageLocation(app, { phase: "settled", paused: false, error: null });
       objects.use(await app.openStore(row.active));
@@ -232,6 +232,7 @@ export const migrationRoutes = [
     ...shared,
     method: "DELETE",
     path: `${path}/old_copies`,
+    operationId: "deleteOldCopies",
     summary: "Delete the copies that a migration left in the other storage",
     responses: { 202: Migration },
     errors: { 409: ["migration_conflict"], 503: ["storage_not_configured"] },
@@ -239,7 +240,7 @@ export const migrationRoutes = [
       storageOf(app);
       const row = await storageLocationOf(app.db);
       if (row?.phase !== "cleaning") {
-        if (row?.phase !== "settled" || row.other === null) return conflict("There are no old copies to remove.");
+        if (row?.phase !== "settled" || row.other === null) return conflict("There are no old copies to delete.");
         await requireStore(app, row.other);
       }
       await setStorageLocation(app, { phase: "cleaning", paused: false, error: null });

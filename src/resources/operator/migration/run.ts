@@ -5,13 +5,17 @@ import type { ObjectInfo } from "../../../../storage/objects/store.ts";
 import { forgettingCopies, type StorePair } from "../../../../storage/objects/store-pair.ts";
 import type { SwitchingStore } from "../../../../storage/objects/switching.ts";
 import { type App, forApp } from "../../../app.ts";
-import { copyObject, isSame, joinedListing, type ListedPair, runBounded } from "./copy-objects.ts";
+import { mapBounded } from "../../../lib/bounded.ts";
+import type { StoreKind } from "../../../lib/enums.ts";
+import { TENANTS } from "../../../lib/object-keys.ts";
+import { copyObject, isSame, joinedListing, type ListedPair } from "./copy-objects.ts";
 import { unfinished, waitingFor } from "./in-progress.ts";
 import { openStores, setStorageLocation, storageLocationOf } from "./storage-location.ts";
 
-/** The clock of another storage and ours may differ by so much. */
+/** Tolerated difference between the clocks of a storage server and this machine. */
 const SKEW_MS = 3_600_000;
 const TELL_MS = 1000;
+const AT_ONCE = 4;
 const HALT_MS = 3000;
 
 type Counts = Pick<
@@ -21,13 +25,13 @@ type Counts = Pick<
 type State = { running: Promise<void> | null; abort: AbortController; counts: Counts | null };
 const stateOf = forApp((): State => ({ running: null, abort: new AbortController(), counts: null }));
 
-/** Whether a migration works in this process just now, and how far it is. */
+/** Whether a migration runs in this process, and its progress. */
 export const liveOf = (app: App) => {
   const { running, counts } = stateOf(app);
   return { running: running !== null, counts };
 };
 
-/** Goes on with whatever is to be done, unless that runs already; resolves when there is nothing more to do now. */
+/** Continues the migration, unless it runs already; resolves when there is nothing more to do now. */
 export function continueMigration(app: App): Promise<void> {
   const state = stateOf(app);
   if (!app.objects || app.stopping.aborted) return Promise.resolve();
@@ -40,8 +44,8 @@ export function continueMigration(app: App): Promise<void> {
 }
 
 /**
- * Ends what runs; what it has done stays done. Storage that has fallen silent is waited for only a moment: who was told
- * to stop writes nothing to the record any more.
+ * Stops the run; completed work is kept. Storage that does not respond is awaited only briefly: a run that was asked to
+ * stop writes no more to the record.
  */
 export async function pauseMigration(app: App): Promise<void> {
   const state = stateOf(app);
@@ -55,17 +59,18 @@ export async function pauseMigration(app: App): Promise<void> {
 async function work(app: App, objects: SwitchingStore, state: State): Promise<void> {
   const signal = AbortSignal.any([app.stopping, state.abort.signal]);
   try {
-    for (let goesOn = true; goesOn && !signal.aborted; ) {
+    for (let nextPhase = true; nextPhase && !signal.aborted; ) {
       const row = await storageLocationOf(app.db);
       if (!row || row.phase === "settled" || row.paused) return;
-      goesOn = await step(app, objects, row, { signal, state });
+      nextPhase = await step(app, objects, row, { signal, state });
     }
   } catch (error) {
     if (signal.aborted) return;
     const { message } = error as Error;
-    app.log.warn({ err: error }, "the migration of storage stands still");
+    app.log.warn({ err: error }, "the storage migration is stalled");
     const row = await storageLocationOf(app.db);
-    // Before the switch nothing depends on it, so it waits to be asked again. After it, it is tried again and again.
+    // Before the switch nothing depends on it, so it waits for the next request. After the switch it is retried
+    // automatically.
     const paused = row?.phase !== "draining" && row?.phase !== "switching";
     if (row?.error !== message || row.paused !== paused) await setStorageLocation(app, { error: message, paused });
   }
@@ -73,7 +78,7 @@ async function work(app: App, objects: SwitchingStore, state: State): Promise<vo
 
 type Run = { signal: AbortSignal; state: State };
 
-/** One phase. Answers whether the next can follow at once. */
+/** Runs one phase. Returns whether the next can follow immediately. */
 async function step(app: App, objects: SwitchingStore, row: StorageLocationRow, run: Run): Promise<boolean> {
   if (row.phase === "cleaning") return clean(app, objects, row, run);
   const pair = await pairIn(app, objects, row);
@@ -94,19 +99,19 @@ async function step(app: App, objects: SwitchingStore, row: StorageLocationRow, 
     return switchOver(app, objects, row, pair, run);
   }
   if (row.phase === "switching") {
-    // The process died between the record and the switch; what began until now may hold addresses of the source.
+    // The process died between the record and the switch; work that began before now may use URLs of the source.
     await setStorageLocation(app, { phase: "draining", switchedAt: app.clock.now() });
     return true;
   }
   return drain(app, objects, row, pair, run);
 }
 
-/** The two stores, opened now where that was not possible at the start. */
+/** The two stores, opened now when that was not possible at the start. */
 async function pairIn(app: App, objects: SwitchingStore, row: StorageLocationRow): Promise<StorePair> {
   if (objects.pair) return objects.pair;
   await app.openStore(row.other ?? row.active);
   const { store, pair } = await openStores(row, row.active, app.openStore);
-  if (!pair) throw new Error("There is no other storage to carry objects to.");
+  if (!pair) throw new Error("No other storage is configured.");
   objects.use(store, pair);
   return pair;
 }
@@ -126,7 +131,10 @@ async function measure(app: App, { source, target }: StorePair, { signal }: Run)
 
 type Each = (seen: ListedPair, counts: Counts) => Promise<void>;
 
-/** `each` for all objects of the source that nobody is at, from where the last run stopped; told to the row as it goes. */
+/**
+ * Calls `each` for all objects of the source that are not in progress, from where the last run stopped; updates the row
+ * on the way.
+ */
 async function pass(
   app: App,
   row: StorageLocationRow,
@@ -139,10 +147,10 @@ async function pass(
   state.counts = counts;
   let toldAt = performance.now();
   for await (const { seen, last } of joinedListing(pair.source, pair.target, row.afterKey)) {
-    // After the switch they have all ended, and what is begun now lies in the target.
+    // After the switch they have all ended, and new work writes to the target.
     const keys = seen.map(({ object }) => object.key);
     const busy = row.phase === "draining" ? new Set<string>() : await unfinished(app, keys);
-    await runBounded(seen, async (one) => {
+    await mapBounded(seen, { atOnce: AT_ONCE }, async (one) => {
       signal.throwIfAborted();
       if (!busy.has(one.object.key)) await each(one, counts);
       counts.objectsDone++;
@@ -163,15 +171,15 @@ async function copy(pair: StorePair, { key, bytes }: ObjectInfo, counts: Counts,
   counts.bytesCopied += bytes;
 }
 
-/** Reads both; what differs is carried over again, and must be the same then. */
+/** Compares both; differing objects are copied again, and must be equal then. */
 async function verify(pair: StorePair, { object, twin }: ListedPair, counts: Counts, run: Run): Promise<void> {
   const { key } = object;
-  // It came after the pass that copied.
+  // It was written after the copying pass.
   if (!twin) await copy(pair, object, counts, run);
   if (!(await isSame(pair, key, run.signal))) {
     await copy(pair, object, counts, run);
     if (!(await isSame(pair, key, run.signal)))
-      throw new Error(`${pair.target.kind} storage does not give back what was put: ${key} differs.`);
+      throw new Error(`${pair.target.kind} storage returned different bytes than were written: ${key}.`);
     counts.objectsMended++;
   }
   counts.objectsVerified++;
@@ -190,14 +198,14 @@ async function switchOver(
     ...{ active: pair.target.kind, other: pair.source.kind, phase: "switching", afterKey: "" },
     ...{ objectsDone: 0, bytesDone: 0, switchedAt: app.clock.now() },
   });
-  // The locks of the keys go on: a copy that runs and a deletion know of each other.
+  // The key locks are kept: a copy in progress and a deletion exclude each other.
   objects.use(layered(pair), pair);
   await setStorageLocation(app, { phase: "draining", switchedAt: app.clock.now() });
-  app.log.info({ from: row.active, to: pair.target.kind }, "storage is switched over");
+  app.log.info({ from: row.active, to: pair.target.kind }, "storage was switched");
   return true;
 }
 
-/** When all that began in the source has ended there, what came since the first pass follows. */
+/** When all work that began in the source has ended, objects written since the first pass are copied. */
 async function drain(
   app: App,
   objects: SwitchingStore,
@@ -207,7 +215,7 @@ async function drain(
 ): Promise<boolean> {
   const waiting = await waitingFor(app, row.switchedAt ?? app.clock.now());
   if (waiting.uploads + waiting.jobs + waiting.batches > 0 || !objects.isQuiet()) return false;
-  const since = (row.startedAt ?? 0) - (pair.source.kind === "local" ? 0 : SKEW_MS);
+  const since = (row.startedAt ?? 0) - (pair.source.clock === null ? 0 : SKEW_MS);
   await pass(app, row, pair, run, async (seen, counts) => {
     const { object, twin } = seen;
     const isThere = twin?.bytes === object.bytes;
@@ -220,27 +228,29 @@ async function drain(
   return false;
 }
 
-/** Removes old copies: those alone whose object the active store holds, of the same size. */
+/** Deletes old copies: only those whose object the active store has, with the same size. */
 async function clean(app: App, objects: SwitchingStore, row: StorageLocationRow, { signal }: Run): Promise<boolean> {
   const active = await app.openStore(row.active);
-  const old = await app.openStore(row.other as "local" | "s3");
+  const old = await app.openStore(row.other as StoreKind);
   for await (const { seen } of joinedListing(old, active, "")) {
     const copies = seen.filter(({ object, twin }) => twin?.bytes === object.bytes);
-    await runBounded(copies, async ({ object }) => {
+    await mapBounded(copies, { atOnce: AT_ONCE }, async ({ object }) => {
       signal.throwIfAborted();
       await old.delete(object.key);
     });
   }
-  // Nobody uploads there any more; what a copy left that was broken off is nobody's.
-  for await (const { key, uploadId } of old.listMultiparts("tenants/")) await old.abortMultipart(key, uploadId);
+  // No one uploads there any more; the remains of an interrupted copy are unreferenced.
+  for await (const { key, uploadId } of old.listMultiparts(TENANTS)) await old.abortMultipart(key, uploadId);
   signal.throwIfAborted();
   objects.use(active);
   await setStorageLocation(app, { phase: "settled", other: null, error: null });
   return false;
 }
 
-/** What would be carried from the active store to the other one, and how much of it lies there already. */
-export async function estimate(app: App, from: "local" | "s3", to: "local" | "s3") {
+/**
+ * The number and size of objects to copy from the active store to the other one, and of those that are already there.
+ */
+export async function estimate(app: App, from: StoreKind, to: StoreKind) {
   const sum = { objects: 0, bytes: 0, objects_there: 0, bytes_there: 0 };
   for await (const { seen } of joinedListing(await app.openStore(from), await app.openStore(to), "")) {
     for (const { object, twin } of seen) {

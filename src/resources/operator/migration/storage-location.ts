@@ -10,27 +10,28 @@ import {
   type StorePair,
 } from "../../../../storage/objects/store-pair.ts";
 import type { App } from "../../../app.ts";
-import type { OpenStore, StoreKind } from "../../../config/stores.ts";
+import type { OpenStore } from "../../../config/stores.ts";
+import type { StoreKind } from "../../../lib/enums.ts";
 import { UserError } from "../../../lib/errors.ts";
 
 export const storageLocationOf = (db: Db): Promise<StorageLocationRow | undefined> =>
   db.select().from(storageLocation).where(eq(storageLocation.id, 1)).get();
 
-/** Writes the row. What is not named stays as it is. */
+/** Writes the row. Fields that are not given are unchanged. */
 export const setStorageLocation = (app: App, change: Partial<StorageLocationRow>) =>
   app.write(async (tx) => {
     const set = { ...change, updatedAt: app.clock.now() };
     return tx.update(storageLocation).set(set).where(eq(storageLocation.id, 1)).returning().get();
   });
 
-type Place = Pick<StorageLocationRow, "active" | "other" | "phase">;
+type StorePhase = Pick<StorageLocationRow, "active" | "other" | "phase">;
 type Arranged = { store: ObjectStore; pair: StorePair | null };
 
 /**
- * The store that the row speaks of, else that of the settings. Before the switch, and after the end, the active store
- * does without the other: then it may be away, or its settings be gone. In between it can't.
+ * The store that the row names, else that of the settings. Before the switch, and after the end, the active store does
+ * not need the other one, which may be unavailable or without settings. In between both are needed.
  */
-export async function openStores(row: Place | undefined, kind: StoreKind, open: OpenStore): Promise<Arranged> {
+export async function openStores(row: StorePhase | undefined, kind: StoreKind, open: OpenStore): Promise<Arranged> {
   if (!row) return { store: await open(kind), pair: null };
   const active = await open(row.active);
   if (row.other === null) return { store: active, pair: null };
@@ -54,8 +55,8 @@ export async function openStores(row: Place | undefined, kind: StoreKind, open: 
   return { store: mirroringDeletes(pair), pair };
 }
 
-/** What an operator should know when settings and record disagree; null when they do not. */
+/** A notice for the operator when settings and record differ; null when they agree. */
 export const disagreement = (row: StorageLocationRow | undefined, configured: string): string | null =>
   row && row.active !== configured && row.phase === "settled"
-    ? `VODBOX_STORAGE says ${configured}, but the objects were migrated to ${row.active} storage, which is used; set VODBOX_STORAGE=${row.active}, or move them back: vodbox admin storage migrate --to ${configured}`
+    ? `VODBOX_STORAGE is ${configured}, but the objects were migrated to ${row.active} storage, which is used. Set VODBOX_STORAGE=${row.active}, or migrate back: vodbox admin storage migrate --to ${configured}`
     : null;

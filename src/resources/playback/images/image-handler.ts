@@ -1,5 +1,6 @@
 import { LRUCache } from "lru-cache";
 import type { AssetRow } from "../../../../storage/db/schema.ts";
+import { writeSmallObject } from "../../../../storage/objects/small-objects.ts";
 import {
   type ObjectInfo,
   type ObjectStore,
@@ -12,27 +13,30 @@ import { type ObjectResponse, serveObject } from "../../../http/serve-object.ts"
 import { clientClosed, HttpError } from "../../../lib/errors.ts";
 import { contentTypeOf } from "../../../lib/media-types.ts";
 import { sha256 } from "../../../lib/tokens.ts";
-import { imagesFolder } from "../../assets/change.ts";
+import { imagesFolder } from "../../assets/images-folder.ts";
 import { findPublicAsset } from "../../assets/queries.ts";
 import { type ImageRequest, nameOf } from "./image-request.ts";
 import { imageRenderer } from "./render-image.ts";
 
-/** Of one version of an asset. What is asked for beyond that is made and not kept: strangers may ask. */
+/**
+ * Stored images of one version of an asset. Further images are generated and not stored, because requests are
+ * anonymous.
+ */
 const MAX_STORED = 1000;
 const MAX_STORED_BYTES = 128 * 2 ** 20;
 const COUNTED_VERSIONS = 10_000;
 
-type Kept = { pictures: number; bytes: number };
-type Made = { info: ObjectInfo; bytes: Buffer };
-/** A picture that is being made, for as many clients as wait for it. Aborted when the last of them has gone. */
-type Making = { made: Promise<Made>; clients: number; abort: AbortController };
+type StoredImages = { pictures: number; bytes: number };
+type GeneratedImage = { info: ObjectInfo; bytes: Buffer };
+/** An image in progress, shared by all clients that wait for it. Aborted when the last of them has disconnected. */
+type Generation = { made: Promise<GeneratedImage>; clients: number; abort: AbortController };
 type Common = Pick<ObjectResponse, "objects" | "method" | "headers" | "onSent">;
 
-/** Pictures that are made when they are asked for, and kept beside what they were made of, until that goes. */
+/** Generates images on request and stores them next to their source media, with which they are deleted. */
 export function createImageHandler(app: App) {
-  const make = imageRenderer(app);
-  const making = new Map<string, Making>();
-  const counted = new LRUCache<string, Promise<Kept>>({ max: COUNTED_VERSIONS });
+  const { render } = imageRenderer(app);
+  const inProgress = new Map<string, Generation>();
+  const counted = new LRUCache<string, Promise<StoredImages>>({ max: COUNTED_VERSIONS });
 
   return async (
     context: Context,
@@ -44,9 +48,10 @@ export function createImageHandler(app: App) {
     const { objects } = common;
     const folder = imagesFolder(asset);
     const key = folder + nameOf(asked);
-    // Of the version and what was asked, so that who has it need not wait until it is made once more.
+    // Of the version and the parameters, so that a client with a cached image gets 304 without generating it again.
     const etag = `"${sha256(key).slice(0, 32)}"`;
-    const known = (await readKept(objects, key)) ?? (await made(context, { objects, asset, asked, folder, key }));
+    const known =
+      (await readStored(objects, key)) ?? (await generated(context, { objects, asset, asked, folder, key }));
     return serveObject({
       ...common,
       key,
@@ -58,35 +63,35 @@ export function createImageHandler(app: App) {
 
   type Wanted = { objects: ObjectStore; asset: AssetRow; asked: ImageRequest; folder: string; key: string };
 
-  /** Requested by many at once it is made once, and counts once. */
-  async function made(context: Context, wanted: Wanted): Promise<Made> {
+  /** Concurrent requests for an image share one generation, and count once. */
+  async function generated(context: Context, wanted: Wanted): Promise<GeneratedImage> {
     for (;;) {
-      const other = making.get(wanted.key);
+      const other = inProgress.get(wanted.key);
       if (!other) break;
       try {
         return await shared(context, other);
       } catch (error) {
-        // That was the other one's allowance; this one has its own.
+        // That limit belonged to the other client; this one has its own.
         if (!(error instanceof HttpError && error.status === 429)) throw error;
       }
     }
     const abort = new AbortController();
-    const own: Making = {
+    const own: Generation = {
       made: begin(context, wanted, abort.signal).finally(() => {
-        if (making.get(wanted.key) === own) making.delete(wanted.key);
+        if (inProgress.get(wanted.key) === own) inProgress.delete(wanted.key);
       }),
       clients: 0,
       abort,
     };
     own.made.catch(() => {});
-    making.set(wanted.key, own);
+    inProgress.set(wanted.key, own);
     return shared(context, own);
   }
 
-  async function shared({ signal }: Context, one: Making): Promise<Made> {
+  async function shared({ signal }: Context, one: Generation): Promise<GeneratedImage> {
     const leave = () => {
       if (--one.clients > 0) return;
-      for (const [key, each] of making) if (each === one) making.delete(key);
+      for (const [key, each] of inProgress) if (each === one) inProgress.delete(key);
       one.abort.abort(clientClosed());
     };
     one.clients++;
@@ -98,39 +103,35 @@ export function createImageHandler(app: App) {
     }
   }
 
-  async function begin(context: Context, wanted: Wanted, signal: AbortSignal): Promise<Made> {
+  async function begin(context: Context, wanted: Wanted, signal: AbortSignal): Promise<GeneratedImage> {
     await context.limit("pictures");
-    const bytes = await make(wanted.objects, wanted.asset, wanted.asked, signal);
-    return { info: (await keep(wanted, bytes)) ?? unkept(wanted.key, bytes), bytes };
+    const bytes = await render(wanted.objects, wanted.asset, wanted.asked, signal);
+    await keep(wanted, bytes);
+    const info = { key: wanted.key, bytes: bytes.length, etag: "", modifiedAt: new Date(app.clock.now()) };
+    return { info, bytes };
   }
 
-  function unkept(key: string, bytes: Buffer): ObjectInfo {
-    return { key, bytes: bytes.length, etag: "", modifiedAt: new Date(app.clock.now()) };
-  }
-
-  /** Null where it could not be, or there is enough already: a picture is shown all the same. */
-  async function keep({ objects, asset, folder, key }: Wanted, bytes: Buffer): Promise<ObjectInfo | null> {
+  /** When it cannot be stored, or enough are stored already, the image is delivered anyway. */
+  async function keep({ objects, asset, folder, key }: Wanted, bytes: Buffer): Promise<void> {
     try {
-      const kept = await countOf(objects, folder);
-      if (kept.pictures >= MAX_STORED || kept.bytes + bytes.length > MAX_STORED_BYTES) return null;
-      kept.pictures++;
-      kept.bytes += bytes.length;
-      const info = await objects.put(key, bytes, { contentType: contentTypeOf(key) });
-      // Deleted or published anew meanwhile: what removes the old pictures may have been here before this one.
+      const stored = await countOf(objects, folder);
+      if (stored.pictures >= MAX_STORED || stored.bytes + bytes.length > MAX_STORED_BYTES) return;
+      stored.pictures++;
+      stored.bytes += bytes.length;
+      await writeSmallObject(objects, key, bytes, { contentType: contentTypeOf(key) });
+      // The asset was deleted or published again meanwhile: the deletion of old images may have run before this write.
       const now = await findPublicAsset(app, String(asset.id));
-      if (now && imagesFolder(now) === folder) return info;
+      if (now && imagesFolder(now) === folder) return;
       await objects.delete(key);
-      return null;
     } catch (error) {
       counted.delete(folder);
       const isExpected = error instanceof StorageFull || error instanceof StorageUnavailable;
-      app.log[isExpected ? "info" : "warn"]({ err: error, asset_id: asset.id }, "a picture could not be kept");
-      return null;
+      app.log[isExpected ? "info" : "warn"]({ err: error, asset_id: asset.id }, "an image could not be stored");
     }
   }
 
-  /** Counted once in storage, and from then on here. */
-  function countOf(objects: ObjectStore, folder: string): Promise<Kept> {
+  /** Counted once in storage, and in memory from then on. */
+  function countOf(objects: ObjectStore, folder: string): Promise<StoredImages> {
     const known = counted.get(folder);
     if (known) return known;
     const counting = objects.list(folder, { limit: MAX_STORED }).then(({ objects: found }) => ({
@@ -142,7 +143,7 @@ export function createImageHandler(app: App) {
   }
 }
 
-const readKept = async (objects: ObjectStore, key: string) => {
+const readStored = async (objects: ObjectStore, key: string) => {
   const info = await objects.head(key);
   return info && { info };
 };

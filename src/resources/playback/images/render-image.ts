@@ -1,8 +1,9 @@
 import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
+import type { Readable } from "node:stream";
 import type { AssetRow } from "../../../../storage/db/schema.ts";
 import type { ObjectStore } from "../../../../storage/objects/store.ts";
-import type { App } from "../../../app.ts";
+import { forApp } from "../../../app.ts";
 import { cacheDir } from "../../../lib/cache-dir.ts";
 import { HttpError, notFound } from "../../../lib/errors.ts";
 import { queueOf, RETRY_HEADERS } from "../../../limits/expensive.ts";
@@ -11,16 +12,18 @@ import { binariesAside } from "../../../media/binaries.ts";
 import { MediaError } from "../../../media/error.ts";
 import { animated, type ImageSource, still } from "../../../media/image.ts";
 import { killOrphans } from "../../../media/orphan-processes.ts";
+import { posterOf } from "../../assets/poster.ts";
 import type { ImageRequest } from "./image-request.ts";
 import { clipReader } from "./source-clip.ts";
 
 const MAX_POSTER_BYTES = 16 * 2 ** 20;
 
 /**
- * Pictures by the server's own ffmpeg, a few at a time and in turns among tenants. 404 where the asset has nothing to
- * make one of; 503 `busy` when too many of the tenant's wait, or one took too long. What `signal` aborts is not begun.
+ * Generates images with the server's own ffmpeg, a few at a time, fairly among tenants. Throws 404 when the asset has
+ * no suitable media; 503 `busy` when the tenant's queue is full, or one took too long. An image that `signal` aborts
+ * before its start is not generated.
  */
-export function imageRenderer(app: App) {
+export const imageRenderer = forApp((app) => {
   const queue = queueOf(app, "pictures");
   const clipOf = clipReader(app);
   const folder = join(app.config.data_dir, "pictures");
@@ -28,7 +31,7 @@ export function imageRenderer(app: App) {
   let prepared: Promise<string> | undefined;
 
   const prepare = async () => {
-    // No other server has this folder: what runs was left by the last one.
+    // The directory belongs to this server alone: recorded processes are left from its previous run.
     await killOrphans(pidDir);
     await rm(folder, { recursive: true, force: true });
     await mkdir(pidDir, { recursive: true, mode: 0o700 });
@@ -40,49 +43,90 @@ export function imageRenderer(app: App) {
     return ffmpeg;
   };
 
-  async function draw(objects: ObjectStore, asset: AssetRow, asked: ImageRequest): Promise<Buffer> {
+  const running = async () => {
     prepared ??= prepare();
     const ffmpeg = await prepared.catch((error) => {
       prepared = undefined;
       throw error;
     });
-    const running = { ffmpeg, pidDir, signal: app.stopping };
-    if (asked.kind === "animated") {
-      const { start, end, width } = asked;
-      const clip = (await clipOf(objects, asset, { start, end, width, height: null })) ?? notFound("picture");
-      return animated(video(clip.input), { ...asked, ...clip, seconds: end - start }, running);
+    return { ffmpeg, pidDir, signal: app.stopping };
+  };
+
+  async function draw(objects: ObjectStore, asset: AssetRow, request: ImageRequest): Promise<Buffer> {
+    const tool = await running();
+    if (request.kind === "animated") {
+      const { start, end, width } = request;
+      const clip = (await clipOf(objects, asset, { start, end, width, height: null })) ?? notFound("image");
+      return animated(video(clip.input), { ...request, ...clip, seconds: end - start }, tool);
     }
-    const { time, box } = asked;
+    const { time, box } = request;
     const clip = time === null ? null : await clipOf(objects, asset, { start: time, end: time, ...box });
     const source = clip ? video(clip.input) : await poster(objects, asset);
-    return still(source, { ...asked, offsetSeconds: clip?.offsetSeconds ?? 0 }, running);
+    return still(source, { ...request, offsetSeconds: clip?.offsetSeconds ?? 0 }, tool);
   }
 
-  return async (objects: ObjectStore, asset: AssetRow, asked: ImageRequest, signal: AbortSignal): Promise<Buffer> => {
+  /** `impossible` throws the error of an image that cannot be rendered. */
+  async function queued(asset: AssetRow, signal: AbortSignal, work: () => Promise<Buffer>, impossible: () => never) {
     try {
-      const bytes = await queue.run(asset.tenantId, () => draw(objects, asset, asked), signal);
-      // An animation that begins behind the last frame, say.
-      return bytes.length > 0 ? bytes : notFound("picture");
+      const bytes = await queue.run(asset.tenantId, work, signal);
+      // For example, an animation that begins after the last frame.
+      return bytes.length > 0 ? bytes : impossible();
     } catch (error) {
-      if (error instanceof QueueExceeded) throw busy("Too many pictures are being made; try again.");
+      if (error instanceof QueueExceeded) throw busy("Too many images are being rendered; try again.");
       if (!(error instanceof MediaError)) throw error;
-      if (error.code === "timeout") throw busy("The picture took too long; try again, or ask for less.");
-      if (error.code === "aborted") throw busy("The server stops; try again.");
-      app.log.warn({ asset_id: asset.id, code: error.code, log: error.logTail }, "no picture could be made");
-      return notFound("picture");
+      if (error.code === "timeout")
+        throw busy("Rendering the image took too long; try again, or request a smaller one.");
+      if (error.code === "aborted") throw busy("The server is stopping; try again.");
+      app.log.warn({ asset_id: asset.id, code: error.code, log: error.logTail }, "an image could not be rendered");
+      return impossible();
     }
+  }
+
+  return {
+    render: (objects: ObjectStore, asset: AssetRow, request: ImageRequest, signal: AbortSignal): Promise<Buffer> =>
+      queued(
+        asset,
+        signal,
+        () => draw(objects, asset, request),
+        () => notFound("image"),
+      ),
+    /** A poster as JPEG from an image of a client. Throws 422 `invalid_image` when it cannot be decoded. */
+    posterFromImage: (asset: AssetRow, input: Readable, signal: AbortSignal): Promise<Buffer> =>
+      queued(
+        asset,
+        signal,
+        async () => still({ input, kind: "image" }, { ...POSTER, offsetSeconds: 0 }, await running()),
+        () => unprocessable("The image is damaged, too large, or of an unsupported kind."),
+      ),
+    /** A poster as JPEG from a frame of the video. Throws 422 `invalid_image` when there is none. */
+    posterFromVideo: (objects: ObjectStore, asset: AssetRow, time: number, signal: AbortSignal): Promise<Buffer> => {
+      const noFrame = () => unprocessable("The asset has no video frame at this time.");
+      const work = async () => {
+        const clip = (await clipOf(objects, asset, { start: time, end: time, ...POSTER.box })) ?? noFrame();
+        return still(video(clip.input), { ...POSTER, offsetSeconds: clip.offsetSeconds }, await running());
+      };
+      return queued(asset, signal, work, noFrame);
+    },
   };
-}
+});
+
+/** Of a poster: not enlarged, and no larger than an on-demand image. */
+const POSTER = { box: { width: 1920, height: 1920, fit: "preserve" }, format: "jpg" } as const;
+
+const unprocessable = (message: string): never => {
+  throw new HttpError(422, "invalid_image", message);
+};
 
 const video = (input: ImageSource["input"]): ImageSource => ({ input, kind: "video" });
 
-async function poster(objects: ObjectStore, { thumbnailPath }: AssetRow): Promise<ImageSource> {
-  const { info, body } = (thumbnailPath && (await objects.get(thumbnailPath))) || notFound("picture");
+async function poster(objects: ObjectStore, asset: AssetRow): Promise<ImageSource> {
+  const key = posterOf(asset);
+  const { info, body } = (key && (await objects.get(key))) || notFound("image");
   if (info.bytes > MAX_POSTER_BYTES) {
     body.destroy();
-    notFound("picture");
+    notFound("image");
   }
-  return { input: body, kind: "picture" };
+  return { input: body, kind: "image" };
 }
 
 const busy = (message: string) => new HttpError(503, "busy", message, { headers: RETRY_HEADERS });

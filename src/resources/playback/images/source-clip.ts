@@ -1,7 +1,8 @@
 import { Readable } from "node:stream";
 import { LRUCache } from "lru-cache";
 import type { AssetRow } from "../../../../storage/db/schema.ts";
-import type { ByteRange, ObjectStore } from "../../../../storage/objects/store.ts";
+import { readSmallObject } from "../../../../storage/objects/small-objects.ts";
+import { type ByteRange, type ObjectStore, ObjectTooLarge } from "../../../../storage/objects/store.ts";
 import type { App } from "../../../app.ts";
 import { DOCUMENT_LIMITS } from "../../../lib/document-limits.ts";
 import { notFound } from "../../../lib/errors.ts";
@@ -14,27 +15,27 @@ const REMEMBERED_BYTES = 16 * 2 ** 20;
 const MAX_INIT_BYTES = 2 ** 20;
 const MAX_CLIP_BYTES = 128 * 2 ** 20;
 
-/** Seconds of the video, the same twice for one frame of it, and how large it should be at least. */
+/** A range of the video in seconds, equal start and end for one frame, and the minimum size. */
 export type ClipRequest = { start: number; end: number; width: number | null; height: number | null };
 
-/** Segments of one rendition one after another, as one file; `offsetSeconds` is where `start` lies in it. */
+/** Consecutive segments of one rendition as one file; `offsetSeconds` is the position of `start` in it. */
 type Clip = { input: Readable; offsetSeconds: number };
 type Part = { key: string; span: Span | null };
 type Published = Pick<AssetRow, "tenantId" | "mediaPrefix" | "manifestPath" | "readyAt">;
 type HlsPlaylist = ParserOutput<"hlsSegments">;
 
-/** Finds out of what lies in storage what a picture is made of. What playlists say is a client's word, and may be wrong. */
+/** Finds the media in storage from which an image is generated. Playlists may come from a client, and be wrong. */
 export function clipReader(app: App) {
   const known = new LRUCache<string, HlsPlaylist>({ maxSize: REMEMBERED_BYTES });
 
-  /** Null where there is no moving picture. 404 where it is encrypted, or is not what the playlist says. */
-  return async (objects: ObjectStore, asset: Published, wanted: ClipRequest): Promise<Clip | null> => {
+  /** Null without video. Throws 404 when it is encrypted, or does not match the playlist. */
+  return async (objects: ObjectStore, asset: Published, request: ClipRequest): Promise<Clip | null> => {
     const prefix = asset.mediaPrefix;
     if (prefix === null || !asset.manifestPath?.startsWith(prefix)) return null;
     const read = async (path: string): Promise<HlsPlaylist> => {
       const name = `${asset.readyAt} ${prefix}${path}`;
-      const found = known.get(name);
-      if (found) return found;
+      const cached = known.get(name);
+      if (cached) return cached;
       const bytes = await readBytes(objects, prefix + path);
       const size = bytes.byteLength + 1;
       const playlist = await parseServed(app, "hlsSegments", { bytes }, { tenantId: asset.tenantId });
@@ -43,13 +44,13 @@ export function clipReader(app: App) {
     };
     const top = asset.manifestPath.slice(prefix.length);
     const master = await read(top);
-    const variant = master.isMaster ? smallest(master.variants, wanted) : null;
+    const variant = master.isMaster ? smallest(master.variants, request) : null;
     if (master.isMaster && !variant) return null;
     const path = variant ? below(top, variant.uri) : top;
     const playlist = variant ? await read(path) : master;
-    const { segments, offsetSeconds } = within(playlist.segments, wanted);
+    const { segments, offsetSeconds } = within(playlist.segments, request);
     const [first] = segments;
-    if (!first || first.isEncrypted) return notFound("picture");
+    if (!first || first.isEncrypted) return notFound("image");
     const at = (uri: string, span: Span | null): Part => ({ key: prefix + below(path, uri), span });
     const parts = segments.map(({ uri, span }) => at(uri, span));
     const init = first.map && at(first.map.uri, first.map.span);
@@ -60,7 +61,7 @@ export function clipReader(app: App) {
 const sizeOf = ({ attributes }: HlsVariant) =>
   (/^(\d{1,5})x(\d{1,5})$/.exec(attributes.get("RESOLUTION") ?? "")?.slice(1) ?? []).map(Number);
 
-/** The smallest that is as large as asked, else the largest. Null for sound alone. */
+/** The smallest rendition of at least the requested size, else the largest. Null for audio-only media. */
 function smallest(variants: HlsVariant[], { width, height }: ClipRequest): HlsVariant | null {
   const sized = variants
     .map((variant) => ({ variant, size: sizeOf(variant) }))
@@ -71,11 +72,13 @@ function smallest(variants: HlsVariant[], { width, height }: ClipRequest): HlsVa
   return (enough ?? sized.at(-1))?.variant ?? null;
 }
 
-/** Those in which the wanted seconds lie, as long as they can be decoded as one. The last one for what lies beyond. */
+/**
+ * The segments that contain the requested range and can be decoded together. The last one for a range beyond the end.
+ */
 function within(all: HlsSegment[], { start, end }: ClipRequest): { segments: HlsSegment[]; offsetSeconds: number } {
   let index = 0;
   let from = 0;
-  // Durations are rounded, and what begins within a millisecond is meant.
+  // Durations are rounded, so a segment that begins within a millisecond of the time is the intended one.
   for (let one = all[index]; one && index < all.length - 1 && from + one.durationSeconds <= start + 0.001; ) {
     from += one.durationSeconds;
     one = all[++index];
@@ -96,35 +99,40 @@ const isSameMap = (one: HlsSegment, other: HlsSegment | undefined) =>
 
 function below(base: string, uri: string): string {
   const resolved = resolveReference(base, uri);
-  return "path" in resolved && resolved.path !== "" ? resolved.path : notFound("picture");
+  return "path" in resolved && resolved.path !== "" ? resolved.path : notFound("image");
 }
 
-/** Looked at before anything is read: 404 for what is missing, shorter than its range, or more than anybody decodes for a picture. */
+/**
+ * Checked before anything is read: throws 404 for an object that is missing, shorter than its range, or larger than a
+ * decoder should read for an image.
+ */
 async function measured(objects: ObjectStore, init: Part | null, parts: Part[]): Promise<AsyncIterable<Buffer>> {
   const ranges: { key: string; range: ByteRange }[] = [];
   let total = 0;
   for (const { key, span } of init ? [init, ...parts] : parts) {
-    const bytes = (await objects.head(key))?.bytes ?? notFound("picture");
+    const bytes = (await objects.head(key))?.bytes ?? notFound("image");
     const range = span ?? { start: 0, end: bytes - 1 };
-    if (range.start > range.end || range.end >= bytes) notFound("picture");
+    if (range.start > range.end || range.end >= bytes) notFound("image");
     const length = range.end - range.start + 1;
     total += length;
     if (total > MAX_CLIP_BYTES || (key === init?.key && ranges.length === 0 && length > MAX_INIT_BYTES))
-      notFound("picture");
+      notFound("image");
     ranges.push({ key, range });
   }
   return (async function* () {
     for (const { key, range } of ranges) {
-      const found = await objects.get(key, range);
-      if (!found) throw new Error(`${key} is gone`);
-      yield* found.body as AsyncIterable<Buffer>;
+      const object = await objects.get(key, range);
+      if (!object) throw new Error(`${key} no longer exists`);
+      yield* object.body as AsyncIterable<Buffer>;
     }
   })();
 }
 
 async function readBytes(objects: ObjectStore, key: string): Promise<Buffer> {
-  const info = (await objects.head(key)) ?? notFound("picture");
-  if (info.bytes > DOCUMENT_LIMITS.servedBytes) notFound("picture");
-  const { body } = (await objects.get(key)) ?? notFound("picture");
-  return Buffer.concat(await body.toArray());
+  try {
+    return (await readSmallObject(objects, key, { maxBytes: DOCUMENT_LIMITS.servedBytes })) ?? notFound("image");
+  } catch (error) {
+    if (error instanceof ObjectTooLarge) notFound("image");
+    throw error;
+  }
 }

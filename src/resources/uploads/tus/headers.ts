@@ -3,7 +3,7 @@ import * as v from "valibot";
 import { HttpError, invalid } from "../../../lib/errors.ts";
 import { withoutTrailing } from "../../../lib/without-trailing.ts";
 
-/** tus 1.0.0 (tus.io/protocols/resumable-upload): what stands in its headers. */
+/** The headers of tus 1.0.0 (tus.io/protocols/resumable-upload). */
 export const VERSION = "1.0.0";
 export const EXTENSIONS = "creation,creation-with-upload,expiration,termination,checksum";
 export const ALGORITHMS = ["sha1", "sha256", "md5"] as const;
@@ -13,10 +13,10 @@ export const cors = {
   allowHeaders:
     "Authorization, X-API-Key, Content-Type, Tus-Resumable, Upload-Length, Upload-Offset, Upload-Metadata, Upload-Checksum, X-HTTP-Method-Override, X-Requested-With, X-Request-ID, *",
   exposeHeaders:
-    "Location, Tus-Resumable, Tus-Version, Tus-Extension, Tus-Max-Size, Tus-Checksum-Algorithm, Upload-Offset, Upload-Length, Upload-Expires, X-Request-Id",
+    "Location, Tus-Resumable, Tus-Version, Tus-Extension, Tus-Max-Size, Tus-Checksum-Algorithm, Upload-Offset, Upload-Length, Upload-Expires, X-SVC-Asset-Id, X-Request-Id",
 };
 
-/** "Tus-Resumable": in every request but OPTIONS; of another version nothing is to be done. */
+/** "Tus-Resumable": required in every request but OPTIONS; other versions are not processed. */
 export function requireVersion(headers: Headers): void {
   if (headers.get("tus-resumable") === VERSION) return;
   throw new HttpError(412, "tus_version_unsupported", `Send Tus-Resumable: ${VERSION}.`, {
@@ -24,20 +24,20 @@ export function requireVersion(headers: Headers): void {
   });
 }
 
-const Whole = v.pipe(v.string(), v.regex(/^\d{1,15}$/), v.transform(Number));
+const WholeNumber = v.pipe(v.string(), v.regex(/^\d{1,15}$/), v.transform(Number));
 
 export function wholeNumber(headers: Headers, name: string): number {
-  const given = headers.get(name);
-  if (given === null)
+  const version = headers.get(name);
+  if (version === null)
     throw new HttpError(422, "parameter_missing", `Send ${name}.`, { details: { [name]: ["is required"] } });
-  const parsed = v.safeParse(Whole, given);
+  const parsed = v.safeParse(WholeNumber, version);
   return parsed.success ? parsed.output : invalid(name, "must be a whole number");
 }
 
-/** "Upload-Metadata": pairs of a key and a value in Base64, which may be absent. */
+/** "Upload-Metadata": pairs of a key and an optional Base64 value. */
 export function metadataOf(headers: Headers): Record<string, string> {
-  const given = headers.get("upload-metadata") ?? "";
-  const pairs = given
+  const text = headers.get("upload-metadata") ?? "";
+  const pairs = text
     .split(",")
     .map((pair) => pair.trim())
     .filter(Boolean);
@@ -52,11 +52,11 @@ export function metadataOf(headers: Headers): Record<string, string> {
   );
 }
 
-/** "Upload-Checksum": what to feed with the body, and what throws 460 when it is another one. Null without the header. */
+/** "Upload-Checksum": the hash to feed with the body; its check throws 460 when it differs. Null without the header. */
 export function checksumOf(headers: Headers) {
-  const given = headers.get("upload-checksum");
-  if (given === null) return null;
-  const [algorithm = "", expected = ""] = given.split(" ");
+  const text = headers.get("upload-checksum");
+  if (text === null) return null;
+  const [algorithm = "", expected = ""] = text.split(" ");
   if (!ALGORITHMS.some((known) => known === algorithm))
     invalid("Upload-Checksum", `must be of ${ALGORITHMS.join(", ")}`);
   const hash = createHash(algorithm);
@@ -64,7 +64,7 @@ export function checksumOf(headers: Headers) {
     hash,
     check() {
       if (hash.digest("base64") === expected) return;
-      throw new HttpError(460, "checksum_mismatch", "The bytes have another checksum; nothing of them was kept.");
+      throw new HttpError(460, "checksum_mismatch", "The checksum of the bytes differs; nothing was stored.");
     },
   };
 }

@@ -15,23 +15,26 @@ export function appendsOf(app: App) {
   return appends ?? notFound("upload");
 }
 
-/** 404 for what did not begin by tus; 410 for what is over ("Server SHOULD respond with 404 or 410"). */
+/**
+ * Throws 404 for an upload that was not created by tus; 410 for one that has ended ("Server SHOULD respond with 404 or
+ * 410").
+ */
 export async function tusUpload(app: App, caller: Caller, id: number): Promise<UploadRow> {
   const { upload } = (await getUpload(app.db, caller, id)) ?? notFound("upload");
   if (upload.mode !== "tus") notFound("upload");
   if (upload.status === "completed") return upload;
   if (upload.status === "pending" && upload.expiresAt > app.clock.now()) return upload;
-  throw new HttpError(410, "upload_over", "The upload has expired or was given up; start a new one.");
+  throw new HttpError(410, "upload_over", "The upload has expired or was aborted; create a new one.");
 }
 
-/** Bytes held. All of them: the upload is completed, which a crash may have kept from happening before. */
-export async function heldOf(app: App, caller: Caller, upload: UploadRow): Promise<number> {
+/** The offset. When all bytes are stored the upload is completed, in case a crash prevented that. */
+export async function offsetOf(app: App, caller: Caller, upload: UploadRow): Promise<number> {
   if (upload.status === "completed") return upload.bytesExpected;
-  const held = await appendsOf(app).settled(upload.objectKey);
-  if (held === null) {
+  const offset = await appendsOf(app).settled(upload.objectKey);
+  if (offset === null) {
     const info = await storageOf(app).head(upload.objectKey);
     if (info?.bytes !== upload.bytesExpected) return 0;
-  } else if (held < upload.bytesExpected) return held;
+  } else if (offset < upload.bytesExpected) return offset;
   return finish(app, caller, upload);
 }
 
@@ -43,14 +46,14 @@ async function finish(app: App, caller: Caller, upload: UploadRow): Promise<numb
   try {
     await appendsOf(app).finish(objectKey, bytesExpected, { confirm });
   } catch (error) {
-    // Another request was faster, or a crash came between the object and its row.
+    // A concurrent request was faster, or a crash occurred between the object and its row.
     if (!(error instanceof NoSuchMultipart)) throw error;
   }
   await completeUpload(app, caller, id, bytesExpected);
   return bytesExpected;
 }
 
-/** Appends the request's body at `offset`; answers what is held then. */
+/** Appends the request's body at `offset`; returns the new offset. */
 export async function appendBody(context: Context, upload: UploadRow, offset: number): Promise<number> {
   const { app, caller, headers, incoming } = context;
   const rest = upload.bytesExpected - offset;
@@ -64,8 +67,8 @@ export async function appendBody(context: Context, upload: UploadRow, offset: nu
     const length = headers.get("content-length");
     const bytes = length === null ? undefined : Number(length);
     const options = { offset, maxBytes: rest, bytes, ...checksumOf(headers) };
-    const held = await appendsOf(app).append(upload.objectKey, bodyOf(context), options);
-    return held < upload.bytesExpected ? held : await finish(app, caller, upload);
+    const newOffset = await appendsOf(app).append(upload.objectKey, bodyOf(context), options);
+    return newOffset < upload.bytesExpected ? newOffset : await finish(app, caller, upload);
   } catch (error) {
     if (error instanceof ObjectTooLarge) return tooLarge(upload.bytesExpected);
     if (error instanceof OffsetMismatch) throw conflict(error.held);
@@ -79,9 +82,9 @@ export async function appendBody(context: Context, upload: UploadRow, offset: nu
 const isCutOff = (incoming: Context["incoming"]) => incoming?.destroyed === true && !incoming.complete;
 
 const incompleteBody = () =>
-  new HttpError(400, "incomplete_body", "The body ended early; ask for the offset to go on from.");
+  new HttpError(400, "incomplete_body", "The request body ended early; query the offset and resume.");
 
-const conflict = (held: number) =>
-  new HttpError(409, "upload_conflict", `The upload stands at ${held}; send what follows from there.`, {
-    headers: { "upload-offset": String(held) },
+const conflict = (offset: number) =>
+  new HttpError(409, "upload_conflict", `The upload's offset is ${offset}; resume from there.`, {
+    headers: { "upload-offset": String(offset) },
   });

@@ -1,10 +1,10 @@
 import type { EventList } from "./event-list.ts";
 
-/** A track of sound, as the manifest names it. */
+/** An audio track, as in the manifest. */
 export type AudioTrack = { label: string; language: string };
 export type ListedAudioTrack = AudioTrack & { id: string; kind: string; enabled: boolean };
 
-/** All of them, of which one is heard; `choose` is called when another one is enabled. */
+/** All tracks, one of which is enabled; `choose` is called when another one is enabled. */
 export function replaceAudioTracks(
   list: EventList<ListedAudioTrack>,
   sounds: readonly AudioTrack[],
@@ -22,7 +22,7 @@ export function replaceAudioTracks(
       get enabled() {
         return index === heard;
       },
-      // media-chrome also says of all others that they are not.
+      // media-chrome also disables all others explicitly.
       set enabled(isWanted) {
         if (isWanted && index !== heard) choose(index);
       },

@@ -1,5 +1,5 @@
 const HEARTBEAT_MS = 10_000;
-/** Names a browser to one server, until its data are cleared; nothing else is known of a viewer. */
+/** Identifies a browser to one server until its data are cleared; nothing else about a viewer is stored. */
 const VIEWER_KEY = "vodbox-viewer";
 
 export type SendBeacon = (event: string, fields?: Record<string, unknown>) => void;
@@ -7,21 +7,22 @@ export type SendBeacon = (event: string, fields?: Record<string, unknown>) => vo
 type Beacons = { address: string; assetId: string; token(): string | null; signal: AbortSignal };
 
 /**
- * Tells the server how the video is watched, at `address`, until `signal` or until the page is left. `sendBeacon` outlives the page and
- * holds nothing up; what it cannot send is lost. Gives the function that tells what the element itself does not know.
+ * Reports playback to the server at `address`, until `signal` or until the page is left. `sendBeacon` outlives the page
+ * and does not block; what it cannot send is lost. Returns a function that reports events that the media element does
+ * not emit.
  */
 export function startBeacons(video: HTMLVideoElement, { address, assetId, token, signal }: Beacons): SendBeacon {
   const session = randomId();
   const viewer = viewerId();
   let watchedMs = 0;
-  /** Since when pictures have been moving; null while they are not. */
+  /** Since when the video has been playing; null while it is not. */
   let movingSince: number | null = null;
   let askedAt: number | null = null;
   let hasPlayed = false;
   let isRebuffering = false;
   let timer: ReturnType<typeof setInterval> | undefined;
 
-  const tell: SendBeacon = (event, fields = {}) => {
+  const send: SendBeacon = (event, fields = {}) => {
     const now = performance.now();
     if (movingSince !== null) {
       watchedMs += now - movingSince;
@@ -40,17 +41,17 @@ export function startBeacons(video: HTMLVideoElement, { address, assetId, token,
       ...fields,
     });
     watchedMs = 0;
-    // A text: of JSON the browser would ask first on another site.
+    // Plain text: JSON would need a preflight request on another site.
     navigator.sendBeacon(address, body);
   };
 
   const moves = () => {
     movingSince ??= performance.now();
-    timer ??= setInterval(() => tell("heartbeat"), HEARTBEAT_MS);
+    timer ??= setInterval(() => send("heartbeat"), HEARTBEAT_MS);
   };
-  /** With the event, so that what was watched up to it is told with it. */
+  /** Included in the event, so that the time watched up to it is reported. */
   const stops = (event: string) => {
-    tell(event);
+    send(event);
     movingSince = null;
     clearInterval(timer);
     timer = undefined;
@@ -59,18 +60,18 @@ export function startBeacons(video: HTMLVideoElement, { address, assetId, token,
   const on = (name: string, act: () => void) => video.addEventListener(name, act, { signal });
   on("play", () => {
     askedAt ??= performance.now();
-    tell("play");
+    send("play");
   });
   on("playing", () => {
-    if (isRebuffering) tell("rebufferend");
+    if (isRebuffering) send("rebufferend");
     isRebuffering = false;
     const startup = hasPlayed || askedAt === null ? {} : { startup_ms: Math.round(performance.now() - askedAt) };
     hasPlayed = true;
-    tell("playing", startup);
+    send("playing", startup);
     moves();
   });
   on("waiting", () => {
-    // Before the first picture it starts up, and after a jump it has to load: neither is a stall.
+    // Before the first frame the player starts up, and after a seek it loads: neither is a stall.
     if (!hasPlayed || video.seeking || isRebuffering) return;
     isRebuffering = true;
     stops("rebufferstart");
@@ -79,23 +80,23 @@ export function startBeacons(video: HTMLVideoElement, { address, assetId, token,
     if (!video.ended) stops("pause");
   });
   on("seeking", () => stops("seeking"));
-  on("seeked", () => tell("seeked"));
+  on("seeked", () => send("seeked"));
   on("ended", () => stops("ended"));
   on("error", () => stops("error"));
-  // The last moment at which a phone lets a page do anything.
+  // The last event on which phones let a page run code.
   const leaves = () => {
-    if (document.visibilityState === "hidden" && movingSince !== null) tell("heartbeat");
+    if (document.visibilityState === "hidden" && movingSince !== null) send("heartbeat");
   };
   document.addEventListener("visibilitychange", leaves, { signal });
   signal.addEventListener("abort", () => {
     if (movingSince !== null) stops("pause");
   });
-  return tell;
+  return send;
 }
 
 const round = (seconds: number) => Math.round(seconds * 1000) / 1000;
 
-/** `crypto.randomUUID` is there on https and localhost alone. */
+/** `crypto.randomUUID` exists only on https and localhost. */
 const randomId = () =>
   [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 
@@ -105,7 +106,7 @@ function viewerId(): string | undefined {
     localStorage.setItem(VIEWER_KEY, known);
     return known;
   } catch {
-    // The browser keeps nothing for this page: then each visit is a viewer.
+    // The browser stores nothing for this page: each visit counts as a viewer.
     return undefined;
   }
 }

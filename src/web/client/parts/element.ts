@@ -12,12 +12,12 @@ import { beforeExpiry } from "./token-clock.ts";
 import { renewTracks, replaceTracks, shownSubtitles, showSubtitles } from "./tracks.ts";
 
 const LOOK_AGAIN_MS = 5000;
-/** HTML, 4.8.11.1: what pages that know a `<video>` look for. */
+/** HTML, 4.8.11.1: constants that pages for a `<video>` use. */
 const MEDIA_ERROR_CODES: Partial<Record<ErrorCode, number>> = { network: 2, media: 3 };
 const NOT_SUPPORTED = 4;
 
-/** Where a video goes on that is opened anew. */
-type Place = { seconds: number; isPlaying: boolean; subtitles: string[] };
+/** Where a video resumes after it is reloaded. */
+type ResumeState = { seconds: number; isPlaying: boolean; subtitles: string[] };
 
 export class SvcPlayer extends MediaFacade {
   static observedAttributes = [
@@ -31,7 +31,7 @@ export class SvcPlayer extends MediaFacade {
     "token",
     "video-title",
   ];
-  /** Labels and messages of another language, for players that come into the page from then on. */
+  /** Adds labels and messages of another language, for players that are connected from then on. */
   static addTranslation = addWords;
 
   #frame: Frame | null = null;
@@ -39,22 +39,22 @@ export class SvcPlayer extends MediaFacade {
   #source: Source | null = null;
   #error: { code: number; message: string; reason: ErrorCode } | null = null;
   #tell: SendBeacon = () => {};
-  /** Of the video that is open, and of its beacons, which outlive a change of token. */
+  /** Aborts with the current video, and its beacons, which outlive a change of token. */
   #opening = new AbortController();
   #session = new AbortController();
   #sessionOf: string | null = null;
-  #place: Place | null = null;
+  #place: ResumeState | null = null;
   #stopClock = () => {};
   #due: "renew" | "open" | null = null;
-  #sounds = eventList<ListedAudioTrack>();
+  #audioTracks = eventList<ListedAudioTrack>();
   #renditions = renditionList((index) => this.#source?.chooseRendition(index));
 
   constructor() {
     super();
     this.video.playsInline = true;
     this.video.crossOrigin = "anonymous";
-    const lists = { videoRenditions: this.#renditions, videoTracks: new EventTarget(), audioTracks: this.#sounds };
-    // Safari has two of them, which a script cannot set, and knows by itself what it plays.
+    const lists = { videoRenditions: this.#renditions, videoTracks: new EventTarget(), audioTracks: this.#audioTracks };
+    // Safari's two properties cannot be set by a script; it detects by itself what it plays.
     for (const [name, value] of Object.entries(lists))
       if (!(name in this.video && isNative(this.video))) Object.defineProperty(this.video, name, { value });
     this.attachShadow({ mode: "open" });
@@ -73,10 +73,10 @@ export class SvcPlayer extends MediaFacade {
 
   connectedCallback(): void {
     if (!this.#frame) {
-      // media-chrome's labels are made with its elements.
+      // media-chrome's labels are created with its elements.
       speak(this.closest<HTMLElement>("[lang]")?.lang || navigator.language);
       this.#frame = buildFrame(this.shadowRoot as ShadowRoot, this.video);
-      // With the messages, which lie over the controls.
+      // Set with the messages, which overlay the controls.
       this.#frame.controller.fullscreenElement = this;
       this.#frame.again.addEventListener("click", () => this.#openAgain());
       this.#startMuted();
@@ -86,7 +86,7 @@ export class SvcPlayer extends MediaFacade {
   }
 
   disconnectedCallback(): void {
-    // Moved within the page it comes back at once, and goes on where it was.
+    // When moved within the page it is reconnected immediately, and continues at its position.
     queueMicrotask(() => {
       if (this.isConnected) return;
       this.#close();
@@ -107,7 +107,7 @@ export class SvcPlayer extends MediaFacade {
 
   #startMuted(): void {
     const { video } = this;
-    // Browsers let nothing else begin by itself, and so does the contract.
+    // Browsers allow only muted autoplay, as does the contract.
     video.muted = video.defaultMuted = this.hasAttribute("muted") || this.hasAttribute("autoplay");
   }
 
@@ -127,7 +127,7 @@ export class SvcPlayer extends MediaFacade {
     else this.video.removeAttribute("poster");
   }
 
-  /** Several attributes that change at once open one video. */
+  /** Several attributes that change together load one video. */
   #openSoon(due: "renew" | "open"): void {
     const isPlanned = this.#due !== null;
     this.#due = this.#due === "open" ? "open" : due;
@@ -139,14 +139,17 @@ export class SvcPlayer extends MediaFacade {
     });
   }
 
-  /** Another token for what is open: nothing that is seen changes, unless the token is none, or the browser plays by itself. */
+  /**
+   * A new token for the current video: nothing visible changes, unless the token is invalid, or the browser plays
+   * natively.
+   */
   async #renew(): Promise<void> {
     const id = this.getAttribute("playback-id") as string;
     const token = this.token as string;
     const { signal } = this.#opening;
     try {
       const data = await loadPlayerData(id, token, signal);
-      // Yet another one came meanwhile.
+      // Another token arrived in the meantime.
       if (signal.aborted || token !== this.token) return;
       if (!this.#source?.renewToken(token)) return void this.#open();
       this.#data = data;
@@ -160,16 +163,16 @@ export class SvcPlayer extends MediaFacade {
   }
 
   #openAgain(): void {
-    // Whoever presses the button wants to see it.
+    // A viewer who presses the button wants to see it.
     if (this.#place) this.#place.isPlaying = true;
     void this.#open();
   }
 
   async #open(): Promise<void> {
     const id = this.getAttribute("playback-id");
-    const place = this.#isGoingOn(id) ? this.#whereItIs() : null;
+    const position = this.#isReloading(id) ? this.#resumeState() : null;
     this.#close();
-    this.#place = place;
+    this.#place = position;
     if (!id) return;
     const { signal } = this.#opening;
     const { token } = this;
@@ -180,25 +183,25 @@ export class SvcPlayer extends MediaFacade {
       this.#clear();
       this.#decorate();
       this.#follow(data);
-      this.#play(data, token, place);
+      this.#play(data, token, position);
     } catch (error) {
       if (signal.aborted) return;
       this.#fail(error instanceof PlayerError ? error.reason : "network");
     }
   }
 
-  #isGoingOn = (id: string | null) => id !== null && id === this.#sessionOf;
+  #isReloading = (id: string | null) => id !== null && id === this.#sessionOf;
 
-  #whereItIs(): Place | null {
+  #resumeState(): ResumeState | null {
     const { video } = this;
-    // After an error the source is gone, and with it what the video knows.
+    // After an error the source is gone, and with it the video's state.
     if (!this.#source) return this.#place;
     return { seconds: video.currentTime, isPlaying: !video.paused, subtitles: shownSubtitles(video) };
   }
 
   #follow(data: PlayerData): void {
     const id = this.getAttribute("playback-id");
-    if (!this.#isGoingOn(id)) {
+    if (!this.#isReloading(id)) {
       this.#session.abort();
       this.#session = new AbortController();
       this.#sessionOf = id;
@@ -222,36 +225,36 @@ export class SvcPlayer extends MediaFacade {
       );
   }
 
-  #play(data: PlayerData, token: string | null, place: Place | null): void {
+  #play(data: PlayerData, token: string | null, position: ResumeState | null): void {
     const { video } = this;
     const start = Number(this.getAttribute("start-time") ?? 0);
     const preload = this.getAttribute("preload");
-    const begins = place ? place.isPlaying : this.hasAttribute("autoplay");
+    const begins = position ? position.isPlaying : this.hasAttribute("autoplay");
     video.preload = preload === "none" ? "none" : "metadata";
     replaceTracks(video, data);
-    if (place) showSubtitles(video, place.subtitles);
+    if (position) showSubtitles(video, position.subtitles);
     const open = () => {
       this.#source = openSource(video, {
         url: data.hls_url,
         isOwn: data.hls_url.startsWith(serverUrl),
         token: data.playback_policy === "signed" ? token : null,
-        startSeconds: place?.seconds || (Number.isFinite(start) ? Math.max(0, start) : 0),
+        startSeconds: position?.seconds || (Number.isFinite(start) ? Math.max(0, start) : 0),
         isEager: preload === "auto" || begins,
         onRenditions: (renditions) => replaceRenditions(this.#renditions, renditions),
         onSounds: (sounds, heard) =>
-          replaceAudioTracks(this.#sounds, sounds, heard, (index) => this.#source?.chooseSound(index)),
+          replaceAudioTracks(this.#audioTracks, sounds, heard, (index) => this.#source?.chooseSound(index)),
         onRenditionChange: () => this.#tell("renditionchange"),
         onError: (reason) => this.#fail(reason),
       });
     };
     if (preload !== "none" || begins) open();
     else video.addEventListener("play", open, { once: true, signal: this.#opening.signal });
-    // Refused where the page may not begin by itself: then the viewer does.
+    // Refused when the page may not autoplay: the viewer must start it.
     if (begins) video.play().catch(() => {});
   }
 
   #fail(reason: ErrorCode): void {
-    this.#place = this.#whereItIs();
+    this.#place = this.#resumeState();
     this.#tell("error");
     this.#close();
     this.#show(reason);
@@ -269,10 +272,10 @@ export class SvcPlayer extends MediaFacade {
     const { controller, message, again } = this.#frame as Frame;
     const code = MEDIA_ERROR_CODES[reason] ?? NOT_SUPPORTED;
     this.#error = { code, message: words(reason), reason };
-    controller.classList.add("told");
+    controller.classList.add("message-shown");
     controller.inert = true;
     message.hidden = false;
-    // Told at once, but for what gets better by itself.
+    // Reported immediately, except errors that recover by themselves.
     message.setAttribute("role", reason === "asset_not_ready" ? "status" : "alert");
     message.dataset.reason = reason;
     (message.firstElementChild as HTMLElement).textContent = words(reason);
@@ -282,7 +285,7 @@ export class SvcPlayer extends MediaFacade {
   #clear(): void {
     const { controller, message } = this.#frame as Frame;
     this.#error = null;
-    controller.classList.remove("told");
+    controller.classList.remove("message-shown");
     controller.inert = false;
     message.hidden = true;
   }
@@ -294,6 +297,6 @@ export class SvcPlayer extends MediaFacade {
     this.#source?.close();
     this.#source = null;
     replaceRenditions(this.#renditions, []);
-    replaceAudioTracks(this.#sounds, [], -1, () => {});
+    replaceAudioTracks(this.#audioTracks, [], -1, () => {});
   }
 }

@@ -1,6 +1,6 @@
 export type EventList<T> = T[] & EventTarget;
 
-/** A list that tells of its changes, as those of a media element do (HTML, 4.8.11.10). */
+/** A list that emits change events, like those of a media element (HTML, 4.8.11.10). */
 export function eventList<T>(): EventList<T> {
   const events = new EventTarget();
   return Object.assign([] as T[], {

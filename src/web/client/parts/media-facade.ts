@@ -23,7 +23,7 @@ const WRITE = [
   "preservesPitch",
   "volume",
 ] as const satisfies (keyof HTMLVideoElement)[];
-/** Attributes that are properties, too (HTML, 4.8.11). */
+/** Attributes that are reflected as properties (HTML, 4.8.11). */
 const REFLECTED = { autoplay: "boolean", loop: "boolean", poster: "string", preload: "string" } as const;
 
 const EVENTS = [
@@ -53,13 +53,13 @@ const EVENTS = [
   "waiting",
 ];
 
-/** An element that a page may use as it uses a `<video>`; `error` is its own, since it knows more of what went wrong. */
+/** An element that implements the properties of `<video>`; `error` is its own, with more detail. */
 export class MediaFacade extends HTMLElement {
   readonly video = document.createElement("video");
 
   constructor() {
     super();
-    // Media events do not bubble, and so would stay within.
+    // Media events do not bubble, and would stay within the shadow tree.
     for (const name of EVENTS) this.video.addEventListener(name, () => this.dispatchEvent(new Event(name)));
   }
 

@@ -6,21 +6,21 @@ import { Pt } from "media-chrome/dist/lang/pt.js";
 import { addTranslation, setLanguage, t } from "media-chrome/dist/utils/i18n.js";
 import type { ErrorCode } from "./player-data.ts";
 
-type Own = ErrorCode | "try_again";
-type Dictionary = Partial<Record<Own | keyof TranslateDictionary, string>>;
+type MessageKey = ErrorCode | "try_again";
+type Dictionary = Partial<Record<MessageKey | keyof TranslateDictionary, string>>;
 
-const ENGLISH: Record<Own, string> = {
-  asset_not_ready: "This video is not ready yet. It starts here as soon as it is.",
+const ENGLISH: Record<MessageKey, string> = {
+  asset_not_ready: "This video is not ready yet. It starts automatically when it is.",
   asset_errored: "This video could not be processed.",
   playback_token_required: "This video is private. It needs a playback token.",
-  playback_token_expired: "This link has expired. Reload the page, or ask for a new one.",
-  playback_token_invalid: "This link is not valid for this video. Ask for a new one.",
-  not_found: "There is no such video.",
-  network: "The video cannot be reached just now. Check the connection.",
+  playback_token_expired: "This link has expired. Reload the page or request a new link.",
+  playback_token_invalid: "This link is not valid for this video. Request a new link.",
+  not_found: "This video does not exist.",
+  network: "The video cannot be loaded right now. Check your connection.",
   media: "This browser cannot play the video.",
   try_again: "Try again",
 };
-const OTHERS: Record<string, Record<Own, string>> = {
+const OTHERS: Record<string, Record<MessageKey, string>> = {
   de: {
     asset_not_ready: "Dieses Video ist noch nicht fertig. Es beginnt hier, sobald es so weit ist.",
     asset_errored: "Dieses Video konnte nicht verarbeitet werden.",
@@ -76,16 +76,16 @@ const known: Record<string, Dictionary> = {
 };
 const RATE = "Playback rate {playbackRate}";
 for (const [language, dictionary] of Object.entries(known)) {
-  // The label has to hold what the button shows (WCAG 2.2, 2.5.3): "1.5x".
+  // The accessible name contains the button's text (WCAG 2.2, 2.5.3): "1.5x".
   addTranslation(language, Object.assign(dictionary, { [RATE]: `${dictionary[RATE]}x` }));
 }
 
-/** Another language, or other words: our messages by their code, media-chrome's labels by their English text. */
+/** Sets another language, or other texts: our messages by code, media-chrome's labels by their English text. */
 export function addWords(language: string, words: Dictionary): void {
   known[language] = { ...known[language], ...words };
   addTranslation(language, known[language]);
 }
 
-/** In the language of the last `speak`; English where that lacks it. */
-export const words = (key: Own | keyof typeof En): string => (t as (key: string) => string)(key);
+/** In the language of the last `speak` call, with English as fallback. */
+export const words = (key: MessageKey | keyof typeof En): string => (t as (key: string) => string)(key);
 export const speak = setLanguage;

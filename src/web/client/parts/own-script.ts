@@ -1,14 +1,14 @@
-/** As a module there is no current script; then it is the one of that name. */
+/** In a module there is no current script; the script is then found by name. */
 const script =
   document.currentScript instanceof HTMLScriptElement
     ? document.currentScript
     : document.querySelector<HTMLScriptElement>('script[src*="svc-player.js"]');
 
-/** The server that the script came from, on whichever site it runs; ends with a slash. */
+/** The server that the script was loaded from, on any site; ends with a slash. */
 export const serverUrl = new URL(".", script?.src || location.href).href;
 
 /**
- * For the style elements of the player's shadow trees: a page that lets the script in by a nonce lets them in by the
- * same one. The build puts it into those of media-chrome.
+ * For the style elements of the player's shadow trees: a page that allows the script by a nonce allows them by the same
+ * one. The build inserts it into those of media-chrome.
  */
 export const styleNonce: string = script?.nonce ? ` nonce="${script.nonce}"` : "";

@@ -2,7 +2,7 @@ import { serverUrl } from "./own-script.ts";
 import { expiryOf } from "./token-clock.ts";
 
 export type Chapter = { start: number; end: number; title: string };
-/** What the server tells of an asset to whoever may play it; addresses carry the token. */
+/** The public data of an asset; URLs contain the token. */
 export type PlayerData = {
   id: string;
   title: string;
@@ -42,7 +42,7 @@ export class PlayerError extends Error {
   }
 }
 
-/** The server says of every refused token the same; whether it is merely old stands in itself. */
+/** The server's response is the same for every refused token; whether it has merely expired is read from the token. */
 export const refusedFor = (token: string | null): ErrorCode => {
   if (token === null) return "playback_token_required";
   return (expiryOf(token) ?? Number.POSITIVE_INFINITY) <= Date.now()
@@ -68,13 +68,13 @@ export async function loadPlayerData(id: string, token: string | null, signal: A
   }
 }
 
-/** The same address with another token: in its query, or in its path where a playlist named it. */
+/** The same URL with another token: in its query, or in its path when it comes from a playlist. */
 export const carrying = (address: string, token: string) =>
   address
     .replace(/([?&]token=)[^&#]*/, (_, name) => name + encodeURIComponent(token))
     .replace(/(\/media\/[^/?#]+\/)~[^/?#]+/, (_, path) => `${path}~${token}`);
 
-/** The server names itself by path alone. */
+/** URLs of the server are paths only. */
 function withAddresses(data: PlayerData, base: string): PlayerData {
   const whole = <T extends string | null>(address: T) =>
     (address === null ? address : new URL(address, base).href) as T;

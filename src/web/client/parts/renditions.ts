@@ -1,7 +1,7 @@
 import { type EventList, eventList } from "./event-list.ts";
 
 export type Rendition = { id: string; width: number; height: number; bitrate: number };
-/** As media-chrome looks for it on a media element. -1 is the player's own choice. */
+/** The properties that media-chrome expects on a media element. -1 is automatic selection. */
 export type RenditionList = EventList<Rendition> & { selectedIndex: number };
 
 export function renditionList(choose: (index: number) => void): RenditionList {
@@ -19,7 +19,7 @@ export function renditionList(choose: (index: number) => void): RenditionList {
   return list as RenditionList;
 }
 
-/** All of another video. */
+/** Replaces all with those of another video. */
 export function replaceRenditions(list: RenditionList, renditions: readonly Rendition[]): void {
   list.selectedIndex = -1;
   if (list.splice(0).length > 0) list.dispatchEvent(new Event("removerendition"));

@@ -3,17 +3,17 @@ import type { AudioTrack } from "./audio-tracks.ts";
 import { carrying, type ErrorCode, refusedFor } from "./player-data.ts";
 import type { Rendition } from "./renditions.ts";
 
-/** A page that nobody presses play on fetches one segment, not half a minute. */
+/** Before playback a page loads one segment, not half a minute. */
 const BUFFER_UNTIL_PLAY_SECONDS = 1;
 const HLS_TYPE = "application/vnd.apple.mpegurl";
 
 export type SourceOptions = {
   url: string;
-  /** It came with the page's token, and names the subtitles that the page has anyway. */
+  /** It was loaded with the page's token, and lists the subtitles that the page has anyway. */
   isOwn: boolean;
   token: string | null;
   startSeconds: number;
-  /** Fetch ahead before anybody presses play. */
+  /** Buffer ahead before playback starts. */
   isEager: boolean;
   onRenditions(renditions: Rendition[]): void;
   onSounds(sounds: AudioTrack[], chosen: number): void;
@@ -23,14 +23,14 @@ export type SourceOptions = {
 export type Source = {
   chooseRendition(index: number): void;
   chooseSound(index: number): void;
-  /** Everything from now on is asked for with this one, and what plays plays on. False where that cannot be. */
+  /** Uses a new token for all later requests without interrupting playback. False when that is not possible. */
   renewToken(token: string): boolean;
   close(): void;
 };
 
 /**
- * hls.js where Media Source Extensions are. The browser's own HLS where they are not, and in Safari, whose own saves
- * battery and reaches AirPlay; Chromium's own is left alone, since it offers no choice of quality.
+ * hls.js with Media Source Extensions. Native HLS without them, and in Safari, where it saves battery and supports
+ * AirPlay; not Chromium's native HLS, which offers no choice of quality.
  */
 export const isNative = (video: HTMLVideoElement) =>
   video.canPlayType(HLS_TYPE) !== "" && (!Hls.isSupported() || /^Apple/.test(navigator.vendor));
@@ -58,7 +58,7 @@ function openNative(video: HTMLVideoElement, { url, token, startSeconds, onError
   return {
     chooseRendition() {},
     chooseSound() {},
-    // What the browser asks for by itself nobody can change; it has to be opened anew.
+    // Requests of the browser itself cannot be changed; the source must be reloaded.
     renewToken: () => false,
     close() {
       stop.abort();
@@ -76,7 +76,7 @@ function openHls(video: HTMLVideoElement, options: SourceOptions): Source {
   const hls = new Hls({
     ...(isOwn && withoutSubtitles),
     capLevelToPlayerSize: true,
-    // Playlists name what belongs to them by the token that they were fetched with.
+    // Playlists contain the token with which they were fetched.
     xhrSetup(request, address) {
       const renewed = withToken(address);
       if (renewed !== address) request.open("GET", renewed);
@@ -95,12 +95,12 @@ function openHls(video: HTMLVideoElement, options: SourceOptions): Source {
   }
   let recoveries = 0;
   hls.on(Hls.Events.ERROR, (_, error) => {
-    // hls.js tries other renditions after a 403, but no token that they share gets better by that.
+    // hls.js tries other renditions after a 403, which does not help with the token they share.
     const isRefused = error.response?.code === 403;
     if (!error.fatal && !isRefused) return;
-    const asked = (error.networkDetails as XMLHttpRequest | undefined)?.responseURL ?? "";
-    if (isRefused && asked !== withToken(asked)) {
-      // It was under way when the new token came.
+    const requestUrl = (error.networkDetails as XMLHttpRequest | undefined)?.responseURL ?? "";
+    if (isRefused && requestUrl !== withToken(requestUrl)) {
+      // The request was in progress when the new token arrived.
       hls.startLoad();
       return;
     }
@@ -116,15 +116,15 @@ function openHls(video: HTMLVideoElement, options: SourceOptions): Source {
   hls.on(Hls.Events.MANIFEST_PARSED, (_, { levels }) =>
     onRenditions(levels.map(({ width, height, bitrate }, index) => ({ id: String(index), width, height, bitrate }))),
   );
-  const tellSounds = () =>
+  const reportAudioTracks = () =>
     onSounds(
       hls.audioTracks.map(({ name, lang = "" }) => ({ label: name, language: lang })),
       hls.audioTrack,
     );
-  hls.on(Hls.Events.AUDIO_TRACKS_UPDATED, tellSounds);
-  hls.on(Hls.Events.AUDIO_TRACK_SWITCHING, tellSounds);
+  hls.on(Hls.Events.AUDIO_TRACKS_UPDATED, reportAudioTracks);
+  hls.on(Hls.Events.AUDIO_TRACK_SWITCHING, reportAudioTracks);
   let levels = 0;
-  // The first is a beginning and no change.
+  // The first one is the initial value, not a change.
   hls.on(Hls.Events.LEVEL_SWITCHED, () => levels++ > 0 && onRenditionChange());
   hls.loadSource(url);
   hls.attachMedia(video);

@@ -52,9 +52,9 @@ media-control-bar>*{border-radius:6px}
 .space{flex:1}
 media-volume-range{width:5rem}
 .middle{--media-button-icon-width:44px;--media-button-icon-height:44px;padding:22px;border-radius:50%;background:var(--_bar);--media-control-hover-background:var(--_accent)}
-media-controller[mediahasplayed] .middle,media-controller:not([mediapaused]) .middle,.told .middle,.told .title,.told .bars{display:none}
+media-controller[mediahasplayed] .middle,media-controller:not([mediapaused]) .middle,.message-shown .middle,.message-shown .title,.message-shown .bars{display:none}
 media-loading-indicator{position:absolute;--media-loading-indicator-icon-height:72px}
-.told media-loading-indicator{display:none}
+.message-shown media-loading-indicator{display:none}
 media-airplay-button[mediaairplayunavailable],media-pip-button[mediapipunavailable],media-fullscreen-button[mediafullscreenunavailable],
 media-volume-range[mediavolumeunavailable],media-rendition-menu-button[mediarenditionunavailable],media-audio-track-menu-button[mediaaudiotrackunavailable],
 media-captions-menu-button:not([mediasubtitleslist]){display:none}
@@ -112,7 +112,7 @@ export type Frame = {
   again: HTMLButtonElement;
 };
 
-/** Everything that is seen, around `video`. The language has to be settled before. */
+/** The whole user interface around `video`. The language must be set before. */
 export function buildFrame(root: ShadowRoot, video: HTMLVideoElement): Frame {
   const template = document.createElement("template");
   template.innerHTML = `<style${styleNonce}>${STYLE}</style>${MARKUP}`;
@@ -126,7 +126,7 @@ export function buildFrame(root: ShadowRoot, video: HTMLVideoElement): Frame {
   };
   frame.again.textContent = words("try_again");
   const menus = [...content.querySelectorAll<HTMLElement>("[anchor]")];
-  // One that was opened by mouse does not have the focus, and so would not go when another one comes.
+  // A menu that was opened by mouse does not have the focus, and would not close when another one opens.
   for (const menu of menus)
     content.querySelector(`${menu.localName}-button`)?.addEventListener("click", () => {
       for (const other of menus) if (other !== menu) other.hidden = true;
@@ -134,7 +134,7 @@ export function buildFrame(root: ShadowRoot, video: HTMLVideoElement): Frame {
   video.slot = "media";
   frame.controller.prepend(video);
   root.append(content);
-  // A way back to a menu above, which none of these has: not shown, but a button where only items may be.
+  // A back button for submenus, which none of these menus has: hidden, but a button where only items are allowed.
   for (const menu of menus) {
     const back = menu.shadowRoot?.querySelector('slot[name="header"] > button');
     back?.replaceWith(...back.querySelectorAll('slot[name="title"]'));

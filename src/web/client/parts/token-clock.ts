@@ -1,6 +1,6 @@
 const WARNING_MS = 60_000;
 
-/** When a token ends, in ms since the epoch, as it says itself (RFC 7519, 4.1.4); nobody here can check that. */
+/** Expiry of a token in ms since the epoch, from its claims (RFC 7519, 4.1.4), which cannot be verified here. */
 export function expiryOf(token: string): number | null {
   try {
     const payload = token.split(".")[1]?.replaceAll("-", "+").replaceAll("_", "/") ?? "";
@@ -11,12 +11,15 @@ export function expiryOf(token: string): number | null {
   }
 }
 
-/** Calls `warn` a minute before the token ends, at once when that is less, never when it has. Gives what calls it off. */
+/**
+ * Calls `warn` a minute before the token expires, immediately when that is less, never when it has expired. Returns a
+ * function that cancels it.
+ */
 export function beforeExpiry(token: string, warn: (expiresAt: Date) => void): () => void {
   const expiresAt = expiryOf(token);
   const leftMs = (expiresAt ?? 0) - Date.now();
   if (expiresAt === null || leftMs <= 0) return () => {};
-  // A longer time than a timer holds would fire it at once.
+  // A delay beyond a timer's maximum would fire immediately.
   const timer = setTimeout(() => warn(new Date(expiresAt)), Math.min(2 ** 31 - 1, Math.max(0, leftMs - WARNING_MS)));
   return () => clearTimeout(timer);
 }

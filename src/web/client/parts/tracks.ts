@@ -6,18 +6,18 @@ function addTrack(video: HTMLVideoElement, fields: Partial<HTMLTrackElement>): H
   return track;
 }
 
-/** media-chrome reads chapters as markup; a title is text. */
+/** media-chrome parses chapters as markup; a title is text. */
 const asText = (title: string) => title.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
 
-/** A track that a script made cannot be removed, so each element has one for all its videos. */
+/** A track created by a script cannot be removed, so each element has one for all its videos. */
 const chapterTracks = new WeakMap<HTMLVideoElement, TextTrack>();
 
-/** Subtitles, chapters and the pictures over the timeline, in place of those of before. */
+/** Replaces subtitles, chapters and the thumbnails over the timeline. */
 export function replaceTracks(video: HTMLVideoElement, { subtitles, chapters, storyboard_url }: PlayerData): void {
   for (const track of video.querySelectorAll("track")) track.remove();
   for (const { language, label, url, is_default } of subtitles)
     addTrack(video, { kind: "subtitles", srclang: language, label, src: url, default: is_default });
-  // media-chrome looks for it under this label. Tracks of metadata are fetched once they are not disabled.
+  // media-chrome finds it by this label. Metadata tracks are fetched once they are not disabled.
   if (storyboard_url !== null)
     addTrack(video, { kind: "metadata", label: "thumbnails", src: storyboard_url, default: true });
   const known = chapterTracks.get(video);
@@ -27,21 +27,24 @@ export function replaceTracks(video: HTMLVideoElement, { subtitles, chapters, st
   track.mode = "hidden";
   for (const cue of [...(track.cues ?? [])]) track.removeCue(cue);
   for (const { start, end, title } of chapters) track.addCue(new VTTCue(start, end, asText(title)));
-  // The list of chapters is read anew on this.
+  // The list of chapters is read again on this event.
   video.textTracks.dispatchEvent(new Event("change"));
 }
 
-/** After a change of token: what was not fetched yet will be fetched with the new one. What is shown stays as it is. */
+/**
+ * After a change of token: tracks that were not fetched yet will be fetched with the new one. Visible ones are
+ * unchanged.
+ */
 export function renewTracks(video: HTMLVideoElement, { subtitles, storyboard_url }: PlayerData): void {
   for (const track of video.querySelectorAll("track")) {
     const same = subtitles.find(({ language, label }) => language === track.srclang && label === track.label);
-    // Its pictures are named by the token that it came with.
+    // Its thumbnails' URLs contain the token with which it was fetched.
     if (track.kind === "metadata") track.src = storyboard_url ?? track.src;
     else if (same && track.readyState === HTMLTrackElement.NONE) track.src = same.url;
   }
 }
 
-/** Languages of the subtitles that are shown, to be shown again after a change of token. */
+/** Languages of visible subtitles, to be shown again after a change of token. */
 export const shownSubtitles = (video: HTMLVideoElement) =>
   [...video.textTracks]
     .filter(({ kind, mode }) => kind === "subtitles" && mode === "showing")

@@ -1,0 +1,92 @@
+import type { Command } from "commander";
+import * as v from "valibot";
+import type { Config } from "../../src/config/load.ts";
+import { openReplicaStore } from "../../src/config/replica-store.ts";
+import { runningServerUrl } from "../../src/config/server-file.ts";
+import { embeddedMigrations } from "../../src/lib/embedded.ts";
+import { UserError } from "../../src/lib/errors.ts";
+import { restoreFromReplica } from "../../src/resources/operator/replica/restore.ts";
+import { isLocked } from "../../storage/db/lock.ts";
+import { listAll } from "../../storage/objects/list-all.ts";
+import { listGenerations, listSegments, listSnapshots } from "../../storage/replica/catalog.ts";
+import { line, printJson, printRecord } from "../print.ts";
+import { showProgress } from "../progress.ts";
+import { settingsOf, wantsJson } from "../settings.ts";
+import { momentOf } from "./time.ts";
+
+type RestoreFlags = { from: string; at?: string; check?: boolean };
+
+export async function restore(file: string | undefined, command: Command): Promise<void> {
+  const { from, at, check } = command.opts<RestoreFlags>();
+  if (file !== undefined) throw new UserError("Specify either an archive or --from, not both.", 2);
+  if (check) throw new UserError("--check verifies archives; a restore from a replica is always checked.", 2);
+  const config = settingsOf(command);
+  const until = at === undefined ? null : Date.parse(momentOf("--at", at));
+  if (until !== null && until > Date.now()) throw new UserError(`--at ${at} is in the future.`, 2);
+  const store = await openReplicaStore(config, from, { onlyReads: true });
+  const progress = showProgress("restore");
+  try {
+    const restored = await restoreFromReplica({
+      ...{ config, store, at: until, migrations: embeddedMigrations() },
+      progress: (done, of) => progress.update(done / of, `${done} of ${of} segments`),
+    });
+    progress.done();
+    const state = new Date(restored.at).toISOString();
+    if (wantsJson(command)) return printJson({ ok: true, ...restored, at: state });
+    for (const note of restored.notes) line(`NOTE  ${note}`);
+    line(`Restored the state of ${state} to ${config.data_dir}, from ${from}; the database is intact.`);
+    line(
+      "Media are not in a replica: they must be in storage before you run serve. vodbox admin doctor then compares them.",
+    );
+  } catch (error) {
+    progress.done(false);
+    throw error;
+  }
+}
+
+export async function status(command: Command): Promise<void> {
+  const config = settingsOf(command);
+  const { from } = command.opts<{ from?: string }>();
+  const replica = from ?? config.replica;
+  if (replica === undefined)
+    throw new UserError("There is no replica: set VODBOX_REPLICA to s3://BUCKET/PREFIX or a directory.");
+  const store = await openReplicaStore(config, replica, { onlyReads: true });
+  const [generations, snapshots] = [await listGenerations(store), await listSnapshots(store)];
+  const newest = generations.at(-1);
+  const lastSnapshot = snapshots.findLast(({ generation }) => generation === newest?.generation);
+  let last = lastSnapshot?.at ?? null;
+  if (newest)
+    for await (const page of listSegments(store, newest.generation, lastSnapshot?.until ?? -1))
+      last = page.at(-1)?.last ?? last;
+  let [objects, bytes] = [0, 0];
+  for await (const object of listAll(store, "")) [objects, bytes] = [objects + 1, bytes + object.bytes];
+  const timeOf = (at: number | null | undefined) =>
+    at === null || at === undefined ? null : new Date(at).toISOString();
+  const server = from === undefined ? await replicaOf(config) : null;
+  printRecord(
+    {
+      replica,
+      restorable_from: timeOf(snapshots[0]?.at),
+      restorable_to: timeOf(lastSnapshot ? last : null),
+      generation: newest?.generation ?? null,
+      generations: generations.length,
+      snapshots: snapshots.length,
+      last_snapshot_at: timeOf(lastSnapshot?.at),
+      objects,
+      bytes,
+      ...server,
+    },
+    wantsJson(command),
+  );
+}
+
+const Ready = v.object({ replica: v.object({ lag_seconds: v.number(), error: v.nullable(v.string()) }) });
+
+/** What the running server reports; empty when there is none. */
+async function replicaOf(config: Config): Promise<{ lag_seconds?: number; error?: string | null }> {
+  const address = isLocked(config.data_dir) ? runningServerUrl(config) : null;
+  if (address === null) return {};
+  const response = await fetch(`${address}/readyz`).catch(() => null);
+  const parsed = v.safeParse(Ready, await response?.json().catch(() => null));
+  return parsed.success ? parsed.output.replica : {};
+}

@@ -1,0 +1,68 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
+import { configureArguments } from "../ffmpeg/recipe.ts";
+import { notices } from "../licences.ts";
+import { type Arch, libsqlLibrary, nodeProgram } from "./base.ts";
+import { bundle } from "./bundle.ts";
+import { writeExecutable } from "./executable.ts";
+import { pack } from "./pack.ts";
+import { paths } from "./paths.ts";
+import { step } from "./report.ts";
+import { run } from "./run.ts";
+import { sandboxLauncher } from "./sandbox.ts";
+import { share } from "./share.ts";
+import { chooseTools, type Tools, tryTools } from "./tools.ts";
+import { warmAssets } from "./warm.ts";
+
+/**
+ * Writes the executable for `arch` to the path `result`, from assets that are complete (`writeAssets`); returns the
+ * programs that it contains. One for this machine's processor is also started.
+ */
+export async function buildExecutable(arch: Arch, result: string): Promise<Tools> {
+  const native = arch === process.arch;
+  mkdirSync(paths.work, { recursive: true });
+  const tools = await step("ffmpeg", () => chooseTools(arch));
+  if (native) {
+    console.log(`ffmpeg ${await tryTools(tools)} transcodes`);
+  }
+  const main = join(paths.work, "vodbox.cjs");
+  await step("bundle", () => bundle(main));
+  const libsql = await libsqlLibrary(arch);
+  const launcher = await step("sandbox", () => sandboxLauncher(arch));
+  if (native) share({ ...tools, ...launcher });
+  const packed = await step("compress", () => pack({ ...tools, ...launcher, "libsql.node": libsql }, paths.work));
+  const licences = join(paths.work, "licences.txt");
+  writeFileSync(licences, notices(await otherNotices(arch, tools)));
+  const assets = { ...assetFiles(), ...packed, "licences.txt": licences };
+  const warm = await step("warm code", () => warmAssets({ arch, main, assets, result }, native));
+  await step("executable", () => writeExecutable({ arch, ...warm, result }));
+  const megabytes = (statSync(result).size / 1e6).toFixed(0);
+  console.log(`${relative(paths.root, result)}: ${megabytes} MB`);
+  // In an empty environment, as on another machine; extracted files stay in the build directory.
+  if (native) console.log(await run(result, ["--version"], { env: { VODBOX_CACHE_DIR: join(paths.work, "cache") } }));
+  return tools;
+}
+
+async function otherNotices(arch: Arch, tools: Tools): Promise<Record<string, string>> {
+  const node = readFileSync(join(dirname(await nodeProgram(arch)), "../LICENSE"), "utf8");
+  // An ffmpeg that the builder supplies has its own notices.
+  const ofFfmpeg = (name: string) => join(dirname(tools.ffmpeg), name);
+  const [versions, gpl, dav1d] = [ofFfmpeg("versions.txt"), ofFfmpeg("COPYING.GPLv2"), ofFfmpeg("COPYING.dav1d")];
+  if (![versions, gpl, dav1d].every(existsSync)) return { "Node.js": node };
+  const source = `Built from these source packages of Debian:\n${readFileSync(versions, "utf8")}`;
+  const how = `with: ./configure ${configureArguments("REVISION").join(" ")}`;
+  return {
+    "Node.js": node,
+    FFmpeg: [source, how, readFileSync(gpl, "utf8")].join("\n"),
+    "dav1d, in FFmpeg": readFileSync(dav1d, "utf8"),
+  };
+}
+
+function assetFiles(): Record<string, string> {
+  const files = readdirSync(paths.assets, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name));
+  const named = files.map((path) => [relative(paths.assets, path), path] as const);
+  // ffmpeg and ffprobe are embedded compressed.
+  return Object.fromEntries(named.filter(([name]) => !name.startsWith("bin/")));
+}

@@ -1,0 +1,14 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { writeAssets } from "./build/assets.ts";
+import { paths } from "./build/paths.ts";
+import { step } from "./build/report.ts";
+import { packClients } from "./clients/pack.ts";
+import { writePythonPackages } from "./clients/python/package.ts";
+
+/** `npm run clients` writes the packages of the clients to dist/. */
+// The server, which returns the OpenAPI document, needs the migrations.
+if (!existsSync(join(paths.assets, "build-info.json"))) await step("assets", writeAssets);
+const out = join(paths.root, "dist");
+await step("npm packages", () => packClients(out));
+await step("Python client", () => writePythonPackages(out));

@@ -1,0 +1,33 @@
+import { execFileSync } from "node:child_process";
+import { TextlintKernelDescriptor } from "@textlint/kernel";
+import * as markdown from "@textlint/textlint-plugin-markdown";
+import { createLinter, loadLinterFormatter } from "textlint";
+import terminology from "textlint-rule-terminology";
+import { TERMS } from "./terms.ts";
+import { typescriptPlugin } from "./typescript-plugin.ts";
+
+/** The export of a CommonJS module that was compiled from an ES module: its default export is a nested field. */
+const commonJs = (module: object): unknown => {
+  const { default: value } = module as { default: { default?: unknown } };
+  return value.default ?? value;
+};
+
+/** `npm run lint:terms [PATH…]`: reports terms in comments, strings and documents that have a standard synonym. */
+const descriptor = new TextlintKernelDescriptor({
+  rules: [{ ruleId: "terminology", rule: terminology as never, options: { defaultTerms: false, terms: TERMS } }],
+  plugins: [
+    { pluginId: "markdown", plugin: commonJs(markdown) as never },
+    { pluginId: "typescript", plugin: typescriptPlugin },
+  ],
+  filterRules: [],
+});
+const given = process.argv.slice(2);
+const paths = given.length > 0 ? given : ["*.md", "*.ts"];
+const files = execFileSync("git", ["ls-files", "--", ...paths], { encoding: "utf8" })
+  .split("\n")
+  .filter((path) => /\.(md|ts)$/.test(path) && !path.startsWith("scripts/lint-terms/"));
+const results = await createLinter({ descriptor }).lintFiles(files);
+const formatter = await loadLinterFormatter({ formatterName: "unix" });
+const report = formatter.format(results);
+if (report.trim() !== "") console.log(report);
+process.exitCode = results.some(({ messages }) => messages.length > 0) ? 1 : 0;

@@ -1,0 +1,74 @@
+import { chmodSync, cpSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { parseArgs } from "node:util";
+import { writeAssets } from "./build/assets.ts";
+import type { Arch } from "./build/base.ts";
+import { buildExecutable } from "./build/build-executable.ts";
+import { paths } from "./build/paths.ts";
+import { step } from "./build/report.ts";
+import { packClients } from "./clients/pack.ts";
+import { writePythonPackages } from "./clients/python/package.ts";
+import { targetFor } from "./ffmpeg/recipe.ts";
+import { installBuildPackages } from "./ffmpeg/source.ts";
+import { sha256, writeChecksums } from "./release/checksums.ts";
+import { writeDeb } from "./release/deb/deb.ts";
+import { writeImage } from "./release/image/image.ts";
+import { installer } from "./release/installer.ts";
+import { artifactNames } from "./release/names.ts";
+import { sbom } from "./release/sbom.ts";
+
+const usage = `usage: npm run release -- [--arch x64|arm64] [--out DIR] [--base-url URL]
+  --arch ARCH     only for this processor; default: both
+  --out DIR       directory of the result, which is replaced; default: release
+  --base-url URL  where the files will be published; the installer's default`;
+
+async function main(): Promise<void> {
+  const options = { arch: { type: "string" }, out: { type: "string" }, "base-url": { type: "string" } } as const;
+  const { values } = parseArgs({ options });
+  const arches = (["x64", "arm64"] as const).filter((arch) => values.arch === undefined || values.arch === arch);
+  if (arches.length === 0) throw new Error(`There is no vodbox for ${values.arch}.\n${usage}`);
+  const out = resolve(values.out ?? join(paths.root, "release"));
+  refuseOthersFiles(out);
+  const unfinished = `${out}.${process.pid}`;
+  try {
+    mkdirSync(unfinished, { recursive: true });
+    await step("assets", writeAssets);
+    for (const arch of arches) await writeArtifacts(arch, unfinished);
+    await step("Python client", () => writePythonPackages(unfinished));
+    await step("npm packages", () => packClients(unfinished));
+    const script = join(unfinished, "install.sh");
+    writeFileSync(script, installer(values["base-url"] ?? ""));
+    chmodSync(script, 0o755);
+    cpSync(join(paths.root, "deploy"), unfinished, { recursive: true });
+    await writeChecksums(unfinished);
+    // Only a complete release gets the name.
+    rmSync(out, { recursive: true, force: true });
+    renameSync(unfinished, out);
+  } finally {
+    rmSync(unfinished, { recursive: true, force: true });
+  }
+  console.log(`The release is in ${out}`);
+}
+
+/** The directory is deleted, so it must be empty, or a release. */
+function refuseOthersFiles(out: string): void {
+  const names = existsSync(out) ? readdirSync(out) : [];
+  if (names.length > 0 && !names.includes("SHA256SUMS"))
+    throw new Error(`${out} contains other files than a release. Name another directory with --out.`);
+}
+
+async function writeArtifacts(arch: Arch, folder: string): Promise<void> {
+  // Without its compiler the executable would lack the sandbox launcher, and keep debugging symbols.
+  if (arch !== process.arch) await installBuildPackages(targetFor(arch).packages);
+  const names = artifactNames(arch);
+  const executable = join(folder, names.executable);
+  const tools = await buildExecutable(arch, executable);
+  writeFileSync(join(folder, names.sbom), await sbom(arch, tools, await sha256(executable)));
+  await step("Debian package", () => writeDeb(arch, executable, join(folder, names.deb)));
+  await step("image", () => writeImage(arch, executable, join(folder, names.image)));
+}
+
+main().catch((error: unknown) => {
+  console.error(error instanceof Error ? error.message : error);
+  process.exitCode = 1;
+});

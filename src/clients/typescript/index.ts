@@ -1,0 +1,13 @@
+export type * from "../../../build/client/methods.ts";
+export { type ErrorFields, VodboxError } from "./error.ts";
+export { List } from "./list.ts";
+export type { ClientOptions, RequestOptions } from "./options.ts";
+export { type PlaybackTokenOptions, signPlaybackToken } from "./playback-token.ts";
+export type { Item, OperationId, Params, Result } from "./types.ts";
+export type { UploadProgress } from "./upload/progress.ts";
+export type { SendOptions } from "./upload/send-all.ts";
+export type { ResumeStorage } from "./upload/storage.ts";
+export { type UploadUrl, uploadToUrl } from "./upload/to-url.ts";
+export type { UploadOptions, UploadResult } from "./upload/upload.ts";
+export { type SizedStream, Vodbox } from "./vodbox.ts";
+export { type VerifyOptions, verifyWebhook, type WebhookHeaders, WebhookVerificationError } from "./webhook.ts";

@@ -1,0 +1,26 @@
+import type { Config } from "./config/load.ts";
+import { checkReplica } from "./config/replica-store.ts";
+import { storeDriver } from "./config/stores.ts";
+import { UserError } from "./lib/errors.ts";
+import { checkPayments } from "./outbound/payments/configured.ts";
+
+const checkStorage = (config: Config) => config.storage === "none" || storeDriver(config.storage).check(config);
+
+/**
+ * Checks that settings fit together, before anything is created. `more` are additional checks of the caller. Throws one
+ * UserError with all faults.
+ */
+export async function crossValidate(config: Config, ...more: ((config: Config) => unknown)[]): Promise<void> {
+  const faults: UserError[] = [];
+  for (const check of [checkStorage, checkPayments, checkReplica, ...more]) {
+    try {
+      await check(config);
+    } catch (error) {
+      if (!(error instanceof UserError)) throw error;
+      faults.push(error);
+    }
+  }
+  if (faults.length === 0) return;
+  const isUsage = faults.some(({ exitCode }) => exitCode === 2);
+  throw new UserError(faults.map(({ message }) => message).join(" "), isUsage ? 2 : 1);
+}

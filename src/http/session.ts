@@ -1,0 +1,98 @@
+import { eq, sql } from "drizzle-orm";
+import { cacheUntilCommit } from "../../storage/db/commit-cache.ts";
+import type { Db } from "../../storage/db/open.ts";
+import { type SessionRow, sessions } from "../../storage/db/schema.ts";
+import type { App } from "../app.ts";
+import { HttpError } from "../lib/errors.ts";
+import { hmac, sameSecret, sha256 } from "../lib/tokens.ts";
+import { type Caller, SCOPES } from "./caller.ts";
+
+/** Browser sessions: a cookie in place of a credential header. */
+
+export const SESSION_COOKIE = "vodbox_session";
+export const IDLE_MS = 12 * 3_600_000;
+/** A use within this time of the last one is not stored: a page sends many requests at once. */
+const TOUCH_MS = 5 * 60_000;
+
+/** What a page sends with each change. Derived from the token, which pages of other origins and scripts cannot read. */
+export const csrfTokenOf = (token: string) => hmac(token, "csrf");
+/** Binds a session to the admin token of its start. Without the session's token it says nothing about the admin token. */
+export const adminMarkOf = (token: string, adminToken: string) => hmac(token, adminToken);
+
+/** `Secure` where the browser reached the server over TLS, which only its Origin says behind a proxy. */
+export function cookieOf(value: string, { headers, baseUrl }: { headers: Headers; baseUrl: string }): string {
+  const isSecure = (headers.get("origin") ?? baseUrl).startsWith("https:");
+  const lifetime = value === "" ? "; Max-Age=0" : "";
+  return `${SESSION_COOKIE}=${value}; Path=/; HttpOnly; SameSite=Strict${isSecure ? "; Secure" : ""}${lifetime}`;
+}
+
+/** The session token of a request; null without the cookie. */
+function tokenOf(headers: Headers): string | null {
+  for (const part of (headers.get("cookie") ?? "").split(";")) {
+    const [name, value = ""] = part.trim().split("=");
+    if (name === SESSION_COOKIE && value !== "") return value;
+  }
+  return null;
+}
+
+const isChange = (method: string) => method !== "GET" && method !== "HEAD" && method !== "OPTIONS";
+
+const findSession = (db: Db) =>
+  db
+    .select({
+      session: sessions,
+      scopes: sql<string | null>`(SELECT scopes FROM api_keys WHERE id = ${sessions.apiKeyId})`,
+    })
+    .from(sessions)
+    .where(eq(sessions.tokenHash, sql.placeholder("hash")))
+    .prepare();
+
+export type Sessions = {
+  /**
+   * The caller of a request with a session cookie; null without the cookie. Throws 401 when the session has ended and
+   * 403 for a change without the session's CSRF token.
+   */
+  callerOf(headers: Headers, method: string): Promise<Caller | null>;
+};
+
+export function createSessions(app: App): Sessions {
+  const statement = findSession(app.db);
+  const byHash = cacheUntilCommit(app.commits, (hash: string) => statement.get({ hash }));
+  const touching = new Set<number>();
+
+  function touch({ id, expiresAt, endsAt }: SessionRow, now: number): void {
+    const next = Math.min(now + IDLE_MS, endsAt ?? Number.POSITIVE_INFINITY);
+    if (next - expiresAt < TOUCH_MS || touching.has(id)) return;
+    touching.add(id);
+    const stored = app.write((tx) => tx.update(sessions).set({ expiresAt: next }).where(eq(sessions.id, id)));
+    stored
+      .catch((error) => app.log.warn({ err: error }, "the use of a session could not be stored"))
+      .finally(() => touching.delete(id));
+  }
+
+  return {
+    async callerOf(headers, method) {
+      const token = tokenOf(headers);
+      if (token === null) return null;
+      const found = await byHash(sha256(token));
+      const now = app.clock.now();
+      const isOfAdmin = (mark: string) => sameSecret(mark, adminMarkOf(token, app.secrets.admin_token));
+      // Keys, users and tenants end their sessions by triggers of the database.
+      if (
+        !found ||
+        found.session.expiresAt <= now ||
+        (found.session.adminMark !== null && !isOfAdmin(found.session.adminMark))
+      )
+        throw new HttpError(401, "unauthorized", "The session has ended; sign in again.");
+      const csrfToken = csrfTokenOf(token);
+      if (isChange(method) && !sameSecret(headers.get("x-csrf-token") ?? "", csrfToken))
+        throw new HttpError(403, "csrf_token_required", "Send the session's CSRF token in X-CSRF-Token.");
+      touch(found.session, now);
+      const { id, expiresAt, tenantId, apiKeyId, userId } = found.session;
+      const session = { id, csrfToken, expiresAt };
+      if (tenantId === null) return { kind: "admin", session };
+      const scopes = found.scopes === null ? SCOPES : (JSON.parse(found.scopes) as string[]);
+      return { kind: "key", keyId: apiKeyId, tenantId, scopes, session, ...(userId !== null && { userId }) };
+    },
+  };
+}

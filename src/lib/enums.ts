@@ -1,0 +1,34 @@
+/** The values of enumerated columns of the database, from which the schemas of the API and of events are derived. */
+
+export const TENANT_STATUSES = ["active", "suspended"] as const;
+/** A tenant that is being deleted is stored as suspended. */
+export const TENANT_STATES = [...TENANT_STATUSES, "deleting"] as const;
+export const PLAYBACK_POLICIES = ["public", "signed"] as const;
+
+/** The source of an asset. */
+export const INPUT_STATUSES = ["pending", "uploaded", "failed"] as const;
+/** The media of an asset. */
+export const PLAYBACK_STATUSES = ["draft", "processing", "ready", "errored"] as const;
+export const ASSET_PROVIDERS = ["managed", "external_serve"] as const;
+
+export const UPLOAD_STATUSES = ["pending", "completed", "failed", "aborted", "expired"] as const;
+export const JOB_STATUSES = ["queued", "running", "completed", "failed", "canceled"] as const;
+export const ATTEMPT_OUTCOMES = ["completed", "failed", "expired", "released", "canceled"] as const;
+
+export const BATCH_STATUSES = ["open", "committed", "canceled", "expired"] as const;
+export const BATCH_UPLOAD_STATUSES = ["pending", "completed", "aborted"] as const;
+export const BATCH_UPLOAD_MODES = ["put", "multipart", "proxy"] as const;
+
+export const SUBTITLE_SOURCES = ["upload", "translation", "auto"] as const;
+export const TEXT_TRACK_STATUSES = ["pending", "processing", "ready", "failed"] as const;
+
+export const ORDER_STATUSES = ["creating", "pending", "paid", "expired"] as const;
+export const DISABLED_REASONS = ["gone", "failing"] as const;
+
+/** Payment providers, in the order of the docs; src/outbound/payments/configured.ts opens each. */
+export const PAYMENT_KINDS = ["stripe", "paypal", "simulated"] as const;
+export type PaymentKind = (typeof PAYMENT_KINDS)[number];
+
+/** Kinds of object storage, in the order of the docs; src/config/stores.ts has the driver of each. */
+export const STORE_KINDS = ["local", "s3"] as const;
+export type StoreKind = (typeof STORE_KINDS)[number];

@@ -1,0 +1,28 @@
+import { requireBytes, type VideoCodec } from "./codec.ts";
+
+/** The marker bit and version 1 (AV1 Codec ISO Media File Format Binding, 2.3.3). */
+const MARKER_AND_VERSION = 0x81;
+/** monochrome, chroma_subsampling_x and chroma_subsampling_y. */
+const CHROMA = 0x1c;
+const CHROMA_420 = 0x0c;
+
+export const av1 = {
+  kind: "video",
+  name: "av1",
+  sampleEntries: ["av01"],
+  configurationBox: "av1C",
+
+  /**
+   * AV1 Codec ISO Media File Format Binding, 5: profile, level, tier and bit depth of the configuration record (2.3.3).
+   * The other fields may only be omitted together, and then mean 4:2:0 in BT.709, so other chroma formats are refused.
+   */
+  codecString(av1C) {
+    requireBytes(av1C, 4, "av1C");
+    const [profile, depth] = [av1C.readUInt8(1), av1C.readUInt8(2)];
+    if (av1C[0] !== MARKER_AND_VERSION) throw new Error("The init segment's av1C has an unsupported version.");
+    if ((depth & CHROMA) !== CHROMA_420) throw new Error("The init segment has AV1 that is not 4:2:0.");
+    const level = String(profile & 0x1f).padStart(2, "0");
+    const bits = depth & 0x40 ? (depth & 0x20 ? "12" : "10") : "08";
+    return `av01.${profile >> 5}.${level}${depth & 0x80 ? "H" : "M"}.${bits}`;
+  },
+} as const satisfies VideoCodec;

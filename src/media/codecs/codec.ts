@@ -1,0 +1,70 @@
+import type { GenericSchema } from "valibot";
+import type { Encoder } from "../encoders.ts";
+
+type Codec = {
+  /** As in ffmpeg, ffprobe and the encoding specification. */
+  name: string;
+  /** Four-character codes of its sample entries (ISO/IEC 14496-12, 8.5.2). */
+  sampleEntries: readonly string[];
+  /** The box of a sample entry with the configuration of the decoder. */
+  configurationBox: string;
+  /**
+   * The codec string (RFC 6381) for the content of that box, which comes from a file. Throws Error when it is truncated
+   * or not supported.
+   */
+  codecString(configuration: Buffer, sampleEntry: string): string;
+};
+
+/** A codec that can be recognized in files. Only an `EncodableVideoCodec` can also be produced. */
+export type VideoCodec = Codec & { kind: "video" };
+export type AudioCodec = Codec & { kind: "audio" };
+
+type Settings<Required extends string> = { readonly [N in Required]: GenericSchema } & {
+  readonly [name: string]: GenericSchema;
+};
+
+export type EncodableVideoCodec = VideoCodec & {
+  /** ffmpeg's encoder that needs no hardware. */
+  softwareEncoder: string;
+  /** ffmpeg's output options. Every forced keyframe must be one where a decoder can start; there may be no others. */
+  encoderArguments: Readonly<Record<Encoder, (limits: BitrateLimits, settings: VideoSettings) => string[]>>;
+  /** The values of the encoding specification that the encoders support, as valibot entries. */
+  settings: Settings<"codec" | "profile" | "pixel_format" | "rate_control" | "preset">;
+  maxCrf: number;
+  /** The largest frame, in pixels. */
+  maxPixels: number;
+  /** Whether any device that plays the renditions also plays a track of this codec in a source unchanged. */
+  isCopyable(track: SourceVideo): boolean;
+  /** In the video descriptions for VR players. */
+  vrName: string;
+};
+
+export type EncodableAudioCodec = AudioCodec & {
+  /** ffmpeg's encoder, and the sample format that it takes. */
+  encoder: string;
+  sampleFormat: string;
+  /** ffmpeg's output options. */
+  encoderArguments(settings: AudioSettings): string[];
+  /** The values of the encoding specification that the encoder supports, as valibot entries. */
+  settings: Settings<"codec" | "profile" | "sample_rate">;
+  /** Whether any device that plays the encoded audio also plays a track of this codec in a source unchanged. */
+  isCopyable(track: SourceAudio): boolean;
+  packetSamples: number;
+  /** Longest encoder delay in a source that a copy may have, in packets. */
+  maxDelayPackets: number;
+};
+
+/** Of one rendition: bit/s, the decoder's buffer in bits, and the quality within these limits. */
+export type BitrateLimits = { crf: number; maxBitrate: number; buffer: number };
+/** What the encoders use of the encoding specification. */
+export type VideoSettings = { profile: string; preset: string };
+export type AudioSettings = { bitrate: number; sample_rate: number; channels: number; coder: string };
+
+/** What decides about a copy, by ffprobe's names; `level` is in the codec's own unit. */
+export type SourceVideo = { profile: string; level: number; pixelFormat: string };
+export type SourceAudio = { profile: string; channels: number; sampleRate: number };
+
+/** Throws Error when the content of a configuration box is shorter. */
+export function requireBytes(configuration: Buffer, bytes: number, box: string): void {
+  if (configuration.length < bytes) throw new Error(`The init segment's ${box} is truncated.`);
+}

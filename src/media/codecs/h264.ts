@@ -1,0 +1,66 @@
+import * as v from "valibot";
+import { type BitrateLimits, type EncodableVideoCodec, requireBytes } from "./codec.ts";
+
+const SOFTWARE_ENCODER = "libx264";
+/** Level 4.2 as level_idc: any current device decodes it at 1080p60. */
+const MAX_COPIED_LEVEL = 42;
+const COPIED_PROFILES = ["Constrained Baseline", "Baseline", "Main", "High"];
+const PRESETS = "ultrafast superfast veryfast faster fast medium slow slower veryslow".split(" ");
+
+const caps = ({ maxBitrate, buffer }: BitrateLimits) => [
+  ...["-maxrate", String(maxBitrate)],
+  ...["-bufsize", String(buffer)],
+];
+
+export const h264 = {
+  kind: "video",
+  name: "h264",
+  sampleEntries: ["avc1"],
+  configurationBox: "avcC",
+
+  /**
+   * ISO/IEC 14496-15, Annex E.2: profile, constraint flags and level of the configuration record (5.3.3.1). In High
+   * profile, level 9 is level 1b (A.3.4), which browsers report as unsupported; a decoder of level 1.1 plays it.
+   */
+  codecString(avcC) {
+    requireBytes(avcC, 4, "avcC");
+    const level = avcC[3] === 9 ? "0b" : avcC.toString("hex", 3, 4);
+    return `avc1.${avcC.toString("hex", 1, 3)}${level}`;
+  },
+
+  softwareEncoder: SOFTWARE_ENCODER,
+  encoderArguments: {
+    software: (limits, { preset, profile }) => [
+      ...["-c:v", SOFTWARE_ENCODER, "-preset", preset, "-profile:v", profile, "-crf", String(limits.crf)],
+      ...caps(limits),
+      ...["-sc_threshold", "0"],
+    ],
+    nvenc: (limits, { profile }) => [
+      ...["-c:v", "h264_nvenc", "-preset", "p5", "-profile:v", profile],
+      ...["-rc", "vbr", "-cq", String(limits.crf), "-b:v", "0"],
+      ...[...caps(limits), "-forced-idr", "1", "-no-scenecut", "1"],
+    ],
+    qsv: (limits, { profile }) => [
+      ...["-c:v", "h264_qsv", "-preset", "medium", "-profile:v", profile],
+      ...["-global_quality", String(limits.crf), ...caps(limits), "-forced_idr", "1", "-adaptive_i", "0"],
+    ],
+    vaapi: (limits, { profile }) => [
+      ...["-c:v", "h264_vaapi", "-profile:v", profile, "-rc_mode", "QVBR"],
+      ...["-global_quality", String(limits.crf), "-b:v", String(Math.round(limits.maxBitrate * 0.7)), ...caps(limits)],
+    ],
+  },
+  settings: {
+    codec: v.literal("h264"),
+    profile: v.literal("high"),
+    pixel_format: v.literal("yuv420p"),
+    rate_control: v.literal("crf_capped"),
+    preset: v.picklist(PRESETS),
+  },
+  maxCrf: 51,
+  /** Levels 5.1 and 5.2 allow this many (A.3.1: MaxFS 36,864 macroblocks). */
+  maxPixels: 36_864 * 256,
+
+  isCopyable: ({ profile, level, pixelFormat }) =>
+    COPIED_PROFILES.includes(profile) && level > 0 && level <= MAX_COPIED_LEVEL && pixelFormat === "yuv420p",
+  vrName: "h264",
+} as const satisfies EncodableVideoCodec;

@@ -1,0 +1,148 @@
+import * as v from "valibot";
+import { BATCH_STATUSES, BATCH_UPLOAD_MODES, BATCH_UPLOAD_STATUSES, STORE_KINDS } from "../lib/enums.ts";
+import { MAX_PARTS } from "../lib/multipart.ts";
+import {
+  ByteCount,
+  Id,
+  MediaType,
+  Name,
+  NullableTime,
+  oneOf,
+  PartNumber,
+  Sha256,
+  SignedHeaders,
+  StoredPart,
+  Time,
+  whole,
+} from "./fields.ts";
+
+/** Batches of media that a client encoded. */
+
+export const MAX_LEASE_SECONDS = 7 * 86_400;
+
+export const NewBatch = v.object({
+  tenant_id: v.optional(Id),
+  name: v.optional(v.nullable(Name(200))),
+  expires_in: v.optional(v.pipe(whole(MAX_LEASE_SECONDS, 60), v.description("Seconds; default: one day"))),
+});
+export type NewBatch = v.InferInput<typeof NewBatch>;
+
+const UploadMode = oneOf(BATCH_UPLOAD_MODES);
+export const BatchUploadStatus = oneOf(BATCH_UPLOAD_STATUSES);
+
+/** A key relative to the batch. A path that a browser or a file system would resolve to another one is refused. */
+export const ObjectKey = v.pipe(
+  v.string("must be a string"),
+  v.minLength(1, "must not be empty"),
+  v.check((key) => Buffer.byteLength(key) <= 700, "must have at most 700 bytes"),
+  v.check((key) => key.isWellFormed() && !/\p{Cc}/u.test(key), "must not contain control characters"),
+  v.check((key) => !key.includes("\\"), "must not contain a backslash"),
+  v.check((key) => !key.startsWith("/"), "must not begin with a slash"),
+  v.check(
+    (key) => key.split("/").every((part) => part !== "" && part !== "." && part !== ".."),
+    "must not contain empty segments, . or ..",
+  ),
+  v.check(
+    (key) => key.split("/").every((part) => Buffer.byteLength(part) <= 200),
+    "must have segments of at most 200 bytes",
+  ),
+);
+export const NewBatchUpload = v.object({
+  object_key: v.pipe(ObjectKey, v.description("Key below the batch prefix, such as film/720p/1.m4s")),
+  bytes_expected: ByteCount,
+  content_type: v.optional(MediaType, "application/octet-stream"),
+  sha256: v.nullish(Sha256),
+  multipart: v.optional(v.boolean("must be true or false")),
+  mode: v.optional(UploadMode),
+});
+export type NewBatchUpload = v.InferInput<typeof NewBatchUpload>;
+
+export const NewPart = v.object({ part_number: PartNumber, bytes: v.optional(ByteCount) });
+export type NewPart = v.InferInput<typeof NewPart>;
+export const ConfirmPart = v.object({ etag: Name(200) });
+export type ConfirmPart = v.InferInput<typeof ConfirmPart>;
+export const CompleteBatchUpload = v.object({
+  parts: v.optional(
+    v.pipe(
+      v.array(v.object({ part_number: PartNumber, etag: Name(200) }), "must be an array"),
+      v.minLength(1, "must contain at least one part"),
+      v.maxLength(MAX_PARTS, `must be at most ${MAX_PARTS}`),
+      v.description("Parts of a multipart upload; default: all stored parts"),
+    ),
+  ),
+  bytes_received: ByteCount,
+});
+export type CompleteBatchUpload = v.InferInput<typeof CompleteBatchUpload>;
+
+export const DesktopStorage = v.pipe(
+  v.object({
+    tenant_id: v.number(),
+    provider: v.picklist(STORE_KINDS),
+    prefix: v.pipe(v.string(), v.description("Storage prefix of the objects of the batch")),
+    modes: v.array(UploadMode),
+    limits: v.object({
+      max_object_bytes: v.number(),
+      max_put_bytes: v.number(),
+      max_proxy_bytes: v.pipe(
+        v.number(),
+        v.description("Maximum size of one request body; larger objects are uploaded in parts"),
+      ),
+      part_size: v.pipe(v.number(), v.description("Minimum part size; each upload has its own")),
+      max_parts: v.number(),
+      max_objects: v.pipe(v.number(), v.description("Per batch")),
+      address_seconds: v.pipe(v.number(), v.description("Lifetime of a presigned URL in seconds")),
+      max_lease_seconds: v.number(),
+    }),
+  }),
+  v.title("DesktopStorage"),
+);
+export const Batch = v.pipe(
+  v.object({
+    id: v.number(),
+    tenant_id: v.number(),
+    name: v.nullable(v.string()),
+    status: v.picklist(BATCH_STATUSES),
+    expires_at: Time,
+    ended_at: NullableTime,
+    upload_count: v.number(),
+    storage: DesktopStorage,
+    created_at: Time,
+    updated_at: Time,
+  }),
+  v.title("IngestBatch"),
+);
+export type Batch = v.InferOutput<typeof Batch>;
+export const CreatedBatch = v.pipe(
+  v.object({
+    ...Batch.entries,
+    lease_token: v.pipe(v.string(), v.description("For X-SVC-BATCH-TOKEN; returned only here")),
+  }),
+  v.title("CreatedIngestBatch"),
+);
+export const RecordedPart = v.pipe(StoredPart, v.title("RecordedPart"));
+export const BatchUpload = v.pipe(
+  v.object({
+    id: v.number(),
+    batch_id: v.number(),
+    object_key: v.string(),
+    status: BatchUploadStatus,
+    mode: UploadMode,
+    content_type: v.string(),
+    bytes_expected: v.number(),
+    bytes_received: v.pipe(v.number(), v.description("Recorded parts of a multipart upload")),
+    sha256: v.nullable(v.string()),
+    part_size: v.nullable(v.pipe(v.number(), v.description("Size of every part except the last"))),
+    part_count: v.nullable(v.number()),
+    parts: v.optional(v.array(StoredPart)),
+    upload_url: v.optional(
+      v.pipe(v.string(), v.description("Presigned URL to PUT the object to, with upload_headers")),
+    ),
+    upload_method: v.optional(v.string()),
+    upload_headers: v.optional(SignedHeaders),
+    upload_expires_at: v.optional(Time),
+    created_at: Time,
+    updated_at: Time,
+  }),
+  v.title("IngestUpload"),
+);
+export type BatchUpload = v.InferOutput<typeof BatchUpload>;

@@ -1,0 +1,88 @@
+import * as v from "valibot";
+import { encodableAudioCodecs, encodableVideoCodecs } from "../media/codecs/registry.ts";
+
+// A desktop client uses these values as arguments and file names, and the server may not be trustworthy.
+const between = (min: number, max: number) => v.pipe(v.number(), v.integer(), v.minValue(min), v.maxValue(max));
+const seconds = v.pipe(v.number(), v.minValue(0.5), v.maxValue(60));
+const bits = between(1000, 1_000_000_000);
+const side = between(16, 16_384);
+const fileName = v.pipe(v.string(), v.regex(/^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$/));
+
+/** One rung of the ladder. Sizes are those of a 16:9 video; other aspect ratios keep `height` as their short side. */
+const rung = (maxCrf: number) =>
+  v.object({
+    name: fileName,
+    width: side,
+    height: side,
+    /** Maximum bitrate and decoder buffer, in bit/s and bits, at up to `standard_frame_rate` frames per second. */
+    max_bitrate: bits,
+    buffer: bits,
+    crf: v.pipe(v.number(), v.minValue(0), v.maxValue(maxCrf)),
+    /** The rung is used only for sources whose short side is below this. */
+    only_below: v.optional(side),
+  });
+
+const videoOf = ({ settings, maxCrf }: (typeof encodableVideoCodecs)[number]) =>
+  v.object({
+    ...settings,
+    standard_frame_rate: between(1, 240),
+    max_frame_rate: between(1, 240),
+    high_frame_rate_factor: v.pipe(v.number(), v.minValue(1), v.maxValue(10)),
+    ladder: v.pipe(v.array(rung(maxCrf)), v.minLength(1), v.maxLength(20)),
+    max_pixels: between(256, 8192 * 8192),
+  });
+
+// The order determines the specification's identifier.
+const audioOf = ({ settings: { codec, profile, sample_rate, ...others } }: (typeof encodableAudioCodecs)[number]) =>
+  v.object({
+    codec,
+    profile,
+    bitrate: between(8000, 1_000_000),
+    sample_rate,
+    channels: v.literal(2),
+    group: fileName,
+    max_tracks: between(0, 32),
+    ...others,
+    // Older servers did not state it.
+    max_copied_bitrate: v.optional(between(0, 1_000_000), 330_000),
+  });
+
+/**
+ * The encoding of a source, as `GET /encoding_spec` returns it. Supported values are listed, and numbers are bounded. The
+ * server's own values are in src/media/encoding-spec.ts; another server may use others.
+ */
+export const EncodingSpec = v.object({
+  version: v.literal(1),
+  container: v.literal("cmaf"),
+  segment_seconds: seconds,
+  gop_seconds: seconds,
+  video: v.variant("codec", encodableVideoCodecs.map(videoOf)),
+  audio: v.variant("codec", encodableAudioCodecs.map(audioOf)),
+  hls: v.object({
+    version: between(7, 12),
+    manifest: fileName,
+    playlist: fileName,
+    iframe_playlist: fileName,
+    independent_segments: v.literal(true),
+  }),
+  dash: v.object({
+    manifest: fileName,
+    profile: v.literal("urn:mpeg:dash:profile:isoff-live:2011"),
+  }),
+  thumbnail: v.object({ name: fileName, format: v.literal("jpeg"), max_short_side: side }),
+  storyboard: v.object({
+    enabled: v.boolean(),
+    name: fileName,
+    image: v.pipe(v.string(), v.regex(/^[A-Za-z0-9_-]{0,50}\$Number\$[A-Za-z0-9._-]{1,20}$/)),
+    format: v.literal("jpeg"),
+    columns: between(1, 100),
+    max_tiles: between(1, 1000),
+    tile_short_side: between(16, 1080),
+  }),
+  static_mp4: v.object({ name: fileName, max_short_side: side, fast_start: v.boolean() }),
+  captions: v.object({ format: v.literal("webvtt") }),
+  rules: v.object({ never_upscale: v.literal(true), passthrough_when_compatible: v.literal(true) }),
+});
+export type EncodingSpec = DeepReadonly<v.InferOutput<typeof EncodingSpec>>;
+export type Rung = EncodingSpec["video"]["ladder"][number];
+type DeepReadonly<T> = T extends object ? { readonly [Name in keyof T]: DeepReadonly<T[Name]> } : T;

@@ -1,0 +1,50 @@
+import * as v from "valibot";
+import { MAX_PARTS } from "../lib/multipart.ts";
+
+/** Fields that several messages share. */
+
+export const Id = v.pipe(v.number("must be an integer"), v.integer("must be an integer"));
+export const ByteCount = v.pipe(
+  v.number("must be an integer"),
+  v.integer("must be an integer"),
+  v.minValue(0, "must not be negative"),
+  v.maxValue(Number.MAX_SAFE_INTEGER, "is too large"),
+);
+/** No NUL: SQLite's tools truncate text there. */
+export const Text = (max: number) =>
+  v.pipe(
+    v.string("must be a string"),
+    v.maxLength(max, `must have at most ${max} characters`),
+    v.check((value) => !value.includes("\0"), "must not contain a NUL character"),
+    v.check((value) => value.isWellFormed(), "must be well-formed Unicode"),
+  );
+export const Name = (max: number) =>
+  v.pipe(
+    Text(max),
+    v.check((value) => value.trim() !== "", "must not be blank"),
+  );
+/** A choice from a client: the message names all values. */
+export const oneOf = <const T extends readonly string[]>(values: T) =>
+  v.picklist(values, `must be ${[values.slice(0, -1).join(", "), values.at(-1)].filter(Boolean).join(" or ")}`);
+export const Time = v.pipe(v.string(), v.isoTimestamp());
+export const NullableTime = v.nullable(Time);
+export const Sha256 = v.pipe(
+  v.string("must be a string"),
+  v.regex(/^[0-9a-f]{64}$/i, "must be 64 hexadecimal digits"),
+  v.toLowerCase(),
+);
+export const MediaType = v.pipe(
+  v.string("must be a string"),
+  v.regex(/^[\w.+-]{1,100}\/[\w.+-]{1,100}(;[ -~]{0,100})?$/, "must be a media type such as video/mp4"),
+);
+export const whole = (max: number, min = 1) =>
+  v.pipe(
+    v.number("must be an integer"),
+    v.integer("must be an integer"),
+    v.minValue(min, `must be at least ${min}`),
+    v.maxValue(max, `must be at most ${max}`),
+  );
+export const PartNumber = whole(MAX_PARTS);
+export const StoredPart = v.object({ part_number: v.number(), bytes: v.number(), etag: v.string() });
+/** HTTP headers of a request to a presigned URL. */
+export const SignedHeaders = v.record(v.string(), v.string());

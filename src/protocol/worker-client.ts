@@ -1,0 +1,74 @@
+import * as v from "valibot";
+import * as server from "./worker.ts";
+
+/**
+ * The worker API as a worker uses it. The server may have another version: unknown fields of its responses are ignored,
+ * and fields that a worker can do without may be missing.
+ */
+
+/** These fields of `entries`, which may also be null or missing. */
+function optional<E extends v.ObjectEntries, N extends keyof E & string>(entries: E, ...names: N[]) {
+  const loose = names.map((name) => [name, v.nullish(entries[name] as E[N])]);
+  return Object.fromEntries(loose) as { [Name in N]: v.NullishSchema<E[Name], undefined> };
+}
+
+const { job, source, outputs, artifacts, callbacks, ...contract } = server.WorkerContract.entries;
+
+export const WorkerContract = v.object({
+  schema_version: contract.schema_version,
+  job: v.object({ ...job.entries, ...optional(job.entries, "profile") }),
+  lease: v.object({
+    ...contract.lease.wrapped.entries,
+    expires_at: v.string(),
+    heartbeat_interval_seconds: v.pipe(v.number(), v.minValue(0.05)),
+  }),
+  source: v.object({
+    ...source.entries,
+    method: v.optional(source.entries.method, "GET"),
+    headers: v.optional(source.entries.headers, {}),
+    ...optional(source.entries, "bytes", "content_type", "local_path", "sha256"),
+  }),
+  outputs: v.object({
+    ...outputs.entries,
+    prefix: v.pipe(v.string(), v.regex(/^[^/].*\/$/)),
+    ...optional(outputs.entries, "dash_manifest_path", "thumbnail_path", "storyboard_path", "mp4_path"),
+    ...optional(outputs.entries, "subtitle_paths", "captions_required"),
+  }),
+  artifacts: v.object({ ...artifacts.entries, ...optional(artifacts.entries, "local_path") }),
+  encoding_spec: v.nullish(
+    v.looseObject({ storyboard: v.nullish(v.looseObject({ enabled: v.nullish(v.boolean()) })) }),
+  ),
+  callbacks: v.object({ ...callbacks.entries, ...optional(callbacks.entries, "publish_url") }),
+  early_playback: v.optional(v.nullable(contract.early_playback), false),
+});
+export type WorkerContract = v.InferOutput<typeof WorkerContract>;
+
+export const HeartbeatAnswer = v.object({
+  ...server.HeartbeatAnswer.entries,
+  lease_expires_at: v.nullish(v.string()),
+  cancel_requested: v.optional(server.HeartbeatAnswer.entries.cancel_requested, false),
+});
+export type HeartbeatAnswer = v.InferOutput<typeof HeartbeatAnswer>;
+
+const { entries: signed } = server.SignedArtifacts.item;
+export const SignedArtifacts = v.array(
+  v.object({ ...signed, method: v.optional(signed.method, "PUT"), headers: v.optional(signed.headers, {}) }),
+);
+export type SignedArtifact = v.InferOutput<typeof SignedArtifacts>[number];
+
+export type Stage = "downloading" | "probing" | "encoding" | "captioning" | "publishing";
+
+/** A worker states every field, also where the server has a default. */
+type Complete<T> = T extends readonly (infer Item)[]
+  ? Complete<Item>[]
+  : T extends object
+    ? { [Name in keyof T]-?: Complete<Exclude<T[Name], undefined>> }
+    : T;
+type ServerCompletion = Complete<v.InferInput<typeof server.Completion>>;
+
+/** The body of `complete` and `publish`; all paths are full object keys. */
+export type Completion = Omit<ServerCompletion, "media"> & {
+  /** `bytes` is not in the server's schema, which ignores it. */
+  media: Omit<ServerCompletion["media"], "source_sha256"> & { bytes: number; source_sha256?: string };
+};
+export type Failure = Complete<v.InferInput<typeof server.Failure>>;

@@ -1,0 +1,151 @@
+import * as v from "valibot";
+import { Sha256, SignedHeaders, Text, Time } from "./fields.ts";
+
+/** The worker API as the server documents and validates it; see worker-client.ts for how a worker reads it. */
+
+const WorkerId = Text(200);
+const Version = v.pipe(Text(100), v.description("Of the worker's program, for the list of workers"));
+/** The last 50 lines of 500 characters. */
+const MAX_LOG_CHARS = 32_768;
+/** `wait_seconds` holds the request until there is a job, so that an idle worker need not poll. */
+export const Claim = v.object({
+  worker_id: v.optional(WorkerId),
+  version: v.optional(Version),
+  capabilities: v.optional(v.looseObject({ local_proof: v.optional(Text(200)) })),
+  wait_seconds: v.optional(v.pipe(v.number("must be a number"), v.minValue(0), v.maxValue(20, "must be at most 20"))),
+});
+export type Claim = v.InferInput<typeof Claim>;
+
+export const Heartbeat = v.object({
+  progress: v.optional(
+    v.pipe(v.number("must be a number"), v.minValue(0, "must be at least 0"), v.maxValue(100, "must be at most 100")),
+  ),
+  worker_id: v.optional(WorkerId),
+  stage: v.optional(Text(100)),
+  log_tail: v.optional(v.pipe(Text(MAX_LOG_CHARS), v.description("The last lines of the log, when they have changed"))),
+});
+export type Heartbeat = v.InferInput<typeof Heartbeat>;
+
+const amount = v.pipe(v.number(), v.finite(), v.minValue(0));
+const Key = Text(900);
+const Rendition = v.object({
+  name: Text(100),
+  width: v.nullish(amount, null),
+  height: v.nullish(amount, null),
+  bandwidth: amount,
+  average_bandwidth: v.nullish(amount),
+  codecs: Text(200),
+  frame_rate: v.nullish(amount),
+  playlist_path: Key,
+});
+
+const MAX_CAPTIONS = 100;
+/**
+ * All paths are full object keys. Missing fields are reported as `invalid_transcoding_result` by the handler, so none
+ * is required here.
+ */
+export const Completion = v.object({
+  manifest_path: v.nullish(Key),
+  dash_manifest_path: v.nullish(Key),
+  thumbnail_path: v.nullish(Key),
+  storyboard_path: v.nullish(Key),
+  mp4_path: v.nullish(Key),
+  subtitle_paths: v.optional(
+    v.pipe(
+      v.record(Text(100), Key),
+      v.maxEntries(MAX_CAPTIONS, `must have at most ${MAX_CAPTIONS} languages`),
+      v.description("WebVTT by language: those of the contract, and optionally others"),
+    ),
+    {},
+  ),
+  caption_errors: v.optional(
+    v.pipe(
+      v.record(Text(100), Text(500)),
+      v.maxEntries(MAX_CAPTIONS, `must have at most ${MAX_CAPTIONS} languages`),
+      v.description("Why requested captions could not be created, by language; only where they are not required"),
+    ),
+    {},
+  ),
+  media: v.optional(
+    v.object({
+      duration_seconds: v.optional(amount),
+      width: v.nullish(amount),
+      height: v.nullish(amount),
+      frame_rate: v.nullish(amount),
+      source_sha256: v.nullish(
+        v.pipe(
+          Sha256,
+          v.description("Of the source as the worker read it; one that differs from what was announced fails the job"),
+        ),
+      ),
+      renditions: v.optional(v.pipe(v.array(Rendition), v.maxLength(100))),
+    }),
+  ),
+});
+
+export const Failure = v.object({
+  code: v.optional(Text(100), "transcoding_failed"),
+  message: v.optional(Text(2000), "Transcoding failed."),
+  retryable: v.optional(v.boolean("must be true or false"), true),
+  log_tail: v.optional(Text(65_536)),
+});
+
+export const SignArtifacts = v.object({
+  paths: v.pipe(v.array(Key, "must be an array of paths"), v.minLength(1), v.maxLength(1000, "at most 1000 at a time")),
+});
+export type SignArtifacts = v.InferInput<typeof SignArtifacts>;
+
+const SignedCall = { url: v.string(), method: v.string(), headers: SignedHeaders };
+export const SignedArtifacts = v.array(v.object({ path: v.string(), ...SignedCall }));
+
+const contract = v.object({
+  schema_version: v.literal(1),
+  job: v.object({ id: v.number(), asset_id: v.number(), attempt: v.number(), profile: v.string() }),
+  lease: v.nullable(v.object({ token: v.string(), expires_at: Time, heartbeat_interval_seconds: v.number() })),
+  source: v.object({
+    ...SignedCall,
+    bytes: v.number(),
+    content_type: v.string(),
+    local_path: v.nullable(v.string()),
+    sha256: v.pipe(v.nullable(v.string()), v.description("As announced by the sender")),
+  }),
+  outputs: v.object({
+    prefix: v.string(),
+    manifest_path: v.string(),
+    dash_manifest_path: v.nullable(v.string()),
+    thumbnail_path: v.nullable(v.string()),
+    storyboard_path: v.pipe(v.nullable(v.string()), v.description("Optional")),
+    mp4_path: v.pipe(
+      v.nullable(v.string()),
+      v.description("One file with its index in front; null when none is requested"),
+    ),
+    subtitle_paths: v.pipe(v.record(v.string(), v.string()), v.description("Captions to create, by language")),
+    captions_required: v.pipe(v.boolean(), v.description("Whether the job fails if one of them cannot be created")),
+  }),
+  artifacts: v.object({ sign_url: v.string(), local_path: v.nullable(v.string()) }),
+  encoding_spec: v.looseObject({}),
+  callbacks: v.object({
+    heartbeat_url: v.string(),
+    complete_url: v.string(),
+    fail_url: v.string(),
+    release_url: v.string(),
+    publish_url: v.pipe(v.string(), v.description("For renditions that are published before the job completes")),
+  }),
+  early_playback: v.pipe(v.boolean(), v.description("Whether to publish as soon as one rendition is complete")),
+});
+/** Everything that a worker needs for one job. Keys are full object keys. */
+export const WorkerContract = v.pipe(contract, v.title("WorkerContract"));
+export const FencedContract = v.pipe(
+  v.object({
+    ...contract.entries,
+    attempt_id: v.pipe(v.number(), v.description("Send it with every callback in X-SVC-JOB-ATTEMPT-ID")),
+  }),
+  v.title("FencedWorkerContract"),
+);
+
+/** The server narrows the status to those that it has; a newer server may have more. */
+export const HeartbeatAnswer = v.object({
+  status: v.string(),
+  lease_expires_at: v.nullable(Time),
+  cancel_requested: v.boolean(),
+});

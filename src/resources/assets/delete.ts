@@ -1,0 +1,85 @@
+import { and, eq, ne } from "drizzle-orm";
+import type { Db } from "../../../storage/db/open.ts";
+import { type AssetRow, assets } from "../../../storage/db/schema.ts";
+import { deletePrefix } from "../../../storage/objects/delete-prefix.ts";
+import type { App } from "../../app.ts";
+import { emit } from "../../events/emit.ts";
+import type { Caller } from "../../http/caller.ts";
+import { scheduleDeletion } from "../../http/object-gc.ts";
+import { isDeletionHeld } from "../../http/removal-hold.ts";
+import { notFound } from "../../lib/errors.ts";
+import { assetPrefix, isDeliveredPrefix, ownerOf } from "../../lib/object-keys.ts";
+import { getAsset } from "./queries.ts";
+import { deleteAssetRow } from "./stored-bytes.ts";
+import { eventTextsOf } from "./texts.ts";
+
+const SETTLED_LEASES = 2;
+
+/**
+ * Deletes an asset that was read in the same transaction, with its dependent rows, and emits its event. Its objects are
+ * deleted when a worker that was encoding it has noticed and stopped writing. Returns their keys and prefixes.
+ */
+export async function removeAsset(tx: Db, app: App, asset: AssetRow): Promise<string[]> {
+  await deleteAssetRow(tx, app, asset);
+  const own = [
+    assetPrefix(asset),
+    ...((await isSourceElsewhere(tx, asset)) ? [] : [asset.sourceKey]),
+    ...(await deliveredMedia(tx, asset)),
+  ];
+  await scheduleDeletion(tx, app, own, SETTLED_LEASES * app.config.lease_seconds * 1000);
+  const data = {
+    asset_id: String(asset.id),
+    external_id: asset.externalId,
+    ...eventTextsOf(asset),
+    playback_status: asset.playbackStatus,
+    playback_url: null,
+    error: null,
+  };
+  await emit(tx, app, "video.asset.deleted", { tenantId: asset.tenantId, data });
+  return own;
+}
+
+/** Deletes an asset, and its objects at once: a second time they are deleted as `removeAsset` schedules it. */
+export async function deleteAsset(app: App, caller: Caller, id: number): Promise<void> {
+  const deleted = await app.write(async (tx) => {
+    const asset = (await getAsset(tx, caller, id)) ?? notFound("asset");
+    return removeAsset(tx, app, asset);
+  });
+  const { objects } = app;
+  // While a backup may be copying them, they are only scheduled for deletion.
+  if (!objects || (await isDeletionHeld(app))) return;
+  try {
+    for (const key of deleted) await (key.endsWith("/") ? deletePrefix(objects, key) : objects.delete(key));
+  } catch (error) {
+    app.log.warn({ err: error, asset_id: id }, "some objects of a deleted asset could not be deleted");
+  }
+}
+
+/** The prefix of media that a client delivered with a batch upload, unless another asset is registered on it. */
+async function deliveredMedia(tx: Db, { id, tenantId, mediaPrefix }: AssetRow): Promise<string[]> {
+  if (mediaPrefix === null || !isDeliveredPrefix(mediaPrefix, tenantId)) return [];
+  const shared = and(eq(assets.tenantId, tenantId), eq(assets.mediaPrefix, mediaPrefix), ne(assets.id, id));
+  return (await tx.select({ id: assets.id }).from(assets).where(shared).limit(1).get()) ? [] : [mediaPrefix];
+}
+
+/**
+ * Whether the source is also another asset's source or one of its published files: then it must not be deleted with
+ * this asset.
+ */
+export const isSourceElsewhere = async (tx: Db, asset: AssetRow): Promise<boolean> =>
+  !isUploadedSource(asset) || (await isSharedSource(tx, asset));
+
+/** False for a source that belongs to other files: of an asset, a batch, or another server. */
+export function isUploadedSource({ sourceKey, provider }: AssetRow): boolean {
+  // The source_key of an external asset is an opaque reference, even where it looks like one of our keys.
+  if (provider !== "managed" || sourceKey === "") return false;
+  const area = ownerOf(sourceKey)?.area;
+  return area !== "assets" && area !== "delivered" && area !== "ingest";
+}
+
+/** Whether another asset has the same source. */
+export async function isSharedSource(tx: Db, { id, tenantId, sourceKey }: AssetRow): Promise<boolean> {
+  const managed = and(eq(assets.tenantId, tenantId), eq(assets.provider, "managed"));
+  const shared = and(managed, eq(assets.sourceKey, sourceKey), ne(assets.id, id));
+  return (await tx.select({ id: assets.id }).from(assets).where(shared).limit(1).get()) !== undefined;
+}

@@ -1,0 +1,33 @@
+import { asc, lte } from "drizzle-orm";
+import { assets } from "../../../storage/db/schema.ts";
+import type { App } from "../../app.ts";
+import { metricsOf } from "../../http/metrics.ts";
+import { backgroundPacer } from "../../lib/pace.ts";
+import { removeAsset } from "./delete.ts";
+
+/** Assets of one transaction, so that other writers do not wait. */
+const BATCH = 10;
+
+/**
+ * Deletes assets whose `expires_at` has passed, with their events. Their objects are left to garbage collection: with
+ * thousands of assets on S3 they would take longer than the rows. Returns the number of assets.
+ */
+export async function expireAssets(app: App): Promise<number> {
+  const pace = backgroundPacer();
+  let deleted = 0;
+  while (!app.stopping.aborted) {
+    const due = lte(assets.expiresAt, app.clock.now());
+    // Checked outside the write queue first: there is almost never anything to do.
+    if (!(await app.db.select({ id: assets.id }).from(assets).where(due).limit(1).get())) break;
+    const count = await app.write(async (tx) => {
+      const rows = await tx.select().from(assets).where(due).orderBy(asc(assets.expiresAt)).limit(BATCH).all();
+      for (const row of rows) await removeAsset(tx, app, row);
+      return rows.length;
+    });
+    deleted += count;
+    metricsOf(app).scheduledDeletions.add("assets", count);
+    await pace();
+  }
+  if (deleted > 0) app.log.info({ assets: deleted }, "deleted expired assets");
+  return deleted;
+}

@@ -1,0 +1,15 @@
+import type { AssetRow } from "../../../storage/db/schema.ts";
+import { imageVersionPrefix } from "../../lib/object-keys.ts";
+import { sha256 } from "../../lib/tokens.ts";
+
+type Version = Pick<AssetRow, "tenantId" | "id" | "mediaPrefix" | "thumbnailPath" | "posterPath" | "readyAt">;
+
+/**
+ * Prefix of the on-demand images of one version: a re-encode, the completion of an early version, or another poster is a
+ * new version, and the images of old ones are deleted.
+ */
+export const imagesFolder = (asset: Version) =>
+  imageVersionPrefix(
+    asset,
+    sha256(JSON.stringify([asset.mediaPrefix, asset.posterPath ?? asset.thumbnailPath, asset.readyAt])).slice(0, 16),
+  );

@@ -1,0 +1,50 @@
+import { eq, sql } from "drizzle-orm";
+import type { Db } from "../../../storage/db/open.ts";
+import { type AssetRow, assets } from "../../../storage/db/schema.ts";
+import type { App } from "../../app.ts";
+import { addUsage } from "../tenants/usage.ts";
+
+/**
+ * The stored bytes of an asset and its tenant's usage change together, and only here: inserted and deleted with the
+ * asset, and changed in the transaction that references other objects.
+ */
+type Stored = Pick<AssetRow, "id" | "tenantId">;
+type NewAsset = Omit<typeof assets.$inferInsert, "createdAt" | "updatedAt">;
+
+export async function insertAsset(tx: Db, app: App, values: NewAsset): Promise<AssetRow> {
+  const now = app.clock.now();
+  const asset = await tx
+    .insert(assets)
+    .values({ ...values, createdAt: now, updatedAt: now })
+    .returning()
+    .get();
+  await count(tx, app, asset, asset.storageBytes);
+  return asset;
+}
+
+export async function deleteAssetRow(tx: Db, app: App, asset: AssetRow): Promise<void> {
+  await tx.delete(assets).where(eq(assets.id, asset.id));
+  await count(tx, app, asset, -asset.storageBytes);
+}
+
+/** Adds `bytes`, which may be negative. */
+export async function addStoredBytes(tx: Db, app: App, asset: Stored, bytes: number): Promise<void> {
+  if (bytes === 0) return;
+  await tx
+    .update(assets)
+    .set({ storageBytes: sql`max(0, ${assets.storageBytes} + ${bytes})` })
+    .where(eq(assets.id, asset.id));
+  await count(tx, app, asset, bytes);
+}
+
+/** Replaces the bytes of an asset that was read in the same transaction. */
+export const setStoredBytes = (tx: Db, app: App, asset: Stored & Pick<AssetRow, "storageBytes">, bytes: number) =>
+  addStoredBytes(tx, app, asset, bytes - asset.storageBytes);
+
+/** Bytes of the source that are part of `storageBytes`. */
+export const heldSourceBytes = ({ sourceBytes, sourceDeletedAt }: Pick<AssetRow, "sourceBytes" | "sourceDeletedAt">) =>
+  sourceDeletedAt === null ? sourceBytes : 0;
+
+const count = async (tx: Db, app: App, { tenantId }: Stored, bytes: number) => {
+  if (bytes !== 0) await addUsage(tx, tenantId, { storageBytes: bytes }, app.clock.now());
+};

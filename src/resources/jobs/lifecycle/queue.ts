@@ -1,0 +1,59 @@
+import { eq } from "drizzle-orm";
+import type { Db } from "../../../../storage/db/open.ts";
+import { type AssetRow, assets, type JobRow } from "../../../../storage/db/schema.ts";
+import type { App } from "../../../app.ts";
+import { requireTenant } from "../../tenants/queries.ts";
+import { requireMinutes } from "../../tenants/quota.ts";
+import { queuePositionFor } from "../fair-queue.ts";
+import { applyTransition, type Changed } from "./apply.ts";
+
+/** What an asset and its job show while the job is queued, without an earlier error. */
+const QUEUED = { progress: 0, stage: "queued", errorCode: null, errorMessage: null };
+
+/**
+ * Queues a job for `asset` in the caller's transaction. An asset that is ready stays ready; with `silently` the asset
+ * is not changed until the job starts. Throws 403 `quota_exceeded` when the tenant's minutes are used up.
+ */
+export async function queueJob(tx: Db, app: App, asset: AssetRow, { silently = false } = {}): Promise<Changed> {
+  const now = app.clock.now();
+  await requireMinutes(tx, app, await requireTenant(tx, { kind: "admin" }, asset.tenantId));
+  const job = {
+    tenantId: asset.tenantId,
+    assetId: asset.id,
+    priority: asset.priority,
+    turn: await queuePositionFor(tx, asset.tenantId, now),
+    maxAttempts: app.config.max_attempts,
+    availableAt: now,
+  };
+  const subject = { assetId: asset.id };
+  return silently
+    ? applyTransition(tx, app, "queueSilently", subject, { job })
+    : applyTransition(tx, app, "queue", subject, { job, asset: QUEUED });
+}
+
+/**
+ * Queues the job of an earlier attempt again with all attempts, in the caller's transaction. An asset that is ready
+ * stays ready, and early playback continues: `video.asset.ready` is emitted once.
+ */
+export async function queueAgain(tx: Db, app: App, job: JobRow, why: "retry" | "rebuild"): Promise<Changed> {
+  const now = app.clock.now();
+  const before = await tx
+    .select({ playbackStatus: assets.playbackStatus })
+    .from(assets)
+    .where(eq(assets.id, job.assetId))
+    .get();
+  const fresh = {
+    ...QUEUED,
+    failures: 0,
+    publishedAt: before?.playbackStatus === "ready" ? job.publishedAt : null,
+    turn: await queuePositionFor(tx, job.tenantId, now),
+    workerId: null,
+    logTail: null,
+    availableAt: now,
+    leaseExpiresAt: null,
+    startedAt: null,
+    finishedAt: null,
+  };
+  const subject = { assetId: job.assetId, jobId: job.id };
+  return applyTransition(tx, app, why, subject, { job: fresh, asset: QUEUED });
+}

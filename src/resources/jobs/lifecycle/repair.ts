@@ -1,0 +1,93 @@
+import { desc, eq, sql } from "drizzle-orm";
+import type { Db } from "../../../../storage/db/open.ts";
+import { type AssetRow, assets, type JobRow, subtitles, transcodingJobs } from "../../../../storage/db/schema.ts";
+import type { App } from "../../../app.ts";
+import { setPoster } from "../../assets/poster.ts";
+import { heldSourceBytes, setStoredBytes } from "../../assets/stored-bytes.ts";
+import { applyTransition } from "./apply.ts";
+import { queueAgain, queueJob } from "./queue.ts";
+
+type MissingMedia = { lost: ReadonlySet<string>; mediaBytes: number };
+export type Outcome = { done: "remade" | "errored" | "forgotten" } | { left: string };
+
+const MEDIA = ["manifestPath", "dashManifestPath", "thumbnailPath", "storyboardPath", "mp4Path"] as const;
+
+/**
+ * Handles an asset whose objects are missing from storage. With its source it is re-encoded, as by a retry. Without it,
+ * it keeps what is left; without its HLS manifest it becomes errored with `media_lost`, and the event is emitted.
+ * References to missing objects are removed. `mediaBytes` is the size of the remaining media. Throws 403
+ * `quota_exceeded` when a job must be queued and may not.
+ */
+export const repairLoss = (app: App, assetId: number, { lost, mediaBytes }: MissingMedia): Promise<Outcome> =>
+  app.write(async (tx): Promise<Outcome> => {
+    const found = await tx.select().from(assets).where(eq(assets.id, assetId)).get();
+    if (found?.provider !== "managed") return { done: "forgotten" };
+    const isPosterLost = found.posterPath !== null && lost.has(found.posterPath);
+    const asset = isPosterLost ? await setPoster(tx, app, found, null) : found;
+    if (isPosterLost && lost.size === 1) return { done: "forgotten" };
+    const job = await lastJob(tx, assetId);
+    if (job?.status === "queued" || job?.status === "running") return { left: `job ${job.id} is ${job.status}` };
+    const isSourceLost = lost.has(asset.sourceKey);
+    const gone = MEDIA.filter((column) => lost.has(asset[column] ?? ""));
+    const hasSource = asset.sourceKey !== "" && asset.inputStatus === "uploaded" && !isSourceLost;
+    if (hasSource && gone.length > 0) {
+      await transcodeAgain(tx, app, asset, { job, plays: !gone.some((column) => column.endsWith("anifestPath")) });
+      return { done: "remade" };
+    }
+    return { done: await continueWithout(tx, app, asset, { isSourceLost, gone, mediaBytes }) };
+  });
+
+export const lastJob = (tx: Db, assetId: number): Promise<JobRow | undefined> =>
+  tx
+    .select()
+    .from(transcodingJobs)
+    .where(eq(transcodingJobs.assetId, assetId))
+    .orderBy(desc(transcodingJobs.id))
+    .limit(1)
+    .get();
+
+/** Media that play without the missing objects stay playable. */
+async function transcodeAgain(
+  tx: Db,
+  app: App,
+  asset: AssetRow,
+  { job, plays }: { job: JobRow | undefined; plays: boolean },
+) {
+  if (!plays) await applyTransition(tx, app, "unpublish", { assetId: asset.id });
+  return job ? queueAgain(tx, app, job, "rebuild") : queueJob(tx, app, asset, { silently: plays });
+}
+
+type RemainingMedia = { isSourceLost: boolean; gone: readonly (typeof MEDIA)[number][]; mediaBytes: number };
+
+async function continueWithout(tx: Db, app: App, asset: AssetRow, { isSourceLost, gone, mediaBytes }: RemainingMedia) {
+  const plays = asset.playbackStatus === "ready" && !gone.includes("manifestPath");
+  const isErrored = asset.playbackStatus === "errored";
+  const before = heldSourceBytes(asset);
+  const sourceBytes = isSourceLost ? 0 : before;
+  const texts = await tx
+    .select({ bytes: sql<number>`coalesce(sum(${subtitles.bytes}), 0)` })
+    .from(subtitles)
+    .where(eq(subtitles.assetId, asset.id))
+    .get();
+  const storageBytes = plays
+    ? Math.max(0, asset.storageBytes - (before - sourceBytes))
+    : sourceBytes + asset.posterBytes + mediaBytes + (texts?.bytes ?? 0);
+  await setStoredBytes(tx, app, asset, storageBytes);
+  const columns = {
+    ...Object.fromEntries(gone.map((column) => [column, null])),
+    ...(isSourceLost && { sourceKey: "", sourceBytes: 0 }),
+  };
+  const subject = { assetId: asset.id };
+  if (isSourceLost && !plays) await applyTransition(tx, app, "loseSource", subject);
+  await tx
+    .update(assets)
+    .set({ ...columns, updatedAt: app.clock.now() })
+    .where(eq(assets.id, asset.id));
+  if (plays || isErrored) return "forgotten" as const;
+  const error = {
+    errorCode: "media_lost",
+    errorMessage: "Its files were lost from storage and there is no source to encode them again; upload it again.",
+  };
+  await applyTransition(tx, app, "lose", subject, { asset: { progress: 0, stage: null, ...error } });
+  return "errored" as const;
+}

@@ -1,0 +1,110 @@
+import { eq, sql } from "drizzle-orm";
+import type * as v from "valibot";
+import type { Db } from "../../../../storage/db/open.ts";
+import { type AssetRow, assets, type JobRow, subtitles } from "../../../../storage/db/schema.ts";
+import type { App } from "../../../app.ts";
+import { scheduleDeletion } from "../../../http/object-gc.ts";
+import { assetPrefix, imagesPrefix } from "../../../lib/object-keys.ts";
+import type { Completion } from "../../../protocol/worker.ts";
+import { heldSourceBytes, setStoredBytes } from "../../assets/stored-bytes.ts";
+import { addUsage } from "../../tenants/usage.ts";
+import type { Leased } from "../lease.ts";
+import { applyTransition, type Changes } from "./apply.ts";
+import { endAttempt } from "./attempts.ts";
+
+type Media = NonNullable<v.InferOutput<typeof Completion>["media"]>;
+
+/** The verified result of an attempt in storage. */
+export type VerifiedResult = {
+  paths: Pick<
+    AssetRow,
+    "mediaPrefix" | "manifestPath" | "dashManifestPath" | "thumbnailPath" | "storyboardPath" | "mp4Path"
+  >;
+  bytes: number;
+  media: Media & { duration_seconds: number; renditions: AssetRow["renditions"] };
+};
+
+/** `outdated` is a prefix of media that is no longer referenced, to be deleted after the commit. */
+export type Published = { job: JobRow; outdated: string | null };
+
+/** Publishes renditions that are complete, while the job continues. */
+export async function publishMedia(tx: Db, app: App, { job }: Leased, result: VerifiedResult): Promise<Published> {
+  const publishedAt = job.publishedAt ?? app.clock.now();
+  return apply(tx, app, "publish", { job, result, changes: { job: { publishedAt } } });
+}
+
+/**
+ * Publishes the result of an attempt and ends its job. `sourceSha256` is the checksum that the worker computed;
+ * `captionErrors` are the requested captions that are missing, by language.
+ */
+export async function completeJob(
+  tx: Db,
+  app: App,
+  { job, attempt }: Leased,
+  result: VerifiedResult,
+  {
+    resultHash,
+    sourceSha256,
+    captionErrors,
+  }: { resultHash: string; sourceSha256: string | null; captionErrors: Record<string, string> | null },
+): Promise<Published> {
+  const now = app.clock.now();
+  await endAttempt(tx, app, attempt.id, "completed", resultHash);
+  const ended = {
+    progress: 100,
+    stage: "completed",
+    leaseExpiresAt: null,
+    errorCode: null,
+    errorMessage: null,
+    finishedAt: now,
+    ...(captionErrors && { captionErrors }),
+  };
+  const asset = { progress: 100, stage: null, ...(sourceSha256 && { sourceSha256 }) };
+  const published = await apply(tx, app, "complete", { job, result, changes: { job: ended, asset } });
+  await addUsage(tx, job.tenantId, { transcodingMs: result.media.duration_seconds * 1000 }, now);
+  return published;
+}
+
+/** Switches the asset to the new media, in the transition that makes them playable. */
+async function apply(
+  tx: Db,
+  app: App,
+  name: "publish" | "complete",
+  { job, result, changes }: { job: JobRow; result: VerifiedResult; changes: Changes },
+): Promise<Published> {
+  const { paths, bytes, media } = result;
+  const isAsset = eq(assets.id, job.assetId);
+  const before = (await tx.select().from(assets).where(isAsset).get()) as AssetRow;
+  const texts = await tx
+    .select({ bytes: sql<number>`coalesce(sum(${subtitles.bytes}), 0)` })
+    .from(subtitles)
+    .where(eq(subtitles.assetId, job.assetId))
+    .get();
+  await setStoredBytes(tx, app, before, heldSourceBytes(before) + before.posterBytes + bytes + (texts?.bytes ?? 0));
+  const changed = await applyTransition(
+    tx,
+    app,
+    name,
+    { assetId: job.assetId, jobId: job.id, isPublished: job.publishedAt !== null },
+    {
+      ...changes,
+      asset: {
+        ...paths,
+        durationSeconds: media.duration_seconds,
+        ...(media.width != null && { width: Math.round(media.width) }),
+        ...(media.height != null && { height: Math.round(media.height) }),
+        ...(media.frame_rate != null && { frameRate: media.frame_rate }),
+        renditions: media.renditions,
+        errorCode: null,
+        errorMessage: null,
+        readyAt: app.clock.now(),
+        ...changes.asset,
+      },
+    },
+  );
+  if (before.readyAt !== null) await scheduleDeletion(tx, app, [imagesPrefix(before)]);
+  // Only a prefix that a job of this asset wrote: one that a client registered may be shared.
+  const isWrittenByJob = before.mediaPrefix?.startsWith(assetPrefix({ tenantId: job.tenantId, id: job.assetId }));
+  const outdated = isWrittenByJob && before.mediaPrefix !== paths.mediaPrefix ? before.mediaPrefix : null;
+  return { job: changed.job, outdated };
+}

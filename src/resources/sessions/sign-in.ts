@@ -1,0 +1,109 @@
+import { and, desc, eq, isNull, sql } from "drizzle-orm";
+import type { Db } from "../../../storage/db/open.ts";
+import { apiKeys, type SessionRow, sessions, tenants } from "../../../storage/db/schema.ts";
+import type { App } from "../../app.ts";
+import { SCOPES, type Session } from "../../http/caller.ts";
+import { adminMarkOf, csrfTokenOf, IDLE_MS } from "../../http/session.ts";
+import { iso } from "../../lib/clock.ts";
+import { HttpError } from "../../lib/errors.ts";
+import { randomName, sameSecret, sha256 } from "../../lib/tokens.ts";
+import { withUser } from "../devices/authenticate.ts";
+import type { Credential } from "./schema.ts";
+
+/** Sessions of one key, user or the admin token; further ones end the oldest. */
+const MAX_SESSIONS = 1000;
+const TOKEN_LENGTH = 43;
+
+/** One message for all, so that it does not reveal which keys and users exist. */
+const refuse = (): never => {
+  throw new HttpError(401, "unauthorized", "These credentials are wrong, revoked or expired.");
+};
+
+/** A session that has begun; `token` is the cookie's value, of which only a hash is stored. */
+export type NewSession = SessionRow & { token: string; scopes: readonly string[] };
+
+/** Begins a session for one credential. Throws 401 for a wrong one and 422 for none or several. */
+export async function signIn(app: App, given: Credential): Promise<NewSession> {
+  const { admin_token, api_key, email, password } = given;
+  const kinds = [admin_token, api_key, email ?? password].filter((one) => one !== undefined);
+  const isPair = (email === undefined) === (password === undefined);
+  if (kinds.length !== 1 || !isPair)
+    throw new HttpError(422, "parameter_missing", "Send an admin_token, an api_key, or email and password.", {
+      details: { admin_token: ["or api_key, or email and password: exactly one is required"] },
+    });
+  if (admin_token !== undefined) {
+    if (!sameSecret(admin_token, app.secrets.admin_token)) return refuse();
+    return app.write((tx) => insertAdminSession(tx, app));
+  }
+  if (api_key !== undefined) return withKey(app, api_key);
+  return withUser(
+    app,
+    { email: email as string, password: password as string },
+    {
+      refuse,
+      work: async (tx, user) => ((await isActive(tx, user.tenantId)) ? insertUserSession(tx, app, user) : refuse()),
+    },
+  );
+}
+
+function withKey(app: App, token: string): Promise<NewSession> {
+  return app.write(async (tx) => {
+    const now = app.clock.now();
+    const valid = and(eq(apiKeys.tokenHash, sha256(token)), isNull(apiKeys.revokedAt));
+    const key = await tx.select().from(apiKeys).where(valid).get();
+    if (!key || (key.expiresAt !== null && key.expiresAt <= now) || !(await isActive(tx, key.tenantId)))
+      return refuse();
+    const session = { subject: "api_key", tenantId: key.tenantId, apiKeyId: key.id, endsAt: key.expiresAt } as const;
+    return insertSession(tx, app, session, key.scopes);
+  });
+}
+
+export const insertUserSession = (tx: Db, app: App, user: { id: number; tenantId: number }): Promise<NewSession> =>
+  insertSession(tx, app, { subject: "user", tenantId: user.tenantId, userId: user.id }, SCOPES);
+
+const insertAdminSession = (tx: Db, app: App) => insertSession(tx, app, { subject: "admin" }, SCOPES);
+
+const isActive = async (tx: Db, tenantId: number) =>
+  (await tx.select({ status: tenants.status }).from(tenants).where(eq(tenants.id, tenantId)).get())?.status ===
+  "active";
+
+type Begun = Pick<SessionRow, "subject"> & Partial<Pick<SessionRow, "tenantId" | "apiKeyId" | "userId" | "endsAt">>;
+
+async function insertSession(tx: Db, app: App, begun: Begun, scopes: readonly string[]): Promise<NewSession> {
+  const now = app.clock.now();
+  const token = randomName(TOKEN_LENGTH);
+  const row = await tx
+    .insert(sessions)
+    .values({
+      ...begun,
+      tokenHash: sha256(token),
+      adminMark: begun.subject === "admin" ? adminMarkOf(token, app.secrets.admin_token) : null,
+      expiresAt: Math.min(now + IDLE_MS, begun.endsAt ?? Number.POSITIVE_INFINITY),
+      createdAt: now,
+    })
+    .returning()
+    .get();
+  await endOldest(tx, row);
+  return { ...row, token, scopes };
+}
+
+async function endOldest(tx: Db, { subject, apiKeyId, userId }: SessionRow): Promise<void> {
+  const same = and(
+    eq(sessions.subject, subject),
+    sql`${sessions.apiKeyId} IS ${apiKeyId}`,
+    sql`${sessions.userId} IS ${userId}`,
+  );
+  const oldest = tx.select({ id: sessions.id }).from(sessions).where(same).orderBy(desc(sessions.id));
+  const excess = await oldest.limit(1).offset(MAX_SESSIONS).get();
+  if (excess) await tx.delete(sessions).where(and(same, sql`${sessions.id} <= ${excess.id}`));
+}
+
+/** The response of every route that answers with a session. */
+export const toSession = (
+  { subject, tenantId }: Pick<SessionRow, "subject" | "tenantId">,
+  scopes: readonly string[],
+  { csrfToken, expiresAt }: Pick<Session, "csrfToken" | "expiresAt">,
+) => ({ subject, tenant_id: tenantId, scopes: [...scopes], csrf_token: csrfToken, expires_at: iso(expiresAt) });
+
+export const toNewSession = ({ token, scopes, ...row }: NewSession) =>
+  toSession(row, scopes, { csrfToken: csrfTokenOf(token), expiresAt: row.expiresAt });

@@ -1,0 +1,127 @@
+import type { ComponentChildren } from "preact";
+import { useId, useState } from "preact/hooks";
+import { VodboxError } from "../../../clients/typescript/error.ts";
+import { ErrorNotice } from "./notice.tsx";
+
+type FormProps = {
+  submit: string;
+  onSubmit(values: Record<string, string>): Promise<unknown>;
+  children: ComponentChildren;
+};
+
+/** A form that sends its fields by name, shows what the API objects to, and cannot be sent twice at once. */
+export function Form({ submit, onSubmit, children }: FormProps) {
+  const [error, setError] = useState<unknown>(null);
+  const [isBusy, setBusy] = useState(false);
+  const send = async (event: SubmitEvent) => {
+    event.preventDefault();
+    const form = event.currentTarget as HTMLFormElement;
+    if (isBusy) return;
+    setBusy(true);
+    setError(null);
+    try {
+      await onSubmit(Object.fromEntries([...new FormData(form)].map(([name, value]) => [name, String(value)])));
+    } catch (thrown) {
+      setError(thrown);
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <form onSubmit={send} noValidate={error instanceof VodboxError}>
+      {children}
+      <ErrorNotice error={error} />
+      <button type="submit" class="primary" disabled={isBusy}>
+        {submit}
+      </button>
+    </form>
+  );
+}
+
+type FieldProps = {
+  label: string;
+  name: string;
+  type?: "text" | "email" | "password" | "url" | "search" | "datetime-local" | "number";
+  hint?: string;
+  value?: string;
+  required?: boolean;
+  minLength?: number;
+  /** Of a number. */
+  min?: string;
+  max?: string;
+  step?: string;
+  autocomplete?: string;
+  onInput?(value: string): void;
+};
+
+export function Field({ label, hint, type = "text", value, onInput, ...rest }: FieldProps) {
+  const id = useId();
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      <input
+        {...rest}
+        id={id}
+        // Types of JSX tell each kind of input apart; all of these have the same properties.
+        type={type as "text"}
+        // Not `value`, which would discard what was typed when the page is rendered again.
+        defaultValue={value}
+        aria-describedby={hint ? `${id}-hint` : undefined}
+        onInput={({ currentTarget }) => onInput?.(currentTarget.value)}
+      />
+      {hint && (
+        <small id={`${id}-hint`} class="fine">
+          {hint}
+        </small>
+      )}
+    </div>
+  );
+}
+
+type SelectProps = {
+  label: string;
+  name: string;
+  value?: string;
+  options: [string, string][];
+  onChange?(value: string): void;
+};
+
+export function Select({ label, name, value, options, onChange }: SelectProps) {
+  const id = useId();
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      <select id={id} name={name} onChange={({ currentTarget }) => onChange?.(currentTarget.value)}>
+        {options.map(([option, text]) => (
+          <option key={option} value={option} selected={option === value}>
+            {text}
+          </option>
+        ))}
+      </select>
+    </div>
+  );
+}
+
+type AreaProps = { label: string; name: string; value?: string; hint?: string; rows?: number };
+
+/** A field of several lines. */
+export function Area({ label, name, value, hint, rows = 4 }: AreaProps) {
+  const id = useId();
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      <textarea
+        id={id}
+        name={name}
+        rows={rows}
+        defaultValue={value}
+        aria-describedby={hint ? `${id}-hint` : undefined}
+      />
+      {hint && (
+        <small id={`${id}-hint`} class="fine">
+          {hint}
+        </small>
+      )}
+    </div>
+  );
+}

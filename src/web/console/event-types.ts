@@ -1,0 +1,20 @@
+import type { Params } from "../../clients/typescript/types.ts";
+
+/** The types of events, as the API's description names them: this does not compile when one is missing or unknown. */
+export type EventType = NonNullable<Params<"createWebhook">["body"]["event_types"]>[number];
+
+const TYPES: Record<EventType, true> = {
+  "video.upload.completed": true,
+  "video.upload.failed": true,
+  "video.job.queued": true,
+  "video.job.started": true,
+  "video.job.failed": true,
+  "video.asset.ready": true,
+  "video.asset.errored": true,
+  "video.asset.deleted": true,
+  "video.subtitle.ready": true,
+  "video.track.ready": true,
+  "tenant.traffic.anomaly": true,
+};
+
+export const EVENT_TYPES = Object.keys(TYPES) as EventType[];

@@ -1,0 +1,118 @@
+import { useEffect, useRef, useState } from "preact/hooks";
+import lazy, { ErrorBoundary } from "preact-iso/lazy";
+import { Route, Router, useLocation } from "preact-iso/router";
+import { BASE, pagePath } from "./base.ts";
+import { ConnectionNotice } from "./components/connection.tsx";
+import { Preferences } from "./components/preferences.tsx";
+import { useEventStream } from "./hooks/live.ts";
+import { useSession } from "./session.tsx";
+import { type CommonText, useTexts } from "./texts/texts.tsx";
+
+const Assets = lazy(() => import("./pages/assets/assets.tsx"));
+const Asset = lazy(() => import("./pages/asset/asset.tsx"));
+const Uploads = lazy(() => import("./pages/uploads/uploads.tsx"));
+const Jobs = lazy(() => import("./pages/jobs/jobs.tsx"));
+const Webhooks = lazy(() => import("./pages/webhooks/webhooks.tsx"));
+const Webhook = lazy(() => import("./pages/webhooks/webhook.tsx"));
+const Analytics = lazy(() => import("./pages/analytics/analytics.tsx"));
+const Live = lazy(() => import("./pages/live/live.tsx"));
+const Tenants = lazy(() => import("./pages/tenants/tenants.tsx"));
+const Tenant = lazy(() => import("./pages/tenants/tenant.tsx"));
+const Keys = lazy(() => import("./pages/keys/keys.tsx"));
+const Usage = lazy(() => import("./pages/usage/usage.tsx"));
+const System = lazy(() => import("./pages/system/system.tsx"));
+const NotFound = lazy(() => import("./pages/not-found.tsx"));
+
+type Link = { page: string; text: CommonText; ofAdmin?: true };
+const LINKS: readonly Link[] = [
+  { page: "assets", text: "assets" },
+  { page: "uploads", text: "uploads" },
+  { page: "jobs", text: "jobs" },
+  { page: "webhooks", text: "webhooks" },
+  { page: "analytics", text: "analytics" },
+  { page: "live", text: "live" },
+  { page: "tenants", text: "tenants", ofAdmin: true },
+  { page: "keys", text: "apiKeys" },
+  { page: "usage", text: "usage" },
+  { page: "system", text: "system", ofAdmin: true },
+];
+
+/** Navigation and the current page. */
+export function Frame() {
+  const t = useTexts();
+  const { isAdmin, may, signOut } = useSession();
+  useEventStream(may("assets:read") || may("webhooks:read"));
+  const { path, route } = useLocation();
+  const [isOpen, setOpen] = useState(false);
+  const content = useRef<HTMLElement>(null);
+  const links = LINKS.filter(({ ofAdmin }) => isAdmin || !ofAdmin);
+  useEffect(() => {
+    if ([`${BASE}/`, `${BASE}/console`, `${BASE}/console/`, pagePath("setup")].includes(path))
+      route(pagePath("assets"), true);
+  }, [path]);
+  const onRouteChange = () => {
+    setOpen(false);
+    // Screen readers and the keyboard continue at the new page.
+    content.current?.focus();
+  };
+  return (
+    <div class="frame">
+      <a class="skip" href="#content">
+        {t("skip")}
+      </a>
+      <header class="bar">
+        <span class="brand">vodbox</span>
+        <button
+          type="button"
+          class="menu-button"
+          aria-expanded={isOpen}
+          aria-controls="navigation"
+          onClick={() => setOpen(!isOpen)}
+        >
+          {t("menu")}
+        </button>
+      </header>
+      <aside class={isOpen ? "side open" : "side"} id="navigation" aria-label={t("menu")}>
+        <nav aria-label={t("pages")}>
+          <span class="brand">vodbox</span>
+          <ul>
+            {links.map(({ page, text }) => (
+              <li key={page}>
+                <a href={pagePath(page)} aria-current={path.startsWith(pagePath(page)) ? "page" : undefined}>
+                  {t(text)}
+                </a>
+              </li>
+            ))}
+          </ul>
+        </nav>
+        <div class="side-end">
+          <Preferences />
+          <button type="button" class="quiet" onClick={signOut}>
+            {t("signOut")}
+          </button>
+        </div>
+      </aside>
+      <main id="content" tabIndex={-1} ref={content}>
+        <ConnectionNotice />
+        <ErrorBoundary>
+          <Router onRouteChange={onRouteChange}>
+            <Route path={pagePath("assets")} component={Assets} />
+            <Route path={pagePath("assets/:id")} component={Asset} />
+            <Route path={pagePath("uploads")} component={Uploads} />
+            <Route path={pagePath("jobs")} component={Jobs} />
+            <Route path={pagePath("webhooks")} component={Webhooks} />
+            <Route path={pagePath("webhooks/:id")} component={Webhook} />
+            <Route path={pagePath("analytics")} component={Analytics} />
+            <Route path={pagePath("live")} component={Live} />
+            <Route path={pagePath("tenants")} component={Tenants} />
+            <Route path={pagePath("tenants/:ref")} component={Tenant} />
+            <Route path={pagePath("keys")} component={Keys} />
+            <Route path={pagePath("usage")} component={Usage} />
+            <Route path={pagePath("system")} component={System} />
+            <Route default component={NotFound} />
+          </Router>
+        </ErrorBoundary>
+      </main>
+    </div>
+  );
+}

@@ -1,0 +1,107 @@
+import { useMemo, useState } from "preact/hooks";
+import { Chart } from "../../components/chart.tsx";
+import { Table } from "../../components/table.tsx";
+import { downloadCsv } from "../../csv.ts";
+import { useLanguage, useTexts } from "../../texts/texts.tsx";
+import { type Analytics, type Bucket, METRICS, type Metric } from "./metrics.ts";
+import type { Selection } from "./period.ts";
+import { texts } from "./texts.ts";
+
+type Props = { analytics: Analytics; selection: Selection; name: string };
+
+type Row = Bucket & { id: string };
+
+const NONE: Bucket[] = [];
+const numberIn = (bucket: Bucket, { field }: Metric) => {
+  const value = bucket[field];
+  return typeof value === "number" ? value : null;
+};
+
+/** The sums of the period, of which one is drawn by time. */
+export function Overview({ analytics, selection: { by, utcOffsetHours }, name }: Props) {
+  const t = useTexts(texts);
+  const { language } = useLanguage();
+  const [metric, setMetric] = useState<Metric>(METRICS[0] as Metric);
+  const buckets = analytics.timeseries ?? NONE;
+  // Days are drawn at their midnight, which the chart knows in UTC only.
+  const isUtc = by === "day";
+  const shift = isUtc ? utcOffsetHours * 3600 : 0;
+  const { xs, ys } = useMemo(
+    () => ({
+      xs: buckets.map(({ start }) => Date.parse(start) / 1000 + shift),
+      ys: buckets.map((bucket) => numberIn(bucket, metric)),
+    }),
+    [buckets, metric, shift],
+  );
+  const formatX = useMemo(() => {
+    const format = new Intl.DateTimeFormat(
+      language,
+      by === "day" ? { dateStyle: "medium", timeZone: "UTC" } : { dateStyle: "medium", timeStyle: "short" },
+    );
+    return (seconds: number) => format.format(seconds * 1000);
+  }, [language, by]);
+  const formatY = useMemo(() => (value: number) => metric.format(value, language), [metric, language]);
+  const save = () =>
+    downloadCsv(`${name}.csv`, [
+      ["start", ...METRICS.map(({ field }) => field)],
+      ...buckets.map((bucket) => [bucket.start, ...METRICS.map((one) => numberIn(bucket, one))]),
+    ]);
+  const rows: Row[] = buckets.map((bucket) => ({ id: bucket.start, ...bucket }));
+  const shown = (value: number | null, { format }: Metric) => (value === null ? "–" : format(value, language));
+  return (
+    <section class="card-section" aria-label={t(metric.name)}>
+      <fieldset class="tiles">
+        <legend class="unseen">{t("metrics")}</legend>
+        {METRICS.map((one) => (
+          <button
+            key={one.name}
+            type="button"
+            class="tile"
+            aria-pressed={one === metric}
+            onClick={() => setMetric(one)}
+          >
+            <span class="fine">{t(one.name)}</span>
+            <strong>{shown(one.total(analytics), one)}</strong>
+            <span class="fine">{one.more?.(analytics, language) ?? "\u00a0"}</span>
+          </button>
+        ))}
+      </fieldset>
+      {analytics.play_count === 0 && <p class="empty">{t("noViews")}</p>}
+      <Chart
+        label={t(metric.name)}
+        kind="bars"
+        xs={xs}
+        ys={ys}
+        isTime
+        isUtc={isUtc}
+        formatX={formatX}
+        formatY={formatY}
+        least={metric.least}
+        isWhole={metric.isWhole ?? false}
+      />
+      <div class="row">
+        <button type="button" onClick={save}>
+          {t("exportCsv")}
+        </button>
+        {isUtc && (
+          <span class="fine">
+            {t("days").replace("{zone}", `UTC${utcOffsetHours < 0 ? "−" : "+"}${Math.abs(utcOffsetHours)}`)}
+          </span>
+        )}
+      </div>
+      <details class="behind">
+        <summary>{t("table")}</summary>
+        <Table<Row>
+          items={rows}
+          columns={[
+            { title: t("time"), cell: ({ start }) => formatX(Date.parse(start) / 1000 + shift) },
+            ...METRICS.map((one) => ({
+              title: t(one.name),
+              cell: (bucket: Bucket) => shown(numberIn(bucket, one), one),
+            })),
+          ]}
+        />
+      </details>
+    </section>
+  );
+}

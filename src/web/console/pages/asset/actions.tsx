@@ -1,0 +1,87 @@
+import { useState } from "preact/hooks";
+import { useLocation } from "preact-iso/router";
+import { vodbox } from "../../api.ts";
+import { pagePath } from "../../base.ts";
+import { ConfirmDialog } from "../../components/dialog.tsx";
+import { ErrorNotice } from "../../components/notice.tsx";
+import { PageHead } from "../../components/page-head.tsx";
+import { useToast } from "../../components/toast.tsx";
+import { useAttempt } from "../../hooks/use-attempt.ts";
+import { useSession } from "../../session.tsx";
+import { useTexts } from "../../texts/texts.tsx";
+import type { Asset } from "../../types.ts";
+import { saveUrl } from "./save-file.ts";
+import { texts } from "./texts.ts";
+
+type Props = { asset: Asset; onChange(asset: Asset): void };
+
+/** The title, and what can be done with the whole video. */
+export function Actions({ asset, onChange }: Props) {
+  const t = useTexts(texts);
+  const { may } = useSession();
+  const { route } = useLocation();
+  const toast = useToast();
+  const [question, setQuestion] = useState<"asset" | "source" | null>(null);
+  const { failure, attempt } = useAttempt();
+  const { id } = asset;
+  const trying = (work: () => Promise<void>) => () => {
+    setQuestion(null);
+    return attempt(work);
+  };
+  const download = trying(async () => {
+    const { url, filename } = await vodbox.getDownload({ id });
+    saveUrl(url, filename);
+  });
+  const retry = trying(async () => {
+    onChange((await vodbox.retryAsset({ id })).asset);
+    toast(t("retried"));
+  });
+  const deleteSource = trying(async () => {
+    onChange(await vodbox.deleteSource({ id }));
+    toast(t("deleted"));
+  });
+  const deleteAsset = trying(async () => {
+    await vodbox.deleteAsset({ id });
+    toast(t("deleted"));
+    route(pagePath("assets"));
+  });
+  const hasSource =
+    asset.provider === "managed" && asset.input_status === "uploaded" && asset.source_deleted_at === null;
+  return (
+    <>
+      <PageHead title={asset.title}>
+        <a href={`${pagePath("analytics")}?asset=${id}`}>{t("analytics")}</a>
+        {may("assets:write") && (
+          <>
+            {asset.error && hasSource && (
+              <button type="button" class="primary" onClick={retry}>
+                {t("retryAsset")}
+              </button>
+            )}
+            {hasSource && (
+              <button type="button" onClick={download}>
+                {t("download")}
+              </button>
+            )}
+            {hasSource && asset.playback_status === "ready" && (
+              <button type="button" onClick={() => setQuestion("source")}>
+                {t("deleteSource")}
+              </button>
+            )}
+            <button type="button" class="danger" onClick={() => setQuestion("asset")}>
+              {t("delete")}
+            </button>
+          </>
+        )}
+      </PageHead>
+      <ErrorNotice error={failure} />
+      {question && (
+        <ConfirmDialog
+          text={question === "asset" ? t("deleteAsset") : t("deleteSourceQuestion")}
+          onConfirm={question === "asset" ? deleteAsset : deleteSource}
+          onClose={() => setQuestion(null)}
+        />
+      )}
+    </>
+  );
+}

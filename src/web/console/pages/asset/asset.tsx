@@ -1,0 +1,122 @@
+import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
+import lazy from "preact-iso/lazy";
+import { useRoute } from "preact-iso/router";
+import { vodbox } from "../../api.ts";
+import { ErrorNotice } from "../../components/notice.tsx";
+import { type LiveEvent, useLive } from "../../hooks/live.ts";
+import { useResource } from "../../hooks/use-resource.ts";
+import { useSession } from "../../session.tsx";
+import { useTexts } from "../../texts/texts.tsx";
+import type { Asset, Playback } from "../../types.ts";
+import { Actions } from "./actions.tsx";
+import { Facts } from "./facts.tsx";
+import { Overview } from "./overview.tsx";
+import { Player, Waiting } from "./player.tsx";
+import { PlayerFrame } from "./player-frame.ts";
+import type { SectionProps } from "./section.ts";
+import { Tabs } from "./tabs.tsx";
+import { texts } from "./texts.ts";
+import { useAssetEvents } from "./use-asset-events.ts";
+
+const Subtitles = lazy(() => import("./subtitles.tsx"));
+const Tracks = lazy(() => import("./tracks.tsx"));
+const Poster = lazy(() => import("./poster.tsx"));
+const Renditions = lazy(() => import("./renditions.tsx"));
+const Organize = lazy(() => import("./organize.tsx"));
+const History = lazy(() => import("./history.tsx"));
+
+const TABS = ["overview", "subtitles", "chapters", "poster", "renditions", "organize", "history"] as const;
+type Tab = (typeof TABS)[number];
+
+/** A token that expires sooner is not used to load the player again. */
+const RENEW_BEFORE_MS = 60_000;
+
+/** When the connection was lost, useAssetEvents loads the asset again. */
+const nothing = () => {};
+
+/** One video: the player, its data, and what can be done with it. */
+export default function AssetPage() {
+  const { params } = useRoute();
+  const id = Number(params.id);
+  const { value: asset, error, reload, set } = useResource(() => vodbox.getAsset({ id }), [id]);
+  const t = useTexts(texts);
+  const [deletedId, setDeletedId] = useState<number | null>(null);
+  const onEvent = useCallback(
+    ({ type, data }: LiveEvent) => {
+      if (data.asset_id !== String(id)) return;
+      if (type === "video.asset.deleted") setDeletedId(id);
+      // Progress arrives up to four times a second, and contains all that changes.
+      if (type === "job.progress" && asset)
+        set({ ...asset, progress: data.progress as number, stage: data.stage as string | null });
+    },
+    [id, asset, set],
+  );
+  useLive(onEvent, nothing);
+  useAssetEvents(id, "video.", reload);
+  if (deletedId === id) return <p class="empty">{t("wasDeleted")}</p>;
+  if (error && !asset) return <ErrorNotice error={error} onRetry={reload} />;
+  if (!asset) return <p>{t("loading")}</p>;
+  return <Details key={id} asset={asset} onChange={set} />;
+}
+
+/** The tab in the address, which is kept when the page is loaded again. */
+function useTab() {
+  const named = new URLSearchParams(location.search).get("tab");
+  const [tab, setTab] = useState<Tab>(TABS.find((one) => one === named) ?? "overview");
+  const select = (next: Tab) => {
+    setTab(next);
+    const url = new URL(location.href);
+    if (next === "overview") url.searchParams.delete("tab");
+    else url.searchParams.set("tab", next);
+    // Not through the router, which would move the focus away from the tab.
+    history.replaceState(history.state, "", url);
+  };
+  return [tab, select] as const;
+}
+
+function Details({ asset, onChange }: { asset: Asset; onChange(asset: Asset): void }) {
+  const t = useTexts(texts);
+  const { may } = useSession();
+  const [tab, setTab] = useTab();
+  const player = useMemo(() => new PlayerFrame(), []);
+  const isPlayable = asset.playback_status === "ready" && may("playback:read");
+  const { id, playback_policy } = asset;
+  const playback = useResource<Playback | null>(
+    async () => (isPlayable ? await vodbox.getPlayback({ id: String(id) }) : null),
+    [id, isPlayable, playback_policy],
+  );
+  // The player starts again at the same position.
+  const [start, setStart] = useState({ version: 0, seconds: 0 });
+  const reloadPlayer = () => {
+    setStart(({ version }) => ({ version: version + 1, seconds: player.seconds }));
+    const expiresAt = Date.parse(playback.value?.token_expires_at ?? "");
+    if (expiresAt - Date.now() < RENEW_BEFORE_MS) playback.reload();
+  };
+  useEffect(() => player.preview(null), [tab]);
+  const section: SectionProps = { asset, playback: playback.value, player, reloadPlayer, onChange };
+  return (
+    <>
+      <Actions asset={asset} onChange={onChange} />
+      <div class={tab === "overview" ? "columns" : "columns at-work"}>
+        <div>
+          <ErrorNotice error={playback.error} onRetry={playback.reload} />
+          {isPlayable ? (
+            <Player key={start.version} playback={playback.value} player={player} start={start.seconds} />
+          ) : (
+            <Waiting asset={asset} />
+          )}
+        </div>
+        <Facts asset={asset} />
+      </div>
+      <Tabs label={t("sections")} tabs={TABS.map((one) => [one, t(one)])} selected={tab} onSelect={setTab}>
+        {tab === "overview" && <Overview {...section} />}
+        {tab === "subtitles" && <Subtitles {...section} />}
+        {tab === "chapters" && <Tracks {...section} />}
+        {tab === "poster" && <Poster {...section} />}
+        {tab === "renditions" && <Renditions {...section} />}
+        {tab === "organize" && <Organize {...section} />}
+        {tab === "history" && <History {...section} />}
+      </Tabs>
+    </>
+  );
+}

@@ -1,0 +1,74 @@
+import { ErrorNotice } from "../../components/notice.tsx";
+import { Table } from "../../components/table.tsx";
+import { bitrate, count } from "../../format.ts";
+import { useResource } from "../../hooks/use-resource.ts";
+import { useLanguage, useTexts } from "../../texts/texts.tsx";
+import type { Playback } from "../../types.ts";
+import { ownUrl } from "./own-url.ts";
+import type { SectionProps } from "./section.ts";
+import { filled, texts } from "./texts.ts";
+
+/**
+ * The target duration of the first rendition's segments, in whole seconds; null when the page may not read the playlist,
+ * because storage delivers it.
+ */
+async function segmentSeconds({ hls_url }: Playback): Promise<number | null> {
+  try {
+    const master = await fetch(ownUrl(hls_url, "/media/"));
+    const first = (await master.text()).split("\n").find((line) => line !== "" && !line.startsWith("#"));
+    if (!master.ok || first === undefined) return null;
+    const playlist = await (await fetch(new URL(first, master.url))).text();
+    const [, seconds] = /^#EXT-X-TARGETDURATION:(\d{1,6})\b/m.exec(playlist) ?? [];
+    return seconds === undefined ? null : Number(seconds);
+  } catch {
+    return null;
+  }
+}
+
+export default function Renditions({ playback }: SectionProps) {
+  const t = useTexts(texts);
+  const { language } = useLanguage();
+  const segments = useResource(async () => playback && (await segmentSeconds(playback)), [playback]);
+  if (!playback) return <p class="empty">{t("notReady")}</p>;
+  const items = playback.renditions.map((one, index) => ({ ...one, id: index }));
+  if (items.length === 0) return <p class="empty">{t("noRenditions")}</p>;
+  const highest = Math.max(...items.map(({ bandwidth }) => bandwidth));
+  const share = (bits: number | null) => `${((bits ?? 0) / highest) * 100}%`;
+  return (
+    <>
+      <ErrorNotice error={segments.error} />
+      <Table
+        items={items}
+        columns={[
+          {
+            title: t("resolution"),
+            cell: ({ width, height, frame_rate }) =>
+              width === null
+                ? t("audioOnly")
+                : `${width} × ${height}${frame_rate ? `, ${count(frame_rate, language)} fps` : ""}`,
+          },
+          { title: t("codecs"), cell: ({ codecs }) => <code>{codecs.replaceAll(",", ", ")}</code> },
+          {
+            title: t("average"),
+            cell: ({ average_bandwidth: bits }) => (bits === null ? "–" : bitrate(bits, language)),
+          },
+          { title: t("peak"), cell: ({ bandwidth }) => bitrate(bandwidth, language) },
+          {
+            title: t("bitrates"),
+            // The two columns before have the same numbers as text.
+            cell: ({ average_bandwidth, bandwidth }) => (
+              <span class="bitrate" aria-hidden="true">
+                <span class="peak" style={{ width: share(bandwidth) }} />
+                <span class="average" style={{ width: share(average_bandwidth) }} />
+              </span>
+            ),
+          },
+          {
+            title: t("segments"),
+            cell: () => (segments.value === null ? "–" : filled(t("segmentSeconds"), { count: segments.value })),
+          },
+        ]}
+      />
+    </>
+  );
+}

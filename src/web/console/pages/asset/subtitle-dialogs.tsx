@@ -1,0 +1,82 @@
+import { useId, useRef } from "preact/hooks";
+import { vodbox } from "../../api.ts";
+import { Dialog } from "../../components/dialog.tsx";
+import { Field, Form, Select } from "../../components/form.tsx";
+import { useTexts } from "../../texts/texts.tsx";
+import type { Subtitle } from "../../types.ts";
+import { filled, texts } from "./texts.ts";
+
+type UploadProps = { assetId: number; onDone(): void; onClose(): void };
+
+export function UploadDialog({ assetId, onDone, onClose }: UploadProps) {
+  const t = useTexts(texts);
+  const id = useId();
+  const input = useRef<HTMLInputElement>(null);
+  const send = async ({ language = "", label = "", is_default }: Record<string, string>) => {
+    const file = input.current?.files?.[0];
+    if (!file) return;
+    const body = { file, language, label: label || language, is_default: is_default !== undefined };
+    await vodbox.createSubtitle({ video_asset_id: assetId, body });
+    onDone();
+  };
+  return (
+    <Dialog title={t("uploadSubtitle")} onClose={onClose}>
+      <Form submit={t("upload")} onSubmit={send}>
+        <div class="field">
+          <label for={id}>{t("subtitleFile")}</label>
+          <input id={id} ref={input} type="file" accept=".srt,.vtt,text/vtt" required />
+        </div>
+        <Field label={t("subtitleLanguage")} name="language" hint={t("languageHint")} required />
+        <Field label={t("label")} name="label" hint={t("labelHint")} />
+        <label class="check">
+          <input type="checkbox" name="is_default" /> {t("isDefault")}
+        </label>
+      </Form>
+    </Dialog>
+  );
+}
+
+/** A long track takes minutes; the server ends one that takes longer. */
+const TRANSLATE_MS = 15 * 60_000;
+
+type TranslateProps = { subtitle: Subtitle; onDone(): void; onClose(): void };
+
+export function TranslateDialog({ subtitle, onDone, onClose }: TranslateProps) {
+  const t = useTexts(texts);
+  const send = async ({ target_language = "" }: Record<string, string>) => {
+    const { asset_id: video_asset_id, id } = subtitle;
+    await vodbox.translateSubtitle({ video_asset_id, id, body: { target_language } }, { timeoutMs: TRANSLATE_MS });
+    onDone();
+  };
+  return (
+    <Dialog title={`${t("translate")}: ${subtitle.label}`} onClose={onClose}>
+      <Form submit={t("translate")} onSubmit={send}>
+        <Field label={t("translateTo")} name="target_language" hint={t("languageHint")} required />
+        <p class="fine">{t("translating")}</p>
+      </Form>
+    </Dialog>
+  );
+}
+
+type AlignProps = { subtitle: Subtitle; others: readonly Subtitle[]; onDone(text: string): void; onClose(): void };
+
+export function AlignDialog({ subtitle, others, onDone, onClose }: AlignProps) {
+  const t = useTexts(texts);
+  const options = others
+    .filter(({ id }) => id !== subtitle.id)
+    .map(({ id, label, language }) => [String(id), `${label} (${language})`] as [string, string]);
+  const send = async ({ reference }: Record<string, string>) => {
+    const { asset_id: video_asset_id, id } = subtitle;
+    const body = { reference_track_id: Number(reference) };
+    const { sync } = await vodbox.syncSubtitle({ video_asset_id, id, body });
+    onDone(filled(t("aligned"), { share: Math.round(sync.match_ratio * 100) }));
+  };
+  return (
+    <Dialog title={t("alignTitle")} onClose={onClose}>
+      <Form submit={t("align")} onSubmit={send}>
+        <p class="fine">{t("alignHint")}</p>
+        <Select label={t("reference")} name="reference" options={options} />
+      </Form>
+    </Dialog>
+  );
+}

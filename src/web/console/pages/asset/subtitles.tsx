@@ -1,0 +1,153 @@
+import { useState } from "preact/hooks";
+import { vodbox } from "../../api.ts";
+import { Badge } from "../../components/badge.tsx";
+import { ConfirmDialog } from "../../components/dialog.tsx";
+import { ListView } from "../../components/list-view.tsx";
+import { ErrorNotice } from "../../components/notice.tsx";
+import { useToast } from "../../components/toast.tsx";
+import { bytes } from "../../format.ts";
+import { useAttempt } from "../../hooks/use-attempt.ts";
+import { useList } from "../../hooks/use-list.ts";
+import { useResource } from "../../hooks/use-resource.ts";
+import { useSession } from "../../session.tsx";
+import { useLanguage, useTexts } from "../../texts/texts.tsx";
+import type { Subtitle } from "../../types.ts";
+import { saveText } from "./save-file.ts";
+import type { SectionProps } from "./section.ts";
+import { AlignDialog, TranslateDialog, UploadDialog } from "./subtitle-dialogs.tsx";
+import { SubtitleEditor } from "./subtitle-editor.tsx";
+import { texts } from "./texts.ts";
+import { useAssetEvents } from "./use-asset-events.ts";
+
+type Open = { what: "edit" | "translate" | "align" | "delete"; subtitle: Subtitle } | { what: "upload" };
+const ORIGINS = { upload: "upload_source", translation: "translation", auto: "auto" } as const;
+
+export default function Subtitles({ asset, player, reloadPlayer }: SectionProps) {
+  const t = useTexts(texts);
+  const { language } = useLanguage();
+  const { may } = useSession();
+  const toast = useToast();
+  const [open, setOpen] = useState<Open | null>(null);
+  const { failure, attempt } = useAttempt();
+  const list = useList(() => vodbox.listSubtitles({ video_asset_id: asset.id }), [asset.id]);
+  const features = useResource(() => vodbox.getFeatures(), []);
+  useAssetEvents(asset.id, "video.subtitle.", list.reload);
+  const mayWrite = may("assets:write");
+  const at = ({ id }: Subtitle) => ({ video_asset_id: asset.id, id });
+  const done = (text: string) => {
+    setOpen(null);
+    toast(text);
+    list.reload();
+    reloadPlayer();
+  };
+  const download = (one: Subtitle) => () =>
+    attempt(async () => {
+      const { content = "" } = await vodbox.getSubtitle(at(one));
+      saveText(content, `${asset.title}.${one.language}.vtt`, "text/vtt");
+    });
+  const makeDefault = (one: Subtitle) => () =>
+    attempt(async () => {
+      await vodbox.updateSubtitle({ ...at(one), body: { is_default: true } });
+      done(t("saved"));
+    });
+  const remove = (one: Subtitle) => () =>
+    attempt(async () => {
+      setOpen(null);
+      await vodbox.deleteSubtitle(at(one));
+      done(t("deleted"));
+    });
+  return (
+    <>
+      <div class="page-head">
+        <h2>{t("subtitles")}</h2>
+        {mayWrite && (
+          <button type="button" onClick={() => setOpen({ what: "upload" })}>
+            {t("uploadSubtitle")}
+          </button>
+        )}
+      </div>
+      <ErrorNotice error={failure} />
+      <ListView list={list} empty={t("noSubtitles")}>
+        {(items) => (
+          <ul class="rows">
+            {items.map((one) => (
+              <li key={one.id}>
+                <div>
+                  <p class="row">
+                    <strong>{one.label}</strong>
+                    <Badge state={one.status} text={t(one.status)} />
+                    {one.is_default && <Badge state="active" text={t("isDefault")} />}
+                  </p>
+                  <p class="fine">
+                    <code>{one.language}</code> · {t(ORIGINS[one.source])} · {bytes(one.bytes, language)}
+                  </p>
+                </div>
+                <div class="row">
+                  {mayWrite && (
+                    <>
+                      <button type="button" onClick={() => setOpen({ what: "edit", subtitle: one })}>
+                        {t("edit")}
+                      </button>
+                      <button
+                        type="button"
+                        disabled={!features.value?.translation}
+                        aria-describedby={features.value?.translation === false ? "no-translation" : undefined}
+                        onClick={() => setOpen({ what: "translate", subtitle: one })}
+                      >
+                        {t("translate")}
+                      </button>
+                      {items.length > 1 && (
+                        <button type="button" onClick={() => setOpen({ what: "align", subtitle: one })}>
+                          {t("align")}
+                        </button>
+                      )}
+                      {!one.is_default && (
+                        <button type="button" onClick={makeDefault(one)}>
+                          {t("makeDefault")}
+                        </button>
+                      )}
+                    </>
+                  )}
+                  <button type="button" onClick={download(one)}>
+                    {t("downloadText")}
+                  </button>
+                  {mayWrite && (
+                    <button type="button" class="danger" onClick={() => setOpen({ what: "delete", subtitle: one })}>
+                      {t("delete")}
+                    </button>
+                  )}
+                </div>
+              </li>
+            ))}
+          </ul>
+        )}
+      </ListView>
+      {mayWrite && features.value?.translation === false && list.items.length > 0 && (
+        <p class="fine" id="no-translation">
+          {t("noTranslation")}
+        </p>
+      )}
+      {open?.what === "edit" && (
+        <SubtitleEditor
+          key={open.subtitle.id}
+          subtitle={open.subtitle}
+          player={player}
+          onSaved={() => done(t("saved"))}
+          onClose={() => setOpen(null)}
+        />
+      )}
+      {open?.what === "upload" && (
+        <UploadDialog assetId={asset.id} onDone={() => done(t("saved"))} onClose={() => setOpen(null)} />
+      )}
+      {open?.what === "translate" && (
+        <TranslateDialog subtitle={open.subtitle} onDone={() => done(t("translated"))} onClose={() => setOpen(null)} />
+      )}
+      {open?.what === "align" && (
+        <AlignDialog subtitle={open.subtitle} others={list.items} onDone={done} onClose={() => setOpen(null)} />
+      )}
+      {open?.what === "delete" && (
+        <ConfirmDialog text={t("deleteSubtitle")} onConfirm={remove(open.subtitle)} onClose={() => setOpen(null)} />
+      )}
+    </>
+  );
+}

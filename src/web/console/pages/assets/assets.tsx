@@ -1,0 +1,169 @@
+import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useLocation } from "preact-iso/router";
+import { vodbox } from "../../api.ts";
+import { pagePath } from "../../base.ts";
+import { ErrorNotice } from "../../components/notice.tsx";
+import { PageHead } from "../../components/page-head.tsx";
+import { count as number } from "../../format.ts";
+import { type LiveEvent, useLive } from "../../hooks/live.ts";
+import { useResource } from "../../hooks/use-resource.ts";
+import { remembered } from "../../remembered.ts";
+import { useSession } from "../../session.tsx";
+import { useLanguage, useTexts } from "../../texts/texts.tsx";
+import { AssetItems } from "./asset-list.tsx";
+import { BulkBar, useBulk } from "./bulk-bar.tsx";
+import { CollectionPanel } from "./collections.tsx";
+import { FilterBar } from "./filter-bar.tsx";
+import { addressOf, type Filters, filtersOf, paramsOf } from "./filters.ts";
+import { NOTHING, type Selection, sizeOf } from "./selection.ts";
+import { texts } from "./texts.ts";
+import { useAssets } from "./use-assets.ts";
+import { useCollections } from "./use-collections.ts";
+
+const CHANGES = new Set(["video.upload.completed", "video.asset.ready", "video.asset.errored", "video.asset.deleted"]);
+/** Where the list was left, for the way back to it. */
+let leftAt = { address: "", scroll: 0 };
+
+/** All videos: as posters or as rows, restricted by what is in the address. */
+export default function Assets() {
+  const t = useTexts(texts);
+  const { language } = useLanguage();
+  const { query, route } = useLocation();
+  const { session, isAdmin, may } = useSession();
+  const filters = filtersOf(query);
+  const address = addressOf(filters);
+  const params = useMemo(() => paramsOf(filters, isAdmin), [address, isAdmin]);
+  const change = useCallback(
+    (fields: Partial<Filters>, replace = false) => {
+      const next = addressOf({ ...filtersOf(Object.fromEntries(new URLSearchParams(location.search))), ...fields });
+      if (next !== location.search) route(`${pagePath("assets")}${next}`, replace);
+    },
+    [route],
+  );
+  const tenants = useResource(async () => (isAdmin ? await vodbox.listTenants({ limit: 500 }) : []), [isAdmin]);
+  const tenant = isAdmin ? filters.tenant : session.tenant_id;
+  const mayList = may("assets:read") || may("assets:write");
+  const collections = useCollections(isAdmin ? tenant : null, tenant !== null && mayList);
+
+  const list = useAssets(params);
+  const [selection, setSelection] = useState<Selection>(NOTHING);
+  useEffect(() => setSelection(NOTHING), [address]);
+  const [layout, setLayout] = useState<"grid" | "list">(remembered.layout.get() === "list" ? "list" : "grid");
+  const total = list.count ?? 0;
+  const bulk = useBulk(params, total, () => {
+    setSelection(NOTHING);
+    list.reload();
+    void collections.reload();
+  });
+  const { patch, reload, reloadSoon } = list;
+  const soon = useRef(() => {});
+  soon.current = () => {
+    reloadSoon();
+    collections.reloadSoon();
+  };
+  const onEvent = useCallback(
+    ({ type, data }: LiveEvent) => {
+      if (CHANGES.has(type)) soon.current();
+      if (type !== "job.progress") return;
+      const { progress, stage } = data as { progress: number; stage: string | null };
+      patch(Number(data.asset_id), { progress, stage });
+    },
+    [patch],
+  );
+  useLive(onEvent, reload);
+  useEffect(() => {
+    if (list.count !== null && leftAt.address === address) scrollTo({ top: leftAt.scroll, behavior: "instant" });
+  }, [list.count === null]);
+  useEffect(() => {
+    const remember = () => {
+      // The next page is shown from its top, a moment before this one is removed.
+      if (location.pathname !== pagePath("assets")) return;
+      leftAt = {
+        address: addressOf(filtersOf(Object.fromEntries(new URLSearchParams(location.search)))),
+        scroll: scrollY,
+      };
+    };
+    // A click that leads to another page may follow before the end of scrolling is reported.
+    addEventListener("click", remember, { capture: true });
+    addEventListener("scrollend", remember);
+    return () => {
+      removeEventListener("click", remember, { capture: true });
+      removeEventListener("scrollend", remember);
+    };
+  }, []);
+  const choose = (next: "grid" | "list") => {
+    remembered.layout.set(next);
+    setLayout(next);
+  };
+  const mayWrite = may("assets:write");
+  const isSearch = address !== "";
+  const into = !isAdmin && filters.collection !== null ? `?collection=${filters.collection}` : "";
+  const uploadPath = `${pagePath("uploads")}${into}`;
+  const hasTree = tenant !== null && mayList;
+  return (
+    <>
+      <PageHead title={t("assets")}>
+        {may("assets:write") && (
+          <button type="button" class="primary" onClick={() => route(uploadPath)}>
+            {t("upload")}
+          </button>
+        )}
+      </PageHead>
+      <div class={hasTree ? "library" : ""}>
+        {hasTree && (
+          <CollectionPanel
+            {...{ collections, tenantId: tenant }}
+            chosen={filters.collection}
+            onChoose={(collection) => change({ collection })}
+            onMoveAssets={(moved, collection_id) => bulk.start(moved, { action: "move", collection_id })}
+          />
+        )}
+        <div>
+          <FilterBar
+            {...{ filters, isAdmin, layout }}
+            tenants={tenants.value ?? []}
+            onChange={change}
+            onLayout={choose}
+          />
+          <ErrorNotice error={list.error} onRetry={list.reload} />
+          <div class="row list-head">
+            {mayWrite && total > 0 && (
+              <label class="check">
+                <input
+                  type="checkbox"
+                  checked={selection.isAll && selection.ids.size === 0}
+                  ref={(box) => {
+                    if (box) box.indeterminate = sizeOf(selection, total) > 0 && sizeOf(selection, total) < total;
+                  }}
+                  onChange={({ currentTarget }) =>
+                    setSelection(currentTarget.checked ? { isAll: true, ids: new Set() } : NOTHING)
+                  }
+                />
+                {t("selectEverything")}
+              </label>
+            )}
+            <span class="fine" role="status">
+              {list.count === null && !list.error && t("loading")}
+              {total === 1 ? t("matchingOne") : total > 1 && t("matching").replace("#", number(total, language))}
+            </span>
+          </div>
+          {list.count === 0 && <p class="empty">{isSearch ? t("nothingFound") : t("noAssets")}</p>}
+          {total > 0 && (
+            <AssetItems
+              {...{ list, layout, selection }}
+              count={total}
+              onSelect={mayWrite && !bulk.isRunning ? setSelection : null}
+            />
+          )}
+          {mayWrite && (
+            <BulkBar
+              {...{ selection, total, bulk }}
+              collections={hasTree ? (collections.all ?? []) : null}
+              onSelect={setSelection}
+            />
+          )}
+        </div>
+      </div>
+    </>
+  );
+}

@@ -1,0 +1,53 @@
+import { useLocation } from "preact-iso/router";
+import { pagePath } from "../../base.ts";
+import { PageHead } from "../../components/page-head.tsx";
+import { StatusFilter } from "../../components/status-filter.tsx";
+import { useSession } from "../../session.tsx";
+import { useTexts } from "../../texts/texts.tsx";
+import { JOB_STATUSES, type Job } from "../../types.ts";
+import { Queue, textOf } from "./queue.tsx";
+import { texts } from "./texts.ts";
+import { Workers } from "./workers.tsx";
+
+const statusOf = (text: string | undefined): Job["status"] | "" => JOB_STATUSES.find((one) => one === text) ?? "";
+
+/** The queue, and for the operator the workers. View and filter are in the page's address. */
+export default function Jobs() {
+  const t = useTexts(texts);
+  const { isAdmin } = useSession();
+  const { query, route } = useLocation();
+  const status = statusOf(query.status);
+  const view = isAdmin && query.view === "workers" ? "workers" : "queue";
+  const show = (parameters: Record<string, string>) => {
+    const entries = Object.entries(parameters).filter(([, value]) => value !== "");
+    route(`${pagePath("jobs")}${entries.length > 0 ? `?${new URLSearchParams(entries)}` : ""}`);
+  };
+  return (
+    <>
+      <PageHead title={t("jobs")}>
+        {view === "queue" && (
+          <StatusFilter
+            value={status}
+            options={JOB_STATUSES.map((one) => [one, t(textOf(one))])}
+            onChange={(one) => show({ status: one })}
+          />
+        )}
+        {isAdmin && (
+          <div class="toggle">
+            {(["queue", "workers"] as const).map((one) => (
+              <button
+                key={one}
+                type="button"
+                aria-pressed={view === one}
+                onClick={() => show(one === "workers" ? { view: one } : {})}
+              >
+                {t(one)}
+              </button>
+            ))}
+          </div>
+        )}
+      </PageHead>
+      {view === "workers" ? <Workers /> : <Queue status={status} />}
+    </>
+  );
+}

@@ -1,0 +1,115 @@
+import { useState } from "preact/hooks";
+import { vodbox } from "../../api.ts";
+import { Badge } from "../../components/badge.tsx";
+import { ConfirmDialog, Dialog } from "../../components/dialog.tsx";
+import { Field, Form } from "../../components/form.tsx";
+import { ListView } from "../../components/list-view.tsx";
+import { ErrorNotice } from "../../components/notice.tsx";
+import { PageHead } from "../../components/page-head.tsx";
+import { ShownOnce } from "../../components/shown-once.tsx";
+import { Table } from "../../components/table.tsx";
+import { TenantSelect } from "../../components/tenant-select.tsx";
+import { Time } from "../../components/time.tsx";
+import { useList } from "../../hooks/use-list.ts";
+import { useSession } from "../../session.tsx";
+import { useTexts } from "../../texts/texts.tsx";
+import type { ApiKey } from "../../types.ts";
+import { scopes } from "./scopes.ts";
+import { SigningKeys } from "./signing-keys.tsx";
+import { texts } from "./texts.ts";
+
+/** Keys of the tenant, or of all tenants for the operator. */
+export default function Keys() {
+  const t = useTexts(texts);
+  const { may, session } = useSession();
+  const [isNew, setNew] = useState(false);
+  const [token, setToken] = useState<string | null>(null);
+  const [revoked, setRevoked] = useState<ApiKey | null>(null);
+  const [failure, setFailure] = useState<unknown>(null);
+  const list = useList(() => vodbox.listApiKeys(), []);
+  const { reload } = list;
+  const own = scopes.filter(([scope]) => may(scope));
+  const create = async ({ name = "", tenant_id, ...chosen }: Record<string, string>) => {
+    const body = {
+      name,
+      tenant_id: session.tenant_id ?? Number(tenant_id),
+      scopes: own.map(([scope]) => scope).filter((scope) => scope in chosen),
+    };
+    setToken((await vodbox.createApiKey({ body })).token ?? null);
+    setNew(false);
+    reload();
+  };
+  const revoke = async ({ id }: ApiKey) => {
+    setRevoked(null);
+    await vodbox.revokeApiKey({ id }).catch(setFailure);
+    reload();
+  };
+  return (
+    <>
+      <PageHead title={t("apiKeys")}>
+        {may("api_keys:write") && (
+          <button type="button" class="primary" onClick={() => setNew(true)}>
+            {t("newApiKey")}
+          </button>
+        )}
+      </PageHead>
+      {token !== null && <ShownOnce text={t("keyShownOnce")} secret={token} />}
+      <ErrorNotice error={failure} />
+      <ListView list={list} empty={t("noKeys")}>
+        {(items) => (
+          <Table
+            items={items}
+            columns={[
+              { title: t("name"), cell: ({ name, last_four }) => `${name} …${last_four}` },
+              { title: t("scopes"), cell: ({ scopes }) => scopes.join(", ") },
+              { title: t("status"), cell: (key) => <KeyState apiKey={key} /> },
+              {
+                title: t("lastUsed"),
+                cell: ({ last_used_at }) => (last_used_at ? <Time at={last_used_at} /> : t("never")),
+              },
+              { title: t("created"), cell: ({ created_at }) => <Time at={created_at} /> },
+              {
+                title: t("actions"),
+                cell: (key) =>
+                  may("api_keys:write") &&
+                  key.revoked_at === null && (
+                    <button type="button" onClick={() => setRevoked(key)}>
+                      {t("delete")}
+                    </button>
+                  ),
+              },
+            ]}
+          />
+        )}
+      </ListView>
+      {may("api_keys:read") && <SigningKeys />}
+      {isNew && (
+        <Dialog title={t("newApiKey")} onClose={() => setNew(false)}>
+          <Form submit={t("create")} onSubmit={create}>
+            <Field label={t("name")} name="name" required />
+            {session.tenant_id === null && <TenantSelect />}
+            <fieldset>
+              <legend>{t("scopes")}</legend>
+              {own.map(([scope, explanation]) => (
+                <label key={scope} class="check">
+                  <input type="checkbox" name={scope} defaultChecked={scope === "assets:read"} /> <code>{scope}</code>{" "}
+                  <span class="fine">{t(explanation)}</span>
+                </label>
+              ))}
+            </fieldset>
+          </Form>
+        </Dialog>
+      )}
+      {revoked && (
+        <ConfirmDialog text={t("deleteKey")} onConfirm={() => revoke(revoked)} onClose={() => setRevoked(null)} />
+      )}
+    </>
+  );
+}
+
+function KeyState({ apiKey: { revoked_at, expires_at } }: { apiKey: ApiKey }) {
+  const t = useTexts(texts);
+  if (revoked_at !== null) return <Badge state="errored" text={t("revoked")} />;
+  if (expires_at !== null && Date.parse(expires_at) <= Date.now()) return <Badge state="errored" text={t("expired")} />;
+  return <Badge state="ready" text={t("active")} />;
+}

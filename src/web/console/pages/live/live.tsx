@@ -1,0 +1,115 @@
+import { useState } from "preact/hooks";
+import { vodbox } from "../../api.ts";
+import { Badge } from "../../components/badge.tsx";
+import { ConfirmDialog, Dialog } from "../../components/dialog.tsx";
+import { Field, Form } from "../../components/form.tsx";
+import { ListView } from "../../components/list-view.tsx";
+import { ErrorNotice } from "../../components/notice.tsx";
+import { PageHead } from "../../components/page-head.tsx";
+import { ShownOnce } from "../../components/shown-once.tsx";
+import { Table } from "../../components/table.tsx";
+import { TenantSelect } from "../../components/tenant-select.tsx";
+import { Time } from "../../components/time.tsx";
+import { useList } from "../../hooks/use-list.ts";
+import { useSession } from "../../session.tsx";
+import { useTexts } from "../../texts/texts.tsx";
+import type { LiveChannel } from "../../types.ts";
+import { texts } from "./texts.ts";
+
+type Question = { channel: LiveChannel; action: "rotate" | "delete" };
+
+/** Channels of a live gateway. */
+export default function Live() {
+  const t = useTexts(texts);
+  const { may, session } = useSession();
+  const [isNew, setNew] = useState(false);
+  const [key, setKey] = useState<string | null>(null);
+  const [question, setQuestion] = useState<Question | null>(null);
+  const [failure, setFailure] = useState<unknown>(null);
+  const list = useList(() => vodbox.listChannels(), []);
+  const { reload } = list;
+  const create = async ({ channel = "", name, publisher, tenant_id }: Record<string, string>) => {
+    const tenant = session.tenant_id ?? Number(tenant_id);
+    const body = { channel, ...(name && { name }), publisher: publisher || null, tenant_id: tenant };
+    setKey((await vodbox.createChannel({ body })).stream_key ?? null);
+    setNew(false);
+    reload();
+  };
+  const confirmed = async ({ channel: { id }, action }: Question) => {
+    setQuestion(null);
+    setFailure(null);
+    try {
+      if (action === "delete") await vodbox.revokeChannel({ id });
+      else setKey((await vodbox.rotateStreamKey({ id })).stream_key ?? null);
+    } catch (thrown) {
+      setFailure(thrown);
+    }
+    reload();
+  };
+  return (
+    <>
+      <PageHead title={t("live")}>
+        {may("assets:write") && (
+          <button type="button" class="primary" onClick={() => setNew(true)}>
+            {t("newChannel")}
+          </button>
+        )}
+      </PageHead>
+      {key !== null && <ShownOnce text={t("keyShownOnce")} secret={key} />}
+      <ErrorNotice error={failure} />
+      <ListView list={list} empty={t("noChannels")}>
+        {(items) => (
+          <Table
+            items={items}
+            columns={[
+              { title: t("name"), cell: ({ name }) => name },
+              { title: t("path"), cell: ({ path }) => <code>{path}</code> },
+              {
+                title: t("status"),
+                cell: ({ revoked_at }) =>
+                  revoked_at === null ? (
+                    <Badge state="ready" text={t("active")} />
+                  ) : (
+                    <Badge state="errored" text={t("revoked")} />
+                  ),
+              },
+              { title: t("created"), cell: ({ created_at }) => <Time at={created_at} /> },
+              {
+                title: t("actions"),
+                cell: (channel) =>
+                  may("assets:write") &&
+                  channel.revoked_at === null && (
+                    <span class="row">
+                      <button type="button" onClick={() => setQuestion({ channel, action: "rotate" })}>
+                        {t("rotate")}
+                      </button>
+                      <button type="button" onClick={() => setQuestion({ channel, action: "delete" })}>
+                        {t("delete")}
+                      </button>
+                    </span>
+                  ),
+              },
+            ]}
+          />
+        )}
+      </ListView>
+      {isNew && (
+        <Dialog title={t("newChannel")} onClose={() => setNew(false)}>
+          <Form submit={t("create")} onSubmit={create}>
+            <Field label={t("channel")} name="channel" required hint={t("channelHint")} />
+            <Field label={t("name")} name="name" />
+            <Field label={t("publisher")} name="publisher" hint={t("publisherHint")} />
+            {session.tenant_id === null && <TenantSelect />}
+          </Form>
+        </Dialog>
+      )}
+      {question && (
+        <ConfirmDialog
+          text={question.action === "delete" ? t("deleteQuestion") : t("rotateQuestion")}
+          onConfirm={() => confirmed(question)}
+          onClose={() => setQuestion(null)}
+        />
+      )}
+    </>
+  );
+}

@@ -1,0 +1,25 @@
+import { dictionary } from "../../texts/dictionary.ts";
+
+export const texts = dictionary(
+  {
+    signInHint: "With a token, or as a user with a password.",
+    tokenOrKey: "Admin token or API key",
+    or: "or",
+    passwordHint: "At least 8 characters",
+    setUp: "Set up vodbox",
+    setUpHint: "Create your tenant and the first user. Then upload a video.",
+    setUpUsed: "This address works once, for an hour. Restart the server for a new one, or sign in.",
+    sessionEnded: "Your session has ended. Sign in again.",
+  },
+  {
+    signInHint: "Mit einem Token oder als Benutzer mit Passwort.",
+    tokenOrKey: "Admin-Token oder API-Schlüssel",
+    or: "oder",
+    passwordHint: "Mindestens 8 Zeichen",
+    setUp: "vodbox einrichten",
+    setUpHint: "Legen Sie den Mandanten und den ersten Benutzer an. Danach laden Sie ein Video hoch.",
+    setUpUsed:
+      "Diese Adresse gilt einmal und eine Stunde lang. Starten Sie den Server neu, um eine weitere zu erhalten, oder melden Sie sich an.",
+    sessionEnded: "Ihre Sitzung ist beendet. Melden Sie sich erneut an.",
+  },
+);

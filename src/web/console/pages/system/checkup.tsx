@@ -1,0 +1,83 @@
+import { useCallback, useEffect, useState } from "preact/hooks";
+import { VodboxError } from "../../../../clients/typescript/error.ts";
+import { vodbox } from "../../api.ts";
+import { ConfirmDialog } from "../../components/dialog.tsx";
+import { ErrorNotice } from "../../components/notice.tsx";
+import { Time } from "../../components/time.tsx";
+import { useTexts } from "../../texts/texts.tsx";
+import type { Checkup as CheckupState } from "../../types.ts";
+import { Findings } from "./findings.tsx";
+import { texts } from "./texts.ts";
+
+const REFRESH_MS = 1000;
+
+/** The full check: started here, followed, and its result. */
+export function Checkup() {
+  const t = useTexts(texts);
+  const [checkup, setCheckup] = useState<CheckupState | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  const [isAsking, setAsking] = useState(false);
+  const load = useCallback(async () => {
+    try {
+      setCheckup(await vodbox.getCheckup());
+    } catch (thrown) {
+      // None has run yet.
+      if (!(thrown instanceof VodboxError) || thrown.status !== 404) setError(thrown);
+    }
+  }, []);
+  const isRunning = checkup?.status === "running";
+  useEffect(() => void load(), [load]);
+  useEffect(() => {
+    if (!isRunning) return;
+    const timer = setInterval(load, REFRESH_MS);
+    return () => clearInterval(timer);
+  }, [isRunning, load]);
+  const start = async (fix: boolean) => {
+    setAsking(false);
+    setError(null);
+    try {
+      setCheckup(await vodbox.startCheckup({ body: { fix } }));
+    } catch (thrown) {
+      setError(thrown);
+    }
+  };
+  return (
+    <section aria-labelledby="checkup">
+      <div class="page-head">
+        <h2 id="checkup">{t("checkup")}</h2>
+        <div class="row">
+          <button type="button" onClick={() => start(false)} disabled={isRunning}>
+            {t("startCheckup")}
+          </button>
+          <button type="button" onClick={() => setAsking(true)} disabled={isRunning}>
+            {t("fix")}
+          </button>
+        </div>
+      </div>
+      <p class="fine">{t("checkupHint")}</p>
+      <ErrorNotice error={error} />
+      <div aria-live="polite">{checkup ? <Result checkup={checkup} /> : <p>{t("noCheckup")}</p>}</div>
+      {isAsking && (
+        <ConfirmDialog text={t("fixQuestion")} onConfirm={() => start(true)} onClose={() => setAsking(false)} />
+      )}
+    </section>
+  );
+}
+
+function Result({ checkup: { status, stage, objects, findings, finished_at } }: { checkup: CheckupState }) {
+  const t = useTexts(texts);
+  if (status === "running")
+    return (
+      <p>
+        {t("stage")}: {stage} · {t("objects").replace("{count}", String(objects))}
+      </p>
+    );
+  return (
+    <>
+      <p>
+        <Time at={finished_at} /> {findings.every(({ ok }) => ok) && t("allWell")}
+      </p>
+      <Findings findings={findings} />
+    </>
+  );
+}

@@ -1,0 +1,31 @@
+import { Badge } from "../../components/badge.tsx";
+import { Table } from "../../components/table.tsx";
+import { useTexts } from "../../texts/texts.tsx";
+import type { Checkup } from "../../types.ts";
+import { texts } from "./texts.ts";
+
+export type Finding = Checkup["findings"][number];
+
+export function Findings({ findings }: { findings: Finding[] }) {
+  const t = useTexts(texts);
+  return (
+    <Table
+      items={findings.map((finding, id) => ({ id, ...finding }))}
+      columns={[
+        { title: t("status"), cell: (finding) => <FindingState finding={finding} /> },
+        { title: t("check"), cell: ({ check }) => check },
+        {
+          title: t("finding"),
+          cell: ({ detail, mended }) =>
+            mended > 0 ? `${detail} (${t("fixed").replace("{count}", String(mended))})` : detail,
+        },
+      ]}
+    />
+  );
+}
+
+function FindingState({ finding: { ok, warning } }: { finding: Finding }) {
+  const t = useTexts(texts);
+  if (!ok) return <Badge state="errored" text={t("fault")} />;
+  return warning ? <Badge state="processing" text={t("attention")} /> : <Badge state="ready" text={t("ok")} />;
+}

@@ -1,0 +1,42 @@
+import { randomBytes } from "node:crypto";
+import type { Markup } from "./html.ts";
+
+/** A Content-Security-Policy by directive. */
+export type Policy = Record<string, string>;
+
+/** For the scripts and styles of one response. */
+export const newNonce = () => randomBytes(16).toString("base64");
+
+/** What every page forbids, and its own scripts and styles, by nonce: no other file of this server is executed. */
+const common = (nonce: string): Policy => ({
+  "default-src": "'none'",
+  "script-src": `'nonce-${nonce}'`,
+  "style-src": `'nonce-${nonce}'`,
+  "base-uri": "'none'",
+  "form-action": "'none'",
+  "frame-ancestors": "'none'",
+});
+
+type Page = {
+  nonce: string;
+  /** In addition to, or instead of, what is common to all pages. */
+  policy: Policy;
+  status?: number;
+  headers?: Record<string, string>;
+};
+
+export const htmlResponse = (body: Markup, { nonce, policy, status = 200, headers }: Page): Response =>
+  new Response(body.text, {
+    status,
+    headers: {
+      "content-type": "text/html; charset=utf-8",
+      "content-security-policy": Object.entries({ ...common(nonce), ...policy })
+        .map(([directive, value]) => `${directive} ${value}`)
+        .join("; "),
+      "cache-control": "no-store",
+      "x-content-type-options": "nosniff",
+      // The URL may contain a token, which must not be sent to other sites as referrer.
+      "referrer-policy": "no-referrer",
+      ...headers,
+    },
+  });

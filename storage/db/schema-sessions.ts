@@ -1,0 +1,25 @@
+import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { id } from "./columns.ts";
+
+export const SESSION_SUBJECTS = ["admin", "api_key", "user"] as const;
+
+export const sessions = sqliteTable("sessions", {
+  id: id(),
+  subject: text("subject", { enum: SESSION_SUBJECTS }).notNull(),
+  tokenHash: text("token_hash").notNull(),
+  adminMark: text("admin_mark"),
+  tenantId: integer("tenant_id"),
+  apiKeyId: integer("api_key_id"),
+  userId: integer("user_id"),
+  expiresAt: integer("expires_at").notNull(),
+  endsAt: integer("ends_at"),
+  createdAt: integer("created_at").notNull(),
+});
+
+export const setupCodes = sqliteTable("setup_codes", {
+  id: integer("id").primaryKey(),
+  codeHash: text("code_hash").notNull(),
+  expiresAt: integer("expires_at").notNull(),
+});
+
+export type SessionRow = typeof sessions.$inferSelect;

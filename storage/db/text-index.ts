@@ -1,0 +1,25 @@
+import { sql } from "drizzle-orm";
+import type { Db } from "./open.ts";
+
+/**
+ * Each change of texts adds segments to the text index, which every search reads, until they are merged. SQLite would do
+ * so while it writes, in steps of up to 50 ms; migration 0025 leaves it to these functions.
+ * https://www.sqlite.org/fts5.html#the_merge_command
+ */
+
+/** Pages of one step: a few milliseconds, and more than twenty changed assets add. */
+const STEP_PAGES = 20;
+
+/** One step. */
+export async function mergeTextIndex(tx: Db): Promise<void> {
+  await tx.run(sql`insert into assets_text (assets_text, rank) values ('merge', ${STEP_PAGES})`);
+}
+
+/** One step. Returns whether there may be more to merge. */
+export async function continueTextIndexMerge(tx: Db): Promise<boolean> {
+  const changes = async () => (await tx.get<{ n: number }>(sql`select total_changes() as n`)).n;
+  const before = await changes();
+  await mergeTextIndex(tx);
+  // The command itself counts as one change.
+  return (await changes()) - before >= 2;
+}

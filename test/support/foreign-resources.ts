@@ -1,0 +1,82 @@
+import type { TestApp } from "./app.ts";
+import { leased } from "./batches.ts";
+import { subtitled } from "./subtitles.ts";
+import { film } from "./views.ts";
+
+/** Part of everything that the other tenant has written. */
+export const THEIRS = "theirs-3f1c";
+
+/**
+ * Creates one of each resource for a tenant. `paths`: for a prefix of a route's path, its parameters that name the tenant's
+ * resources.
+ */
+export async function foreignResources(app: TestApp, tenantId: number) {
+  const key = await app.key(tenantId);
+  const upload = await app.call("POST", "/api/v1/uploads/initiate", {
+    key,
+    body: { filename: `${THEIRS}.mp4`, bytes_expected: 3, description: THEIRS, tags: { THEIRS }, external_id: THEIRS },
+  });
+  await app.call("PUT", upload.body.upload_url, { raw: "abc" });
+  const completed = await app.call("POST", `/api/v1/uploads/${upload.body.id}/complete`, {
+    key,
+    body: { bytes_received: 3 },
+  });
+  const folder = await app.call("POST", "/api/v1/collections", {
+    key,
+    body: { tenant_id: tenantId, collection: { name: THEIRS, slug: "theirs" } },
+  });
+  const keys = await app.call("GET", "/api/v1/api_keys", { key });
+  const signer = await app.call("POST", "/api/v1/signing_keys", {
+    key,
+    body: { name: THEIRS, algorithm: "EdDSA" },
+  });
+  const theirs = `/api/v1/assets/${completed.body.asset.id}`;
+  const track = await app.call("POST", `${theirs}/tracks`, {
+    key,
+    body: { kind: "scene", name: THEIRS, cues: [] },
+  });
+  const subtitle = await subtitled(app, key, completed.body.asset.id, { label: THEIRS });
+  const hook = await app.call("POST", "/api/v1/webhooks", {
+    key,
+    body: { url: "https://example.com/", description: THEIRS },
+  });
+  const sent = await app.call("POST", `/api/v1/webhooks/${hook.body.id}/test`, { key });
+  const live = await app.call("POST", "/api/v1/live/channels", {
+    key,
+    body: { channel: "theirs", name: THEIRS },
+  });
+  const batch = await leased(app, key, { name: THEIRS });
+  const intent = await batch.want(`${THEIRS}.m4s`, "abc", { multipart: true });
+  // Assets that are not ready are not counted.
+  const { id: asset_id } = await film(app, tenantId);
+  await app.call("PATCH", `/api/v1/assets/${asset_id}`, { key, body: { video_asset: { title: THEIRS } } });
+  await app.call("POST", "/api/v1/playback_events", { body: { asset_id, session_id: THEIRS, event: "play" } });
+  await app.runTask("record-views");
+  const paths = {
+    "/api/v1/webhooks/:id/deliveries/:delivery_id": `${hook.body.id}/deliveries/${sent.body.id}`,
+    "/api/v1/webhooks/:id": String(hook.body.id),
+    "/api/v1/ingest_batches/:id/uploads/:upload_id/proxy_parts/:part_number": `${batch.batch.id}/uploads/${intent.body.id}/proxy_parts/1`,
+    "/api/v1/ingest_batches/:id/uploads/:upload_id/parts/:part_number": `${batch.batch.id}/uploads/${intent.body.id}/parts/1`,
+    "/api/v1/ingest_batches/:id/uploads/:upload_id": `${batch.batch.id}/uploads/${intent.body.id}`,
+    "/api/v1/ingest_batches/:id": String(batch.batch.id),
+    "/api/v1/assets/:video_asset_id/subtitles/:id": `${completed.body.asset.id}/subtitles/${subtitle.id}`,
+    "/api/v1/assets/:video_asset_id/tracks/:id": `${completed.body.asset.id}/tracks/${track.body.id}`,
+    "/api/v1/assets/:video_asset_id": String(completed.body.asset.id),
+    "/api/v1/assets/:id": String(completed.body.asset.id),
+    "/api/v1/collections/:id": String(folder.body.id),
+    "/api/v1/uploads/tus/:id": String(upload.body.id),
+    "/api/v1/uploads/:id": String(upload.body.id),
+    "/api/v1/transcoding_jobs/:id": String(completed.body.transcoding_job.id),
+    "/api/v1/api_keys/:id": String(keys.body[0].id),
+    "/api/v1/signing_keys/:id": String(signer.body.id),
+    "/api/v1/live/channels/:id": String(live.body.id),
+    "/api/v1/playback/:id": completed.body.asset.external_id,
+    "/api/v1/admin/tenants/:ref": String(tenantId),
+    "/api/v1/admin/tokens/:name": "nothing",
+    "/api/v1/admin/users/:ref": "nobody@example.com",
+    "/media/:id": completed.body.asset.external_id,
+    "/watch/:id": completed.body.asset.external_id,
+    "/embed/:id": completed.body.asset.external_id,
+  };
+  return { paths: paths as Record<string, string>, key, batch };
+}
