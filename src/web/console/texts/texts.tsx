@@ -36,9 +36,18 @@ export const useLanguage = () => useContext(LanguageContext);
 export type CommonText = keyof typeof common.en;
 type NoTexts = Record<never, string>;
 
-/** The function that returns a text in the reader's language: one of `own`, else one that every page has. */
+/** What a text is filled in with: the value of each `{name}` in it. */
+type Values = Record<string, string | number>;
+
+/**
+ * The function that returns a text in the reader's language: one of `own`, else one that every page has. Values are
+ * inserted as they are; a name that looks like a placeholder or a pattern of `String.replace` is not replaced again.
+ */
 export function useTexts<Own extends Record<string, string> = NoTexts>(own?: Dictionary<Own>) {
   const { language } = useLanguage();
   const texts = { ...common[language], ...own?.[language] } as Record<string, string>;
-  return (name: CommonText | (keyof Own & string)): string => texts[name] as string;
+  return (name: CommonText | (keyof Own & string), values?: Values): string => {
+    const text = texts[name] as string;
+    return values ? text.replace(/\{(\w+)\}/g, (placeholder, key: string) => String(values[key] ?? placeholder)) : text;
+  };
 }

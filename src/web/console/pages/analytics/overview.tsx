@@ -85,7 +85,7 @@ export function Overview({ analytics, selection: { by, utcOffsetHours }, name }:
         </button>
         {isUtc && (
           <span class="fine">
-            {t("days").replace("{zone}", `UTC${utcOffsetHours < 0 ? "−" : "+"}${Math.abs(utcOffsetHours)}`)}
+            {t("days", { zone: `UTC${utcOffsetHours < 0 ? "−" : "+"}${Math.abs(utcOffsetHours)}` })}
           </span>
         )}
       </div>

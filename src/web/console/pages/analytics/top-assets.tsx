@@ -38,7 +38,7 @@ export function TopAssets({ assets, name, onChoose }: Props) {
                   <button
                     type="button"
                     class="nowrap"
-                    aria-label={t("showOf").replace("{title}", () => title)}
+                    aria-label={t("showOf", { title })}
                     onClick={() => onChoose(String(id))}
                   >
                     {t("analytics")}

@@ -3,7 +3,7 @@ import type { Cue } from "../../../../lib/vtt/parse.ts";
 import { formatTime, readTime } from "../../../../lib/vtt/time.ts";
 import { useTexts } from "../../texts/texts.tsx";
 import type { Timing } from "./cue-document.ts";
-import { filled, texts } from "./texts.ts";
+import { texts } from "./texts.ts";
 
 type Props = {
   cue: Cue;
@@ -28,11 +28,11 @@ export function CueRow({ cue, number, onText, onTiming, onShow, onRemove }: Prop
     const valid = timingOf(next);
     if (valid) onTiming(valid);
   };
-  const timeField = (name: "start" | "end", label: string) => (
+  const timeField = (name: "start" | "end", label: "cueStart" | "cueEnd") => (
     <input
       class="time"
       type="text"
-      aria-label={filled(label, { number })}
+      aria-label={t(label, { number })}
       aria-invalid={timing === null}
       aria-describedby={timing === null ? id : undefined}
       defaultValue={times[name]}
@@ -42,13 +42,13 @@ export function CueRow({ cue, number, onText, onTiming, onShow, onRemove }: Prop
   return (
     <li>
       <span class="times">
-        {timeField("start", t("cueStart"))}
-        {timeField("end", t("cueEnd"))}
+        {timeField("start", "cueStart")}
+        {timeField("end", "cueEnd")}
       </span>
       <textarea
         class="prose"
         rows={2}
-        aria-label={filled(t("cueText"), { number })}
+        aria-label={t("cueText", { number })}
         defaultValue={cue.text}
         onFocus={onShow}
         onInput={({ currentTarget }) => onText(currentTarget.value)}

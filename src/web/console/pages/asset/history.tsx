@@ -9,7 +9,7 @@ import { useSession } from "../../session.tsx";
 import { useTexts } from "../../texts/texts.tsx";
 import type { Job, WebhookDelivery } from "../../types.ts";
 import type { SectionProps } from "./section.ts";
-import { filled, texts } from "./texts.ts";
+import { texts } from "./texts.ts";
 import { useAssetEvents } from "./use-asset-events.ts";
 
 type Entry = { key: string; at: string; content: ComponentChildren };
@@ -103,9 +103,9 @@ function JobEntry({ job }: { job: Job }) {
   return (
     <>
       <p class="row">
-        <strong>{filled(t("job"), { id: job.id })}</strong>
+        <strong>{t("job", { id: job.id })}</strong>
         <Badge state={job.status} text={t(job.status)} />
-        <span class="fine">{filled(t("attempt"), { attempt: job.attempt, most: job.max_attempts })}</span>
+        <span class="fine">{t("attempt", { attempt: job.attempt, most: job.max_attempts })}</span>
       </p>
       {job.error && (
         <p class="fault">
@@ -147,7 +147,7 @@ function DeliveryEntry({ delivery }: { delivery: WebhookDelivery }) {
         <a href={pagePath(`webhooks/${delivery.endpoint_id}`)}>
           {t("endpoint")} {delivery.endpoint_id}
         </a>{" "}
-        · {filled(t("attempts"), { count: delivery.attempts })}
+        · {t("attempts", { count: delivery.attempts })}
         {response && ` · ${response}`}
         {duration_ms !== null && ` · ${duration_ms} ms`}
       </p>

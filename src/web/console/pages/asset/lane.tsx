@@ -9,7 +9,7 @@ import type { Track } from "../../types.ts";
 import { CueForm } from "./cue-form.tsx";
 import { Edge } from "./edge.tsx";
 import type { PlayerFrame } from "./player-frame.ts";
-import { filled, texts } from "./texts.ts";
+import { texts } from "./texts.ts";
 import { endOf, SHORTEST_MS, type TrackCue, titleOf, withEnd, withStart } from "./track-cues.ts";
 import { useUnsaved } from "./use-unsaved.ts";
 
@@ -96,7 +96,7 @@ export function Lane({ track, player, durationMs, mayWrite, onChange, onRemove }
         )}
       </div>
       <ErrorNotice error={failure} />
-      {track.storage_key !== null && <p class="fine">{filled(t("stored"), { key: track.storage_key })}</p>}
+      {track.storage_key !== null && <p class="fine">{t("stored", { key: track.storage_key })}</p>}
       <div class="lane-strip" ref={strip}>
         {cues.map((cue, index) => {
           const end = endOf(cues, index, durationMs);
@@ -115,7 +115,7 @@ export function Lane({ track, player, durationMs, mayWrite, onChange, onRemove }
                 <>
                   <Edge
                     side="start"
-                    label={filled(t("startOf"), { title })}
+                    label={t("startOf", { title })}
                     ms={cue.start_ms}
                     mostMs={durationMs}
                     msAt={msAt}
@@ -123,7 +123,7 @@ export function Lane({ track, player, durationMs, mayWrite, onChange, onRemove }
                   />
                   <Edge
                     side="end"
-                    label={filled(t("endOf"), { title })}
+                    label={t("endOf", { title })}
                     ms={end}
                     mostMs={durationMs}
                     msAt={msAt}

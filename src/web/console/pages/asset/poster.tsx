@@ -12,7 +12,7 @@ import { ownUrl } from "./own-url.ts";
 import type { SectionProps } from "./section.ts";
 import { loadStoryboard, tilesOf } from "./storyboard.ts";
 import { StoryboardTile } from "./storyboard-tile.tsx";
-import { filled, texts } from "./texts.ts";
+import { texts } from "./texts.ts";
 
 const MOST_FRAMES = 24;
 
@@ -98,7 +98,7 @@ export default function Poster({ asset, playback, player, reloadPlayer, onChange
                       type="button"
                       class="frame-choice"
                       aria-pressed={chosen === tile.start}
-                      aria-label={filled(t("frameAt"), { time: duration(tile.start) })}
+                      aria-label={t("frameAt", { time: duration(tile.start) })}
                       onClick={() => {
                         setChosen(tile.start);
                         player.pause();

@@ -6,7 +6,7 @@ import { useLanguage, useTexts } from "../../texts/texts.tsx";
 import type { Playback } from "../../types.ts";
 import { ownUrl } from "./own-url.ts";
 import type { SectionProps } from "./section.ts";
-import { filled, texts } from "./texts.ts";
+import { texts } from "./texts.ts";
 
 /**
  * The target duration of the first rendition's segments, in whole seconds; null when the page may not read the playlist,
@@ -65,7 +65,7 @@ export default function Renditions({ playback }: SectionProps) {
           },
           {
             title: t("segments"),
-            cell: () => (segments.value === null ? "–" : filled(t("segmentSeconds"), { count: segments.value })),
+            cell: () => (segments.value === null ? "–" : t("segmentSeconds", { count: segments.value })),
           },
         ]}
       />

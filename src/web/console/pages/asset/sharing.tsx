@@ -3,7 +3,7 @@ import { CopyButton } from "../../components/copy-button.tsx";
 import { dateTime } from "../../format.ts";
 import { useLanguage, useTexts } from "../../texts/texts.tsx";
 import type { Playback } from "../../types.ts";
-import { filled, texts } from "./texts.ts";
+import { texts } from "./texts.ts";
 
 const escaped = (text: string) => text.replaceAll("&", "&amp;").replaceAll('"', "&quot;").replaceAll("<", "&lt;");
 
@@ -36,7 +36,7 @@ export function Sharing({ title, playback }: { title: string; playback: Playback
       </div>
       {isSigned && (
         <>
-          <p class="fine">{filled(t("signedCode"), { time: dateTime(token_expires_at, language) })}</p>
+          <p class="fine">{t("signedCode", { time: dateTime(token_expires_at, language) })}</p>
           <pre>
             <code>{`curl "${server}/api/v1/playback/${playbackId}" -H "X-API-Key: $KEY"`}</code>
           </pre>

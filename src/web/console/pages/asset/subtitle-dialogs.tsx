@@ -4,7 +4,7 @@ import { Dialog } from "../../components/dialog.tsx";
 import { Field, Form, Select } from "../../components/form.tsx";
 import { useTexts } from "../../texts/texts.tsx";
 import type { Subtitle } from "../../types.ts";
-import { filled, texts } from "./texts.ts";
+import { texts } from "./texts.ts";
 
 type UploadProps = { assetId: number; onDone(): void; onClose(): void };
 
@@ -69,7 +69,7 @@ export function AlignDialog({ subtitle, others, onDone, onClose }: AlignProps) {
     const { asset_id: video_asset_id, id } = subtitle;
     const body = { reference_track_id: Number(reference) };
     const { sync } = await vodbox.syncSubtitle({ video_asset_id, id, body });
-    onDone(filled(t("aligned"), { share: Math.round(sync.match_ratio * 100) }));
+    onDone(t("aligned", { share: Math.round(sync.match_ratio * 100) }));
   };
   return (
     <Dialog title={t("alignTitle")} onClose={onClose}>

@@ -11,7 +11,7 @@ import type { Subtitle } from "../../types.ts";
 import { type CueDocument, openCues, withAllTimes, withCue, withoutCue, withText, withTiming } from "./cue-document.ts";
 import { CueRow } from "./cue-row.tsx";
 import type { PlayerFrame } from "./player-frame.ts";
-import { filled, texts } from "./texts.ts";
+import { texts } from "./texts.ts";
 import { useUnsaved } from "./use-unsaved.ts";
 
 type Props = { subtitle: Subtitle; player: PlayerFrame; onSaved(): void; onClose(): void };
@@ -76,7 +76,7 @@ function Editor({ subtitle, player, content, onSaved, onClose }: Props & { conte
   return (
     <section ref={section} class="editor" aria-labelledby="subtitle-editor">
       <div class="page-head">
-        <h2 id="subtitle-editor">{filled(t("editing"), { label: subtitle.label })}</h2>
+        <h2 id="subtitle-editor">{t("editing", { label: subtitle.label })}</h2>
         <div class="row">
           <div class="toggle">
             <button type="button" aria-pressed={!isText} onClick={() => setText(false)}>
@@ -99,7 +99,7 @@ function Editor({ subtitle, player, content, onSaved, onClose }: Props & { conte
       {draft.faults.length > 0 && (
         <ul class="notice error">
           {draft.faults.map(({ line, message }) => (
-            <li key={`${line} ${message}`}>{filled(t("line"), { line, message })}</li>
+            <li key={`${line} ${message}`}>{t("line", { line, message })}</li>
           ))}
         </ul>
       )}
@@ -140,9 +140,7 @@ function Editor({ subtitle, player, content, onSaved, onClose }: Props & { conte
                 <button type="button" disabled={from === 0} onClick={() => setFrom(from - PER_PAGE)}>
                   {t("previous")}
                 </button>
-                <span class="fine">
-                  {filled(t("pageOf"), { from: from + 1, to: Math.min(from + PER_PAGE, count), count })}
-                </span>
+                <span class="fine">{t("pageOf", { from: from + 1, to: Math.min(from + PER_PAGE, count), count })}</span>
                 <button type="button" disabled={from + PER_PAGE >= count} onClick={() => setFrom(from + PER_PAGE)}>
                   {t("next")}
                 </button>

@@ -300,7 +300,3 @@ export const texts = dictionary(
     skipped: "Übersprungen",
   },
 );
-
-/** Replaces `{name}` in a text. */
-export const filled = (text: string, values: Record<string, string | number>): string =>
-  text.replace(/\{(\w+)\}/g, (whole, name: string) => String(values[name] ?? whole));

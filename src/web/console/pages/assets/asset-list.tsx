@@ -204,7 +204,7 @@ function Item({ asset, index, count, layout, images, isSelected, isFocused, onTo
           type="checkbox"
           class="item-check"
           checked={isSelected}
-          aria-label={t("select").replace("#", asset.title)}
+          aria-label={t("select", { name: asset.title })}
           onClick={(event) => onToggle(asset.id, event.shiftKey)}
         />
       )}

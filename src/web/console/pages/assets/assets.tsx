@@ -144,7 +144,7 @@ export default function Assets() {
             )}
             <span class="fine" role="status">
               {list.count === null && !list.error && t("loading")}
-              {total === 1 ? t("matchingOne") : total > 1 && t("matching").replace("#", number(total, language))}
+              {total === 1 ? t("matchingOne") : total > 1 && t("matching", { count: number(total, language) })}
             </span>
           </div>
           {list.count === 0 && <p class="empty">{isSearch ? t("nothingFound") : t("noAssets")}</p>}

@@ -65,10 +65,10 @@ export function BulkBar({ selection, total, collections, bulk, onSelect }: Props
   if (size === 0 && !selection.isAll) return null;
   return (
     <section class="bulk" aria-label={t("selection")}>
-      <strong role="status">{t("selected").replace("#", shown)}</strong>
+      <strong role="status">{t("selected", { count: shown })}</strong>
       {!selection.isAll && size < total && (
         <button type="button" class="quiet" onClick={() => onSelect({ isAll: true, ids: new Set() })}>
-          {t("selectAll").replace("#", number(total, language))}
+          {t("selectAll", { count: number(total, language) })}
         </button>
       )}
       <button type="button" class="quiet" onClick={() => onSelect(NOTHING)}>
@@ -95,7 +95,7 @@ export function BulkBar({ selection, total, collections, bulk, onSelect }: Props
       </div>
       {open === "move" && collections !== null && (
         <MoveDialog
-          title={t("moveVideos").replace("#", shown)}
+          title={t("moveVideos", { count: shown })}
           collections={collections}
           none={t("noCollection")}
           onChoose={(collection_id) => start({ action: "move", collection_id })}
@@ -103,7 +103,7 @@ export function BulkBar({ selection, total, collections, bulk, onSelect }: Props
         />
       )}
       {open === "tag" && (
-        <Dialog title={t("tagVideos").replace("#", shown)} onClose={close}>
+        <Dialog title={t("tagVideos", { count: shown })} onClose={close}>
           <Form
             submit={t("save")}
             onSubmit={async ({ name = "", value = "" }) =>
@@ -116,7 +116,7 @@ export function BulkBar({ selection, total, collections, bulk, onSelect }: Props
         </Dialog>
       )}
       {open === "policy" && (
-        <Dialog title={t("policyVideos").replace("#", shown)} onClose={close}>
+        <Dialog title={t("policyVideos", { count: shown })} onClose={close}>
           <Form
             submit={t("save")}
             onSubmit={async (values) =>
@@ -136,7 +136,7 @@ export function BulkBar({ selection, total, collections, bulk, onSelect }: Props
       )}
       {open === "delete" && (
         <ConfirmDialog
-          text={size === 1 ? t("deleteOne") : t("deleteVideos").replace("#", shown)}
+          text={size === 1 ? t("deleteOne") : t("deleteVideos", { count: shown })}
           onConfirm={() => start({ action: "delete" })}
           onClose={close}
         />
@@ -149,7 +149,7 @@ function Report({ running: { progress, stop }, onClose }: { running: Running; on
   const t = useTexts(texts);
   const { language } = useLanguage();
   const { total, applied, refused, samples, state, error } = progress;
-  const done = t("bulkDone").replace("#", number(applied, language)).replace("#", number(total, language));
+  const done = t("bulkDone", { count: number(applied, language), total: number(total, language) });
   return (
     <section class="bulk" aria-label={t("selection")}>
       {state === "running" && (
@@ -157,7 +157,7 @@ function Report({ running: { progress, stop }, onClose }: { running: Running; on
       )}
       <span role="status">
         {done}
-        {refused > 0 && ` ${t("bulkRefused").replace("#", number(refused, language))}`}
+        {refused > 0 && ` ${t("bulkRefused", { count: number(refused, language) })}`}
         {state === "stopped" && ` ${t("bulkStopped")}`}
       </span>
       <div class="row bulk-actions">

@@ -101,7 +101,7 @@ export function CollectionPanel({ collections, tenantId, chosen, onChoose, onMov
         </div>
       )}
       {open === "create" && (
-        <Dialog title={current ? t("newCollectionIn").replace("#", current.name) : t("newCollection")} onClose={close}>
+        <Dialog title={current ? t("newCollectionIn", { name: current.name }) : t("newCollection")} onClose={close}>
           <Form submit={t("create")} onSubmit={create}>
             <Field label={t("name")} name="name" required />
           </Form>
@@ -119,7 +119,7 @@ export function CollectionPanel({ collections, tenantId, chosen, onChoose, onMov
       )}
       {open === "delete" && current && (
         <ConfirmDialog
-          text={t("deleteCollectionText").replace("#", current.name)}
+          text={t("deleteCollectionText", { name: current.name })}
           onConfirm={() =>
             attempt(async () => {
               await vodbox.deleteCollection({ id: current.id });
@@ -143,7 +143,7 @@ function MoveCollection({ all, current, onChoose, onClose }: MoveProps) {
   }, [all, current.id]);
   return (
     <MoveDialog
-      title={t("moveCollectionTitle").replace("#", current.name)}
+      title={t("moveCollectionTitle", { name: current.name })}
       collections={possible}
       none={t("topLevel")}
       onChoose={onChoose}

@@ -27,7 +27,7 @@ export function JobDialog({ id, onClose, onChange }: Props) {
   const onEvent = useCallback(({ data }: LiveEvent) => void (data.job_id === id && reloadSoon()), [id, reloadSoon]);
   useLive(onEvent, reload);
   return (
-    <Dialog title={t("job").replace("{id}", String(id))} onClose={onClose}>
+    <Dialog title={t("job", { id })} onClose={onClose}>
       <ErrorNotice error={error} onRetry={reload} />
       {!job && !error && <p>{t("loading")}</p>}
       {job && <Facts job={job} />}

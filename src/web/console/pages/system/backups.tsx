@@ -59,7 +59,7 @@ export function Backups() {
       <Replica />
       <ErrorNotice error={error ?? failure} onRetry={reload} />
       <div aria-live="polite">
-        {isRunning && <p>{t("backupRuns").replace("{size}", bytes(last.bytes, language))}</p>}
+        {isRunning && <p>{t("backupRuns", { size: bytes(last.bytes, language) })}</p>}
         {last?.status === "failed" && <ErrorNotice error={last.error} />}
       </div>
       {value?.backups.length === 0 && <p class="empty">{t("noBackups")}</p>}
@@ -90,7 +90,7 @@ export function Backups() {
       )}
       {removed && (
         <ConfirmDialog
-          text={t("deleteBackup").replace("{name}", removed)}
+          text={t("deleteBackup", { name: removed })}
           onConfirm={async () => {
             setRemoved(null);
             await attempt(() => vodbox.deleteBackup({ name: removed }));

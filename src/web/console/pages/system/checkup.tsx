@@ -69,7 +69,7 @@ function Result({ checkup: { status, stage, objects, findings, finished_at } }: 
   if (status === "running")
     return (
       <p>
-        {t("stage")}: {stage} · {t("objects").replace("{count}", String(objects))}
+        {t("stage")}: {stage} · {t("objects", { count: objects })}
       </p>
     );
   return (

@@ -16,8 +16,7 @@ export function Findings({ findings }: { findings: Finding[] }) {
         { title: t("check"), cell: ({ check }) => check },
         {
           title: t("finding"),
-          cell: ({ detail, mended }) =>
-            mended > 0 ? `${detail} (${t("fixed").replace("{count}", String(mended))})` : detail,
+          cell: ({ detail, mended }) => (mended > 0 ? `${detail} (${t("fixed", { count: mended })})` : detail),
         },
       ]}
     />

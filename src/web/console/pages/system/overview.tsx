@@ -43,9 +43,10 @@ export function Overview() {
             <>
               <dt>{t("disk")}</dt>
               <dd>
-                {t("freeOf")
-                  .replace("{free}", bytes(value.disk.free_bytes, language))
-                  .replace("{size}", bytes(value.disk.size_bytes, language))}
+                {t("freeOf", {
+                  free: bytes(value.disk.free_bytes, language),
+                  size: bytes(value.disk.size_bytes, language),
+                })}
                 <ShareBar
                   label={t("diskUsed")}
                   whole={value.disk.size_bytes}

@@ -20,8 +20,7 @@ export function Replica() {
   if (!value) return null;
   return (
     <p>
-      {t("replica")}:{" "}
-      {replica ? (replica.error ?? t("lag").replace("{seconds}", String(replica.lag_seconds))) : t("replicaNone")}
+      {t("replica")}: {replica ? (replica.error ?? t("lag", { seconds: replica.lag_seconds })) : t("replicaNone")}
     </p>
   );
 }

@@ -96,7 +96,7 @@ function Details({ tenant, onChange }: { tenant: Tenant; onChange(tenant: Tenant
         />
       )}
       {question === "delete" && (
-        <Dialog title={t("deleteTenant").replace("{name}", tenant.name)} onClose={() => setQuestion(null)}>
+        <Dialog title={t("deleteTenant", { name: tenant.name })} onClose={() => setQuestion(null)}>
           <p>{t("deleteQuestion")}</p>
           <Form
             submit={t("confirm")}
@@ -106,7 +106,7 @@ function Details({ tenant, onChange }: { tenant: Tenant; onChange(tenant: Tenant
               route(pagePath("tenants"));
             }}
           >
-            <Field label={t("typeSlug").replace("{slug}", tenant.slug)} name="confirm" required autocomplete="off" />
+            <Field label={t("typeSlug", { slug: tenant.slug })} name="confirm" required autocomplete="off" />
           </Form>
         </Dialog>
       )}

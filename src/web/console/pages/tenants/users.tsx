@@ -49,7 +49,7 @@ export function Users({ tenantId }: { tenantId: number }) {
       <ErrorNotice error={failure} />
       {pairing && (
         <ShownOnce
-          text={t("pairingHint").replace("{time}", dateTime(pairing.expires_at, language))}
+          text={t("pairingHint", { time: dateTime(pairing.expires_at, language) })}
           secret={pairing.pairing_code}
         />
       )}
@@ -109,7 +109,7 @@ export function Users({ tenantId }: { tenantId: number }) {
       )}
       {question?.action === "delete" && (
         <ConfirmDialog
-          text={t("deleteUser").replace("{email}", question.user.email_address)}
+          text={t("deleteUser", { email: question.user.email_address })}
           onConfirm={async () => {
             close();
             await attempt(() => vodbox.deleteUser({ ref: String(question.user.id) }));

@@ -48,7 +48,7 @@ export function UnfinishedList({ owner, list, other, onChoose }: Props) {
       <ErrorNotice error={error} onRetry={load} />
       {other !== null && (
         <div class="notice error" role="alert">
-          <p>{t("otherFile").replace("#", other)}</p>
+          <p>{t("otherFile", { name: other })}</p>
         </div>
       )}
       <ul class="transfers">

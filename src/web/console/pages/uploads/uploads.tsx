@@ -111,7 +111,7 @@ export default function Uploads() {
           <Row key={transfer.id} transfer={transfer} />
         ))}
       </ul>
-      {sorted.length > SHOWN && <p class="fine">{t("moreFiles").replace("#", String(sorted.length - SHOWN))}</p>}
+      {sorted.length > SHOWN && <p class="fine">{t("moreFiles", { count: sorted.length - SHOWN })}</p>}
     </>
   );
 }
@@ -130,7 +130,7 @@ function IntoCollection({ id }: { id: number }) {
   const t = useTexts(texts);
   const { value } = useResource(() => vodbox.getCollection({ id }), [id]);
   if (!value) return null;
-  return <p>{t("intoCollection").replace("#", value.name)}</p>;
+  return <p>{t("intoCollection", { name: value.name })}</p>;
 }
 
 /** All files together, when there are several. */
@@ -142,9 +142,7 @@ function Total({ list }: { list: Transfer[] }) {
   const size = list.reduce((sum, { file }) => sum + file.size, 0);
   const sent = list.reduce((sum, each) => sum + (isSent(each) ? each.file.size : each.sent), 0);
   const speed = list.reduce((sum, each) => sum + (each.state === "sending" ? each.speed : 0), 0);
-  const count = t("filesSent")
-    .replace("#", String(list.filter(isSent).length))
-    .replace("#", String(list.length));
+  const count = t("filesSent", { count: list.filter(isSent).length, total: list.length });
   return (
     <div class="transfer-total">
       <Progress value={size === 0 ? 1 : sent / size} label={t("allFiles")} />

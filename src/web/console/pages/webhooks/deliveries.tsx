@@ -76,7 +76,7 @@ export function Deliveries({ endpointId, canResend, sent }: Props) {
         if (last === null) break;
         after = last;
       }
-      if (sum.resent > 0) return t("resentMany").replace("{count}", String(sum.resent));
+      if (sum.resent > 0) return t("resentMany", { count: sum.resent });
       return sum.paused > 0 ? t("stillPaused") : t("nothingFailed");
     });
   return (

@@ -27,7 +27,7 @@ export function DeliveryDialog({ endpointId, deliveryId, onClose }: Props) {
     [endpointId, deliveryId],
   );
   return (
-    <Dialog title={t("delivery").replace("{id}", deliveryId)} onClose={onClose}>
+    <Dialog title={t("delivery", { id: deliveryId })} onClose={onClose}>
       <ErrorNotice error={error} onRetry={reload} />
       {!value && !error && <p>{t("loading")}</p>}
       {value && (

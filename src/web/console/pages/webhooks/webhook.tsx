@@ -96,7 +96,7 @@ function Endpoint({ endpoint, onChange }: Props) {
       {rotated && (
         <>
           <ShownOnce text={t("secretShownOnce")} secret={rotated.secret} />
-          <p>{t("oldSecretUntil").replace("{time}", dateTime(rotated.previous_secret_expires_at, language))}</p>
+          <p>{t("oldSecretUntil", { time: dateTime(rotated.previous_secret_expires_at, language) })}</p>
         </>
       )}
       <dl class="facts">
