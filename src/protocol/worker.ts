@@ -1,5 +1,6 @@
 import * as v from "valibot";
 import { Sha256, SignedHeaders, Text, Time } from "./fields.ts";
+import { PlanResult, Task, WrittenRenditions } from "./task.ts";
 
 /** The worker API as the server documents and validates it; see worker-client.ts for how a worker reads it. */
 
@@ -11,7 +12,12 @@ const MAX_LOG_CHARS = 32_768;
 export const Claim = v.object({
   worker_id: v.optional(WorkerId),
   version: v.optional(Version),
-  capabilities: v.optional(v.looseObject({ local_proof: v.optional(Text(200)) })),
+  capabilities: v.optional(
+    v.looseObject({
+      local_proof: v.optional(Text(200)),
+      tasks: v.optional(v.pipe(v.number(), v.description("1: the worker leases tasks, parts of a job"))),
+    }),
+  ),
   wait_seconds: v.optional(v.pipe(v.number("must be a number"), v.minValue(0), v.maxValue(20, "must be at most 20"))),
 });
 export type Claim = v.InferInput<typeof Claim>;
@@ -83,6 +89,13 @@ export const Completion = v.object({
   ),
 });
 
+/** The result of a task: `plan` of a `plan` task, `written` of `chunk` and `audio`, a completion of the others. */
+export const TaskCompletion = v.object({
+  ...Completion.entries,
+  plan: v.nullish(PlanResult),
+  written: v.nullish(WrittenRenditions),
+});
+
 export const Failure = v.object({
   code: v.optional(Text(100), "transcoding_failed"),
   message: v.optional(Text(2000), "Transcoding failed."),
@@ -92,6 +105,10 @@ export const Failure = v.object({
 
 export const SignArtifacts = v.object({
   paths: v.pipe(v.array(Key, "must be an array of paths"), v.minLength(1), v.maxLength(1000, "at most 1000 at a time")),
+  method: v.optional(
+    v.pipe(v.picklist(["PUT", "GET"], "must be PUT or GET"), v.description("GET: to read what other tasks have written")),
+    "PUT",
+  ),
 });
 export type SignArtifacts = v.InferInput<typeof SignArtifacts>;
 
@@ -132,6 +149,7 @@ const contract = v.object({
     publish_url: v.pipe(v.string(), v.description("For renditions that are published before the job completes")),
   }),
   early_playback: v.pipe(v.boolean(), v.description("Whether to publish as soon as one rendition is complete")),
+  task: v.optional(v.pipe(v.nullable(Task), v.description("Set when a part of the job is leased; see `kind`"))),
 });
 /** Everything that a worker needs for one job. Keys are full object keys. */
 export const WorkerContract = v.pipe(contract, v.title("WorkerContract"));
