@@ -1,7 +1,8 @@
 import { mkdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { UserError } from "../../src/lib/errors.ts";
-import { type EncodeResult, encode } from "../../src/media/encode.ts";
+import { encode } from "../../src/media/encode.ts";
+import type { EncodeResult } from "../../src/media/finish.ts";
 import type { EncodingSpec } from "../../src/media/encoding-spec.ts";
 import { MediaError } from "../../src/media/error.ts";
 import type { Binaries } from "../../src/media/ffmpeg.ts";

@@ -15,12 +15,26 @@ export const SEGMENT_PATTERN = /^\d{5,}\.m4s$/;
 /** The muxer requires a manifest; ours replaces it. */
 export const MUXER_MANIFEST = "muxer.mpd";
 
+/** A range of frames of the constant frame grid, counted from 0. */
+export type FrameRange = {
+  firstFrame: number;
+  /** Exclusive; null: to the end of the source. */
+  endFrame: number | null;
+  /** How long before the first frame the source is read from, or from the keyframe before that. */
+  seekBackSeconds: number;
+};
+
 type ArgumentOptions = {
   input: string;
   outDir: string;
   plan: EncodePlan;
   spec: EncodingSpec;
   encoder?: Encoder | undefined;
+  /**
+   * Only these frames are encoded, with times from 0. Their first one is that of a segment, so that keyframes and
+   * segments are the same as in a run over the whole source.
+   */
+  range?: FrameRange | undefined;
 };
 
 /**
@@ -29,7 +43,7 @@ type ArgumentOptions = {
  * another for DASH took 137 s.
  */
 export function encodeArguments(options: ArgumentOptions): string[] {
-  const { input, outDir, plan, spec, encoder = "software" } = options;
+  const { input, outDir, plan, spec, encoder = "software", range } = options;
   return [
     ...["-nostdin", "-hide_banner", "-y", "-loglevel", "warning"],
     ...["-progress", "pipe:1", "-nostats", "-stats_period", "0.5"],
@@ -38,12 +52,30 @@ export function encodeArguments(options: ArgumentOptions): string[] {
     // Copied streams are decoded too, because only the decoder finds faults in them.
     ...(plan.video?.passthrough ? ["-xerror", "-err_detect", "explode"] : []),
     ...deviceArguments(encoder).global,
+    ...(range && plan.video ? seek(range, plan.video.rate) : []),
     ...untrustedInput(input),
-    ...graphArguments(filterGraph(plan, spec, encoder)),
+    ...graphArguments(filterGraph(plan, options, encoder)),
     ...(plan.video?.renditions.flatMap((one) => videoOutput(one, plan, options)) ?? []),
     ...plan.audio.flatMap((one) => audioOutput(one, spec, outDir)),
   ];
 }
+
+/**
+ * Times stay those of the source, from 0, so that the frame grid is the same. The frames from the keyframe to the first
+ * one of the range are not dropped here but by the filters: those before it determine what the first one shows.
+ */
+function seek({ firstFrame, endFrame, seekBackSeconds }: FrameRange, { num, den }: Rate): string[] {
+  const from = Math.max(0, (firstFrame * den) / num - seekBackSeconds);
+  const to = endFrame === null ? null : (endFrame * den) / num + READ_ON_SECONDS;
+  return [
+    ...["-copyts", "-start_at_zero"],
+    ...(from > 0 ? ["-noaccurate_seek", "-ss", from.toFixed(6)] : []),
+    ...(to === null ? [] : ["-t", (to - from).toFixed(6)]),
+  ];
+}
+
+/** Frames may be stored later than they are shown, and those of variable rates may be far apart. */
+const READ_ON_SECONDS = 10;
 
 /** Nothing is decoded when all streams are copied. */
 const graphArguments = (graph: string) => (graph ? ["-filter_complex", graph] : []);
@@ -52,7 +84,7 @@ const graphArguments = (graph: string) => (graph ? ["-filter_complex", graph] : 
 const encodedOf = ({ renditions, passthrough }: NonNullable<EncodePlan["video"]>) =>
   passthrough?.isCopied ? renditions.slice(1) : renditions;
 
-function filterGraph({ video, audio }: EncodePlan, spec: EncodingSpec, encoder: Encoder): string {
+function filterGraph({ video, audio }: EncodePlan, { spec, range }: ArgumentOptions, encoder: Encoder): string {
   const chains: string[] = [];
   if (video) {
     const { track, rate, holdUntilSeconds } = video;
@@ -64,8 +96,7 @@ function filterGraph({ video, audio }: EncodePlan, spec: EncodingSpec, encoder: 
       ...{ 0: [], 90: ["transpose=clock"], 180: ["transpose=clock", "transpose=clock"], 270: ["transpose=cclock"] }[
         track.rotation
       ],
-      // One frame grid from 0, whatever the source's timestamps: segments of all renditions start at the same frames.
-      `fps=${rate.num}/${rate.den}:start_time=0`,
+      ...frameGrid(rate, range),
       scale(top),
       ...(track.isHdr ? TONE_MAP : []),
       `format=${spec.video.pixel_format}`,
@@ -83,6 +114,19 @@ function filterGraph({ video, audio }: EncodePlan, spec: EncodingSpec, encoder: 
     }
   }
   return [...chains, ...audioGraph(audio, spec)].join(";");
+}
+
+/**
+ * One frame grid from 0, whatever the source's timestamps: segments of all renditions start at the same frames. The unit
+ * of time after `fps` is one frame.
+ */
+function frameGrid({ num, den }: Rate, range: FrameRange | undefined): string[] {
+  const grid = `fps=${num}/${den}`;
+  if (!range) return [`${grid}:start_time=0`];
+  const { firstFrame, endFrame } = range;
+  const end = endFrame === null ? [] : [`end_pts=${endFrame}`];
+  if (firstFrame === 0) return [`${grid}:start_time=0`, ...(end.length > 0 ? [`trim=${end}`] : [])];
+  return [grid, `trim=${[`start_pts=${firstFrame}`, ...end].join(":")}`, `setpts=PTS-${firstFrame}`];
 }
 
 const audioGraph = (audio: EncodePlan["audio"], spec: EncodingSpec): string[] =>
@@ -116,25 +160,35 @@ const TONE_MAP = [
 function videoOutput(
   one: PlannedRendition,
   { video }: EncodePlan,
-  { spec, outDir, encoder = "software" }: ArgumentOptions,
+  { spec, outDir, encoder = "software", range }: ArgumentOptions,
 ): string[] {
   if (!video) return [];
   const index = encodedOf(video).indexOf(one);
   if (index < 0)
     return ["-map", `0:${video.track.index}`, "-c:v", "copy", ...segmentWriter(join(outDir, one.name), spec)];
+  const codec = videoCodecs[spec.video.codec];
   const framesPerGop = Math.ceil((video.rate.num / video.rate.den) * spec.gop_seconds);
   return [
     ...["-map", `[v${index}]`],
-    ...videoCodecs[spec.video.codec].encoderArguments[encoder](one, spec.video),
+    ...codec.encoderArguments[encoder](one, spec.video),
+    ...(range && range.firstFrame > 0 ? codec.continuationArguments[encoder] : []),
     // Keyframes are placed by time alone. A frame count would drift from it at 23.976, and scene-cut keyframes would
     // not match in other renditions; -g is only an upper bound.
     "-force_key_frames",
     video.passthrough
       ? timesBefore(video.passthrough.keyTimes, video.rate)
-      : `expr:gte(t,n_forced*${spec.gop_seconds})`,
+      : keyframes(spec, video.rate, range),
     ...["-g", String(framesPerGop * 4)],
-    ...segmentWriter(join(outDir, one.name), spec),
+    ...segmentWriter(join(outDir, one.name), spec, range && video.rate),
   ];
+}
+
+/** The keyframes of a range are those that a run over the whole source places: at the first frame at n x 2 s or later. */
+function keyframes({ gop_seconds }: EncodingSpec, { num, den }: Rate, range: FrameRange | undefined): string {
+  if (!range || range.firstFrame === 0) return `expr:gte(t,n_forced*${gop_seconds})`;
+  const before = Math.round((range.firstFrame * den) / num / gop_seconds);
+  // Rounding of the sum must not move a keyframe to the next frame.
+  return `expr:gte(t+${range.firstFrame}*${den}/${num}+0.0001,(n_forced+${before})*${gop_seconds})`;
 }
 
 /** Each a quarter of a frame early: the frame at or after it is the intended one, however times are rounded. */
@@ -158,11 +212,22 @@ function audioOutput(one: PlannedAudio, spec: EncodingSpec, outDir: string): str
   ];
 }
 
+const cuts = ({ segment_seconds }: EncodingSpec) => ["-seg_duration", String(segment_seconds), "-use_timeline", "0"];
+
+/**
+ * A range does not start at n x 4 s but up to one frame later, so its segments may last one frame less. With a timeline
+ * the muxer measures each segment from its own start, and this difference does not add up.
+ */
+const rangeCuts = ({ segment_seconds }: EncodingSpec, { num, den }: Rate) => [
+  ...["-seg_duration", (segment_seconds - (1.05 * den) / num).toFixed(6)],
+  ...["-use_timeline", "1"],
+];
+
 /**
  * One muxer per rendition, each in its own directory. A shared muxer would cut audio where it cuts video, and audio
  * after the end of the video would become one long last segment.
  */
-function segmentWriter(folder: string, spec: EncodingSpec): string[] {
+function segmentWriter(folder: string, spec: EncodingSpec, rangeRate?: Rate): string[] {
   return [
     // The metadata of phone videos contains places and people.
     ...["-map_metadata", "-1", "-map_chapters", "-1", "-t", String(MAX_DURATION_SECONDS)],
@@ -171,7 +236,7 @@ function segmentWriter(folder: string, spec: EncodingSpec): string[] {
     // With a template and no timeline the muxer cuts at n x 4 s from the start. With a timeline it requires each
     // segment to last 4 s, so at 29.97 frames per second it occasionally skips a cut. The template also keeps the
     // muxer's own manifest, rewritten at every segment, at a constant size.
-    ...["-f", "dash", "-seg_duration", String(spec.segment_seconds), "-use_template", "1", "-use_timeline", "0"],
+    ...["-f", "dash", "-use_template", "1", ...(rangeRate ? rangeCuts(spec, rangeRate) : cuts(spec))],
     ...["-init_seg_name", INIT_NAME, "-media_seg_name", SEGMENT_TEMPLATE],
     // Edit lists remove the delay of B-frames and of the audio encoder, as CMAF's brand cmfc specifies. The alternative,
     // negative composition offsets (cmf2), makes every ffmpeg-based player show frames two frames late.

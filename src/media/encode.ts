@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, rm, stat } from "node:fs/promises";
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { encodeArguments } from "./arguments.ts";
@@ -7,14 +7,11 @@ import type { Encoder } from "./encoders.ts";
 import type { EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
 import { type Binaries, run, type SourceRun } from "./ffmpeg.ts";
-import { type Rendition, writeManifests } from "./manifests.ts";
+import { type EncodeResult, type FileNames, fileNames, finish, type RequestedNames } from "./finish.ts";
 import { prepareFolders, readWritten } from "./package.ts";
 import { findPassthrough } from "./passthrough.ts";
 import { type EncodePlan, planEncode } from "./plan.ts";
 import type { Probe } from "./probe.ts";
-import { writeStaticMp4 } from "./static-mp4.ts";
-import { writeStoryboard } from "./storyboard.ts";
-import { writeThumbnail } from "./thumbnail.ts";
 
 export type EncodeOptions = {
   /** Absolute path of the source. */
@@ -42,27 +39,7 @@ export type EncodeOptions = {
   /** Software by default. */
   encoder?: Encoder | undefined;
   /** File names in `outDir` that differ from those of the specification. */
-  names?: { manifest?: string; dash?: string; thumbnail?: string; storyboard?: string; mp4?: string };
-};
-
-export type EncodeResult = {
-  /** File names in `outDir`. */
-  manifest: string;
-  dash: string;
-  thumbnail: string;
-  /** Null for audio-only sources, when the specification does not ask for one, and when none could be produced. */
-  storyboard: string | null;
-  /** Null when not requested, and for audio-only sources. */
-  mp4: string | null;
-  /** Size of the largest rendition; null for audio-only sources. */
-  width: number | null;
-  height: number | null;
-  durationSeconds: number;
-  frameRate: number | null;
-  renditions: Rendition[];
-  /** Every file that was written, relative to `outDir`; manifests last. */
-  files: string[];
-  bytes: number;
+  names?: RequestedNames;
 };
 
 const STALL_MS = 5 * 60_000;
@@ -75,13 +52,7 @@ const timeLimitMs = (durationSeconds: number | null) => 3_600_000 + (durationSec
  */
 export async function encode(options: EncodeOptions): Promise<EncodeResult> {
   const { outDir, probe, spec, binaries, signal } = options;
-  const names = {
-    manifest: options.names?.manifest ?? spec.hls.manifest,
-    dash: options.names?.dash ?? spec.dash.manifest,
-    thumbnail: options.names?.thumbnail ?? spec.thumbnail.name,
-    storyboard: options.names?.storyboard ?? spec.storyboard.name,
-    mp4: options.names?.mp4 ?? null,
-  };
+  const names = fileNames(spec, options.names);
   const plan = planEncode(probe, spec);
   const cwd = await mkdtemp(join(options.scratchDir ?? tmpdir(), "encode-"));
   const common = {
@@ -131,13 +102,13 @@ const isOfSource = (error: unknown) =>
 
 type Way = {
   options: EncodeOptions;
-  names: { manifest: string; dash: string; thumbnail: string; storyboard: string; mp4: string | null };
+  names: FileNames;
   common: SourceRun;
 };
 
 async function encodeOnce(plan: EncodePlan, way: Way): Promise<EncodeResult> {
   await pass(plan, way, { from: 0, to: 0.99 });
-  return finish(plan, way);
+  return finishRun(plan, way);
 }
 
 /** Share of the smallest rendition in the total work; copying a source costs almost nothing. */
@@ -165,7 +136,7 @@ async function encodeInTwo(plan: EncodePlan, plain: EncodePlan, way: Way): Promi
     return encodeInTwo(plain, plain, way);
   }
   const names = { ...way.names, manifest: `early-${way.names.manifest}`, dash: `early-${way.names.dash}`, mp4: null };
-  const result = await finish(first, { ...way, names }, { isEarly: true });
+  const result = await finishRun(first, { ...way, names }, { isEarly: true });
   const reported = options.onEarly?.(result);
   // Awaited below; handled here so that a rejection before that is not unhandled.
   reported?.catch(() => {});
@@ -173,7 +144,7 @@ async function encodeInTwo(plan: EncodePlan, plain: EncodePlan, way: Way): Promi
     const passthrough = video.passthrough && { ...video.passthrough, isCopied: false };
     const rest = { ...plan, audio: [], video: { ...video, renditions: others, passthrough } };
     if (others.length > 0) await pass(rest, way, { from: share, to: 0.99 });
-    const whole = await finish(plan, way);
+    const whole = await finishRun(plan, way);
     await reported;
     return { ...whole, files: [...new Set([...result.files, ...whole.files])] };
   } catch (error) {
@@ -204,8 +175,8 @@ async function pass(plan: EncodePlan, { options, common }: Way, share: { from: n
   });
 }
 
-/** Writes thumbnails and manifests for the segments; for early playback, without the slow parts. */
-async function finish(
+/** Reads what was written for the plan, and writes the thumbnail, the storyboard and the manifests. */
+async function finishRun(
   plan: EncodePlan,
   { options, names, common }: Way,
   { isEarly = false } = {},
@@ -215,34 +186,7 @@ async function finish(
     (await Promise.all(renditions.map(({ name }) => readWritten(outDir, name)))).filter((one) => one !== null);
   const videos = await read(plan.video?.renditions ?? []);
   const audios = await read(plan.audio);
-  if (videos.length + audios.length === 0) {
-    throw new MediaError("input_invalid", "Nothing in the source could be decoded.", false);
-  }
-  const shared = { outDir, spec, videos, ffmpeg: binaries.ffmpeg, run: common };
-  const hasStoryboard = spec.storyboard.enabled && !isEarly;
-  const storyboard = hasStoryboard ? await writeStoryboard({ ...shared, name: names.storyboard }) : null;
-  await writeThumbnail({ ...shared, name: names.thumbnail, audios });
-  const mp4Bytes = names.mp4 ? await writeStaticMp4({ ...shared, name: names.mp4, audios }) : null;
-  const packaged = await writeManifests({ outDir, plan, spec, videos, audios, names, storyboard });
-  const [top] = packaged.renditions;
+  const result = await finish({ plan, videos, audios, outDir, spec, names, binaries, run: common, isEarly });
   if (!isEarly) onProgress?.(1);
-  return {
-    ...names,
-    width: top?.width ?? null,
-    height: top?.height ?? null,
-    durationSeconds: Math.round(packaged.durationSeconds * 1000) / 1000,
-    frameRate: top?.frame_rate ?? null,
-    renditions: packaged.renditions,
-    storyboard: storyboard?.name ?? null,
-    mp4: mp4Bytes === null ? null : names.mp4,
-    files: [
-      ...packaged.files.slice(0, -2),
-      names.thumbnail,
-      ...(storyboard ? [storyboard.image, storyboard.name] : []),
-      ...(names.mp4 && mp4Bytes !== null ? [names.mp4] : []),
-      ...packaged.files.slice(-2),
-    ],
-    bytes:
-      packaged.bytes + (await stat(join(outDir, names.thumbnail))).size + (storyboard?.bytes ?? 0) + (mp4Bytes ?? 0),
-  };
+  return result;
 }

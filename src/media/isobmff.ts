@@ -113,6 +113,38 @@ export function joinSegments(segment: Buffer, next: Buffer): Buffer | null {
   return joined;
 }
 
+/**
+ * Moves a segment, in place, by `time` timescale units, and its fragments by `sequence` numbers: what a run over the
+ * whole source would have written, for a segment of a run that started later (8.8.5, 8.8.12, 8.16.3). Throws Error when
+ * a time does not fit into its field.
+ */
+export function shiftSegment(segment: Buffer, { time, sequence }: { time: number; sequence: number }): void {
+  for (const box of boxes(segment, 0, segment.length)) {
+    if (box.type === "sidx") addTime(segment, box, 12, time);
+    if (box.type !== "moof") continue;
+    for (const part of boxes(segment, box.start, box.end)) {
+      if (part.type === "mfhd") {
+        const at = field(part, 4, 4);
+        segment.writeUInt32BE(segment.readUInt32BE(at) + sequence, at);
+      }
+      if (part.type !== "traf") continue;
+      for (const child of boxes(segment, part.start, part.end))
+        if (child.type === "tfdt") addTime(segment, child, 4, time);
+    }
+  }
+}
+
+/** The field has 64 bits in the long layout, else 32. */
+function addTime(data: Buffer, box: Box, offset: number, time: number): void {
+  if (isLong(data, box)) {
+    const at = field(box, offset, 8);
+    data.writeBigUInt64BE(data.readBigUInt64BE(at) + BigInt(time), at);
+  } else {
+    const at = field(box, offset, 4);
+    data.writeUInt32BE(data.readUInt32BE(at) + time, at);
+  }
+}
+
 /** 8.16.3: positions of entries of twelve bytes: the size with a flag bit, the duration, and the type of start. */
 function referencesOf(data: Buffer, sidx: Box): number[] {
   const countAt = isLong(data, sidx) ? 30 : 22;

@@ -30,8 +30,15 @@ export async function prepareFolders(outDir: string, plan: EncodePlan): Promise<
   for (const name of names) await mkdir(join(outDir, name), { recursive: true });
 }
 
-/** Reads what was written for a rendition; null when the encoder received no input (an empty track). */
-export async function readWritten(outDir: string, name: string): Promise<Written | null> {
+/**
+ * Reads what was written for a rendition; null when the encoder received no input (an empty track). A short last segment
+ * is joined with the one before it, unless others follow it elsewhere.
+ */
+export async function readWritten(
+  outDir: string,
+  name: string,
+  { joinLast = true }: { joinLast?: boolean } = {},
+): Promise<Written | null> {
   const folder = join(outDir, name);
   await rm(join(folder, MUXER_MANIFEST), { force: true });
   const files: string[] = await readdir(folder).catch(() => []);
@@ -46,7 +53,7 @@ export async function readWritten(outDir: string, name: string): Promise<Written
   const segments: Segment[] = [];
   for (const file of names) segments.push(await readSegment(folder, file));
   const [before, last] = segments.slice(-2);
-  if (before && last && last.durationSeconds <= Math.max(SHORT_SECONDS, init.delay / init.timescale))
+  if (joinLast && before && last && last.durationSeconds <= Math.max(SHORT_SECONDS, init.delay / init.timescale))
     if (await joinFiles(folder, before, last)) segments.splice(-2, 2, await readSegment(folder, before.name));
   const durationSeconds = segments.reduce((sum, segment) => sum + segment.durationSeconds, 0);
   return { name, init, segments, durationSeconds };

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { EncodingSpec } from "./encoding-spec.ts";
 import { run, type SourceRun, untrustedInput } from "./ffmpeg.ts";
 import type { Written } from "./package.ts";
-import { writeSampleVideo } from "./sample-video.ts";
+import { type SegmentReader, writeSampleVideo } from "./sample-video.ts";
 
 type StaticMp4Options = {
   outDir: string;
@@ -16,6 +16,7 @@ type StaticMp4Options = {
   audios: Written[];
   ffmpeg: string;
   run: SourceRun;
+  read: SegmentReader;
 };
 
 /**
@@ -24,15 +25,15 @@ type StaticMp4Options = {
  * audio-only sources.
  */
 export async function writeStaticMp4(options: StaticMp4Options): Promise<number | null> {
-  const { outDir, name, spec, videos, audios, ffmpeg, run: common } = options;
+  const { outDir, name, spec, videos, audios, ffmpeg, run: common, read } = options;
   const limit = spec.static_mp4.max_short_side;
   const video = videos.find(({ init }) => Math.min(init.width, init.height) <= limit) ?? videos.at(-1);
   if (!video) return null;
   const cwd = join(common.cwd, "mp4");
   await mkdir(cwd, { recursive: true });
   const parts = [video, ...audios.slice(0, 1)];
-  for (const part of parts)
-    await writeSampleVideo(join(outDir, part.name), part.segments, join(cwd, `${part.name}.mp4`));
+  for (const { name: rendition, segments } of parts)
+    await writeSampleVideo({ name: rendition, segments, read }, join(cwd, `${rendition}.mp4`));
   await run(ffmpeg, {
     ...common,
     cwd,

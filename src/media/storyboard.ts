@@ -4,7 +4,7 @@ import type { EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
 import { run, type SourceRun, untrustedInput } from "./ffmpeg.ts";
 import type { Segment, Written } from "./package.ts";
-import { writeSampleVideo } from "./sample-video.ts";
+import { type SegmentReader, writeSampleVideo } from "./sample-video.ts";
 
 export type Storyboard = {
   /** File names relative to the directory of the manifests. */
@@ -27,6 +27,7 @@ type StoryboardOptions = {
   videos: Written[];
   ffmpeg: string;
   run: SourceRun;
+  read: SegmentReader;
 };
 
 /**
@@ -46,7 +47,7 @@ export async function writeStoryboard(options: StoryboardOptions): Promise<Story
 }
 
 async function write(
-  { outDir, name, spec, ffmpeg, run: common }: StoryboardOptions,
+  { outDir, name, spec, ffmpeg, run: common, read }: StoryboardOptions,
   source: Written,
 ): Promise<Storyboard> {
   const { durationSeconds, init, segments } = source;
@@ -62,7 +63,8 @@ async function write(
   const cwd = join(common.cwd, "storyboard");
   await mkdir(cwd, { recursive: true });
   const sample = join(cwd, "sample.mp4");
-  await writeSampleVideo(join(outDir, source.name), nearest(segments, intervalSeconds, tiles), sample);
+  const chosen = nearest(segments, intervalSeconds, tiles);
+  await writeSampleVideo({ name: source.name, segments: chosen, read }, sample);
   const image = template.replace("$Number$", "1");
   // Every tile gets the keyframe nearest to its time, even where one is missing.
   const grid = `fps=${1000}/${Math.round(intervalSeconds * 1000)}:start_time=0:round=near:eof_action=pass`;

@@ -4,7 +4,7 @@ import type { EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
 import { run, type SourceRun, untrustedInput } from "./ffmpeg.ts";
 import type { Segment, Written } from "./package.ts";
-import { writeSampleVideo } from "./sample-video.ts";
+import { type SegmentReader, writeSampleVideo } from "./sample-video.ts";
 
 type ThumbnailOptions = {
   outDir: string;
@@ -15,6 +15,7 @@ type ThumbnailOptions = {
   audios: Written[];
   ffmpeg: string;
   run: SourceRun;
+  read: SegmentReader;
 };
 
 const CANDIDATE_SEGMENTS = 8;
@@ -31,6 +32,7 @@ export async function writeThumbnail({
   audios,
   ffmpeg,
   run: common,
+  read,
 }: ThumbnailOptions): Promise<void> {
   const limit = spec.thumbnail.max_short_side;
   const shortSide = ({ init }: Written) => Math.min(init.width, init.height);
@@ -39,11 +41,8 @@ export async function writeThumbnail({
 
   const sample = join(common.cwd, "sample.mp4");
   const isWhole = source.segments.length <= 2;
-  await writeSampleVideo(
-    join(outDir, source.name),
-    isWhole ? source.segments : chooseSegments(source.segments),
-    sample,
-  );
+  const segments = isWhole ? source.segments : chooseSegments(source.segments);
+  await writeSampleVideo({ name: source.name, segments, read }, sample);
   const isVideo = source.init.width > 0;
   const decoding = isVideo && !isWhole ? ["-skip_frame", "nokey"] : [];
   const quality = ["-c:v", "mjpeg", "-pix_fmt", "yuvj420p", "-q:v", "4", "-f", "image2"];

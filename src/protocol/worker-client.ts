@@ -1,4 +1,5 @@
 import * as v from "valibot";
+import { Task } from "./task.ts";
 import * as server from "./worker.ts";
 
 /**
@@ -40,6 +41,7 @@ export const WorkerContract = v.object({
   ),
   callbacks: v.object({ ...callbacks.entries, ...optional(callbacks.entries, "publish_url") }),
   early_playback: v.optional(v.nullable(contract.early_playback), false),
+  task: v.nullish(Task),
 });
 export type WorkerContract = v.InferOutput<typeof WorkerContract>;
 
@@ -71,4 +73,6 @@ export type Completion = Omit<ServerCompletion, "media"> & {
   /** `bytes` is not in the server's schema, which ignores it. */
   media: Omit<ServerCompletion["media"], "source_sha256"> & { bytes: number; source_sha256?: string };
 };
+/** The body of `complete` of a task. */
+export type TaskResult = Partial<Omit<Completion, "media">> & v.InferInput<typeof server.TaskCompletion>;
 export type Failure = Complete<v.InferInput<typeof server.Failure>>;

@@ -39,7 +39,7 @@ type CaptionContext = {
 
 type CaptionOptions = {
   input: string;
-  probe: Probe;
+  probe: Pick<Probe, "audio">;
   /** A directory for this job. */
   work: string;
   signal: AbortSignal;

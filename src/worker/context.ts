@@ -3,6 +3,7 @@ import type { Binaries } from "../media/ffmpeg.ts";
 import type { Transcriber } from "../outbound/transcribe/transcriber.ts";
 import type { LeaseClient } from "./lease-client.ts";
 import type { Scratch } from "./scratch.ts";
+import type { SourceCache } from "./tasks/source-cache.ts";
 
 export type Log = Record<"info" | "warn" | "error", (fields: Record<string, unknown>, message: string) => void>;
 
@@ -10,6 +11,8 @@ export type JobContext = {
   client: LeaseClient;
   binaries: Binaries;
   scratch: Scratch;
+  /** Of the tasks; whole jobs download their source themselves. */
+  sources: SourceCache;
   /** Kept free on every disk that a job writes to. */
   minFreeBytes: number;
   /** Memory limit of one ffmpeg process. */

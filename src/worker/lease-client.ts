@@ -11,6 +11,7 @@ import {
   type SignedArtifact,
   SignedArtifacts,
   type Stage,
+  type TaskResult,
   WorkerContract,
 } from "../protocol/worker-client.ts";
 
@@ -77,7 +78,7 @@ export class LeaseClient {
    * connection has the same key, so that a lease granted meanwhile is not lost.
    */
   async next(options: {
-    capabilities: Record<string, string>;
+    capabilities: NonNullable<Claim["capabilities"]>;
     waitSeconds: number;
     signal?: AbortSignal;
   }): Promise<WorkerContract | null> {
@@ -109,7 +110,7 @@ export class LeaseClient {
     return v.parse(HeartbeatAnswer, await this.#call(job.callbacks.heartbeat_url, options));
   }
 
-  async complete(job: WorkerContract, completion: Completion, signal?: AbortSignal): Promise<void> {
+  async complete(job: WorkerContract, completion: Completion | TaskResult, signal?: AbortSignal): Promise<void> {
     const options = {
       body: completion,
       lease: job.lease.token,
@@ -153,6 +154,20 @@ export class LeaseClient {
       timeoutMs: CALL_TIMEOUT_MS,
     };
     return v.parse(SignedArtifacts, await this.#call(job.artifacts.sign_url, options));
+  }
+
+  /** Reads an object that another task of this job has written, such as a segment. */
+  async read(job: WorkerContract, path: string, signal: AbortSignal): Promise<Buffer> {
+    const body: SignArtifacts = { paths: [path], method: "GET" };
+    const options = { body, lease: job.lease.token, signal, attempts: LONG_RETRY, timeoutMs: CALL_TIMEOUT_MS };
+    const [signed] = v.parse(SignedArtifacts, await this.#call(job.artifacts.sign_url, options));
+    if (!signed) throw new Error(`The server returned no presigned URL for ${path}.`);
+    return retrying({ attempts: LONG_RETRY, signal }, async () => {
+      const { url, method, headers } = signed;
+      const response = await request(this.resolve(url), { method, headers, signal });
+      if (!response.ok) check(response, await response.text());
+      return Buffer.from(await response.arrayBuffer());
+    });
   }
 
   /**

@@ -8,10 +8,13 @@ import type { Binaries } from "../media/ffmpeg.ts";
 import { requireEncoder } from "../media/require-encoder.ts";
 import { missingIsolation } from "../media/sandbox/sandbox.ts";
 import type { Transcriber } from "../outbound/transcribe/transcriber.ts";
+import { TASKS_VERSION } from "../protocol/task.ts";
+import type { Claim } from "../protocol/worker.ts";
 import type { JobContext, Log } from "./context.ts";
 import { backoffMs, LeaseClient, ServerRefused, ServerUnreachable } from "./lease-client.ts";
 import { type JobEnd, runJob } from "./run-job.ts";
 import { openScratch } from "./scratch.ts";
+import { SourceCache } from "./tasks/source-cache.ts";
 
 export type WorkerOptions = {
   /** The server's base URL. */
@@ -70,7 +73,8 @@ export async function startWorker(options: WorkerOptions): Promise<JobEnd | null
   const signal = AbortSignal.any([options.signal, fault.signal]);
   const client = new LeaseClient({ server, token, workerId, version: options.version });
   const settings = { memoryBytes, minFreeBytes, encoder, transcriber };
-  const context: JobContext = { client, binaries, ...settings, scratch, log, signal, onProgress };
+  const sources = new SourceCache(() => scratch.jobFolder("source"));
+  const context: JobContext = { client, binaries, ...settings, scratch, sources, log, signal, onProgress };
   try {
     const count = isOnce ? 1 : (options.concurrency ?? 1);
     const loops = Array.from({ length: count }, (_, index) =>
@@ -137,13 +141,14 @@ async function loop(context: JobContext, { sharedDisk, isOnce, isFirst }: LoopOp
 }
 
 /**
- * A nonce that only a process on the server's disk can read. Read again each time, because a restarted server writes
+ * What the worker supports. `local_proof` is a nonce that only a process on the server's disk can read. Read again each time, because a restarted server writes
  * another one.
  */
-async function capabilities(sharedDisk: WorkerOptions["sharedDisk"]): Promise<Record<string, string>> {
-  if (!sharedDisk) return {};
+async function capabilities(sharedDisk: WorkerOptions["sharedDisk"]): Promise<NonNullable<Claim["capabilities"]>> {
+  const tasks = TASKS_VERSION;
+  if (!sharedDisk) return { tasks };
   const proof = await readFile(join(sharedDisk.dataDir, "local-proof"), "utf8").catch(() => "");
-  return proof.trim() ? { local_proof: proof.trim() } : {};
+  return { tasks, ...(proof.trim() && { local_proof: proof.trim() }) };
 }
 
 async function pause(ms: number, signal: AbortSignal): Promise<void> {

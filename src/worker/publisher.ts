@@ -21,6 +21,8 @@ type Options = {
   signal: AbortSignal;
   /** Names of files that have been published. */
   onFile?: (delivered: number) => void;
+  /** Whether segments are published as soon as they appear in `dir`; true by default. */
+  isWatching?: boolean;
 };
 
 /**
@@ -39,7 +41,7 @@ export class Publisher {
   constructor(options: Options) {
     this.#options = options;
     this.#deliver = options.job.artifacts.local_path ? this.#sync : this.#upload;
-    this.#plan();
+    if (options.isWatching ?? true) this.#plan();
   }
 
   /** Publishes all `files`, in this order. Errors are final: the server refused, or the job was aborted. */

@@ -1,10 +1,12 @@
 import { join } from "node:path";
 import { MediaError } from "../media/error.ts";
+import { Inexact } from "../media/parallel/inexact.ts";
 import type { Failure, WorkerContract } from "../protocol/worker-client.ts";
 import { CaptionFailed } from "./captions.ts";
 import type { JobContext } from "./context.ts";
 import { LeaseLost, ServerRefused, ServerUnreachable } from "./lease-client.ts";
 import { LeaseHeartbeat } from "./lease-heartbeat.ts";
+import { runTask } from "./tasks/run-task.ts";
 import { transcode } from "./transcode-job.ts";
 import { removeFolder, SourceCorrupt } from "./transfer.ts";
 import { watchSpace } from "./watch-space.ts";
@@ -22,7 +24,13 @@ const COMPLETE_GRACE_MS = 4000;
 /** Runs one leased job to its end and reports the result. Never throws for faults of the job or the server. */
 export async function runJob(job: WorkerContract, context: JobContext): Promise<JobEnd> {
   const { client, log, signal } = context;
-  const fields = { job_id: job.job.id, asset_id: job.job.asset_id, attempt: job.job.attempt };
+  const { task } = job;
+  const fields = {
+    ...{ job_id: job.job.id, asset_id: job.job.asset_id, attempt: job.job.attempt },
+    ...(task && { task_id: task.id, task: task.kind, ...(task.chunk && { chunk: task.chunk.number }) }),
+  };
+  // Other tasks of the job may write to the same directory.
+  const isAlone = !task || task.kind === "whole";
   const heartbeat = new LeaseHeartbeat(client, job, {
     signal,
     onTrouble: (error) => log.warn({ ...fields, error: String(error) }, "Heartbeat failed."),
@@ -42,7 +50,10 @@ export async function runJob(job: WorkerContract, context: JobContext): Promise<
   let isAnnounced = false;
   log.info(fields, "Job started.");
   try {
-    const completion = await transcode(job, context, { heartbeat: heartbeat, work, outDir });
+    const workspace = { heartbeat, work, outDir };
+    const completion = await (task
+      ? runTask({ ...job, task }, context, workspace)
+      : transcode(job, context, workspace));
     // From here on the files may be in use by viewers, even if no response arrives.
     isAnnounced = true;
     // A heartbeat that arrived after it would be answered 409 and look like a lost lease.
@@ -52,7 +63,7 @@ export async function runJob(job: WorkerContract, context: JobContext): Promise<
     return "completed";
   } catch (error) {
     await heartbeat.stop();
-    if (!isAnnounced) await removeFolder(outDir);
+    if (!isAnnounced && isAlone) await removeFolder(outDir);
     return await reportFailure(
       heartbeat.reason === "full" ? new MediaError("out_of_space", RESERVE_REACHED, true) : error,
     );
@@ -95,6 +106,9 @@ function someTimeAfter(signal: AbortSignal, ms: number): AbortSignal {
 function toFailure(error: unknown): Failure {
   if (error instanceof MediaError) {
     return { code: error.code, message: error.message, retryable: error.retryable, log_tail: error.logTail };
+  }
+  if (error instanceof Inexact) {
+    return { code: "inexact", message: error.message, retryable: false, log_tail: "" };
   }
   if (error instanceof CaptionFailed) {
     return { code: "caption_failed", message: error.message, retryable: error.retryable, log_tail: "" };

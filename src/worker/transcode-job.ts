@@ -1,7 +1,8 @@
 import { access, mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { type EncodeOptions, type EncodeResult, encode } from "../media/encode.ts";
+import { type EncodeOptions, encode } from "../media/encode.ts";
 import { encodingSpec } from "../media/encoding-spec.ts";
+import type { EncodeResult } from "../media/finish.ts";
 import { probe } from "../media/probe.ts";
 import type { Completion, WorkerContract } from "../protocol/worker-client.ts";
 import { addCaptions, type Captions, createCaptions } from "./captions.ts";
@@ -125,13 +126,13 @@ async function encodeChecked(
 }
 
 /** Of the server's specification only this value is used; the rest is built into the worker. */
-const requestedSpec = ({ encoding_spec }: WorkerContract): EncodeOptions["spec"] =>
+export const requestedSpec = ({ encoding_spec }: WorkerContract): EncodeOptions["spec"] =>
   encoding_spec?.storyboard?.enabled === false
     ? { ...encodingSpec, storyboard: { ...encodingSpec.storyboard, enabled: false } }
     : encodingSpec;
 
 /** The names that the contract requires, relative to the prefix. */
-function requestedNames({ outputs }: WorkerContract): NonNullable<EncodeOptions["names"]> {
+export function requestedNames({ outputs }: WorkerContract): NonNullable<EncodeOptions["names"]> {
   const named = (field: string, key: string | null | undefined) => {
     const rest = key?.startsWith(outputs.prefix) ? key.slice(outputs.prefix.length) : "";
     return /^[A-Za-z0-9_-][A-Za-z0-9._-]*$/.test(rest) ? { [field]: rest } : {};
@@ -147,7 +148,7 @@ function requestedNames({ outputs }: WorkerContract): NonNullable<EncodeOptions[
 
 type Media = Omit<Completion, "subtitle_paths" | "caption_errors">;
 
-function toCompletion(result: EncodeResult, prefix: string, sourceSum: string | null): Media {
+export function toCompletion(result: EncodeResult, prefix: string, sourceSum: string | null): Media {
   return {
     manifest_path: prefix + result.manifest,
     dash_manifest_path: prefix + result.dash,

@@ -28,6 +28,8 @@ export type EncodableVideoCodec = VideoCodec & {
   softwareEncoder: string;
   /** ffmpeg's output options. Every forced keyframe must be one where a decoder can start; there may be no others. */
   encoderArguments: Readonly<Record<Encoder, (limits: BitrateLimits, settings: VideoSettings) => string[]>>;
+  /** Additional output options where a rendition continues after a part that another run encodes. */
+  continuationArguments: Readonly<Record<Encoder, readonly string[]>>;
   /** The values of the encoding specification that the encoders support, as valibot entries. */
   settings: Settings<"codec" | "profile" | "pixel_format" | "rate_control" | "preset">;
   maxCrf: number;

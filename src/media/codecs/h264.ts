@@ -49,6 +49,13 @@ export const h264 = {
       ...["-global_quality", String(limits.crf), "-b:v", String(Math.round(limits.maxBitrate * 0.7)), ...caps(limits)],
     ],
   },
+  continuationArguments: {
+    // Every run assumes that the decoder's buffer is 0.9 full, and spends it: many short runs would exceed the cap.
+    software: ["-x264-params", "vbv-init=0.4"],
+    nvenc: [],
+    qsv: [],
+    vaapi: [],
+  },
   settings: {
     codec: v.literal("h264"),
     profile: v.literal("high"),

@@ -1,0 +1,98 @@
+import { stat } from "node:fs/promises";
+import { join } from "node:path";
+import type { EncodingSpec } from "./encoding-spec.ts";
+import { MediaError } from "./error.ts";
+import type { Binaries, SourceRun } from "./ffmpeg.ts";
+import { type Rendition, writeManifests } from "./manifests.ts";
+import type { Written } from "./package.ts";
+import type { EncodePlan } from "./plan.ts";
+import { readFromFolder, type SegmentReader } from "./sample-video.ts";
+import { writeStaticMp4 } from "./static-mp4.ts";
+import { writeStoryboard } from "./storyboard.ts";
+import { writeThumbnail } from "./thumbnail.ts";
+
+/** File names in the output directory; `mp4` is null when no such file is requested. */
+export type FileNames = { manifest: string; dash: string; thumbnail: string; storyboard: string; mp4: string | null };
+export type RequestedNames = { [Name in keyof FileNames]?: string };
+
+/** The requested names, otherwise those of the specification. */
+export const fileNames = (spec: EncodingSpec, requested: RequestedNames = {}): FileNames => ({
+  manifest: requested.manifest ?? spec.hls.manifest,
+  dash: requested.dash ?? spec.dash.manifest,
+  thumbnail: requested.thumbnail ?? spec.thumbnail.name,
+  storyboard: requested.storyboard ?? spec.storyboard.name,
+  mp4: requested.mp4 ?? null,
+});
+
+export type EncodeResult = {
+  /** File names in `outDir`. */
+  manifest: string;
+  dash: string;
+  thumbnail: string;
+  /** Null for audio-only sources, when the specification does not ask for one, and when none could be produced. */
+  storyboard: string | null;
+  /** Null when not requested, and for audio-only sources. */
+  mp4: string | null;
+  /** Size of the largest rendition; null for audio-only sources. */
+  width: number | null;
+  height: number | null;
+  durationSeconds: number;
+  frameRate: number | null;
+  renditions: Rendition[];
+  /** Every file that was written, relative to `outDir`; manifests last. */
+  files: string[];
+  bytes: number;
+};
+
+type FinishOptions = {
+  plan: EncodePlan;
+  /** Largest first. */
+  videos: Written[];
+  /** The default one first. */
+  audios: Written[];
+  /** Receives the files; contains the init segments of `videos` and `audios`. */
+  outDir: string;
+  spec: EncodingSpec;
+  names: FileNames;
+  binaries: Binaries;
+  run: SourceRun;
+  /** For early playback, without the slow parts. */
+  isEarly?: boolean;
+  /** Where segments are read from; `outDir` by default. */
+  read?: SegmentReader;
+};
+
+/** Writes thumbnails and manifests for segments that are complete. Throws MediaError. */
+export async function finish(options: FinishOptions): Promise<EncodeResult> {
+  const { plan, videos, audios, outDir, spec, names, binaries, run, isEarly = false } = options;
+  if (videos.length + audios.length === 0) {
+    throw new MediaError("input_invalid", "Nothing in the source could be decoded.", false);
+  }
+  const read = options.read ?? readFromFolder(outDir);
+  const shared = { outDir, spec, videos, ffmpeg: binaries.ffmpeg, run, read };
+  const hasStoryboard = spec.storyboard.enabled && !isEarly;
+  const storyboard = hasStoryboard ? await writeStoryboard({ ...shared, name: names.storyboard }) : null;
+  await writeThumbnail({ ...shared, name: names.thumbnail, audios });
+  const mp4Bytes = names.mp4 ? await writeStaticMp4({ ...shared, name: names.mp4, audios }) : null;
+  const packaged = await writeManifests({ outDir, plan, spec, videos, audios, names, storyboard });
+  const [top] = packaged.renditions;
+  return {
+    ...names,
+    width: top?.width ?? null,
+    height: top?.height ?? null,
+    durationSeconds: Math.round(packaged.durationSeconds * 1000) / 1000,
+    frameRate: top?.frame_rate ?? null,
+    renditions: packaged.renditions,
+    storyboard: storyboard?.name ?? null,
+    mp4: mp4Bytes === null ? null : names.mp4,
+    files: [
+      ...packaged.files.slice(0, -2),
+      names.thumbnail,
+      ...(storyboard ? [storyboard.image, storyboard.name] : []),
+      ...(names.mp4 && mp4Bytes !== null ? [names.mp4] : []),
+      ...packaged.files.slice(-2),
+    ],
+    bytes:
+      packaged.bytes + (await stat(join(outDir, names.thumbnail))).size + (storyboard?.bytes ?? 0) + (mp4Bytes ?? 0),
+  };
+}

@@ -1,0 +1,36 @@
+import type { WrittenRendition } from "../../protocol/task.ts";
+import type { EncodingSpec } from "../encoding-spec.ts";
+import type { Binaries, SourceRun } from "../ffmpeg.ts";
+import { type EncodeResult, type FileNames, finish } from "../finish.ts";
+import type { SegmentReader } from "../sample-video.ts";
+import type { StoredPlan } from "./stored-plan.ts";
+import { fromRows } from "./written-rows.ts";
+
+export type ImagesOptions = {
+  plan: StoredPlan;
+  /** All renditions, with all segments. */
+  written: WrittenRendition[];
+  /** Receives the files; contains the init segments. */
+  outDir: string;
+  read: SegmentReader;
+  spec: EncodingSpec;
+  names: FileNames;
+  binaries: Binaries;
+  run: SourceRun;
+};
+
+/**
+ * Writes the thumbnail, the storyboard and the manifests over segments that other tasks have encoded. `files` of the
+ * result are those that it wrote. Throws MediaError.
+ */
+export async function writeImages({ plan, written, ...options }: ImagesOptions): Promise<EncodeResult> {
+  const byName = new Map(written.map((one) => [one.name, fromRows(one)]));
+  const ofPlan = (renditions: readonly { name: string }[]) =>
+    renditions.map(({ name }) => byName.get(name)).filter((one) => one !== undefined);
+  const videos = ofPlan(plan.video?.renditions ?? []);
+  const result = await finish({ ...options, plan, videos, audios: ofPlan(plan.audio) });
+  const segments = new Set(
+    [...byName.values()].flatMap(({ name, segments }) => segments.map((one) => `${name}/${one.name}`)),
+  );
+  return { ...result, files: result.files.filter((file) => !segments.has(file)) };
+}

@@ -1,0 +1,75 @@
+import * as v from "valibot";
+import { MediaError } from "../error.ts";
+import type { EncodePlan } from "../plan.ts";
+
+// The server stores a plan and returns it with each task: names become paths, and numbers arguments.
+const name = v.pipe(v.string(), v.regex(/^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$/));
+const count = v.pipe(v.number(), v.integer(), v.minValue(0));
+const positive = v.pipe(v.number(), v.integer(), v.minValue(1));
+const seconds = v.pipe(v.number(), v.minValue(0));
+const rate = v.object({ num: count, den: positive });
+const text = v.pipe(v.string(), v.maxLength(100));
+
+const videoTrack = v.object({
+  index: count,
+  codec: text,
+  profile: text,
+  level: v.number(),
+  width: positive,
+  height: positive,
+  rotation: v.picklist([0, 90, 180, 270]),
+  averageRate: rate,
+  declaredRate: rate,
+  pixelFormat: text,
+  bitDepth: positive,
+  isHdr: v.boolean(),
+  isInterlaced: v.boolean(),
+  isProgressive: v.boolean(),
+  isSquare: v.boolean(),
+  startSeconds: v.number(),
+  durationSeconds: v.nullable(seconds),
+});
+
+const audioTrack = v.object({
+  index: count,
+  codec: text,
+  profile: text,
+  sampleRate: count,
+  channels: positive,
+  language: v.nullable(text),
+  isDefault: v.boolean(),
+  startSeconds: v.number(),
+  durationSeconds: v.nullable(seconds),
+});
+
+const StoredPlan = v.object({
+  /** How long before a chunk its source is read from. */
+  seekBackSeconds: v.pipe(v.number(), v.minValue(0), v.maxValue(60)),
+  video: v.nullable(
+    v.object({
+      track: videoTrack,
+      rate: v.object({ num: positive, den: positive }),
+      renditions: v.pipe(
+        v.array(
+          v.object({ name, width: positive, height: positive, maxBitrate: positive, buffer: positive, crf: v.number() }),
+        ),
+        v.minLength(1),
+        v.maxLength(50),
+      ),
+      holdUntilSeconds: seconds,
+      passthrough: v.null(),
+    }),
+  ),
+  audio: v.pipe(v.array(v.object({ name, track: audioTrack, padToSeconds: seconds, isCopied: v.boolean() })), v.maxLength(64)),
+  durationSeconds: v.nullable(seconds),
+});
+
+/** A plan as the server stores it. */
+export type StoredPlan = EncodePlan & { seekBackSeconds: number };
+
+/** Throws MediaError `encode_failed` for a plan of another version of the worker. */
+export function parsePlan(json: unknown): StoredPlan {
+  const parsed = v.safeParse(StoredPlan, json);
+  if (!parsed.success) throw new MediaError("encode_failed", "The stored plan is not one of this version.", true);
+  return parsed.output;
+}

@@ -1,0 +1,38 @@
+import { createHash } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { SegmentRow, WrittenRendition } from "../../protocol/task.ts";
+import { INIT_NAME } from "../arguments.ts";
+import type { Segment, Written } from "../package.ts";
+
+/** The name of segment `number`, counted from 0, as ffmpeg's muxer numbers them: from 1. */
+export const segmentName = (number: number) => `${String(number + 1).padStart(5, "0")}.m4s`;
+
+/** What a task reports of a rendition in `folder`, whose segments are those from number `first`. */
+export async function toRows(folder: string, { name, init, segments }: Written, first: number): Promise<WrittenRendition> {
+  const sha256 = createHash("sha256")
+    .update(await readFile(join(folder, INIT_NAME)))
+    .digest("hex");
+  const { timescale, codec, width, height, delay } = init;
+  const row = ({ bytes, start, duration, first: frame }: Segment): SegmentRow => [
+    bytes,
+    start,
+    duration,
+    frame?.offset ?? 0,
+    frame?.bytes ?? 0,
+  ];
+  return { name, init: { timescale, codec, width, height, delay, sha256 }, first, segments: segments.map(row) };
+}
+
+export function fromRows({ name, init, first, segments }: WrittenRendition): Written {
+  const read = segments.map(([bytes, start, duration, offset, size], index) => ({
+    name: segmentName(first + index),
+    bytes,
+    start,
+    duration,
+    durationSeconds: duration / init.timescale,
+    first: size > 0 ? { offset, bytes: size } : null,
+  }));
+  const durationSeconds = read.reduce((sum, segment) => sum + segment.durationSeconds, 0);
+  return { name, init, segments: read, durationSeconds };
+}

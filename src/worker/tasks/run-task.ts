@@ -1,0 +1,183 @@
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { INIT_NAME } from "../../media/arguments.ts";
+import { encodingSpec } from "../../media/encoding-spec.ts";
+import type { SourceRun } from "../../media/ffmpeg.ts";
+import { fileNames } from "../../media/finish.ts";
+import { encodeAudio } from "../../media/parallel/audio.ts";
+import { encodeChunk } from "../../media/parallel/chunk.ts";
+import { writeImages } from "../../media/parallel/images.ts";
+import { planSource } from "../../media/parallel/plan-source.ts";
+import { parsePlan, type StoredPlan } from "../../media/parallel/stored-plan.ts";
+import { segmentName } from "../../media/parallel/written-rows.ts";
+import { probe } from "../../media/probe.ts";
+import { readFromFolder, type SegmentReader } from "../../media/sample-video.ts";
+import type { Task, WrittenRendition } from "../../protocol/task.ts";
+import type { TaskResult, WorkerContract } from "../../protocol/worker-client.ts";
+import { addCaptions, createCaptions } from "../captions.ts";
+import type { JobContext } from "../context.ts";
+import { Publisher } from "../publisher.ts";
+import { runConcurrently } from "../run-concurrently.ts";
+import { requestedNames, requestedSpec, toCompletion, transcode, type Workspace } from "../transcode-job.ts";
+import { sumOf } from "../transfer.ts";
+import { DOWNLOADED, fetchSource } from "./source.ts";
+
+/** The rest of 100 is for publishing. */
+const ENCODED = 95;
+
+type TaskContract = WorkerContract & { task: Task };
+type Running = { job: TaskContract; context: JobContext; workspace: Workspace };
+
+/**
+ * Runs one task: its files are in storage when the result is returned, which is the body of its `complete`. Throws
+ * MediaError, Inexact and the errors of transfers.
+ */
+export async function runTask(job: TaskContract, context: JobContext, workspace: Workspace): Promise<TaskResult> {
+  const running = { job, context, workspace };
+  await mkdir(workspace.outDir, { recursive: true });
+  switch (job.task.kind) {
+    case "plan":
+      return plan(running);
+    case "chunk":
+      return chunk(running, parsePlan(job.task.plan));
+    case "audio":
+      return audio(running, parsePlan(job.task.plan));
+    case "images":
+      return images(running, parsePlan(job.task.plan));
+    case "whole":
+      return transcode(job, context, workspace);
+  }
+}
+
+async function plan({ job, context, workspace }: Running): Promise<TaskResult> {
+  const { binaries } = context;
+  const { heartbeat, work } = workspace;
+  await using source = await fetchSource(job, context, workspace);
+  heartbeat.report("probing", DOWNLOADED);
+  const run = runOf(context, workspace, source.path);
+  const { path: input } = source;
+  const { pidDir, memoryBytes } = run;
+  const media = await probe(input, binaries, { cwd: work, signal: heartbeat.signal, ...(pidDir && { pidDir }), memoryBytes });
+  return { plan: await planSource({ input, probe: media, spec: requestedSpec(job), binaries, run }) };
+}
+
+async function chunk({ job, context, workspace }: Running, plan: StoredPlan): Promise<TaskResult> {
+  const { binaries, encoder } = context;
+  const { heartbeat, work, outDir } = workspace;
+  const { task } = job;
+  if (!task.chunk) throw new Error("The contract of a chunk does not state its range.");
+  await using source = await fetchSource(job, context, workspace);
+  const publisher = publisherOf({ job, context, workspace });
+  try {
+    const report = (fraction: number) => heartbeat.report("encoding", DOWNLOADED + fraction * (ENCODED - DOWNLOADED));
+    report(0);
+    const written = await encodeChunk({
+      ...{ input: source.path, outDir, workDir: join(work, "chunk"), plan, chunk: task.chunk },
+      ...{ spec: requestedSpec(job), binaries, run: runOf(context, workspace, source.path), encoder },
+      onProgress: report,
+    });
+    heartbeat.report("publishing", ENCODED);
+    await publisher.finish(filesOf(written));
+    return { written };
+  } finally {
+    await publisher.stop();
+  }
+}
+
+async function audio({ job, context, workspace }: Running, plan: StoredPlan): Promise<TaskResult> {
+  const { binaries } = context;
+  const { heartbeat, work, outDir } = workspace;
+  await using source = await fetchSource(job, context, workspace);
+  const publisher = publisherOf({ job, context, workspace });
+  const requested = Object.keys(job.outputs.subtitle_paths ?? {}).length;
+  const done = { encoded: 0, captioned: requested > 0 ? 0 : 1 };
+  const report = (part: Partial<typeof done>) => {
+    Object.assign(done, part);
+    const fraction = Math.min(done.encoded, done.captioned);
+    heartbeat.report("encoding", DOWNLOADED + fraction * (ENCODED - DOWNLOADED));
+  };
+  const media = { audio: plan.audio.map(({ track }) => track) };
+  const sum = sumOf(source.path, job.source.sha256, heartbeat.signal);
+  sum.catch(() => {});
+  try {
+    const [written, captions] = await runConcurrently(
+      heartbeat.signal,
+      (signal) =>
+        plan.audio.length === 0
+          ? Promise.resolve([])
+          : encodeAudio({
+              ...{ input: source.path, outDir, plan, spec: requestedSpec(job), binaries },
+              run: { ...runOf(context, workspace, source.path), signal },
+              onProgress: (encoded) => report({ encoded }),
+            }),
+      (signal) =>
+        createCaptions(job, context, {
+          ...{ input: source.path, probe: media, work, signal },
+          onProgress: (captioned) => report({ captioned }),
+        }),
+    );
+    heartbeat.report("publishing", ENCODED);
+    await addCaptions(captions, outDir);
+    await publisher.finish([...captions.files, ...filesOf(written)]);
+    return { written, ...captions.told, media: { source_sha256: await sum } };
+  } finally {
+    await publisher.stop();
+  }
+}
+
+async function images({ job, context, workspace }: Running, plan: StoredPlan): Promise<TaskResult> {
+  const { heartbeat, outDir } = workspace;
+  const { written } = job.task;
+  if (!written) throw new Error("The contract of the last task does not state what was written.");
+  const publisher = publisherOf({ job, context, workspace });
+  try {
+    heartbeat.report("encoding", 0);
+    const read = await segmentReader({ job, context, workspace }, written);
+    const spec = requestedSpec(job);
+    const result = await writeImages({
+      ...{ plan, written, outDir, read, spec, names: fileNames(spec, requestedNames(job)) },
+      ...{ binaries: context.binaries, run: { ...runOf(context, workspace), reads: [] } },
+    });
+    heartbeat.report("publishing", ENCODED);
+    await publisher.finish(result.files);
+    return { ...toCompletion(result, job.outputs.prefix, null), subtitle_paths: {}, caption_errors: {} };
+  } finally {
+    await publisher.stop();
+  }
+}
+
+/** On a shared disk the segments are files; otherwise each is downloaded when it is needed. */
+async function segmentReader({ job, context, workspace }: Running, written: WrittenRendition[]): Promise<SegmentReader> {
+  const { outDir, heartbeat } = workspace;
+  if (job.artifacts.local_path) return readFromFolder(outDir);
+  const download: SegmentReader = (rendition, file) =>
+    context.client.read(job, `${job.outputs.prefix}${rendition}/${file}`, heartbeat.signal);
+  for (const { name } of written) {
+    await mkdir(join(outDir, name), { recursive: true });
+    await writeFile(join(outDir, name, INIT_NAME), await download(name, INIT_NAME));
+  }
+  return async (rendition, file) =>
+    file === INIT_NAME ? readFile(join(outDir, rendition, file)) : download(rendition, file);
+}
+
+const publisherOf = ({ job, context, workspace }: Running) =>
+  new Publisher({
+    ...{ client: context.client, job, dir: workspace.outDir, signal: workspace.heartbeat.signal },
+    // Other tasks write to the same directory of a shared disk.
+    isWatching: false,
+  });
+
+/** Files of a task's renditions, relative to the output directory. */
+const filesOf = (written: readonly WrittenRendition[]) =>
+  written.flatMap(({ name, first, segments }) => [
+    `${name}/${INIT_NAME}`,
+    ...segments.map((_, index) => `${name}/${segmentName(first + index)}`),
+  ]);
+
+function runOf({ scratch, memoryBytes }: JobContext, { heartbeat, work, outDir }: Workspace, input?: string): SourceRun {
+  return {
+    ...{ cwd: work, reads: input === undefined ? [] : [input], writes: [outDir], memoryBytes },
+    ...{ signal: heartbeat.signal, pidDir: scratch.pidDir },
+    onLog: (line) => heartbeat.logLine(line),
+  };
+}

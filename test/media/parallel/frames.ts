@@ -1,0 +1,51 @@
+import { dirname, join } from "node:path";
+import { encodeArguments, type FrameRange } from "../../../src/media/arguments.ts";
+import { encodingSpec as spec } from "../../../src/media/encoding-spec.ts";
+import type { StoredPlan } from "../../../src/media/parallel/stored-plan.ts";
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import { binaries, ffmpeg, ffprobe } from "../sources.ts";
+
+const exec = promisify(execFile);
+
+/**
+ * Hashes of the frames that reach the encoder of each rendition, in the order of presentation: the arguments are those of
+ * a run, with the encoders replaced.
+ */
+export async function framesToEncode(input: string, plan: StoredPlan, range?: FrameRange): Promise<string[]> {
+  const args = encodeArguments({ input, outDir: "/nowhere", plan: { ...plan, audio: [] }, spec, range });
+  const graph = args.indexOf("-filter_complex");
+  const outputs = (plan.video?.renditions ?? []).flatMap((_, index) => ["-map", `[v${index}]`]);
+  // The system's ffmpeg has the muxer for hashes.
+  const before = args.slice(0, graph + 2).filter((arg) => arg !== "-progress" && arg !== "pipe:1");
+  const { stdout } = await exec("ffmpeg", [...before, ...outputs, "-f", "framehash", "-hash", "murmur3", "-"], {
+    maxBuffer: 1 << 28,
+  });
+  return stdout
+    .split("\n")
+    .filter((line) => line !== "" && !line.startsWith("#"))
+    .map((line) => {
+      const [stream, , , , , hash] = line.split(",").map((part) => part.trim());
+      return `${stream} ${hash}`;
+    });
+}
+
+/** Times of all packets of a rendition, as [pts, dts, isKey], in units of its timescale. */
+export async function packetsOf(dir: string, rendition: string): Promise<string[]> {
+  const lines = await ffprobe(
+    ...["-show_entries", "packet=pts,dts,flags", "-of", "csv=p=0"],
+    join(dir, rendition, "playlist.m3u8"),
+  );
+  return lines.split("\n").filter(Boolean);
+}
+
+/** PSNR in dB of each frame of a rendition against the same frame of another encode of it. */
+export async function similarity(dir: string, other: string, rendition: string): Promise<number[]> {
+  const stats = join(dirname(dir), `psnr-${rendition}.log`);
+  const input = (folder: string) => ["-i", join(folder, rendition, "playlist.m3u8")];
+  await ffmpeg(...input(dir), ...input(other), "-lavfi", `psnr=stats_file=${stats}`, "-f", "null", "-");
+  const { stdout } = await exec("cat", [stats]);
+  return [...stdout.matchAll(/psnr_avg:(\S+)/g)].map(([, value]) => (value === "inf" ? 100 : Number(value)));
+}
+
+export { binaries };

@@ -1,0 +1,46 @@
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, describe, expect, test, vi } from "vitest";
+import { oddRows } from "../matrix-odd-rows.ts";
+import { rows } from "../matrix-rows.ts";
+import type { Row } from "../matrix-sources.ts";
+import { ffmpeg, temporaryFolder } from "../sources.ts";
+import { framesToEncode } from "./frames.ts";
+import { planned } from "./parts.ts";
+
+vi.setConfig({ testTimeout: 180_000, maxConcurrency: 2 });
+
+const folder = temporaryFolder("parts");
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** The same source with a duration of 22 s: three chunks of eight seconds. */
+const lengthened = (args: string[]) => args.map((arg) => arg.replaceAll(/\bd=[25]\b/g, "d=22"));
+const generated = [...rows, ...oddRows].filter((row): row is Row & { from: string[] } => Array.isArray(row.from));
+
+describe.concurrent("a source in three parts", () => {
+  for (const [index, row] of generated.entries())
+    test(`${row.file}: ${row.name}`, async () => {
+      const input = join(folder, `${index}-${row.file}`);
+      await ffmpeg(...lengthened(row.from), input);
+      const parts = await planned(input, 2);
+      if (parts.uncuttable !== null && parts.uncuttable !== "passthrough") {
+        expect(parts.uncuttable).toBe(row.size === null ? "no_video" : REASONS[row.name]);
+        return;
+      }
+      expect(parts.chunks.length).toBeGreaterThanOrEqual(2);
+      const { plan, chunks } = parts;
+      const whole = await framesToEncode(input, plan);
+      const joined = [];
+      for (const { first_frame, end_frame } of chunks) {
+        const range = { firstFrame: first_frame, endFrame: end_frame, seekBackSeconds: plan.seekBackSeconds };
+        joined.push(await framesToEncode(input, plan, range));
+      }
+      for (const [stream] of plan.video?.renditions.entries() ?? []) {
+        const of = (frames: string[]) => frames.filter((frame) => frame.startsWith(`${stream} `));
+        expect(joined.flatMap(of)).toEqual(of(whole));
+      }
+    });
+});
+
+/** Why the other rows are not cut. */
+const REASONS: Record<string, string> = {};

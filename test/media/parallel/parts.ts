@@ -1,0 +1,75 @@
+import { mkdtemp } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { encodingSpec } from "../../../src/media/encoding-spec.ts";
+import type { EncodeResult } from "../../../src/media/finish.ts";
+import { fileNames } from "../../../src/media/finish.ts";
+import { encodeAudio } from "../../../src/media/parallel/audio.ts";
+import { encodeChunk } from "../../../src/media/parallel/chunk.ts";
+import { writeImages } from "../../../src/media/parallel/images.ts";
+import { planSource } from "../../../src/media/parallel/plan-source.ts";
+import { parsePlan, type StoredPlan } from "../../../src/media/parallel/stored-plan.ts";
+import { probe } from "../../../src/media/probe.ts";
+import { readFromFolder } from "../../../src/media/sample-video.ts";
+import { type Chunk, firstFrameOf, type WrittenRendition } from "../../../src/protocol/task.ts";
+import { binaries } from "../sources.ts";
+
+type Spec = typeof encodingSpec;
+export type Planned = { plan: StoredPlan; uncuttable: string | null; chunks: Chunk[] };
+
+const runIn = async () => ({ cwd: await mkdtemp(join(tmpdir(), "parts-")), reads: [], writes: [] as string[] });
+
+/** The plan of a source, and its chunks of `chunkSegments` segments. */
+export async function planned(input: string, chunkSegments: number, spec: Spec = encodingSpec): Promise<Planned> {
+  const media = await probe(input, binaries);
+  const run = { ...(await runIn()), reads: [input] };
+  const result = await planSource({ input, probe: media, spec, binaries, run });
+  // As it is stored and sent.
+  const plan = parsePlan(JSON.parse(JSON.stringify({ ...result.plan, ...(await withoutPassthrough(result.plan)) })));
+  const rate = plan.video?.rate ?? { num: 1, den: 1 };
+  const total = Math.ceil((plan.durationSeconds ?? 0) / spec.segment_seconds);
+  const count = Math.max(1, Math.round(total / chunkSegments));
+  const first = (number: number) => Math.round((number * total) / count);
+  const chunks = Array.from({ length: count }, (_, number) => {
+    const isLast = number === count - 1;
+    const [from, to] = [first(number), first(number + 1)];
+    return {
+      number,
+      first_segment: from,
+      segments: isLast ? null : to - from,
+      first_frame: firstFrameOf(from, spec.segment_seconds, rate),
+      end_frame: isLast ? null : firstFrameOf(to, spec.segment_seconds, rate),
+    };
+  });
+  return { plan, uncuttable: result.uncuttable, chunks };
+}
+
+const withoutPassthrough = async (plan: Record<string, unknown>) =>
+  plan.video ? { video: { ...(plan.video as object), passthrough: null } } : {};
+
+/** Encodes a source in parts, one after the other, and joins them in `outDir`. */
+export async function encodedInParts(
+  input: string,
+  outDir: string,
+  { plan, chunks }: Planned,
+  spec: Spec = encodingSpec,
+): Promise<EncodeResult & { written: WrittenRendition[] }> {
+  const run = { ...(await runIn()), reads: [input], writes: [outDir] };
+  const common = { input, outDir, plan, spec, binaries, run };
+  const parts: WrittenRendition[][] = [];
+  for (const chunk of chunks)
+    parts.push(await encodeChunk({ ...common, workDir: join(run.cwd, `chunk-${chunk.number}`), chunk }));
+  const written = [...joined(parts), ...(await encodeAudio(common))];
+  const names = fileNames(spec);
+  const images = { plan, written, outDir, read: readFromFolder(outDir), spec, names, binaries, run };
+  return { ...(await writeImages(images)), written };
+}
+
+/** The renditions over all chunks. */
+export function joined(parts: WrittenRendition[][]): WrittenRendition[] {
+  const [first = [], ...others] = parts;
+  return first.map((rendition) => {
+    const rest = others.map((part) => part.find(({ name }) => name === rendition.name));
+    return { ...rendition, segments: [rendition, ...rest].flatMap((one) => one?.segments ?? []) };
+  });
+}
