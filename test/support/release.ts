@@ -54,4 +54,4 @@ export async function artifact(suffix: string): Promise<string> {
 }
 
 /** How long a test may wait for `npm run release`, where ffmpeg has been compiled before. */
-export const RELEASE_MS = 300_000;
+export const RELEASE_MS = 1_200_000;
