@@ -175,9 +175,7 @@ function videoOutput(
     // Keyframes are placed by time alone. A frame count would drift from it at 23.976, and scene-cut keyframes would
     // not match in other renditions; -g is only an upper bound.
     "-force_key_frames",
-    video.passthrough
-      ? timesBefore(video.passthrough.keyTimes, video.rate)
-      : keyframes(spec, video.rate, range),
+    video.passthrough ? timesBefore(video.passthrough.keyTimes, video.rate) : keyframes(spec, video.rate, range),
     ...["-g", String(framesPerGop * 4)],
     ...segmentWriter(join(outDir, one.name), spec, range && video.rate),
   ];

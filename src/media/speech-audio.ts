@@ -11,7 +11,7 @@ const HEADER_BYTES = 44;
 /**
  * The track in which `language` is most likely spoken: one that declares it, else the default one. Null without audio.
  */
-export function spokenLanguage({ audio }: Probe, language: string): AudioTrack | null {
+export function spokenLanguage({ audio }: Pick<Probe, "audio">, language: string): AudioTrack | null {
   const primary = primaryLanguage(language);
   return audio.find((track) => track.language && primaryLanguage(track.language) === primary) ?? audio[0] ?? null;
 }

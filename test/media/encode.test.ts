@@ -3,8 +3,9 @@ import { dirname, join } from "node:path";
 import HLS from "hls-parser";
 import { parse as parseMpd } from "mpd-parser";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { type EncodeResult, encode } from "../../src/media/encode.ts";
+import { encode } from "../../src/media/encode.ts";
 import { encodingSpec as spec } from "../../src/media/encoding-spec.ts";
+import type { EncodeResult } from "../../src/media/finish.ts";
 import { probe } from "../../src/media/probe.ts";
 import { binaries, complaints, fast, ffmpeg, ffprobe, picture, sound, temporaryFolder } from "./sources.ts";
 

@@ -1,5 +1,5 @@
-import type { WrittenRendition } from "../../protocol/task.ts";
 import { join } from "node:path";
+import type { WrittenRendition } from "../../protocol/task.ts";
 import { encodeArguments } from "../arguments.ts";
 import type { EncodingSpec } from "../encoding-spec.ts";
 import { type Binaries, run, type SourceRun } from "../ffmpeg.ts";

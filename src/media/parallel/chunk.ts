@@ -86,12 +86,7 @@ function ticksPerFrame({ init }: Written, { num, den }: { num: number; den: numb
 /** All segments have the frames that they have in a run over the whole source, no more and no fewer. */
 function checkFrames(
   { name, segments }: Written,
-  {
-    chunk,
-    ticks,
-    rate,
-    spec,
-  }: { chunk: Chunk; ticks: number; rate: { num: number; den: number }; spec: EncodingSpec },
+  { chunk, ticks, rate, spec }: { chunk: Chunk; ticks: number; rate: { num: number; den: number }; spec: EncodingSpec },
 ): void {
   const { number, first_segment, first_frame, end_frame } = chunk;
   if (chunk.segments !== null && segments.length !== chunk.segments)

@@ -51,7 +51,14 @@ const StoredPlan = v.object({
       rate: v.object({ num: positive, den: positive }),
       renditions: v.pipe(
         v.array(
-          v.object({ name, width: positive, height: positive, maxBitrate: positive, buffer: positive, crf: v.number() }),
+          v.object({
+            name,
+            width: positive,
+            height: positive,
+            maxBitrate: positive,
+            buffer: positive,
+            crf: v.number(),
+          }),
         ),
         v.minLength(1),
         v.maxLength(50),
@@ -60,7 +67,10 @@ const StoredPlan = v.object({
       passthrough: v.null(),
     }),
   ),
-  audio: v.pipe(v.array(v.object({ name, track: audioTrack, padToSeconds: seconds, isCopied: v.boolean() })), v.maxLength(64)),
+  audio: v.pipe(
+    v.array(v.object({ name, track: audioTrack, padToSeconds: seconds, isCopied: v.boolean() })),
+    v.maxLength(64),
+  ),
   durationSeconds: v.nullable(seconds),
 });
 

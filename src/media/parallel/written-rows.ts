@@ -9,7 +9,11 @@ import type { Segment, Written } from "../package.ts";
 export const segmentName = (number: number) => `${String(number + 1).padStart(5, "0")}.m4s`;
 
 /** What a task reports of a rendition in `folder`, whose segments are those from number `first`. */
-export async function toRows(folder: string, { name, init, segments }: Written, first: number): Promise<WrittenRendition> {
+export async function toRows(
+  folder: string,
+  { name, init, segments }: Written,
+  first: number,
+): Promise<WrittenRendition> {
   const sha256 = createHash("sha256")
     .update(await readFile(join(folder, INIT_NAME)))
     .digest("hex");

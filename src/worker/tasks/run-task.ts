@@ -1,7 +1,6 @@
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { INIT_NAME } from "../../media/arguments.ts";
-import { encodingSpec } from "../../media/encoding-spec.ts";
 import type { SourceRun } from "../../media/ffmpeg.ts";
 import { fileNames } from "../../media/finish.ts";
 import { encodeAudio } from "../../media/parallel/audio.ts";
@@ -57,7 +56,12 @@ async function plan({ job, context, workspace }: Running): Promise<TaskResult> {
   const run = runOf(context, workspace, source.path);
   const { path: input } = source;
   const { pidDir, memoryBytes } = run;
-  const media = await probe(input, binaries, { cwd: work, signal: heartbeat.signal, ...(pidDir && { pidDir }), memoryBytes });
+  const media = await probe(input, binaries, {
+    cwd: work,
+    signal: heartbeat.signal,
+    ...(pidDir && { pidDir }),
+    memoryBytes,
+  });
   return { plan: await planSource({ input, probe: media, spec: requestedSpec(job), binaries, run }) };
 }
 
@@ -147,7 +151,10 @@ async function images({ job, context, workspace }: Running, plan: StoredPlan): P
 }
 
 /** On a shared disk the segments are files; otherwise each is downloaded when it is needed. */
-async function segmentReader({ job, context, workspace }: Running, written: WrittenRendition[]): Promise<SegmentReader> {
+async function segmentReader(
+  { job, context, workspace }: Running,
+  written: WrittenRendition[],
+): Promise<SegmentReader> {
   const { outDir, heartbeat } = workspace;
   if (job.artifacts.local_path) return readFromFolder(outDir);
   const download: SegmentReader = (rendition, file) =>
@@ -174,7 +181,11 @@ const filesOf = (written: readonly WrittenRendition[]) =>
     ...segments.map((_, index) => `${name}/${segmentName(first + index)}`),
   ]);
 
-function runOf({ scratch, memoryBytes }: JobContext, { heartbeat, work, outDir }: Workspace, input?: string): SourceRun {
+function runOf(
+  { scratch, memoryBytes }: JobContext,
+  { heartbeat, work, outDir }: Workspace,
+  input?: string,
+): SourceRun {
   return {
     ...{ cwd: work, reads: input === undefined ? [] : [input], writes: [outDir], memoryBytes },
     ...{ signal: heartbeat.signal, pidDir: scratch.pidDir },

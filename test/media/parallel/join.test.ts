@@ -35,9 +35,9 @@ const RATES = { "29.97": "30000/1001", "30": "30", "23.976": "24000/1001", "50":
 
 describe.each(Object.entries(RATES))("joined parts at %s frames per second", (name, rate) => {
   test("are the segments of one run", async () => {
-    const video = ["-f", "lavfi", "-i", `testsrc2=s=640x360:r=${rate}:d=33.4`, "-g", "97"];
+    const video = ["-f", "lavfi", "-i", `testsrc2=s=640x360:r=${rate}:d=33.4`];
     const sound = ["-f", "lavfi", "-i", "sine=d=33.4"];
-    const encoder = ["-c:v", "libx264", "-preset", "ultrafast", "-crf", "12", "-c:a", "aac"];
+    const encoder = ["-c:v", "libx264", "-preset", "ultrafast", "-crf", "12", "-g", "97", "-c:a", "aac"];
     const { whole, parts, dirs } = await both(`${name}.mp4`, ...video, ...sound, ...encoder);
 
     for (const field of ["durationSeconds", "width", "height", "frameRate"] as const)

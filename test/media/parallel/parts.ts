@@ -1,4 +1,4 @@
-import { mkdtemp } from "node:fs/promises";
+import { mkdir, mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { encodingSpec } from "../../../src/media/encoding-spec.ts";
@@ -54,6 +54,7 @@ export async function encodedInParts(
   { plan, chunks }: Planned,
   spec: Spec = encodingSpec,
 ): Promise<EncodeResult & { written: WrittenRendition[] }> {
+  await mkdir(outDir, { recursive: true });
   const run = { ...(await runIn()), reads: [input], writes: [outDir] };
   const common = { input, outDir, plan, spec, binaries, run };
   const parts: WrittenRendition[][] = [];
