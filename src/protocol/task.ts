@@ -1,4 +1,5 @@
 import * as v from "valibot";
+import { TASK_KINDS } from "../lib/enums.ts";
 
 /**
  * Tasks: the parts of one job that workers encode independently. A worker that announces `capabilities: {tasks: 1}`
@@ -13,7 +14,6 @@ import * as v from "valibot";
  * - `images`: with all segments in storage, write thumbnail, storyboard and manifests.
  * - `whole`: produce everything in one run, as a job without tasks.
  */
-export const TASK_KINDS = ["plan", "chunk", "audio", "images", "whole"] as const;
 export type TaskKind = (typeof TASK_KINDS)[number];
 
 /** The version of this protocol, as workers announce it in `capabilities.tasks`. */
@@ -23,6 +23,7 @@ const MAX_RENDITIONS = 100;
 /** 24 hours in segments of one second. */
 const MAX_SEGMENTS = 86_400;
 const count = v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(Number.MAX_SAFE_INTEGER));
+const positive = v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(1_000_000_000));
 const Name = v.pipe(v.string(), v.regex(/^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$/, "must be a file name"));
 
 /**
@@ -69,6 +70,8 @@ export const UNCUTTABLE_REASONS = [
   "short",
   /** Renditions are to be published before the job completes. */
   "early_playback",
+  /** It is longer than 24 hours. */
+  "too_long",
   /** A chunk did not have exactly the frames of its range, or the decoder reported errors. */
   "inexact",
   "disabled",
@@ -81,7 +84,7 @@ export const PlanResult = v.object({
   plan: v.record(v.string(), v.unknown()),
   duration_seconds: v.nullable(v.pipe(v.number(), v.minValue(0))),
   /** The constant frame rate of all renditions, as a fraction; null without video. */
-  frame_rate: v.nullable(v.object({ num: v.pipe(v.number(), v.integer(), v.minValue(1)), den: count })),
+  frame_rate: v.nullable(v.object({ num: positive, den: positive })),
   segment_seconds: v.pipe(v.number(), v.minValue(1), v.maxValue(60)),
   has_audio: v.boolean(),
   /** Null when it can be cut. */
