@@ -120,5 +120,5 @@ export type Task = v.InferOutput<typeof Task>;
 
 /** The frame with which segment `number` (from 0) begins: the first one at or after its nominal time. */
 export const firstFrameOf = (number: number, segmentSeconds: number, rate: { num: number; den: number }): number =>
-  // A tolerance of a millionth of a frame, for segment lengths that are not whole seconds.
-  Math.ceil((number * segmentSeconds * rate.num) / rate.den - 1e-6);
+  // A tolerance of a millionth of a frame, for segment lengths that are not whole seconds; without -0.
+  Math.max(0, Math.ceil((number * segmentSeconds * rate.num) / rate.den - 1e-6));

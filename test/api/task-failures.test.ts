@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { type TestApp, testApp } from "../support/app.ts";
 import { expectError } from "../support/error.ts";
-import { callback, uploaded } from "../support/flow.ts";
+import { callback, putArtifacts, uploaded } from "../support/flow.ts";
 import { finish, nextTask, runAll, runNext, written } from "../support/tasks.ts";
 
 let app: TestApp;
@@ -137,6 +137,47 @@ describe("a task", () => {
     await fail(one, { code: "source_corrupt", retryable: false });
     expect(await job(made.id)).toMatchObject({ status: "failed", error: { code: "source_corrupt" } });
   });
+});
+
+test("a source that is encoded in one run has another prefix each time, and no other attempt of the job", async () => {
+  const made = await uploaded(app, key, { early_playback: true });
+  await runNext(app);
+  const { body: first } = await nextTask(app);
+  const paths = await putArtifacts(app, first);
+  const media = { duration_seconds: 4, width: 640, height: 360, renditions: [] };
+  const published = await app.call("POST", first.callbacks.publish_url, {
+    worker: app.worker,
+    lease: first.lease.token,
+    body: { ...paths, media },
+  });
+  expect(published.status).toBe(200);
+  await app.newEvents();
+  app.advance(61_000);
+  await app.runTask("recover-leases");
+  const { body: second } = await nextTask(app);
+  await callback(app, second, "release");
+  const { body: third } = await nextTask(app);
+  for (const each of [second, third]) expect(each.task).toEqual(first.task);
+  expect(new Set([first, second, third].map(({ outputs }) => outputs.prefix)).size).toBe(3);
+  await isStale(first);
+  // What is published stays, until the next publication.
+  app.advance(59_000);
+  await callback(app, third, "heartbeat", { progress: 1 });
+  app.advance(59_000);
+  await callback(app, third, "heartbeat", { progress: 2 });
+  app.advance(59_000);
+  await app.runTask("sweep-attempts");
+  const objects = app.opened.app.objects;
+  expect(await objects?.head(first.outputs.manifest_path)).not.toBeNull();
+  await finish(app, third);
+  expect(await objects?.head(first.outputs.manifest_path)).toBeNull();
+  expect(await job(made.job.id)).toMatchObject({
+    status: "completed",
+    attempt: 1,
+    uncuttable: "early_playback",
+    tasks: { total: 2, completed: 2 },
+  });
+  expect(await types()).toEqual([]);
 });
 
 describe("chunks that are not exact", () => {

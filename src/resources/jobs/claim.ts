@@ -12,7 +12,7 @@ import {
 } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import type { Lease } from "./contract.ts";
-import { nextJob, nextUnit } from "./fair-queue.ts";
+import { nextJob, nextUnit, type Unit } from "./fair-queue.ts";
 import { leaseToken, stale } from "./lease.ts";
 import { type Claimant, startAttempt } from "./lifecycle/attempts.ts";
 import { claimedTask, claimTask, startWithPlan } from "./tasks/start.ts";
@@ -56,15 +56,19 @@ export async function claim(app: App, claimant: Claimant, { takesTasks }: Takes)
     const earlier = await repeatOf(tx, app, claimant.key);
     if (earlier) return earlier;
 
-    const now = app.clock.now();
-    const job = takesTasks ? undefined : await nextJob(tx, now);
-    const unit = takesTasks ? await nextUnit(tx, now) : job && { job };
+    const unit = await nextOf(tx, app.clock.now(), { takesTasks });
     if (!unit) return null;
     if (unit.task) return claimTask(tx, app, unit.task, claimant);
     return takesTasks && app.config.parallel === "auto"
       ? startWithPlan(tx, app, unit.job, claimant)
       : startAttempt(tx, app, unit.job, claimant);
   });
+}
+
+async function nextOf(tx: Db, now: number, { takesTasks }: Takes): Promise<Unit | undefined> {
+  if (takesTasks) return nextUnit(tx, now);
+  const job = await nextJob(tx, now);
+  return job && { job };
 }
 
 async function repeatOf(tx: Db, app: App, key: string): Promise<Claimed | null> {

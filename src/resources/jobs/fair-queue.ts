@@ -53,7 +53,7 @@ export async function nextUnit(tx: Db, now: number): Promise<Unit | undefined> {
   return chosen;
 }
 
-const rowOf = (unit: Unit): JobRow | TaskRow => unit.job ?? unit.task;
+const rowOf = (unit: Unit): JobRow | TaskRow => (unit.job ? unit.job : unit.task);
 
 /** In the order of the queue of all tenants. */
 function precedes(a: JobRow | TaskRow, b: JobRow | TaskRow): boolean {

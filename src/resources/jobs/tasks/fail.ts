@@ -6,7 +6,7 @@ import { attemptById } from "../lease.ts";
 import { backoffMs, endAttempt, type Fault, failAttempt, newAttempt } from "../lifecycle/attempts.ts";
 import { PLANNED, WHOLE_TASK } from "./chunks.ts";
 import type { LeasedTask } from "./lease.ts";
-import { applyTask, createTasks, endLease } from "./lifecycle.ts";
+import { applyTask, createTasks, endLease, moveTasks } from "./lifecycle.ts";
 import { doneOf, moveJob } from "./progress.ts";
 
 /** Failures of a part that an encode in one run would repeat. */
@@ -38,8 +38,8 @@ export async function failTask(tx: Db, app: App, { job, task }: Failed, given: F
   const isPart = task.kind === "chunk" || task.kind === "audio";
   const isUncuttable = isPart && (fault.code === INEXACT || (!fault.retryable && !OF_THE_SOURCE.has(fault.code)));
   if (!isUncuttable && fault.retryable && failures < task.maxAttempts) {
-    await applyTask(tx, app, "requeue", task.id, { ...failed, stage: null, availableAt: now + backoffMs(failures) });
-    return moveJob(tx, app, job, -doneOf(task), { logTail: fault.logTail });
+    const columns = { ...failed, availableAt: now + backoffMs(failures) };
+    return requeue(tx, app, { job, task }, { columns, outcome: fault.outcome, logTail: fault.logTail });
   }
   await applyTask(tx, app, "fail", task.id, { ...failed, finishedAt: now });
   return isUncuttable ? fallBack(tx, app, job, task) : failAttempt(tx, app, { job, attempt: { id: task.attemptId } }, fault);
@@ -48,23 +48,54 @@ export async function failTask(tx: Db, app: App, { job, task }: Failed, given: F
 /** The worker returns the task, because it stops. Not counted as an attempt of it. */
 export async function releaseTask(tx: Db, app: App, { job, task }: Failed): Promise<JobRow> {
   await endLease(tx, app, task.leaseId ?? -1, "released");
-  const released = { progress: 0, stage: null, leaseExpiresAt: null, workerId: null, availableAt: app.clock.now() };
-  await applyTask(tx, app, "requeue", task.id, released);
-  return moveJob(tx, app, job, -doneOf(task));
+  const columns = { workerId: null, availableAt: app.clock.now() };
+  return requeue(tx, app, { job, task }, { columns, outcome: "released" });
+}
+
+type Ended = { columns: Parameters<typeof applyTask>[4]; outcome: Fault["outcome"] | "released"; logTail?: string | null };
+
+/**
+ * Queues a task again. One that encodes the whole source writes under another prefix each time, as a job without tasks:
+ * it may have published some of its files, and the worker that lost it may still write.
+ */
+async function requeue(tx: Db, app: App, { job, task }: Failed, { columns, outcome, logTail }: Ended): Promise<JobRow> {
+  const queued = { ...columns, progress: 0, stage: null, leaseExpiresAt: null };
+  if (task.kind !== "whole") {
+    await applyTask(tx, app, "requeue", task.id, queued);
+    return moveJob(tx, app, job, -doneOf(task), { logTail });
+  }
+  const attemptId = await continueAttempt(tx, app, job, task);
+  await moveTasks(tx, task.attemptId, attemptId);
+  await applyTask(tx, app, "requeue", task.id, queued);
+  await endAttempt(tx, app, task.attemptId, outcome);
+  return moveJob(tx, app, job, -doneOf(task), { attemptId, logTail, stage: "encoding" });
 }
 
 /**
- * Replaces all tasks by one that encodes the source in one run. It continues the attempt of the job, without an event,
- * but writes under a prefix of its own: workers that do not know yet that their chunks are canceled would overwrite its
- * segments.
+ * Replaces all tasks by one that encodes the source in one run. It writes under a prefix of its own: workers that do not
+ * know yet that their chunks are canceled would overwrite its segments.
  */
-async function fallBack(tx: Db, app: App, job: JobRow, { attemptId, turn }: TaskRow): Promise<JobRow> {
-  const { plan, workerId } = await attemptById(tx, attemptId);
-  await endAttempt(tx, app, attemptId, "released");
-  const claimant = { key: `whole ${newKeyName()}`, workerId };
-  const attempt = await newAttempt(tx, app, job, claimant, { plan, uncuttable: INEXACT });
-  const position = job.position ?? 0;
-  const moved = await moveJob(tx, app, job, PLANNED - position, { attemptId: attempt.id, stage: "encoding" });
-  await createTasks(tx, app, moved, [WHOLE_TASK], { attemptId: attempt.id, firstTurn: turn, turn });
+async function fallBack(tx: Db, app: App, job: JobRow, task: TaskRow): Promise<JobRow> {
+  await endAttempt(tx, app, task.attemptId, "released");
+  const attemptId = await continueAttempt(tx, app, job, task, INEXACT);
+  const back = PLANNED - (job.position ?? 0);
+  const moved = await moveJob(tx, app, job, back, { attemptId, stage: "encoding" });
+  await createTasks(tx, app, moved, [WHOLE_TASK], { attemptId, firstTurn: task.turn, turn: task.turn });
   return moved;
+}
+
+/**
+ * Another row of the attempt of a job, and so another prefix: neither an attempt that counts nor an event. Returns its
+ * id.
+ */
+async function continueAttempt(
+  tx: Db,
+  app: App,
+  job: JobRow,
+  { attemptId }: TaskRow,
+  reason?: typeof INEXACT,
+): Promise<number> {
+  const { plan, workerId, uncuttable } = await attemptById(tx, attemptId);
+  const claimant = { key: `continued ${newKeyName()}`, workerId };
+  return (await newAttempt(tx, app, job, claimant, { plan, uncuttable: reason ?? uncuttable })).id;
 }

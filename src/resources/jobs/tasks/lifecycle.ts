@@ -71,14 +71,13 @@ export async function createTasks(
   for (let from = 0; from < rows.length; from += BATCH) {
     const batch = JSON.stringify(rows.slice(from, from + BATCH));
     const columns = [0, 1, 2, 3, 4, 5, 6, 7, 8].map((index) =>
-      sql.raw(`json_extract(row.value, '$[${index}]')`),
+      sql.raw(`json_extract(each.value, '$[${index}]')`),
     );
-    // The conditions of the parser: without WHERE, it would read ORDER BY as a part of an upsert.
     await tx.run(sql`insert into transcoding_tasks (kind, number, first_segment, segments, first_frame, end_frame, status,
         turn, weight, tenant_id, job_id, attempt_id, priority, available_at, max_attempts, created_at, updated_at)
       select ${sql.join(columns, sql`, `)}, ${job.tenantId}, ${job.id}, ${attemptId}, ${job.priority}, ${now},
         ${job.maxAttempts}, ${now}, ${now}
-      from json_each(${batch}) as row where true order by row.key`);
+      from json_each(${batch}) as each order by each.key`);
   }
   afterCommit(tx, workerWaker(app));
 }
@@ -100,6 +99,10 @@ export async function cancelTasks(tx: Db, app: App, attemptId: number): Promise<
     .set({ result: null })
     .where(and(eq(tasks.attemptId, attemptId), isNotNull(tasks.result)));
 }
+
+/** Makes the tasks of an attempt those of the one that continues it. */
+export const moveTasks = (tx: Db, from: number, to: number) =>
+  tx.update(transcodingTasks).set({ attemptId: to }).where(eq(transcodingTasks.attemptId, from));
 
 /** Deletes the tasks of all earlier attempts of a job, when another one starts. */
 export const deleteTasks = (tx: Db, jobId: number) =>

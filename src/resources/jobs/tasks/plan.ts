@@ -17,6 +17,8 @@ type Plan = v.InferOutput<typeof PlanResult>;
 /** It is sent with every task. */
 const MAX_PLAN_CHARS = 128 * 1024;
 const MAX_FRAME_RATE = 1000;
+/** Why there are no captions. */
+export const NO_AUDIO = "The source has no audio.";
 
 /** The plan that a task reports. Throws 422 `invalid_transcoding_result`. */
 export function checkedPlan(plan: Plan | null | undefined): Plan {
@@ -71,5 +73,3 @@ export async function captionsWithoutAudio(db: Db, job: JobRow): Promise<{ requi
   const errors = Object.fromEntries((wanted?.languages ?? []).map((language) => [language, NO_AUDIO]));
   return { required: wanted?.required === true && wanted.languages.length > 0, errors };
 }
-
-export const NO_AUDIO = "The source has no audio.";
