@@ -36,18 +36,29 @@ export type SegmentRow = v.InferOutput<typeof SegmentRow>;
 /** What was written of one rendition or audio track: `segments` are those from number `first` (counted from 0). */
 export const WrittenRendition = v.object({
   name: Name,
-  init: v.object({
-    timescale: v.pipe(v.number(), v.integer(), v.minValue(1)),
-    codec: v.pipe(v.string(), v.maxLength(100)),
-    width: count,
-    height: count,
-    /** How much earlier its edit list presents everything than the segments' timestamps, in its timescale. */
-    delay: v.pipe(v.number(), v.integer()),
-    /** Of init.mp4, which must be the same in all chunks. */
-    sha256: v.pipe(v.string(), v.regex(/^[0-9a-f]{64}$/)),
-  }),
-  first: count,
-  segments: v.pipe(v.array(SegmentRow), v.maxLength(MAX_SEGMENTS)),
+  init: v.pipe(
+    v.object({
+      timescale: v.pipe(v.number(), v.integer(), v.minValue(1), v.description("Units per second")),
+      codec: v.pipe(v.string(), v.maxLength(100), v.description("Codec string, as in RFC 6381")),
+      width: count,
+      height: count,
+      delay: v.pipe(
+        v.number(),
+        v.integer(),
+        v.description("How much earlier its edit list presents everything than the segments' timestamps"),
+      ),
+      sha256: v.pipe(v.string(), v.regex(/^[0-9a-f]{64}$/), v.description("Of init.mp4")),
+    }),
+    v.description("Its init segment, which must be the same in all chunks"),
+  ),
+  first: v.pipe(count, v.description("Number of its first segment, from 0")),
+  segments: v.pipe(
+    v.array(SegmentRow),
+    v.maxLength(MAX_SEGMENTS),
+    v.description(
+      "[bytes, start, duration, offset, size] of each: start and duration in the timescale, offset and size of its first frame (0 and 0: unknown)",
+    ),
+  ),
 });
 export type WrittenRendition = v.InferOutput<typeof WrittenRendition>;
 export const WrittenRenditions = v.pipe(v.array(WrittenRendition), v.maxLength(MAX_RENDITIONS));
@@ -80,41 +91,52 @@ export type UncuttableReason = (typeof UNCUTTABLE_REASONS)[number];
 
 /** The result of a `plan` task. */
 export const PlanResult = v.object({
-  /** What is produced, in the worker's own format; workers receive it unchanged with every other task. */
-  plan: v.record(v.string(), v.unknown()),
+  plan: v.pipe(
+    v.record(v.string(), v.unknown()),
+    v.description("What is produced, in the worker's own format; sent unchanged with the other tasks"),
+  ),
   duration_seconds: v.nullable(v.pipe(v.number(), v.minValue(0))),
-  /** The constant frame rate of all renditions, as a fraction; null without video. */
-  frame_rate: v.nullable(v.object({ num: positive, den: positive })),
-  segment_seconds: v.pipe(v.number(), v.minValue(1), v.maxValue(60)),
-  has_audio: v.boolean(),
-  /** Null when it can be cut. */
-  uncuttable: v.nullable(v.picklist(UNCUTTABLE_REASONS)),
+  frame_rate: v.pipe(
+    v.nullable(
+      v.object({
+        num: v.pipe(positive, v.description("Numerator")),
+        den: v.pipe(positive, v.description("Denominator")),
+      }),
+    ),
+    v.description("The constant frame rate of all renditions; null without video"),
+  ),
+  segment_seconds: v.pipe(v.number(), v.minValue(1), v.maxValue(60), v.description("Length of segments")),
+  has_audio: v.pipe(v.boolean(), v.description("Whether audio is encoded")),
+  uncuttable: v.pipe(
+    v.nullable(v.picklist(UNCUTTABLE_REASONS)),
+    v.description("Why the source must be encoded in one run; null when it can be cut"),
+  ),
 });
 export type PlanResult = v.InferOutput<typeof PlanResult>;
 
 /** A range of whole segments, and their frames on the constant frame grid of the renditions. */
 export const Chunk = v.object({
-  /** Counted from 0. */
-  number: count,
-  first_segment: count,
-  /** Null for the last chunk, which ends with the source. */
-  segments: v.nullable(count),
-  first_frame: count,
-  /** Exclusive; null for the last chunk. */
-  end_frame: v.nullable(count),
+  number: v.pipe(count, v.description("Counted from 0")),
+  first_segment: v.pipe(count, v.description("Counted from 0")),
+  segments: v.pipe(v.nullable(count), v.description("Null for the last chunk, which ends with the source")),
+  first_frame: v.pipe(count, v.description("Number of its first frame, from 0")),
+  end_frame: v.pipe(v.nullable(count), v.description("Exclusive; null for the last chunk")),
 });
 export type Chunk = v.InferOutput<typeof Chunk>;
 
 /** The part of a contract that describes the task. */
 export const Task = v.object({
   id: v.number(),
-  kind: v.picklist(TASK_KINDS),
-  /** As the `plan` task returned it; null for `plan` and `whole`. */
-  plan: v.nullable(v.record(v.string(), v.unknown())),
-  /** Set for a `chunk`. */
-  chunk: v.nullable(Chunk),
-  /** For `images`: what the other tasks have written, in order of their segments. */
-  written: v.nullable(WrittenRenditions),
+  kind: v.pipe(v.picklist(TASK_KINDS), v.description("What the worker does")),
+  plan: v.pipe(
+    v.nullable(v.record(v.string(), v.unknown())),
+    v.description("As the `plan` task returned it; null for `plan` and `whole`"),
+  ),
+  chunk: v.pipe(v.nullable(Chunk), v.description("What to encode, for a `chunk`")),
+  written: v.pipe(
+    v.nullable(WrittenRenditions),
+    v.description("For `images`: what the other tasks have written, in order of their segments"),
+  ),
 });
 export type Task = v.InferOutput<typeof Task>;
 

@@ -92,8 +92,8 @@ export const Completion = v.object({
 /** The result of a task: `plan` of a `plan` task, `written` of `chunk` and `audio`, a completion of the others. */
 export const TaskCompletion = v.object({
   ...Completion.entries,
-  plan: v.nullish(PlanResult),
-  written: v.nullish(WrittenRenditions),
+  plan: v.pipe(v.nullish(PlanResult), v.description("The result of a `plan` task")),
+  written: v.pipe(v.nullish(WrittenRenditions), v.description("The result of a `chunk` or `audio` task")),
 });
 
 export const Failure = v.object({
@@ -106,7 +106,10 @@ export const Failure = v.object({
 export const SignArtifacts = v.object({
   paths: v.pipe(v.array(Key, "must be an array of paths"), v.minLength(1), v.maxLength(1000, "at most 1000 at a time")),
   method: v.optional(
-    v.pipe(v.picklist(["PUT", "GET"], "must be PUT or GET"), v.description("GET: to read what other tasks have written")),
+    v.pipe(
+      v.picklist(["PUT", "GET"], "must be PUT or GET"),
+      v.description("GET: to read what other tasks have written"),
+    ),
     "PUT",
   ),
 });

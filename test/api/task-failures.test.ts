@@ -73,7 +73,11 @@ describe("a task", () => {
     }
     await app.runTask("recover-leases");
     // Another run of this part would take as long: the source is encoded in one run.
-    expect(await job(made.id)).toMatchObject({ status: "running", uncuttable: "inexact", tasks: { total: 1, queued: 1 } });
+    expect(await job(made.id)).toMatchObject({
+      status: "running",
+      uncuttable: "inexact",
+      tasks: { total: 1, queued: 1 },
+    });
   });
 
   test("that fails is repeated after the backoff of jobs, until its attempts are used up", async () => {
@@ -205,7 +209,12 @@ describe("chunks that are not exact", () => {
     const before = await job(made.id);
     expect(await end(two)).toMatchObject({ status: 200, body: { status: "running", attempt: 1 } });
     const after = await job(made.id);
-    expect(after).toMatchObject({ uncuttable: "inexact", tasks: { total: 1, queued: 1 }, stage: "encoding", attempt: 1 });
+    expect(after).toMatchObject({
+      uncuttable: "inexact",
+      tasks: { total: 1, queued: 1 },
+      stage: "encoding",
+      attempt: 1,
+    });
     expect(after.progress).toBe(before.progress);
     expect((await callback(app, audio, "heartbeat")).body).toMatchObject({ cancel_requested: true });
     expectError(await callback(app, audio, "complete", { written: written(audio) }), 409, "stale_lease");
@@ -247,8 +256,7 @@ describe("a job with tasks", () => {
     expect((await manage(made.id, "cancel")).body).toMatchObject({ status: "canceled" });
     expect(await types()).toEqual(["video.asset.errored"]);
     expect((await callback(app, two, "heartbeat")).body).toMatchObject({ status: "canceled", cancel_requested: true });
-    for (const verb of ["fail", "release"] as const)
-      expectError(await callback(app, two, verb), 409, "stale_lease");
+    for (const verb of ["fail", "release"] as const) expectError(await callback(app, two, verb), 409, "stale_lease");
     expect((await nextTask(app)).status).toBe(204);
     await manage(made.id, "retry");
     expect(await runAll(app)).toEqual(["plan", "audio", ...Array(5).fill("chunk"), "images"]);
@@ -281,7 +289,8 @@ describe("a job with tasks", () => {
     await isStale({ ...second.one, lease: second.two.lease });
     await isStale({ ...second.one, lease: first.one.lease });
     const foreign = second.one.callbacks.heartbeat_url.replace(`/${second.job.id}/tasks`, `/${first.job.id}/tasks`);
-    const beat = (url: string) => app.call("POST", url, { worker: app.worker, lease: second.one.lease.token, body: {} });
+    const beat = (url: string) =>
+      app.call("POST", url, { worker: app.worker, lease: second.one.lease.token, body: {} });
     expectError(await beat(foreign), 409, "stale_lease");
     expectError(await beat(foreign.replace(`/${first.job.id}/tasks`, "/999/tasks")), 404, "not_found");
     // The job itself has no lease.

@@ -18,7 +18,7 @@ import { nextTask } from "../support/tasks.ts";
 const NAMES = Object.keys(TASK_TRANSITIONS) as TaskTransitionName[];
 
 /** A job that runs, whose only task has the given status. */
-async function taskIn(app: TestApp, tx: Db, status: TaskStatus) {
+async function taskIn(tx: Db, status: TaskStatus) {
   const task = await tx.select().from(transcodingTasks).get();
   if (!task) throw new Error("There is no task");
   await tx.update(transcodingTasks).set({ status }).where(eq(transcodingTasks.id, task.id));
@@ -49,7 +49,7 @@ test.each(NAMES)("%s: from every status it leads to the one in the table, or cha
   for (const status of TASK_STATUSES) {
     const isLegal = (from as readonly TaskStatus[]).includes(status);
     await rolledBack(app, async (tx) => {
-      const { id } = await taskIn(app, tx, status);
+      const { id } = await taskIn(tx, status);
       const changed = applyTask(tx, app.opened.app, name, id, { stage: "changed" });
       if (isLegal) expect(await changed, status).toMatchObject({ id, status: to, stage: "changed" });
       else await expect(changed, status).rejects.toThrow(IllegalTaskTransition);
@@ -64,7 +64,7 @@ test("the end of an attempt cancels the tasks that can be canceled, and no other
   const app = await withTask();
   for (const status of TASK_STATUSES)
     await rolledBack(app, async (tx) => {
-      const { attemptId } = await taskIn(app, tx, status);
+      const { attemptId } = await taskIn(tx, status);
       await cancelTasks(tx, app.opened.app, attemptId);
       const { from } = TASK_TRANSITIONS.cancel;
       const expected = (from as readonly TaskStatus[]).includes(status) ? "canceled" : status;

@@ -61,9 +61,18 @@ describe("a job in tasks", () => {
     const starts = images.task.written[0].segments.map((segment: number[]) => segment[1]);
     expect(starts).toEqual(Array.from({ length: 25 }, (_, index) => index * 61_440));
     expect(await types()).toEqual([]);
-    expect(await finish(app, images)).toMatchObject({ id: made.job.id, status: "completed", progress: 100, attempt: 1 });
+    expect(await finish(app, images)).toMatchObject({
+      id: made.job.id,
+      status: "completed",
+      progress: 100,
+      attempt: 1,
+    });
     expect(await types()).toEqual(["video.asset.ready"]);
-    expect(await asset(made.asset.id)).toMatchObject({ playback_status: "ready", duration_seconds: 100, progress: 100 });
+    expect(await asset(made.asset.id)).toMatchObject({
+      playback_status: "ready",
+      duration_seconds: 100,
+      progress: 100,
+    });
     expect(await job(made.job.id)).toMatchObject({
       tasks: { total: 8, queued: 0, running: 0, completed: 8, failed: 0 },
       uncuttable: null,
@@ -209,7 +218,11 @@ describe("a result", () => {
       const first = await callback(app, next.body, "complete", body);
       const again = await callback(app, next.body, "complete", body);
       expect([again.status, again.body]).toEqual([first.status, first.body]);
-      expectError(await callback(app, next.body, "complete", { ...(body as object), storyboard_path: "x" }), 409, "stale_lease");
+      expectError(
+        await callback(app, next.body, "complete", { ...(body as object), storyboard_path: "x" }),
+        409,
+        "stale_lease",
+      );
     }
     expect(await job(made.job.id)).toMatchObject({ status: "completed", tasks: { total: 8, completed: 8 } });
     expect((await types()).filter((type) => type === "video.asset.ready")).toHaveLength(1);

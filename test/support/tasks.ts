@@ -62,6 +62,7 @@ export async function runNext(app: Caller, plan: Record<string, unknown> = {}): 
 /** Runs all tasks that are queued, and returns their kinds in order. */
 export async function runAll(app: Caller, plan: Record<string, unknown> = {}): Promise<string[]> {
   const kinds: string[] = [];
-  for (let contract = await runNext(app, plan); contract; contract = await runNext(app, plan)) kinds.push(contract.task.kind);
+  for (let contract = await runNext(app, plan); contract; contract = await runNext(app, plan))
+    kinds.push(contract.task.kind);
   return kinds;
 }

@@ -67,7 +67,10 @@ export async function checkCaptions(
       incomplete(`caption_errors.${language}`, "these captions are required; fail the job with caption_failed instead");
   }
   for (const [language, path] of paths) {
-    await each(language, await captionText(app, objects, `subtitle_paths.${language}`, { path, tenantId: job.tenantId }));
+    await each(
+      language,
+      await captionText(app, objects, `subtitle_paths.${language}`, { path, tenantId: job.tenantId }),
+    );
     errors.delete(language);
   }
   return { errors, paths: [...paths.values()] };

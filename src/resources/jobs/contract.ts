@@ -28,7 +28,7 @@ export type ContractOptions = {
   lease: Lease | null;
   sharesDisk: boolean;
   /** The part of the job that is leased. */
-  task?: v.InferOutput<typeof Task> | null;
+  task?: Task | null;
   /** Path of the callbacks. */
   base?: string;
 };

@@ -82,7 +82,7 @@ export const jobRoutes = [
     body: Completion,
     responses: { 200: Job },
     errors: { ...stale, 422: ["invalid_transcoding_result"] },
-    handle: async ({ app, params, body, headers }) => 
+    handle: async ({ app, params, body, headers }) =>
       toJob(await publish(app, leaseOfJob(app, params.id, leaseTokenOf(headers)), body)),
   }),
   route({

@@ -1,8 +1,5 @@
-import type * as v from "valibot";
 import { type Chunk, firstFrameOf, type PlanResult, type UncuttableReason } from "../../../protocol/task.ts";
 import type { TaskDraft } from "./lifecycle.ts";
-
-type Plan = v.InferOutput<typeof PlanResult>;
 
 /**
  * A longer source has longer chunks: each is a few rows, and the last transaction of an attempt touches all of them.
@@ -20,8 +17,11 @@ const wholeSegments = (duration: number, segmentSeconds: number) => Math.floor(d
 
 /** Why a source is encoded in one run; null: it is cut into chunks of about `chunkSeconds`. */
 export function whyUncut(
-  plan: Plan,
-  { chunkSeconds, ...given }: { chunkSeconds: number; isParallel: boolean; earlyPlayback: boolean; wasInexact: boolean },
+  plan: PlanResult,
+  {
+    chunkSeconds,
+    ...given
+  }: { chunkSeconds: number; isParallel: boolean; earlyPlayback: boolean; wasInexact: boolean },
 ): UncuttableReason | null {
   const { duration_seconds: duration, frame_rate: rate, segment_seconds: segmentSeconds } = plan;
   if (plan.uncuttable !== null) return plan.uncuttable;
@@ -41,14 +41,18 @@ export function whyUncut(
  * ends with the source, however long that is. For a plan that `whyUncut` accepts.
  */
 export function chunksOf(
-  { duration_seconds, frame_rate, segment_seconds }: Pick<Plan, "duration_seconds" | "frame_rate" | "segment_seconds">,
+  {
+    duration_seconds,
+    frame_rate,
+    segment_seconds,
+  }: Pick<PlanResult, "duration_seconds" | "frame_rate" | "segment_seconds">,
   chunkSeconds: number,
 ): Chunk[] {
   if (duration_seconds === null || frame_rate === null) throw new Error("A source without duration or video was cut");
   const rate = frame_rate;
   const total = wholeSegments(duration_seconds, segment_seconds);
   const each = Math.max(1, Math.round(chunkSeconds / segment_seconds));
-  const count = Math.min(MAX_CHUNKS, Math.max(2, Math.round(total / each)));
+  const count = Math.min(MAX_CHUNKS, Math.max(2, Math.ceil(total / each - 0.5)));
   // The longer ones last: the end of the source may be earlier than its container states.
   const firstOf = (number: number) => Math.floor((number * total) / count);
   return Array.from({ length: count }, (_, number) => {
@@ -70,7 +74,7 @@ export const PLANNED = PLAN_WEIGHT;
 export const WHOLE_TASK: TaskDraft = { kind: "whole", weight: 100 - PLAN_WEIGHT };
 
 /** The tasks that encode a source in chunks, in the order in which they are queued. */
-export function partsOf(plan: Plan, chunkSeconds: number): TaskDraft[] {
+export function partsOf(plan: PlanResult, chunkSeconds: number): TaskDraft[] {
   const chunks = chunksOf(plan, chunkSeconds);
   const audio: TaskDraft[] = plan.has_audio ? [{ kind: "audio", weight: AUDIO_WEIGHT }] : [];
   const left = 100 - PLAN_WEIGHT - IMAGES_WEIGHT - (plan.has_audio ? AUDIO_WEIGHT : 0);

@@ -43,7 +43,7 @@ export async function completeTask(app: App, ref: TaskRef, result: Completion): 
   }
 }
 
-type TaskLease = JobLease & { live(db: Db): Promise<LeasedTask> };
+type TaskLease = Omit<JobLease, "live"> & { live(db: Db): Promise<LeasedTask> };
 
 /** The lease of a task, as that of the job that its completion ends. */
 export const leaseOfTask = (app: App, ref: TaskRef): TaskLease => ({
@@ -58,7 +58,13 @@ export const leaseOfTask = (app: App, ref: TaskRef): TaskLease => ({
   },
 });
 
-async function finish(tx: Db, app: App, task: LeasedTask["task"], resultHash: string, result: PartResult | null = null) {
+async function finish(
+  tx: Db,
+  app: App,
+  task: LeasedTask["task"],
+  resultHash: string,
+  result: PartResult | null = null,
+) {
   await endLease(tx, app, task.leaseId ?? -1, "completed", resultHash);
   const finished = { progress: 100, leaseExpiresAt: null, result, finishedAt: app.clock.now() };
   return applyTask(tx, app, "complete", task.id, finished);

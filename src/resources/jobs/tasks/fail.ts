@@ -42,7 +42,9 @@ export async function failTask(tx: Db, app: App, { job, task }: Failed, given: F
     return requeue(tx, app, { job, task }, { columns, outcome: fault.outcome, logTail: fault.logTail });
   }
   await applyTask(tx, app, "fail", task.id, { ...failed, finishedAt: now });
-  return isUncuttable ? fallBack(tx, app, job, task) : failAttempt(tx, app, { job, attempt: { id: task.attemptId } }, fault);
+  return isUncuttable
+    ? fallBack(tx, app, job, task)
+    : failAttempt(tx, app, { job, attempt: { id: task.attemptId } }, fault);
 }
 
 /** The worker returns the task, because it stops. Not counted as an attempt of it. */
@@ -52,7 +54,11 @@ export async function releaseTask(tx: Db, app: App, { job, task }: Failed): Prom
   return requeue(tx, app, { job, task }, { columns, outcome: "released" });
 }
 
-type Ended = { columns: Parameters<typeof applyTask>[4]; outcome: Fault["outcome"] | "released"; logTail?: string | null };
+type Ended = {
+  columns: Parameters<typeof applyTask>[4];
+  outcome: Fault["outcome"] | "released";
+  logTail?: string | null;
+};
 
 /**
  * Queues a task again. One that encodes the whole source writes under another prefix each time, as a job without tasks:

@@ -70,9 +70,7 @@ export async function createTasks(
   ]);
   for (let from = 0; from < rows.length; from += BATCH) {
     const batch = JSON.stringify(rows.slice(from, from + BATCH));
-    const columns = [0, 1, 2, 3, 4, 5, 6, 7, 8].map((index) =>
-      sql.raw(`json_extract(each.value, '$[${index}]')`),
-    );
+    const columns = [0, 1, 2, 3, 4, 5, 6, 7, 8].map((index) => sql.raw(`json_extract(each.value, '$[${index}]')`));
     await tx.run(sql`insert into transcoding_tasks (kind, number, first_segment, segments, first_frame, end_frame, status,
         turn, weight, tenant_id, job_id, attempt_id, priority, available_at, max_attempts, created_at, updated_at)
       select ${sql.join(columns, sql`, `)}, ${job.tenantId}, ${job.id}, ${attemptId}, ${job.priority}, ${now},
@@ -110,7 +108,4 @@ export const deleteTasks = (tx: Db, jobId: number) =>
 
 /** Ends the lease of a task; `resultHash` is that of the body of `complete`. */
 export const endLease = (tx: Db, app: App, leaseId: number, outcome: Outcome, resultHash: string | null = null) =>
-  tx
-    .update(taskLeases)
-    .set({ outcome, resultHash, endedAt: app.clock.now() })
-    .where(eq(taskLeases.id, leaseId));
+  tx.update(taskLeases).set({ outcome, resultHash, endedAt: app.clock.now() }).where(eq(taskLeases.id, leaseId));

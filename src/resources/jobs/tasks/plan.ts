@@ -1,5 +1,4 @@
 import { and, eq, ne } from "drizzle-orm";
-import type * as v from "valibot";
 import type { Db } from "../../../../storage/db/open.ts";
 import { type AssetRow, assets, type JobRow, transcodingAttempts } from "../../../../storage/db/schema.ts";
 import type { App } from "../../../app.ts";
@@ -12,8 +11,6 @@ import { INEXACT } from "./fail.ts";
 import type { LeasedTask } from "./lease.ts";
 import { createTasks } from "./lifecycle.ts";
 
-type Plan = v.InferOutput<typeof PlanResult>;
-
 /** It is sent with every task. */
 const MAX_PLAN_CHARS = 128 * 1024;
 const MAX_FRAME_RATE = 1000;
@@ -21,7 +18,7 @@ const MAX_FRAME_RATE = 1000;
 export const NO_AUDIO = "The source has no audio.";
 
 /** The plan that a task reports. Throws 422 `invalid_transcoding_result`. */
-export function checkedPlan(plan: Plan | null | undefined): Plan {
+export function checkedPlan(plan: PlanResult | null | undefined): PlanResult {
   if (!plan) return incomplete("plan", "is required");
   if (JSON.stringify(plan.plan).length > MAX_PLAN_CHARS)
     return incomplete("plan.plan", `must have at most ${MAX_PLAN_CHARS} characters as JSON`);
@@ -32,7 +29,7 @@ export function checkedPlan(plan: Plan | null | undefined): Plan {
 }
 
 /** Stores the plan of an attempt, and creates the tasks that follow from it: many parts, or one that is the whole. */
-export async function storePlan(tx: Db, app: App, { job, task }: LeasedTask, plan: Plan): Promise<void> {
+export async function storePlan(tx: Db, app: App, { job, task }: LeasedTask, plan: PlanResult): Promise<void> {
   const now = app.clock.now();
   const { attemptId } = task;
   const { chunk_seconds: chunkSeconds, parallel } = app.config;
@@ -68,7 +65,10 @@ async function wasInexact(tx: Db, job: JobRow, attemptId: number): Promise<boole
 }
 
 /** Captions are requested of the audio task; without one, this is why there are none. */
-export async function captionsWithoutAudio(db: Db, job: JobRow): Promise<{ required: boolean; errors: Record<string, string> }> {
+export async function captionsWithoutAudio(
+  db: Db,
+  job: JobRow,
+): Promise<{ required: boolean; errors: Record<string, string> }> {
   const wanted = (await sourceUpload(db, job.assetId))?.captions;
   const errors = Object.fromEntries((wanted?.languages ?? []).map((language) => [language, NO_AUDIO]));
   return { required: wanted?.required === true && wanted.languages.length > 0, errors };

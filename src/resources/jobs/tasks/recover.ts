@@ -20,7 +20,12 @@ export async function recoverTasks(app: App): Promise<number> {
   );
   if (!(await app.db.select({ id: tasks.id }).from(tasks).where(due).limit(1).get())) return 0;
   return app.write(async (tx) => {
-    const expired = await tx.select({ id: tasks.id }).from(tasks).where(due).orderBy(asc(tasks.leaseExpiresAt)).limit(BATCH);
+    const expired = await tx
+      .select({ id: tasks.id })
+      .from(tasks)
+      .where(due)
+      .orderBy(asc(tasks.leaseExpiresAt))
+      .limit(BATCH);
     for (const { id } of expired) {
       // The failure of another one may have canceled it.
       const found = await tx

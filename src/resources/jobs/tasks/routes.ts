@@ -2,7 +2,14 @@ import * as v from "valibot";
 import { route } from "../../../http/route.ts";
 import { PathId } from "../../../http/schemas.ts";
 import { invalid } from "../../../lib/errors.ts";
-import { Completion, Failure, Heartbeat, SignArtifacts, SignedArtifacts, TaskCompletion } from "../../../protocol/worker.ts";
+import {
+  Completion,
+  Failure,
+  Heartbeat,
+  SignArtifacts,
+  SignedArtifacts,
+  TaskCompletion,
+} from "../../../protocol/worker.ts";
 import { countFault, faultOf } from "../failure.ts";
 import { publish } from "../publish.ts";
 import { HeartbeatAnswer, Job, toJob, toTaskHeartbeatAnswer } from "../schema.ts";
@@ -17,7 +24,7 @@ const stale = { 409: ["stale_lease"] };
 /** Audio of 24 hours has 21,600 segments, each a row of five numbers. */
 const MAX_RESULT_BYTES = 4 * 2 ** 20;
 
-const TaskParams = v.object({ id: PathId, task_id: PathId });
+const TaskParams = v.object({ id: PathId, task_id: v.pipe(PathId, v.description("Id of the task")) });
 const callback = {
   method: "POST",
   credential: "worker",
@@ -43,8 +50,7 @@ export const taskRoutes = [
     body: Heartbeat,
     responses: { 200: HeartbeatAnswer },
     errors: stale,
-    handle: async (context) =>
-      toTaskHeartbeatAnswer(await heartbeatTask(context.app, refOf(context), context.body)),
+    handle: async (context) => toTaskHeartbeatAnswer(await heartbeatTask(context.app, refOf(context), context.body)),
   }),
   route({
     ...callback,
@@ -69,7 +75,8 @@ export const taskRoutes = [
       const { app, body } = context;
       const ref = refOf(context);
       const { task } = await liveTask(app.db, app, ref);
-      if (task.kind !== "whole") invalid("task_id", `is a task of the kind ${task.kind}, which publishes nothing early`);
+      if (task.kind !== "whole")
+        invalid("task_id", `is a task of the kind ${task.kind}, which publishes nothing early`);
       return toJob(await publish(app, leaseOfTask(app, ref), body));
     },
   }),

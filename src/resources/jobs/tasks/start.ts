@@ -1,5 +1,4 @@
 import { and, eq } from "drizzle-orm";
-import type * as v from "valibot";
 import type { Db } from "../../../../storage/db/open.ts";
 import {
   type AssetRow,
@@ -72,7 +71,7 @@ async function jobOf(tx: Db, { jobId }: TaskRow): Promise<{ job: JobRow; asset: 
 }
 
 /** The task as its contract describes it. */
-export async function taskOfContract(db: Db, task: TaskRow): Promise<v.InferOutput<typeof Task>> {
+export async function taskOfContract(db: Db, task: TaskRow): Promise<Task> {
   const { id, kind, attemptId } = task;
   const plan = kind === "plan" || kind === "whole" ? null : await planOf(db, attemptId);
   const written = kind === "images" ? await allWritten(db, attemptId) : null;
@@ -85,7 +84,8 @@ async function planOf(db: Db, attemptId: number): Promise<Record<string, unknown
     .from(transcodingAttempts)
     .where(eq(transcodingAttempts.id, attemptId))
     .get();
-  return (attempt?.plan as v.InferOutput<typeof PlanResult>).plan;
+  if (!attempt?.plan) throw new Error(`Attempt ${attemptId} has tasks but no plan`);
+  return (attempt.plan as PlanResult).plan;
 }
 
 const chunkOf = ({ number, firstSegment, segments, firstFrame, endFrame }: TaskRow): Chunk => ({
