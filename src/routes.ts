@@ -15,6 +15,7 @@ import { assetJobRoutes } from "./resources/jobs/asset-routes.ts";
 import { bulkRoutes } from "./resources/jobs/bulk.ts";
 import { cloudJobRoutes } from "./resources/jobs/cloud-routes.ts";
 import { jobRoutes } from "./resources/jobs/routes.ts";
+import { taskRoutes } from "./resources/jobs/tasks/routes.ts";
 import { keyRoutes } from "./resources/keys/routes.ts";
 import { liveRoutes } from "./resources/live/routes.ts";
 import { auditRoutes } from "./resources/operator/audit.ts";
@@ -68,6 +69,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...derivedSubtitleRoutes,
     ...featureRoutes,
     ...jobRoutes,
+    ...taskRoutes,
     ...cloudJobRoutes,
     ...trackRoutes,
     ...assetJobRoutes,

@@ -184,6 +184,19 @@ export const SETTINGS = {
     fallback: "3600",
     about: "an attempt without progress for this long is reassigned",
   },
+  parallel: {
+    schema: oneOf("auto", "off"),
+    fallback: "auto",
+    about: "auto: long sources are encoded in parts, by all workers at once; off: each source by one worker",
+  },
+  chunk_seconds: {
+    schema: v.pipe(
+      integer(8, 3600),
+      v.check((seconds) => seconds % 4 === 0, "must be a multiple of 4"),
+    ),
+    fallback: "20",
+    about: "length of the parts; shorter than two of them, a source is encoded in one run",
+  },
   max_attempts: { schema: integer(1, 100), fallback: "5", about: "attempts before a job fails" },
   max_upload_bytes: {
     schema: integer(1, Number.MAX_SAFE_INTEGER),

@@ -92,6 +92,7 @@ type Schema = Json & {
   enum?: unknown[];
   properties?: Record<string, Schema>;
   items?: Schema;
+  minItems?: number;
   oneOf?: Schema[];
   anyOf?: Schema[];
   allOf?: Schema[];
@@ -124,7 +125,9 @@ export function exampleOf(schema: Schema, components: Record<string, Json>, name
   if (schema.default !== undefined) return schema.default;
   if (schema.enum) return schema.enum[0];
   if (schema.type === "array")
-    return depth > MAX_DEPTH || !schema.items ? [] : [exampleOf(schema.items, components, name, depth + 1)];
+    return depth > MAX_DEPTH || !schema.items
+      ? []
+      : Array(schema.minItems || 1).fill(exampleOf(schema.items, components, name, depth + 1));
   const choice = schema.oneOf?.[0] ?? schema.anyOf?.[0];
   if (choice) return exampleOf(choice, components, name, depth + 1);
   if (schema.nullable) return null;

@@ -15,6 +15,11 @@ export const UPLOAD_STATUSES = ["pending", "completed", "failed", "aborted", "ex
 export const JOB_STATUSES = ["queued", "running", "completed", "failed", "canceled"] as const;
 export const ATTEMPT_OUTCOMES = ["completed", "failed", "expired", "released", "canceled"] as const;
 
+/** The parts of a job that workers encode independently; src/protocol/task.ts describes each. */
+export const TASK_KINDS = ["plan", "chunk", "audio", "images", "whole"] as const;
+/** `waiting`: for other tasks of the same attempt. */
+export const TASK_STATUSES = ["waiting", "queued", "running", "completed", "failed", "canceled"] as const;
+
 export const BATCH_STATUSES = ["open", "committed", "canceled", "expired"] as const;
 export const BATCH_UPLOAD_STATUSES = ["pending", "completed", "aborted"] as const;
 export const BATCH_UPLOAD_MODES = ["put", "multipart", "proxy"] as const;

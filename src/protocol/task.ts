@@ -1,4 +1,5 @@
 import * as v from "valibot";
+import { TASK_KINDS } from "../lib/enums.ts";
 
 /**
  * Tasks: the parts of one job that workers encode independently. A worker that announces `capabilities: {tasks: 1}`
@@ -13,7 +14,6 @@ import * as v from "valibot";
  * - `images`: with all segments in storage, write thumbnail, storyboard and manifests.
  * - `whole`: produce everything in one run, as a job without tasks.
  */
-export const TASK_KINDS = ["plan", "chunk", "audio", "images", "whole"] as const;
 export type TaskKind = (typeof TASK_KINDS)[number];
 
 /** The version of this protocol, as workers announce it in `capabilities.tasks`. */
@@ -23,6 +23,7 @@ const MAX_RENDITIONS = 100;
 /** 24 hours in segments of one second. */
 const MAX_SEGMENTS = 86_400;
 const count = v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(Number.MAX_SAFE_INTEGER));
+const positive = v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(1_000_000_000));
 const Name = v.pipe(v.string(), v.regex(/^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$/, "must be a file name"));
 
 /**
@@ -35,18 +36,29 @@ export type SegmentRow = v.InferOutput<typeof SegmentRow>;
 /** What was written of one rendition or audio track: `segments` are those from number `first` (counted from 0). */
 export const WrittenRendition = v.object({
   name: Name,
-  init: v.object({
-    timescale: v.pipe(v.number(), v.integer(), v.minValue(1)),
-    codec: v.pipe(v.string(), v.maxLength(100)),
-    width: count,
-    height: count,
-    /** How much earlier its edit list presents everything than the segments' timestamps, in its timescale. */
-    delay: v.pipe(v.number(), v.integer()),
-    /** Of init.mp4, which must be the same in all chunks. */
-    sha256: v.pipe(v.string(), v.regex(/^[0-9a-f]{64}$/)),
-  }),
-  first: count,
-  segments: v.pipe(v.array(SegmentRow), v.maxLength(MAX_SEGMENTS)),
+  init: v.pipe(
+    v.object({
+      timescale: v.pipe(v.number(), v.integer(), v.minValue(1), v.description("Units per second")),
+      codec: v.pipe(v.string(), v.maxLength(100), v.description("Codec string, as in RFC 6381")),
+      width: count,
+      height: count,
+      delay: v.pipe(
+        v.number(),
+        v.integer(),
+        v.description("How much earlier its edit list presents everything than the segments' timestamps"),
+      ),
+      sha256: v.pipe(v.string(), v.regex(/^[0-9a-f]{64}$/), v.description("Of init.mp4")),
+    }),
+    v.description("Its init segment, which must be the same in all chunks"),
+  ),
+  first: v.pipe(count, v.description("Number of its first segment, from 0")),
+  segments: v.pipe(
+    v.array(SegmentRow),
+    v.maxLength(MAX_SEGMENTS),
+    v.description(
+      "[bytes, start, duration, offset, size] of each: start and duration in the timescale, offset and size of its first frame (0 and 0: unknown)",
+    ),
+  ),
 });
 export type WrittenRendition = v.InferOutput<typeof WrittenRendition>;
 export const WrittenRenditions = v.pipe(v.array(WrittenRendition), v.maxLength(MAX_RENDITIONS));
@@ -69,6 +81,8 @@ export const UNCUTTABLE_REASONS = [
   "short",
   /** Renditions are to be published before the job completes. */
   "early_playback",
+  /** It is longer than 24 hours. */
+  "too_long",
   /** A chunk did not have exactly the frames of its range, or the decoder reported errors. */
   "inexact",
   "disabled",
@@ -77,45 +91,56 @@ export type UncuttableReason = (typeof UNCUTTABLE_REASONS)[number];
 
 /** The result of a `plan` task. */
 export const PlanResult = v.object({
-  /** What is produced, in the worker's own format; workers receive it unchanged with every other task. */
-  plan: v.record(v.string(), v.unknown()),
+  plan: v.pipe(
+    v.record(v.string(), v.unknown()),
+    v.description("What is produced, in the worker's own format; sent unchanged with the other tasks"),
+  ),
   duration_seconds: v.nullable(v.pipe(v.number(), v.minValue(0))),
-  /** The constant frame rate of all renditions, as a fraction; null without video. */
-  frame_rate: v.nullable(v.object({ num: v.pipe(v.number(), v.integer(), v.minValue(1)), den: count })),
-  segment_seconds: v.pipe(v.number(), v.minValue(1), v.maxValue(60)),
-  has_audio: v.boolean(),
-  /** Null when it can be cut. */
-  uncuttable: v.nullable(v.picklist(UNCUTTABLE_REASONS)),
+  frame_rate: v.pipe(
+    v.nullable(
+      v.object({
+        num: v.pipe(positive, v.description("Numerator")),
+        den: v.pipe(positive, v.description("Denominator")),
+      }),
+    ),
+    v.description("The constant frame rate of all renditions; null without video"),
+  ),
+  segment_seconds: v.pipe(v.number(), v.minValue(1), v.maxValue(60), v.description("Length of segments")),
+  has_audio: v.pipe(v.boolean(), v.description("Whether audio is encoded")),
+  uncuttable: v.pipe(
+    v.nullable(v.picklist(UNCUTTABLE_REASONS)),
+    v.description("Why the source must be encoded in one run; null when it can be cut"),
+  ),
 });
 export type PlanResult = v.InferOutput<typeof PlanResult>;
 
 /** A range of whole segments, and their frames on the constant frame grid of the renditions. */
 export const Chunk = v.object({
-  /** Counted from 0. */
-  number: count,
-  first_segment: count,
-  /** Null for the last chunk, which ends with the source. */
-  segments: v.nullable(count),
-  first_frame: count,
-  /** Exclusive; null for the last chunk. */
-  end_frame: v.nullable(count),
+  number: v.pipe(count, v.description("Counted from 0")),
+  first_segment: v.pipe(count, v.description("Counted from 0")),
+  segments: v.pipe(v.nullable(count), v.description("Null for the last chunk, which ends with the source")),
+  first_frame: v.pipe(count, v.description("Number of its first frame, from 0")),
+  end_frame: v.pipe(v.nullable(count), v.description("Exclusive; null for the last chunk")),
 });
 export type Chunk = v.InferOutput<typeof Chunk>;
 
 /** The part of a contract that describes the task. */
 export const Task = v.object({
   id: v.number(),
-  kind: v.picklist(TASK_KINDS),
-  /** As the `plan` task returned it; null for `plan` and `whole`. */
-  plan: v.nullable(v.record(v.string(), v.unknown())),
-  /** Set for a `chunk`. */
-  chunk: v.nullable(Chunk),
-  /** For `images`: what the other tasks have written, in order of their segments. */
-  written: v.nullable(WrittenRenditions),
+  kind: v.pipe(v.picklist(TASK_KINDS), v.description("What the worker does")),
+  plan: v.pipe(
+    v.nullable(v.record(v.string(), v.unknown())),
+    v.description("As the `plan` task returned it; null for `plan` and `whole`"),
+  ),
+  chunk: v.pipe(v.nullable(Chunk), v.description("What to encode, for a `chunk`")),
+  written: v.pipe(
+    v.nullable(WrittenRenditions),
+    v.description("For `images`: what the other tasks have written, in order of their segments"),
+  ),
 });
 export type Task = v.InferOutput<typeof Task>;
 
 /** The frame with which segment `number` (from 0) begins: the first one at or after its nominal time. */
 export const firstFrameOf = (number: number, segmentSeconds: number, rate: { num: number; den: number }): number =>
-  // A tolerance of a millionth of a frame, for segment lengths that are not whole seconds.
-  Math.ceil((number * segmentSeconds * rate.num) / rate.den - 1e-6);
+  // A tolerance of a millionth of a frame, for segment lengths that are not whole seconds; without -0.
+  Math.max(0, Math.ceil((number * segmentSeconds * rate.num) / rate.den - 1e-6));

@@ -92,8 +92,8 @@ export const Completion = v.object({
 /** The result of a task: `plan` of a `plan` task, `written` of `chunk` and `audio`, a completion of the others. */
 export const TaskCompletion = v.object({
   ...Completion.entries,
-  plan: v.nullish(PlanResult),
-  written: v.nullish(WrittenRenditions),
+  plan: v.pipe(v.nullish(PlanResult), v.description("The result of a `plan` task")),
+  written: v.pipe(v.nullish(WrittenRenditions), v.description("The result of a `chunk` or `audio` task")),
 });
 
 export const Failure = v.object({

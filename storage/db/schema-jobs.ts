@@ -1,5 +1,5 @@
 import { integer, primaryKey, real, sqliteTable, text } from "drizzle-orm/sqlite-core";
-import { ATTEMPT_OUTCOMES, JOB_STATUSES } from "../../src/lib/enums.ts";
+import { ATTEMPT_OUTCOMES, JOB_STATUSES, TASK_KINDS, TASK_STATUSES } from "../../src/lib/enums.ts";
 import { id, times } from "./columns.ts";
 
 export const transcodingJobs = sqliteTable("transcoding_jobs", {
@@ -42,6 +42,54 @@ export const transcodingAttempts = sqliteTable("transcoding_attempts", {
   startedAt: integer("started_at").notNull(),
   endedAt: integer("ended_at"),
   sweptAt: integer("swept_at"),
+  plan: text("plan", { mode: "json" }).$type<unknown>(),
+  uncuttable: text("uncuttable"),
+  renditionsHash: text("renditions_hash"),
+});
+
+export const transcodingTasks = sqliteTable("transcoding_tasks", {
+  id: id(),
+  tenantId: integer("tenant_id").notNull(),
+  jobId: integer("job_id").notNull(),
+  attemptId: integer("attempt_id").notNull(),
+  kind: text("kind", { enum: TASK_KINDS }).notNull(),
+  number: integer("number").notNull().default(0),
+  firstSegment: integer("first_segment"),
+  segments: integer("segments"),
+  firstFrame: integer("first_frame"),
+  endFrame: integer("end_frame"),
+  status: text("status", { enum: TASK_STATUSES }).notNull(),
+  priority: integer("priority").notNull().default(0),
+  turn: integer("turn").notNull().default(0),
+  availableAt: integer("available_at").notNull(),
+  weight: real("weight").notNull(),
+  progress: real("progress").notNull().default(0),
+  progressedAt: integer("progressed_at"),
+  stage: text("stage"),
+  failures: integer("failures").notNull().default(0),
+  maxAttempts: integer("max_attempts").notNull(),
+  leaseId: integer("lease_id"),
+  leaseExpiresAt: integer("lease_expires_at"),
+  workerId: text("worker_id"),
+  result: text("result", { mode: "json" }).$type<unknown>(),
+  errorCode: text("error_code"),
+  errorMessage: text("error_message"),
+  logTail: text("log_tail"),
+  startedAt: integer("started_at"),
+  finishedAt: integer("finished_at"),
+  ...times,
+});
+
+export const taskLeases = sqliteTable("task_leases", {
+  id: id(),
+  taskId: integer("task_id").notNull(),
+  idempotencyKey: text("idempotency_key").notNull(),
+  leaseHash: text("lease_hash").notNull(),
+  workerId: text("worker_id"),
+  outcome: text("outcome", { enum: ATTEMPT_OUTCOMES }),
+  resultHash: text("result_hash"),
+  startedAt: integer("started_at").notNull(),
+  endedAt: integer("ended_at"),
 });
 
 export const workers = sqliteTable("workers", {

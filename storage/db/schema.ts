@@ -15,7 +15,7 @@ import {
 } from "../../src/lib/enums.ts";
 import { id, times } from "./columns.ts";
 import { PLANS } from "./schema-billing.ts";
-import type { transcodingAttempts, transcodingJobs, workers } from "./schema-jobs.ts";
+import type { taskLeases, transcodingAttempts, transcodingJobs, transcodingTasks, workers } from "./schema-jobs.ts";
 
 export {
   billingEvents,
@@ -27,7 +27,14 @@ export {
   usageMonths,
 } from "./schema-billing.ts";
 export { type ImportRow, importRows, imports } from "./schema-imports.ts";
-export { callbackReceipts, transcodingAttempts, transcodingJobs, workers } from "./schema-jobs.ts";
+export {
+  callbackReceipts,
+  taskLeases,
+  transcodingAttempts,
+  transcodingJobs,
+  transcodingTasks,
+  workers,
+} from "./schema-jobs.ts";
 export { SIGNING_ALGORITHMS, type SigningKeyRow, signingKeys } from "./schema-keys.ts";
 export { type LiveChannelRow, liveChannels } from "./schema-live.ts";
 export { objectGarbage, STORAGE_PHASES, type StorageLocationRow, storageLocation } from "./schema-objects.ts";
@@ -359,6 +366,8 @@ export type ApiKeyRow = typeof apiKeys.$inferSelect;
 export type AssetRow = typeof assets.$inferSelect;
 export type UploadRow = typeof uploads.$inferSelect;
 export type JobRow = typeof transcodingJobs.$inferSelect;
+export type TaskRow = typeof transcodingTasks.$inferSelect;
+export type TaskLeaseRow = typeof taskLeases.$inferSelect;
 export type WorkerRow = typeof workers.$inferSelect;
 export type AttemptRow = typeof transcodingAttempts.$inferSelect;
 export type UserRow = typeof users.$inferSelect;

@@ -7,6 +7,7 @@ import { expectError } from "../support/error.ts";
 import { callback, next, readyAsset, uploaded } from "../support/flow.ts";
 import { signIn } from "../support/sessions.ts";
 import { subtitled } from "../support/subtitles.ts";
+import { nextTask } from "../support/tasks.ts";
 
 let app: TestApp;
 let tenant: { id: number; slug: string };
@@ -68,6 +69,7 @@ async function populate(owner: { id: number }, token: string) {
   await post("/api/v1/webhooks", { url: "https://example.com/" }, token);
   await post("/api/v1/signing_keys", { name: "k", algorithm: "EdDSA" }, token);
   await post("/api/v1/live/channels", { channel: `channel-${owner.id}` }, token);
+  await uploaded(app, token);
   await post("/api/v1/uploads/initiate", { filename: "b.mp4", bytes_expected: 3 }, token);
   const batch = await leased(app, token);
   await batch.want("a.m4s", "abc");
@@ -90,6 +92,7 @@ async function populate(owner: { id: number }, token: string) {
   await insert(`INSERT INTO import_rows (import_id, asset_id, row, change) VALUES (${owner.id}, ${asset.id}, 1, '{}')`);
   await insert(`INSERT INTO traffic_anomalies VALUES (${owner.id}, 'egress', 1, 1, 1)`);
   await watch(asset.id);
+  await nextTask(app);
   await app.runTask("record-views");
   return asset;
 }

@@ -66,6 +66,7 @@ export async function foreignResources(app: TestApp, tenantId: number) {
     "/api/v1/collections/:id": String(folder.body.id),
     "/api/v1/uploads/tus/:id": String(upload.body.id),
     "/api/v1/uploads/:id": String(upload.body.id),
+    "/api/v1/transcoding_jobs/:id/tasks/:task_id": `${completed.body.transcoding_job.id}/tasks/1`,
     "/api/v1/transcoding_jobs/:id": String(completed.body.transcoding_job.id),
     "/api/v1/api_keys/:id": String(keys.body[0].id),
     "/api/v1/signing_keys/:id": String(signer.body.id),

@@ -12,6 +12,7 @@ import { deleteSource } from "./delete-source.ts";
 import { cancelJob, getJob, JobQuery, listJobs, prioritize, readJob, retryAsset, retryJob } from "./job-commands.ts";
 import { Job, JobParams, Priority, toJob } from "./schema.ts";
 import { NO_CAPTIONS } from "./source-upload.ts";
+import { taskSummary } from "./tasks/summary.ts";
 import { listWorkers, toWorker, Worker } from "./workers.ts";
 
 const jobs = "/api/v1/transcoding_jobs";
@@ -110,8 +111,9 @@ export const assetJobRoutes = [
     responses: { 200: Job },
     async handle({ app, caller, params }) {
       const job = (await readJob(app.db, caller, params.id)) ?? notFound("job");
+      const shown = { ...toJob(job), ...(await taskSummary(app.db, job)) };
       // It may contain details of the machine that a tenant must not see.
-      return caller.kind === "admin" ? { ...toJob(job), log_tail: job.logTail } : toJob(job);
+      return caller.kind === "admin" ? { ...shown, log_tail: job.logTail } : shown;
     },
   }),
   route({

@@ -35,11 +35,28 @@ export const incomplete = (field: string, message: string): never => {
  * known to be under the attempt's prefix. Throws 422 `invalid_transcoding_result` for a missing object or invalid
  * WebVTT.
  */
-export async function readCaptions(
+export async function readCaptions(app: App, objects: ObjectStore, reported: Reported): Promise<Captions> {
+  const { job } = reported;
+  const verified: Caption[] = [];
+  const owner = { id: job.assetId, tenantId: job.tenantId };
+  const { paths, errors } = await checkCaptions(app, objects, reported, async (language, text) => {
+    verified.push({ language, stored: await storeText(app, owner, text) });
+  });
+  return { made: verified, errors, paths };
+}
+
+type Reported = { job: JobRow; wanted: WantedCaptions; result: Result };
+
+/**
+ * The same without storing anything. Calls `each` with the text of each caption, one after another. Returns the errors of
+ * the others.
+ */
+export async function checkCaptions(
   app: App,
   objects: ObjectStore,
-  { job, wanted, result }: { job: JobRow; wanted: WantedCaptions; result: Result },
-): Promise<Captions> {
+  { job, wanted, result }: Reported,
+  each: (language: string, text: string) => Promise<void> = async () => {},
+): Promise<Pick<Captions, "errors" | "paths">> {
   const paths = byLanguage("subtitle_paths", result.subtitle_paths);
   const errors = byLanguage("caption_errors", result.caption_errors);
   for (const language of wanted.languages) {
@@ -49,14 +66,14 @@ export async function readCaptions(
     if (wanted.required)
       incomplete(`caption_errors.${language}`, "these captions are required; fail the job with caption_failed instead");
   }
-  const verified: Caption[] = [];
-  const owner = { id: job.assetId, tenantId: job.tenantId };
   for (const [language, path] of paths) {
-    const text = await captionText(app, objects, `subtitle_paths.${language}`, { path, tenantId: job.tenantId });
-    verified.push({ language, stored: await storeText(app, owner, text) });
+    await each(
+      language,
+      await captionText(app, objects, `subtitle_paths.${language}`, { path, tenantId: job.tenantId }),
+    );
     errors.delete(language);
   }
-  return { made: verified, errors, paths: [...paths.values()] };
+  return { errors, paths: [...paths.values()] };
 }
 
 function byLanguage(field: string, paths: Record<string, string>): Map<string, string> {

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import type * as v from "valibot";
+import type { TaskRow } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import { Reply } from "../../http/route.ts";
 import { storageOf } from "../../http/storage.ts";
@@ -10,6 +11,7 @@ import { workerContract } from "./contract.ts";
 import { waitForJob, wakeNext } from "./long-poll.ts";
 import { correctSize } from "./registered-source.ts";
 import { NO_CAPTIONS, sourceUpload } from "./source-upload.ts";
+import { taskOfContract } from "./tasks/start.ts";
 import { noteWorker } from "./workers.ts";
 
 type Wishes = v.InferOutput<typeof Claim>;
@@ -17,7 +19,7 @@ type Answered = Awaited<ReturnType<typeof contractFor>>;
 
 /**
  * Claims a job, waiting as long as `body` requests and the client is connected; 204 when none arrives. `base` is the
- * URL prefix of the callbacks.
+ * URL prefix of the callbacks. With `takesTasks` it may be a task.
  */
 export async function claimWithin(
   app: App,
@@ -26,10 +28,12 @@ export async function claimWithin(
   {
     incoming,
     base,
+    takesTasks = false,
     answer = (contract) => contract,
   }: {
     incoming: IncomingMessage | undefined;
     base?: string;
+    takesTasks?: boolean;
     answer?: (contract: Answered, attemptId: number) => unknown;
   },
 ) {
@@ -39,18 +43,20 @@ export async function claimWithin(
   for (;;) {
     // The client has disconnected: it would not receive the lease, and the job would wait until the lease expires.
     if (socket?.destroyed) return new Reply(204, undefined);
-    const claimed = await claim(app, key, body.worker_id ?? null);
+    const claimed = await claim(app, { key, workerId: body.worker_id ?? null }, { takesTasks });
     if (claimed) {
       wakeNext(app);
       return answer(await contractFor(app, claimed, body, base), claimed.lease.attemptId);
     }
     const leftSeconds = (deadline - Date.now()) / 1000;
     if (leftSeconds <= 0 || app.stopping.aborted) return new Reply(204, undefined);
-    await waitForJob(app, leftSeconds, socket);
+    await waitForJob(app, { seconds: leftSeconds, socket, takesTasks });
   }
 }
 
-async function contractFor(app: App, { job, asset, lease }: Claimed, body: Wishes, base?: string) {
+const createsCaptions = (task: TaskRow | undefined) => !task || task.kind === "audio" || task.kind === "whole";
+
+async function contractFor(app: App, { job, asset, lease, task }: Claimed, body: Wishes, base?: string) {
   const upload = await sourceUpload(app.db, asset.id);
   // A registered source's size may have been reported wrong, and a worker rejects a source of another size.
   const stored = upload ? null : await storageOf(app).head(asset.sourceKey);
@@ -62,9 +68,10 @@ async function contractFor(app: App, { job, asset, lease }: Claimed, body: Wishe
     asset,
     contentType: upload?.contentType ?? "application/octet-stream",
     sourceBytes: stored?.bytes ?? asset.sourceBytes,
-    captions: upload?.captions ?? NO_CAPTIONS,
+    captions: upload && createsCaptions(task) ? upload.captions : NO_CAPTIONS,
     lease,
     sharesDisk,
+    task: task ? await taskOfContract(app.db, task) : null,
     ...(base && { base }),
   });
 }

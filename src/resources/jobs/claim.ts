@@ -5,19 +5,24 @@ import {
   type AssetRow,
   assets,
   type JobRow,
+  type TaskRow,
   transcodingAttempts,
   transcodingJobs,
+  transcodingTasks,
 } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
-import { HttpError } from "../../lib/errors.ts";
 import type { Lease } from "./contract.ts";
-import { nextJob } from "./fair-queue.ts";
-import { leaseToken } from "./lease.ts";
-import { startAttempt } from "./lifecycle/attempts.ts";
+import { nextJob, nextUnit, type Unit } from "./fair-queue.ts";
+import { leaseToken, stale } from "./lease.ts";
+import { type Claimant, startAttempt } from "./lifecycle/attempts.ts";
+import { claimedTask, claimTask, startWithPlan } from "./tasks/start.ts";
 
-export type Claimed = { job: JobRow; asset: AssetRow; lease: Lease };
+/** A job, or a task of one. */
+export type Claimed = { job: JobRow; asset: AssetRow; lease: Lease; task?: TaskRow };
+/** Whether a worker takes tasks, or only whole jobs. */
+export type Takes = { takesTasks: boolean };
 
-const firstQueued = prepared((db) =>
+const firstJob = prepared((db) =>
   db
     .select({ id: transcodingJobs.id })
     .from(transcodingJobs)
@@ -25,36 +30,61 @@ const firstQueued = prepared((db) =>
     .limit(1)
     .prepare(),
 );
+const firstTask = prepared((db) =>
+  db
+    .select({ id: transcodingTasks.id })
+    .from(transcodingTasks)
+    .where(and(eq(transcodingTasks.status, "queued"), lte(transcodingTasks.availableAt, sql.placeholder("now"))))
+    .limit(1)
+    .prepare(),
+);
 
 /** Whether a claim can succeed; checked before entering the write queue. */
-export const hasQueued = async (app: App) => (await firstQueued(app.db).get({ now: app.clock.now() })) !== undefined;
+export async function hasQueued(app: App, { takesTasks }: Takes): Promise<boolean> {
+  const now = app.clock.now();
+  if (await firstJob(app.db).get({ now })) return true;
+  return takesTasks && (await firstTask(app.db).get({ now })) !== undefined;
+}
 
 /**
- * Leases the first queued job, or returns the job that this claim key received while that lease is valid. Null: the
+ * Leases the first queued job or task, or returns what this claim key received while that lease is valid. Null: the
  * queue is empty. Throws 409 when the key's lease has expired: a worker that resumes late must not receive another job
  * by repeating its request.
  */
-export async function claim(app: App, key: string, workerId: string | null): Promise<Claimed | null> {
+export async function claim(app: App, claimant: Claimant, { takesTasks }: Takes): Promise<Claimed | null> {
   return app.write(async (tx) => {
-    const now = app.clock.now();
-    const earlier = await tx
-      .select()
-      .from(transcodingAttempts)
-      .where(eq(transcodingAttempts.idempotencyKey, key))
-      .get();
-    if (earlier) return repeatOf(tx, app, earlier.jobId, earlier.id, key);
+    const earlier = await repeatOf(tx, app, claimant.key);
+    if (earlier) return earlier;
 
-    const next = await nextJob(tx, now);
-    return next ? startAttempt(tx, app, next, { key, workerId }) : null;
+    const unit = await nextOf(tx, app.clock.now(), { takesTasks });
+    if (!unit) return null;
+    if (unit.task) return claimTask(tx, app, unit.task, claimant);
+    return takesTasks && app.config.parallel === "auto"
+      ? startWithPlan(tx, app, unit.job, claimant)
+      : startAttempt(tx, app, unit.job, claimant);
   });
 }
 
-async function repeatOf(tx: Db, app: App, jobId: number, attemptId: number, key: string): Promise<Claimed> {
+async function nextOf(tx: Db, now: number, { takesTasks }: Takes): Promise<Unit | undefined> {
+  if (takesTasks) return nextUnit(tx, now);
+  const job = await nextJob(tx, now);
+  return job && { job };
+}
+
+async function repeatOf(tx: Db, app: App, key: string): Promise<Claimed | null> {
+  const task = await claimedTask(tx, app, key);
+  if (task) return task;
+  const earlier = await tx
+    .select({ id: transcodingAttempts.id, jobId: transcodingAttempts.jobId })
+    .from(transcodingAttempts)
+    .where(eq(transcodingAttempts.idempotencyKey, key))
+    .get();
+  if (!earlier) return null;
+  const { id: attemptId, jobId } = earlier;
   const job = await tx.select().from(transcodingJobs).where(eq(transcodingJobs.id, jobId)).get();
   const alive = job?.status === "running" && job.attemptId === attemptId && (job.leaseExpiresAt ?? 0) > app.clock.now();
   const asset = alive && (await tx.select().from(assets).where(eq(assets.id, job.assetId)).get());
-  if (!alive || !asset)
-    throw new HttpError(409, "stale_lease", "The lease of this Idempotency-Key has ended; claim with a new key.");
+  if (!alive || !asset) return stale("The lease of this Idempotency-Key has ended; claim with a new key.");
   return {
     job,
     asset,

@@ -12,7 +12,7 @@ import {
   SignedArtifacts,
 } from "../../protocol/worker.ts";
 import { claimWithin } from "./claim-within.ts";
-import { complete } from "./complete.ts";
+import { complete, leaseOfJob } from "./complete.ts";
 import { countFault, faultOf } from "./failure.ts";
 import { asConflict, fenced, fencedAttempt, fenceOf } from "./fence.ts";
 import { heartbeat } from "./heartbeat.ts";
@@ -92,7 +92,7 @@ export const cloudJobRoutes = [
         operation: "complete",
         body,
         answer: toJob,
-        work: (token, receipt) => complete(app, params.id, token, body, receipt),
+        work: (token, receipt) => complete(app, leaseOfJob(app, params.id, token), body, { receipt }),
       }),
   }),
   route({
@@ -106,7 +106,7 @@ export const cloudJobRoutes = [
     async handle({ app, params, body, headers }) {
       const fence = fenceOf(headers);
       await fencedAttempt(app, params.id, fence);
-      return toJob(await asConflict(() => publish(app, params.id, fence.token, body)));
+      return toJob(await asConflict(() => publish(app, leaseOfJob(app, params.id, fence.token), body)));
     },
   }),
   route({
@@ -149,7 +149,7 @@ export const cloudJobRoutes = [
     ...callback,
     path: `${base}/:id/artifacts`,
     operationId: "signCloudJobArtifacts",
-    summary: "Get presigned URLs to upload artifacts to",
+    summary: "Get presigned URLs to upload artifacts to, or to read them",
     body: SignArtifacts,
     responses: { 200: SignedArtifacts },
     errors: conflict,
@@ -157,7 +157,7 @@ export const cloudJobRoutes = [
       const fence = fenceOf(headers);
       await fencedAttempt(app, params.id, fence);
       const leased = await asConflict(() => liveLease(app.db, app, params.id, fence.token));
-      return signArtifacts(app, leased, body.paths);
+      return signArtifacts(app, leased, body);
     },
   }),
 ];

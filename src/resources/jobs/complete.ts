@@ -11,7 +11,7 @@ import { sha256 } from "../../lib/tokens.ts";
 import type { Completion } from "../../protocol/worker.ts";
 import { publishCaptions, readCaptions } from "./captions.ts";
 import { announcedSum } from "./contract.ts";
-import { attemptOfToken, liveLease } from "./lease.ts";
+import { attemptOfToken, type Leased, liveLease } from "./lease.ts";
 import { failAttempt } from "./lifecycle/attempts.ts";
 import { completeJob } from "./lifecycle/results.ts";
 import { type StoreReceipt, storeNoReceipt } from "./receipts.ts";
@@ -19,6 +19,26 @@ import { NO_CAPTIONS, sourceUpload } from "./source-upload.ts";
 import { checkArtifacts, removeStale, verifyResult } from "./verify-artifacts.ts";
 
 type Result = v.InferOutput<typeof Completion>;
+/** `resultHash` is that of the request, where `result` contains more. */
+type CompleteOptions = { resultHash?: string; receipt?: StoreReceipt };
+
+/** The lease whose holder completes a job: that of the job itself, or of its last task. */
+export type JobLease = {
+  /** The job, if the holder has completed it with this result already. */
+  repeated(db: Db, resultHash: string): Promise<JobRow | null>;
+  /** The job and its attempt while the lease is valid. Throws 404, 409. */
+  live(db: Db): Promise<Leased>;
+  /** Ends the lease of a task, in the transaction of the completion. */
+  end?(tx: Db, resultHash: string): Promise<unknown>;
+};
+
+export const leaseOfJob = (app: App, jobId: number, token: string): JobLease => ({
+  async repeated(db, resultHash) {
+    const { job, attempt } = await attemptOfToken(db, jobId, token);
+    return job.status === "completed" && attempt.resultHash === resultHash ? job : null;
+  },
+  live: (db) => liveLease(db, app, jobId, token),
+});
 
 /**
  * Publishes the result of an attempt. A repeat with the same token and body returns the same response and changes
@@ -26,20 +46,14 @@ type Result = v.InferOutput<typeof Completion>;
  */
 export async function complete(
   app: App,
-  jobId: number,
-  token: string,
+  lease: JobLease,
   result: Result,
-  receipt: StoreReceipt = storeNoReceipt,
+  { resultHash = sha256(JSON.stringify(result)), receipt = storeNoReceipt }: CompleteOptions = {},
 ): Promise<JobRow> {
-  const resultHash = sha256(JSON.stringify(result));
-  const repeated = async (db: Db) => {
-    const { job, attempt } = await attemptOfToken(db, jobId, token);
-    return job.status === "completed" && attempt.resultHash === resultHash ? job : null;
-  };
-  const existing = await repeated(app.db);
+  const existing = await lease.repeated(app.db, resultHash);
   if (existing) return existing;
 
-  const { job, attempt } = await liveLease(app.db, app, jobId, token);
+  const { job, attempt } = await lease.live(app.db);
   const prefix = attemptPrefix(job, attempt.id);
   const objects = storageOf(app);
   const paths = await checkArtifacts(objects, prefix, result);
@@ -53,10 +67,10 @@ export async function complete(
   );
   const sum = verified.media.source_sha256 ?? null;
   const { completed, outdated, corrupt, missing } = await app.write(async (tx) => {
-    const again = await repeated(tx);
+    const again = await lease.repeated(tx, resultHash);
     if (again) return { completed: again, outdated: null };
     // The lease may have expired while storage was accessed.
-    const leased = await liveLease(tx, app, jobId, token);
+    const leased = await lease.live(tx);
     const before = (await tx.select().from(assets).where(eq(assets.id, job.assetId)).get()) as AssetRow;
     const announced = announcedSum(before);
     if (announced && sum && announced !== sum) {
@@ -64,6 +78,7 @@ export async function complete(
       const fault = { code: "source_corrupt", message, retryable: false, logTail: null, outcome: "failed" as const };
       return { completed: await failAttempt(tx, app, leased, fault), outdated: null, corrupt: message };
     }
+    await lease.end?.(tx, resultHash);
     const captionErrors = await publishCaptions(tx, app, before, captions);
     const { job: completed, outdated } = await completeJob(tx, app, leased, verified, {
       resultHash,

@@ -5,6 +5,7 @@ import { storageOf } from "../../http/storage.ts";
 import { iso } from "../../lib/clock.ts";
 import { attemptPrefix } from "../../lib/object-keys.ts";
 import { encodingSpec } from "../../media/encoding-spec.ts";
+import type { Task } from "../../protocol/task.ts";
 import type { WorkerContract } from "../../protocol/worker.ts";
 import { heartbeatSeconds } from "./lease.ts";
 import { attemptOf } from "./schema.ts";
@@ -26,6 +27,8 @@ export type ContractOptions = {
   captions: WantedCaptions;
   lease: Lease | null;
   sharesDisk: boolean;
+  /** The part of the job that is leased. */
+  task?: Task | null;
   /** Path of the callbacks. */
   base?: string;
 };
@@ -41,13 +44,14 @@ export async function workerContract(
     captions,
     lease,
     sharesDisk,
+    task = null,
     base = "/api/v1/transcoding_jobs",
   }: ContractOptions,
 ): Promise<v.InferInput<typeof WorkerContract>> {
   const objects = storageOf(app);
   const prefix = attemptPrefix(job, lease?.attemptId ?? 0);
   const source = await objects.signGet(asset.sourceKey, { expiresAt: new Date(app.clock.now() + SIGNED_FOR_MS) });
-  const callbacks = `${app.baseUrl()}${base}/${job.id}`;
+  const callbacks = `${app.baseUrl()}${base}/${job.id}${task ? `/tasks/${task.id}` : ""}`;
   const local = (key: string) => (sharesDisk && lease ? objects.localPath(key) : null);
   return {
     schema_version: 1,
@@ -88,5 +92,6 @@ export async function workerContract(
       publish_url: `${callbacks}/publish`,
     },
     early_playback: asset.earlyPlayback,
+    ...(task && { task }),
   };
 }

@@ -1,52 +1,101 @@
-import { eq, sql } from "drizzle-orm";
+import { eq, type SQL, sql } from "drizzle-orm";
 import type { Db } from "../../../storage/db/open.ts";
-import { type JobRow, transcodingJobs } from "../../../storage/db/schema.ts";
+import { type JobRow, type TaskRow, transcodingJobs, transcodingTasks } from "../../../storage/db/schema.ts";
 
 /** The highest priority that a tenant may give its own jobs; a higher one precedes all other jobs. */
 export const MAX_OWN_PRIORITY = 10;
+const OWN_MOST = sql.raw(String(MAX_OWN_PRIORITY));
+
+/** What a claim leases: a job that no worker has begun, or a task of one that runs. */
+export type Unit = { job: JobRow; task?: never } | { task: TaskRow; job?: never };
 
 /**
- * Start-time fair queueing (Goyal, Vin, Cheng 1996) with equal weights: a tenant's next job is numbered one after the
- * tenant's last, but never below the number that is being served. A thousand uploads of one tenant queue behind one
- * another, and the first of another tenant is level with the next of them.
+ * Start-time fair queueing (Goyal, Vin, Cheng 1996) with equal weights: a tenant's next job or task is numbered one after
+ * the tenant's last, but never below the number that is being served. A thousand uploads of one tenant queue behind one
+ * another, as do the parts of a long video, and the first of another tenant is level with the next of them.
  */
 export async function queuePositionFor(tx: Db, tenantId: number, now: number): Promise<number> {
   // The query planner would prefer the index of all states and read the whole queue; the same for the queries below.
-  const { served, own } = await tx.get<{ served: number | null; own: number | null }>(sql`select
-    (select min(turn) from transcoding_jobs indexed by jobs_turns where status = 'queued' and available_at <= ${now}) as served,
-    (select max(turn) from transcoding_jobs indexed by jobs_turns_of_tenant where status = 'queued' and tenant_id = ${tenantId}) as own`);
-  return Math.max(served ?? 0, (own ?? -1) + 1);
+  const turns = await tx.get<Record<"job" | "task" | "ownJob" | "ownTask", number | null>>(sql`select
+    (select min(turn) from transcoding_jobs indexed by jobs_turns where status = 'queued' and available_at <= ${now}) as job,
+    (select min(turn) from transcoding_tasks indexed by tasks_turns where status = 'queued' and available_at <= ${now}) as task,
+    (select max(turn) from transcoding_jobs indexed by jobs_turns_of_tenant where status = 'queued' and tenant_id = ${tenantId}) as ownJob,
+    (select max(turn) from transcoding_tasks indexed by tasks_turns_of_tenant where status = 'queued' and tenant_id = ${tenantId}) as ownTask`);
+  const served = Math.min(turns.job ?? Number.POSITIVE_INFINITY, turns.task ?? Number.POSITIVE_INFINITY);
+  return Math.max(Number.isFinite(served) ? served : 0, (turns.ownJob ?? -1) + 1, (turns.ownTask ?? -1) + 1);
 }
 
 /**
- * The queued job to run next: the fair queue selects the tenant, priorities select the job. A job that is taken out of
- * order exchanges its position with the one it passes, so that priorities give a tenant no additional share.
+ * The queued job to run next, for a worker that takes no tasks: the fair queue selects the tenant, priorities select the
+ * job. A job that is taken out of order exchanges its position with the one it passes, so that priorities give a tenant
+ * no additional share.
  */
 export async function nextJob(tx: Db, now: number): Promise<JobRow | undefined> {
-  const jobs = transcodingJobs;
-  const ownMost = sql.raw(String(MAX_OWN_PRIORITY));
-  const first = await tx
-    .select()
-    .from(jobs)
-    .where(
-      eq(
-        jobs.id,
-        sql`(select id from transcoding_jobs indexed by jobs_queued where status = 'queued' and available_at <= ${now} order by max(priority, ${ownMost}) desc, turn, available_at, id limit 1)`,
-      ),
-    )
-    .get();
+  const first = await firstJob(tx, now);
   if (!first) return undefined;
-  const chosen = await tx
-    .select()
-    .from(jobs)
-    .where(
-      eq(
-        jobs.id,
-        sql`(select id from transcoding_jobs indexed by jobs_queued_of_tenant where status = 'queued' and available_at <= ${now} and tenant_id = ${first.tenantId} order by priority desc, available_at, id limit 1)`,
-      ),
-    )
-    .get();
+  const chosen = await firstJobOf(tx, now, first.tenantId);
   if (!chosen || chosen.id === first.id) return first;
-  await tx.update(jobs).set({ turn: chosen.turn }).where(eq(jobs.id, first.id));
+  await setTurn(tx, { job: first }, chosen.turn);
   return chosen;
 }
+
+/**
+ * The same over jobs and tasks together. Among units of one tenant with the same priority, tasks of jobs that have begun
+ * precede other jobs, the oldest job first.
+ */
+export async function nextUnit(tx: Db, now: number): Promise<Unit | undefined> {
+  const [job, task] = [await firstJob(tx, now), await firstTask(tx, now)];
+  const first = job && task ? (precedes(task, job) ? { task } : { job }) : job ? { job } : task ? { task } : undefined;
+  if (!first) return undefined;
+  const chosen = await firstOf(tx, now, rowOf(first).tenantId);
+  if (!chosen || (chosen.job?.id === first.job?.id && chosen.task?.id === first.task?.id)) return first;
+  await setTurn(tx, first, rowOf(chosen).turn);
+  return chosen;
+}
+
+const rowOf = (unit: Unit): JobRow | TaskRow => (unit.job ? unit.job : unit.task);
+
+/** In the order of the queue of all tenants. */
+function precedes(a: JobRow | TaskRow, b: JobRow | TaskRow): boolean {
+  const [urgentA, urgentB] = [Math.max(a.priority, MAX_OWN_PRIORITY), Math.max(b.priority, MAX_OWN_PRIORITY)];
+  if (urgentA !== urgentB) return urgentA > urgentB;
+  return a.turn === b.turn ? a.availableAt <= b.availableAt : a.turn < b.turn;
+}
+
+async function firstOf(tx: Db, now: number, tenantId: number): Promise<Unit | undefined> {
+  const [job, task] = [await firstJobOf(tx, now, tenantId), await firstTaskOf(tx, now, tenantId)];
+  if (!task) return job && { job };
+  return job && job.priority > task.priority ? { job } : { task };
+}
+
+const setTurn = (tx: Db, unit: Unit, turn: number) =>
+  unit.job
+    ? tx.update(transcodingJobs).set({ turn }).where(eq(transcodingJobs.id, unit.job.id))
+    : tx.update(transcodingTasks).set({ turn }).where(eq(transcodingTasks.id, unit.task.id));
+
+const jobWith = (tx: Db, id: SQL) => tx.select().from(transcodingJobs).where(eq(transcodingJobs.id, id)).get();
+const taskWith = (tx: Db, id: SQL) => tx.select().from(transcodingTasks).where(eq(transcodingTasks.id, id)).get();
+
+const firstJob = (tx: Db, now: number) =>
+  jobWith(
+    tx,
+    sql`(select id from transcoding_jobs indexed by jobs_queued where status = 'queued' and available_at <= ${now} order by max(priority, ${OWN_MOST}) desc, turn, available_at, id limit 1)`,
+  );
+
+const firstTask = (tx: Db, now: number) =>
+  taskWith(
+    tx,
+    sql`(select id from transcoding_tasks indexed by tasks_queued where status = 'queued' and available_at <= ${now} order by max(priority, ${OWN_MOST}) desc, turn, available_at, id limit 1)`,
+  );
+
+const firstJobOf = (tx: Db, now: number, tenantId: number) =>
+  jobWith(
+    tx,
+    sql`(select id from transcoding_jobs indexed by jobs_queued_of_tenant where status = 'queued' and available_at <= ${now} and tenant_id = ${tenantId} order by priority desc, available_at, id limit 1)`,
+  );
+
+const firstTaskOf = (tx: Db, now: number, tenantId: number) =>
+  taskWith(
+    tx,
+    sql`(select id from transcoding_tasks indexed by tasks_queued_of_tenant where status = 'queued' and available_at <= ${now} and tenant_id = ${tenantId} order by priority desc, job_id, id limit 1)`,
+  );

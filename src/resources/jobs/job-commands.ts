@@ -1,7 +1,7 @@
 import { and, desc, eq, getTableColumns, inArray, lt } from "drizzle-orm";
 import * as v from "valibot";
 import type { Db } from "../../../storage/db/open.ts";
-import { type AssetRow, assets, type JobRow, transcodingJobs } from "../../../storage/db/schema.ts";
+import { type AssetRow, assets, type JobRow, transcodingJobs, transcodingTasks } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import { type Caller, ownedBy } from "../../http/caller.ts";
 import { Paging, QueryId } from "../../http/schemas.ts";
@@ -98,12 +98,13 @@ export const retryJob = (app: App, caller: Caller, id: number): Promise<JobRow> 
     return (await queueAgain(tx, app, job, "retry")).job;
   });
 
-/** Changes the priority of a queued job; a running one continues. Throws 409 when it has ended. */
+/** Changes the priority of a queued job, or of the tasks of a running one; what is leased continues. Throws 409 when it has ended. */
 export const prioritize = (app: App, caller: Caller, id: number, priority: number): Promise<JobRow> =>
   app.write(async (tx) => {
     const job = (await getJob(tx, caller, id)) ?? notFound("job");
     if (job.status !== "queued" && job.status !== "running")
       conflict("job_conflict", `The job is ${job.status}; only queued or running jobs can be prioritized.`);
+    await tx.update(transcodingTasks).set({ priority }).where(eq(transcodingTasks.jobId, id));
     await tx.update(assets).set({ priority }).where(eq(assets.id, job.assetId));
     return tx
       .update(transcodingJobs)

@@ -12,9 +12,12 @@ import { hmac, sameSecret, sha256 } from "../../lib/tokens.ts";
 export const leaseToken = (app: App, jobId: number, attemptId: number, idempotencyKey: string) =>
   hmac(app.secrets.signing_secret, `lease\n${jobId}\n${attemptId}\n${idempotencyKey}`);
 
-export type Leased = { job: JobRow; attempt: AttemptRow };
+/** A job that runs, and its attempt. */
+export type Leased = { job: JobRow; attempt: Pick<AttemptRow, "id"> };
+type OfToken = { job: JobRow; attempt: AttemptRow };
 
-const stale = (message = "The lease has expired, ended or belongs to another attempt."): never => {
+/** Throws 409 `stale_lease`. */
+export const stale = (message = "The lease has expired, ended or belongs to another attempt."): never => {
   throw new HttpError(409, "stale_lease", message);
 };
 
@@ -29,7 +32,7 @@ export async function attemptById(db: Db, id: number | null): Promise<AttemptRow
 }
 
 /** The job and the attempt of a token, in any state. Throws 404 for no such job, 409 for another's token. */
-export async function attemptOfToken(db: Db, jobId: number, token: string): Promise<Leased> {
+export async function attemptOfToken(db: Db, jobId: number, token: string): Promise<OfToken> {
   const job = (await db.select().from(transcodingJobs).where(eq(transcodingJobs.id, jobId)).get()) ?? notFound("job");
   const attempt = await db
     .select()
@@ -41,7 +44,7 @@ export async function attemptOfToken(db: Db, jobId: number, token: string): Prom
 }
 
 /** The same, with a valid lease. */
-export async function liveLease(db: Db, app: App, jobId: number, token: string): Promise<Leased> {
+export async function liveLease(db: Db, app: App, jobId: number, token: string): Promise<OfToken> {
   const leased = await attemptOfToken(db, jobId, token);
   const { status, leaseExpiresAt } = leased.job;
   if (status === "canceled") return stale("The job was canceled.");

@@ -1,43 +1,54 @@
 import type { Socket } from "node:net";
 import { type App, forApp } from "../../app.ts";
-import { hasQueued } from "./claim.ts";
+import { hasQueued, type Takes } from "./claim.ts";
+import { workerWaker } from "./wake.ts";
+
+type Waiting = Takes & { wake(): void };
 
 /**
  * Requests that wait for a job, in order of arrival. One job wakes one of them: a thousand idle workers that all
- * claimed at once would occupy the write queue for a third of a second, and one of them would get the job.
+ * claimed at once would occupy the write queue for a third of a second, and one of them would get the job. What is
+ * queued may be a task, so a worker that takes tasks is woken too.
  */
 const waiting = forApp((app) => {
-  const wakes = new Set<() => void>();
+  const all = new Set<Waiting>();
   app.signals.on("job.queued", () => {
-    const [first] = wakes;
-    if (first) first();
+    const [first] = all;
+    first?.wake();
+    if (first?.takesTasks === false) for (const each of all) if (each.takesTasks) return each.wake();
   });
-  return wakes;
+  return all;
 });
 
 /** Resolves when there may be a job, when `seconds` have passed, when `socket` closes, or when the program stops. */
-export async function waitForJob(app: App, seconds: number, socket: Socket | undefined): Promise<void> {
+export async function waitForJob(
+  app: App,
+  { seconds, socket, takesTasks }: Takes & { seconds: number; socket: Socket | undefined },
+): Promise<void> {
   if (seconds <= 0 || app.stopping.aborted) return;
-  const wakes = waiting(app);
+  const all = waiting(app);
   const woken = Promise.withResolvers<void>();
-  const wake = () => {
-    wakes.delete(wake);
-    woken.resolve();
+  const one: Waiting = {
+    takesTasks,
+    wake: () => {
+      all.delete(one);
+      woken.resolve();
+    },
   };
-  const timer = setTimeout(wake, seconds * 1000);
-  wakes.add(wake);
-  app.stopping.addEventListener("abort", wake, { once: true });
-  socket?.once("close", wake);
+  const timer = setTimeout(one.wake, seconds * 1000);
+  all.add(one);
+  app.stopping.addEventListener("abort", one.wake, { once: true });
+  socket?.once("close", one.wake);
   try {
     // Checked after subscribing, so that a job queued in between is not missed.
-    if (!(await hasQueued(app))) await woken.promise;
+    if (!(await hasQueued(app, { takesTasks }))) await woken.promise;
   } finally {
     clearTimeout(timer);
-    wakes.delete(wake);
-    app.stopping.removeEventListener("abort", wake);
-    socket?.off("close", wake);
+    all.delete(one);
+    app.stopping.removeEventListener("abort", one.wake);
+    socket?.off("close", one.wake);
   }
 }
 
 /** Called by a request that was woken and got a job: there may be another one, for the next request. */
-export const wakeNext = (app: App): void => void app.signals.emit("job.queued");
+export const wakeNext = (app: App): void => workerWaker(app)();

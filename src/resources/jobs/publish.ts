@@ -4,7 +4,7 @@ import type { App } from "../../app.ts";
 import { storageOf } from "../../http/storage.ts";
 import { attemptPrefix } from "../../lib/object-keys.ts";
 import type { Completion } from "../../protocol/worker.ts";
-import { liveLease } from "./lease.ts";
+import type { JobLease } from "./complete.ts";
 import { publishMedia } from "./lifecycle/results.ts";
 import { checkArtifacts, removeStale, verifyResult } from "./verify-artifacts.ts";
 
@@ -14,19 +14,16 @@ import { checkArtifacts, removeStale, verifyResult } from "./verify-artifacts.ts
  */
 export async function publish(
   app: App,
-  jobId: number,
-  token: string,
+  lease: Pick<JobLease, "live">,
   result: v.InferOutput<typeof Completion>,
 ): Promise<JobRow> {
-  const { job, attempt } = await liveLease(app.db, app, jobId, token);
+  const { job, attempt } = await lease.live(app.db);
   const objects = storageOf(app);
   const prefix = attemptPrefix(job, attempt.id);
   const paths = await checkArtifacts(objects, prefix, result);
   const verified = await verifyResult(app, { objects, prefix, tenantId: job.tenantId }, { paths, result });
   // The lease may have expired while storage was accessed.
-  const published = await app.write(async (tx) =>
-    publishMedia(tx, app, await liveLease(tx, app, jobId, token), verified),
-  );
+  const published = await app.write(async (tx) => publishMedia(tx, app, await lease.live(tx), verified));
   await removeStale(app, published.outdated);
   return published.job;
 }

@@ -2,6 +2,7 @@ import * as v from "valibot";
 import { route } from "../../http/route.ts";
 import { HttpError, invalid } from "../../lib/errors.ts";
 import { encodingSpec } from "../../media/encoding-spec.ts";
+import { TASKS_VERSION } from "../../protocol/task.ts";
 import {
   Claim,
   Completion,
@@ -12,7 +13,7 @@ import {
   WorkerContract,
 } from "../../protocol/worker.ts";
 import { claimWithin } from "./claim-within.ts";
-import { complete } from "./complete.ts";
+import { complete, leaseOfJob } from "./complete.ts";
 import { countFault, faultOf } from "./failure.ts";
 import { heartbeat } from "./heartbeat.ts";
 import { liveLease } from "./lease.ts";
@@ -35,7 +36,7 @@ export const jobRoutes = [
     credential: "worker",
     tag,
     operationId: "claimJob",
-    summary: "Lease the next queued job",
+    summary: "Lease the next queued job, or a task of one",
     requiredHeaders: ["Idempotency-Key"],
     body: Claim,
     responses: { 200: WorkerContract, 204: null },
@@ -47,7 +48,7 @@ export const jobRoutes = [
           details: { "Idempotency-Key": ["is required"] },
         });
       if (key.length > 255) invalid("Idempotency-Key", "must have 1 to 255 bytes");
-      return claimWithin(app, key, body, { incoming });
+      return claimWithin(app, key, body, { incoming, takesTasks: (body.capabilities?.tasks ?? 0) >= TASKS_VERSION });
     },
   }),
   route({
@@ -71,7 +72,7 @@ export const jobRoutes = [
     responses: { 200: Job },
     errors: { ...stale, 422: ["invalid_transcoding_result", "source_corrupt"] },
     handle: async ({ app, params, body, headers }) =>
-      toJob(await complete(app, params.id, leaseTokenOf(headers), body)),
+      toJob(await complete(app, leaseOfJob(app, params.id, leaseTokenOf(headers)), body)),
   }),
   route({
     ...callback,
@@ -81,7 +82,8 @@ export const jobRoutes = [
     body: Completion,
     responses: { 200: Job },
     errors: { ...stale, 422: ["invalid_transcoding_result"] },
-    handle: async ({ app, params, body, headers }) => toJob(await publish(app, params.id, leaseTokenOf(headers), body)),
+    handle: async ({ app, params, body, headers }) =>
+      toJob(await publish(app, leaseOfJob(app, params.id, leaseTokenOf(headers)), body)),
   }),
   route({
     ...callback,
@@ -117,12 +119,12 @@ export const jobRoutes = [
     ...callback,
     path: `${base}/:id/artifacts`,
     operationId: "signJobArtifacts",
-    summary: "Get presigned URLs to upload artifacts to",
+    summary: "Get presigned URLs to upload artifacts to, or to read them",
     body: SignArtifacts,
     responses: { 200: SignedArtifacts },
     errors: stale,
     handle: async ({ app, params, body, headers }) =>
-      signArtifacts(app, await liveLease(app.db, app, params.id, leaseTokenOf(headers)), body.paths),
+      signArtifacts(app, await liveLease(app.db, app, params.id, leaseTokenOf(headers)), body),
   }),
   route({
     method: "GET",

@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import type { JobRow } from "../../../storage/db/schema.ts";
+import type { JobRow, TaskRow } from "../../../storage/db/schema.ts";
 import type { Caller } from "../../http/caller.ts";
 import { NullableTime, oneOf, PathId, Time } from "../../http/schemas.ts";
 import { iso } from "../../lib/clock.ts";
@@ -7,6 +7,7 @@ import { JOB_STATUSES } from "../../lib/enums.ts";
 import { invalid } from "../../lib/errors.ts";
 import * as worker from "../../protocol/worker.ts";
 import { MAX_OWN_PRIORITY } from "./fair-queue.ts";
+import { TaskSummary } from "./tasks/summary.ts";
 
 export const JobParams = v.object({ id: PathId });
 export const JobStatus = oneOf(JOB_STATUSES);
@@ -30,6 +31,12 @@ export const HeartbeatAnswer = v.object({ ...worker.HeartbeatAnswer.entries, sta
 
 export const toHeartbeatAnswer = ({ status, leaseExpiresAt }: JobRow): v.InferInput<typeof HeartbeatAnswer> => ({
   status,
+  lease_expires_at: iso(leaseExpiresAt),
+  cancel_requested: status === "canceled",
+});
+/** Of a task that runs or was canceled. */
+export const toTaskHeartbeatAnswer = ({ status, leaseExpiresAt }: TaskRow): v.InferInput<typeof HeartbeatAnswer> => ({
+  status: status === "canceled" ? "canceled" : "running",
   lease_expires_at: iso(leaseExpiresAt),
   cancel_requested: status === "canceled",
 });
@@ -66,6 +73,8 @@ export const Job = v.pipe(
         ),
       ),
     ),
+    tasks: v.optional(TaskSummary.tasks),
+    uncuttable: v.optional(TaskSummary.uncuttable),
     lease_expires_at: NullableTime,
     started_at: NullableTime,
     finished_at: NullableTime,

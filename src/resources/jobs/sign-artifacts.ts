@@ -1,15 +1,21 @@
+import type * as v from "valibot";
 import type { App } from "../../app.ts";
 import { storageOf } from "../../http/storage.ts";
 import { invalid } from "../../lib/errors.ts";
 import { attemptPrefix } from "../../lib/object-keys.ts";
+import type { SignArtifacts } from "../../protocol/worker.ts";
 import type { Leased } from "./lease.ts";
 
-/** A presigned PUT for artifacts is valid as long as an encode may take. */
+/** A presigned URL for artifacts is valid as long as an encode may take. */
 const ARTIFACT_TTL_MS = 24 * 3_600_000;
 const MAX_ARTIFACT_BYTES = 64 * 2 ** 30;
 
-/** Presigned URLs for an attempt's results. Throws 422 for a key outside of its own prefix. */
-export async function signArtifacts(app: App, { job, attempt }: Leased, paths: readonly string[]) {
+/** Presigned URLs to write or read an attempt's results. Throws 422 for a key outside of its own prefix. */
+export async function signArtifacts(
+  app: App,
+  { job, attempt }: Leased,
+  { paths, method: wanted }: v.InferOutput<typeof SignArtifacts>,
+) {
   const prefix = attemptPrefix(job, attempt.id);
   const objects = storageOf(app);
   const expiresAt = new Date(app.clock.now() + ARTIFACT_TTL_MS);
@@ -18,7 +24,10 @@ export async function signArtifacts(app: App, { job, attempt }: Leased, paths: r
       if (!path.startsWith(prefix) || path.split("/").some((part) => part === "" || part === "." || part === "..")) {
         invalid(`paths.${index}`, `must be under ${prefix}`);
       }
-      const { url, method, headers } = await objects.signPut(path, { expiresAt, maxBytes: MAX_ARTIFACT_BYTES });
+      const { url, method, headers } =
+        wanted === "GET"
+          ? await objects.signGet(path, { expiresAt })
+          : await objects.signPut(path, { expiresAt, maxBytes: MAX_ARTIFACT_BYTES });
       return { path, url, method, headers };
     }),
   );

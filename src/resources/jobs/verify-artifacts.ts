@@ -58,25 +58,13 @@ async function mediaOf(app: App, objects: ObjectStore, { result, tenantId }: { r
  * contract defines the required ones.
  */
 export async function checkArtifacts(objects: ObjectStore, prefix: string, result: Result) {
-  const required = {
+  await requireObjects(objects, prefix, {
     manifest_path: result.manifest_path,
     dash_manifest_path: result.dash_manifest_path,
     thumbnail_path: result.thumbnail_path,
-    ...Object.fromEntries(
-      Object.entries(result.subtitle_paths).map(([language, path]) => [`subtitle_paths.${language}`, path]),
-    ),
-  };
-  const isThere = (field: string, path: string) => {
-    if (!path.startsWith(prefix) || path.split("/").some((part) => part === "" || part === "." || part === ".."))
-      return incomplete(field, `must be under ${prefix}`);
-    return objects.head(path);
-  };
-  await Promise.all(
-    Object.entries(required).map(async ([field, path]) => {
-      if (!path) return incomplete(field, "is required");
-      return (await isThere(field, path)) ?? incomplete(field, "does not exist in storage");
-    }),
-  );
+  });
+  await checkSubtitlePaths(objects, prefix, result);
+  const isThere = objectUnder(objects, prefix);
   // Workers without support for these fields may return the contract's outputs unchanged.
   const verifiedPath = async (field: string, path: string | null | undefined) =>
     path && (await isThere(field, path)) ? path : null;
@@ -89,6 +77,38 @@ export async function checkArtifacts(objects: ObjectStore, prefix: string, resul
     mp4Path: await verifiedPath("mp4_path", result.mp4_path),
   };
 }
+
+/** The same for captions. */
+export const checkSubtitlePaths = (
+  objects: ObjectStore,
+  prefix: string,
+  { subtitle_paths }: Pick<Result, "subtitle_paths">,
+): Promise<void> =>
+  requireObjects(
+    objects,
+    prefix,
+    Object.fromEntries(Object.entries(subtitle_paths).map(([language, path]) => [`subtitle_paths.${language}`, path])),
+  );
+
+async function requireObjects(
+  objects: ObjectStore,
+  prefix: string,
+  paths: Record<string, string | null | undefined>,
+): Promise<void> {
+  const isThere = objectUnder(objects, prefix);
+  await Promise.all(
+    Object.entries(paths).map(async ([field, path]) => {
+      if (!path) return incomplete(field, "is required");
+      return (await isThere(field, path)) ?? incomplete(field, "does not exist in storage");
+    }),
+  );
+}
+
+const objectUnder = (objects: ObjectStore, prefix: string) => (field: string, path: string) => {
+  if (!path.startsWith(prefix) || path.split("/").some((part) => part === "" || part === "." || part === ".."))
+    return incomplete(field, `must be under ${prefix}`);
+  return objects.head(path);
+};
 
 async function bytesUnder(objects: ObjectStore, prefix: string, but: readonly string[]): Promise<number> {
   let bytes = 0;

@@ -1,8 +1,8 @@
-import { and, asc, count, desc, eq, gt, inArray, lt } from "drizzle-orm";
+import { and, asc, count, desc, eq, gt, inArray, isNotNull, lt } from "drizzle-orm";
 import { LRUCache } from "lru-cache";
 import * as v from "valibot";
 import type { Db } from "../../../storage/db/open.ts";
-import { assets, transcodingJobs, type WorkerRow, workers } from "../../../storage/db/schema.ts";
+import { assets, transcodingJobs, transcodingTasks, type WorkerRow, workers } from "../../../storage/db/schema.ts";
 import { type App, forApp } from "../../app.ts";
 import { Time } from "../../http/schemas.ts";
 import { iso } from "../../lib/clock.ts";
@@ -36,7 +36,7 @@ export const Worker = v.pipe(
           stage: v.nullable(v.string()),
         }),
       ),
-      v.description("Running jobs"),
+      v.description("Running jobs, also those of which it has tasks"),
     ),
     last_seen_at: v.pipe(Time, v.description("Last contact, recorded every ten seconds")),
     created_at: v.pipe(Time, v.description("First contact")),
@@ -83,21 +83,32 @@ export async function listWorkers(
     .orderBy(desc(workers.id))
     .limit(limit + 1)
     .all();
-  const running = await db
-    .select({
-      id: transcodingJobs.id,
-      asset_id: transcodingJobs.assetId,
-      title: assets.title,
-      progress: transcodingJobs.progress,
-      stage: transcodingJobs.stage,
-      workerId: transcodingJobs.workerId,
-    })
+  const shown = {
+    id: transcodingJobs.id,
+    asset_id: transcodingJobs.assetId,
+    title: assets.title,
+    progress: transcodingJobs.progress,
+    stage: transcodingJobs.stage,
+  };
+  const ofJobs = await db
+    .select({ ...shown, workerId: transcodingJobs.workerId })
     .from(transcodingJobs)
     .innerJoin(assets, eq(assets.id, transcodingJobs.assetId))
-    .where(eq(transcodingJobs.status, "running"))
+    .where(and(eq(transcodingJobs.status, "running"), isNotNull(transcodingJobs.leaseExpiresAt)))
     .orderBy(asc(transcodingJobs.id))
     .limit(MAX_JOBS)
     .all();
+  // A worker may have several tasks of one job.
+  const ofTasks = await db
+    .selectDistinct({ ...shown, workerId: transcodingTasks.workerId })
+    .from(transcodingTasks)
+    .innerJoin(transcodingJobs, eq(transcodingJobs.id, transcodingTasks.jobId))
+    .innerJoin(assets, eq(assets.id, transcodingJobs.assetId))
+    .where(eq(transcodingTasks.status, "running"))
+    .orderBy(asc(transcodingJobs.id))
+    .limit(MAX_JOBS)
+    .all();
+  const running = [...ofJobs, ...ofTasks];
   const byWorker = Map.groupBy(running, ({ workerId }) => workerId);
   return rows.map((row) => ({
     ...row,

@@ -188,10 +188,12 @@ async function figures({ db, clock }: App) {
     jobs: new Map(states.map(({ state, value }) => [state, value])),
     ages: { queued: await oldest("queued"), running: await oldest("running") },
     leases: await one(
-      sql`select count(*) as value from transcoding_jobs where status = 'running' and lease_expires_at > ${now}`,
+      sql`select (select count(*) from transcoding_jobs where status = 'running' and lease_expires_at > ${now})
+        + (select count(*) from transcoding_tasks where status = 'running' and lease_expires_at > ${now}) as value`,
     ),
     expiredLeases: await one(
-      sql`select count(*) as value from transcoding_jobs where status = 'running' and lease_expires_at <= ${now}`,
+      sql`select (select count(*) from transcoding_jobs where status = 'running' and lease_expires_at <= ${now})
+        + (select count(*) from transcoding_tasks where status = 'running' and lease_expires_at <= ${now}) as value`,
     ),
     speed: await one(
       sql`select sum(asset.duration_seconds) * 1000.0 / sum(max(job.finished_at - job.started_at, 1)) as value

@@ -20,10 +20,11 @@ const owned = (table: string, key = "id"): TenantRows => ({ table, key, of: byTe
 const loose = (table: string, key?: string): TenantRows => ({ ...owned(table, key), isLoose: true });
 
 /**
- * All rows of a tenant, in the order of their deletion: jobs first, so that workers stop, and rows that others refer to
+ * All rows of a tenant, in the order of their deletion: tasks and jobs first, so that workers stop, and rows that others refer to
  * after those. Tables without a column `tenant_id` belong to a tenant through another row.
  */
 export const TENANT_ROWS: readonly TenantRows[] = [
+  owned("transcoding_tasks"),
   owned("transcoding_jobs"),
   loose("source_fetches", "upload_id"),
   owned("webhook_deliveries"),

@@ -3,7 +3,8 @@ import type { SQLiteColumn, SQLiteUpdateSetSource } from "drizzle-orm/sqlite-cor
 import { afterCommit } from "../../../../storage/db/after-commit.ts";
 import type { Db } from "../../../../storage/db/open.ts";
 import { type AssetRow, assets, type JobRow, transcodingJobs, type UploadRow } from "../../../../storage/db/schema.ts";
-import { type App, forApp } from "../../../app.ts";
+import type { App } from "../../../app.ts";
+import { workerWaker } from "../wake.ts";
 import { emitTransition } from "./events.ts";
 import { type JobStatus, TRANSITIONS, type Transition, type TransitionName } from "./transitions.ts";
 
@@ -49,8 +50,6 @@ export async function applyTransition<Name extends TransitionName>(
   if (job?.status === "queued") afterCommit(tx, workerWaker(app));
   return { asset, job } as ChangedBy<Name>;
 }
-
-const workerWaker = forApp((app) => () => void app.signals.emit("job.queued"));
 
 /** Undefined when the job is in another state. */
 async function writeJob(

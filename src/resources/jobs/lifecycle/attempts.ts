@@ -1,58 +1,92 @@
 import { eq, sql } from "drizzle-orm";
 import type { Db } from "../../../../storage/db/open.ts";
-import { assets, type JobRow, transcodingAttempts } from "../../../../storage/db/schema.ts";
+import { type AttemptRow, assets, type JobRow, transcodingAttempts } from "../../../../storage/db/schema.ts";
 import type { App } from "../../../app.ts";
 import { sha256 } from "../../../lib/tokens.ts";
 import type { Lease } from "../contract.ts";
 import { type Leased, leaseMs, leaseToken } from "../lease.ts";
+import { cancelTasks, deleteTasks } from "../tasks/lifecycle.ts";
 import { applyTransition, type Changed } from "./apply.ts";
 
-/** Leases a queued job to a new attempt. `key` is the claim's idempotency key, to which the lease's token is bound. */
+/** `key` is the claim's idempotency key, to which the lease's token is bound. */
+export type Claimant = { key: string; workerId: string | null };
+
+/** Leases a queued job to a new attempt. */
 export async function startAttempt(
   tx: Db,
   app: App,
   job: JobRow,
-  { key, workerId }: { key: string; workerId: string | null },
+  claimant: Claimant,
 ): Promise<Changed & { lease: Lease }> {
-  const now = app.clock.now();
-  const attempt = await tx
-    .insert(transcodingAttempts)
-    .values({
-      jobId: job.id,
-      attempt: job.failures + 1,
-      idempotencyKey: key,
-      leaseHash: "",
-      workerId,
-      startedAt: now,
-    })
-    .returning()
-    .get();
+  const attempt = await newAttempt(tx, app, job, claimant);
+  const { key } = claimant;
   const token = leaseToken(app, job.id, attempt.id, key);
   await tx
     .update(transcodingAttempts)
     .set({ leaseHash: sha256(token) })
     .where(eq(transcodingAttempts.id, attempt.id));
-  const expiresAt = now + leaseMs(app);
-  const shown = { progress: 0, stage: "leased" };
-  const changed = await applyTransition(
-    tx,
-    app,
-    "start",
-    { assetId: job.assetId, jobId: job.id },
-    {
-      job: {
-        ...shown,
-        attemptId: attempt.id,
-        workerId,
-        position: 0,
-        progressedAt: now,
-        startedAt: now,
-        leaseExpiresAt: expiresAt,
-      },
-      asset: shown,
-    },
-  );
+  const expiresAt = app.clock.now() + leaseMs(app);
+  const changed = await start(tx, app, job, attempt, { stage: "leased", leaseExpiresAt: expiresAt });
   return { ...changed, lease: { token, attemptId: attempt.id, expiresAt } };
+}
+
+/**
+ * Starts an attempt of a queued job that consists of tasks, which are leased one by one: the job has no lease, and no
+ * token is one of the attempt.
+ */
+export async function startUnleased(
+  tx: Db,
+  app: App,
+  job: JobRow,
+  claimant: Claimant,
+): Promise<Changed & { attempt: AttemptRow }> {
+  const attempt = await newAttempt(tx, app, job, claimant);
+  const changed = await start(tx, app, job, attempt, { stage: "planning", leaseExpiresAt: null });
+  return { ...changed, attempt };
+}
+
+/** Also the attempt that continues another one without being counted, whose key is no claim's. */
+export const newAttempt = (
+  tx: Db,
+  app: App,
+  job: JobRow,
+  { key, workerId }: Claimant,
+  columns: Pick<Partial<AttemptRow>, "plan" | "uncuttable"> = {},
+): Promise<AttemptRow> =>
+  tx
+    .insert(transcodingAttempts)
+    .values({
+      ...columns,
+      jobId: job.id,
+      attempt: job.failures + 1,
+      idempotencyKey: key,
+      leaseHash: "",
+      workerId,
+      startedAt: app.clock.now(),
+    })
+    .returning()
+    .get();
+
+async function start(
+  tx: Db,
+  app: App,
+  job: JobRow,
+  attempt: AttemptRow,
+  { stage, leaseExpiresAt }: { stage: string; leaseExpiresAt: number | null },
+): Promise<Changed> {
+  const now = app.clock.now();
+  await deleteTasks(tx, job.id);
+  const shown = { progress: 0, stage };
+  const started = {
+    ...shown,
+    attemptId: attempt.id,
+    workerId: attempt.workerId,
+    position: 0,
+    progressedAt: now,
+    startedAt: now,
+    leaseExpiresAt,
+  };
+  return applyTransition(tx, app, "start", { assetId: job.assetId, jobId: job.id }, { job: started, asset: shown });
 }
 
 /** Renews the lease; `progress` (0 to 100) and `stage` are shown on the job and its asset. */
@@ -95,7 +129,7 @@ export type Fault = {
 };
 
 /** The first retry is immediate; after that the delay increases up to ten minutes. */
-const backoffMs = (failures: number) => (failures <= 1 ? 0 : Math.min(600_000, 5000 * 2 ** (failures - 2)));
+export const backoffMs = (failures: number) => (failures <= 1 ? 0 : Math.min(600_000, 5000 * 2 ** (failures - 2)));
 
 /**
  * Ends a failed attempt: the job is queued again or, when no attempt is left or the input is invalid, it and its asset
@@ -151,14 +185,17 @@ const failureOf = ({ code, message }: Pick<Fault, "code" | "message">) => ({
   errorMessage: message,
 });
 
-export const endAttempt = (
+/** Ends an attempt with all of its tasks. */
+export async function endAttempt(
   tx: Db,
   app: App,
   attemptId: number,
   outcome: "completed" | Fault["outcome"] | "released" | "canceled",
   resultHash: string | null = null,
-) =>
-  tx
+): Promise<void> {
+  await tx
     .update(transcodingAttempts)
     .set({ outcome, resultHash, endedAt: app.clock.now() })
     .where(eq(transcodingAttempts.id, attemptId));
+  await cancelTasks(tx, app, attemptId);
+}

@@ -1,0 +1,86 @@
+import { type Chunk, firstFrameOf, type PlanResult, type UncuttableReason } from "../../../protocol/task.ts";
+import type { TaskDraft } from "./lifecycle.ts";
+
+/**
+ * A longer source has longer chunks: each is a few rows, and the last transaction of an attempt touches all of them.
+ */
+const MAX_CHUNKS = 1000;
+const MAX_SECONDS = 24 * 3600;
+
+/** Shares of the progress of a job, of 100. */
+const PLAN_WEIGHT = 2;
+const AUDIO_WEIGHT = 3;
+const IMAGES_WEIGHT = 3;
+
+/** Whole segments that the source has for certain: its last, shorter one is not counted. */
+const wholeSegments = (duration: number, segmentSeconds: number) => Math.floor(duration / segmentSeconds + 1e-6);
+
+/** Why a source is encoded in one run; null: it is cut into chunks of about `chunkSeconds`. */
+export function whyUncut(
+  plan: PlanResult,
+  {
+    chunkSeconds,
+    ...given
+  }: { chunkSeconds: number; isParallel: boolean; earlyPlayback: boolean; wasInexact: boolean },
+): UncuttableReason | null {
+  const { duration_seconds: duration, frame_rate: rate, segment_seconds: segmentSeconds } = plan;
+  if (plan.uncuttable !== null) return plan.uncuttable;
+  if (!given.isParallel) return "disabled";
+  if (given.earlyPlayback) return "early_playback";
+  if (given.wasInexact) return "inexact";
+  if (rate === null) return "no_video";
+  if (duration === null) return "unknown_duration";
+  if (duration > MAX_SECONDS) return "too_long";
+  // Some segments would be empty.
+  if ((rate.num / rate.den) * segmentSeconds < 1) return "long_gop";
+  return duration < 2 * chunkSeconds || wholeSegments(duration, segmentSeconds) < 2 ? "short" : null;
+}
+
+/**
+ * Chunks of whole segments that cover the source: their numbers of segments differ by at most one, and the last one
+ * ends with the source, however long that is. For a plan that `whyUncut` accepts.
+ */
+export function chunksOf(
+  {
+    duration_seconds,
+    frame_rate,
+    segment_seconds,
+  }: Pick<PlanResult, "duration_seconds" | "frame_rate" | "segment_seconds">,
+  chunkSeconds: number,
+): Chunk[] {
+  if (duration_seconds === null || frame_rate === null) throw new Error("A source without duration or video was cut");
+  const rate = frame_rate;
+  const total = wholeSegments(duration_seconds, segment_seconds);
+  const each = Math.max(1, Math.round(chunkSeconds / segment_seconds));
+  const count = Math.min(MAX_CHUNKS, Math.max(2, Math.ceil(total / each - 0.5)));
+  // The longer ones last: the end of the source may be earlier than its container states.
+  const firstOf = (number: number) => Math.floor((number * total) / count);
+  return Array.from({ length: count }, (_, number) => {
+    const [from, to] = [firstOf(number), firstOf(number + 1)];
+    const isLast = number === count - 1;
+    return {
+      number,
+      first_segment: from,
+      segments: isLast ? null : to - from,
+      first_frame: firstFrameOf(from, segment_seconds, rate),
+      end_frame: isLast ? null : firstFrameOf(to, segment_seconds, rate),
+    };
+  });
+}
+
+export const PLAN_TASK: TaskDraft = { kind: "plan", weight: PLAN_WEIGHT };
+/** The position of a job whose plan is complete. */
+export const PLANNED = PLAN_WEIGHT;
+export const WHOLE_TASK: TaskDraft = { kind: "whole", weight: 100 - PLAN_WEIGHT };
+
+/** The tasks that encode a source in chunks, in the order in which they are queued. */
+export function partsOf(plan: PlanResult, chunkSeconds: number): TaskDraft[] {
+  const chunks = chunksOf(plan, chunkSeconds);
+  const audio: TaskDraft[] = plan.has_audio ? [{ kind: "audio", weight: AUDIO_WEIGHT }] : [];
+  const left = 100 - PLAN_WEIGHT - IMAGES_WEIGHT - (plan.has_audio ? AUDIO_WEIGHT : 0);
+  return [
+    ...audio,
+    ...chunks.map((chunk): TaskDraft => ({ kind: "chunk", chunk, weight: left / chunks.length })),
+    { kind: "images", weight: IMAGES_WEIGHT },
+  ];
+}

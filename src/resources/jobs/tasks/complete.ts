@@ -1,0 +1,154 @@
+import { and, eq, inArray } from "drizzle-orm";
+import type * as v from "valibot";
+import type { Db } from "../../../../storage/db/open.ts";
+import { type JobRow, transcodingAttempts, transcodingTasks } from "../../../../storage/db/schema.ts";
+import type { App } from "../../../app.ts";
+import { storageOf } from "../../../http/storage.ts";
+import { attemptPrefix } from "../../../lib/object-keys.ts";
+import { sha256 } from "../../../lib/tokens.ts";
+import type { TaskCompletion } from "../../../protocol/worker.ts";
+import { checkCaptions } from "../captions.ts";
+import { complete, type JobLease } from "../complete.ts";
+import { NO_CAPTIONS, sourceUpload } from "../source-upload.ts";
+import { checkSubtitlePaths } from "../verify-artifacts.ts";
+import { failTask, INEXACT } from "./fail.ts";
+import { type LeasedTask, liveTask, type TaskRef, taskOfToken } from "./lease.ts";
+import { applyTask, endLease } from "./lifecycle.ts";
+import { captionsWithoutAudio, checkedPlan, NO_AUDIO, storePlan } from "./plan.ts";
+import { doneOf, moveJob } from "./progress.ts";
+import { type PartResult, partResult, renditionsHash, whyNotExact, writtenCaptions } from "./written.ts";
+
+type Completion = v.InferOutput<typeof TaskCompletion>;
+
+/**
+ * Completes a task: a plan creates the other tasks, the last part queues `images`, and `images` or `whole` completes the
+ * job. A repeat with the same token and body changes nothing. Throws 404, 409, 422 `invalid_transcoding_result`.
+ */
+export async function completeTask(app: App, ref: TaskRef, result: Completion): Promise<JobRow> {
+  const resultHash = sha256(JSON.stringify(result));
+  const lease = leaseOfTask(app, ref);
+  const existing = await lease.repeated(app.db, resultHash);
+  if (existing) return existing;
+  const leased = await liveTask(app.db, app, ref);
+  switch (leased.task.kind) {
+    case "plan":
+      return completePlan(app, lease, resultHash, result);
+    case "chunk":
+    case "audio":
+      return completePart(app, lease, resultHash, await checkedPart(app, leased, result));
+    case "whole":
+      return complete(app, lease, result, { resultHash });
+    case "images":
+      return complete(app, lease, { ...result, ...(await captionsOf(app.db, leased)) }, { resultHash });
+  }
+}
+
+type TaskLease = Omit<JobLease, "live"> & { live(db: Db): Promise<LeasedTask> };
+
+/** The lease of a task, as that of the job that its completion ends. */
+export const leaseOfTask = (app: App, ref: TaskRef): TaskLease => ({
+  async repeated(db, resultHash) {
+    const { job, task, lease } = await taskOfToken(db, ref);
+    return task.status === "completed" && lease.resultHash === resultHash ? job : null;
+  },
+  live: (db) => liveTask(db, app, ref),
+  async end(tx, resultHash) {
+    const { task } = await liveTask(tx, app, ref);
+    await finish(tx, app, task, resultHash);
+  },
+});
+
+async function finish(
+  tx: Db,
+  app: App,
+  task: LeasedTask["task"],
+  resultHash: string,
+  result: PartResult | null = null,
+) {
+  await endLease(tx, app, task.leaseId ?? -1, "completed", resultHash);
+  const finished = { progress: 100, leaseExpiresAt: null, result, finishedAt: app.clock.now() };
+  return applyTask(tx, app, "complete", task.id, finished);
+}
+
+async function completePlan(app: App, lease: TaskLease, resultHash: string, result: Completion): Promise<JobRow> {
+  const plan = checkedPlan(result.plan);
+  return app.write(async (tx) => {
+    const again = await lease.repeated(tx, resultHash);
+    if (again) return again;
+    const leased = await lease.live(tx);
+    const { job, task } = leased;
+    if (!plan.has_audio && (await captionsWithoutAudio(tx, job)).required) {
+      const fault = { code: "caption_failed", message: NO_AUDIO, retryable: false, logTail: null };
+      return failTask(tx, app, leased, { ...fault, outcome: "failed" });
+    }
+    const finished = await finish(tx, app, task, resultHash);
+    await storePlan(tx, app, leased, plan);
+    return moveJob(tx, app, job, doneOf(finished) - doneOf(task), { stage: "encoding" });
+  });
+}
+
+/** The result of a part, whose captions are valid. */
+async function checkedPart(app: App, { job, task }: LeasedTask, result: Completion): Promise<PartResult> {
+  const part = partResult(result, task.kind);
+  if (task.kind !== "audio") return part;
+  const objects = storageOf(app);
+  await checkSubtitlePaths(objects, attemptPrefix(job, task.attemptId), part);
+  const wanted = (await sourceUpload(app.db, job.assetId))?.captions ?? NO_CAPTIONS;
+  await checkCaptions(app, objects, { job, wanted, result: part });
+  return part;
+}
+
+async function completePart(app: App, lease: TaskLease, resultHash: string, part: PartResult): Promise<JobRow> {
+  return app.write(async (tx) => {
+    const again = await lease.repeated(tx, resultHash);
+    if (again) return again;
+    const leased = await lease.live(tx);
+    const { job, task } = leased;
+    const reason = whyNotExact(task, part) ?? (await whyNotAlike(tx, leased, part));
+    if (reason !== null) {
+      const fault = { code: INEXACT, message: reason, retryable: true, logTail: null };
+      return failTask(tx, app, leased, { ...fault, outcome: "failed" });
+    }
+    const finished = await finish(tx, app, task, resultHash, part);
+    const stage = (await queueImages(tx, app, leased)) ? "publishing" : undefined;
+    return moveJob(tx, app, job, doneOf(finished) - doneOf(task), { stage });
+  });
+}
+
+/** All chunks have the same renditions with the same init segments: a player reads only one of them. */
+async function whyNotAlike(tx: Db, { task }: LeasedTask, { written }: PartResult): Promise<string | null> {
+  if (task.kind !== "chunk") return null;
+  const hash = renditionsHash(written);
+  const isAttempt = eq(transcodingAttempts.id, task.attemptId);
+  const attempt = await tx
+    .select({ renditionsHash: transcodingAttempts.renditionsHash })
+    .from(transcodingAttempts)
+    .where(isAttempt)
+    .get();
+  if (attempt?.renditionsHash === hash) return null;
+  if (attempt?.renditionsHash) return `Chunk ${task.number} has other renditions or init segments than the first one.`;
+  await tx.update(transcodingAttempts).set({ renditionsHash: hash }).where(isAttempt);
+  return null;
+}
+
+/** Queues the task that publishes, when no other is left. It takes little time: its position is that of the last part. */
+async function queueImages(tx: Db, app: App, { task }: LeasedTask): Promise<boolean> {
+  const tasks = transcodingTasks;
+  const ofAttempt = eq(tasks.attemptId, task.attemptId);
+  const left = and(ofAttempt, inArray(tasks.status, ["queued", "running"]));
+  if (await tx.select({ id: tasks.id }).from(tasks).where(left).limit(1).get()) return false;
+  const images = await tx
+    .select({ id: tasks.id })
+    .from(tasks)
+    .where(and(ofAttempt, eq(tasks.status, "waiting")))
+    .get();
+  if (!images) throw new Error(`Attempt ${task.attemptId} has no task that publishes it`);
+  await applyTask(tx, app, "queue", images.id, { turn: task.turn, availableAt: app.clock.now() });
+  return true;
+}
+
+/** What `complete` reports of captions, which another task has created. */
+async function captionsOf(db: Db, { job, task }: LeasedTask) {
+  const captions = await writtenCaptions(db, task.attemptId);
+  return captions ?? { subtitle_paths: {}, caption_errors: (await captionsWithoutAudio(db, job)).errors };
+}

@@ -1,0 +1,107 @@
+import type { Db } from "../../../../storage/db/open.ts";
+import type { JobRow, TaskRow } from "../../../../storage/db/schema.ts";
+import type { App } from "../../../app.ts";
+import { newKeyName } from "../../../lib/object-keys.ts";
+import { attemptById } from "../lease.ts";
+import { backoffMs, endAttempt, type Fault, failAttempt, newAttempt } from "../lifecycle/attempts.ts";
+import { PLANNED, WHOLE_TASK } from "./chunks.ts";
+import type { LeasedTask } from "./lease.ts";
+import { applyTask, createTasks, endLease, moveTasks } from "./lifecycle.ts";
+import { doneOf, moveJob } from "./progress.ts";
+
+/** Failures of a part that an encode in one run would repeat. */
+const OF_THE_SOURCE: ReadonlySet<string> = new Set(["source_corrupt", "caption_failed"]);
+
+/** The code of a chunk that does not have exactly the frames of its range. */
+export const INEXACT = "inexact";
+
+type Failed = Pick<LeasedTask, "job" | "task">;
+
+/**
+ * Ends a failed run of a task. It is queued again without an event or, when no attempt of it is left, the attempt of the
+ * job fails with the same fault. A chunk that cannot be encoded exactly, or a part that fails for good, is encoded with
+ * all others in one run instead.
+ */
+export async function failTask(tx: Db, app: App, { job, task }: Failed, given: Fault): Promise<JobRow> {
+  const now = app.clock.now();
+  const fault = { ...given, logTail: given.logTail ?? task.logTail };
+  const failures = task.failures + 1;
+  await endLease(tx, app, task.leaseId ?? -1, fault.outcome);
+  const failed = {
+    failures,
+    progress: 0,
+    leaseExpiresAt: null,
+    errorCode: fault.code,
+    errorMessage: fault.message,
+    logTail: fault.logTail,
+  };
+  const isPart = task.kind === "chunk" || task.kind === "audio";
+  const isUncuttable = isPart && (fault.code === INEXACT || (!fault.retryable && !OF_THE_SOURCE.has(fault.code)));
+  if (!isUncuttable && fault.retryable && failures < task.maxAttempts) {
+    const columns = { ...failed, availableAt: now + backoffMs(failures) };
+    return requeue(tx, app, { job, task }, { columns, outcome: fault.outcome, logTail: fault.logTail });
+  }
+  await applyTask(tx, app, "fail", task.id, { ...failed, finishedAt: now });
+  return isUncuttable
+    ? fallBack(tx, app, job, task)
+    : failAttempt(tx, app, { job, attempt: { id: task.attemptId } }, fault);
+}
+
+/** The worker returns the task, because it stops. Not counted as an attempt of it. */
+export async function releaseTask(tx: Db, app: App, { job, task }: Failed): Promise<JobRow> {
+  await endLease(tx, app, task.leaseId ?? -1, "released");
+  const columns = { workerId: null, availableAt: app.clock.now() };
+  return requeue(tx, app, { job, task }, { columns, outcome: "released" });
+}
+
+type Ended = {
+  columns: Parameters<typeof applyTask>[4];
+  outcome: Fault["outcome"] | "released";
+  logTail?: string | null;
+};
+
+/**
+ * Queues a task again. One that encodes the whole source writes under another prefix each time, as a job without tasks:
+ * it may have published some of its files, and the worker that lost it may still write.
+ */
+async function requeue(tx: Db, app: App, { job, task }: Failed, { columns, outcome, logTail }: Ended): Promise<JobRow> {
+  const queued = { ...columns, progress: 0, stage: null, leaseExpiresAt: null };
+  if (task.kind !== "whole") {
+    await applyTask(tx, app, "requeue", task.id, queued);
+    return moveJob(tx, app, job, -doneOf(task), { logTail });
+  }
+  const attemptId = await continueAttempt(tx, app, job, task);
+  await moveTasks(tx, task.attemptId, attemptId);
+  await applyTask(tx, app, "requeue", task.id, queued);
+  await endAttempt(tx, app, task.attemptId, outcome);
+  return moveJob(tx, app, job, -doneOf(task), { attemptId, logTail, stage: "encoding" });
+}
+
+/**
+ * Replaces all tasks by one that encodes the source in one run. It writes under a prefix of its own: workers that do not
+ * know yet that their chunks are canceled would overwrite its segments.
+ */
+async function fallBack(tx: Db, app: App, job: JobRow, task: TaskRow): Promise<JobRow> {
+  await endAttempt(tx, app, task.attemptId, "released");
+  const attemptId = await continueAttempt(tx, app, job, task, INEXACT);
+  const back = PLANNED - (job.position ?? 0);
+  const moved = await moveJob(tx, app, job, back, { attemptId, stage: "encoding" });
+  await createTasks(tx, app, moved, [WHOLE_TASK], { attemptId, firstTurn: task.turn, turn: task.turn });
+  return moved;
+}
+
+/**
+ * Another row of the attempt of a job, and so another prefix: neither an attempt that counts nor an event. Returns its
+ * id.
+ */
+async function continueAttempt(
+  tx: Db,
+  app: App,
+  job: JobRow,
+  { attemptId }: TaskRow,
+  reason?: typeof INEXACT,
+): Promise<number> {
+  const { plan, workerId, uncuttable } = await attemptById(tx, attemptId);
+  const claimant = { key: `continued ${newKeyName()}`, workerId };
+  return (await newAttempt(tx, app, job, claimant, { plan, uncuttable: reason ?? uncuttable })).id;
+}

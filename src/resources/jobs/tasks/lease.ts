@@ -1,0 +1,85 @@
+import { and, eq } from "drizzle-orm";
+import type { Db } from "../../../../storage/db/open.ts";
+import {
+  type JobRow,
+  type TaskLeaseRow,
+  type TaskRow,
+  taskLeases,
+  transcodingJobs,
+  transcodingTasks,
+} from "../../../../storage/db/schema.ts";
+import type { App } from "../../../app.ts";
+import { notFound } from "../../../lib/errors.ts";
+import { hmac, sameSecret, sha256 } from "../../../lib/tokens.ts";
+import type { Lease } from "../contract.ts";
+import { leaseMs, stale } from "../lease.ts";
+import type { Claimant } from "../lifecycle/attempts.ts";
+import { applyTask } from "./lifecycle.ts";
+
+/** What a callback of a task names: its path, and the token of its lease. */
+export type TaskRef = { jobId: number; taskId: number; token: string };
+/** A task and its last lease. */
+export type LeasedTask = { job: JobRow; task: TaskRow; lease: TaskLeaseRow; attempt: { id: number } };
+
+/** 256 bits bound to (task, lease, key), as `leaseToken` of a job. */
+export const taskToken = (app: App, taskId: number, leaseId: number, idempotencyKey: string) =>
+  hmac(app.secrets.signing_secret, `task lease\n${taskId}\n${leaseId}\n${idempotencyKey}`);
+
+/** Leases a queued task. */
+export async function leaseTask(
+  tx: Db,
+  app: App,
+  { id, attemptId }: Pick<TaskRow, "id" | "attemptId">,
+  { key, workerId }: Claimant,
+): Promise<{ task: TaskRow; lease: Lease }> {
+  const now = app.clock.now();
+  const lease = await tx
+    .insert(taskLeases)
+    .values({ taskId: id, idempotencyKey: key, leaseHash: "", workerId, startedAt: now })
+    .returning({ id: taskLeases.id })
+    .get();
+  const token = taskToken(app, id, lease.id, key);
+  await tx
+    .update(taskLeases)
+    .set({ leaseHash: sha256(token) })
+    .where(eq(taskLeases.id, lease.id));
+  const expiresAt = now + leaseMs(app);
+  const task = await applyTask(tx, app, "lease", id, {
+    leaseId: lease.id,
+    leaseExpiresAt: expiresAt,
+    workerId,
+    progressedAt: now,
+    startedAt: now,
+  });
+  return { task, lease: { token, attemptId, expiresAt } };
+}
+
+/**
+ * The task of a token, in any state. Throws 404 for no such job, 409 for another's token and for a task of an attempt
+ * whose tasks were deleted.
+ */
+export async function taskOfToken(db: Db, { jobId, taskId, token }: TaskRef): Promise<LeasedTask> {
+  const job = (await db.select().from(transcodingJobs).where(eq(transcodingJobs.id, jobId)).get()) ?? notFound("job");
+  const found = await db
+    .select({ task: transcodingTasks, lease: taskLeases })
+    .from(transcodingTasks)
+    .innerJoin(taskLeases, eq(taskLeases.id, transcodingTasks.leaseId))
+    .where(and(eq(transcodingTasks.id, taskId), eq(transcodingTasks.jobId, jobId)))
+    .get();
+  if (!found || !sameSecret(found.lease.leaseHash, sha256(token))) return stale();
+  return { job, ...found, attempt: { id: found.task.attemptId } };
+}
+
+/** The same, with a valid lease. */
+export async function liveTask(db: Db, app: App, ref: TaskRef): Promise<LeasedTask> {
+  const leased = await taskOfToken(db, ref);
+  const { task, lease, job } = leased;
+  if (task.status === "canceled") return stale("The task was canceled.");
+  const isLive =
+    task.status === "running" &&
+    lease.outcome === null &&
+    (task.leaseExpiresAt ?? 0) > app.clock.now() &&
+    job.status === "running" &&
+    job.attemptId === task.attemptId;
+  return isLive ? leased : stale();
+}

@@ -1,0 +1,111 @@
+import { and, eq, inArray, isNotNull, isNull, sql } from "drizzle-orm";
+import { afterCommit } from "../../../../storage/db/after-commit.ts";
+import type { Db } from "../../../../storage/db/open.ts";
+import { type JobRow, type TaskRow, taskLeases, transcodingTasks } from "../../../../storage/db/schema.ts";
+import type { App } from "../../../app.ts";
+import type { Chunk, TaskKind } from "../../../protocol/task.ts";
+import { workerWaker } from "../wake.ts";
+import { TASK_TRANSITIONS, type TaskTransitionName } from "./transitions.ts";
+
+type Columns = Omit<Partial<typeof transcodingTasks.$inferInsert>, "status">;
+export type TaskDraft = { kind: TaskKind; chunk?: Chunk; weight: number };
+type Outcome = NonNullable<(typeof taskLeases.$inferSelect)["outcome"]>;
+
+/** A bug: the caller checks the lease before it applies a transition. */
+export class IllegalTaskTransition extends Error {
+  constructor(name: TaskTransitionName, id: number) {
+    super(`"${name}" is not a legal transition for task ${id}`);
+    this.name = "IllegalTaskTransition";
+  }
+}
+
+/**
+ * Changes the status of a task in the caller's transaction, and wakes workers after the commit when it is queued. Throws
+ * IllegalTaskTransition, which rolls the transaction back.
+ */
+export async function applyTask(
+  tx: Db,
+  app: App,
+  name: TaskTransitionName,
+  id: number,
+  columns: Columns = {},
+): Promise<TaskRow> {
+  const { from, to } = TASK_TRANSITIONS[name];
+  const task = await tx
+    .update(transcodingTasks)
+    .set({ ...columns, status: to, updatedAt: app.clock.now() })
+    .where(and(eq(transcodingTasks.id, id), inArray(transcodingTasks.status, [...from])))
+    .returning()
+    .get();
+  if (!task) throw new IllegalTaskTransition(name, id);
+  if (task.status === "queued") afterCommit(tx, workerWaker(app));
+  return task;
+}
+
+/** Rows of one statement, so that its JSON stays small. */
+const BATCH = 200;
+
+/**
+ * Creates tasks of an attempt. They are queued in their order behind the tenant's last, from position `turn` on, but the
+ * first takes `firstTurn`, the position of the task that it continues; `images` waits for the others.
+ */
+export async function createTasks(
+  tx: Db,
+  app: App,
+  job: JobRow,
+  drafts: readonly TaskDraft[],
+  { attemptId, firstTurn, turn }: { attemptId: number; firstTurn: number; turn: number },
+): Promise<void> {
+  const now = app.clock.now();
+  const rows = drafts.map(({ kind, chunk, weight }, index) => [
+    kind,
+    chunk?.number ?? 0,
+    chunk?.first_segment ?? null,
+    chunk?.segments ?? null,
+    chunk?.first_frame ?? null,
+    chunk?.end_frame ?? null,
+    kind === "images" ? "waiting" : "queued",
+    index === 0 ? firstTurn : turn + index - 1,
+    weight,
+  ]);
+  for (let from = 0; from < rows.length; from += BATCH) {
+    const batch = JSON.stringify(rows.slice(from, from + BATCH));
+    const columns = [0, 1, 2, 3, 4, 5, 6, 7, 8].map((index) => sql.raw(`json_extract(each.value, '$[${index}]')`));
+    await tx.run(sql`insert into transcoding_tasks (kind, number, first_segment, segments, first_frame, end_frame, status,
+        turn, weight, tenant_id, job_id, attempt_id, priority, available_at, max_attempts, created_at, updated_at)
+      select ${sql.join(columns, sql`, `)}, ${job.tenantId}, ${job.id}, ${attemptId}, ${job.priority}, ${now},
+        ${job.maxAttempts}, ${now}, ${now}
+      from json_each(${batch}) as each order by each.key`);
+  }
+  afterCommit(tx, workerWaker(app));
+}
+
+/** Cancels all tasks of an attempt that have not ended, and forgets what the others have written. */
+export async function cancelTasks(tx: Db, app: App, attemptId: number): Promise<void> {
+  const now = app.clock.now();
+  const { from, to } = TASK_TRANSITIONS.cancel;
+  const tasks = transcodingTasks;
+  const unfinished = and(eq(tasks.attemptId, attemptId), inArray(tasks.status, [...from]));
+  const ids = tx.select({ id: tasks.id }).from(tasks).where(unfinished);
+  await tx
+    .update(taskLeases)
+    .set({ outcome: "canceled", endedAt: now })
+    .where(and(inArray(taskLeases.taskId, ids), isNull(taskLeases.outcome)));
+  await tx.update(tasks).set({ status: to, leaseExpiresAt: null, finishedAt: now, updatedAt: now }).where(unfinished);
+  await tx
+    .update(tasks)
+    .set({ result: null })
+    .where(and(eq(tasks.attemptId, attemptId), isNotNull(tasks.result)));
+}
+
+/** Makes the tasks of an attempt those of the one that continues it. */
+export const moveTasks = (tx: Db, from: number, to: number) =>
+  tx.update(transcodingTasks).set({ attemptId: to }).where(eq(transcodingTasks.attemptId, from));
+
+/** Deletes the tasks of all earlier attempts of a job, when another one starts. */
+export const deleteTasks = (tx: Db, jobId: number) =>
+  tx.delete(transcodingTasks).where(eq(transcodingTasks.jobId, jobId));
+
+/** Ends the lease of a task; `resultHash` is that of the body of `complete`. */
+export const endLease = (tx: Db, app: App, leaseId: number, outcome: Outcome, resultHash: string | null = null) =>
+  tx.update(taskLeases).set({ outcome, resultHash, endedAt: app.clock.now() }).where(eq(taskLeases.id, leaseId));

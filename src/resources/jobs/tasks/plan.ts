@@ -1,0 +1,75 @@
+import { and, eq, ne } from "drizzle-orm";
+import type { Db } from "../../../../storage/db/open.ts";
+import { type AssetRow, assets, type JobRow, transcodingAttempts } from "../../../../storage/db/schema.ts";
+import type { App } from "../../../app.ts";
+import type { PlanResult } from "../../../protocol/task.ts";
+import { incomplete } from "../captions.ts";
+import { queuePositionFor } from "../fair-queue.ts";
+import { sourceUpload } from "../source-upload.ts";
+import { partsOf, WHOLE_TASK, whyUncut } from "./chunks.ts";
+import { INEXACT } from "./fail.ts";
+import type { LeasedTask } from "./lease.ts";
+import { createTasks } from "./lifecycle.ts";
+
+/** It is sent with every task. */
+const MAX_PLAN_CHARS = 128 * 1024;
+const MAX_FRAME_RATE = 1000;
+/** Why there are no captions. */
+export const NO_AUDIO = "The source has no audio.";
+
+/** The plan that a task reports. Throws 422 `invalid_transcoding_result`. */
+export function checkedPlan(plan: PlanResult | null | undefined): PlanResult {
+  if (!plan) return incomplete("plan", "is required");
+  if (JSON.stringify(plan.plan).length > MAX_PLAN_CHARS)
+    return incomplete("plan.plan", `must have at most ${MAX_PLAN_CHARS} characters as JSON`);
+  const rate = plan.frame_rate;
+  if (rate && rate.num / rate.den > MAX_FRAME_RATE)
+    return incomplete("plan.frame_rate", `must be at most ${MAX_FRAME_RATE} per second`);
+  return plan;
+}
+
+/** Stores the plan of an attempt, and creates the tasks that follow from it: many parts, or one that is the whole. */
+export async function storePlan(tx: Db, app: App, { job, task }: LeasedTask, plan: PlanResult): Promise<void> {
+  const now = app.clock.now();
+  const { attemptId } = task;
+  const { chunk_seconds: chunkSeconds, parallel } = app.config;
+  const asset = (await tx.select().from(assets).where(eq(assets.id, job.assetId)).get()) as AssetRow;
+  const uncuttable = whyUncut(plan, {
+    chunkSeconds,
+    isParallel: parallel === "auto",
+    earlyPlayback: asset.earlyPlayback,
+    wasInexact: await wasInexact(tx, job, attemptId),
+  });
+  await tx.update(transcodingAttempts).set({ plan, uncuttable }).where(eq(transcodingAttempts.id, attemptId));
+  const drafts = uncuttable === null ? partsOf(plan, chunkSeconds) : [WHOLE_TASK];
+  // The plan itself takes no time: what follows has its position in the queue.
+  const turns = { firstTurn: task.turn, turn: await queuePositionFor(tx, job.tenantId, now) };
+  await createTasks(tx, app, job, drafts, { attemptId, ...turns });
+}
+
+/** Whether an earlier attempt of the job found that its chunks are not exact. */
+async function wasInexact(tx: Db, job: JobRow, attemptId: number): Promise<boolean> {
+  const earlier = await tx
+    .select({ id: transcodingAttempts.id })
+    .from(transcodingAttempts)
+    .where(
+      and(
+        eq(transcodingAttempts.jobId, job.id),
+        ne(transcodingAttempts.id, attemptId),
+        eq(transcodingAttempts.uncuttable, INEXACT),
+      ),
+    )
+    .limit(1)
+    .get();
+  return earlier !== undefined;
+}
+
+/** Captions are requested of the audio task; without one, this is why there are none. */
+export async function captionsWithoutAudio(
+  db: Db,
+  job: JobRow,
+): Promise<{ required: boolean; errors: Record<string, string> }> {
+  const wanted = (await sourceUpload(db, job.assetId))?.captions;
+  const errors = Object.fromEntries((wanted?.languages ?? []).map((language) => [language, NO_AUDIO]));
+  return { required: wanted?.required === true && wanted.languages.length > 0, errors };
+}

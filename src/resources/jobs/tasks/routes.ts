@@ -1,0 +1,125 @@
+import * as v from "valibot";
+import { route } from "../../../http/route.ts";
+import { PathId } from "../../../http/schemas.ts";
+import { invalid } from "../../../lib/errors.ts";
+import {
+  Completion,
+  Failure,
+  Heartbeat,
+  SignArtifacts,
+  SignedArtifacts,
+  TaskCompletion,
+} from "../../../protocol/worker.ts";
+import { countFault, faultOf } from "../failure.ts";
+import { publish } from "../publish.ts";
+import { HeartbeatAnswer, Job, toJob, toTaskHeartbeatAnswer } from "../schema.ts";
+import { signArtifacts } from "../sign-artifacts.ts";
+import { completeTask, leaseOfTask } from "./complete.ts";
+import { failTask, releaseTask } from "./fail.ts";
+import { liveTask, type TaskRef } from "./lease.ts";
+import { heartbeatTask } from "./progress.ts";
+
+const base = "/api/v1/transcoding_jobs/:id/tasks/:task_id";
+const stale = { 409: ["stale_lease"] };
+/** Audio of 24 hours has 21,600 segments, each a row of five numbers. */
+const MAX_RESULT_BYTES = 4 * 2 ** 20;
+
+const TaskParams = v.object({ id: PathId, task_id: v.pipe(PathId, v.description("Id of the task")) });
+const callback = {
+  method: "POST",
+  credential: "worker",
+  lease: true,
+  tag: "Transcoding jobs",
+  params: TaskParams,
+} as const;
+
+type Called = { params: v.InferOutput<typeof TaskParams>; headers: Headers };
+const refOf = ({ params, headers }: Called): TaskRef => ({
+  jobId: params.id,
+  taskId: params.task_id,
+  token: headers.get("x-svc-job-lease-token") ?? "",
+});
+
+/** The callbacks of a leased task: those of a job, for a part of it. */
+export const taskRoutes = [
+  route({
+    ...callback,
+    path: `${base}/heartbeat`,
+    operationId: "renewTaskLease",
+    summary: "Renew the lease of a task and report its progress",
+    body: Heartbeat,
+    responses: { 200: HeartbeatAnswer },
+    errors: stale,
+    handle: async (context) => toTaskHeartbeatAnswer(await heartbeatTask(context.app, refOf(context), context.body)),
+  }),
+  route({
+    ...callback,
+    path: `${base}/complete`,
+    operationId: "completeTask",
+    summary: "Complete a task; the last one publishes the job's artifacts",
+    body: TaskCompletion,
+    maxBodyBytes: MAX_RESULT_BYTES,
+    responses: { 200: Job },
+    errors: { ...stale, 422: ["invalid_transcoding_result", "source_corrupt"] },
+    handle: async (context) => toJob(await completeTask(context.app, refOf(context), context.body)),
+  }),
+  route({
+    ...callback,
+    path: `${base}/publish`,
+    operationId: "publishTask",
+    summary: "Publish the renditions that are complete; only for a task that encodes the whole source",
+    body: Completion,
+    responses: { 200: Job },
+    errors: { ...stale, 422: ["invalid_transcoding_result"] },
+    async handle(context) {
+      const { app, body } = context;
+      const ref = refOf(context);
+      const { task } = await liveTask(app.db, app, ref);
+      if (task.kind !== "whole")
+        invalid("task_id", `is a task of the kind ${task.kind}, which publishes nothing early`);
+      return toJob(await publish(app, leaseOfTask(app, ref), body));
+    },
+  }),
+  route({
+    ...callback,
+    path: `${base}/fail`,
+    operationId: "failTask",
+    summary: "Fail a task",
+    body: Failure,
+    responses: { 200: Job },
+    errors: stale,
+    async handle(context) {
+      const { app, body } = context;
+      const job = await app.write(async (tx) =>
+        failTask(tx, app, await liveTask(tx, app, refOf(context)), faultOf(body)),
+      );
+      countFault(app, body);
+      return toJob(job);
+    },
+  }),
+  route({
+    ...callback,
+    path: `${base}/release`,
+    operationId: "releaseTask",
+    summary: "Release a task without counting an attempt",
+    responses: { 200: Job },
+    errors: stale,
+    async handle(context) {
+      const { app } = context;
+      return toJob(await app.write(async (tx) => releaseTask(tx, app, await liveTask(tx, app, refOf(context)))));
+    },
+  }),
+  route({
+    ...callback,
+    path: `${base}/artifacts`,
+    operationId: "signTaskArtifacts",
+    summary: "Get presigned URLs to upload artifacts of a task to, or to read those of other tasks",
+    body: SignArtifacts,
+    responses: { 200: SignedArtifacts },
+    errors: stale,
+    async handle(context) {
+      const { app, body } = context;
+      return signArtifacts(app, await liveTask(app.db, app, refOf(context)), body);
+    },
+  }),
+];

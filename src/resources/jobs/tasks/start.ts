@@ -1,0 +1,97 @@
+import { and, eq } from "drizzle-orm";
+import type { Db } from "../../../../storage/db/open.ts";
+import {
+  type AssetRow,
+  assets,
+  type JobRow,
+  type TaskRow,
+  taskLeases,
+  transcodingAttempts,
+  transcodingJobs,
+  transcodingTasks,
+} from "../../../../storage/db/schema.ts";
+import type { App } from "../../../app.ts";
+import { HttpError } from "../../../lib/errors.ts";
+import type { Chunk, PlanResult, Task } from "../../../protocol/task.ts";
+import type { Lease } from "../contract.ts";
+import { stale } from "../lease.ts";
+import { type Claimant, startUnleased } from "../lifecycle/attempts.ts";
+import { PLAN_TASK } from "./chunks.ts";
+import { leaseTask, liveTask, taskToken } from "./lease.ts";
+import { createTasks } from "./lifecycle.ts";
+import { allWritten } from "./written.ts";
+
+export type ClaimedTask = { job: JobRow; asset: AssetRow; lease: Lease; task: TaskRow };
+
+/** Starts an attempt of a queued job, and leases the task that plans it. */
+export async function startWithPlan(tx: Db, app: App, job: JobRow, claimant: Claimant): Promise<ClaimedTask> {
+  const { attempt, ...started } = await startUnleased(tx, app, job, claimant);
+  const turns = { firstTurn: job.turn, turn: job.turn };
+  await createTasks(tx, app, started.job, [PLAN_TASK], { attemptId: attempt.id, ...turns });
+  const plan = (await tx
+    .select()
+    .from(transcodingTasks)
+    .where(eq(transcodingTasks.attemptId, attempt.id))
+    .get()) as TaskRow;
+  return { ...started, ...(await leaseTask(tx, app, plan, claimant)) };
+}
+
+/** Leases a queued task of a job that runs. */
+export async function claimTask(tx: Db, app: App, task: TaskRow, claimant: Claimant): Promise<ClaimedTask> {
+  return { ...(await jobOf(tx, task)), ...(await leaseTask(tx, app, task, claimant)) };
+}
+
+/** What this key has claimed, while that lease is valid; null for a key that has claimed no task. Throws 409. */
+export async function claimedTask(tx: Db, app: App, key: string): Promise<ClaimedTask | null> {
+  const claimed = await tx
+    .select({ leaseId: taskLeases.id, taskId: taskLeases.taskId, jobId: transcodingTasks.jobId })
+    .from(taskLeases)
+    .innerJoin(transcodingTasks, eq(transcodingTasks.id, taskLeases.taskId))
+    .where(eq(taskLeases.idempotencyKey, key))
+    .get();
+  if (!claimed) return null;
+  const token = taskToken(app, claimed.taskId, claimed.leaseId, key);
+  const { task } = await liveTask(tx, app, { ...claimed, token }).catch((error) => {
+    if (error instanceof HttpError) return stale("The lease of this Idempotency-Key has ended; claim with a new key.");
+    throw error;
+  });
+  const lease = { token, attemptId: task.attemptId, expiresAt: task.leaseExpiresAt ?? 0 };
+  return { ...(await jobOf(tx, task)), lease, task };
+}
+
+async function jobOf(tx: Db, { jobId }: TaskRow): Promise<{ job: JobRow; asset: AssetRow }> {
+  const found = await tx
+    .select({ job: transcodingJobs, asset: assets })
+    .from(transcodingJobs)
+    .innerJoin(assets, eq(assets.id, transcodingJobs.assetId))
+    .where(and(eq(transcodingJobs.id, jobId), eq(transcodingJobs.status, "running")))
+    .get();
+  if (!found) throw new Error(`Job ${jobId} has tasks but does not run`);
+  return found;
+}
+
+/** The task as its contract describes it. */
+export async function taskOfContract(db: Db, task: TaskRow): Promise<Task> {
+  const { id, kind, attemptId } = task;
+  const plan = kind === "plan" || kind === "whole" ? null : await planOf(db, attemptId);
+  const written = kind === "images" ? await allWritten(db, attemptId) : null;
+  return { id, kind, plan, chunk: kind === "chunk" ? chunkOf(task) : null, written };
+}
+
+async function planOf(db: Db, attemptId: number): Promise<Record<string, unknown>> {
+  const attempt = await db
+    .select({ plan: transcodingAttempts.plan })
+    .from(transcodingAttempts)
+    .where(eq(transcodingAttempts.id, attemptId))
+    .get();
+  if (!attempt?.plan) throw new Error(`Attempt ${attemptId} has tasks but no plan`);
+  return (attempt.plan as PlanResult).plan;
+}
+
+const chunkOf = ({ number, firstSegment, segments, firstFrame, endFrame }: TaskRow): Chunk => ({
+  number,
+  first_segment: firstSegment ?? 0,
+  segments,
+  first_frame: firstFrame ?? 0,
+  end_frame: endFrame,
+});

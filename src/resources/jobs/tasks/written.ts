@@ -1,0 +1,87 @@
+import { and, asc, eq, inArray } from "drizzle-orm";
+import type * as v from "valibot";
+import type { Db } from "../../../../storage/db/open.ts";
+import { type TaskRow, transcodingTasks } from "../../../../storage/db/schema.ts";
+import { sha256 } from "../../../lib/tokens.ts";
+import type { WrittenRendition } from "../../../protocol/task.ts";
+import type { TaskCompletion } from "../../../protocol/worker.ts";
+import { incomplete } from "../captions.ts";
+
+type Completion = v.InferOutput<typeof TaskCompletion>;
+type Captions = Pick<Completion, "subtitle_paths" | "caption_errors">;
+/** The result of a completed `chunk` or `audio` task. */
+export type PartResult = Captions & { written: WrittenRendition[] };
+
+/** Tasks that are read at once: a chunk has a few kilobytes. */
+const PAGE = 100;
+
+/** What a part reports to have written. Throws 422 `invalid_transcoding_result`. */
+export function partResult({ written, subtitle_paths, caption_errors }: Completion, kind: TaskRow["kind"]): PartResult {
+  if (!written || written.length === 0) return incomplete("written", "is required");
+  if (new Set(written.map(({ name }) => name)).size < written.length) return incomplete("written", "repeats a name");
+  const captions = kind === "audio" ? { subtitle_paths, caption_errors } : { subtitle_paths: {}, caption_errors: {} };
+  return { written, ...captions };
+}
+
+/** Of the names and init segments of renditions, in any order. */
+export const renditionsHash = (written: readonly WrittenRendition[]): string =>
+  sha256(
+    JSON.stringify(
+      written
+        .map(({ name, init }) => [name, init.timescale, init.codec, init.width, init.height, init.delay, init.sha256])
+        .sort(([a], [b]) => (String(a) < String(b) ? -1 : 1)),
+    ),
+  );
+
+/** Why the segments are not exactly those of the task; null when they are. */
+export function whyNotExact(task: TaskRow, { written }: PartResult): string | null {
+  for (const { name, first, segments } of written) {
+    if (first !== (task.firstSegment ?? 0)) return `${name} begins with segment ${first}.`;
+    if (task.segments !== null && segments.length !== task.segments)
+      return `${name} has ${segments.length} segments instead of ${task.segments}.`;
+    if (segments.length !== written[0]?.segments.length && task.kind === "chunk")
+      return `${name} has another number of segments than ${written[0]?.name}.`;
+    if (segments.length === 0) return `${name} has no segments.`;
+  }
+  return null;
+}
+
+/** All renditions of an attempt whose parts are complete: video first, each with its segments in their order. */
+export async function allWritten(db: Db, attemptId: number): Promise<WrittenRendition[]> {
+  const byName = new Map<string, WrittenRendition>();
+  for (const kind of ["chunk", "audio"] as const)
+    for await (const { written } of resultsOf(db, attemptId, kind))
+      for (const { name, init, segments } of written) {
+        const merged = byName.get(name) ?? { name, init, first: 0, segments: [] };
+        byName.set(name, merged);
+        for (const segment of segments) merged.segments.push(segment);
+      }
+  return [...byName.values()];
+}
+
+/** What the audio task reports of captions; null without such a task. */
+export async function writtenCaptions(db: Db, attemptId: number): Promise<Captions | null> {
+  for await (const { subtitle_paths, caption_errors } of resultsOf(db, attemptId, "audio"))
+    return { subtitle_paths, caption_errors };
+  return null;
+}
+
+async function* resultsOf(db: Db, attemptId: number, kind: TaskRow["kind"]): AsyncGenerator<PartResult> {
+  const tasks = transcodingTasks;
+  const ids = await db
+    .select({ id: tasks.id })
+    .from(tasks)
+    .where(and(eq(tasks.attemptId, attemptId), eq(tasks.status, "completed"), eq(tasks.kind, kind)))
+    .orderBy(asc(tasks.number))
+    .all();
+  for (let from = 0; from < ids.length; from += PAGE) {
+    const page = ids.slice(from, from + PAGE).map(({ id }) => id);
+    const rows = await db
+      .select({ result: tasks.result })
+      .from(tasks)
+      .where(inArray(tasks.id, page))
+      .orderBy(asc(tasks.number))
+      .all();
+    for (const { result } of rows) if (result) yield result as PartResult;
+  }
+}
