@@ -83,7 +83,7 @@ export const UNCUTTABLE_REASONS = [
   "early_playback",
   /** It is longer than 24 hours. */
   "too_long",
-  /** A chunk did not have exactly the frames of its range, or the decoder reported errors. */
+  /** A chunk did not have exactly the frames of its range, or is known not to: the clock begins below 0. */
   "inexact",
   "disabled",
 ] as const;

@@ -21,8 +21,8 @@ export async function planSource(options: PlanOptions): Promise<PlanResult> {
   const { input, probe, spec, binaries } = options;
   const plan = planEncode(probe, spec);
   const source = { input, probe, plan, spec, binaries, run: options.run };
-  const uncuttable = await reasonOf(options, plan, source);
-  const stored: StoredPlan = { ...plan, seekBackSeconds: seekBackSeconds(probe.format) };
+  const { uncuttable, seekBackSeconds } = await cutsOf(options, plan, source);
+  const stored: StoredPlan = { ...plan, seekBackSeconds };
   return {
     plan: stored,
     duration_seconds: plan.durationSeconds,
@@ -35,47 +35,71 @@ export async function planSource(options: PlanOptions): Promise<PlanResult> {
 
 type Source = Parameters<typeof findPassthrough>[0];
 
-async function reasonOf(options: PlanOptions, plan: EncodePlan, source: Source): Promise<UncuttableReason | null> {
+type Cuts = { uncuttable: UncuttableReason | null; seekBackSeconds: number };
+
+/** A seek finds the keyframe before this long before the first frame, whatever the container's rounding. */
+const SEEK_BACK_SECONDS = 0.1;
+
+async function cutsOf(options: PlanOptions, plan: EncodePlan, source: Source): Promise<Cuts> {
+  const cuts = (uncuttable: UncuttableReason | null, seekBackSeconds = SEEK_BACK_SECONDS) => ({
+    uncuttable,
+    seekBackSeconds,
+  });
   const { video } = plan;
-  if (!video) return "no_video";
-  if (!plan.durationSeconds) return "unknown_duration";
-  if (video.holdUntilSeconds > 0) return "held_frame";
-  if (await findPassthrough(source)) return "passthrough";
-  return (await longestLead(options, plan)) > LONG_GOP_SECONDS ? "long_gop" : null;
+  if (!video) return cuts("no_video");
+  if (!plan.durationSeconds) return cuts("unknown_duration");
+  if (video.holdUntilSeconds > 0) return cuts("held_frame");
+  // Seeks in such a file are off by that time. Delays of audio encoders are shorter.
+  if (options.probe.startSeconds < -SEEK_BACK_SECONDS) return cuts("inexact");
+  if (await findPassthrough(source)) return cuts("passthrough");
+  const isTransport = /^(mpegts|mpeg)$/.test(options.probe.format);
+  const lead = isTransport ? await longestGop(options, video.track.index) : await longestLead(options, plan);
+  if (lead > LONG_GOP_SECONDS) return cuts("long_gop");
+  // Without an index, a seek by time may end behind the keyframe that it should find: it begins a GOP earlier.
+  return cuts(null, isTransport ? lead + 2 * SEEK_BACK_SECONDS : SEEK_BACK_SECONDS);
 }
 
-/**
- * In these containers a seek by time finds a position that may be later than the keyframe before that time, so that it
- * must begin a GOP earlier.
- */
-const seekBackSeconds = (format: string) => (/^(mpegts|mpeg)$/.test(format) ? 6 : 0.1);
+/** Seconds between two keyframes of a track, at most; infinite when they cannot be read. Reads the whole source. */
+async function longestGop(options: PlanOptions, index: number): Promise<number> {
+  const lines = await packetLines(options, index, "packet=pts_time,flags");
+  const keys = lines.filter((line) => line.includes(",K")).map(Number.parseFloat).filter(Number.isFinite);
+  if (keys.length === 0) return Number.POSITIVE_INFINITY;
+  return keys.reduce((most, key, at) => Math.max(most, key - (keys[at - 1] ?? key)), 0);
+}
 
 /**
  * The longest time, in seconds, between a keyframe and the position that is decoded from it, at positions spread over the
  * source; without decoding, and without reading all of it.
  */
-async function longestLead({ input, binaries, run: common }: PlanOptions, { video, durationSeconds }: EncodePlan) {
+async function longestLead(options: PlanOptions, { video, durationSeconds }: EncodePlan): Promise<number> {
   const step = (durationSeconds ?? 0) / (GOP_SAMPLES + 1);
   const times = Array.from({ length: GOP_SAMPLES }, (_, index) => (index + 1) * step);
+  const intervals = times.map((seconds) => `${seconds.toFixed(3)}%+#1`).join(",");
+  const lines = await packetLines(options, video?.track.index ?? 0, "packet=pts_time", "-read_intervals", intervals);
+  if (lines.length === 0) return Number.POSITIVE_INFINITY;
+  // Positions behind the last packet have none.
+  return lines.reduce((most, line, index) => Math.max(most, (times[index] ?? 0) - Number.parseFloat(line)), 0);
+}
+
+/** What ffprobe prints of a track's packets; nothing when it fails, because the run over the source reports faults. */
+async function packetLines(
+  { input, binaries, run: common }: PlanOptions,
+  index: number,
+  entries: string,
+  ...intervals: string[]
+): Promise<string[]> {
   try {
+    const selection = ["-select_streams", String(index), "-show_entries", entries, "-of", "csv=p=0"];
     const stdout = await run(binaries.ffprobe, {
       ...common,
       reads: [input],
       writes: [],
-      args: [
-        ...["-hide_banner", "-loglevel", "error", "-select_streams", String(video?.track.index)],
-        ...["-show_entries", "packet=pts_time", "-of", "csv=p=0"],
-        ...["-read_intervals", times.map((seconds) => `${seconds.toFixed(3)}%+#1`).join(",")],
-        ...untrustedInput(input),
-      ],
-      timeLimitMs: 120_000,
+      args: ["-hide_banner", "-loglevel", "error", ...selection, ...intervals, ...untrustedInput(input)],
+      timeLimitMs: 300_000,
     });
-    const found = stdout.toString("latin1").split("\n").filter(Boolean).map(Number.parseFloat);
-    // Positions without a packet, behind the last one, have none.
-    return found.reduce((most, seconds, index) => Math.max(most, (times[index] ?? 0) - seconds), 0);
+    return stdout.toString("latin1").split("\n").filter(Boolean);
   } catch (error) {
-    // A source in which seeking fails is encoded in one run, which reports its faults.
-    if (error instanceof MediaError && error.code !== "aborted") return Number.POSITIVE_INFINITY;
+    if (error instanceof MediaError && error.code !== "aborted") return [];
     throw error;
   }
 }
