@@ -15,6 +15,7 @@ export const FIELDS: Record<string, string> = {
   job_id: "Id of the job",
   batch_id: "Id of the ingest batch",
   subtitle_id: "Id of the subtitle",
+  task_id: "Id of the task",
   track_id: "Id of the track",
   endpoint_id: "Id of the webhook endpoint",
   delivery_id: "Id of the delivery",

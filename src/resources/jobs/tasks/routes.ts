@@ -24,7 +24,7 @@ const stale = { 409: ["stale_lease"] };
 /** Audio of 24 hours has 21,600 segments, each a row of five numbers. */
 const MAX_RESULT_BYTES = 4 * 2 ** 20;
 
-const TaskParams = v.object({ id: PathId, task_id: v.pipe(PathId, v.description("Id of the task")) });
+const TaskParams = v.object({ id: PathId, task_id: PathId });
 const callback = {
   method: "POST",
   credential: "worker",

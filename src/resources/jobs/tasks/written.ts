@@ -2,6 +2,7 @@ import { and, asc, eq, inArray } from "drizzle-orm";
 import type * as v from "valibot";
 import type { Db } from "../../../../storage/db/open.ts";
 import { type TaskRow, transcodingTasks } from "../../../../storage/db/schema.ts";
+import { pacer } from "../../../lib/pace.ts";
 import { sha256 } from "../../../lib/tokens.ts";
 import type { WrittenRendition } from "../../../protocol/task.ts";
 import type { TaskCompletion } from "../../../protocol/worker.ts";
@@ -13,7 +14,7 @@ type Captions = Pick<Completion, "subtitle_paths" | "caption_errors">;
 export type PartResult = Captions & { written: WrittenRendition[] };
 
 /** Tasks that are read at once: a chunk has a few kilobytes. */
-const PAGE = 100;
+const PAGE = 50;
 
 /** What a part reports to have written. Throws 422 `invalid_transcoding_result`. */
 export function partResult({ written, subtitle_paths, caption_errors }: Completion, kind: TaskRow["kind"]): PartResult {
@@ -74,7 +75,9 @@ async function* resultsOf(db: Db, attemptId: number, kind: TaskRow["kind"]): Asy
     .where(and(eq(tasks.attemptId, attemptId), eq(tasks.status, "completed"), eq(tasks.kind, kind)))
     .orderBy(asc(tasks.number))
     .all();
+  const pace = pacer();
   for (let from = 0; from < ids.length; from += PAGE) {
+    await pace();
     const page = ids.slice(from, from + PAGE).map(({ id }) => id);
     const rows = await db
       .select({ result: tasks.result })
