@@ -15,6 +15,7 @@ import type { Lease } from "./contract.ts";
 import { nextJob, nextUnit, type Unit } from "./fair-queue.ts";
 import { leaseToken, stale } from "./lease.ts";
 import { type Claimant, startAttempt } from "./lifecycle/attempts.ts";
+import { IS_QUEUED } from "./tasks/lifecycle.ts";
 import { claimedTask, claimTask, startWithPlan } from "./tasks/start.ts";
 
 /** A job, or a task of one. */
@@ -34,7 +35,7 @@ const firstTask = prepared((db) =>
   db
     .select({ id: transcodingTasks.id })
     .from(transcodingTasks)
-    .where(and(eq(transcodingTasks.status, "queued"), lte(transcodingTasks.availableAt, sql.placeholder("now"))))
+    .where(and(IS_QUEUED, lte(transcodingTasks.availableAt, sql.placeholder("now"))))
     .limit(1)
     .prepare(),
 );

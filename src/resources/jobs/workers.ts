@@ -6,6 +6,7 @@ import { assets, transcodingJobs, transcodingTasks, type WorkerRow, workers } fr
 import { type App, forApp } from "../../app.ts";
 import { Time } from "../../http/schemas.ts";
 import { iso } from "../../lib/clock.ts";
+import { IS_RUNNING } from "./tasks/lifecycle.ts";
 
 /** A worker that waits for a job asks again every 20 seconds, and one that has a job sends heartbeats. */
 const SILENT_MS = 60_000;
@@ -104,7 +105,7 @@ export async function listWorkers(
     .from(transcodingTasks)
     .innerJoin(transcodingJobs, eq(transcodingJobs.id, transcodingTasks.jobId))
     .innerJoin(assets, eq(assets.id, transcodingJobs.assetId))
-    .where(eq(transcodingTasks.status, "running"))
+    .where(IS_RUNNING)
     .orderBy(asc(transcodingJobs.id))
     .limit(MAX_JOBS)
     .all();

@@ -7,6 +7,10 @@ import type { Chunk, TaskKind } from "../../../protocol/task.ts";
 import { workerWaker } from "../wake.ts";
 import { TASK_TRANSITIONS, type TaskTransitionName } from "./transitions.ts";
 
+/** Conditions as literals: SQLite uses no partial index for a status that is a parameter, but reads all tasks. */
+export const IS_QUEUED = sql`${transcodingTasks.status} = 'queued'`;
+export const IS_RUNNING = sql`${transcodingTasks.status} = 'running'`;
+
 type Columns = Omit<Partial<typeof transcodingTasks.$inferInsert>, "status">;
 export type TaskDraft = { kind: TaskKind; chunk?: Chunk; weight: number };
 type Outcome = NonNullable<(typeof taskLeases.$inferSelect)["outcome"]>;

@@ -3,6 +3,7 @@ import { transcodingJobs, transcodingTasks } from "../../../../storage/db/schema
 import type { App } from "../../../app.ts";
 import { faultOfLost, lostSince } from "../lost.ts";
 import { failTask } from "./fail.ts";
+import { IS_RUNNING } from "./lifecycle.ts";
 
 const BATCH = 100;
 const tasks = transcodingTasks;
@@ -11,7 +12,7 @@ const tasks = transcodingTasks;
 export async function recoverTasks(app: App): Promise<number> {
   const since = lostSince(app);
   const due = and(
-    eq(tasks.status, "running"),
+    IS_RUNNING,
     or(
       lte(tasks.leaseExpiresAt, since.now),
       lte(tasks.startedAt, since.startedBefore),
@@ -42,7 +43,7 @@ export async function recoverTasks(app: App): Promise<number> {
 
 /** As `graceAfterStart`: leases that expire before `until` are extended. */
 export async function extendTaskLeases(app: App, until: number): Promise<void> {
-  const late = and(eq(tasks.status, "running"), lt(tasks.leaseExpiresAt, until));
+  const late = and(IS_RUNNING, lt(tasks.leaseExpiresAt, until));
   if (!(await app.db.select({ id: tasks.id }).from(tasks).where(late).limit(1).get())) return;
   await app.write(async (tx) => tx.update(tasks).set({ leaseExpiresAt: until }).where(late));
 }
