@@ -57,6 +57,27 @@ const Graph = v.object({
         ),
       }),
       dash: v.object({ manifest_path: Nullable }),
+      shared_media: v.pipe(
+        v.nullable(
+          v.object({
+            prefix: v.string(),
+            start_seconds: v.number(),
+            segments: v.array(
+              v.object({
+                before: v.string(),
+                digits: v.number(),
+                first: v.number(),
+                last: v.number(),
+                after: v.string(),
+              }),
+            ),
+            objects: v.array(v.string()),
+          }),
+        ),
+        v.description(
+          "Of a clip: its manifests refer to these paths, which are below `prefix` and not next to the manifests. `segments` are numbered from `first` to `last`, with at least `digits` digits",
+        ),
+      ),
       thumbnails: v.array(v.object({ kind: v.picklist(["thumbnail", "storyboard"]), path: v.string() })),
       subtitles: v.array(v.object({ language: v.string(), label: v.string(), path: v.string() })),
       tracks: v.array(
@@ -186,6 +207,7 @@ function toEntry(tenant: TenantRow, asset: AssetRow, parts: Parts): Omit<Entry, 
       })),
     },
     dash: { manifest_path: asset.dashManifestPath },
+    shared_media: sharedMediaOf(asset),
     thumbnails: [...imageOf("thumbnail", posterOf(asset)), ...imageOf("storyboard", asset.storyboardPath)],
     subtitles: parts.subtitles.map(({ language, label, objectKey }) => ({ language, label, path: objectKey })),
     delivery: { policy: asset.playbackPolicy, auth: isPublic ? "none" : "playback_token" },
@@ -194,6 +216,16 @@ function toEntry(tenant: TenantRow, asset: AssetRow, parts: Parts): Omit<Entry, 
       asset.manifestUrl !== null && { manifest_url: asset.manifestUrl }),
   };
 }
+
+const sharedMediaOf = ({ sharedPrefix, sharedMedia }: AssetRow): Entry["shared_media"] =>
+  sharedPrefix === null || sharedMedia === null
+    ? null
+    : {
+        prefix: sharedPrefix,
+        start_seconds: sharedMedia.startSeconds,
+        segments: sharedMedia.segments,
+        objects: sharedMedia.objects,
+      };
 
 const toTrackEntry = ({
   kind,
