@@ -27,8 +27,9 @@ export const impossible = (reason: string): never => {
   throw new HttpError(422, "clip_not_possible", `No clip of this asset is possible: ${reason}.`);
 };
 
-const possible = <T extends object>(result: Clipped<T>): T =>
-  "impossible" in result ? impossible(result.impossible) : result;
+function possible<T extends object>(result: Clipped<T>): T {
+  return "impossible" in result ? impossible(String(result.impossible)) : result;
+}
 
 /**
  * The manifests of a clip of a ready asset, cut to the whole segments that contain the range. Throws 422
