@@ -46,7 +46,8 @@ const nameOf = ({ before, digits, after }: Omit<NumberedFiles, "first" | "last">
 
 const isIn = (run: NumberedFiles, path: string): boolean => {
   const { before, after } = run;
-  if (path.length > before.length + after.length + 15 || !path.startsWith(before) || !path.endsWith(after)) return false;
+  if (path.length > before.length + after.length + 15 || !path.startsWith(before) || !path.endsWith(after))
+    return false;
   const number = Number(path.slice(before.length, path.length - after.length));
   return number >= run.first && number <= run.last && path === nameOf(run, number);
 };

@@ -85,8 +85,17 @@ export const PARSERS = {
     ),
 
   /** Cuts a DASH manifest in storage. */
-  clipMpd: ({ bytes, path, range, shared }: { bytes: Uint8Array; path: string; range: TimeRange; shared: SharedMedia }) =>
-    clipped(() => ({ text: Buffer.from(cutMpd(textOf(bytes), path, range, shared)) })),
+  clipMpd: ({
+    bytes,
+    path,
+    range,
+    shared,
+  }: {
+    bytes: Uint8Array;
+    path: string;
+    range: TimeRange;
+    shared: SharedMedia;
+  }) => clipped(() => ({ text: Buffer.from(cutMpd(textOf(bytes), path, range, shared)) })),
 
   /** Cuts a subtitle in storage. */
   clipVtt({ bytes, startMs, endMs }: { bytes: Uint8Array; startMs: number; endMs: number }) {

@@ -106,7 +106,10 @@ export const Failure = v.object({
 export const SignArtifacts = v.object({
   paths: v.pipe(v.array(Key, "must be an array of paths"), v.minLength(1), v.maxLength(1000, "at most 1000 at a time")),
   method: v.optional(
-    v.pipe(v.picklist(["PUT", "GET"], "must be PUT or GET"), v.description("GET: to read what other tasks have written")),
+    v.pipe(
+      v.picklist(["PUT", "GET"], "must be PUT or GET"),
+      v.description("GET: to read what other tasks have written"),
+    ),
     "PUT",
   ),
 });

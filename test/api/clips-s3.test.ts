@@ -31,31 +31,34 @@ async function clipped(s3_delivery: string) {
 const expected = (playlist: string) => files[`${playlist.split("/").at(-2)}/00002.m4s`] as Uint8Array;
 const bytesOf = async (url: string) => new Uint8Array(await (await fetch(url)).arrayBuffer());
 
-test.each(["redirect", "rewrite", "proxy"])("%s: segments of a clip come from its parent, also when that is deleted", async (delivery) => {
-  const { app, key, parent, clip, playlist } = await clipped(delivery);
-  const segment = playlist.replace(/[^/]*$/, "00002.m4s");
-  const segments = async () => {
-    if (delivery === "rewrite") {
-      const text = (await app.call("GET", playlist)).text;
-      const urls = [...text.matchAll(/^http.*$/gm)].map(([url]) => url);
-      expect(urls).toHaveLength(2);
-      expect(text).toMatch(/EXT-X-MAP:URI="http/);
-      return bytesOf(urls[0] as string);
-    }
-    const answer = await app.opened.server.fetch(new Request(`http://vodbox.test${segment}`));
-    expect(answer.status).toBe(delivery === "proxy" ? 200 : 302);
-    const location = answer.headers.get("location");
-    return location ? bytesOf(location) : new Uint8Array(await answer.arrayBuffer());
-  };
-  expect(Buffer.compare(await segments(), expected(playlist))).toBe(0);
-  for (const name of ["00001.m4s", "00004.m4s"])
-    expect((await app.call("GET", playlist.replace(/[^/]*$/, name))).status, name).toBe(404);
-  await app.call("DELETE", `/api/v1/assets/${parent.id}`, { key });
-  app.advance(3_600_000);
-  await app.runTask("sweep-objects");
-  expect(Buffer.compare(await segments(), expected(playlist))).toBe(0);
-  await app.call("DELETE", `/api/v1/assets/${clip.id}`, { key });
-  app.advance(3_600_000);
-  await app.runTask("sweep-objects");
-  expect((await app.opened.app.objects?.list("tenants/"))?.objects).toEqual([]);
-});
+test.each(["redirect", "rewrite", "proxy"])(
+  "%s: segments of a clip come from its parent, also when that is deleted",
+  async (delivery) => {
+    const { app, key, parent, clip, playlist } = await clipped(delivery);
+    const segment = playlist.replace(/[^/]*$/, "00002.m4s");
+    const segments = async () => {
+      if (delivery === "rewrite") {
+        const text = (await app.call("GET", playlist)).text;
+        const urls = [...text.matchAll(/^http.*$/gm)].map(([url]) => url);
+        expect(urls).toHaveLength(2);
+        expect(text).toMatch(/EXT-X-MAP:URI="http/);
+        return bytesOf(urls[0] as string);
+      }
+      const answer = await app.opened.server.fetch(new Request(`http://vodbox.test${segment}`));
+      expect(answer.status).toBe(delivery === "proxy" ? 200 : 302);
+      const location = answer.headers.get("location");
+      return location ? bytesOf(location) : new Uint8Array(await answer.arrayBuffer());
+    };
+    expect(Buffer.compare(await segments(), expected(playlist))).toBe(0);
+    for (const name of ["00001.m4s", "00004.m4s"])
+      expect((await app.call("GET", playlist.replace(/[^/]*$/, name))).status, name).toBe(404);
+    await app.call("DELETE", `/api/v1/assets/${parent.id}`, { key });
+    app.advance(3_600_000);
+    await app.runTask("sweep-objects");
+    expect(Buffer.compare(await segments(), expected(playlist))).toBe(0);
+    await app.call("DELETE", `/api/v1/assets/${clip.id}`, { key });
+    app.advance(3_600_000);
+    await app.runTask("sweep-objects");
+    expect((await app.opened.app.objects?.list("tenants/"))?.objects).toEqual([]);
+  },
+);

@@ -1,4 +1,5 @@
 import { afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { takeHold } from "../../src/http/removal-hold.ts";
 import { type TestApp, testApp } from "../support/app.ts";
 import { clipOf, createClip, downloaded, encodedAgain, FPS, film, filmAsset, frameHashes } from "../support/clips.ts";
 import { checkup } from "../support/doctor.ts";
@@ -144,6 +145,20 @@ test("subtitles and a chosen poster of clip and parent are their own", async () 
   const { body } = await app.call("GET", `/api/v1/playback/${clip.id}`, { key });
   for (const url of [body.thumbnail_url, body.subtitles[0].url])
     expect((await app.opened.server.fetch(new Request(url))).status).toBe(200);
+  await expectCounted();
+});
+
+test("while a backup copies objects, nothing is deleted; afterwards what no clip plays is", async () => {
+  const clip = await clipOf(app, key, parent.id, 4, 8);
+  const before = await segments();
+  await takeHold(app.opened.app);
+  await remove(parent.id);
+  await app.runTask("sweep-objects");
+  expect(await segments()).toBe(before);
+  await expectPlays(clip.id, 4, 8);
+  await collect();
+  expect(await segments()).toBeLessThan(before);
+  await expectPlays(clip.id, 4, 8);
   await expectCounted();
 });
 

@@ -1,10 +1,10 @@
-import { beforeAll, describe, expect, test } from "vitest";
 import { parse } from "mpd-parser";
+import { beforeAll, describe, expect, test } from "vitest";
 import { type TestApp, testApp } from "../support/app.ts";
-import { colouredFilm, delivered } from "../support/films.ts";
 import { clipOf, createClip, downloaded, FPS, film, filmAsset, frameHashes, SECONDS } from "../support/clips.ts";
 import { expectError } from "../support/error.ts";
-import { readyAsset, uploaded } from "../support/flow.ts";
+import { colouredFilm, delivered } from "../support/films.ts";
+import { uploaded } from "../support/flow.ts";
 import { seen } from "../support/pixels.ts";
 import { subtitled } from "../support/subtitles.ts";
 
@@ -35,7 +35,10 @@ describe("an instant clip", () => {
       key,
       body: { tenant_id: tenantId, collection: { name: "Films", slug: "films" } },
     });
-    await app.call("PATCH", `/api/v1/assets/${parent.id}`, { key, body: { video_asset: { collection_id: collection.body.id } } });
+    await app.call("PATCH", `/api/v1/assets/${parent.id}`, {
+      key,
+      body: { video_asset: { collection_id: collection.body.id } },
+    });
     await app.newEvents();
     const { status, body } = await createClip(app, key, parent.id, { start_seconds: 5, end_seconds: 11.5 });
     expect(status).toBe(201);
@@ -79,7 +82,9 @@ describe("an instant clip", () => {
       times.push(performance.now() - from);
       const folder = (clip.manifest_path as string).replace(/[^/]*$/, "");
       const stored = (await objects?.list(folder))?.objects ?? [];
-      expect(stored.map((one) => one.key.slice(folder.length)).filter((name) => !/\.(m3u8|mpd|vtt)$/.test(name))).toEqual([]);
+      expect(
+        stored.map((one) => one.key.slice(folder.length)).filter((name) => !/\.(m3u8|mpd|vtt)$/.test(name)),
+      ).toEqual([]);
       expect(clip.storage_bytes).toBe(stored.reduce((sum, { bytes }) => sum + bytes, 0));
     }
     expect(times.toSorted((a, b) => a - b)[2]).toBeLessThan(100);
@@ -89,13 +94,17 @@ describe("an instant clip", () => {
     const clip = await clipOf(app, key, parent.id, 4, 12);
     const { hls_url, token } = await playback(clip.id);
     const media = await playback(parent.id);
-    const at = (id: string, token: string, path: string) =>
-      fetched(`http://vodbox.test/media/${id}/~${token}/${path}`);
+    const at = (id: string, token: string, path: string) => fetched(`http://vodbox.test/media/${id}/~${token}/${path}`);
     const version = (asset: { manifest_path: string }) => asset.manifest_path.split("/").at(-2) as string;
-    const rendition = /^(.+)\/playlist\.m3u8$/m.exec(await text(hls_url))?.[1]?.split("/").at(-1) as string;
+    const rendition = /^(.+)\/playlist\.m3u8$/m
+      .exec(await text(hls_url))?.[1]
+      ?.split("/")
+      .at(-1) as string;
     const own = `${version(clip)}/${rendition}`;
     expect((await at(clip.external_id, token, `${own}/init.mp4`)).status).toBe(200);
-    const statuses = [1, 2, 3, 4].map(async (number) => (await at(clip.external_id, token, `${own}/0000${number}.m4s`)).status);
+    const statuses = [1, 2, 3, 4].map(
+      async (number) => (await at(clip.external_id, token, `${own}/0000${number}.m4s`)).status,
+    );
     expect(await Promise.all(statuses)).toEqual([404, 200, 200, 404]);
     const parents = `${version(parent as never)}/${rendition}/00002.m4s`;
     expect((await at(parent.external_id, token, parents)).status).toBe(403);
@@ -118,12 +127,19 @@ describe("an instant clip", () => {
     const mpd = await text(dash_url);
     const manifest = parse(mpd, { manifestUri: dash_url });
     expect(manifest.duration).toBe(8);
-    for (const playlist of [...manifest.playlists, ...Object.values(manifest.mediaGroups.AUDIO.audio ?? {}).flatMap((one) => one.playlists)]) {
+    for (const playlist of [
+      ...manifest.playlists,
+      ...Object.values(manifest.mediaGroups.AUDIO.audio ?? {}).flatMap((one) => one.playlists),
+    ]) {
       expect(playlist.segments.map((one) => one.uri.split("/").at(-1))).toEqual(["00002.m4s", "00003.m4s"]);
       expect(playlist.segments[0]?.presentationTime).toBeCloseTo(0, 1);
     }
-    const tiles = [...(await text(storyboard_url)).matchAll(/^(\S+) --> (\S+)\n.*#xywh=(.*)$/gm)].map((one) => one.slice(1));
-    const all = [...(await text((await playback(parent.id)).storyboard_url)).matchAll(/^(\S+) --> (\S+)\n.*#xywh=(.*)$/gm)];
+    const tiles = [...(await text(storyboard_url)).matchAll(/^(\S+) --> (\S+)\n.*#xywh=(.*)$/gm)].map((one) =>
+      one.slice(1),
+    );
+    const all = [
+      ...(await text((await playback(parent.id)).storyboard_url)).matchAll(/^(\S+) --> (\S+)\n.*#xywh=(.*)$/gm),
+    ];
     expect(tiles[0]?.[0]).toBe("00:00:00.000");
     expect(tiles.at(-1)?.[1]).toBe("00:00:08.000");
     expect(tiles.map(([, , area]) => area)).toEqual(all.slice(2, 6).map((one) => one[3]));
@@ -182,7 +198,9 @@ describe("an instant clip", () => {
     const { body } = await app.call("GET", "/api/v1/assets/graph_export", { key });
     const entry = body.assets.find(({ id }: { id: number }) => id === clip.id);
     expect(entry.shared_media).toMatchObject({ prefix: parent.prefix, start_seconds: 0 });
-    expect(entry.shared_media.segments).toContainEqual(expect.objectContaining({ digits: 5, first: 1, last: 1, after: ".m4s" }));
+    expect(entry.shared_media.segments).toContainEqual(
+      expect.objectContaining({ digits: 5, first: 1, last: 1, after: ".m4s" }),
+    );
   });
 });
 
@@ -190,19 +208,43 @@ test("subtitles, tracks and chapters are cut and moved", async () => {
   const { id } = await filmAsset(app, key, files, { playback_policy: "public" });
   const head = "WEBVTT\n\nSTYLE\n::cue { color: red }\n\n";
   const cue = (times: string, words: string) => `${times}\n${words}\n\n`;
-  await subtitled(app, key, id, { language: "en", label: "English" }, [
-    head,
-    cue("1\n00:00.000 --> 00:03.000", "before"),
-    cue("2\n00:03.000 --> 00:05.000 line:0", "across the start"),
-    cue("00:06.000 --> 00:08.000", "in<00:07.000>side"),
-    cue("00:11.000 --> 00:13.000", "across the end"),
-    cue("00:12.000 --> 00:14.000", "behind"),
-  ].join(""));
-  await subtitled(app, key, id, { language: "de", label: "Deutsch" }, `WEBVTT\n\n${cue("00:00.000 --> 00:01.000", "vorher")}`);
+  await subtitled(
+    app,
+    key,
+    id,
+    { language: "en", label: "English" },
+    [
+      head,
+      cue("1\n00:00.000 --> 00:03.000", "before"),
+      cue("2\n00:03.000 --> 00:05.000 line:0", "across the start"),
+      cue("00:06.000 --> 00:08.000", "in<00:07.000>side"),
+      cue("00:11.000 --> 00:13.000", "across the end"),
+      cue("00:12.000 --> 00:14.000", "behind"),
+    ].join(""),
+  );
+  await subtitled(
+    app,
+    key,
+    id,
+    { language: "de", label: "Deutsch" },
+    `WEBVTT\n\n${cue("00:00.000 --> 00:01.000", "vorher")}`,
+  );
   const put = (body: unknown) => app.call("POST", `/api/v1/assets/${id}/tracks`, { key, body });
   const payload = (title: string) => ({ payload: { title } });
-  await put({ kind: "chapter", name: "parts", cues: [0, 2000, 6000, 12_000].map((start_ms) => ({ start_ms, ...payload(String(start_ms)) })) });
-  await put({ kind: "scene", cues: [{ start_ms: 1000, end_ms: 5000, payload: {} }, { start_ms: 4000, payload: {} }, { start_ms: 3000, payload: {} }, { start_ms: 11_000, end_ms: 20_000, payload: {} }] });
+  await put({
+    kind: "chapter",
+    name: "parts",
+    cues: [0, 2000, 6000, 12_000].map((start_ms) => ({ start_ms, ...payload(String(start_ms)) })),
+  });
+  await put({
+    kind: "scene",
+    cues: [
+      { start_ms: 1000, end_ms: 5000, payload: {} },
+      { start_ms: 4000, payload: {} },
+      { start_ms: 3000, payload: {} },
+      { start_ms: 11_000, end_ms: 20_000, payload: {} },
+    ],
+  });
   await put({ kind: "index", name: "elsewhere", storage_key: "s3://mine/index" });
   await app.newEvents();
 
@@ -217,7 +259,9 @@ test("subtitles, tracks and chapters are cut and moved", async () => {
   // The segments of the HLS playlists begin at 4 s.
   const list = new URL(/TYPE=SUBTITLES.*URI="([^"]+)"/.exec(await text(hls_url))?.[1] as string, hls_url).href;
   const file = (await text(list)).split("\n").find((line) => line.includes(".vtt")) as string;
-  expect(await text(new URL(file, list).href)).toMatch(/^WEBVTT\nX-TIMESTAMP-MAP=MPEGTS:360000,LOCAL:00:00:00\.000\n\nSTYLE/);
+  expect(await text(new URL(file, list).href)).toMatch(
+    /^WEBVTT\nX-TIMESTAMP-MAP=MPEGTS:360000,LOCAL:00:00:00\.000\n\nSTYLE/,
+  );
   expect(await text(dash_url)).toMatch(/subtitles\/\d+\.vtt</);
   const { body: tracks } = await app.call("GET", `/api/v1/assets/${clip.id}/tracks`, { key });
   const cues = Object.fromEntries(tracks.map((track: any) => [track.kind, track.cues]));
@@ -265,7 +309,11 @@ describe("a clip is refused", () => {
         tenant_id: tenantId,
         video_asset: {
           ...{ title: "Elsewhere", source_key: "theirs", provider: "external_serve", duration_seconds: 60 },
-          ...{ manifest_url: "https://cdn.example.com/master.m3u8", playback_status: "ready", input_status: "uploaded" },
+          ...{
+            manifest_url: "https://cdn.example.com/master.m3u8",
+            playback_status: "ready",
+            input_status: "uploaded",
+          },
         },
       },
     });

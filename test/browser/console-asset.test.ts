@@ -6,7 +6,17 @@ import { uploaded } from "../support/flow.ts";
 import { emptyFolder } from "../support/folder.ts";
 import { receiver } from "../support/receiver.ts";
 import { subtitled } from "../support/subtitles.ts";
-import { type AssetPages, eventually, playerOf, positionOf, seek, startAssetPages, tab, toast, VTT } from "./asset-pages.ts";
+import {
+  type AssetPages,
+  eventually,
+  playerOf,
+  positionOf,
+  seek,
+  startAssetPages,
+  tab,
+  toast,
+  VTT,
+} from "./asset-pages.ts";
 import { visit } from "./browser.ts";
 import { button, faultsOf, heading, link, signedIn } from "./console.ts";
 

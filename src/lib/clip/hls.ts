@@ -5,7 +5,7 @@ import { mediaPlaylist } from "../m3u8.ts";
 import { resolveReference } from "../relative-reference.ts";
 import { type NumberedFiles, numberedFiles } from "../shared-media.ts";
 import { ClipFault } from "./fault.ts";
-import { isSelected, type TimeRange } from "./range.ts";
+import { isFrom, isUntil, type TimeRange } from "./range.ts";
 
 /** `main`: its segment boundaries are those of the clip. Paths are relative to the root of the manifest's own path. */
 export type ClipPlaylist = { kind: "main" | "audio" | "frames"; path: string };
@@ -77,7 +77,9 @@ export function cutMain(text: string, path: string, { start, end }: TimeRange): 
 export function cutAlong(text: string, { kind, path }: ClipPlaylist, range: TimeRange): CutPlaylist {
   const isIFramesOnly = kind === "frames";
   const selection = kind === "audio" ? "audio" : "video";
-  const segments = timed(text, isIFramesOnly).filter((one) => isSelected(one, range, selection));
+  const segments = timed(text, isIFramesOnly).filter(
+    (one) => isFrom(one, range, selection) && isUntil(one, range, selection),
+  );
   const cut = written(text, path, { segments, isIFramesOnly });
   const isOff = (a: number, b: number) => Math.abs(a - b) > ALIGNED_SECONDS;
   if (kind === "main" && (isOff(cut.start, range.start) || isOff(cut.end, range.end)))

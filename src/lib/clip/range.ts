@@ -10,8 +10,12 @@ export type Selection = "video" | "audio";
 /** Audio is cut at packets, up to 50 ms off the boundaries of the video. */
 const AUDIO_SECONDS = 0.1;
 
-export function isSelected(segment: TimeRange, { start, end }: TimeRange, selection: Selection): boolean {
-  if (selection === "audio") return segment.start < end - AUDIO_SECONDS && segment.end > start + AUDIO_SECONDS;
-  const middle = (segment.start + segment.end) / 2;
-  return middle >= start && middle < end;
-}
+const middleOf = ({ start, end }: TimeRange) => (start + end) / 2;
+
+/** Whether a segment is not before the range. Segments after it are not either. */
+export const isFrom = (segment: TimeRange, { start }: TimeRange, selection: Selection): boolean =>
+  selection === "audio" ? segment.end > start + AUDIO_SECONDS : middleOf(segment) >= start;
+
+/** Whether a segment is not after the range. Segments before it are not either. */
+export const isUntil = (segment: TimeRange, { end }: TimeRange, selection: Selection): boolean =>
+  selection === "audio" ? segment.start < end - AUDIO_SECONDS : middleOf(segment) < end;

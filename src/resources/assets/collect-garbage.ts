@@ -33,11 +33,18 @@ export async function collectGarbage(app: App): Promise<number> {
   }
   if (due.length === 0) return 0;
   await app.write(async (tx) => {
-    await tx.delete(objectGarbage).where(inArray(objectGarbage.objectKey, deleted.filter((key) => !key.endsWith("/"))));
+    await tx.delete(objectGarbage).where(
+      inArray(
+        objectGarbage.objectKey,
+        deleted.filter((key) => !key.endsWith("/")),
+      ),
+    );
     // A prefix that was scheduled again meanwhile has become due again.
     for (const { objectKey, dueAt } of due)
       if (objectKey.endsWith("/") && deleted.includes(objectKey))
-        await tx.delete(objectGarbage).where(and(eq(objectGarbage.objectKey, objectKey), eq(objectGarbage.dueAt, dueAt)));
+        await tx
+          .delete(objectGarbage)
+          .where(and(eq(objectGarbage.objectKey, objectKey), eq(objectGarbage.dueAt, dueAt)));
     const retryAt = app.clock.now() + RETRY_MS;
     await tx.update(objectGarbage).set({ dueAt: retryAt }).where(inArray(objectGarbage.objectKey, failed));
   });

@@ -63,7 +63,10 @@ export async function prepareClip(
   const prefix = newDeliveredPrefix(parent.tenantId);
   await registerPending(app, [prefix]);
   const [subtitles] = await Promise.all([
-    mapBounded(texts, { atOnce: AT_ONCE }, async (one) => ({ ...one, stored: await storeTextUnder(app, prefix, one.text) })),
+    mapBounded(texts, { atOnce: AT_ONCE }, async (one) => ({
+      ...one,
+      stored: await storeTextUnder(app, prefix, one.text),
+    })),
     mapBounded(media.files, { atOnce: AT_ONCE }, ({ path, bytes }) =>
       writeSmallObject(objects, prefix + path, bytes, { contentType: contentTypeOf(path) }),
     ),
@@ -89,13 +92,18 @@ export async function insertClip(tx: Db, app: App, caller: Caller, clip: Prepare
     throw new HttpError(409, "asset_conflict", "The asset was encoded again meanwhile; try again.");
   const tenant = (await tx.select().from(tenants).where(eq(tenants.id, parent.tenantId)).get()) ?? notFound("asset");
   const bytes = media.files.reduce((sum, file) => sum + file.bytes.length, 0);
-  requireStored(app, tenant, subtitles.reduce((sum, { stored }) => sum + stored.bytes, bytes));
+  requireStored(
+    app,
+    tenant,
+    subtitles.reduce((sum, { stored }) => sum + stored.bytes, bytes),
+  );
   await markReferenced(tx, prefix);
   const asset = await insertAsset(tx, app, clipValues(app, parent, clip, bytes));
   await emitAssetReady(tx, app, asset);
   for (const { row, stored } of subtitles) await addSubtitle(tx, app, asset, row, { stored });
   const owner: Caller = { kind: "key", keyId: 0, tenantId: parent.tenantId, scopes: [] };
-  for (const { status, cues, ...track } of tracks) await upsertTrack(tx, app, owner, asset.id, { ...track, status, cues });
+  for (const { status, cues, ...track } of tracks)
+    await upsertTrack(tx, app, owner, asset.id, { ...track, status, cues });
   return (await tx.select().from(assets).where(eq(assets.id, asset.id)).get()) as AssetRow;
 }
 
@@ -122,7 +130,10 @@ function clipValues(app: App, parent: AssetRow, { prefix, title, media }: Prepar
     dashManifestPath: moved(parent.dashManifestPath),
     thumbnailPath: parent.width === null ? parent.thumbnailPath : null,
     storyboardPath: media.storyboard && prefix + media.storyboard,
-    renditions: parent.renditions.map((one) => ({ ...one, playlist_path: moved(one.playlist_path) ?? one.playlist_path })),
+    renditions: parent.renditions.map((one) => ({
+      ...one,
+      playlist_path: moved(one.playlist_path) ?? one.playlist_path,
+    })),
     width: parent.width,
     height: parent.height,
     frameRate: parent.frameRate,

@@ -47,10 +47,15 @@ export async function cutMedia(
   const parsing = { tenantId: asset.tenantId, signal };
   const path = manifestPath.slice(prefix.length);
   const master = await read(path);
-  const { playlists } = possible(await parseServed(app, "clipMaster", { bytes: Buffer.from(master), path }, parsing));
+  const { playlists } = possible(await parseServed(app, "clipMaster", { bytes: master, path }, parsing));
   const [first, ...others] = playlists as [ClipPlaylist, ...ClipPlaylist[]];
   const main = possible(
-    await parseServed(app, "clipPlaylist", { bytes: await read(first.path), path: first.path, around: wanted }, parsing),
+    await parseServed(
+      app,
+      "clipPlaylist",
+      { bytes: await read(first.path), path: first.path, around: wanted },
+      parsing,
+    ),
   );
   const range = { start: main.start, end: main.end };
   const cut = await mapBounded(others, { atOnce: AT_ONCE, signal }, async (playlist) => {

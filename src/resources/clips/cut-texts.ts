@@ -12,7 +12,9 @@ import { impossible } from "./cut-media.ts";
 /** Milliseconds of the asset; `endMs` is exclusive. */
 export type RangeMs = { startMs: number; endMs: number };
 export type CutSubtitle = { row: SubtitleRow; text: string };
-export type CutTrack = Pick<TrackRow, "kind" | "name" | "position" | "status" | "source" | "producer"> & { cues: TrackCue[] };
+export type CutTrack = Pick<TrackRow, "kind" | "name" | "position" | "status" | "source" | "producer"> & {
+  cues: TrackCue[];
+};
 
 const AT_ONCE = 4;
 /** They are in memory, and in one transaction. */

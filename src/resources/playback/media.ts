@@ -55,7 +55,7 @@ export function createMediaHandler(app: App, tokens: PlaybackTokens, egress: Egr
       const listed = tracks.find((row) => subtitleList(row) === file);
       if (listed) return playlistOf(context, asset, listed, scope);
       const { objectKey: key } = tracks.find((row) => subtitleFile(row) === file) ?? notFound("file");
-      return subtitleText(context, asset, { ...common, key, cacheControl: `${scope}, no-cache` }, scope);
+      return subtitleText(context, asset, { ...common, key, scope, cacheControl: `${scope}, no-cache` });
     }
     if (asset.playbackStatus !== "ready" || asset.mediaPrefix === null) notFound("file");
 

@@ -95,10 +95,14 @@ export async function plainText(context: Context, delivery: Omit<ObjectResponse,
 const IN_PLAYLIST = "hls";
 
 /** The text of a subtitle. For the playlist of a clip it says which time of the segments is its 0. */
-export function subtitleText(context: Context, asset: AssetRow, delivery: Omit<ObjectResponse, "contentType">, scope: string) {
+export function subtitleText(
+  context: Context,
+  asset: AssetRow,
+  delivery: Omit<ObjectResponse, "contentType" | "onSent"> & Pick<ManifestOptions, "onSent" | "scope">,
+): Promise<Response> {
   const { sharedMedia } = asset;
+  const { objects, key, scope, onSent } = delivery;
   if (!sharedMedia || !context.url.searchParams.has(IN_PLAYLIST)) return plainText(context, delivery);
-  const { objects, key, onSent } = delivery;
   const rewrite = async (bytes: Buffer) => withTimestampMap(bytes, sharedMedia.startSeconds);
   return manifest(context, key, rewrite, { objects, scope, onSent });
 }

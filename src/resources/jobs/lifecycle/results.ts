@@ -81,7 +81,12 @@ async function apply(
   const outdated = isWrittenByJob && before.mediaPrefix !== paths.mediaPrefix ? before.mediaPrefix : null;
   if (outdated !== null) await passOnMedia(tx, app, before);
   const texts = await subtitleBytesOf(tx, job.assetId);
-  await setStoredBytes(tx, app, before, heldSourceBytes(before) + before.posterBytes + before.sharedBytes + bytes + texts);
+  await setStoredBytes(
+    tx,
+    app,
+    before,
+    heldSourceBytes(before) + before.posterBytes + before.sharedBytes + bytes + texts,
+  );
   const changed = await applyTransition(
     tx,
     app,

@@ -22,7 +22,10 @@ export type ClipRequest = { start: number; end: number; width: number | null; he
 /** Consecutive segments of one rendition as one file; `offsetSeconds` is the position of `start` in it. */
 type Clip = { input: Readable; offsetSeconds: number };
 type Part = { key: string; span: Span | null };
-type Published = Pick<AssetRow, "tenantId" | "mediaPrefix" | "manifestPath" | "readyAt" | "sharedPrefix" | "sharedMedia">;
+type Published = Pick<
+  AssetRow,
+  "tenantId" | "mediaPrefix" | "manifestPath" | "readyAt" | "sharedPrefix" | "sharedMedia"
+>;
 type HlsPlaylist = ParserOutput<"hlsSegments">;
 
 /** Finds the media in storage from which an image is generated. Playlists may come from a client, and be wrong. */
