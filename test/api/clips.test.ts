@@ -309,6 +309,7 @@ describe("a clip is refused", () => {
         tenant_id: tenantId,
         video_asset: {
           ...{ title: "Elsewhere", source_key: "theirs", provider: "external_serve", duration_seconds: 60 },
+          ...{ source_bytes: 0, storage_bytes: 0 },
           ...{
             manifest_url: "https://cdn.example.com/master.m3u8",
             playback_status: "ready",
