@@ -44,6 +44,18 @@ function longFilm(): Buffer {
   return bytes;
 }
 
+function withKeyframesEvery(seconds: number): Buffer {
+  const folder = newFolder();
+  const path = join(folder, "copied.mp4");
+  const inputs = ["-f", "lavfi", "-i", "testsrc2=s=640x360:r=25:d=16", "-f", "lavfi", "-i", "sine=d=16"];
+  const keys = ["-g", String(seconds * 25), "-keyint_min", String(seconds * 25), "-sc_threshold", "0", "-bf", "0"];
+  const encoders = ["-c:v", "libx264", "-profile:v", "high", "-preset", "veryfast", "-pix_fmt", "yuv420p", "-c:a", "aac"];
+  execFileSync("ffmpeg", ["-nostdin", "-v", "error", "-y", ...inputs, ...encoders, ...keys, path]);
+  const bytes = readFileSync(path);
+  removeFolder(folder);
+  return bytes;
+}
+
 async function clip(start_seconds: number, end_seconds: number): Promise<{ id: number; external_id: string }> {
   const path = `/api/v1/assets/${asset.id}/clips`;
   const made = await platform.call("POST", path, { key: platform.key, body: { start_seconds, end_seconds } });
@@ -62,6 +74,24 @@ test.each([
     expect(one.duration, one.player).toBeCloseTo(seconds, 0);
     expect(Math.abs(one.left), one.player).toBeLessThan(0.3);
     expect(one.frames, one.player).toBeGreaterThan(seconds * 12);
+    expect(one.soundBytes, one.player).toBeGreaterThan(0);
+  }
+});
+
+test("and one of a copied source, whose segments of video and audio begin at different times", async () => {
+  const { key, call } = platform;
+  const copied = (await uploaded(platform, key, { bytes: withKeyframesEvery(2.6), playback_policy: "public" })).asset;
+  await untilReady(platform, copied.id);
+  const body = { start_seconds: 6, end_seconds: 10 };
+  const clip = (await call("POST", `/api/v1/assets/${copied.id}/clips`, { key, body })).body;
+  // Keyframes at 0, 2.6, 5.2, 7.8 and 10.4 s; audio is cut at 4, 8 and 12 s.
+  expect(clip.duration_seconds).toBeCloseTo(5.2, 1);
+  for (const one of await players.playAt(`${platform.base}/media/${clip.external_id}`)) {
+    expect(one, JSON.stringify(one)).toMatchObject({ error: null, size: "640x360" });
+    // The last segment of audio is longer than that of the video.
+    expect(one.duration, one.player).toBeGreaterThan(5);
+    expect(one.duration, one.player).toBeLessThan(7);
+    expect(Math.abs(one.left), one.player).toBeLessThan(0.3);
     expect(one.soundBytes, one.player).toBeGreaterThan(0);
   }
 });
