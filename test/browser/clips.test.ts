@@ -49,7 +49,18 @@ function withKeyframesEvery(seconds: number): Buffer {
   const path = join(folder, "copied.mp4");
   const inputs = ["-f", "lavfi", "-i", "testsrc2=s=640x360:r=25:d=16", "-f", "lavfi", "-i", "sine=d=16"];
   const keys = ["-g", String(seconds * 25), "-keyint_min", String(seconds * 25), "-sc_threshold", "0", "-bf", "0"];
-  const encoders = ["-c:v", "libx264", "-profile:v", "high", "-preset", "veryfast", "-pix_fmt", "yuv420p", "-c:a", "aac"];
+  const encoders = [
+    "-c:v",
+    "libx264",
+    "-profile:v",
+    "high",
+    "-preset",
+    "veryfast",
+    "-pix_fmt",
+    "yuv420p",
+    "-c:a",
+    "aac",
+  ];
   execFileSync("ffmpeg", ["-nostdin", "-v", "error", "-y", ...inputs, ...encoders, ...keys, path]);
   const bytes = readFileSync(path);
   removeFolder(folder);

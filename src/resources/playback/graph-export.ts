@@ -29,6 +29,19 @@ const SCHEMA_VERSION = 1;
 
 const Nullable = v.nullable(v.string());
 const Place = v.object({ id: v.number(), name: v.string(), slug: v.string() });
+const NumberedFiles = v.object({
+  before: v.pipe(v.string(), v.description("The path before the number")),
+  digits: v.pipe(v.number(), v.description("The least number of digits, filled up with zeros")),
+  first: v.pipe(v.number(), v.description("The first number")),
+  last: v.pipe(v.number(), v.description("The last number")),
+  after: v.pipe(v.string(), v.description("The path after the number")),
+});
+const SharedMedia = v.object({
+  prefix: v.string(),
+  start_seconds: v.pipe(v.number(), v.description("The time in the media at which the clip begins")),
+  segments: v.pipe(v.array(NumberedFiles), v.description("Segments")),
+  objects: v.pipe(v.array(v.string()), v.description("Init segments and images")),
+});
 const Graph = v.object({
   schema_version: v.literal(SCHEMA_VERSION),
   exported_at: Time,
@@ -58,25 +71,8 @@ const Graph = v.object({
       }),
       dash: v.object({ manifest_path: Nullable }),
       shared_media: v.pipe(
-        v.nullable(
-          v.object({
-            prefix: v.string(),
-            start_seconds: v.number(),
-            segments: v.array(
-              v.object({
-                before: v.string(),
-                digits: v.number(),
-                first: v.number(),
-                last: v.number(),
-                after: v.string(),
-              }),
-            ),
-            objects: v.array(v.string()),
-          }),
-        ),
-        v.description(
-          "Of a clip: its manifests refer to these paths, which are below `prefix` and not next to the manifests. `segments` are numbered from `first` to `last`, with at least `digits` digits",
-        ),
+        v.nullable(SharedMedia),
+        v.description("Of a clip: objects to which its manifests refer by these paths, but which are below `prefix`"),
       ),
       thumbnails: v.array(v.object({ kind: v.picklist(["thumbnail", "storyboard"]), path: v.string() })),
       subtitles: v.array(v.object({ language: v.string(), label: v.string(), path: v.string() })),
