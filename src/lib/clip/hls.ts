@@ -16,7 +16,7 @@ const ALIGNED_SECONDS = 0.1;
 /** A time that is nearer to a boundary than this is meant to be the boundary. */
 const ROUNDED_SECONDS = 0.002;
 /** Tags with other content than video and audio, or with state that a cut would lose. */
-const UNSUPPORTED = /^#EXT-X-(DISCONTINUITY|KEY|SESSION-KEY|SESSION-DATA|IMAGE-STREAM-INF|DATERANGE|GAP)\b/;
+const UNSUPPORTED = /^#EXT-X-(DISCONTINUITY|KEY|SESSION-KEY|SESSION-DATA|IMAGE-STREAM-INF|DATERANGE|GAP)\b/m;
 
 /**
  * The playlists of a master playlist at `path`, each once, a `main` one first. Throws ClipFault when it has other
@@ -50,10 +50,8 @@ export function clipPlaylists(text: string, path: string): ClipPlaylist[] {
 }
 
 function refuseUnsupported(text: string): void {
-  for (const line of linesOf(text)) {
-    const tag = UNSUPPORTED.exec(line)?.[0];
-    if (tag) throw new ClipFault(`a playlist has ${tag}`);
-  }
+  const tag = UNSUPPORTED.exec(text)?.[0];
+  if (tag) throw new ClipFault(`a playlist has ${tag}`);
 }
 
 /** A media playlist of the clip, and the objects that it refers to. */
