@@ -22,7 +22,7 @@ const FULL = [
   "test/doctor/**/*.test.ts",
   "test/proxy/**/*.test.ts",
   "test/storage/s3-*.test.ts",
-  "test/api/{apertium,ingest-s3}.test.ts",
+  "test/api/{apertium,clips-s3,ingest-s3}.test.ts",
   "test/build/{service,unit-runs}.test.ts",
   "test/docs/{examples,spectral}.test.ts",
   "test/clients/python.test.ts",

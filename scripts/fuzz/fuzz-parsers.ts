@@ -43,6 +43,22 @@ const WAYS: { [N in ParserName]: Way<N> } = {
       durationSeconds: 1,
     }),
   },
+  clipMaster: { of: ["m3u8"], input: (document) => ({ bytes: bytesOf(document), path: "folder/master.m3u8" }) },
+  clipPlaylist: {
+    of: ["m3u8"],
+    input: (document) => ({ bytes: bytesOf(document), path: "folder/low.m3u8", around: { start: 1, end: 9 } }),
+  },
+  clipMpd: {
+    of: ["mpd"],
+    input: (document) => ({
+      bytes: bytesOf(document),
+      path: "folder/manifest.mpd",
+      range: { start: 1, end: 9 },
+      shared: { startSeconds: 0, segments: [], objects: [] },
+    }),
+  },
+  clipVtt: { of: ["vtt"], input: (document) => ({ bytes: bytesOf(document), startMs: 1000, endMs: 9000 }) },
+  clipStoryboard: { of: ["vtt"], input: (document) => ({ bytes: bytesOf(document), startMs: 1000, endMs: 9000 }) },
   vtt: { of: ["vtt"], input: ({ text }) => ({ text }) },
   subtitleFile: {
     of: ["vtt", "srt"],

@@ -1,18 +1,13 @@
-import { asc, eq, inArray, lte } from "drizzle-orm";
+import { eq } from "drizzle-orm";
 import type { Db } from "../../storage/db/open.ts";
 import { objectGarbage } from "../../storage/db/schema.ts";
-import { deletePrefix } from "../../storage/objects/delete-prefix.ts";
 import { writeSmallObject } from "../../storage/objects/small-objects.ts";
 import type { ObjectStore, PutOptions } from "../../storage/objects/store.ts";
 import type { App } from "../app.ts";
 import { HttpError } from "../lib/errors.ts";
-import { isDeletionHeld } from "./removal-hold.ts";
 
 /** Far longer than writing and referencing a small object takes. */
 const PENDING_MS = 3_600_000;
-const BATCH = 100;
-/** An object that cannot be deleted must not block the queue forever. */
-const RETRY_MS = 600_000;
 
 /**
  * Garbage collection of objects. An object key is registered as garbage before its bytes are written, and unregistered
@@ -51,40 +46,3 @@ export const scheduleDeletion = async (tx: Db, app: App, keys: readonly string[]
   const rows = [...new Set(keys)].map((objectKey) => ({ objectKey, dueAt: app.clock.now() + inMs }));
   if (rows.length > 0) await tx.insert(objectGarbage).values(rows).onConflictDoNothing();
 };
-
-/** Deletes due objects and returns their number. Objects that cannot be deleted now stay registered. */
-export async function collectGarbage(app: App): Promise<number> {
-  const { objects } = app;
-  if (!objects || (await isDeletionHeld(app))) return 0;
-  const due = await app.db
-    .select()
-    .from(objectGarbage)
-    .where(lte(objectGarbage.dueAt, app.clock.now()))
-    .orderBy(asc(objectGarbage.dueAt))
-    .limit(BATCH)
-    .all();
-  const deleted: string[] = [];
-  const failed: string[] = [];
-  for (const { objectKey } of due) {
-    try {
-      if (objectKey.endsWith("/")) await deletePrefix(objects, objectKey);
-      else await objects.delete(objectKey);
-      deleted.push(objectKey);
-    } catch (error) {
-      failed.push(objectKey);
-      app.log.warn({ err: error, key: objectKey }, "an unreferenced object could not be deleted");
-    }
-  }
-  if (due.length === 0) return 0;
-  await app.write(async (tx) => {
-    await tx.delete(objectGarbage).where(inArray(objectGarbage.objectKey, deleted));
-    const dueAt = app.clock.now() + RETRY_MS;
-    await tx.update(objectGarbage).set({ dueAt }).where(inArray(objectGarbage.objectKey, failed));
-  });
-  return deleted.length;
-}
-
-/** The same, until nothing is due: thousands of assets may be deleted at once. Stops when an object cannot be deleted. */
-export async function collectAllGarbage(app: App): Promise<void> {
-  while (!app.stopping.aborted && (await collectGarbage(app)) === BATCH);
-}

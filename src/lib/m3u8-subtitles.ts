@@ -58,8 +58,8 @@ function members(there: readonly string[], group: string, tracks: readonly HlsSu
 }
 
 /**
- * A whole WebVTT file as the single segment of a playlist. Without X-TIMESTAMP-MAP its times are relative to the start
- * of the video, which is 0 (RFC 8216, 3.5).
+ * A whole WebVTT file as the single segment of a playlist. Without X-TIMESTAMP-MAP its times are those of the segments,
+ * which begin at 0, except in a clip (RFC 8216, 3.5).
  */
 export function subtitlePlaylist(uri: string, durationSeconds: number): string {
   const seconds = Math.max(1, durationSeconds);
@@ -74,4 +74,16 @@ export function subtitlePlaylist(uri: string, durationSeconds: number): string {
     "#EXT-X-ENDLIST",
     "",
   ].join("\n");
+}
+
+/**
+ * The WebVTT file of a playlist whose segments begin at another time than 0: the time that its cues count from (RFC 8216,
+ * 3.5), in the 33 bits of a clock with 90 kHz.
+ */
+export function withTimestampMap(vtt: Buffer, startSeconds: number): Buffer {
+  const end = vtt.indexOf("\n");
+  const at = end === -1 ? vtt.length : end;
+  const ticks = Math.round(startSeconds * 90_000) % 2 ** 33;
+  const map = Buffer.from(`\nX-TIMESTAMP-MAP=MPEGTS:${ticks},LOCAL:00:00:00.000`);
+  return Buffer.concat([vtt.subarray(0, at), map, vtt.subarray(at)]);
 }

@@ -11,7 +11,7 @@ import { randomName } from "./tokens.ts";
  * | `subtitle`  | `tenants/<id>/assets/<id>/subtitles/<name>.vtt`         | the text of a subtitle                  |
  * | `poster`    | `tenants/<id>/assets/<id>/poster/<name>.jpg`            | an image that a client chose            |
  * | `image`     | `tenants/<id>/assets/<id>/pictures/<version>/<file>`    | an on-demand image                      |
- * | `delivered` | `tenants/<id>/delivered/<name>/<path>`                  | an asset of a batch, after its commit   |
+ * | `delivered` | `tenants/<id>/delivered/<name>/<path>`                  | an asset of a batch, or a clip          |
  * | `batch`     | `tenants/<id>/ingest/<name>/<path>`                     | an upload of a batch, before its commit |
  * | `trash`     | `trash/<YYYY-MM-DD>/<key>`                              | an object that was removed on that day  |
  * | `probe`     | `vodbox-check[-<12 hex digits>]`                        | written and deleted by a storage check  |
@@ -70,7 +70,7 @@ export const newKeyName = () => randomName(24);
 /** Only a plain extension of `filename` becomes part of the key. */
 export const newSourceKey = (tenantId: number, filename: string) =>
   `${tenantPrefix(tenantId)}sources/${newKeyName()}${extensionOf(filename)}`;
-/** A prefix for the media of one asset of a batch: chosen before the asset exists, so it cannot contain its id. */
+/** A prefix for the media of one asset of a batch, or of a clip: chosen before the asset exists, so it cannot contain its id. */
 export const newDeliveredPrefix = (tenantId: number) => `${tenantPrefix(tenantId)}delivered/${newKeyName()}/`;
 /** Below the prefix of an asset, or the one of its delivered media. */
 export const newSubtitleKey = (prefix: string) => `${prefix}subtitles/${newKeyName()}.vtt`;
@@ -108,6 +108,9 @@ export function parseKey(key: string): ParsedKey | null {
   return null;
 }
 
+const ATTEMPT_PREFIX =
+  /^tenants\/(?<tenantId>\d{1,15})\/assets\/(?<assetId>\d{1,15})\/(?<jobId>\d{1,15})-(?<attemptId>\d{1,15})\/$/;
+
 type Owner = { tenantId: number; area?: "sources" | "assets" | "delivered" | "ingest" };
 
 /** The tenant of any key below a tenant's prefix, also of one that a client chose, and the area that the key is in. */
@@ -116,6 +119,10 @@ export const ownerOf = (key: string): Owner | null => fieldsOf(OWNED, key) as Ow
 /** Whether `prefix` is one of `newDeliveredPrefix` for this tenant. */
 export const isDeliveredPrefix = (prefix: string, tenantId: number): boolean =>
   fieldsOf(DELIVERED_PREFIX, prefix)?.tenantId === tenantId;
+
+/** Whether `prefix` is one under which this tenant's media are stored and deleted by the program: not a client's own. */
+export const isMediaPrefix = (prefix: string, tenantId: number): boolean =>
+  isDeliveredPrefix(prefix, tenantId) || fieldsOf(ATTEMPT_PREFIX, prefix)?.tenantId === tenantId;
 
 /** Null also for an id with a leading zero, which no builder writes: a key has only one owner. */
 function fieldsOf(form: RegExp, key: string): Record<string, string | number> | null {

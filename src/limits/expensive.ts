@@ -33,6 +33,8 @@ export const EXPENSIVE = {
   },
   /** Up to a thousand changes, in small transactions. */
   bulk: { ...usual, perOwner: 1 },
+  /** All manifests of an asset, of which there are at most 32 MiB, are in memory. */
+  clips: usual,
   /** Reads an index to its end, in slices. */
   count: usual,
   /**

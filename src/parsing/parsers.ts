@@ -1,11 +1,17 @@
 import { syncTexts } from "../lib/align/sync-texts.ts";
+import { clipped } from "../lib/clip/fault.ts";
+import { type ClipPlaylist, clipPlaylists, cutAlong, cutMain } from "../lib/clip/hls.ts";
+import { cutMpd } from "../lib/clip/mpd.ts";
+import type { TimeRange } from "../lib/clip/range.ts";
 import { readCsvPiece } from "../lib/csv-records.ts";
 import { checkHls } from "../lib/hls-check.ts";
 import { readHls } from "../lib/hls-read.ts";
 import { type MpdContent, readMpd } from "../lib/mpd-read.ts";
 import { type Below, rebaseMaster, rebaseMpd, rebaseStoryboard, storyboardJson } from "../lib/rebase.ts";
+import type { SharedMedia } from "../lib/shared-media.ts";
 import { runToEnd } from "../lib/sliced.ts";
 import { storyboardPictures } from "../lib/storyboard.ts";
+import { clippedVtt } from "../lib/vtt/clip.ts";
 import { parsing } from "../lib/vtt/parse.ts";
 import { payloadsOf } from "../lib/vtt/replace-texts.ts";
 import { checkSubtitleFile, checkVtt } from "../lib/vtt/subtitle-file.ts";
@@ -14,6 +20,9 @@ import { XmlFault } from "../lib/xml-tokens.ts";
 
 /** For a document in storage, which was checked at ingest or written by an encoder: invalid UTF-8 is replaced. */
 const textOf = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
+
+/** How a media playlist is cut: the first one decides the range of the clip. */
+type PlaylistCut = { around: TimeRange } | { kind: ClipPlaylist["kind"]; range: TimeRange };
 
 const REBASED = { master: rebaseMaster, mpd: rebaseMpd, storyboard: rebaseStoryboard };
 export type Rebased = keyof typeof REBASED;
@@ -62,6 +71,43 @@ export const PARSERS = {
   /** Converts a storyboard in storage to JSON. */
   storyboardJson: ({ bytes, ...options }: { bytes: Uint8Array } & Parameters<typeof storyboardJson>[1]) =>
     Buffer.from(storyboardJson(textOf(bytes), options)),
+
+  /** The playlists of a master playlist in storage that a clip needs. */
+  clipMaster: ({ bytes, path }: { bytes: Uint8Array; path: string }) =>
+    clipped(() => ({ playlists: clipPlaylists(textOf(bytes), path) })),
+
+  /** Cuts a media playlist in storage: to whole segments around `around`, or to exactly `range`, as one of `kind`. */
+  clipPlaylist: ({ bytes, path, ...cut }: { bytes: Uint8Array; path: string } & PlaylistCut) =>
+    clipped(() =>
+      "around" in cut
+        ? cutMain(textOf(bytes), path, cut.around)
+        : cutAlong(textOf(bytes), { kind: cut.kind, path }, cut.range),
+    ),
+
+  /** Cuts a DASH manifest in storage. */
+  clipMpd: ({
+    bytes,
+    path,
+    range,
+    shared,
+  }: {
+    bytes: Uint8Array;
+    path: string;
+    range: TimeRange;
+    shared: SharedMedia;
+  }) => clipped(() => ({ text: Buffer.from(cutMpd(textOf(bytes), path, range, shared)) })),
+
+  /** Cuts a subtitle in storage. */
+  clipVtt({ bytes, startMs, endMs }: { bytes: Uint8Array; startMs: number; endMs: number }) {
+    const { text, cues } = runToEnd(clippedVtt(textOf(bytes), { startMs, endMs }));
+    return { text: Buffer.from(text), cues };
+  },
+
+  /** Cuts a storyboard in storage. */
+  clipStoryboard({ bytes, startMs, endMs }: { bytes: Uint8Array; startMs: number; endMs: number }) {
+    const { text } = runToEnd(clippedVtt(textOf(bytes), { startMs, endMs }));
+    return { text: Buffer.from(text), images: storyboardPictures(text) ?? [] };
+  },
 
   /** Checks a WebVTT text. */
   vtt: ({ text }: { text: string }) => checkVtt(text),

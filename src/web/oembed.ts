@@ -4,7 +4,7 @@ import type { App } from "../app.ts";
 import { Reply, type Route, route } from "../http/route.ts";
 import { HttpError, invalid, notFound } from "../lib/errors.ts";
 import { encodingSpec } from "../media/encoding-spec.ts";
-import { posterOf } from "../resources/assets/poster.ts";
+import { hasPoster, isFirstFrame } from "../resources/assets/poster.ts";
 import { mediaUrl, pageUrl } from "../resources/assets/urls.ts";
 import { requirePlayable } from "../resources/playback/player-data.ts";
 import type { PlaybackTokens } from "../resources/playback/token.ts";
@@ -96,7 +96,7 @@ function describe(app: App, asset: AssetRow, { token, maxwidth, maxheight }: Emb
     html: frame.text,
     width,
     height,
-    ...(posterOf(asset) !== null &&
+    ...(hasPoster(asset) &&
       asset.playbackStatus === "ready" && {
         thumbnail_url: mediaUrl(app.baseUrl(), asset, "thumbnail.jpg", carried),
         ...thumbnailSize(asset, whole),
@@ -105,8 +105,10 @@ function describe(app: App, asset: AssetRow, { token, maxwidth, maxheight }: Emb
   };
 }
 
-/** Of the chosen poster, or as the encoder creates one. */
-function thumbnailSize({ posterWidth, posterHeight }: AssetRow, { width, height }: { width: number; height: number }) {
+/** Of the chosen poster, of the whole frame of a clip, or as the encoder creates one. */
+function thumbnailSize(asset: AssetRow, { width, height }: { width: number; height: number }) {
+  const { posterWidth, posterHeight } = asset;
+  if (isFirstFrame(asset)) return { thumbnail_width: width, thumbnail_height: height };
   if (posterWidth !== null && posterHeight !== null)
     return { thumbnail_width: posterWidth, thumbnail_height: posterHeight };
   const scale = Math.min(1, encodingSpec.thumbnail.max_short_side / Math.min(width, height));

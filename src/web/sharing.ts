@@ -1,6 +1,6 @@
 import type { AssetRow } from "../../storage/db/schema.ts";
 import type { App } from "../app.ts";
-import { posterOf } from "../resources/assets/poster.ts";
+import { hasPoster } from "../resources/assets/poster.ts";
 import { mediaUrl, pageUrl } from "../resources/assets/urls.ts";
 import { html, type Markup } from "./html.ts";
 
@@ -18,7 +18,7 @@ export function sharingHead(app: App, asset: AssetRow, token: string | null): Ma
   const embed = pageUrl(app.baseUrl(), "embed", asset, carried);
   const { width, height } = sizeOf(asset);
   const description = asset.description?.slice(0, MAX_DESCRIPTION);
-  const image = posterOf(asset) ? mediaUrl(app.baseUrl(), asset, "thumbnail.jpg", carried) : null;
+  const image = hasPoster(asset) ? mediaUrl(app.baseUrl(), asset, "thumbnail.jpg", carried) : null;
   const oembed = (format: string) => `${app.baseUrl()}/oembed?format=${format}&url=${encodeURIComponent(watch)}`;
   const properties: [name: string, value: string | number | null | undefined][] = [
     ["og:type", "video.other"],

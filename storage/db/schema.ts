@@ -13,6 +13,7 @@ import {
   TEXT_TRACK_STATUSES,
   UPLOAD_STATUSES,
 } from "../../src/lib/enums.ts";
+import type { SharedMedia } from "../../src/lib/shared-media.ts";
 import { id, times } from "./columns.ts";
 import { PLANS } from "./schema-billing.ts";
 import type { taskLeases, transcodingAttempts, transcodingJobs, transcodingTasks, workers } from "./schema-jobs.ts";
@@ -182,6 +183,14 @@ export const assets = sqliteTable("assets", {
   sourceDeletedAt: integer("source_deleted_at"),
   /** The asset is deleted then. */
   expiresAt: integer("expires_at"),
+  /** Of a clip, while that asset exists. */
+  parentAssetId: integer("parent_asset_id"),
+  /** Of a clip: the media of another asset, which it plays. It remains until no clip plays it. */
+  sharedPrefix: text("shared_prefix"),
+  /** Which of them. */
+  sharedMedia: text("shared_media", { mode: "json" }).$type<SharedMedia>(),
+  /** The part of `storageBytes` that is shared media; 0 while another asset counts them. */
+  sharedBytes: integer("shared_bytes").notNull().default(0),
   ...times,
 });
 

@@ -60,6 +60,7 @@ describe("the graph export", () => {
           provider: "managed",
           source_key: now.source_key,
           hls: { manifest_path: now.manifest_path, renditions: [] },
+          shared_media: null,
           dash: { manifest_path: now.dash_manifest_path },
           thumbnails: [
             { kind: "thumbnail", path: now.thumbnail_path },

@@ -6,9 +6,19 @@ import { uploaded } from "../support/flow.ts";
 import { emptyFolder } from "../support/folder.ts";
 import { receiver } from "../support/receiver.ts";
 import { subtitled } from "../support/subtitles.ts";
-import { type AssetPages, eventually, playerOf, seek, startAssetPages, tab, toast, VTT } from "./asset-pages.ts";
+import {
+  type AssetPages,
+  eventually,
+  playerOf,
+  positionOf,
+  seek,
+  startAssetPages,
+  tab,
+  toast,
+  VTT,
+} from "./asset-pages.ts";
 import { visit } from "./browser.ts";
-import { button, faultsOf, heading, signedIn } from "./console.ts";
+import { button, faultsOf, heading, link, signedIn } from "./console.ts";
 
 vi.setConfig({ testTimeout: 120_000 });
 
@@ -117,6 +127,7 @@ test("all sections are in German, too", async () => {
     Kapitel: "Noch keine Kapitel oder anderen Spuren.",
     Vorschaubild: "Vom Encoder gewählt",
     Varianten: "Mittlere Bitrate",
+    Ausschnitt: "Anfang setzen",
     Tags: "Noch keine Tags.",
     Verlauf: "Versuch 1 von 5",
   })) {
@@ -132,6 +143,29 @@ test("a video that another client deletes is no longer shown", async () => {
   await seen.page.getByText("This video was deleted.").waitFor();
   // An earlier event of its encode may just have caused a request.
   expect(faultsOf(seen).filter((fault) => !/status of 404/.test(fault))).toEqual([]);
+});
+
+test("a clip is marked in the player and created", async () => {
+  const seen = await pages.open({ tab: "clip" });
+  const { page } = seen;
+  const frame = await playerOf(page);
+  await seek(frame, 4.5);
+  await eventually(() => positionOf(frame)).toBeCloseTo(4.5, 1);
+  await button(page, "Mark in").click();
+  expect(await page.getByLabel("Start (s)").inputValue()).toMatch(/^4\.[45]/);
+  await seek(frame, 2);
+  await eventually(() => positionOf(frame)).toBeCloseTo(2, 1);
+  await button(page, "Mark out").click();
+  await button(page, "Create clip").click();
+  await page.getByRole("alert").getByText("must be after start_seconds", { exact: false }).waitFor();
+  await page.getByLabel("End (s)").fill("6");
+  await page.getByLabel("Title").fill("The best part");
+  await button(page, "Create clip").click();
+  await link(page, "The best part").click();
+  await heading(page, "The best part").waitFor();
+  const id = Number(/assets\/(\d+)/.exec(page.url())?.[1]);
+  expect(await api("GET", String(id))).toMatchObject({ parent_asset_id: assetId, duration_seconds: 4 });
+  expect(faultsOf(seen).filter((fault) => !/status of 422/.test(fault))).toEqual([]);
 });
 
 test("renditions are listed with codecs, bitrates and segments", async () => {
@@ -266,6 +300,7 @@ test("axe finds nothing in any section, light and dark, wide and narrow", async 
         chapters: page.getByRole("button", { name: /^Arrival/ }),
         poster: page.getByRole("button", { name: "Frame at 0:04" }),
         renditions: page.getByText("4 s each").first(),
+        clip: page.getByRole("button", { name: "Create clip" }),
         organize: page.getByLabel("Collection"),
         history: page.locator(".history li").first(),
       })) {

@@ -109,14 +109,17 @@ export class Players {
   }
 
   /** With hls.js, dash.js and Shaka. `folder` is below the root, with both manifests. */
-  async play(folder: string): Promise<Played[]> {
+  play = (folder: string): Promise<Played[]> => this.playAt(`/made/${folder}`);
+
+  /** The same from another server: `address` is the URL of the manifests' directory. */
+  async playAt(address: string): Promise<Played[]> {
     this.#browser ??= startBrowser();
     this.#base ??= this.#serve();
     const [browser, base] = await Promise.all([this.#browser, this.#base]);
     const page = await browser.newPage();
     try {
       await page.goto(base);
-      return (await page.evaluate(`playAll("/made/${folder}")`)) as Played[];
+      return (await page.evaluate(`playAll(${JSON.stringify(address)})`)) as Played[];
     } finally {
       await page.close();
     }

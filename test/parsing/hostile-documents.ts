@@ -134,6 +134,15 @@ const PLAYLISTS: Named[] = [
   ["ranges", (size) => `#EXTM3U\n${repeated("#EXT-X-BYTERANGE:1\n#EXTINF:1,\na\n", size)}#EXT-X-ENDLIST\n`],
 ];
 
+/** A playlist whose segments are numbered. */
+const CLIPPABLE: Named[] = [
+  [
+    "numbered segments",
+    (size) =>
+      `#EXTM3U\n#EXT-X-MAP:URI="i"\n${Array.from({ length: size / 20 }, (_, index) => `#EXTINF:1,\n${index}.m4s\n`).join("")}#EXT-X-ENDLIST\n`,
+  ],
+];
+
 /** Timed texts with chosen words, which determine the cost of pairing. */
 const cues =
   (text: (index: number) => string, end: (index: number) => number = (index) => index + 1): Text =>
@@ -217,6 +226,22 @@ export const HOSTILE: { [N in ParserName]: Hostile<N> } = {
     texts: storyboards,
     input: (text) => ({ bytes: bytesOf(text), root: "http://localhost/media/1/", folder: "1-1/", durationSeconds: 10 }),
   },
+  clipMaster: { texts: playlists, input: (text) => ({ bytes: bytesOf(text), path: "folder/master.m3u8" }) },
+  clipPlaylist: {
+    texts: [...playlists, ...CLIPPABLE],
+    input: (text) => ({ bytes: bytesOf(text), path: "folder/low.m3u8", around: { start: 0, end: 1e9 } }),
+  },
+  clipMpd: {
+    texts: manifests,
+    input: (text) => ({
+      bytes: bytesOf(text),
+      path: "folder/manifest.mpd",
+      range: { start: 0, end: 1e9 },
+      shared: { startSeconds: 0, segments: [], objects: [] },
+    }),
+  },
+  clipVtt: { texts: subtitles, input: (text) => ({ bytes: bytesOf(text), startMs: 0, endMs: 1e9 }) },
+  clipStoryboard: { texts: storyboards, input: (text) => ({ bytes: bytesOf(text), startMs: 0, endMs: 1e9 }) },
   vtt: { texts: subtitles, input: (text) => ({ text }) },
   subtitleFile: { texts: subRip, input: (text) => ({ filename: "a.srt", bytes: bytesOf(text) }) },
   syncTexts: { texts: TIMED, input: (text) => ({ track: text, reference: text }) },

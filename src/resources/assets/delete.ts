@@ -1,7 +1,6 @@
 import { and, eq, ne } from "drizzle-orm";
 import type { Db } from "../../../storage/db/open.ts";
 import { type AssetRow, assets } from "../../../storage/db/schema.ts";
-import { deletePrefix } from "../../../storage/objects/delete-prefix.ts";
 import type { App } from "../../app.ts";
 import { emit } from "../../events/emit.ts";
 import type { Caller } from "../../http/caller.ts";
@@ -10,6 +9,7 @@ import { isDeletionHeld } from "../../http/removal-hold.ts";
 import { notFound } from "../../lib/errors.ts";
 import { assetPrefix, isDeliveredPrefix, ownerOf } from "../../lib/object-keys.ts";
 import { getAsset } from "./queries.ts";
+import { deleteUnshared, passOnMedia, releaseMedia } from "./shared-media.ts";
 import { deleteAssetRow } from "./stored-bytes.ts";
 import { eventTextsOf } from "./texts.ts";
 
@@ -20,7 +20,9 @@ const SETTLED_LEASES = 2;
  * deleted when a worker that was encoding it has noticed and stopped writing. Returns their keys and prefixes.
  */
 export async function removeAsset(tx: Db, app: App, asset: AssetRow): Promise<string[]> {
+  await passOnMedia(tx, app, asset);
   await deleteAssetRow(tx, app, asset);
+  await releaseMedia(tx, app, asset);
   const own = [
     assetPrefix(asset),
     ...((await isSourceElsewhere(tx, asset)) ? [] : [asset.sourceKey]),
@@ -49,7 +51,7 @@ export async function deleteAsset(app: App, caller: Caller, id: number): Promise
   // While a backup may be copying them, they are only scheduled for deletion.
   if (!objects || (await isDeletionHeld(app))) return;
   try {
-    for (const key of deleted) await (key.endsWith("/") ? deletePrefix(objects, key) : objects.delete(key));
+    for (const key of deleted) await (key.endsWith("/") ? deleteUnshared(app, objects, key) : objects.delete(key));
   } catch (error) {
     app.log.warn({ err: error, asset_id: id }, "some objects of a deleted asset could not be deleted");
   }

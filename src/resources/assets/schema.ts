@@ -186,6 +186,10 @@ export const Asset = v.pipe(
     error: v.nullable(v.object({ code: v.string(), message: v.string() })),
     ready_at: NullableTime,
     expires_at: v.pipe(NullableTime, v.description("The asset is deleted within 30 seconds after this time")),
+    parent_asset_id: v.pipe(
+      v.nullable(v.number()),
+      v.description("Of a clip: the asset that it was cut from, while that exists"),
+    ),
     created_at: Time,
     updated_at: Time,
   }),
@@ -226,6 +230,7 @@ export const toAsset = (row: AssetRow): v.InferInput<typeof Asset> => ({
   error: row.errorCode === null ? null : { code: row.errorCode, message: row.errorMessage ?? "" },
   ready_at: iso(row.readyAt),
   expires_at: iso(row.expiresAt),
+  parent_asset_id: row.parentAssetId,
   created_at: iso(row.createdAt),
   updated_at: iso(row.updatedAt),
 });

@@ -1,6 +1,6 @@
 import { eq, sql } from "drizzle-orm";
 import type { Db } from "../../../storage/db/open.ts";
-import { type AssetRow, assets } from "../../../storage/db/schema.ts";
+import { type AssetRow, assets, subtitles } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import { addUsage } from "../tenants/usage.ts";
 
@@ -40,6 +40,19 @@ export async function addStoredBytes(tx: Db, app: App, asset: Stored, bytes: num
 /** Replaces the bytes of an asset that was read in the same transaction. */
 export const setStoredBytes = (tx: Db, app: App, asset: Stored & Pick<AssetRow, "storageBytes">, bytes: number) =>
   addStoredBytes(tx, app, asset, bytes - asset.storageBytes);
+
+/** The part of the stored bytes that is the asset's own media: without its source, poster, subtitles and shared media. */
+export async function mediaBytesOf(tx: Db, asset: AssetRow): Promise<number> {
+  const { storageBytes, posterBytes, sharedBytes } = asset;
+  const others = heldSourceBytes(asset) + posterBytes + sharedBytes + (await subtitleBytesOf(tx, asset.id));
+  return Math.max(0, storageBytes - others);
+}
+
+/** Of all subtitles of an asset. */
+export async function subtitleBytesOf(tx: Db, assetId: number): Promise<number> {
+  const bytes = sql<number>`coalesce(sum(${subtitles.bytes}), 0)`;
+  return (await tx.select({ bytes }).from(subtitles).where(eq(subtitles.assetId, assetId)).get())?.bytes ?? 0;
+}
 
 /** Bytes of the source that are part of `storageBytes`. */
 export const heldSourceBytes = ({ sourceBytes, sourceDeletedAt }: Pick<AssetRow, "sourceBytes" | "sourceDeletedAt">) =>

@@ -1,9 +1,9 @@
 import { and, asc, eq, inArray, isNull, lte, ne } from "drizzle-orm";
 import { assets, transcodingAttempts, transcodingJobs } from "../../../storage/db/schema.ts";
-import { deletePrefix } from "../../../storage/objects/delete-prefix.ts";
 import type { App } from "../../app.ts";
 import { isDeletionHeld } from "../../http/removal-hold.ts";
 import { attemptPrefix } from "../../lib/object-keys.ts";
+import { deleteUnshared } from "../assets/shared-media.ts";
 
 const BATCH = 20;
 /** A worker that lost its lease notices within a heartbeat, and only then stops writing. */
@@ -33,7 +33,7 @@ export async function sweepAttempts(app: App): Promise<number> {
   for (const { id, job, plays } of ended) {
     const prefix = attemptPrefix(job, id);
     // Media that it published early stay in use until another attempt publishes, which deletes them.
-    if (prefix !== plays) await deletePrefix(objects, prefix);
+    if (prefix !== plays) await deleteUnshared(app, objects, prefix);
   }
   const ids = ended.map(({ id }) => id);
   await app.write(async (tx) =>

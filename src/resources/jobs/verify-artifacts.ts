@@ -1,11 +1,11 @@
 import type * as v from "valibot";
-import { deletePrefix } from "../../../storage/objects/delete-prefix.ts";
 import { listAll } from "../../../storage/objects/list-all.ts";
 import type { ObjectStore } from "../../../storage/objects/store.ts";
 import type { App } from "../../app.ts";
 import { registerPending } from "../../http/object-gc.ts";
 import { isDeletionHeld } from "../../http/removal-hold.ts";
 import type { Completion } from "../../protocol/worker.ts";
+import { deleteUnshared } from "../assets/shared-media.ts";
 import { incomplete } from "./captions.ts";
 import type { VerifiedResult } from "./lifecycle/results.ts";
 import { readMasterPlaylist } from "./read-master-playlist.ts";
@@ -32,7 +32,7 @@ export async function removeStale(app: App, prefix: string | null): Promise<void
     await registerPending(app, [prefix], 0);
     return;
   }
-  await deletePrefix(app.objects, prefix).catch((error) =>
+  await deleteUnshared(app, app.objects, prefix).catch((error) =>
     app.log.warn({ err: error, prefix }, "old artifacts were not deleted"),
   );
 }

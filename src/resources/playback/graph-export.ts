@@ -29,6 +29,19 @@ const SCHEMA_VERSION = 1;
 
 const Nullable = v.nullable(v.string());
 const Place = v.object({ id: v.number(), name: v.string(), slug: v.string() });
+const NumberedFiles = v.object({
+  before: v.pipe(v.string(), v.description("The path before the number")),
+  digits: v.pipe(v.number(), v.description("The least number of digits, filled up with zeros")),
+  first: v.pipe(v.number(), v.description("The first number")),
+  last: v.pipe(v.number(), v.description("The last number")),
+  after: v.pipe(v.string(), v.description("The path after the number")),
+});
+const SharedMedia = v.object({
+  prefix: v.string(),
+  start_seconds: v.pipe(v.number(), v.description("The time in the media at which the clip begins")),
+  segments: v.pipe(v.array(NumberedFiles), v.description("Segments")),
+  objects: v.pipe(v.array(v.string()), v.description("Init segments and images")),
+});
 const Graph = v.object({
   schema_version: v.literal(SCHEMA_VERSION),
   exported_at: Time,
@@ -57,6 +70,10 @@ const Graph = v.object({
         ),
       }),
       dash: v.object({ manifest_path: Nullable }),
+      shared_media: v.pipe(
+        v.nullable(SharedMedia),
+        v.description("Of a clip: objects to which its manifests refer by these paths, but which are below `prefix`"),
+      ),
       thumbnails: v.array(v.object({ kind: v.picklist(["thumbnail", "storyboard"]), path: v.string() })),
       subtitles: v.array(v.object({ language: v.string(), label: v.string(), path: v.string() })),
       tracks: v.array(
@@ -186,6 +203,7 @@ function toEntry(tenant: TenantRow, asset: AssetRow, parts: Parts): Omit<Entry, 
       })),
     },
     dash: { manifest_path: asset.dashManifestPath },
+    shared_media: sharedMediaOf(asset),
     thumbnails: [...imageOf("thumbnail", posterOf(asset)), ...imageOf("storyboard", asset.storyboardPath)],
     subtitles: parts.subtitles.map(({ language, label, objectKey }) => ({ language, label, path: objectKey })),
     delivery: { policy: asset.playbackPolicy, auth: isPublic ? "none" : "playback_token" },
@@ -194,6 +212,16 @@ function toEntry(tenant: TenantRow, asset: AssetRow, parts: Parts): Omit<Entry, 
       asset.manifestUrl !== null && { manifest_url: asset.manifestUrl }),
   };
 }
+
+const sharedMediaOf = ({ sharedPrefix, sharedMedia }: AssetRow): Entry["shared_media"] =>
+  sharedPrefix === null || sharedMedia === null
+    ? null
+    : {
+        prefix: sharedPrefix,
+        start_seconds: sharedMedia.startSeconds,
+        segments: sharedMedia.segments,
+        objects: sharedMedia.objects,
+      };
 
 const toTrackEntry = ({
   kind,

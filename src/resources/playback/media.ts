@@ -10,6 +10,7 @@ import { parseServed } from "../../parsing/parse-document.ts";
 import type { Rebased } from "../../parsing/parsers.ts";
 import { posterOf } from "../assets/poster.ts";
 import { findPublicAsset } from "../assets/queries.ts";
+import { mediaKey } from "../assets/shared-media.ts";
 import { basePath, publicId } from "../assets/urls.ts";
 import { playableSubtitles } from "../subtitles/queries.ts";
 import { subtitleFile, subtitleList } from "../subtitles/urls.ts";
@@ -19,7 +20,7 @@ import type { Egress } from "./egress.ts";
 import { createImageHandler } from "./images/image-handler.ts";
 import { parseImageRequest } from "./images/image-request.ts";
 import { deliveryOf, isText, redirects, withPresignedUrls } from "./presigned-delivery.ts";
-import { manifest, plainText, playlistOf } from "./serve-manifest.ts";
+import { manifest, plainText, playlistOf, subtitleText } from "./serve-manifest.ts";
 import type { PlaybackTokens } from "./token.ts";
 
 export type MediaHandler = (context: Context) => Promise<Response>;
@@ -54,7 +55,7 @@ export function createMediaHandler(app: App, tokens: PlaybackTokens, egress: Egr
       const listed = tracks.find((row) => subtitleList(row) === file);
       if (listed) return playlistOf(context, asset, listed, scope);
       const { objectKey: key } = tracks.find((row) => subtitleFile(row) === file) ?? notFound("file");
-      return plainText(context, { ...common, key, cacheControl: `${scope}, no-cache` });
+      return subtitleText(context, asset, { ...common, key, scope, cacheControl: `${scope}, no-cache` });
     }
     if (asset.playbackStatus !== "ready" || asset.mediaPrefix === null) notFound("file");
 
@@ -94,7 +95,8 @@ export function createMediaHandler(app: App, tokens: PlaybackTokens, egress: Egr
     if (delivery !== "proxy" && !isText(key) && context.method === "GET")
       return redirect(context, { objects, key, scope, onSent });
     if (delivery === "rewrite" && key.endsWith(".m3u8")) {
-      const rewrite = (bytes: Buffer) => withPresignedUrls(app, objects, key, bytes.toString("utf8"));
+      const path = key.slice(asset.mediaPrefix.length);
+      const rewrite = (bytes: Buffer) => withPresignedUrls(app, objects, { asset, path }, bytes.toString("utf8"));
       return manifest(context, key, rewrite, { ...common, scope, isLasting: false });
     }
     const lasting = { ...common, key, cacheControl: `${scope}, max-age=31536000, immutable`, ...(cache && { cache }) };
@@ -166,5 +168,5 @@ function versionedKey(asset: AssetRow, file: string): string {
     rest.some((part) => part === "" || part === "." || part === "..")
   )
     notFound("file");
-  return prefix + rest.join("/");
+  return mediaKey(asset, rest.join("/"));
 }

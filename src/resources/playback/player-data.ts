@@ -3,7 +3,7 @@ import type { AssetRow } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import { PLAYBACK_POLICIES } from "../../lib/enums.ts";
 import { HttpError, notFound } from "../../lib/errors.ts";
-import { posterOf } from "../assets/poster.ts";
+import { hasPoster } from "../assets/poster.ts";
 import { findPublicAsset } from "../assets/queries.ts";
 import { mediaUrl, publicId } from "../assets/urls.ts";
 import { playableSubtitles } from "../subtitles/queries.ts";
@@ -76,7 +76,7 @@ export async function playerData(
     height: asset.height,
     hls_url: asset.manifestUrl ?? url("master.m3u8"),
     dash_url: asset.dashManifestPath === null ? null : url("manifest.mpd"),
-    poster_url: posterOf(asset) === null ? null : url("thumbnail.jpg"),
+    poster_url: hasPoster(asset) ? url("thumbnail.jpg") : null,
     storyboard_url: asset.storyboardPath === null ? null : url("storyboard.vtt"),
     subtitles: subtitles.map((row) => ({
       language: row.language,

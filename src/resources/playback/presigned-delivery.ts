@@ -8,6 +8,7 @@ import { mappingReferences } from "../../lib/m3u8.ts";
 import { contentTypeOf } from "../../lib/media-types.ts";
 import { pacer } from "../../lib/pace.ts";
 import { runInSlices } from "../../lib/time-slices.ts";
+import { mediaKey } from "../assets/shared-media.ts";
 
 /** A redirect may be cached for a third of its URL's validity. */
 const REDIRECT_SECONDS = 300;
@@ -58,12 +59,20 @@ function requestedLength(range: string | null, bytes: number): number {
   return Math.max(0, Math.min(last === "" ? bytes : Number(last) + 1, bytes) - Number(first));
 }
 
+/** A playlist of an asset, at `path` below its media. */
+type PlaylistAt = { asset: Parameters<typeof mediaKey>[0]; path: string };
+
 /**
- * The playlist `text` of `key` with presigned URLs of its segments. Thousands are signed without blocking other
+ * The text of a playlist with presigned URLs of its segments. Thousands are signed without blocking other
  * requests. Throws TooComplex.
  */
-export async function withPresignedUrls(app: App, objects: ObjectStore, key: string, text: string): Promise<string> {
-  const folder = key.slice(0, key.lastIndexOf("/") + 1);
+export async function withPresignedUrls(
+  app: App,
+  objects: ObjectStore,
+  { asset, path }: PlaylistAt,
+  text: string,
+): Promise<string> {
+  const folder = path.slice(0, path.lastIndexOf("/") + 1);
   const expiresAt = new Date(app.clock.now() + PLAYLIST_GOOD_MS);
   const addresses = new Map<string, string>();
   const pace = pacer();
@@ -74,7 +83,7 @@ export async function withPresignedUrls(app: App, objects: ObjectStore, key: str
   };
   await runInSlices(mappingReferences(text, collect));
   for (const uri of neighbors) {
-    const target = folder + uri;
+    const target = mediaKey(asset, folder + uri);
     addresses.set(uri, (await objects.signGet(target, { expiresAt, contentType: contentTypeOf(target) })).url);
     await pace();
   }

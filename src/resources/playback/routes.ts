@@ -7,7 +7,7 @@ import { oneOf, PathId, Text } from "../../http/schemas.ts";
 import { iso } from "../../lib/clock.ts";
 import { PLAYBACK_POLICIES } from "../../lib/enums.ts";
 import { HttpError, invalid, notFound } from "../../lib/errors.ts";
-import { posterOf } from "../assets/poster.ts";
+import { hasPoster } from "../assets/poster.ts";
 import { assetsById, readAsset, resolveAsset } from "../assets/queries.ts";
 import { mediaUrl, pageUrl } from "../assets/urls.ts";
 import { playableSubtitles } from "../subtitles/queries.ts";
@@ -190,7 +190,7 @@ function addressesOf(app: App, asset: AssetRow, token: string) {
   return {
     hlsUrl: asset.manifestUrl ?? url("master.m3u8"),
     dashUrl: asset.dashManifestPath === null ? null : url("manifest.mpd"),
-    thumbnailUrl: posterOf(asset) === null ? null : url("thumbnail.jpg"),
+    thumbnailUrl: hasPoster(asset) ? url("thumbnail.jpg") : null,
     storyboardUrl: asset.storyboardPath === null ? null : url("storyboard.vtt"),
     mp4Url: asset.mp4Path === null ? null : url("video.mp4"),
     embedUrl: pageUrl(app.baseUrl(), "embed", asset, carried),

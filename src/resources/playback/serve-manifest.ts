@@ -7,7 +7,7 @@ import type { Context } from "../../http/route.ts";
 import { type ObjectResponse, serveObject } from "../../http/serve-object.ts";
 import { DOCUMENT_LIMITS, tooComplex } from "../../lib/document-limits.ts";
 import { notFound } from "../../lib/errors.ts";
-import { subtitlePlaylist } from "../../lib/m3u8-subtitles.ts";
+import { subtitlePlaylist, withTimestampMap } from "../../lib/m3u8-subtitles.ts";
 import { contentTypeOf } from "../../lib/media-types.ts";
 import { sha256 } from "../../lib/tokens.ts";
 import { subtitleFile } from "../subtitles/urls.ts";
@@ -91,10 +91,27 @@ export async function plainText(context: Context, delivery: Omit<ObjectResponse,
   });
 }
 
+/** In the query of a subtitle of a clip: the segments of the HLS playlists do not begin at 0. */
+const IN_PLAYLIST = "hls";
+
+/** The text of a subtitle. For the playlist of a clip it says which time of the segments is its 0. */
+export function subtitleText(
+  context: Context,
+  asset: AssetRow,
+  delivery: Omit<ObjectResponse, "contentType" | "onSent"> & Pick<ManifestOptions, "onSent" | "scope">,
+): Promise<Response> {
+  const { sharedMedia } = asset;
+  const { objects, key, scope, onSent } = delivery;
+  if (!sharedMedia || !context.url.searchParams.has(IN_PLAYLIST)) return plainText(context, delivery);
+  const rewrite = async (bytes: Buffer) => withTimestampMap(bytes, sharedMedia.startSeconds);
+  return manifest(context, key, rewrite, { objects, scope, onSent });
+}
+
 /** Below the manifest, so that a token in its path also covers the text. */
 export function playlistOf(context: Context, asset: AssetRow, row: SubtitleRow, scope: string): Promise<Response> {
   const file = subtitleFile(row);
-  const text = async () => subtitlePlaylist(file.slice(file.lastIndexOf("/") + 1), asset.durationSeconds);
+  const uri = file.slice(file.lastIndexOf("/") + 1) + (asset.sharedMedia ? `?${IN_PLAYLIST}` : "");
+  const text = async () => subtitlePlaylist(uri, asset.durationSeconds);
   return encodedText(context, { text, headers: headersOf(contentTypeOf(".m3u8"), `${scope}, no-cache`) });
 }
 

@@ -1,8 +1,8 @@
 import type { UploadRow } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import type { Caller } from "../../http/caller.ts";
-import { collectGarbage } from "../../http/object-gc.ts";
 import { HttpError, notFound } from "../../lib/errors.ts";
+import { collectGarbage } from "../assets/collect-garbage.ts";
 import { abandonUpload } from "../jobs/lifecycle/uploads.ts";
 import { sharedSourceBytes } from "../jobs/registered-source.ts";
 import { dropParts } from "./multipart.ts";

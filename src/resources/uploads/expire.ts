@@ -1,7 +1,7 @@
 import { and, asc, eq, lte } from "drizzle-orm";
 import { uploads } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
-import { collectGarbage } from "../../http/object-gc.ts";
+import { collectGarbage } from "../assets/collect-garbage.ts";
 import { abandonUpload } from "../jobs/lifecycle/uploads.ts";
 import { sharedSourceBytes } from "../jobs/registered-source.ts";
 import { dropParts } from "./multipart.ts";

@@ -1,9 +1,9 @@
-import { desc, eq, sql } from "drizzle-orm";
+import { desc, eq } from "drizzle-orm";
 import type { Db } from "../../../../storage/db/open.ts";
-import { type AssetRow, assets, type JobRow, subtitles, transcodingJobs } from "../../../../storage/db/schema.ts";
+import { type AssetRow, assets, type JobRow, transcodingJobs } from "../../../../storage/db/schema.ts";
 import type { App } from "../../../app.ts";
 import { setPoster } from "../../assets/poster.ts";
-import { heldSourceBytes, setStoredBytes } from "../../assets/stored-bytes.ts";
+import { heldSourceBytes, setStoredBytes, subtitleBytesOf } from "../../assets/stored-bytes.ts";
 import { applyTransition } from "./apply.ts";
 import { queueAgain, queueJob } from "./queue.ts";
 
@@ -64,14 +64,10 @@ async function continueWithout(tx: Db, app: App, asset: AssetRow, { isSourceLost
   const isErrored = asset.playbackStatus === "errored";
   const before = heldSourceBytes(asset);
   const sourceBytes = isSourceLost ? 0 : before;
-  const texts = await tx
-    .select({ bytes: sql<number>`coalesce(sum(${subtitles.bytes}), 0)` })
-    .from(subtitles)
-    .where(eq(subtitles.assetId, asset.id))
-    .get();
+  const texts = await subtitleBytesOf(tx, asset.id);
   const storageBytes = plays
     ? Math.max(0, asset.storageBytes - (before - sourceBytes))
-    : sourceBytes + asset.posterBytes + mediaBytes + (texts?.bytes ?? 0);
+    : sourceBytes + asset.posterBytes + asset.sharedBytes + mediaBytes + texts;
   await setStoredBytes(tx, app, asset, storageBytes);
   const columns = {
     ...Object.fromEntries(gone.map((column) => [column, null])),

@@ -1,12 +1,13 @@
-import { eq, sql } from "drizzle-orm";
+import { eq } from "drizzle-orm";
 import type * as v from "valibot";
 import type { Db } from "../../../../storage/db/open.ts";
-import { type AssetRow, assets, type JobRow, subtitles } from "../../../../storage/db/schema.ts";
+import { type AssetRow, assets, type JobRow } from "../../../../storage/db/schema.ts";
 import type { App } from "../../../app.ts";
 import { scheduleDeletion } from "../../../http/object-gc.ts";
 import { assetPrefix, imagesPrefix } from "../../../lib/object-keys.ts";
 import type { Completion } from "../../../protocol/worker.ts";
-import { heldSourceBytes, setStoredBytes } from "../../assets/stored-bytes.ts";
+import { passOnMedia } from "../../assets/shared-media.ts";
+import { heldSourceBytes, setStoredBytes, subtitleBytesOf } from "../../assets/stored-bytes.ts";
 import { addUsage } from "../../tenants/usage.ts";
 import type { Leased } from "../lease.ts";
 import { applyTransition, type Changes } from "./apply.ts";
@@ -75,12 +76,17 @@ async function apply(
   const { paths, bytes, media } = result;
   const isAsset = eq(assets.id, job.assetId);
   const before = (await tx.select().from(assets).where(isAsset).get()) as AssetRow;
-  const texts = await tx
-    .select({ bytes: sql<number>`coalesce(sum(${subtitles.bytes}), 0)` })
-    .from(subtitles)
-    .where(eq(subtitles.assetId, job.assetId))
-    .get();
-  await setStoredBytes(tx, app, before, heldSourceBytes(before) + before.posterBytes + bytes + (texts?.bytes ?? 0));
+  // Only a prefix that a job of this asset wrote: one that a client registered may be shared.
+  const isWrittenByJob = before.mediaPrefix?.startsWith(assetPrefix({ tenantId: job.tenantId, id: job.assetId }));
+  const outdated = isWrittenByJob && before.mediaPrefix !== paths.mediaPrefix ? before.mediaPrefix : null;
+  if (outdated !== null) await passOnMedia(tx, app, before);
+  const texts = await subtitleBytesOf(tx, job.assetId);
+  await setStoredBytes(
+    tx,
+    app,
+    before,
+    heldSourceBytes(before) + before.posterBytes + before.sharedBytes + bytes + texts,
+  );
   const changed = await applyTransition(
     tx,
     app,
@@ -103,8 +109,5 @@ async function apply(
     },
   );
   if (before.readyAt !== null) await scheduleDeletion(tx, app, [imagesPrefix(before)]);
-  // Only a prefix that a job of this asset wrote: one that a client registered may be shared.
-  const isWrittenByJob = before.mediaPrefix?.startsWith(assetPrefix({ tenantId: job.tenantId, id: job.assetId }));
-  const outdated = isWrittenByJob && before.mediaPrefix !== paths.mediaPrefix ? before.mediaPrefix : null;
   return { job: changed.job, outdated };
 }

@@ -57,9 +57,11 @@ export const REFERENCE_QUERIES: readonly ReferenceQuery[] = [
       WHERE upload.status = 'completed' AND batch.status = 'open'`,
   },
 ];
-/** Prefixes: all objects under one belong to the row. */
-export const REFERENCED_FOLDERS =
-  "SELECT id, media_prefix AS key, 1 AS required FROM assets WHERE provider = 'managed' AND media_prefix IS NOT NULL";
+/** Prefixes: all objects under one belong to the row. Those of shared media are pruned by the garbage collection. */
+export const REFERENCED_FOLDERS: readonly string[] = ["media_prefix", "shared_prefix"].map(
+  (column) =>
+    `SELECT id, ${column} AS key, 1 AS required FROM assets WHERE provider = 'managed' AND ${column} IS NOT NULL`,
+);
 
 /** Every object that a row of the database in `file` references by key. Reads page by page. */
 export function* namedObjects(file: string): Generator<Named> {
@@ -72,9 +74,9 @@ export async function* referencedObjects(
   objects: ObjectStore,
 ): AsyncGenerator<Named & { bytes: number | null }> {
   for (const named of namedObjects(file)) yield { ...named, bytes: null };
-  for (const { key: prefix } of namedIn(file, REFERENCED_FOLDERS, "id")) {
-    for await (const { key, bytes } of listAll(objects, prefix)) yield { key, bytes, required: true };
-  }
+  for (const sql of REFERENCED_FOLDERS)
+    for (const { key: prefix } of namedIn(file, sql, "id"))
+      for await (const { key, bytes } of listAll(objects, prefix)) yield { key, bytes, required: true };
 }
 
 function* namedIn(file: string, sql: string, id: string): Generator<Named> {

@@ -36,7 +36,8 @@ export async function collectReferences(app: App, index: ReferenceIndex, signal:
     await each(rawPages<NamedRow>(app, select, id), ({ id: row, asset, key, required }) =>
       index.name({ key, kind, row, asset, required: required === 1 }),
     );
-  await each(rawPages<NamedRow>(app, REFERENCED_FOLDERS, "id"), ({ key }) => index.folder(key));
+  for (const select of REFERENCED_FOLDERS)
+    await each(rawPages<NamedRow>(app, select, "id"), ({ key }) => index.folder(key));
   await each(underWay(app), ({ id, key }) =>
     key.endsWith("/") ? index.folder(key) : index.name({ key, kind: "upload", row: id, asset: null, required: false }),
   );

@@ -1,7 +1,7 @@
 import type { AssetRow } from "../../../../storage/db/schema.ts";
 import { invalid } from "../../../lib/errors.ts";
 import { type AnimatedFormat, type Box, FIT_MODES, type FitMode, type StillFormat } from "../../../media/image.ts";
-import { posterOf } from "../../assets/poster.ts";
+import { isFirstFrame, posterOf } from "../../assets/poster.ts";
 
 /** Times in seconds. A still image without a time is the poster. */
 export type ImageRequest =
@@ -58,7 +58,7 @@ function animationRequest(asset: AssetRow, query: URLSearchParams, format: Anima
 }
 
 function timeOf(asset: AssetRow, query: URLSearchParams): number | null {
-  const time = seconds(query, "time");
+  const time = seconds(query, "time") ?? (isFirstFrame(asset) ? 0 : null);
   // Any time beyond the end shows the last frame.
   return time === null ? null : Math.min(time, tenths(Math.ceil(asset.durationSeconds * 10) / 10));
 }

@@ -10,6 +10,7 @@ import type { HlsSegment, HlsVariant, Span } from "../../../lib/hls-read.ts";
 import { resolveReference } from "../../../lib/relative-reference.ts";
 import { parseServed } from "../../../parsing/parse-document.ts";
 import type { ParserOutput } from "../../../parsing/parsers.ts";
+import { mediaKey } from "../../assets/shared-media.ts";
 
 const REMEMBERED_BYTES = 16 * 2 ** 20;
 const MAX_INIT_BYTES = 2 ** 20;
@@ -21,7 +22,10 @@ export type ClipRequest = { start: number; end: number; width: number | null; he
 /** Consecutive segments of one rendition as one file; `offsetSeconds` is the position of `start` in it. */
 type Clip = { input: Readable; offsetSeconds: number };
 type Part = { key: string; span: Span | null };
-type Published = Pick<AssetRow, "tenantId" | "mediaPrefix" | "manifestPath" | "readyAt">;
+type Published = Pick<
+  AssetRow,
+  "tenantId" | "mediaPrefix" | "manifestPath" | "readyAt" | "sharedPrefix" | "sharedMedia"
+>;
 type HlsPlaylist = ParserOutput<"hlsSegments">;
 
 /** Finds the media in storage from which an image is generated. Playlists may come from a client, and be wrong. */
@@ -51,7 +55,7 @@ export function clipReader(app: App) {
     const { segments, offsetSeconds } = within(playlist.segments, request);
     const [first] = segments;
     if (!first || first.isEncrypted) return notFound("image");
-    const at = (uri: string, span: Span | null): Part => ({ key: prefix + below(path, uri), span });
+    const at = (uri: string, span: Span | null): Part => ({ key: mediaKey(asset, below(path, uri)), span });
     const parts = segments.map(({ uri, span }) => at(uri, span));
     const init = first.map && at(first.map.uri, first.map.span);
     return { input: Readable.from(await measured(objects, init, parts), { objectMode: false }), offsetSeconds };

@@ -22,10 +22,11 @@ const Subtitles = lazy(() => import("./subtitles.tsx"));
 const Tracks = lazy(() => import("./tracks.tsx"));
 const Poster = lazy(() => import("./poster.tsx"));
 const Renditions = lazy(() => import("./renditions.tsx"));
+const Clip = lazy(() => import("./clip.tsx"));
 const Organize = lazy(() => import("./organize.tsx"));
 const History = lazy(() => import("./history.tsx"));
 
-const TABS = ["overview", "subtitles", "chapters", "poster", "renditions", "organize", "history"] as const;
+const TABS = ["overview", "subtitles", "chapters", "poster", "renditions", "clip", "organize", "history"] as const;
 type Tab = (typeof TABS)[number];
 
 /** A token that expires sooner is not used to load the player again. */
@@ -114,6 +115,7 @@ function Details({ asset, onChange }: { asset: Asset; onChange(asset: Asset): vo
         {tab === "chapters" && <Tracks {...section} />}
         {tab === "poster" && <Poster {...section} />}
         {tab === "renditions" && <Renditions {...section} />}
+        {tab === "clip" && <Clip {...section} />}
         {tab === "organize" && <Organize {...section} />}
         {tab === "history" && <History {...section} />}
       </Tabs>

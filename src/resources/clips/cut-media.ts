@@ -1,0 +1,123 @@
+import type { AssetRow } from "../../../storage/db/schema.ts";
+import { readSmallObject } from "../../../storage/objects/small-objects.ts";
+import { type ObjectStore, ObjectTooLarge } from "../../../storage/objects/store.ts";
+import type { App } from "../../app.ts";
+import { mapBounded } from "../../lib/bounded.ts";
+import type { Clipped } from "../../lib/clip/fault.ts";
+import type { ClipPlaylist, CutPlaylist } from "../../lib/clip/hls.ts";
+import type { TimeRange } from "../../lib/clip/range.ts";
+import { DOCUMENT_LIMITS } from "../../lib/document-limits.ts";
+import { HttpError } from "../../lib/errors.ts";
+import { resolveReference } from "../../lib/relative-reference.ts";
+import type { SharedMedia } from "../../lib/shared-media.ts";
+import { parseServed } from "../../parsing/parse-document.ts";
+
+const AT_ONCE = 8;
+/** Of all manifests of an asset: they are in memory. A day of five renditions has 11 MiB. */
+const MAX_BYTES = 32 * 2 ** 20;
+
+/** A file of the clip; `path` is relative to its prefix. */
+export type ClipFile = { path: string; bytes: Uint8Array };
+/** The range in seconds, and what the clip consists of. Paths of the asset itself are relative to its media prefix. */
+export type ClipMedia = TimeRange & { files: ClipFile[]; storyboard: string | null; shared: SharedMedia };
+type Source = { app: App; objects: ObjectStore; asset: AssetRow; prefix: string; signal: AbortSignal };
+
+/** 422: the media of the asset are not of a form that can be clipped. `reason` is a clause. */
+export const impossible = (reason: string): never => {
+  throw new HttpError(422, "clip_not_possible", `No clip of this asset is possible: ${reason}.`);
+};
+
+function possible<T extends object>(result: Clipped<T>): T {
+  return "impossible" in result ? impossible(String(result.impossible)) : result;
+}
+
+/**
+ * The manifests of a clip of a ready asset, cut to the whole segments that contain the range. Throws 422
+ * `clip_not_possible` and `document_too_complex`, and 499 when `signal` aborts.
+ */
+export async function cutMedia(
+  app: App,
+  objects: ObjectStore,
+  { asset, wanted, signal }: { asset: AssetRow; wanted: TimeRange; signal: AbortSignal },
+): Promise<ClipMedia> {
+  const { mediaPrefix: prefix, manifestPath } = asset;
+  if (prefix === null || !manifestPath?.startsWith(prefix)) return impossible("its media are not stored here");
+  const source = { app, objects, asset, prefix, signal };
+  const read = reader(source);
+  const parsing = { tenantId: asset.tenantId, signal };
+  const path = manifestPath.slice(prefix.length);
+  const master = await read(path);
+  const { playlists } = possible(await parseServed(app, "clipMaster", { bytes: master, path }, parsing));
+  const [first, ...others] = playlists as [ClipPlaylist, ...ClipPlaylist[]];
+  const main = possible(
+    await parseServed(
+      app,
+      "clipPlaylist",
+      { bytes: await read(first.path), path: first.path, around: wanted },
+      parsing,
+    ),
+  );
+  const range = { start: main.start, end: main.end };
+  const cut = await mapBounded(others, { atOnce: AT_ONCE, signal }, async (playlist) => {
+    const bytes = await read(playlist.path);
+    return possible(await parseServed(app, "clipPlaylist", { bytes, ...playlist, range }, parsing));
+  });
+  const shared = sharedBy([main, ...cut], range.start + (asset.sharedMedia?.startSeconds ?? 0));
+  const files = [
+    { path, bytes: master },
+    { path: first.path, bytes: main.text },
+    ...others.map((playlist, index) => ({ path: playlist.path, bytes: (cut[index] as CutPlaylist).text })),
+  ];
+  if (asset.dashManifestPath?.startsWith(prefix)) {
+    const path = asset.dashManifestPath.slice(prefix.length);
+    const mpd = { bytes: await read(path), path, range, shared };
+    files.push({ path, bytes: possible(await parseServed(app, "clipMpd", mpd, parsing)).text });
+  }
+  const storyboard = await cutStoryboard(source, read, range);
+  if (storyboard) {
+    files.push(storyboard.file);
+    shared.objects.push(...storyboard.sheets);
+  }
+  // The image of media without video, which has no first frame.
+  if (asset.width === null && asset.thumbnailPath?.startsWith(asset.sharedPrefix ?? prefix))
+    shared.objects.push(asset.thumbnailPath.slice((asset.sharedPrefix ?? prefix).length));
+  return { ...range, files, storyboard: storyboard?.file.path ?? null, shared };
+}
+
+/** Reads texts below the media prefix, up to a total size. */
+function reader({ objects, prefix }: Source) {
+  let total = 0;
+  return async (path: string): Promise<Buffer> => {
+    try {
+      const bytes = await readSmallObject(objects, prefix + path, { maxBytes: DOCUMENT_LIMITS.servedBytes });
+      total += bytes?.length ?? 0;
+      if (total > MAX_BYTES) return impossible(`its manifests have over ${MAX_BYTES} bytes`);
+      return bytes ?? impossible("a manifest is missing from storage");
+    } catch (error) {
+      if (error instanceof ObjectTooLarge) return impossible("a manifest is too large");
+      throw error;
+    }
+  };
+}
+
+/** Renditions with the same segments, such as an audio track of several groups, are named once. */
+function sharedBy(playlists: readonly CutPlaylist[], startSeconds: number): SharedMedia {
+  const segments = new Map(playlists.map((one) => [JSON.stringify(one.segments), one.segments]));
+  return { startSeconds, segments: [...segments.values()], objects: [...new Set(playlists.map(({ init }) => init))] };
+}
+
+/** Null without a storyboard, or with one that has no tile in the range or refers to images elsewhere. */
+async function cutStoryboard(
+  { app, asset, prefix, signal }: Source,
+  read: (path: string) => Promise<Buffer>,
+  { start, end }: TimeRange,
+): Promise<{ file: ClipFile; sheets: string[] } | null> {
+  if (!asset.storyboardPath?.startsWith(prefix)) return null;
+  const path = asset.storyboardPath.slice(prefix.length);
+  const range = { startMs: Math.round(start * 1000), endMs: Math.round(end * 1000) };
+  const options = { tenantId: asset.tenantId, signal };
+  const { text, images } = await parseServed(app, "clipStoryboard", { bytes: await read(path), ...range }, options);
+  const sheets = images.map((uri) => resolveReference(path, uri));
+  const paths = sheets.flatMap((sheet) => ("path" in sheet ? [sheet.path] : []));
+  return paths.length === 0 || paths.length < sheets.length ? null : { file: { path, bytes: text }, sheets: paths };
+}

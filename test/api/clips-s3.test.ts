@@ -1,0 +1,64 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type TestApp, testApp } from "../support/app.ts";
+import { clipOf, film, filmAsset } from "../support/clips.ts";
+import { newBucket, type S3Server, s3Server } from "../support/s3-server.ts";
+
+let s3: S3Server;
+let files: Awaited<ReturnType<typeof film>>;
+const open: TestApp[] = [];
+beforeAll(async () => {
+  s3 = await s3Server();
+  files = await film();
+}, 300_000);
+afterAll(() => Promise.all(open.map((app) => app.close())));
+
+async function clipped(s3_delivery: string) {
+  const bucket = newBucket("clips");
+  await s3.bucket(bucket);
+  const app = await testApp({
+    ...{ rate_limit_uploads: "10000/60", storage: "s3", s3_delivery, s3_endpoint: s3.endpoint, s3_bucket: bucket },
+    ...{ s3_region: s3.region, s3_access_key_id: s3.accessKeyId, s3_secret_access_key: s3.secretAccessKey },
+  });
+  open.push(app);
+  const key = await app.key((await app.tenant()).id);
+  const parent = await filmAsset(app, key, files, { playback_policy: "public" });
+  const clip = await clipOf(app, key, parent.id, 4, 12);
+  const master = (await app.call("GET", `/media/${clip.external_id}/master.m3u8`)).text;
+  const playlist = `/media/${clip.external_id}/${/^[^#].*$/m.exec(master)?.[0]}`;
+  return { app, key, parent, clip, playlist };
+}
+/** The second segment of the rendition of a playlist, as the worker wrote it. */
+const expected = (playlist: string) => files[`${playlist.split("/").at(-2)}/00002.m4s`] as Uint8Array;
+const bytesOf = async (url: string) => new Uint8Array(await (await fetch(url)).arrayBuffer());
+
+test.each(["redirect", "rewrite", "proxy"])(
+  "%s: segments of a clip come from its parent, also when that is deleted",
+  async (delivery) => {
+    const { app, key, parent, clip, playlist } = await clipped(delivery);
+    const segment = playlist.replace(/[^/]*$/, "00002.m4s");
+    const segments = async () => {
+      if (delivery === "rewrite") {
+        const text = (await app.call("GET", playlist)).text;
+        const urls = [...text.matchAll(/^http.*$/gm)].map(([url]) => url);
+        expect(urls).toHaveLength(2);
+        expect(text).toMatch(/EXT-X-MAP:URI="http/);
+        return bytesOf(urls[0] as string);
+      }
+      const answer = await app.opened.server.fetch(new Request(`http://vodbox.test${segment}`));
+      expect(answer.status).toBe(delivery === "proxy" ? 200 : 302);
+      const location = answer.headers.get("location");
+      return location ? bytesOf(location) : new Uint8Array(await answer.arrayBuffer());
+    };
+    expect(Buffer.compare(await segments(), expected(playlist))).toBe(0);
+    for (const name of ["00001.m4s", "00004.m4s"])
+      expect((await app.call("GET", playlist.replace(/[^/]*$/, name))).status, name).toBe(404);
+    await app.call("DELETE", `/api/v1/assets/${parent.id}`, { key });
+    app.advance(3_600_000);
+    await app.runTask("sweep-objects");
+    expect(Buffer.compare(await segments(), expected(playlist))).toBe(0);
+    await app.call("DELETE", `/api/v1/assets/${clip.id}`, { key });
+    app.advance(3_600_000);
+    await app.runTask("sweep-objects");
+    expect((await app.opened.app.objects?.list("tenants/"))?.objects).toEqual([]);
+  },
+);
