@@ -62,7 +62,10 @@ async function cutsOf(options: PlanOptions, plan: EncodePlan, source: Source): P
 /** Seconds between two keyframes of a track, at most; infinite when they cannot be read. Reads the whole source. */
 async function longestGop(options: PlanOptions, index: number): Promise<number> {
   const lines = await packetLines(options, index, "packet=pts_time,flags");
-  const keys = lines.filter((line) => line.includes(",K")).map(Number.parseFloat).filter(Number.isFinite);
+  const keys = lines
+    .filter((line) => line.includes(",K"))
+    .map(Number.parseFloat)
+    .filter(Number.isFinite);
   if (keys.length === 0) return Number.POSITIVE_INFINITY;
   return keys.reduce((most, key, at) => Math.max(most, key - (keys[at - 1] ?? key)), 0);
 }

@@ -55,14 +55,16 @@ async function plan({ job, context, workspace }: Running): Promise<TaskResult> {
   heartbeat.report("probing", DOWNLOADED);
   const run = runOf(context, workspace, source.path);
   const { path: input } = source;
-  const { pidDir, memoryBytes } = run;
-  const media = await probe(input, binaries, {
-    cwd: work,
-    signal: heartbeat.signal,
-    ...(pidDir && { pidDir }),
-    memoryBytes,
-  });
-  return { plan: await planSource({ input, probe: media, spec: requestedSpec(job), binaries, run }) };
+  const { signal, pidDir, memoryBytes } = run;
+  const common = { cwd: work, memoryBytes, ...(signal && { signal }), ...(pidDir && { pidDir }) };
+  try {
+    const media = await probe(input, binaries, common);
+    return { plan: await planSource({ input, probe: media, spec: requestedSpec(job), binaries, run }) };
+  } catch (error) {
+    // A source that was damaged in transit is reported as such.
+    if (job.source.sha256 && !heartbeat.signal.aborted) await sumOf(input, job.source.sha256, heartbeat.signal);
+    throw error;
+  }
 }
 
 async function chunk({ job, context, workspace }: Running, plan: StoredPlan): Promise<TaskResult> {

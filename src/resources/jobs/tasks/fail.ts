@@ -1,12 +1,13 @@
+import { and, eq, ne, or } from "drizzle-orm";
 import type { Db } from "../../../../storage/db/open.ts";
-import type { JobRow, TaskRow } from "../../../../storage/db/schema.ts";
+import { type JobRow, type TaskRow, transcodingTasks } from "../../../../storage/db/schema.ts";
 import type { App } from "../../../app.ts";
 import { newKeyName } from "../../../lib/object-keys.ts";
 import { attemptById } from "../lease.ts";
-import { backoffMs, endAttempt, type Fault, failAttempt, newAttempt } from "../lifecycle/attempts.ts";
+import { backoffMs, endAttempt, type Fault, failAttempt, newAttempt, releaseAttempt } from "../lifecycle/attempts.ts";
 import { PLANNED, WHOLE_TASK } from "./chunks.ts";
 import type { LeasedTask } from "./lease.ts";
-import { applyTask, createTasks, endLease, moveTasks } from "./lifecycle.ts";
+import { applyTask, createTasks, endLease } from "./lifecycle.ts";
 import { doneOf, moveJob } from "./progress.ts";
 
 /** Failures of a part that an encode in one run would repeat. */
@@ -17,10 +18,13 @@ export const INEXACT = "inexact";
 
 type Failed = Pick<LeasedTask, "job" | "task">;
 
+/** Tasks that are all that their job consists of at the time: what happens to them happens to the job. */
+const isWholeJob = ({ kind }: TaskRow) => kind === "plan" || kind === "whole";
+
 /**
  * Ends a failed run of a task. It is queued again without an event or, when no attempt of it is left, the attempt of the
  * job fails with the same fault. A chunk that cannot be encoded exactly, or a part that fails for good, is encoded with
- * all others in one run instead.
+ * all others in one run instead. A plan, and a task that encodes the whole source, are the attempt of the job.
  */
 export async function failTask(tx: Db, app: App, { job, task }: Failed, given: Fault): Promise<JobRow> {
   const now = app.clock.now();
@@ -37,9 +41,10 @@ export async function failTask(tx: Db, app: App, { job, task }: Failed, given: F
   };
   const isPart = task.kind === "chunk" || task.kind === "audio";
   const isUncuttable = isPart && (fault.code === INEXACT || (!fault.retryable && !OF_THE_SOURCE.has(fault.code)));
-  if (!isUncuttable && fault.retryable && failures < task.maxAttempts) {
-    const columns = { ...failed, availableAt: now + backoffMs(failures) };
-    return requeue(tx, app, { job, task }, { columns, outcome: fault.outcome, logTail: fault.logTail });
+  if (!isWholeJob(task) && !isUncuttable && fault.retryable && failures < task.maxAttempts) {
+    const columns = { ...failed, stage: null, availableAt: now + backoffMs(failures) };
+    await applyTask(tx, app, "requeue", task.id, columns);
+    return moveJob(tx, app, job, -doneOf(task), { logTail: fault.logTail });
   }
   await applyTask(tx, app, "fail", task.id, { ...failed, finishedAt: now });
   return isUncuttable
@@ -47,34 +52,25 @@ export async function failTask(tx: Db, app: App, { job, task }: Failed, given: F
     : failAttempt(tx, app, { job, attempt: { id: task.attemptId } }, fault);
 }
 
-/** The worker returns the task, because it stops. Not counted as an attempt of it. */
+/**
+ * The worker returns the task, because it stops. Not counted as an attempt of it. While nothing else runs and no chunk is
+ * complete, the whole job is queued again: any worker can then start it, also one without support for tasks.
+ */
 export async function releaseTask(tx: Db, app: App, { job, task }: Failed): Promise<JobRow> {
   await endLease(tx, app, task.leaseId ?? -1, "released");
-  const columns = { workerId: null, availableAt: app.clock.now() };
-  return requeue(tx, app, { job, task }, { columns, outcome: "released" });
+  if (isWholeJob(task) || !(await hasOthers(tx, task)))
+    return releaseAttempt(tx, app, { job, attempt: { id: task.attemptId } });
+  const reset = { workerId: null, progress: 0, stage: null, leaseExpiresAt: null, availableAt: app.clock.now() };
+  await applyTask(tx, app, "requeue", task.id, reset);
+  return moveJob(tx, app, job, -doneOf(task));
 }
 
-type Ended = {
-  columns: Parameters<typeof applyTask>[4];
-  outcome: Fault["outcome"] | "released";
-  logTail?: string | null;
-};
-
-/**
- * Queues a task again. One that encodes the whole source writes under another prefix each time, as a job without tasks:
- * it may have published some of its files, and the worker that lost it may still write.
- */
-async function requeue(tx: Db, app: App, { job, task }: Failed, { columns, outcome, logTail }: Ended): Promise<JobRow> {
-  const queued = { ...columns, progress: 0, stage: null, leaseExpiresAt: null };
-  if (task.kind !== "whole") {
-    await applyTask(tx, app, "requeue", task.id, queued);
-    return moveJob(tx, app, job, -doneOf(task), { logTail });
-  }
-  const attemptId = await continueAttempt(tx, app, job, task);
-  await moveTasks(tx, task.attemptId, attemptId);
-  await applyTask(tx, app, "requeue", task.id, queued);
-  await endAttempt(tx, app, task.attemptId, outcome);
-  return moveJob(tx, app, job, -doneOf(task), { attemptId, logTail, stage: "encoding" });
+/** Whether other tasks of the attempt run, or a chunk is complete. */
+async function hasOthers(tx: Db, { id, attemptId }: TaskRow): Promise<boolean> {
+  const tasks = transcodingTasks;
+  const isKept = or(eq(tasks.status, "running"), and(eq(tasks.status, "completed"), eq(tasks.kind, "chunk")));
+  const others = and(eq(tasks.attemptId, attemptId), ne(tasks.id, id), isKept);
+  return (await tx.select({ id: tasks.id }).from(tasks).where(others).limit(1).get()) !== undefined;
 }
 
 /**

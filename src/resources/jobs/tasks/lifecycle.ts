@@ -102,10 +102,6 @@ export async function cancelTasks(tx: Db, app: App, attemptId: number): Promise<
     .where(and(eq(tasks.attemptId, attemptId), isNotNull(tasks.result)));
 }
 
-/** Makes the tasks of an attempt those of the one that continues it. */
-export const moveTasks = (tx: Db, from: number, to: number) =>
-  tx.update(transcodingTasks).set({ attemptId: to }).where(eq(transcodingTasks.attemptId, from));
-
 /** Deletes the tasks of all earlier attempts of a job, when another one starts. */
 export const deleteTasks = (tx: Db, jobId: number) =>
   tx.delete(transcodingTasks).where(eq(transcodingTasks.jobId, jobId));
