@@ -48,12 +48,12 @@ export async function prepareClip(
   signal: AbortSignal,
 ): Promise<PreparedClip> {
   const parent = (await getAsset(app.db, caller, id)) ?? notFound("asset");
+  const objects = storageOf(app);
   if (parent.provider !== "managed") impossible("another server delivers it");
   requireReady(parent);
   if (wanted.end <= wanted.start) invalid("end_seconds", "must be after start_seconds");
   if (wanted.end > parent.durationSeconds + ROUNDED_SECONDS)
     invalid("end_seconds", `must be at most ${parent.durationSeconds}`);
-  const objects = storageOf(app);
   const media = await cutMedia(app, objects, { asset: parent, wanted, signal });
   const range = { startMs: Math.round(media.start * 1000), endMs: Math.round(media.end * 1000) };
   const [texts, tracks] = await Promise.all([
