@@ -183,7 +183,8 @@ test("jobs are listed, shown, canceled and retried", async () => {
   const ask = (verb: string, ...args: string[]) => json(["admin", "job", verb, ...args, ...at]);
   const listed = { ...job, asset: { external_id: asset.external_id, title: asset.title } };
   expect(await ask("list", "--tenant", "a", "--state", "queued")).toEqual([listed]);
-  expect(await ask("show", String(job.id))).toEqual({ ...listed, log_tail: null });
+  const tasks = { total: 0, queued: 0, running: 0, completed: 0, failed: 0 };
+  expect(await ask("show", String(job.id))).toEqual({ ...listed, log_tail: null, tasks, uncuttable: null });
   expect(await ask("prioritize", String(job.id))).toMatchObject({ id: job.id, priority: 100 });
   expect(await ask("list", "--state", "running")).toEqual([]);
   expect(await ask("cancel", String(job.id))).toMatchObject({ id: job.id, status: "canceled" });
