@@ -54,9 +54,10 @@ export function CollectionPanel({ collections, tenantId, chosen, onChoose, onMov
     void attempt(() => vodbox.updateCollection({ id, body: { collection: { parent_id } } }));
   const create = async ({ name = "" }: Record<string, string>) => {
     const made = await createCollection(tenantId, name, chosen);
-    close();
     await collections.reload();
+    // Together: behind a closed dialog the reader may have chosen something else meanwhile.
     onChoose(made.id);
+    close();
   };
   const rename = async ({ name = "" }: Record<string, string>) => {
     if (current) await vodbox.updateCollection({ id: current.id, body: { collection: { name } } });
