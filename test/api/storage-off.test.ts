@@ -55,7 +55,10 @@ test("with storage disabled every route that needs it is 503, for existing resou
     "PUT /objects/**:key": [single.upload_url, { raw: "abc", headers: single.upload_headers }],
     "POST /api/v1/assets": ["", { body: { tenant_id: asset.tenant_id, video_asset: registered } }],
     "GET /api/v1/assets/:id/download": [`/api/v1/assets/${asset.id}/download`],
-    "POST /api/v1/assets/:id/clips": [`/api/v1/assets/${asset.id}/clips`, { body: { start_seconds: 0, end_seconds: 1 } }],
+    "POST /api/v1/assets/:id/clips": [
+      `/api/v1/assets/${asset.id}/clips`,
+      { body: { start_seconds: 0, end_seconds: 1 } },
+    ],
     "PUT /api/v1/assets/:id/poster": [`/api/v1/assets/${asset.id}/poster`, { body: { time_seconds: 0 } }],
     [`GET ${tracks}`]: [`/api/v1/assets/${asset.id}/subtitles?include=content`],
     [`GET ${tracks}/:id`]: [`/api/v1/assets/${asset.id}/subtitles/${track.id}`],
