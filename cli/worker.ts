@@ -4,7 +4,7 @@ import { createInterface } from "node:readline";
 import type { Command } from "commander";
 import { envName } from "../src/config/settings.ts";
 import { cacheDir } from "../src/lib/cache-dir.ts";
-import { embedded } from "../src/lib/embedded.ts";
+import { programVersion } from "../src/lib/embedded.ts";
 import { UserError } from "../src/lib/errors.ts";
 import { withoutTrailing } from "../src/lib/without-trailing.ts";
 import { createLog, logProcess } from "../src/log.ts";
@@ -67,7 +67,7 @@ export async function workerCommand(command: Command): Promise<void> {
     server,
     token: () => token,
     workerId: `${hostname()}-${process.pid}`,
-    version: (JSON.parse(embedded("build-info.json").toString()) as { version: string }).version,
+    version: programVersion(),
     concurrency,
     scratchDir:
       options.scratch ??

@@ -80,7 +80,7 @@ export function DeliveryDialog({ endpointId, deliveryId, onClose }: Props) {
           </p>
           {value.response_status !== null && (
             <Scrolling label={`${t("response")}: ${t("body")}`}>
-              {value.response_body ? pretty(value.response_body) : t("noBody")}
+              {value.response_body ? pretty(value.response_body) : t("emptyBody")}
             </Scrolling>
           )}
         </>
