@@ -13,7 +13,7 @@ vi.setConfig({ testTimeout: 240_000, hookTimeout: 60_000 });
 const clips = temporaryFolder("vodbox-test-parts");
 const clip = join(clips, "clip.mp4");
 const SECONDS = 34;
-beforeAll(() => ffmpeg(...picture("640x360", "30000/1001", SECONDS), ...sound(SECONDS), ...fast, "-c:a", "aac", clip));
+beforeAll(() => ffmpeg(...picture("1280x720", "30000/1001", SECONDS), ...sound(SECONDS), ...fast, "-c:a", "aac", clip));
 afterAll(() => rmSync(clips, { recursive: true, force: true }));
 
 /** Chunks of two segments, and leases that expire soon for a dead worker. */
@@ -52,8 +52,13 @@ async function expectWhole(server: RunningServer, { asset, key }: Uploaded): Pro
 test("two remote workers encode one source; when one is killed, only its task is repeated", async () => {
   const dataDir = emptyFolder();
   const server = await startServer(dataDir, { env, args: ["--workers", "0"] });
-  const made = await uploadClip(server, clip);
   const workers = [startWorker(server, emptyFolder()), startWorker(server, emptyFolder())];
+  // One that starts slowly would find the source encoded.
+  await until("both workers wait for a job", async () => {
+    const { body } = await server.call("GET", "/api/v1/admin/workers", { admin: server.admin });
+    return body.length === workers.length;
+  });
+  const made = await uploadClip(server, clip);
   const [victim, survivor] = workers;
   if (!victim || !survivor) throw new Error("No worker was started.");
   const ofVictim = (row: Record<string, unknown>) => String(row.worker_id).endsWith(`-${victim.child.pid}`);
@@ -61,9 +66,11 @@ test("two remote workers encode one source; when one is killed, only its task is
     const chunks = tasksOf(dataDir).filter(({ kind, status }) => kind === "chunk" && status === "running");
     return chunks.length > 1 && chunks.some(ofVictim) && !chunks.every(ofVictim);
   });
-  const lost = tasksOf(dataDir).filter((row) => row.status === "running" && ofVictim(row));
   victim.child.kill("SIGKILL");
   await victim.ended;
+  // Until their leases expire.
+  const lost = tasksOf(dataDir).filter((row) => row.status === "running" && ofVictim(row));
+  expect(lost.length).toBeGreaterThan(0);
   await until("the job is complete", async () => (await job(server, made)).status === "completed", 120_000);
   const { tasks, attempt } = await job(server, made);
   expect(tasks).toEqual({ total: 7, queued: 0, running: 0, completed: 7, failed: 0 });
