@@ -247,7 +247,8 @@ export class SvcPlayer extends MediaFacade {
         onError: (reason) => this.#fail(reason),
       });
     };
-    if (preload !== "none" || begins) open();
+    // Already playing if the page called play() before the data arrived.
+    if (preload !== "none" || begins || !video.paused) open();
     else video.addEventListener("play", open, { once: true, signal: this.#opening.signal });
     // Refused when the page may not autoplay: the viewer must start it.
     if (begins) video.play().catch(() => {});

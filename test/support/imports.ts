@@ -1,0 +1,30 @@
+import { newFolder } from "./folder.ts";
+import { insertAssets } from "./many-assets.ts";
+import { type RunningServer, startServer } from "./process.ts";
+
+export const ROWS = 100_000;
+export const env = { VODBOX_RATE_LIMIT_UPLOADS: "1000000/60" };
+
+async function tenantOf({ call, admin }: RunningServer, slug: string) {
+  const { id } = (await call("POST", "/api/v1/admin/tenants", { admin, body: { name: slug, slug } })).body;
+  const body = { tenant_id: id, scopes: ["assets:read", "assets:write"] };
+  return { id: id as number, key: (await call("POST", "/api/v1/api_keys", { admin, body })).body.token as string };
+}
+
+/** A server with two tenants, one of which has ROWS assets. */
+export async function prepared() {
+  const dataDir = newFolder();
+  const first = await startServer(dataDir, { env });
+  const [importer, other] = [await tenantOf(first, "importer"), await tenantOf(first, "other")];
+  first.child.kill("SIGTERM");
+  await first.ended;
+  await insertAssets(dataDir, importer.id, ROWS);
+  await insertAssets(dataDir, other.id, 10);
+  return { dataDir, importer, other };
+}
+
+export const csv = (title: string, rows = ROWS) =>
+  `title,tags,original_filename\n${Array.from({ length: rows }, (_, i) => `${title} ${i + 1},take=${i % 9},${i + 1}.mp4\n`).join("")}`;
+
+export const send = (server: RunningServer, key: string, raw: string) =>
+  server.call("POST", "/api/v1/assets/import", { key, raw, headers: { "content-type": "text/csv" } });
