@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { type TestApp, testApp } from "../support/app.ts";
+import type { Answer } from "../support/client.ts";
 import { expectError } from "../support/error.ts";
 import { callback, putArtifacts, uploaded } from "../support/flow.ts";
 import { finish, nextTask, planned, resultOf, runAll, runNext, written } from "../support/tasks.ts";
@@ -129,6 +130,36 @@ describe("a job in tasks", () => {
       body: { paths: ["tenants/1/sources/x.mp4"], method: "GET" },
     });
     expectError(elsewhere, 422, "validation_failed");
+  });
+});
+
+describe("the checksum of a source", () => {
+  const sum = "b".repeat(64);
+  /** Runs all tasks; those of `kind` report the checksum. */
+  async function run(kind: string, plan: Record<string, unknown>, upload: Record<string, unknown> = {}) {
+    const made = await uploaded(app, key, upload);
+    let last: Answer | null = null;
+    for (let { body, status } = await nextTask(app); status !== 204; { body, status } = await nextTask(app)) {
+      const result: any = await resultOf(app, body, plan);
+      const isReporting = body.task.kind === kind && (body.task.chunk?.number ?? 0) === 0;
+      const media = { ...result.media, source_sha256: sum };
+      last = await callback(app, body, "complete", isReporting ? { ...result, media } : result);
+    }
+    const { body } = await app.call("GET", `/api/v1/assets/${made.asset.id}`, { key });
+    return { last, asset: body, job: await job(made.job.id) };
+  }
+
+  test("is that of the audio task, or of the first chunk of one without audio", async () => {
+    expect((await run("audio", {})).asset).toMatchObject({ playback_status: "ready", source_sha256: sum });
+    const silent = await run("chunk", { has_audio: false });
+    expect(silent.asset).toMatchObject({ playback_status: "ready", source_sha256: sum });
+    expect((await run("none", {})).asset).toMatchObject({ playback_status: "ready", source_sha256: null });
+  });
+
+  test("fails the job if another one was announced", async () => {
+    const { last, job } = await run("audio", {}, { sha256: "c".repeat(64) });
+    expectError(last as Answer, 422, "source_corrupt");
+    expect(job).toMatchObject({ status: "failed", error: { code: "source_corrupt" } });
   });
 });
 

@@ -1,4 +1,5 @@
-import { rmSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import Sqlite from "libsql";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
@@ -33,7 +34,9 @@ const job = async (server: RunningServer, { job, key }: Uploaded) =>
 /** Every rendition of the finished asset has all frames, without a gap, and decodes without a warning. */
 async function expectWhole(server: RunningServer, { asset, key }: Uploaded): Promise<void> {
   const { body } = await server.call("GET", `/api/v1/assets/${asset.id}`, { key });
-  expect(body).toMatchObject({ playback_status: "ready", duration_seconds: expect.closeTo(SECONDS, 0) });
+  const sum = createHash("sha256").update(readFileSync(clip)).digest("hex");
+  expect(body).toMatchObject({ playback_status: "ready", source_sha256: sum });
+  expect(body.duration_seconds).toBeCloseTo(SECONDS, 0);
   const { body: playback } = await server.call("GET", `/api/v1/playback/${asset.id}`, { key });
   const master = playback.hls_url;
   expect(await complaints("-i", master, "-map", "0", "-f", "null", "-")).toBe("");

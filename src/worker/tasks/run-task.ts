@@ -74,6 +74,10 @@ async function chunk({ job, context, workspace }: Running, plan: StoredPlan): Pr
   if (!task.chunk) throw new Error("The contract of a chunk does not state its range.");
   await using source = await fetchSource(job, context, workspace);
   const publisher = publisherOf({ job, context, workspace });
+  // Of a source without audio no other task reads everything.
+  const isChecking = plan.audio.length === 0 && task.chunk.number === 0;
+  const sum = isChecking ? sumOf(source.path, job.source.sha256, heartbeat.signal) : null;
+  sum?.catch(() => {});
   try {
     const report = (fraction: number) => heartbeat.report("encoding", DOWNLOADED + fraction * (ENCODED - DOWNLOADED));
     report(0);
@@ -84,7 +88,7 @@ async function chunk({ job, context, workspace }: Running, plan: StoredPlan): Pr
     });
     heartbeat.report("publishing", ENCODED);
     await publisher.finish(filesOf(written));
-    return { written };
+    return { written, ...(sum && { media: { source_sha256: await sum } }) };
   } finally {
     await publisher.stop();
   }

@@ -16,7 +16,7 @@ import { type LeasedTask, liveTask, type TaskRef, taskOfToken } from "./lease.ts
 import { applyTask, endLease } from "./lifecycle.ts";
 import { captionsWithoutAudio, checkedPlan, NO_AUDIO, storePlan } from "./plan.ts";
 import { doneOf, moveJob } from "./progress.ts";
-import { type PartResult, partResult, renditionsHash, whyNotExact, writtenCaptions } from "./written.ts";
+import { type PartResult, partResult, renditionsHash, reportedByParts, whyNotExact } from "./written.ts";
 
 type Completion = v.InferOutput<typeof TaskCompletion>;
 
@@ -39,7 +39,7 @@ export async function completeTask(app: App, ref: TaskRef, result: Completion): 
     case "whole":
       return complete(app, lease, result, { resultHash });
     case "images":
-      return complete(app, lease, { ...result, ...(await captionsOf(app.db, leased)) }, { resultHash });
+      return complete(app, lease, await withPartsOf(app.db, leased, result), { resultHash });
   }
 }
 
@@ -147,8 +147,10 @@ async function queueImages(tx: Db, app: App, { task }: LeasedTask): Promise<bool
   return true;
 }
 
-/** What `complete` reports of captions, which another task has created. */
-async function captionsOf(db: Db, { job, task }: LeasedTask) {
-  const captions = await writtenCaptions(db, task.attemptId);
-  return captions ?? { subtitle_paths: {}, caption_errors: (await captionsWithoutAudio(db, job)).errors };
+/** The result of the last task with what the parts have reported of captions and of the source. */
+async function withPartsOf(db: Db, { job, task }: LeasedTask, result: Completion): Promise<Completion> {
+  const { captions, sourceSha256 } = await reportedByParts(db, task.attemptId);
+  const errors = async () => ({ subtitle_paths: {}, caption_errors: (await captionsWithoutAudio(db, job)).errors });
+  const media = { ...result.media, ...(sourceSha256 && { source_sha256: sourceSha256 }) };
+  return { ...result, ...(captions ?? (await errors())), media };
 }

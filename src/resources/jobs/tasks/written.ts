@@ -10,18 +10,22 @@ import { incomplete } from "../captions.ts";
 
 type Completion = v.InferOutput<typeof TaskCompletion>;
 type Captions = Pick<Completion, "subtitle_paths" | "caption_errors">;
-/** The result of a completed `chunk` or `audio` task. */
-export type PartResult = Captions & { written: WrittenRendition[] };
+/** The result of a completed `chunk` or `audio` task; `source_sha256` is of the source, where the task computed it. */
+export type PartResult = Captions & { written: WrittenRendition[]; source_sha256?: string };
 
 /** Tasks that are read at once: a chunk has a few kilobytes. */
 const PAGE = 50;
 
 /** What a part reports to have written. Throws 422 `invalid_transcoding_result`. */
-export function partResult({ written, subtitle_paths, caption_errors }: Completion, kind: TaskRow["kind"]): PartResult {
+export function partResult(
+  { written, subtitle_paths, caption_errors, media }: Completion,
+  kind: TaskRow["kind"],
+): PartResult {
   if (!written || written.length === 0) return incomplete("written", "is required");
   if (new Set(written.map(({ name }) => name)).size < written.length) return incomplete("written", "repeats a name");
   const captions = kind === "audio" ? { subtitle_paths, caption_errors } : { subtitle_paths: {}, caption_errors: {} };
-  return { written, ...captions };
+  const sum = media?.source_sha256;
+  return { written, ...captions, ...(sum && { source_sha256: sum }) };
 }
 
 /** Of the names and init segments of renditions, in any order. */
@@ -60,11 +64,23 @@ export async function allWritten(db: Db, attemptId: number): Promise<WrittenRend
   return [...byName.values()];
 }
 
-/** What the audio task reports of captions; null without such a task. */
-export async function writtenCaptions(db: Db, attemptId: number): Promise<Captions | null> {
-  for await (const { subtitle_paths, caption_errors } of resultsOf(db, attemptId, "audio"))
-    return { subtitle_paths, caption_errors };
-  return null;
+/**
+ * What tasks report besides their segments: the audio task of captions, null without such a task, and the audio task or
+ * a chunk of the source's checksum.
+ */
+export async function reportedByParts(
+  db: Db,
+  attemptId: number,
+): Promise<{ captions: Captions | null; sourceSha256: string | null }> {
+  let captions: Captions | null = null;
+  for (const kind of ["audio", "chunk"] as const)
+    for await (const { source_sha256, subtitle_paths, caption_errors } of resultsOf(db, attemptId, kind)) {
+      if (kind === "audio") captions = { subtitle_paths, caption_errors };
+      if (source_sha256) return { captions, sourceSha256: source_sha256 };
+      // Without audio the first chunk computes it.
+      if (kind === "chunk") return { captions, sourceSha256: null };
+    }
+  return { captions, sourceSha256: null };
 }
 
 async function* resultsOf(db: Db, attemptId: number, kind: TaskRow["kind"]): AsyncGenerator<PartResult> {
