@@ -105,15 +105,6 @@ describe("<svc-player> on another site", () => {
     expect(seen.faults).toEqual([]);
   });
 
-  test("plays as soon as it can if play() precedes the data of the video, also without preloading", async () => {
-    const html = `${element(`playback-id="${open.external_id}" preload="none" muted disable-tracking`)}
-      <script>window.played = document.querySelector("svc-player").play().then(() => "played", String)</script>`;
-    const seen = await visit(browser, await customersPage(html));
-    await until(seen, "return player.currentTime > 0.1");
-    expect(await seen.page.evaluate("window.played")).toBe("played");
-    expect(seen.faults).toEqual([]);
-  });
-
   test("is controlled by mouse: play, mute, captions, speed, quality, timeline with thumbnails and chapters, full screen", async () => {
     const seen = await withElement(`playback-id="${open.external_id}" loop disable-tracking`);
     const { page } = seen;
