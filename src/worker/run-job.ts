@@ -31,19 +31,18 @@ export async function runJob(job: WorkerContract, context: JobContext): Promise<
   };
   // Other tasks of the job may write to the same directory.
   const isAlone = !task || task.kind === "whole";
+  const needed = (job.source.local_path ? 0 : (job.source.bytes ?? 0)) * SPACE_PER_SOURCE;
+  if (!(await context.scratch.hasSpace(needed))) {
+    log.warn({ ...fields, bytes: needed }, "Job released: no disk space for its source.");
+    await client.release(job).catch(() => {});
+    return "no_room";
+  }
   const heartbeat = new LeaseHeartbeat(client, job, {
     signal,
     onTrouble: (error) => log.warn({ ...fields, error: String(error) }, "Heartbeat failed."),
     onStage: (stage, tookMs) => log.info({ ...fields, stage, took_ms: Math.round(tookMs) }, "Stage completed."),
     onNews: (stage, progress) => context.onProgress?.({ id: job.job.id, stage, progress }),
   });
-  const needed = (job.source.local_path ? 0 : (job.source.bytes ?? 0)) * SPACE_PER_SOURCE;
-  if (!(await context.scratch.hasSpace(needed))) {
-    await heartbeat.stop();
-    log.warn({ ...fields, bytes: needed }, "Job released: no disk space for its source.");
-    await client.release(job).catch(() => {});
-    return "no_room";
-  }
   const work = await context.scratch.jobFolder(`job-${job.job.id}`);
   const outDir = job.artifacts.local_path ?? join(work, "out");
   const stopWatching = watchSpace([work, outDir], context.minFreeBytes, () => heartbeat.abandon("full"));
