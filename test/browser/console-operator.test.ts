@@ -114,6 +114,25 @@ test("a signing key is made, its private key is shown once, and it is deleted", 
   expect(faultsOf(seen)).toEqual([]);
 });
 
+test("a form is not sent before its tenants are loaded", async () => {
+  const seen = await open();
+  const { page } = seen;
+  await link(page, "API keys").click();
+  const loaded = Promise.withResolvers<void>();
+  await page.route(/\/v1\/tenants\?/, async (route) => {
+    await loaded.promise;
+    await route.continue();
+  });
+  await button(page, "New signing key").click();
+  await page.getByLabel("Name").fill("Early");
+  expect(await button(page, "Create").isDisabled()).toBe(true);
+  await page.getByLabel("Name").press("Enter");
+  loaded.resolve();
+  await button(page, "Create").click();
+  await page.getByRole("row", { name: /Early.*EdDSA.*Active/ }).waitFor();
+  expect(faultsOf(seen)).toEqual([]);
+});
+
 test("the operator sees disk, figures, storage, settings, and the log as it is written", async () => {
   const seen = await open();
   const { page } = seen;

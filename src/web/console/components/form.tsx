@@ -1,5 +1,5 @@
-import type { ComponentChildren } from "preact";
-import { useId, useState } from "preact/hooks";
+import { type ComponentChildren, createContext } from "preact";
+import { useCallback, useContext, useId, useLayoutEffect, useState } from "preact/hooks";
 import { VodboxError } from "../../../clients/typescript/error.ts";
 import { ErrorNotice } from "./notice.tsx";
 
@@ -9,14 +9,30 @@ type FormProps = {
   children: ComponentChildren;
 };
 
+type Wait = (change: 1 | -1) => void;
+const WaitContext = createContext<Wait>(() => {});
+
+/** While `isWaiting`, the form around the caller cannot be sent: a field of it is still being loaded. */
+export function useFormWait(isWaiting: boolean): void {
+  const wait = useContext(WaitContext);
+  useLayoutEffect(() => {
+    if (!isWaiting) return;
+    wait(1);
+    return () => wait(-1);
+  }, [isWaiting, wait]);
+}
+
 /** A form that sends its fields by name, shows what the API objects to, and cannot be sent twice at once. */
 export function Form({ submit, onSubmit, children }: FormProps) {
   const [error, setError] = useState<unknown>(null);
   const [isBusy, setBusy] = useState(false);
+  const [waits, setWaits] = useState(0);
+  const wait = useCallback<Wait>((change) => setWaits((count) => count + change), []);
+  const isHeld = isBusy || waits > 0;
   const send = async (event: SubmitEvent) => {
     event.preventDefault();
     const form = event.currentTarget as HTMLFormElement;
-    if (isBusy) return;
+    if (isHeld) return;
     setBusy(true);
     setError(null);
     try {
@@ -29,9 +45,9 @@ export function Form({ submit, onSubmit, children }: FormProps) {
   };
   return (
     <form onSubmit={send} noValidate={error instanceof VodboxError}>
-      {children}
+      <WaitContext.Provider value={wait}>{children}</WaitContext.Provider>
       <ErrorNotice error={error} />
-      <button type="submit" class="primary" disabled={isBusy}>
+      <button type="submit" class="primary" disabled={isHeld}>
         {submit}
       </button>
     </form>
