@@ -5,6 +5,7 @@ import { sql } from "drizzle-orm";
 import fc from "fast-check";
 import { beforeEach, describe, expect, test } from "vitest";
 import { escapeCell, readTags, unescapeCell } from "../../src/resources/assets/csv-cells.ts";
+import { RESERVED_TAGS } from "../../src/resources/assets/schema.ts";
 import { type TestApp, testApp } from "../support/app.ts";
 import { expectError } from "../support/error.ts";
 
@@ -286,12 +287,15 @@ describe("a round trip", () => {
     const notBlank = (value: string) => value.trim() !== "";
     const tagKey = text(64)
       .filter(notBlank)
-      .filter((name) => name !== "__proto__");
+      .filter((name) => !RESERVED_TAGS.includes(name));
     const number = fc.double({ noNaN: true, noDefaultInfinity: true }).map((value) => (value === 0 ? 0 : value));
     const tags = fc.dictionary(tagKey, fc.oneof(text(100), number, fc.boolean()), { maxKeys: 5 });
     const record = fc.record({ title: text(300).filter(notBlank), description: text(300), tags });
     await fc.assert(
       fc.asyncProperty(fc.array(record, { minLength: 1, maxLength: 5 }), async (records) => {
+        // Here, so that a smaller counterexample can be found after a failure.
+        for (const { id } of (await app.call("GET", "/api/v1/assets", { key })).body)
+          await app.call("DELETE", `/api/v1/assets/${id}`, { key });
         const before: any[] = [];
         for (const [index, fields] of records.entries())
           before.push(await made({ ...fields, original_filename: `${before.length}-${index}.mp4` }));
@@ -309,7 +313,6 @@ describe("a round trip", () => {
         for (const { id, title, description, tags: kept } of before) {
           expect(await asset(id)).toMatchObject({ title, description: description || null });
           expect((await asset(id)).tags).toEqual(kept);
-          await app.call("DELETE", `/api/v1/assets/${id}`, { key });
         }
       }),
       { numRuns: 60 },
