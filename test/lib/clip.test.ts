@@ -227,8 +227,9 @@ describe("a DASH manifest", () => {
 
   test("is cut in the timescale of each representation", () => {
     const cut = cutMpd(mpd, "manifest.mpd", range, shared(2, 3));
-    expect(cut).toContain('mediaPresentationDuration="PT8S"');
-    expect(cut).toContain('<Period id="0" start="PT0S" duration="PT8S">');
+    // Until the end of the last packet of audio.
+    expect(cut).toContain('mediaPresentationDuration="PT8.011S"');
+    expect(cut).toContain('<Period id="0" start="PT0S" duration="PT8.011S">');
     expect(cut).toMatch(
       /timescale="12800"[^>]*startNumber="2" presentationTimeOffset="51200">\s*<SegmentTimeline>\s*<S t="51200" d="51200" r="1"\/>\s*</,
     );

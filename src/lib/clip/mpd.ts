@@ -26,7 +26,7 @@ export function cutMpd(text: string, path: string, range: TimeRange, shared: Sha
   const sets = period.children.filter((child) => child.name === "AdaptationSet" && typeOf(child) !== "image");
   const hasVideo = sets.some((set) => typeOf(set) === "video");
   const cut = { ...exactStart(sets, range, hasVideo), hasVideo };
-  const duration = `PT${Number((cut.end - cut.start).toFixed(3))}S`;
+  const duration = `PT${Math.ceil((exactEnd(sets, cut) - cut.start) * 1000 - 1e-3) / 1000}S`;
   const bases = period.children.filter(({ name }) => name === "BaseURL");
   const manifestOf = (part: Part) =>
     changed(root, {
@@ -91,6 +91,25 @@ function exactStart(sets: readonly XmlElement[], range: TimeRange, hasVideo: boo
   return first ? { ...range, start: (first.start - line.offset) / line.timescale } : range;
 }
 
+/**
+ * When the last segment of any track ends. A player that stopped within one would have to find the end by its clock:
+ * dash.js does so ten times a second, and then shows a frame from half a second before.
+ */
+function exactEnd(sets: readonly XmlElement[], cut: Cut): number {
+  const ends = sets.flatMap((set) =>
+    templatesOf(set).flatMap((template) => {
+      if (!template.children.some(({ name }) => name === "SegmentTimeline")) return [];
+      const line = readTimeline(template);
+      const last = cutTimeline(line, cut, selectionOf(set, cut)).runs.at(-1);
+      return last ? [(last.start + last.count * last.duration - line.offset) / line.timescale] : [];
+    }),
+  );
+  return ends.reduce((latest, end) => Math.max(latest, end), cut.end);
+}
+
+const selectionOf = (set: XmlElement, { hasVideo }: Cut): Selection =>
+  typeOf(set) === "audio" && hasVideo ? "audio" : "video";
+
 const templatesOf = (set: XmlElement): XmlElement[] => {
   const representations = set.children.filter(({ name }) => name === "Representation");
   return [set, ...representations].flatMap(({ children }) => children.filter(({ name }) => name === "SegmentTemplate"));
@@ -105,7 +124,7 @@ function cutSet(set: XmlElement, cut: Cut, part: Part): XmlElement {
   const isInherited = set.children.some(({ name }) => name === "SegmentTemplate");
   if (templatesOf(set).length !== (isInherited ? 1 : representations.length))
     throw new ClipFault("the DASH manifest has no segment timelines");
-  const selection = type === "audio" && cut.hasVideo ? "audio" : "video";
+  const selection = selectionOf(set, cut);
   const inside = (element: XmlElement): XmlElement =>
     changed(element, {
       children: element.children.map((child) => {
