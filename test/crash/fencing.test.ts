@@ -4,6 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { LeaseClient, LeaseLost } from "../../src/worker/lease-client.ts";
 import { fast, ffmpeg, picture, temporaryFolder } from "../media/sources.ts";
+import { altered } from "../support/altered.ts";
 import { descendantsOf, until, untilGone } from "../support/descendants.ts";
 import { putArtifacts, uploaded } from "../support/flow.ts";
 import { emptyFolder } from "../support/folder.ts";
@@ -155,7 +156,7 @@ test(`eight workers and ${COUNT} jobs: each is leased once, and completed by who
       leased.push(job.job.id);
       // Another's token is not accepted, regardless of its sender.
       if (leased.length % 100 === 0) {
-        const stolen = { ...job, lease: { ...job.lease, token: `${job.lease.token.slice(0, -1)}x` } };
+        const stolen = { ...job, lease: { ...job.lease, token: altered(job.lease.token) } };
         await expect(client.heartbeat(stolen, { progress: 1, stage: "encoding" })).rejects.toThrow(LeaseLost);
       }
       const paths = await putArtifacts(server, job);
