@@ -2,10 +2,10 @@ import fc from "fast-check";
 import * as v from "valibot";
 import { beforeAll, describe, expect, test } from "vitest";
 import { decodeKey, encodeKey } from "../../src/http/paging.ts";
-import { RESERVED_TAGS } from "../../src/resources/assets/schema.ts";
 import { type TestApp, testApp } from "../support/app.ts";
 import { expectError } from "../support/error.ts";
 import { uploaded } from "../support/flow.ts";
+import { RESERVED_TAGS } from "../support/reserved-tags.ts";
 
 let app: TestApp;
 let key: string;

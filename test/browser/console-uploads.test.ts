@@ -6,7 +6,7 @@ import { emptyFolder } from "../support/folder.ts";
 import { type RunningServer, startServer } from "../support/process.ts";
 import { startRelay } from "../support/relay.ts";
 import { startBrowser } from "./browser.ts";
-import { button, faultsOf, link, signedIn } from "./console.ts";
+import { button, faultsOf, heading, link, signedIn } from "./console.ts";
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 });
 
@@ -50,6 +50,41 @@ const share = (page: Page) =>
     .locator(".transfer progress")
     .first()
     .evaluate((bar: any) => bar.value as number);
+
+test("the operator uploads to the tenant that is shown, and not before it is", async () => {
+  const { server } = await started();
+  const { admin } = server;
+  await server.call("POST", "/api/v1/admin/tenants", { admin, body: { name: "Other", slug: "other" } });
+  const seen = await signedIn(browser, server.base, admin);
+  const { page } = seen;
+  const loaded = Promise.withResolvers<void>();
+  await page.route(/\/v1\/tenants\?/, async (route) => {
+    await loaded.promise;
+    await route.continue();
+  });
+  await link(page, "Uploads").click();
+  await heading(page, "Uploads").waitFor();
+  for (const name of ["Upload", "Choose files", "Choose a folder"])
+    expect(await page.locator(`button:text-is("${name}")`).isDisabled(), name).toBe(true);
+  loaded.resolve();
+  await expect.poll(() => button(page, "Upload").isEnabled()).toBe(true);
+  const shown = Number(await page.getByLabel("Tenant").inputValue());
+  await choose(page, fileOf("Short film.mp4", 1000));
+  const assets = async () => (await server.call("GET", "/api/v1/assets", { admin })).body;
+  await expect.poll(async () => (await assets())[0]?.input_status).toBe("uploaded");
+  expect(await assets()).toMatchObject([{ title: "Short film", tenant_id: shown }]);
+  expect(faultsOf(seen)).toEqual([]);
+});
+
+test("without a tenant the operator cannot upload, and the page says why", async () => {
+  const server = await startServer(join(emptyFolder(), "data"));
+  const seen = await signedIn(browser, server.base, server.admin);
+  const { page } = seen;
+  await link(page, "Uploads").click();
+  await page.getByText("No tenants yet.").waitFor();
+  expect(await page.locator('button:text-is("Choose files")').isDisabled()).toBe(true);
+  expect(faultsOf(seen)).toEqual([]);
+});
 
 test("an upload that a reload interrupted is listed, and continues where it was", async () => {
   const { server, key } = await started();

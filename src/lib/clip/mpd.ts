@@ -26,6 +26,7 @@ export function cutMpd(text: string, path: string, range: TimeRange, shared: Sha
   const sets = period.children.filter((child) => child.name === "AdaptationSet" && typeOf(child) !== "image");
   const hasVideo = sets.some((set) => typeOf(set) === "video");
   const cut = { ...exactStart(sets, range, hasVideo), hasVideo };
+  // Rounded up, so that no packet ends after it.
   const duration = `PT${Math.ceil((exactEnd(sets, cut) - cut.start) * 1000 - 1e-3) / 1000}S`;
   const bases = period.children.filter(({ name }) => name === "BaseURL");
   const manifestOf = (part: Part) =>
@@ -98,7 +99,6 @@ function exactStart(sets: readonly XmlElement[], range: TimeRange, hasVideo: boo
 function exactEnd(sets: readonly XmlElement[], cut: Cut): number {
   const ends = sets.flatMap((set) =>
     templatesOf(set).flatMap((template) => {
-      if (!template.children.some(({ name }) => name === "SegmentTimeline")) return [];
       const line = readTimeline(template);
       const last = cutTimeline(line, cut, selectionOf(set, cut)).runs.at(-1);
       return last ? [(last.start + last.count * last.duration - line.offset) / line.timescale] : [];

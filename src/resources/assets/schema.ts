@@ -36,13 +36,13 @@ export const TagValue = v.union(
   "must be a string of at most 1024 characters, a number or a boolean",
 );
 /** Names that valibot considers dangerous and would silently drop. */
-export const RESERVED_TAGS = ["__proto__", "constructor", "prototype"];
+const RESERVED = ["__proto__", "constructor", "prototype"];
 const named = v.pipe(
   v.unknown(),
   v.check((tags) => typeof tags === "object" && tags !== null && !Array.isArray(tags), "must be an object"),
   v.check(
-    (tags) => !RESERVED_TAGS.some((key) => Object.hasOwn(Object(tags), key)),
-    `must not contain the keys ${RESERVED_TAGS.join(", ")}`,
+    (tags) => !RESERVED.some((key) => Object.hasOwn(Object(tags), key)),
+    `must not contain the keys ${RESERVED.join(", ")}`,
   ),
   v.metadata({
     openapi: {

@@ -3,7 +3,6 @@ import { dictionary } from "../../texts/dictionary.ts";
 export const texts = dictionary(
   {
     newTenant: "New tenant",
-    noTenants: "No tenants yet.",
     plan: "Plan",
     storage: "Storage",
     delivered: "Delivered this month",
@@ -34,7 +33,6 @@ export const texts = dictionary(
   },
   {
     newTenant: "Neuer Mandant",
-    noTenants: "Noch keine Mandanten.",
     plan: "Tarif",
     storage: "Speicher",
     delivered: "Ausgeliefert in diesem Monat",

@@ -38,6 +38,8 @@ export default function Uploads() {
     tenantId: isOperator && tenant !== null ? Number(tenant) : null,
     collectionId: !isOperator && /^[1-9]\d{0,14}$/.test(query.collection ?? "") ? Number(query.collection) : null,
   };
+  // Its tenants are being loaded, or there are none. An upload that is resumed has one already.
+  const isWithoutTenant = isOperator && tenant === null;
   if (!may("assets:write")) return <NotAllowed />;
   const add = (files: FoundFile[]) => transfers.add(files, target);
   /** Opens the browser's dialog for files, for a folder, or for the file of an interrupted upload. */
@@ -59,10 +61,10 @@ export default function Uploads() {
   return (
     <>
       <PageHead title={t("uploads")}>
-        <button type="button" onClick={() => choose("folder")}>
+        <button type="button" disabled={isWithoutTenant} onClick={() => choose("folder")}>
           {t("chooseFolder")}
         </button>
-        <button type="button" class="primary" onClick={() => choose("files")}>
+        <button type="button" class="primary" disabled={isWithoutTenant} onClick={() => choose("files")}>
           {t("upload")}
         </button>
       </PageHead>
@@ -79,11 +81,11 @@ export default function Uploads() {
         onDrop={(event) => {
           event.preventDefault();
           setOver(false);
-          if (event.dataTransfer) void filesOf(event.dataTransfer).then(add);
+          if (event.dataTransfer && !isWithoutTenant) void filesOf(event.dataTransfer).then(add);
         }}
       >
         <p>{t("dropHere")}</p>
-        <button type="button" onClick={() => choose("files")}>
+        <button type="button" disabled={isWithoutTenant} onClick={() => choose("files")}>
           {t("chooseFiles")}
         </button>
         <input
