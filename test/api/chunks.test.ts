@@ -133,7 +133,8 @@ describe("sequential chunks with Content-Range to one URL", () => {
     });
     expectError(lengthy, 422, "validation_failed");
     // A total other than `bytes_expected` means another file.
-    for (const range of ["bytes 4-6/11", "bytes 4-8/9", "bytes 0-3/4", "bytes 4-9/100", "bytes */11", "bytes */4"])
+    const totals = ["bytes 4-6/11", "bytes 4-8/9", "bytes 0-3/4", "bytes 4-9/100", "bytes */11", "bytes */4"];
+    for (const range of [...totals, "bytes 0-9/9", "bytes 4-9/5", "bytes 0-0/0"])
       expect(await put(range, range.includes("*") ? "" : "efghij".slice(0, 3)), range).toEqual([422, "bytes_mismatch"]);
     const stream = new Blob(["efghijk"]).stream();
     expect(await put("bytes 4-9/10", stream), "longer than it says").toEqual([413, "payload_too_large"]);
@@ -179,6 +180,7 @@ describe("sequential chunks with Content-Range to one URL", () => {
       });
     expectError(await putPart("bytes 0-9/11"), 422, "bytes_mismatch");
     expectError(await putPart("bytes 0-4/5", "abcde"), 422, "bytes_mismatch");
+    expectError(await putPart("bytes 0-9/9"), 422, "bytes_mismatch");
     expectError(await putPart("bytes 1-10/10"), 422, "validation_failed");
     expectError(await putPart("bytes 9-0/10"), 422, "validation_failed");
     expectError(await putPart("bytes 0-3/10"), 422, "validation_failed");

@@ -56,7 +56,7 @@ function requireLength({ headers }: Pick<Context, "headers">, length: number): v
 }
 
 /** Throws 422 `bytes_mismatch` when the total differs from the announced size. */
-export function requireTotal({ total }: ContentRange, announced: number): void {
+function requireTotal({ total }: ContentRange, announced: number): void {
   if (total === announced) return;
   const message = `The total of Content-Range is ${total}, but bytes_expected is ${announced}; initiate another upload for another file.`;
   throw new HttpError(422, "bytes_mismatch", message, { details: { "Content-Range": [message] } });
@@ -71,14 +71,19 @@ export function lengthOfPart(context: Pick<Context, "headers">, { range }: Conte
   return length;
 }
 
-/** Throws 422 `validation_failed` for a malformed range, or one that ends before it begins or beyond its own total. */
-export function parseContentRange(header: string): ContentRange {
+/**
+ * Throws 422 `bytes_mismatch` when the total differs from the announced size, `validation_failed` for a malformed range,
+ * or one that ends before it begins or beyond its total.
+ */
+export function parseContentRange(header: string, announced?: number): ContentRange {
   const match = /^bytes (?:(\d{1,15})-(\d{1,15})|\*)\/(\d{1,15})$/.exec(header.trim());
   const [, start, end, total] = match ?? [];
   const parsed = {
     total: Number(total),
     range: start === undefined ? null : { start: Number(start), end: Number(end) },
   };
+  // First: a range that exceeds the total of another file has the wrong total, not the wrong form.
+  if (match && announced !== undefined) requireTotal(parsed, announced);
   const isValid =
     match && (!parsed.range || (parsed.range.start <= parsed.range.end && parsed.range.end < parsed.total));
   if (isValid) return parsed;

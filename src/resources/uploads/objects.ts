@@ -11,7 +11,7 @@ import { ownerOf, parseKey } from "../../lib/object-keys.ts";
 import { urlSigning } from "../../lib/url-signing.ts";
 import { requireActiveTenant, requireTenantKept } from "../tenants/active.ts";
 import { bodyOf, tooLarge } from "./body.ts";
-import { lengthOfPart, parseContentRange, putChunk, requireTotal } from "./chunk.ts";
+import { lengthOfPart, parseContentRange, putChunk } from "./chunk.ts";
 import { uploadOfKey } from "./queries.ts";
 
 const path = "/objects/**:key";
@@ -103,8 +103,7 @@ async function putObject(context: Context, takes: FindAnnouncement) {
   const upload = await stillPending(app, key);
   const announced = (await takes(app, key)) ?? upload;
   const header = headers.get("content-range");
-  const range = header === null ? null : parseContentRange(header);
-  if (range && announced) requireTotal(range, announced.bytesExpected);
+  const range = header === null ? null : parseContentRange(header, announced?.bytesExpected);
   const start = part && announced ? (part.partNumber - 1) * (announced.partSize ?? 0) : 0;
   const partBytes = range && part && announced ? lengthOfPart(context, range, start) : maxBytes;
   if (Number(headers.get("content-length") ?? 0) > maxBytes) return tooLarge(maxBytes);
