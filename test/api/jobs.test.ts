@@ -46,6 +46,7 @@ describe("a claim", () => {
     expect([long.status, long.body.code]).toEqual([422, "validation_failed"]);
     await uploaded(app, key);
     await uploaded(app, key);
+    app.stopClock();
     const first = await next(app, "mine");
     const again = await next(app, "mine");
     expect(again.body).toEqual(first.body);

@@ -35,6 +35,7 @@ describe("a repeat with its Idempotency-Key", () => {
 
   test("of an upload returns the first response, with a working URL", async () => {
     const { app, key } = await withTenant();
+    app.stopClock();
     const first = await post(app, paths.uploads, "one", { key, body: upload });
     const again = await post(app, paths.uploads, "one", { key, body: upload });
     expect([again.status, again.headers.get("idempotent-replayed")]).toEqual([201, "true"]);

@@ -262,6 +262,7 @@ describe("a result", () => {
 
 describe("a claim", () => {
   test("that is repeated returns the same task while its lease is valid", async () => {
+    app.stopClock();
     await uploaded(app, key);
     const first = await nextTask(app, "mine");
     expect((await nextTask(app, "mine")).body).toEqual(first.body);

@@ -22,6 +22,8 @@ export type TestApp = {
   worker: string;
   /** Advances the program's clock by `ms`. */
   advance(ms: number): void;
+  /** Stops the program's clock, except for `advance`: signed addresses contain the second in which they expire. */
+  stopClock(): void;
   /** Runs a scheduled task to its end. */
   runTask(name: string): Promise<void>;
   /** Events since the last call of this function: exact types, in order. */
@@ -61,7 +63,9 @@ export async function testApp(flags: Record<string, unknown> = {}, dataDir = new
     env: {},
   });
   let offset = 0;
-  const opened = await openApp(config, { log: pino({ level: "silent" }), clock: { now: () => Date.now() + offset } });
+  let stopped: number | null = null;
+  const clock = { now: () => (stopped ?? Date.now()) + offset };
+  const opened = await openApp(config, { log: pino({ level: "silent" }), clock });
   const { app, server, egress } = opened;
   const tasks = allScheduledTasks(app, { authenticator: server.authenticator, egress });
   const conforms = conformance(opened.routes);
@@ -95,6 +99,9 @@ export async function testApp(flags: Record<string, unknown> = {}, dataDir = new
     worker: app.secrets.worker_token,
     advance: (ms) => {
       offset += ms;
+    },
+    stopClock: () => {
+      stopped = Date.now();
     },
     async runTask(name) {
       const task = tasks.find((each) => each.name === name);
