@@ -4,11 +4,8 @@ import { atEnd } from "../support/folder.ts";
 
 const PROGRAMS = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
 
-/**
- * The system's Chromium, with the program arguments `more` and without background requests. A file that starts one
- * closes it.
- */
-export function startBrowser(...more: string[]): Promise<Browser> {
+/** The system's Chromium, without background requests, with further `flags`. A file that starts one closes it. */
+export function startBrowser(...flags: string[]): Promise<Browser> {
   const executablePath = PROGRAMS.find(existsSync);
   if (!executablePath) throw new Error(`No Chromium at ${PROGRAMS.join(", ")}; npm test installs it where possible`);
   return chromium.launch({
@@ -21,7 +18,7 @@ export function startBrowser(...more: string[]): Promise<Browser> {
       "--no-first-run",
       "--disable-component-update",
       "--disable-sync",
-      ...more,
+      ...flags,
     ],
   });
 }

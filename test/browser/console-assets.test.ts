@@ -10,7 +10,7 @@ import { button, faultsOf, link, signedIn } from "./console.ts";
 vi.setConfig({ testTimeout: 360_000, hookTimeout: 60_000 });
 
 const COUNT = 100_000;
-/** Compiled code counts as heap, and V8 compiles at moments that differ between runs: the heap then holds data only. */
+/** Compiled code counts as heap, and V8 compiles at moments that differ between runs. Without it, the heap is data. */
 const ONLY_INTERPRET = "--js-flags=--no-sparkplug,--no-maglev,--no-turbofan";
 let server: RunningServer;
 let browser: Browser;

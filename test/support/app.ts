@@ -22,7 +22,7 @@ export type TestApp = {
   worker: string;
   /** Advances the program's clock by `ms`. */
   advance(ms: number): void;
-  /** Stops the program's clock, except for `advance`: signed addresses contain the second in which they expire. */
+  /** Stops the program's clock, except for `advance`: signed URLs contain the second in which they expire. */
   stopClock(): void;
   /** Runs a scheduled task to its end. */
   runTask(name: string): Promise<void>;
