@@ -7,6 +7,7 @@ import { billingRoutes } from "./resources/billing/routes.ts";
 import { clipRoutes } from "./resources/clips/routes.ts";
 import { collectionRoutes } from "./resources/collections/routes.ts";
 import { deviceRoutes } from "./resources/devices/routes.ts";
+import { encodingProfileRoutes } from "./resources/encoding-profiles/routes.ts";
 import { eventStreamRoutes } from "./resources/event-stream/routes.ts";
 import { intentRoutes } from "./resources/ingest/batch-upload-routes.ts";
 import { proxyRoutes } from "./resources/ingest/proxy-routes.ts";
@@ -69,6 +70,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...subtitleRoutes,
     ...derivedSubtitleRoutes,
     ...featureRoutes,
+    ...encodingProfileRoutes,
     ...jobRoutes,
     ...taskRoutes,
     ...cloudJobRoutes,

@@ -59,7 +59,7 @@ const NARROW: Record<string, readonly string[]> = {
 
 /** Each imports only those before it. */
 const RESOURCES =
-  "tenants keys signing-keys devices sessions assets collections subtitles jobs uploads tracks clips playback webhooks event-stream analytics billing ingest live operator".split(
+  "encoding-profiles tenants keys signing-keys devices sessions assets collections subtitles jobs uploads tracks clips playback webhooks event-stream analytics billing ingest live operator".split(
     " ",
   );
 

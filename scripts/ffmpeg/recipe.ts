@@ -38,7 +38,8 @@ const parts: Record<string, string> = {
     select aselect blackframe blackdetect freezedetect silencedetect volumedetect signalstats metadata ametadata
     showinfo ssim psnr identity noise testsrc testsrc2 sine aevalsrc color smptebars smptehdbars anullsrc overlay
     hstack vstack drawbox fade afade concat trim atrim amix amerge loudnorm ebur128 volume showwavespic framestep
-    colorspace tpad palettegen paletteuse`,
+    colorspace colorchannelmixer alimiter tpad palettegen
+    paletteuse`,
   protocol: "file pipe",
   // testsrc2 and sine for the demo and the tests. Uploads are opened with a list of allowed demuxers, which does not
   // include it.

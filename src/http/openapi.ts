@@ -49,6 +49,7 @@ const TAGS: Record<string, string> = {
   "Ingest batches": "Ingest of media that is already encoded",
   Sessions: "Sign-in of browsers",
   "API keys": "API keys with scopes",
+  "Encoding profiles": "What is produced from a source: codecs, ladder, audio, watermark",
   "Signing keys": "Public keys of playback tokens that a tenant signs itself",
   "Device tokens": "API keys for desktop uploaders",
   Tenants: "Owners of assets, API keys and collections",

@@ -4,7 +4,7 @@ import { deviceArguments, type Encoder } from "./encoders.ts";
 import type { EncodingSpec } from "./encoding-spec.ts";
 import { untrustedInput } from "./ffmpeg.ts";
 import type { PlannedRendition, Rate } from "./ladder.ts";
-import { type EncodePlan, MAX_DURATION_SECONDS, type PlannedAudio } from "./plan.ts";
+import { type EncodePlan, type Gain, MAX_DURATION_SECONDS, type PlannedAudio } from "./plan.ts";
 
 /** 8192 x 8192: admits 8K and VR, and refuses an image that claims a terabyte of memory. */
 const MAX_PIXELS = 8192 * 8192;
@@ -35,6 +35,8 @@ type ArgumentOptions = {
    * segments are the same as in a run over the whole source.
    */
   range?: FrameRange | undefined;
+  /** Absolute path of the image of the specification's watermark. */
+  watermark?: string | undefined;
 };
 
 /**
@@ -54,6 +56,7 @@ export function encodeArguments(options: ArgumentOptions): string[] {
     ...deviceArguments(encoder).global,
     ...(range && plan.video ? seek(range, plan.video.rate) : []),
     ...untrustedInput(input),
+    ...watermarkInput(plan, options),
     ...graphArguments(filterGraph(plan, options, encoder)),
     ...(plan.video?.renditions.flatMap((one) => videoOutput(one, plan, options)) ?? []),
     ...plan.audio.flatMap((one) => audioOutput(one, spec, outDir)),
@@ -84,7 +87,11 @@ const graphArguments = (graph: string) => (graph ? ["-filter_complex", graph] : 
 const encodedOf = ({ renditions, passthrough }: NonNullable<EncodePlan["video"]>) =>
   passthrough?.isCopied ? renditions.slice(1) : renditions;
 
-function filterGraph({ video, audio }: EncodePlan, { spec, range }: ArgumentOptions, encoder: Encoder): string {
+function filterGraph(
+  { video, audio }: EncodePlan,
+  { spec, range, watermark }: ArgumentOptions,
+  encoder: Encoder,
+): string {
   const chains: string[] = [];
   if (video) {
     const { track, rate, holdUntilSeconds } = video;
@@ -103,6 +110,11 @@ function filterGraph({ video, audio }: EncodePlan, { spec, range }: ArgumentOpti
     ];
     const sized = `[0:${track.index}]${filters.join(",")}`;
     let from = holdUntilSeconds ? hold(sized, top, rate, holdUntilSeconds) : sized;
+    const mark = watermark && spec.video.watermark;
+    if (mark) {
+      chains.push(`${from}[unmarked]`, `[1:v]${watermarkImage(mark, top)}[mark]`);
+      from = `[unmarked][mark]${overlay(mark, top)},format=${spec.video.pixel_format}`;
+    }
     const last = deviceArguments(encoder)
       .filters.map((filter) => `,${filter}`)
       .join("");
@@ -130,16 +142,56 @@ function frameGrid({ num, den }: Rate, range: FrameRange | undefined): string[] 
 }
 
 const audioGraph = (audio: EncodePlan["audio"], spec: EncodingSpec): string[] =>
-  audio.flatMap(({ track, padToSeconds, isCopied }, index) => {
+  audio.flatMap((one, index) => {
+    const { track, padToSeconds, isCopied, gain } = one;
     if (isCopied) return [];
-    const pad = padToSeconds ? `,apad=whole_dur=${padToSeconds.toFixed(3)}` : "";
-    // async fills gaps with silence and first_pts a late start, which keeps audio and video in sync.
-    const resample = `aresample=${spec.audio.sample_rate}:async=1:first_pts=0`;
-    const format = `aformat=sample_fmts=${audioCodecs[spec.audio.codec].sampleFormat}:channel_layouts=stereo`;
-    return `[0:${track.index}]${resample},${format}${pad}[a${index}]`;
+    const pad = padToSeconds ? [`apad=whole_dur=${padToSeconds.toFixed(3)}`] : [];
+    return `[0:${track.index}]${[...normalizedAudio(spec), ...(gain ? amplify(gain) : []), ...pad].join(",")}[a${index}]`;
   });
 
+/** Filters that convert any audio to what the encoder takes. */
+export const normalizedAudio = (spec: EncodingSpec): string[] => [
+  // async fills gaps with silence and first_pts a late start, which keeps audio and video in sync.
+  `aresample=${spec.audio.sample_rate}:async=1:first_pts=0`,
+  `aformat=sample_fmts=${audioCodecs[spec.audio.codec].sampleFormat}:channel_layouts=stereo`,
+];
+
+/** -1.5 dB: true peaks are up to half a decibel above the samples. */
+const PEAK_LIMIT = 0.841;
+const amplify = ({ db, isLimited }: Gain): string[] => [
+  `volume=${db.toFixed(2)}dB`,
+  ...(isLimited ? [`alimiter=limit=${PEAK_LIMIT}:level=disabled`] : []),
+];
+
 const scale = ({ width, height }: PlannedRendition) => `scale=${width}:${height}:flags=bicubic,setsar=1`;
+
+/** Only a PNG image is read, which is an untrusted file too. */
+const watermarkInput = ({ video }: EncodePlan, { watermark }: ArgumentOptions): string[] =>
+  video && watermark
+    ? [
+        ...["-protocol_whitelist", "file,pipe", "-format_whitelist", "png_pipe", "-max_streams", "1"],
+        ...["-f", "png_pipe", "-i", `file:${watermark}`],
+      ]
+    : [];
+
+type Watermark = NonNullable<EncodingSpec["video"]["watermark"]>;
+
+/** Of the width of the largest rendition; the others are scaled from that one, with the image on it. */
+function watermarkImage({ opacity, width_percent }: Watermark, { width }: PlannedRendition): string {
+  const side = Math.max(2, Math.round((width * width_percent) / 200) * 2);
+  const size = `scale=${side}:-2:flags=bicubic:out_color_matrix=bt709:out_range=tv`;
+  return `format=rgba,colorchannelmixer=aa=${opacity},${size},format=yuva420p`;
+}
+
+/** Distance from the edges, relative to the short side. */
+const WATERMARK_MARGIN = 0.03;
+
+function overlay({ position }: Watermark, { width, height }: PlannedRendition): string {
+  const margin = Math.round((Math.min(width, height) * WATERMARK_MARGIN) / 2) * 2;
+  const x = position === "center" ? "(W-w)/2" : position.endsWith("left") ? `${margin}` : `W-w-${margin}`;
+  const y = position === "center" ? "(H-h)/2" : position.startsWith("top") ? `${margin}` : `H-h-${margin}`;
+  return `overlay=x=${x}:y=${y}:eof_action=repeat`;
+}
 
 /** Overlaid on a black video that lasts as long as the audio, so that the last frame stays until the end. */
 const hold = (chain: string, { width, height }: PlannedRendition, rate: Rate, endSeconds: number) =>

@@ -27,6 +27,7 @@ const keepingDelay = (csv: string) => csv.replaceAll(/^(-[^,\s]*,[^,\s]*,[^,\s]*
 function isCandidate({ track, padToSeconds }: PlannedAudio, probe: Probe, { audio }: EncodingSpec): boolean {
   const { isCopyable, packetSamples } = audioCodecs[audio.codec];
   return (
+    audio.loudness_lufs === null &&
     track.codec === audio.codec &&
     isCopyable(track) &&
     padToSeconds === 0 &&

@@ -8,6 +8,7 @@ import type { EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
 import { type Binaries, run, type SourceRun } from "./ffmpeg.ts";
 import { type EncodeResult, type FileNames, fileNames, finish, type RequestedNames } from "./finish.ts";
+import { withGains } from "./loudness.ts";
 import { prepareFolders, readWritten } from "./package.ts";
 import { findPassthrough } from "./passthrough.ts";
 import { type EncodePlan, planEncode } from "./plan.ts";
@@ -38,6 +39,8 @@ export type EncodeOptions = {
   memoryBytes?: number | undefined;
   /** Software by default. */
   encoder?: Encoder | undefined;
+  /** Absolute path of the image of the specification's watermark. */
+  watermark?: string | undefined;
   /** File names in `outDir` that differ from those of the specification. */
   names?: RequestedNames;
 };
@@ -57,7 +60,7 @@ export async function encode(options: EncodeOptions): Promise<EncodeResult> {
   const cwd = await mkdtemp(join(options.scratchDir ?? tmpdir(), "encode-"));
   const common = {
     cwd,
-    reads: [options.input],
+    reads: [options.input, ...(options.watermark ? [options.watermark] : [])],
     writes: [outDir],
     memoryBytes: options.memoryBytes,
     ...(signal && { signal }),
@@ -159,12 +162,13 @@ async function encodeInTwo(plan: EncodePlan, plain: EncodePlan, way: Way): Promi
 
 /** One ffmpeg run over the source. `share` is its part of the total work. */
 async function pass(plan: EncodePlan, { options, common }: Way, share: { from: number; to: number }): Promise<void> {
-  const { input, outDir, spec, binaries, encoder, onProgress } = options;
+  const { input, outDir, spec, binaries, encoder, watermark, onProgress } = options;
+  const audio = await withGains(plan.audio, { input, spec, ffmpeg: binaries.ffmpeg, run: common });
   await mkdir(outDir, { recursive: true });
   await prepareFolders(outDir, plan);
   await run(binaries.ffmpeg, {
     ...common,
-    args: encodeArguments({ input, outDir, plan, spec, encoder }),
+    args: encodeArguments({ input, outDir, plan: { ...plan, audio }, spec, encoder, watermark }),
     devices: encoder !== undefined && encoder !== "software",
     timeLimitMs: timeLimitMs(plan.durationSeconds),
     stallMs: STALL_MS,

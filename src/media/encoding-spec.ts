@@ -4,7 +4,8 @@ import { h264 } from "./codecs/h264.ts";
 
 export type { EncodingSpec, Rung };
 
-const rung = (height: number, maxBitrate: number, rest: Partial<Rung> = {}): Rung => ({
+/** A rung of 16:9; `maxBitrate` in bit/s. */
+export const rung = (height: number, maxBitrate: number, rest: Partial<Rung> = {}): Rung => ({
   name: `${height}p`,
   width: Math.round((height * 16) / 9 / 2) * 2,
   height,
@@ -46,6 +47,9 @@ export const encodingSpec: EncodingSpec = {
       rung(240, 450_000, { only_below: 480 }),
     ],
     max_pixels: h264.maxPixels,
+    /** False: audio only. */
+    enabled: true,
+    watermark: null,
   },
   audio: {
     codec: aac.name,
@@ -59,6 +63,8 @@ export const encodingSpec: EncodingSpec = {
     max_tracks: 8,
     /** bit/s of a source's audio track, above which it is re-encoded. */
     max_copied_bitrate: 330_000,
+    /** Integrated loudness (EBU R 128) that audio is normalized to; null: that of the source. */
+    loudness_lufs: null,
   },
   hls: {
     version: 7,
@@ -81,7 +87,7 @@ export const encodingSpec: EncodingSpec = {
     tile_short_side: 90,
   },
   /** Optional: one MP4 file of the best rendition within the limit. */
-  static_mp4: { name: "video.mp4", max_short_side: 1080, fast_start: true },
+  static_mp4: { enabled: false, name: "video.mp4", max_short_side: 1080, fast_start: true },
   captions: { format: "webvtt" },
   rules: { never_upscale: true, passthrough_when_compatible: true },
 };

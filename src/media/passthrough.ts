@@ -76,7 +76,7 @@ export async function packetsOf(
 /** Other containers store timestamps too coarsely, and without scaling a copy would not be faster. */
 function isCandidate(probe: Probe, { video }: EncodePlan, spec: EncodingSpec): boolean {
   const [top, ...others] = video?.renditions ?? [];
-  if (!video || !top || others.length === 0 || video.holdUntilSeconds > 0) return false;
+  if (!video || !top || others.length === 0 || video.holdUntilSeconds > 0 || spec.video.watermark) return false;
   const { track } = video;
   return (
     probe.format.split(",").includes("mp4") &&

@@ -11,7 +11,12 @@ export type PlannedAudio = {
   padToSeconds: number;
   /** The source's audio is copied. */
   isCopied: boolean;
+  /** Measured just before the track is encoded; absent when its loudness is kept. */
+  gain?: Gain | null;
 };
+
+/** `isLimited`: peaks would be clipped. */
+export type Gain = { db: number; isLimited: boolean };
 
 /** The source's video as the top rendition: the keyframes that the other renditions must have, in seconds. */
 export type Passthrough = {
@@ -47,7 +52,14 @@ const UNEVEN_SECONDS = 0.5;
 
 /** Decides what is produced from a source. Throws MediaError `input_invalid` for a source beyond the limits. */
 export function planEncode(probe: Probe, spec: EncodingSpec): EncodePlan {
-  const { video, durationSeconds } = probe;
+  const { durationSeconds } = probe;
+  const video = spec.video.enabled ? probe.video : null;
+  if (!spec.video.enabled && probe.audio.length === 0)
+    throw new MediaError(
+      "input_invalid",
+      "The encoding profile is for audio only, but the source has no audio.",
+      false,
+    );
   if (durationSeconds !== null && durationSeconds > MAX_DURATION_SECONDS) {
     throw new MediaError(
       "input_invalid",

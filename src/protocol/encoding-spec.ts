@@ -1,5 +1,6 @@
 import * as v from "valibot";
 import { encodableAudioCodecs, encodableVideoCodecs } from "../media/codecs/registry.ts";
+import { WATERMARK_POSITIONS } from "./encoding-profile.ts";
 
 // A desktop client uses these values as arguments and file names, and the server may not be trustworthy.
 const between = (min: number, max: number) => v.pipe(v.number(), v.integer(), v.minValue(min), v.maxValue(max));
@@ -22,6 +23,17 @@ const rung = (maxCrf: number) =>
     only_below: v.optional(side),
   });
 
+/** A PNG image over the video, which the worker downloads; `width_percent` is of the width of the video. */
+const watermark = v.object({
+  position: v.picklist(WATERMARK_POSITIONS),
+  opacity: v.pipe(v.number(), v.minValue(0), v.maxValue(1)),
+  width_percent: v.pipe(v.number(), v.minValue(1), v.maxValue(100)),
+  image: v.object({
+    url: v.pipe(v.string(), v.maxLength(4000)),
+    sha256: v.pipe(v.string(), v.regex(/^[0-9a-f]{64}$/)),
+  }),
+});
+
 const videoOf = ({ settings, maxCrf }: (typeof encodableVideoCodecs)[number]) =>
   v.object({
     ...settings,
@@ -30,6 +42,9 @@ const videoOf = ({ settings, maxCrf }: (typeof encodableVideoCodecs)[number]) =>
     high_frame_rate_factor: v.pipe(v.number(), v.minValue(1), v.maxValue(10)),
     ladder: v.pipe(v.array(rung(maxCrf)), v.minLength(1), v.maxLength(20)),
     max_pixels: between(256, 8192 * 8192),
+    // Older servers do not state these.
+    enabled: v.optional(v.boolean(), true),
+    watermark: v.optional(v.nullable(watermark), null),
   });
 
 // The order determines the specification's identifier.
@@ -45,6 +60,7 @@ const audioOf = ({ settings: { codec, profile, sample_rate, ...others } }: (type
     ...others,
     // Older servers did not state it.
     max_copied_bitrate: v.optional(between(0, 1_000_000), 330_000),
+    loudness_lufs: v.optional(v.nullable(v.pipe(v.number(), v.minValue(-70), v.maxValue(0))), null),
   });
 
 /**
@@ -79,7 +95,13 @@ export const EncodingSpec = v.object({
     max_tiles: between(1, 1000),
     tile_short_side: between(16, 1080),
   }),
-  static_mp4: v.object({ name: fileName, max_short_side: side, fast_start: v.boolean() }),
+  static_mp4: v.object({
+    // Older servers state it by `outputs.mp4_path` alone.
+    enabled: v.optional(v.boolean(), false),
+    name: fileName,
+    max_short_side: side,
+    fast_start: v.boolean(),
+  }),
   captions: v.object({ format: v.literal("webvtt") }),
   rules: v.object({ never_upscale: v.literal(true), passthrough_when_compatible: v.literal(true) }),
 });

@@ -36,9 +36,8 @@ export const WorkerContract = v.object({
     ...optional(outputs.entries, "subtitle_paths", "captions_required"),
   }),
   artifacts: v.object({ ...artifacts.entries, ...optional(artifacts.entries, "local_path") }),
-  encoding_spec: v.nullish(
-    v.looseObject({ storyboard: v.nullish(v.looseObject({ enabled: v.nullish(v.boolean()) })) }),
-  ),
+  /** Validated when it is used: another worker may support one that this worker does not. */
+  encoding_spec: v.nullish(v.looseObject({})),
   callbacks: v.object({ ...callbacks.entries, ...optional(callbacks.entries, "publish_url") }),
   early_playback: v.optional(v.nullable(contract.early_playback), false),
   task: v.nullish(Task),

@@ -10,6 +10,7 @@ import { collectAllGarbage } from "../resources/assets/collect-garbage.ts";
 import { expireAssets } from "../resources/assets/expire.ts";
 import { finishStaleImports } from "../resources/assets/import/recover.ts";
 import { mergeTexts } from "../resources/assets/text-index.ts";
+import { pruneWatermarks } from "../resources/encoding-profiles/watermark.ts";
 import { expireBatches, sweepBatches } from "../resources/ingest/close.ts";
 import { hasQueued } from "../resources/jobs/claim.ts";
 import { recoverLeases } from "../resources/jobs/recover.ts";
@@ -84,6 +85,7 @@ export const allScheduledTasks = (
   { name: "share-log", schedule: "* * * * * *", run: () => logStreamOf(app).share() },
   { name: "empty-trash", schedule: "0 41 * * * *", run: () => emptyTrash(app) },
   { name: "prune-sessions", schedule: "0 43 * * * *", run: () => pruneSessions(app) },
+  { name: "prune-watermarks", schedule: "0 47 * * * *", run: () => pruneWatermarks(app) },
   { name: "prune-audit", schedule: "0 37 * * * *", run: () => pruneAudit(app) },
   {
     name: "prune-answers",

@@ -170,6 +170,19 @@ export class LeaseClient {
     });
   }
 
+  /** The body of a file that the server itself has, at most `maxBytes`. */
+  async download(address: string, { signal, maxBytes }: { signal: AbortSignal; maxBytes: number }): Promise<Buffer> {
+    return retrying({ attempts: LONG_RETRY, signal }, async () => {
+      const headers = { "x-svc-worker-token": this.token() };
+      const limit = withTimeout(CALL_TIMEOUT_MS, signal);
+      const response = await request(this.resolve(address), { headers, redirect: "error", signal: limit });
+      if (!response.ok) check(response, await response.text());
+      const bytes = Buffer.from(await response.arrayBuffer());
+      if (bytes.length > maxBytes) throw new ServerRefused(413, `The file has ${bytes.length} bytes.`);
+      return bytes;
+    });
+  }
+
   /**
    * The server's URLs begin with its public base URL, which may be unreachable from here (a proxy's, for example):
    * their origin is replaced by the one that this worker uses. Other URLs, such as an object store's, are unchanged.

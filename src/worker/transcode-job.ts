@@ -1,7 +1,6 @@
 import { access, mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { type EncodeOptions, encode } from "../media/encode.ts";
-import { encodingSpec } from "../media/encoding-spec.ts";
 import type { EncodeResult } from "../media/finish.ts";
 import { probe } from "../media/probe.ts";
 import type { Completion, WorkerContract } from "../protocol/worker-client.ts";
@@ -10,6 +9,7 @@ import type { JobContext } from "./context.ts";
 import { LeaseLost } from "./lease-client.ts";
 import type { LeaseHeartbeat } from "./lease-heartbeat.ts";
 import { Publisher } from "./publisher.ts";
+import { fetchWatermark, requestedSpec } from "./requested-spec.ts";
 import { runConcurrently } from "./run-concurrently.ts";
 import { download, removeFolder, SourceCorrupt, sourceMissing, sumOf } from "./transfer.ts";
 
@@ -89,6 +89,8 @@ async function encodeChecked(
   try {
     heartbeat.report("probing", PROBED);
     const media = await probe(input, binaries, { ...common, cwd: work });
+    const spec = requestedSpec(job);
+    const watermark = await fetchWatermark(spec, context, { work, signal });
     heartbeat.report("encoding", PROBED);
     // Without requests there is no such stage.
     let captioned = Object.keys(job.outputs.subtitle_paths ?? {}).length > 0 ? 0 : 1;
@@ -99,8 +101,8 @@ async function encodeChecked(
       signal,
       async (ended) => {
         const encoded = await encode({
-          ...{ ...common, signal: ended, input, outDir, probe: media, spec: requestedSpec(job), binaries },
-          ...{ scratchDir: work, names: requestedNames(job), encoder },
+          ...{ ...common, signal: ended, input, outDir, probe: media, spec, binaries },
+          ...{ scratchDir: work, names: requestedNames(job), encoder, watermark },
           onLog: (line) => heartbeat.logLine(line),
           onProgress: (fraction) => heartbeat.report("encoding", PROBED + fraction * (ENCODED - PROBED)),
           ...(early_playback && callbacks.publish_url && { onEarly: publishEarly }),
@@ -124,12 +126,6 @@ async function encodeChecked(
     throw error;
   }
 }
-
-/** Of the server's specification only this value is used; the rest is built into the worker. */
-export const requestedSpec = ({ encoding_spec }: WorkerContract): EncodeOptions["spec"] =>
-  encoding_spec?.storyboard?.enabled === false
-    ? { ...encodingSpec, storyboard: { ...encodingSpec.storyboard, enabled: false } }
-    : encodingSpec;
 
 /** The names that the contract requires, relative to the prefix. */
 export function requestedNames({ outputs }: WorkerContract): NonNullable<EncodeOptions["names"]> {

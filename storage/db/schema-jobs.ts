@@ -13,6 +13,8 @@ export const transcodingJobs = sqliteTable("transcoding_jobs", {
   progressedAt: integer("progressed_at"),
   publishedAt: integer("published_at"),
   profile: text("profile").notNull().default("default"),
+  /** What the profile required when the job was queued; null: the built-in default. */
+  encodingSpec: text("encoding_spec", { mode: "json" }).$type<unknown>(),
   failures: integer("failures").notNull().default(0),
   maxAttempts: integer("max_attempts").notNull(),
   attemptId: integer("attempt_id"),

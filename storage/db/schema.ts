@@ -47,6 +47,7 @@ export {
   type ServerRow,
   servers,
 } from "./schema-operations.ts";
+export { type EncodingProfileRow, encodingProfiles, replacedMedia, watermarks } from "./schema-profiles.ts";
 export { SESSION_SUBJECTS, type SessionRow, sessions, setupCodes } from "./schema-sessions.ts";
 
 /**
@@ -76,6 +77,8 @@ export const tenants = sqliteTable("tenants", {
   status: text("status", { enum: TENANT_STATUSES }).notNull().default("active"),
   planName: text("plan_name", { enum: PLANS }).notNull().default("pro"),
   defaultPlaybackPolicy: text("default_playback_policy", { enum: PLAYBACK_POLICIES }).notNull().default("signed"),
+  /** Null: the built-in one. */
+  defaultEncodingProfile: text("default_encoding_profile"),
   allowedOrigins: text("allowed_origins", { mode: "json" }).$type<string[]>().notNull().default(["*"]),
   storageBytes: integer("storage_bytes").notNull().default(0),
   /** The part of `storageBytes` that is uploaded files; maintained by triggers. */
@@ -178,6 +181,8 @@ export const assets = sqliteTable("assets", {
   tags: text("tags", { mode: "json" }).$type<Record<string, TagValue>>().notNull().default({}),
   priority: integer("priority").notNull().default(0),
   earlyPlayback: integer("early_playback", { mode: "boolean" }).notNull().default(false),
+  /** Null: `default`, in rows from before there were profiles. */
+  encodingProfile: text("encoding_profile"),
   readyAt: integer("ready_at"),
   /** `sourceKey` is empty then. */
   sourceDeletedAt: integer("source_deleted_at"),

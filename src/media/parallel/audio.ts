@@ -3,6 +3,7 @@ import type { WrittenRendition } from "../../protocol/task.ts";
 import { encodeArguments } from "../arguments.ts";
 import type { EncodingSpec } from "../encoding-spec.ts";
 import { type Binaries, run, type SourceRun } from "../ffmpeg.ts";
+import { withGains } from "../loudness.ts";
 import { prepareFolders, readWritten } from "../package.ts";
 import type { StoredPlan } from "./stored-plan.ts";
 import { toRows } from "./written-rows.ts";
@@ -25,7 +26,8 @@ const TIME_LIMIT_MS = 12 * 3_600_000;
 /** Encodes all audio tracks of the source in one run, which costs a hundredth of the video. Throws MediaError. */
 export async function encodeAudio(options: AudioOptions): Promise<WrittenRendition[]> {
   const { input, outDir, spec, binaries, onProgress } = options;
-  const plan = { ...options.plan, video: null };
+  const loudness = { input, spec, ffmpeg: binaries.ffmpeg, run: options.run };
+  const plan = { ...options.plan, video: null, audio: await withGains(options.plan.audio, loudness) };
   await prepareFolders(outDir, plan);
   await run(binaries.ffmpeg, {
     ...options.run,

@@ -23,6 +23,8 @@ export type ChunkOptions = {
   binaries: Binaries;
   run: SourceRun;
   encoder?: Encoder | undefined;
+  /** Absolute path of the image of the specification's watermark. */
+  watermark?: string | undefined;
   /** 0 to 1. */
   onProgress?: (fraction: number) => void;
 };
@@ -54,7 +56,7 @@ export async function encodeChunk(options: ChunkOptions): Promise<WrittenRenditi
 }
 
 async function encodeRange(
-  { input, workDir, chunk, spec, binaries, run: common, encoder, onProgress }: ChunkOptions,
+  { input, workDir, chunk, spec, binaries, run: common, encoder, watermark, onProgress }: ChunkOptions,
   plan: StoredPlan,
 ): Promise<void> {
   const rate = plan.video?.rate ?? { num: 1, den: 1 };
@@ -68,7 +70,8 @@ async function encodeRange(
   await run(binaries.ffmpeg, {
     ...common,
     writes: [...(common.writes ?? []), workDir],
-    args: encodeArguments({ input, outDir: workDir, plan, spec, encoder, range }),
+    reads: [...(common.reads ?? []), ...(watermark ? [watermark] : [])],
+    args: encodeArguments({ input, outDir: workDir, plan, spec, encoder, range, watermark }),
     devices: encoder !== undefined && encoder !== "software",
     timeLimitMs: timeLimitMs(seconds),
     stallMs: STALL_MS,

@@ -16,6 +16,8 @@ import {
 import { iso } from "../../lib/clock.ts";
 import { ASSET_PROVIDERS, INPUT_STATUSES, PLAYBACK_STATUSES } from "../../lib/enums.ts";
 import { textInputs, textOutputs } from "../../protocol/asset-fields.ts";
+import { ProfileName } from "../../protocol/encoding-profile.ts";
+import { DEFAULT_PROFILE } from "../encoding-profiles/queries.ts";
 import { ASSET_SORTS } from "./order.ts";
 import { posterOf } from "./poster.ts";
 import { textsOf } from "./texts.ts";
@@ -65,6 +67,10 @@ export const creationEntries = {
   external_id: v.optional(ExternalId),
   playback_policy: v.optional(PlaybackPolicy),
   tags: v.optional(Tags, {}),
+  encoding_profile: v.pipe(
+    v.nullish(ProfileName),
+    v.description("What is produced from the source; default: the tenant's `default_encoding_profile`"),
+  ),
 };
 
 /**
@@ -156,6 +162,7 @@ export const Asset = v.pipe(
     input_status: InputStatus,
     playback_status: PlaybackStatus,
     playback_policy: PlaybackPolicy,
+    encoding_profile: v.pipe(v.string(), v.description("Name of the profile that it was, or is to be, encoded with")),
     provider: v.picklist(ASSET_PROVIDERS),
     manifest_url: v.nullable(v.string()),
     source_bytes: v.number(),
@@ -206,6 +213,7 @@ export const toAsset = (row: AssetRow): v.InferInput<typeof Asset> => ({
   input_status: row.inputStatus,
   playback_status: row.playbackStatus,
   playback_policy: row.playbackPolicy,
+  encoding_profile: row.encodingProfile ?? DEFAULT_PROFILE,
   provider: row.provider,
   manifest_url: row.manifestUrl,
   source_bytes: row.sourceBytes,

@@ -4,9 +4,9 @@ import type { App } from "../../app.ts";
 import { storageOf } from "../../http/storage.ts";
 import { iso } from "../../lib/clock.ts";
 import { attemptPrefix } from "../../lib/object-keys.ts";
-import { encodingSpec } from "../../media/encoding-spec.ts";
 import type { Task } from "../../protocol/task.ts";
 import type { WorkerContract } from "../../protocol/worker.ts";
+import { specOfJob } from "./encoding-profile.ts";
 import { heartbeatSeconds } from "./lease.ts";
 import { attemptOf } from "./schema.ts";
 import type { WantedCaptions } from "./source-upload.ts";
@@ -49,6 +49,7 @@ export async function workerContract(
   }: ContractOptions,
 ): Promise<v.InferInput<typeof WorkerContract>> {
   const objects = storageOf(app);
+  const spec = specOfJob(app, job);
   const prefix = attemptPrefix(job, lease?.attemptId ?? 0);
   const source = await objects.signGet(asset.sourceKey, { expiresAt: new Date(app.clock.now() + SIGNED_FOR_MS) });
   const callbacks = `${app.baseUrl()}${base}/${job.id}${task ? `/tasks/${task.id}` : ""}`;
@@ -76,14 +77,14 @@ export async function workerContract(
       dash_manifest_path: `${prefix}manifest.mpd`,
       thumbnail_path: `${prefix}thumbnail.jpg`,
       storyboard_path: `${prefix}storyboard.vtt`,
-      mp4_path: app.config.static_mp4 ? `${prefix}video.mp4` : null,
+      mp4_path: app.config.static_mp4 || spec.static_mp4.enabled ? `${prefix}video.mp4` : null,
       subtitle_paths: Object.fromEntries(
         captions.languages.map((language) => [language, `${prefix}captions/${language}.vtt`]),
       ),
       captions_required: captions.required,
     },
     artifacts: { sign_url: `${callbacks}/artifacts`, local_path: local(prefix.slice(0, -1)) },
-    encoding_spec: encodingSpec as Record<string, unknown>,
+    encoding_spec: spec as Record<string, unknown>,
     callbacks: {
       heartbeat_url: `${callbacks}/heartbeat`,
       complete_url: `${callbacks}/complete`,

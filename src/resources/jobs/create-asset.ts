@@ -18,6 +18,7 @@ import { insertAsset } from "../assets/stored-bytes.ts";
 import { toColumns } from "../assets/texts.ts";
 import { requireTenant } from "../tenants/queries.ts";
 import { requireStored } from "../tenants/quota.ts";
+import { profileFor } from "./encoding-profile.ts";
 import { queueJob } from "./lifecycle/queue.ts";
 import { transferSource } from "./registered-source.ts";
 import { Job, Priority, requirePriority } from "./schema.ts";
@@ -128,6 +129,7 @@ export async function createAsset(
     tags: given.tags,
     priority: requirePriority(caller, "video_asset.priority", given.priority),
     earlyPlayback: given.early_playback ?? app.config.early_playback,
+    encodingProfile: await profileFor(tx, tenant, given.encoding_profile),
     readyAt: given.playback_status === "ready" ? app.clock.now() : null,
   });
   if (heldBytes !== null) await transferSource(tx, app, asset);

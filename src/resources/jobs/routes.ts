@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import { route } from "../../http/route.ts";
+import { QueryId } from "../../http/schemas.ts";
 import { HttpError, invalid } from "../../lib/errors.ts";
-import { encodingSpec } from "../../media/encoding-spec.ts";
 import { TASKS_VERSION } from "../../protocol/task.ts";
 import {
   Claim,
@@ -14,6 +14,7 @@ import {
 } from "../../protocol/worker.ts";
 import { claimWithin } from "./claim-within.ts";
 import { complete, leaseOfJob } from "./complete.ts";
+import { servedSpec } from "./encoding-profile.ts";
 import { countFault, faultOf } from "./failure.ts";
 import { heartbeat } from "./heartbeat.ts";
 import { liveLease } from "./lease.ts";
@@ -131,8 +132,13 @@ export const jobRoutes = [
     path: "/api/v1/encoding_spec",
     tag,
     operationId: "getEncodingSpec",
-    summary: "Get the encoding specification",
+    summary: "Get the encoding specification of a profile",
+    query: v.object({
+      profile: v.optional(v.pipe(v.string(), v.maxLength(100), v.description("Its name; default: that of the tenant"))),
+      tenant_id: v.optional(v.pipe(QueryId, v.description("With the admin token: the tenant whose profile is meant"))),
+    }),
     responses: { 200: v.looseObject({}) },
-    handle: () => encodingSpec,
+    errors: { 422: ["encoding_profile_unknown", "watermark_missing"] },
+    handle: ({ app, caller, query }) => servedSpec(app, caller, query),
   }),
 ];

@@ -63,6 +63,7 @@ const put = prepared((db) =>
       status: sql`${sql.placeholder("status")}`,
       deleteSourcesAfterDays: sql`${sql.placeholder("deleteSourcesAfterDays")}`,
       deleteAnalyticsAfterDays: sql`${sql.placeholder("deleteAnalyticsAfterDays")}`,
+      defaultEncodingProfile: sql`${sql.placeholder("defaultEncodingProfile")}`,
       updatedAt: sql`${sql.placeholder("updatedAt")}`,
     })
     .where(eq(tenants.id, sql.placeholder("id")))

@@ -5,6 +5,7 @@ import { decodeCursor, page, UNPAGED } from "../../http/paging.ts";
 import { route } from "../../http/route.ts";
 import { Paging } from "../../http/schemas.ts";
 import { HttpError, notFound } from "../../lib/errors.ts";
+import { requireProfile } from "../encoding-profiles/queries.ts";
 import { requestDeletion } from "./deletion.ts";
 import { findTenant, insertTenant, listTenants, putTenant, refuseDeleting } from "./queries.ts";
 import { Tenant, TenantDeletion, TenantPatch, TenantWrite, toTenant } from "./schema.ts";
@@ -73,10 +74,12 @@ export const tenantRoutes = [
     params: Ref,
     body: TenantPatch,
     responses: { 200: Tenant },
-    errors: { 409: ["tenant_deleting"] },
+    errors: { 409: ["tenant_deleting"], 422: ["encoding_profile_unknown", "watermark_missing"] },
     async handle({ app, caller, params, body }) {
       return app.write(async (tx) => {
         const tenant = refuseDeleting((await findTenant(tx, caller, params.ref)) ?? notFound("tenant"));
+        const profile = given(body.default_encoding_profile, tenant.defaultEncodingProfile);
+        if (body.default_encoding_profile) await requireProfile(tx, tenant.id, body.default_encoding_profile);
         return toTenant(
           await putTenant(tx, {
             ...tenant,
@@ -87,6 +90,7 @@ export const tenantRoutes = [
             status: body.status ?? tenant.status,
             deleteSourcesAfterDays: given(body.delete_sources_after_days, tenant.deleteSourcesAfterDays),
             deleteAnalyticsAfterDays: given(body.delete_analytics_after_days, tenant.deleteAnalyticsAfterDays),
+            defaultEncodingProfile: profile,
             updatedAt: app.clock.now(),
           }),
         );

@@ -3,6 +3,7 @@ import { PLANS, type TenantRow } from "../../../storage/db/schema.ts";
 import { Name, oneOf, PlaybackPolicy, Time, whole } from "../../http/schemas.ts";
 import { iso } from "../../lib/clock.ts";
 import { TENANT_STATES, TENANT_STATUSES } from "../../lib/enums.ts";
+import { ProfileName } from "../../protocol/encoding-profile.ts";
 
 export const PlanName = oneOf(PLANS);
 const Status = oneOf(TENANT_STATUSES);
@@ -38,6 +39,11 @@ const AnalyticsDays = v.pipe(
   v.description("Days until playback events, viewers and their sums are deleted; null: never"),
 );
 
+const DefaultProfile = v.pipe(
+  v.nullable(ProfileName),
+  v.description("The encoding profile of assets that name none; null: `default`"),
+);
+
 export const TenantWrite = v.object({
   name: Name(200),
   slug: Slug,
@@ -53,6 +59,7 @@ export const TenantPatch = v.object({
   status: v.optional(Status),
   delete_sources_after_days: v.optional(SourceDays),
   delete_analytics_after_days: v.optional(AnalyticsDays),
+  default_encoding_profile: v.optional(DefaultProfile),
 });
 
 export const Tenant = v.pipe(
@@ -66,6 +73,7 @@ export const Tenant = v.pipe(
     allowed_origins: v.array(v.string()),
     delete_sources_after_days: SourceDays,
     delete_analytics_after_days: AnalyticsDays,
+    default_encoding_profile: DefaultProfile,
     storage_bytes: v.number(),
     source_bytes: v.pipe(v.number(), v.description("The part of `storage_bytes` that is uploaded files")),
     egress_bytes: v.number(),
@@ -86,6 +94,7 @@ export const toTenant = (row: TenantRow): v.InferInput<typeof Tenant> => ({
   allowed_origins: row.allowedOrigins,
   delete_sources_after_days: row.deleteSourcesAfterDays,
   delete_analytics_after_days: row.deleteAnalyticsAfterDays,
+  default_encoding_profile: row.defaultEncodingProfile,
   storage_bytes: row.storageBytes,
   source_bytes: row.sourceBytes,
   egress_bytes: row.egressBytes,

@@ -11,6 +11,7 @@ import { configuredTranscriber } from "../../outbound/transcribe/configured.ts";
 import { ownCollection, requireFreeExternalId } from "../assets/queries.ts";
 import { insertAsset } from "../assets/stored-bytes.ts";
 import { toColumns } from "../assets/texts.ts";
+import { profileFor } from "../jobs/encoding-profile.ts";
 import { requirePriority } from "../jobs/schema.ts";
 import { requireTenant } from "../tenants/queries.ts";
 import { requireMinutes, requireStorage } from "../tenants/quota.ts";
@@ -51,6 +52,7 @@ export async function initiate(
     tags: body.tags,
     priority: requirePriority(caller, "priority", body.priority),
     earlyPlayback: body.early_playback ?? app.config.early_playback,
+    encodingProfile: await profileFor(tx, tenant, body.encoding_profile),
   });
   const upload = await tx
     .insert(uploads)

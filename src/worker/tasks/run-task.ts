@@ -16,8 +16,9 @@ import type { TaskResult, WorkerContract } from "../../protocol/worker-client.ts
 import { addCaptions, createCaptions } from "../captions.ts";
 import type { JobContext } from "../context.ts";
 import { Publisher } from "../publisher.ts";
+import { fetchWatermark, requestedSpec } from "../requested-spec.ts";
 import { runConcurrently } from "../run-concurrently.ts";
-import { requestedNames, requestedSpec, toCompletion, transcode, type Workspace } from "../transcode-job.ts";
+import { requestedNames, toCompletion, transcode, type Workspace } from "../transcode-job.ts";
 import { sumOf } from "../transfer.ts";
 import { DOWNLOADED, fetchSource } from "./source.ts";
 
@@ -81,9 +82,11 @@ async function chunk({ job, context, workspace }: Running, plan: StoredPlan): Pr
   try {
     const report = (fraction: number) => heartbeat.report("encoding", DOWNLOADED + fraction * (ENCODED - DOWNLOADED));
     report(0);
+    const spec = requestedSpec(job);
+    const watermark = await fetchWatermark(spec, context, { work, signal: heartbeat.signal });
     const written = await encodeChunk({
       ...{ input: source.path, outDir, workDir: join(work, "chunk"), plan, chunk: task.chunk },
-      ...{ spec: requestedSpec(job), binaries, run: runOf(context, workspace, source.path), encoder },
+      ...{ spec, binaries, run: runOf(context, workspace, source.path), encoder, watermark },
       onProgress: report,
     });
     heartbeat.report("publishing", ENCODED);

@@ -4,6 +4,7 @@ import { type AssetRow, assets, type JobRow } from "../../../../storage/db/schem
 import type { App } from "../../../app.ts";
 import { requireTenant } from "../../tenants/queries.ts";
 import { requireMinutes } from "../../tenants/quota.ts";
+import { profileOfJob } from "../encoding-profile.ts";
 import { queuePositionFor } from "../fair-queue.ts";
 import { applyTransition, type Changed } from "./apply.ts";
 
@@ -24,6 +25,7 @@ export async function queueJob(tx: Db, app: App, asset: AssetRow, { silently = f
     turn: await queuePositionFor(tx, asset.tenantId, now),
     maxAttempts: app.config.max_attempts,
     availableAt: now,
+    ...(await profileOfJob(tx, app, asset)),
   };
   const subject = { assetId: asset.id };
   return silently

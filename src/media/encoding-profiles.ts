@@ -1,0 +1,121 @@
+import { EBU_R128_LUFS, type ProfileDefinition } from "../protocol/encoding-profile.ts";
+import { encodableVideoCodecs } from "./codecs/registry.ts";
+import { type EncodingSpec, encodingSpec, type Rung, rung } from "./encoding-spec.ts";
+
+/** What only built-in profiles determine. */
+type Effort = { preset: string; crf: number };
+type BuiltIn = { definition: ProfileDefinition; effort?: Effort };
+
+const definition = (fields: Partial<ProfileDefinition>): ProfileDefinition => ({
+  description: null,
+  codecs: ["h264"],
+  ladder: null,
+  max_height: null,
+  per_title: false,
+  hdr: "tone_map",
+  audio: { bitrate: encodingSpec.audio.bitrate, channels: 2, loudness: "keep" },
+  watermark: null,
+  static_mp4: false,
+  segment_seconds: 4,
+  ...fields,
+});
+
+/** Profiles that exist on every server, and whose names are reserved. */
+export const BUILT_IN_PROFILES = {
+  default: { definition: definition({ description: "Seven rungs up to 2160p, a balance of speed and quality" }) },
+  fast: {
+    definition: definition({ description: "Up to 1080p, in less time and with more bits", max_height: 1080 }),
+    effort: { preset: "superfast", crf: 23 },
+  },
+  quality: {
+    definition: definition({ description: "Better quality, in about twice the time" }),
+    effort: { preset: "medium", crf: 21 },
+  },
+  audio: { definition: definition({ description: "Audio only", ladder: [] }) },
+  vr: {
+    definition: definition({
+      description: "Higher bitrates for large projections, and an MP4 file, which VR players need",
+      ladder: [
+        { height: 2160, max_bitrate: 40_000_000 },
+        { height: 1440, max_bitrate: 20_000_000 },
+        { height: 1080, max_bitrate: 10_000_000 },
+        { height: 720, max_bitrate: 4_500_000 },
+      ],
+      static_mp4: true,
+    }),
+  },
+} as const satisfies Record<string, BuiltIn>;
+export type BuiltInName = keyof typeof BUILT_IN_PROFILES;
+
+export const builtInOf = (name: string): BuiltIn | undefined =>
+  Object.hasOwn(BUILT_IN_PROFILES, name) ? BUILT_IN_PROFILES[name as BuiltInName] : undefined;
+
+/** A field whose value is impossible, or that this version cannot encode. */
+export type ProfileFault = { field: string; reason: string };
+
+/** Why a definition cannot be used; null when it can. */
+export function faultOf(profile: ProfileDefinition): ProfileFault | null {
+  const fault = (field: string, reason: string) => ({ field, reason });
+  const known: readonly string[] = encodableVideoCodecs.map(({ name }) => name);
+  const unknown = profile.codecs.find((codec) => !known.includes(codec));
+  if (unknown) return fault("codecs", `must not contain ${unknown}, which this version cannot encode`);
+  if (profile.hdr === "keep") return fault("hdr", "must be tone_map: H.264 renditions have no HDR");
+  if (profile.per_title) return fault("per_title", "must be false: this version cannot choose rungs for each title");
+  if (profile.audio.channels !== 2) return fault("audio.channels", "must be 2: this version encodes stereo only");
+  const { ladder, max_height: limit } = profile;
+  if (ladder?.length === 0) {
+    if (profile.watermark) return fault("watermark", "must be null in a profile without video");
+    if (profile.static_mp4) return fault("static_mp4", "must be false in a profile without video");
+    if (limit !== null) return fault("max_height", "must be null in a profile without video");
+    return null;
+  }
+  const rungs = (ladder ?? encodingSpec.video.ladder).toSorted((a, b) => b.height - a.height);
+  for (const [index, { height, max_bitrate }] of rungs.entries()) {
+    const above = rungs[index - 1];
+    if (above?.height === height) return fault("ladder", `must have each height once, not ${height} twice`);
+    if (above && above.max_bitrate <= max_bitrate)
+      return fault("ladder", `must have a lower max_bitrate for ${height} than for ${above.height}`);
+  }
+  if (limit !== null && !rungs.some(({ height }) => height <= limit))
+    return fault("max_height", "leaves no rung of the ladder");
+  return null;
+}
+
+const lufsOf = ({ audio: { loudness } }: ProfileDefinition): number | null => {
+  if (typeof loudness === "object") return loudness.target_lufs;
+  return loudness === "ebu_r128" ? EBU_R128_LUFS : null;
+};
+
+/**
+ * The specification that workers obey, of a definition without a fault. `watermark` is the image of a profile with a
+ * watermark; its URL is set when the specification is sent.
+ */
+export function specOf(profile: ProfileDefinition, watermark: string | null, effort?: Effort): EncodingSpec {
+  const { video, audio } = encodingSpec;
+  const isAudioOnly = profile.ladder?.length === 0;
+  const own = profile.ladder?.map(({ height, max_bitrate }) => rung(height, max_bitrate));
+  const rungs: readonly Rung[] = isAudioOnly || !own ? video.ladder : own;
+  const ladder = rungs
+    .filter(({ height }) => height <= (profile.max_height ?? Number.POSITIVE_INFINITY))
+    .map((one) => ({ ...one, crf: effort?.crf ?? one.crf }))
+    .toSorted((a, b) => b.height - a.height);
+  return {
+    ...encodingSpec,
+    video: {
+      ...video,
+      preset: effort?.preset ?? video.preset,
+      ladder,
+      enabled: !isAudioOnly,
+      watermark:
+        profile.watermark && watermark ? { ...profile.watermark, image: { url: "", sha256: watermark } } : null,
+    },
+    audio: {
+      ...audio,
+      bitrate: profile.audio.bitrate,
+      // Who asks for another bitrate does not want the source's.
+      ...(profile.audio.bitrate !== audio.bitrate && { max_copied_bitrate: Math.round(profile.audio.bitrate * 1.1) }),
+      loudness_lufs: lufsOf(profile),
+    },
+    static_mp4: { ...encodingSpec.static_mp4, enabled: profile.static_mp4 },
+  };
+}

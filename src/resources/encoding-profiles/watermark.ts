@@ -1,0 +1,61 @@
+import { and, eq, lt, sql } from "drizzle-orm";
+import type { Db } from "../../../storage/db/open.ts";
+import { encodingProfiles, watermarks } from "../../../storage/db/schema.ts";
+import type { App } from "../../app.ts";
+import { HttpError } from "../../lib/errors.ts";
+import { sha256 } from "../../lib/tokens.ts";
+
+export const MAX_IMAGE_BYTES = 2 ** 20;
+/** Larger ones would be scaled down, and could take a gigabyte of memory in the worker. */
+const MAX_SIDE = 4096;
+const SIGNATURE = "89504e470d0a1a0a";
+/** Longer than a job that was queued with an image waits, its retries included. */
+const KEPT_MS = 30 * 24 * 3_600_000;
+
+/** Throws 422 `invalid_image` for anything but a PNG image (ISO/IEC 15948, 5.2 and 11.2.2) of a usable size. */
+export function requirePng(bytes: Uint8Array): void {
+  const head = Buffer.from(bytes.subarray(0, 24));
+  const isPng =
+    head.length === 24 && head.toString("hex", 0, 8) === SIGNATURE && head.toString("latin1", 12, 16) === "IHDR";
+  if (!isPng) throw new HttpError(422, "invalid_image", "The body is not a PNG image.");
+  const [width, height] = [head.readUInt32BE(16), head.readUInt32BE(20)];
+  if (Math.min(width, height) < 1 || Math.max(width, height) > MAX_SIDE)
+    throw new HttpError(422, "invalid_image", `The image must be at most ${MAX_SIDE} pixels wide and high.`);
+}
+
+/** Stores an image and returns its SHA-256. */
+export async function storeImage(tx: Db, app: App, bytes: Uint8Array): Promise<string> {
+  const name = sha256(bytes);
+  const usedAt = app.clock.now();
+  await tx
+    .insert(watermarks)
+    .values({ sha256: name, image: Buffer.from(bytes).toString("base64"), usedAt })
+    .onConflictDoUpdate({ target: watermarks.sha256, set: { usedAt } });
+  return name;
+}
+
+/** Records that a job uses an image, which is then kept for a while, whatever happens to the profile. */
+export const keepImage = (tx: Db, app: App, name: string) =>
+  tx.update(watermarks).set({ usedAt: app.clock.now() }).where(eq(watermarks.sha256, name));
+
+export async function readImage(db: Db, name: string): Promise<Buffer<ArrayBuffer> | null> {
+  const row = await db.select({ image: watermarks.image }).from(watermarks).where(eq(watermarks.sha256, name)).get();
+  return row ? Buffer.from(row.image, "base64") : null;
+}
+
+/** Deletes images that no profile and no recent job uses. */
+export async function pruneWatermarks(app: App): Promise<void> {
+  const isUnused = sql`not exists (select 1 from ${encodingProfiles} where ${encodingProfiles.watermark} = ${watermarks.sha256})`;
+  const isOld = lt(watermarks.usedAt, app.clock.now() - KEPT_MS);
+  const old = await app.db
+    .select({ sha256: watermarks.sha256 })
+    .from(watermarks)
+    .where(and(isOld, isUnused))
+    .limit(100)
+    .all();
+  if (old.length === 0) return;
+  await app.write(async (tx) => {
+    for (const { sha256: name } of old)
+      await tx.delete(watermarks).where(and(eq(watermarks.sha256, name), isOld, isUnused));
+  });
+}

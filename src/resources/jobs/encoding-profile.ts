@@ -1,0 +1,65 @@
+import type { Db } from "../../../storage/db/open.ts";
+import type { AssetRow, JobRow, TenantRow } from "../../../storage/db/schema.ts";
+import type { App } from "../../app.ts";
+import type { Caller } from "../../http/caller.ts";
+import { HttpError } from "../../lib/errors.ts";
+import { type EncodingSpec, encodingSpec } from "../../media/encoding-spec.ts";
+import { DEFAULT_PROFILE, findProfile, requireProfile, specOfProfile } from "../encoding-profiles/queries.ts";
+import { keepImage } from "../encoding-profiles/watermark.ts";
+import { requireTenant } from "../tenants/queries.ts";
+
+/**
+ * The name of the profile of a new asset. Throws 422 `encoding_profile_unknown` and `watermark_missing` for one that
+ * cannot be used.
+ */
+export async function profileFor(tx: Db, tenant: TenantRow, named: string | null | undefined): Promise<string> {
+  if (named) return (await requireProfile(tx, tenant.id, named)).name;
+  return tenant.defaultEncodingProfile ?? DEFAULT_PROFILE;
+}
+
+/**
+ * What a job keeps of its asset's profile, so that all of its parts are encoded alike, whatever becomes of the profile.
+ * The built-in default replaces a profile that was deleted after the asset was created.
+ */
+export async function profileOfJob(
+  tx: Db,
+  app: App,
+  { tenantId, encodingProfile }: Pick<AssetRow, "tenantId" | "encodingProfile">,
+): Promise<Pick<JobRow, "profile" | "encodingSpec">> {
+  const profile = await findProfile(tx, tenantId, encodingProfile ?? DEFAULT_PROFILE);
+  if (!profile || profile.name === DEFAULT_PROFILE) return { profile: DEFAULT_PROFILE, encodingSpec: null };
+  if (profile.watermark) await keepImage(tx, app, profile.watermark);
+  return { profile: profile.name, encodingSpec: specOfProfile(profile) };
+}
+
+/** The specification of a job, as its contract has it. */
+export function specOfJob(app: App, { encodingSpec: own }: JobRow): EncodingSpec {
+  const spec = own === null ? encodingSpec : (own as EncodingSpec);
+  return withImage(spec, (sha256) => `${app.baseUrl()}/api/v1/transcoding_jobs/watermarks/${sha256}`);
+}
+
+/** The specification of a profile, for clients that encode themselves. Throws 404, 422 `encoding_profile_unknown`. */
+export async function servedSpec(
+  app: App,
+  caller: Caller,
+  { profile: name, tenant_id }: { profile?: string | undefined; tenant_id?: number | undefined },
+): Promise<EncodingSpec> {
+  // The operator's profiles, for the admin token without a tenant.
+  const tenant =
+    caller.kind === "key" || tenant_id !== undefined ? await requireTenant(app.db, caller, tenant_id) : null;
+  const wanted = name ?? tenant?.defaultEncodingProfile ?? DEFAULT_PROFILE;
+  const profile = tenant ? await requireProfile(app.db, tenant.id, wanted) : await findProfile(app.db, null, wanted);
+  if (!profile) throw new HttpError(422, "encoding_profile_unknown", `There is no encoding profile named ${wanted}.`);
+  const query = tenant && caller.kind !== "key" ? `?tenant_id=${tenant.id}` : "";
+  return withImage(
+    specOfProfile(profile),
+    () => `${app.baseUrl()}/api/v1/encoding_profiles/${profile.name}/watermark${query}`,
+  );
+}
+
+function withImage(spec: EncodingSpec, urlOf: (sha256: string) => string): EncodingSpec {
+  const { watermark } = spec.video;
+  if (!watermark) return spec;
+  const image = { ...watermark.image, url: urlOf(watermark.image.sha256) };
+  return { ...spec, video: { ...spec.video, watermark: { ...watermark, image } } };
+}

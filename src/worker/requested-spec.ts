@@ -1,0 +1,39 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import * as v from "valibot";
+import { sha256 } from "../lib/tokens.ts";
+import { encodingSpec } from "../media/encoding-spec.ts";
+import { MediaError } from "../media/error.ts";
+import { EncodingSpec } from "../protocol/encoding-spec.ts";
+import type { WorkerContract } from "../protocol/worker-client.ts";
+import type { JobContext } from "./context.ts";
+
+/**
+ * The specification that the job requires; the worker's own for a server that states none. Throws MediaError
+ * `encode_failed` for one that this worker cannot obey: another worker, of another version, may.
+ */
+export function requestedSpec({ encoding_spec }: WorkerContract): EncodingSpec {
+  if (!encoding_spec) return encodingSpec;
+  const parsed = v.safeParse(EncodingSpec, encoding_spec, { abortEarly: true });
+  if (parsed.success) return parsed.output;
+  const path = v.getDotPath(parsed.issues[0]) ?? "its form";
+  throw new MediaError("encode_failed", `This worker does not support the encoding specification (${path}).`, true);
+}
+
+const MAX_BYTES = 2 ** 20;
+
+/** Downloads the watermark of a specification into `work` and returns its path; undefined when there is none. */
+export async function fetchWatermark(
+  { video: { enabled, watermark } }: EncodingSpec,
+  { client }: JobContext,
+  { work, signal }: { work: string; signal: AbortSignal },
+): Promise<string | undefined> {
+  if (!enabled || !watermark) return undefined;
+  const { url, sha256: expected } = watermark.image;
+  const image = await client.download(url, { signal, maxBytes: MAX_BYTES });
+  if (sha256(image) !== expected)
+    throw new MediaError("encode_failed", "The watermark's image is not the expected one.", true);
+  const path = join(work, "watermark.png");
+  await writeFile(path, image);
+  return path;
+}

@@ -1,0 +1,28 @@
+import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { id, times } from "./columns.ts";
+
+export const encodingProfiles = sqliteTable("encoding_profiles", {
+  id: id(),
+  /** Null: the operator's. */
+  tenantId: integer("tenant_id"),
+  name: text("name").notNull(),
+  version: integer("version").notNull().default(1),
+  definition: text("definition", { mode: "json" }).$type<unknown>().notNull(),
+  /** SHA-256 of the watermark's image. */
+  watermark: text("watermark"),
+  ...times,
+});
+export type EncodingProfileRow = typeof encodingProfiles.$inferSelect;
+
+export const watermarks = sqliteTable("watermarks", {
+  sha256: text("sha256").primaryKey(),
+  /** Base64. */
+  image: text("image").notNull(),
+  usedAt: integer("used_at").notNull(),
+});
+
+export const replacedMedia = sqliteTable("replaced_media", {
+  mediaPrefix: text("media_prefix").primaryKey(),
+  assetId: integer("asset_id").notNull(),
+  expiresAt: integer("expires_at").notNull(),
+});

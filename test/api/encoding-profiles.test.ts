@@ -1,0 +1,300 @@
+import { createHash } from "node:crypto";
+import { deflateSync } from "node:zlib";
+import { beforeAll, describe, expect, test } from "vitest";
+import { type TestApp, testApp } from "../support/app.ts";
+import { expectError } from "../support/error.ts";
+import { next, uploaded } from "../support/flow.ts";
+
+let app: TestApp;
+let tenantId: number;
+let key: string;
+/** Of another tenant. */
+let foreign: string;
+let foreignId: number;
+
+beforeAll(async () => {
+  app = await testApp({ rate_limit_uploads: "10000/60" });
+  tenantId = (await app.tenant()).id;
+  key = await app.key(tenantId);
+  foreignId = (await app.tenant()).id;
+  foreign = await app.key(foreignId);
+  return app.close;
+});
+
+const path = "/api/v1/encoding_profiles";
+const create = (body: Record<string, unknown>, credential: Record<string, unknown> = { key }) =>
+  app.call("POST", path, { ...credential, body });
+const chunk = (type: string, data: Buffer) => {
+  const length = Buffer.alloc(4);
+  length.writeUInt32BE(data.length);
+  return Buffer.concat([length, Buffer.from(type), data, Buffer.alloc(4)]);
+};
+/** A PNG image without checksums, which the server does not verify. */
+function png(width: number, height: number): Buffer {
+  const head = Buffer.alloc(13);
+  head.writeUInt32BE(width, 0);
+  head.writeUInt32BE(height, 4);
+  head.set([8, 6], 8);
+  return Buffer.concat([
+    Buffer.from("89504e470d0a1a0a", "hex"),
+    ...[chunk("IHDR", head), chunk("IDAT", deflateSync(Buffer.alloc(8))), chunk("IEND", Buffer.alloc(0))],
+  ]);
+}
+const setImage = (name: string, image: Uint8Array, headers: Record<string, string> = { "content-type": "image/png" }) =>
+  app.call("PUT", `${path}/${name}/watermark`, { key, raw: image, headers });
+/** The contract of the next job, which is then completed by nobody else. */
+const contractOf = async (jobId: number) => {
+  for (;;) {
+    const { body, status } = await next(app);
+    if (status !== 200) throw new Error(`There is no job ${jobId}`);
+    if (body.job.id === jobId) return body;
+  }
+};
+
+describe("encoding profiles", () => {
+  test("the built-in ones are visible to everyone, and reserved", async () => {
+    const { body } = await app.call("GET", path, { key });
+    expect(body.map(({ name }: { name: string }) => name)).toEqual(["default", "fast", "quality", "audio", "vr"]);
+    expect(body[0]).toMatchObject({
+      ...{ id: null, tenant_id: null, built_in: true, version: 1, codecs: ["h264"], ladder: null, max_height: null },
+      ...{ per_title: false, hdr: "tone_map", audio: { bitrate: 128_000, channels: 2, loudness: "keep" } },
+      ...{ watermark: null, static_mp4: false, segment_seconds: 4, created_at: null, updated_at: null },
+    });
+    expect((await app.call("GET", `${path}/audio`, { key })).body).toMatchObject({ name: "audio", ladder: [] });
+    for (const credential of [{ key }, { admin: app.admin }])
+      expectError(await create({ name: "fast" }, credential), 409, "encoding_profile_exists");
+    expectError(await app.call("PATCH", `${path}/fast`, { key, body: { max_height: 480 } }), 404, "not_found");
+    expectError(await app.call("DELETE", `${path}/fast`, { key }), 404, "not_found");
+  });
+
+  test("are created, shown, updated and deleted", async () => {
+    const created = await create({
+      name: "small",
+      description: "For phones",
+      ladder: [
+        { height: 360, max_bitrate: 700_000 },
+        { height: 720, max_bitrate: 2_000_000 },
+      ],
+      audio: { bitrate: 96_000, loudness: { target_lufs: -16 } },
+    });
+    expect(created.status).toBe(201);
+    expect(created.body).toMatchObject({
+      ...{ name: "small", tenant_id: tenantId, built_in: false, version: 1, description: "For phones" },
+      audio: { bitrate: 96_000, channels: 2, loudness: { target_lufs: -16 } },
+    });
+    expect((await app.call("GET", `${path}/small`, { key })).body).toEqual(created.body);
+    expectError(await create({ name: "small" }), 409, "encoding_profile_exists");
+    const changed = await app.call("PATCH", `${path}/small`, { key, body: { max_height: 500 } });
+    expect(changed.body).toMatchObject({ version: 2, max_height: 500, description: "For phones" });
+    expect(changed.body.ladder).toHaveLength(2);
+    expect((await app.call("DELETE", `${path}/small`, { key })).status).toBe(204);
+    expectError(await app.call("GET", `${path}/small`, { key }), 404, "not_found");
+  });
+
+  test("of a tenant are its own, and precede the operator's", async () => {
+    await create({ name: "house", max_height: 720 }, { admin: app.admin });
+    expect((await app.call("GET", `${path}/house`, { key })).body).toMatchObject({ tenant_id: null, max_height: 720 });
+    expectError(await app.call("DELETE", `${path}/house`, { key }), 404, "not_found");
+    await create({ name: "house", max_height: 360 });
+    expect((await app.call("GET", `${path}/house`, { key })).body.max_height).toBe(360);
+    expect((await app.call("GET", `${path}/house`, { key: foreign })).body.max_height).toBe(720);
+    const mine = await app.call("GET", `${path}?tenant_id=${tenantId}`, { admin: app.admin });
+    expect(mine.body.filter(({ name }: { name: string }) => name === "house")).toHaveLength(2);
+    await create({ name: "secret" });
+    expectError(await app.call("GET", `${path}/secret`, { key: foreign }), 404, "not_found");
+    expectError(await app.call("PATCH", `${path}/secret`, { key: foreign, body: {} }), 404, "not_found");
+    expectError(await app.call("GET", `${path}/secret?tenant_id=${tenantId}`, { key: foreign }), 404, "not_found");
+    expectError(await create({ name: "other", tenant_id: tenantId }, { key: foreign }), 404, "not_found");
+    expect((await app.call("GET", `${path}/secret?tenant_id=${tenantId}`, { admin: app.admin })).status).toBe(200);
+    const names = (await app.call("GET", path, { key: foreign })).body.map(({ name }: { name: string }) => name);
+    expect(names).not.toContain("secret");
+  });
+
+  test("lists have pages", async () => {
+    const all = (await app.call("GET", path, { key })).body;
+    const seen: unknown[] = [];
+    for (let url: string | undefined = `${path}?limit=2`; url; ) {
+      const { body, headers }: { body: unknown[]; headers: Headers } = await app.call("GET", url, { key });
+      expect(body.length).toBeLessThanOrEqual(2);
+      seen.push(...body);
+      url = /<([^>]+)>; rel="next"/.exec(headers.get("link") ?? "")?.[1];
+    }
+    expect(seen).toEqual(all);
+  });
+
+  test.each([
+    ["name", { name: "Big Name" }],
+    ["codecs", { codecs: [] }],
+    ["codecs", { codecs: ["h264", "h264"] }],
+    ["codecs", { codecs: ["av1"] }],
+    ["hdr", { hdr: "keep" }],
+    ["per_title", { per_title: true }],
+    ["audio.channels", { audio: { channels: 6 } }],
+    ["audio.channels", { audio: { channels: 5 } }],
+    ["audio.loudness", { audio: { loudness: { target_lufs: -9 } } }],
+    ["audio.loudness", { audio: { loudness: "loud" } }],
+    ["ladder", { ladder: [720, 720].map((height) => ({ height, max_bitrate: 1_000_000 })) }],
+    [
+      "ladder",
+      {
+        ladder: [
+          { height: 720, max_bitrate: 1_000_000 },
+          { height: 360, max_bitrate: 2_000_000 },
+        ],
+      },
+    ],
+    ["max_height", { max_height: 100 }],
+    ["max_height", { ladder: [], max_height: 720 }],
+    ["static_mp4", { ladder: [], static_mp4: true }],
+    ["watermark", { ladder: [], watermark: {} }],
+    ["watermark.opacity", { watermark: { opacity: 1.5 } }],
+    ["watermark.position", { watermark: { position: "left" } }],
+    ["segment_seconds", { segment_seconds: 6 }],
+  ])("an impossible %s is refused with its reason", async (field, fields) => {
+    const refused = await create({ name: "impossible", ...fields });
+    expectError(refused, 422, "validation_failed");
+    expect(
+      Object.keys(refused.body.details).some((name) => name.startsWith(field)),
+      refused.text,
+    ).toBe(true);
+  });
+});
+
+describe("a profile that is used", () => {
+  test("reaches the worker, as it was when the job was queued", async () => {
+    await create({
+      name: "tiny",
+      ladder: [{ height: 240, max_bitrate: 300_000 }],
+      audio: { bitrate: 64_000, loudness: "ebu_r128" },
+      static_mp4: true,
+    });
+    const { asset, job } = await uploaded(app, key, { encoding_profile: "tiny" });
+    expect(asset.encoding_profile).toBe("tiny");
+    expect(job.profile).toBe("tiny");
+    await app.call("PATCH", `${path}/tiny`, { key, body: { audio: { bitrate: 32_000 } } });
+    const contract = await contractOf(job.id);
+    expect(contract.job.profile).toBe("tiny");
+    expect(contract.encoding_spec).toMatchObject({
+      video: { enabled: true, ladder: [{ name: "240p", height: 240, width: 426, max_bitrate: 300_000 }] },
+      audio: { bitrate: 64_000, loudness_lufs: -23 },
+      static_mp4: { enabled: true },
+    });
+    expect(contract.outputs.mp4_path).toMatch(/video\.mp4$/);
+    const served = await app.call("GET", "/api/v1/encoding_spec?profile=tiny", { key });
+    expect(served.body.audio.bitrate).toBe(32_000);
+  });
+
+  test("is the tenant's default for assets that name none", async () => {
+    const patch = (name: string | null) =>
+      app.call("PATCH", `/api/v1/admin/tenants/${tenantId}`, {
+        admin: app.admin,
+        body: { default_encoding_profile: name },
+      });
+    expectError(await patch("unknown"), 422, "encoding_profile_unknown");
+    expect((await patch("audio")).body.default_encoding_profile).toBe("audio");
+    const { job, asset } = await uploaded(app, key);
+    expect(job.profile).toBe("audio");
+    expect((await contractOf(job.id)).encoding_spec.video.enabled).toBe(false);
+    expect((await app.call("GET", "/api/v1/encoding_spec", { key })).body.video.enabled).toBe(false);
+    const named = await uploaded(app, key, { encoding_profile: "fast" });
+    expect((await contractOf(named.job.id)).encoding_spec.video.preset).toBe("superfast");
+    const registered = await app.call("POST", "/api/v1/assets", {
+      key,
+      body: {
+        tenant_id: tenantId,
+        video_asset: {
+          ...{ title: "Registered", input_status: "uploaded", playback_status: "draft", source_bytes: 0 },
+          ...{ storage_bytes: 0, duration_seconds: 0, source_key: asset.source_key, encoding_profile: "quality" },
+        },
+      },
+    });
+    expect(registered.body.transcoding_job.profile).toBe("quality");
+    expect(registered.body.worker_contract.encoding_spec.video).toMatchObject({ preset: "medium" });
+    await create({ name: "usual" });
+    await patch("usual");
+    expectError(await app.call("DELETE", `${path}/usual`, { key }), 409, "encoding_profile_in_use");
+    await patch(null);
+    expect((await app.call("DELETE", `${path}/usual`, { key })).status).toBe(204);
+    expect((await uploaded(app, key)).job.profile).toBe("default");
+  });
+
+  test("must exist, for this tenant", async () => {
+    const initiate = (encoding_profile: unknown) =>
+      app.call("POST", "/api/v1/uploads/initiate", {
+        key: foreign,
+        body: { filename: "a.mp4", bytes_expected: 1, encoding_profile },
+      });
+    expectError(await initiate("nowhere"), 422, "encoding_profile_unknown");
+    expectError(await initiate("secret"), 422, "encoding_profile_unknown");
+    expectError(await initiate("Not a name"), 422, "validation_failed");
+    expectError(
+      await app.call("GET", "/api/v1/encoding_spec?profile=secret", { key: foreign }),
+      422,
+      "encoding_profile_unknown",
+    );
+    expect((await initiate(null)).status).toBe(201);
+  });
+});
+
+describe("a watermark", () => {
+  test("needs an image before the profile is used, which workers can read", async () => {
+    await create({ name: "marked", watermark: { position: "top-left", opacity: 0.5, width_percent: 20 } });
+    const initiate = () =>
+      app.call("POST", "/api/v1/uploads/initiate", {
+        key,
+        body: { filename: "a.mp4", bytes_expected: 1, encoding_profile: "marked" },
+      });
+    expectError(await initiate(), 422, "watermark_missing");
+    const image = png(64, 32);
+    const sha256 = createHash("sha256").update(image).digest("hex");
+    const set = await setImage("marked", image);
+    expect(set.body).toMatchObject({
+      version: 2,
+      watermark: { position: "top-left", opacity: 0.5, width_percent: 20, image_sha256: sha256 },
+    });
+    expect((await initiate()).status).toBe(201);
+    const { job } = await uploaded(app, key, { encoding_profile: "marked" });
+    const { watermark } = (await contractOf(job.id)).encoding_spec.video;
+    expect(watermark).toMatchObject({ position: "top-left", opacity: 0.5, width_percent: 20, image: { sha256 } });
+    const read = await app.opened.server.fetch(
+      new Request(watermark.image.url, { headers: { "x-svc-worker-token": app.worker } }),
+    );
+    expect(Buffer.from(await read.arrayBuffer())).toEqual(image);
+    expect((await app.opened.server.fetch(new Request(watermark.image.url))).status).toBe(401);
+    // A client that encodes itself reads it with its key.
+    const own = (await app.call("GET", "/api/v1/encoding_spec?profile=marked", { key })).body.video.watermark;
+    const asClient = await app.opened.server.fetch(new Request(own.image.url, { headers: { "x-api-key": key } }));
+    expect(asClient.headers.get("content-type")).toBe("image/png");
+    expect(Buffer.from(await asClient.arrayBuffer())).toEqual(image);
+  });
+
+  test("must be a PNG image of a usable size", async () => {
+    expectError(await setImage("marked", Buffer.from("GIF89a")), 422, "invalid_image");
+    expectError(await setImage("marked", png(5000, 10)), 422, "invalid_image");
+    expectError(await setImage("marked", png(0, 10)), 422, "invalid_image");
+    expectError(await setImage("marked", Buffer.alloc(2 ** 20 + 1)), 413, "payload_too_large");
+    expectError(await setImage("marked", png(8, 8), { "content-type": "image/jpeg" }), 415, "unsupported_media_type");
+    expectError(await setImage("tiny", png(8, 8)), 422, "validation_failed");
+    expectError(await setImage("nowhere", png(8, 8)), 404, "not_found");
+  });
+
+  test("is kept for jobs, and deleted when nothing uses it", async () => {
+    const image = png(16, 16);
+    const sha256 = createHash("sha256").update(image).digest("hex");
+    await setImage("marked", image);
+    await app.call("DELETE", `${path}/marked`, { key });
+    const read = async () =>
+      (
+        await app.opened.server.fetch(
+          new Request(`http://vodbox.test/api/v1/transcoding_jobs/watermarks/${sha256}`, {
+            headers: { "x-svc-worker-token": app.worker },
+          }),
+        )
+      ).status;
+    await app.runTask("prune-watermarks");
+    expect(await read()).toBe(200);
+    app.advance(31 * 24 * 3_600_000);
+    await app.runTask("prune-watermarks");
+    expect(await read()).toBe(404);
+  });
+});
