@@ -41,6 +41,8 @@ async function measure({ track }: PlannedAudio, { input, spec, ffmpeg, run: comm
   const filters = [...normalizedAudio(spec), "ebur128=peak=true:framelog=verbose"];
   await run(ffmpeg, {
     ...common,
+    // The output directory may not exist yet, and the sandbox cannot grant access to a missing directory.
+    writes: [],
     args: [
       ...["-nostdin", "-hide_banner", "-loglevel", "info", "-progress", "pipe:1", "-nostats", "-vn", "-sn", "-dn"],
       ...untrustedInput(input),

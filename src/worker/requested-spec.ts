@@ -8,13 +8,25 @@ import { EncodingSpec } from "../protocol/encoding-spec.ts";
 import type { WorkerContract } from "../protocol/worker-client.ts";
 import type { JobContext } from "./context.ts";
 
+type Fields = Readonly<Record<string, unknown>>;
+const isFields = (value: unknown): value is Fields => typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** `given` with the worker's own values where it states none, as older servers do, on both levels. */
+const completed = (given: Fields): Fields =>
+  Object.fromEntries(
+    Object.entries(encodingSpec as Fields).map(([name, own]) => {
+      const value = given[name] ?? own;
+      return [name, isFields(own) && isFields(value) ? { ...own, ...value } : value];
+    }),
+  );
+
 /**
  * The specification that the job requires; the worker's own for a server that states none. Throws MediaError
  * `encode_failed` for one that this worker cannot obey: another worker, of another version, may.
  */
 export function requestedSpec({ encoding_spec }: WorkerContract): EncodingSpec {
   if (!encoding_spec) return encodingSpec;
-  const parsed = v.safeParse(EncodingSpec, encoding_spec, { abortEarly: true });
+  const parsed = v.safeParse(EncodingSpec, completed(encoding_spec), { abortEarly: true });
   if (parsed.success) return parsed.output;
   const path = v.getDotPath(parsed.issues[0]) ?? "its form";
   throw new MediaError("encode_failed", `This worker does not support the encoding specification (${path}).`, true);
