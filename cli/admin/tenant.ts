@@ -10,6 +10,7 @@ type Options = {
   plan?: string;
   playbackPolicy?: string;
   allowedOrigins?: string;
+  encodingProfile?: string;
   deleteSourcesAfterDays?: string;
   deleteAnalyticsAfterDays?: string;
   undo?: boolean;
@@ -35,13 +36,14 @@ function daysOf(option: string, text: string | undefined): number | null | undef
   return Number(text);
 }
 
-const fields = ({ name, slug, plan, playbackPolicy, allowedOrigins, ...rest }: Options) => ({
+const fields = ({ name, slug, plan, playbackPolicy, allowedOrigins, encodingProfile, ...rest }: Options) => ({
   name,
   slug,
   plan_name: plan,
   default_playback_policy: playbackPolicy,
   // An empty text means none: no site may embed.
   allowed_origins: allowedOrigins?.split(/[\s,]+/).filter(Boolean),
+  default_encoding_profile: encodingProfile === "default" ? null : encodingProfile,
   delete_sources_after_days: daysOf("--delete-sources-after-days", rest.deleteSourcesAfterDays),
   delete_analytics_after_days: daysOf("--delete-analytics-after-days", rest.deleteAnalyticsAfterDays),
 });

@@ -39,6 +39,8 @@ export type EncodeResult = {
   durationSeconds: number;
   frameRate: number | null;
   renditions: Rendition[];
+  /** Of media with video. */
+  audioRenditions: Rendition[];
   /** Every file that was written, relative to `outDir`; manifests last. */
   files: string[];
   bytes: number;
@@ -83,6 +85,7 @@ export async function finish(options: FinishOptions): Promise<EncodeResult> {
     durationSeconds: Math.round(packaged.durationSeconds * 1000) / 1000,
     frameRate: top?.frame_rate ?? null,
     renditions: packaged.renditions,
+    audioRenditions: packaged.audioRenditions,
     storyboard: storyboard?.name ?? null,
     mp4: mp4Bytes === null ? null : names.mp4,
     files: [

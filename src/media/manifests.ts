@@ -19,11 +19,20 @@ export type Rendition = {
   average_bandwidth: number;
   codecs: string;
   frame_rate: number | null;
+  /** Of its segments and init segment. */
+  bytes: number;
   /** Relative to the master playlist. */
   playlist_path: string;
 };
 
-export type Packaged = { renditions: Rendition[]; durationSeconds: number; files: string[]; bytes: number };
+/** `audioRenditions`: of media with video, whose `renditions` are those of video. */
+export type Packaged = {
+  renditions: Rendition[];
+  audioRenditions: Rendition[];
+  durationSeconds: number;
+  files: string[];
+  bytes: number;
+};
 
 /**
  * Writes both manifests and the media playlists over the segments in `outDir`. Throws MediaError `encode_failed` when
@@ -73,7 +82,11 @@ export async function writeManifests(given: {
     }
     files.push(`${name}/${INIT_NAME}`, ...segments.map((segment) => `${name}/${segment.name}`));
   }
-  const renditions = toRenditions({ plan, spec, videos, audios, target });
+  const initBytes = new Map<string, number>();
+  for (const { name } of all) initBytes.set(name, (await stat(join(outDir, name, INIT_NAME))).size);
+  const sized = { plan, spec, videos, audios, target, initBytes };
+  const renditions = toRenditions(sized);
+  const audioRenditions = videos.length > 0 ? audioOf(sized) : [];
   await write(names.manifest, master(options, renditions, target));
   await write(names.dash, mpd(options, target, Math.max(...all.map((one) => one.durationSeconds))));
   const sizes = await Promise.all(
@@ -82,7 +95,7 @@ export async function writeManifests(given: {
   const bytes =
     sizes.reduce((sum, { size }) => sum + size, 0) +
     all.flatMap((one) => one.segments).reduce((sum, s) => sum + s.bytes, 0);
-  return { renditions, durationSeconds, files, bytes };
+  return { renditions, audioRenditions, durationSeconds, files, bytes };
 }
 
 /**
@@ -112,13 +125,24 @@ type ManifestData = {
   storyboard: Storyboard | null;
 };
 
-function toRenditions({
-  plan,
-  spec,
-  videos,
-  audios,
-  target,
-}: Omit<ManifestData, "storyboard"> & { target: number }): Rendition[] {
+/** `initBytes`: sizes of init segments by rendition. */
+type SizedMedia = Omit<ManifestData, "storyboard"> & { target: number; initBytes: ReadonlyMap<string, number> };
+
+const bytesOf = ({ name, segments }: Written, { initBytes }: SizedMedia): number =>
+  segments.reduce((sum, { bytes }) => sum + bytes, initBytes.get(name) ?? 0);
+
+const audioOf = (media: SizedMedia): Rendition[] =>
+  media.audios.map((one) => {
+    const { peak, average } = bitRates(one.segments, media.target);
+    return {
+      ...{ name: one.name, width: null, height: null, frame_rate: null, codecs: one.init.codec },
+      ...{ bandwidth: Math.ceil(peak), average_bandwidth: Math.ceil(average), bytes: bytesOf(one, media) },
+      playlist_path: `${one.name}/${media.spec.hls.playlist}`,
+    };
+  });
+
+function toRenditions(media: SizedMedia): Rendition[] {
+  const { plan, spec, videos, audios, target } = media;
   const sound = audios.map((one) => ({ codec: one.init.codec, ...bitRates(one.segments, target) }));
   const audioPeak = Math.max(0, ...sound.map(({ peak }) => peak));
   const audioAverage = Math.max(0, ...sound.map(({ average }) => average));
@@ -134,6 +158,7 @@ function toRenditions({
       average_bandwidth: Math.ceil(average + audioAverage),
       codecs: [one.init.codec, ...audioCodecs].join(","),
       frame_rate: rate,
+      bytes: bytesOf(one, media),
       playlist_path: `${one.name}/${spec.hls.playlist}`,
     };
   });
@@ -149,6 +174,7 @@ function toRenditions({
       average_bandwidth: Math.ceil(audioAverage),
       codecs: audioCodecs.join(","),
       frame_rate: null,
+      bytes: bytesOf(main, media),
       playlist_path: `${main.name}/${spec.hls.playlist}`,
     },
   ];

@@ -44,6 +44,7 @@ const Loudness = v.union(
         v.number("must be a number"),
         v.minValue(-30, "must be at least -30"),
         v.maxValue(-10, "must be at most -10"),
+        v.description("Integrated loudness"),
       ),
     }),
   ],
@@ -64,9 +65,12 @@ const ProfileAudio = v.strictObject({
 
 export const ProfileWatermark = v.strictObject({
   position: v.optional(choice(WATERMARK_POSITIONS), "bottom-right"),
-  opacity: v.optional(
-    v.pipe(v.number("must be a number"), v.minValue(0, "must be at least 0"), v.maxValue(1, "must be at most 1")),
-    1,
+  opacity: v.pipe(
+    v.optional(
+      v.pipe(v.number("must be a number"), v.minValue(0, "must be at least 0"), v.maxValue(1, "must be at most 1")),
+      1,
+    ),
+    v.description("0 (invisible) to 1"),
   ),
   width_percent: v.pipe(
     v.optional(
@@ -112,7 +116,10 @@ export const profileEntries = {
     v.optional(choice(["tone_map", "keep"]), "tone_map"),
     v.description("`keep` is not available in this version"),
   ),
-  audio: v.optional(ProfileAudio, { bitrate: 128_000, channels: 2, loudness: "keep" }),
+  audio: v.pipe(
+    v.optional(ProfileAudio, { bitrate: 128_000, channels: 2, loudness: "keep" }),
+    v.description("What is produced of audio"),
+  ),
   watermark: v.pipe(
     v.optional(v.nullable(ProfileWatermark), null),
     v.description("A PNG image over the video; set the image with PUT …/watermark"),
@@ -121,7 +128,7 @@ export const profileEntries = {
     v.optional(v.boolean("must be true or false"), false),
     v.description("Whether to write one MP4 file too"),
   ),
-  segment_seconds: v.optional(v.literal(4, "must be 4"), 4),
+  segment_seconds: v.pipe(v.optional(v.literal(4, "must be 4"), 4), v.description("Length of segments; only 4")),
 };
 
 /** With all defaults filled in. */

@@ -42,6 +42,7 @@ const Rendition = v.object({
   average_bandwidth: v.nullish(amount),
   codecs: Text(200),
   frame_rate: v.nullish(amount),
+  bytes: v.pipe(v.nullish(amount), v.description("Of its segments and init segment")),
   playlist_path: Key,
 });
 
@@ -85,6 +86,10 @@ export const Completion = v.object({
         ),
       ),
       renditions: v.optional(v.pipe(v.array(Rendition), v.maxLength(100))),
+      audio_renditions: v.pipe(
+        v.optional(v.pipe(v.array(Rendition), v.maxLength(100))),
+        v.description("Renditions of audio, when `renditions` are of video"),
+      ),
     }),
   ),
 });

@@ -9,6 +9,7 @@ import { viewsOf } from "../resources/analytics/views.ts";
 import { collectAllGarbage } from "../resources/assets/collect-garbage.ts";
 import { expireAssets } from "../resources/assets/expire.ts";
 import { finishStaleImports } from "../resources/assets/import/recover.ts";
+import { pruneReplacedMedia } from "../resources/assets/replaced-media.ts";
 import { mergeTexts } from "../resources/assets/text-index.ts";
 import { pruneWatermarks } from "../resources/encoding-profiles/watermark.ts";
 import { expireBatches, sweepBatches } from "../resources/ingest/close.ts";
@@ -85,6 +86,7 @@ export const allScheduledTasks = (
   { name: "share-log", schedule: "* * * * * *", run: () => logStreamOf(app).share() },
   { name: "empty-trash", schedule: "0 41 * * * *", run: () => emptyTrash(app) },
   { name: "prune-sessions", schedule: "0 43 * * * *", run: () => pruneSessions(app) },
+  { name: "prune-replaced-media", schedule: "30 */5 * * * *", run: () => pruneReplacedMedia(app) },
   { name: "prune-watermarks", schedule: "0 47 * * * *", run: () => pruneWatermarks(app) },
   { name: "prune-audit", schedule: "0 37 * * * *", run: () => pruneAudit(app) },
   {

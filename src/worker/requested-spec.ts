@@ -9,7 +9,8 @@ import type { WorkerContract } from "../protocol/worker-client.ts";
 import type { JobContext } from "./context.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
-const isFields = (value: unknown): value is Fields => typeof value === "object" && value !== null && !Array.isArray(value);
+const isFields = (value: unknown): value is Fields =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
 
 /** `given` with the worker's own values where it states none, as older servers do, on both levels. */
 const completed = (given: Fields): Fields =>

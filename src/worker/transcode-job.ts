@@ -2,6 +2,7 @@ import { access, mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { type EncodeOptions, encode } from "../media/encode.ts";
 import type { EncodeResult } from "../media/finish.ts";
+import type { Rendition } from "../media/manifests.ts";
 import { probe } from "../media/probe.ts";
 import type { Completion, WorkerContract } from "../protocol/worker-client.ts";
 import { addCaptions, type Captions, createCaptions } from "./captions.ts";
@@ -145,6 +146,7 @@ export function requestedNames({ outputs }: WorkerContract): NonNullable<EncodeO
 type Media = Omit<Completion, "subtitle_paths" | "caption_errors">;
 
 export function toCompletion(result: EncodeResult, prefix: string, sourceSum: string | null): Media {
+  const below = (one: Rendition) => ({ ...one, playlist_path: prefix + one.playlist_path });
   return {
     manifest_path: prefix + result.manifest,
     dash_manifest_path: prefix + result.dash,
@@ -158,7 +160,8 @@ export function toCompletion(result: EncodeResult, prefix: string, sourceSum: st
       frame_rate: result.frameRate,
       bytes: result.bytes,
       ...(sourceSum && { source_sha256: sourceSum }),
-      renditions: result.renditions.map((one) => ({ ...one, playlist_path: prefix + one.playlist_path })),
+      renditions: result.renditions.map(below),
+      audio_renditions: result.audioRenditions.map(below),
     },
   };
 }

@@ -67,6 +67,8 @@ export type RenditionRow = {
   average_bandwidth?: number | null;
   codecs: string;
   frame_rate?: number | null;
+  /** With its init segment; unknown for media that were encoded elsewhere, and of clips. */
+  bytes?: number | null;
   playlist_path: string;
 };
 
@@ -171,6 +173,8 @@ export const assets = sqliteTable("assets", {
   posterWidth: integer("poster_width"),
   posterHeight: integer("poster_height"),
   renditions: text("renditions", { mode: "json" }).$type<RenditionRow[]>().notNull().default([]),
+  /** Of an asset with video. */
+  audioRenditions: text("audio_renditions", { mode: "json" }).$type<RenditionRow[]>().notNull().default([]),
   width: integer("width"),
   height: integer("height"),
   frameRate: real("frame_rate"),

@@ -87,6 +87,9 @@ test("a failed attempt leaves it playable, until the next one publishes its own"
   await callback(app, second, "complete", { ...paths, media: { duration_seconds: 4 } });
   expect((await types()).filter((type) => type === "video.asset.ready")).toEqual([]);
   expect((await asset(made.asset.id)).manifest_path).toBe(paths.manifest_path);
+  expect(await app.opened.app.objects?.head(whole.manifest_path)).not.toBeNull();
+  app.advance(3_601_000);
+  await app.runTask("sweep-objects");
   expect(await app.opened.app.objects?.head(whole.manifest_path)).toBeNull();
 });
 

@@ -286,7 +286,7 @@ describe("a watermark", () => {
     const read = async () =>
       (
         await app.opened.server.fetch(
-          new Request(`http://vodbox.test/api/v1/transcoding_jobs/watermarks/${sha256}`, {
+          new Request(`http://vodbox.test/api/v1/watermarks/${sha256}`, {
             headers: { "x-svc-worker-token": app.worker },
           }),
         )

@@ -179,6 +179,11 @@ test("a source that is encoded in one run has another prefix each time, and no o
   const objects = app.opened.app.objects;
   expect(await objects?.head(first.outputs.manifest_path)).not.toBeNull();
   await finish(app, third);
+  // Players that have its playlists may request its segments for an hour.
+  await app.runTask("sweep-objects");
+  expect(await objects?.head(first.outputs.manifest_path)).not.toBeNull();
+  app.advance(3_601_000);
+  await app.runTask("sweep-objects");
   expect(await objects?.head(first.outputs.manifest_path)).toBeNull();
   expect(await job(made.job.id)).toMatchObject({
     status: "completed",

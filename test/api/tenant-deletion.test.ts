@@ -68,6 +68,7 @@ async function populate(owner: { id: number }, token: string) {
   await post("/api/v1/collections", { tenant_id: owner.id, collection: child }, token);
   await post("/api/v1/webhooks", { url: "https://example.com/" }, token);
   await post("/api/v1/signing_keys", { name: "k", algorithm: "EdDSA" }, token);
+  await post("/api/v1/encoding_profiles", { name: "own" }, token);
   await post("/api/v1/live/channels", { channel: `channel-${owner.id}` }, token);
   await uploaded(app, token);
   await post("/api/v1/uploads/initiate", { filename: "b.mp4", bytes_expected: 3 }, token);

@@ -78,10 +78,12 @@ describe("an encoding profile", () => {
     ]);
     const limited = await encoded({ ladder, max_height: 200 });
     expect(limited.renditions.map(({ name }) => name)).toEqual(["200p", "120p"]);
-    expect(planEncode(await probe(video, binaries), spec({ ladder, max_height: 200 })).video?.renditions).toMatchObject([
-      { maxBitrate: 500_000, buffer: 750_000 },
-      { maxBitrate: 200_000, buffer: 300_000 },
-    ]);
+    expect(planEncode(await probe(video, binaries), spec({ ladder, max_height: 200 })).video?.renditions).toMatchObject(
+      [
+        { maxBitrate: 500_000, buffer: 750_000 },
+        { maxBitrate: 200_000, buffer: 300_000 },
+      ],
+    );
   });
 
   test("for audio only leaves the video out", async () => {
@@ -148,7 +150,11 @@ describe("a watermark", () => {
   ] as const)("is at the %s of all renditions", async (position, x, y) => {
     const { dir } = await encoded(mark(position));
     for (const rendition of ["270p", "180p"])
-      for (const [place, at] of Object.entries({ "top-left": [0.1, 0.08], "bottom-right": [0.9, 0.92], center: [0.5, 0.5] })) {
+      for (const [place, at] of Object.entries({
+        "top-left": [0.1, 0.08],
+        "bottom-right": [0.9, 0.92],
+        center: [0.5, 0.5],
+      })) {
         const color = await pixel(dir, rendition, at[0] as number, at[1] as number, 9);
         expect(isReddish(color), `${rendition} ${place} ${color}`).toBe(at[0] === x && at[1] === y);
       }
@@ -185,7 +191,9 @@ describe("a watermark", () => {
       ...["-c", "copy", single],
     );
     const crop = "crop=2:2:48:20,scale=1:1,format=rgb24";
-    expect(isReddish([...(await ffmpeg("-i", single, "-vf", crop, "-frames:v", "1", "-f", "rawvideo", "-"))])).toBe(true);
+    expect(isReddish([...(await ffmpeg("-i", single, "-vf", crop, "-frames:v", "1", "-f", "rawvideo", "-"))])).toBe(
+      true,
+    );
   });
 
   test("is not lost because a source could be copied", async () => {

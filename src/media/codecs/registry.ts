@@ -17,6 +17,12 @@ export type EncodableAudioName = (typeof encodableAudioCodecs)[number]["name"];
 
 const all: readonly (VideoCodec | AudioCodec)[] = [...Object.values(videoCodecs), ...Object.values(audioCodecs)];
 
+/** The name of the first codec of a list of codec strings (RFC 6381), or the string itself when it is not a known one. */
+export const codecNameOf = (codecs: string): string => {
+  const first = codecs.split(",", 1)[0] ?? "";
+  return codecOfSampleEntry(first.split(".", 1)[0] ?? "")?.name ?? first;
+};
+
 /** The codec of a sample entry with this four-character code; undefined for any other. */
 export const codecOfSampleEntry = (type: string): VideoCodec | AudioCodec | undefined =>
   all.find(({ sampleEntries }) => sampleEntries.includes(type));

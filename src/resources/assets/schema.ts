@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import type { AssetRow } from "../../../storage/db/schema.ts";
+import type { AssetRow, RenditionRow } from "../../../storage/db/schema.ts";
 import {
   ClientTime,
   Id,
@@ -15,6 +15,7 @@ import {
 } from "../../http/schemas.ts";
 import { iso } from "../../lib/clock.ts";
 import { ASSET_PROVIDERS, INPUT_STATUSES, PLAYBACK_STATUSES } from "../../lib/enums.ts";
+import { codecNameOf } from "../../media/codecs/registry.ts";
 import { textInputs, textOutputs } from "../../protocol/asset-fields.ts";
 import { ProfileName } from "../../protocol/encoding-profile.ts";
 import { DEFAULT_PROFILE } from "../encoding-profiles/queries.ts";
@@ -152,6 +153,38 @@ export const AssetPages = v.object({
   ),
 });
 
+const AssetRendition = v.pipe(
+  v.object({
+    name: v.pipe(v.string(), v.description("Its directory below the manifests")),
+    codec: v.pipe(v.string(), v.description("Such as `h264` or `aac`; of video, where there is any")),
+    codecs: v.string(),
+    width: v.nullable(v.number()),
+    height: v.nullable(v.number()),
+    frame_rate: v.nullable(v.number()),
+    bandwidth: v.number(),
+    average_bandwidth: v.nullable(v.number()),
+    hdr: v.pipe(v.nullable(v.picklist(["hlg", "hdr10"])), v.description("Null: standard dynamic range")),
+    bytes: v.pipe(
+      v.nullable(v.number()),
+      v.description("With its init segment; null when unknown: of clips, and of media that were encoded elsewhere"),
+    ),
+  }),
+  v.title("AssetRendition"),
+);
+
+const toRendition = (row: RenditionRow): v.InferInput<typeof AssetRendition> => ({
+  name: row.name,
+  codec: codecNameOf(row.codecs),
+  codecs: row.codecs,
+  width: row.width,
+  height: row.height,
+  frame_rate: row.frame_rate ?? null,
+  bandwidth: row.bandwidth,
+  average_bandwidth: row.average_bandwidth ?? null,
+  hdr: null,
+  bytes: row.bytes ?? null,
+});
+
 export const Asset = v.pipe(
   v.object({
     id: v.number(),
@@ -187,6 +220,7 @@ export const Asset = v.pipe(
     width: v.nullable(v.number()),
     height: v.nullable(v.number()),
     frame_rate: v.nullable(v.number()),
+    renditions: v.pipe(v.array(AssetRendition), v.description("Of the published media: video first, then audio")),
     tags: v.record(v.string(), v.union([v.string(), v.number(), v.boolean()])),
     progress: v.pipe(v.number(), v.description("0 to 100")),
     stage: v.nullable(v.string()),
@@ -232,6 +266,7 @@ export const toAsset = (row: AssetRow): v.InferInput<typeof Asset> => ({
   width: row.width,
   height: row.height,
   frame_rate: row.frameRate,
+  renditions: [...row.renditions, ...row.audioRenditions].map(toRendition),
   tags: row.tags,
   progress: row.progress,
   stage: row.stage,

@@ -20,7 +20,8 @@ import { addStoredBytes, mediaBytesOf } from "./stored-bytes.ts";
 const PAGE = 1000;
 const AT_ONCE = 16;
 
-type Media = Pick<AssetRow, "mediaPrefix" | "sharedPrefix" | "sharedMedia">;
+/** Where the media of an asset are. */
+export type Media = Pick<AssetRow, "mediaPrefix" | "sharedPrefix" | "sharedMedia">;
 
 /** The object key of a path below the media of an asset. `mediaPrefix` is not null. */
 export const mediaKey = ({ mediaPrefix, sharedPrefix, sharedMedia }: Media, path: string): string =>

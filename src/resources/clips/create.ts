@@ -132,6 +132,12 @@ function clipValues(app: App, parent: AssetRow, { prefix, title, media }: Prepar
     storyboardPath: media.storyboard && prefix + media.storyboard,
     renditions: parent.renditions.map((one) => ({
       ...one,
+      bytes: null,
+      playlist_path: moved(one.playlist_path) ?? one.playlist_path,
+    })),
+    audioRenditions: parent.audioRenditions.map((one) => ({
+      ...one,
+      bytes: null,
       playlist_path: moved(one.playlist_path) ?? one.playlist_path,
     })),
     width: parent.width,

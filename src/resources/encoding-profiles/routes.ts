@@ -152,7 +152,7 @@ export const encodingProfileRoutes = [
   }),
   route({
     method: "GET",
-    path: "/api/v1/transcoding_jobs/watermarks/:sha256",
+    path: "/api/v1/watermarks/:sha256",
     credential: "worker",
     tag: "Transcoding jobs",
     operationId: "getJobWatermark",

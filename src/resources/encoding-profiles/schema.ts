@@ -30,14 +30,17 @@ export const EncodingProfile = v.pipe(
     id: v.pipe(v.nullable(v.number()), v.description("Null for a built-in profile")),
     name: v.string(),
     tenant_id: v.pipe(v.nullable(v.number()), v.description("Null for the operator's and for built-in profiles")),
-    built_in: v.boolean(),
+    built_in: v.pipe(v.boolean(), v.description("Whether it exists on every server and cannot be changed")),
     version: v.pipe(v.number(), v.description("Incremented by each change")),
     ...definition,
-    watermark: v.nullable(
-      v.object({
-        ...ProfileWatermark.entries,
-        image_sha256: v.pipe(v.nullable(v.string()), v.description("Null until an image is set")),
-      }),
+    watermark: v.pipe(
+      v.nullable(
+        v.object({
+          ...ProfileWatermark.entries,
+          image_sha256: v.pipe(v.nullable(v.string()), v.description("Null until an image is set")),
+        }),
+      ),
+      v.description("An image over the video; null for none"),
     ),
     created_at: NullableTime,
     updated_at: NullableTime,

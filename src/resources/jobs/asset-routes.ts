@@ -4,12 +4,14 @@ import { route } from "../../http/route.ts";
 import { Paging, PathId } from "../../http/schemas.ts";
 import { storageOf } from "../../http/storage.ts";
 import { notFound } from "../../lib/errors.ts";
+import { ProfileName } from "../../protocol/encoding-profile.ts";
 import { readAsset } from "../assets/queries.ts";
 import { Asset, toAsset } from "../assets/schema.ts";
 import { workerContract } from "./contract.ts";
 import { AssetWrite, CreatedAsset, createAsset, storedSourceBytes } from "./create-asset.ts";
 import { deleteSource } from "./delete-source.ts";
 import { cancelJob, getJob, JobQuery, listJobs, prioritize, readJob, retryAsset, retryJob } from "./job-commands.ts";
+import { reencode } from "./reencode.ts";
 import { Job, JobParams, Priority, toJob } from "./schema.ts";
 import { NO_CAPTIONS } from "./source-upload.ts";
 import { taskSummary } from "./tasks/summary.ts";
@@ -73,6 +75,25 @@ export const assetJobRoutes = [
       const { asset, job } = await retryAsset(app, caller, params.id);
       return { asset: toAsset(asset), transcoding_job: toJob(job) };
     },
+  }),
+  route({
+    method: "POST",
+    path: "/api/v1/assets/:id/reencode",
+    scope: "assets:write",
+    tag: "Assets",
+    operationId: "reencodeAsset",
+    summary: "Encode an asset again; it plays its old renditions until the new ones are complete",
+    params: JobParams,
+    body: v.object({
+      encoding_profile: v.pipe(v.nullish(ProfileName), v.description("Default: the profile that the asset has")),
+    }),
+    responses: { 202: Job },
+    errors: {
+      403: ["quota_exceeded"],
+      409: ["asset_conflict"],
+      422: ["encoding_profile_unknown", "watermark_missing"],
+    },
+    handle: async ({ app, caller, params, body }) => toJob(await reencode(app, caller, params.id, body)),
   }),
   route({
     method: "DELETE",

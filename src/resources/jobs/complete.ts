@@ -16,7 +16,7 @@ import { failAttempt } from "./lifecycle/attempts.ts";
 import { completeJob } from "./lifecycle/results.ts";
 import { type StoreReceipt, storeNoReceipt } from "./receipts.ts";
 import { NO_CAPTIONS, sourceUpload } from "./source-upload.ts";
-import { checkArtifacts, removeStale, verifyResult } from "./verify-artifacts.ts";
+import { checkArtifacts, verifyResult } from "./verify-artifacts.ts";
 
 type Result = v.InferOutput<typeof Completion>;
 /** `resultHash` is that of the request, where `result` contains more. */
@@ -66,9 +66,9 @@ export async function complete(
     { paths, result, but: captions.paths },
   );
   const sum = verified.media.source_sha256 ?? null;
-  const { completed, outdated, corrupt, missing } = await app.write(async (tx) => {
+  const { completed, corrupt, missing } = await app.write(async (tx) => {
     const again = await lease.repeated(tx, resultHash);
-    if (again) return { completed: again, outdated: null };
+    if (again) return { completed: again };
     // The lease may have expired while storage was accessed.
     const leased = await lease.live(tx);
     const before = (await tx.select().from(assets).where(eq(assets.id, job.assetId)).get()) as AssetRow;
@@ -76,20 +76,19 @@ export async function complete(
     if (announced && sum && announced !== sum) {
       const message = `The source has the SHA-256 ${sum}, but ${announced} was announced; the file was damaged in transit.`;
       const fault = { code: "source_corrupt", message, retryable: false, logTail: null, outcome: "failed" as const };
-      return { completed: await failAttempt(tx, app, leased, fault), outdated: null, corrupt: message };
+      return { completed: await failAttempt(tx, app, leased, fault), corrupt: message };
     }
     await lease.end?.(tx, resultHash);
     const captionErrors = await publishCaptions(tx, app, before, captions);
-    const { job: completed, outdated } = await completeJob(tx, app, leased, verified, {
+    const { job: completed } = await completeJob(tx, app, leased, verified, {
       resultHash,
       sourceSha256: sum,
       captionErrors,
     });
     await receipt(tx, completed);
-    return { completed, outdated, missing: Object.keys(captionErrors ?? {}).length };
+    return { completed, missing: Object.keys(captionErrors ?? {}).length };
   });
   if (corrupt) throw new HttpError(422, "source_corrupt", corrupt);
   if (missing) metricsOf(app).services.add("transcription", missing);
-  await removeStale(app, outdated);
   return completed;
 }

@@ -35,7 +35,7 @@ export async function profileOfJob(
 /** The specification of a job, as its contract has it. */
 export function specOfJob(app: App, { encodingSpec: own }: JobRow): EncodingSpec {
   const spec = own === null ? encodingSpec : (own as EncodingSpec);
-  return withImage(spec, (sha256) => `${app.baseUrl()}/api/v1/transcoding_jobs/watermarks/${sha256}`);
+  return withImage(spec, (sha256) => `${app.baseUrl()}/api/v1/watermarks/${sha256}`);
 }
 
 /** The specification of a profile, for clients that encode themselves. Throws 404, 422 `encoding_profile_unknown`. */

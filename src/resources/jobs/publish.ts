@@ -6,7 +6,7 @@ import { attemptPrefix } from "../../lib/object-keys.ts";
 import type { Completion } from "../../protocol/worker.ts";
 import type { JobLease } from "./complete.ts";
 import { publishMedia } from "./lifecycle/results.ts";
-import { checkArtifacts, removeStale, verifyResult } from "./verify-artifacts.ts";
+import { checkArtifacts, verifyResult } from "./verify-artifacts.ts";
 
 /**
  * Publishes what is complete already, while the job continues: within the lease, so that a worker that has lost it
@@ -23,7 +23,5 @@ export async function publish(
   const paths = await checkArtifacts(objects, prefix, result);
   const verified = await verifyResult(app, { objects, prefix, tenantId: job.tenantId }, { paths, result });
   // The lease may have expired while storage was accessed.
-  const published = await app.write(async (tx) => publishMedia(tx, app, await lease.live(tx), verified));
-  await removeStale(app, published.outdated);
-  return published.job;
+  return (await app.write(async (tx) => publishMedia(tx, app, await lease.live(tx), verified))).job;
 }

@@ -138,7 +138,7 @@ export const jobRoutes = [
       tenant_id: v.optional(v.pipe(QueryId, v.description("With the admin token: the tenant whose profile is meant"))),
     }),
     responses: { 200: v.looseObject({}) },
-    errors: { 422: ["encoding_profile_unknown", "watermark_missing"] },
+    errors: { 404: ["not_found"], 422: ["encoding_profile_unknown", "watermark_missing"] },
     handle: ({ app, caller, query }) => servedSpec(app, caller, query),
   }),
 ];

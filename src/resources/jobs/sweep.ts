@@ -3,6 +3,7 @@ import { assets, transcodingAttempts, transcodingJobs } from "../../../storage/d
 import type { App } from "../../app.ts";
 import { isDeletionHeld } from "../../http/removal-hold.ts";
 import { attemptPrefix } from "../../lib/object-keys.ts";
+import { isReplaced } from "../assets/replaced-media.ts";
 import { deleteUnshared } from "../assets/shared-media.ts";
 
 const BATCH = 20;
@@ -33,7 +34,7 @@ export async function sweepAttempts(app: App): Promise<number> {
   for (const { id, job, plays } of ended) {
     const prefix = attemptPrefix(job, id);
     // Media that it published early stay in use until another attempt publishes, which deletes them.
-    if (prefix !== plays) await deleteUnshared(app, objects, prefix);
+    if (prefix !== plays && !(await isReplaced(app, prefix))) await deleteUnshared(app, objects, prefix);
   }
   const ids = ended.map(({ id }) => id);
   await app.write(async (tx) =>

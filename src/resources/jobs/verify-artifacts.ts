@@ -2,10 +2,7 @@ import type * as v from "valibot";
 import { listAll } from "../../../storage/objects/list-all.ts";
 import type { ObjectStore } from "../../../storage/objects/store.ts";
 import type { App } from "../../app.ts";
-import { registerPending } from "../../http/object-gc.ts";
-import { isDeletionHeld } from "../../http/removal-hold.ts";
 import type { Completion } from "../../protocol/worker.ts";
-import { deleteUnshared } from "../assets/shared-media.ts";
 import { incomplete } from "./captions.ts";
 import type { VerifiedResult } from "./lifecycle/results.ts";
 import { readMasterPlaylist } from "./read-master-playlist.ts";
@@ -23,18 +20,6 @@ export async function verifyResult(
 ): Promise<VerifiedResult> {
   const media = await mediaOf(app, objects, { result, tenantId });
   return { paths, bytes: await bytesUnder(objects, prefix, but), media };
-}
-
-/** Deletes objects that are no longer referenced; a sweep finds what cannot be deleted now. */
-export async function removeStale(app: App, prefix: string | null): Promise<void> {
-  if (!prefix || !app.objects) return;
-  if (await isDeletionHeld(app)) {
-    await registerPending(app, [prefix], 0);
-    return;
-  }
-  await deleteUnshared(app, app.objects, prefix).catch((error) =>
-    app.log.warn({ err: error, prefix }, "old artifacts were not deleted"),
-  );
 }
 
 /** Values that the worker reported; otherwise those of the manifest. */

@@ -10,7 +10,8 @@ import { parseServed } from "../../parsing/parse-document.ts";
 import type { Rebased } from "../../parsing/parsers.ts";
 import { posterOf } from "../assets/poster.ts";
 import { findPublicAsset } from "../assets/queries.ts";
-import { mediaKey } from "../assets/shared-media.ts";
+import { replacedPrefixes } from "../assets/replaced-media.ts";
+import { type Media, mediaKey } from "../assets/shared-media.ts";
 import { basePath, publicId } from "../assets/urls.ts";
 import { playableSubtitles } from "../subtitles/queries.ts";
 import { subtitleFile, subtitleList } from "../subtitles/urls.ts";
@@ -90,13 +91,13 @@ export function createMediaHandler(app: App, tokens: PlaybackTokens, egress: Egr
         cacheControl: `${scope}, max-age=60`,
       });
     }
-    const key = versionedKey(asset, file);
+    const { key, media } = await versionedKey(app, asset, file);
     // A presigned URL is valid for one method.
     if (delivery !== "proxy" && !isText(key) && context.method === "GET")
       return redirect(context, { objects, key, scope, onSent });
     if (delivery === "rewrite" && key.endsWith(".m3u8")) {
-      const path = key.slice(asset.mediaPrefix.length);
-      const rewrite = (bytes: Buffer) => withPresignedUrls(app, objects, { asset, path }, bytes.toString("utf8"));
+      const path = key.slice(media.mediaPrefix.length);
+      const rewrite = (bytes: Buffer) => withPresignedUrls(app, objects, { media, path }, bytes.toString("utf8"));
       return manifest(context, key, rewrite, { ...common, scope, isLasting: false });
     }
     const lasting = { ...common, key, cacheControl: `${scope}, max-age=31536000, immutable`, ...(cache && { cache }) };
@@ -159,14 +160,18 @@ function topFile(asset: AssetRow, file: string): Top | null {
 
 const versionOf = (prefix: string) => prefix.split("/").at(-2) as string;
 
-function versionedKey(asset: AssetRow, file: string): string {
+/** A file of the published media, or of those that they have replaced less than an hour ago. */
+async function versionedKey(
+  app: App,
+  asset: AssetRow,
+  file: string,
+): Promise<{ key: string; media: Media & { mediaPrefix: string } }> {
   const prefix = asset.mediaPrefix as string;
   const [version, ...rest] = file.split("/");
-  if (
-    version !== versionOf(prefix) ||
-    rest.length === 0 ||
-    rest.some((part) => part === "" || part === "." || part === "..")
-  )
-    notFound("file");
-  return mediaKey(asset, rest.join("/"));
+  if (rest.length === 0 || rest.some((part) => part === "" || part === "." || part === "..")) notFound("file");
+  const path = rest.join("/");
+  if (version === versionOf(prefix)) return { key: mediaKey(asset, path), media: { ...asset, mediaPrefix: prefix } };
+  const mediaPrefix =
+    (await replacedPrefixes(app, asset.id)).find((one) => versionOf(one) === version) ?? notFound("file");
+  return { key: mediaPrefix + path, media: { mediaPrefix, sharedPrefix: null, sharedMedia: null } };
 }

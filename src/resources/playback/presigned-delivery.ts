@@ -8,7 +8,7 @@ import { mappingReferences } from "../../lib/m3u8.ts";
 import { contentTypeOf } from "../../lib/media-types.ts";
 import { pacer } from "../../lib/pace.ts";
 import { runInSlices } from "../../lib/time-slices.ts";
-import { mediaKey } from "../assets/shared-media.ts";
+import { type Media, mediaKey } from "../assets/shared-media.ts";
 
 /** A redirect may be cached for a third of its URL's validity. */
 const REDIRECT_SECONDS = 300;
@@ -60,7 +60,7 @@ function requestedLength(range: string | null, bytes: number): number {
 }
 
 /** A playlist of an asset, at `path` below its media. */
-type PlaylistAt = { asset: Parameters<typeof mediaKey>[0]; path: string };
+type PlaylistAt = { media: Media; path: string };
 
 /**
  * The text of a playlist with presigned URLs of its segments. Thousands are signed without blocking other
@@ -69,7 +69,7 @@ type PlaylistAt = { asset: Parameters<typeof mediaKey>[0]; path: string };
 export async function withPresignedUrls(
   app: App,
   objects: ObjectStore,
-  { asset, path }: PlaylistAt,
+  { media, path }: PlaylistAt,
   text: string,
 ): Promise<string> {
   const folder = path.slice(0, path.lastIndexOf("/") + 1);
@@ -83,7 +83,7 @@ export async function withPresignedUrls(
   };
   await runInSlices(mappingReferences(text, collect));
   for (const uri of neighbors) {
-    const target = mediaKey(asset, folder + uri);
+    const target = mediaKey(media, folder + uri);
     addresses.set(uri, (await objects.signGet(target, { expiresAt, contentType: contentTypeOf(target) })).url);
     await pace();
   }

@@ -48,6 +48,7 @@ export const TENANT_ROWS: readonly TenantRows[] = [
   owned("tracks"),
   owned("uploads"),
   owned("assets"),
+  owned("encoding_profiles"),
   owned("collections"),
   owned("pairing_codes"),
   owned("sessions"),

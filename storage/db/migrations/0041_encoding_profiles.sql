@@ -28,6 +28,8 @@ CREATE TABLE watermarks (
 ALTER TABLE tenants ADD COLUMN default_encoding_profile TEXT;
 -- The profile that was asked for; null: the tenant's default.
 ALTER TABLE assets ADD COLUMN encoding_profile TEXT;
+-- Renditions of audio of an asset with video, as in `renditions`.
+ALTER TABLE assets ADD COLUMN audio_renditions TEXT NOT NULL DEFAULT '[]';
 -- What the profile required when the job was queued; null: the built-in default.
 ALTER TABLE transcoding_jobs ADD COLUMN encoding_spec TEXT;
 

@@ -35,19 +35,28 @@ export async function queueJob(tx: Db, app: App, asset: AssetRow, { silently = f
 
 /**
  * Queues the job of an earlier attempt again with all attempts, in the caller's transaction. An asset that is ready
- * stays ready, and early playback continues: `video.asset.ready` is emitted once.
+ * stays ready, and early playback continues: `video.asset.ready` is emitted once. `profileOf`: the asset whose profile
+ * the job is to have from now on. Throws 403 `quota_exceeded` with it, when the tenant's minutes are used up.
  */
-export async function queueAgain(tx: Db, app: App, job: JobRow, why: "retry" | "rebuild"): Promise<Changed> {
+export async function queueAgain(
+  tx: Db,
+  app: App,
+  job: JobRow,
+  why: "retry" | "rebuild" | "reencode",
+  profileOf?: AssetRow,
+): Promise<Changed> {
   const now = app.clock.now();
   const before = await tx
     .select({ playbackStatus: assets.playbackStatus })
     .from(assets)
     .where(eq(assets.id, job.assetId))
     .get();
+  if (profileOf) await requireMinutes(tx, app, await requireTenant(tx, { kind: "admin" }, job.tenantId));
   const fresh = {
     ...QUEUED,
+    ...(profileOf && (await profileOfJob(tx, app, profileOf))),
     failures: 0,
-    publishedAt: before?.playbackStatus === "ready" ? job.publishedAt : null,
+    publishedAt: before?.playbackStatus !== "ready" ? null : why === "reencode" ? now : job.publishedAt,
     turn: await queuePositionFor(tx, job.tenantId, now),
     workerId: null,
     logTail: null,

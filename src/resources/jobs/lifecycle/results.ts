@@ -6,6 +6,7 @@ import type { App } from "../../../app.ts";
 import { scheduleDeletion } from "../../../http/object-gc.ts";
 import { assetPrefix, imagesPrefix } from "../../../lib/object-keys.ts";
 import type { Completion } from "../../../protocol/worker.ts";
+import { replaceMedia } from "../../assets/replaced-media.ts";
 import { passOnMedia } from "../../assets/shared-media.ts";
 import { heldSourceBytes, setStoredBytes, subtitleBytesOf } from "../../assets/stored-bytes.ts";
 import { addUsage } from "../../tenants/usage.ts";
@@ -25,8 +26,7 @@ export type VerifiedResult = {
   media: Media & { duration_seconds: number; renditions: AssetRow["renditions"] };
 };
 
-/** `outdated` is a prefix of media that is no longer referenced, to be deleted after the commit. */
-export type Published = { job: JobRow; outdated: string | null };
+export type Published = { job: JobRow };
 
 /** Publishes renditions that are complete, while the job continues. */
 export async function publishMedia(tx: Db, app: App, { job }: Leased, result: VerifiedResult): Promise<Published> {
@@ -79,7 +79,10 @@ async function apply(
   // Only a prefix that a job of this asset wrote: one that a client registered may be shared.
   const isWrittenByJob = before.mediaPrefix?.startsWith(assetPrefix({ tenantId: job.tenantId, id: job.assetId }));
   const outdated = isWrittenByJob && before.mediaPrefix !== paths.mediaPrefix ? before.mediaPrefix : null;
-  if (outdated !== null) await passOnMedia(tx, app, before);
+  if (outdated !== null) {
+    await replaceMedia(tx, app, before);
+    await passOnMedia(tx, app, before);
+  }
   const texts = await subtitleBytesOf(tx, job.assetId);
   await setStoredBytes(
     tx,
@@ -101,6 +104,7 @@ async function apply(
         ...(media.height != null && { height: Math.round(media.height) }),
         ...(media.frame_rate != null && { frameRate: media.frame_rate }),
         renditions: media.renditions,
+        audioRenditions: media.audio_renditions ?? [],
         errorCode: null,
         errorMessage: null,
         readyAt: app.clock.now(),
@@ -109,5 +113,5 @@ async function apply(
     },
   );
   if (before.readyAt !== null) await scheduleDeletion(tx, app, [imagesPrefix(before)]);
-  return { job: changed.job, outdated };
+  return { job: changed.job };
 }

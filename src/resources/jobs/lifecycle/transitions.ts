@@ -68,6 +68,12 @@ export const TRANSITIONS = {
   cancel: { job: { queued: "canceled", running: "canceled" }, playback: FAIL, events: ["video.asset.errored"] },
   retry: { job: { failed: "queued", canceled: "queued" }, playback: PROCESS, events: ["video.job.queued"] },
 
+  /** The source is encoded again, for example with another profile. */
+  reencode: {
+    job: { completed: "queued", failed: "queued", canceled: "queued" },
+    playback: PROCESS,
+    events: ["video.job.queued"],
+  },
   /** Objects of the media are missing and the source is there: the job runs again, whatever its result was. */
   rebuild: {
     job: { completed: "queued", failed: "queued", canceled: "queued" },
