@@ -42,7 +42,7 @@ function png(width: number, height: number): Buffer {
 }
 const setImage = (name: string, image: Uint8Array, headers: Record<string, string> = { "content-type": "image/png" }) =>
   app.call("PUT", `${path}/${name}/watermark`, { key, raw: image, headers });
-/** The contract of the next job, which is then completed by nobody else. */
+/** The contract of the next job, which other tests do not claim. */
 const contractOf = async (jobId: number) => {
   for (;;) {
     const { body, status } = await next(app);

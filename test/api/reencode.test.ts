@@ -80,6 +80,31 @@ test("an asset keeps its old renditions until the new ones are complete, and the
   expect(await (await get(await segmentUrl(asset.id))).text()).toBe("new");
 });
 
+test("an asset shows the renditions of its published media: video first, then audio", async () => {
+  const { asset } = await uploaded(app, key);
+  const contract = (await next(app)).body;
+  await putArtifacts(app, contract);
+  const at = (name: string) => `${contract.outputs.prefix}${name}/playlist.m3u8`;
+  const video = { width: 640, height: 360, frame_rate: 25, bandwidth: 900_000, average_bandwidth: 500_000 };
+  const media = {
+    duration_seconds: 4,
+    renditions: [
+      { name: "360p", ...video, codecs: "avc1.64001e,mp4a.40.2", bytes: 250_000, playlist_path: at("360p") },
+    ],
+    audio_renditions: [
+      { name: "audio", bandwidth: 130_000, codecs: "mp4a.40.2", bytes: 65_000, playlist_path: at("audio") },
+    ],
+  };
+  expect((await callback(app, contract, "complete", { ...contract.outputs, media })).status).toBe(200);
+  expect((await assetOf(asset.id)).renditions).toEqual([
+    { name: "360p", codec: "h264", codecs: "avc1.64001e,mp4a.40.2", ...video, hdr: null, bytes: 250_000 },
+    {
+      ...{ name: "audio", codec: "aac", codecs: "mp4a.40.2", width: null, height: null, frame_rate: null },
+      ...{ bandwidth: 130_000, average_bandwidth: null, hdr: null, bytes: 65_000 },
+    },
+  ]);
+});
+
 test("a failed one leaves the asset ready with its old renditions, and can be repeated", async () => {
   const { asset } = await uploaded(app, key);
   await completed("old");

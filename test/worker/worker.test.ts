@@ -75,6 +75,17 @@ test("a job is fetched, encoded, published and completed", async () => {
       renditions: [{ playlist_path: `${PREFIX}180p/playlist.m3u8` }],
     },
   });
+  const bytesOf = (rendition: string) =>
+    [...server.stored].reduce(
+      (sum, [key, file]) =>
+        sum + (/\/(\d+\.m4s|init\.mp4)$/.test(key) && key.includes(`/${rendition}/`) ? file.length : 0),
+      0,
+    );
+  expect(complete?.body.media).toMatchObject({
+    renditions: [{ name: "180p", bytes: bytesOf("180p") }],
+    audio_renditions: [{ name: "audio", codecs: "mp4a.40.2", width: null, bytes: bytesOf("audio") }],
+  });
+  expect(bytesOf("audio")).toBeGreaterThan(10_000);
   const bytes = [...server.stored.values()].reduce((sum, file) => sum + file.length, 0);
   expect(complete?.body.media).toMatchObject({ bytes });
   for (const uri of ["master.m3u8", "manifest.mpd", "thumbnail.jpg", "180p/00002.m4s", "audio/init.mp4"])
