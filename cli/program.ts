@@ -83,6 +83,7 @@ export function createProgram(given: ParsedFlags): Command {
     .option("--tag <K=V>", "tag as name=value; may be repeated", (pair: string, all: string[]) => [...all, pair], [])
     .option("--collection <ID>", "id of the collection")
     .option("--playback-policy <P>", "public or signed; default: the tenant's")
+    .option("--encoding-profile <NAME>", "what is produced from the videos; default: the tenant's")
     .option("--jobs <N>", "concurrent parts; default: 1, with --encode 8")
     .option("--encode", "encode locally to the server's specification and upload the result")
     .option("--no-source", "with --encode: do not send the original too")

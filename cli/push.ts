@@ -26,6 +26,7 @@ type Options = {
   tag: string[];
   collection?: string;
   playbackPolicy?: string;
+  encodingProfile?: string;
   jobs?: string;
   watch?: string;
   wait?: string;
@@ -91,7 +92,9 @@ export async function pushCommand(command: Command): Promise<void> {
     const { files, faults } = await filesAt(paths, json);
     let send: Send = (file) => sendFile(sender, file);
     if (options.encode) {
-      const opened = await openEncoder(command, sender, { slot: slots(1), scratch: options.scratch });
+      const opened = await openEncoder(command, sender, {
+        ...{ slot: slots(1), scratch: options.scratch, profile: options.encodingProfile },
+      });
       const { encoder } = opened;
       stop = opened.stop;
       send = (file, keepState) => pushEncoded(sender, file, { encoder, withSource: options.source, keepState });
@@ -140,7 +143,10 @@ async function addWatchUrl(sender: Sender, done: Pushed): Promise<void> {
   if (!("watch_url" in done) || !done.watch_url) done.watch_url = await watchUrlOf(sender, done);
 }
 
-function fieldsOf({ title, tag, collection, playbackPolicy }: Options, files: number): Record<string, unknown> {
+function fieldsOf(
+  { title, tag, collection, playbackPolicy, encodingProfile }: Options,
+  files: number,
+): Record<string, unknown> {
   if (title !== undefined && files !== 1) throw new UserError("--title requires a single file.", 2);
   if (playbackPolicy !== undefined && !["public", "signed"].includes(playbackPolicy))
     throw new UserError("--playback-policy must be public or signed.", 2);
@@ -158,6 +164,7 @@ function fieldsOf({ title, tag, collection, playbackPolicy }: Options, files: nu
     ...(tag.length > 0 && { tags }),
     ...(collection !== undefined && { collection_id: Number(collection) }),
     ...(playbackPolicy !== undefined && { playback_policy: playbackPolicy }),
+    ...(encodingProfile !== undefined && { encoding_profile: encodingProfile }),
   };
 }
 

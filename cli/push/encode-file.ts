@@ -18,6 +18,8 @@ export type Encoder = {
   spec: EncodingSpec;
   /** For this specification only. */
   specName: string;
+  /** Path of the image of the specification's watermark. */
+  watermark: string | undefined;
   binaries: Binaries;
   memoryBytes: number | undefined;
   /** Contains a directory per file until it is delivered, and ffmpeg's temporary files. */
@@ -63,7 +65,7 @@ async function storedResult(folder: string, specName: string): Promise<EncodedMe
 }
 
 async function encodeToFolder(encoder: Encoder, file: File, folder: string): Promise<EncodedMedia> {
-  const { spec, binaries, memoryBytes, scratch, signal, meter } = encoder;
+  const { spec, watermark, binaries, memoryBytes, scratch, signal, meter } = encoder;
   const outDir = join(folder, "out");
   await rm(join(folder, ENCODED), { force: true });
   await rm(outDir, { recursive: true, force: true });
@@ -78,7 +80,7 @@ async function encodeToFolder(encoder: Encoder, file: File, folder: string): Pro
     const source = await probe(file.path, binaries, { ...common, cwd: work });
     progress.seconds(source.durationSeconds);
     const result = await encode({
-      ...{ input: file.path, outDir, probe: source, spec, binaries, scratchDir: work },
+      ...{ input: file.path, outDir, probe: source, spec, watermark, binaries, scratchDir: work },
       ...common,
       onProgress: progress.fraction,
     });

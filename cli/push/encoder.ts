@@ -1,9 +1,12 @@
-import { mkdir, readdir, rm, stat } from "node:fs/promises";
+import { mkdir, readdir, rm, stat, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import type { Command } from "commander";
 import { cacheDir } from "../../src/lib/cache-dir.ts";
+import { UserError } from "../../src/lib/errors.ts";
+import { sha256 } from "../../src/lib/tokens.ts";
 import { resolveBinaries } from "../../src/media/binaries.ts";
-import { openScratch } from "../../src/worker/scratch.ts";
+import type { EncodingSpec } from "../../src/protocol/encoding-spec.ts";
+import { openScratch, type Scratch } from "../../src/worker/scratch.ts";
 import { settingsOf } from "../settings.ts";
 import type { Encoder } from "./encode-file.ts";
 import type { Sender } from "./send.ts";
@@ -16,12 +19,12 @@ import { servedSpec } from "./served-spec.ts";
 export async function openEncoder(
   command: Command,
   { call, patience, meter, tenantId }: Sender,
-  { slot, scratch }: { slot: Encoder["slot"]; scratch: string | undefined },
+  { slot, scratch, profile }: { slot: Encoder["slot"]; scratch: string | undefined; profile: string | undefined },
 ): Promise<{ encoder: Encoder; stop(): Promise<void> }> {
   const config = settingsOf(command);
   const cache = cacheDir();
   const binaries = await resolveBinaries({ ffmpeg: config.ffmpeg, ffprobe: config.ffprobe, cacheDir: cache });
-  const { spec, name } = await patience.until(() => servedSpec(call));
+  const { spec, name } = await patience.until(() => servedSpec(call, { profile, tenantId }));
   // Checks the key's scopes and the server's storage.
   await patience.until(() =>
     call("GET", `/ingest_batches/desktop_storage${tenantId === undefined ? "" : `?tenant_id=${tenantId}`}`),
@@ -30,12 +33,14 @@ export async function openEncoder(
   await mkdir(dir, { recursive: true, mode: 0o700 });
   await forgetOld(dir);
   const own = await openScratch(dir);
+  const watermark = await watermarkOf(spec, { call, patience }, own);
   const stopping = new AbortController();
   let busy: Promise<unknown> = Promise.resolve();
   // The process is about to exit, and has reported why.
   const never = () => new Promise<never>(() => {});
   const encoder: Encoder = {
     ...{ spec, specName: name, binaries, memoryBytes: config.ffmpeg_memory_bytes, dir, scratch: own, meter },
+    watermark,
     signal: stopping.signal,
     slot: (work) =>
       slot(async () => {
@@ -52,6 +57,23 @@ export async function openEncoder(
       await own.remove();
     },
   };
+}
+
+/** Downloads the image of the specification's watermark, and returns its path; undefined when there is none. */
+async function watermarkOf(
+  { video: { enabled, watermark } }: EncodingSpec,
+  { call, patience }: Pick<Sender, "call" | "patience">,
+  scratch: Scratch,
+): Promise<string | undefined> {
+  if (!enabled || !watermark) return undefined;
+  const { url, sha256: expected } = watermark.image;
+  // The server may have another base URL than the one used here.
+  const { pathname, search } = new URL(url);
+  const image = await patience.until(() => call.bytes(pathname.slice(pathname.indexOf("/api/v1") + 7) + search));
+  if (sha256(image) !== expected) throw new UserError("The watermark has changed meanwhile; try again.");
+  const path = join(await scratch.jobFolder("watermark"), "watermark.png");
+  await writeFile(path, image);
+  return path;
 }
 
 /** Longer than an inactive batch can live. */

@@ -47,6 +47,8 @@ export type Api = {
   <T>(method: string, path: string, body?: unknown, asking?: Asking): Promise<T>;
   /** All records of a list, page by page. */
   all<T>(path: string): Promise<T[]>;
+  /** The body of a file. */
+  bytes(path: string): Promise<Buffer>;
 };
 
 /** The API of one server. Its calls throw Refused, TryAgain. */
@@ -87,7 +89,15 @@ export function api(server: string, credential: Record<string, string>): Api {
     }
     return records;
   };
-  return Object.assign(call, { all });
+  const bytes = async (path: string) => {
+    const options = { headers: credential, signal: AbortSignal.timeout(ANSWER_MS) };
+    const response = await fetch(`${server}/api/v1${path}`, options).catch((error: Error) => {
+      throw new RetryableError(describeConnectionError(server, error));
+    });
+    if (response.ok) return Buffer.from(await response.arrayBuffer());
+    throw fault(response.status, await response.text(), { retryAfter: response.headers.get("retry-after") });
+  };
+  return Object.assign(call, { all, bytes });
 }
 
 export type Sending = {

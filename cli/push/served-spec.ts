@@ -5,11 +5,18 @@ import { EncodingSpec } from "../../src/protocol/encoding-spec.ts";
 import type { Api } from "./http.ts";
 
 /**
- * The server's encoding specification, and an identifier of it. Throws a UserError for a specification that this client
+ * The server's encoding specification of a profile, by default of the tenant's, and an identifier of it. Throws a UserError for a specification that this client
  * does not support.
  */
-export async function servedSpec(call: Api): Promise<{ spec: EncodingSpec; name: string }> {
-  const served = await call<unknown>("GET", "/encoding_spec");
+export async function servedSpec(
+  call: Api,
+  { profile, tenantId }: { profile: string | undefined; tenantId: number | undefined },
+): Promise<{ spec: EncodingSpec; name: string }> {
+  const query = new URLSearchParams({
+    ...(profile !== undefined && { profile }),
+    ...(tenantId !== undefined && { tenant_id: String(tenantId) }),
+  });
+  const served = await call<unknown>("GET", `/encoding_spec?${query}`);
   const parsed = v.safeParse(EncodingSpec, served, { abortEarly: true });
   if (!parsed.success) {
     const [issue] = parsed.issues;
