@@ -41,6 +41,7 @@ export const WorkerContract = v.object({
   ),
   callbacks: v.object({ ...callbacks.entries, ...optional(callbacks.entries, "publish_url") }),
   early_playback: v.optional(v.nullable(contract.early_playback), false),
+  lane: v.nullish(v.string()),
   task: v.nullish(Task),
 });
 export type WorkerContract = v.InferOutput<typeof WorkerContract>;

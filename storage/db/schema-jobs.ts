@@ -61,6 +61,7 @@ export const transcodingTasks = sqliteTable("transcoding_tasks", {
   status: text("status", { enum: TASK_STATUSES }).notNull(),
   priority: integer("priority").notNull().default(0),
   turn: integer("turn").notNull().default(0),
+  urgency: integer("urgency").notNull().default(0),
   availableAt: integer("available_at").notNull(),
   weight: real("weight").notNull(),
   progress: real("progress").notNull().default(0),

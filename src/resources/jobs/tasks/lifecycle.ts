@@ -9,6 +9,8 @@ import { TASK_TRANSITIONS, type TaskTransitionName } from "./transitions.ts";
 
 /** Conditions as literals: SQLite uses no partial index for a status that is a parameter, but reads all tasks. */
 export const IS_QUEUED = sql`${transcodingTasks.status} = 'queued'`;
+/** Of a queued task: a worker may run it next to a long one. */
+export const IS_LIGHT = sql`(${transcodingTasks.urgency} > 0 or ${transcodingTasks.kind} in ('audio', 'images'))`;
 export const IS_RUNNING = sql`${transcodingTasks.status} = 'running'`;
 
 type Columns = Omit<Partial<typeof transcodingTasks.$inferInsert>, "status">;
