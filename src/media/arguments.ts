@@ -35,6 +35,8 @@ type ArgumentOptions = {
    * segments are the same as in a run over the whole source.
    */
   range?: FrameRange | undefined;
+  /** Names of the video renditions to encode; all by default. Each is scaled as in a run over all of them. */
+  only?: ReadonlySet<string> | undefined;
 };
 
 /**
@@ -84,7 +86,7 @@ const graphArguments = (graph: string) => (graph ? ["-filter_complex", graph] : 
 const encodedOf = ({ renditions, passthrough }: NonNullable<EncodePlan["video"]>) =>
   passthrough?.isCopied ? renditions.slice(1) : renditions;
 
-function filterGraph({ video, audio }: EncodePlan, { spec, range }: ArgumentOptions, encoder: Encoder): string {
+function filterGraph({ video, audio }: EncodePlan, { spec, range, only }: ArgumentOptions, encoder: Encoder): string {
   const chains: string[] = [];
   if (video) {
     const { track, rate, holdUntilSeconds } = video;
@@ -106,7 +108,12 @@ function filterGraph({ video, audio }: EncodePlan, { spec, range }: ArgumentOpti
     const last = deviceArguments(encoder)
       .filters.map((filter) => `,${filter}`)
       .join("");
-    for (const [index, next] of [...renditions.slice(1), null].entries()) {
+    const isWanted = renditions.map(({ name }) => only?.has(name) ?? true);
+    for (const [index, next] of [...renditions.slice(1, isWanted.lastIndexOf(true) + 1), null].entries()) {
+      if (next && !isWanted[index]) {
+        from = `${from},${scale(next)}`;
+        continue;
+      }
       if (!next) chains.push(`${from}${last}[v${index}]`);
       else if (last) chains.push(`${from},split=2[p${index}][s${index}]`, `[p${index}]${last.slice(1)}[v${index}]`);
       else chains.push(`${from},split=2[v${index}][s${index}]`);
@@ -160,9 +167,9 @@ const TONE_MAP = [
 function videoOutput(
   one: PlannedRendition,
   { video }: EncodePlan,
-  { spec, outDir, encoder = "software", range }: ArgumentOptions,
+  { spec, outDir, encoder = "software", range, only }: ArgumentOptions,
 ): string[] {
-  if (!video) return [];
+  if (!video || only?.has(one.name) === false) return [];
   const index = encodedOf(video).indexOf(one);
   if (index < 0)
     return ["-map", `0:${video.track.index}`, "-c:v", "copy", ...segmentWriter(join(outDir, one.name), spec)];

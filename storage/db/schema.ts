@@ -178,6 +178,8 @@ export const assets = sqliteTable("assets", {
   tags: text("tags", { mode: "json" }).$type<Record<string, TagValue>>().notNull().default({}),
   priority: integer("priority").notNull().default(0),
   earlyPlayback: integer("early_playback", { mode: "boolean" }).notNull().default(false),
+  /** Of a playable asset that is not encoded completely. */
+  encoding: text("encoding", { enum: ["partial", "failed"] }),
   readyAt: integer("ready_at"),
   /** `sourceKey` is empty then. */
   sourceDeletedAt: integer("source_deleted_at"),

@@ -146,6 +146,15 @@ export const AssetPages = v.object({
   ),
 });
 
+const ENCODING_STATUSES = ["queued", "partial", "complete", "failed"] as const;
+export const encodingStatus = ({
+  playbackStatus,
+  encoding,
+}: Pick<AssetRow, "playbackStatus" | "encoding">): (typeof ENCODING_STATUSES)[number] => {
+  if (playbackStatus === "errored") return "failed";
+  return playbackStatus === "ready" ? (encoding ?? "complete") : "queued";
+};
+
 export const Asset = v.pipe(
   v.object({
     id: v.number(),
@@ -155,6 +164,10 @@ export const Asset = v.pipe(
     collection_id: v.nullable(v.number()),
     input_status: InputStatus,
     playback_status: PlaybackStatus,
+    encoding_status: v.pipe(
+      v.picklist(ENCODING_STATUSES),
+      v.description("`partial`: it plays, and segments that are not encoded yet are encoded when they are requested"),
+    ),
     playback_policy: PlaybackPolicy,
     provider: v.picklist(ASSET_PROVIDERS),
     manifest_url: v.nullable(v.string()),
@@ -205,6 +218,7 @@ export const toAsset = (row: AssetRow): v.InferInput<typeof Asset> => ({
   collection_id: row.collectionId,
   input_status: row.inputStatus,
   playback_status: row.playbackStatus,
+  encoding_status: encodingStatus(row),
   playback_policy: row.playbackPolicy,
   provider: row.provider,
   manifest_url: row.manifestUrl,

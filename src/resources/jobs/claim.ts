@@ -12,7 +12,7 @@ import {
 } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import type { Lease } from "./contract.ts";
-import { nextJob, nextLightTask, nextUnit, type Unit } from "./fair-queue.ts";
+import { nextEarlyJob, nextJob, nextLightTask, nextUnit, type Unit } from "./fair-queue.ts";
 import { leaseToken, stale } from "./lease.ts";
 import { type Claimant, startAttempt } from "./lifecycle/attempts.ts";
 import { IS_LIGHT, IS_QUEUED } from "./tasks/lifecycle.ts";
@@ -49,10 +49,29 @@ const firstLightTask = prepared((db) =>
     .prepare(),
 );
 
+const firstEarlyJob = prepared((db) =>
+  db
+    .select({ id: transcodingJobs.id })
+    .from(transcodingJobs)
+    .where(
+      and(
+        // As literals: SQLite uses no partial index for parameters.
+        sql`${transcodingJobs.status} = 'queued' and ${transcodingJobs.earlyPlayback} = 1`,
+        lte(transcodingJobs.availableAt, sql.placeholder("now")),
+      ),
+    )
+    .limit(1)
+    .prepare(),
+);
+
 /** Whether a claim can succeed; checked before entering the write queue. */
 export async function hasQueued(app: App, { takesTasks, isLight = false }: Takes): Promise<boolean> {
   const now = app.clock.now();
-  if (isLight) return takesTasks && (await firstLightTask(app.db).get({ now })) !== undefined;
+  if (isLight) {
+    if (!takesTasks) return false;
+    if (await firstLightTask(app.db).get({ now })) return true;
+    return app.config.parallel === "auto" && (await firstEarlyJob(app.db).get({ now })) !== undefined;
+  }
   if (await firstJob(app.db).get({ now })) return true;
   return takesTasks && (await firstTask(app.db).get({ now })) !== undefined;
 }
@@ -67,19 +86,26 @@ export async function claim(app: App, claimant: Claimant, takes: Takes): Promise
     const earlier = await repeatOf(tx, app, claimant.key);
     if (earlier) return earlier;
 
-    const unit = await nextOf(tx, app.clock.now(), takes);
+    const isParallel = app.config.parallel === "auto";
+    const unit = await nextOf(tx, app.clock.now(), { ...takes, isParallel });
     if (!unit) return null;
     if (unit.task) return claimTask(tx, app, unit.task, claimant);
-    return takes.takesTasks && app.config.parallel === "auto"
+    return takes.takesTasks && isParallel
       ? startWithPlan(tx, app, unit.job, claimant)
       : startAttempt(tx, app, unit.job, claimant);
   });
 }
 
-async function nextOf(tx: Db, now: number, { takesTasks, isLight = false }: Takes): Promise<Unit | undefined> {
+async function nextOf(
+  tx: Db,
+  now: number,
+  { takesTasks, isLight = false, isParallel }: Takes & { isParallel: boolean },
+): Promise<Unit | undefined> {
   if (isLight) {
     const task = takesTasks ? await nextLightTask(tx, now) : undefined;
-    return task && { task };
+    if (task) return { task };
+    const early = takesTasks && isParallel ? await nextEarlyJob(tx, now) : undefined;
+    return early && { job: early };
   }
   if (takesTasks) return nextUnit(tx, now);
   const job = await nextJob(tx, now);

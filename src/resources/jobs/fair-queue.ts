@@ -57,6 +57,13 @@ export async function nextUnit(tx: Db, now: number): Promise<Unit | undefined> {
 
 const rowOf = (unit: Unit): JobRow | TaskRow => (unit.job ? unit.job : unit.task);
 
+/** The first job that is to play early: its plan takes little time. */
+export const nextEarlyJob = (tx: Db, now: number): Promise<JobRow | undefined> =>
+  jobWith(
+    tx,
+    sql`(select id from transcoding_jobs indexed by jobs_early where status = 'queued' and early_playback = 1 and available_at <= ${now} order by max(priority, ${OWN_MOST}) desc, turn, available_at, id limit 1)`,
+  );
+
 /** The first of the tasks that a worker may run next to a long one: urgent ones first, then in the order of the queue. */
 export const nextLightTask = (tx: Db, now: number): Promise<TaskRow | undefined> =>
   taskWith(
@@ -113,5 +120,5 @@ const firstJobOf = (tx: Db, now: number, tenantId: number) =>
 const firstTaskOf = (tx: Db, now: number, tenantId: number) =>
   taskWith(
     tx,
-    sql`(select id from transcoding_tasks indexed by tasks_queued_of_tenant where status = 'queued' and available_at <= ${now} and tenant_id = ${tenantId} order by priority desc, job_id, id limit 1)`,
+    sql`(select id from transcoding_tasks indexed by tasks_queued_of_tenant where status = 'queued' and available_at <= ${now} and tenant_id = ${tenantId} order by priority desc, job_id, rank, id limit 1)`,
   );

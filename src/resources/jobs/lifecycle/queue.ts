@@ -21,6 +21,7 @@ export async function queueJob(tx: Db, app: App, asset: AssetRow, { silently = f
     tenantId: asset.tenantId,
     assetId: asset.id,
     priority: asset.priority,
+    earlyPlayback: asset.earlyPlayback,
     turn: await queuePositionFor(tx, asset.tenantId, now),
     maxAttempts: app.config.max_attempts,
     availableAt: now,

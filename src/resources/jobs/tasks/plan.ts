@@ -7,6 +7,7 @@ import { incomplete } from "../captions.ts";
 import { queuePositionFor } from "../fair-queue.ts";
 import { sourceUpload } from "../source-upload.ts";
 import { partsOf, WHOLE_TASK, whyUncut } from "./chunks.ts";
+import { earlyPartsOf } from "./early-parts.ts";
 import { INEXACT } from "./fail.ts";
 import type { LeasedTask } from "./lease.ts";
 import { createTasks } from "./lifecycle.ts";
@@ -41,7 +42,10 @@ export async function storePlan(tx: Db, app: App, { job, task }: LeasedTask, pla
     wasInexact: await wasInexact(tx, job, attemptId),
   });
   await tx.update(transcodingAttempts).set({ plan, uncuttable }).where(eq(transcodingAttempts.id, attemptId));
-  const drafts = uncuttable === null ? partsOf(plan, chunkSeconds) : [WHOLE_TASK];
+  const partsFor = asset.earlyPlayback
+    ? (given: PlanResult) => earlyPartsOf(given, chunkSeconds)
+    : (given: PlanResult) => partsOf(given, chunkSeconds);
+  const drafts = uncuttable === null ? partsFor(plan) : [WHOLE_TASK];
   // The plan itself takes no time: what follows has its position in the queue.
   const turns = { firstTurn: task.turn, turn: await queuePositionFor(tx, job.tenantId, now) };
   await createTasks(tx, app, job, drafts, { attemptId, ...turns });
