@@ -2,13 +2,20 @@ import * as v from "valibot";
 import { PLAYBACK_STATUSES, SUBTITLE_SOURCES } from "../lib/enums.ts";
 import { eventTextSamples, eventTexts } from "../protocol/asset-fields.ts";
 
-type Definition<Data> = { description: string; schema: v.GenericSchema<unknown, Data>; sample: Data };
+/** `isDefault`: whether endpoints receive it that name no events. */
+type Definition<Data> = {
+  description: string;
+  schema: v.GenericSchema<unknown, Data>;
+  sample: Data;
+  isDefault: boolean;
+};
 
 const define = <Schema extends v.GenericSchema<unknown>>(
   description: string,
   schema: Schema,
   sample: v.InferOutput<Schema>,
-): Definition<v.InferOutput<Schema>> => ({ description, schema: schema as never, sample });
+  { isDefault = true } = {},
+): Definition<v.InferOutput<Schema>> => ({ description, schema: schema as never, sample, isDefault });
 
 const UPLOAD = {
   upload_id: v.number(),
@@ -75,6 +82,17 @@ export const EVENTS = {
     playback_url: "https://video.example.com/media/vid_0000000000000000000000/master.m3u8",
     error: null,
   }),
+  "video.asset.encoded": define(
+    "An asset is encoded completely; with early playback, after `video.asset.ready`. Only for endpoints that name it",
+    Asset,
+    {
+      ...asset,
+      playback_status: "ready",
+      playback_url: "https://video.example.com/media/vid_0000000000000000000000/master.m3u8",
+      error: null,
+    },
+    { isDefault: false },
+  ),
   "video.asset.errored": define("An asset failed and cannot be played", Asset, {
     ...asset,
     playback_status: "errored",
@@ -130,3 +148,5 @@ export type EventType = keyof typeof EVENTS;
 /** The `data` of an event. */
 export type EventData<Type extends EventType> = (typeof EVENTS)[Type]["sample"];
 export const EVENT_TYPES = Object.keys(EVENTS) as [EventType, ...EventType[]];
+/** Those that an endpoint receives which names no events: a receiver of all sees nothing new. */
+export const DEFAULT_EVENT_TYPES = EVENT_TYPES.filter((type) => EVENTS[type].isDefault);

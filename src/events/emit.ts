@@ -4,7 +4,7 @@ import type { Db } from "../../storage/db/open.ts";
 import { events } from "../../storage/db/schema.ts";
 import { type App, forApp } from "../app.ts";
 import { randomName } from "../lib/tokens.ts";
-import type { EventData, EventType } from "./catalog.ts";
+import { DEFAULT_EVENT_TYPES, type EventData, type EventType } from "./catalog.ts";
 
 /**
  * Inserts an event, and a delivery for each subscribed endpoint, in the transaction of the change that caused it: a
@@ -20,6 +20,8 @@ export async function emit<Type extends EventType>(
   const eventId = await insertEvent(tx, app, { tenantId, type, data });
   await fanOut(tx, app, eventId);
 }
+
+const DEFAULTS = JSON.stringify(DEFAULT_EVENT_TYPES);
 
 /** Inserts only the event, for callers that choose the receivers. Returns its id. */
 export async function insertEvent(
@@ -42,7 +44,8 @@ export async function fanOut(tx: Db, app: App, eventId: number): Promise<void> {
     SELECT e.tenant_id, w.id, e.id, iif(w.active, 'pending', 'skipped'), iif(w.active, ${now}, NULL), ${now}, ${now}
     FROM events e JOIN webhook_endpoints w ON w.tenant_id = e.tenant_id AND w.deleted_at IS NULL
     WHERE e.id = ${eventId}
-      AND (w.event_types = '[]' OR EXISTS (SELECT 1 FROM json_each(w.event_types) WHERE value = e.type))`);
+      AND (w.event_types = '[]' AND e.type IN (SELECT value FROM json_each(${DEFAULTS}))
+        OR EXISTS (SELECT 1 FROM json_each(w.event_types) WHERE value = e.type))`);
   if (rowsAffected > 0) wakeDispatcher(tx, app);
 }
 

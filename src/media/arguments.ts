@@ -37,6 +37,8 @@ type ArgumentOptions = {
   range?: FrameRange | undefined;
   /** Absolute path of the image of the specification's watermark. */
   watermark?: string | undefined;
+  /** Names of the video renditions to encode; all by default. Each is scaled as in a run over all of them. */
+  only?: ReadonlySet<string> | undefined;
 };
 
 /**
@@ -89,7 +91,7 @@ const encodedOf = ({ renditions, passthrough }: NonNullable<EncodePlan["video"]>
 
 function filterGraph(
   { video, audio }: EncodePlan,
-  { spec, range, watermark }: ArgumentOptions,
+  { spec, range, only, watermark }: ArgumentOptions,
   encoder: Encoder,
 ): string {
   const chains: string[] = [];
@@ -118,7 +120,12 @@ function filterGraph(
     const last = deviceArguments(encoder)
       .filters.map((filter) => `,${filter}`)
       .join("");
-    for (const [index, next] of [...renditions.slice(1), null].entries()) {
+    const isWanted = renditions.map(({ name }) => only?.has(name) ?? true);
+    for (const [index, next] of [...renditions.slice(1, isWanted.lastIndexOf(true) + 1), null].entries()) {
+      if (next && !isWanted[index]) {
+        from = `${from},${scale(next)}`;
+        continue;
+      }
       if (!next) chains.push(`${from}${last}[v${index}]`);
       else if (last) chains.push(`${from},split=2[p${index}][s${index}]`, `[p${index}]${last.slice(1)}[v${index}]`);
       else chains.push(`${from},split=2[v${index}][s${index}]`);
@@ -212,9 +219,9 @@ const TONE_MAP = [
 function videoOutput(
   one: PlannedRendition,
   { video }: EncodePlan,
-  { spec, outDir, encoder = "software", range }: ArgumentOptions,
+  { spec, outDir, encoder = "software", range, only }: ArgumentOptions,
 ): string[] {
-  if (!video) return [];
+  if (!video || only?.has(one.name) === false) return [];
   const index = encodedOf(video).indexOf(one);
   if (index < 0)
     return ["-map", `0:${video.track.index}`, "-c:v", "copy", ...segmentWriter(join(outDir, one.name), spec)];

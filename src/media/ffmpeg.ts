@@ -38,6 +38,8 @@ export type RunOptions = {
   memoryBytes?: number | undefined;
   /** Use the spawn server, so that starting the program does not block the event loop. */
   viaSpawnServer?: boolean;
+  /** Whether runs that a viewer waits for take precedence. */
+  isBackground?: boolean;
   /** Where the process is recorded while it runs, for the next start to find (see orphan-processes.ts). */
   pidDir?: string;
 };
@@ -95,7 +97,7 @@ export async function run(binary: string, options: RunOptions): Promise<Buffer> 
     throw new MediaError("encode_failed", (error as Error).message, true);
   }
   if (spawner && !input) child.stdin?.end();
-  lowerPriority(child);
+  lowerPriority(child, options);
   // Listeners are attached before anything is awaited: ffprobe may exit within a few milliseconds.
   const ended = follow(child, options);
   const record = pidDir && child.pid ? recordProcess(pidDir, child.pid).catch(() => null) : null;
@@ -107,10 +109,14 @@ export async function run(binary: string, options: RunOptions): Promise<Buffer> 
   }
 }
 
+/** A third of the share of a run with the usual priority (10), where both want all cores. */
+const BACKGROUND = 15;
+
 /** The machine also answers the API; four encoder threads per core would otherwise starve it. */
-function lowerPriority(child: Spawned): void {
+function lowerPriority(child: Spawned, { isBackground = false }: RunOptions): void {
+  const { PRIORITY_BELOW_NORMAL } = constants.priority;
   try {
-    if (child.pid) setPriority(child.pid, constants.priority.PRIORITY_BELOW_NORMAL);
+    if (child.pid) setPriority(child.pid, isBackground ? BACKGROUND : PRIORITY_BELOW_NORMAL);
   } catch {
     // It may already have exited; its exit status has the error.
   }

@@ -19,8 +19,8 @@ export type Rendition = {
   average_bandwidth: number;
   codecs: string;
   frame_rate: number | null;
-  /** Of its segments and init segment. */
-  bytes: number;
+  /** Of its segments and init segment; null while they are not encoded. */
+  bytes: number | null;
   /** Relative to the master playlist. */
   playlist_path: string;
 };

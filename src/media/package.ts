@@ -64,7 +64,7 @@ export async function readWritten(
  * by the delay of B-frames; when the last segment is no longer than that, it finds nothing in its buffer, requests the
  * segment forever, and never fires `ended`. A tiny segment is also not worth a request.
  */
-const SHORT_SECONDS = 0.25;
+export const SHORT_SECONDS = 0.25;
 
 async function joinFiles(folder: string, before: Segment, last: Segment): Promise<boolean> {
   const [path, lastPath] = [join(folder, before.name), join(folder, last.name)];
@@ -77,7 +77,7 @@ async function joinFiles(folder: string, before: Segment, last: Segment): Promis
   return true;
 }
 
-async function readSegment(folder: string, name: string): Promise<Segment> {
+export async function readSegment(folder: string, name: string): Promise<Segment> {
   const { bytes, head } = await readHead(join(folder, name));
   const { timescale, start, duration } = readSegmentTimes(head);
   return { name, bytes, start, duration, durationSeconds: duration / timescale, first: readFirstSample(head) };

@@ -89,6 +89,22 @@ export const UNCUTTABLE_REASONS = [
 ] as const;
 export type UncuttableReason = (typeof UNCUTTABLE_REASONS)[number];
 
+const Early = v.object({
+  segments: v.pipe(
+    v.number(),
+    v.integer(),
+    v.minValue(1),
+    v.maxValue(MAX_SEGMENTS),
+    v.description("How many segments the video renditions will have"),
+  ),
+  renditions: v.pipe(
+    v.array(v.object({ name: Name, width: count, height: count })),
+    v.minLength(1),
+    v.maxLength(MAX_RENDITIONS),
+    v.description("The video renditions, largest first"),
+  ),
+});
+
 /** The result of a `plan` task. */
 export const PlanResult = v.object({
   plan: v.pipe(
@@ -111,6 +127,10 @@ export const PlanResult = v.object({
     v.nullable(v.picklist(UNCUTTABLE_REASONS)),
     v.description("Why the source must be encoded in one run; null when it can be cut"),
   ),
+  early: v.pipe(
+    v.nullish(Early),
+    v.description("What can be listed before it is encoded, for early playback; null when that is not known"),
+  ),
 });
 export type PlanResult = v.InferOutput<typeof PlanResult>;
 
@@ -121,6 +141,14 @@ export const Chunk = v.object({
   segments: v.pipe(v.nullable(count), v.description("Null for the last chunk, which ends with the source")),
   first_frame: v.pipe(count, v.description("Number of its first frame, from 0")),
   end_frame: v.pipe(v.nullable(count), v.description("Exclusive; null for the last chunk")),
+  renditions: v.pipe(
+    v.nullish(v.array(Name), null),
+    v.description("The video renditions to encode, of those of the plan; null: all"),
+  ),
+  is_urgent: v.pipe(
+    v.optional(v.boolean(), false),
+    v.description("Whether a viewer waits for it: it runs before, and at a higher priority than, other chunks"),
+  ),
 });
 export type Chunk = v.InferOutput<typeof Chunk>;
 
@@ -133,6 +161,12 @@ export const Task = v.object({
     v.description("As the `plan` task returned it; null for `plan` and `whole`"),
   ),
   chunk: v.pipe(v.nullable(Chunk), v.description("What to encode, for a `chunk`")),
+  publishes: v.pipe(
+    v.optional(v.boolean(), false),
+    v.description(
+      "Of a `chunk`: the worker first calls `publish_url` with manifests that list all segments of all renditions",
+    ),
+  ),
   written: v.pipe(
     v.nullable(WrittenRenditions),
     v.description("For `images`: what the other tasks have written, in order of their segments"),

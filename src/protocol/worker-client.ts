@@ -40,6 +40,7 @@ export const WorkerContract = v.object({
   encoding_spec: v.nullish(v.looseObject({})),
   callbacks: v.object({ ...callbacks.entries, ...optional(callbacks.entries, "publish_url") }),
   early_playback: v.optional(v.nullable(contract.early_playback), false),
+  lane: v.nullish(v.string()),
   task: v.nullish(Task),
 });
 export type WorkerContract = v.InferOutput<typeof WorkerContract>;

@@ -8,6 +8,10 @@ const WorkerId = Text(200);
 const Version = v.pipe(Text(100), v.description("Of the worker's program, for the list of workers"));
 /** The last 50 lines of 500 characters. */
 const MAX_LOG_CHARS = 32_768;
+const Lane = v.pipe(
+  v.picklist(["main", "light"], "must be main or light"),
+  v.description("`light`: only tasks that use one core, and urgent ones, for a second claim next to a long task"),
+);
 /** `wait_seconds` holds the request until there is a job, so that an idle worker need not poll. */
 export const Claim = v.object({
   worker_id: v.optional(WorkerId),
@@ -19,6 +23,7 @@ export const Claim = v.object({
     }),
   ),
   wait_seconds: v.optional(v.pipe(v.number("must be a number"), v.minValue(0), v.maxValue(20, "must be at most 20"))),
+  lane: v.optional(Lane, "main"),
 });
 export type Claim = v.InferInput<typeof Claim>;
 
@@ -157,6 +162,7 @@ const contract = v.object({
     publish_url: v.pipe(v.string(), v.description("For renditions that are published before the job completes")),
   }),
   early_playback: v.pipe(v.boolean(), v.description("Whether to publish as soon as one rendition is complete")),
+  lane: v.optional(v.pipe(v.literal("light"), v.description("Of the claim, when it was `light`"))),
   task: v.optional(v.pipe(v.nullable(Task), v.description("Set when a part of the job is leased; see `kind`"))),
 });
 /** Everything that a worker needs for one job. Keys are full object keys. */

@@ -80,11 +80,12 @@ export class LeaseClient {
   async next(options: {
     capabilities: NonNullable<Claim["capabilities"]>;
     waitSeconds: number;
+    lane?: "main" | "light";
     signal?: AbortSignal;
   }): Promise<WorkerContract | null> {
-    const { capabilities, waitSeconds } = options;
+    const { capabilities, waitSeconds, lane = "main" } = options;
     const { workerId, version } = this;
-    const body: Claim = { worker_id: workerId, version, capabilities, wait_seconds: waitSeconds };
+    const body: Claim = { worker_id: workerId, version, capabilities, wait_seconds: waitSeconds, lane };
     const answer = await this.#call("/api/v1/transcoding_jobs/next", {
       body,
       idempotencyKey: randomUUID(),

@@ -77,9 +77,16 @@ export async function startWorker(options: WorkerOptions): Promise<JobEnd | null
   const context: JobContext = { client, binaries, ...settings, scratch, sources, log, signal, onProgress };
   try {
     const count = isOnce ? 1 : (options.concurrency ?? 1);
+    const { sharedDisk } = options;
+    const started = Promise.withResolvers<void>();
+    signal.addEventListener("abort", () => started.resolve(), { once: true });
+    const common = { sharedDisk, isOnce, onTask: started.resolve };
     const loops = Array.from({ length: count }, (_, index) =>
-      loop(context, { sharedDisk: options.sharedDisk, isOnce, isFirst: index === 0 }),
+      loop(context, { ...common, isFirst: index === 0, lane: "main" }),
     );
+    // A chunk occupies all cores for a while; what is urgent, or uses one core, does not wait for its end. Not before the
+    // first task: a server that returns none has no light ones.
+    if (!isOnce) loops.push(started.promise.then(() => loop(context, { ...common, isFirst: false, lane: "light" })));
     // One refusal stops all loops, in order: jobs are released before scratch is deleted.
     for (const one of loops) one.catch(() => fault.abort());
     const ends = await Promise.allSettled(loops);
@@ -91,9 +98,17 @@ export async function startWorker(options: WorkerOptions): Promise<JobEnd | null
   }
 }
 
-type LoopOptions = { sharedDisk: WorkerOptions["sharedDisk"]; isOnce: boolean; isFirst: boolean };
+type LoopOptions = {
+  sharedDisk: WorkerOptions["sharedDisk"];
+  isOnce: boolean;
+  isFirst: boolean;
+  lane: "main" | "light";
+  /** A task was leased. */
+  onTask: () => void;
+};
 
-async function loop(context: JobContext, { sharedDisk, isOnce, isFirst }: LoopOptions): Promise<JobEnd | null> {
+async function loop(context: JobContext, options: LoopOptions): Promise<JobEnd | null> {
+  const { sharedDisk, isOnce, isFirst, lane, onTask } = options;
   const { client, scratch, minFreeBytes, log, signal } = context;
   let failures = 0;
   // The first request does not wait for a job, so that a person sees at once whether the server accepts the worker.
@@ -110,6 +125,7 @@ async function loop(context: JobContext, { sharedDisk, isOnce, isFirst }: LoopOp
       const job = await client.next({
         capabilities: await capabilities(sharedDisk),
         waitSeconds: isConnected ? WAIT_SECONDS : 0,
+        lane,
         signal,
       });
       failures = 0;
@@ -118,6 +134,12 @@ async function loop(context: JobContext, { sharedDisk, isOnce, isFirst }: LoopOp
         // The server of a local worker has logged that it is serving.
         log.info({ server: client.server }, "Connected to the server; waiting for jobs.");
       isConnected = true;
+      if (job && lane === "light" && job.lane !== "light") {
+        // A server of another version has no lanes, and would give this worker two jobs at once.
+        await client.release(job);
+        return null;
+      }
+      if (job?.task) onTask();
       const end = job && (await runJob(job, context));
       if (isOnce) return end;
       if (end === "no_room") await pause(FULL_MS, signal);

@@ -12,6 +12,7 @@ export const transcodingJobs = sqliteTable("transcoding_jobs", {
   position: real("position"),
   progressedAt: integer("progressed_at"),
   publishedAt: integer("published_at"),
+  earlyPlayback: integer("early_playback", { mode: "boolean" }).notNull().default(false),
   profile: text("profile").notNull().default("default"),
   /** What the profile required when the job was queued; null: the built-in default. */
   encodingSpec: text("encoding_spec", { mode: "json" }).$type<unknown>(),
@@ -60,9 +61,14 @@ export const transcodingTasks = sqliteTable("transcoding_tasks", {
   segments: integer("segments"),
   firstFrame: integer("first_frame"),
   endFrame: integer("end_frame"),
+  /** Names of video renditions; null: all. */
+  renditions: text("renditions", { mode: "json" }).$type<string[]>(),
+  publishes: integer("publishes", { mode: "boolean" }).notNull().default(false),
   status: text("status", { enum: TASK_STATUSES }).notNull(),
   priority: integer("priority").notNull().default(0),
   turn: integer("turn").notNull().default(0),
+  urgency: integer("urgency").notNull().default(0),
+  rank: integer("rank").notNull().default(0),
   availableAt: integer("available_at").notNull(),
   weight: real("weight").notNull(),
   progress: real("progress").notNull().default(0),

@@ -187,6 +187,8 @@ export const assets = sqliteTable("assets", {
   earlyPlayback: integer("early_playback", { mode: "boolean" }).notNull().default(false),
   /** Null: `default`, in rows from before there were profiles. */
   encodingProfile: text("encoding_profile"),
+  /** Of a playable asset that is not encoded completely. */
+  encoding: text("encoding", { enum: ["partial", "failed"] }),
   readyAt: integer("ready_at"),
   /** `sourceKey` is empty then. */
   sourceDeletedAt: integer("source_deleted_at"),

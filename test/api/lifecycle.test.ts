@@ -113,7 +113,7 @@ test("ready is announced once by a job that publishes early", async () => {
     await applyTransition(tx, app, "complete", { ...subject, isPublished: true });
   });
   const rows = await app.db.select().from(events).all();
-  expect(rows.map(({ type }) => type)).toEqual(["video.asset.ready"]);
+  expect(rows.map(({ type }) => type)).toEqual(["video.asset.ready", "video.asset.encoded"]);
 });
 
 test("only the lifecycle module writes the statuses of existing assets and jobs", () => {

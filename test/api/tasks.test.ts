@@ -35,11 +35,43 @@ describe("a job in tasks", () => {
     expect(claimed.map(({ task }) => task.kind)).toEqual(["audio", "chunk", "chunk", "chunk", "chunk", "chunk"]);
     const [audio, ...chunks] = claimed;
     expect(chunks.map(({ task }) => task.chunk)).toEqual([
-      { number: 0, first_segment: 0, segments: 5, first_frame: 0, end_frame: 600 },
-      { number: 1, first_segment: 5, segments: 5, first_frame: 600, end_frame: 1200 },
-      { number: 2, first_segment: 10, segments: 5, first_frame: 1200, end_frame: 1800 },
-      { number: 3, first_segment: 15, segments: 5, first_frame: 1800, end_frame: 2400 },
-      { number: 4, first_segment: 20, segments: null, first_frame: 2400, end_frame: null },
+      { number: 0, first_segment: 0, segments: 5, first_frame: 0, end_frame: 600, renditions: null, is_urgent: false },
+      {
+        number: 1,
+        first_segment: 5,
+        segments: 5,
+        first_frame: 600,
+        end_frame: 1200,
+        renditions: null,
+        is_urgent: false,
+      },
+      {
+        number: 2,
+        first_segment: 10,
+        segments: 5,
+        first_frame: 1200,
+        end_frame: 1800,
+        renditions: null,
+        is_urgent: false,
+      },
+      {
+        number: 3,
+        first_segment: 15,
+        segments: 5,
+        first_frame: 1800,
+        end_frame: 2400,
+        renditions: null,
+        is_urgent: false,
+      },
+      {
+        number: 4,
+        first_segment: 20,
+        segments: null,
+        first_frame: 2400,
+        end_frame: null,
+        renditions: null,
+        is_urgent: false,
+      },
     ]);
     for (const { task, outputs } of claimed) {
       expect(task.plan).toEqual(planned().plan);

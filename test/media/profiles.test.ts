@@ -176,12 +176,20 @@ describe("a watermark", () => {
   test("is in every chunk of a source that is encoded in parts", async () => {
     const media = await probe(video, binaries);
     const chosen = spec(mark("top-left"));
-    const plan: StoredPlan = { ...planEncode(media, chosen), seekBackSeconds: 0.1 };
+    const plan: StoredPlan = { ...planEncode(media, chosen), seekBackSeconds: 0.1, frames: null };
     const [outDir, workDir] = [join(folder, `out-${++count}`), join(folder, "chunk")];
     for (const directory of [outDir, workDir]) mkdirSync(directory);
     await encodeChunk({
       ...{ input: video, outDir, workDir, plan, spec: chosen, binaries, watermark },
-      chunk: { number: 1, first_segment: 1, segments: 1, first_frame: 100, end_frame: 200 },
+      chunk: {
+        number: 1,
+        first_segment: 1,
+        segments: 1,
+        first_frame: 100,
+        end_frame: 200,
+        renditions: null,
+        is_urgent: false,
+      },
       run: { cwd: folder, reads: [video], writes: [outDir] },
     });
     const single = join(folder, "single.mp4");

@@ -27,6 +27,7 @@ export type TestApp = {
   /** Runs a scheduled task to its end. */
   runTask(name: string): Promise<void>;
   /** Events since the last call of this function: exact types, in order. */
+  /** Those that every endpoint receives. */
   newEvents(): Promise<{ type: string; data: Record<string, unknown>; tenantId: number }[]>;
   tenant(fields?: Record<string, unknown>): Promise<{ id: number; slug: string }>;
   key(tenantId: number, scopes?: readonly string[]): Promise<string>;
@@ -115,7 +116,8 @@ export async function testApp(flags: Record<string, unknown> = {}, dataDir = new
       const fresh = rows.filter((row) => row.id > seen);
       for (const { type, data } of fresh) conformEvent(type, data);
       seen = rows.at(-1)?.id ?? seen;
-      return fresh.map(({ type, data, tenantId }) => ({ type, data, tenantId }));
+      const isDefault = ({ type }: { type: string }) => EVENTS[type as EventType].isDefault;
+      return fresh.filter(isDefault).map(({ type, data, tenantId }) => ({ type, data, tenantId }));
     },
     async tenant(fields = {}) {
       const slug = `tenant-${++slugs}`;

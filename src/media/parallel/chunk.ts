@@ -1,15 +1,15 @@
-import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { mkdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { type Chunk, firstFrameOf, type WrittenRendition } from "../../protocol/task.ts";
 import { encodeArguments, INIT_NAME } from "../arguments.ts";
 import type { Encoder } from "../encoders.ts";
 import type { EncodingSpec } from "../encoding-spec.ts";
 import { type Binaries, run, type SourceRun } from "../ffmpeg.ts";
-import { shiftSegment } from "../isobmff.ts";
 import { prepareFolders, readWritten, type Written } from "../package.ts";
 import { Inexact } from "./inexact.ts";
+import { Placer } from "./placer.ts";
 import type { StoredPlan } from "./stored-plan.ts";
-import { segmentName, toRows } from "./written-rows.ts";
+import { toRows } from "./written-rows.ts";
 
 export type ChunkOptions = {
   input: string;
@@ -25,6 +25,8 @@ export type ChunkOptions = {
   encoder?: Encoder | undefined;
   /** Absolute path of the image of the specification's watermark. */
   watermark?: string | undefined;
+  /** Receives the names of segments, relative to `outDir`, as soon as they are there. */
+  onPlaced?: ((files: string[]) => Promise<void>) | undefined;
   /** 0 to 1. */
   onProgress?: (fraction: number) => void;
 };
@@ -40,16 +42,24 @@ export async function encodeChunk(options: ChunkOptions): Promise<WrittenRenditi
   const { chunk, workDir, outDir, plan, spec } = options;
   const { video } = plan;
   if (!video) throw new Inexact("it has no video.");
-  const onlyVideo = { ...plan, audio: [] };
-  await prepareFolders(workDir, onlyVideo);
-  await encodeRange(options, onlyVideo);
+  const only = chunk.renditions ? new Set(chunk.renditions) : undefined;
+  const renditions = video.renditions.filter(({ name }) => only?.has(name) ?? true);
+  if (renditions.length === 0) throw new Inexact(`chunk ${chunk.number} has none of its renditions.`);
+  const names = renditions.map(({ name }) => name);
+  await prepareFolders(workDir, { ...plan, video: { ...video, renditions }, audio: [] });
+  const placer = new Placer({ ...options, names, rate: video.rate });
+  try {
+    await encodeRange(options, { ...plan, audio: [] }, only);
+  } finally {
+    await placer.stop();
+  }
   const rows: WrittenRendition[] = [];
-  for (const { name } of video.renditions) {
+  for (const name of names) {
     const written = await readWritten(workDir, name, { joinLast: chunk.segments === null });
     if (!written) throw new Inexact(`chunk ${chunk.number} has no frames.`);
     const ticks = ticksPerFrame(written, video.rate);
     checkFrames(written, { chunk, ticks, rate: video.rate, spec });
-    rows.push(await place(written, { workDir, outDir, chunk, ticks }));
+    rows.push(await place(written, { workDir, outDir, chunk, ticks, placer }));
   }
   await rm(workDir, { recursive: true, force: true });
   return rows;
@@ -58,6 +68,7 @@ export async function encodeChunk(options: ChunkOptions): Promise<WrittenRenditi
 async function encodeRange(
   { input, workDir, chunk, spec, binaries, run: common, encoder, watermark, onProgress }: ChunkOptions,
   plan: StoredPlan,
+  only: ReadonlySet<string> | undefined,
 ): Promise<void> {
   const rate = plan.video?.rate ?? { num: 1, den: 1 };
   const end = chunk.end_frame === null ? (plan.durationSeconds ?? 0) : (chunk.end_frame * rate.den) / rate.num;
@@ -71,7 +82,8 @@ async function encodeRange(
     ...common,
     writes: [...(common.writes ?? []), workDir],
     reads: [...(common.reads ?? []), ...(watermark ? [watermark] : [])],
-    args: encodeArguments({ input, outDir: workDir, plan, spec, encoder, range, watermark }),
+    args: encodeArguments({ input, outDir: workDir, plan, spec, encoder, range, only, watermark }),
+    isBackground: !chunk.is_urgent,
     devices: encoder !== undefined && encoder !== "software",
     timeLimitMs: timeLimitMs(seconds),
     stallMs: STALL_MS,
@@ -108,18 +120,19 @@ function checkFrames(
 /** Moves the segments to their place in time and in `outDir`; a file with its final name is complete. */
 async function place(
   written: Written,
-  { workDir, outDir, chunk, ticks }: { workDir: string; outDir: string; chunk: Chunk; ticks: number },
+  {
+    workDir,
+    outDir,
+    chunk,
+    ticks,
+    placer,
+  }: { workDir: string; outDir: string; chunk: Chunk; ticks: number; placer: Placer },
 ): Promise<WrittenRendition> {
   const { name, segments } = written;
   const [from, to] = [join(workDir, name), join(outDir, name)];
   await mkdir(to, { recursive: true });
   const time = chunk.first_frame * ticks;
-  for (const [index, segment] of segments.entries()) {
-    const data = await readFile(join(from, segment.name));
-    shiftSegment(data, { time, sequence: chunk.first_segment });
-    await writeFile(join(from, segment.name), data);
-    await rename(join(from, segment.name), join(to, segmentName(chunk.first_segment + index)));
-  }
+  for (const [index, segment] of segments.entries()) await placer.place(name, segment.name, { index, ticks });
   await rename(join(from, INIT_NAME), join(to, INIT_NAME));
   const moved = segments.map((segment) => ({ ...segment, start: segment.start + time }));
   return toRows(to, { ...written, segments: moved }, chunk.first_segment);

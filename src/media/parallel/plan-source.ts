@@ -5,6 +5,7 @@ import { type Binaries, run, type SourceRun, untrustedInput } from "../ffmpeg.ts
 import { findPassthrough } from "../passthrough.ts";
 import { type EncodePlan, planEncode } from "../plan.ts";
 import type { Probe } from "../probe.ts";
+import { predictedVideo } from "./predict.ts";
 import type { StoredPlan } from "./stored-plan.ts";
 
 type PlanOptions = { input: string; probe: Probe; spec: EncodingSpec; binaries: Binaries; run: SourceRun };
@@ -22,7 +23,8 @@ export async function planSource(options: PlanOptions): Promise<PlanResult> {
   const plan = planEncode(probe, spec);
   const source = { input, probe, plan, spec, binaries, run: options.run };
   const { uncuttable, seekBackSeconds } = await cutsOf(options, plan, source);
-  const stored: StoredPlan = { ...plan, seekBackSeconds };
+  const frames = framesOf(plan, probe);
+  const stored: StoredPlan = { ...plan, seekBackSeconds, frames };
   return {
     plan: stored,
     duration_seconds: plan.durationSeconds,
@@ -30,7 +32,25 @@ export async function planSource(options: PlanOptions): Promise<PlanResult> {
     segment_seconds: spec.segment_seconds,
     has_audio: plan.audio.length > 0,
     uncuttable,
+    early: earlyOf(stored, spec),
   };
+}
+
+/** Null when the container does not state the length of its video. */
+function framesOf({ video }: EncodePlan, { startSeconds }: Probe): number | null {
+  if (!video?.track.durationSeconds) return null;
+  const end = Math.max(0, video.track.startSeconds - startSeconds) + video.track.durationSeconds;
+  return Math.round((end * video.rate.num) / video.rate.den);
+}
+
+/** What can be listed before it is encoded. */
+function earlyOf(plan: StoredPlan, spec: EncodingSpec): PlanResult["early"] {
+  const { video, durationSeconds } = plan;
+  const segments = predictedVideo(plan, spec)?.length ?? 0;
+  if (!video || !durationSeconds) return null;
+  // Chunks cover all whole segments of the container's duration: the video would be shorter than that.
+  if (segments < Math.floor(durationSeconds / spec.segment_seconds + 1e-6)) return null;
+  return { segments, renditions: video.renditions.map(({ name, width, height }) => ({ name, width, height })) };
 }
 
 type Source = Parameters<typeof findPassthrough>[0];

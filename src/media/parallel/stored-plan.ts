@@ -45,6 +45,8 @@ const audioTrack = v.object({
 const StoredPlan = v.object({
   /** How long before a chunk its source is read from. */
   seekBackSeconds: v.pipe(v.number(), v.minValue(0), v.maxValue(60)),
+  /** The number of frames that the video will have; null when it is not known. */
+  frames: v.optional(v.nullable(count), null),
   video: v.nullable(
     v.object({
       track: videoTrack,
@@ -75,7 +77,7 @@ const StoredPlan = v.object({
 });
 
 /** A plan as the server stores it. */
-export type StoredPlan = EncodePlan & { seekBackSeconds: number };
+export type StoredPlan = EncodePlan & { seekBackSeconds: number; frames: number | null };
 
 /** Throws MediaError `encode_failed` for a plan of another version of the worker. */
 export function parsePlan(json: unknown): StoredPlan {

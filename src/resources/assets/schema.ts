@@ -185,6 +185,15 @@ const toRendition = (row: RenditionRow): v.InferInput<typeof AssetRendition> => 
   bytes: row.bytes ?? null,
 });
 
+const ENCODING_STATUSES = ["queued", "partial", "complete", "failed"] as const;
+export const encodingStatus = ({
+  playbackStatus,
+  encoding,
+}: Pick<AssetRow, "playbackStatus" | "encoding">): (typeof ENCODING_STATUSES)[number] => {
+  if (playbackStatus === "errored") return "failed";
+  return playbackStatus === "ready" ? (encoding ?? "complete") : "queued";
+};
+
 export const Asset = v.pipe(
   v.object({
     id: v.number(),
@@ -194,6 +203,10 @@ export const Asset = v.pipe(
     collection_id: v.nullable(v.number()),
     input_status: InputStatus,
     playback_status: PlaybackStatus,
+    encoding_status: v.pipe(
+      v.picklist(ENCODING_STATUSES),
+      v.description("`partial`: it plays, and segments that are not encoded yet are encoded when they are requested"),
+    ),
     playback_policy: PlaybackPolicy,
     encoding_profile: v.pipe(v.string(), v.description("Name of the profile that it was, or is to be, encoded with")),
     provider: v.picklist(ASSET_PROVIDERS),
@@ -246,6 +259,7 @@ export const toAsset = (row: AssetRow): v.InferInput<typeof Asset> => ({
   collection_id: row.collectionId,
   input_status: row.inputStatus,
   playback_status: row.playbackStatus,
+  encoding_status: encodingStatus(row),
   playback_policy: row.playbackPolicy,
   encoding_profile: row.encodingProfile ?? DEFAULT_PROFILE,
   provider: row.provider,

@@ -74,9 +74,11 @@ export async function prepareClip(
   return { parent, prefix, title: title ?? parent.title, media, subtitles, tracks };
 }
 
-function requireReady({ playbackStatus }: AssetRow): void {
+function requireReady({ playbackStatus, encoding }: AssetRow): void {
   if (playbackStatus !== "ready")
     throw new HttpError(422, "asset_not_ready", `The asset is ${playbackStatus}, not ready.`);
+  // Its manifests are not final, and an encode in one run would replace all segments.
+  if (encoding !== null) impossible("it is not encoded completely");
 }
 
 /**

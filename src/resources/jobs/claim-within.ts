@@ -38,25 +38,34 @@ export async function claimWithin(
   },
 ) {
   await noteWorker(app, body.worker_id, body.version);
+  const takes = { takesTasks, isLight: takesTasks && body.lane === "light" };
   const deadline = Date.now() + (body.wait_seconds ?? 0) * 1000;
   const socket = incoming?.socket;
   for (;;) {
     // The client has disconnected: it would not receive the lease, and the job would wait until the lease expires.
     if (socket?.destroyed) return new Reply(204, undefined);
-    const claimed = await claim(app, { key, workerId: body.worker_id ?? null }, { takesTasks });
+    const claimed = await claim(app, { key, workerId: body.worker_id ?? null }, takes);
     if (claimed) {
       wakeNext(app);
-      return answer(await contractFor(app, claimed, body, base), claimed.lease.attemptId);
+      return answer(
+        await contractFor(app, claimed, { ...body, isLight: takes.isLight }, base),
+        claimed.lease.attemptId,
+      );
     }
     const leftSeconds = (deadline - Date.now()) / 1000;
     if (leftSeconds <= 0 || app.stopping.aborted) return new Reply(204, undefined);
-    await waitForJob(app, { seconds: leftSeconds, socket, takesTasks });
+    await waitForJob(app, { seconds: leftSeconds, socket, ...takes });
   }
 }
 
 const createsCaptions = (task: TaskRow | undefined) => !task || task.kind === "audio" || task.kind === "whole";
 
-async function contractFor(app: App, { job, asset, lease, task }: Claimed, body: Wishes, base?: string) {
+async function contractFor(
+  app: App,
+  { job, asset, lease, task }: Claimed,
+  body: Wishes & { isLight: boolean },
+  base?: string,
+) {
   const upload = await sourceUpload(app.db, asset.id);
   // A registered source's size may have been reported wrong, and a worker rejects a source of another size.
   const stored = upload ? null : await storageOf(app).head(asset.sourceKey);
@@ -72,6 +81,7 @@ async function contractFor(app: App, { job, asset, lease, task }: Claimed, body:
     lease,
     sharesDisk,
     task: task ? await taskOfContract(app.db, task) : null,
+    isLight: body.isLight,
     ...(base && { base }),
   });
 }

@@ -12,16 +12,16 @@ import {
 } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import type { Lease } from "./contract.ts";
-import { nextJob, nextUnit, type Unit } from "./fair-queue.ts";
+import { nextEarlyJob, nextJob, nextLightTask, nextUnit, type Unit } from "./fair-queue.ts";
 import { leaseToken, stale } from "./lease.ts";
 import { type Claimant, startAttempt } from "./lifecycle/attempts.ts";
-import { IS_QUEUED } from "./tasks/lifecycle.ts";
+import { IS_LIGHT, IS_QUEUED } from "./tasks/lifecycle.ts";
 import { claimedTask, claimTask, startWithPlan } from "./tasks/start.ts";
 
 /** A job, or a task of one. */
 export type Claimed = { job: JobRow; asset: AssetRow; lease: Lease; task?: TaskRow };
-/** Whether a worker takes tasks, or only whole jobs. */
-export type Takes = { takesTasks: boolean };
+/** Whether a worker takes tasks, or only whole jobs; `isLight`: only tasks that it can run next to a long one. */
+export type Takes = { takesTasks: boolean; isLight?: boolean };
 
 const firstJob = prepared((db) =>
   db
@@ -40,9 +40,38 @@ const firstTask = prepared((db) =>
     .prepare(),
 );
 
+const firstLightTask = prepared((db) =>
+  db
+    .select({ id: transcodingTasks.id })
+    .from(transcodingTasks)
+    .where(and(IS_QUEUED, IS_LIGHT, lte(transcodingTasks.availableAt, sql.placeholder("now"))))
+    .limit(1)
+    .prepare(),
+);
+
+const firstEarlyJob = prepared((db) =>
+  db
+    .select({ id: transcodingJobs.id })
+    .from(transcodingJobs)
+    .where(
+      and(
+        // As literals: SQLite uses no partial index for parameters.
+        sql`${transcodingJobs.status} = 'queued' and ${transcodingJobs.earlyPlayback} = 1`,
+        lte(transcodingJobs.availableAt, sql.placeholder("now")),
+      ),
+    )
+    .limit(1)
+    .prepare(),
+);
+
 /** Whether a claim can succeed; checked before entering the write queue. */
-export async function hasQueued(app: App, { takesTasks }: Takes): Promise<boolean> {
+export async function hasQueued(app: App, { takesTasks, isLight = false }: Takes): Promise<boolean> {
   const now = app.clock.now();
+  if (isLight) {
+    if (!takesTasks) return false;
+    if (await firstLightTask(app.db).get({ now })) return true;
+    return app.config.parallel === "auto" && (await firstEarlyJob(app.db).get({ now })) !== undefined;
+  }
   if (await firstJob(app.db).get({ now })) return true;
   return takesTasks && (await firstTask(app.db).get({ now })) !== undefined;
 }
@@ -52,21 +81,32 @@ export async function hasQueued(app: App, { takesTasks }: Takes): Promise<boolea
  * queue is empty. Throws 409 when the key's lease has expired: a worker that resumes late must not receive another job
  * by repeating its request.
  */
-export async function claim(app: App, claimant: Claimant, { takesTasks }: Takes): Promise<Claimed | null> {
+export async function claim(app: App, claimant: Claimant, takes: Takes): Promise<Claimed | null> {
   return app.write(async (tx) => {
     const earlier = await repeatOf(tx, app, claimant.key);
     if (earlier) return earlier;
 
-    const unit = await nextOf(tx, app.clock.now(), { takesTasks });
+    const isParallel = app.config.parallel === "auto";
+    const unit = await nextOf(tx, app.clock.now(), { ...takes, isParallel });
     if (!unit) return null;
     if (unit.task) return claimTask(tx, app, unit.task, claimant);
-    return takesTasks && app.config.parallel === "auto"
+    return takes.takesTasks && isParallel
       ? startWithPlan(tx, app, unit.job, claimant)
       : startAttempt(tx, app, unit.job, claimant);
   });
 }
 
-async function nextOf(tx: Db, now: number, { takesTasks }: Takes): Promise<Unit | undefined> {
+async function nextOf(
+  tx: Db,
+  now: number,
+  { takesTasks, isLight = false, isParallel }: Takes & { isParallel: boolean },
+): Promise<Unit | undefined> {
+  if (isLight) {
+    const task = takesTasks ? await nextLightTask(tx, now) : undefined;
+    if (task) return { task };
+    const early = takesTasks && isParallel ? await nextEarlyJob(tx, now) : undefined;
+    return early && { job: early };
+  }
   if (takesTasks) return nextUnit(tx, now);
   const job = await nextJob(tx, now);
   return job && { job };

@@ -29,6 +29,8 @@ export type ContractOptions = {
   sharesDisk: boolean;
   /** The part of the job that is leased. */
   task?: Task | null;
+  /** Whether the claim was that of a light lane. */
+  isLight?: boolean;
   /** Path of the callbacks. */
   base?: string;
 };
@@ -45,6 +47,7 @@ export async function workerContract(
     lease,
     sharesDisk,
     task = null,
+    isLight = false,
     base = "/api/v1/transcoding_jobs",
   }: ContractOptions,
 ): Promise<v.InferInput<typeof WorkerContract>> {
@@ -92,7 +95,8 @@ export async function workerContract(
       release_url: `${callbacks}/release`,
       publish_url: `${callbacks}/publish`,
     },
-    early_playback: asset.earlyPlayback,
+    early_playback: job.earlyPlayback,
+    ...(isLight && { lane: "light" as const }),
     ...(task && { task }),
   };
 }

@@ -40,10 +40,12 @@ export async function nextJob(tx: Db, now: number): Promise<JobRow | undefined> 
 }
 
 /**
- * The same over jobs and tasks together. Among units of one tenant with the same priority, tasks of jobs that have begun
+ * The same over jobs and tasks together, after urgent tasks. Among units of one tenant with the same priority, tasks of jobs that have begun
  * precede other jobs, the oldest job first.
  */
 export async function nextUnit(tx: Db, now: number): Promise<Unit | undefined> {
+  const urgent = await urgentTask(tx, now);
+  if (urgent) return { task: urgent };
   const [job, task] = [await firstJob(tx, now), await firstTask(tx, now)];
   const first = job && task ? (precedes(task, job) ? { task } : { job }) : job ? { job } : task ? { task } : undefined;
   if (!first) return undefined;
@@ -54,6 +56,27 @@ export async function nextUnit(tx: Db, now: number): Promise<Unit | undefined> {
 }
 
 const rowOf = (unit: Unit): JobRow | TaskRow => (unit.job ? unit.job : unit.task);
+
+/** The first job that is to play early: its plan takes little time. */
+export const nextEarlyJob = (tx: Db, now: number): Promise<JobRow | undefined> =>
+  jobWith(
+    tx,
+    sql`(select id from transcoding_jobs indexed by jobs_early where status = 'queued' and early_playback = 1 and available_at <= ${now} order by max(priority, ${OWN_MOST}) desc, turn, available_at, id limit 1)`,
+  );
+
+/** The first of the tasks that a worker may run next to a long one: urgent ones first, then in the order of the queue. */
+export const nextLightTask = (tx: Db, now: number): Promise<TaskRow | undefined> =>
+  taskWith(
+    tx,
+    sql`(select id from transcoding_tasks indexed by tasks_light where status = 'queued' and (urgency > 0 or kind in ('audio', 'images')) and available_at <= ${now} order by urgency desc, max(priority, ${OWN_MOST}) desc, turn, available_at, id limit 1)`,
+  );
+
+/** The first urgent task. */
+const urgentTask = (tx: Db, now: number) =>
+  taskWith(
+    tx,
+    sql`(select id from transcoding_tasks indexed by tasks_urgent where status = 'queued' and urgency > 0 and available_at <= ${now} order by urgency desc, max(priority, ${OWN_MOST}) desc, turn, available_at, id limit 1)`,
+  );
 
 /** In the order of the queue of all tenants. */
 function precedes(a: JobRow | TaskRow, b: JobRow | TaskRow): boolean {
@@ -97,5 +120,5 @@ const firstJobOf = (tx: Db, now: number, tenantId: number) =>
 const firstTaskOf = (tx: Db, now: number, tenantId: number) =>
   taskWith(
     tx,
-    sql`(select id from transcoding_tasks indexed by tasks_queued_of_tenant where status = 'queued' and available_at <= ${now} and tenant_id = ${tenantId} order by priority desc, job_id, id limit 1)`,
+    sql`(select id from transcoding_tasks indexed by tasks_queued_of_tenant where status = 'queued' and available_at <= ${now} and tenant_id = ${tenantId} order by priority desc, job_id, rank, id limit 1)`,
   );

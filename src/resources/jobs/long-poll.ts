@@ -8,14 +8,19 @@ type Waiting = Takes & { wake(): void };
 /**
  * Requests that wait for a job, in order of arrival. One job wakes one of them: a thousand idle workers that all
  * claimed at once would occupy the write queue for a third of a second, and one of them would get the job. What is
- * queued may be a task, so a worker that takes tasks is woken too.
+ * queued may be a task, so a worker that takes tasks is woken too, and one request of a light lane.
  */
 const waiting = forApp((app) => {
   const all = new Set<Waiting>();
+  const firstOf = (isWanted: (each: Waiting) => boolean) => {
+    for (const each of all) if (isWanted(each)) return each;
+    return undefined;
+  };
   app.signals.on("job.queued", () => {
-    const [first] = all;
-    first?.wake();
-    if (first?.takesTasks === false) for (const each of all) if (each.takesTasks) return each.wake();
+    const first = firstOf(({ isLight }) => !isLight);
+    const withTasks = first?.takesTasks === false ? firstOf((each) => each.takesTasks && !each.isLight) : undefined;
+    const light = firstOf(({ isLight }) => isLight === true);
+    for (const each of [first, withTasks, light]) each?.wake();
   });
   return all;
 });
@@ -23,13 +28,13 @@ const waiting = forApp((app) => {
 /** Resolves when there may be a job, when `seconds` have passed, when `socket` closes, or when the program stops. */
 export async function waitForJob(
   app: App,
-  { seconds, socket, takesTasks }: Takes & { seconds: number; socket: Socket | undefined },
+  { seconds, socket, ...takes }: Takes & { seconds: number; socket: Socket | undefined },
 ): Promise<void> {
   if (seconds <= 0 || app.stopping.aborted) return;
   const all = waiting(app);
   const woken = Promise.withResolvers<void>();
   const one: Waiting = {
-    takesTasks,
+    ...takes,
     wake: () => {
       all.delete(one);
       woken.resolve();
@@ -41,7 +46,7 @@ export async function waitForJob(
   socket?.once("close", one.wake);
   try {
     // Checked after subscribing, so that a job queued in between is not missed.
-    if (!(await hasQueued(app, { takesTasks }))) await woken.promise;
+    if (!(await hasQueued(app, takes))) await woken.promise;
   } finally {
     clearTimeout(timer);
     all.delete(one);

@@ -23,6 +23,7 @@ import { parseImageRequest } from "./images/image-request.ts";
 import { deliveryOf, isText, redirects, withPresignedUrls } from "./presigned-delivery.ts";
 import { manifest, plainText, playlistOf, subtitleText } from "./serve-manifest.ts";
 import type { PlaybackTokens } from "./token.ts";
+import { waitForSegment } from "./wait-for-segment.ts";
 
 export type MediaHandler = (context: Context) => Promise<Response>;
 
@@ -92,10 +93,14 @@ export function createMediaHandler(app: App, tokens: PlaybackTokens, egress: Egr
       });
     }
     const { key, media } = await versionedKey(app, asset, file);
+    const isPartial = asset.encoding !== null && media.mediaPrefix === asset.mediaPrefix;
+    if (isPartial && context.method === "GET" && !cache?.get(key))
+      await waitForSegment(app, { objects, asset, key }, context.signal);
     // A presigned URL is valid for one method.
     if (delivery !== "proxy" && !isText(key) && context.method === "GET")
       return redirect(context, { objects, key, scope, onSent });
-    if (delivery === "rewrite" && key.endsWith(".m3u8")) {
+    // Storage answers 404 for a segment that is not encoded yet; this server has it encoded.
+    if (delivery === "rewrite" && !isPartial && key.endsWith(".m3u8")) {
       const path = key.slice(media.mediaPrefix.length);
       const rewrite = (bytes: Buffer) => withPresignedUrls(app, objects, { media, path }, bytes.toString("utf8"));
       return manifest(context, key, rewrite, { ...common, scope, isLasting: false });

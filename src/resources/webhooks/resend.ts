@@ -7,7 +7,7 @@ import {
   events,
 } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
-import { EVENT_TYPES, EVENTS, type EventType } from "../../events/catalog.ts";
+import { DEFAULT_EVENT_TYPES, EVENT_TYPES, EVENTS, type EventType } from "../../events/catalog.ts";
 import { fanOut, insertEvent, wakeDispatcher } from "../../events/emit.ts";
 import type { Caller } from "../../http/caller.ts";
 import { notFound } from "../../lib/errors.ts";
@@ -71,7 +71,8 @@ export async function sendTest(tx: Db, app: App, caller: Caller, endpointId: num
 }
 
 function testType({ eventTypes }: EndpointRow): EventType {
-  const subscribed = EVENT_TYPES.filter((type) => eventTypes.length === 0 || eventTypes.includes(type));
+  const subscribed =
+    eventTypes.length === 0 ? DEFAULT_EVENT_TYPES : EVENT_TYPES.filter((type) => eventTypes.includes(type));
   return subscribed.includes("video.asset.ready") ? "video.asset.ready" : (subscribed[0] ?? "video.asset.ready");
 }
 

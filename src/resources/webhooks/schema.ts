@@ -34,12 +34,12 @@ export const EndpointWrite = v.object({
   tenant_id: v.optional(Id),
   url: Url,
   description: Description,
-  event_types: v.optional(eventTypes("Omitted or empty: all events"), []),
+  event_types: v.optional(eventTypes("Omitted or empty: all events but those that must be named"), []),
 });
 export const EndpointPatch = v.object({
   url: v.optional(Url),
   description: Description,
-  event_types: v.optional(eventTypes("Empty: all events")),
+  event_types: v.optional(eventTypes("Empty: all events but those that must be named")),
 });
 export const EndpointParams = v.object({ id: PathId });
 export const ActiveWrite = v.object({ active: v.boolean("must be true or false") });
@@ -50,7 +50,7 @@ export const Endpoint = v.pipe(
     tenant_id: v.number(),
     url: v.string(),
     description: v.nullable(v.string()),
-    event_types: v.pipe(v.array(v.string()), v.description("Empty: all events")),
+    event_types: v.pipe(v.array(v.string()), v.description("Empty: all events but those that must be named")),
     active: v.boolean(),
     failure_count: v.pipe(v.number(), v.description("Consecutive failed attempts")),
     failing_since: NullableTime,

@@ -10,6 +10,7 @@ const TYPES: Record<EventType, true> = {
   "video.job.started": true,
   "video.job.failed": true,
   "video.asset.ready": true,
+  "video.asset.encoded": true,
   "video.asset.errored": true,
   "video.asset.deleted": true,
   "video.subtitle.ready": true,

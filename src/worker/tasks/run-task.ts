@@ -5,16 +5,18 @@ import type { SourceRun } from "../../media/ffmpeg.ts";
 import { fileNames } from "../../media/finish.ts";
 import { encodeAudio } from "../../media/parallel/audio.ts";
 import { encodeChunk } from "../../media/parallel/chunk.ts";
+import { earlyNames, writeEarly, writeInits } from "../../media/parallel/head.ts";
 import { writeImages } from "../../media/parallel/images.ts";
 import { planSource } from "../../media/parallel/plan-source.ts";
 import { parsePlan, type StoredPlan } from "../../media/parallel/stored-plan.ts";
 import { segmentName } from "../../media/parallel/written-rows.ts";
 import { probe } from "../../media/probe.ts";
 import { readFromFolder, type SegmentReader } from "../../media/sample-video.ts";
-import type { Task, WrittenRendition } from "../../protocol/task.ts";
+import type { Chunk, Task, WrittenRendition } from "../../protocol/task.ts";
 import type { TaskResult, WorkerContract } from "../../protocol/worker-client.ts";
 import { addCaptions, createCaptions } from "../captions.ts";
 import type { JobContext } from "../context.ts";
+import { LeaseLost } from "../lease-client.ts";
 import { Publisher } from "../publisher.ts";
 import { fetchWatermark, requestedSpec } from "../requested-spec.ts";
 import { runConcurrently } from "../run-concurrently.ts";
@@ -83,17 +85,54 @@ async function chunk({ job, context, workspace }: Running, plan: StoredPlan): Pr
     const report = (fraction: number) => heartbeat.report("encoding", DOWNLOADED + fraction * (ENCODED - DOWNLOADED));
     report(0);
     const spec = requestedSpec(job);
-    const watermark = await fetchWatermark(spec, context, { work, signal: heartbeat.signal });
-    const written = await encodeChunk({
-      ...{ input: source.path, outDir, workDir: join(work, "chunk"), plan, chunk: task.chunk },
-      ...{ spec, binaries, run: runOf(context, workspace, source.path), encoder, watermark },
-      onProgress: report,
-    });
+    const options = {
+      ...{ input: source.path, outDir, plan, spec, binaries, encoder },
+      watermark: await fetchWatermark(spec, context, { work, signal: heartbeat.signal }),
+      run: runOf(context, workspace, source.path),
+    };
+    const workDir = join(work, "chunk");
+    const { renditions } = task.chunk;
+    const [written] = await runConcurrently(
+      heartbeat.signal,
+      (signal) =>
+        encodeChunk({
+          ...{ ...options, run: { ...options.run, signal }, workDir, chunk: task.chunk as Chunk },
+          onPlaced: (files) => publisher.also(files),
+          onProgress: report,
+        }),
+      async (signal) => {
+        if (!task.publishes) return;
+        const others = (plan.video?.renditions ?? [])
+          .map(({ name }) => name)
+          .filter((name) => !renditions?.includes(name));
+        const run = { ...options.run, signal };
+        await writeInits({ ...options, run, workDir: join(work, "inits"), renditions: renditions ? others : [] });
+      },
+    );
     heartbeat.report("publishing", ENCODED);
     await publisher.finish(filesOf(written));
+    if (task.publishes) await publishFirst({ job, context, workspace }, { ...options, written, publisher });
     return { written, ...(sum && { media: { source_sha256: await sum } }) };
   } finally {
     await publisher.stop();
+  }
+}
+
+/** Publishes what is listed before it is encoded. Without it the asset plays when everything is complete. */
+async function publishFirst(
+  { job, context, workspace }: Running,
+  { publisher, written, ...options }: Omit<Parameters<typeof writeEarly>[0], "names"> & { publisher: Publisher },
+): Promise<void> {
+  const { signal } = workspace.heartbeat;
+  try {
+    const names = earlyNames(fileNames(options.spec, requestedNames(job)));
+    const result = await writeEarly({ ...options, written, names });
+    await publisher.also(result.files);
+    const completion = { ...toCompletion(result, job.outputs.prefix, null), subtitle_paths: {}, caption_errors: {} };
+    await context.client.publish(job, completion, signal);
+  } catch (error) {
+    if (error instanceof LeaseLost || signal.aborted) throw error;
+    context.log.warn({ job_id: job.job.id, error: String(error) }, "The asset could not be published early.");
   }
 }
 

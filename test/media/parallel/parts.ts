@@ -39,6 +39,8 @@ export async function planned(input: string, chunkSegments: number, spec: Spec =
       segments: isLast ? null : to - from,
       first_frame: firstFrameOf(from, spec.segment_seconds, rate),
       end_frame: isLast ? null : firstFrameOf(to, spec.segment_seconds, rate),
+      renditions: null,
+      is_urgent: false,
     };
   });
   return { plan, uncuttable: result.uncuttable, chunks };

@@ -181,6 +181,7 @@ export async function cancelAttempt(tx: Db, app: App, job: JobRow): Promise<JobR
 const failureOf = ({ code, message }: Pick<Fault, "code" | "message">) => ({
   progress: sql<number>`iif(${assets.playbackStatus} = 'ready', 100, 0)`,
   stage: null,
+  encoding: sql<"failed" | null>`iif(${assets.encoding} is null, null, 'failed')`,
   errorCode: code,
   errorMessage: message,
 });

@@ -28,6 +28,7 @@ const DATA: { [Type in EventType]?: (app: App, after: After) => EventData<Type> 
       will_retry: job.status === "queued",
     },
   "video.asset.ready": (app, { asset, isPublished }) => (isPublished ? null : assetData(app, asset)),
+  "video.asset.encoded": (app, { asset }) => assetData(app, asset),
   "video.asset.errored": (app, { asset }) => (asset.playbackStatus === "errored" ? assetData(app, asset) : null),
 };
 

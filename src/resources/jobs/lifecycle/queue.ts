@@ -22,6 +22,7 @@ export async function queueJob(tx: Db, app: App, asset: AssetRow, { silently = f
     tenantId: asset.tenantId,
     assetId: asset.id,
     priority: asset.priority,
+    earlyPlayback: asset.earlyPlayback,
     turn: await queuePositionFor(tx, asset.tenantId, now),
     maxAttempts: app.config.max_attempts,
     availableAt: now,
@@ -47,7 +48,7 @@ export async function queueAgain(
 ): Promise<Changed> {
   const now = app.clock.now();
   const before = await tx
-    .select({ playbackStatus: assets.playbackStatus })
+    .select({ playbackStatus: assets.playbackStatus, encoding: assets.encoding })
     .from(assets)
     .where(eq(assets.id, job.assetId))
     .get();
@@ -55,6 +56,8 @@ export async function queueAgain(
   const fresh = {
     ...QUEUED,
     ...(profileOf && (await profileOfJob(tx, app, profileOf))),
+    // Media that are complete are not replaced by some that are not.
+    ...(before?.playbackStatus === "ready" && before.encoding === null && { earlyPlayback: false }),
     failures: 0,
     publishedAt: before?.playbackStatus !== "ready" ? null : why === "reencode" ? now : job.publishedAt,
     turn: await queuePositionFor(tx, job.tenantId, now),

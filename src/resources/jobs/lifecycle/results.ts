@@ -31,7 +31,7 @@ export type Published = { job: JobRow };
 /** Publishes renditions that are complete, while the job continues. */
 export async function publishMedia(tx: Db, app: App, { job }: Leased, result: VerifiedResult): Promise<Published> {
   const publishedAt = job.publishedAt ?? app.clock.now();
-  return apply(tx, app, "publish", { job, result, changes: { job: { publishedAt } } });
+  return apply(tx, app, "publish", { job, result, changes: { job: { publishedAt }, asset: { encoding: "partial" } } });
 }
 
 /**
@@ -60,7 +60,7 @@ export async function completeJob(
     finishedAt: now,
     ...(captionErrors && { captionErrors }),
   };
-  const asset = { progress: 100, stage: null, ...(sourceSha256 && { sourceSha256 }) };
+  const asset = { progress: 100, stage: null, encoding: null, ...(sourceSha256 && { sourceSha256 }) };
   const published = await apply(tx, app, "complete", { job, result, changes: { job: ended, asset } });
   await addUsage(tx, job.tenantId, { transcodingMs: result.media.duration_seconds * 1000 }, now);
   return published;

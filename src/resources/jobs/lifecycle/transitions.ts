@@ -58,7 +58,12 @@ export const TRANSITIONS = {
   progress: { job: { running: "running" }, events: [] },
   /** Complete renditions become playable while the job continues. */
   publish: { job: { running: "running" }, input: READ, playback: PLAY, events: ["video.asset.ready"] },
-  complete: { job: { running: "completed" }, input: READ, playback: PLAY, events: ["video.asset.ready"] },
+  complete: {
+    job: { running: "completed" },
+    input: READ,
+    playback: PLAY,
+    events: ["video.asset.ready", "video.asset.encoded"],
+  },
   /** The worker returns the job without a result; not an attempt. */
   release: { job: { running: "queued" }, events: ["video.job.queued"] },
   /** The attempt failed or its lease expired, and another attempt is left. */

@@ -8,12 +8,14 @@ const MAX_CHUNKS = 1000;
 const MAX_SECONDS = 24 * 3600;
 
 /** Shares of the progress of a job, of 100. */
-const PLAN_WEIGHT = 2;
-const AUDIO_WEIGHT = 3;
-const IMAGES_WEIGHT = 3;
+export const PLAN_WEIGHT = 2;
+export const AUDIO_WEIGHT = 3;
+export const IMAGES_WEIGHT = 3;
+/** For early playback: segments whose low renditions are encoded first, three times as fast as all. */
+export const LEAD_SEGMENTS = 3;
 
 /** Whole segments that the source has for certain: its last, shorter one is not counted. */
-const wholeSegments = (duration: number, segmentSeconds: number) => Math.floor(duration / segmentSeconds + 1e-6);
+export const wholeSegments = (duration: number, segmentSeconds: number) => Math.floor(duration / segmentSeconds + 1e-6);
 
 /** Why a source is encoded in one run; null: it is cut into chunks of about `chunkSeconds`. */
 export function whyUncut(
@@ -26,14 +28,17 @@ export function whyUncut(
   const { duration_seconds: duration, frame_rate: rate, segment_seconds: segmentSeconds } = plan;
   if (plan.uncuttable !== null) return plan.uncuttable;
   if (!given.isParallel) return "disabled";
-  if (given.earlyPlayback) return "early_playback";
+  // Not in parts that only play once all of them are complete.
+  if (given.earlyPlayback && !plan.early) return "early_playback";
   if (given.wasInexact) return "inexact";
   if (rate === null) return "no_video";
   if (duration === null) return "unknown_duration";
   if (duration > MAX_SECONDS) return "too_long";
   // Some segments would be empty.
   if ((rate.num / rate.den) * segmentSeconds < 1) return "long_gop";
-  return duration < 2 * chunkSeconds || wholeSegments(duration, segmentSeconds) < 2 ? "short" : null;
+  const whole = wholeSegments(duration, segmentSeconds);
+  if (given.earlyPlayback) return whole <= LEAD_SEGMENTS ? "short" : null;
+  return duration < 2 * chunkSeconds || whole < 2 ? "short" : null;
 }
 
 /**
@@ -47,25 +52,44 @@ export function chunksOf(
     segment_seconds,
   }: Pick<PlanResult, "duration_seconds" | "frame_rate" | "segment_seconds">,
   chunkSeconds: number,
+  { from: begin = 0, least = 2 } = {},
 ): Chunk[] {
   if (duration_seconds === null || frame_rate === null) throw new Error("A source without duration or video was cut");
   const rate = frame_rate;
   const total = wholeSegments(duration_seconds, segment_seconds);
   const each = Math.max(1, Math.round(chunkSeconds / segment_seconds));
-  const count = Math.min(MAX_CHUNKS, Math.max(2, Math.ceil(total / each - 0.5)));
+  const count = Math.min(MAX_CHUNKS, Math.max(least, Math.ceil((total - begin) / each - 0.5)));
   // The longer ones last: the end of the source may be earlier than its container states.
-  const firstOf = (number: number) => Math.floor((number * total) / count);
+  const firstOf = (number: number) => begin + Math.floor((number * (total - begin)) / count);
   return Array.from({ length: count }, (_, number) => {
-    const [from, to] = [firstOf(number), firstOf(number + 1)];
     const isLast = number === count - 1;
-    return {
-      number,
-      first_segment: from,
-      segments: isLast ? null : to - from,
-      first_frame: firstFrameOf(from, segment_seconds, rate),
-      end_frame: isLast ? null : firstFrameOf(to, segment_seconds, rate),
-    };
+    return rangeOf(
+      { frame_rate: rate, segment_seconds },
+      { number, from: firstOf(number), to: isLast ? null : firstOf(number + 1) },
+    );
   });
+}
+
+type Grid = Pick<PlanResult, "segment_seconds"> & { frame_rate: NonNullable<PlanResult["frame_rate"]> };
+/** Segments `from` to before `to`; null: to the end of the source. */
+export function rangeOf(
+  { frame_rate, segment_seconds }: Grid,
+  {
+    number,
+    from,
+    to,
+    renditions = null,
+  }: { number: number; from: number; to: number | null; renditions?: string[] | null },
+): Chunk {
+  return {
+    number,
+    first_segment: from,
+    segments: to === null ? null : to - from,
+    first_frame: firstFrameOf(from, segment_seconds, frame_rate),
+    end_frame: to === null ? null : firstFrameOf(to, segment_seconds, frame_rate),
+    renditions,
+    is_urgent: false,
+  };
 }
 
 export const PLAN_TASK: TaskDraft = { kind: "plan", weight: PLAN_WEIGHT };

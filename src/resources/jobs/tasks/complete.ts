@@ -6,6 +6,7 @@ import type { App } from "../../../app.ts";
 import { storageOf } from "../../../http/storage.ts";
 import { attemptPrefix } from "../../../lib/object-keys.ts";
 import { sha256 } from "../../../lib/tokens.ts";
+import type { PlanResult } from "../../../protocol/task.ts";
 import type { TaskCompletion } from "../../../protocol/worker.ts";
 import { checkCaptions } from "../captions.ts";
 import { complete, type JobLease } from "../complete.ts";
@@ -16,7 +17,7 @@ import { type LeasedTask, liveTask, type TaskRef, taskOfToken } from "./lease.ts
 import { applyTask, endLease } from "./lifecycle.ts";
 import { captionsWithoutAudio, checkedPlan, NO_AUDIO, storePlan } from "./plan.ts";
 import { doneOf, moveJob } from "./progress.ts";
-import { type PartResult, partResult, renditionsHash, reportedByParts, whyNotExact } from "./written.ts";
+import { initHash, initHashes, type PartResult, partResult, reportedByParts, whyNotExact } from "./written.ts";
 
 type Completion = v.InferOutput<typeof TaskCompletion>;
 
@@ -115,19 +116,36 @@ async function completePart(app: App, lease: TaskLease, resultHash: string, part
   });
 }
 
-/** All chunks have the same renditions with the same init segments: a player reads only one of them. */
+/**
+ * A chunk has the renditions that it should have, each with the same init segment as in all other chunks: a player reads
+ * only one of them.
+ */
 async function whyNotAlike(tx: Db, { task }: LeasedTask, { written }: PartResult): Promise<string | null> {
   if (task.kind !== "chunk") return null;
-  const hash = renditionsHash(written);
   const isAttempt = eq(transcodingAttempts.id, task.attemptId);
   const attempt = await tx
-    .select({ renditionsHash: transcodingAttempts.renditionsHash })
+    .select({ renditionsHash: transcodingAttempts.renditionsHash, plan: transcodingAttempts.plan })
     .from(transcodingAttempts)
     .where(isAttempt)
     .get();
-  if (attempt?.renditionsHash === hash) return null;
-  if (attempt?.renditionsHash) return `Chunk ${task.number} has other renditions or init segments than the first one.`;
-  await tx.update(transcodingAttempts).set({ renditionsHash: hash }).where(isAttempt);
+  const known = initHashes(attempt?.renditionsHash);
+  const planned = (attempt?.plan as PlanResult | null)?.early?.renditions.map(({ name }) => name);
+  const expected = new Set(task.renditions ?? planned ?? Object.keys(known));
+  const names = written.map(({ name }) => name);
+  const others = `Chunk ${task.number} has other renditions or init segments than the first one.`;
+  if (expected.size > 0 && (names.length !== expected.size || !names.every((name) => expected.has(name))))
+    return others;
+  const hashes = { ...known };
+  for (const one of written) {
+    const hash = initHash(one);
+    if (Object.hasOwn(known, one.name) && known[one.name] !== hash) return others;
+    hashes[one.name] = hash;
+  }
+  if (names.some((name) => !Object.hasOwn(known, name)))
+    await tx
+      .update(transcodingAttempts)
+      .set({ renditionsHash: JSON.stringify(hashes) })
+      .where(isAttempt);
   return null;
 }
 

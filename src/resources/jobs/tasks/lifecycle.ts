@@ -9,10 +9,20 @@ import { TASK_TRANSITIONS, type TaskTransitionName } from "./transitions.ts";
 
 /** Conditions as literals: SQLite uses no partial index for a status that is a parameter, but reads all tasks. */
 export const IS_QUEUED = sql`${transcodingTasks.status} = 'queued'`;
+/** Of a queued task: a worker may run it next to a long one. */
+export const IS_LIGHT = sql`(${transcodingTasks.urgency} > 0 or ${transcodingTasks.kind} in ('audio', 'images'))`;
 export const IS_RUNNING = sql`${transcodingTasks.status} = 'running'`;
 
 type Columns = Omit<Partial<typeof transcodingTasks.$inferInsert>, "status">;
-export type TaskDraft = { kind: TaskKind; chunk?: Chunk; weight: number };
+export type TaskDraft = {
+  kind: TaskKind;
+  chunk?: Chunk;
+  weight: number;
+  urgency?: number;
+  /** Order among the tasks of the job. */
+  rank?: number;
+  publishes?: boolean;
+};
 type Outcome = NonNullable<(typeof taskLeases.$inferSelect)["outcome"]>;
 
 /** A bug: the caller checks the lease before it applies a transition. */
@@ -61,7 +71,7 @@ export async function createTasks(
   { attemptId, firstTurn, turn }: { attemptId: number; firstTurn: number; turn: number },
 ): Promise<void> {
   const now = app.clock.now();
-  const rows = drafts.map(({ kind, chunk, weight }, index) => [
+  const rows = drafts.map(({ kind, chunk, weight, urgency = 0, rank = 0, publishes = false }, index) => [
     kind,
     chunk?.number ?? 0,
     chunk?.first_segment ?? null,
@@ -71,12 +81,18 @@ export async function createTasks(
     kind === "images" ? "waiting" : "queued",
     index === 0 ? firstTurn : turn + index - 1,
     weight,
+    urgency,
+    rank,
+    publishes ? 1 : 0,
+    chunk?.renditions ? JSON.stringify(chunk.renditions) : null,
   ]);
   for (let from = 0; from < rows.length; from += BATCH) {
     const batch = JSON.stringify(rows.slice(from, from + BATCH));
-    const columns = [0, 1, 2, 3, 4, 5, 6, 7, 8].map((index) => sql.raw(`json_extract(each.value, '$[${index}]')`));
+    const columns = Array.from({ length: rows[0]?.length ?? 0 }, (_, index) =>
+      sql.raw(`json_extract(each.value, '$[${index}]')`),
+    );
     await tx.run(sql`insert into transcoding_tasks (kind, number, first_segment, segments, first_frame, end_frame, status,
-        turn, weight, tenant_id, job_id, attempt_id, priority, available_at, max_attempts, created_at, updated_at)
+        turn, weight, urgency, rank, publishes, renditions, tenant_id, job_id, attempt_id, priority, available_at, max_attempts, created_at, updated_at)
       select ${sql.join(columns, sql`, `)}, ${job.tenantId}, ${job.id}, ${attemptId}, ${job.priority}, ${now},
         ${job.maxAttempts}, ${now}, ${now}
       from json_each(${batch}) as each order by each.key`);

@@ -1,12 +1,13 @@
 import { and, eq, ne } from "drizzle-orm";
 import type { Db } from "../../../../storage/db/open.ts";
-import { type AssetRow, assets, type JobRow, transcodingAttempts } from "../../../../storage/db/schema.ts";
+import { type JobRow, transcodingAttempts } from "../../../../storage/db/schema.ts";
 import type { App } from "../../../app.ts";
 import type { PlanResult } from "../../../protocol/task.ts";
 import { incomplete } from "../captions.ts";
 import { queuePositionFor } from "../fair-queue.ts";
 import { sourceUpload } from "../source-upload.ts";
 import { partsOf, WHOLE_TASK, whyUncut } from "./chunks.ts";
+import { earlyPartsOf } from "./early-parts.ts";
 import { INEXACT } from "./fail.ts";
 import type { LeasedTask } from "./lease.ts";
 import { createTasks } from "./lifecycle.ts";
@@ -33,15 +34,15 @@ export async function storePlan(tx: Db, app: App, { job, task }: LeasedTask, pla
   const now = app.clock.now();
   const { attemptId } = task;
   const { chunk_seconds: chunkSeconds, parallel } = app.config;
-  const asset = (await tx.select().from(assets).where(eq(assets.id, job.assetId)).get()) as AssetRow;
   const uncuttable = whyUncut(plan, {
     chunkSeconds,
     isParallel: parallel === "auto",
-    earlyPlayback: asset.earlyPlayback,
+    earlyPlayback: job.earlyPlayback,
     wasInexact: await wasInexact(tx, job, attemptId),
   });
   await tx.update(transcodingAttempts).set({ plan, uncuttable }).where(eq(transcodingAttempts.id, attemptId));
-  const drafts = uncuttable === null ? partsOf(plan, chunkSeconds) : [WHOLE_TASK];
+  const partsFor = job.earlyPlayback ? earlyPartsOf : partsOf;
+  const drafts = uncuttable === null ? partsFor(plan, chunkSeconds) : [WHOLE_TASK];
   // The plan itself takes no time: what follows has its position in the queue.
   const turns = { firstTurn: task.turn, turn: await queuePositionFor(tx, job.tenantId, now) };
   await createTasks(tx, app, job, drafts, { attemptId, ...turns });

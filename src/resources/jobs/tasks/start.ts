@@ -75,7 +75,7 @@ export async function taskOfContract(db: Db, task: TaskRow): Promise<Task> {
   const { id, kind, attemptId } = task;
   const plan = kind === "plan" || kind === "whole" ? null : await planOf(db, attemptId);
   const written = kind === "images" ? await allWritten(db, attemptId) : null;
-  return { id, kind, plan, chunk: kind === "chunk" ? chunkOf(task) : null, written };
+  return { id, kind, plan, chunk: kind === "chunk" ? chunkOf(task) : null, publishes: task.publishes, written };
 }
 
 async function planOf(db: Db, attemptId: number): Promise<Record<string, unknown>> {
@@ -88,10 +88,12 @@ async function planOf(db: Db, attemptId: number): Promise<Record<string, unknown
   return (attempt.plan as PlanResult).plan;
 }
 
-const chunkOf = ({ number, firstSegment, segments, firstFrame, endFrame }: TaskRow): Chunk => ({
+const chunkOf = ({ number, firstSegment, segments, firstFrame, endFrame, renditions, urgency }: TaskRow): Chunk => ({
   number,
   first_segment: firstSegment ?? 0,
   segments,
   first_frame: firstFrame ?? 0,
   end_frame: endFrame,
+  renditions,
+  is_urgent: urgency > 0,
 });

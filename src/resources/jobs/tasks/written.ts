@@ -28,15 +28,13 @@ export function partResult(
   return { written, ...captions, ...(sum && { source_sha256: sum }) };
 }
 
-/** Of the names and init segments of renditions, in any order. */
-export const renditionsHash = (written: readonly WrittenRendition[]): string =>
-  sha256(
-    JSON.stringify(
-      written
-        .map(({ name, init }) => [name, init.timescale, init.codec, init.width, init.height, init.delay, init.sha256])
-        .sort(([a], [b]) => (String(a) < String(b) ? -1 : 1)),
-    ),
-  );
+/** Of the init segment of a rendition. */
+export const initHash = ({ init }: WrittenRendition): string =>
+  sha256(JSON.stringify([init.timescale, init.codec, init.width, init.height, init.delay, init.sha256]));
+
+/** Those of the chunks of an attempt that are complete, by rendition. An attempt of an older version has none. */
+export const initHashes = (stored: string | null | undefined): Record<string, string> =>
+  stored?.startsWith("{") ? JSON.parse(stored) : {};
 
 /** Why the segments are not exactly those of the task; null when they are. */
 export function whyNotExact(task: TaskRow, { written }: PartResult): string | null {
@@ -56,9 +54,11 @@ export async function allWritten(db: Db, attemptId: number): Promise<WrittenRend
   const byName = new Map<string, WrittenRendition>();
   for (const kind of ["chunk", "audio"] as const)
     for await (const { written } of resultsOf(db, attemptId, kind))
-      for (const { name, init, segments } of written) {
+      for (const { name, init, first, segments } of written) {
         const merged = byName.get(name) ?? { name, init, first: 0, segments: [] };
         byName.set(name, merged);
+        if (first !== merged.segments.length)
+          throw new Error(`Segment ${merged.segments.length} of ${name} is missing`);
         for (const segment of segments) merged.segments.push(segment);
       }
   return [...byName.values()];
@@ -74,22 +74,29 @@ export async function reportedByParts(
 ): Promise<{ captions: Captions | null; sourceSha256: string | null }> {
   let captions: Captions | null = null;
   for (const kind of ["audio", "chunk"] as const)
-    for await (const { source_sha256, subtitle_paths, caption_errors } of resultsOf(db, attemptId, kind)) {
+    for await (const { source_sha256, subtitle_paths, caption_errors } of resultsOf(db, attemptId, kind, {
+      number: 0,
+    })) {
       if (kind === "audio") captions = { subtitle_paths, caption_errors };
       if (source_sha256) return { captions, sourceSha256: source_sha256 };
-      // Without audio the first chunk computes it.
-      if (kind === "chunk") return { captions, sourceSha256: null };
     }
   return { captions, sourceSha256: null };
 }
 
-async function* resultsOf(db: Db, attemptId: number, kind: TaskRow["kind"]): AsyncGenerator<PartResult> {
+/** Of all completed tasks of a kind, or of the one with a number, in the order of their segments. */
+async function* resultsOf(
+  db: Db,
+  attemptId: number,
+  kind: TaskRow["kind"],
+  { number }: { number?: number } = {},
+): AsyncGenerator<PartResult> {
   const tasks = transcodingTasks;
+  const isNumber = number === undefined ? undefined : eq(tasks.number, number);
   const ids = await db
     .select({ id: tasks.id })
     .from(tasks)
-    .where(and(eq(tasks.attemptId, attemptId), eq(tasks.status, "completed"), eq(tasks.kind, kind)))
-    .orderBy(asc(tasks.number))
+    .where(and(eq(tasks.attemptId, attemptId), eq(tasks.status, "completed"), eq(tasks.kind, kind), isNumber))
+    .orderBy(asc(tasks.firstSegment), asc(tasks.number))
     .all();
   const pace = pacer();
   for (let from = 0; from < ids.length; from += PAGE) {
@@ -99,7 +106,7 @@ async function* resultsOf(db: Db, attemptId: number, kind: TaskRow["kind"]): Asy
       .select({ result: tasks.result })
       .from(tasks)
       .where(inArray(tasks.id, page))
-      .orderBy(asc(tasks.number))
+      .orderBy(asc(tasks.firstSegment), asc(tasks.number))
       .all();
     for (const { result } of rows) if (result) yield result as PartResult;
   }

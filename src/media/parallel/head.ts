@@ -1,0 +1,108 @@
+import { mkdir, readFile, rename, rm } from "node:fs/promises";
+import { join } from "node:path";
+import type { WrittenRendition } from "../../protocol/task.ts";
+import { encodeArguments, INIT_NAME } from "../arguments.ts";
+import type { Encoder } from "../encoders.ts";
+import type { EncodingSpec } from "../encoding-spec.ts";
+import { type Binaries, run, type SourceRun } from "../ffmpeg.ts";
+import type { EncodeResult, FileNames } from "../finish.ts";
+import { type InitSegment, readInit } from "../isobmff.ts";
+import { writeManifests } from "../manifests.ts";
+import { prepareFolders } from "../package.ts";
+import { readFromFolder } from "../sample-video.ts";
+import { writeThumbnail } from "../thumbnail.ts";
+import { listedAudio, listedVideo } from "./predict.ts";
+import type { StoredPlan } from "./stored-plan.ts";
+import { fromRows } from "./written-rows.ts";
+
+type Common = {
+  outDir: string;
+  plan: StoredPlan;
+  spec: EncodingSpec;
+  binaries: Binaries;
+  run: SourceRun;
+};
+
+/** An init segment does not depend on what follows it; the encoders need some frames before they output the first. */
+const INIT_FRAMES = 24;
+const TIME_LIMIT_MS = 5 * 60_000;
+
+/** Writes the init segments of these renditions and of all audio tracks. */
+export async function writeInits({
+  input,
+  workDir,
+  renditions,
+  ...options
+}: Common & { input: string; workDir: string; renditions: readonly string[]; encoder?: Encoder | undefined }) {
+  const { outDir, plan, spec, binaries, encoder } = options;
+  const { video } = plan;
+  if (!video) throw new Error("Only a source with video plays before it is encoded");
+  const only = new Set(renditions);
+  const missing = video.renditions.filter(({ name }) => only.has(name));
+  if (missing.length + plan.audio.length === 0) return;
+  // Audio alone would be encoded to its end: the range is one of video frames.
+  const wanted = missing.length > 0 ? missing : video.renditions.slice(-1);
+  await prepareFolders(workDir, { ...plan, video: { ...video, renditions: wanted } });
+  const range = { firstFrame: 0, endFrame: INIT_FRAMES, seekBackSeconds: 0 };
+  const common = { input, outDir: workDir, spec };
+  await run(binaries.ffmpeg, {
+    ...options.run,
+    writes: [...(options.run.writes ?? []), workDir],
+    args: encodeArguments({ ...common, plan, encoder, range, only: new Set(wanted.map(({ name }) => name)) }),
+    devices: encoder !== undefined && encoder !== "software",
+    timeLimitMs: TIME_LIMIT_MS,
+  });
+  for (const { name } of [...wanted, ...plan.audio]) {
+    await mkdir(join(outDir, name), { recursive: true });
+    await rename(join(workDir, name, INIT_NAME), join(outDir, name, INIT_NAME));
+  }
+  await rm(workDir, { recursive: true, force: true });
+}
+
+/** The names of the files that are published first: those that replace them at the end have others. */
+export const earlyNames = (names: FileNames): FileNames => ({
+  ...names,
+  manifest: `early-${names.manifest}`,
+  dash: `early-${names.dash}`,
+  thumbnail: `early-${names.thumbnail}`,
+  mp4: null,
+});
+
+/**
+ * Writes manifests that list all segments of all renditions, of which only `written` exist, and a thumbnail. All init
+ * segments are in `outDir`. `files` of the result are those that it wrote, and the init segments. Throws MediaError.
+ */
+export async function writeEarly({
+  written,
+  names,
+  ...options
+}: Common & { written: readonly WrittenRendition[]; names: FileNames }): Promise<EncodeResult> {
+  const { outDir, plan, spec, binaries } = options;
+  const initOf = async (name: string): Promise<InitSegment> => readInit(await readFile(join(outDir, name, INIT_NAME)));
+  const renditions = plan.video?.renditions ?? [];
+  const videos = await Promise.all(
+    renditions.map(async ({ name }) => listedVideo(plan, spec, name, await initOf(name))),
+  );
+  const audios = await Promise.all(plan.audio.map(async (one) => listedAudio(plan, spec, one, await initOf(one.name))));
+  await writeThumbnail({
+    ...{ outDir, spec, ffmpeg: binaries.ffmpeg, run: options.run, read: readFromFolder(outDir) },
+    ...{ name: names.thumbnail, videos: written.map(fromRows), audios: [] },
+  });
+  const hls = { ...spec.hls, playlist: `early-${spec.hls.playlist}` };
+  const packaged = await writeManifests({
+    ...{ outDir, plan, spec: { ...spec, hls }, videos, audios, names, storyboard: null },
+  });
+  const [top] = packaged.renditions;
+  return {
+    ...{ ...names, storyboard: null, mp4: null },
+    width: top?.width ?? null,
+    height: top?.height ?? null,
+    durationSeconds: Math.round(packaged.durationSeconds * 1000) / 1000,
+    frameRate: top?.frame_rate ?? null,
+    // The listed sizes are those at the maximum bitrate.
+    renditions: packaged.renditions.map((one) => ({ ...one, bytes: null })),
+    audioRenditions: packaged.audioRenditions.map((one) => ({ ...one, bytes: null })),
+    files: [names.thumbnail, ...packaged.files.filter((file) => !file.endsWith(".m4s"))],
+    bytes: packaged.bytes,
+  };
+}

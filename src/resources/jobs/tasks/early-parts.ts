@@ -1,0 +1,67 @@
+import type { PlanResult } from "../../../protocol/task.ts";
+import { AUDIO_WEIGHT, chunksOf, IMAGES_WEIGHT, LEAD_SEGMENTS, PLAN_WEIGHT, rangeOf } from "./chunks.ts";
+import type { TaskDraft } from "./lifecycle.ts";
+
+/** The urgency of tasks: what a viewer sees first, and what a viewer has requested. */
+export const FIRST = 1;
+export const REQUESTED = 2;
+
+/** Renditions of at most this short side are encoded first: they take a third of the time of 1080p with all others. */
+const LOW_LINES = 480;
+
+/** The renditions that are encoded first, and the others. */
+export function splitLadder({ renditions }: NonNullable<PlanResult["early"]>): { low: string[]; high: string[] } {
+  const isLow = ({ width, height }: { width: number; height: number }) => Math.min(width, height) <= LOW_LINES;
+  const low = renditions.filter(isLow);
+  const first = low.length > 0 ? low : renditions.slice(-1);
+  const names = (all: typeof renditions) => all.map(({ name }) => name);
+  return { low: names(first), high: names(renditions.filter((one) => !first.includes(one))) };
+}
+
+/**
+ * The tasks of a source that is to play before it is encoded, in the order in which they are queued. The head has the
+ * first segment of the low renditions and publishes the asset; the audio and the next low segments follow. The rest is
+ * encoded in the order of time, and the first segments of the other renditions last, unless a viewer requests them. For a
+ * plan that `whyUncut` accepts for early playback.
+ */
+export function earlyPartsOf(plan: PlanResult, chunkSeconds: number): TaskDraft[] {
+  const { early, frame_rate, segment_seconds } = plan;
+  if (!early || !frame_rate) throw new Error("A source without renditions was cut for early playback");
+  const grid = { frame_rate, segment_seconds };
+  const { low, high } = splitLadder(early);
+  const weights = {
+    audio: plan.has_audio ? AUDIO_WEIGHT : 0,
+    lead: (LEAD_SEGMENTS * LEAD_SHARE) / early.segments,
+  };
+  const rest = chunksOf(plan, chunkSeconds, { from: LEAD_SEGMENTS, least: 1 });
+  const left = 100 - PLAN_WEIGHT - IMAGES_WEIGHT - weights.audio;
+  const each = (left - weights.lead) / rest.length;
+  // The chunk with number 0 may hash the source, which must not delay the first ones.
+  const offset = high.length > 0 ? 1 : 0;
+  const total = rest.length + offset;
+  const part = (number: number, from: number, to: number, renditions: string[], share: number): TaskDraft => ({
+    kind: "chunk",
+    chunk: rangeOf(grid, { number, from, to, renditions }),
+    weight: weights.lead * share,
+  });
+  const first = { urgency: FIRST };
+  const share = offset > 0 ? 0.5 : 1;
+  return [
+    { ...part(total, 0, 1, low, share / LEAD_SEGMENTS), ...first, publishes: true },
+    ...(plan.has_audio ? [{ kind: "audio" as const, weight: weights.audio, ...first }] : []),
+    { ...part(total + 1, 1, LEAD_SEGMENTS, low, (share * (LEAD_SEGMENTS - 1)) / LEAD_SEGMENTS), ...first },
+    ...rest.map(
+      (chunk): TaskDraft => ({
+        kind: "chunk",
+        chunk: { ...chunk, number: chunk.number + offset },
+        weight: each,
+        rank: chunk.first_segment,
+      }),
+    ),
+    ...(offset > 0 ? [{ ...part(0, 0, LEAD_SEGMENTS, high, share), rank: early.segments + 1 }] : []),
+    { kind: "images", weight: IMAGES_WEIGHT },
+  ];
+}
+
+/** Of 100, times the share of the segments: the first ones count as much as others. */
+const LEAD_SHARE = 90;

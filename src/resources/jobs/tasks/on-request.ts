@@ -1,0 +1,117 @@
+import { and, count, eq, gt, inArray, isNull, lte, or, sql } from "drizzle-orm";
+import { afterCommit } from "../../../../storage/db/after-commit.ts";
+import type { Db } from "../../../../storage/db/open.ts";
+import {
+  type AssetRow,
+  type JobRow,
+  type TaskRow,
+  transcodingAttempts,
+  transcodingTasks,
+} from "../../../../storage/db/schema.ts";
+import type { App } from "../../../app.ts";
+import { attemptPrefix } from "../../../lib/object-keys.ts";
+import type { PlanResult } from "../../../protocol/task.ts";
+import { lastJob } from "../lifecycle/repair.ts";
+import { workerWaker } from "../wake.ts";
+import { REQUESTED } from "./early-parts.ts";
+import { IS_QUEUED, IS_RUNNING } from "./lifecycle.ts";
+import { splitTask } from "./split.ts";
+
+/** Segments that viewers have requested and that are not encoded yet. */
+const MAX_REQUESTED = 16;
+const MAX_REQUESTED_OF_TENANT = 4;
+/** Audio may last a little longer than the video. */
+const AUDIO_MORE = 2;
+
+const tasks = transcodingTasks;
+
+/** A segment of a rendition, counted from 0. */
+export type SegmentRef = { rendition: string; number: number };
+/** `coming`: a worker encodes it, or will next. `later`: not before a limit, or another attempt, allows it. */
+export type Availability = "coming" | "later" | "none";
+
+/**
+ * When a segment that is not in storage will be there. One that no worker has begun becomes a task of its own, ahead of
+ * the whole queue; the others of its task are encoded as before, each once.
+ */
+export async function requestSegment(app: App, asset: AssetRow, ref: SegmentRef): Promise<Availability> {
+  const known = await find(app.db, asset, ref);
+  if (typeof known === "string") return known;
+  if (known.task.status === "running" || isSplit(known.task)) return "coming";
+  return app.write(async (tx) => {
+    const found = await find(tx, asset, ref);
+    if (typeof found === "string") return found;
+    const { task, plan } = found;
+    if (task.status === "running" || isSplit(task)) return "coming";
+    if (await isLimited(tx, asset.tenantId)) return "later";
+    await splitTask(tx, app, task, { plan, ref });
+    afterCommit(tx, workerWaker(app));
+    return "coming";
+  });
+}
+
+const isSplit = ({ kind, urgency }: TaskRow) => kind === "audio" || urgency === REQUESTED;
+
+type Found = { task: TaskRow; plan: PlanResult };
+
+/** The task that encodes the segment, or why there is none. */
+async function find(db: Db, asset: AssetRow, ref: SegmentRef): Promise<Found | Availability> {
+  const job = await lastJob(db, asset.id);
+  if (!job || (job.status !== "running" && job.status !== "queued")) return "none";
+  // Another attempt is to replace these media.
+  if (job.status === "queued" || job.attemptId === null) return "later";
+  if (attemptPrefix(job, job.attemptId) !== asset.mediaPrefix) return "later";
+  const plan = await planOf(db, job);
+  if (!plan?.early) return "none";
+  const isVideo = plan.early.renditions.some(({ name }) => name === ref.rendition);
+  if (ref.number >= plan.early.segments + (isVideo ? 0 : AUDIO_MORE)) return "none";
+  if (!isVideo && !/^audio(-\d{1,2})?$/.test(ref.rendition)) return "none";
+  const task = await db
+    .select()
+    .from(tasks)
+    .where(
+      and(
+        eq(tasks.attemptId, job.attemptId),
+        inArray(tasks.status, ["queued", "running"]),
+        isVideo ? covers(ref) : eq(tasks.kind, "audio"),
+      ),
+    )
+    .limit(1)
+    .get();
+  return task ? { task, plan } : "none";
+}
+
+const covers = ({ rendition, number }: SegmentRef) =>
+  and(
+    eq(tasks.kind, "chunk"),
+    lte(tasks.firstSegment, number),
+    or(isNull(tasks.segments), gt(sql`${tasks.firstSegment} + ${tasks.segments}`, number)),
+    or(isNull(tasks.renditions), sql`exists (select 1 from json_each(${tasks.renditions}) where value = ${rendition})`),
+  );
+
+async function planOf(db: Db, { attemptId }: JobRow): Promise<PlanResult | null> {
+  const attempt = await db
+    .select({ plan: transcodingAttempts.plan })
+    .from(transcodingAttempts)
+    .where(eq(transcodingAttempts.id, attemptId ?? -1))
+    .get();
+  return (attempt?.plan ?? null) as PlanResult | null;
+}
+
+async function isLimited(tx: Db, tenantId: number): Promise<boolean> {
+  let total = 0;
+  let own = 0;
+  for (const isOpen of [and(IS_QUEUED, sql`${tasks.urgency} > 0`), IS_RUNNING]) {
+    const groups = await tx
+      .select({ tenantId: tasks.tenantId, tasks: count() })
+      .from(tasks)
+      .where(and(isOpen, eq(tasks.urgency, REQUESTED)))
+      .groupBy(tasks.tenantId)
+      .all();
+    for (const group of groups) {
+      total += group.tasks;
+      if (group.tenantId === tenantId) own += group.tasks;
+    }
+  }
+  return total >= MAX_REQUESTED || own >= MAX_REQUESTED_OF_TENANT;
+}

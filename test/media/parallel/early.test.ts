@@ -1,0 +1,103 @@
+import { readdirSync, readFileSync, rmSync } from "node:fs";
+import { mkdir, mkdtemp } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, expect, test, vi } from "vitest";
+import { encode } from "../../../src/media/encode.ts";
+import { encodingSpec as spec } from "../../../src/media/encoding-spec.ts";
+import { fileNames } from "../../../src/media/finish.ts";
+import { encodeAudio } from "../../../src/media/parallel/audio.ts";
+import { encodeChunk } from "../../../src/media/parallel/chunk.ts";
+import { earlyNames, writeEarly, writeInits } from "../../../src/media/parallel/head.ts";
+import { writeImages } from "../../../src/media/parallel/images.ts";
+import { planSource } from "../../../src/media/parallel/plan-source.ts";
+import { parsePlan } from "../../../src/media/parallel/stored-plan.ts";
+import { probe } from "../../../src/media/probe.ts";
+import { readFromFolder } from "../../../src/media/sample-video.ts";
+import type { PlanResult, WrittenRendition } from "../../../src/protocol/task.ts";
+import { rangeOf } from "../../../src/resources/jobs/tasks/chunks.ts";
+import { binaries, ffmpeg, temporaryFolder } from "../sources.ts";
+import { packetsOf, similarity } from "./frames.ts";
+
+vi.setConfig({ testTimeout: 300_000 });
+
+const folder = temporaryFolder("early-parts");
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+test.each(["30", "24000/1001"])(
+  "renditions and ranges encoded apart are those of one run, as listed before: %s",
+  async (rate) => {
+    const input = join(folder, "source.mp4");
+    const sources = [
+      "-f",
+      "lavfi",
+      "-i",
+      `testsrc2=s=854x480:r=${rate}:d=21.5`,
+      "-f",
+      "lavfi",
+      "-i",
+      "sine=d=21.5:r=44100",
+    ];
+    await ffmpeg(...sources, "-c:v", "libx264", "-preset", "ultrafast", "-crf", "14", "-g", "97", "-c:a", "aac", input);
+    const media = await probe(input, binaries);
+    const [outDir, wholeDir] = [await mkdtemp(join(folder, "parts-")), await mkdtemp(join(folder, "whole-"))];
+    const run = { cwd: await mkdtemp(join(folder, "cwd-")), reads: [input], writes: [outDir] };
+    const planned = await planSource({ input, probe: media, spec, binaries, run });
+    // A source that could be copied is encoded here.
+    const video = planned.plan.video as object;
+    const plan = parsePlan(JSON.parse(JSON.stringify({ ...planned.plan, video: { ...video, passthrough: null } })));
+    expect(planned.early).toMatchObject({ segments: 6, renditions: [{ name: "480p" }, { name: "360p" }] });
+
+    const common = { input, outDir, plan, spec, binaries, run };
+    const grid = { frame_rate: planned.frame_rate as NonNullable<PlanResult["frame_rate"]>, segment_seconds: 4 };
+    const parts: WrittenRendition[] = [];
+    const placed: string[] = [];
+    const part = async (from: number, to: number | null, renditions: string[] | null) => {
+      const workDir = await mkdtemp(join(folder, "work-"));
+      const chunk = rangeOf(grid, { number: 0, from, to, renditions });
+      const onPlaced = async (files: string[]) => void placed.push(...files);
+      const written = await encodeChunk({ ...common, workDir, chunk, onPlaced });
+      parts.push(...written);
+      return written;
+    };
+
+    const head = await part(0, 1, ["360p"]);
+    expect(readdirSync(outDir)).toEqual(["360p"]);
+    await writeInits({ ...common, workDir: join(folder, "inits"), renditions: ["480p"] });
+    const inits = () => ["480p", "360p", "audio"].map((name) => readFileSync(join(outDir, name, "init.mp4")));
+    const before = inits();
+    const early = await writeEarly({ ...common, written: head, names: earlyNames(fileNames(spec)) });
+    expect(early.renditions.map(({ name }) => name)).toEqual(["480p", "360p"]);
+
+    await part(1, 3, ["360p"]);
+    await part(3, 4, ["480p"]);
+    await part(3, 4, ["360p"]);
+    await part(4, null, null);
+    await part(0, 3, ["480p"]);
+    // The longest of them was placed while ffmpeg ran.
+    expect(placed.length).toBeGreaterThan(0);
+    parts.push(...(await encodeAudio(common)));
+    expect(inits()).toEqual(before);
+
+    const merged = ["480p", "360p", "audio"].map((name) => {
+      const own = parts.filter((one) => one.name === name).sort((a, b) => a.first - b.first);
+      return { ...(own[0] as WrittenRendition), segments: own.flatMap(({ segments }) => segments) };
+    });
+    await mkdir(run.cwd, { recursive: true });
+    const read = readFromFolder(outDir);
+    await writeImages({ plan, written: merged, outDir, read, spec, names: fileNames(spec), binaries, run });
+    await encode({ input, outDir: wholeDir, spec, binaries, scratchDir: folder, probe: media });
+    for (const name of ["480p", "360p", "audio"]) {
+      const text = (dir: string, file: string) => readFileSync(join(dir, name, file), "utf8");
+      expect(text(outDir, "playlist.m3u8"), name).toBe(text(wholeDir, "playlist.m3u8"));
+      const durations = (file: string) => text(outDir, file).match(/#EXTINF:[\d.]+/g) ?? [];
+      const [listed, real] = [durations("early-playlist.m3u8"), durations("playlist.m3u8")];
+      expect(listed.slice(0, -1), name).toEqual(real.slice(0, -1));
+      expect(listed.length).toBe(real.length);
+      const last = (all: string[]) => Number(all.at(-1)?.slice("#EXTINF:".length));
+      expect(Math.abs(last(listed) - last(real)), name).toBeLessThan(0.1);
+      expect(await packetsOf(outDir, name)).toEqual(await packetsOf(wholeDir, name));
+    }
+    for (const name of ["480p", "360p"])
+      expect(Math.min(...(await similarity(outDir, wholeDir, name)))).toBeGreaterThan(30);
+  },
+);
