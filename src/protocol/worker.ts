@@ -1,4 +1,5 @@
 import * as v from "valibot";
+import { Clip, ClipResult } from "./clip.ts";
 import { Sha256, SignedHeaders, Text, Time } from "./fields.ts";
 import { PlanResult, Task, WrittenRenditions } from "./task.ts";
 
@@ -16,6 +17,7 @@ export const Claim = v.object({
     v.looseObject({
       local_proof: v.optional(Text(200)),
       tasks: v.optional(v.pipe(v.number(), v.description("1: the worker leases tasks, parts of a job"))),
+      clips: v.optional(v.pipe(v.number(), v.description("1: the worker leases jobs that cut exact clips"))),
     }),
   ),
   wait_seconds: v.optional(v.pipe(v.number("must be a number"), v.minValue(0), v.maxValue(20, "must be at most 20"))),
@@ -87,6 +89,7 @@ export const Completion = v.object({
       renditions: v.optional(v.pipe(v.array(Rendition), v.maxLength(100))),
     }),
   ),
+  clip: v.pipe(v.nullish(ClipResult), v.description("The result of a job with a `clip`")),
 });
 
 /** The result of a task: `plan` of a `plan` task, `written` of `chunk` and `audio`, a completion of the others. */
@@ -153,6 +156,12 @@ const contract = v.object({
   }),
   early_playback: v.pipe(v.boolean(), v.description("Whether to publish as soon as one rendition is complete")),
   task: v.optional(v.pipe(v.nullable(Task), v.description("Set when a part of the job is leased; see `kind`"))),
+  clip: v.optional(
+    v.pipe(
+      v.nullable(Clip),
+      v.description("Set when an exact clip is to be cut, for workers with `capabilities.clips`"),
+    ),
+  ),
 });
 /** Everything that a worker needs for one job. Keys are full object keys. */
 export const WorkerContract = v.pipe(contract, v.title("WorkerContract"));

@@ -19,7 +19,8 @@ type Answered = Awaited<ReturnType<typeof contractFor>>;
 
 /**
  * Claims a job, waiting as long as `body` requests and the client is connected; 204 when none arrives. `base` is the
- * URL prefix of the callbacks. With `takesTasks` it may be a task.
+ * URL prefix of the callbacks. With `takesTasks` it may be a task, with
+ * `takesClips` the job of an exact clip.
  */
 export async function claimWithin(
   app: App,
@@ -29,11 +30,13 @@ export async function claimWithin(
     incoming,
     base,
     takesTasks = false,
+    takesClips = false,
     answer = (contract) => contract,
   }: {
     incoming: IncomingMessage | undefined;
     base?: string;
     takesTasks?: boolean;
+    takesClips?: boolean;
     answer?: (contract: Answered, attemptId: number) => unknown;
   },
 ) {
@@ -43,23 +46,23 @@ export async function claimWithin(
   for (;;) {
     // The client has disconnected: it would not receive the lease, and the job would wait until the lease expires.
     if (socket?.destroyed) return new Reply(204, undefined);
-    const claimed = await claim(app, { key, workerId: body.worker_id ?? null }, { takesTasks });
+    const claimed = await claim(app, { key, workerId: body.worker_id ?? null }, { takesTasks, takesClips });
     if (claimed) {
       wakeNext(app);
       return answer(await contractFor(app, claimed, body, base), claimed.lease.attemptId);
     }
     const leftSeconds = (deadline - Date.now()) / 1000;
     if (leftSeconds <= 0 || app.stopping.aborted) return new Reply(204, undefined);
-    await waitForJob(app, { seconds: leftSeconds, socket, takesTasks });
+    await waitForJob(app, { seconds: leftSeconds, socket, takesTasks, takesClips });
   }
 }
 
 const createsCaptions = (task: TaskRow | undefined) => !task || task.kind === "audio" || task.kind === "whole";
 
 async function contractFor(app: App, { job, asset, lease, task }: Claimed, body: Wishes, base?: string) {
-  const upload = await sourceUpload(app.db, asset.id);
+  const upload = job.clip ? null : await sourceUpload(app.db, asset.id);
   // A registered source's size may have been reported wrong, and a worker rejects a source of another size.
-  const stored = upload ? null : await storageOf(app).head(asset.sourceKey);
+  const stored = upload || job.clip ? null : await storageOf(app).head(asset.sourceKey);
   if (stored && stored.bytes !== asset.sourceBytes) await correctSize(app, asset, stored.bytes);
   const proof = body.capabilities?.local_proof;
   const sharesDisk = app.config.trust_shared_disk && proof !== undefined && sameSecret(proof, app.localProof);

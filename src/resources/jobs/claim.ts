@@ -1,4 +1,4 @@
-import { and, eq, lte, sql } from "drizzle-orm";
+import { and, eq, isNull, lte, sql } from "drizzle-orm";
 import type { Db } from "../../../storage/db/open.ts";
 import { prepared } from "../../../storage/db/prepared.ts";
 import {
@@ -20,14 +20,28 @@ import { claimedTask, claimTask, startWithPlan } from "./tasks/start.ts";
 
 /** A job, or a task of one. */
 export type Claimed = { job: JobRow; asset: AssetRow; lease: Lease; task?: TaskRow };
-/** Whether a worker takes tasks, or only whole jobs. */
-export type Takes = { takesTasks: boolean };
+/** Whether a worker takes tasks, or only whole jobs; and whether it cuts exact clips. */
+export type Takes = { takesTasks: boolean; takesClips: boolean };
 
 const firstJob = prepared((db) =>
   db
     .select({ id: transcodingJobs.id })
     .from(transcodingJobs)
     .where(and(eq(transcodingJobs.status, "queued"), lte(transcodingJobs.availableAt, sql.placeholder("now"))))
+    .limit(1)
+    .prepare(),
+);
+const firstWithoutClip = prepared((db) =>
+  db
+    .select({ id: transcodingJobs.id })
+    .from(transcodingJobs)
+    .where(
+      and(
+        eq(transcodingJobs.status, "queued"),
+        lte(transcodingJobs.availableAt, sql.placeholder("now")),
+        isNull(transcodingJobs.clip),
+      ),
+    )
     .limit(1)
     .prepare(),
 );
@@ -41,9 +55,9 @@ const firstTask = prepared((db) =>
 );
 
 /** Whether a claim can succeed; checked before entering the write queue. */
-export async function hasQueued(app: App, { takesTasks }: Takes): Promise<boolean> {
+export async function hasQueued(app: App, { takesTasks, takesClips }: Takes): Promise<boolean> {
   const now = app.clock.now();
-  if (await firstJob(app.db).get({ now })) return true;
+  if (await (takesClips ? firstJob : firstWithoutClip)(app.db).get({ now })) return true;
   return takesTasks && (await firstTask(app.db).get({ now })) !== undefined;
 }
 
@@ -52,23 +66,23 @@ export async function hasQueued(app: App, { takesTasks }: Takes): Promise<boolea
  * queue is empty. Throws 409 when the key's lease has expired: a worker that resumes late must not receive another job
  * by repeating its request.
  */
-export async function claim(app: App, claimant: Claimant, { takesTasks }: Takes): Promise<Claimed | null> {
+export async function claim(app: App, claimant: Claimant, takes: Takes): Promise<Claimed | null> {
   return app.write(async (tx) => {
     const earlier = await repeatOf(tx, app, claimant.key);
     if (earlier) return earlier;
 
-    const unit = await nextOf(tx, app.clock.now(), { takesTasks });
+    const unit = await nextOf(tx, app.clock.now(), takes);
     if (!unit) return null;
     if (unit.task) return claimTask(tx, app, unit.task, claimant);
-    return takesTasks && app.config.parallel === "auto"
+    return takes.takesTasks && app.config.parallel === "auto" && !unit.job.clip
       ? startWithPlan(tx, app, unit.job, claimant)
       : startAttempt(tx, app, unit.job, claimant);
   });
 }
 
-async function nextOf(tx: Db, now: number, { takesTasks }: Takes): Promise<Unit | undefined> {
-  if (takesTasks) return nextUnit(tx, now);
-  const job = await nextJob(tx, now);
+async function nextOf(tx: Db, now: number, { takesTasks, takesClips }: Takes): Promise<Unit | undefined> {
+  if (takesTasks) return nextUnit(tx, now, { takesClips });
+  const job = await nextJob(tx, now, { takesClips });
   return job && { job };
 }
 

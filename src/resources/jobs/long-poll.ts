@@ -8,14 +8,15 @@ type Waiting = Takes & { wake(): void };
 /**
  * Requests that wait for a job, in order of arrival. One job wakes one of them: a thousand idle workers that all
  * claimed at once would occupy the write queue for a third of a second, and one of them would get the job. What is
- * queued may be a task, so a worker that takes tasks is woken too.
+ * queued may be a task or an exact clip, so a worker that takes both is woken too.
  */
 const waiting = forApp((app) => {
   const all = new Set<Waiting>();
   app.signals.on("job.queued", () => {
     const [first] = all;
     first?.wake();
-    if (first?.takesTasks === false) for (const each of all) if (each.takesTasks) return each.wake();
+    if (!first || (first.takesTasks && first.takesClips)) return;
+    for (const each of all) if (each.takesTasks && each.takesClips) return each.wake();
   });
   return all;
 });
@@ -23,13 +24,13 @@ const waiting = forApp((app) => {
 /** Resolves when there may be a job, when `seconds` have passed, when `socket` closes, or when the program stops. */
 export async function waitForJob(
   app: App,
-  { seconds, socket, takesTasks }: Takes & { seconds: number; socket: Socket | undefined },
+  { seconds, socket, takesTasks, takesClips }: Takes & { seconds: number; socket: Socket | undefined },
 ): Promise<void> {
   if (seconds <= 0 || app.stopping.aborted) return;
   const all = waiting(app);
   const woken = Promise.withResolvers<void>();
   const one: Waiting = {
-    takesTasks,
+    ...{ takesTasks, takesClips },
     wake: () => {
       all.delete(one);
       woken.resolve();
@@ -41,7 +42,7 @@ export async function waitForJob(
   socket?.once("close", one.wake);
   try {
     // Checked after subscribing, so that a job queued in between is not missed.
-    if (!(await hasQueued(app, { takesTasks }))) await woken.promise;
+    if (!(await hasQueued(app, { takesTasks, takesClips }))) await woken.promise;
   } finally {
     clearTimeout(timer);
     all.delete(one);

@@ -62,7 +62,8 @@ export async function completeJob(
   };
   const asset = { progress: 100, stage: null, ...(sourceSha256 && { sourceSha256 }) };
   const published = await apply(tx, app, "complete", { job, result, changes: { job: ended, asset } });
-  await addUsage(tx, job.tenantId, { transcodingMs: result.media.duration_seconds * 1000 }, now);
+  // Of a clip only the ends are encoded.
+  if (!job.clip) await addUsage(tx, job.tenantId, { transcodingMs: result.media.duration_seconds * 1000 }, now);
   return published;
 }
 
