@@ -11,7 +11,7 @@ import { mapBounded } from "../../lib/bounded.ts";
 import type { TimeRange } from "../../lib/clip/range.ts";
 import { HttpError, invalid, notFound } from "../../lib/errors.ts";
 import { contentTypeOf } from "../../lib/media-types.ts";
-import { newDeliveredPrefix } from "../../lib/object-keys.ts";
+import { assetPrefix, newDeliveredPrefix } from "../../lib/object-keys.ts";
 import { newExternalId } from "../../lib/tokens.ts";
 import { getAsset } from "../assets/queries.ts";
 import { insertAsset } from "../assets/stored-bytes.ts";
@@ -31,6 +31,8 @@ type Wanted = TimeRange & { title: string | undefined; mode: ClipMode };
 /** A clip whose objects are in storage, and that no row references yet. */
 export type PreparedClip = {
   parent: AssetRow;
+  /** When the parent was read. */
+  preparedAt: number;
   prefix: string;
   title: string;
   media: ClipMedia;
@@ -41,16 +43,18 @@ export type PreparedClip = {
 };
 
 /**
- * Writes the manifests and subtitles of a clip of the caller's asset. Nothing is encoded, and no segment is read. Throws
- * 404, 422 `asset_not_ready`, `clip_not_possible`, `document_too_complex`, and for a range outside of the video.
+ * Writes the manifests and subtitles of a clip of the caller's asset. Nothing is encoded, and no segment is read. With
+ * `isTrim` they are to become those of the asset itself. Throws 404, 422 `asset_not_ready`, `clip_not_possible`,
+ * `document_too_complex`, and for a range outside of the video.
  */
 export async function prepareClip(
   app: App,
   caller: Caller,
   id: number,
   { title, mode, ...wanted }: Wanted,
-  signal: AbortSignal,
+  { signal, isTrim = false }: { signal: AbortSignal; isTrim?: boolean },
 ): Promise<PreparedClip> {
+  const preparedAt = app.clock.now();
   const parent = (await getAsset(app.db, caller, id)) ?? notFound("asset");
   const objects = storageOf(app);
   if (parent.provider !== "managed") impossible("another server delivers it");
@@ -70,7 +74,7 @@ export async function prepareClip(
   const [subtitles, copied] = await Promise.all([
     mapBounded(texts, { atOnce: AT_ONCE }, async (one) => ({
       ...one,
-      stored: await storeTextUnder(app, prefix, one.text),
+      stored: await storeTextUnder(app, isTrim ? assetPrefix(parent) : prefix, one.text),
     })),
     mapBounded(media.copies, { atOnce: AT_ONCE }, (path) => copyOwn(objects, parent, { path, to: prefix + path })),
     mapBounded(media.files, { atOnce: AT_ONCE }, ({ path, bytes }) =>
@@ -79,7 +83,7 @@ export async function prepareClip(
   ]);
   const written = media.files.reduce((sum, file) => sum + file.bytes.length, 0);
   const bytes = copied.reduce((sum, size) => sum + size, written);
-  return { parent, prefix, title: title ?? parent.title, media, bytes, subtitles, tracks };
+  return { parent, preparedAt, prefix, title: title ?? parent.title, media, bytes, subtitles, tracks };
 }
 
 /** Resolves with the size. */
@@ -89,7 +93,7 @@ async function copyOwn(objects: ObjectStore, { mediaPrefix }: AssetRow, { path, 
   return (await objects.copy(from, to)).bytes;
 }
 
-function requireReady({ playbackStatus }: AssetRow): void {
+export function requireReady({ playbackStatus }: AssetRow): void {
   if (playbackStatus !== "ready")
     throw new HttpError(422, "asset_not_ready", `The asset is ${playbackStatus}, not ready.`);
 }
@@ -117,8 +121,7 @@ export async function insertClip(tx: Db, app: App, caller: Caller, clip: Prepare
   else await emitAssetReady(tx, app, asset);
   for (const { row, stored } of subtitles) await addSubtitle(tx, app, asset, row, { stored });
   const owner: Caller = { kind: "key", keyId: 0, tenantId: parent.tenantId, scopes: [] };
-  for (const { status, cues, ...track } of tracks)
-    await upsertTrack(tx, app, owner, asset.id, { ...track, status, cues });
+  for (const { id: _, updatedAt: __, ...track } of tracks) await upsertTrack(tx, app, owner, asset.id, track);
   return (await tx.select().from(assets).where(eq(assets.id, asset.id)).get()) as AssetRow;
 }
 
@@ -133,9 +136,8 @@ function clipJob(asset: AssetRow, prefix: string, exact: NonNullable<ClipMedia["
   };
 }
 
-function clipValues(app: App, parent: AssetRow, { prefix, title, media, bytes }: PreparedClip) {
-  const own = parent.mediaPrefix as string;
-  const moved = (key: string | null) => (key?.startsWith(own) ? prefix + key.slice(own.length) : null);
+function clipValues(app: App, parent: AssetRow, clip: PreparedClip) {
+  const { title, media, bytes } = clip;
   const now = app.clock.now();
   return {
     tenantId: parent.tenantId,
@@ -147,10 +149,25 @@ function clipValues(app: App, parent: AssetRow, { prefix, title, media, bytes }:
     playbackStatus: media.exact ? ("processing" as const) : ("ready" as const),
     playbackPolicy: parent.playbackPolicy,
     storageBytes: bytes,
-    durationSeconds: media.exact?.durationSeconds ?? media.end - media.start,
     // It has no source of its own.
     sourceKey: "",
     sourceDeletedAt: now,
+    ...mediaColumns(parent, clip),
+    width: parent.width,
+    height: parent.height,
+    frameRate: parent.frameRate,
+    progress: media.exact ? 0 : 100,
+    readyAt: media.exact ? null : now,
+    parentAssetId: parent.id,
+  };
+}
+
+/** The columns of an asset that plays a part of `parent`. */
+export function mediaColumns(parent: AssetRow, { prefix, media }: Pick<PreparedClip, "prefix" | "media">) {
+  const own = parent.mediaPrefix as string;
+  const moved = (key: string | null) => (key?.startsWith(own) ? prefix + key.slice(own.length) : null);
+  return {
+    durationSeconds: media.exact?.durationSeconds ?? media.end - media.start,
     mediaPrefix: prefix,
     manifestPath: moved(parent.manifestPath),
     dashManifestPath: moved(parent.dashManifestPath),
@@ -160,12 +177,6 @@ function clipValues(app: App, parent: AssetRow, { prefix, title, media, bytes }:
       ...one,
       playlist_path: moved(one.playlist_path) ?? one.playlist_path,
     })),
-    width: parent.width,
-    height: parent.height,
-    frameRate: parent.frameRate,
-    progress: media.exact ? 0 : 100,
-    readyAt: media.exact ? null : now,
-    parentAssetId: parent.id,
     // A clip of a clip plays the same media as that one.
     sharedPrefix: parent.sharedPrefix ?? own,
     sharedMedia: media.shared,

@@ -3,6 +3,7 @@ import { Reply, route } from "../../http/route.ts";
 import { Name, oneOf, PathId } from "../../http/schemas.ts";
 import { Asset, toAsset } from "../assets/schema.ts";
 import { insertClip, prepareClip } from "./create.ts";
+import { prepareTrim, trimAsset } from "./trim.ts";
 
 const Seconds = v.pipe(
   v.number("must be a number of seconds"),
@@ -18,6 +19,14 @@ const ClipWrite = v.object({
     v.description(
       "`instant`: whole segments, nothing is encoded. `exact`: begins and ends at the frame; a job cuts it",
     ),
+  ),
+});
+const TrimWrite = v.object({
+  start_seconds: v.pipe(Seconds, v.description("Moves down to the start of a segment")),
+  end_seconds: v.pipe(Seconds, v.description("Exclusive; moves up to the end of a segment")),
+  mode: v.pipe(
+    v.optional(oneOf(["instant", "exact"]), "instant"),
+    v.description("`exact` only for a range that begins and ends at boundaries of segments: nothing is encoded"),
   ),
 });
 
@@ -43,8 +52,32 @@ export const clipRoutes = [
     },
     async handle({ app, caller, params, body, signal, commit }) {
       const { title, start_seconds: start, end_seconds: end, mode } = body;
-      const clip = await prepareClip(app, caller, params.id, { title, start, end, mode }, signal);
+      const clip = await prepareClip(app, caller, params.id, { title, start, end, mode }, { signal });
       return commit(async (tx) => new Reply(201, toAsset(await insertClip(tx, app, caller, clip))));
+    },
+  }),
+  route({
+    method: "POST",
+    path: "/api/v1/assets/:id/trim",
+    scope: "assets:write",
+    tag: "Assets",
+    operationId: "trimAsset",
+    summary: "Let an asset play only a part of its media",
+    expensive: "clips",
+    audited: true,
+    params: v.object({ id: PathId }),
+    body: TrimWrite,
+    responses: { 200: Asset },
+    errors: {
+      403: ["quota_exceeded"],
+      409: ["asset_conflict"],
+      422: ["asset_not_ready", "mode_not_available", "clip_not_possible", "document_too_complex"],
+      503: ["storage_not_configured", "storage_unavailable"],
+    },
+    async handle({ app, caller, params, body, signal }) {
+      const { start_seconds: start, end_seconds: end, mode } = body;
+      const trim = await prepareTrim(app, caller, params.id, { start, end, mode }, signal);
+      return toAsset(await app.write((tx) => trimAsset(tx, app, caller, trim)));
     },
   }),
 ];

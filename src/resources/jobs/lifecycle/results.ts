@@ -6,7 +6,7 @@ import type { App } from "../../../app.ts";
 import { scheduleDeletion } from "../../../http/object-gc.ts";
 import { assetPrefix, imagesPrefix } from "../../../lib/object-keys.ts";
 import type { Completion } from "../../../protocol/worker.ts";
-import { passOnMedia } from "../../assets/shared-media.ts";
+import { passOnMedia, releaseMedia } from "../../assets/shared-media.ts";
 import { heldSourceBytes, setStoredBytes, subtitleBytesOf } from "../../assets/stored-bytes.ts";
 import { addUsage } from "../../tenants/usage.ts";
 import type { Leased } from "../lease.ts";
@@ -79,14 +79,17 @@ async function apply(
   const before = (await tx.select().from(assets).where(isAsset).get()) as AssetRow;
   // Only a prefix that a job of this asset wrote: one that a client registered may be shared.
   const isWrittenByJob = before.mediaPrefix?.startsWith(assetPrefix({ tenantId: job.tenantId, id: job.assetId }));
-  const outdated = isWrittenByJob && before.mediaPrefix !== paths.mediaPrefix ? before.mediaPrefix : null;
+  // A trimmed asset that is encoded again plays its own media.
+  const isReleased = before.sharedMedia !== null && !job.clip;
+  const isOutdated = (isWrittenByJob || isReleased) && before.mediaPrefix !== paths.mediaPrefix;
+  const outdated = isOutdated ? before.mediaPrefix : null;
   if (outdated !== null) await passOnMedia(tx, app, before);
   const texts = await subtitleBytesOf(tx, job.assetId);
   await setStoredBytes(
     tx,
     app,
     before,
-    heldSourceBytes(before) + before.posterBytes + before.sharedBytes + bytes + texts,
+    heldSourceBytes(before) + before.posterBytes + (isReleased ? 0 : before.sharedBytes) + bytes + texts,
   );
   const changed = await applyTransition(
     tx,
@@ -105,10 +108,12 @@ async function apply(
         errorCode: null,
         errorMessage: null,
         readyAt: app.clock.now(),
+        ...(isReleased && { sharedPrefix: null, sharedMedia: null, sharedBytes: 0 }),
         ...changes.asset,
       },
     },
   );
+  if (isReleased) await releaseMedia(tx, app, before);
   if (before.readyAt !== null) await scheduleDeletion(tx, app, [imagesPrefix(before)]);
   return { job: changed.job, outdated };
 }
