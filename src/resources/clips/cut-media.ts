@@ -6,6 +6,7 @@ import { mapBounded } from "../../lib/bounded.ts";
 import type { Clipped } from "../../lib/clip/fault.ts";
 import type { ClipPlaylist, CutPlaylist } from "../../lib/clip/hls.ts";
 import type { TimeRange } from "../../lib/clip/range.ts";
+import { reduceMpd, reducePlaylist } from "../../lib/clip/reduce.ts";
 import { DOCUMENT_LIMITS } from "../../lib/document-limits.ts";
 import { HttpError } from "../../lib/errors.ts";
 import { resolveReference } from "../../lib/relative-reference.ts";
@@ -63,14 +64,14 @@ export async function cutMedia(
     await parseServed(
       app,
       "clipPlaylist",
-      { bytes: await read(first.path), path: first.path, around: wanted },
+      { bytes: reducePlaylist(await read(first.path), wanted), path: first.path, around: wanted },
       parsing,
     ),
   );
   const exact = mode === "exact" ? exactRange(asset, main, wanted) : null;
   const range = { start: main.start, end: main.end, withMoreAudio: exact !== null };
   const cut = await mapBounded(others, { atOnce: AT_ONCE, signal }, async (playlist) => {
-    const bytes = await read(playlist.path);
+    const bytes = reducePlaylist(await read(playlist.path), range);
     return possible(await parseServed(app, "clipPlaylist", { bytes, ...playlist, range }, parsing));
   });
   const shared = sharedBy([main, ...cut], range.start + (asset.sharedMedia?.startSeconds ?? 0));
@@ -81,7 +82,7 @@ export async function cutMedia(
   ];
   if (asset.dashManifestPath?.startsWith(prefix)) {
     const path = asset.dashManifestPath.slice(prefix.length);
-    const mpd = { bytes: await read(path), path, range, shared };
+    const mpd = { bytes: reduceMpd(await read(path), range), path, range, shared };
     files.push({ path, bytes: possible(await parseServed(app, "clipMpd", mpd, parsing)).text });
   }
   const storyboard = await cutStoryboard(source, read, exact ? wanted : range);
