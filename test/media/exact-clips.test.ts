@@ -4,7 +4,9 @@ import { beforeAll, expect, test, vi } from "vitest";
 import { type TestApp, testApp } from "../support/app.ts";
 import { similarity, workOnce } from "../support/clip-worker.ts";
 import { createClip, downloaded, film, filmAsset, frameHashes } from "../support/clips.ts";
-import { complaints } from "./sources.ts";
+import { uploaded } from "../support/flow.ts";
+import { emptyFolder } from "../support/folder.ts";
+import { complaints, ffmpeg, ffprobe } from "./sources.ts";
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
@@ -87,3 +89,23 @@ function onlyVersion(variant: string, manifest: string): string {
     .split("\n")
     .find((line) => line.endsWith(`/${name}/playlist.m3u8`)) as string;
 }
+
+test("an audio file is cut at packets, by a worker on the server's disk", async () => {
+  const path = join(emptyFolder(), "audio.m4a");
+  await ffmpeg("-f", "lavfi", "-i", "sine=d=20:sample_rate=48000", "-c:a", "aac", path);
+  const { asset } = await uploaded(app, key, { bytes: readFileSync(path), playback_policy: "public" });
+  const sharedDisk = { dataDir: app.opened.app.config.data_dir };
+  while ((await shown(asset.id)).playback_status !== "ready")
+    expect(await workOnce(app, { sharedDisk })).toBe("completed");
+  const body = { start_seconds: 3.33, end_seconds: 13.21, mode: "exact" };
+  const { body: clip, status } = await createClip(app, key, asset.id, body);
+  expect(status).toBe(201);
+  expect(await workOnce(app, { sharedDisk })).toBe("completed");
+  const { playback_status, duration_seconds, width } = await shown(clip.id);
+  expect([playback_status, width]).toEqual(["ready", null]);
+  expect(Math.abs(duration_seconds - 9.88)).toBeLessThan(2 * (1024 / 48_000));
+  const { hls_url, thumbnail_url } = await playback(clip.id);
+  const sound = await ffprobe("-show_entries", "packet=pts_time", "-of", "csv=p=0", await downloaded(app, hls_url));
+  expect((sound.split("\n").filter(Boolean).length * 1024) / 48_000).toBeCloseTo(duration_seconds, 3);
+  expect((await app.opened.server.fetch(new Request(thumbnail_url))).status).toBe(200);
+});
