@@ -5,6 +5,7 @@ import { crossValidate } from "./cross-validate.ts";
 import { startListening } from "./listen.ts";
 import type { LocalWorkers } from "./local-workers.ts";
 import { type Opened, type OpenOptions, openApp } from "./open.ts";
+import { loadParsers } from "./parsing/parse-document.ts";
 import { graceAfterStart } from "./resources/jobs/recover.ts";
 import { channelCache } from "./resources/live/channel-cache.ts";
 import { processFigures } from "./resources/operator/metrics.ts";
@@ -32,6 +33,8 @@ export type Running = {
 /** Together below the 15 s that a stop may take. */
 const WORKERS_GRACE_MS = 9000;
 const REQUESTS_GRACE_MS = 4000;
+
+const PARSERS_AFTER_MS = 3000;
 
 export type ServeOptions = OpenOptions;
 
@@ -71,6 +74,8 @@ export async function serve(
   const setupCode = !clusterWorker || clusterWorker.isFirst ? await newSetupCode(app) : null;
   const workers = await startWorkers(app, listening.localAddress);
   log.info({ address: listening.address, data: config.data_dir, workers: config.workers }, "serving");
+  // After the first requests, which are answered sooner without it.
+  setTimeout(() => loadParsers().catch(() => {}), PARSERS_AFTER_MS).unref();
 
   const stop = async () => {
     log.info("stopping");

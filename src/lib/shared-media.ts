@@ -44,6 +44,18 @@ export function numberedFiles(paths: readonly string[]): NumberedFiles | null {
 const nameOf = ({ before, digits, after }: Omit<NumberedFiles, "first" | "last">, number: number) =>
   before + String(number).padStart(digits, "0") + after;
 
+/** The path of a file of a run. */
+export const pathOf = (run: NumberedFiles, number: number): string => nameOf(run, number);
+
+/** Whether a run consists of files of another one. */
+export const containsRun = (all: NumberedFiles, run: NumberedFiles): boolean =>
+  run.before === all.before &&
+  run.after === all.after &&
+  run.digits === all.digits &&
+  run.first <= run.last &&
+  run.first >= all.first &&
+  run.last <= all.last;
+
 const isIn = (run: NumberedFiles, path: string): boolean => {
   const { before, after } = run;
   if (path.length > before.length + after.length + 15 || !path.startsWith(before) || !path.endsWith(after))

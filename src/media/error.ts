@@ -6,6 +6,7 @@ export type MediaErrorCode =
   | "timeout"
   | "out_of_space"
   | "out_of_memory"
+  | "clip_not_possible"
   | "aborted";
 
 /** What failed in a source or an encode. `retryable` is false when another attempt would fail in the same way. */

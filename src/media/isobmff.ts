@@ -2,10 +2,10 @@ import { codecOfSampleEntry } from "./codecs/registry.ts";
 
 /** Reads those parts of ISO/IEC 14496-12 that show what the encoder wrote into an init segment and its fragments. */
 
-type Box = { type: string; start: number; end: number };
+export type Box = { type: string; start: number; end: number };
 
 /** The boxes between two positions; ends silently at a truncated box. */
-function* boxes(data: Buffer, start: number, end: number): Generator<Box> {
+export function* boxes(data: Buffer, start: number, end: number): Generator<Box> {
   let at = start;
   while (at + 8 <= end) {
     let size = data.readUInt32BE(at);
@@ -20,7 +20,7 @@ function* boxes(data: Buffer, start: number, end: number): Generator<Box> {
   }
 }
 
-function find(data: Buffer, path: string[]): Box | null {
+export function find(data: Buffer, path: string[]): Box | null {
   let box: Box = { type: "", start: 0, end: data.length };
   for (const type of path) {
     const next = boxes(data, box.start, box.end).find((child) => child.type === type);
@@ -31,16 +31,16 @@ function find(data: Buffer, path: string[]): Box | null {
 }
 
 /** The position of a field. Throws Error when the box ends before it does. */
-function field({ type, start, end }: Box, offset: number, bytes: number): number {
+export function field({ type, start, end }: Box, offset: number, bytes: number): number {
   if (start + offset + bytes > end) throw new Error(`The ${type} box is truncated.`);
   return start + offset;
 }
 
 const uint16 = (data: Buffer, box: Box, offset: number) => data.readUInt16BE(field(box, offset, 2));
-const uint32 = (data: Buffer, box: Box, offset: number) => data.readUInt32BE(field(box, offset, 4));
+export const uint32 = (data: Buffer, box: Box, offset: number) => data.readUInt32BE(field(box, offset, 4));
 /** The first of two layouts has times of 32 bits, the second of 64. */
-const isLong = (data: Buffer, box: Box) => data[field(box, 0, 1)] === 1;
-const flagsOf = (data: Buffer, box: Box) => uint32(data, box, 0) & 0xffffff;
+export const isLong = (data: Buffer, box: Box) => data[field(box, 0, 1)] === 1;
+export const flagsOf = (data: Buffer, box: Box) => uint32(data, box, 0) & 0xffffff;
 
 export type InitSegment = {
   timescale: number;

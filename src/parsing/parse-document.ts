@@ -60,6 +60,11 @@ async function runParser(app: App, name: ParserName, input: unknown, options: Ru
   }
 }
 
+/** Loads the parsers of `parseServed`, which takes a tenth of a second, before the first document needs them. */
+export const loadParsers = async (): Promise<void> => {
+  await import("./parsers.ts");
+};
+
 /** Documents up to this size are parsed on the serving thread: that takes 2 ms at most. */
 const INLINE_BYTES = 32 * 1024;
 

@@ -2,7 +2,7 @@ import { syncTexts } from "../lib/align/sync-texts.ts";
 import { clipped } from "../lib/clip/fault.ts";
 import { type ClipPlaylist, clipPlaylists, cutAlong, cutMain } from "../lib/clip/hls.ts";
 import { cutMpd } from "../lib/clip/mpd.ts";
-import type { TimeRange } from "../lib/clip/range.ts";
+import type { CutRange, TimeRange } from "../lib/clip/range.ts";
 import { readCsvPiece } from "../lib/csv-records.ts";
 import { checkHls } from "../lib/hls-check.ts";
 import { readHls } from "../lib/hls-read.ts";
@@ -22,7 +22,7 @@ import { XmlFault } from "../lib/xml-tokens.ts";
 const textOf = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
 
 /** How a media playlist is cut: the first one decides the range of the clip. */
-type PlaylistCut = { around: TimeRange } | { kind: ClipPlaylist["kind"]; range: TimeRange };
+type PlaylistCut = { around: TimeRange } | { kind: ClipPlaylist["kind"]; range: CutRange };
 
 const REBASED = { master: rebaseMaster, mpd: rebaseMpd, storyboard: rebaseStoryboard };
 export type Rebased = keyof typeof REBASED;
@@ -93,7 +93,7 @@ export const PARSERS = {
   }: {
     bytes: Uint8Array;
     path: string;
-    range: TimeRange;
+    range: CutRange;
     shared: SharedMedia;
   }) => clipped(() => ({ text: Buffer.from(cutMpd(textOf(bytes), path, range, shared)) })),
 

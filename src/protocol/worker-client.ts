@@ -1,4 +1,5 @@
 import * as v from "valibot";
+import { Clip, type ClipResult } from "./clip.ts";
 import { Task } from "./task.ts";
 import * as server from "./worker.ts";
 
@@ -42,6 +43,7 @@ export const WorkerContract = v.object({
   early_playback: v.optional(v.nullable(contract.early_playback), false),
   lane: v.nullish(v.string()),
   task: v.nullish(Task),
+  clip: v.nullish(Clip),
 });
 export type WorkerContract = v.InferOutput<typeof WorkerContract>;
 
@@ -69,9 +71,10 @@ type Complete<T> = T extends readonly (infer Item)[]
 type ServerCompletion = Complete<v.InferInput<typeof server.Completion>>;
 
 /** The body of `complete` and `publish`; all paths are full object keys. */
-export type Completion = Omit<ServerCompletion, "media"> & {
+export type Completion = Omit<ServerCompletion, "media" | "clip"> & {
   /** `bytes` is not in the server's schema, which ignores it. */
   media: Omit<ServerCompletion["media"], "source_sha256"> & { bytes: number; source_sha256?: string };
+  clip?: ClipResult;
 };
 /** The body of `complete` of a task. */
 export type TaskResult = Partial<Omit<Completion, "media">> & v.InferInput<typeof server.TaskCompletion>;

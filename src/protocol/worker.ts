@@ -1,4 +1,5 @@
 import * as v from "valibot";
+import { Clip, ClipResult } from "./clip.ts";
 import { Sha256, SignedHeaders, Text, Time } from "./fields.ts";
 import { PlanResult, Task, WrittenRenditions } from "./task.ts";
 
@@ -20,6 +21,7 @@ export const Claim = v.object({
     v.looseObject({
       local_proof: v.optional(Text(200)),
       tasks: v.optional(v.pipe(v.number(), v.description("1: the worker leases tasks, parts of a job"))),
+      clips: v.optional(v.pipe(v.number(), v.description("1: the worker leases jobs that cut exact clips"))),
     }),
   ),
   wait_seconds: v.optional(v.pipe(v.number("must be a number"), v.minValue(0), v.maxValue(20, "must be at most 20"))),
@@ -97,6 +99,7 @@ export const Completion = v.object({
       ),
     }),
   ),
+  clip: v.pipe(v.nullish(ClipResult), v.description("The result of a job with a `clip`")),
 });
 
 /** The result of a task: `plan` of a `plan` task, `written` of `chunk` and `audio`, a completion of the others. */
@@ -164,6 +167,12 @@ const contract = v.object({
   early_playback: v.pipe(v.boolean(), v.description("Whether to publish as soon as one rendition is complete")),
   lane: v.optional(v.pipe(v.literal("light"), v.description("Of the claim, when it was `light`"))),
   task: v.optional(v.pipe(v.nullable(Task), v.description("Set when a part of the job is leased; see `kind`"))),
+  clip: v.optional(
+    v.pipe(
+      v.nullable(Clip),
+      v.description("Set when an exact clip is to be cut, for workers with `capabilities.clips`"),
+    ),
+  ),
 });
 /** Everything that a worker needs for one job. Keys are full object keys. */
 export const WorkerContract = v.pipe(contract, v.title("WorkerContract"));

@@ -163,6 +163,11 @@ export class LeaseClient {
     const options = { body, lease: job.lease.token, signal, attempts: LONG_RETRY, timeoutMs: CALL_TIMEOUT_MS };
     const [signed] = v.parse(SignedArtifacts, await this.#call(job.artifacts.sign_url, options));
     if (!signed) throw new Error(`The server returned no presigned URL for ${path}.`);
+    return this.fetch(signed, signal);
+  }
+
+  /** Reads an object by its presigned URL. */
+  async fetch(signed: Omit<SignedArtifact, "path">, signal: AbortSignal): Promise<Buffer> {
     return retrying({ attempts: LONG_RETRY, signal }, async () => {
       const { url, method, headers } = signed;
       const response = await request(this.resolve(url), { method, headers, signal });

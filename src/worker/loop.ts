@@ -8,6 +8,7 @@ import type { Binaries } from "../media/ffmpeg.ts";
 import { requireEncoder } from "../media/require-encoder.ts";
 import { missingIsolation } from "../media/sandbox/sandbox.ts";
 import type { Transcriber } from "../outbound/transcribe/transcriber.ts";
+import { CLIPS_VERSION } from "../protocol/clip.ts";
 import { TASKS_VERSION } from "../protocol/task.ts";
 import type { Claim } from "../protocol/worker.ts";
 import type { JobContext, Log } from "./context.ts";
@@ -167,10 +168,10 @@ async function loop(context: JobContext, options: LoopOptions): Promise<JobEnd |
  * another one.
  */
 async function capabilities(sharedDisk: WorkerOptions["sharedDisk"]): Promise<NonNullable<Claim["capabilities"]>> {
-  const tasks = TASKS_VERSION;
-  if (!sharedDisk) return { tasks };
+  const versions = { tasks: TASKS_VERSION, clips: CLIPS_VERSION };
+  if (!sharedDisk) return versions;
   const proof = await readFile(join(sharedDisk.dataDir, "local-proof"), "utf8").catch(() => "");
-  return { tasks, ...(proof.trim() && { local_proof: proof.trim() }) };
+  return { ...versions, ...(proof.trim() && { local_proof: proof.trim() }) };
 }
 
 async function pause(ms: number, signal: AbortSignal): Promise<void> {

@@ -2,6 +2,17 @@ import { integer, primaryKey, real, sqliteTable, text } from "drizzle-orm/sqlite
 import { ATTEMPT_OUTCOMES, JOB_STATUSES, TASK_KINDS, TASK_STATUSES } from "../../src/lib/enums.ts";
 import { id, times } from "./columns.ts";
 
+/** What a job that cuts an exact clip needs; paths are relative to `prefix`, where the manifests of whole segments are. */
+export type ClipJob = {
+  prefix: string;
+  manifestPath: string;
+  dashManifestPath: string | null;
+  storyboardPath: string | null;
+  /** Where the clip begins in the first of the whole segments. */
+  startSeconds: number;
+  durationSeconds: number;
+};
+
 export const transcodingJobs = sqliteTable("transcoding_jobs", {
   id: id(),
   tenantId: integer("tenant_id").notNull(),
@@ -28,6 +39,7 @@ export const transcodingJobs = sqliteTable("transcoding_jobs", {
   errorMessage: text("error_message"),
   logTail: text("log_tail"),
   captionErrors: text("caption_errors", { mode: "json" }).$type<Record<string, string>>(),
+  clip: text("clip", { mode: "json" }).$type<ClipJob>(),
   startedAt: integer("started_at"),
   finishedAt: integer("finished_at"),
   ...times,

@@ -289,7 +289,6 @@ describe("a clip is refused", () => {
     [{ start_seconds: 0 }, "parameter_missing"],
     [{ ...range, title: "" }, "validation_failed"],
     [{ ...range, mode: "fast" }, "validation_failed"],
-    [{ ...range, mode: "exact" }, "mode_not_available"],
   ])("for %j", async (body, code) => {
     expectError(await createClip(app, key, parent.id, body), 422, code);
   });

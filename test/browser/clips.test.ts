@@ -107,6 +107,43 @@ test("and one of a copied source, whose segments of video and audio begin at dif
   }
 });
 
+test.each([
+  ["within a GOP", 5.04, 5.6],
+  ["from the middle to the middle of GOPs", 5.2, 11.48],
+  ["with short segments at both ends", 3.88, 12.08],
+  ["to the end", 13.32, SECONDS],
+])("hls.js, dash.js and Shaka play an exact clip %s to its end", async (_, start_seconds, end_seconds) => {
+  const body = { start_seconds, end_seconds, mode: "exact" };
+  const path = `/api/v1/assets/${asset.id}/clips`;
+  const made = await platform.call("POST", path, { key: platform.key, body });
+  expect(made.status, made.text).toBe(201);
+  await untilReady(platform, made.body.id);
+  const seconds = end_seconds - start_seconds;
+  for (const one of await players.playAt(`${platform.base}/media/${made.body.external_id}`)) {
+    expect(one, JSON.stringify(one)).toMatchObject({ error: null, size: "320x180" });
+    expect(Math.abs(one.duration - seconds), one.player).toBeLessThan(0.06);
+    expect(Math.abs(one.left), one.player).toBeLessThan(0.3);
+    expect(one.frames, one.player).toBeGreaterThan(seconds * 12);
+    expect(one.soundBytes, one.player).toBeGreaterThan(0);
+  }
+});
+
+test("hls.js, dash.js and Shaka play an exact clip of a copied source to its end", async () => {
+  const { key, call } = platform;
+  const copied = (await uploaded(platform, key, { bytes: withKeyframesEvery(2.6), playback_policy: "public" })).asset;
+  await untilReady(platform, copied.id);
+  const body = { start_seconds: 6.4, end_seconds: 14.2, mode: "exact" };
+  const clip = (await call("POST", `/api/v1/assets/${copied.id}/clips`, { key, body })).body;
+  await untilReady(platform, clip.id);
+  for (const one of await players.playAt(`${platform.base}/media/${clip.external_id}`)) {
+    expect(one, JSON.stringify(one)).toMatchObject({ error: null, size: "640x360" });
+    expect(Math.abs(one.duration - 7.8), one.player).toBeLessThan(0.06);
+    expect(Math.abs(one.left), one.player).toBeLessThan(0.3);
+    expect(one.frames, one.player).toBeGreaterThan(90);
+    expect(one.soundBytes, one.player).toBeGreaterThan(0);
+  }
+});
+
 test("the player shows the clip's own frames and subtitles, from 0 on", async () => {
   const cue = (from: number, to: number, text: string) => `00:${from}.000 --> 00:${to}.000\n${text}\n\n`;
   const cues = [cue(10, 11, "at two seconds"), cue(13, 15, "at five seconds")];

@@ -19,6 +19,7 @@ import {
 } from "./asset-pages.ts";
 import { visit } from "./browser.ts";
 import { button, faultsOf, heading, link, signedIn } from "./console.ts";
+import { untilReady } from "./platform.ts";
 
 vi.setConfig({ testTimeout: 120_000 });
 
@@ -166,6 +167,23 @@ test("a clip is marked in the player and created", async () => {
   const id = Number(/assets\/(\d+)/.exec(page.url())?.[1]);
   expect(await api("GET", String(id))).toMatchObject({ parent_asset_id: assetId, duration_seconds: 4 });
   expect(faultsOf(seen).filter((fault) => !/status of 422/.test(fault))).toEqual([]);
+});
+
+test("an exact clip is cut at the frames that are marked", async () => {
+  const seen = await pages.open({ tab: "clip" });
+  const { page } = seen;
+  await page.getByLabel("Start (s)").fill("1.5");
+  await page.getByLabel("End (s)").fill("6.5");
+  await page.getByLabel("Title").fill("Exactly this");
+  await page.getByLabel("Cut", { exact: true }).selectOption({ label: "At frames" });
+  await button(page, "Create clip").click();
+  await page.getByText("It plays when its ends are encoded.").waitFor();
+  await link(page, "Exactly this").click();
+  await heading(page, "Exactly this").waitFor();
+  const id = Number(/assets\/(\d+)/.exec(page.url())?.[1]);
+  await untilReady(pages.platform, id);
+  expect(await api("GET", String(id))).toMatchObject({ parent_asset_id: assetId, duration_seconds: 5 });
+  expect(faultsOf(seen)).toEqual([]);
 });
 
 test("renditions are listed with codecs, bitrates and segments", async () => {

@@ -15,11 +15,14 @@ import { emptyFolder } from "./folder.ts";
 export const SECONDS = 18;
 export const FPS = 25;
 
-/** A real film, encoded to our specification: 320x180 with audio, and a storyboard. */
-export async function film(): Promise<Files> {
+/** What is encoded: 320x180 with audio. */
+const SOURCE = [...picture("320x180", String(FPS), SECONDS), ...sound(SECONDS), ...fast, "-c:a", "aac"];
+
+/** A real film, encoded to our specification, with a storyboard. `source` are arguments of ffmpeg. */
+export async function film(source: readonly string[] = SOURCE): Promise<Files> {
   const folder = emptyFolder();
   const input = join(folder, "source.mp4");
-  await ffmpeg(...picture("320x180", String(FPS), SECONDS), ...sound(SECONDS), ...fast, "-c:a", "aac", input);
+  await ffmpeg(...source, input);
   const outDir = join(folder, "out");
   const made = await encode({
     ...{ input, outDir, spec: encodingSpec, binaries, scratchDir: folder },

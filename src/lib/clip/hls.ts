@@ -5,7 +5,7 @@ import { mediaPlaylist } from "../m3u8.ts";
 import { resolveReference } from "../relative-reference.ts";
 import { type NumberedFiles, numberedFiles } from "../shared-media.ts";
 import { ClipFault } from "./fault.ts";
-import { isFrom, isUntil, type TimeRange } from "./range.ts";
+import { type CutRange, isFrom, isUntil, type TimeRange } from "./range.ts";
 
 /** `main`: its segment boundaries are those of the clip. Paths are relative to the root of the manifest's own path. */
 export type ClipPlaylist = { kind: "main" | "audio" | "frames"; path: string };
@@ -72,7 +72,7 @@ export function cutMain(text: string, path: string, { start, end }: TimeRange): 
 }
 
 /** Another playlist, cut to the range of the clip. Throws ClipFault when its segments do not match, and TooComplex. */
-export function cutAlong(text: string, { kind, path }: ClipPlaylist, range: TimeRange): CutPlaylist {
+export function cutAlong(text: string, { kind, path }: ClipPlaylist, range: CutRange): CutPlaylist {
   const isIFramesOnly = kind === "frames";
   const selection = kind === "audio" ? "audio" : "video";
   const segments = timed(text, isIFramesOnly).filter(

@@ -4,10 +4,10 @@ import { readXml, type XmlElement } from "../xml-read.ts";
 import { XmlFault } from "../xml-tokens.ts";
 import { writeXml } from "../xml-write.ts";
 import { ClipFault } from "./fault.ts";
-import type { Selection, TimeRange } from "./range.ts";
+import type { CutRange, Selection } from "./range.ts";
 import { cutTimeline, readTimeline, type Timeline, writeTimeline } from "./timeline.ts";
 
-type Cut = TimeRange & { hasVideo: boolean };
+type Cut = CutRange & { hasVideo: boolean };
 
 /** Far above the number of representations, of which each has two. */
 const MAX_REFERENCES = 10_000;
@@ -17,7 +17,7 @@ const MAX_REFERENCES = 10_000;
  * out, because a range of them cannot be described; players have the storyboard. Throws ClipFault when it is not a
  * single period with segment timelines, or refers to objects that the clip's playlists do not, and TooComplex.
  */
-export function cutMpd(text: string, path: string, range: TimeRange, shared: SharedMedia): string {
+export function cutMpd(text: string, path: string, range: CutRange, shared: SharedMedia): string {
   const root = parsed(text);
   const periods = root.children.filter(({ name }) => name === "Period");
   const [period] = periods;
@@ -54,7 +54,7 @@ function requireShared(mpd: XmlElement, path: string, shared: SharedMedia): void
     throw new ClipFault("the DASH manifest refers to other segments than the HLS playlists");
 }
 
-function parsed(text: string): XmlElement {
+export function parsed(text: string): XmlElement {
   try {
     return readXml(text);
   } catch (error) {
@@ -66,7 +66,7 @@ function parsed(text: string): XmlElement {
 type Change = { attributes?: Record<string, string | null>; children?: XmlElement[] };
 
 /** A copy. An attribute that is null is removed. */
-function changed(element: XmlElement, { attributes = {}, children = element.children }: Change): XmlElement {
+export function changed(element: XmlElement, { attributes = {}, children = element.children }: Change): XmlElement {
   const all = new Map(element.attributes);
   for (const [name, value] of Object.entries(attributes)) {
     if (value === null) all.delete(name);
@@ -76,14 +76,14 @@ function changed(element: XmlElement, { attributes = {}, children = element.chil
 }
 
 /** The first part of the media type, of the set or its first representation. */
-function typeOf(set: XmlElement): string {
+export function typeOf(set: XmlElement): string {
   const representation = set.children.find(({ name }) => name === "Representation");
   const type = set.attributes.get("contentType") ?? set.attributes.get("mimeType");
   return (type ?? representation?.attributes.get("mimeType") ?? "").split("/")[0] as string;
 }
 
 /** The times of the playlists are rounded: the clip begins exactly with the first video segment. */
-function exactStart(sets: readonly XmlElement[], range: TimeRange, hasVideo: boolean): TimeRange {
+function exactStart(sets: readonly XmlElement[], range: CutRange, hasVideo: boolean): CutRange {
   const set = sets.find((each) => !hasVideo || typeOf(each) === "video");
   const template = set && templatesOf(set)[0];
   if (!template) throw new ClipFault("the DASH manifest has no segment timelines");
@@ -110,7 +110,7 @@ function exactEnd(sets: readonly XmlElement[], cut: Cut): number {
 const selectionOf = (set: XmlElement, { hasVideo }: Cut): Selection =>
   typeOf(set) === "audio" && hasVideo ? "audio" : "video";
 
-const templatesOf = (set: XmlElement): XmlElement[] => {
+export const templatesOf = (set: XmlElement): XmlElement[] => {
   const representations = set.children.filter(({ name }) => name === "Representation");
   return [set, ...representations].flatMap(({ children }) => children.filter(({ name }) => name === "SegmentTemplate"));
 };
@@ -137,7 +137,7 @@ function cutSet(set: XmlElement, cut: Cut, part: Part): XmlElement {
 
 function cutTemplate(
   template: XmlElement,
-  range: TimeRange,
+  range: CutRange,
   { selection, part }: { selection: Selection; part: Part },
 ): XmlElement {
   if (!template.attributes.get("media")?.includes("$Number"))

@@ -1,5 +1,7 @@
 /** Seconds; `end` is exclusive. */
 export type TimeRange = { start: number; end: number };
+/** `withMoreAudio`: audio is cut exactly later, from more segments than the range needs. */
+export type CutRange = TimeRange & { withMoreAudio?: boolean };
 
 /**
  * How segments are selected. `video` are those whose middle is in the range, which begins and ends at their boundaries.
@@ -10,12 +12,14 @@ export type Selection = "video" | "audio";
 /** Audio is cut at packets, up to 50 ms off the boundaries of the video. */
 const AUDIO_SECONDS = 0.1;
 
+const audioMargin = ({ withMoreAudio = false }: CutRange) => (withMoreAudio ? -AUDIO_SECONDS : AUDIO_SECONDS);
+
 const middleOf = ({ start, end }: TimeRange) => (start + end) / 2;
 
 /** Whether a segment is not before the range. Segments after it are not either. */
-export const isFrom = (segment: TimeRange, { start }: TimeRange, selection: Selection): boolean =>
-  selection === "audio" ? segment.end > start + AUDIO_SECONDS : middleOf(segment) >= start;
+export const isFrom = (segment: TimeRange, range: CutRange, selection: Selection): boolean =>
+  selection === "audio" ? segment.end > range.start + audioMargin(range) : middleOf(segment) >= range.start;
 
 /** Whether a segment is not after the range. Segments before it are not either. */
-export const isUntil = (segment: TimeRange, { end }: TimeRange, selection: Selection): boolean =>
-  selection === "audio" ? segment.start < end - AUDIO_SECONDS : middleOf(segment) < end;
+export const isUntil = (segment: TimeRange, range: CutRange, selection: Selection): boolean =>
+  selection === "audio" ? segment.start < range.end - audioMargin(range) : middleOf(segment) < range.end;

@@ -1,6 +1,6 @@
 import type { XmlElement } from "../xml-read.ts";
 import { ClipFault } from "./fault.ts";
-import { isFrom, isUntil, type Selection, type TimeRange } from "./range.ts";
+import { type CutRange, isFrom, isUntil, type Selection, type TimeRange } from "./range.ts";
 
 /** Consecutive segments of equal duration, in units of the timescale. */
 type Run = { start: number; duration: number; count: number };
@@ -41,7 +41,7 @@ function numberOf({ attributes }: XmlElement, name: string, otherwise: number): 
 }
 
 /** The segments of a range of seconds of the presentation. */
-export function cutTimeline(timeline: Timeline, range: TimeRange, selection: Selection): Timeline {
+export function cutTimeline(timeline: Timeline, range: CutRange, selection: Selection): Timeline {
   const { timescale, offset } = timeline;
   const runs: Run[] = [];
   let number = timeline.number;

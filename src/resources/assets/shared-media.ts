@@ -46,7 +46,7 @@ export async function passOnMedia(tx: Db, app: App, asset: AssetRow): Promise<vo
   const heir = prefix === null ? undefined : await countingClip(tx, prefix);
   if (prefix === null || !heir || !(await isWithoutOwner(tx, prefix, asset))) return;
   await addSharedBytes(tx, app, heir, await mediaBytesOf(tx, asset));
-  await scheduleRelease(tx, app, prefix);
+  await deleteAgain(tx, app, prefix);
 }
 
 /**
@@ -58,7 +58,13 @@ export async function releaseMedia(tx: Db, app: App, clip: AssetRow): Promise<vo
   if (prefix === null || !(await isWithoutOwner(tx, prefix, clip))) return;
   const heir = await countingClip(tx, prefix);
   if (heir) await addSharedBytes(tx, app, heir, sharedBytes);
-  await scheduleRelease(tx, app, prefix);
+  await deleteAgain(tx, app, prefix);
+}
+
+/** A clip plays fewer of its shared media now: what no other clip plays is deleted, if no asset has it. */
+export async function scheduleRelease(tx: Db, app: App, clip: AssetRow): Promise<void> {
+  const { sharedPrefix: prefix } = clip;
+  if (prefix !== null && (await isWithoutOwner(tx, prefix, clip))) await deleteAgain(tx, app, prefix);
 }
 
 /** Whether media may be deleted when no clip plays them: they are of no other asset than `asset`, and not a client's own. */
@@ -69,7 +75,7 @@ async function isWithoutOwner(tx: Db, prefix: string, { id, tenantId }: AssetRow
 }
 
 /** Again also while a run of the garbage collection deletes the same prefix, which may have read this clip before. */
-const scheduleRelease = (tx: Db, app: App, objectKey: string) =>
+const deleteAgain = (tx: Db, app: App, objectKey: string) =>
   tx
     .insert(objectGarbage)
     .values({ objectKey, dueAt: app.clock.now() })

@@ -1,7 +1,8 @@
 import { eq } from "drizzle-orm";
 import type { Db } from "../../../storage/db/open.ts";
-import { type AssetRow, assets, tenants } from "../../../storage/db/schema.ts";
+import { type AssetRow, assets, type ClipJob, tenants } from "../../../storage/db/schema.ts";
 import { writeSmallObject } from "../../../storage/objects/small-objects.ts";
+import type { ObjectStore } from "../../../storage/objects/store.ts";
 import type { App } from "../../app.ts";
 import type { Caller } from "../../http/caller.ts";
 import { markReferenced, registerPending } from "../../http/object-gc.ts";
@@ -10,43 +11,50 @@ import { mapBounded } from "../../lib/bounded.ts";
 import type { TimeRange } from "../../lib/clip/range.ts";
 import { HttpError, invalid, notFound } from "../../lib/errors.ts";
 import { contentTypeOf } from "../../lib/media-types.ts";
-import { newDeliveredPrefix } from "../../lib/object-keys.ts";
+import { assetPrefix, newDeliveredPrefix } from "../../lib/object-keys.ts";
 import { newExternalId } from "../../lib/tokens.ts";
 import { getAsset } from "../assets/queries.ts";
 import { insertAsset } from "../assets/stored-bytes.ts";
 import { emitAssetReady } from "../jobs/lifecycle/events.ts";
+import { queueJob } from "../jobs/lifecycle/queue.ts";
 import { addSubtitle, type StoredText, storeTextUnder } from "../subtitles/store.ts";
 import { requireStored } from "../tenants/quota.ts";
 import { upsertTrack } from "../tracks/write.ts";
-import { type ClipMedia, cutMedia, impossible } from "./cut-media.ts";
+import { type ClipMedia, type ClipMode, cutMedia, impossible } from "./cut-media.ts";
 import { type CutSubtitle, type CutTrack, cutSubtitles, cutTracks } from "./cut-texts.ts";
 
 const AT_ONCE = 8;
 /** The duration of an asset is rounded. */
 const ROUNDED_SECONDS = 0.001;
 
-type Wanted = TimeRange & { title: string | undefined };
+type Wanted = TimeRange & { title: string | undefined; mode: ClipMode };
 /** A clip whose objects are in storage, and that no row references yet. */
 export type PreparedClip = {
   parent: AssetRow;
+  /** When the parent was read. */
+  preparedAt: number;
   prefix: string;
   title: string;
   media: ClipMedia;
+  /** Of the manifests and copies. */
+  bytes: number;
   subtitles: (CutSubtitle & { stored: StoredText })[];
   tracks: CutTrack[];
 };
 
 /**
- * Writes the manifests and subtitles of a clip of the caller's asset. Nothing is encoded, and no segment is read. Throws
- * 404, 422 `asset_not_ready`, `clip_not_possible`, `document_too_complex`, and for a range outside of the video.
+ * Writes the manifests and subtitles of a clip of the caller's asset. Nothing is encoded, and no segment is read. With
+ * `isTrim` they are to become those of the asset itself. Throws 404, 422 `asset_not_ready`, `clip_not_possible`,
+ * `document_too_complex`, and for a range outside of the video.
  */
 export async function prepareClip(
   app: App,
   caller: Caller,
   id: number,
-  { title, ...wanted }: Wanted,
-  signal: AbortSignal,
+  { title, mode, ...wanted }: Wanted,
+  { signal, isTrim = false }: { signal: AbortSignal; isTrim?: boolean },
 ): Promise<PreparedClip> {
+  const preparedAt = app.clock.now();
   const parent = (await getAsset(app.db, caller, id)) ?? notFound("asset");
   const objects = storageOf(app);
   if (parent.provider !== "managed") impossible("another server delivers it");
@@ -54,27 +62,38 @@ export async function prepareClip(
   if (wanted.end <= wanted.start) invalid("end_seconds", "must be after start_seconds");
   if (wanted.end > parent.durationSeconds + ROUNDED_SECONDS)
     invalid("end_seconds", `must be at most ${parent.durationSeconds}`);
-  const media = await cutMedia(app, objects, { asset: parent, wanted, signal });
-  const range = { startMs: Math.round(media.start * 1000), endMs: Math.round(media.end * 1000) };
+  const media = await cutMedia(app, objects, { asset: parent, wanted, mode, signal });
+  const { start, end } = media.exact ? wanted : media;
+  const range = { startMs: Math.round(start * 1000), endMs: Math.round(end * 1000) };
   const [texts, tracks] = await Promise.all([
     cutSubtitles(app, objects, { asset: parent, range, signal }),
     cutTracks(app, parent.id, range),
   ]);
   const prefix = newDeliveredPrefix(parent.tenantId);
   await registerPending(app, [prefix]);
-  const [subtitles] = await Promise.all([
+  const [subtitles, copied] = await Promise.all([
     mapBounded(texts, { atOnce: AT_ONCE }, async (one) => ({
       ...one,
-      stored: await storeTextUnder(app, prefix, one.text),
+      stored: await storeTextUnder(app, isTrim ? assetPrefix(parent) : prefix, one.text),
     })),
+    mapBounded(media.copies, { atOnce: AT_ONCE }, (path) => copyOwn(objects, parent, { path, to: prefix + path })),
     mapBounded(media.files, { atOnce: AT_ONCE }, ({ path, bytes }) =>
       writeSmallObject(objects, prefix + path, bytes, { contentType: contentTypeOf(path) }),
     ),
   ]);
-  return { parent, prefix, title: title ?? parent.title, media, subtitles, tracks };
+  const written = media.files.reduce((sum, file) => sum + file.bytes.length, 0);
+  const bytes = copied.reduce((sum, size) => sum + size, written);
+  return { parent, preparedAt, prefix, title: title ?? parent.title, media, bytes, subtitles, tracks };
 }
 
-function requireReady({ playbackStatus, encoding }: AssetRow): void {
+/** Resolves with the size. */
+async function copyOwn(objects: ObjectStore, { mediaPrefix }: AssetRow, { path, to }: { path: string; to: string }) {
+  const from = `${mediaPrefix}${path}`;
+  if (!(await objects.head(from))) return impossible("a segment is missing from storage");
+  return (await objects.copy(from, to)).bytes;
+}
+
+export function requireReady({ playbackStatus, encoding }: AssetRow): void {
   if (playbackStatus !== "ready")
     throw new HttpError(422, "asset_not_ready", `The asset is ${playbackStatus}, not ready.`);
   // Its manifests are not final, and an encode in one run would replace all segments.
@@ -82,36 +101,45 @@ function requireReady({ playbackStatus, encoding }: AssetRow): void {
 }
 
 /**
- * Creates the asset of a prepared clip, ready to play, with its events. Throws 404 and 422 `asset_not_ready` as above,
+ * Creates the asset of a prepared clip with its events: ready to play, or with the job that cuts an exact one. Throws 404 and 422 `asset_not_ready` as above,
  * 409 `asset_conflict` when the asset got other media meanwhile, 403 `quota_exceeded`.
  */
 export async function insertClip(tx: Db, app: App, caller: Caller, clip: PreparedClip): Promise<AssetRow> {
-  const { prefix, media, subtitles, tracks } = clip;
+  const { prefix, media, bytes, subtitles, tracks } = clip;
   // While it exists, and has these media, they are not deleted.
   const parent = (await getAsset(tx, caller, clip.parent.id)) ?? notFound("asset");
   requireReady(parent);
   if (parent.mediaPrefix !== clip.parent.mediaPrefix)
     throw new HttpError(409, "asset_conflict", "The asset was encoded again meanwhile; try again.");
   const tenant = (await tx.select().from(tenants).where(eq(tenants.id, parent.tenantId)).get()) ?? notFound("asset");
-  const bytes = media.files.reduce((sum, file) => sum + file.bytes.length, 0);
   requireStored(
     app,
     tenant,
     subtitles.reduce((sum, { stored }) => sum + stored.bytes, bytes),
   );
   await markReferenced(tx, prefix);
-  const asset = await insertAsset(tx, app, clipValues(app, parent, clip, bytes));
-  await emitAssetReady(tx, app, asset);
+  const asset = await insertAsset(tx, app, clipValues(app, parent, clip));
+  if (media.exact) await queueJob(tx, app, asset, { clip: clipJob(asset, prefix, media.exact) });
+  else await emitAssetReady(tx, app, asset);
   for (const { row, stored } of subtitles) await addSubtitle(tx, app, asset, row, { stored });
   const owner: Caller = { kind: "key", keyId: 0, tenantId: parent.tenantId, scopes: [] };
-  for (const { status, cues, ...track } of tracks)
-    await upsertTrack(tx, app, owner, asset.id, { ...track, status, cues });
+  for (const { id: _, updatedAt: __, ...track } of tracks) await upsertTrack(tx, app, owner, asset.id, track);
   return (await tx.select().from(assets).where(eq(assets.id, asset.id)).get()) as AssetRow;
 }
 
-function clipValues(app: App, parent: AssetRow, { prefix, title, media }: PreparedClip, bytes: number) {
-  const own = parent.mediaPrefix as string;
-  const moved = (key: string | null) => (key?.startsWith(own) ? prefix + key.slice(own.length) : null);
+/** Paths are relative to the prefix. */
+function clipJob(asset: AssetRow, prefix: string, exact: NonNullable<ClipMedia["exact"]>): ClipJob {
+  const below = (key: string | null) => key?.slice(prefix.length) ?? null;
+  return {
+    ...{ prefix, ...exact },
+    manifestPath: below(asset.manifestPath) as string,
+    dashManifestPath: below(asset.dashManifestPath),
+    storyboardPath: below(asset.storyboardPath),
+  };
+}
+
+function clipValues(app: App, parent: AssetRow, clip: PreparedClip) {
+  const { title, media, bytes } = clip;
   const now = app.clock.now();
   return {
     tenantId: parent.tenantId,
@@ -120,13 +148,29 @@ function clipValues(app: App, parent: AssetRow, { prefix, title, media }: Prepar
     collectionId: parent.collectionId,
     tags: parent.tags,
     inputStatus: "uploaded" as const,
-    playbackStatus: "ready" as const,
+    playbackStatus: media.exact ? ("processing" as const) : ("ready" as const),
     playbackPolicy: parent.playbackPolicy,
+    encodingProfile: parent.encodingProfile,
     storageBytes: bytes,
-    durationSeconds: media.end - media.start,
     // It has no source of its own.
     sourceKey: "",
     sourceDeletedAt: now,
+    ...mediaColumns(parent, clip),
+    width: parent.width,
+    height: parent.height,
+    frameRate: parent.frameRate,
+    progress: media.exact ? 0 : 100,
+    readyAt: media.exact ? null : now,
+    parentAssetId: parent.id,
+  };
+}
+
+/** The columns of an asset that plays a part of `parent`. */
+export function mediaColumns(parent: AssetRow, { prefix, media }: Pick<PreparedClip, "prefix" | "media">) {
+  const own = parent.mediaPrefix as string;
+  const moved = (key: string | null) => (key?.startsWith(own) ? prefix + key.slice(own.length) : null);
+  return {
+    durationSeconds: media.exact?.durationSeconds ?? media.end - media.start,
     mediaPrefix: prefix,
     manifestPath: moved(parent.manifestPath),
     dashManifestPath: moved(parent.dashManifestPath),
@@ -142,12 +186,6 @@ function clipValues(app: App, parent: AssetRow, { prefix, title, media }: Prepar
       bytes: null,
       playlist_path: moved(one.playlist_path) ?? one.playlist_path,
     })),
-    width: parent.width,
-    height: parent.height,
-    frameRate: parent.frameRate,
-    progress: 100,
-    readyAt: now,
-    parentAssetId: parent.id,
     // A clip of a clip plays the same media as that one.
     sharedPrefix: parent.sharedPrefix ?? own,
     sharedMedia: media.shared,

@@ -6,10 +6,11 @@ import { mapBounded } from "../../lib/bounded.ts";
 import type { Clipped } from "../../lib/clip/fault.ts";
 import type { ClipPlaylist, CutPlaylist } from "../../lib/clip/hls.ts";
 import type { TimeRange } from "../../lib/clip/range.ts";
+import { reduceMpd, reducePlaylist } from "../../lib/clip/reduce.ts";
 import { DOCUMENT_LIMITS } from "../../lib/document-limits.ts";
 import { HttpError } from "../../lib/errors.ts";
 import { resolveReference } from "../../lib/relative-reference.ts";
-import type { SharedMedia } from "../../lib/shared-media.ts";
+import { isShared, pathOf, type SharedMedia } from "../../lib/shared-media.ts";
 import { parseServed } from "../../parsing/parse-document.ts";
 
 const AT_ONCE = 8;
@@ -19,7 +20,16 @@ const MAX_BYTES = 32 * 2 ** 20;
 /** A file of the clip; `path` is relative to its prefix. */
 export type ClipFile = { path: string; bytes: Uint8Array };
 /** The range in seconds, and what the clip consists of. Paths of the asset itself are relative to its media prefix. */
-export type ClipMedia = TimeRange & { files: ClipFile[]; storyboard: string | null; shared: SharedMedia };
+export type ClipMedia = TimeRange & {
+  files: ClipFile[];
+  /** Objects of the asset's own prefix to copy, where the asset is itself a clip with segments of its own. */
+  copies: string[];
+  storyboard: string | null;
+  shared: SharedMedia;
+  /** Where an exact clip begins in the range, and its duration; null for whole segments. */
+  exact: { startSeconds: number; durationSeconds: number } | null;
+};
+export type ClipMode = "instant" | "exact";
 type Source = { app: App; objects: ObjectStore; asset: AssetRow; prefix: string; signal: AbortSignal };
 
 /** 422: the media of the asset are not of a form that can be clipped. `reason` is a clause. */
@@ -32,13 +42,14 @@ function possible<T extends object>(result: Clipped<T>): T {
 }
 
 /**
- * The manifests of a clip of a ready asset, cut to the whole segments that contain the range. Throws 422
+ * The manifests of a clip of a ready asset, cut to the whole segments that contain the range; with `exact` the start and
+ * end within them, unless they are at the boundaries of segments. Throws 422
  * `clip_not_possible` and `document_too_complex`, and 499 when `signal` aborts.
  */
 export async function cutMedia(
   app: App,
   objects: ObjectStore,
-  { asset, wanted, signal }: { asset: AssetRow; wanted: TimeRange; signal: AbortSignal },
+  { asset, wanted, mode, signal }: { asset: AssetRow; wanted: TimeRange; mode: ClipMode; signal: AbortSignal },
 ): Promise<ClipMedia> {
   const { mediaPrefix: prefix, manifestPath } = asset;
   if (prefix === null || !manifestPath?.startsWith(prefix)) return impossible("its media are not stored here");
@@ -53,13 +64,14 @@ export async function cutMedia(
     await parseServed(
       app,
       "clipPlaylist",
-      { bytes: await read(first.path), path: first.path, around: wanted },
+      { bytes: reducePlaylist(await read(first.path), wanted), path: first.path, around: wanted },
       parsing,
     ),
   );
-  const range = { start: main.start, end: main.end };
+  const exact = mode === "exact" ? exactRange(asset, main, wanted) : null;
+  const range = { start: main.start, end: main.end, withMoreAudio: exact !== null };
   const cut = await mapBounded(others, { atOnce: AT_ONCE, signal }, async (playlist) => {
-    const bytes = await read(playlist.path);
+    const bytes = reducePlaylist(await read(playlist.path), range);
     return possible(await parseServed(app, "clipPlaylist", { bytes, ...playlist, range }, parsing));
   });
   const shared = sharedBy([main, ...cut], range.start + (asset.sharedMedia?.startSeconds ?? 0));
@@ -70,10 +82,10 @@ export async function cutMedia(
   ];
   if (asset.dashManifestPath?.startsWith(prefix)) {
     const path = asset.dashManifestPath.slice(prefix.length);
-    const mpd = { bytes: await read(path), path, range, shared };
+    const mpd = { bytes: reduceMpd(await read(path), range), path, range, shared };
     files.push({ path, bytes: possible(await parseServed(app, "clipMpd", mpd, parsing)).text });
   }
-  const storyboard = await cutStoryboard(source, read, range);
+  const storyboard = await cutStoryboard(source, read, exact ? wanted : range);
   if (storyboard) {
     files.push(storyboard.file);
     shared.objects.push(...storyboard.sheets);
@@ -81,7 +93,41 @@ export async function cutMedia(
   // The image of media without video, which has no first frame.
   if (asset.width === null && asset.thumbnailPath?.startsWith(asset.sharedPrefix ?? prefix))
     shared.objects.push(asset.thumbnailPath.slice((asset.sharedPrefix ?? prefix).length));
-  return { ...range, files, storyboard: storyboard?.file.path ?? null, shared };
+  const copies = takeOwn(asset, shared);
+  const { start, end } = range;
+  return { start, end, files, copies, storyboard: storyboard?.file.path ?? null, shared, exact };
+}
+
+/** Times in playlists are rounded. */
+const ROUNDED_SECONDS = 0.002;
+
+/** Null when the range is one of whole segments. Throws 422 for video that cannot be encoded. */
+function exactRange({ width, renditions }: AssetRow, whole: TimeRange, wanted: TimeRange): ClipMedia["exact"] {
+  const startSeconds = Math.max(0, wanted.start - whole.start);
+  const end = Math.min(wanted.end, whole.end);
+  if (startSeconds < ROUNDED_SECONDS && whole.end - end < ROUNDED_SECONDS) return null;
+  if (width !== null && renditions.some(({ codecs }) => codecs !== "" && !codecs.includes("avc1.")))
+    impossible("only H.264 can be cut at a frame; use the mode instant");
+  return { startSeconds, durationSeconds: end - whole.start - startSeconds };
+}
+
+/**
+ * Removes from `shared` what is under the prefix of the asset itself and not of the media that it shares: segments at the
+ * ends of an exact clip, and init segments.
+ */
+function takeOwn({ sharedMedia }: AssetRow, shared: SharedMedia): string[] {
+  if (sharedMedia === null) return [];
+  const copies: string[] = [];
+  const isOwn = (path: string) => !isShared(sharedMedia, path);
+  shared.segments = shared.segments.flatMap((run) => {
+    let { first, last } = run;
+    while (first <= last && isOwn(pathOf(run, first))) copies.push(pathOf(run, first++));
+    while (last >= first && isOwn(pathOf(run, last))) copies.push(pathOf(run, last--));
+    return first <= last ? [{ ...run, first, last }] : [];
+  });
+  copies.push(...shared.objects.filter(isOwn));
+  shared.objects = shared.objects.filter((path) => !isOwn(path));
+  return [...new Set(copies)];
 }
 
 /** Reads texts below the media prefix, up to a total size. */

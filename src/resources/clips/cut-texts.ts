@@ -12,7 +12,10 @@ import { impossible } from "./cut-media.ts";
 /** Milliseconds of the asset; `endMs` is exclusive. */
 export type RangeMs = { startMs: number; endMs: number };
 export type CutSubtitle = { row: SubtitleRow; text: string };
-export type CutTrack = Pick<TrackRow, "kind" | "name" | "position" | "status" | "source" | "producer"> & {
+export type CutTrack = Pick<
+  TrackRow,
+  "id" | "updatedAt" | "kind" | "name" | "position" | "status" | "source" | "producer"
+> & {
   cues: TrackCue[];
 };
 

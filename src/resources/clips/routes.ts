@@ -1,9 +1,9 @@
 import * as v from "valibot";
 import { Reply, route } from "../../http/route.ts";
 import { Name, oneOf, PathId } from "../../http/schemas.ts";
-import { HttpError } from "../../lib/errors.ts";
 import { Asset, toAsset } from "../assets/schema.ts";
 import { insertClip, prepareClip } from "./create.ts";
+import { prepareTrim, trimAsset } from "./trim.ts";
 
 const Seconds = v.pipe(
   v.number("must be a number of seconds"),
@@ -12,11 +12,21 @@ const Seconds = v.pipe(
 );
 const ClipWrite = v.object({
   title: v.optional(v.pipe(Name(500), v.description("Default: that of the asset"))),
+  start_seconds: v.pipe(Seconds, v.description("In an instant clip, moves down to the start of a segment")),
+  end_seconds: v.pipe(Seconds, v.description("Exclusive; in an instant clip, moves up to the end of a segment")),
+  mode: v.pipe(
+    v.optional(oneOf(["instant", "exact"]), "instant"),
+    v.description(
+      "`instant`: whole segments, nothing is encoded. `exact`: begins and ends at the frame; a job cuts it",
+    ),
+  ),
+});
+const TrimWrite = v.object({
   start_seconds: v.pipe(Seconds, v.description("Moves down to the start of a segment")),
   end_seconds: v.pipe(Seconds, v.description("Exclusive; moves up to the end of a segment")),
   mode: v.pipe(
     v.optional(oneOf(["instant", "exact"]), "instant"),
-    v.description("`instant`: nothing is encoded. `exact` is not available yet"),
+    v.description("`exact` only for a range that begins and ends at boundaries of segments: nothing is encoded"),
   ),
 });
 
@@ -37,18 +47,37 @@ export const clipRoutes = [
     errors: {
       403: ["quota_exceeded"],
       409: ["asset_conflict"],
-      422: [
-        ...["asset_not_ready", "mode_not_available", "clip_not_possible", "document_too_complex"],
-        "idempotency_key_reused",
-      ],
+      422: [...["asset_not_ready", "clip_not_possible", "document_too_complex"], "idempotency_key_reused"],
       503: ["storage_not_configured", "storage_unavailable"],
     },
     async handle({ app, caller, params, body, signal, commit }) {
       const { title, start_seconds: start, end_seconds: end, mode } = body;
-      if (mode === "exact")
-        throw new HttpError(422, "mode_not_available", 'mode: exact clips are not available yet; use "instant".');
-      const clip = await prepareClip(app, caller, params.id, { title, start, end }, signal);
+      const clip = await prepareClip(app, caller, params.id, { title, start, end, mode }, { signal });
       return commit(async (tx) => new Reply(201, toAsset(await insertClip(tx, app, caller, clip))));
+    },
+  }),
+  route({
+    method: "POST",
+    path: "/api/v1/assets/:id/trim",
+    scope: "assets:write",
+    tag: "Assets",
+    operationId: "trimAsset",
+    summary: "Let an asset play only a part of its media",
+    expensive: "clips",
+    audited: true,
+    params: v.object({ id: PathId }),
+    body: TrimWrite,
+    responses: { 200: Asset },
+    errors: {
+      403: ["quota_exceeded"],
+      409: ["asset_conflict"],
+      422: ["asset_not_ready", "mode_not_available", "clip_not_possible", "document_too_complex"],
+      503: ["storage_not_configured", "storage_unavailable"],
+    },
+    async handle({ app, caller, params, body, signal }) {
+      const { start_seconds: start, end_seconds: end, mode } = body;
+      const trim = await prepareTrim(app, caller, params.id, { start, end, mode }, signal);
+      return toAsset(await app.write((tx) => trimAsset(tx, app, caller, trim)));
     },
   }),
 ];

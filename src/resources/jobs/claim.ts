@@ -1,4 +1,4 @@
-import { and, eq, lte, sql } from "drizzle-orm";
+import { and, eq, isNull, lte, sql } from "drizzle-orm";
 import type { Db } from "../../../storage/db/open.ts";
 import { prepared } from "../../../storage/db/prepared.ts";
 import {
@@ -20,14 +20,31 @@ import { claimedTask, claimTask, startWithPlan } from "./tasks/start.ts";
 
 /** A job, or a task of one. */
 export type Claimed = { job: JobRow; asset: AssetRow; lease: Lease; task?: TaskRow };
-/** Whether a worker takes tasks, or only whole jobs; `isLight`: only tasks that it can run next to a long one. */
-export type Takes = { takesTasks: boolean; isLight?: boolean };
+/**
+ * Whether a worker takes tasks, or only whole jobs; `isLight`: only tasks that it can run next to a long one; and whether
+ * it cuts exact clips.
+ */
+export type Takes = { takesTasks: boolean; isLight?: boolean; takesClips: boolean };
 
 const firstJob = prepared((db) =>
   db
     .select({ id: transcodingJobs.id })
     .from(transcodingJobs)
     .where(and(eq(transcodingJobs.status, "queued"), lte(transcodingJobs.availableAt, sql.placeholder("now"))))
+    .limit(1)
+    .prepare(),
+);
+const firstWithoutClip = prepared((db) =>
+  db
+    .select({ id: transcodingJobs.id })
+    .from(transcodingJobs)
+    .where(
+      and(
+        eq(transcodingJobs.status, "queued"),
+        lte(transcodingJobs.availableAt, sql.placeholder("now")),
+        isNull(transcodingJobs.clip),
+      ),
+    )
     .limit(1)
     .prepare(),
 );
@@ -65,14 +82,14 @@ const firstEarlyJob = prepared((db) =>
 );
 
 /** Whether a claim can succeed; checked before entering the write queue. */
-export async function hasQueued(app: App, { takesTasks, isLight = false }: Takes): Promise<boolean> {
+export async function hasQueued(app: App, { takesTasks, isLight = false, takesClips }: Takes): Promise<boolean> {
   const now = app.clock.now();
   if (isLight) {
     if (!takesTasks) return false;
     if (await firstLightTask(app.db).get({ now })) return true;
     return app.config.parallel === "auto" && (await firstEarlyJob(app.db).get({ now })) !== undefined;
   }
-  if (await firstJob(app.db).get({ now })) return true;
+  if (await (takesClips ? firstJob : firstWithoutClip)(app.db).get({ now })) return true;
   return takesTasks && (await firstTask(app.db).get({ now })) !== undefined;
 }
 
@@ -90,7 +107,7 @@ export async function claim(app: App, claimant: Claimant, takes: Takes): Promise
     const unit = await nextOf(tx, app.clock.now(), { ...takes, isParallel });
     if (!unit) return null;
     if (unit.task) return claimTask(tx, app, unit.task, claimant);
-    return takes.takesTasks && isParallel
+    return takes.takesTasks && isParallel && !unit.job.clip
       ? startWithPlan(tx, app, unit.job, claimant)
       : startAttempt(tx, app, unit.job, claimant);
   });
@@ -99,7 +116,7 @@ export async function claim(app: App, claimant: Claimant, takes: Takes): Promise
 async function nextOf(
   tx: Db,
   now: number,
-  { takesTasks, isLight = false, isParallel }: Takes & { isParallel: boolean },
+  { takesTasks, isLight = false, takesClips, isParallel }: Takes & { isParallel: boolean },
 ): Promise<Unit | undefined> {
   if (isLight) {
     const task = takesTasks ? await nextLightTask(tx, now) : undefined;
@@ -107,8 +124,8 @@ async function nextOf(
     const early = takesTasks && isParallel ? await nextEarlyJob(tx, now) : undefined;
     return early && { job: early };
   }
-  if (takesTasks) return nextUnit(tx, now);
-  const job = await nextJob(tx, now);
+  if (takesTasks) return nextUnit(tx, now, { takesClips });
+  const job = await nextJob(tx, now, { takesClips });
   return job && { job };
 }
 

@@ -1,15 +1,17 @@
 import { eq } from "drizzle-orm";
 import type * as v from "valibot";
 import type { Db } from "../../../storage/db/open.ts";
-import { type AssetRow, assets, type JobRow } from "../../../storage/db/schema.ts";
+import { type AssetRow, assets, type ClipJob, type JobRow } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import { metricsOf } from "../../http/metrics.ts";
+import { scheduleDeletion } from "../../http/object-gc.ts";
 import { storageOf } from "../../http/storage.ts";
 import { HttpError } from "../../lib/errors.ts";
 import { attemptPrefix } from "../../lib/object-keys.ts";
 import { sha256 } from "../../lib/tokens.ts";
 import type { Completion } from "../../protocol/worker.ts";
 import { publishCaptions, readCaptions } from "./captions.ts";
+import { applyClip, verifyClip } from "./complete-clip.ts";
 import { announcedSum } from "./contract.ts";
 import { attemptOfToken, type Leased, liveLease } from "./lease.ts";
 import { failAttempt } from "./lifecycle/attempts.ts";
@@ -56,6 +58,7 @@ export async function complete(
   const { job, attempt } = await lease.live(app.db);
   const prefix = attemptPrefix(job, attempt.id);
   const objects = storageOf(app);
+  if (job.clip) return completeWithClip(app, lease, result, { job, clip: job.clip, prefix, resultHash, receipt });
   const paths = await checkArtifacts(objects, prefix, result);
   const wanted = (await sourceUpload(app.db, job.assetId))?.captions ?? NO_CAPTIONS;
   const captions = await readCaptions(app, objects, { job, wanted, result });
@@ -91,4 +94,32 @@ export async function complete(
   if (corrupt) throw new HttpError(422, "source_corrupt", corrupt);
   if (missing) metricsOf(app).services.add("transcription", missing);
   return completed;
+}
+
+/** The same for a job that cut an exact clip: it has no captions, and refers to media of another asset. */
+async function completeWithClip(
+  app: App,
+  lease: JobLease,
+  result: Result,
+  {
+    job,
+    clip,
+    prefix,
+    resultHash,
+    receipt,
+  }: Required<CompleteOptions> & { job: JobRow; clip: ClipJob; prefix: string },
+): Promise<JobRow> {
+  const asset = (await app.db.select().from(assets).where(eq(assets.id, job.assetId)).get()) as AssetRow;
+  const verified = await verifyClip(app, { objects: storageOf(app), prefix }, { asset, clip, result });
+  return app.write(async (tx) => {
+    const again = await lease.repeated(tx, resultHash);
+    if (again) return again;
+    const leased = await lease.live(tx);
+    const ended = { resultHash, sourceSha256: null, captionErrors: null };
+    const { job: completed } = await completeJob(tx, app, leased, verified, ended);
+    await applyClip(tx, app, completed, verified);
+    await scheduleDeletion(tx, app, [clip.prefix]);
+    await receipt(tx, completed);
+    return completed;
+  });
 }

@@ -6,6 +6,7 @@ import { iso } from "../../lib/clock.ts";
 import { attemptPrefix } from "../../lib/object-keys.ts";
 import type { Task } from "../../protocol/task.ts";
 import type { WorkerContract } from "../../protocol/worker.ts";
+import { clipContract } from "./clip-contract.ts";
 import { specOfJob } from "./encoding-profile.ts";
 import { heartbeatSeconds } from "./lease.ts";
 import { attemptOf } from "./schema.ts";
@@ -16,6 +17,8 @@ const SIGNED_FOR_MS = 24 * 3_600_000;
 
 /** Metadata that the sender declared. After completion it is what a worker measured, which may be replaced. */
 export const announcedSum = ({ sourceSha256, readyAt }: AssetRow) => (readyAt === null ? sourceSha256 : null);
+
+const NO_SOURCE = { url: "", method: "GET", headers: {} };
 
 export type Lease = { token: string; attemptId: number; expiresAt: number };
 export type ContractOptions = {
@@ -54,7 +57,9 @@ export async function workerContract(
   const objects = storageOf(app);
   const spec = specOfJob(app, job);
   const prefix = attemptPrefix(job, lease?.attemptId ?? 0);
-  const source = await objects.signGet(asset.sourceKey, { expiresAt: new Date(app.clock.now() + SIGNED_FOR_MS) });
+  const expiresAt = new Date(app.clock.now() + SIGNED_FOR_MS);
+  // A clip has no source of its own.
+  const source = job.clip ? NO_SOURCE : await objects.signGet(asset.sourceKey, { expiresAt });
   const callbacks = `${app.baseUrl()}${base}/${job.id}${task ? `/tasks/${task.id}` : ""}`;
   const local = (key: string) => (sharesDisk && lease ? objects.localPath(key) : null);
   return {
@@ -69,9 +74,9 @@ export async function workerContract(
       url: source.url,
       method: source.method,
       headers: source.headers,
-      bytes: sourceBytes,
+      bytes: job.clip ? 0 : sourceBytes,
       content_type: contentType,
-      local_path: local(asset.sourceKey),
+      local_path: job.clip ? null : local(asset.sourceKey),
       sha256: announcedSum(asset),
     },
     outputs: {
@@ -98,5 +103,6 @@ export async function workerContract(
     early_playback: job.earlyPlayback,
     ...(isLight && { lane: "light" as const }),
     ...(task && { task }),
+    ...(job.clip && { clip: await clipContract(objects, asset, job.clip, { expiresAt, localPath: local }) }),
   };
 }

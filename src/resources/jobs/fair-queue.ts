@@ -6,6 +6,9 @@ import { type JobRow, type TaskRow, transcodingJobs, transcodingTasks } from "..
 export const MAX_OWN_PRIORITY = 10;
 const OWN_MOST = sql.raw(String(MAX_OWN_PRIORITY));
 
+/** Whether the jobs of exact clips are included. */
+type TakesClips = { takesClips: boolean };
+
 /** What a claim leases: a job that no worker has begun, or a task of one that runs. */
 export type Unit = { job: JobRow; task?: never } | { task: TaskRow; job?: never };
 
@@ -30,10 +33,10 @@ export async function queuePositionFor(tx: Db, tenantId: number, now: number): P
  * job. A job that is taken out of order exchanges its position with the one it passes, so that priorities give a tenant
  * no additional share.
  */
-export async function nextJob(tx: Db, now: number): Promise<JobRow | undefined> {
-  const first = await firstJob(tx, now);
+export async function nextJob(tx: Db, now: number, takes: TakesClips): Promise<JobRow | undefined> {
+  const first = await firstJob(tx, now, takes);
   if (!first) return undefined;
-  const chosen = await firstJobOf(tx, now, first.tenantId);
+  const chosen = await firstJobOf(tx, now, first.tenantId, takes);
   if (!chosen || chosen.id === first.id) return first;
   await setTurn(tx, { job: first }, chosen.turn);
   return chosen;
@@ -43,13 +46,13 @@ export async function nextJob(tx: Db, now: number): Promise<JobRow | undefined> 
  * The same over jobs and tasks together, after urgent tasks. Among units of one tenant with the same priority, tasks of jobs that have begun
  * precede other jobs, the oldest job first.
  */
-export async function nextUnit(tx: Db, now: number): Promise<Unit | undefined> {
+export async function nextUnit(tx: Db, now: number, takes: TakesClips): Promise<Unit | undefined> {
   const urgent = await urgentTask(tx, now);
   if (urgent) return { task: urgent };
-  const [job, task] = [await firstJob(tx, now), await firstTask(tx, now)];
+  const [job, task] = [await firstJob(tx, now, takes), await firstTask(tx, now)];
   const first = job && task ? (precedes(task, job) ? { task } : { job }) : job ? { job } : task ? { task } : undefined;
   if (!first) return undefined;
-  const chosen = await firstOf(tx, now, rowOf(first).tenantId);
+  const chosen = await firstOf(tx, now, rowOf(first).tenantId, takes);
   if (!chosen || (chosen.job?.id === first.job?.id && chosen.task?.id === first.task?.id)) return first;
   await setTurn(tx, first, rowOf(chosen).turn);
   return chosen;
@@ -85,8 +88,8 @@ function precedes(a: JobRow | TaskRow, b: JobRow | TaskRow): boolean {
   return a.turn === b.turn ? a.availableAt <= b.availableAt : a.turn < b.turn;
 }
 
-async function firstOf(tx: Db, now: number, tenantId: number): Promise<Unit | undefined> {
-  const [job, task] = [await firstJobOf(tx, now, tenantId), await firstTaskOf(tx, now, tenantId)];
+async function firstOf(tx: Db, now: number, tenantId: number, takes: TakesClips): Promise<Unit | undefined> {
+  const [job, task] = [await firstJobOf(tx, now, tenantId, takes), await firstTaskOf(tx, now, tenantId)];
   if (!task) return job && { job };
   return job && job.priority > task.priority ? { job } : { task };
 }
@@ -99,10 +102,12 @@ const setTurn = (tx: Db, unit: Unit, turn: number) =>
 const jobWith = (tx: Db, id: SQL) => tx.select().from(transcodingJobs).where(eq(transcodingJobs.id, id)).get();
 const taskWith = (tx: Db, id: SQL) => tx.select().from(transcodingTasks).where(eq(transcodingTasks.id, id)).get();
 
-const firstJob = (tx: Db, now: number) =>
+const unlessClips = ({ takesClips }: TakesClips) => (takesClips ? sql`` : sql`and clip is null`);
+
+const firstJob = (tx: Db, now: number, takes: TakesClips) =>
   jobWith(
     tx,
-    sql`(select id from transcoding_jobs indexed by jobs_queued where status = 'queued' and available_at <= ${now} order by max(priority, ${OWN_MOST}) desc, turn, available_at, id limit 1)`,
+    sql`(select id from transcoding_jobs indexed by jobs_queued where status = 'queued' and available_at <= ${now} ${unlessClips(takes)} order by max(priority, ${OWN_MOST}) desc, turn, available_at, id limit 1)`,
   );
 
 const firstTask = (tx: Db, now: number) =>
@@ -111,10 +116,10 @@ const firstTask = (tx: Db, now: number) =>
     sql`(select id from transcoding_tasks indexed by tasks_queued where status = 'queued' and available_at <= ${now} order by max(priority, ${OWN_MOST}) desc, turn, available_at, id limit 1)`,
   );
 
-const firstJobOf = (tx: Db, now: number, tenantId: number) =>
+const firstJobOf = (tx: Db, now: number, tenantId: number, takes: TakesClips) =>
   jobWith(
     tx,
-    sql`(select id from transcoding_jobs indexed by jobs_queued_of_tenant where status = 'queued' and available_at <= ${now} and tenant_id = ${tenantId} order by priority desc, available_at, id limit 1)`,
+    sql`(select id from transcoding_jobs indexed by jobs_queued_of_tenant where status = 'queued' and available_at <= ${now} and tenant_id = ${tenantId} ${unlessClips(takes)} order by priority desc, available_at, id limit 1)`,
   );
 
 const firstTaskOf = (tx: Db, now: number, tenantId: number) =>

@@ -91,7 +91,7 @@ export const retryJob = (app: App, caller: Caller, id: number): Promise<JobRow> 
     if (job.status !== "failed" && job.status !== "canceled")
       conflict("job_conflict", `The job is ${job.status}; only failed or canceled jobs can be retried.`);
     const asset = await tx.select().from(assets).where(eq(assets.id, job.assetId)).get();
-    if (asset?.sourceKey === "") conflict("job_conflict", NO_SOURCE);
+    if (asset?.sourceKey === "" && !job.clip) conflict("job_conflict", NO_SOURCE);
     const other = and(eq(transcodingJobs.assetId, job.assetId), inArray(transcodingJobs.status, ["queued", "running"]));
     if (await tx.select({ id: transcodingJobs.id }).from(transcodingJobs).where(other).get())
       conflict("job_conflict", "Another job of the same asset is queued or running.");
@@ -125,8 +125,8 @@ export const retryAsset = (app: App, caller: Caller, id: number): Promise<{ asse
 export async function retryWithin(tx: Db, app: App, asset: AssetRow): Promise<{ asset: AssetRow; job: JobRow }> {
   if (asset.provider === "external_serve")
     conflict("asset_conflict", "The asset is served externally; there is nothing to retry.");
-  if (asset.sourceKey === "") conflict("asset_conflict", NO_SOURCE);
   const job = await lastJob(tx, asset.id);
+  if (asset.sourceKey === "" && !job?.clip) conflict("asset_conflict", NO_SOURCE);
   const hasEnded = job === undefined || job.status === "failed" || job.status === "canceled";
   const hasFailed = asset.playbackStatus === "errored" || (job !== undefined && asset.errorCode !== null);
   if (!hasFailed || !hasEnded)

@@ -2,6 +2,7 @@ import * as v from "valibot";
 import { route } from "../../http/route.ts";
 import { QueryId } from "../../http/schemas.ts";
 import { HttpError, invalid } from "../../lib/errors.ts";
+import { CLIPS_VERSION } from "../../protocol/clip.ts";
 import { TASKS_VERSION } from "../../protocol/task.ts";
 import {
   Claim,
@@ -49,7 +50,11 @@ export const jobRoutes = [
           details: { "Idempotency-Key": ["is required"] },
         });
       if (key.length > 255) invalid("Idempotency-Key", "must have 1 to 255 bytes");
-      return claimWithin(app, key, body, { incoming, takesTasks: (body.capabilities?.tasks ?? 0) >= TASKS_VERSION });
+      return claimWithin(app, key, body, {
+        incoming,
+        takesTasks: (body.capabilities?.tasks ?? 0) >= TASKS_VERSION,
+        takesClips: (body.capabilities?.clips ?? 0) >= CLIPS_VERSION,
+      });
     },
   }),
   route({

@@ -75,7 +75,8 @@ export const checkSubtitlePaths = (
     Object.fromEntries(Object.entries(subtitle_paths).map(([language, path]) => [`subtitle_paths.${language}`, path])),
   );
 
-async function requireObjects(
+/** Throws 422 for a path that is missing, not under `prefix`, or not in storage. */
+export async function requireObjects(
   objects: ObjectStore,
   prefix: string,
   paths: Record<string, string | null | undefined>,
@@ -95,7 +96,7 @@ const objectUnder = (objects: ObjectStore, prefix: string) => (field: string, pa
   return objects.head(path);
 };
 
-async function bytesUnder(objects: ObjectStore, prefix: string, but: readonly string[]): Promise<number> {
+export async function bytesUnder(objects: ObjectStore, prefix: string, but: readonly string[]): Promise<number> {
   let bytes = 0;
   for await (const object of listAll(objects, prefix)) if (!but.includes(object.key)) bytes += object.bytes;
   return bytes;

@@ -1,6 +1,6 @@
 import { eq } from "drizzle-orm";
 import type { Db } from "../../../../storage/db/open.ts";
-import { type AssetRow, assets, type JobRow } from "../../../../storage/db/schema.ts";
+import { type AssetRow, assets, type ClipJob, type JobRow } from "../../../../storage/db/schema.ts";
 import type { App } from "../../../app.ts";
 import { requireTenant } from "../../tenants/queries.ts";
 import { requireMinutes } from "../../tenants/quota.ts";
@@ -13,20 +13,26 @@ const QUEUED = { progress: 0, stage: "queued", errorCode: null, errorMessage: nu
 
 /**
  * Queues a job for `asset` in the caller's transaction. An asset that is ready stays ready; with `silently` the asset
- * is not changed until the job starts. Throws 403 `quota_exceeded` when the tenant's minutes are used up.
+ * is not changed until the job starts. With `clip` the job cuts an exact clip. Throws 403 `quota_exceeded` when the tenant's minutes are used up.
  */
-export async function queueJob(tx: Db, app: App, asset: AssetRow, { silently = false } = {}): Promise<Changed> {
+export async function queueJob(
+  tx: Db,
+  app: App,
+  asset: AssetRow,
+  { silently = false, clip = null }: { silently?: boolean; clip?: ClipJob | null } = {},
+): Promise<Changed> {
   const now = app.clock.now();
   await requireMinutes(tx, app, await requireTenant(tx, { kind: "admin" }, asset.tenantId));
   const job = {
     tenantId: asset.tenantId,
     assetId: asset.id,
     priority: asset.priority,
-    earlyPlayback: asset.earlyPlayback,
+    earlyPlayback: asset.earlyPlayback && clip === null,
     turn: await queuePositionFor(tx, asset.tenantId, now),
     maxAttempts: app.config.max_attempts,
     availableAt: now,
     ...(await profileOfJob(tx, app, asset)),
+    clip,
   };
   const subject = { assetId: asset.id };
   return silently

@@ -7,7 +7,7 @@ import { scheduleDeletion } from "../../../http/object-gc.ts";
 import { assetPrefix, imagesPrefix } from "../../../lib/object-keys.ts";
 import type { Completion } from "../../../protocol/worker.ts";
 import { replaceMedia } from "../../assets/replaced-media.ts";
-import { passOnMedia } from "../../assets/shared-media.ts";
+import { passOnMedia, releaseMedia } from "../../assets/shared-media.ts";
 import { heldSourceBytes, setStoredBytes, subtitleBytesOf } from "../../assets/stored-bytes.ts";
 import { addUsage } from "../../tenants/usage.ts";
 import type { Leased } from "../lease.ts";
@@ -62,7 +62,8 @@ export async function completeJob(
   };
   const asset = { progress: 100, stage: null, encoding: null, ...(sourceSha256 && { sourceSha256 }) };
   const published = await apply(tx, app, "complete", { job, result, changes: { job: ended, asset } });
-  await addUsage(tx, job.tenantId, { transcodingMs: result.media.duration_seconds * 1000 }, now);
+  // Of a clip only the ends are encoded.
+  if (!job.clip) await addUsage(tx, job.tenantId, { transcodingMs: result.media.duration_seconds * 1000 }, now);
   return published;
 }
 
@@ -78,8 +79,9 @@ async function apply(
   const before = (await tx.select().from(assets).where(isAsset).get()) as AssetRow;
   // Only a prefix that a job of this asset wrote: one that a client registered may be shared.
   const isWrittenByJob = before.mediaPrefix?.startsWith(assetPrefix({ tenantId: job.tenantId, id: job.assetId }));
-  const outdated = isWrittenByJob && before.mediaPrefix !== paths.mediaPrefix ? before.mediaPrefix : null;
-  if (outdated !== null) {
+  // A trimmed asset that is encoded again plays its own media.
+  const isReleased = before.sharedMedia !== null && !job.clip;
+  if ((isWrittenByJob || isReleased) && before.mediaPrefix !== paths.mediaPrefix) {
     await replaceMedia(tx, app, before);
     await passOnMedia(tx, app, before);
   }
@@ -88,7 +90,7 @@ async function apply(
     tx,
     app,
     before,
-    heldSourceBytes(before) + before.posterBytes + before.sharedBytes + bytes + texts,
+    heldSourceBytes(before) + before.posterBytes + (isReleased ? 0 : before.sharedBytes) + bytes + texts,
   );
   const changed = await applyTransition(
     tx,
@@ -108,10 +110,12 @@ async function apply(
         errorCode: null,
         errorMessage: null,
         readyAt: app.clock.now(),
+        ...(isReleased && { sharedPrefix: null, sharedMedia: null, sharedBytes: 0 }),
         ...changes.asset,
       },
     },
   );
+  if (isReleased) await releaseMedia(tx, app, before);
   if (before.readyAt !== null) await scheduleDeletion(tx, app, [imagesPrefix(before)]);
   return { job: changed.job };
 }

@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import { vodbox } from "../../api.ts";
 import { pagePath } from "../../base.ts";
-import { Field, Form } from "../../components/form.tsx";
+import { Field, Form, Select } from "../../components/form.tsx";
 import { duration } from "../../format.ts";
 import { useSession } from "../../session.tsx";
 import { useTexts } from "../../texts/texts.tsx";
@@ -19,8 +19,9 @@ export default function Clip({ asset, playback, player }: SectionProps) {
     setMarked(({ version, ...edges }) => ({ ...edges, [edge]: player.seconds.toFixed(3), version: version + 1 }));
   const type = (edge: "start" | "end") => (text: string) => setMarked((edges) => ({ ...edges, [edge]: text }));
   if (!may("assets:write") || asset.provider !== "managed" || !playback) return <p class="fine">{t("noClips")}</p>;
-  const create = async ({ title = "", start, end }: Record<string, string>) => {
-    const body = { title, start_seconds: Number(start), end_seconds: Number(end) };
+  const create = async ({ title = "", start, end, mode }: Record<string, string>) => {
+    const exactly = mode === "exact" ? ("exact" as const) : ("instant" as const);
+    const body = { title, start_seconds: Number(start), end_seconds: Number(end), mode: exactly };
     setClip(await vodbox.createClip({ id: asset.id, body }));
   };
   const times = { type: "number", min: "0", max: String(asset.duration_seconds), step: "any", required: true } as const;
@@ -42,13 +43,22 @@ export default function Clip({ asset, playback, player }: SectionProps) {
             <Field label={t("startSeconds")} name="start" value={marked.start} onInput={type("start")} {...times} />
             <Field label={t("endSeconds")} name="end" value={marked.end} onInput={type("end")} {...times} />
           </div>
+          <Select
+            label={t("clipMode")}
+            name="mode"
+            options={[
+              ["instant", t("instantClip")],
+              ["exact", t("exactClip")],
+            ]}
+          />
         </Form>
       </section>
       <section aria-live="polite">
         {clip && (
           <p>
             <a href={pagePath(`assets/${clip.id}`)}>{clip.title}</a>{" "}
-            <span class="fine">{t("clipCreated", { length: duration(clip.duration_seconds) })}</span>
+            <span class="fine">{t("clipCreated", { length: duration(clip.duration_seconds) })}</span>{" "}
+            {clip.playback_status !== "ready" && <span class="fine">{t("clipIsCut")}</span>}
           </p>
         )}
       </section>

@@ -1,0 +1,160 @@
+/** Takes segments of fragmented MP4 (ISO/IEC 14496-12, 8.8) apart into samples, and writes segments of samples. */
+
+import { type Box, boxes, field, find, flagsOf, isLong, uint32 } from "../isobmff.ts";
+
+/** A frame, or a packet of audio. Times are in the timescale of its track, on the clock of the media. */
+export type Sample = { data: Buffer; dts: number; cts: number; duration: number; flags: number };
+
+/** 8.8.3.1: sample_is_non_sync_sample. */
+const NON_SYNC = 0x10000;
+export const isSync = ({ flags }: Pick<Sample, "flags">): boolean => (flags & NON_SYNC) === 0;
+
+/** A segment of a minute at 60 frames per second has 3,600; the data bound it too. */
+const MAX_SAMPLES = 100_000;
+
+/** What its init segment says for samples that do not say it themselves (8.8.3). */
+export type Defaults = { trackId: number; duration: number; size: number; flags: number };
+
+/** Throws Error when the init segment has not exactly one track with defaults. */
+export function readDefaults(init: Buffer): Defaults {
+  const mvex = find(init, ["moov", "mvex"]);
+  const all = mvex ? [...boxes(init, mvex.start, mvex.end)].filter(({ type }) => type === "trex") : [];
+  const [trex] = all;
+  if (!trex || all.length > 1) throw new Error("The init segment does not have exactly one track.");
+  const [trackId, duration, size, flags] = [4, 12, 16, 20].map((offset) => uint32(init, trex, offset));
+  return { trackId, duration, size, flags } as Defaults;
+}
+
+/** The samples of a segment, in the order of decoding. Throws Error when it is malformed, encrypted or multiplexed. */
+export function readSamples(segment: Buffer, defaults: Defaults): Sample[] {
+  const samples: Sample[] = [];
+  for (const moof of boxes(segment, 0, segment.length)) {
+    if (moof.type !== "moof") continue;
+    const trafs = [...boxes(segment, moof.start, moof.end)].filter(({ type }) => type === "traf");
+    const [traf] = trafs;
+    if (!traf || trafs.length > 1) throw new Error("A fragment does not have exactly one track.");
+    readTrack(segment, { moof, traf, defaults }, samples);
+  }
+  return samples;
+}
+
+function readTrack(
+  segment: Buffer,
+  { moof, traf, defaults }: { moof: Box; traf: Box; defaults: Defaults },
+  samples: Sample[],
+): void {
+  const parts = [...boxes(segment, traf.start, traf.end)];
+  if (parts.some(({ type }) => type === "senc")) throw new Error("The media are encrypted.");
+  const [tfhd, tfdt] = ["tfhd", "tfdt"].map((type) => parts.find((part) => part.type === type));
+  if (!tfhd || !tfdt) throw new Error("A fragment has no time.");
+  const own = headerOf(segment, tfhd, defaults);
+  let dts = isLong(segment, tfdt) ? Number(segment.readBigUInt64BE(field(tfdt, 4, 8))) : uint32(segment, tfdt, 4);
+  let at = moof.start - 8;
+  for (const trun of parts.filter(({ type }) => type === "trun")) {
+    const flags = flagsOf(segment, trun);
+    const count = uint32(segment, trun, 4);
+    if (samples.length + count > MAX_SAMPLES) throw new Error("A segment has too many samples.");
+    let offset = 8;
+    const next = () => {
+      offset += 4;
+      return uint32(segment, trun, offset - 4);
+    };
+    if (flags & 0x1) at = moof.start - 8 + (next() | 0);
+    const firstFlags = flags & 0x4 ? next() : null;
+    const isSigned = segment[field(trun, 0, 1)] === 1;
+    for (let index = 0; index < count; index++) {
+      const duration = flags & 0x100 ? next() : own.duration;
+      const size = flags & 0x200 ? next() : own.size;
+      const given = flags & 0x400 ? next() : own.flags;
+      const shift = flags & 0x800 ? next() : 0;
+      if (at < 0 || at + size > segment.length) throw new Error("A fragment refers to data outside of its segment.");
+      samples.push({
+        data: segment.subarray(at, at + size),
+        ...{ dts, cts: dts + (isSigned ? shift | 0 : shift), duration },
+        flags: index === 0 && firstFlags !== null ? firstFlags : given,
+      });
+      at += size;
+      dts += duration;
+    }
+  }
+}
+
+/** 8.8.7: the defaults of a fragment. */
+function headerOf(segment: Buffer, tfhd: Box, defaults: Defaults): Omit<Defaults, "trackId"> {
+  const flags = flagsOf(segment, tfhd);
+  if (flags & 0x1) throw new Error("A fragment refers to data by their position in a file.");
+  let offset = flags & 0x2 ? 12 : 8;
+  const next = (flag: number, otherwise: number) => {
+    if (!(flags & flag)) return otherwise;
+    offset += 4;
+    return uint32(segment, tfhd, offset - 4);
+  };
+  return {
+    duration: next(0x8, defaults.duration),
+    size: next(0x10, defaults.size),
+    flags: next(0x20, defaults.flags),
+  };
+}
+
+export type SegmentOptions = {
+  trackId: number;
+  timescale: number;
+  /** Number of the fragment in the media (8.8.5). */
+  sequence: number;
+  /** Its earliest time of presentation (8.16.3). */
+  start: number;
+};
+
+/** A segment of consecutive samples, of which there is at least one: one fragment with an index in front. */
+export function writeSegment(samples: readonly Sample[], options: SegmentOptions): Buffer {
+  const { trackId, timescale, sequence, start } = options;
+  const [first] = samples;
+  if (!first) throw new Error("A segment without samples.");
+  const bytes = samples.reduce((sum, { data }) => sum + data.length, 0);
+  const duration = samples.reduce((sum, sample) => sum + sample.duration, 0);
+  const rows = samples.map((one) => words(one.duration, one.data.length, one.flags, one.cts - one.dts));
+  const fragment = (dataOffset: number) =>
+    box(
+      "moof",
+      box("mfhd", words(0, sequence)),
+      box(
+        "traf",
+        // default-base-is-moof
+        box("tfhd", words(0x20000, trackId)),
+        box("tfdt", words(0x1000000), long(first.dts)),
+        // Version 1, for composition offsets with a sign; offset of the data; duration, size, flags and composition offset.
+        box("trun", words(0x1000f01, samples.length, dataOffset), ...rows),
+      ),
+    );
+  const moof = fragment(fragment(0).length + 8);
+  const size = moof.length + 8 + bytes;
+  // 31 bits.
+  if (size >= 2 ** 31) throw new Error("A segment is too large.");
+  return Buffer.concat([
+    box("styp", Buffer.from("msdh"), words(0), Buffer.from("msdhmsix")),
+    // 8.16.3: one reference, to a fragment that starts with a sync sample (SAP type 1).
+    box("sidx", words(0x1000000, trackId, timescale), long(start), ...[long(0), words(1, size, duration, 0x90000000)]),
+    moof,
+    words(8 + bytes),
+    Buffer.from("mdat"),
+    ...samples.map(({ data }) => data),
+  ]);
+}
+
+function box(type: string, ...contents: Buffer[]): Buffer {
+  const size = contents.reduce((sum, { length }) => sum + length, 8);
+  return Buffer.concat([words(size), Buffer.from(type, "latin1"), ...contents]);
+}
+
+/** 32 bits each, with or without a sign. */
+function words(...values: number[]): Buffer {
+  const data = Buffer.alloc(values.length * 4);
+  for (const [index, value] of values.entries()) data.writeInt32BE(value | 0, index * 4);
+  return data;
+}
+
+function long(value: number): Buffer {
+  const data = Buffer.alloc(8);
+  data.writeBigUInt64BE(BigInt(value));
+  return data;
+}

@@ -1,0 +1,94 @@
+import { eq } from "drizzle-orm";
+import type * as v from "valibot";
+import type { Db } from "../../../storage/db/open.ts";
+import { type AssetRow, assets, type ClipJob, type JobRow } from "../../../storage/db/schema.ts";
+import { readSmallObject } from "../../../storage/objects/small-objects.ts";
+import type { ObjectStore } from "../../../storage/objects/store.ts";
+import type { App } from "../../app.ts";
+import { containsRun, isShared, type SharedMedia } from "../../lib/shared-media.ts";
+import type { Completion } from "../../protocol/worker.ts";
+import { scheduleRelease } from "../assets/shared-media.ts";
+import { subtitlesOf } from "../subtitles/queries.ts";
+import { changeSubtitle, type StoredText, storeText } from "../subtitles/store.ts";
+import { incomplete } from "./captions.ts";
+import type { VerifiedResult } from "./lifecycle/results.ts";
+import { bytesUnder, requireObjects } from "./verify-artifacts.ts";
+
+type Result = v.InferOutput<typeof Completion>;
+type Place = { objects: ObjectStore; prefix: string };
+
+/** The verified result of a job that cut an exact clip: its media, and what it still shares. */
+export type VerifiedClip = VerifiedResult & { shared: SharedMedia; texts: Map<string, StoredText> };
+
+/**
+ * Checks that all named objects are in storage, and that the clip shares nothing that it has no reference to. Its subtitles
+ * are copied away from the prefix of the job's manifests. Throws 422 `invalid_transcoding_result`.
+ */
+export async function verifyClip(
+  app: App,
+  { objects, prefix }: Place,
+  { asset, clip, result }: { asset: AssetRow; clip: ClipJob; result: Result },
+): Promise<VerifiedClip> {
+  const { clip: cut, media } = result;
+  if (!cut) return incomplete("clip", "is required");
+  const duration_seconds = media?.duration_seconds;
+  if (duration_seconds === undefined) return incomplete("media.duration_seconds", "is required");
+  const all: SharedMedia = asset.sharedMedia ?? { startSeconds: 0, segments: [], objects: [] };
+  for (const [index, run] of cut.segments.entries())
+    if (!all.segments.some((other) => containsRun(other, run)))
+      incomplete(`clip.segments.${index}`, "are not segments of the clip");
+  const shared = {
+    startSeconds: all.startSeconds + cut.skipped_seconds,
+    segments: cut.segments,
+    objects: all.objects.filter((path) => !cut.own.includes(path)),
+  };
+  const hidden = cut.own.findIndex((path) => isShared(shared, path));
+  if (hidden >= 0) incomplete(`clip.own.${hidden}`, "is shared");
+  await requireObjects(objects, prefix, {
+    manifest_path: result.manifest_path,
+    ...(clip.dashManifestPath !== null && { dash_manifest_path: result.dash_manifest_path }),
+    ...(clip.storyboardPath !== null && { storyboard_path: result.storyboard_path }),
+    ...Object.fromEntries(cut.own.map((path, index) => [`clip.own.${index}`, prefix + path])),
+  });
+  const moved = (key: string) => (key.startsWith(clip.prefix) ? prefix + key.slice(clip.prefix.length) : key);
+  const below = (one: AssetRow["renditions"][number]) => ({ ...one, playlist_path: moved(one.playlist_path) });
+  return {
+    paths: {
+      mediaPrefix: prefix,
+      manifestPath: result.manifest_path as string,
+      dashManifestPath: clip.dashManifestPath === null ? null : (result.dash_manifest_path as string),
+      storyboardPath: clip.storyboardPath === null ? null : (result.storyboard_path as string),
+      thumbnailPath: asset.thumbnailPath,
+      mp4Path: null,
+    },
+    bytes: await bytesUnder(objects, prefix, []),
+    media: {
+      ...{ duration_seconds, width: asset.width, height: asset.height, frame_rate: asset.frameRate },
+      renditions: asset.renditions.map(below),
+      audio_renditions: asset.audioRenditions.map(below),
+    },
+    shared,
+    texts: await copyTexts(app, objects, asset, clip),
+  };
+}
+
+async function copyTexts(app: App, objects: ObjectStore, asset: AssetRow, { prefix }: ClipJob) {
+  const texts: VerifiedClip["texts"] = new Map();
+  for (const { objectKey } of await subtitlesOf(app.db, asset.id)) {
+    const text = objectKey.startsWith(prefix) ? await readSmallObject(objects, objectKey) : null;
+    if (text) texts.set(objectKey, await storeText(app, asset, text.toString("utf8")));
+  }
+  return texts;
+}
+
+/** After the transition to the verified media, in its transaction. */
+export async function applyClip(tx: Db, app: App, job: JobRow, { shared, texts }: VerifiedClip): Promise<void> {
+  const isAsset = eq(assets.id, job.assetId);
+  const asset = (await tx.update(assets).set({ sharedMedia: shared }).where(isAsset).returning().get()) as AssetRow;
+  for (const row of await subtitlesOf(tx, asset.id)) {
+    const stored = texts.get(row.objectKey);
+    if (stored) await changeSubtitle(tx, app, row, {}, stored);
+  }
+  // Its parent may be deleted already, and the segments at both ends are not shared any more.
+  await scheduleRelease(tx, app, asset);
+}
