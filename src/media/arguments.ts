@@ -22,6 +22,8 @@ export type FrameRange = {
   endFrame: number | null;
   /** How long before the first frame the source is read from, or from the keyframe before that. */
   seekBackSeconds: number;
+  /** The keyframe from which the source is read instead, where it is known; null: its first one. */
+  seekSeconds?: number | null;
 };
 
 type ArgumentOptions = {
@@ -64,18 +66,11 @@ export function encodeArguments(options: ArgumentOptions): string[] {
  * Times stay those of the source, from 0, so that the frame grid is the same. The frames from the keyframe to the first
  * one of the range are not dropped here but by the filters: those before it determine what the first one shows.
  */
-function seek({ firstFrame, endFrame, seekBackSeconds }: FrameRange, { num, den }: Rate): string[] {
-  const from = Math.max(0, (firstFrame * den) / num - seekBackSeconds);
-  const to = endFrame === null ? null : (endFrame * den) / num + READ_ON_SECONDS;
-  return [
-    ...["-copyts", "-start_at_zero"],
-    ...(from > 0 ? ["-noaccurate_seek", "-ss", from.toFixed(6)] : []),
-    ...(to === null ? [] : ["-t", (to - from).toFixed(6)]),
-  ];
+function seek({ firstFrame, seekBackSeconds, seekSeconds }: FrameRange, { num, den }: Rate): string[] {
+  const from = seekSeconds === undefined ? (firstFrame * den) / num - seekBackSeconds : (seekSeconds ?? 0);
+  // Without a limit of the input: ffmpeg would count it from the keyframe. It stops when the filters have all frames.
+  return ["-copyts", "-start_at_zero", ...(from > 0 ? ["-noaccurate_seek", "-ss", from.toFixed(6)] : [])];
 }
-
-/** Frames may be stored later than they are shown, and those of variable rates may be far apart. */
-const READ_ON_SECONDS = 10;
 
 /** Nothing is decoded when all streams are copied. */
 const graphArguments = (graph: string) => (graph ? ["-filter_complex", graph] : []);

@@ -23,6 +23,8 @@ export type ChunkOptions = {
   binaries: Binaries;
   run: SourceRun;
   encoder?: Encoder | undefined;
+  /** The keyframe that is decoded first, from the index of the source; null: its first one. */
+  seekSeconds?: number | null;
   /** 0 to 1. */
   onProgress?: (fraction: number) => void;
 };
@@ -54,7 +56,7 @@ export async function encodeChunk(options: ChunkOptions): Promise<WrittenRenditi
 }
 
 async function encodeRange(
-  { input, workDir, chunk, spec, binaries, run: common, encoder, onProgress }: ChunkOptions,
+  { input, workDir, chunk, spec, binaries, run: common, encoder, seekSeconds, onProgress }: ChunkOptions,
   plan: StoredPlan,
 ): Promise<void> {
   const rate = plan.video?.rate ?? { num: 1, den: 1 };
@@ -64,6 +66,7 @@ async function encodeRange(
     firstFrame: chunk.first_frame,
     endFrame: chunk.end_frame,
     seekBackSeconds: plan.seekBackSeconds,
+    ...(seekSeconds !== undefined && { seekSeconds }),
   };
   await run(binaries.ffmpeg, {
     ...common,

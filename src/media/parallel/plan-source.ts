@@ -5,9 +5,18 @@ import { type Binaries, run, type SourceRun, untrustedInput } from "../ffmpeg.ts
 import { findPassthrough } from "../passthrough.ts";
 import { type EncodePlan, planEncode } from "../plan.ts";
 import type { Probe } from "../probe.ts";
+import { longestKeyDistance, type SourceIndex, videoTrackOf } from "./source-index.ts";
 import type { StoredPlan } from "./stored-plan.ts";
 
-type PlanOptions = { input: string; probe: Probe; spec: EncodingSpec; binaries: Binaries; run: SourceRun };
+type PlanOptions = {
+  input: string;
+  probe: Probe;
+  spec: EncodingSpec;
+  binaries: Binaries;
+  run: SourceRun;
+  /** Of a source that can be read in parts. */
+  index?: SourceIndex | null | undefined;
+};
 
 /** A chunk of the default length would decode at least as much again. */
 const LONG_GOP_SECONDS = 20;
@@ -22,7 +31,8 @@ export async function planSource(options: PlanOptions): Promise<PlanResult> {
   const plan = planEncode(probe, spec);
   const source = { input, probe, plan, spec, binaries, run: options.run };
   const { uncuttable, seekBackSeconds } = await cutsOf(options, plan, source);
-  const stored: StoredPlan = { ...plan, seekBackSeconds };
+  const isIndexed = Boolean(options.index && videoTrackOf(options.index, probe.video));
+  const stored: StoredPlan = { ...plan, seekBackSeconds, ...(isIndexed && { startSeconds: probe.startSeconds }) };
   return {
     plan: stored,
     duration_seconds: plan.durationSeconds,
@@ -52,8 +62,13 @@ async function cutsOf(options: PlanOptions, plan: EncodePlan, source: Source): P
   // Seeks in such a file are off by that time. Delays of audio encoders are shorter.
   if (options.probe.startSeconds < -SEEK_BACK_SECONDS) return cuts("inexact");
   if (await findPassthrough(source)) return cuts("passthrough");
+  const indexed = options.index && videoTrackOf(options.index, options.probe.video);
   const isTransport = /^(mpegts|mpeg)$/.test(options.probe.format);
-  const lead = isTransport ? await longestGop(options, video.track.index) : await longestLead(options, plan);
+  const lead = indexed
+    ? longestKeyDistance(indexed)
+    : isTransport
+      ? await longestGop(options, video.track.index)
+      : await longestLead(options, plan);
   if (lead > LONG_GOP_SECONDS) return cuts("long_gop");
   // Without an index, a seek by time may end behind the keyframe that it should find: it begins a GOP earlier.
   return cuts(null, isTransport ? lead + 2 * SEEK_BACK_SECONDS : SEEK_BACK_SECONDS);

@@ -45,6 +45,7 @@ const audioTrack = v.object({
 const StoredPlan = v.object({
   /** How long before a chunk its source is read from. */
   seekBackSeconds: v.pipe(v.number(), v.minValue(0), v.maxValue(60)),
+  startSeconds: v.optional(v.number()),
   video: v.nullable(
     v.object({
       track: videoTrack,
@@ -75,7 +76,11 @@ const StoredPlan = v.object({
 });
 
 /** A plan as the server stores it. */
-export type StoredPlan = EncodePlan & { seekBackSeconds: number };
+export type StoredPlan = EncodePlan & {
+  seekBackSeconds: number;
+  /** When the file begins, of a source with an index: chunks seek to keyframes of the index. */
+  startSeconds?: number | undefined;
+};
 
 /** Throws MediaError `encode_failed` for a plan of another version of the worker. */
 export function parsePlan(json: unknown): StoredPlan {

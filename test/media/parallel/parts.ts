@@ -1,13 +1,23 @@
+import { readFileSync, writeFileSync } from "node:fs";
 import { mkdir, mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { encodingSpec } from "../../../src/media/encoding-spec.ts";
 import type { EncodeResult } from "../../../src/media/finish.ts";
 import { fileNames } from "../../../src/media/finish.ts";
+import { bytesOf, joinRanges } from "../../../src/media/mp4/layout.ts";
 import { encodeAudio } from "../../../src/media/parallel/audio.ts";
 import { encodeChunk } from "../../../src/media/parallel/chunk.ts";
 import { writeImages } from "../../../src/media/parallel/images.ts";
 import { planSource } from "../../../src/media/parallel/plan-source.ts";
+import {
+  headRanges,
+  indexOfFile,
+  type SourceIndex,
+  videoTrackOf,
+  windowOf,
+  windowRanges,
+} from "../../../src/media/parallel/source-index.ts";
 import { parsePlan, type StoredPlan } from "../../../src/media/parallel/stored-plan.ts";
 import { probe } from "../../../src/media/probe.ts";
 import { readFromFolder } from "../../../src/media/sample-video.ts";
@@ -15,7 +25,13 @@ import { type Chunk, firstFrameOf, type WrittenRendition } from "../../../src/pr
 import { binaries } from "../sources.ts";
 
 type Spec = typeof encodingSpec;
-export type Planned = { plan: StoredPlan; uncuttable: string | null; chunks: Chunk[] };
+export type Planned = {
+  plan: StoredPlan;
+  uncuttable: string | null;
+  chunks: Chunk[];
+  /** Of a source that can be read in parts. */
+  index: SourceIndex | null;
+};
 
 const runIn = async () => ({ cwd: await mkdtemp(join(tmpdir(), "parts-")), reads: [], writes: [] as string[] });
 
@@ -23,7 +39,8 @@ const runIn = async () => ({ cwd: await mkdtemp(join(tmpdir(), "parts-")), reads
 export async function planned(input: string, chunkSegments: number, spec: Spec = encodingSpec): Promise<Planned> {
   const media = await probe(input, binaries);
   const run = { ...(await runIn()), reads: [input] };
-  const result = await planSource({ input, probe: media, spec, binaries, run });
+  const index = await indexOfFile(input);
+  const result = await planSource({ input, probe: media, spec, binaries, run, index });
   // As it is stored and sent.
   const plan = parsePlan(JSON.parse(JSON.stringify({ ...result.plan, ...(await withoutPassthrough(result.plan)) })));
   const rate = plan.video?.rate ?? { num: 1, den: 1 };
@@ -41,11 +58,34 @@ export async function planned(input: string, chunkSegments: number, spec: Spec =
       end_frame: isLast ? null : firstFrameOf(to, spec.segment_seconds, rate),
     };
   });
-  return { plan, uncuttable: result.uncuttable, chunks };
+  return { plan, uncuttable: result.uncuttable, chunks, index };
 }
 
 const withoutPassthrough = async (plan: Record<string, unknown>) =>
   plan.video ? { video: { ...(plan.video as object), passthrough: null } } : {};
+
+/**
+ * A file as long as a source, with only those bytes that a chunk needs, and the keyframe that it is decoded from. Null
+ * for a source that cannot be read in parts.
+ */
+export async function sparseCopy(
+  input: string,
+  copy: string,
+  { plan, index }: Planned,
+  { first_frame, end_frame }: Chunk,
+): Promise<{ seekSeconds: number | null; bytes: number } | null> {
+  const { video } = plan;
+  const track = index && video && videoTrackOf(index, video.track);
+  const window =
+    track && windowOf(track, { plan: { ...plan, video }, firstFrame: first_frame, endFrame: end_frame, threads: 17 });
+  if (!index || !track || !window) return null;
+  const source = readFileSync(input);
+  const data = Buffer.alloc(source.length);
+  const ranges = joinRanges([...headRanges(index), ...windowRanges(track, window)]);
+  for (const [offset, length] of ranges) source.copy(data, offset, offset, offset + length);
+  writeFileSync(copy, data);
+  return { seekSeconds: window.seekSeconds, bytes: bytesOf(ranges) };
+}
 
 /** Encodes a source in parts, one after the other, and joins them in `outDir`. */
 export async function encodedInParts(
