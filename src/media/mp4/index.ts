@@ -6,6 +6,8 @@ export type TrackIndex = {
   kind: "video" | "audio" | "other";
   /** Number of the track, as ffmpeg counts streams. */
   index: number;
+  /** Units of time per second. */
+  timescale: number;
   offsets: Float64Array;
   sizes: Uint32Array;
   /** Seconds on the timeline of the file, after its edit list. */
@@ -66,6 +68,7 @@ function readTrack(data: Buffer, track: Box, { index, movieScale, limit }: Track
   return {
     kind: KINDS[handler] ?? "other",
     index,
+    timescale: scale,
     sizes,
     offsets,
     ...times,

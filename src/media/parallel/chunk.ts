@@ -1,13 +1,14 @@
 import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type Chunk, firstFrameOf, type WrittenRendition } from "../../protocol/task.ts";
-import { encodeArguments, INIT_NAME } from "../arguments.ts";
+import { copyArguments, encodeArguments, INIT_NAME } from "../arguments.ts";
 import type { Encoder } from "../encoders.ts";
 import type { EncodingSpec } from "../encoding-spec.ts";
 import { type Binaries, run, type SourceRun } from "../ffmpeg.ts";
 import { shiftSegment } from "../isobmff.ts";
 import { prepareFolders, readWritten, type Written } from "../package.ts";
 import { Inexact } from "./inexact.ts";
+import { joinedAt, segmentFramesOf } from "./passthrough-parts.ts";
 import type { StoredPlan } from "./stored-plan.ts";
 import { segmentName, toRows } from "./written-rows.ts";
 
@@ -30,6 +31,7 @@ export type ChunkOptions = {
 };
 
 const STALL_MS = 5 * 60_000;
+const COPY_LIMIT_MS = 3_600_000;
 const timeLimitMs = (seconds: number) => 3_600_000 + seconds * 100_000;
 
 /**
@@ -43,13 +45,22 @@ export async function encodeChunk(options: ChunkOptions): Promise<WrittenRenditi
   const onlyVideo = { ...plan, audio: [] };
   await prepareFolders(workDir, onlyVideo);
   await encodeRange(options, onlyVideo);
+  const { passthrough, rate } = video;
+  if (passthrough?.isCopied) await copyRange(options, onlyVideo);
+  const { durationSeconds } = plan;
+  const frames = passthrough && segmentFramesOf(passthrough, rate, { spec, durationSeconds });
+  const firstOf = (segment: number) =>
+    frames ? (frames[segment] ?? -1) : firstFrameOf(segment, spec.segment_seconds, rate);
   const rows: WrittenRendition[] = [];
   for (const { name } of video.renditions) {
-    const written = await readWritten(workDir, name, { joinLast: chunk.segments === null });
+    const cut = await readWritten(workDir, name, { joinLast: chunk.segments === null && !frames });
+    if (!cut) throw new Inexact(`chunk ${chunk.number} has no frames.`);
+    const ticks = ticksPerFrame(cut, rate);
+    const starts = frames?.map((frame) => frame - chunk.first_frame);
+    const written = starts ? await joinedAt(workDir, cut, { ticks, starts }) : cut;
     if (!written) throw new Inexact(`chunk ${chunk.number} has no frames.`);
-    const ticks = ticksPerFrame(written, video.rate);
-    checkFrames(written, { chunk, ticks, rate: video.rate, spec });
-    rows.push(await place(written, { workDir, outDir, chunk, ticks }));
+    checkFrames(written, { chunk, ticks, firstOf });
+    rows.push(await place(written, { workDir, outDir, chunk, ticks, isJoined: frames !== null }));
   }
   await rm(workDir, { recursive: true, force: true });
   return rows;
@@ -79,6 +90,17 @@ async function encodeRange(
   });
 }
 
+/** Copies the packets of a chunk, which begins with a keyframe: those from it to the next chunk's first one. */
+async function copyRange({ input, workDir, chunk, binaries, run: common }: ChunkOptions, plan: StoredPlan) {
+  await run(binaries.ffmpeg, {
+    ...common,
+    writes: [...(common.writes ?? []), workDir],
+    args: copyArguments({ input, outDir: workDir, plan, chunk }),
+    timeLimitMs: COPY_LIMIT_MS,
+    stallMs: STALL_MS,
+  });
+}
+
 /** Throws Inexact when a frame does not last a whole number of the timescale's units. */
 function ticksPerFrame({ init }: Written, { num, den }: { num: number; den: number }): number {
   const ticks = (init.timescale * den) / num;
@@ -89,15 +111,14 @@ function ticksPerFrame({ init }: Written, { num, den }: { num: number; den: numb
 /** All segments have the frames that they have in a run over the whole source, no more and no fewer. */
 function checkFrames(
   { name, segments }: Written,
-  { chunk, ticks, rate, spec }: { chunk: Chunk; ticks: number; rate: { num: number; den: number }; spec: EncodingSpec },
+  { chunk, ticks, firstOf }: { chunk: Chunk; ticks: number; firstOf: (segment: number) => number },
 ): void {
   const { number, first_segment, first_frame, end_frame } = chunk;
   if (chunk.segments !== null && segments.length !== chunk.segments)
     throw new Inexact(`chunk ${number} has ${segments.length} segments of ${name} instead of ${chunk.segments}.`);
   let frame = first_frame;
   for (const [index, { start, duration }] of segments.entries()) {
-    const expected = firstFrameOf(first_segment + index, spec.segment_seconds, rate);
-    if (frame !== expected || start !== (frame - first_frame) * ticks)
+    if (frame !== firstOf(first_segment + index) || start !== (frame - first_frame) * ticks)
       throw new Inexact(`segment ${first_segment + index} of ${name} begins with another frame.`);
     frame += duration / ticks;
   }
@@ -105,10 +126,12 @@ function checkFrames(
     throw new Inexact(`chunk ${number} of ${name} ends at frame ${frame} instead of ${end_frame}.`);
 }
 
+type PlaceOptions = { workDir: string; outDir: string; chunk: Chunk; ticks: number; isJoined: boolean };
+
 /** Moves the segments to their place in time and in `outDir`; a file with its final name is complete. */
 async function place(
   written: Written,
-  { workDir, outDir, chunk, ticks }: { workDir: string; outDir: string; chunk: Chunk; ticks: number },
+  { workDir, outDir, chunk, ticks, isJoined }: PlaceOptions,
 ): Promise<WrittenRendition> {
   const { name, segments } = written;
   const [from, to] = [join(workDir, name), join(outDir, name)];
@@ -116,7 +139,8 @@ async function place(
   const time = chunk.first_frame * ticks;
   for (const [index, segment] of segments.entries()) {
     const data = await readFile(join(from, segment.name));
-    shiftSegment(data, { time, sequence: chunk.first_segment });
+    // A joined segment has several fragments, but not more than frames.
+    shiftSegment(data, { time, sequence: isJoined ? chunk.first_frame : chunk.first_segment });
     await writeFile(join(from, segment.name), data);
     await rename(join(from, segment.name), join(to, segmentName(chunk.first_segment + index)));
   }

@@ -65,7 +65,10 @@ const StoredPlan = v.object({
         v.maxLength(50),
       ),
       holdUntilSeconds: seconds,
-      passthrough: v.null(),
+      // Frames from each keyframe to the next, from the first one.
+      passthrough: v.nullable(
+        v.object({ keyDistances: v.pipe(v.array(positive), v.maxLength(100_000)), isCopied: v.boolean() }),
+      ),
     }),
   ),
   audio: v.pipe(
@@ -82,9 +85,34 @@ export type StoredPlan = EncodePlan & {
   startSeconds?: number | undefined;
 };
 
+type Stored = v.InferOutput<typeof StoredPlan>;
+
+/** A plan as JSON: its keyframes are many, and the distances between them are short numbers. */
+export function toStored(plan: StoredPlan): Stored {
+  const { video } = plan;
+  if (!video?.passthrough) return { ...plan, video: video && { ...video, passthrough: null } };
+  const { rate, passthrough } = video;
+  const keys = passthrough.keyTimes.map((seconds) => Math.round((seconds * rate.num) / rate.den));
+  const keyDistances = keys.slice(1).map((key, at) => key - (keys[at] ?? 0));
+  return { ...plan, video: { ...video, passthrough: { keyDistances, isCopied: passthrough.isCopied } } };
+}
+
+function fromStored(plan: Stored): StoredPlan {
+  const { video } = plan;
+  if (!video?.passthrough) return { ...plan, video: video && { ...video, passthrough: null } };
+  const { rate, passthrough } = video;
+  const keyTimes = [0];
+  let frame = 0;
+  for (const distance of passthrough.keyDistances) {
+    frame += distance;
+    keyTimes.push((frame * rate.den) / rate.num);
+  }
+  return { ...plan, video: { ...video, passthrough: { keyTimes, isCopied: passthrough.isCopied } } };
+}
+
 /** Throws MediaError `encode_failed` for a plan of another version of the worker. */
 export function parsePlan(json: unknown): StoredPlan {
   const parsed = v.safeParse(StoredPlan, json);
   if (!parsed.success) throw new MediaError("encode_failed", "The stored plan is not one of this version.", true);
-  return parsed.output;
+  return fromStored(parsed.output);
 }

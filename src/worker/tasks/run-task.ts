@@ -99,17 +99,7 @@ async function chunk({ job, context, workspace }: Running, plan: StoredPlan): Pr
       ...{ spec: requestedSpec(job), binaries, run: runOf(context, workspace, source.path), encoder },
       onProgress: report,
     };
-    let written: WrittenRendition[];
-    try {
-      written = await encodeChunk({ ...options, ...(window && { seekSeconds: window.seekSeconds }) });
-    } catch (error) {
-      // The index may be wrong about where frames are.
-      if (!window || !isOfSource(error)) throw error;
-      heartbeat.logLine(`Encoding again, without the index of the source: ${(error as Error).message}`);
-      await source.need("all");
-      await rm(options.workDir, { recursive: true, force: true });
-      written = await encodeChunk(options);
-    }
+    const written = await encodeExactly(options, { source, window });
     heartbeat.report("publishing", ENCODED);
     await publisher.finish(filesOf(written));
     return { written, ...(sum && { media: { source_sha256: await sum } }) };
@@ -134,6 +124,30 @@ async function needChunk(source: TaskSource, { plan, chunk, isWhole }: ChunkNeed
 const isOfSource = (error: unknown) =>
   error instanceof Inexact ||
   (error instanceof MediaError && (error.code === "input_invalid" || error.code === "encode_failed"));
+
+/** Encodes a chunk from a part of its source. If that is not exact, the index may be wrong: then from all of it. */
+async function encodeExactly(
+  options: Parameters<typeof encodeChunk>[0],
+  { source, window }: { source: TaskSource; window: Window | null },
+): Promise<WrittenRendition[]> {
+  try {
+    if (!window) return await encodeChunk(options);
+    try {
+      return await encodeChunk({ ...options, seekSeconds: window.seekSeconds });
+    } catch (error) {
+      if (!isOfSource(error)) throw error;
+      options.run.onLog?.(`Encoding again, without the index of the source. ${(error as Error).message}`);
+      await source.need("all");
+      await rm(options.workDir, { recursive: true, force: true });
+      return await encodeChunk(options);
+    }
+  } catch (error) {
+    throw options.plan.video?.passthrough && isOfSource(error) ? notCopied(error) : error;
+  }
+}
+
+/** As in one run: a source that has faults is not copied but encoded. */
+const notCopied = (error: unknown) => new Inexact(`it cannot be copied: ${(error as Error).message}`);
 
 async function audio({ job, context, workspace }: Running, plan: StoredPlan): Promise<TaskResult> {
   const { binaries } = context;
@@ -163,6 +177,8 @@ async function audio({ job, context, workspace }: Running, plan: StoredPlan): Pr
               ...{ input: source.path, outDir, plan, spec: requestedSpec(job), binaries },
               run: { ...runOf(context, workspace, source.path), signal },
               onProgress: (encoded) => report({ encoded }),
+            }).catch((error) => {
+              throw plan.audio.some(({ isCopied }) => isCopied) && isOfSource(error) ? notCopied(error) : error;
             }),
       (signal) =>
         createCaptions(job, context, {

@@ -33,7 +33,8 @@ export function whyUncut(
   if (duration > MAX_SECONDS) return "too_long";
   // Some segments would be empty.
   if ((rate.num / rate.den) * segmentSeconds < 1) return "long_gop";
-  return duration < 2 * chunkSeconds || wholeSegments(duration, segmentSeconds) < 2 ? "short" : null;
+  const segments = plan.segment_frames?.length ?? wholeSegments(duration, segmentSeconds);
+  return duration < 2 * chunkSeconds || segments < 2 ? "short" : null;
 }
 
 /**
@@ -45,12 +46,15 @@ export function chunksOf(
     duration_seconds,
     frame_rate,
     segment_seconds,
-  }: Pick<PlanResult, "duration_seconds" | "frame_rate" | "segment_seconds">,
+    segment_frames,
+  }: Pick<PlanResult, "duration_seconds" | "frame_rate" | "segment_seconds" | "segment_frames">,
   chunkSeconds: number,
 ): Chunk[] {
   if (duration_seconds === null || frame_rate === null) throw new Error("A source without duration or video was cut");
   const rate = frame_rate;
-  const total = wholeSegments(duration_seconds, segment_seconds);
+  const total = segment_frames?.length ?? wholeSegments(duration_seconds, segment_seconds);
+  const frameOf = (segment: number) =>
+    segment_frames ? (segment_frames[segment] as number) : firstFrameOf(segment, segment_seconds, rate);
   const each = Math.max(1, Math.round(chunkSeconds / segment_seconds));
   const count = Math.min(MAX_CHUNKS, Math.max(2, Math.ceil(total / each - 0.5)));
   // The longer ones last: the end of the source may be earlier than its container states.
@@ -62,8 +66,8 @@ export function chunksOf(
       number,
       first_segment: from,
       segments: isLast ? null : to - from,
-      first_frame: firstFrameOf(from, segment_seconds, rate),
-      end_frame: isLast ? null : firstFrameOf(to, segment_seconds, rate),
+      first_frame: frameOf(from),
+      end_frame: isLast ? null : frameOf(to),
     };
   });
 }
