@@ -66,6 +66,16 @@ export async function encodeChunk(options: ChunkOptions): Promise<WrittenRenditi
   return rows;
 }
 
+/**
+ * What ffmpeg reports of damaged packets and of frames whose missing parts were concealed, from frames that a chunk does not
+ * have. Missing references are not among them: a decoder that begins with an open GOP reports them too, of frames that are
+ * not shown.
+ */
+const FAULTS = [
+  ...["corrupt input packet in stream", "corrupt decoded frame in stream", "Error while decoding stream"],
+  ...["error while decoding MB", "is outside the valid range", "Error parsing NAL unit", "Invalid NAL unit"],
+];
+
 async function encodeRange(
   { input, workDir, chunk, spec, binaries, run: common, encoder, seekSeconds, onProgress }: ChunkOptions,
   plan: StoredPlan,
@@ -79,8 +89,13 @@ async function encodeRange(
     seekBackSeconds: plan.seekBackSeconds,
     ...(seekSeconds !== undefined && { seekSeconds }),
   };
+  let fault: string | null = null;
   await run(binaries.ffmpeg, {
     ...common,
+    onLog: (line) => {
+      if (FAULTS.some((text) => line.includes(text))) fault ??= line.trim().slice(0, 200);
+      common.onLog?.(line);
+    },
     writes: [...(common.writes ?? []), workDir],
     args: encodeArguments({ input, outDir: workDir, plan, spec, encoder, range }),
     devices: encoder !== undefined && encoder !== "software",
@@ -88,6 +103,7 @@ async function encodeRange(
     stallMs: STALL_MS,
     onPosition: (position) => onProgress?.(Math.min(1, position / seconds)),
   });
+  if (fault !== null) throw new Inexact(`its decoder reports faults: ${fault}`);
 }
 
 /** Copies the packets of a chunk, which begins with a keyframe: those from it to the next chunk's first one. */
