@@ -22,6 +22,8 @@ export type FrameRange = {
   endFrame: number | null;
   /** How long before the first frame the source is read from, or from the keyframe before that. */
   seekBackSeconds: number;
+  /** The keyframe from which the source is read instead, where it is known; null: its first one. */
+  seekSeconds?: number | null;
 };
 
 type ArgumentOptions = {
@@ -54,13 +56,15 @@ export function encodeArguments(options: ArgumentOptions): string[] {
     // Rotation is done by our own filter, so that sizes always match the plan.
     ...["-noautorotate", "-max_pixels", String(MAX_PIXELS)],
     // Copied streams are decoded too, because only the decoder finds faults in them.
-    ...(plan.video?.passthrough ? ["-xerror", "-err_detect", "explode"] : []),
+    ...(plan.video?.passthrough || plan.audio.some(({ isCopied }) => isCopied)
+      ? ["-xerror", "-err_detect", "explode"]
+      : []),
     ...deviceArguments(encoder).global,
     ...(range && plan.video ? seek(range, plan.video.rate) : []),
     ...untrustedInput(input),
     ...watermarkInput(plan, options),
     ...graphArguments(filterGraph(plan, options, encoder)),
-    ...(plan.video?.renditions.flatMap((one) => videoOutput(one, plan, options)) ?? []),
+    ...renditionsOf(plan, range).flatMap((one) => videoOutput(one, plan, options)),
     ...plan.audio.flatMap((one) => audioOutput(one, spec, outDir)),
   ];
 }
@@ -69,18 +73,15 @@ export function encodeArguments(options: ArgumentOptions): string[] {
  * Times stay those of the source, from 0, so that the frame grid is the same. The frames from the keyframe to the first
  * one of the range are not dropped here but by the filters: those before it determine what the first one shows.
  */
-function seek({ firstFrame, endFrame, seekBackSeconds }: FrameRange, { num, den }: Rate): string[] {
-  const from = Math.max(0, (firstFrame * den) / num - seekBackSeconds);
-  const to = endFrame === null ? null : (endFrame * den) / num + READ_ON_SECONDS;
-  return [
-    ...["-copyts", "-start_at_zero"],
-    ...(from > 0 ? ["-noaccurate_seek", "-ss", from.toFixed(6)] : []),
-    ...(to === null ? [] : ["-t", (to - from).toFixed(6)]),
-  ];
+function seek({ firstFrame, seekBackSeconds, seekSeconds }: FrameRange, { num, den }: Rate): string[] {
+  const from = seekSeconds === undefined ? (firstFrame * den) / num - seekBackSeconds : (seekSeconds ?? 0);
+  // Without a limit of the input: ffmpeg would count it from the keyframe. It stops when the filters have all frames.
+  return ["-copyts", "-start_at_zero", ...(from > 0 ? ["-noaccurate_seek", "-ss", from.toFixed(6)] : [])];
 }
 
-/** Frames may be stored later than they are shown, and those of variable rates may be far apart. */
-const READ_ON_SECONDS = 10;
+/** The packets of a range are copied by a run of their own, whose times begin with the range. */
+const renditionsOf = ({ video }: EncodePlan, range: FrameRange | undefined) =>
+  video ? (range ? encodedOf(video) : video.renditions) : [];
 
 /** Nothing is decoded when all streams are copied. */
 const graphArguments = (graph: string) => (graph ? ["-filter_complex", graph] : []);
@@ -224,7 +225,7 @@ function videoOutput(
   if (!video || only?.has(one.name) === false) return [];
   const index = encodedOf(video).indexOf(one);
   if (index < 0)
-    return ["-map", `0:${video.track.index}`, "-c:v", "copy", ...segmentWriter(join(outDir, one.name), spec)];
+    return ["-map", `0:${video.track.index}`, "-c:v", "copy", ...segmentWriter(join(outDir, one.name), cuts(spec))];
   const codec = videoCodecs[spec.video.codec];
   const framesPerGop = Math.ceil((video.rate.num / video.rate.den) * spec.gop_seconds);
   return [
@@ -234,9 +235,11 @@ function videoOutput(
     // Keyframes are placed by time alone. A frame count would drift from it at 23.976, and scene-cut keyframes would
     // not match in other renditions; -g is only an upper bound.
     "-force_key_frames",
-    video.passthrough ? timesBefore(video.passthrough.keyTimes, video.rate) : keyframes(spec, video.rate, range),
+    video.passthrough
+      ? timesBefore(keyTimesIn(range, video.passthrough.keyTimes, video.rate), video.rate)
+      : keyframes(spec, video.rate, range),
     ...["-g", String(framesPerGop * 4)],
-    ...segmentWriter(join(outDir, one.name), spec, range && video.rate),
+    ...segmentWriter(join(outDir, one.name), range ? rangeCuts(spec, video) : cuts(spec)),
   ];
 }
 
@@ -258,15 +261,52 @@ function audioOutput(one: PlannedAudio, spec: EncodingSpec, outDir: string): str
     // The first packets have negative times, which an edit list removes. They are decoded to the null muxer, because
     // copied streams must be free of faults.
     return [
-      ...[...source, "-c:a", "copy", "-copypriorss", "1", ...segmentWriter(join(outDir, one.name), spec)],
+      ...[...source, "-c:a", "copy", "-copypriorss", "1", ...segmentWriter(join(outDir, one.name), cuts(spec))],
       ...[...source, "-c:a", "pcm_s16le", "-f", "null", "-"],
     ];
   }
   const index = one.name === "audio" ? 0 : Number(one.name.slice("audio-".length)) - 1;
   return [
     ...["-map", `[a${index}]`, ...audioCodecs[spec.audio.codec].encoderArguments(spec.audio)],
-    ...segmentWriter(join(outDir, one.name), spec),
+    ...segmentWriter(join(outDir, one.name), cuts(spec)),
   ];
+}
+
+type CopyOptions = {
+  input: string;
+  outDir: string;
+  plan: EncodePlan;
+  chunk: { first_frame: number; end_frame: number | null };
+};
+
+/** Arguments of the run that copies the packets of a range of frames, cut at each keyframe. */
+export function copyArguments({ input, outDir, plan: { video }, chunk }: CopyOptions): string[] {
+  const [top] = video?.renditions ?? [];
+  if (!video || !top) return [];
+  const { first_frame: from, end_frame: end } = chunk;
+  const seconds = (from * video.rate.den) / video.rate.num;
+  return [
+    ...["-nostdin", "-hide_banner", "-y", "-loglevel", "warning", "-xerror"],
+    ...["-progress", "pipe:1", "-nostats", "-stats_period", "0.5"],
+    ...(from > 0 ? ["-noaccurate_seek", "-ss", seconds.toFixed(6)] : []),
+    ...untrustedInput(input),
+    ...["-map", `0:${video.track.index}`, "-c:v", "copy"],
+    // No frame before a keyframe is stored after it.
+    ...(end === null ? [] : ["-frames:v", String(end - from)]),
+    ...segmentWriter(join(outDir, top.name), EACH_KEYFRAME),
+  ];
+}
+
+/** The cuts of a run over the whole source are at other distances from the start of a range. */
+const EACH_KEYFRAME = ["-seg_duration", "0.001", "-use_timeline", "1"];
+
+/** The keyframes in a range, in seconds from its start. */
+function keyTimesIn(range: FrameRange | undefined, times: readonly number[], { num, den }: Rate): readonly number[] {
+  if (!range) return times;
+  const { firstFrame, endFrame } = range;
+  const start = (firstFrame * den) / num;
+  const isIn = (frame: number) => frame >= firstFrame && (endFrame === null || frame < endFrame);
+  return times.filter((time) => isIn(Math.round((time * num) / den))).map((time) => time - start);
 }
 
 const cuts = ({ segment_seconds }: EncodingSpec) => ["-seg_duration", String(segment_seconds), "-use_timeline", "0"];
@@ -275,16 +315,19 @@ const cuts = ({ segment_seconds }: EncodingSpec) => ["-seg_duration", String(seg
  * A range does not start at n x 4 s but up to one frame later, so its segments may last one frame less. With a timeline
  * the muxer measures each segment from its own start, and this difference does not add up.
  */
-const rangeCuts = ({ segment_seconds }: EncodingSpec, { num, den }: Rate) => [
-  ...["-seg_duration", (segment_seconds - (1.05 * den) / num).toFixed(6)],
-  ...["-use_timeline", "1"],
-];
+const rangeCuts = (
+  { segment_seconds }: EncodingSpec,
+  { passthrough, rate: { num, den } }: NonNullable<EncodePlan["video"]>,
+) =>
+  passthrough
+    ? EACH_KEYFRAME
+    : [...["-seg_duration", (segment_seconds - (1.05 * den) / num).toFixed(6)], ...["-use_timeline", "1"]];
 
 /**
  * One muxer per rendition, each in its own directory. A shared muxer would cut audio where it cuts video, and audio
  * after the end of the video would become one long last segment.
  */
-function segmentWriter(folder: string, spec: EncodingSpec, rangeRate?: Rate): string[] {
+function segmentWriter(folder: string, cutting: readonly string[]): string[] {
   return [
     // The metadata of phone videos contains places and people.
     ...["-map_metadata", "-1", "-map_chapters", "-1", "-t", String(MAX_DURATION_SECONDS)],
@@ -293,7 +336,7 @@ function segmentWriter(folder: string, spec: EncodingSpec, rangeRate?: Rate): st
     // With a template and no timeline the muxer cuts at n x 4 s from the start. With a timeline it requires each
     // segment to last 4 s, so at 29.97 frames per second it occasionally skips a cut. The template also keeps the
     // muxer's own manifest, rewritten at every segment, at a constant size.
-    ...["-f", "dash", "-use_template", "1", ...(rangeRate ? rangeCuts(spec, rangeRate) : cuts(spec))],
+    ...["-f", "dash", "-use_template", "1", ...cutting],
     ...["-init_seg_name", INIT_NAME, "-media_seg_name", SEGMENT_TEMPLATE],
     // Edit lists remove the delay of B-frames and of the audio encoder, as CMAF's brand cmfc specifies. The alternative,
     // negative composition offsets (cmf2), makes every ffmpeg-based player show frames two frames late.

@@ -1,46 +1,7 @@
 import { codecOfSampleEntry } from "./codecs/registry.ts";
+import { type Box, boxes, field, find, flagsOf, isLong, uint16, uint32 } from "./mp4/boxes.ts";
 
 /** Reads those parts of ISO/IEC 14496-12 that show what the encoder wrote into an init segment and its fragments. */
-
-export type Box = { type: string; start: number; end: number };
-
-/** The boxes between two positions; ends silently at a truncated box. */
-export function* boxes(data: Buffer, start: number, end: number): Generator<Box> {
-  let at = start;
-  while (at + 8 <= end) {
-    let size = data.readUInt32BE(at);
-    let header = 8;
-    if (size === 1 && at + 16 <= end) {
-      size = Number(data.readBigUInt64BE(at + 8));
-      header = 16;
-    } else if (size === 0) size = end - at;
-    if (size < header) return;
-    yield { type: data.toString("latin1", at + 4, at + 8), start: at + header, end: Math.min(at + size, end) };
-    at += size;
-  }
-}
-
-export function find(data: Buffer, path: string[]): Box | null {
-  let box: Box = { type: "", start: 0, end: data.length };
-  for (const type of path) {
-    const next = boxes(data, box.start, box.end).find((child) => child.type === type);
-    if (!next) return null;
-    box = next;
-  }
-  return box;
-}
-
-/** The position of a field. Throws Error when the box ends before it does. */
-export function field({ type, start, end }: Box, offset: number, bytes: number): number {
-  if (start + offset + bytes > end) throw new Error(`The ${type} box is truncated.`);
-  return start + offset;
-}
-
-const uint16 = (data: Buffer, box: Box, offset: number) => data.readUInt16BE(field(box, offset, 2));
-export const uint32 = (data: Buffer, box: Box, offset: number) => data.readUInt32BE(field(box, offset, 4));
-/** The first of two layouts has times of 32 bits, the second of 64. */
-export const isLong = (data: Buffer, box: Box) => data[field(box, 0, 1)] === 1;
-export const flagsOf = (data: Buffer, box: Box) => uint32(data, box, 0) & 0xffffff;
 
 export type InitSegment = {
   timescale: number;

@@ -53,7 +53,7 @@ export async function readWritten(
   const segments: Segment[] = [];
   for (const file of names) segments.push(await readSegment(folder, file));
   const [before, last] = segments.slice(-2);
-  if (joinLast && before && last && last.durationSeconds <= Math.max(SHORT_SECONDS, init.delay / init.timescale))
+  if (joinLast && before && last && isShort(last.durationSeconds, init.delay / init.timescale))
     if (await joinFiles(folder, before, last)) segments.splice(-2, 2, await readSegment(folder, before.name));
   const durationSeconds = segments.reduce((sum, segment) => sum + segment.durationSeconds, 0);
   return { name, init, segments, durationSeconds };
@@ -65,6 +65,7 @@ export async function readWritten(
  * segment forever, and never fires `ended`. A tiny segment is also not worth a request.
  */
 export const SHORT_SECONDS = 0.25;
+export const isShort = (seconds: number, delaySeconds = 0) => seconds <= Math.max(SHORT_SECONDS, delaySeconds);
 
 async function joinFiles(folder: string, before: Segment, last: Segment): Promise<boolean> {
   const [path, lastPath] = [join(folder, before.name), join(folder, last.name)];

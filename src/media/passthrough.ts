@@ -175,7 +175,7 @@ function isClosed(positions: readonly number[], keys: readonly number[]): boolea
 }
 
 /** Where the muxer cuts: segment n begins with the first keyframe at n x 4 s or later. */
-function cutsOf(keys: readonly number[], frameSeconds: number, segmentSeconds: number): number[] {
+export function cutsOf(keys: readonly number[], frameSeconds: number, segmentSeconds: number): number[] {
   const cuts: number[] = [];
   for (const key of keys) if (key * frameSeconds >= cuts.length * segmentSeconds - 1e-6) cuts.push(key);
   return cuts;

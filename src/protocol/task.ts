@@ -71,7 +71,7 @@ export const UNCUTTABLE_REASONS = [
   "unknown_duration",
   /** Audio outlasts the video, whose last frame is held. */
   "held_frame",
-  /** Its video is copied, not encoded. */
+  /** Its video is copied, and its index does not state exactly where the segments begin: a fragmented file, for example. */
   "passthrough",
   /** Its keyframes are too far apart: each chunk would decode a large part of the source. */
   "long_gop",
@@ -122,6 +122,12 @@ export const PlanResult = v.object({
     v.description("The constant frame rate of all renditions; null without video"),
   ),
   segment_seconds: v.pipe(v.number(), v.minValue(1), v.maxValue(60), v.description("Length of segments")),
+  segment_frames: v.pipe(
+    v.nullish(v.pipe(v.array(count), v.minLength(1), v.maxLength(MAX_SEGMENTS))),
+    v.description(
+      "First frame of each segment, ascending from 0, where they do not follow from `segment_seconds`: of a source whose video is copied",
+    ),
+  ),
   has_audio: v.pipe(v.boolean(), v.description("Whether audio is encoded")),
   uncuttable: v.pipe(
     v.nullable(v.picklist(UNCUTTABLE_REASONS)),

@@ -36,6 +36,19 @@ const sources = fc
   }));
 
 describe("chunks", () => {
+  test("begin where the segments of a plan begin that states them", () => {
+    // Every third keyframe of 50 frames, at 30 frames per second.
+    const segment_frames = Array.from({ length: 20 }, (_, segment) => segment * 150);
+    const plan = planned({ duration_seconds: 99, segment_frames }) as unknown as Plan;
+    expect(whyUncut(plan, { ...ALWAYS, chunkSeconds: 24 })).toBeNull();
+    expect(chunksOf(plan, 24)).toEqual([
+      { number: 0, first_segment: 0, segments: 6, first_frame: 0, end_frame: 900 },
+      { number: 1, first_segment: 6, segments: 7, first_frame: 900, end_frame: 1950 },
+      { number: 2, first_segment: 13, segments: null, first_frame: 1950, end_frame: null },
+    ]);
+    expect(whyUncut({ ...plan, segment_frames: [0] }, { ...ALWAYS, chunkSeconds: 24 })).toBe("short");
+  });
+
   test("cover every frame and segment exactly once, in equal parts", () => {
     fc.assert(
       fc.property(sources, ({ plan, chunkSeconds }) => {

@@ -258,6 +258,14 @@ describe("a result", () => {
     await refused(plan, {});
     await refused(plan, { plan: planned({ plan: { text: "x".repeat(128 * 1024) } }) });
     await refused(plan, { plan: planned({ frame_rate: { num: 1001, den: 1 } }) });
+    for (const frames of [
+      [1, 120],
+      [0, 120, 120],
+      [0, 240, 120],
+    ])
+      await refused(plan, { plan: planned({ segment_frames: frames }) });
+    for (const wrong of [{ segment_frames: [] }, { segment_frames: [0.5] }])
+      expectError(await callback(app, plan, "complete", { plan: planned(wrong) }), 422, "validation_failed");
     for (const wrong of [{ frame_rate: { num: 30, den: 0 } }, { segment_seconds: 0 }, { uncuttable: "mood" }])
       expectError(await callback(app, plan, "complete", { plan: planned(wrong) }), 422, "validation_failed");
     await finish(app, plan);

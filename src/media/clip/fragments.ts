@@ -1,6 +1,6 @@
 /** Takes segments of fragmented MP4 (ISO/IEC 14496-12, 8.8) apart into samples, and writes segments of samples. */
 
-import { type Box, boxes, field, find, flagsOf, isLong, uint32 } from "../isobmff.ts";
+import { type Box, boxes, field, find, flagsOf, isLong, uint32 } from "../mp4/boxes.ts";
 
 /** A frame, or a packet of audio. Times are in the timescale of its track, on the clock of the media. */
 export type Sample = { data: Buffer; dts: number; cts: number; duration: number; flags: number };

@@ -1,12 +1,13 @@
 import { mkdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { type Chunk, firstFrameOf, type WrittenRendition } from "../../protocol/task.ts";
-import { encodeArguments, INIT_NAME } from "../arguments.ts";
+import { copyArguments, encodeArguments, INIT_NAME } from "../arguments.ts";
 import type { Encoder } from "../encoders.ts";
 import type { EncodingSpec } from "../encoding-spec.ts";
 import { type Binaries, run, type SourceRun } from "../ffmpeg.ts";
 import { prepareFolders, readWritten, type Written } from "../package.ts";
 import { Inexact } from "./inexact.ts";
+import { joinedAt, segmentFramesOf } from "./passthrough-parts.ts";
 import { Placer } from "./placer.ts";
 import type { StoredPlan } from "./stored-plan.ts";
 import { toRows } from "./written-rows.ts";
@@ -27,11 +28,14 @@ export type ChunkOptions = {
   watermark?: string | undefined;
   /** Receives the names of segments, relative to `outDir`, as soon as they are there. */
   onPlaced?: ((files: string[]) => Promise<void>) | undefined;
+  /** The keyframe that is decoded first, from the index of the source; null: its first one. */
+  seekSeconds?: number | null;
   /** 0 to 1. */
   onProgress?: (fraction: number) => void;
 };
 
 const STALL_MS = 5 * 60_000;
+const COPY_LIMIT_MS = 3_600_000;
 const timeLimitMs = (seconds: number) => 3_600_000 + seconds * 100_000;
 
 /**
@@ -42,31 +46,54 @@ export async function encodeChunk(options: ChunkOptions): Promise<WrittenRenditi
   const { chunk, workDir, outDir, plan, spec } = options;
   const { video } = plan;
   if (!video) throw new Inexact("it has no video.");
+  const { passthrough, rate } = video;
   const only = chunk.renditions ? new Set(chunk.renditions) : undefined;
   const renditions = video.renditions.filter(({ name }) => only?.has(name) ?? true);
   if (renditions.length === 0) throw new Inexact(`chunk ${chunk.number} has none of its renditions.`);
   const names = renditions.map(({ name }) => name);
-  await prepareFolders(workDir, { ...plan, video: { ...video, renditions }, audio: [] });
-  const placer = new Placer({ ...options, names, rate: video.rate });
+  const onlyVideo = { ...plan, audio: [] };
+  const { durationSeconds } = plan;
+  const frames = passthrough && segmentFramesOf(passthrough, rate, { spec, durationSeconds });
+  const firstOf = (segment: number) =>
+    frames ? (frames[segment] ?? -1) : firstFrameOf(segment, spec.segment_seconds, rate);
+  await prepareFolders(workDir, { ...onlyVideo, video: { ...video, renditions } });
+  // Segments at the source's keyframes are joined when all are there.
+  const placer = new Placer({ ...options, names, rate, isWatching: frames === null });
   try {
-    await encodeRange(options, { ...plan, audio: [] }, only);
+    await encodeRange(options, onlyVideo, only);
+    if (passthrough?.isCopied) await copyRange(options, onlyVideo);
   } finally {
     await placer.stop();
   }
   const rows: WrittenRendition[] = [];
   for (const name of names) {
-    const written = await readWritten(workDir, name, { joinLast: chunk.segments === null });
+    const cut = await readWritten(workDir, name, { joinLast: chunk.segments === null && !frames });
+    if (!cut) throw new Inexact(`chunk ${chunk.number} has no frames.`);
+    const ticks = ticksPerFrame(cut, rate);
+    const starts = frames?.map((frame) => frame - chunk.first_frame);
+    const written = starts ? await joinedAt(workDir, cut, { ticks, starts }) : cut;
     if (!written) throw new Inexact(`chunk ${chunk.number} has no frames.`);
-    const ticks = ticksPerFrame(written, video.rate);
-    checkFrames(written, { chunk, ticks, rate: video.rate, spec });
-    rows.push(await place(written, { workDir, outDir, chunk, ticks, placer }));
+    checkFrames(written, { chunk, ticks, firstOf });
+    // A joined segment has several fragments, but not more than frames.
+    const sequence = frames ? chunk.first_frame : chunk.first_segment;
+    rows.push(await place(written, { workDir, outDir, chunk, ticks, sequence, placer }));
   }
   await rm(workDir, { recursive: true, force: true });
   return rows;
 }
 
+/**
+ * What ffmpeg reports of damaged packets and of frames whose missing parts were concealed, from frames that a chunk does not
+ * have. Missing references are not among them: a decoder that begins with an open GOP reports them too, of frames that are
+ * not shown.
+ */
+const FAULTS = [
+  ...["corrupt input packet in stream", "corrupt decoded frame in stream", "Error while decoding stream"],
+  ...["error while decoding MB", "is outside the valid range", "Error parsing NAL unit", "Invalid NAL unit"],
+];
+
 async function encodeRange(
-  { input, workDir, chunk, spec, binaries, run: common, encoder, watermark, onProgress }: ChunkOptions,
+  { input, workDir, chunk, spec, binaries, run: common, encoder, watermark, seekSeconds, onProgress }: ChunkOptions,
   plan: StoredPlan,
   only: ReadonlySet<string> | undefined,
 ): Promise<void> {
@@ -77,9 +104,15 @@ async function encodeRange(
     firstFrame: chunk.first_frame,
     endFrame: chunk.end_frame,
     seekBackSeconds: plan.seekBackSeconds,
+    ...(seekSeconds !== undefined && { seekSeconds }),
   };
+  let fault: string | null = null;
   await run(binaries.ffmpeg, {
     ...common,
+    onLog: (line) => {
+      if (FAULTS.some((text) => line.includes(text))) fault ??= line.trim().slice(0, 200);
+      common.onLog?.(line);
+    },
     writes: [...(common.writes ?? []), workDir],
     reads: [...(common.reads ?? []), ...(watermark ? [watermark] : [])],
     args: encodeArguments({ input, outDir: workDir, plan, spec, encoder, range, only, watermark }),
@@ -88,6 +121,18 @@ async function encodeRange(
     timeLimitMs: timeLimitMs(seconds),
     stallMs: STALL_MS,
     onPosition: (position) => onProgress?.(Math.min(1, position / seconds)),
+  });
+  if (fault !== null) throw new Inexact(`its decoder reports faults: ${fault}`);
+}
+
+/** Copies the packets of a chunk, which begins with a keyframe: those from it to the next chunk's first one. */
+async function copyRange({ input, workDir, chunk, binaries, run: common }: ChunkOptions, plan: StoredPlan) {
+  await run(binaries.ffmpeg, {
+    ...common,
+    writes: [...(common.writes ?? []), workDir],
+    args: copyArguments({ input, outDir: workDir, plan, chunk }),
+    timeLimitMs: COPY_LIMIT_MS,
+    stallMs: STALL_MS,
   });
 }
 
@@ -101,15 +146,14 @@ function ticksPerFrame({ init }: Written, { num, den }: { num: number; den: numb
 /** All segments have the frames that they have in a run over the whole source, no more and no fewer. */
 function checkFrames(
   { name, segments }: Written,
-  { chunk, ticks, rate, spec }: { chunk: Chunk; ticks: number; rate: { num: number; den: number }; spec: EncodingSpec },
+  { chunk, ticks, firstOf }: { chunk: Chunk; ticks: number; firstOf: (segment: number) => number },
 ): void {
   const { number, first_segment, first_frame, end_frame } = chunk;
   if (chunk.segments !== null && segments.length !== chunk.segments)
     throw new Inexact(`chunk ${number} has ${segments.length} segments of ${name} instead of ${chunk.segments}.`);
   let frame = first_frame;
   for (const [index, { start, duration }] of segments.entries()) {
-    const expected = firstFrameOf(first_segment + index, spec.segment_seconds, rate);
-    if (frame !== expected || start !== (frame - first_frame) * ticks)
+    if (frame !== firstOf(first_segment + index) || start !== (frame - first_frame) * ticks)
       throw new Inexact(`segment ${first_segment + index} of ${name} begins with another frame.`);
     frame += duration / ticks;
   }
@@ -117,22 +161,26 @@ function checkFrames(
     throw new Inexact(`chunk ${number} of ${name} ends at frame ${frame} instead of ${end_frame}.`);
 }
 
+type PlaceOptions = {
+  workDir: string;
+  outDir: string;
+  chunk: Chunk;
+  ticks: number;
+  /** Of the first fragment of the chunk. */
+  sequence: number;
+  placer: Placer;
+};
+
 /** Moves the segments to their place in time and in `outDir`; a file with its final name is complete. */
 async function place(
   written: Written,
-  {
-    workDir,
-    outDir,
-    chunk,
-    ticks,
-    placer,
-  }: { workDir: string; outDir: string; chunk: Chunk; ticks: number; placer: Placer },
+  { workDir, outDir, chunk, ticks, sequence, placer }: PlaceOptions,
 ): Promise<WrittenRendition> {
   const { name, segments } = written;
   const [from, to] = [join(workDir, name), join(outDir, name)];
   await mkdir(to, { recursive: true });
   const time = chunk.first_frame * ticks;
-  for (const [index, segment] of segments.entries()) await placer.place(name, segment.name, { index, ticks });
+  for (const [index, segment] of segments.entries()) await placer.place(name, segment.name, { index, ticks, sequence });
   await rename(join(from, INIT_NAME), join(to, INIT_NAME));
   const moved = segments.map((segment) => ({ ...segment, start: segment.start + time }));
   return toRows(to, { ...written, segments: moved }, chunk.first_segment);

@@ -16,6 +16,8 @@ type PlacerOptions = {
   names: readonly string[];
   rate: Rate;
   spec: EncodingSpec;
+  /** Whether segments are placed while ffmpeg encodes those that follow. */
+  isWatching: boolean;
   onPlaced?: ((files: string[]) => Promise<void>) | undefined;
 };
 
@@ -38,7 +40,7 @@ export class Placer {
 
   constructor(options: PlacerOptions) {
     this.#options = options;
-    this.#plan();
+    if (options.isWatching) this.#plan();
   }
 
   /** When this resolves, nothing is in progress. */
@@ -48,14 +50,21 @@ export class Placer {
     await this.#looking;
   }
 
-  /** Places segment `index` of the chunk, unless it is there; `ticks` is the duration of a frame in the timescale. */
-  async place(name: string, file: string, { index, ticks }: { index: number; ticks: number }): Promise<void> {
+  /**
+   * Places segment `index` of the chunk, unless it is there; `ticks` is the duration of a frame in the timescale,
+   * `sequence` the number of the first fragment of the chunk.
+   */
+  async place(
+    name: string,
+    file: string,
+    { index, ticks, sequence = this.#options.chunk.first_segment }: { index: number; ticks: number; sequence?: number },
+  ): Promise<void> {
     const { workDir, outDir, chunk } = this.#options;
     const target = `${name}/${segmentName(chunk.first_segment + index)}`;
     if (this.#placed.has(target)) return;
     const path = join(workDir, name, file);
     const data = await readFile(path);
-    shiftSegment(data, { time: chunk.first_frame * ticks, sequence: chunk.first_segment });
+    shiftSegment(data, { time: chunk.first_frame * ticks, sequence });
     await mkdir(join(outDir, name), { recursive: true });
     await writeFile(`${path}.placed`, data);
     await rename(`${path}.placed`, join(outDir, target));

@@ -1,14 +1,25 @@
 import type { PlanResult, UncuttableReason } from "../../protocol/task.ts";
+import { copyAudio } from "../audio-copy.ts";
 import type { EncodingSpec } from "../encoding-spec.ts";
 import { MediaError } from "../error.ts";
 import { type Binaries, run, type SourceRun, untrustedInput } from "../ffmpeg.ts";
 import { findPassthrough } from "../passthrough.ts";
 import { type EncodePlan, planEncode } from "../plan.ts";
 import type { Probe } from "../probe.ts";
+import { copiedSegments } from "./passthrough-parts.ts";
 import { predictedVideo } from "./predict.ts";
-import type { StoredPlan } from "./stored-plan.ts";
+import { longestKeyDistance, type SourceIndex, videoTrackOf } from "./source-index.ts";
+import { type StoredPlan, toStored } from "./stored-plan.ts";
 
-type PlanOptions = { input: string; probe: Probe; spec: EncodingSpec; binaries: Binaries; run: SourceRun };
+type PlanOptions = {
+  input: string;
+  probe: Probe;
+  spec: EncodingSpec;
+  binaries: Binaries;
+  run: SourceRun;
+  /** Of a source that can be read in parts. */
+  index?: SourceIndex | null | undefined;
+};
 
 /** A chunk of the default length would decode at least as much again. */
 const LONG_GOP_SECONDS = 20;
@@ -20,21 +31,29 @@ const GOP_SAMPLES = 100;
  */
 export async function planSource(options: PlanOptions): Promise<PlanResult> {
   const { input, probe, spec, binaries } = options;
-  const plan = planEncode(probe, spec);
-  const source = { input, probe, plan, spec, binaries, run: options.run };
-  const { uncuttable, seekBackSeconds } = await cutsOf(options, plan, source);
-  const frames = framesOf(plan, probe);
-  const stored: StoredPlan = { ...plan, seekBackSeconds, frames };
+  const encoded = planEncode(probe, spec);
+  const source = { input, probe, plan: encoded, spec, binaries, run: options.run };
+  const { uncuttable, seekBackSeconds, copied } = await cutsOf(options, encoded, source);
+  const plan = copied?.plan ?? storedPlan(options, encoded, seekBackSeconds);
   return {
-    plan: stored,
+    plan: toStored(plan),
     duration_seconds: plan.durationSeconds,
     frame_rate: plan.video?.rate ?? null,
     segment_seconds: spec.segment_seconds,
     has_audio: plan.audio.length > 0,
     uncuttable,
-    early: earlyOf(stored, spec),
+    ...(copied && { segment_frames: copied.frames }),
+    // Segments at the source's keyframes are not listed before they are encoded.
+    early: copied ? null : earlyOf(plan, spec),
   };
 }
+
+const storedPlan = ({ index, probe }: PlanOptions, plan: EncodePlan, seekBackSeconds: number): StoredPlan => ({
+  ...plan,
+  seekBackSeconds,
+  frames: framesOf(plan, probe),
+  ...(index && videoTrackOf(index, probe.video) && { startSeconds: probe.startSeconds }),
+});
 
 /** Null when the container does not state the length of its video. */
 function framesOf({ video }: EncodePlan, { startSeconds }: Probe): number | null {
@@ -55,7 +74,12 @@ function earlyOf(plan: StoredPlan, spec: EncodingSpec): PlanResult["early"] {
 
 type Source = Parameters<typeof findPassthrough>[0];
 
-type Cuts = { uncuttable: UncuttableReason | null; seekBackSeconds: number };
+type Cuts = {
+  uncuttable: UncuttableReason | null;
+  seekBackSeconds: number;
+  /** Of a source whose video is copied: the plan, and the first frame of each segment. */
+  copied?: { plan: StoredPlan; frames: number[] };
+};
 
 /** A seek finds the keyframe before this long before the first frame, whatever the container's rounding. */
 const SEEK_BACK_SECONDS = 0.1;
@@ -71,9 +95,20 @@ async function cutsOf(options: PlanOptions, plan: EncodePlan, source: Source): P
   if (video.holdUntilSeconds > 0) return cuts("held_frame");
   // Seeks in such a file are off by that time. Delays of audio encoders are shorter.
   if (options.probe.startSeconds < -SEEK_BACK_SECONDS) return cuts("inexact");
-  if (await findPassthrough(source)) return cuts("passthrough");
+  const passthrough = await findPassthrough(source);
+  if (passthrough) {
+    const audio = await copyAudio(source);
+    const copying = storedPlan(options, { ...plan, video: { ...video, passthrough }, audio }, SEEK_BACK_SECONDS);
+    const frames = copiedSegments(copying, options.index ?? null, options.spec);
+    return frames ? { ...cuts(null), copied: { plan: copying, frames } } : cuts("passthrough");
+  }
+  const indexed = options.index && videoTrackOf(options.index, options.probe.video);
   const isTransport = /^(mpegts|mpeg)$/.test(options.probe.format);
-  const lead = isTransport ? await longestGop(options, video.track.index) : await longestLead(options, plan);
+  const lead = indexed
+    ? longestKeyDistance(indexed)
+    : isTransport
+      ? await longestGop(options, video.track.index)
+      : await longestLead(options, plan);
   if (lead > LONG_GOP_SECONDS) return cuts("long_gop");
   // Without an index, a seek by time may end behind the keyframe that it should find: it begins a GOP earlier.
   return cuts(null, isTransport ? lead + 2 * SEEK_BACK_SECONDS : SEEK_BACK_SECONDS);

@@ -47,6 +47,7 @@ const StoredPlan = v.object({
   seekBackSeconds: v.pipe(v.number(), v.minValue(0), v.maxValue(60)),
   /** The number of frames that the video will have; null when it is not known. */
   frames: v.optional(v.nullable(count), null),
+  startSeconds: v.optional(v.number()),
   video: v.nullable(
     v.object({
       track: videoTrack,
@@ -66,7 +67,10 @@ const StoredPlan = v.object({
         v.maxLength(50),
       ),
       holdUntilSeconds: seconds,
-      passthrough: v.null(),
+      // Frames from each keyframe to the next, from the first one.
+      passthrough: v.nullable(
+        v.object({ keyDistances: v.pipe(v.array(positive), v.maxLength(100_000)), isCopied: v.boolean() }),
+      ),
     }),
   ),
   audio: v.pipe(
@@ -77,11 +81,42 @@ const StoredPlan = v.object({
 });
 
 /** A plan as the server stores it. */
-export type StoredPlan = EncodePlan & { seekBackSeconds: number; frames: number | null };
+export type StoredPlan = EncodePlan & {
+  seekBackSeconds: number;
+  /** The number of frames that the video will have; null when it is not known. */
+  frames: number | null;
+  /** When the file begins, of a source with an index: chunks seek to keyframes of the index. */
+  startSeconds?: number | undefined;
+};
+
+type Stored = v.InferOutput<typeof StoredPlan>;
+
+/** A plan as JSON: its keyframes are many, and the distances between them are short numbers. */
+export function toStored(plan: StoredPlan): Stored {
+  const { video } = plan;
+  if (!video?.passthrough) return { ...plan, video: video && { ...video, passthrough: null } };
+  const { rate, passthrough } = video;
+  const keys = passthrough.keyTimes.map((seconds) => Math.round((seconds * rate.num) / rate.den));
+  const keyDistances = keys.slice(1).map((key, at) => key - (keys[at] ?? 0));
+  return { ...plan, video: { ...video, passthrough: { keyDistances, isCopied: passthrough.isCopied } } };
+}
+
+function fromStored(plan: Stored): StoredPlan {
+  const { video } = plan;
+  if (!video?.passthrough) return { ...plan, video: video && { ...video, passthrough: null } };
+  const { rate, passthrough } = video;
+  const keyTimes = [0];
+  let frame = 0;
+  for (const distance of passthrough.keyDistances) {
+    frame += distance;
+    keyTimes.push((frame * rate.den) / rate.num);
+  }
+  return { ...plan, video: { ...video, passthrough: { keyTimes, isCopied: passthrough.isCopied } } };
+}
 
 /** Throws MediaError `encode_failed` for a plan of another version of the worker. */
 export function parsePlan(json: unknown): StoredPlan {
   const parsed = v.safeParse(StoredPlan, json);
   if (!parsed.success) throw new MediaError("encode_failed", "The stored plan is not one of this version.", true);
-  return parsed.output;
+  return fromStored(parsed.output);
 }

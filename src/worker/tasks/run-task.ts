@@ -1,13 +1,17 @@
-import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { INIT_NAME } from "../../media/arguments.ts";
+import { MediaError } from "../../media/error.ts";
 import type { SourceRun } from "../../media/ffmpeg.ts";
 import { fileNames } from "../../media/finish.ts";
 import { encodeAudio } from "../../media/parallel/audio.ts";
 import { encodeChunk } from "../../media/parallel/chunk.ts";
 import { earlyNames, writeEarly, writeInits } from "../../media/parallel/head.ts";
 import { writeImages } from "../../media/parallel/images.ts";
+import { Inexact } from "../../media/parallel/inexact.ts";
 import { planSource } from "../../media/parallel/plan-source.ts";
+import { audioRanges, videoTrackOf, type Window, windowOf, windowRanges } from "../../media/parallel/source-index.ts";
 import { parsePlan, type StoredPlan } from "../../media/parallel/stored-plan.ts";
 import { segmentName } from "../../media/parallel/written-rows.ts";
 import { probe } from "../../media/probe.ts";
@@ -22,7 +26,7 @@ import { fetchWatermark, requestedSpec } from "../requested-spec.ts";
 import { runConcurrently } from "../run-concurrently.ts";
 import { requestedNames, toCompletion, transcode, type Workspace } from "../transcode-job.ts";
 import { sumOf } from "../transfer.ts";
-import { DOWNLOADED, fetchSource } from "./source.ts";
+import { DOWNLOADED, openSource, type TaskSource } from "./source.ts";
 
 /** The rest of 100 is for publishing. */
 const ENCODED = 95;
@@ -54,7 +58,7 @@ export async function runTask(job: TaskContract, context: JobContext, workspace:
 async function plan({ job, context, workspace }: Running): Promise<TaskResult> {
   const { binaries } = context;
   const { heartbeat, work } = workspace;
-  await using source = await fetchSource(job, context, workspace);
+  await using source = await openSource(job, context, workspace);
   heartbeat.report("probing", DOWNLOADED);
   const run = runOf(context, workspace, source.path);
   const { path: input } = source;
@@ -62,10 +66,14 @@ async function plan({ job, context, workspace }: Running): Promise<TaskResult> {
   const common = { cwd: work, memoryBytes, ...(signal && { signal }), ...(pidDir && { pidDir }) };
   try {
     const media = await probe(input, binaries, common);
-    return { plan: await planSource({ input, probe: media, spec: requestedSpec(job), binaries, run }) };
+    const { index } = source;
+    return { plan: await planSource({ input, probe: media, spec: requestedSpec(job), binaries, run, index }) };
   } catch (error) {
     // A source that was damaged in transit is reported as such.
-    if (job.source.sha256 && !heartbeat.signal.aborted) await sumOf(input, job.source.sha256, heartbeat.signal);
+    if (job.source.sha256 && !heartbeat.signal.aborted) {
+      await source.need("all");
+      await sumOf(input, job.source.sha256, heartbeat.signal);
+    }
     throw error;
   }
 }
@@ -75,11 +83,17 @@ async function chunk({ job, context, workspace }: Running, plan: StoredPlan): Pr
   const { heartbeat, work, outDir } = workspace;
   const { task } = job;
   if (!task.chunk) throw new Error("The contract of a chunk does not state its range.");
-  await using source = await fetchSource(job, context, workspace);
+  await using source = await openSource(job, context, workspace);
   const publisher = publisherOf({ job, context, workspace });
-  // Of a source without audio no other task reads everything.
+  // Of a source without audio no other task may read everything.
   const isChecking = plan.audio.length === 0 && task.chunk.number === 0;
-  const sum = isChecking ? sumOf(source.path, job.source.sha256, heartbeat.signal) : null;
+  const window = await needChunk(source, {
+    plan,
+    chunk: task.chunk,
+    // The init segments of audio are encoded too.
+    isWhole: task.publishes || (isChecking && Boolean(job.source.sha256)),
+  });
+  const sum = isChecking && source.isWhole() ? sumOf(source.path, job.source.sha256, heartbeat.signal) : null;
   sum?.catch(() => {});
   try {
     const report = (fraction: number) => heartbeat.report("encoding", DOWNLOADED + fraction * (ENCODED - DOWNLOADED));
@@ -90,16 +104,23 @@ async function chunk({ job, context, workspace }: Running, plan: StoredPlan): Pr
       watermark: await fetchWatermark(spec, context, { work, signal: heartbeat.signal }),
       run: runOf(context, workspace, source.path),
     };
-    const workDir = join(work, "chunk");
     const { renditions } = task.chunk;
     const [written] = await runConcurrently(
       heartbeat.signal,
       (signal) =>
-        encodeChunk({
-          ...{ ...options, run: { ...options.run, signal }, workDir, chunk: task.chunk as Chunk },
-          onPlaced: (files) => publisher.also(files),
-          onProgress: report,
-        }),
+        encodeExactly(
+          {
+            ...{
+              ...options,
+              run: { ...options.run, signal },
+              workDir: join(work, "chunk"),
+              chunk: task.chunk as Chunk,
+            },
+            onPlaced: (files) => publisher.also(files),
+            onProgress: report,
+          },
+          { source, window },
+        ),
       async (signal) => {
         if (!task.publishes) return;
         const others = (plan.video?.renditions ?? [])
@@ -136,10 +157,51 @@ async function publishFirst(
   }
 }
 
+type ChunkNeeds = { plan: StoredPlan; chunk: NonNullable<Task["chunk"]>; isWhole: boolean };
+
+/** Downloads what a chunk reads of its source: the returned part of it, or everything. */
+async function needChunk(source: TaskSource, { plan, chunk, isWhole }: ChunkNeeds): Promise<Window | null> {
+  const { video } = plan;
+  const track = source.index && video && videoTrackOf(source.index, video.track);
+  const range = { firstFrame: chunk.first_frame, endFrame: chunk.end_frame };
+  const window = track && windowOf(track, { ...range, plan: { ...plan, video }, threads: availableParallelism() + 1 });
+  await source.need(track && window && !isWhole ? windowRanges(track, window) : "all");
+  return window;
+}
+
+/** Another look at the source may help: not after a full disk, or when the task was aborted. */
+const isOfSource = (error: unknown) =>
+  error instanceof Inexact ||
+  (error instanceof MediaError && (error.code === "input_invalid" || error.code === "encode_failed"));
+
+/** Encodes a chunk from a part of its source. If that is not exact, the index may be wrong: then from all of it. */
+async function encodeExactly(
+  options: Parameters<typeof encodeChunk>[0],
+  { source, window }: { source: TaskSource; window: Window | null },
+): Promise<WrittenRendition[]> {
+  try {
+    if (!window) return await encodeChunk(options);
+    try {
+      return await encodeChunk({ ...options, seekSeconds: window.seekSeconds });
+    } catch (error) {
+      if (!isOfSource(error)) throw error;
+      options.run.onLog?.(`Encoding again, without the index of the source. ${(error as Error).message}`);
+      await source.need("all");
+      await rm(options.workDir, { recursive: true, force: true });
+      return await encodeChunk(options);
+    }
+  } catch (error) {
+    throw options.plan.video?.passthrough && isOfSource(error) ? notCopied(error) : error;
+  }
+}
+
+/** As in one run: a source that has faults is not copied but encoded. */
+const notCopied = (error: unknown) => new Inexact(`it cannot be copied: ${(error as Error).message}`);
+
 async function audio({ job, context, workspace }: Running, plan: StoredPlan): Promise<TaskResult> {
   const { binaries } = context;
   const { heartbeat, work, outDir } = workspace;
-  await using source = await fetchSource(job, context, workspace);
+  await using source = await openSource(job, context, workspace);
   const publisher = publisherOf({ job, context, workspace });
   const requested = Object.keys(job.outputs.subtitle_paths ?? {}).length;
   const done = { encoded: 0, captioned: requested > 0 ? 0 : 1 };
@@ -149,8 +211,11 @@ async function audio({ job, context, workspace }: Running, plan: StoredPlan): Pr
     heartbeat.report("encoding", DOWNLOADED + fraction * (ENCODED - DOWNLOADED));
   };
   const media = { audio: plan.audio.map(({ track }) => track) };
-  const sum = sumOf(source.path, job.source.sha256, heartbeat.signal);
-  sum.catch(() => {});
+  const ranges = source.index && audioRanges(source.index, plan, job.source.bytes ?? 0);
+  // An announced checksum is compared by reading everything.
+  await source.need(ranges && !job.source.sha256 ? ranges : "all");
+  const sum = source.isWhole() ? sumOf(source.path, job.source.sha256, heartbeat.signal) : null;
+  sum?.catch(() => {});
   try {
     const [written, captions] = await runConcurrently(
       heartbeat.signal,
@@ -161,6 +226,8 @@ async function audio({ job, context, workspace }: Running, plan: StoredPlan): Pr
               ...{ input: source.path, outDir, plan, spec: requestedSpec(job), binaries },
               run: { ...runOf(context, workspace, source.path), signal },
               onProgress: (encoded) => report({ encoded }),
+            }).catch((error) => {
+              throw plan.audio.some(({ isCopied }) => isCopied) && isOfSource(error) ? notCopied(error) : error;
             }),
       (signal) =>
         createCaptions(job, context, {
@@ -171,7 +238,7 @@ async function audio({ job, context, workspace }: Running, plan: StoredPlan): Pr
     heartbeat.report("publishing", ENCODED);
     await addCaptions(captions, outDir);
     await publisher.finish([...captions.files, ...filesOf(written)]);
-    return { written, ...captions.told, media: { source_sha256: await sum } };
+    return { written, ...captions.told, ...(sum && { media: { source_sha256: await sum } }) };
   } finally {
     await publisher.stop();
   }

@@ -1,21 +1,15 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
+import type { SparseSource } from "./sparse-source.ts";
 
-type OnBytes = (received: number) => void;
-type Entry = { folder: string; users: Set<OnBytes>; file: Promise<string> };
-type AcquireOptions = {
-  /** Writes the source to `path`, unless it is there or another task is downloading it. */
-  download: (path: string, onBytes: OnBytes) => Promise<void>;
-  /** Bytes received so far, also of a download that another task has started. */
-  onBytes: OnBytes;
-};
+type Entry = { folder: string; users: Set<symbol>; source: Promise<SparseSource> };
 
-/** A source that was downloaded; disposing of it allows its deletion. */
-export type CachedSource = AsyncDisposable & { path: string };
+/** A source of which a part was downloaded; disposing of it allows its deletion. */
+export type CachedSource = AsyncDisposable & { source: SparseSource };
 
 /**
  * Downloaded sources, each kept until another one is needed: a worker often runs several tasks of one job in a row, and
- * downloads its source once.
+ * downloads each byte once.
  */
 export class SourceCache {
   readonly #entries = new Map<string, Entry>();
@@ -26,37 +20,33 @@ export class SourceCache {
     this.#newFolder = newFolder;
   }
 
-  async acquire(key: string, { download, onBytes }: AcquireOptions): Promise<CachedSource> {
-    const entry = this.#entries.get(key) ?? this.#add(key, download);
-    // One task may use it twice.
-    const user: OnBytes = (received) => onBytes(received);
+  /** `create` creates the file at `path`, unless another task has. */
+  async acquire(key: string, create: (path: string) => Promise<SparseSource>): Promise<CachedSource> {
+    const entry = this.#entries.get(key) ?? this.#add(key, create);
+    const user = Symbol(key);
     entry.users.add(user);
     const release = async () => {
       entry.users.delete(user);
       if (this.#entries.get(key) !== entry) await this.#remove(entry);
     };
     try {
-      return { path: await entry.file, [Symbol.asyncDispose]: release };
+      return { source: await entry.source, [Symbol.asyncDispose]: release };
     } catch (error) {
-      // A download that failed or was aborted is repeated by the next task.
+      // The next task tries again.
       if (this.#entries.get(key) === entry) this.#entries.delete(key);
       await release();
       throw error;
     }
   }
 
-  #add(key: string, download: AcquireOptions["download"]): Entry {
-    const entry: Entry = { folder: "", users: new Set(), file: Promise.resolve("") };
+  #add(key: string, create: (path: string) => Promise<SparseSource>): Entry {
+    const users = new Set<symbol>();
     const open = async () => {
       await this.#evict(key);
       entry.folder = await this.#newFolder();
-      const path = join(entry.folder, "source");
-      await download(path, (received) => {
-        for (const user of entry.users) user(received);
-      });
-      return path;
+      return create(join(entry.folder, "source"));
     };
-    entry.file = open();
+    const entry: Entry = { folder: "", users, source: Promise.resolve().then(open) };
     this.#entries.set(key, entry);
     return entry;
   }

@@ -15,7 +15,7 @@ const exec = promisify(execFile);
 export async function framesToEncode(input: string, plan: StoredPlan, range?: FrameRange): Promise<string[]> {
   const args = encodeArguments({ input, outDir: "/nowhere", plan: { ...plan, audio: [] }, spec, range });
   const graph = args.indexOf("-filter_complex");
-  const outputs = (plan.video?.renditions ?? []).flatMap((_, index) => ["-map", `[v${index}]`]);
+  const outputs = encodedRenditions(plan).flatMap((_, index) => ["-map", `[v${index}]`]);
   // The system's ffmpeg has the muxer for hashes.
   const before = args.slice(0, graph + 2).filter((arg) => arg !== "-progress" && arg !== "pipe:1");
   const { stdout } = await exec("ffmpeg", [...before, ...outputs, "-f", "framehash", "-hash", "murmur3", "-"], {
@@ -29,6 +29,9 @@ export async function framesToEncode(input: string, plan: StoredPlan, range?: Fr
       return `${stream} ${hash}`;
     });
 }
+
+/** All but the one that is the source's video. */
+const encodedRenditions = ({ video }: StoredPlan) => (video?.renditions ?? []).slice(video?.passthrough ? 1 : 0);
 
 /** Times of all packets of a rendition, as [pts, dts, isKey], in units of its timescale. */
 export async function packetsOf(dir: string, rendition: string): Promise<string[]> {

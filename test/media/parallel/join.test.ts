@@ -72,6 +72,40 @@ describe.each(Object.entries(RATES))("joined parts at %s frames per second", (na
   });
 });
 
+/** Keyframes at odd distances, at a rate whose segments do not begin at whole seconds. */
+const FITTING: Record<string, string[]> = {
+  "29.97 frames per second": ["testsrc2=s=640x360:r=30000/1001:d=33.4", "-g", "48"],
+  "24 frames per second, and a short last segment": [
+    "testsrc2=s=640x360:r=24:d=32.2",
+    "-x264-params",
+    "keyint=96:scenecut=0",
+  ],
+};
+
+describe.each(Object.entries(FITTING))("a copied source in parts: %s", (name, [video = "", ...encoder]) => {
+  test("has the segments of one run", async () => {
+    const source = ["-f", "lavfi", "-i", video, "-f", "lavfi", "-i", "sine=r=48000:d=33.4", "-shortest"];
+    const fast = ["-c:v", "libx264", "-preset", "superfast", "-crf", "32", "-pix_fmt", "yuv420p", "-c:a", "aac"];
+    const { whole, parts, dirs } = await both(`copied ${name}.mp4`, ...source, ...fast, ...encoder);
+    const [copied] = whole.renditions;
+    const shown = ({ renditions }: EncodeResult) =>
+      renditions.map(({ name, codecs, frame_rate }) => ({ name, codecs, frame_rate }));
+    expect(shown(parts)).toEqual(shown(whole));
+    for (const rendition of [...whole.renditions.map((one) => one.name), "audio"]) {
+      const file = (dir: string, path: string) => readFileSync(join(dir, rendition, path));
+      expect(file(dirs.parts, "init.mp4").equals(file(dirs.whole, "init.mp4")), rendition).toBe(true);
+      expect(file(dirs.parts, "playlist.m3u8").toString()).toBe(file(dirs.whole, "playlist.m3u8").toString());
+      expect(await packetsOf(dirs.parts, rendition)).toEqual(await packetsOf(dirs.whole, rendition));
+      const playlist = join(dirs.parts, rendition, "playlist.m3u8");
+      expect(await complaints("-i", playlist, "-f", "null", "-"), rendition).toBe("");
+    }
+    // The same packets.
+    expect(Math.min(...(await similarity(dirs.parts, dirs.whole, copied?.name ?? "")))).toBe(100);
+    for (const { name: rendition } of whole.renditions)
+      expect(Math.min(...(await similarity(dirs.parts, dirs.whole, rendition)))).toBeGreaterThan(30);
+  });
+});
+
 test("a chunk that ends before its last frame is not accepted", async () => {
   const input = join(folder, "short.mp4");
   const source = ["-f", "lavfi", "-i", "testsrc2=s=320x180:r=25:d=20", "-c:v", "libx264", "-preset", "ultrafast"];

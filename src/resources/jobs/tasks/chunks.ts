@@ -36,9 +36,9 @@ export function whyUncut(
   if (duration > MAX_SECONDS) return "too_long";
   // Some segments would be empty.
   if ((rate.num / rate.den) * segmentSeconds < 1) return "long_gop";
-  const whole = wholeSegments(duration, segmentSeconds);
-  if (given.earlyPlayback) return whole <= LEAD_SEGMENTS ? "short" : null;
-  return duration < 2 * chunkSeconds || whole < 2 ? "short" : null;
+  const segments = plan.segment_frames?.length ?? wholeSegments(duration, segmentSeconds);
+  if (given.earlyPlayback) return segments <= LEAD_SEGMENTS ? "short" : null;
+  return duration < 2 * chunkSeconds || segments < 2 ? "short" : null;
 }
 
 /**
@@ -50,13 +50,14 @@ export function chunksOf(
     duration_seconds,
     frame_rate,
     segment_seconds,
-  }: Pick<PlanResult, "duration_seconds" | "frame_rate" | "segment_seconds">,
+    segment_frames,
+  }: Pick<PlanResult, "duration_seconds" | "frame_rate" | "segment_seconds" | "segment_frames">,
   chunkSeconds: number,
   { from: begin = 0, least = 2 } = {},
 ): Chunk[] {
   if (duration_seconds === null || frame_rate === null) throw new Error("A source without duration or video was cut");
   const rate = frame_rate;
-  const total = wholeSegments(duration_seconds, segment_seconds);
+  const total = segment_frames?.length ?? wholeSegments(duration_seconds, segment_seconds);
   const each = Math.max(1, Math.round(chunkSeconds / segment_seconds));
   const count = Math.min(MAX_CHUNKS, Math.max(least, Math.ceil((total - begin) / each - 0.5)));
   // The longer ones last: the end of the source may be earlier than its container states.
@@ -64,16 +65,18 @@ export function chunksOf(
   return Array.from({ length: count }, (_, number) => {
     const isLast = number === count - 1;
     return rangeOf(
-      { frame_rate: rate, segment_seconds },
+      { frame_rate: rate, segment_seconds, segment_frames },
       { number, from: firstOf(number), to: isLast ? null : firstOf(number + 1) },
     );
   });
 }
 
-type Grid = Pick<PlanResult, "segment_seconds"> & { frame_rate: NonNullable<PlanResult["frame_rate"]> };
+type Grid = Pick<PlanResult, "segment_seconds" | "segment_frames"> & {
+  frame_rate: NonNullable<PlanResult["frame_rate"]>;
+};
 /** Segments `from` to before `to`; null: to the end of the source. */
 export function rangeOf(
-  { frame_rate, segment_seconds }: Grid,
+  { frame_rate, segment_seconds, segment_frames }: Grid,
   {
     number,
     from,
@@ -81,12 +84,14 @@ export function rangeOf(
     renditions = null,
   }: { number: number; from: number; to: number | null; renditions?: string[] | null },
 ): Chunk {
+  const frameOf = (segment: number) =>
+    segment_frames ? (segment_frames[segment] as number) : firstFrameOf(segment, segment_seconds, frame_rate);
   return {
     number,
     first_segment: from,
     segments: to === null ? null : to - from,
-    first_frame: firstFrameOf(from, segment_seconds, frame_rate),
-    end_frame: to === null ? null : firstFrameOf(to, segment_seconds, frame_rate),
+    first_frame: frameOf(from),
+    end_frame: to === null ? null : frameOf(to),
     renditions,
     is_urgent: false,
   };

@@ -26,6 +26,9 @@ export function checkedPlan(plan: PlanResult | null | undefined): PlanResult {
   const rate = plan.frame_rate;
   if (rate && rate.num / rate.den > MAX_FRAME_RATE)
     return incomplete("plan.frame_rate", `must be at most ${MAX_FRAME_RATE} per second`);
+  const frames = plan.segment_frames;
+  if (frames?.some((frame, at) => (at === 0 ? frame !== 0 : frame <= (frames[at - 1] as number))))
+    return incomplete("plan.segment_frames", "must ascend from 0");
   return plan;
 }
 
