@@ -250,3 +250,22 @@ async function waitForTask(claim: () => Promise<any>, isWanted: (contract: any) 
   throw new Error("There is no such task.");
 }
 const isUrgentChunk = ({ task }: any) => task.kind === "chunk" && task.chunk.first_segment > 3;
+
+test("is requested by the upload, else by the tenant, else by the setting", async () => {
+  const { id } = await app.tenant();
+  const own = await app.key(id);
+  const patch = (early_playback: unknown) =>
+    app.call("PATCH", `/api/v1/admin/tenants/${id}`, { admin: app.admin, body: { early_playback } });
+  const effective = async (fields: Record<string, unknown> = {}) => {
+    const body = { filename: "a.mp4", bytes_expected: 10, tenant_id: id, title: "A", ...fields };
+    return (await app.call("POST", "/api/v1/uploads/initiate", { key: own, body })).body.early_playback;
+  };
+  expect(await effective()).toBe(false);
+  expect((await patch(true)).body.early_playback).toBe(true);
+  expect(await effective()).toBe(true);
+  expect(await effective({ early_playback: false })).toBe(false);
+  expect((await patch("yes")).status).toBe(422);
+  expect((await patch(null)).body.early_playback).toBeNull();
+  expect(await effective()).toBe(false);
+  expect(await effective({ early_playback: true })).toBe(true);
+});

@@ -127,7 +127,7 @@ export async function createAsset(
     mediaPrefix: manifestPath && folderOf(manifestPath, prefix),
     tags: given.tags,
     priority: requirePriority(caller, "video_asset.priority", given.priority),
-    earlyPlayback: given.early_playback ?? app.config.early_playback,
+    earlyPlayback: given.early_playback ?? tenant.earlyPlayback ?? app.config.early_playback,
     readyAt: given.playback_status === "ready" ? app.clock.now() : null,
   });
   if (heldBytes !== null) await transferSource(tx, app, asset);
