@@ -166,7 +166,6 @@ describe("a segment that is not encoded yet", () => {
     const lead = await main();
     expect(lead.task.chunk).toMatchObject({ first_segment: 1, segments: 2 });
     const answers = [1, 2, 3].map(() => media(made, "480p/00002.m4s"));
-    await sleep(300);
     await store(made.prefix, "480p/00002.m4s");
     expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([200, 200, 200]);
     const both = [media(made, "360p/00020.m4s"), media(made, "360p/00020.m4s")];
@@ -206,6 +205,10 @@ describe("a segment that is not encoded yet", () => {
       ...{ playback_status: "ready", encoding_status: "failed", error: { code: "source_corrupt" } },
     });
     expectError(await media(made, "360p/00020.m4s"), 404, "not_found");
+    const { body: jobs } = await app.call("GET", "/api/v1/transcoding_jobs", { admin: app.admin });
+    await app.call("POST", `/api/v1/transcoding_jobs/${jobs[0].id}/retry`, { admin: app.admin });
+    expect(await asset(made.id)).toMatchObject({ playback_status: "ready", encoding_status: "partial" });
+    expectError(await media(made, "360p/00020.m4s"), 503, "segment_not_ready");
   });
 });
 

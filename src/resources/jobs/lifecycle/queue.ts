@@ -1,4 +1,4 @@
-import { eq } from "drizzle-orm";
+import { eq, sql } from "drizzle-orm";
 import type { Db } from "../../../../storage/db/open.ts";
 import { type AssetRow, assets, type JobRow } from "../../../../storage/db/schema.ts";
 import type { App } from "../../../app.ts";
@@ -56,5 +56,6 @@ export async function queueAgain(tx: Db, app: App, job: JobRow, why: "retry" | "
     finishedAt: null,
   };
   const subject = { assetId: job.assetId, jobId: job.id };
-  return applyTransition(tx, app, why, subject, { job: fresh, asset: QUEUED });
+  const encoding = sql<"partial" | null>`iif(${assets.encoding} is null, null, 'partial')`;
+  return applyTransition(tx, app, why, subject, { job: fresh, asset: { ...QUEUED, encoding } });
 }
