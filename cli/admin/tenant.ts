@@ -11,6 +11,7 @@ type Options = {
   playbackPolicy?: string;
   allowedOrigins?: string;
   encodingProfile?: string;
+  earlyPlayback?: string;
   deleteSourcesAfterDays?: string;
   deleteAnalyticsAfterDays?: string;
   undo?: boolean;
@@ -36,6 +37,14 @@ function daysOf(option: string, text: string | undefined): number | null | undef
   return Number(text);
 }
 
+/** `default` removes the tenant's own choice. */
+function earlyPlaybackOf(text: string | undefined): boolean | null | undefined {
+  if (text === undefined) return undefined;
+  if (text !== "on" && text !== "off" && text !== "default")
+    throw new UserError("--early-playback must be on, off or default.", 2);
+  return text === "default" ? null : text === "on";
+}
+
 const fields = ({ name, slug, plan, playbackPolicy, allowedOrigins, encodingProfile, ...rest }: Options) => ({
   name,
   slug,
@@ -44,6 +53,7 @@ const fields = ({ name, slug, plan, playbackPolicy, allowedOrigins, encodingProf
   // An empty text means none: no site may embed.
   allowed_origins: allowedOrigins?.split(/[\s,]+/).filter(Boolean),
   default_encoding_profile: encodingProfile === "default" ? null : encodingProfile,
+  early_playback: earlyPlaybackOf(rest.earlyPlayback),
   delete_sources_after_days: daysOf("--delete-sources-after-days", rest.deleteSourcesAfterDays),
   delete_analytics_after_days: daysOf("--delete-analytics-after-days", rest.deleteAnalyticsAfterDays),
 });

@@ -84,6 +84,7 @@ async function sessionOf({ call, patience, fields, tenantId }: Sender, file: Fil
     // Hashing would read a large file twice.
     ...(tenantId !== undefined && { tenant_id: tenantId }),
     ...(isSmall && { sha256: await sha256(file.path) }),
+    early_playback: true,
     ...fields,
   };
   const way = isSmall ? "initiate" : "initiate_multipart";

@@ -152,7 +152,7 @@ export const SETTINGS = {
   early_playback: {
     schema: flag,
     fallback: "0",
-    about: "1: an asset is playable as soon as one rendition is complete (default of uploads)",
+    about: "1: an asset is playable within seconds, before it is encoded completely (default of uploads)",
   },
   encoder: {
     schema: oneOf("software", "nvenc", "qsv", "vaapi"),

@@ -74,9 +74,16 @@ export const Upload = v.pipe(
   v.title("Upload"),
 );
 export type Upload = v.InferOutput<typeof Upload>;
+const early_playback = v.pipe(
+  v.boolean(),
+  v.description(
+    "Whether the video is to play before it is encoded: as requested, or the default of the tenant or server",
+  ),
+);
 export const InitiatedUpload = v.pipe(
   v.object({
     ...Upload.entries,
+    early_playback,
     upload_url: v.pipe(v.string(), v.description("Presigned URL to PUT the object to, with upload_headers")),
     upload_method: v.string(),
     upload_headers: SignedHeaders,
@@ -85,6 +92,6 @@ export const InitiatedUpload = v.pipe(
 );
 export type InitiatedUpload = v.InferOutput<typeof InitiatedUpload>;
 export const InitiatedMultipart = v.pipe(
-  v.object({ ...Upload.entries, upload_id: v.string(), part_size: v.number(), part_count: v.number() }),
+  v.object({ ...Upload.entries, early_playback, upload_id: v.string(), part_size: v.number(), part_count: v.number() }),
   v.title("InitiatedMultipart"),
 );

@@ -89,6 +89,8 @@ export const tenants = sqliteTable("tenants", {
   egressBytes: integer("egress_bytes").notNull().default(0),
   transcodingMs: integer("transcoding_ms").notNull().default(0),
   storageChangedAt: integer("storage_changed_at"),
+  /** The default of its assets; null: the server's setting. */
+  earlyPlayback: integer("early_playback", { mode: "boolean" }),
   /** After the asset became ready; null: never. */
   deleteSourcesAfterDays: integer("delete_sources_after_days"),
   /** Null: never. */

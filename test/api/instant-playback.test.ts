@@ -166,7 +166,6 @@ describe("a segment that is not encoded yet", () => {
     const lead = await main();
     expect(lead.task.chunk).toMatchObject({ first_segment: 1, segments: 2 });
     const answers = [1, 2, 3].map(() => media(made, "480p/00002.m4s"));
-    await sleep(300);
     await store(made.prefix, "480p/00002.m4s");
     expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([200, 200, 200]);
     const both = [media(made, "360p/00020.m4s"), media(made, "360p/00020.m4s")];
@@ -206,6 +205,10 @@ describe("a segment that is not encoded yet", () => {
       ...{ playback_status: "ready", encoding_status: "failed", error: { code: "source_corrupt" } },
     });
     expectError(await media(made, "360p/00020.m4s"), 404, "not_found");
+    const { body: jobs } = await app.call("GET", "/api/v1/transcoding_jobs", { admin: app.admin });
+    await app.call("POST", `/api/v1/transcoding_jobs/${jobs[0].id}/retry`, { admin: app.admin });
+    expect(await asset(made.id)).toMatchObject({ playback_status: "ready", encoding_status: "partial" });
+    expectError(await media(made, "360p/00020.m4s"), 503, "segment_not_ready");
   });
 });
 
@@ -250,3 +253,22 @@ async function waitForTask(claim: () => Promise<any>, isWanted: (contract: any) 
   throw new Error("There is no such task.");
 }
 const isUrgentChunk = ({ task }: any) => task.kind === "chunk" && task.chunk.first_segment > 3;
+
+test("is requested by the upload, else by the tenant, else by the setting", async () => {
+  const { id } = await app.tenant();
+  const own = await app.key(id);
+  const patch = (early_playback: unknown) =>
+    app.call("PATCH", `/api/v1/admin/tenants/${id}`, { admin: app.admin, body: { early_playback } });
+  const effective = async (fields: Record<string, unknown> = {}) => {
+    const body = { filename: "a.mp4", bytes_expected: 10, tenant_id: id, title: "A", ...fields };
+    return (await app.call("POST", "/api/v1/uploads/initiate", { key: own, body })).body.early_playback;
+  };
+  expect(await effective()).toBe(false);
+  expect((await patch(true)).body.early_playback).toBe(true);
+  expect(await effective()).toBe(true);
+  expect(await effective({ early_playback: false })).toBe(false);
+  expect((await patch("yes")).status).toBe(422);
+  expect((await patch(null)).body.early_playback).toBeNull();
+  expect(await effective()).toBe(false);
+  expect(await effective({ early_playback: true })).toBe(true);
+});

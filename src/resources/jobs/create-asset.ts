@@ -128,7 +128,7 @@ export async function createAsset(
     mediaPrefix: manifestPath && folderOf(manifestPath, prefix),
     tags: given.tags,
     priority: requirePriority(caller, "video_asset.priority", given.priority),
-    earlyPlayback: given.early_playback ?? app.config.early_playback,
+    earlyPlayback: given.early_playback ?? tenant.earlyPlayback ?? app.config.early_playback,
     encodingProfile: await profileFor(tx, tenant, given.encoding_profile),
     readyAt: given.playback_status === "ready" ? app.clock.now() : null,
   });

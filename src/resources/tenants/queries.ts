@@ -61,6 +61,7 @@ const put = prepared((db) =>
       defaultPlaybackPolicy: sql`${sql.placeholder("defaultPlaybackPolicy")}`,
       allowedOrigins: sql`${sql.placeholder("allowedOrigins")}`,
       status: sql`${sql.placeholder("status")}`,
+      earlyPlayback: sql`${sql.placeholder("earlyPlayback")}`,
       deleteSourcesAfterDays: sql`${sql.placeholder("deleteSourcesAfterDays")}`,
       deleteAnalyticsAfterDays: sql`${sql.placeholder("deleteAnalyticsAfterDays")}`,
       defaultEncodingProfile: sql`${sql.placeholder("defaultEncodingProfile")}`,
@@ -89,7 +90,11 @@ export const insertTenant = (tx: Db, fields: v.InferOutput<typeof TenantWrite>, 
     .get();
 
 export const putTenant = (tx: Db, tenant: TenantRow): Promise<TenantRow> =>
-  put(tx).get({ ...tenant, allowedOrigins: JSON.stringify(tenant.allowedOrigins) });
+  put(tx).get({
+    ...tenant,
+    allowedOrigins: JSON.stringify(tenant.allowedOrigins),
+    earlyPlayback: tenant.earlyPlayback === null ? null : Number(tenant.earlyPlayback),
+  });
 
 const remembered = forApp((app) =>
   cacheUntilCommit(app.commits, (id: number) => app.db.select().from(tenants).where(eq(tenants.id, id)).get()),

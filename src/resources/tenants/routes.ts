@@ -88,6 +88,7 @@ export const tenantRoutes = [
             defaultPlaybackPolicy: body.default_playback_policy ?? tenant.defaultPlaybackPolicy,
             allowedOrigins: body.allowed_origins ?? tenant.allowedOrigins,
             status: body.status ?? tenant.status,
+            earlyPlayback: given(body.early_playback, tenant.earlyPlayback),
             deleteSourcesAfterDays: given(body.delete_sources_after_days, tenant.deleteSourcesAfterDays),
             deleteAnalyticsAfterDays: given(body.delete_analytics_after_days, tenant.deleteAnalyticsAfterDays),
             defaultEncodingProfile: profile,

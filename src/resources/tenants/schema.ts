@@ -51,12 +51,17 @@ export const TenantWrite = v.object({
   default_playback_policy: v.optional(PlaybackPolicy, "signed"),
   allowed_origins: v.optional(AllowedOrigins, ["*"]),
 });
+const EarlyPlayback = v.pipe(
+  v.nullable(v.boolean("must be true, false or null")),
+  v.description("Default of `early_playback` of its uploads and assets; null: the server's setting"),
+);
 export const TenantPatch = v.object({
   name: v.optional(Name(200)),
   plan_name: v.optional(PlanName),
   default_playback_policy: v.optional(PlaybackPolicy),
   allowed_origins: v.optional(AllowedOrigins),
   status: v.optional(Status),
+  early_playback: v.optional(EarlyPlayback),
   delete_sources_after_days: v.optional(SourceDays),
   delete_analytics_after_days: v.optional(AnalyticsDays),
   default_encoding_profile: v.optional(DefaultProfile),
@@ -71,6 +76,7 @@ export const Tenant = v.pipe(
     plan_name: PlanName,
     default_playback_policy: PlaybackPolicy,
     allowed_origins: v.array(v.string()),
+    early_playback: EarlyPlayback,
     delete_sources_after_days: SourceDays,
     delete_analytics_after_days: AnalyticsDays,
     default_encoding_profile: DefaultProfile,
@@ -92,6 +98,7 @@ export const toTenant = (row: TenantRow): v.InferInput<typeof Tenant> => ({
   plan_name: row.planName,
   default_playback_policy: row.defaultPlaybackPolicy,
   allowed_origins: row.allowedOrigins,
+  early_playback: row.earlyPlayback,
   delete_sources_after_days: row.deleteSourcesAfterDays,
   delete_analytics_after_days: row.deleteAnalyticsAfterDays,
   default_encoding_profile: row.defaultEncodingProfile,

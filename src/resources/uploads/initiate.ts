@@ -51,7 +51,7 @@ export async function initiate(
     height: body.source_height ?? null,
     tags: body.tags,
     priority: requirePriority(caller, "priority", body.priority),
-    earlyPlayback: body.early_playback ?? app.config.early_playback,
+    earlyPlayback: body.early_playback ?? tenant.earlyPlayback ?? app.config.early_playback,
     encodingProfile: await profileFor(tx, tenant, body.encoding_profile),
   });
   const upload = await tx

@@ -43,7 +43,8 @@ export const multipartRoutes = [
       const warnings = await warningsOf(app, body);
       const created = await commit(async (tx) => {
         const { upload, asset } = await initiate(tx, app, caller, body, how);
-        return { ...toUpload(upload, asset.externalId, null), ...warnings };
+        const shown = { early_playback: asset.earlyPlayback, ...warnings };
+        return { ...toUpload(upload, asset.externalId, null), ...shown };
       });
       if (created instanceof Reply) return created;
       const { upload } = (await getUpload(app.db, caller, created.id)) ?? notFound("upload");

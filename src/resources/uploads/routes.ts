@@ -56,7 +56,8 @@ export const uploadRoutes = [
       const warnings = await warningsOf(app, body);
       return commit(async (tx) => {
         const { upload, asset } = await initiate(tx, app, caller, body);
-        return { ...toUpload(upload, asset.externalId, await signPut(app, upload)), ...warnings };
+        const shown = { early_playback: asset.earlyPlayback, ...warnings };
+        return { ...toUpload(upload, asset.externalId, await signPut(app, upload)), ...shown };
       });
     },
   }),

@@ -39,7 +39,9 @@ export const Initiate = v.object({
   priority: v.optional(Priority, 0),
   early_playback: v.pipe(
     v.nullish(v.boolean("must be true or false")),
-    v.description("Playable as soon as one rendition is complete; default: the server's setting"),
+    v.description(
+      "Playable within seconds, before it is encoded completely; default: the tenant's field, then the server's setting",
+    ),
   ),
   captions: v.optional(
     v.pipe(

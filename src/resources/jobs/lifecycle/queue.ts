@@ -1,4 +1,4 @@
-import { eq } from "drizzle-orm";
+import { eq, sql } from "drizzle-orm";
 import type { Db } from "../../../../storage/db/open.ts";
 import { type AssetRow, assets, type ClipJob, type JobRow } from "../../../../storage/db/schema.ts";
 import type { App } from "../../../app.ts";
@@ -75,5 +75,6 @@ export async function queueAgain(
     finishedAt: null,
   };
   const subject = { assetId: job.assetId, jobId: job.id };
-  return applyTransition(tx, app, why, subject, { job: fresh, asset: QUEUED });
+  const encoding = sql<"partial" | null>`iif(${assets.encoding} is null, null, 'partial')`;
+  return applyTransition(tx, app, why, subject, { job: fresh, asset: { ...QUEUED, encoding } });
 }

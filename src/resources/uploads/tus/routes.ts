@@ -103,6 +103,9 @@ async function create(context: Context): Promise<Reply> {
       ...(metadata.collection_id && { collection_id: Number(metadata.collection_id) }),
       ...(metadata.tenant_id && { tenant_id: Number(metadata.tenant_id) }),
       ...(metadata.captions && { captions: metadata.captions.split(",").map((tag) => tag.trim()) }),
+      ...(metadata.early_playback && {
+        early_playback: TRUTH[metadata.early_playback] ?? metadata.early_playback,
+      }),
       ...(metadata.captions_required && {
         captions_required: TRUTH[metadata.captions_required] ?? metadata.captions_required,
       }),

@@ -76,6 +76,7 @@ async function send(id: number): Promise<void> {
       ...(target.collectionId !== null && { collection_id: target.collectionId }),
       ...(path !== null && path.length <= MAX_PATH && { relative_path: path }),
       storage: storageFor(target.owner, file),
+      early_playback: true,
       title: file.name.replace(/\.[^.]+$/, ""),
       signal: abort.signal,
       onProgress: ({ bytesSent, bytesPerSecond, secondsRemaining }) =>
