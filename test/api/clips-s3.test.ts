@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type TestApp, testApp } from "../support/app.ts";
-import { clipOf, film, filmAsset } from "../support/clips.ts";
+import { workOnce } from "../support/clip-worker.ts";
+import { clipOf, createClip, film, filmAsset } from "../support/clips.ts";
 import { newBucket, type S3Server, s3Server } from "../support/s3-server.ts";
 
 let s3: S3Server;
@@ -62,3 +63,26 @@ test.each(["redirect", "rewrite", "proxy"])(
     expect((await app.opened.app.objects?.list("tenants/"))?.objects).toEqual([]);
   },
 );
+
+test("an exact clip is cut from and to the bucket, and trimmed", async () => {
+  const { app, key, parent } = await clipped("proxy");
+  const range = { start_seconds: 3, end_seconds: 9 };
+  const { body: clip } = await createClip(app, key, parent.id, { ...range, mode: "exact" });
+  expect(await workOnce(app)).toBe("completed");
+  await app.call("DELETE", `/api/v1/assets/${parent.id}`, { key });
+  const trimmed = await app.call("POST", `/api/v1/assets/${clip.id}/trim`, {
+    key,
+    body: { start_seconds: 0, end_seconds: 5 },
+  });
+  expect([trimmed.status, trimmed.body.duration_seconds]).toEqual([200, 5]);
+  app.advance(3_600_000);
+  await app.runTask("sweep-objects");
+  const master = (await app.call("GET", `/media/${clip.external_id}/master.m3u8`)).text;
+  const playlist = `/media/${clip.external_id}/${/^[^#].*$/m.exec(master)?.[0]}`;
+  // The first one, of a second, is its own; the other is the parent's.
+  const statuses = ["00001.m4s", "00002.m4s", "00003.m4s"].map(async (name) => {
+    const url = `http://vodbox.test${playlist.replace(/[^/]*$/, name)}`;
+    return (await app.opened.server.fetch(new Request(url))).status;
+  });
+  expect(await Promise.all(statuses)).toEqual([200, 200, 404]);
+}, 60_000);
