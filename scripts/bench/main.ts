@@ -11,6 +11,7 @@ import { benchHostile } from "./hostile.ts";
 import { benchHrana } from "./hrana.ts";
 import { benchLists } from "./lists.ts";
 import { benchLive } from "./live.ts";
+import { benchParallel } from "./parallel.ts";
 import { EXECUTABLE } from "./processes.ts";
 import { benchReplica } from "./replica.ts";
 import { benchReads, benchWrites } from "./requests.ts";
@@ -38,6 +39,7 @@ const BENCHES: Record<string, () => Promise<Result[]>> = {
   live: benchLive,
   console: benchConsole,
   transcode: benchTranscode,
+  parallel: benchParallel,
   workers: benchWorkers,
   soak: benchSoak,
   hrana: benchHrana,
@@ -46,7 +48,7 @@ const BENCHES: Record<string, () => Promise<Result[]>> = {
 };
 
 /** Ten minutes and more: run only when named. */
-const BY_NAME = ["soak", "hostile", "replica"];
+const BY_NAME = ["soak", "hostile", "replica", "parallel"];
 
 const chosen = process.argv.slice(2);
 const unknown = chosen.filter((name) => !(name in BENCHES));

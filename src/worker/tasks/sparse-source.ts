@@ -107,6 +107,8 @@ export class SparseSource {
       if (!response.ok) check(response, await response.text());
       if (!response.body) throw new ServerUnreachable("The source has no body.");
       const isPart = response.status === 206;
+      if (isPart && !response.headers.get("content-range")?.startsWith(`bytes ${offset}-`))
+        throw new ServerUnreachable("The server answered with another range than the requested one.");
       const from = isPart ? offset : 0;
       const limit = isPart ? length : this.size;
       let at = from;

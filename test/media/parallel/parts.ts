@@ -111,7 +111,7 @@ export async function encodedInParts(
     const workDir = join(run.cwd, `chunk-${chunk.number}`);
     parts.push(await encodeChunk({ ...common, workDir, chunk, ...(seek !== undefined && { seekSeconds: seek }) }));
   }
-  const written = [...joined(parts), ...(await encodeAudio(common))];
+  const written = [...joined(parts), ...(plan.audio.length > 0 ? await encodeAudio(common) : [])];
   const names = fileNames(spec);
   const images = { plan, written, outDir, read: readFromFolder(outDir), spec, names, binaries, run };
   return { ...(await writeImages(images)), written };
