@@ -8,7 +8,7 @@ type BuiltIn = { definition: ProfileDefinition; effort?: Effort };
 
 const definition = (fields: Partial<ProfileDefinition>): ProfileDefinition => ({
   description: null,
-  codecs: ["h264"],
+  codecs: [encodingSpec.video.codec],
   ladder: null,
   max_height: null,
   per_title: false,
@@ -59,7 +59,7 @@ export function faultOf(profile: ProfileDefinition): ProfileFault | null {
   const known: readonly string[] = encodableVideoCodecs.map(({ name }) => name);
   const unknown = profile.codecs.find((codec) => !known.includes(codec));
   if (unknown) return fault("codecs", `must not contain ${unknown}, which this version cannot encode`);
-  if (profile.hdr === "keep") return fault("hdr", "must be tone_map: H.264 renditions have no HDR");
+  if (profile.hdr === "keep") return fault("hdr", "must be tone_map: the renditions of this version have no HDR");
   if (profile.per_title) return fault("per_title", "must be false: this version cannot choose rungs for each title");
   if (profile.audio.channels !== 2) return fault("audio.channels", "must be 2: this version encodes stereo only");
   const { ladder, max_height: limit } = profile;

@@ -1,4 +1,5 @@
 import * as v from "valibot";
+import { encodableVideoCodecs, videoCodecs } from "../media/codecs/registry.ts";
 
 /**
  * Encoding profiles, as clients write them. A profile is compiled to an encoding specification, which workers obey
@@ -22,7 +23,10 @@ export const ProfileName = v.pipe(
   v.regex(PROFILE_NAME, "must be lower-case letters and digits, in groups joined by single hyphens"),
 );
 
-export const PROFILE_CODECS = ["h264", "hevc", "av1"] as const;
+type VideoCodecName = keyof typeof videoCodecs;
+const PROFILE_CODECS = Object.keys(videoCodecs) as [VideoCodecName, ...VideoCodecName[]];
+const AVAILABLE = encodableVideoCodecs.map(({ name }) => name);
+const DEFAULT_CODECS: VideoCodecName[] = AVAILABLE.slice(0, 1);
 export const WATERMARK_POSITIONS = ["top-left", "top-right", "bottom-left", "bottom-right", "center"] as const;
 /** EBU R 128, clause a: the target of programme loudness. */
 export const EBU_R128_LUFS = -23;
@@ -91,9 +95,9 @@ export const profileEntries = {
         v.minLength(1, "must name at least one codec"),
         v.check((codecs) => new Set(codecs).size === codecs.length, "must name each codec once"),
       ),
-      ["h264"],
+      DEFAULT_CODECS,
     ),
-    v.description("Only `h264` is available in this version"),
+    v.description(`Available in this version: ${AVAILABLE.join(", ")}`),
   ),
   ladder: v.pipe(
     v.optional(

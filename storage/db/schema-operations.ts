@@ -1,4 +1,4 @@
-import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import { id } from "./columns.ts";
 
 /** While a hold is valid, no object is deleted that a backup may still have to copy. */
@@ -39,3 +39,17 @@ export const servers = sqliteTable("servers", {
 
 export type ServerRow = typeof servers.$inferSelect;
 export type AuditRow = typeof auditEntries.$inferSelect;
+
+/** Responses to requests with an Idempotency-Key. */
+export const idempotencyRecords = sqliteTable(
+  "idempotency_records",
+  {
+    caller: text("caller").notNull(),
+    key: text("key").notNull(),
+    requestHash: text("request_hash").notNull(),
+    status: integer("status").notNull(),
+    body: text("body").notNull(),
+    createdAt: integer("created_at").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.caller, table.key] })],
+);

@@ -44,6 +44,7 @@ export {
   AUDIT_ACTORS,
   type AuditRow,
   auditEntries,
+  idempotencyRecords,
   removalHolds,
   type ServerRow,
   servers,
@@ -369,19 +370,6 @@ export const ingestParts = sqliteTable(
     bytes: integer("bytes").notNull(),
   },
   (table) => [primaryKey({ columns: [table.uploadId, table.partNumber] })],
-);
-
-export const idempotencyRecords = sqliteTable(
-  "idempotency_records",
-  {
-    caller: text("caller").notNull(),
-    key: text("key").notNull(),
-    requestHash: text("request_hash").notNull(),
-    status: integer("status").notNull(),
-    body: text("body").notNull(),
-    createdAt: integer("created_at").notNull(),
-  },
-  (table) => [primaryKey({ columns: [table.caller, table.key] })],
 );
 
 export type TenantRow = typeof tenants.$inferSelect;

@@ -41,10 +41,11 @@ describe("chunks", () => {
     const segment_frames = Array.from({ length: 20 }, (_, segment) => segment * 150);
     const plan = planned({ duration_seconds: 99, segment_frames }) as unknown as Plan;
     expect(whyUncut(plan, { ...ALWAYS, chunkSeconds: 24 })).toBeNull();
+    const whole = { renditions: null, is_urgent: false };
     expect(chunksOf(plan, 24)).toEqual([
-      { number: 0, first_segment: 0, segments: 6, first_frame: 0, end_frame: 900 },
-      { number: 1, first_segment: 6, segments: 7, first_frame: 900, end_frame: 1950 },
-      { number: 2, first_segment: 13, segments: null, first_frame: 1950, end_frame: null },
+      { number: 0, first_segment: 0, segments: 6, first_frame: 0, end_frame: 900, ...whole },
+      { number: 1, first_segment: 6, segments: 7, first_frame: 900, end_frame: 1950, ...whole },
+      { number: 2, first_segment: 13, segments: null, first_frame: 1950, end_frame: null, ...whole },
     ]);
     expect(whyUncut({ ...plan, segment_frames: [0] }, { ...ALWAYS, chunkSeconds: 24 })).toBe("short");
   });

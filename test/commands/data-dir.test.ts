@@ -115,7 +115,7 @@ const filesUnder = (folder: string): string[] =>
     : [];
 
 async function serverOnSmallDisk(context: TestContext, minFreeBytes: number) {
-  const disk = smallDisk(context, 24);
+  const disk = smallDisk(context, 26);
   const dataDir = join(disk.path, "data");
   mkdirSync(dataDir);
   const server = await startServer(dataDir, { env: { VODBOX_MIN_FREE_BYTES: String(minFreeBytes) } });

@@ -153,10 +153,14 @@ test("the registry has each codec under its own name, and encoders only for some
   expect(spec.video.codec).toBe("av1");
 });
 
-/** Other reasons to name a codec: decoders and demuxers of sources, file name extensions, and an example. */
+/**
+ * Other reasons to name a codec: decoders and demuxers of sources, file name extensions, an example, and the parameter sets
+ * of exact clips, which only one codec has.
+ */
 const NAMED_ELSEWHERE = [
   "src/http/openapi-examples.ts",
   "src/lib/media-types.ts",
+  "src/media/clip/parameter-sets.ts",
   "src/media/ffmpeg-capabilities.ts",
   "src/media/ffmpeg.ts",
 ];

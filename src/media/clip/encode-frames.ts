@@ -115,6 +115,6 @@ function encoder(group: Group, spec: EncodingSpec, isForeign: boolean): string[]
   // The last one of an option counts.
   return [
     ...[...common, "-profile:v", profile, "-level", level, "-bf", "0"],
-    ...["-x264-params", `vbv-init=0.4:sps-id=${freeId(group.init)}`],
+    ...codec.foreignArguments(freeId(group.init)),
   ];
 }

@@ -30,6 +30,8 @@ export type EncodableVideoCodec = VideoCodec & {
   encoderArguments: Readonly<Record<Encoder, (limits: BitrateLimits, settings: VideoSettings) => string[]>>;
   /** Additional output options where a rendition continues after a part that another run encodes. */
   continuationArguments: Readonly<Record<Encoder, readonly string[]>>;
+  /** The software encoder's, for frames between those of another encoder: the id that its parameter sets get. */
+  foreignArguments(parameterSetId: number): string[];
   /** The values of the encoding specification that the encoders support, as valibot entries. */
   settings: Settings<"codec" | "profile" | "pixel_format" | "rate_control" | "preset">;
   maxCrf: number;

@@ -7,6 +7,9 @@ const MAX_COPIED_LEVEL = 42;
 const COPIED_PROFILES = ["Constrained Baseline", "Baseline", "Main", "High"];
 const PRESETS = "ultrafast superfast veryfast faster fast medium slow slower veryslow".split(" ");
 
+/** Every run assumes that the decoder's buffer is 0.9 full, and spends it: many short runs would exceed the cap. */
+const CONTINUED = "vbv-init=0.4";
+
 const caps = ({ maxBitrate, buffer }: BitrateLimits) => [
   ...["-maxrate", String(maxBitrate)],
   ...["-bufsize", String(buffer)],
@@ -50,12 +53,12 @@ export const h264 = {
     ],
   },
   continuationArguments: {
-    // Every run assumes that the decoder's buffer is 0.9 full, and spends it: many short runs would exceed the cap.
-    software: ["-x264-params", "vbv-init=0.4"],
+    software: ["-x264-params", CONTINUED],
     nvenc: [],
     qsv: [],
     vaapi: [],
   },
+  foreignArguments: (id) => ["-x264-params", `${CONTINUED}:sps-id=${id}`],
   settings: {
     codec: v.literal("h264"),
     profile: v.literal("high"),

@@ -156,7 +156,10 @@ export const AssetPages = v.object({
 const AssetRendition = v.pipe(
   v.object({
     name: v.pipe(v.string(), v.description("Its directory below the manifests")),
-    codec: v.pipe(v.string(), v.description("Such as `h264` or `aac`; of video, where there is any")),
+    codec: v.pipe(
+      v.string(),
+      v.description("Of video, where there is any, as in encoding profiles; otherwise of audio"),
+    ),
     codecs: v.string(),
     width: v.nullable(v.number()),
     height: v.nullable(v.number()),

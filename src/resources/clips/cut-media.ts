@@ -11,6 +11,8 @@ import { DOCUMENT_LIMITS } from "../../lib/document-limits.ts";
 import { HttpError } from "../../lib/errors.ts";
 import { resolveReference } from "../../lib/relative-reference.ts";
 import { isShared, pathOf, type SharedMedia } from "../../lib/shared-media.ts";
+import { codecNameOf } from "../../media/codecs/registry.ts";
+import { encodingSpec } from "../../media/encoding-spec.ts";
 import { parseServed } from "../../parsing/parse-document.ts";
 
 const AT_ONCE = 8;
@@ -103,11 +105,12 @@ const ROUNDED_SECONDS = 0.002;
 
 /** Null when the range is one of whole segments. Throws 422 for video that cannot be encoded. */
 function exactRange({ width, renditions }: AssetRow, whole: TimeRange, wanted: TimeRange): ClipMedia["exact"] {
+  const { codec } = encodingSpec.video;
   const startSeconds = Math.max(0, wanted.start - whole.start);
   const end = Math.min(wanted.end, whole.end);
   if (startSeconds < ROUNDED_SECONDS && whole.end - end < ROUNDED_SECONDS) return null;
-  if (width !== null && renditions.some(({ codecs }) => codecs !== "" && !codecs.includes("avc1.")))
-    impossible("only H.264 can be cut at a frame; use the mode instant");
+  if (width !== null && renditions.some(({ codecs }) => codecs !== "" && codecNameOf(codecs) !== codec))
+    impossible(`only ${codec} can be cut at a frame; use the mode instant`);
   return { startSeconds, durationSeconds: end - whole.start - startSeconds };
 }
 
