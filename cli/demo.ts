@@ -43,7 +43,7 @@ export async function demoCommand(command: Command): Promise<void> {
   const target = await findServer(config, options.server);
   if (target.stop) onStopSignal(() => stopAndExit(target));
   try {
-    await showVideo(config, target, seconds);
+    await showVideo(config, target, { seconds, isWhole: Boolean(target.stop && options.once) });
   } catch (error) {
     await target.stop?.();
     throw error;
@@ -54,7 +54,12 @@ export async function demoCommand(command: Command): Promise<void> {
   if (target.stop) line("The server keeps running; press Ctrl-C to stop it.");
 }
 
-async function showVideo(config: Config, target: Target, seconds: number): Promise<void> {
+/** With `isWhole` the video is encoded completely before it is shown: the server stops then. */
+async function showVideo(
+  config: Config,
+  target: Target,
+  { seconds, isWhole }: { seconds: number; isWhole: boolean },
+): Promise<void> {
   const api = await tenantWithKey(target);
   const folder = await mkdtemp(join(tmpdir(), "vodbox-demo-"));
   try {
@@ -64,7 +69,7 @@ async function showVideo(config: Config, target: Target, seconds: number): Promi
     const { asset_id } = await uploadFile(
       api,
       clip,
-      { title: "vodbox demo", playback_policy: "public", content_type: "video/mp4" },
+      { title: "vodbox demo", playback_policy: "public", content_type: "video/mp4", early_playback: !isWhole },
       sending.update,
     );
     sending.done();

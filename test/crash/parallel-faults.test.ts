@@ -114,6 +114,7 @@ async function encodeWith(fault: Fault): Promise<void> {
     "video.job.queued",
     "video.job.started",
     "video.asset.ready",
+    "video.asset.encoded",
   ]);
 }
 

@@ -91,6 +91,7 @@ test("two remote workers encode one source; when one is killed, only its task is
     "video.job.queued",
     "video.job.started",
     "video.asset.ready",
+    "video.asset.encoded",
   ]);
 });
 

@@ -62,6 +62,7 @@ describe("a worker", () => {
       "video.job.queued",
       "video.job.started",
       "video.asset.ready",
+      "video.asset.encoded",
     ]);
     expect(events[3]?.data).toMatchObject({ attempt: 1, error_code: "lease_expired", will_retry: true });
     expect(events[5]?.data).toMatchObject({ attempt: 2 });

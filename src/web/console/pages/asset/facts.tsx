@@ -1,4 +1,5 @@
 import { Badge } from "../../components/badge.tsx";
+import { Progress } from "../../components/progress.tsx";
 import { Time } from "../../components/time.tsx";
 import { bytes, count, duration } from "../../format.ts";
 import { useLanguage, useTexts } from "../../texts/texts.tsx";
@@ -13,6 +14,7 @@ export function Facts({ asset }: { asset: Asset }) {
       <dt>{t("status")}</dt>
       <dd>
         <Badge state={asset.playback_status} text={t(asset.playback_status)} />
+        {asset.encoding_status === "partial" && <Progress value={asset.progress / 100} label={t("encoding")} />}
       </dd>
       {asset.error && asset.playback_status === "ready" && (
         <>

@@ -235,13 +235,13 @@ const Extra = ({ name, children }: { name: string; children: ComponentChildren }
   </span>
 );
 
-function AssetState({ asset: { playback_status, progress, stage } }: { asset: Asset }) {
+function AssetState({ asset: { playback_status, encoding_status, progress, stage } }: { asset: Asset }) {
   const t = useTexts(texts);
   const isRunning = playback_status === "processing" && progress > 0;
   return (
     <span class="state">
       <Badge state={playback_status} text={isRunning && stage ? stage : t(playback_status)} />
-      {isRunning && <Progress value={progress / 100} label={t("encoding")} />}
+      {(isRunning || encoding_status === "partial") && <Progress value={progress / 100} label={t("encoding")} />}
     </span>
   );
 }
