@@ -16,7 +16,7 @@ export async function servedSpec(
     ...(profile !== undefined && { profile }),
     ...(tenantId !== undefined && { tenant_id: String(tenantId) }),
   });
-  const served = await call<unknown>("GET", `/encoding_spec?${query}`);
+  const served = await call<unknown>("GET", `/encoding_spec${query.size > 0 ? "?" : ""}${query}`);
   const parsed = v.safeParse(EncodingSpec, served, { abortEarly: true });
   if (!parsed.success) {
     const [issue] = parsed.issues;
