@@ -124,7 +124,8 @@ test(`kill -9 under load, ${ROUNDS} times: what was acknowledged is true, once`,
       expect(sorted(told("video.job.queued", "job_id"))).toEqual(jobs.map((job) => job.id));
       expect(sorted(told("video.job.started", "job_id"))).toEqual(jobs.map((job) => job.id));
       expect(sorted(told("video.asset.ready", "asset_id"))).toEqual(completed.map((row) => row.asset_id));
-      expect(events).toHaveLength(completed.length + 2 * jobs.length + ledger.completedJobs.size);
+      expect(sorted(told("video.asset.encoded", "asset_id"))).toEqual(completed.map((row) => row.asset_id));
+      expect(events).toHaveLength(completed.length + 2 * jobs.length + 2 * ledger.completedJobs.size);
     } finally {
       database.close();
     }
