@@ -76,7 +76,8 @@ async function played(player, video, folder) {
         audioTracks = await openers[player](video, folder, fail);
         await reached(video, "loadedmetadata", () => video.readyState > 0);
         if (video.duration > ${WHOLE_SECONDS}) video.currentTime = video.duration - ${LAST_SECONDS};
-        else video.playbackRate = 2;
+        // dash.js ends a stream when its clock next ticks; one of a second may be over before, and is then never ended.
+        else if (video.duration > 3) video.playbackRate = 2;
         await reached(video, "canplay", () => video.readyState > 2);
         await video.play();
         await reached(video, "ended", () => video.ended);
