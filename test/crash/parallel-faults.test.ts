@@ -16,16 +16,22 @@ vi.setConfig({ testTimeout: 300_000, hookTimeout: 120_000 });
 
 /** More of them by hand: FAULT_ROUNDS=20 npm test -- test/crash/parallel-faults.test.ts */
 const ROUNDS = Number(process.env.FAULT_ROUNDS ?? 1);
-/** More chunks than the others encode while the first worker plans and encodes the audio. */
-const SECONDS = 100;
+/** A chunk takes seconds: every worker has one for a while. */
+const SECONDS = 60;
 const WORKERS = 4;
 const RESERVE = 24 * 2 ** 20;
 
 const clips = temporaryFolder("vodbox-test-faults");
 const clip = join(clips, "clip.mp4");
-beforeAll(() =>
-  ffmpeg(...picture("640x360", "25", SECONDS), ...sound(SECONDS), ...fast, "-g", "50", "-c:a", "aac", clip),
-);
+/** Fits on a small disk with its results. */
+const small = join(clips, "small.mp4");
+beforeAll(async () => {
+  for (const [size, path] of [
+    ["1280x720", clip],
+    ["640x360", small],
+  ] as const)
+    await ffmpeg(...picture(size, "25", SECONDS), ...sound(SECONDS), ...fast, "-g", "50", "-c:a", "aac", path);
+});
 afterAll(() => rmSync(clips, { recursive: true, force: true }));
 
 const ENV = { VODBOX_RATE_LIMIT_UPLOADS: "100000/60", VODBOX_LEASE_SECONDS: "8", VODBOX_CHUNK_SECONDS: "8" };
@@ -52,6 +58,7 @@ type Running = { server: RunningServer; workers: Started[]; env: Record<string, 
 type Fault = {
   /** More settings of the server. */
   env?: () => Promise<Record<string, string>>;
+  source?: string;
   /** The scratch directory of the first worker. */
   scratch?: () => string;
   /** Happens while several workers encode. Returns the server that then runs. */
@@ -76,7 +83,7 @@ async function encodeWith(fault: Fault): Promise<void> {
     const { body } = await server.call("GET", "/api/v1/admin/workers", { admin: server.admin });
     return body.length === WORKERS;
   });
-  const made = await uploadClip(server, clip);
+  const made = await uploadClip(server, fault.source ?? clip);
   const chunks = () => tasksOf(dataDir).filter(({ kind }) => kind === "chunk");
   await until("several workers encode a chunk, and the one that is to fail", () => {
     const running = chunks().filter(({ status }) => status === "running");
@@ -190,6 +197,7 @@ test.for(rounds)("a scratch disk that fills up, round %i", async (_, context) =>
   const disk = smallDisk(context, 96);
   await encodeWith({
     repeats: "first worker's",
+    source: small,
     scratch: () => disk.path,
     async strike({ server }) {
       disk.fill();
