@@ -39,6 +39,8 @@ type ArgumentOptions = {
   range?: FrameRange | undefined;
   /** Absolute path of the image of the specification's watermark. */
   watermark?: string | undefined;
+  /** How much of the source is read, where the end of a range does not end the run, because audio is encoded too. */
+  readSeconds?: number | undefined;
   /** Names of the video renditions to encode; all by default. Each is scaled as in a run over all of them. */
   only?: ReadonlySet<string> | undefined;
 };
@@ -49,7 +51,7 @@ type ArgumentOptions = {
  * another for DASH took 137 s.
  */
 export function encodeArguments(options: ArgumentOptions): string[] {
-  const { input, outDir, plan, spec, encoder = "software", range } = options;
+  const { input, outDir, plan, spec, encoder = "software", range, readSeconds } = options;
   return [
     ...["-nostdin", "-hide_banner", "-y", "-loglevel", "warning"],
     ...["-progress", "pipe:1", "-nostats", "-stats_period", "0.5"],
@@ -61,6 +63,7 @@ export function encodeArguments(options: ArgumentOptions): string[] {
       : []),
     ...deviceArguments(encoder).global,
     ...(range && plan.video ? seek(range, plan.video.rate) : []),
+    ...(readSeconds === undefined ? [] : ["-t", readSeconds.toFixed(3)]),
     ...untrustedInput(input),
     ...watermarkInput(plan, options),
     ...graphArguments(filterGraph(plan, options, encoder)),

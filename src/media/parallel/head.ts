@@ -25,6 +25,8 @@ type Common = {
 
 /** An init segment does not depend on what follows it; the encoders need some frames before they output the first. */
 const INIT_FRAMES = 24;
+/** From the first packet of the last track to begin. */
+const READ_SECONDS = 2;
 const TIME_LIMIT_MS = 5 * 60_000;
 
 /** Writes the init segments of these renditions and of all audio tracks. */
@@ -44,7 +46,8 @@ export async function writeInits({
   const wanted = missing.length > 0 ? missing : video.renditions.slice(-1);
   await prepareFolders(workDir, { ...plan, video: { ...video, renditions: wanted } });
   const range = { firstFrame: 0, endFrame: INIT_FRAMES, seekBackSeconds: 0 };
-  const common = { input, outDir: workDir, spec };
+  const readSeconds = READ_SECONDS + Math.max(0, ...plan.audio.map(({ track }) => track.startSeconds));
+  const common = { input, outDir: workDir, spec, readSeconds };
   await run(binaries.ffmpeg, {
     ...options.run,
     writes: [...(options.run.writes ?? []), workDir],
