@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, rmSync } from "node:fs";
+import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { mkdir, mkdtemp } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, expect, test, vi } from "vitest";
@@ -37,7 +37,22 @@ test.each(["30", "24000/1001"])(
       "-i",
       "sine=d=21.5:r=44100",
     ];
-    await ffmpeg(...sources, "-c:v", "libx264", "-preset", "ultrafast", "-crf", "14", "-g", "97", "-c:a", "aac", input);
+    await ffmpeg(
+      ...sources,
+      "-c:v",
+      "libx264",
+      "-preset",
+      "ultrafast",
+      "-crf",
+      "14",
+      "-g",
+      "97",
+      "-c:a",
+      "aac",
+      "-movflags",
+      "+faststart",
+      input,
+    );
     const media = await probe(input, binaries);
     const [outDir, wholeDir] = [await mkdtemp(join(folder, "parts-")), await mkdtemp(join(folder, "whole-"))];
     const run = { cwd: await mkdtemp(join(folder, "cwd-")), reads: [input], writes: [outDir] };
@@ -65,6 +80,18 @@ test.each(["30", "24000/1001"])(
     await writeInits({ ...common, workDir: join(folder, "inits"), renditions: ["480p"] });
     const inits = () => ["480p", "360p", "audio"].map((name) => readFileSync(join(outDir, name, "init.mp4")));
     const before = inits();
+    // They need only the beginning of the source.
+    const begun = join(folder, "begun.mp4");
+    writeFileSync(begun, readFileSync(input).fill(0, Math.round(statSync(input).size / 2)));
+    const log: string[] = [];
+    const elsewhere = await mkdtemp(join(folder, "begun-"));
+    await writeInits({
+      ...{ ...common, input: begun, outDir: elsewhere, workDir: join(folder, "inits"), renditions: ["480p"] },
+      run: { ...run, reads: [begun], writes: [elsewhere], onLog: (line) => log.push(line) },
+    });
+    expect(log.filter((line) => !line.includes("No bit rate set"))).toEqual([]);
+    for (const [index, name] of [[0, "480p"] as const, [2, "audio"] as const])
+      expect(readFileSync(join(elsewhere, name, "init.mp4"))).toEqual(before[index]);
     const early = await writeEarly({ ...common, written: head, names: earlyNames(fileNames(spec)) });
     expect(early.renditions.map(({ name }) => name)).toEqual(["480p", "360p"]);
 
