@@ -1,4 +1,5 @@
 import { readFirstSample, readInit, readSegmentTimes, SEGMENT_HEAD_BYTES } from "../isobmff.ts";
+import { SHORT_SECONDS } from "../package.ts";
 import { type Encoding, encodeFrames } from "./encode-frames.ts";
 import { type Defaults, isSync, readDefaults, readSamples, type Sample, writeSegment } from "./fragments.ts";
 import { ClipImpossible } from "./impossible.ts";
@@ -43,8 +44,6 @@ export type RenditionCut = {
 
 /** Times that are nearer to each other than this are meant to be the same; a frame lasts at least 16 ms. */
 const ROUNDED_SECONDS = 0.002;
-/** Players have trouble with shorter segments (see package.ts): they are joined with the next one. */
-const SHORT_SECONDS = 0.25;
 
 type Loaded = { samples: Sample[]; kept: Sample[]; start: number };
 

@@ -39,7 +39,7 @@ export function specOfJob(app: App, { encodingSpec: own }: JobRow): EncodingSpec
 }
 
 /** The specification of a profile, for clients that encode themselves. Throws 404, 422 `encoding_profile_unknown`. */
-export async function servedSpec(
+export async function specForClient(
   app: App,
   caller: Caller,
   { profile: name, tenant_id }: { profile?: string | undefined; tenant_id?: number | undefined },

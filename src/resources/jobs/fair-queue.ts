@@ -43,8 +43,8 @@ export async function nextJob(tx: Db, now: number, takes: TakesClips): Promise<J
 }
 
 /**
- * The same over jobs and tasks together, after urgent tasks. Among units of one tenant with the same priority, tasks of jobs that have begun
- * precede other jobs, the oldest job first.
+ * The same over jobs and tasks together, after urgent tasks. Among units of one tenant with the same priority, tasks of
+ * jobs that have begun precede other jobs, the oldest job first.
  */
 export async function nextUnit(tx: Db, now: number, takes: TakesClips): Promise<Unit | undefined> {
   const urgent = await urgentTask(tx, now);

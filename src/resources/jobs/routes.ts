@@ -15,7 +15,7 @@ import {
 } from "../../protocol/worker.ts";
 import { claimWithin } from "./claim-within.ts";
 import { complete, leaseOfJob } from "./complete.ts";
-import { servedSpec } from "./encoding-profile.ts";
+import { specForClient } from "./encoding-profile.ts";
 import { countFault, faultOf } from "./failure.ts";
 import { heartbeat } from "./heartbeat.ts";
 import { liveLease } from "./lease.ts";
@@ -144,6 +144,6 @@ export const jobRoutes = [
     }),
     responses: { 200: v.looseObject({}) },
     errors: { 404: ["not_found"], 422: ["encoding_profile_unknown", "watermark_missing"] },
-    handle: ({ app, caller, query }) => servedSpec(app, caller, query),
+    handle: ({ app, caller, query }) => specForClient(app, caller, query),
   }),
 ];
