@@ -9,6 +9,7 @@ import { benchConsole } from "./console.ts";
 import { benchDeliveries } from "./deliveries.ts";
 import { benchHostile } from "./hostile.ts";
 import { benchHrana } from "./hrana.ts";
+import { benchInstant } from "./instant.ts";
 import { benchLists } from "./lists.ts";
 import { benchLive } from "./live.ts";
 import { benchParallel } from "./parallel.ts";
@@ -40,6 +41,7 @@ const BENCHES: Record<string, () => Promise<Result[]>> = {
   console: benchConsole,
   transcode: benchTranscode,
   parallel: benchParallel,
+  instant: benchInstant,
   workers: benchWorkers,
   soak: benchSoak,
   hrana: benchHrana,
@@ -48,7 +50,7 @@ const BENCHES: Record<string, () => Promise<Result[]>> = {
 };
 
 /** Ten minutes and more: run only when named. */
-const BY_NAME = ["soak", "hostile", "replica", "parallel"];
+const BY_NAME = ["soak", "hostile", "replica", "parallel", "instant"];
 
 const chosen = process.argv.slice(2);
 const unknown = chosen.filter((name) => !(name in BENCHES));

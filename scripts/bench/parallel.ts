@@ -1,30 +1,24 @@
-import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { globSync, mkdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { promisify } from "node:util";
 import { tenantApi, uploadFile } from "../../cli/api.ts";
 import { chooseTools } from "../build/tools.ts";
 import { type CpuShare, cpuShare } from "./cpu-share.ts";
 import { call, EXECUTABLE, startVodbox, tenantWithKey, WORKER, workFolder } from "./processes.ts";
 import { compare, type Result } from "./result.ts";
+import { makeSource } from "./source.ts";
 
-const run = promisify(execFile);
 const POLL_MS = 100;
-/** Options: seconds of the source, cores of each worker, numbers of workers, seconds between keyframes of the source. */
+/**
+ * Options: seconds of the source, its size, seconds between its keyframes, cores of each worker, numbers of workers. The
+ * reference is one run by one worker; with VODBOX_BENCH_REFERENCE=parts it is one worker that encodes in parts.
+ */
 const SECONDS = Number(process.env.VODBOX_BENCH_SECONDS ?? 600);
 const CORES = Number(process.env.VODBOX_BENCH_CORES ?? 0.2);
 const COUNTS = (process.env.VODBOX_BENCH_WORKERS ?? "1,2,4,8").split(",").map(Number);
+const SIZE = process.env.VODBOX_BENCH_SIZE ?? "1920x1080";
 const GOP_SECONDS = Number(process.env.VODBOX_BENCH_GOP ?? 2);
-
-/** 1080p30 with noise, above the bitrate that would be copied. */
-async function makeSource(ffmpeg: string, path: string): Promise<void> {
-  const picture = ["-f", "lavfi", "-i", `testsrc2=size=1920x1080:rate=30:duration=${SECONDS},noise=alls=8`];
-  const audio = ["-f", "lavfi", "-i", `sine=frequency=330:beep_factor=4:sample_rate=48000:duration=${SECONDS}`];
-  const gop = ["-g", String(GOP_SECONDS * 30), "-sc_threshold", "0"];
-  const video = ["-c:v", "libx264", "-preset", "ultrafast", "-b:v", "12M", ...gop, "-pix_fmt", "yuv420p"];
-  await run(ffmpeg, ["-nostdin", "-y", "-loglevel", "error", ...picture, ...audio, ...video, "-c:a", "aac", path]);
-}
 
 type Measured = { wallSeconds: number; cpuSeconds: number; bytes: number };
 
@@ -89,13 +83,14 @@ export async function benchParallel(): Promise<Result[]> {
   try {
     const { ffmpeg } = await chooseTools(process.arch as "x64");
     const source = join(work.path, "source.mp4");
-    await makeSource(ffmpeg, source);
-    const whole = await encoded(join(work.path, "whole"), source, { workers: 1, isParallel: false });
+    await makeSource(ffmpeg, source, { seconds: SECONDS, gopSeconds: GOP_SECONDS, size: SIZE });
+    const isParallel = process.env.VODBOX_BENCH_REFERENCE === "parts";
+    const whole = await encoded(join(work.path, "whole"), source, { workers: 1, isParallel });
     const results: Result[] = [];
     for (const workers of COUNTS) {
       const parts = await encoded(join(work.path, `parts-${workers}`), source, { workers, isParallel: true });
-      const name = (what: string) => `${SECONDS} s of 1080p30 by ${workers} workers of ${CORES} cores: ${what}`;
-      const reference = "one run, one worker";
+      const name = (what: string) => `${SECONDS} s of ${SIZE} by ${workers} workers of ${CORES} cores: ${what}`;
+      const reference = isParallel ? "one worker, in parts" : "one worker, in one run";
       const one = (ours: number, theirs: number) => ({ ours: [ours], theirs: [theirs] });
       results.push(
         compare(name("wall time"), one(parts.wallSeconds, whole.wallSeconds / workers), {
