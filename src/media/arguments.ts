@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { audioCodecs, videoCodecs } from "./codecs/registry.ts";
+import { colorFilters } from "./color.ts";
 import { deviceArguments, type Encoder } from "./encoders.ts";
 import type { EncodingSpec } from "./encoding-spec.ts";
 import { untrustedInput } from "./ffmpeg.ts";
@@ -103,6 +104,7 @@ function filterGraph(
     const { track, rate, holdUntilSeconds } = video;
     const renditions = encodedOf(video);
     const [top] = renditions;
+    const colors = colorFilters(track);
     if (!top) return audioGraph(audio, spec).join(";");
     const filters = [
       ...(track.isInterlaced ? ["bwdif=mode=send_frame:deint=interlaced"] : []),
@@ -111,16 +113,17 @@ function filterGraph(
       ],
       ...frameGrid(rate, range),
       scale(top),
-      ...(track.isHdr ? TONE_MAP : []),
+      ...(track.isHdr ? TONE_MAP : colors.convert),
       `format=${spec.video.pixel_format}`,
     ];
     const sized = `[0:${track.index}]${filters.join(",")}`;
     let from = holdUntilSeconds ? hold(sized, top, rate, holdUntilSeconds) : sized;
     const mark = watermark && spec.video.watermark;
     if (mark) {
-      chains.push(`${from}[unmarked]`, `[1:v]${watermarkImage(mark, top)}[mark]`);
+      chains.push(`${from}[unmarked]`, `[1:v]${watermarkImage(mark, top, colors.matrix)}[mark]`);
       from = `[unmarked][mark]${overlay(mark, top)},format=${spec.video.pixel_format}`;
     }
+    if (colors.tags.length > 0) from = `${from},${colors.tags}`;
     const last = deviceArguments(encoder)
       .filters.map((filter) => `,${filter}`)
       .join("");
@@ -188,9 +191,9 @@ const watermarkInput = ({ video }: EncodePlan, { watermark }: ArgumentOptions): 
 type Watermark = NonNullable<EncodingSpec["video"]["watermark"]>;
 
 /** Of the width of the largest rendition; the others are scaled from that one, with the image on it. */
-function watermarkImage({ opacity, width_percent }: Watermark, { width }: PlannedRendition): string {
+function watermarkImage({ opacity, width_percent }: Watermark, { width }: PlannedRendition, matrix: string): string {
   const side = Math.max(2, Math.round((width * width_percent) / 200) * 2);
-  const size = `scale=${side}:-2:flags=bicubic:out_color_matrix=bt709:out_range=tv`;
+  const size = `scale=${side}:-2:flags=bicubic:out_color_matrix=${matrix}:out_range=tv`;
   return `format=rgba,colorchannelmixer=aa=${opacity},${size},format=yuva420p`;
 }
 

@@ -1,4 +1,5 @@
 import type { Readable } from "node:stream";
+import { toPicture } from "./color.ts";
 import { type RunOptions, run } from "./ffmpeg.ts";
 
 export const FIT_MODES = ["preserve", "crop", "pad", "stretch"] as const;
@@ -9,7 +10,10 @@ export type StillFormat = "jpg" | "png" | "webp";
 export type AnimatedFormat = "webp" | "gif";
 
 /** The source of the image: a poster, or media segments that begin at a keyframe. */
-export type ImageSource = { input: Readable; kind: "image" | "video" };
+export type ImageSource =
+  | { input: Readable; kind: "image" }
+  // The init segment of the video, which is also part of `input`; null without one.
+  | { input: Readable; kind: "video"; init: Buffer | null };
 type Running = Pick<RunOptions, "cwd" | "signal" | "pidDir"> & { ffmpeg: string };
 
 const TIME_LIMIT_MS = 10_000;
@@ -27,6 +31,8 @@ const STILL: Record<StillFormat, string[]> = {
   webp: ["-c:v", "libwebp", "-pix_fmt", "yuv420p", "-quality", "80", "-f", "webp"],
 };
 
+const COLORS = { jpg: "jpeg", png: "rgb", webp: "webp", gif: "rgb" } as const;
+
 const ANIMATED: Record<AnimatedFormat, string[]> = {
   // The faster encoding methods: the slower ones take too long for ten seconds of video.
   webp: ["-c:v", "libwebp_anim", "-pix_fmt", "yuv420p", "-quality", "60", "-compression_level", "1"],
@@ -43,7 +49,9 @@ export function still(
   running: Running,
 ): Promise<Buffer> {
   const filters =
-    source.kind === "video" ? [frameAt(request.offsetSeconds), ...fitted(request.box)] : fitted(request.box);
+    source.kind === "video"
+      ? [frameAt(request.offsetSeconds), ...fitted(request.box), toPicture(source.init, COLORS[request.format])]
+      : fitted(request.box);
   return draw(source, ["-vf", filters.join(","), "-frames:v", "1", ...STILL[request.format]], running);
 }
 
@@ -57,10 +65,12 @@ export function animated(
   running: Running,
 ): Promise<Buffer> {
   const { offsetSeconds, seconds, width, fps, format } = request;
+  const colors = source.kind === "video" ? [toPicture(source.init, COLORS[format])] : [];
   const [start, end] = [offsetSeconds.toFixed(3), (offsetSeconds + seconds).toFixed(3)];
   const filters = [
     `setpts=PTS-STARTPTS,trim=start=${start}:end=${end},setpts=PTS-STARTPTS,fps=${fps}`,
     ...fitted({ width, height: null, fit: "preserve" }),
+    ...colors,
   ].join(",");
   // A palette computed from the video: the default one distorts skin tones.
   const colored = `${filters},split[a][b];[a]palettegen=stats_mode=diff[p];[b][p]paletteuse=dither=bayer:bayer_scale=4`;

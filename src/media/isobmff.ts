@@ -37,6 +37,30 @@ export function readInit(data: Buffer): InitSegment {
   };
 }
 
+/**
+ * Size and the colors that the `colr` box of type `nclx` states (12.1.5), as values of ISO/IEC 23091-2; null without one.
+ * All zero and null where there is no video.
+ */
+export function readColors(data: Buffer): {
+  width: number;
+  height: number;
+  colors: { primaries: number; transfer: number; matrix: number } | null;
+} {
+  const stsd = find(data, ["moov", "trak", "mdia", "minf", "stbl", "stsd"]);
+  const entry = stsd && boxes(data, stsd.start + 8, stsd.end).next().value;
+  if (!entry || entry.end - entry.start < SAMPLE_ENTRY_BYTES.video) return { width: 0, height: 0, colors: null };
+  const colr = boxes(data, entry.start + SAMPLE_ENTRY_BYTES.video, entry.end).find(({ type }) => type === "colr");
+  const isStated =
+    colr && colr.end - colr.start >= 10 && data.toString("latin1", colr.start, colr.start + 4) === "nclx";
+  return {
+    width: uint16(data, entry, 24),
+    height: uint16(data, entry, 26),
+    colors: isStated
+      ? { primaries: uint16(data, colr, 4), transfer: uint16(data, colr, 6), matrix: uint16(data, colr, 8) }
+      : null,
+  };
+}
+
 /** The media time of the first edit that is not empty (8.6.6); 0 without one. */
 function delayOf(data: Buffer): number {
   const elst = find(data, ["moov", "trak", "edts", "elst"]);

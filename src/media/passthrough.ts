@@ -1,5 +1,6 @@
 import { stat } from "node:fs/promises";
 import { videoCodecs } from "./codecs/registry.ts";
+import { isCopyableColor } from "./color.ts";
 import type { EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
 import { type Binaries, run, type SourceRun, untrustedInput } from "./ffmpeg.ts";
@@ -83,6 +84,7 @@ function isCandidate(probe: Probe, { video }: EncodePlan, spec: EncodingSpec): b
     track.codec === spec.video.codec &&
     videoCodecs[spec.video.codec].isCopyable(track) &&
     !track.isHdr &&
+    (track.color === null || isCopyableColor(track.color)) &&
     track.isProgressive &&
     track.isSquare &&
     track.rotation === 0 &&

@@ -1,4 +1,5 @@
 import * as v from "valibot";
+import type { ColorTags } from "./color.ts";
 import { MediaError } from "./error.ts";
 import { type Binaries, run, untrustedInput } from "./ffmpeg.ts";
 import type { Rate } from "./ladder.ts";
@@ -21,6 +22,8 @@ export type VideoTrack = {
   bitDepth: number;
   /** Set when the transfer function is PQ or HLG, which needs tone mapping for an SDR display. */
   isHdr: boolean;
+  /** What the file states of its colors; null in plans of earlier versions. */
+  color: ColorTags | null;
   isInterlaced: boolean;
   /** The file states it explicitly. */
   isProgressive: boolean;
@@ -65,6 +68,9 @@ const FfprobeStream = v.object({
   height: number,
   sample_aspect_ratio: text,
   pix_fmt: text,
+  color_range: text,
+  color_space: text,
+  color_primaries: text,
   color_transfer: text,
   field_order: text,
   r_frame_rate: text,
@@ -85,7 +91,7 @@ type Stream = v.InferOutput<typeof FfprobeStream>;
 
 const ENTRIES = [
   "format=format_name,duration,start_time",
-  `stream=index,codec_type,codec_name,profile,level,width,height,sample_aspect_ratio,pix_fmt,color_transfer,field_order,${"r_frame_rate,avg_frame_rate,start_time,duration,channels,sample_rate"}`,
+  `stream=index,codec_type,codec_name,profile,level,width,height,sample_aspect_ratio,pix_fmt,color_range,color_space,color_primaries,color_transfer,field_order,${"r_frame_rate,avg_frame_rate,start_time,duration,channels,sample_rate"}`,
   "stream_disposition=attached_pic,default",
   "stream_tags=language,rotate",
   "stream_side_data=rotation",
@@ -178,6 +184,12 @@ function toVideo(stream: Stream): VideoTrack {
     pixelFormat: stream.pix_fmt,
     bitDepth: depth ? Number(depth) : 8,
     isHdr: stream.color_transfer === "smpte2084" || stream.color_transfer === "arib-std-b67",
+    color: {
+      matrix: stream.color_space,
+      primaries: stream.color_primaries,
+      transfer: stream.color_transfer,
+      range: stream.color_range,
+    },
     isInterlaced: ["tt", "bb", "tb", "bt"].includes(stream.field_order),
     isProgressive: stream.field_order === "progressive",
     isSquare: ratio.num === ratio.den || ratio.num === 0,

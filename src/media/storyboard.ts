@@ -1,5 +1,7 @@
 import { mkdir, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { INIT_NAME } from "./arguments.ts";
+import { toPicture } from "./color.ts";
 import type { EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
 import { run, type SourceRun, untrustedInput } from "./ffmpeg.ts";
@@ -68,13 +70,18 @@ async function write(
   const image = template.replace("$Number$", "1");
   // Every tile gets the keyframe nearest to its time, even where one is missing.
   const grid = `fps=${1000}/${Math.round(intervalSeconds * 1000)}:start_time=0:round=near:eof_action=pass`;
+  const colors = toPicture(await read(source.name, INIT_NAME), "jpeg");
   await run(ffmpeg, {
     ...common,
     cwd,
     args: [
       ...["-nostdin", "-hide_banner", "-y", "-loglevel", "error", "-skip_frame", "nokey", ...untrustedInput(sample)],
-      ...["-an", "-vf", `${grid},scale=${tileWidth}:${tileHeight},tile=${columns}x${rows}:nb_frames=${tiles}`],
-      ...["-frames:v", "1", "-c:v", "mjpeg", "-pix_fmt", "yuvj420p", "-q:v", "5", "-f", "image2", "-update", "1"],
+      ...[
+        "-an",
+        "-vf",
+        `${grid},scale=${tileWidth}:${tileHeight},${colors},tile=${columns}x${rows}:nb_frames=${tiles}`,
+      ],
+      ...["-frames:v", "1", "-c:v", "mjpeg", "-pix_fmt", "yuvj420p", "-q:v", "4", "-f", "image2", "-update", "1"],
       `file:${join(outDir, image)}`,
     ],
     timeLimitMs: 120_000,

@@ -1,5 +1,7 @@
 import { copyFile, readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { INIT_NAME } from "./arguments.ts";
+import { toPicture } from "./color.ts";
 import type { EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
 import { run, type SourceRun, untrustedInput } from "./ffmpeg.ts";
@@ -46,8 +48,17 @@ export async function writeThumbnail({
   const isVideo = source.init.width > 0;
   const decoding = isVideo && !isWhole ? ["-skip_frame", "nokey"] : [];
   const quality = ["-c:v", "mjpeg", "-pix_fmt", "yuvj420p", "-q:v", "4", "-f", "image2"];
+  const colors = isVideo ? toPicture(await read(source.name, INIT_NAME), "jpeg") : "";
   const filter = isVideo
-    ? ["-an", ...(isWhole ? ["-vf", EVERY_HALF_SECOND] : []), "-fps_mode", "passthrough", "-frames:v", "32"]
+    ? [
+        "-an",
+        "-vf",
+        [...(isWhole ? [EVERY_HALF_SECOND] : []), colors].join(","),
+        "-fps_mode",
+        "passthrough",
+        "-frames:v",
+        "32",
+      ]
     : ["-filter_complex", WAVE, "-frames:v", "1"];
   await run(ffmpeg, {
     ...common,

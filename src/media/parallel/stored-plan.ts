@@ -23,6 +23,7 @@ const videoTrack = v.object({
   pixelFormat: text,
   bitDepth: positive,
   isHdr: v.boolean(),
+  color: v.optional(v.nullable(v.object({ matrix: text, primaries: text, transfer: text, range: text })), null),
   isInterlaced: v.boolean(),
   isProgressive: v.boolean(),
   isSquare: v.boolean(),

@@ -14,7 +14,7 @@ import { animated, type ImageSource, still } from "../../../media/image.ts";
 import { killOrphans } from "../../../media/orphan-processes.ts";
 import { posterOf } from "../../assets/poster.ts";
 import type { ImageRequest } from "./image-request.ts";
-import { clipReader } from "./source-clip.ts";
+import { type Clip, clipReader } from "./source-clip.ts";
 
 const MAX_POSTER_BYTES = 16 * 2 ** 20;
 
@@ -57,11 +57,11 @@ export const imageRenderer = forApp((app) => {
     if (request.kind === "animated") {
       const { start, end, width } = request;
       const clip = (await clipOf(objects, asset, { start, end, width, height: null })) ?? notFound("image");
-      return animated(video(clip.input), { ...request, ...clip, seconds: end - start }, tool);
+      return animated(video(clip), { ...request, ...clip, seconds: end - start }, tool);
     }
     const { time, box } = request;
     const clip = time === null ? null : await clipOf(objects, asset, { start: time, end: time, ...box });
-    const source = clip ? video(clip.input) : await poster(objects, asset);
+    const source = clip ? video(clip) : await poster(objects, asset);
     return still(source, { ...request, offsetSeconds: clip?.offsetSeconds ?? 0 }, tool);
   }
 
@@ -103,7 +103,7 @@ export const imageRenderer = forApp((app) => {
       const noFrame = () => unprocessable("The asset has no video frame at this time.");
       const work = async () => {
         const clip = (await clipOf(objects, asset, { start: time, end: time, ...POSTER.box })) ?? noFrame();
-        return still(video(clip.input), { ...POSTER, offsetSeconds: clip.offsetSeconds }, await running());
+        return still(video(clip), { ...POSTER, offsetSeconds: clip.offsetSeconds }, await running());
       };
       return queued(asset, signal, work, noFrame);
     },
@@ -117,7 +117,7 @@ const unprocessable = (message: string): never => {
   throw new HttpError(422, "invalid_image", message);
 };
 
-const video = (input: ImageSource["input"]): ImageSource => ({ input, kind: "video" });
+const video = ({ input, init }: Clip): ImageSource => ({ input, kind: "video", init });
 
 async function poster(objects: ObjectStore, asset: AssetRow): Promise<ImageSource> {
   const key = posterOf(asset);

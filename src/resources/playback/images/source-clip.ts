@@ -19,8 +19,11 @@ const MAX_CLIP_BYTES = 128 * 2 ** 20;
 /** A range of the video in seconds, equal start and end for one frame, and the minimum size. */
 export type ClipRequest = { start: number; end: number; width: number | null; height: number | null };
 
-/** Consecutive segments of one rendition as one file; `offsetSeconds` is the position of `start` in it. */
-type Clip = { input: Readable; offsetSeconds: number };
+/**
+ * Consecutive segments of one rendition as one file, and its init segment, if it has one; `offsetSeconds` is the position
+ * of `start` in it.
+ */
+export type Clip = { input: Readable; init: Buffer | null; offsetSeconds: number };
 type Part = { key: string; span: Span | null };
 type Published = Pick<
   AssetRow,
@@ -58,7 +61,8 @@ export function clipReader(app: App) {
     const at = (uri: string, span: Span | null): Part => ({ key: mediaKey(asset, below(path, uri)), span });
     const parts = segments.map(({ uri, span }) => at(uri, span));
     const init = first.map && at(first.map.uri, first.map.span);
-    return { input: Readable.from(await measured(objects, init, parts), { objectMode: false }), offsetSeconds };
+    const clip = await measured(objects, init, parts);
+    return { ...clip, input: Readable.from(clip.input, { objectMode: false }), offsetSeconds };
   };
 }
 
@@ -110,7 +114,11 @@ function below(base: string, uri: string): string {
  * Checked before anything is read: throws 404 for an object that is missing, shorter than its range, or larger than a
  * decoder should read for an image.
  */
-async function measured(objects: ObjectStore, init: Part | null, parts: Part[]): Promise<AsyncIterable<Buffer>> {
+async function measured(
+  objects: ObjectStore,
+  init: Part | null,
+  parts: Part[],
+): Promise<{ input: AsyncIterable<Buffer>; init: Buffer | null }> {
   const ranges: { key: string; range: ByteRange }[] = [];
   let total = 0;
   for (const { key, span } of init ? [init, ...parts] : parts) {
@@ -123,13 +131,21 @@ async function measured(objects: ObjectStore, init: Part | null, parts: Part[]):
       notFound("image");
     ranges.push({ key, range });
   }
-  return (async function* () {
-    for (const { key, range } of ranges) {
+  async function* read(wanted: typeof ranges): AsyncIterable<Buffer> {
+    for (const { key, range } of wanted) {
       const object = await objects.get(key, range);
       if (!object) throw new Error(`${key} no longer exists`);
       yield* object.body as AsyncIterable<Buffer>;
     }
-  })();
+  }
+  if (!init) return { input: read(ranges), init: null };
+  const head = Buffer.concat(await Array.fromAsync(read(ranges.slice(0, 1))));
+  return { input: withHead(head, read(ranges.slice(1))), init: head };
+}
+
+async function* withHead(head: Buffer, rest: AsyncIterable<Buffer>): AsyncIterable<Buffer> {
+  yield head;
+  yield* rest;
 }
 
 async function readBytes(objects: ObjectStore, key: string): Promise<Buffer> {
