@@ -38,18 +38,17 @@ export async function framesToEncode(input: string, plan: StoredPlan, range?: Fr
 const encodedRenditions = ({ video }: StoredPlan) => (video?.renditions ?? []).slice(video?.passthrough ? 1 : 0);
 
 /** Times of all packets of a rendition, as [pts, dts, isKey], in units of its timescale. */
-export async function packetsOf(dir: string, rendition: string): Promise<string[]> {
-  const lines = await ffprobe(
-    ...["-show_entries", "packet=pts,dts,flags", "-of", "csv=p=0"],
-    join(dir, rendition, "playlist.m3u8"),
-  );
+export const packetsOf = (dir: string, rendition: string) => packetsIn(join(dir, rendition, "playlist.m3u8"));
+
+export async function packetsIn(playlist: string): Promise<string[]> {
+  const lines = await ffprobe("-show_entries", "packet=pts,dts,flags", "-of", "csv=p=0", playlist);
   return lines.split("\n").filter(Boolean);
 }
 
-/** Hashes of the decoded samples of an audio rendition, with their times. */
-export async function samplesOf(dir: string, rendition: string): Promise<string> {
-  return (await ffmpeg("-i", join(dir, rendition, "playlist.m3u8"), ...HASHES)).toString();
-}
+/** Hashes of what is decoded of a rendition, with its times. */
+export const samplesOf = (dir: string, rendition: string) => hashesIn(join(dir, rendition, "playlist.m3u8"));
+
+export const hashesIn = async (playlist: string) => (await ffmpeg("-i", playlist, ...HASHES)).toString();
 
 /** PSNR in dB of each frame of a rendition against the same frame of another encode of it. */
 export async function similarity(dir: string, other: string, rendition: string): Promise<number[]> {
