@@ -12,6 +12,7 @@ import { benchHrana } from "./hrana.ts";
 import { benchLists } from "./lists.ts";
 import { benchLive } from "./live.ts";
 import { benchParallel } from "./parallel.ts";
+import { benchParallelQuality } from "./parallel-quality.ts";
 import { EXECUTABLE } from "./processes.ts";
 import { benchReplica } from "./replica.ts";
 import { benchReads, benchWrites } from "./requests.ts";
@@ -40,6 +41,7 @@ const BENCHES: Record<string, () => Promise<Result[]>> = {
   console: benchConsole,
   transcode: benchTranscode,
   parallel: benchParallel,
+  "parallel-quality": benchParallelQuality,
   workers: benchWorkers,
   soak: benchSoak,
   hrana: benchHrana,
@@ -48,7 +50,7 @@ const BENCHES: Record<string, () => Promise<Result[]>> = {
 };
 
 /** Ten minutes and more: run only when named. */
-const BY_NAME = ["soak", "hostile", "replica", "parallel"];
+const BY_NAME = ["soak", "hostile", "replica", "parallel", "parallel-quality"];
 
 const chosen = process.argv.slice(2);
 const unknown = chosen.filter((name) => !(name in BENCHES));
