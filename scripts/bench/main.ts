@@ -13,6 +13,7 @@ import { benchInstant } from "./instant.ts";
 import { benchLists } from "./lists.ts";
 import { benchLive } from "./live.ts";
 import { benchParallel } from "./parallel.ts";
+import { benchParallelQuality } from "./parallel-quality.ts";
 import { EXECUTABLE } from "./processes.ts";
 import { benchReplica } from "./replica.ts";
 import { benchReads, benchWrites } from "./requests.ts";
@@ -41,6 +42,7 @@ const BENCHES: Record<string, () => Promise<Result[]>> = {
   console: benchConsole,
   transcode: benchTranscode,
   parallel: benchParallel,
+  "parallel-quality": benchParallelQuality,
   instant: benchInstant,
   workers: benchWorkers,
   soak: benchSoak,
@@ -50,7 +52,7 @@ const BENCHES: Record<string, () => Promise<Result[]>> = {
 };
 
 /** Ten minutes and more: run only when named. */
-const BY_NAME = ["soak", "hostile", "replica", "parallel", "instant"];
+const BY_NAME = ["soak", "hostile", "replica", "parallel", "parallel-quality", "instant"];
 
 const chosen = process.argv.slice(2);
 const unknown = chosen.filter((name) => !(name in BENCHES));

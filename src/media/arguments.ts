@@ -44,6 +44,8 @@ type ArgumentOptions = {
   readSeconds?: number | undefined;
   /** Names of the video renditions to encode; all by default. Each is scaled as in a run over all of them. */
   only?: ReadonlySet<string> | undefined;
+  /** What is produced from the source in all, where `plan` is a part of it. */
+  whole?: EncodePlan | undefined;
 };
 
 /**
@@ -70,7 +72,24 @@ export function encodeArguments(options: ArgumentOptions): string[] {
     ...graphArguments(filterGraph(plan, options, encoder)),
     ...renditionsOf(plan, range).flatMap((one) => videoOutput(one, plan, options)),
     ...plan.audio.flatMap((one) => audioOutput(one, spec, outDir)),
+    ...clockOutput(options),
   ];
+}
+
+/**
+ * In a transport stream ffmpeg counts time from the first of the tracks that it uses, elsewhere from the first of all. A
+ * run that encodes a part of the plan uses that track too, for one packet, so that its times are those of a run over all.
+ */
+function clockOutput({ plan, whole, range }: ArgumentOptions): string[] {
+  // A source with an index is not a transport stream, and only the packets of the range are there.
+  if (!whole || range?.seekSeconds !== undefined) return [];
+  const tracks = ({ video, audio }: EncodePlan) => [
+    ...(video ? [video.track] : []),
+    ...audio.map(({ track }) => track),
+  ];
+  const [first] = tracks(whole).toSorted((a, b) => a.startSeconds - b.startSeconds);
+  if (!first || tracks(plan).some(({ index }) => index === first.index)) return [];
+  return ["-map", `0:${first.index}`, "-c", "copy", "-frames", "1", "-f", "null", "-"];
 }
 
 /**

@@ -146,7 +146,7 @@ async function encodeInTwo(plan: EncodePlan, plain: EncodePlan, way: Way): Promi
   try {
     const passthrough = video.passthrough && { ...video.passthrough, isCopied: false };
     const rest = { ...plan, audio: [], video: { ...video, renditions: others, passthrough } };
-    if (others.length > 0) await pass(rest, way, { from: share, to: 0.99 });
+    if (others.length > 0) await pass(rest, way, { from: share, to: 0.99, whole: plan });
     const whole = await finishRun(plan, way);
     await reported;
     return { ...whole, files: [...new Set([...result.files, ...whole.files])] };
@@ -160,15 +160,19 @@ async function encodeInTwo(plan: EncodePlan, plain: EncodePlan, way: Way): Promi
   }
 }
 
-/** One ffmpeg run over the source. `share` is its part of the total work. */
-async function pass(plan: EncodePlan, { options, common }: Way, share: { from: number; to: number }): Promise<void> {
+/** One ffmpeg run over the source. `share` is its part of the total work, and `whole` the plan that it does a part of. */
+async function pass(
+  plan: EncodePlan,
+  { options, common }: Way,
+  share: { from: number; to: number; whole?: EncodePlan },
+): Promise<void> {
   const { input, outDir, spec, binaries, encoder, watermark, onProgress } = options;
   const audio = await withGains(plan.audio, { input, spec, ffmpeg: binaries.ffmpeg, run: common });
   await mkdir(outDir, { recursive: true });
   await prepareFolders(outDir, plan);
   await run(binaries.ffmpeg, {
     ...common,
-    args: encodeArguments({ input, outDir, plan: { ...plan, audio }, spec, encoder, watermark }),
+    args: encodeArguments({ input, outDir, plan: { ...plan, audio }, whole: share.whole, spec, encoder, watermark }),
     devices: encoder !== undefined && encoder !== "software",
     timeLimitMs: timeLimitMs(plan.durationSeconds),
     stallMs: STALL_MS,

@@ -15,7 +15,12 @@ export type PassthroughOptions = {
   spec: EncodingSpec;
   binaries: Binaries;
   run: SourceRun;
+  /** Of most packets only the index is there. */
+  isSparse?: boolean | undefined;
 };
+
+/** The index states which packets are keyframes; a parser would look for them in the packets. */
+const OF_INDEX = ["-fflags", "+noparse+nofillin"];
 
 /** One compressed frame, in storage order. */
 export type Packet = { seconds: number; bytes: number; isKey: boolean };
@@ -51,7 +56,7 @@ export async function findPassthrough(options: PassthroughOptions): Promise<Pass
  * copied. `clean` sees ffprobe's lines first. Throws MediaError `aborted`.
  */
 export async function packetsOf(
-  { input, binaries, run: common }: PassthroughOptions,
+  { input, binaries, run: common, isSparse }: PassthroughOptions,
   index: number,
   clean = (csv: string) => csv,
 ): Promise<Packet[] | null> {
@@ -63,7 +68,14 @@ export async function packetsOf(
       reads: [input],
       // The output directory may not exist yet, and the sandbox cannot grant access to a missing directory.
       writes: [],
-      args: ["-hide_banner", "-loglevel", "error", ...selection, ...untrustedInput(input)],
+      args: [
+        "-hide_banner",
+        "-loglevel",
+        "error",
+        ...selection,
+        ...(isSparse ? OF_INDEX : []),
+        ...untrustedInput(input),
+      ],
       timeLimitMs: 300_000,
     });
     return readPackets(clean(stdout.toString("latin1")));

@@ -28,14 +28,14 @@ async function take(count: number, names: Map<number, string>): Promise<string[]
     if (status === 204) break;
     const name = names.get(body.job.id) as string;
     taken.push(`${name}:${body.task.kind}`);
-    const duration = name.startsWith("long") ? 3600 : 30;
+    const duration = name.startsWith("long") ? 3 * 3600 : 30;
     await finish(app, body, { duration_seconds: duration, has_audio: false });
   }
   return taken;
 }
 
 describe("between tenants", () => {
-  test("a long video delays another tenant's clip by at most one task", async () => {
+  test("a video of three hours delays another tenant's clip by at most one task", async () => {
     const names = new Map<number, string>();
     const long = await uploaded(app, keys.a);
     names.set(long.job.id, "long");

@@ -59,3 +59,32 @@ export function rowsOf(dataDir: string) {
     database.close();
   }
 }
+
+export type TaskRow = {
+  id: number;
+  kind: string;
+  status: string;
+  failures: number;
+  worker_id: string | null;
+  finished_at: number;
+};
+
+/** The tasks of all jobs, while a server runs. */
+export function tasksOf(dataDir: string): TaskRow[] {
+  const database = new Sqlite(join(dataDir, "vodbox.db"), { readonly: true } as Sqlite.Options);
+  try {
+    return database.prepare("SELECT * FROM transcoding_tasks ORDER BY id").all([]) as TaskRow[];
+  } finally {
+    database.close();
+  }
+}
+
+/** Whether a task is, or was last, one of this worker. */
+export const isTaskOf = ({ child }: Started, { worker_id }: TaskRow) => String(worker_id).endsWith(`-${child.pid}`);
+
+/** Resolves when this many workers wait for jobs: one that starts slowly would find everything encoded. */
+export const untilWaiting = (server: RunningServer, workers: number) =>
+  until("all workers wait for a job", async () => {
+    const { body } = await server.call("GET", "/api/v1/admin/workers", { admin: server.admin });
+    return body.length === workers;
+  });

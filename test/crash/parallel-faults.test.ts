@@ -1,7 +1,6 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import Sqlite from "libsql";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { complaints, fast, ffmpeg, ffprobe, picture, sound, temporaryFolder } from "../media/sources.ts";
 import { smallDisk } from "../storage/small-disk.ts";
@@ -10,7 +9,7 @@ import { emptyFolder } from "../support/folder.ts";
 import { type RunningServer, type Started, startServer } from "../support/process.ts";
 import { startRelay } from "../support/relay.ts";
 import { newBucket, s3Server } from "../support/s3-server.ts";
-import { rowsOf, startWorker, uploadClip } from "./encoding.ts";
+import { isTaskOf, rowsOf, startWorker, tasksOf, untilWaiting, uploadClip } from "./encoding.ts";
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 120_000 });
 
@@ -36,24 +35,6 @@ afterAll(() => rmSync(clips, { recursive: true, force: true }));
 
 const ENV = { VODBOX_RATE_LIMIT_UPLOADS: "100000/60", VODBOX_LEASE_SECONDS: "8", VODBOX_CHUNK_SECONDS: "8" };
 
-type Task = {
-  id: number;
-  kind: string;
-  status: string;
-  failures: number;
-  worker_id: string | null;
-  finished_at: number;
-};
-
-function tasksOf(dataDir: string): Task[] {
-  const database = new Sqlite(join(dataDir, "vodbox.db"), { readonly: true } as Sqlite.Options);
-  try {
-    return database.prepare("SELECT * FROM transcoding_tasks ORDER BY id").all([]) as Task[];
-  } finally {
-    database.close();
-  }
-}
-
 type Running = { server: RunningServer; workers: Started[]; env: Record<string, string> };
 type Fault = {
   /** More settings of the server. */
@@ -67,8 +48,6 @@ type Fault = {
   repeats: "first worker's" | "running" | "none";
 };
 
-const isOf = ({ child }: Started, { worker_id }: Task) => String(worker_id).endsWith(`-${child.pid}`);
-
 async function encodeWith(fault: Fault): Promise<void> {
   const env = { ...ENV, ...(await fault.env?.()) };
   const dataDir = emptyFolder();
@@ -79,15 +58,12 @@ async function encodeWith(fault: Fault): Promise<void> {
     }),
   );
   const [first] = workers as [Started];
-  await until("all workers wait for a job", async () => {
-    const { body } = await server.call("GET", "/api/v1/admin/workers", { admin: server.admin });
-    return body.length === WORKERS;
-  });
+  await untilWaiting(server, WORKERS);
   const made = await uploadClip(server, fault.source ?? clip);
   const chunks = () => tasksOf(dataDir).filter(({ kind }) => kind === "chunk");
   await until("several workers encode a chunk, and the one that is to fail", () => {
     const running = chunks().filter(({ status }) => status === "running");
-    return running.length > 1 && (fault.repeats !== "first worker's" || running.some((task) => isOf(first, task)));
+    return running.length > 1 && (fault.repeats !== "first worker's" || running.some((task) => isTaskOf(first, task)));
   });
   const before = tasksOf(dataDir);
   const running = before.filter(({ status }) => status === "running");
@@ -101,7 +77,7 @@ async function encodeWith(fault: Fault): Promise<void> {
   for (const task of before) if (task.status === "completed") expect(finished.get(task.id)).toBe(task.finished_at);
   const repeated = tasks.filter(({ failures }) => failures > 0).map(({ id }) => id);
   const allowed = {
-    "first worker's": tasks.filter((task) => running.some(({ id }) => id === task.id) || isOf(first, task)),
+    "first worker's": tasks.filter((task) => running.some(({ id }) => id === task.id) || isTaskOf(first, task)),
     running: tasks,
     none: [],
   }[fault.repeats].map(({ id }) => id);

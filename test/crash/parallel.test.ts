@@ -1,13 +1,21 @@
 import { createHash } from "node:crypto";
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import Sqlite from "libsql";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { complaints, fast, ffmpeg, ffprobe, picture, sound, temporaryFolder } from "../media/sources.ts";
 import { until } from "../support/descendants.ts";
 import { emptyFolder } from "../support/folder.ts";
 import { type RunningServer, startServer } from "../support/process.ts";
-import { rowsOf, startWorker, type Uploaded, uploadClip } from "./encoding.ts";
+import {
+  isTaskOf,
+  rowsOf,
+  startWorker,
+  type TaskRow,
+  tasksOf,
+  type Uploaded,
+  untilWaiting,
+  uploadClip,
+} from "./encoding.ts";
 
 vi.setConfig({ testTimeout: 240_000, hookTimeout: 60_000 });
 
@@ -19,15 +27,6 @@ afterAll(() => rmSync(clips, { recursive: true, force: true }));
 
 /** Chunks of two segments, and leases that expire soon for a dead worker. */
 const env = { VODBOX_RATE_LIMIT_UPLOADS: "100000/60", VODBOX_LEASE_SECONDS: "4", VODBOX_CHUNK_SECONDS: "8" };
-const tasksOf = (dataDir: string) => {
-  const database = new Sqlite(join(dataDir, "vodbox.db"), { readonly: true } as Sqlite.Options);
-  try {
-    return database.prepare("SELECT * FROM transcoding_tasks ORDER BY id").all([]) as Record<string, unknown>[];
-  } finally {
-    database.close();
-  }
-};
-
 const job = async (server: RunningServer, { job, key }: Uploaded) =>
   (await server.call("GET", `/api/v1/transcoding_jobs/${job.id}`, { key })).body;
 
@@ -57,15 +56,11 @@ test("two remote workers encode one source; when one is killed, only its task is
   const dataDir = emptyFolder();
   const server = await startServer(dataDir, { env, args: ["--workers", "0"] });
   const workers = [startWorker(server, emptyFolder()), startWorker(server, emptyFolder())];
-  // One that starts slowly would find the source encoded.
-  await until("both workers wait for a job", async () => {
-    const { body } = await server.call("GET", "/api/v1/admin/workers", { admin: server.admin });
-    return body.length === workers.length;
-  });
+  await untilWaiting(server, workers.length);
   const made = await uploadClip(server, clip);
   const [victim, survivor] = workers;
   if (!victim || !survivor) throw new Error("No worker was started.");
-  const ofVictim = (row: Record<string, unknown>) => String(row.worker_id).endsWith(`-${victim.child.pid}`);
+  const ofVictim = (row: TaskRow) => isTaskOf(victim, row);
   await until("both workers encode a chunk", () => {
     const chunks = tasksOf(dataDir).filter(({ kind, status }) => kind === "chunk" && status === "running");
     return chunks.length > 1 && chunks.some(ofVictim) && !chunks.every(ofVictim);
@@ -79,7 +74,7 @@ test("two remote workers encode one source; when one is killed, only its task is
   const { tasks, attempt } = await job(server, made);
   expect(tasks).toEqual({ total: 7, queued: 0, running: 0, completed: 7, failed: 0 });
   expect(attempt).toBe(1);
-  const repeated = tasksOf(dataDir).filter(({ failures }) => Number(failures) > 0);
+  const repeated = tasksOf(dataDir).filter(({ failures }) => failures > 0);
   expect(repeated.map(({ id }) => id)).toEqual(lost.map(({ id }) => id));
   await expectWhole(server, made, true);
   survivor.child.kill("SIGTERM");
@@ -100,7 +95,7 @@ test("the local worker encodes in parts on the server's disk, and a killed serve
   const args = ["--workers", "1"];
   const server = await startServer(dataDir, { env, args });
   const made = await uploadClip(server, clip);
-  const isDone = ({ kind, status }: Record<string, unknown>) => kind === "chunk" && status === "completed";
+  const isDone = ({ kind, status }: TaskRow) => kind === "chunk" && status === "completed";
   await until("a chunk is complete", () => tasksOf(dataDir).some(isDone));
   server.child.kill("SIGKILL");
   await server.ended;

@@ -31,7 +31,7 @@ export async function encodeAudio(options: AudioOptions): Promise<WrittenRenditi
   await prepareFolders(outDir, plan);
   await run(binaries.ffmpeg, {
     ...options.run,
-    args: encodeArguments({ input, outDir, plan, spec }),
+    args: encodeArguments({ input, outDir, plan, whole: options.plan, spec }),
     timeLimitMs: TIME_LIMIT_MS,
     stallMs: STALL_MS,
     onPosition: (seconds) => plan.durationSeconds && onProgress?.(Math.min(1, seconds / plan.durationSeconds)),

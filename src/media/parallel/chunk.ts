@@ -93,7 +93,19 @@ const FAULTS = [
 ];
 
 async function encodeRange(
-  { input, workDir, chunk, spec, binaries, run: common, encoder, watermark, seekSeconds, onProgress }: ChunkOptions,
+  {
+    input,
+    workDir,
+    plan: whole,
+    chunk,
+    spec,
+    binaries,
+    run: common,
+    encoder,
+    watermark,
+    seekSeconds,
+    onProgress,
+  }: ChunkOptions,
   plan: StoredPlan,
   only: ReadonlySet<string> | undefined,
 ): Promise<void> {
@@ -115,7 +127,7 @@ async function encodeRange(
     },
     writes: [...(common.writes ?? []), workDir],
     reads: [...(common.reads ?? []), ...(watermark ? [watermark] : [])],
-    args: encodeArguments({ input, outDir: workDir, plan, spec, encoder, range, only, watermark }),
+    args: encodeArguments({ input, outDir: workDir, plan, whole, spec, encoder, range, only, watermark }),
     isBackground: !chunk.is_urgent,
     devices: encoder !== undefined && encoder !== "software",
     timeLimitMs: timeLimitMs(seconds),

@@ -19,6 +19,8 @@ type PlanOptions = {
   run: SourceRun;
   /** Of a source that can be read in parts. */
   index?: SourceIndex | null | undefined;
+  /** Only the index is there, and what the streams are determined from. */
+  isSparse?: boolean | undefined;
 };
 
 /** A chunk of the default length would decode at least as much again. */
@@ -32,7 +34,7 @@ const GOP_SAMPLES = 100;
 export async function planSource(options: PlanOptions): Promise<PlanResult> {
   const { input, probe, spec, binaries } = options;
   const encoded = planEncode(probe, spec);
-  const source = { input, probe, plan: encoded, spec, binaries, run: options.run };
+  const source = { input, probe, plan: encoded, spec, binaries, run: options.run, isSparse: options.isSparse };
   const { uncuttable, seekBackSeconds, copied } = await cutsOf(options, encoded, source);
   const plan = copied?.plan ?? storedPlan(options, encoded, seekBackSeconds);
   return {

@@ -67,7 +67,10 @@ async function plan({ job, context, workspace }: Running): Promise<TaskResult> {
   try {
     const media = await probe(input, binaries, common);
     const { index } = source;
-    return { plan: await planSource({ input, probe: media, spec: requestedSpec(job), binaries, run, index }) };
+    const isSparse = !source.isWhole();
+    return {
+      plan: await planSource({ input, probe: media, spec: requestedSpec(job), binaries, run, index, isSparse }),
+    };
   } catch (error) {
     // A source that was damaged in transit is reported as such.
     if (job.source.sha256 && !heartbeat.signal.aborted) {

@@ -7,6 +7,7 @@ import type { Row } from "../matrix-sources.ts";
 import { ffmpeg, temporaryFolder } from "../sources.ts";
 import { framesToEncode } from "./frames.ts";
 import { planned, sparseCopy } from "./parts.ts";
+import { unevenRows } from "./uneven-rows.ts";
 
 vi.setConfig({ testTimeout: 180_000, maxConcurrency: 2 });
 
@@ -16,7 +17,9 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 /** The same source with a duration of 22 s: three chunks of eight seconds. */
 const lengthened = (args: string[]) => args.map((arg) => arg.replaceAll(/\bd=[0-9.]+/g, "d=22"));
 /** The others derive from a second file, or are damaged. */
-const generated = [...rows, ...oddRows].filter((row): row is Row & { from: string[] } => Array.isArray(row.from));
+const generated = [...rows, ...oddRows, ...unevenRows].filter((row): row is Row & { from: string[] } =>
+  Array.isArray(row.from),
+);
 
 describe.concurrent("a source in three parts", () => {
   for (const [index, row] of generated.entries())
