@@ -138,7 +138,7 @@ test("<svc-player> plays what is encoded, and a part that is encoded when a view
 
 /** Requests that took this long were for a segment that was not encoded. */
 const AWAITED_MS = 1000;
-/** The picture stands still for a moment when a browser decodes without a graphics card, on a busy machine. */
+/** A browser that decodes without a graphics card on a busy machine pauses for a moment. */
 const MOMENT_MS = 1000;
 
 /** Pauses of playback during which the player did not wait for a segment that was being encoded. */
