@@ -46,6 +46,8 @@ export async function writeManifests(given: {
   audios: Written[];
   names: { manifest: string; dash: string };
   storyboard: Storyboard | null;
+  /** Renditions that the master playlist lists first: players begin with the first one. */
+  listedFirst?: readonly string[];
 }): Promise<Packaged> {
   const options = { ...given, audios: given.audios.map((one) => untilEndOf(one, given.videos[0])) };
   const { outDir, plan, spec, videos, audios, names } = options;
@@ -123,10 +125,14 @@ type ManifestData = {
   videos: Written[];
   audios: Written[];
   storyboard: Storyboard | null;
+  listedFirst?: readonly string[];
 };
 
 /** `initBytes`: sizes of init segments by rendition. */
-type SizedMedia = Omit<ManifestData, "storyboard"> & { target: number; initBytes: ReadonlyMap<string, number> };
+type SizedMedia = Omit<ManifestData, "storyboard" | "listedFirst"> & {
+  target: number;
+  initBytes: ReadonlyMap<string, number>;
+};
 
 const bytesOf = ({ name, segments }: Written, { initBytes }: SizedMedia): number =>
   segments.reduce((sum, { bytes }) => sum + bytes, initBytes.get(name) ?? 0);
@@ -188,8 +194,14 @@ function iFramesOf(segments: Segment[]): PlaylistSegment[] | null {
   return frames.length === segments.length ? frames : null;
 }
 
-function master({ plan, spec, videos, audios }: ManifestData, renditions: Rendition[], target: number): string {
+function master(
+  { plan, spec, videos, audios, listedFirst = [] }: ManifestData,
+  renditions: Rendition[],
+  target: number,
+): string {
   const isGrouped = audios.length > 0 && (videos.length > 0 || audios.length > 1);
+  const isFirst = ({ name }: Rendition) => listedFirst.includes(name);
+  const ordered = [...renditions.filter(isFirst), ...renditions.filter((one) => !isFirst(one))];
   const titles = new Set<string>();
   return masterPlaylist({
     version: spec.hls.version,
@@ -211,7 +223,7 @@ function master({ plan, spec, videos, audios }: ManifestData, renditions: Rendit
           };
         })
       : [],
-    variants: renditions.map((one) => ({
+    variants: ordered.map((one) => ({
       uri: one.playlist_path,
       bandwidth: one.bandwidth,
       averageBandwidth: one.average_bandwidth,

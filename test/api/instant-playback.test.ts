@@ -1,21 +1,18 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { beforeEach, describe, expect, test } from "vitest";
-import { writeSmallObject } from "../../storage/objects/small-objects.ts";
-import type { ObjectStore } from "../../storage/objects/store.ts";
 import { type TestApp, testApp } from "../support/app.ts";
+import {
+  completeEarly,
+  type Early,
+  earlyResult,
+  publishedEarly,
+  RENDITIONS,
+  requestEarly,
+  storeEarly,
+} from "../support/early.ts";
 import { expectError } from "../support/error.ts";
-import { callback, putArtifacts, uploaded } from "../support/flow.ts";
-import { finish, nextTask, planned, runAll, written } from "../support/tasks.ts";
-
-const LADDER = [
-  { name: "720p", width: 1280, height: 720 },
-  { name: "480p", width: 854, height: 480 },
-  { name: "360p", width: 640, height: 360 },
-];
-const PLAN = {
-  plan: { renditions: LADDER.map(({ name }) => name) },
-  early: { segments: 25, renditions: LADDER },
-};
+import { callback, uploaded } from "../support/flow.ts";
+import { finish, nextTask, planned, runAll } from "../support/tasks.ts";
 
 let app: TestApp;
 let key: string;
@@ -27,23 +24,8 @@ beforeEach(async () => {
 const asset = async (id: number) => (await app.call("GET", `/api/v1/assets/${id}`, { key })).body;
 const light = async () => (await nextTask(app, undefined, { lane: "light" })).body;
 const main = async () => (await nextTask(app)).body;
-/** A key of the media of an attempt in storage, with content. */
-const store = async (prefix: string, path: string) =>
-  writeSmallObject(app.opened.app.objects as ObjectStore, prefix + path, Buffer.from(path), {
-    contentType: "video/mp4",
-  });
-
-/** Only the renditions of the chunk. */
-const resultOf = (contract: any) => {
-  const names = contract.task.chunk?.renditions ?? PLAN.plan.renditions;
-  const last = 25 - (contract.task.chunk?.first_segment ?? 0);
-  return { written: written({ task: { ...contract.task, plan: { renditions: names } } }, { last }) };
-};
-const complete = async (contract: any) => {
-  const done = await callback(app, contract, "complete", resultOf(contract));
-  if (done.status !== 200) throw new Error(done.text);
-  return done.body;
-};
+const store = (prefix: string, path: string) => storeEarly(app, prefix, path);
+const complete = (contract: any) => completeEarly(app, contract);
 
 /** Completes all tasks that are queued. The contract of the one that publishes. */
 async function encodeRest(onTask: (contract: any) => void): Promise<any> {
@@ -55,22 +37,8 @@ async function encodeRest(onTask: (contract: any) => void): Promise<any> {
   }
 }
 
-/** An asset whose first segment has been published; the tasks that follow are queued. */
-async function published() {
-  const made = await uploaded(app, key, { early_playback: true, playback_policy: "public" });
-  await finish(app, await main(), PLAN);
-  const head = await main();
-  const paths = await putArtifacts(app, head);
-  const body = { ...paths, media: { duration_seconds: 100, renditions: [] } };
-  const shown = await app.call("POST", head.callbacks.publish_url, {
-    ...{ worker: app.worker, lease: head.lease.token, body },
-  });
-  expect(shown.status).toBe(200);
-  await complete(head);
-  return { id: made.asset.id as number, head, prefix: head.outputs.prefix as string, paths };
-}
-const media = ({ id, prefix }: { id: number; prefix: string }, path: string) =>
-  app.call("GET", `/media/${id}/${prefix.split("/").at(-2)}/${path}`);
+const published = () => publishedEarly(app, key);
+const media = (made: Early, path: string) => requestEarly(app, made, path);
 
 describe("an asset with early playback", () => {
   test("is ready when its head is published, and encoded when all tasks are complete", async () => {
@@ -148,11 +116,11 @@ describe("a segment that is not encoded yet", () => {
     const images = await encodeRest(({ task: { chunk } }) => {
       if (!chunk.is_urgent) after ??= chunk.first_segment;
       const end = chunk.first_segment + (chunk.segments ?? 25 - chunk.first_segment);
-      for (const name of chunk.renditions ?? PLAN.plan.renditions)
+      for (const name of chunk.renditions ?? RENDITIONS)
         for (let n = chunk.first_segment; n < end; n++) seen.set(`${name} ${n}`, (seen.get(`${name} ${n}`) ?? 0) + 1);
     });
     expect(images.task.written.map((one: any) => [one.name, one.segments.length]).sort()).toEqual(
-      [...PLAN.plan.renditions, "audio"].sort().map((name) => [name, 25]),
+      [...RENDITIONS, "audio"].sort().map((name) => [name, 25]),
     );
     // From the playhead on.
     expect(after).toBe(12);
@@ -169,7 +137,10 @@ describe("a segment that is not encoded yet", () => {
     await store(made.prefix, "480p/00002.m4s");
     expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([200, 200, 200]);
     const both = [media(made, "360p/00020.m4s"), media(made, "360p/00020.m4s")];
-    await waitForTask(light);
+    const urgent = await waitForTask(light);
+    expect(urgent.task.chunk).toMatchObject({ first_segment: 19, segments: 1, renditions: ["360p"] });
+    const ahead = await light();
+    expect(ahead.task.chunk).toMatchObject({ first_segment: 20, segments: 2, renditions: ["360p"], is_urgent: true });
     expect((await nextTask(app, undefined, { lane: "light" })).status).toBe(204);
     await store(made.prefix, "360p/00020.m4s");
     expect((await Promise.all(both)).map(({ status }) => status)).toEqual([200, 200]);
@@ -225,7 +196,7 @@ test("a chunk with other renditions than its own, or another init segment, is en
   await published();
   await complete(await main());
   const lead = await main();
-  const body = resultOf(lead);
+  const body = earlyResult(lead);
   await callback(app, lead, "complete", { written: body.written.slice(1) });
   expect((await main()).task.kind).toBe("whole");
 });

@@ -94,6 +94,8 @@ export async function writeEarly({
   const hls = { ...spec.hls, playlist: `early-${spec.hls.playlist}` };
   const packaged = await writeManifests({
     ...{ outDir, plan, spec: { ...spec, hls }, videos, audios, names, storyboard: null },
+    // What exists already is the fastest to start with.
+    listedFirst: written.map(({ name }) => name),
   });
   const [top] = packaged.renditions;
   return {

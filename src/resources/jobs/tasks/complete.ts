@@ -12,6 +12,7 @@ import { checkCaptions } from "../captions.ts";
 import { complete, type JobLease } from "../complete.ts";
 import { NO_CAPTIONS, sourceUpload } from "../source-upload.ts";
 import { checkSubtitlePaths } from "../verify-artifacts.ts";
+import { deferSlow } from "./defer.ts";
 import { failTask, INEXACT } from "./fail.ts";
 import { type LeasedTask, liveTask, type TaskRef, taskOfToken } from "./lease.ts";
 import { applyTask, endLease } from "./lifecycle.ts";
@@ -111,6 +112,7 @@ async function completePart(app: App, lease: TaskLease, resultHash: string, part
       return failTask(tx, app, leased, { ...fault, outcome: "failed" });
     }
     const finished = await finish(tx, app, task, resultHash, part);
+    await deferSlow(tx, app, leased);
     const stage = (await queueImages(tx, app, leased)) ? "publishing" : undefined;
     return moveJob(tx, app, job, doneOf(finished) - doneOf(task), { stage });
   });

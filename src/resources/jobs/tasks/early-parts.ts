@@ -6,6 +6,10 @@ import type { TaskDraft } from "./lifecycle.ts";
 export const FIRST = 1;
 export const REQUESTED = 2;
 
+/** Chunks from this rank on are encoded after all others of the job, in the order of time. */
+export const deferredRank = ({ segments }: { segments: number }) => segments + 1;
+export const isDeferred = ({ rank }: { rank: number }, early: { segments: number }) => rank >= deferredRank(early);
+
 /** Renditions of at most this short side are encoded first: they take a third of the time of 1080p with all others. */
 const LOW_LINES = 480;
 
@@ -58,7 +62,7 @@ export function earlyPartsOf(plan: PlanResult, chunkSeconds: number): TaskDraft[
         rank: chunk.first_segment,
       }),
     ),
-    ...(offset > 0 ? [{ ...part(0, 0, LEAD_SEGMENTS, high, share), rank: early.segments + 1 }] : []),
+    ...(offset > 0 ? [{ ...part(0, 0, LEAD_SEGMENTS, high, share), rank: deferredRank(early) }] : []),
     { kind: "images", weight: IMAGES_WEIGHT },
   ];
 }

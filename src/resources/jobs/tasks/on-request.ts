@@ -1,21 +1,17 @@
-import { and, count, eq, gt, inArray, isNull, lte, or, sql } from "drizzle-orm";
+import { and, count, eq, inArray, sql } from "drizzle-orm";
 import { afterCommit } from "../../../../storage/db/after-commit.ts";
 import type { Db } from "../../../../storage/db/open.ts";
-import {
-  type AssetRow,
-  type JobRow,
-  type TaskRow,
-  transcodingAttempts,
-  transcodingTasks,
-} from "../../../../storage/db/schema.ts";
+import { type AssetRow, type TaskRow, transcodingTasks } from "../../../../storage/db/schema.ts";
 import type { App } from "../../../app.ts";
 import { attemptPrefix } from "../../../lib/object-keys.ts";
 import type { PlanResult } from "../../../protocol/task.ts";
 import { lastJob } from "../lifecycle/repair.ts";
 import { workerWaker } from "../wake.ts";
+import { covers, type SegmentRef } from "./covering.ts";
 import { REQUESTED } from "./early-parts.ts";
 import { IS_QUEUED, IS_RUNNING } from "./lifecycle.ts";
-import { splitTask } from "./split.ts";
+import { planOf } from "./plan-of.ts";
+import { requestTask } from "./split.ts";
 
 /** Segments that viewers have requested and that are not encoded yet. */
 const MAX_REQUESTED = 16;
@@ -25,8 +21,6 @@ const AUDIO_MORE = 2;
 
 const tasks = transcodingTasks;
 
-/** A segment of a rendition, counted from 0. */
-export type SegmentRef = { rendition: string; number: number };
 /** `coming`: a worker encodes it, or will next. `later`: not before a limit, or another attempt, allows it. */
 export type Availability = "coming" | "later" | "none";
 
@@ -44,7 +38,7 @@ export async function requestSegment(app: App, asset: AssetRow, ref: SegmentRef)
     const { task, plan } = found;
     if (task.status === "running" || isSplit(task)) return "coming";
     if (await isLimited(tx, asset.tenantId)) return "later";
-    await splitTask(tx, app, task, { plan, ref });
+    await requestTask(tx, app, task, { plan, ref });
     afterCommit(tx, workerWaker(app));
     return "coming";
   });
@@ -61,7 +55,7 @@ async function find(db: Db, asset: AssetRow, ref: SegmentRef): Promise<Found | A
   // Another attempt is to replace these media.
   if (job.status === "queued" || job.attemptId === null) return "later";
   if (attemptPrefix(job, job.attemptId) !== asset.mediaPrefix) return "later";
-  const plan = await planOf(db, job);
+  const plan = await planOf(db, job.attemptId);
   if (!plan?.early) return "none";
   const isVideo = plan.early.renditions.some(({ name }) => name === ref.rendition);
   if (ref.number >= plan.early.segments + (isVideo ? 0 : AUDIO_MORE)) return "none";
@@ -79,23 +73,6 @@ async function find(db: Db, asset: AssetRow, ref: SegmentRef): Promise<Found | A
     .limit(1)
     .get();
   return task ? { task, plan } : "none";
-}
-
-const covers = ({ rendition, number }: SegmentRef) =>
-  and(
-    eq(tasks.kind, "chunk"),
-    lte(tasks.firstSegment, number),
-    or(isNull(tasks.segments), gt(sql`${tasks.firstSegment} + ${tasks.segments}`, number)),
-    or(isNull(tasks.renditions), sql`exists (select 1 from json_each(${tasks.renditions}) where value = ${rendition})`),
-  );
-
-async function planOf(db: Db, { attemptId }: JobRow): Promise<PlanResult | null> {
-  const attempt = await db
-    .select({ plan: transcodingAttempts.plan })
-    .from(transcodingAttempts)
-    .where(eq(transcodingAttempts.id, attemptId ?? -1))
-    .get();
-  return (attempt?.plan ?? null) as PlanResult | null;
 }
 
 async function isLimited(tx: Db, tenantId: number): Promise<boolean> {

@@ -1,64 +1,122 @@
-import { and, eq, max, sql } from "drizzle-orm";
+import { and, eq, gt, max, sql } from "drizzle-orm";
 import type { Db } from "../../../../storage/db/open.ts";
 import { type TaskRow, transcodingTasks } from "../../../../storage/db/schema.ts";
 import type { App } from "../../../app.ts";
 import type { PlanResult } from "../../../protocol/task.ts";
 import { rangeOf, wholeSegments } from "./chunks.ts";
-import { REQUESTED } from "./early-parts.ts";
+import { covers, type SegmentRef } from "./covering.ts";
+import { deferredRank, FIRST, isDeferred, REQUESTED } from "./early-parts.ts";
 import { IS_QUEUED } from "./lifecycle.ts";
 
 const tasks = transcodingTasks;
 
+/** Segments after a requested one that are encoded next, in its rendition: the viewer will request them. */
+const AHEAD_SEGMENTS = 2;
+
 /** Segments `from` to before `to` of some renditions; null: to the end of the source, all renditions. */
 type Rectangle = { from: number; to: number | null; renditions: string[] | null };
+type Early = PlanResult & { early: NonNullable<PlanResult["early"]> };
+type Order = { urgency: number; rank: number };
 
 /**
- * Divides a queued chunk: the requested segment of one rendition becomes an urgent task, the rest of the range up to three
- * others. The chunks that follow it in time are encoded next, because the viewer will request them.
+ * Makes the task of a requested segment urgent. A queued chunk is divided: the segment of one rendition becomes a task of
+ * its own, those that follow it another, and the rest up to three each. The chunks behind it are encoded next.
  */
-export async function splitTask(
+export async function requestTask(
   tx: Db,
   app: App,
   task: TaskRow,
-  { plan, ref }: { plan: PlanResult; ref: { rendition: string; number: number } },
+  { plan, ref }: { plan: PlanResult; ref: SegmentRef },
 ): Promise<void> {
-  const { early, duration_seconds, segment_seconds } = plan;
-  if (!early) throw new Error(`Task ${task.id} does not belong to early playback`);
-  const begin = task.firstSegment ?? 0;
-  const whole: Rectangle = {
-    from: begin,
-    to: task.segments === null ? null : begin + task.segments,
-    renditions: task.renditions,
-  };
+  if (!isEarly(plan)) throw new Error(`Task ${task.id} does not belong to early playback`);
+  const whole = rangeOfTask(task);
+  const urgent = { urgency: REQUESTED, rank: 0 };
+  const isNext = isAhead(task) && whole.from === ref.number;
+  const wanted = isNext ? whole : within(whole, { from: ref.number, count: 1, plan, rendition: ref.rendition });
+  if (isNext) await update(tx, app, task, urgent);
+  else await cutOut(tx, app, task, { plan, wanted, order: urgent });
+  // A viewer who requests another part has left the one before it.
+  await tx
+    .update(tasks)
+    .set({ urgency: 0 })
+    .where(and(eq(tasks.attemptId, task.attemptId), IS_QUEUED, IS_AHEAD));
+  if (wanted.to !== null) await encodeAhead(tx, app, { plan, attemptId: task.attemptId, ref, from: wanted.to });
+  await orderFrom(tx, task.attemptId, ref.number, deferredRank(plan.early));
+}
+
+const isEarly = (plan: PlanResult): plan is Early => Boolean(plan.early);
+
+/** Their rank, which the first tasks of an attempt do not have, keeps the place of their chunk. */
+const isAhead = ({ urgency, rank }: TaskRow) => urgency === FIRST && rank > 0;
+const IS_AHEAD = and(eq(tasks.kind, "chunk"), eq(tasks.urgency, FIRST), gt(tasks.rank, 0));
+
+/** One such task of each attempt is urgent, so that a viewer who seeks does not put a whole video ahead of the queue. */
+async function encodeAhead(
+  tx: Db,
+  app: App,
+  { plan, attemptId, ref, from }: { plan: Early; attemptId: number; ref: SegmentRef; from: number },
+): Promise<void> {
+  const { rendition } = ref;
+  const next = await tx
+    .select()
+    .from(tasks)
+    .where(and(eq(tasks.attemptId, attemptId), IS_QUEUED, eq(tasks.urgency, 0), covers({ rendition, number: from })))
+    .limit(1)
+    .get();
+  if (!next) return;
+  const wanted = within(rangeOfTask(next), { from, count: AHEAD_SEGMENTS, plan, rendition });
+  const order = { urgency: FIRST, rank: 1 + (isDeferred(next, plan.early) ? deferredRank(plan.early) : 0) };
+  await cutOut(tx, app, next, { plan, wanted, order });
+}
+
+const rangeOfTask = ({ firstSegment, segments, renditions }: TaskRow): Rectangle => {
+  const from = firstSegment ?? 0;
+  return { from, to: segments === null ? null : from + segments, renditions };
+};
+
+/** At most `count` segments of one rendition. */
+function within(
+  whole: Rectangle,
+  { from, count, plan, rendition }: { from: number; count: number; plan: Early; rendition: string },
+): Rectangle {
   // Where the source ends is only known when it is encoded, so its last segments stay together.
-  const last = wholeSegments(duration_seconds ?? 0, segment_seconds) - 1;
-  const isEnd = whole.to === null && ref.number >= last;
-  const wanted: Rectangle = isEnd
-    ? { from: Math.max(begin, last), to: null, renditions: [ref.rendition] }
-    : { from: ref.number, to: ref.number + 1, renditions: [ref.rendition] };
-  const names = early.renditions.map(({ name }) => name);
-  const rest = around(whole, wanted, names);
+  const last = wholeSegments(plan.duration_seconds ?? 0, plan.segment_seconds) - 1;
+  const to = Math.min(from + count, whole.to ?? Number.POSITIVE_INFINITY);
+  return whole.to === null && to > last
+    ? { from: Math.max(whole.from, Math.min(from, last)), to: null, renditions: [rendition] }
+    : { from, to, renditions: [rendition] };
+}
+
+/** Divides a queued chunk: `wanted` becomes a task of its own, what is left of the chunk up to three others. */
+async function cutOut(
+  tx: Db,
+  app: App,
+  task: TaskRow,
+  { plan, wanted, order }: { plan: Early; wanted: Rectangle; order: Order },
+): Promise<void> {
+  const whole = rangeOfTask(task);
+  const names = plan.early.renditions.map(({ name }) => name);
   const place = await placesOf(tx, task);
-  const segmentsOf = ({ from, to }: Rectangle) => Math.max(1, (to ?? early.segments) - from);
+  const segmentsOf = ({ from, to }: Rectangle) => Math.max(1, (to ?? plan.early.segments) - from);
   const areaOf = (one: Rectangle) => segmentsOf(one) * (one.renditions ?? names).length;
   const write = (one: Rectangle, number: number) => ({
     ...columnsOf(plan, one, number),
     weight: (task.weight * areaOf(one)) / areaOf(whole),
   });
-  const [kept, ...others] = rest;
-  const urgent = { urgency: REQUESTED, rank: 0 };
-  const own = kept ? write(kept, task.number) : { ...write(wanted, task.number), ...urgent };
-  await tx
-    .update(tasks)
-    .set({ ...own, updatedAt: app.clock.now() })
-    .where(eq(tasks.id, task.id));
-  const added = kept ? [{ ...write(wanted, place), ...urgent }] : [];
-  for (const [index, one] of others.entries()) added.push({ ...task, ...write(one, place + 1 + index) });
+  const [kept, ...others] = around(whole, wanted, names);
+  await update(tx, app, task, kept ? write(kept, task.number) : { ...write(wanted, task.number), ...order });
+  if (!kept) return;
   const { id: _, ...common } = task;
-  for (const { id: __, ...row } of added as ((typeof added)[number] & { id?: number })[])
-    await tx.insert(tasks).values({ ...common, ...row });
-  await orderFrom(tx, task.attemptId, ref.number, early.segments);
+  await tx.insert(tasks).values({ ...common, ...write(wanted, place), ...order });
+  for (const [index, one] of others.entries())
+    await tx.insert(tasks).values({ ...common, ...write(one, place + 1 + index) });
 }
+
+const update = (tx: Db, app: App, { id }: TaskRow, columns: Partial<typeof tasks.$inferInsert>) =>
+  tx
+    .update(tasks)
+    .set({ ...columns, updatedAt: app.clock.now() })
+    .where(eq(tasks.id, id));
 
 /** What `inner` leaves of `outer`: before it, the other renditions of its segments, and after it. */
 function around(outer: Rectangle, inner: Rectangle, all: readonly string[]): Rectangle[] {
@@ -90,9 +148,15 @@ async function placesOf(tx: Db, { attemptId }: TaskRow): Promise<number> {
   return (found?.most ?? 0) + 1;
 }
 
-/** The queued chunks of an attempt from a segment on first, then those before it. */
-const orderFrom = (tx: Db, attemptId: number, segment: number, total: number) =>
+/**
+ * The queued chunks of an attempt from a segment on first, then those before it; after all of them, in the same order,
+ * those of deferred renditions.
+ */
+const orderFrom = (tx: Db, attemptId: number, segment: number, deferred: number) =>
   tx
     .update(tasks)
-    .set({ rank: sql`(${tasks.firstSegment} - ${segment} + ${total + 1}) % ${total + 1}` })
+    .set({
+      rank: sql`case when ${tasks.rank} >= ${deferred} then ${deferred} else 0 end
+        + (${tasks.firstSegment} - ${segment} + ${deferred}) % ${deferred}`,
+    })
     .where(and(eq(tasks.attemptId, attemptId), IS_QUEUED, eq(tasks.kind, "chunk"), eq(tasks.urgency, 0)));

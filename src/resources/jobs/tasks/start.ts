@@ -6,19 +6,19 @@ import {
   type JobRow,
   type TaskRow,
   taskLeases,
-  transcodingAttempts,
   transcodingJobs,
   transcodingTasks,
 } from "../../../../storage/db/schema.ts";
 import type { App } from "../../../app.ts";
 import { HttpError } from "../../../lib/errors.ts";
-import type { Chunk, PlanResult, Task } from "../../../protocol/task.ts";
+import type { Chunk, Task } from "../../../protocol/task.ts";
 import type { Lease } from "../contract.ts";
 import { stale } from "../lease.ts";
 import { type Claimant, startUnleased } from "../lifecycle/attempts.ts";
 import { PLAN_TASK } from "./chunks.ts";
 import { leaseTask, liveTask, taskToken } from "./lease.ts";
 import { createTasks } from "./lifecycle.ts";
+import { planOf } from "./plan-of.ts";
 import { allWritten } from "./written.ts";
 
 export type ClaimedTask = { job: JobRow; asset: AssetRow; lease: Lease; task: TaskRow };
@@ -73,19 +73,15 @@ async function jobOf(tx: Db, { jobId }: TaskRow): Promise<{ job: JobRow; asset: 
 /** The task as its contract describes it. */
 export async function taskOfContract(db: Db, task: TaskRow): Promise<Task> {
   const { id, kind, attemptId } = task;
-  const plan = kind === "plan" || kind === "whole" ? null : await planOf(db, attemptId);
+  const plan = kind === "plan" || kind === "whole" ? null : await planFor(db, attemptId);
   const written = kind === "images" ? await allWritten(db, attemptId) : null;
   return { id, kind, plan, chunk: kind === "chunk" ? chunkOf(task) : null, publishes: task.publishes, written };
 }
 
-async function planOf(db: Db, attemptId: number): Promise<Record<string, unknown>> {
-  const attempt = await db
-    .select({ plan: transcodingAttempts.plan })
-    .from(transcodingAttempts)
-    .where(eq(transcodingAttempts.id, attemptId))
-    .get();
-  if (!attempt?.plan) throw new Error(`Attempt ${attemptId} has tasks but no plan`);
-  return (attempt.plan as PlanResult).plan;
+async function planFor(db: Db, attemptId: number): Promise<Record<string, unknown>> {
+  const stored = await planOf(db, attemptId);
+  if (!stored) throw new Error(`Attempt ${attemptId} has tasks but no plan`);
+  return stored.plan;
 }
 
 const chunkOf = ({ number, firstSegment, segments, firstFrame, endFrame, renditions, urgency }: TaskRow): Chunk => ({

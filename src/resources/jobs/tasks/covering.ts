@@ -1,0 +1,16 @@
+import { and, eq, gt, isNull, lte, or, sql } from "drizzle-orm";
+import { transcodingTasks } from "../../../../storage/db/schema.ts";
+
+const tasks = transcodingTasks;
+
+/** A segment of a rendition, counted from 0. */
+export type SegmentRef = { rendition: string; number: number };
+
+/** Condition of the chunk that has a segment of a video rendition. */
+export const covers = ({ rendition, number }: SegmentRef) =>
+  and(
+    eq(tasks.kind, "chunk"),
+    lte(tasks.firstSegment, number),
+    or(isNull(tasks.segments), gt(sql`${tasks.firstSegment} + ${tasks.segments}`, number)),
+    or(isNull(tasks.renditions), sql`exists (select 1 from json_each(${tasks.renditions}) where value = ${rendition})`),
+  );

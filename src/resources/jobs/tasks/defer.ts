@@ -1,0 +1,122 @@
+import { and, countDistinct, eq, inArray, isNull, max, sql } from "drizzle-orm";
+import type { Db } from "../../../../storage/db/open.ts";
+import { type TaskRow, transcodingTasks } from "../../../../storage/db/schema.ts";
+import type { App } from "../../../app.ts";
+import type { PlanResult } from "../../../protocol/task.ts";
+import { deferredRank, FIRST, splitLadder } from "./early-parts.ts";
+import type { LeasedTask } from "./lease.ts";
+import { IS_QUEUED, IS_RUNNING } from "./lifecycle.ts";
+import { planOf } from "./plan-of.ts";
+
+type Early = NonNullable<PlanResult["early"]>;
+type Rendition = Early["renditions"][number];
+
+/** Of real time: what is requested in other places, and what the measurement may be wrong by, is left over. */
+const LEAST_SPEED = 1.2;
+/** A background chunk of the same worker has a third of the share of an urgent one. */
+const BACKGROUND_SHARE = 1 / 3;
+/** Decoding and scaling a frame of the source cost about as much as encoding half of it. */
+const DECODING = 0.5;
+
+const tasks = transcodingTasks;
+
+/**
+ * The renditions that these workers can keep ahead of playback, from the smallest on: `measured` of them took `seconds`
+ * for `mediaSeconds` on one worker. The cost of a run is that of its pixels. At least the smallest one.
+ */
+export function keptAhead(
+  { renditions }: Pick<Early, "renditions">,
+  { measured, mediaSeconds, seconds, workers }: Measured,
+): string[] {
+  const pixels = ({ width, height }: Rendition) => width * height;
+  const source = Math.max(...renditions.map(pixels));
+  const costOf = (some: readonly Rendition[]) => some.reduce((sum, one) => sum + pixels(one), DECODING * source);
+  const speed = (mediaSeconds / Math.max(seconds, 0.001)) * costOf(renditions.filter(isIn(measured))) * workers;
+  const ascending = renditions.toSorted((a, b) => pixels(a) - pixels(b));
+  const kept = ascending.filter(
+    (_, index) => index === 0 || speed / costOf(ascending.slice(0, index + 1)) >= LEAST_SPEED,
+  );
+  return renditions.filter(isIn(kept.map(({ name }) => name))).map(({ name }) => name);
+}
+type Measured = { measured: readonly string[]; mediaSeconds: number; seconds: number; workers: number };
+const isIn =
+  (names: readonly string[]) =>
+  ({ name }: Rendition) =>
+    names.includes(name);
+
+/**
+ * Called when a part is complete. The first segments of the low renditions show how fast the source is encoded; where
+ * that is too slow for the whole ladder, the chunks are divided into what is kept ahead of playback and the larger
+ * renditions, which follow when all of it is encoded, or on request.
+ */
+export async function deferSlow(tx: Db, app: App, { task, lease }: LeasedTask): Promise<void> {
+  if (task.kind !== "chunk" || task.urgency !== FIRST || task.rank > 0 || task.publishes || task.segments === null)
+    return;
+  const plan = await planOf(tx, task.attemptId);
+  if (!plan?.early) return;
+  const names = plan.early.renditions.map(({ name }) => name);
+  const measured = task.renditions ?? names;
+  // A part of it, after the request of a segment, is too short to measure.
+  if (measured.length < splitLadder(plan.early).low.length) return;
+  const kept = keptAhead(plan.early, {
+    measured,
+    mediaSeconds: task.segments * plan.segment_seconds,
+    seconds: (app.clock.now() - lease.startedAt) / 1000 / ((await isAlone(tx, task)) ? 1 : 1 + BACKGROUND_SHARE),
+    workers: await workersOf(tx, task),
+  });
+  const deferred = names.filter((name) => !kept.includes(name));
+  if (deferred.length > 0) await divide(tx, app, task, { kept, deferred, rank: deferredRank(plan.early) });
+}
+
+/** Workers that have encoded, or encode, chunks of the attempt. */
+async function workersOf(tx: Db, { attemptId }: TaskRow): Promise<number> {
+  const found = await tx
+    .select({ workers: countDistinct(tasks.workerId) })
+    .from(tasks)
+    .where(
+      and(eq(tasks.attemptId, attemptId), eq(tasks.kind, "chunk"), inArray(tasks.status, ["running", "completed"])),
+    )
+    .get();
+  return Math.max(1, found?.workers ?? 1);
+}
+
+/** Whether its worker encodes nothing else. */
+async function isAlone(tx: Db, { workerId }: TaskRow): Promise<boolean> {
+  if (workerId === null) return true;
+  const isBackground = and(inArray(tasks.kind, ["chunk", "whole"]), eq(tasks.urgency, 0));
+  const other = await tx
+    .select({ id: tasks.id })
+    .from(tasks)
+    .where(and(IS_RUNNING, eq(tasks.workerId, workerId), isBackground))
+    .limit(1)
+    .get();
+  return other === undefined;
+}
+
+/** In one statement each: a long video has a thousand chunks. */
+async function divide(
+  tx: Db,
+  app: App,
+  { attemptId }: TaskRow,
+  { kept, deferred, rank }: { kept: string[]; deferred: string[]; rank: number },
+): Promise<void> {
+  const now = app.clock.now();
+  const isWhole = and(eq(tasks.attemptId, attemptId), IS_QUEUED, eq(tasks.kind, "chunk"), isNull(tasks.renditions));
+  const numbers = await tx
+    .select({ most: max(tasks.number) })
+    .from(tasks)
+    .where(eq(tasks.attemptId, attemptId))
+    .get();
+  const share = deferred.length / (kept.length + deferred.length);
+  await tx.run(sql`insert into transcoding_tasks (kind, number, first_segment, segments, first_frame, end_frame, status, turn,
+      weight, urgency, rank, publishes, renditions, tenant_id, job_id, attempt_id, priority, available_at, max_attempts,
+      created_at, updated_at)
+    select kind, number + ${(numbers?.most ?? 0) + 1}, first_segment, segments, first_frame, end_frame, status, turn,
+      weight * ${share}, urgency, rank + ${rank}, publishes, ${JSON.stringify(deferred)}, tenant_id, job_id, attempt_id,
+      priority, available_at, max_attempts, ${now}, ${now}
+    from transcoding_tasks where ${isWhole} order by id`);
+  await tx
+    .update(tasks)
+    .set({ renditions: kept, weight: sql`${tasks.weight} * ${1 - share}`, updatedAt: now })
+    .where(isWhole);
+}

@@ -1,0 +1,165 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { beforeEach, describe, expect, test } from "vitest";
+import { type TestApp, testApp } from "../support/app.ts";
+import { completeEarly, type Early, publishedEarly, RENDITIONS, requestEarly, storeEarly } from "../support/early.ts";
+import { finish, nextTask } from "../support/tasks.ts";
+
+let app: TestApp;
+let key: string;
+beforeEach(async () => {
+  app = await testApp({ lease_seconds: 60 });
+  app.stopClock();
+  key = await app.key((await app.tenant()).id);
+});
+
+const main = async (worker = "w1") => (await nextTask(app, undefined, { worker_id: worker })).body;
+const light = async () => (await nextTask(app, undefined, { lane: "light" })).body;
+const complete = (contract: any) => completeEarly(app, contract);
+/** The next light task; requests of segments arrive at the server in their own time. */
+async function untilLight(): Promise<any> {
+  for (let tries = 0; tries < 200; tries++) {
+    const contract = await light();
+    if (contract?.task) return contract;
+    await sleep(20);
+  }
+  throw new Error("There is no light task.");
+}
+
+type Part = [first: number, renditions: string];
+const partOf = ({ task: { chunk } }: any): Part => [chunk.first_segment, (chunk.renditions ?? RENDITIONS).join(" ")];
+
+/** A request that has divided a chunk, and is waiting. */
+async function requested(made: Early, path: string) {
+  const total = async () =>
+    (await app.call("GET", "/api/v1/transcoding_jobs/1", { admin: app.admin })).body.tasks.total;
+  const before = await total();
+  const answer = requestEarly(app, made, path);
+  await expect.poll(total, { interval: 20 }).toBeGreaterThan(before);
+  return { answer };
+}
+
+/** Completes the first segments of the low renditions, which take `seconds`. */
+async function leadTaking(seconds: number, meanwhile = async () => {}) {
+  const made = await publishedEarly(app, key);
+  await complete(await main());
+  const lead = await main();
+  expect(partOf(lead)).toEqual([1, "480p 360p"]);
+  await meanwhile();
+  app.advance(seconds * 1000);
+  await complete(lead);
+  return made;
+}
+
+/** Completes everything; the chunks in order, and how often each segment was encoded. */
+async function rest(...running: any[]) {
+  const order: Part[] = [];
+  const counts = new Map<string, number>();
+  const add = (contract: any) => {
+    const { chunk } = contract.task;
+    const end = chunk.first_segment + (chunk.segments ?? 25 - chunk.first_segment);
+    for (const name of chunk.renditions ?? RENDITIONS)
+      for (let n = chunk.first_segment; n < end; n++) counts.set(`${name} ${n}`, (counts.get(`${name} ${n}`) ?? 0) + 1);
+  };
+  for (const one of running) {
+    add(one);
+    await complete(one);
+  }
+  for (;;) {
+    const contract = await main();
+    if (contract.task.kind === "images") {
+      // Three low segments have been encoded before.
+      expect(contract.task.written.map(({ segments }: any) => segments.length)).toEqual([25, 25, 25, 25]);
+      await finish(app, contract);
+      return { order, counts };
+    }
+    order.push(partOf(contract));
+    add(contract);
+    await complete(contract);
+  }
+}
+const isOnce = (counts: Map<string, number>) =>
+  [...counts.values()].every((count) => count === 1) && counts.size === 69;
+
+describe("the order of renditions", () => {
+  test("is all at once in the order of time, where that is fast enough", async () => {
+    await leadTaking(3);
+    const { order, counts } = await rest();
+    expect(order).toEqual([...[3, 8, 14, 19].map((first): Part => [first, RENDITIONS.join(" ")]), [0, "720p"]]);
+    expect(isOnce(counts)).toBe(true);
+  });
+
+  test("is what can be kept ahead of playback first, and the others after all of it", async () => {
+    await leadTaking(5);
+    const { order, counts } = await rest();
+    expect(order).toEqual([
+      ...[3, 8, 14, 19].map((first): Part => [first, "480p 360p"]),
+      ...[0, 3, 8, 14, 19].map((first): Part => [first, "720p"]),
+    ]);
+    expect(isOnce(counts)).toBe(true);
+  });
+
+  test("is at least the smallest one, on the slowest machine", async () => {
+    await leadTaking(59);
+    const { order } = await rest();
+    expect(order[0]).toEqual([3, "360p"]);
+    expect(new Set(order.map(([, names]) => names))).toEqual(new Set(["360p", "720p 480p", "720p"]));
+  });
+
+  test("counts all workers that encode the video", async () => {
+    let other: any;
+    await leadTaking(5, async () => {
+      other = await main("w2");
+    });
+    const { order } = await rest(other);
+    expect(order[0]?.[1]).toBe(RENDITIONS.join(" "));
+  });
+
+  test("stays the same after a request of a deferred rendition, whose next segments come first", async () => {
+    const made = await leadTaking(5);
+    const running = await main();
+    const answer = requestEarly(app, made, "720p/00011.m4s");
+    const urgent = await untilLight();
+    expect(urgent.task.chunk).toMatchObject({ first_segment: 10, segments: 1, renditions: ["720p"], is_urgent: true });
+    await storeEarly(app, made.prefix, "720p/00011.m4s");
+    expect((await answer).status).toBe(200);
+    const ahead = await light();
+    expect(ahead.task.chunk).toMatchObject({ first_segment: 11, renditions: ["720p"], is_urgent: true });
+    const { order, counts } = await rest(running, urgent, ahead);
+    const high = order.findIndex(([, names]) => names === "720p");
+    expect(order.slice(0, high).every(([, names]) => names === "480p 360p")).toBe(true);
+    expect(order.slice(high).every(([, names]) => names === "720p")).toBe(true);
+    expect(isOnce(counts)).toBe(true);
+  });
+});
+
+describe("the segments after a requested one", () => {
+  test("are one urgent task at a time for each video, of the last request", async () => {
+    const made = await leadTaking(1);
+    const running = await main();
+    const first = await requested(made, "480p/00011.m4s");
+    // The first viewer seeks.
+    const second = await requested(made, "480p/00019.m4s");
+    const urgent = [await light(), await light()];
+    expect(urgent.map(({ task }) => task.chunk.first_segment)).toEqual([10, 18]);
+    const ahead = await light();
+    expect(ahead.task.chunk).toMatchObject({ first_segment: 19, segments: 2, renditions: ["480p"] });
+    expect((await nextTask(app, undefined, { lane: "light" })).status).toBe(204);
+    for (const path of ["480p/00011.m4s", "480p/00019.m4s"]) await storeEarly(app, made.prefix, path);
+    expect([(await first.answer).status, (await second.answer).status]).toEqual([200, 200]);
+    expect(isOnce((await rest(running, ...urgent, ahead)).counts)).toBe(true);
+  });
+
+  test("are the next requested task as a whole", async () => {
+    const made = await leadTaking(1);
+    const running = await main();
+    const first = requestEarly(app, made, "480p/00019.m4s");
+    const urgent = await untilLight();
+    const second = requestEarly(app, made, "480p/00020.m4s");
+    await storeEarly(app, made.prefix, "480p/00019.m4s");
+    await storeEarly(app, made.prefix, "480p/00020.m4s");
+    expect([(await first).status, (await second).status]).toEqual([200, 200]);
+    const next = await light();
+    expect(next.task.chunk).toMatchObject({ first_segment: 19, segments: 2, renditions: ["480p"] });
+    expect(isOnce((await rest(running, urgent, next)).counts)).toBe(true);
+  });
+});

@@ -1,0 +1,62 @@
+import { writeSmallObject } from "../../storage/objects/small-objects.ts";
+import type { ObjectStore } from "../../storage/objects/store.ts";
+import type { TestApp } from "./app.ts";
+import { callback, putArtifacts, type UploadFields, uploaded } from "./flow.ts";
+import { finish, nextTask, written } from "./tasks.ts";
+
+const LADDER = [
+  { name: "720p", width: 1280, height: 720 },
+  { name: "480p", width: 854, height: 480 },
+  { name: "360p", width: 640, height: 360 },
+];
+export const RENDITIONS = LADDER.map(({ name }) => name);
+/** The plan of 100 seconds that play before they are encoded. */
+export const EARLY_PLAN = {
+  plan: { renditions: RENDITIONS },
+  early: { segments: 25, renditions: LADDER },
+};
+
+export type Early = { id: number; head: any; prefix: string; paths: Record<string, unknown> };
+
+/** The result of a chunk, with its renditions only, or of the audio. */
+export function earlyResult(contract: any) {
+  const names = contract.task.chunk?.renditions ?? RENDITIONS;
+  const last = 25 - (contract.task.chunk?.first_segment ?? 0);
+  return { written: written({ task: { ...contract.task, plan: { renditions: names } } }, { last }) };
+}
+
+/** Completes a chunk or the audio. */
+export async function completeEarly(app: TestApp, contract: any): Promise<any> {
+  const done = await callback(app, contract, "complete", earlyResult(contract));
+  if (done.status !== 200) throw new Error(done.text);
+  return done.body;
+}
+
+/** An asset whose first segment has been published by a worker without an encoder; the tasks that follow are queued. */
+export async function publishedEarly(app: TestApp, key: string, fields: UploadFields = {}): Promise<Early> {
+  const made = await uploaded(app, key, { early_playback: true, playback_policy: "public", ...fields });
+  await finish(app, (await nextTask(app)).body, EARLY_PLAN);
+  const head = (await nextTask(app)).body;
+  const paths = await putArtifacts(app, head);
+  const body = { ...paths, media: { duration_seconds: 100, renditions: [] } };
+  const shown = await app.call("POST", head.callbacks.publish_url, {
+    ...{ worker: app.worker, lease: head.lease.token, body },
+  });
+  if (shown.status !== 200) throw new Error(shown.text);
+  await completeEarly(app, head);
+  return { id: made.asset.id as number, head, prefix: head.outputs.prefix as string, paths };
+}
+
+/** One of its files, as a player requests it; `token` of signed playback. */
+export const requestEarly = (
+  app: TestApp,
+  { id, prefix }: Pick<Early, "id" | "prefix">,
+  path: string,
+  { method = "GET", token }: { method?: string; token?: string } = {},
+) => app.call(method, `/media/${id}/${token === undefined ? "" : `~${token}/`}${prefix.split("/").at(-2)}/${path}`);
+
+/** A key of the media of an attempt in storage, with content. */
+export const storeEarly = async (app: TestApp, prefix: string, path: string) =>
+  writeSmallObject(app.opened.app.objects as ObjectStore, prefix + path, Buffer.from(path), {
+    contentType: "video/mp4",
+  });
