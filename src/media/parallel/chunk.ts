@@ -60,8 +60,10 @@ export async function encodeChunk(options: ChunkOptions): Promise<WrittenRenditi
   // Segments at the source's keyframes are joined when all are there.
   const placer = new Placer({ ...options, names, rate, isWatching: frames === null });
   try {
-    await encodeRange(options, onlyVideo, only);
-    if (passthrough?.isCopied) await copyRange(options, onlyVideo);
+    const [top] = passthrough?.isCopied ? video.renditions : [];
+    if (renditions.some((one) => one !== top)) await encodeRange(options, onlyVideo, only);
+    // Its faults are found by the chunk that encodes the other renditions of these frames.
+    if (top && renditions.includes(top)) await copyRange(options, onlyVideo);
   } finally {
     await placer.stop();
   }

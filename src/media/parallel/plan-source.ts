@@ -45,8 +45,7 @@ export async function planSource(options: PlanOptions): Promise<PlanResult> {
     has_audio: plan.audio.length > 0,
     uncuttable,
     ...(copied && { segment_frames: copied.frames }),
-    // Segments at the source's keyframes are not listed before they are encoded.
-    early: copied ? null : earlyOf(plan, spec),
+    early: earlyOf(plan, spec),
   };
 }
 
@@ -67,10 +66,11 @@ function framesOf({ video }: EncodePlan, { startSeconds }: Probe): number | null
 /** What can be listed before it is encoded. */
 function earlyOf(plan: StoredPlan, spec: EncodingSpec): PlanResult["early"] {
   const { video, durationSeconds } = plan;
-  const segments = predictedVideo(plan, spec)?.length ?? 0;
-  if (!video || !durationSeconds) return null;
+  const lengths = predictedVideo(plan, spec);
+  if (!video || !durationSeconds || !lengths || lengths.some((frames) => frames < 1)) return null;
+  const segments = lengths.length;
   // Chunks cover all whole segments of the container's duration: the video would be shorter than that.
-  if (segments < Math.floor(durationSeconds / spec.segment_seconds + 1e-6)) return null;
+  if (!video.passthrough && segments < Math.floor(durationSeconds / spec.segment_seconds + 1e-6)) return null;
   return { segments, renditions: video.renditions.map(({ name, width, height }) => ({ name, width, height })) };
 }
 

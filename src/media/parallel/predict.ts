@@ -3,6 +3,7 @@ import type { EncodingSpec } from "../encoding-spec.ts";
 import type { InitSegment } from "../isobmff.ts";
 import { type Segment, SHORT_SECONDS, type Written } from "../package.ts";
 import type { PlannedAudio } from "../plan.ts";
+import { segmentFramesOf } from "./passthrough-parts.ts";
 import type { StoredPlan } from "./stored-plan.ts";
 import { segmentName } from "./written-rows.ts";
 
@@ -13,11 +14,18 @@ const AUDIO_TOLERANCE_SECONDS = 0.1;
 
 /**
  * The frames of each segment that the video will have; null when its length is not known. A last one that may be joined
- * with the one before it is not listed: a listed segment that never exists stops players.
+ * with the one before it is not listed: a listed segment that never exists stops players. If the video is copied, segments
+ * begin at keyframes of the source.
  */
-export function predictedVideo({ video, frames }: StoredPlan, { segment_seconds }: EncodingSpec): number[] | null {
+export function predictedVideo(plan: StoredPlan, spec: EncodingSpec): number[] | null {
+  const { video, frames, durationSeconds } = plan;
+  const { segment_seconds } = spec;
   if (!video || !frames) return null;
-  const { rate } = video;
+  const { rate, passthrough } = video;
+  if (passthrough) {
+    const copied = segmentFramesOf(passthrough, rate, { spec, durationSeconds });
+    return copied.map((start, index) => (copied[index + 1] ?? frames) - start);
+  }
   const least = TOLERANCE_FRAMES + (SHORT_SECONDS * rate.num) / rate.den;
   const starts = [0];
   for (let number = 1; firstFrameOf(number, segment_seconds, rate) + least < frames; number++)
@@ -27,15 +35,16 @@ export function predictedVideo({ video, frames }: StoredPlan, { segment_seconds 
 
 /** The samples of each segment of an audio track, which ffmpeg cuts at the first packet at n x 4 s or later. */
 function predictedAudio(
-  { track, padToSeconds }: PlannedAudio,
+  { track, padToSeconds, isCopied }: PlannedAudio,
   { durationSeconds }: StoredPlan,
   { audio, segment_seconds }: EncodingSpec,
 ): number[] {
+  const rate = isCopied ? track.sampleRate : audio.sample_rate;
   const own = track.durationSeconds === null ? null : Math.max(0, track.startSeconds) + track.durationSeconds;
   const seconds = padToSeconds || (own ?? durationSeconds ?? 0);
-  const packets = Math.ceil((seconds * audio.sample_rate) / AAC_FRAME) + 1;
-  const startOf = (number: number) => Math.ceil((number * segment_seconds * audio.sample_rate) / AAC_FRAME);
-  const least = ((SHORT_SECONDS + AUDIO_TOLERANCE_SECONDS) * audio.sample_rate) / AAC_FRAME;
+  const packets = Math.ceil((seconds * rate) / AAC_FRAME) + 1;
+  const startOf = (number: number) => Math.ceil((number * segment_seconds * rate) / AAC_FRAME);
+  const least = ((SHORT_SECONDS + AUDIO_TOLERANCE_SECONDS) * rate) / AAC_FRAME;
   const starts = [0];
   for (let number = 1; startOf(number) + least < packets; number++) starts.push(startOf(number));
   return starts.map((start, index) => ((starts[index + 1] ?? packets) - start) * AAC_FRAME);

@@ -15,7 +15,15 @@ export const IMAGES_WEIGHT = 3;
 export const LEAD_SEGMENTS = 3;
 
 /** Whole segments that the source has for certain: its last, shorter one is not counted. */
-export const wholeSegments = (duration: number, segmentSeconds: number) => Math.floor(duration / segmentSeconds + 1e-6);
+const wholeSegments = (duration: number, segmentSeconds: number) => Math.floor(duration / segmentSeconds + 1e-6);
+
+/** Segments of a source of known length: where its video is copied they begin at its keyframes. */
+export const segmentsOf = ({
+  segment_frames,
+  duration_seconds,
+  segment_seconds,
+}: Pick<PlanResult, "segment_frames" | "duration_seconds" | "segment_seconds">) =>
+  segment_frames?.length ?? wholeSegments(duration_seconds ?? 0, segment_seconds);
 
 /** Why a source is encoded in one run; null: it is cut into chunks of about `chunkSeconds`. */
 export function whyUncut(
@@ -36,7 +44,7 @@ export function whyUncut(
   if (duration > MAX_SECONDS) return "too_long";
   // Some segments would be empty.
   if ((rate.num / rate.den) * segmentSeconds < 1) return "long_gop";
-  const segments = plan.segment_frames?.length ?? wholeSegments(duration, segmentSeconds);
+  const segments = segmentsOf(plan);
   if (given.earlyPlayback) return segments <= LEAD_SEGMENTS ? "short" : null;
   return duration < 2 * chunkSeconds || segments < 2 ? "short" : null;
 }
@@ -57,7 +65,7 @@ export function chunksOf(
 ): Chunk[] {
   if (duration_seconds === null || frame_rate === null) throw new Error("A source without duration or video was cut");
   const rate = frame_rate;
-  const total = segment_frames?.length ?? wholeSegments(duration_seconds, segment_seconds);
+  const total = segmentsOf({ segment_frames, duration_seconds, segment_seconds });
   const each = Math.max(1, Math.round(chunkSeconds / segment_seconds));
   const count = Math.min(MAX_CHUNKS, Math.max(least, Math.ceil((total - begin) / each - 0.5)));
   // The longer ones last: the end of the source may be earlier than its container states.

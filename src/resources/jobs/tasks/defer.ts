@@ -3,7 +3,7 @@ import type { Db } from "../../../../storage/db/open.ts";
 import { type TaskRow, transcodingTasks } from "../../../../storage/db/schema.ts";
 import type { App } from "../../../app.ts";
 import type { PlanResult } from "../../../protocol/task.ts";
-import { deferredRank, FIRST, splitLadder } from "./early-parts.ts";
+import { copiedRendition, deferredRank, encodedOnly, FIRST, splitLadder } from "./early-parts.ts";
 import type { LeasedTask } from "./lease.ts";
 import { IS_QUEUED, IS_RUNNING } from "./lifecycle.ts";
 import { planOf } from "./plan-of.ts";
@@ -21,24 +21,32 @@ const DECODING = 0.5;
 const tasks = transcodingTasks;
 
 /**
- * The renditions that these workers can keep ahead of playback, from the smallest on: `measured` of them took `seconds`
+ * The encoded renditions that these workers can keep ahead of playback, from the smallest on: `measured` of them took `seconds`
  * for `mediaSeconds` on one worker. The cost of a run is that of its pixels. At least the smallest one.
  */
 export function keptAhead(
   { renditions }: Pick<Early, "renditions">,
-  { measured, mediaSeconds, seconds, workers }: Measured,
+  { measured, mediaSeconds, seconds, workers, copied = null }: Measured,
 ): string[] {
   const pixels = ({ width, height }: Rendition) => width * height;
   const source = Math.max(...renditions.map(pixels));
-  const costOf = (some: readonly Rendition[]) => some.reduce((sum, one) => sum + pixels(one), DECODING * source);
+  const costOf = (some: readonly Rendition[]) =>
+    some.reduce((sum, one) => sum + (one.name === copied ? 0 : pixels(one)), DECODING * source);
   const speed = (mediaSeconds / Math.max(seconds, 0.001)) * costOf(renditions.filter(isIn(measured))) * workers;
   const ascending = renditions.toSorted((a, b) => pixels(a) - pixels(b));
   const kept = ascending.filter(
-    (_, index) => index === 0 || speed / costOf(ascending.slice(0, index + 1)) >= LEAST_SPEED,
+    ({ name }, index) => index === 0 || name === copied || speed / costOf(ascending.slice(0, index + 1)) >= LEAST_SPEED,
   );
-  return renditions.filter(isIn(kept.map(({ name }) => name))).map(({ name }) => name);
+  return renditions.filter((one) => one.name !== copied && kept.includes(one)).map(({ name }) => name);
 }
-type Measured = { measured: readonly string[]; mediaSeconds: number; seconds: number; workers: number };
+type Measured = {
+  measured: readonly string[];
+  mediaSeconds: number;
+  seconds: number;
+  workers: number;
+  /** The one that is not encoded. */
+  copied?: string | null;
+};
 const isIn =
   (names: readonly string[]) =>
   ({ name }: Rendition) =>
@@ -57,16 +65,22 @@ export async function deferSlow(tx: Db, app: App, { task, lease }: LeasedTask): 
   const names = plan.early.renditions.map(({ name }) => name);
   const measured = task.renditions ?? names;
   // A part of it, after the request of a segment, is too short to measure.
-  if (measured.length < splitLadder(plan.early).low.length) return;
+  if (measured.length < splitLadder(plan).low.length) return;
   const kept = keptAhead(plan.early, {
     measured,
-    mediaSeconds: task.segments * plan.segment_seconds,
+    mediaSeconds: mediaSecondsOf(task, plan),
+    copied: copiedRendition(plan),
     seconds: (app.clock.now() - lease.startedAt) / 1000 / ((await isAlone(tx, task)) ? 1 : 1 + BACKGROUND_SHARE),
     workers: await workersOf(tx, task),
   });
-  const deferred = names.filter((name) => !kept.includes(name));
-  if (deferred.length > 0) await divide(tx, app, task, { kept, deferred, rank: deferredRank(plan.early) });
+  const encoded = encodedOnly(plan);
+  const deferred = (encoded ?? names).filter((name) => !kept.includes(name));
+  if (deferred.length > 0)
+    await divide(tx, app, task, { kept, deferred, whole: encoded, rank: deferredRank(plan.early) });
 }
+
+const mediaSecondsOf = ({ firstFrame, endFrame }: TaskRow, { frame_rate }: PlanResult) =>
+  (((endFrame ?? 0) - (firstFrame ?? 0)) * (frame_rate?.den ?? 0)) / (frame_rate?.num ?? 1);
 
 /** Workers that have encoded, or encode, chunks of the attempt. */
 async function workersOf(tx: Db, { attemptId }: TaskRow): Promise<number> {
@@ -98,10 +112,13 @@ async function divide(
   tx: Db,
   app: App,
   { attemptId }: TaskRow,
-  { kept, deferred, rank }: { kept: string[]; deferred: string[]; rank: number },
+  { kept, deferred, whole, rank }: { kept: string[]; deferred: string[]; whole: string[] | null; rank: number },
 ): Promise<void> {
   const now = app.clock.now();
-  const isWhole = and(eq(tasks.attemptId, attemptId), IS_QUEUED, eq(tasks.kind, "chunk"), isNull(tasks.renditions));
+  const isWhole = and(
+    ...[eq(tasks.attemptId, attemptId), IS_QUEUED, eq(tasks.kind, "chunk")],
+    whole === null ? isNull(tasks.renditions) : sql`${tasks.renditions} = ${JSON.stringify(whole)}`,
+  );
   const numbers = await tx
     .select({ most: max(tasks.number) })
     .from(tasks)

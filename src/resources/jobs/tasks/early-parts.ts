@@ -10,14 +10,21 @@ export const REQUESTED = 2;
 export const deferredRank = ({ segments }: { segments: number }) => segments + 1;
 export const isDeferred = ({ rank }: { rank: number }, early: { segments: number }) => rank >= deferredRank(early);
 
+/** The rendition that is copied from the source, which takes next to no time; null without one. */
+export const copiedRendition = ({ early, segment_frames }: Pick<PlanResult, "early" | "segment_frames">) =>
+  (segment_frames && early?.renditions[0]?.name) ?? null;
+
 /** Renditions of at most this short side are encoded first: they take a third of the time of 1080p with all others. */
 const LOW_LINES = 480;
 
-/** The renditions that are encoded first, and the others. */
-export function splitLadder({ renditions }: NonNullable<PlanResult["early"]>): { low: string[]; high: string[] } {
+/** The renditions that are produced first, and the others. */
+export function splitLadder(plan: Pick<PlanResult, "early" | "segment_frames">): { low: string[]; high: string[] } {
+  const renditions = plan.early?.renditions ?? [];
+  const copied = copiedRendition(plan);
   const isLow = ({ width, height }: { width: number; height: number }) => Math.min(width, height) <= LOW_LINES;
   const low = renditions.filter(isLow);
-  const first = low.length > 0 ? low : renditions.slice(-1);
+  const encoded = low.length > 0 ? low : renditions.slice(-1);
+  const first = renditions.filter((one) => one.name === copied || encoded.includes(one));
   const names = (all: typeof renditions) => all.map(({ name }) => name);
   return { low: names(first), high: names(renditions.filter((one) => !first.includes(one))) };
 }
@@ -25,20 +32,24 @@ export function splitLadder({ renditions }: NonNullable<PlanResult["early"]>): {
 /**
  * The tasks of a source that is to play before it is encoded, in the order in which they are queued. The head has the
  * first segment of the low renditions and publishes the asset; the audio and the next low segments follow. The rest is
- * encoded in the order of time, and the first segments of the other renditions last, unless a viewer requests them. For a
- * plan that `whyUncut` accepts for early playback.
+ * encoded in the order of time, and the first segments of the other renditions last, unless a viewer requests them. What is
+ * copied takes next to no time, and is copied to its end before the rest is encoded. For a plan that `whyUncut` accepts for
+ * early playback.
  */
 export function earlyPartsOf(plan: PlanResult, chunkSeconds: number): TaskDraft[] {
-  const { early, frame_rate, segment_seconds } = plan;
+  const { early, frame_rate, segment_seconds, segment_frames } = plan;
   if (!early || !frame_rate) throw new Error("A source without renditions was cut for early playback");
-  const grid = { frame_rate, segment_seconds };
-  const { low, high } = splitLadder(early);
+  const grid = { frame_rate, segment_seconds, segment_frames };
+  const { low, high } = splitLadder(plan);
   const weights = {
     audio: plan.has_audio ? AUDIO_WEIGHT : 0,
     lead: (LEAD_SEGMENTS * LEAD_SHARE) / early.segments,
   };
   const rest = chunksOf(plan, chunkSeconds, { from: LEAD_SEGMENTS, least: 1 });
-  const left = 100 - PLAN_WEIGHT - IMAGES_WEIGHT - weights.audio;
+  const copied = copiedRendition(plan);
+  const copies = copied === null ? [] : chunksOf(plan, COPIED_SECONDS, { from: LEAD_SEGMENTS, least: 1 });
+  const copying = copies.length > 0 ? COPYING_WEIGHT : 0;
+  const left = 100 - PLAN_WEIGHT - IMAGES_WEIGHT - weights.audio - copying;
   const each = (left - weights.lead) / rest.length;
   // The chunk with number 0 may hash the source, which must not delay the first ones.
   const offset = high.length > 0 ? 1 : 0;
@@ -54,10 +65,17 @@ export function earlyPartsOf(plan: PlanResult, chunkSeconds: number): TaskDraft[
     { ...part(total, 0, 1, low, share / LEAD_SEGMENTS), ...first, publishes: true },
     ...(plan.has_audio ? [{ kind: "audio" as const, weight: weights.audio, ...first }] : []),
     { ...part(total + 1, 1, LEAD_SEGMENTS, low, (share * (LEAD_SEGMENTS - 1)) / LEAD_SEGMENTS), ...first },
+    ...copies.map(
+      (chunk): TaskDraft => ({
+        kind: "chunk",
+        chunk: { ...chunk, number: total + 2 + chunk.number, renditions: copied === null ? null : [copied] },
+        weight: copying / copies.length,
+      }),
+    ),
     ...rest.map(
       (chunk): TaskDraft => ({
         kind: "chunk",
-        chunk: { ...chunk, number: chunk.number + offset },
+        chunk: { ...chunk, number: chunk.number + offset, renditions: encodedOnly(plan) },
         weight: each,
         rank: chunk.first_segment,
       }),
@@ -66,6 +84,18 @@ export function earlyPartsOf(plan: PlanResult, chunkSeconds: number): TaskDraft[
     { kind: "images", weight: IMAGES_WEIGHT },
   ];
 }
+
+/** The renditions of a chunk of the rest, when one is copied apart; null: all. */
+export function encodedOnly(plan: Pick<PlanResult, "early" | "segment_frames">): string[] | null {
+  const copied = copiedRendition(plan);
+  return copied === null
+    ? null
+    : (plan.early?.renditions ?? []).map(({ name }) => name).filter((name) => name !== copied);
+}
+
+/** Copied in one task: a few hundred megabytes. */
+const COPIED_SECONDS = 600;
+const COPYING_WEIGHT = 2;
 
 /** Of 100, times the share of the segments: the first ones count as much as others. */
 const LEAD_SHARE = 90;

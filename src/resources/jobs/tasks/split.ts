@@ -3,7 +3,7 @@ import type { Db } from "../../../../storage/db/open.ts";
 import { type TaskRow, transcodingTasks } from "../../../../storage/db/schema.ts";
 import type { App } from "../../../app.ts";
 import type { PlanResult } from "../../../protocol/task.ts";
-import { rangeOf, wholeSegments } from "./chunks.ts";
+import { rangeOf, segmentsOf } from "./chunks.ts";
 import { covers, type SegmentRef } from "./covering.ts";
 import { deferredRank, FIRST, isDeferred, REQUESTED } from "./early-parts.ts";
 import { IS_QUEUED } from "./lifecycle.ts";
@@ -80,7 +80,7 @@ function within(
   { from, count, plan, rendition }: { from: number; count: number; plan: Early; rendition: string },
 ): Rectangle {
   // Where the source ends is only known when it is encoded, so its last segments stay together.
-  const last = wholeSegments(plan.duration_seconds ?? 0, plan.segment_seconds) - 1;
+  const last = segmentsOf(plan) - 1;
   const to = Math.min(from + count, whole.to ?? Number.POSITIVE_INFINITY);
   return whole.to === null && to > last
     ? { from: Math.max(whole.from, Math.min(from, last)), to: null, renditions: [rendition] }
@@ -97,8 +97,8 @@ async function cutOut(
   const whole = rangeOfTask(task);
   const names = plan.early.renditions.map(({ name }) => name);
   const place = await placesOf(tx, task);
-  const segmentsOf = ({ from, to }: Rectangle) => Math.max(1, (to ?? plan.early.segments) - from);
-  const areaOf = (one: Rectangle) => segmentsOf(one) * (one.renditions ?? names).length;
+  const lengthOf = ({ from, to }: Rectangle) => Math.max(1, (to ?? plan.early.segments) - from);
+  const areaOf = (one: Rectangle) => lengthOf(one) * (one.renditions ?? names).length;
   const write = (one: Rectangle, number: number) => ({
     ...columnsOf(plan, one, number),
     weight: (task.weight * areaOf(one)) / areaOf(whole),
@@ -131,9 +131,13 @@ function around(outer: Rectangle, inner: Rectangle, all: readonly string[]): Rec
   ];
 }
 
-function columnsOf({ frame_rate, segment_seconds }: PlanResult, { from, to, renditions }: Rectangle, number: number) {
+function columnsOf(
+  { frame_rate, segment_seconds, segment_frames }: PlanResult,
+  { from, to, renditions }: Rectangle,
+  number: number,
+) {
   if (!frame_rate) throw new Error("A source without video was cut");
-  const range = rangeOf({ frame_rate, segment_seconds }, { number, from, to });
+  const range = rangeOf({ frame_rate, segment_seconds, segment_frames }, { number, from, to });
   const { first_segment: firstSegment, segments, first_frame: firstFrame, end_frame: endFrame } = range;
   return { number, firstSegment, segments, firstFrame, endFrame, renditions };
 }
