@@ -100,7 +100,7 @@ test("four segments of a tenant are encoded on request at once, whatever its ass
     expect(refused.headers.get("retry-after")).toBe("2");
   }
   open.push(await pending(other, `360p/${nameOf(5)}`));
-  // One that is encoded makes room for the next.
+  // When one is encoded, the next is accepted.
   const [first] = (await requestedTasks()).filter(({ outputs }) => outputs.prefix === made.prefix);
   await completeEarly(app, first);
   for (const { made: one, path } of open) await storeEarly(app, one.prefix, path);
