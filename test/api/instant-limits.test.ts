@@ -102,8 +102,8 @@ test("four segments of a tenant are encoded on request at once, whatever its ass
   open.push(await pending(other, `360p/${nameOf(5)}`));
   // When one is encoded, the next is accepted.
   const [first] = (await requestedTasks()).filter(({ outputs }) => outputs.prefix === made.prefix);
-  await completeEarly(app, first);
   for (const { made: one, path } of open) await storeEarly(app, one.prefix, path);
+  await completeEarly(app, first);
   expect((await Promise.all(open.map(({ answer }) => answer))).map(({ status }) => status)).toEqual(
     open.map(() => 200),
   );
