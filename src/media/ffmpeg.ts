@@ -109,8 +109,8 @@ export async function run(binary: string, options: RunOptions): Promise<Buffer> 
   }
 }
 
-/** A seventh of the share of a run with the usual priority (10), where both want all cores: a viewer waits for that one. */
-const BACKGROUND = 19;
+/** A third of the share of a run with the usual priority (10), where both want all cores. */
+const BACKGROUND = 15;
 
 /** The machine also answers the API; four encoder threads per core would otherwise starve it. */
 function lowerPriority(child: Spawned, { isBackground = false }: RunOptions): void {
