@@ -2,13 +2,18 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import Sqlite from "libsql";
 import { descendantsOf, type ProcessId, until } from "../support/descendants.ts";
-import { uploaded } from "../support/flow.ts";
+import { type UploadFields, uploaded } from "../support/flow.ts";
 import { type RunningServer, type RunOptions, type Started, vodbox } from "../support/process.ts";
 
 export type Uploaded = Awaited<ReturnType<typeof uploaded>> & { key: string };
 
 /** A tenant, its key, and one upload of the file `path`, whose job is queued. */
-export async function uploadClip(server: RunningServer, path: string, slug = "t"): Promise<Uploaded> {
+export async function uploadClip(
+  server: RunningServer,
+  path: string,
+  slug = "t",
+  fields: UploadFields = {},
+): Promise<Uploaded> {
   const { admin } = server;
   const tenant = await server.call("POST", "/api/v1/admin/tenants", { admin, body: { name: "T", slug } });
   const issued = await server.call("POST", "/api/v1/api_keys", {
@@ -16,7 +21,7 @@ export async function uploadClip(server: RunningServer, path: string, slug = "t"
     body: { tenant_id: tenant.body.id, scopes: ["assets:read", "assets:write", "playback:read"] },
   });
   const key = issued.body.token;
-  return { ...(await uploaded(server, key, { bytes: readFileSync(path) })), key };
+  return { ...(await uploaded(server, key, { bytes: readFileSync(path), ...fields })), key };
 }
 
 export const startWorker = (server: RunningServer, scratch: string, options: RunOptions = {}): Started =>

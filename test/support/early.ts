@@ -32,9 +32,18 @@ export async function completeEarly(app: TestApp, contract: any): Promise<any> {
   return done.body;
 }
 
-/** An asset whose first segment has been published by a worker without an encoder; the tasks that follow are queued. */
-export async function publishedEarly(app: TestApp, key: string, fields: UploadFields = {}): Promise<Early> {
+/**
+ * An asset whose first segment has been published by a worker without an encoder; the tasks that follow are queued. No
+ * urgent task may be queued before. `priority`: above that of all queued jobs.
+ */
+export async function publishedEarly(
+  app: TestApp,
+  key: string,
+  { priority, ...fields }: UploadFields & { priority?: number } = {},
+): Promise<Early> {
   const made = await uploaded(app, key, { early_playback: true, playback_policy: "public", ...fields });
+  if (priority !== undefined)
+    await app.call("PATCH", `/api/v1/transcoding_jobs/${made.job.id}`, { admin: app.admin, body: { priority } });
   await finish(app, (await nextTask(app)).body, EARLY_PLAN);
   const head = (await nextTask(app)).body;
   const paths = await putArtifacts(app, head);

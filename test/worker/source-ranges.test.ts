@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { rowsOf, startWorker, type Uploaded, uploadClip } from "../crash/encoding.ts";
 import { complaints, ffmpeg, ffprobe, temporaryFolder } from "../media/sources.ts";
 import { until } from "../support/descendants.ts";
+import type { UploadFields } from "../support/flow.ts";
 import { emptyFolder } from "../support/folder.ts";
 import { type RunningServer, startServer } from "../support/process.ts";
 import { type CountingProxy, countingProxy } from "./counting-proxy.ts";
@@ -28,7 +29,10 @@ afterAll(() => rmSync(clips, { recursive: true, force: true }));
 const env = { VODBOX_RATE_LIMIT_UPLOADS: "100000/60" };
 
 /** Encodes a source with two workers that reach the server through `proxy`. */
-async function encoded(path: string, options: Parameters<typeof countingProxy>[1] = {}) {
+async function encoded(
+  path: string,
+  { fields = {}, ...options }: Parameters<typeof countingProxy>[1] & { fields?: UploadFields } = {},
+) {
   const dataDir = emptyFolder();
   const server = await startServer(dataDir, { env, args: ["--workers", "0"] });
   const proxy = await countingProxy(server.base, options);
@@ -38,7 +42,7 @@ async function encoded(path: string, options: Parameters<typeof countingProxy>[1
     const { body } = await server.call("GET", "/api/v1/admin/workers", { admin: server.admin });
     return body.length === workers.length;
   });
-  const made = await uploadClip(server, path);
+  const made = await uploadClip(server, path, "t", fields);
   const job = () => server.call("GET", `/api/v1/transcoding_jobs/${made.job.id}`, { key: made.key });
   await until("the job is complete", async () => (await job()).body.status === "completed", 200_000);
   return { server, proxy, made, workers, dataDir, job: (await job()).body };
@@ -67,6 +71,18 @@ test("two remote workers read only the bytes of an MP4 source that their tasks n
   server.child.kill("SIGTERM");
   await server.ended;
   expect(rowsOf(dataDir).attempts).toHaveLength(1);
+});
+
+test("the first segment of early playback needs only the beginning of a source", async () => {
+  const { server, proxy, made, workers, dataDir } = await encoded(clip, { fields: { early_playback: true } });
+  expect(new Set(await framesOf(server, made))).toEqual(new Set([SECONDS * 25]));
+  // Both workers read what is decoded before a chunk, and the beginning.
+  expect(share(proxy, clip)).toBeLessThan(1.3);
+  for (const worker of workers) expect(worker.stderr()).not.toContain("without the index");
+  server.child.kill("SIGTERM");
+  await server.ended;
+  const { attempts } = rowsOf(dataDir);
+  expect(attempts.map(({ uncuttable }) => uncuttable)).toEqual([null]);
 });
 
 test("a source in another container, or of a server that ignores ranges, is downloaded by each worker", async () => {

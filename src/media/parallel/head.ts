@@ -29,6 +29,10 @@ const INIT_FRAMES = 24;
 const READ_SECONDS = 2;
 const TIME_LIMIT_MS = 5 * 60_000;
 
+/** How much of a source its init segments need. */
+export const initSeconds = ({ audio }: Pick<StoredPlan, "audio">): number =>
+  READ_SECONDS + Math.max(0, ...audio.map(({ track }) => track.startSeconds));
+
 /** Writes the init segments of these renditions and of all audio tracks. */
 export async function writeInits({
   input,
@@ -46,8 +50,7 @@ export async function writeInits({
   const wanted = missing.length > 0 ? missing : video.renditions.slice(-1);
   await prepareFolders(workDir, { ...plan, video: { ...video, renditions: wanted } });
   const range = { firstFrame: 0, endFrame: INIT_FRAMES, seekBackSeconds: 0 };
-  const readSeconds = READ_SECONDS + Math.max(0, ...plan.audio.map(({ track }) => track.startSeconds));
-  const common = { input, outDir: workDir, spec, readSeconds };
+  const common = { input, outDir: workDir, spec, readSeconds: initSeconds(plan) };
   await run(binaries.ffmpeg, {
     ...options.run,
     writes: [...(options.run.writes ?? []), workDir],

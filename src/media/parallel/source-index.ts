@@ -163,6 +163,26 @@ function lastIndex(keys: readonly number[], holds: (key: number) => boolean): nu
 export const windowRanges = (track: TrackIndex, { from, end }: Window): ByteRange[] =>
   joinRanges(rangesOf(track, from, end), GAP_BYTES);
 
+/** More than what ffmpeg reads ahead of the time at which it ends. */
+const READ_AHEAD_SECONDS = 1;
+
+/** The audio of the first `seconds` of the file; null when it is not in the index. */
+export function firstAudioRanges(
+  { tracks }: SourceIndex,
+  { audio, startSeconds = 0 }: Pick<StoredPlan, "audio" | "startSeconds">,
+  seconds: number,
+): ByteRange[] | null {
+  const until = startSeconds + seconds + READ_AHEAD_SECONDS;
+  const samples: ByteRange[] = [];
+  for (const { track } of audio) {
+    const indexed = tracks[track.index];
+    if (indexed?.kind !== "audio") return null;
+    const after = indexed.dts.findIndex((time) => time > until);
+    samples.push(...rangesOf(indexed, 0, after < 0 ? indexed.sizes.length : after));
+  }
+  return joinRanges(samples, GAP_BYTES);
+}
+
 /**
  * What the audio of a plan reads of the file. Null when that is most of it, or would take too many requests: then one
  * worker reads all of it.

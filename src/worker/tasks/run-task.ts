@@ -5,13 +5,22 @@ import { INIT_NAME } from "../../media/arguments.ts";
 import { MediaError } from "../../media/error.ts";
 import type { SourceRun } from "../../media/ffmpeg.ts";
 import { fileNames } from "../../media/finish.ts";
+import type { ByteRange } from "../../media/mp4/layout.ts";
 import { encodeAudio } from "../../media/parallel/audio.ts";
 import { encodeChunk } from "../../media/parallel/chunk.ts";
-import { earlyNames, writeEarly, writeInits } from "../../media/parallel/head.ts";
+import { earlyNames, initSeconds, writeEarly, writeInits } from "../../media/parallel/head.ts";
 import { writeImages } from "../../media/parallel/images.ts";
 import { Inexact } from "../../media/parallel/inexact.ts";
 import { planSource } from "../../media/parallel/plan-source.ts";
-import { audioRanges, videoTrackOf, type Window, windowOf, windowRanges } from "../../media/parallel/source-index.ts";
+import {
+  audioRanges,
+  firstAudioRanges,
+  type SourceIndex,
+  videoTrackOf,
+  type Window,
+  windowOf,
+  windowRanges,
+} from "../../media/parallel/source-index.ts";
 import { parsePlan, type StoredPlan } from "../../media/parallel/stored-plan.ts";
 import { segmentName } from "../../media/parallel/written-rows.ts";
 import { probe } from "../../media/probe.ts";
@@ -93,8 +102,8 @@ async function chunk({ job, context, workspace }: Running, plan: StoredPlan): Pr
   const window = await needChunk(source, {
     plan,
     chunk: task.chunk,
-    // The init segments of audio are encoded too.
-    isWhole: task.publishes || (isChecking && Boolean(job.source.sha256)),
+    withInits: task.publishes,
+    isWhole: isChecking && Boolean(job.source.sha256),
   });
   const sum = isChecking && source.isWhole() ? sumOf(source.path, job.source.sha256, heartbeat.signal) : null;
   sum?.catch(() => {});
@@ -160,16 +169,32 @@ async function publishFirst(
   }
 }
 
-type ChunkNeeds = { plan: StoredPlan; chunk: NonNullable<Task["chunk"]>; isWhole: boolean };
+type ChunkNeeds = {
+  plan: StoredPlan;
+  chunk: NonNullable<Task["chunk"]>;
+  /** Whether the init segments of audio and of other renditions are encoded too. */
+  withInits: boolean;
+  isWhole: boolean;
+};
 
 /** Downloads what a chunk reads of its source: the returned part of it, or everything. */
-async function needChunk(source: TaskSource, { plan, chunk, isWhole }: ChunkNeeds): Promise<Window | null> {
+async function needChunk(source: TaskSource, { plan, chunk, withInits, isWhole }: ChunkNeeds): Promise<Window | null> {
   const { video } = plan;
-  const track = source.index && video && videoTrackOf(source.index, video.track);
+  const { index } = source;
+  const track = index && video && videoTrackOf(index, video.track);
   const range = { firstFrame: chunk.first_frame, endFrame: chunk.end_frame };
   const window = track && windowOf(track, { ...range, plan: { ...plan, video }, threads: availableParallelism() + 1 });
-  await source.need(track && window && !isWhole ? windowRanges(track, window) : "all");
+  const inits = index && withInits ? initsOf(index, plan, chunk) : [];
+  await source.need(track && window && inits && !isWhole ? [...windowRanges(track, window), ...inits] : "all");
   return window;
+}
+
+/** What the init segments need in addition to a chunk that begins the source; null: everything. */
+function initsOf(index: SourceIndex, plan: StoredPlan, { end_frame }: Chunk): ByteRange[] | null {
+  const { rate } = plan.video ?? {};
+  const seconds = initSeconds(plan);
+  const isWithin = rate && (end_frame === null || (end_frame * rate.den) / rate.num >= seconds);
+  return isWithin ? firstAudioRanges(index, plan, seconds) : null;
 }
 
 /** Another look at the source may help: not after a full disk, or when the task was aborted. */

@@ -13,7 +13,8 @@ const LOOK_MS = 250;
  */
 export function avoidAwaitedRenditions(hls: Hls, video: HTMLVideoElement): void {
   let timer: ReturnType<typeof setInterval> | undefined;
-  let played = 0;
+  // Nothing plays yet.
+  let played = Number.POSITIVE_INFINITY;
   const stop = () => clearInterval(timer);
   hls.on(Events.FRAG_BUFFERED, (_, { frag }) => {
     if (frag.type === "main") played = frag.level;
