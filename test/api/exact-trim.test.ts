@@ -194,6 +194,7 @@ test("an asset whose trim fails plays on, and the trim is retried; other media a
   const body = { start_seconds: 0, end_seconds: 3 };
   expect((await app.call("POST", `/api/v1/assets/${asset.id}/trim`, { key, body })).status).toBe(200);
   expectError(await retry(), 409, "asset_conflict");
+  expect((await shown(asset.id)).error).toBeNull();
   await app.call("DELETE", `/api/v1/assets/${asset.id}`, { key });
   await collect();
   expect(await stored()).toEqual([]);

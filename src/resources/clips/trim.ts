@@ -40,10 +40,14 @@ export async function prepareTrim(
  * changed meanwhile, 403 `quota_exceeded`.
  */
 export async function trimAsset(tx: Db, app: App, caller: Caller, trim: PreparedClip): Promise<AssetRow> {
-  const { asset: before } = await begin(tx, app, caller, trim);
+  const { asset: before, job } = await begin(tx, app, caller, trim);
   const ownBytes = await mediaBytesOf(tx, before);
   const now = app.clock.now();
-  const columns = { ...mediaColumns(before, trim), mp4Path: null, readyAt: now, updatedAt: now };
+  const columns = {
+    ...{ ...mediaColumns(before, trim), mp4Path: null, readyAt: now, updatedAt: now },
+    // An exact trim that failed was of the media before.
+    ...(job?.clip?.trim && { errorCode: null, errorMessage: null }),
+  };
   const isAsset = eq(assets.id, before.id);
   const trimmed = await tx.update(assets).set(columns).where(isAsset).returning().get();
   await addStoredBytes(tx, app, trimmed, trim.bytes - ownBytes);
