@@ -1,5 +1,6 @@
 import { integer, primaryKey, real, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import { ATTEMPT_OUTCOMES, JOB_STATUSES, TASK_KINDS, TASK_STATUSES } from "../../src/lib/enums.ts";
+import type { SharedMedia } from "../../src/lib/shared-media.ts";
 import { id, times } from "./columns.ts";
 
 /** What a job that cuts an exact clip needs; paths are relative to `prefix`, where the manifests of whole segments are. */
@@ -11,6 +12,18 @@ export type ClipJob = {
   /** Where the clip begins in the first of the whole segments. */
   startSeconds: number;
   durationSeconds: number;
+  /** The clip takes the place of the media of the asset itself. */
+  trim?: TrimJob;
+};
+
+export type TrimJob = {
+  /** The media that are trimmed, and what the whole segments share. */
+  mediaPrefix: string;
+  sharedPrefix: string;
+  sharedMedia: SharedMedia;
+  /** The range of the asset, for its texts. */
+  startMs: number;
+  endMs: number;
 };
 
 export const transcodingJobs = sqliteTable("transcoding_jobs", {

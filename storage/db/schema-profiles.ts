@@ -1,4 +1,5 @@
 import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import type { SharedMedia } from "../../src/lib/shared-media.ts";
 import { id, times } from "./columns.ts";
 
 export const encodingProfiles = sqliteTable("encoding_profiles", {
@@ -25,4 +26,6 @@ export const replacedMedia = sqliteTable("replaced_media", {
   mediaPrefix: text("media_prefix").primaryKey(),
   assetId: integer("asset_id").notNull(),
   expiresAt: integer("expires_at").notNull(),
+  sharedPrefix: text("shared_prefix"),
+  sharedMedia: text("shared_media", { mode: "json" }).$type<SharedMedia>(),
 });

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type TestApp, testApp } from "../support/app.ts";
 import { workOnce } from "../support/clip-worker.ts";
-import { clipOf, createClip, film, filmAsset } from "../support/clips.ts";
+import { clipOf, createClip, downloaded, FPS, film, filmAsset, frameHashes } from "../support/clips.ts";
 import { newBucket, type S3Server, s3Server } from "../support/s3-server.ts";
 
 let s3: S3Server;
@@ -85,4 +85,17 @@ test("an exact clip is cut from and to the bucket, and trimmed", async () => {
     return (await app.opened.server.fetch(new Request(url))).status;
   });
   expect(await Promise.all(statuses)).toEqual([200, 200, 404]);
+  const body = { start_seconds: 0.2, end_seconds: 4.2, mode: "exact" };
+  expect((await app.call("POST", `/api/v1/assets/${clip.id}/trim`, { key, body })).status).toBe(202);
+  expect(await workOnce(app)).toBe("completed");
+  const { hls_url } = (await app.call("GET", `/api/v1/playback/${clip.id}`, { key })).body;
+  expect(await frameHashes(await downloaded(app, hls_url))).toHaveLength(4 * FPS);
+  // The media that it replaced, of which one segment is the deleted parent's, are served for another hour.
+  const old = async (name: string) => (await app.call("GET", playlist.replace(/[^/]*$/, name))).status;
+  await app.runTask("sweep-objects");
+  expect([await old("00001.m4s"), await old("00002.m4s")]).toEqual([200, 200]);
+  app.advance(3_600_000);
+  await app.runTask("sweep-objects");
+  expect([await old("00001.m4s"), await old("00002.m4s")]).toEqual([404, 404]);
+  expect(await frameHashes(await downloaded(app, hls_url))).toHaveLength(4 * FPS);
 }, 60_000);

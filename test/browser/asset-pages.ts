@@ -84,5 +84,7 @@ export const shownTexts = (frame: Frame): Promise<string[]> =>
 
 export const positionOf = (frame: Frame): Promise<number> =>
   frame.evaluate("document.querySelector('svc-player').video.currentTime");
+export const lengthOf = (frame: Frame): Promise<number> =>
+  frame.evaluate("document.querySelector('svc-player').video.duration");
 export const seek = (frame: Frame, seconds: number) =>
   frame.evaluate(`document.querySelector("svc-player").video.currentTime = ${seconds}`);

@@ -9,6 +9,7 @@ import { subtitled } from "../support/subtitles.ts";
 import {
   type AssetPages,
   eventually,
+  lengthOf,
   playerOf,
   positionOf,
   seek,
@@ -183,6 +184,30 @@ test("an exact clip is cut at the frames that are marked", async () => {
   const id = Number(/assets\/(\d+)/.exec(page.url())?.[1]);
   await untilReady(pages.platform, id);
   expect(await api("GET", String(id))).toMatchObject({ parent_asset_id: assetId, duration_seconds: 5 });
+  expect(faultsOf(seen)).toEqual([]);
+});
+
+test.each([
+  ["At segment boundaries", 4, "The video is trimmed."],
+  ["At frames", 3.5, "The video is trimmed when its ends are encoded."],
+])("a video is trimmed %s, after a question", async (mode, seconds, said) => {
+  const body = { start_seconds: 0, end_seconds: 8, title: `To trim ${mode}` };
+  const { id } = await api("POST", `${assetId}/clips`, body);
+  const seen = await pages.open({ id, tab: "clip" });
+  const { page } = seen;
+  await page.getByLabel("Start (s)").fill("0");
+  await page.getByLabel("End (s)").fill("3.5");
+  await page.getByLabel("Trim", { exact: true }).selectOption({ label: mode });
+  await button(page, "Trim this video").click();
+  await button(page, "Cancel").click();
+  expect((await api("GET", String(id))).duration_seconds).toBe(8);
+  await button(page, "Trim this video").click();
+  await button(page, "Confirm").click();
+  await page.getByText(said, { exact: true }).waitFor();
+  await eventually(async () => (await api("GET", String(id))).duration_seconds).toBe(seconds);
+  // The page shows the new media by itself.
+  await eventually(() => page.getByLabel("End (s)").inputValue()).toBe(String(seconds));
+  await eventually(async () => lengthOf(await playerOf(page))).toBeCloseTo(seconds, 1);
   expect(faultsOf(seen)).toEqual([]);
 });
 

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { fast, ffmpeg, picture, sound } from "../media/sources.ts";
-import { testApp } from "../support/app.ts";
+import { type TestApp, testApp } from "../support/app.ts";
 import { createClip, downloaded, frameHashes } from "../support/clips.ts";
 import { descendantsOf, until, untilGone } from "../support/descendants.ts";
 import { checkup } from "../support/doctor.ts";
@@ -43,25 +43,44 @@ async function killed(server: RunningServer): Promise<void> {
   await untilGone(below, 15_000);
 }
 
-test(`kill -9 of the server and its worker among clips, ${ROUNDS} times: each 201 becomes a ready clip, and nothing is left`, {
-  timeout: 240_000,
-}, async () => {
-  const seed = Number(process.env.CRASH_SEED ?? Date.now() % 1_000_000);
-  console.log(`CRASH_SEED=${seed}`);
-  const random = new Random(seed);
+/** A server with a worker, and a film that is ready. */
+async function startWithFilm() {
   const source = join(emptyFolder(), "film.mp4");
   await ffmpeg(...picture("320x180", String(FPS), SECONDS), ...sound(SECONDS), ...fast, "-c:a", "aac", source);
   const dataDir = emptyFolder();
-  let server = await startServer(dataDir, { env, args });
+  const server = await startServer(dataDir, { env, args });
   const { admin } = server;
   const tenant = await server.call("POST", "/api/v1/admin/tenants", { admin, body: { name: "T", slug: "t" } });
   const scopes = ["assets:read", "assets:write", "playback:read"];
   const issued = await server.call("POST", "/api/v1/api_keys", { admin, body: { tenant_id: tenant.body.id, scopes } });
-  const key = issued.body.token;
+  const key: string = issued.body.token;
   const bytes = readFileSync(source);
   const { asset: parent } = await uploaded(server, key, { bytes, playback_policy: "public" });
   await untilReady(server, key, parent.id);
+  return { server, dataDir, key, parent };
+}
 
+function seeded(): Random {
+  const seed = Number(process.env.CRASH_SEED ?? Date.now() % 1_000_000);
+  console.log(`CRASH_SEED=${seed}`);
+  return new Random(seed);
+}
+
+/** All garbage is collected, and the doctor finds nothing that is missing or left. */
+async function expectClean(later: TestApp): Promise<void> {
+  later.advance(25 * 3_600_000);
+  for (const task of ["sweep-attempts", "sweep-objects", "sweep-objects"]) await later.runTask(task).catch(() => {});
+  const { of } = await checkup(later);
+  for (const check of ["missing", "unreferenced"]) expect(of(check)).toMatchObject({ ok: true, mended: 0 });
+}
+
+test(`kill -9 of the server and its worker among clips, ${ROUNDS} times: each 201 becomes a ready clip, and nothing is left`, {
+  timeout: 240_000,
+}, async () => {
+  const random = seeded();
+  const started = await startWithFilm();
+  const { dataDir, key, parent } = started;
+  let { server } = started;
   const clips: Clip[] = [];
   for (let round = 1; round <= ROUNDS; round++) {
     const enough = Promise.withResolvers<void>();
@@ -105,13 +124,51 @@ test(`kill -9 of the server and its worker among clips, ${ROUNDS} times: each 20
     if (mode === "exact") expect(await frameHashes(await downloaded(later, body.hls_url))).toHaveLength(frames);
     else expect((await later.opened.server.fetch(new Request(body.hls_url))).status).toBe(200);
   }
-  const collect = async () => {
-    later.advance(25 * 3_600_000);
-    for (const task of ["sweep-attempts", "sweep-objects", "sweep-objects"]) await later.runTask(task).catch(() => {});
-  };
-  await collect();
-  const { of } = await checkup(later);
-  for (const check of ["missing", "unreferenced"]) expect(of(check)).toMatchObject({ ok: true, mended: 0 });
+  await expectClean(later);
   expect(clips.length).toBeGreaterThan(ROUNDS);
   console.log(`${clips.length} clips, ${clips.filter(({ mode }) => mode === "exact").length} of them exact`);
+});
+
+test(`kill -9 of the server and its worker among trims, ${ROUNDS} times: each 202 is trimmed once, and plays until then`, {
+  timeout: 240_000,
+}, async () => {
+  const random = seeded();
+  const started = await startWithFilm();
+  const { dataDir, key, parent } = started;
+  let { server } = started;
+  const trims: { id: number; frames: number }[] = [];
+  for (let round = 1; round <= ROUNDS; round++) {
+    const ids: number[] = [];
+    for (let index = 0; index < CLIENTS; index++) {
+      const whole = { start_seconds: 0, end_seconds: SECONDS, mode: "instant" };
+      ids.push((await createClip(server, key, parent.id, whole)).body.id);
+    }
+    for (const id of ids) {
+      const [from, count] = [random.whole(1, 300), random.whole(20, 140)];
+      const body = { start_seconds: from / FPS, end_seconds: (from + count) / FPS, mode: "exact" };
+      const { status, text } = await server.call("POST", `/api/v1/assets/${id}/trim`, { key, body });
+      // A range of whole segments needs no job.
+      expect([200, 202], text).toContain(status);
+      trims.push({ id, frames: count });
+    }
+    await new Promise((resolve) => setTimeout(resolve, random.next() * 1500));
+    await killed(server);
+    server = await startServer(dataDir, { env, args });
+    for (const id of ids) expect(await shown(server, key, id)).toMatchObject({ playback_status: "ready" });
+  }
+  for (const { id, frames } of trims)
+    await until(
+      `asset ${id} is trimmed`,
+      async () => Math.abs((await shown(server, key, id)).duration_seconds - frames / FPS) < 0.01,
+      60_000,
+    );
+  server.child.kill("SIGTERM");
+  expect(await server.ended).toMatchObject({ code: 0 });
+
+  const later = await testApp({ rate_limit_pictures: "10000/60" }, dataDir);
+  for (const { id, frames } of trims) {
+    const { body } = await later.call("GET", `/api/v1/playback/${id}`, { key });
+    expect(await frameHashes(await downloaded(later, body.hls_url))).toHaveLength(frames);
+  }
+  await expectClean(later);
 });

@@ -1,6 +1,6 @@
 import { and, eq, ne } from "drizzle-orm";
 import type { Db } from "../../../storage/db/open.ts";
-import { type AssetRow, assets } from "../../../storage/db/schema.ts";
+import { type AssetRow, assets, transcodingJobs } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import { emit } from "../../events/emit.ts";
 import type { Caller } from "../../http/caller.ts";
@@ -21,12 +21,14 @@ const SETTLED_LEASES = 2;
  */
 export async function removeAsset(tx: Db, app: App, asset: AssetRow): Promise<string[]> {
   await passOnMedia(tx, app, asset);
+  const trims = await trimPrefixes(tx, asset);
   await deleteAssetRow(tx, app, asset);
   await releaseMedia(tx, app, asset);
   const own = [
     assetPrefix(asset),
     ...((await isSourceElsewhere(tx, asset)) ? [] : [asset.sourceKey]),
     ...(await deliveredMedia(tx, asset)),
+    ...trims,
   ];
   await scheduleDeletion(tx, app, own, SETTLED_LEASES * app.config.lease_seconds * 1000);
   const data = {
@@ -55,6 +57,13 @@ export async function deleteAsset(app: App, caller: Caller, id: number): Promise
   } catch (error) {
     app.log.warn({ err: error, asset_id: id }, "some objects of a deleted asset could not be deleted");
   }
+}
+
+/** The prefixes of the manifests from which jobs were to trim it. */
+async function trimPrefixes(tx: Db, { id }: AssetRow): Promise<string[]> {
+  const ofAsset = eq(transcodingJobs.assetId, id);
+  const jobs = await tx.select({ clip: transcodingJobs.clip }).from(transcodingJobs).where(ofAsset).all();
+  return jobs.flatMap(({ clip }) => (clip?.trim ? [clip.prefix] : []));
 }
 
 /** The prefix of media that a client delivered with a batch upload, unless another asset is registered on it. */

@@ -8,7 +8,8 @@ import type { App } from "../../app.ts";
 import { mapBounded } from "../../lib/bounded.ts";
 import { isMediaPrefix } from "../../lib/object-keys.ts";
 import { backgroundPacer } from "../../lib/pace.ts";
-import { isShared, SharedPaths } from "../../lib/shared-media.ts";
+import { isShared, type SharedMedia, SharedPaths } from "../../lib/shared-media.ts";
+import { KEPT_MS, replaceMedia } from "./replaced-media.ts";
 import { addStoredBytes, mediaBytesOf } from "./stored-bytes.ts";
 
 /*
@@ -61,10 +62,28 @@ export async function releaseMedia(tx: Db, app: App, clip: AssetRow): Promise<vo
   await deleteAgain(tx, app, prefix);
 }
 
-/** A clip plays fewer of its shared media now: what no other clip plays is deleted, if no asset has it. */
-export async function scheduleRelease(tx: Db, app: App, clip: AssetRow): Promise<void> {
+/** A clip plays fewer of its shared media now: what no other clip plays is deleted after `inMs`, if no asset has it. */
+export async function scheduleRelease(tx: Db, app: App, clip: AssetRow, inMs = 0): Promise<void> {
   const { sharedPrefix: prefix } = clip;
-  if (prefix !== null && (await isWithoutOwner(tx, prefix, clip))) await deleteAgain(tx, app, prefix);
+  if (prefix !== null && (await isWithoutOwner(tx, prefix, clip))) await deleteAgain(tx, app, prefix, inMs);
+}
+
+/**
+ * An asset that was read in the same transaction is to play only the part `shared` of its media, from other manifests. All
+ * of them are served for another hour; then what no clip plays is deleted. Returns its changed row.
+ */
+export async function trimMedia(
+  tx: Db,
+  app: App,
+  before: AssetRow,
+  { sharedPrefix, sharedMedia }: { sharedPrefix: string; sharedMedia: SharedMedia },
+): Promise<AssetRow> {
+  await replaceMedia(tx, app, before);
+  const isAsset = eq(assets.id, before.id);
+  const trimmed = await tx.update(assets).set({ sharedPrefix, sharedMedia }).where(isAsset).returning().get();
+  if (before.sharedPrefix === null) await passOnMedia(tx, app, before);
+  else await scheduleRelease(tx, app, trimmed, KEPT_MS);
+  return (await tx.select().from(assets).where(isAsset).get()) as AssetRow;
 }
 
 /** Whether media may be deleted when no clip plays them: they are of no other asset than `asset`, and not a client's own. */
@@ -75,10 +94,10 @@ async function isWithoutOwner(tx: Db, prefix: string, { id, tenantId }: AssetRow
 }
 
 /** Again also while a run of the garbage collection deletes the same prefix, which may have read this clip before. */
-const deleteAgain = (tx: Db, app: App, objectKey: string) =>
+const deleteAgain = (tx: Db, app: App, objectKey: string, inMs = 0) =>
   tx
     .insert(objectGarbage)
-    .values({ objectKey, dueAt: app.clock.now() })
+    .values({ objectKey, dueAt: app.clock.now() + inMs })
     .onConflictDoUpdate({
       target: objectGarbage.objectKey,
       set: { dueAt: sql`max(excluded.due_at, ${objectGarbage.dueAt} + 1)` },

@@ -21,7 +21,7 @@ import { addSubtitle, type StoredText, storeTextUnder } from "../subtitles/store
 import { requireStored } from "../tenants/quota.ts";
 import { upsertTrack } from "../tracks/write.ts";
 import { type ClipMedia, type ClipMode, cutMedia, impossible } from "./cut-media.ts";
-import { type CutSubtitle, type CutTrack, cutSubtitles, cutTracks } from "./cut-texts.ts";
+import { type CutSubtitle, type CutTrack, cutSubtitles, cutTracks, type RangeMs } from "./cut-texts.ts";
 
 const AT_ONCE = 8;
 /** The duration of an asset is rounded. */
@@ -34,6 +34,7 @@ export type PreparedClip = {
   /** When the parent was read. */
   preparedAt: number;
   prefix: string;
+  range: RangeMs;
   title: string;
   media: ClipMedia;
   /** Of the manifests and copies. */
@@ -65,10 +66,14 @@ export async function prepareClip(
   const media = await cutMedia(app, objects, { asset: parent, wanted, mode, signal });
   const { start, end } = media.exact ? wanted : media;
   const range = { startMs: Math.round(start * 1000), endMs: Math.round(end * 1000) };
-  const [texts, tracks] = await Promise.all([
-    cutSubtitles(app, objects, { asset: parent, range, signal }),
-    cutTracks(app, parent.id, range),
-  ]);
+  // Those of a trim by a job are cut when it is complete: they may change until then.
+  const [texts, tracks] =
+    isTrim && media.exact
+      ? [[], []]
+      : await Promise.all([
+          cutSubtitles(app, objects, { asset: parent, range, signal }),
+          cutTracks(app, parent.id, range),
+        ]);
   const prefix = newDeliveredPrefix(parent.tenantId);
   await registerPending(app, [prefix]);
   const [subtitles, copied] = await Promise.all([
@@ -83,7 +88,7 @@ export async function prepareClip(
   ]);
   const written = media.files.reduce((sum, file) => sum + file.bytes.length, 0);
   const bytes = copied.reduce((sum, size) => sum + size, written);
-  return { parent, preparedAt, prefix, title: title ?? parent.title, media, bytes, subtitles, tracks };
+  return { parent, preparedAt, prefix, range, title: title ?? parent.title, media, bytes, subtitles, tracks };
 }
 
 /** Resolves with the size. */
@@ -127,8 +132,10 @@ export async function insertClip(tx: Db, app: App, caller: Caller, clip: Prepare
   return (await tx.select().from(assets).where(eq(assets.id, asset.id)).get()) as AssetRow;
 }
 
-/** Paths are relative to the prefix. */
-function clipJob(asset: AssetRow, prefix: string, exact: NonNullable<ClipMedia["exact"]>): ClipJob {
+type Manifests = Pick<AssetRow, "manifestPath" | "dashManifestPath" | "storyboardPath">;
+
+/** The manifests are below the prefix, and their paths in the job relative to it. */
+export function clipJob(asset: Manifests, prefix: string, exact: NonNullable<ClipMedia["exact"]>): ClipJob {
   const below = (key: string | null) => key?.slice(prefix.length) ?? null;
   return {
     ...{ prefix, ...exact },

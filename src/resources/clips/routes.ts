@@ -2,8 +2,9 @@ import * as v from "valibot";
 import { Reply, route } from "../../http/route.ts";
 import { Name, oneOf, PathId } from "../../http/schemas.ts";
 import { Asset, toAsset } from "../assets/schema.ts";
+import { Job, toJob } from "../jobs/schema.ts";
 import { insertClip, prepareClip } from "./create.ts";
-import { prepareTrim, trimAsset } from "./trim.ts";
+import { prepareTrim, queueTrim, trimAsset } from "./trim.ts";
 
 const Seconds = v.pipe(
   v.number("must be a number of seconds"),
@@ -22,11 +23,13 @@ const ClipWrite = v.object({
   ),
 });
 const TrimWrite = v.object({
-  start_seconds: v.pipe(Seconds, v.description("Moves down to the start of a segment")),
-  end_seconds: v.pipe(Seconds, v.description("Exclusive; moves up to the end of a segment")),
+  start_seconds: v.pipe(Seconds, v.description("In the mode `instant`, moves down to the start of a segment")),
+  end_seconds: v.pipe(Seconds, v.description("Exclusive; in the mode `instant`, moves up to the end of a segment")),
   mode: v.pipe(
     v.optional(oneOf(["instant", "exact"]), "instant"),
-    v.description("`exact` only for a range that begins and ends at boundaries of segments: nothing is encoded"),
+    v.description(
+      "`instant`: whole segments, at once. `exact`: at the frame; the response is 202 with the job that cuts it, and the asset plays its old media until the job is complete",
+    ),
   ),
 });
 
@@ -67,16 +70,17 @@ export const clipRoutes = [
     audited: true,
     params: v.object({ id: PathId }),
     body: TrimWrite,
-    responses: { 200: Asset },
+    responses: { 200: Asset, 202: Job },
     errors: {
       403: ["quota_exceeded"],
       409: ["asset_conflict"],
-      422: ["asset_not_ready", "mode_not_available", "clip_not_possible", "document_too_complex"],
+      422: ["asset_not_ready", "clip_not_possible", "document_too_complex"],
       503: ["storage_not_configured", "storage_unavailable"],
     },
     async handle({ app, caller, params, body, signal }) {
       const { start_seconds: start, end_seconds: end, mode } = body;
       const trim = await prepareTrim(app, caller, params.id, { start, end, mode }, signal);
+      if (trim.media.exact) return new Reply(202, toJob(await app.write((tx) => queueTrim(tx, app, caller, trim))));
       return toAsset(await app.write((tx) => trimAsset(tx, app, caller, trim)));
     },
   }),

@@ -1,29 +1,26 @@
-import { and, eq, isNotNull } from "drizzle-orm";
+import { eq } from "drizzle-orm";
 import type { Db } from "../../../storage/db/open.ts";
-import { type AssetRow, assets, tenants, tracks } from "../../../storage/db/schema.ts";
+import { type AssetRow, assets, type JobRow, tenants } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import type { Caller } from "../../http/caller.ts";
 import { markReferenced, scheduleDeletion } from "../../http/object-gc.ts";
-import { HttpError, notFound } from "../../lib/errors.ts";
+import { notFound } from "../../lib/errors.ts";
 import { imagesPrefix, isMediaPrefix } from "../../lib/object-keys.ts";
 import { getAsset } from "../assets/queries.ts";
 import { passOnMedia, scheduleRelease } from "../assets/shared-media.ts";
 import { addStoredBytes, mediaBytesOf } from "../assets/stored-bytes.ts";
 import { emitAssetReady } from "../jobs/lifecycle/events.ts";
+import { queueAgain, queueJob } from "../jobs/lifecycle/queue.ts";
 import { lastJob } from "../jobs/lifecycle/repair.ts";
-import { subtitlesOf } from "../subtitles/queries.ts";
-import { changeSubtitle, emitSubtitleReady, removeSubtitle } from "../subtitles/store.ts";
 import { requireStored } from "../tenants/quota.ts";
-import { mediaColumns, type PreparedClip, prepareClip, requireReady } from "./create.ts";
+import { clipJob, mediaColumns, type PreparedClip, prepareClip, requireReady } from "./create.ts";
 import { type ClipMode, impossible } from "./cut-media.ts";
+import { conflict, trimTexts } from "./trim-texts.ts";
 
 /** Players that have just read the old manifests may still request them. */
 const OLD_MEDIA_MS = 60_000;
 
-/**
- * Prepares that an asset plays only a part of its media. Throws as `prepareClip`, and 422 `mode_not_available` for a range
- * that would have to be encoded.
- */
+/** Prepares that an asset plays only a part of its media, at once or after a job. Throws as `prepareClip`. */
 export async function prepareTrim(
   app: App,
   caller: Caller,
@@ -34,14 +31,7 @@ export async function prepareTrim(
   const asset = (await getAsset(app.db, caller, id)) ?? notFound("asset");
   if (asset.mediaPrefix !== null && !isMediaPrefix(asset.mediaPrefix, asset.tenantId))
     impossible("its media were registered and are not managed here");
-  const prepared = await prepareClip(app, caller, id, { ...wanted, title: undefined }, { signal, isTrim: true });
-  if (prepared.media.exact)
-    throw new HttpError(
-      422,
-      "mode_not_available",
-      "mode: trimming cannot encode; use boundaries of segments or the mode instant, or create an exact clip.",
-    );
-  return prepared;
+  return prepareClip(app, caller, id, { ...wanted, title: undefined }, { signal, isTrim: true });
 }
 
 /**
@@ -50,17 +40,14 @@ export async function prepareTrim(
  * changed meanwhile, 403 `quota_exceeded`.
  */
 export async function trimAsset(tx: Db, app: App, caller: Caller, trim: PreparedClip): Promise<AssetRow> {
-  const before = (await getAsset(tx, caller, trim.parent.id)) ?? notFound("asset");
-  requireReady(before);
-  const job = await lastJob(tx, before.id);
-  const isEncoding = job?.status === "queued" || job?.status === "running";
-  if (isEncoding || before.mediaPrefix !== trim.parent.mediaPrefix) conflict();
-  const tenant = (await tx.select().from(tenants).where(eq(tenants.id, before.tenantId)).get()) ?? notFound("asset");
-  requireStored(app, tenant, trim.bytes);
-  await markReferenced(tx, trim.prefix);
+  const { asset: before, job } = await begin(tx, app, caller, trim);
   const ownBytes = await mediaBytesOf(tx, before);
   const now = app.clock.now();
-  const columns = { ...mediaColumns(before, trim), mp4Path: null, readyAt: now, updatedAt: now };
+  const columns = {
+    ...{ ...mediaColumns(before, trim), mp4Path: null, readyAt: now, updatedAt: now },
+    // An exact trim that failed was of the media before.
+    ...(job?.clip?.trim && { errorCode: null, errorMessage: null }),
+  };
   const isAsset = eq(assets.id, before.id);
   const trimmed = await tx.update(assets).set(columns).where(isAsset).returning().get();
   await addStoredBytes(tx, app, trimmed, trim.bytes - ownBytes);
@@ -77,29 +64,34 @@ export async function trimAsset(tx: Db, app: App, caller: Caller, trim: Prepared
   return after;
 }
 
-/** Those without cues in the range are deleted. */
-async function trimTexts(tx: Db, app: App, asset: AssetRow, trim: PreparedClip): Promise<void> {
-  const texts = new Map(trim.subtitles.map((one) => [one.row.id, one]));
-  for (const row of await subtitlesOf(tx, asset.id)) {
-    const text = texts.get(row.id);
-    if (row.updatedAt > trim.preparedAt || (text && text.row.objectKey !== row.objectKey)) conflict();
-    if (!text) {
-      await removeSubtitle(tx, app, row);
-      continue;
-    }
-    await emitSubtitleReady(tx, app, await changeSubtitle(tx, app, row, {}, text.stored));
-  }
-  const cut = new Map(trim.tracks.map((one) => [one.id, one]));
-  const withCues = and(eq(tracks.assetId, asset.id), isNotNull(tracks.cues));
-  const columns = { id: tracks.id, updatedAt: tracks.updatedAt };
-  for (const { id, updatedAt } of await tx.select(columns).from(tracks).where(withCues).all()) {
-    const track = cut.get(id);
-    if (updatedAt > trim.preparedAt || (track && track.updatedAt !== updatedAt)) conflict();
-    if (!track) await tx.delete(tracks).where(eq(tracks.id, id));
-    else await tx.update(tracks).set({ cues: track.cues, updatedAt: app.clock.now() }).where(eq(tracks.id, id));
-  }
+/**
+ * Queues the job that trims the asset at frames: it plays its old media until the job is complete. Throws as `trimAsset`,
+ * and 403 `quota_exceeded` when the tenant's minutes are used up.
+ */
+export async function queueTrim(tx: Db, app: App, caller: Caller, trim: PreparedClip): Promise<JobRow> {
+  const { asset, job } = await begin(tx, app, caller, trim);
+  const { media, prefix, range } = trim;
+  if (!media.exact) throw new Error("A trim of whole segments needs no job");
+  const { sharedPrefix, sharedMedia, ...columns } = mediaColumns(asset, trim);
+  const mediaPrefix = asset.mediaPrefix as string;
+  const clip = {
+    ...clipJob(columns, prefix, media.exact),
+    trim: { mediaPrefix, sharedPrefix, sharedMedia, ...range },
+  };
+  return (
+    await (job ? queueAgain(tx, app, job, "trim", { profileOf: asset, clip }) : queueJob(tx, app, asset, { clip }))
+  ).job;
 }
 
-const conflict = (): never => {
-  throw new HttpError(409, "asset_conflict", "The asset is being encoded, or was changed meanwhile; try again.");
-};
+/** The asset and its last job, which has ended; the prepared objects are referenced from now on. */
+async function begin(tx: Db, app: App, caller: Caller, trim: PreparedClip) {
+  const asset = (await getAsset(tx, caller, trim.parent.id)) ?? notFound("asset");
+  requireReady(asset);
+  const job = await lastJob(tx, asset.id);
+  const isEncoding = job?.status === "queued" || job?.status === "running";
+  if (isEncoding || asset.mediaPrefix !== trim.parent.mediaPrefix) conflict();
+  const tenant = (await tx.select().from(tenants).where(eq(tenants.id, asset.tenantId)).get()) ?? notFound("asset");
+  requireStored(app, tenant, trim.bytes);
+  await markReferenced(tx, trim.prefix);
+  return { asset, job };
+}

@@ -19,7 +19,7 @@ export async function clipContract(
   { expiresAt, localPath }: Access,
 ): Promise<Clip> {
   const keys = new Map<string, { key: string; is_shared: boolean }>();
-  const { sharedPrefix, sharedMedia } = asset;
+  const { sharedPrefix, sharedMedia } = clip.trim ?? asset;
   const shared = [...(sharedMedia?.segments.flatMap(endsOf) ?? []), ...(sharedMedia?.objects ?? [])];
   for (const path of shared) if (!IMAGE.test(path)) keys.set(path, { key: `${sharedPrefix}${path}`, is_shared: true });
   for await (const { key } of listAll(objects, clip.prefix))

@@ -8,6 +8,7 @@ import type { App } from "../../app.ts";
 import { containsRun, isShared, type SharedMedia } from "../../lib/shared-media.ts";
 import type { Completion } from "../../protocol/worker.ts";
 import { scheduleRelease } from "../assets/shared-media.ts";
+import { cutTexts, type TrimmedTexts, trimTexts } from "../clips/trim-texts.ts";
 import { subtitlesOf } from "../subtitles/queries.ts";
 import { changeSubtitle, type StoredText, storeText } from "../subtitles/store.ts";
 import { incomplete } from "./captions.ts";
@@ -15,10 +16,16 @@ import type { VerifiedResult } from "./lifecycle/results.ts";
 import { bytesUnder, requireObjects } from "./verify-artifacts.ts";
 
 type Result = v.InferOutput<typeof Completion>;
-type Place = { objects: ObjectStore; prefix: string };
+type Place = { objects: ObjectStore; prefix: string; signal: AbortSignal };
 
 /** The verified result of a job that cut an exact clip: its media, and what it still shares. */
-export type VerifiedClip = VerifiedResult & { shared: SharedMedia; texts: Map<string, StoredText> };
+export type VerifiedClip = VerifiedResult & {
+  shared: SharedMedia;
+  /** By their old object keys. */
+  texts: Map<string, StoredText>;
+  /** The texts of an asset that is trimmed. */
+  trimmed: TrimmedTexts | null;
+};
 
 /**
  * Checks that all named objects are in storage, and that the clip shares nothing that it has no reference to. Its subtitles
@@ -26,14 +33,15 @@ export type VerifiedClip = VerifiedResult & { shared: SharedMedia; texts: Map<st
  */
 export async function verifyClip(
   app: App,
-  { objects, prefix }: Place,
+  { objects, prefix, signal }: Place,
   { asset, clip, result }: { asset: AssetRow; clip: ClipJob; result: Result },
 ): Promise<VerifiedClip> {
   const { clip: cut, media } = result;
   if (!cut) return incomplete("clip", "is required");
   const duration_seconds = media?.duration_seconds;
   if (duration_seconds === undefined) return incomplete("media.duration_seconds", "is required");
-  const all: SharedMedia = asset.sharedMedia ?? { startSeconds: 0, segments: [], objects: [] };
+  const { trim } = clip;
+  const all: SharedMedia = (trim ?? asset).sharedMedia ?? { startSeconds: 0, segments: [], objects: [] };
   for (const [index, run] of cut.segments.entries())
     if (!all.segments.some((other) => containsRun(other, run)))
       incomplete(`clip.segments.${index}`, "are not segments of the clip");
@@ -50,15 +58,21 @@ export async function verifyClip(
     ...(clip.storyboardPath !== null && { storyboard_path: result.storyboard_path }),
     ...Object.fromEntries(cut.own.map((path, index) => [`clip.own.${index}`, prefix + path])),
   });
-  const moved = (key: string) => (key.startsWith(clip.prefix) ? prefix + key.slice(clip.prefix.length) : key);
-  const below = (one: AssetRow["renditions"][number]) => ({ ...one, playlist_path: moved(one.playlist_path) });
+  const old = trim?.mediaPrefix ?? clip.prefix;
+  const moved = (key: string) => (key.startsWith(old) ? prefix + key.slice(old.length) : key);
+  const below = (one: AssetRow["renditions"][number]) => ({
+    ...one,
+    bytes: null,
+    playlist_path: moved(one.playlist_path),
+  });
   return {
     paths: {
       mediaPrefix: prefix,
       manifestPath: result.manifest_path as string,
       dashManifestPath: clip.dashManifestPath === null ? null : (result.dash_manifest_path as string),
       storyboardPath: clip.storyboardPath === null ? null : (result.storyboard_path as string),
-      thumbnailPath: asset.thumbnailPath,
+      // Without one, the poster is the first frame.
+      thumbnailPath: trim && asset.width !== null ? null : asset.thumbnailPath,
       mp4Path: null,
     },
     bytes: await bytesUnder(objects, prefix, []),
@@ -68,7 +82,8 @@ export async function verifyClip(
       audio_renditions: asset.audioRenditions.map(below),
     },
     shared,
-    texts: await copyTexts(app, objects, asset, clip),
+    texts: trim ? new Map() : await copyTexts(app, objects, asset, clip),
+    trimmed: trim ? await cutTexts(app, asset, trim, signal) : null,
   };
 }
 
@@ -81,9 +96,14 @@ async function copyTexts(app: App, objects: ObjectStore, asset: AssetRow, { pref
   return texts;
 }
 
-/** After the transition to the verified media, in its transaction. */
-export async function applyClip(tx: Db, app: App, job: JobRow, { shared, texts }: VerifiedClip): Promise<void> {
+/** After the transition to the verified media, in its transaction. Throws 409 as `trimTexts`. */
+export async function applyClip(tx: Db, app: App, job: JobRow, verified: VerifiedClip): Promise<void> {
+  const { shared, texts, trimmed } = verified;
   const isAsset = eq(assets.id, job.assetId);
+  if (trimmed) {
+    await trimTexts(tx, app, (await tx.select().from(assets).where(isAsset).get()) as AssetRow, trimmed);
+    return;
+  }
   const asset = (await tx.update(assets).set({ sharedMedia: shared }).where(isAsset).returning().get()) as AssetRow;
   for (const row of await subtitlesOf(tx, asset.id)) {
     const stored = texts.get(row.objectKey);

@@ -6,13 +6,14 @@ import type { App } from "../../app.ts";
 import { metricsOf } from "../../http/metrics.ts";
 import { scheduleDeletion } from "../../http/object-gc.ts";
 import { storageOf } from "../../http/storage.ts";
-import { HttpError } from "../../lib/errors.ts";
+import { HttpError, notFound } from "../../lib/errors.ts";
 import { attemptPrefix } from "../../lib/object-keys.ts";
 import { sha256 } from "../../lib/tokens.ts";
 import type { Completion } from "../../protocol/worker.ts";
 import { publishCaptions, readCaptions } from "./captions.ts";
 import { applyClip, verifyClip } from "./complete-clip.ts";
 import { announcedSum } from "./contract.ts";
+import { isOutdatedTrim } from "./job-commands.ts";
 import { attemptOfToken, type Leased, liveLease } from "./lease.ts";
 import { failAttempt } from "./lifecycle/attempts.ts";
 import { completeJob } from "./lifecycle/results.ts";
@@ -58,7 +59,10 @@ export async function complete(
   const { job, attempt } = await lease.live(app.db);
   const prefix = attemptPrefix(job, attempt.id);
   const objects = storageOf(app);
-  if (job.clip) return completeWithClip(app, lease, result, { job, clip: job.clip, prefix, resultHash, receipt });
+  if (job.clip) {
+    const options = { job, clip: job.clip, prefix, resultHash, receipt };
+    return untilUnchanged(() => completeWithClip(app, lease, result, options));
+  }
   const paths = await checkArtifacts(objects, prefix, result);
   const wanted = (await sourceUpload(app.db, job.assetId))?.captions ?? NO_CAPTIONS;
   const captions = await readCaptions(app, objects, { job, wanted, result });
@@ -109,12 +113,20 @@ async function completeWithClip(
     receipt,
   }: Required<CompleteOptions> & { job: JobRow; clip: ClipJob; prefix: string },
 ): Promise<JobRow> {
-  const asset = (await app.db.select().from(assets).where(eq(assets.id, job.assetId)).get()) as AssetRow;
-  const verified = await verifyClip(app, { objects: storageOf(app), prefix }, { asset, clip, result });
+  const isAsset = eq(assets.id, job.assetId);
+  const asset = (await app.db.select().from(assets).where(isAsset).get()) ?? notFound("job");
+  const place = { objects: storageOf(app), prefix, signal: app.stopping };
+  const verified = await verifyClip(app, place, { asset, clip, result });
   return app.write(async (tx) => {
     const again = await lease.repeated(tx, resultHash);
     if (again) return again;
     const leased = await lease.live(tx);
+    const current = (await tx.select().from(assets).where(isAsset).get()) as AssetRow;
+    if (isOutdatedTrim(job, current)) {
+      const message = "The media of the asset were replaced while they were trimmed.";
+      const fault = { code: "clip_not_possible", message, retryable: false, logTail: null, outcome: "failed" as const };
+      return failAttempt(tx, app, leased, fault);
+    }
     const ended = { resultHash, sourceSha256: null, captionErrors: null };
     const { job: completed } = await completeJob(tx, app, leased, verified, ended);
     await applyClip(tx, app, completed, verified);
@@ -122,4 +134,14 @@ async function completeWithClip(
     await receipt(tx, completed);
     return completed;
   });
+}
+
+/** Texts of an asset may change while they are cut: then those that replaced them are cut. */
+async function untilUnchanged(complete: () => Promise<JobRow>, rounds = 5): Promise<JobRow> {
+  try {
+    return await complete();
+  } catch (error) {
+    if (rounds === 1 || !(error instanceof HttpError && error.code === "asset_conflict")) throw error;
+    return untilUnchanged(complete, rounds - 1);
+  }
 }

@@ -18,6 +18,7 @@ const conflict = (code: "asset_conflict" | "job_conflict", message: string): nev
 
 /** It was deleted, or lost from storage, which `admin doctor --fix` recorded. */
 const NO_SOURCE = "The source of the asset no longer exists; upload it again.";
+const OUTDATED_TRIM = "The asset has other media than those that the job was to trim; trim it again.";
 
 export const JobQuery = v.object({
   ...Paging,
@@ -92,6 +93,7 @@ export const retryJob = (app: App, caller: Caller, id: number): Promise<JobRow> 
       conflict("job_conflict", `The job is ${job.status}; only failed or canceled jobs can be retried.`);
     const asset = await tx.select().from(assets).where(eq(assets.id, job.assetId)).get();
     if (asset?.sourceKey === "" && !job.clip) conflict("job_conflict", NO_SOURCE);
+    if (asset && isOutdatedTrim(job, asset)) conflict("job_conflict", OUTDATED_TRIM);
     const other = and(eq(transcodingJobs.assetId, job.assetId), inArray(transcodingJobs.status, ["queued", "running"]));
     if (await tx.select({ id: transcodingJobs.id }).from(transcodingJobs).where(other).get())
       conflict("job_conflict", "Another job of the same asset is queued or running.");
@@ -127,6 +129,7 @@ export async function retryWithin(tx: Db, app: App, asset: AssetRow): Promise<{ 
     conflict("asset_conflict", "The asset is served externally; there is nothing to retry.");
   const job = await lastJob(tx, asset.id);
   if (asset.sourceKey === "" && !job?.clip) conflict("asset_conflict", NO_SOURCE);
+  if (job && isOutdatedTrim(job, asset)) conflict("asset_conflict", OUTDATED_TRIM);
   const hasEnded = job === undefined || job.status === "failed" || job.status === "canceled";
   const hasFailed = asset.playbackStatus === "errored" || (job !== undefined && asset.errorCode !== null);
   if (!hasFailed || !hasEnded)
@@ -136,3 +139,7 @@ export async function retryWithin(tx: Db, app: App, asset: AssetRow): Promise<{ 
     );
   return job ? queueAgain(tx, app, job, "retry") : queueJob(tx, app, asset);
 }
+
+/** Whether a job is to trim media that the asset does not have any more. */
+export const isOutdatedTrim = ({ clip }: Pick<JobRow, "clip">, { mediaPrefix }: Pick<AssetRow, "mediaPrefix">) =>
+  clip?.trim !== undefined && clip.trim.mediaPrefix !== mediaPrefix;

@@ -35,5 +35,5 @@ export const reencode = (
     const profile = named ? (await requireProfile(tx, asset.tenantId, named)).name : encodingProfile;
     await tx.update(assets).set({ encodingProfile: profile }).where(eq(assets.id, id));
     const chosen = { ...asset, encodingProfile: profile };
-    return (await (job ? queueAgain(tx, app, job, "reencode", chosen) : queueJob(tx, app, chosen))).job;
+    return (await (job ? queueAgain(tx, app, job, "reencode", { profileOf: chosen }) : queueJob(tx, app, chosen))).job;
   });

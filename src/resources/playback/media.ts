@@ -10,7 +10,7 @@ import { parseServed } from "../../parsing/parse-document.ts";
 import type { Rebased } from "../../parsing/parsers.ts";
 import { posterOf } from "../assets/poster.ts";
 import { findPublicAsset } from "../assets/queries.ts";
-import { replacedPrefixes } from "../assets/replaced-media.ts";
+import { replacedMediaOf } from "../assets/replaced-media.ts";
 import { type Media, mediaKey } from "../assets/shared-media.ts";
 import { basePath, publicId } from "../assets/urls.ts";
 import { playableSubtitles } from "../subtitles/queries.ts";
@@ -176,7 +176,7 @@ async function versionedKey(
   if (rest.length === 0 || rest.some((part) => part === "" || part === "." || part === "..")) notFound("file");
   const path = rest.join("/");
   if (version === versionOf(prefix)) return { key: mediaKey(asset, path), media: { ...asset, mediaPrefix: prefix } };
-  const mediaPrefix =
-    (await replacedPrefixes(app, asset.id)).find((one) => versionOf(one) === version) ?? notFound("file");
-  return { key: mediaPrefix + path, media: { mediaPrefix, sharedPrefix: null, sharedMedia: null } };
+  const media =
+    (await replacedMediaOf(app, asset.id)).find((one) => versionOf(one.mediaPrefix) === version) ?? notFound("file");
+  return { key: mediaKey(media, path), media };
 }

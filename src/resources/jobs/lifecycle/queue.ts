@@ -2,6 +2,7 @@ import { eq, sql } from "drizzle-orm";
 import type { Db } from "../../../../storage/db/open.ts";
 import { type AssetRow, assets, type ClipJob, type JobRow } from "../../../../storage/db/schema.ts";
 import type { App } from "../../../app.ts";
+import { scheduleDeletion } from "../../../http/object-gc.ts";
 import { requireTenant } from "../../tenants/queries.ts";
 import { requireMinutes } from "../../tenants/quota.ts";
 import { profileOfJob } from "../encoding-profile.ts";
@@ -41,17 +42,20 @@ export async function queueJob(
     : applyTransition(tx, app, "queue", subject, { job, asset: QUEUED });
 }
 
+type Why = "retry" | "rebuild" | "reencode" | "trim";
+
 /**
  * Queues the job of an earlier attempt again with all attempts, in the caller's transaction. An asset that is ready
  * stays ready, and early playback continues: `video.asset.ready` is emitted once. `profileOf`: the asset whose profile
- * the job is to have from now on. Throws 403 `quota_exceeded` with it, when the tenant's minutes are used up.
+ * the job is to have from now on. Throws 403 `quota_exceeded` with it, when the tenant's minutes are used up. Only a retry
+ * cuts the same clip or trims the same media; `clip` is what the job is to trim from now on.
  */
 export async function queueAgain(
   tx: Db,
   app: App,
   job: JobRow,
-  why: "retry" | "rebuild" | "reencode",
-  profileOf?: AssetRow,
+  why: Why,
+  { profileOf, clip = null }: { profileOf?: AssetRow; clip?: ClipJob | null } = {},
 ): Promise<Changed> {
   const now = app.clock.now();
   const before = await tx
@@ -63,10 +67,11 @@ export async function queueAgain(
   const fresh = {
     ...QUEUED,
     ...(profileOf && (await profileOfJob(tx, app, profileOf))),
+    ...(why !== "retry" && { clip }),
     // Media that are complete are not replaced by some that are not.
     ...(before?.playbackStatus === "ready" && before.encoding === null && { earlyPlayback: false }),
     failures: 0,
-    publishedAt: before?.playbackStatus !== "ready" ? null : why === "reencode" ? now : job.publishedAt,
+    publishedAt: before?.playbackStatus === "ready" ? publishedBefore(why, job, now) : null,
     turn: await queuePositionFor(tx, job.tenantId, now),
     workerId: null,
     logTail: null,
@@ -75,7 +80,16 @@ export async function queueAgain(
     startedAt: null,
     finishedAt: null,
   };
+  // A failed job keeps what it was to trim, for a retry.
+  if (why !== "retry" && job.clip?.trim && job.status !== "completed")
+    await scheduleDeletion(tx, app, [job.clip.prefix]);
   const subject = { assetId: job.assetId, jobId: job.id };
   const encoding = sql<"partial" | null>`iif(${assets.encoding} is null, null, 'partial')`;
   return applyTransition(tx, app, why, subject, { job: fresh, asset: { ...QUEUED, encoding } });
+}
+
+/** Of an asset that is ready: when the job published it. Trimmed media are other ones, so `ready` is emitted again. */
+function publishedBefore(why: Why, { publishedAt, clip }: JobRow, now: number): number | null {
+  if (why === "trim" || (why === "retry" && clip?.trim)) return null;
+  return why === "reencode" ? now : publishedAt;
 }

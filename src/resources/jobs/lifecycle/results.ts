@@ -5,9 +5,10 @@ import { type AssetRow, assets, type JobRow } from "../../../../storage/db/schem
 import type { App } from "../../../app.ts";
 import { scheduleDeletion } from "../../../http/object-gc.ts";
 import { assetPrefix, imagesPrefix } from "../../../lib/object-keys.ts";
+import type { SharedMedia } from "../../../lib/shared-media.ts";
 import type { Completion } from "../../../protocol/worker.ts";
 import { replaceMedia } from "../../assets/replaced-media.ts";
-import { passOnMedia, releaseMedia } from "../../assets/shared-media.ts";
+import { passOnMedia, releaseMedia, trimMedia } from "../../assets/shared-media.ts";
 import { heldSourceBytes, setStoredBytes, subtitleBytesOf } from "../../assets/stored-bytes.ts";
 import { addUsage } from "../../tenants/usage.ts";
 import type { Leased } from "../lease.ts";
@@ -24,6 +25,8 @@ export type VerifiedResult = {
   >;
   bytes: number;
   media: Media & { duration_seconds: number; renditions: AssetRow["renditions"] };
+  /** What a clip still shares. */
+  shared?: SharedMedia;
 };
 
 export type Published = { job: JobRow };
@@ -74,14 +77,18 @@ async function apply(
   name: "publish" | "complete",
   { job, result, changes }: { job: JobRow; result: VerifiedResult; changes: Changes },
 ): Promise<Published> {
-  const { paths, bytes, media } = result;
+  const { paths, bytes, media, shared } = result;
   const isAsset = eq(assets.id, job.assetId);
   const before = (await tx.select().from(assets).where(isAsset).get()) as AssetRow;
   // Only a prefix that a job of this asset wrote: one that a client registered may be shared.
   const isWrittenByJob = before.mediaPrefix?.startsWith(assetPrefix({ tenantId: job.tenantId, id: job.assetId }));
   // A trimmed asset that is encoded again plays its own media.
   const isReleased = before.sharedMedia !== null && !job.clip;
-  if ((isWrittenByJob || isReleased) && before.mediaPrefix !== paths.mediaPrefix) {
+  let { sharedBytes } = before;
+  let { storageBytes } = before;
+  if (job.clip?.trim && shared) {
+    ({ sharedBytes, storageBytes } = await trimMedia(tx, app, before, { ...job.clip.trim, sharedMedia: shared }));
+  } else if ((isWrittenByJob || isReleased) && before.mediaPrefix !== paths.mediaPrefix) {
     await replaceMedia(tx, app, before);
     await passOnMedia(tx, app, before);
   }
@@ -89,8 +96,8 @@ async function apply(
   await setStoredBytes(
     tx,
     app,
-    before,
-    heldSourceBytes(before) + before.posterBytes + (isReleased ? 0 : before.sharedBytes) + bytes + texts,
+    { ...before, storageBytes },
+    heldSourceBytes(before) + before.posterBytes + (isReleased ? 0 : sharedBytes) + bytes + texts,
   );
   const changed = await applyTransition(
     tx,

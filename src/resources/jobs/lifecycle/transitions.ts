@@ -79,6 +79,12 @@ export const TRANSITIONS = {
     playback: PROCESS,
     events: ["video.job.queued"],
   },
+  /** Its media are to be trimmed at frames. */
+  trim: {
+    job: { completed: "queued", failed: "queued", canceled: "queued" },
+    playback: PROCESS,
+    events: ["video.job.queued"],
+  },
   /** Objects of the media are missing and the source is there: the job runs again, whatever its result was. */
   rebuild: {
     job: { completed: "queued", failed: "queued", canceled: "queued" },

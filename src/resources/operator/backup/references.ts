@@ -58,10 +58,15 @@ export const REFERENCE_QUERIES: readonly ReferenceQuery[] = [
   },
 ];
 /** Prefixes: all objects under one belong to the row. Those of shared media are pruned by the garbage collection. */
-export const REFERENCED_FOLDERS: readonly string[] = ["media_prefix", "shared_prefix"].map(
-  (column) =>
-    `SELECT id, ${column} AS key, 1 AS required FROM assets WHERE provider = 'managed' AND ${column} IS NOT NULL`,
-);
+export const REFERENCED_FOLDERS: readonly string[] = [
+  ...["media_prefix", "shared_prefix"].map(
+    (column) =>
+      `SELECT id, ${column} AS key, 1 AS required FROM assets WHERE provider = 'managed' AND ${column} IS NOT NULL`,
+  ),
+  // The manifests that the job of an exact trim starts from; it may be retried.
+  `SELECT id, clip ->> '$.prefix' AS key, 1 AS required FROM transcoding_jobs
+    WHERE clip ->> '$.trim' IS NOT NULL AND status <> 'completed'`,
+];
 
 /** Every object that a row of the database in `file` references by key. Reads page by page. */
 export function* namedObjects(file: string): Generator<Named> {

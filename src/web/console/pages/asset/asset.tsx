@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
+import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import lazy from "preact-iso/lazy";
 import { useRoute } from "preact-iso/router";
 import { vodbox } from "../../api.ts";
@@ -89,11 +89,18 @@ function Details({ asset, onChange }: { asset: Asset; onChange(asset: Asset): vo
   // The player starts again at the same position.
   const [start, setStart] = useState({ version: 0, seconds: 0 });
   const reloadPlayer = () => {
-    setStart(({ version }) => ({ version: version + 1, seconds: player.seconds }));
+    const seconds = player.seconds < asset.duration_seconds ? player.seconds : 0;
+    setStart(({ version }) => ({ version: version + 1, seconds }));
     const expiresAt = Date.parse(playback.value?.token_expires_at ?? "");
     if (expiresAt - Date.now() < RENEW_BEFORE_MS) playback.reload();
   };
   useEffect(() => player.preview(null), [tab]);
+  // A player that has loaded other media shows those until it is loaded again.
+  const media = useRef(asset.manifest_path);
+  useEffect(() => {
+    if (media.current !== null && media.current !== asset.manifest_path) reloadPlayer();
+    media.current = asset.manifest_path;
+  }, [asset.manifest_path]);
   const section: SectionProps = { asset, playback: playback.value, player, reloadPlayer, onChange };
   return (
     <>
@@ -115,7 +122,7 @@ function Details({ asset, onChange }: { asset: Asset; onChange(asset: Asset): vo
         {tab === "chapters" && <Tracks {...section} />}
         {tab === "poster" && <Poster {...section} />}
         {tab === "renditions" && <Renditions {...section} />}
-        {tab === "clip" && <Clip {...section} />}
+        {tab === "clip" && <Clip key={asset.manifest_path} {...section} />}
         {tab === "organize" && <Organize {...section} />}
         {tab === "history" && <History {...section} />}
       </Tabs>

@@ -8,9 +8,10 @@ import { useTexts } from "../../texts/texts.tsx";
 import type { Asset } from "../../types.ts";
 import type { SectionProps } from "./section.ts";
 import { texts } from "./texts.ts";
+import { Trim } from "./trim.tsx";
 
 /** Cuts a clip out of a video: its start and end are typed, or marked in the player. */
-export default function Clip({ asset, playback, player }: SectionProps) {
+export default function Clip({ asset, playback, player, onChange }: SectionProps) {
   const t = useTexts(texts);
   const { may } = useSession();
   const [marked, setMarked] = useState({ start: "0", end: String(asset.duration_seconds), version: 0 });
@@ -53,14 +54,17 @@ export default function Clip({ asset, playback, player }: SectionProps) {
           />
         </Form>
       </section>
-      <section aria-live="polite">
-        {clip && (
-          <p>
-            <a href={pagePath(`assets/${clip.id}`)}>{clip.title}</a>{" "}
-            <span class="fine">{t("clipCreated", { length: duration(clip.duration_seconds) })}</span>{" "}
-            {clip.playback_status !== "ready" && <span class="fine">{t("clipIsCut")}</span>}
-          </p>
-        )}
+      <section>
+        <div aria-live="polite">
+          {clip && (
+            <p>
+              <a href={pagePath(`assets/${clip.id}`)}>{clip.title}</a>{" "}
+              <span class="fine">{t("clipCreated", { length: duration(clip.duration_seconds) })}</span>{" "}
+              {clip.playback_status !== "ready" && <span class="fine">{t("clipIsCut")}</span>}
+            </p>
+          )}
+        </div>
+        <Trim asset={asset} range={marked} onChange={onChange} />
       </section>
     </div>
   );
