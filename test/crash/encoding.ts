@@ -70,6 +70,7 @@ export type TaskRow = {
   kind: string;
   status: string;
   failures: number;
+  first_frame: number | null;
   worker_id: string | null;
   finished_at: number;
 };

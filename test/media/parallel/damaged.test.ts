@@ -1,12 +1,9 @@
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
-import { mkdtemp } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, describe, expect, test, vi } from "vitest";
-import { encodingSpec as spec } from "../../../src/media/encoding-spec.ts";
-import { encodeChunk } from "../../../src/media/parallel/chunk.ts";
 import { Inexact } from "../../../src/media/parallel/inexact.ts";
-import { binaries, ffmpeg, temporaryFolder } from "../sources.ts";
-import { planned } from "./parts.ts";
+import { ffmpeg, temporaryFolder } from "../sources.ts";
+import { encodedChunk, planned } from "./parts.ts";
 
 vi.setConfig({ testTimeout: 180_000 });
 
@@ -19,12 +16,8 @@ async function faultsOf(input: string): Promise<(string | null)[]> {
   expect(uncuttable).toBeNull();
   const faults: (string | null)[] = [];
   for (const chunk of chunks) {
-    const outDir = await mkdtemp(join(folder, "out-"));
-    const cwd = await mkdtemp(join(folder, "work-"));
-    const run = { cwd, reads: [input], writes: [outDir] };
-    const encoded = encodeChunk({ input, outDir, workDir: join(cwd, "chunk"), plan, chunk, spec, binaries, run });
     faults.push(
-      await encoded.then(
+      await encodedChunk(input, plan, chunk).then(
         () => null,
         (error: Error) => {
           expect(error).toBeInstanceOf(Inexact);

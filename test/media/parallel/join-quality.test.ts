@@ -15,17 +15,20 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /** Much shorter than the default: more joins, and less in which rate control can adapt. */
 const CHUNK_SEGMENTS = 2;
-/** Noise takes the largest rendition to its maximum bitrate, where a join costs most. */
-const PICTURE = "testsrc2=s=640x360:r=25:d=40,noise=alls=6:allf=t";
-const GOPS = { "2 s": 50, "10 s": 250 };
+/** Noise takes the largest rendition to its maximum bitrate, where a join costs most, and the stronger one both of them. */
+const picture = (noise: number) => `testsrc2=s=640x360:r=25:d=40,noise=alls=${noise}:allf=t`;
+const GOPS: Record<string, { frames: number; noise: number }> = {
+  "2 s": { frames: 50, noise: 6 },
+  "10 s": { frames: 250, noise: 9 },
+};
 
-describe.each(Object.entries(GOPS))("joins of a source with keyframes every %s", (name, frames) => {
+describe.each(Object.entries(GOPS))("joins of a source with keyframes every %s", (name, { frames, noise }) => {
   let qualities: JoinQuality[];
   beforeAll(async () => {
     const input = join(folder, `${name}.mp4`);
     const gop = ["-g", String(frames), "-keyint_min", String(frames), "-sc_threshold", "0"];
     const encoder = ["-c:v", "libx264", "-preset", "ultrafast", "-crf", "12", "-pix_fmt", "yuv420p"];
-    await ffmpeg("-f", "lavfi", "-i", PICTURE, ...encoder, ...gop, input);
+    await ffmpeg("-f", "lavfi", "-i", picture(noise), ...encoder, ...gop, input);
     const dirs = { parts: join(folder, `${name}-parts`), whole: join(folder, `${name}-whole`) };
     const media = await probe(input, binaries);
     await encode({ input, outDir: dirs.whole, spec, binaries, scratchDir: folder, probe: media });

@@ -1,15 +1,14 @@
 import { existsSync, readFileSync, rmSync, statSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { afterAll, describe, expect, test, vi } from "vitest";
 import { encode } from "../../../src/media/encode.ts";
 import { encodingSpec as spec } from "../../../src/media/encoding-spec.ts";
 import type { EncodeResult } from "../../../src/media/finish.ts";
-import { encodeChunk } from "../../../src/media/parallel/chunk.ts";
 import { Inexact } from "../../../src/media/parallel/inexact.ts";
 import { probe } from "../../../src/media/probe.ts";
 import { binaries, complaints, ffmpeg, temporaryFolder } from "../sources.ts";
 import { packetsOf, similarity } from "./frames.ts";
-import { encodedInParts, planned } from "./parts.ts";
+import { encodedChunk, encodedInParts, planned } from "./parts.ts";
 
 vi.setConfig({ testTimeout: 180_000 });
 
@@ -115,8 +114,5 @@ test("a chunk that ends before its last frame is not accepted", async () => {
   if (!chunk) throw new Error("No chunk was planned.");
   // As if the source had stated a longer duration than it has.
   const wrong = { ...chunk, first_segment: 4, first_frame: 400, segments: 2, end_frame: 600 };
-  const outDir = join(folder, "short-out");
-  const run = { cwd: folder, reads: [input], writes: [dirname(outDir)] };
-  const encoded = encodeChunk({ input, outDir, workDir: join(folder, "w"), plan, chunk: wrong, spec, binaries, run });
-  await expect(encoded).rejects.toThrow(Inexact);
+  await expect(encodedChunk(input, plan, wrong)).rejects.toThrow(Inexact);
 });

@@ -1,5 +1,5 @@
 import { readFileSync, writeFileSync } from "node:fs";
-import { mkdir, mkdtemp } from "node:fs/promises";
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { encodingSpec } from "../../../src/media/encoding-spec.ts";
@@ -115,6 +115,18 @@ export async function encodedInParts(
   const names = fileNames(spec);
   const images = { plan, written, outDir, read: readFromFolder(outDir), spec, names, binaries, run };
   return { ...(await writeImages(images)), written };
+}
+
+/** Encodes one chunk, without an index, in directories of its own. Throws what `encodeChunk` throws. */
+export async function encodedChunk(input: string, plan: StoredPlan, chunk: Chunk): Promise<WrittenRendition[]> {
+  const { cwd } = await runIn();
+  const run = { cwd, reads: [input], writes: [cwd] };
+  const [outDir, workDir] = [join(cwd, "out"), join(cwd, "chunk")];
+  try {
+    return await encodeChunk({ input, outDir, workDir, plan, chunk, spec: encodingSpec, binaries, run });
+  } finally {
+    await rm(cwd, { recursive: true, force: true });
+  }
 }
 
 /** The renditions over all chunks. */

@@ -1,13 +1,10 @@
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
-import { mkdtemp } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, describe, expect, test, vi } from "vitest";
-import { encodingSpec as spec } from "../../../src/media/encoding-spec.ts";
-import { encodeChunk } from "../../../src/media/parallel/chunk.ts";
 import { Inexact } from "../../../src/media/parallel/inexact.ts";
-import { binaries, ffmpeg, temporaryFolder } from "../sources.ts";
+import { ffmpeg, temporaryFolder } from "../sources.ts";
 import { framesToEncode } from "./frames.ts";
-import { planned } from "./parts.ts";
+import { encodedChunk, planned } from "./parts.ts";
 
 vi.setConfig({ testTimeout: 120_000 });
 
@@ -119,19 +116,7 @@ describe.each(Object.entries(JUMPS))("a clock that jumps %s in a transport strea
     if (uncuttable !== null) return;
     const whole = (await framesToEncode(input, plan)).filter((frame) => frame.startsWith("0 "));
     for (const chunk of chunks.slice(0, 8)) {
-      const cwd = await mkdtemp(join(folder, "work-"));
-      const run = { cwd, reads: [input], writes: [cwd] };
-      const options = {
-        input,
-        outDir: join(cwd, "out"),
-        workDir: join(cwd, "chunk"),
-        plan,
-        chunk,
-        spec,
-        binaries,
-        run,
-      };
-      const encoded = await encodeChunk(options).catch((error) => error);
+      const encoded = await encodedChunk(input, plan, chunk).catch((error) => error);
       // Then the whole source is one run.
       if (encoded instanceof Inexact) return;
       expect(encoded).toBeInstanceOf(Array);
