@@ -11,8 +11,8 @@ import { planOf } from "./plan-of.ts";
 type Early = NonNullable<PlanResult["early"]>;
 type Rendition = Early["renditions"][number];
 
-/** Of real time: what is requested in other places, and what the measurement may be wrong by, is left over. */
-const LEAST_SPEED = 1.2;
+/** Of real time. To encode the larger renditions apart costs another decode, which a higher one would make usual. */
+const LEAST_SPEED = 1;
 /** A background chunk of the same worker has a third of the share of an urgent one. */
 const BACKGROUND_SHARE = 1 / 3;
 /** Decoding and scaling a frame of the source cost about as much as encoding half of it. */
