@@ -2,7 +2,7 @@ import { readColors } from "./isobmff.ts";
 
 /** As ffprobe names them; "" or "unknown" where the file does not state it. */
 export type ColorTags = { matrix: string; primaries: string; transfer: string; range: string };
-/** What the encoder is told: ffmpeg's names of ISO/IEC 23091-2 values that every player handles. */
+/** Values for the encoder: ffmpeg's names of ISO/IEC 23091-2 values that every player handles. */
 type Standard = { matrix: string; primaries: string; transfer: string };
 
 const BT709: Standard = { matrix: "bt709", primaries: "bt709", transfer: "bt709" };
