@@ -12,38 +12,57 @@ const MAX_BYTES = 2 ** 20;
 const MORE = 3;
 const HEADER =
   /^#(EXTM3U|EXT-X-(VERSION:\d+|TARGETDURATION:\d+|MEDIA-SEQUENCE:0|PLAYLIST-TYPE:VOD|I-FRAMES-ONLY|INDEPENDENT-SEGMENTS|MAP:URI="[^"]{1,900}"))$/;
-const SECONDS = /^#EXTINF:(\d{1,9}\.\d{1,20}),$/;
+const INFO = "#EXTINF:";
 const SPAN = "#EXT-X-BYTERANGE:";
+const END = "#EXT-X-ENDLIST";
+const SECONDS = /^\d{1,9}\.\d{1,20}$/;
 
-type Entry = { seconds: number; start: number; lines: string };
+/** A segment: when it begins, how long it is, and the part of the text with its lines after `#EXTINF`. */
+type Entry = { start: number; seconds: number; from: number; to: number };
 
-/** A media playlist, in which one segment takes the place of those before the range. */
+/**
+ * A media playlist, in which one segment takes the place of those before the range. Of the thousands of lines of a long
+ * video only those that are kept become strings.
+ */
 export function reducePlaylist(bytes: Uint8Array, range: TimeRange): Uint8Array {
   if (bytes.byteLength > MAX_BYTES) return bytes;
-  const lines = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8").split("\n");
-  const first = lines.findIndex((line) => line.startsWith("#EXTINF:"));
-  if (first < 0 || !lines.slice(0, first).every((line) => HEADER.test(line))) return bytes;
-  const entries: Entry[] = [];
-  let at = first;
-  let start = 0;
-  while (lines[at] !== "#EXT-X-ENDLIST") {
-    const seconds = Number(SECONDS.exec(lines[at] ?? "")?.[1] ?? Number.NaN);
-    const hasSpan = lines[at + 1]?.startsWith(SPAN) ?? false;
-    const end = at + (hasSpan ? 3 : 2);
-    const uri = lines[end - 1] ?? "";
-    if (Number.isNaN(seconds) || uri === "" || uri.startsWith("#")) return bytes;
-    entries.push({ seconds, start, lines: lines.slice(at + 1, end).join("\n") });
-    start += seconds;
-    at = end;
-  }
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
+  const first = text.indexOf(`\n${INFO}`) + 1;
+  const header = text.slice(0, Math.max(0, first - 1)).split("\n");
+  if (first === 0 || !header.every((line) => HEADER.test(line))) return bytes;
+  const entries = entriesOf(text, first);
+  if (!entries) return bytes;
   const from = Math.max(1, entries.findIndex((one) => one.start + one.seconds > range.start) - MORE);
   const after = entries.findIndex((one) => one.start >= range.end);
   const to = after < 0 ? entries.length : after + MORE;
   const [before, next] = [entries[0], entries[from]];
   if (!before || !next) return bytes;
-  const kept = [{ seconds: next.start, lines: before.lines }, ...entries.slice(from, to)];
-  const written = kept.flatMap((one) => [`#EXTINF:${digits(one.seconds)},`, one.lines]);
-  return Buffer.from([...lines.slice(0, first), ...written, "#EXT-X-ENDLIST", ""].join("\n"));
+  const written = [{ ...before, seconds: next.start }, ...entries.slice(from, to)].flatMap((one) => [
+    `${INFO}${digits(one.seconds)},`,
+    text.slice(one.from, one.to),
+  ]);
+  return Buffer.from([...header, ...written, END, ""].join("\n"));
+}
+
+/** The segments from position `at` to the end of a playlist; null when it has another form. */
+function entriesOf(text: string, at: number): Entry[] | null {
+  const entries: Entry[] = [];
+  let start = 0;
+  let line = at;
+  while (!(text.startsWith(END, line) && (line + END.length === text.length || text[line + END.length] === "\n"))) {
+    const infoEnd = text.indexOf("\n", line);
+    if (infoEnd < 0 || !text.startsWith(INFO, line) || text[infoEnd - 1] !== ",") return null;
+    const digits = text.slice(line + INFO.length, infoEnd - 1);
+    const from = infoEnd + 1;
+    const uri = text.startsWith(SPAN, from) ? text.indexOf("\n", from) + 1 : from;
+    const to = uri === 0 ? -1 : text.indexOf("\n", uri);
+    if (!SECONDS.test(digits) || to <= uri || text[uri] === "#") return null;
+    const seconds = Number(digits);
+    entries.push({ start, seconds, from, to });
+    start += seconds;
+    line = to + 1;
+  }
+  return entries;
 }
 
 /** Exactly the number, without an exponent. */
