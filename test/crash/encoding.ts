@@ -71,6 +71,8 @@ export type TaskRow = {
   status: string;
   failures: number;
   first_frame: number | null;
+  /** JSON; null: all. */
+  renditions: string | null;
   worker_id: string | null;
   finished_at: number;
 };
