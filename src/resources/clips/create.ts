@@ -8,6 +8,7 @@ import type { Caller } from "../../http/caller.ts";
 import { markReferenced, registerPending } from "../../http/object-gc.ts";
 import { storageOf } from "../../http/storage.ts";
 import { mapBounded } from "../../lib/bounded.ts";
+import { impossible } from "../../lib/clip/not-possible.ts";
 import type { TimeRange } from "../../lib/clip/range.ts";
 import { HttpError, invalid, notFound } from "../../lib/errors.ts";
 import { contentTypeOf } from "../../lib/media-types.ts";
@@ -17,11 +18,11 @@ import { getAsset } from "../assets/queries.ts";
 import { insertAsset } from "../assets/stored-bytes.ts";
 import { emitAssetReady } from "../jobs/lifecycle/events.ts";
 import { queueJob } from "../jobs/lifecycle/queue.ts";
+import { type CutSubtitle, type CutTrack, cutSubtitles, cutTracks, type RangeMs } from "../subtitles/cut-texts.ts";
 import { addSubtitle, type StoredText, storeTextUnder } from "../subtitles/store.ts";
 import { requireStored } from "../tenants/quota.ts";
 import { upsertTrack } from "../tracks/write.ts";
-import { type ClipMedia, type ClipMode, cutMedia, impossible } from "./cut-media.ts";
-import { type CutSubtitle, type CutTrack, cutSubtitles, cutTracks, type RangeMs } from "./cut-texts.ts";
+import { type ClipMedia, type ClipMode, cutMedia } from "./cut-media.ts";
 
 const AT_ONCE = 8;
 /** The duration of an asset is rounded. */

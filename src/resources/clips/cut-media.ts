@@ -5,10 +5,10 @@ import type { App } from "../../app.ts";
 import { mapBounded } from "../../lib/bounded.ts";
 import type { Clipped } from "../../lib/clip/fault.ts";
 import type { ClipPlaylist, CutPlaylist } from "../../lib/clip/hls.ts";
+import { impossible } from "../../lib/clip/not-possible.ts";
 import type { TimeRange } from "../../lib/clip/range.ts";
 import { reduceMpd, reducePlaylist } from "../../lib/clip/reduce.ts";
 import { DOCUMENT_LIMITS } from "../../lib/document-limits.ts";
-import { HttpError } from "../../lib/errors.ts";
 import { resolveReference } from "../../lib/relative-reference.ts";
 import { isShared, pathOf, type SharedMedia } from "../../lib/shared-media.ts";
 import { codecNameOf } from "../../media/codecs/registry.ts";
@@ -33,11 +33,6 @@ export type ClipMedia = TimeRange & {
 };
 export type ClipMode = "instant" | "exact";
 type Source = { app: App; objects: ObjectStore; asset: AssetRow; prefix: string; signal: AbortSignal };
-
-/** 422: the media of the asset are not of a form that can be clipped. `reason` is a clause. */
-export const impossible = (reason: string): never => {
-  throw new HttpError(422, "clip_not_possible", `No clip of this asset is possible: ${reason}.`);
-};
 
 function possible<T extends object>(result: Clipped<T>): T {
   return "impossible" in result ? impossible(String(result.impossible)) : result;

@@ -4,6 +4,7 @@ import { type AssetRow, assets, type JobRow, tenants } from "../../../storage/db
 import type { App } from "../../app.ts";
 import type { Caller } from "../../http/caller.ts";
 import { markReferenced, scheduleDeletion } from "../../http/object-gc.ts";
+import { impossible } from "../../lib/clip/not-possible.ts";
 import { notFound } from "../../lib/errors.ts";
 import { imagesPrefix, isMediaPrefix } from "../../lib/object-keys.ts";
 import { getAsset } from "../assets/queries.ts";
@@ -12,10 +13,10 @@ import { addStoredBytes, mediaBytesOf } from "../assets/stored-bytes.ts";
 import { emitAssetReady } from "../jobs/lifecycle/events.ts";
 import { queueAgain, queueJob } from "../jobs/lifecycle/queue.ts";
 import { lastJob } from "../jobs/lifecycle/repair.ts";
+import { conflict, trimTexts } from "../subtitles/trim-texts.ts";
 import { requireStored } from "../tenants/quota.ts";
 import { clipJob, mediaColumns, type PreparedClip, prepareClip, requireReady } from "./create.ts";
-import { type ClipMode, impossible } from "./cut-media.ts";
-import { conflict, trimTexts } from "./trim-texts.ts";
+import type { ClipMode } from "./cut-media.ts";
 
 /** Players that have just read the old manifests may still request them. */
 const OLD_MEDIA_MS = 60_000;

@@ -95,12 +95,13 @@ function Details({ asset, onChange }: { asset: Asset; onChange(asset: Asset): vo
     if (expiresAt - Date.now() < RENEW_BEFORE_MS) playback.reload();
   };
   useEffect(() => player.preview(null), [tab]);
-  // A player that has loaded other media shows those until it is loaded again.
-  const media = useRef(asset.manifest_path);
+  // A player that has loaded other media shows those until it is loaded again. Media that are completed stay in their folder.
+  const folder = asset.manifest_path?.replace(/[^/]*$/, "") ?? null;
+  const shown = useRef(folder);
   useEffect(() => {
-    if (media.current !== null && media.current !== asset.manifest_path) reloadPlayer();
-    media.current = asset.manifest_path;
-  }, [asset.manifest_path]);
+    if (shown.current !== null && shown.current !== folder) reloadPlayer();
+    shown.current = folder;
+  }, [folder]);
   const section: SectionProps = { asset, playback: playback.value, player, reloadPlayer, onChange };
   return (
     <>

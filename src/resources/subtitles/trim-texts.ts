@@ -5,9 +5,9 @@ import type { App } from "../../app.ts";
 import { storageOf } from "../../http/storage.ts";
 import { mapBounded } from "../../lib/bounded.ts";
 import { HttpError } from "../../lib/errors.ts";
-import { subtitlesOf } from "../subtitles/queries.ts";
-import { changeSubtitle, emitSubtitleReady, removeSubtitle, type StoredText, storeText } from "../subtitles/store.ts";
 import { type CutSubtitle, type CutTrack, cutSubtitles, cutTracks, type RangeMs } from "./cut-texts.ts";
+import { subtitlesOf } from "./queries.ts";
+import { changeSubtitle, emitSubtitleReady, removeSubtitle, type StoredText, storeText } from "./store.ts";
 
 const AT_ONCE = 8;
 

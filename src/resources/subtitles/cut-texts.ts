@@ -4,10 +4,10 @@ import { readSmallObject } from "../../../storage/objects/small-objects.ts";
 import type { ObjectStore } from "../../../storage/objects/store.ts";
 import type { App } from "../../app.ts";
 import { mapBounded } from "../../lib/bounded.ts";
+import { impossible } from "../../lib/clip/not-possible.ts";
 import { pacer } from "../../lib/pace.ts";
 import { parseServed } from "../../parsing/parse-document.ts";
-import { subtitlesOf } from "../subtitles/queries.ts";
-import { impossible } from "./cut-media.ts";
+import { subtitlesOf } from "./queries.ts";
 
 /** Milliseconds of the asset; `endMs` is exclusive. */
 export type RangeMs = { startMs: number; endMs: number };
