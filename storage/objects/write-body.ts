@@ -1,6 +1,7 @@
 import type { Hash } from "node:crypto";
 import type { FileHandle } from "node:fs/promises";
 import type { Readable } from "node:stream";
+import { writeAll } from "../../src/lib/write-all.ts";
 import type { Writing } from "./space.ts";
 import { ObjectTooLarge } from "./store.ts";
 
@@ -142,26 +143,3 @@ export function collect(
 }
 
 const prematureClose = () => Object.assign(new Error("The body ended early."), { code: "ERR_STREAM_PREMATURE_CLOSE" });
-
-/** A call may write less than it was given, as it does just before the disk is full. */
-async function writeAll(file: FileHandle, chunks: Uint8Array[], position: number | null): Promise<number> {
-  let total = 0;
-  let rest = chunks.filter((chunk) => chunk.byteLength > 0);
-  while (rest.length > 0) {
-    const { bytesWritten } = await file.writev(rest, position === null ? undefined : position + total);
-    total += bytesWritten;
-    rest = without(rest, bytesWritten);
-  }
-  return total;
-}
-
-function without(chunks: Uint8Array[], bytes: number): Uint8Array[] {
-  let skip = bytes;
-  let whole = 0;
-  while (whole < chunks.length && skip >= (chunks[whole] as Uint8Array).byteLength) {
-    skip -= (chunks[whole++] as Uint8Array).byteLength;
-  }
-  const rest = chunks.slice(whole);
-  if (skip > 0) rest[0] = (rest[0] as Uint8Array).subarray(skip);
-  return rest;
-}

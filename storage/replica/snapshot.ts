@@ -7,6 +7,7 @@ import { pipeline } from "node:stream/promises";
 import { constants, createZstdCompress, createZstdDecompress } from "node:zlib";
 import * as v from "valibot";
 import { UserError } from "../../src/lib/errors.ts";
+import { writeAll } from "../../src/lib/write-all.ts";
 import type { ObjectStore } from "../objects/store.ts";
 import { checksum, newSnapshotData, SNAPSHOTS, type SnapshotName, snapshotKey } from "./names.ts";
 import { jsonOf } from "./segment.ts";
@@ -123,7 +124,7 @@ export async function fetchSnapshot(
       for await (const chunk of chunks) {
         // A small object must not fill the disk.
         if (written + chunk.length > database_bytes) throw new DamagedSnapshot("its data are larger than it claims");
-        await file.write(chunk, 0, chunk.length, written);
+        await writeAll(file, [chunk], written);
         written += chunk.length;
       }
     });

@@ -54,19 +54,19 @@ async function encodeWith(fault: Fault): Promise<void> {
   const env = { ...ENV, ...(await fault.env?.()) };
   const dataDir = emptyFolder();
   const server = await startServer(dataDir, { env, args: ["--workers", "0"] });
-  const workers = Array.from({ length: WORKERS }, (_, number) =>
-    startWorker(server, (number === 0 ? fault.scratch?.() : undefined) ?? emptyFolder(), {
-      env: { VODBOX_MIN_FREE_BYTES: String(RESERVE) },
-    }),
-  );
-  const [first] = workers as [Started];
-  await untilWaiting(server, WORKERS);
+  const start = (scratch = emptyFolder()) =>
+    startWorker(server, scratch, { env: { VODBOX_MIN_FREE_BYTES: String(RESERVE) } });
+  const chunks = () => tasksOf(dataDir).filter(({ kind, status }) => kind === "chunk" && status === "running");
+  // The one that is to fail begins alone, so that it has a chunk.
+  const first = start(fault.scratch?.());
+  await untilWaiting(server, 1);
   const made = await uploadClip(server, fault.source ?? clip);
-  const chunks = () => tasksOf(dataDir).filter(({ kind }) => kind === "chunk");
-  await until("several workers encode a chunk, and the one that is to fail", () => {
-    const running = chunks().filter(({ status }) => status === "running");
-    return running.length > 1 && (fault.repeats !== "first worker's" || running.some((task) => isTaskOf(first, task)));
-  });
+  await until("the first worker encodes a chunk", () => chunks().length > 0);
+  const workers = [first, ...Array.from({ length: WORKERS - 1 }, () => start())];
+  await until(
+    "several workers encode a chunk, and the one that is to fail",
+    () => chunks().length > 1 && chunks().some((task) => isTaskOf(first, task)),
+  );
   const before = tasksOf(dataDir);
   const running = before.filter(({ status }) => status === "running");
   const after = await fault.strike({ server, workers, env });

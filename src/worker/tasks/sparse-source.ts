@@ -1,4 +1,5 @@
 import { type FileHandle, open } from "node:fs/promises";
+import { writeAll } from "../../lib/write-all.ts";
 import { MediaError } from "../../media/error.ts";
 import { type ByteRange, joinRanges, type ReadBytes } from "../../media/mp4/layout.ts";
 import type { WorkerContract } from "../../protocol/worker-client.ts";
@@ -116,7 +117,7 @@ export class SparseSource {
         for await (const chunk of response.body) {
           if (at + chunk.length > from + limit)
             throw new MediaError("input_invalid", "The source is longer than announced.", true);
-          await file.write(chunk, 0, chunk.length, at);
+          await writeAll(file, [chunk], at);
           at += chunk.length;
         }
       } catch (error) {
