@@ -39,6 +39,8 @@ const openers = {
   "dash.js"(folder) {
     const player = dashjs.MediaPlayer().create();
     player.on("error", ({ error }) => { failed = error.message; });
+    // As docs/player.md advises.
+    player.updateSettings({ streaming: { retryAttempts: { MediaSegment: 20 }, retryIntervals: { MediaSegment: 2000 } } });
     player.initialize(video, folder + "/manifest.mpd", true);
   },
 };
