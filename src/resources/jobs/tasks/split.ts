@@ -5,7 +5,7 @@ import type { App } from "../../../app.ts";
 import type { PlanResult } from "../../../protocol/task.ts";
 import { rangeOf, segmentsOf } from "./chunks.ts";
 import { covers, type SegmentRef } from "./covering.ts";
-import { deferredRank, FIRST, isDeferred, REQUESTED } from "./early-parts.ts";
+import { copiedRendition, deferredRank, FIRST, isDeferred, REQUESTED } from "./early-parts.ts";
 import { IS_QUEUED } from "./lifecycle.ts";
 
 const tasks = transcodingTasks;
@@ -41,7 +41,7 @@ export async function requestTask(
     .set({ urgency: 0 })
     .where(and(eq(tasks.attemptId, task.attemptId), IS_QUEUED, IS_AHEAD));
   if (wanted.to !== null) await encodeAhead(tx, app, { plan, attemptId: task.attemptId, ref, from: wanted.to });
-  await orderFrom(tx, task.attemptId, ref.number, deferredRank(plan.early));
+  await orderFrom(tx, plan, task.attemptId, ref.number);
 }
 
 const isEarly = (plan: PlanResult): plan is Early => Boolean(plan.early);
@@ -154,13 +154,17 @@ async function placesOf(tx: Db, { attemptId }: TaskRow): Promise<number> {
 
 /**
  * The queued chunks of an attempt from a segment on first, then those before it; after all of them, in the same order,
- * those of deferred renditions.
+ * those of deferred renditions. Copying, which takes next to no time, stays before all of them.
  */
-const orderFrom = (tx: Db, attemptId: number, segment: number, deferred: number) =>
-  tx
+const orderFrom = (tx: Db, plan: Early, attemptId: number, segment: number) => {
+  const deferred = deferredRank(plan.early);
+  const copied = copiedRendition(plan);
+  const isEncoded = copied === null ? undefined : sql`coalesce(${tasks.renditions}, '') <> ${JSON.stringify([copied])}`;
+  return tx
     .update(tasks)
     .set({
       rank: sql`case when ${tasks.rank} >= ${deferred} then ${deferred} else 0 end
         + (${tasks.firstSegment} - ${segment} + ${deferred}) % ${deferred}`,
     })
-    .where(and(eq(tasks.attemptId, attemptId), IS_QUEUED, eq(tasks.kind, "chunk"), eq(tasks.urgency, 0)));
+    .where(and(eq(tasks.attemptId, attemptId), IS_QUEUED, eq(tasks.kind, "chunk"), eq(tasks.urgency, 0), isEncoded));
+};
