@@ -55,7 +55,10 @@ const namesIn = (text: string) =>
     .map((name) => name.trim().replace(/^type\s+/, ""));
 
 const writers = sources.filter(
-  ({ text }) => namesIn(text).some((name) => WRITES.test(name)) || /\.(writev|writeFile|appendFile)\(/.test(text),
+  ({ path, text }) =>
+    // Whoever calls it is a writer instead.
+    path !== "src/lib/write-all.ts" &&
+    (namesIn(text).some((name) => WRITES.test(name)) || /\.(writev|writeFile|appendFile)\(|\bwriteAll\(/.test(text)),
 );
 
 test("every file that writes to the disk is listed, with how it respects the reserve", () => {
