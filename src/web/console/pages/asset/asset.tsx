@@ -96,7 +96,7 @@ function Details({ asset, onChange }: { asset: Asset; onChange(asset: Asset): vo
   };
   useEffect(() => player.preview(null), [tab]);
   // A player that has loaded other media shows those until it is loaded again. Media that are completed stay in their folder.
-  const folder = asset.manifest_path?.replace(/[^/]*$/, "") ?? null;
+  const folder = asset.manifest_path?.slice(0, asset.manifest_path.lastIndexOf("/")) ?? null;
   const shown = useRef(folder);
   useEffect(() => {
     if (shown.current !== null && shown.current !== folder) reloadPlayer();
