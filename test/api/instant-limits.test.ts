@@ -1,7 +1,7 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { beforeEach, expect, test } from "vitest";
 import { type TestApp, testApp } from "../support/app.ts";
 import type { Answer } from "../support/client.ts";
+import { until } from "../support/descendants.ts";
 import { completeEarly, type Early, publishedEarly, requestEarly, storeEarly } from "../support/early.ts";
 import { expectError } from "../support/error.ts";
 import { nextTask } from "../support/tasks.ts";
@@ -137,15 +137,12 @@ async function crowd(made: Early, count: number, path: string) {
   });
   return { all, settled };
 }
-async function untilSettled(settled: Answer[]): Promise<void> {
-  while (settled.length === 0) await sleep(10);
-}
 
 test("a hundred requests of a tenant wait, for one task; the next is refused at once", async () => {
   const made = await viewed();
   const path = `720p/${nameOf(13)}`;
   const { all, settled } = await crowd(made, 101, path);
-  await untilSettled(settled);
+  await until("one is answered", () => settled.length > 0);
   expectError(settled[0] as Answer, 503, "segment_not_ready");
   await storeEarly(app, made.prefix, path);
   const statuses = (await Promise.all(all)).map(({ status }) => status);
@@ -161,7 +158,7 @@ test("five hundred requests of all tenants wait", { timeout: 60_000 }, async () 
   for (let tenant = 0; tenant < 6; tenant++) tenants.push(await viewed());
   const crowds = await Promise.all(tenants.map((made) => crowd(made, 90, path)));
   const settled = () => crowds.flatMap((one) => one.settled);
-  while (settled().length < 40) await sleep(10);
+  await until("forty are answered", () => settled().length >= 40);
   for (const answer of settled()) expectError(answer, 503, "segment_not_ready");
   for (const { prefix } of tenants) await storeEarly(app, prefix, path);
   const statuses = (await Promise.all(crowds.flatMap(({ all }) => all))).map(({ status }) => status);

@@ -1,6 +1,6 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { beforeEach, describe, expect, test } from "vitest";
 import { type TestApp, testApp } from "../support/app.ts";
+import { until } from "../support/descendants.ts";
 import { completeEarly, type Early, publishedEarly, RENDITIONS, requestEarly, storeEarly } from "../support/early.ts";
 import { finish, nextTask } from "../support/tasks.ts";
 
@@ -16,14 +16,11 @@ const main = async (worker = "w1") => (await nextTask(app, undefined, { worker_i
 const light = async () => (await nextTask(app, undefined, { lane: "light" })).body;
 const complete = (contract: any) => completeEarly(app, contract);
 /** The next light task; requests of segments arrive at the server in their own time. */
-async function untilLight(): Promise<any> {
-  for (let tries = 0; tries < 200; tries++) {
+const untilLight = (): Promise<any> =>
+  until("there is a light task", async () => {
     const contract = await light();
-    if (contract?.task) return contract;
-    await sleep(20);
-  }
-  throw new Error("There is no light task.");
-}
+    return contract?.task && contract;
+  });
 
 type Part = [first: number, renditions: string];
 const partOf = ({ task: { chunk } }: any): Part => [chunk.first_segment, (chunk.renditions ?? RENDITIONS).join(" ")];
