@@ -56,7 +56,7 @@ const namesIn = (text: string) =>
 
 const writers = sources.filter(
   ({ path, text }) =>
-    // Whoever calls it is a writer instead.
+    // The files that call it are writers instead.
     path !== "src/lib/write-all.ts" &&
     (namesIn(text).some((name) => WRITES.test(name)) || /\.(writev|writeFile|appendFile)\(|\bwriteAll\(/.test(text)),
 );
