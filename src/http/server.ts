@@ -326,7 +326,7 @@ function renderReply(reply: Reply, requestId: string, more?: Record<string, stri
 function render(app: App, thrown: unknown, requestId: string, event: H3Event | null, row?: Row): Response {
   const error = toHttpError(thrown);
   if (error.status >= 500) {
-    app.log.error(
+    app.log[isRefusal(thrown) ? "debug" : "error"](
       {
         request_id: requestId,
         method: event?.req.method,
@@ -341,6 +341,10 @@ function render(app: App, thrown: unknown, requestId: string, event: H3Event | n
   const body = { error: error.message, code: error.code, ...extra, request_id: requestId };
   return renderReply(new Reply(error.status, body, headers), requestId, row?.always);
 }
+
+/** A limit that clients reach at will, not a fault: they are told when to retry. */
+const isRefusal = (thrown: unknown) =>
+  thrown instanceof HttpError && (thrown.code === "busy" || thrown.code === "segment_not_ready");
 
 const isUnavailable = (thrown: unknown) => isUnreachable(thrown) || thrown instanceof DatabaseBusy;
 
