@@ -342,7 +342,7 @@ function render(app: App, thrown: unknown, requestId: string, event: H3Event | n
   return renderReply(new Reply(error.status, body, headers), requestId, row?.always);
 }
 
-/** A limit that clients reach at will, not a fault: they are told when to retry. */
+/** A limit that clients reach at will, not a fault; the response says when to retry. */
 const isRefusal = (thrown: unknown) =>
   thrown instanceof HttpError && (thrown.code === "busy" || thrown.code === "segment_not_ready");
 

@@ -6,7 +6,7 @@ import { type TestApp, testApp } from "../support/app.ts";
 import { expectError } from "../support/error.ts";
 import { uploaded } from "../support/flow.ts";
 import { newFolder, removeFolder } from "../support/folder.ts";
-import { type RunningServer, startServer } from "../support/process.ts";
+import { type RunningServer, startServer, tenantKey } from "../support/process.ts";
 import { VTT } from "../support/subtitles.ts";
 
 describe("a JSON body that is not an object", () => {
@@ -85,10 +85,7 @@ describe("a truncated form", () => {
   let subtitles = "";
   beforeAll(async () => {
     server = await startServer(folder);
-    const { admin } = server;
-    const tenant = await server.call("POST", "/api/v1/admin/tenants", { admin, body: { name: "T", slug: "t" } });
-    const body = { tenant_id: tenant.body.id, scopes: ["assets:read", "assets:write"] };
-    key = (await server.call("POST", "/api/v1/api_keys", { admin, body })).body.token;
+    key = await tenantKey(server, ["assets:read", "assets:write"]);
     const initiated = await server.call("POST", "/api/v1/uploads/initiate", {
       key,
       body: { filename: "a.mp4", bytes_expected: 3 },

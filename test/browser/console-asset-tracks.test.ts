@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { uploaded } from "../support/flow.ts";
 import { emptyFolder } from "../support/folder.ts";
-import { startServer } from "../support/process.ts";
+import { startServer, tenantKey } from "../support/process.ts";
 import { subtitled } from "../support/subtitles.ts";
 import {
   type AssetPages,
@@ -148,10 +148,8 @@ describe("subtitles", () => {
 
   test("cannot be translated without a service, and the page says so", async () => {
     const server = await startServer(join(emptyFolder(), "data"), { args: ["--workers", "0"] });
-    const { admin, base } = server;
-    const tenant = await server.call("POST", "/api/v1/admin/tenants", { admin, body: { name: "T", slug: "t" } });
-    const body = { tenant_id: tenant.body.id, scopes: ["assets:read", "assets:write"] };
-    const { token } = (await server.call("POST", "/api/v1/api_keys", { admin, body })).body;
+    const { base } = server;
+    const token = await tenantKey(server, ["assets:read", "assets:write"]);
     const { asset } = await uploaded(server, token);
     await subtitled(server, token, asset.id, {}, VTT);
     const { page } = await signedIn(pages.browser, base, token);

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { emptyFolder } from "../support/folder.ts";
-import { type RunningServer, startServer } from "../support/process.ts";
+import { type RunningServer, startServer, tenantKey } from "../support/process.ts";
 import { startRelay } from "../support/relay.ts";
 import { startBrowser } from "./browser.ts";
 import { button, faultsOf, heading, link, signedIn } from "./console.ts";
@@ -21,10 +21,7 @@ afterAll(() => browser?.close());
 async function started(): Promise<{ server: RunningServer; key: string; dataDir: string }> {
   const dataDir = join(emptyFolder(), "data");
   const server = await startServer(dataDir);
-  const { admin } = server;
-  const tenant = (await server.call("POST", "/api/v1/admin/tenants", { admin, body: { name: "T", slug: "t" } })).body;
-  const body = { tenant_id: tenant.id, scopes: ["assets:read", "assets:write"] };
-  const key = (await server.call("POST", "/api/v1/api_keys", { admin, body })).body.token;
+  const key = await tenantKey(server, ["assets:read", "assets:write"]);
   return { server, key, dataDir };
 }
 

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Call, client } from "../support/client.ts";
 import { uploaded } from "../support/flow.ts";
 import { atEnd, newFolder, removeFolder } from "../support/folder.ts";
-import { EXECUTABLE, type Started, watched } from "../support/process.ts";
+import { EXECUTABLE, type Started, stopCleanly, watched } from "../support/process.ts";
 import { processesWith, untilProcesses } from "../worker/processes.ts";
 
 /** The single file in an empty directory, with an empty environment: no PATH, no HOME, no Node, no ffmpeg. */
@@ -94,8 +94,7 @@ describe("the executable alone, in an empty environment", { timeout: 90_000 }, (
 
     const { ok } = await admin("doctor");
     expect(ok).toBe(true);
-    server.child.kill("SIGTERM");
-    expect(await server.ended).toMatchObject({ code: 0 });
+    await stopCleanly(server);
     expect(ours()).toEqual([]);
   });
 
@@ -115,8 +114,7 @@ describe("the executable alone, in an empty environment", { timeout: 90_000 }, (
     const again = await start("demo", "--seconds", "1", "--data", "demo").ended;
     expect(again).toMatchObject({ code: 0, stdout: expect.stringContaining(new URL(address).origin) });
     expect((await fetch(address)).status).toBe(200);
-    demo.child.kill("SIGTERM");
-    expect(await demo.ended).toMatchObject({ code: 0 });
+    await stopCleanly(demo);
     expect(ours()).toEqual([]);
   });
 

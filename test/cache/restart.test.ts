@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { SCOPES } from "../../src/http/caller.ts";
 import { uploaded } from "../support/flow.ts";
 import { emptyFolder } from "../support/folder.ts";
-import { startServer } from "../support/process.ts";
+import { startServer, stopCleanly } from "../support/process.ts";
 import { subtitled } from "../support/subtitles.ts";
 
 const TEXT = `WEBVTT\n\n${Array.from({ length: 60 }, (_, at) => `00:00:${String(at).padStart(2, "0")}.000 --> 00:00:${String(at).padStart(2, "0")}.900\nLine ${at}\n`).join("\n")}`;
@@ -36,8 +36,7 @@ test.each([
   const path = `/media/${asset.external_id}/subtitles/${id}.vtt`;
   const brotli = { headers: { "accept-encoding": "br" } };
   expect((await call("GET", path, brotli)).text).toContain("Line 0");
-  server.child.kill("SIGTERM");
-  expect((await server.ended).code).toBe(0);
+  await stopCleanly(server);
   replaceText(dataDir);
   const restarted = await startServer(dataDir, options);
   const answer = await restarted.call("GET", path, brotli);

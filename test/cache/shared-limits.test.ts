@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { freePort } from "../../scripts/free-port.ts";
 import { emptyFolder } from "../support/folder.ts";
-import { type RunningServer, startServer } from "../support/process.ts";
+import { type RunningServer, startServer, stopCleanly } from "../support/process.ts";
 import { type RedisServer, redisServer } from "../support/redis.ts";
 
 const CONNECTED = /Redis is connected/;
@@ -81,8 +81,7 @@ test("a Redis that does not respond delays a request by little, and fails none",
   await logged(server, CONNECTED, 2);
   expect(logOf(server).match(AWAY)).toHaveLength(1);
   redis.pause();
-  server.child.kill("SIGTERM");
-  expect((await server.ended).code).toBe(0);
+  await stopCleanly(server);
 });
 
 test("a server starts and serves while Redis refuses its password or does not run, and logs no password", async () => {

@@ -11,7 +11,7 @@ import { atEnd, emptyFolder, removeFolder } from "../support/folder.ts";
 import { lineOf, type RunningServer, startServer, watched } from "../support/process.ts";
 import { receiver } from "../support/receiver.ts";
 import { type Relay, startRelay } from "../support/relay.ts";
-import { newBucket, s3Server } from "../support/s3-server.ts";
+import { newBucket, s3Server, s3Settings } from "../support/s3-server.ts";
 import { type Installed, installedPackage, SYSTEM_PYTHON } from "./python-package.ts";
 
 const MIB = 1024 * 1024;
@@ -313,9 +313,7 @@ describe("an upload", () => {
     await s3.bucket(bucket);
     const { base, key, server } = await served({
       env: {
-        ...{ VODBOX_STORAGE: "s3", VODBOX_S3_ENDPOINT: s3.endpoint, VODBOX_S3_BUCKET: bucket },
-        ...{ VODBOX_S3_REGION: s3.region, VODBOX_S3_ACCESS_KEY_ID: s3.accessKeyId },
-        VODBOX_S3_SECRET_ACCESS_KEY: s3.secretAccessKey,
+        ...s3Settings(s3, bucket),
       },
     });
     const file = join(emptyFolder(), "film.mp4");

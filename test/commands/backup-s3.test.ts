@@ -6,7 +6,7 @@ import { s3Store } from "../../storage/objects/s3.ts";
 import { filledServer, operator, ownServer } from "../support/backups.ts";
 import { until } from "../support/descendants.ts";
 import { emptyFolder } from "../support/folder.ts";
-import { type S3Server, s3Server } from "../support/s3-server.ts";
+import { type S3Server, s3Server, s3Settings } from "../support/s3-server.ts";
 import { refused } from "./outcome.ts";
 
 vi.setConfig({ testTimeout: 600_000, hookTimeout: 120_000 });
@@ -20,12 +20,7 @@ beforeAll(async () => {
 
 type Place = { bucket: (typeof BUCKETS)[number]; prefix: string };
 const settings = ({ bucket, prefix }: Place) => ({
-  VODBOX_STORAGE: "s3",
-  VODBOX_S3_ENDPOINT: s3.endpoint,
-  VODBOX_S3_BUCKET: bucket,
-  VODBOX_S3_REGION: s3.region,
-  VODBOX_S3_ACCESS_KEY_ID: s3.accessKeyId,
-  VODBOX_S3_SECRET_ACCESS_KEY: s3.secretAccessKey,
+  ...s3Settings(s3, bucket),
   VODBOX_S3_PREFIX: prefix,
 });
 const storeAt = ({ bucket, prefix }: Place) => s3Store({ ...s3, bucket, pathStyle: true, prefix: `${prefix}/` });

@@ -7,7 +7,7 @@ import { expect, type TestContext, test } from "vitest";
 import { migrate } from "../../storage/db/migrate.ts";
 import { smallDisk } from "../storage/small-disk.ts";
 import { emptyFolder } from "../support/folder.ts";
-import { startServer } from "../support/process.ts";
+import { startServer, stopCleanly } from "../support/process.ts";
 import { json, refused } from "./outcome.ts";
 
 const MIGRATIONS = join(import.meta.dirname, "../../storage/db/migrations");
@@ -163,8 +163,7 @@ test("a disk that fills during an upload: 507, nothing stored, the server keeps 
   expect((await put(later, MEGABYTE)).status).toBe(200);
   expect(await complete(later, MEGABYTE)).toMatchObject({ status: 200, body: { status: "completed" } });
   expect(filesUnder(join(dataDir, "objects"))).toHaveLength(1);
-  server.child.kill("SIGTERM");
-  expect((await server.ended).code).toBe(0);
+  await stopCleanly(server);
 });
 
 test("uploads stop before the disk is full, so that the database has space", async (context) => {

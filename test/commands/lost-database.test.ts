@@ -4,7 +4,7 @@ import Sqlite from "libsql";
 import { beforeAll, describe, expect, test, vi } from "vitest";
 import { readyAsset } from "../support/flow.ts";
 import { emptyFolder, newFolder, removeFolder } from "../support/folder.ts";
-import { run, startServer, vodbox } from "../support/process.ts";
+import { run, startServer, tenantKey, vodbox } from "../support/process.ts";
 import { json, refused } from "./outcome.ts";
 
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
@@ -21,10 +21,7 @@ let used = "";
 beforeAll(async () => {
   used = newFolder();
   const server = await startServer(used);
-  const { admin, call } = server;
-  const tenant = await call("POST", "/api/v1/admin/tenants", { admin, body: { name: "T", slug: "t" } });
-  const body = { tenant_id: tenant.body.id, scopes: ["assets:read", "assets:write"] };
-  const { token } = (await call("POST", "/api/v1/api_keys", { admin, body })).body;
+  const token = await tenantKey(server, ["assets:read", "assets:write"]);
   await readyAsset(server, token);
   server.child.kill("SIGTERM");
   await server.ended;

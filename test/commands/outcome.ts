@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import { type Ended, type RunOptions, run, startServer } from "../support/process.ts";
+import { type Ended, type RunOptions, run, startServer, stopCleanly } from "../support/process.ts";
 
 /** Runs a command that must fail: `code`, one sentence on stderr, no stack, nothing on stdout. Returns the sentence. */
 export async function refused(args: string[], code: 1 | 2, options: RunOptions = {}): Promise<string> {
@@ -27,6 +27,5 @@ export async function json(args: string[], options: RunOptions = {}): Promise<an
 export async function firstStart(dataDir: string): Promise<void> {
   const env = { VODBOX_ADMIN_TOKEN: "", VODBOX_WORKER_TOKEN: "" };
   const server = await startServer(dataDir, { env });
-  server.child.kill("SIGTERM");
-  expect((await server.ended).code).toBe(0);
+  await stopCleanly(server);
 }

@@ -7,7 +7,7 @@ import { smallDisk } from "../storage/small-disk.ts";
 import { descendantsOf, until, untilGone } from "../support/descendants.ts";
 import { emptyFolder } from "../support/folder.ts";
 import { type Notice, notifySocket } from "../support/notify-socket.ts";
-import { startServer } from "../support/process.ts";
+import { startServer, stopCleanly } from "../support/process.ts";
 import { startSqld } from "../support/sqld.ts";
 import { refused } from "./outcome.ts";
 
@@ -70,8 +70,7 @@ test.each([1, 2])(
     server.child.kill("SIGCONT");
     await moreBeats(notices);
 
-    server.child.kill("SIGTERM");
-    expect((await server.ended).code).toBe(0);
+    await stopCleanly(server);
     const stopping = notices.findIndex(({ state }) => state.STOPPING === "1");
     expect(stopping).toBe(notices.length - 1);
     expect(notices[stopping]?.state).toMatchObject({ MAINPID: String(server.child.pid) });

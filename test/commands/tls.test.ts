@@ -8,7 +8,7 @@ import { fast, ffmpeg, picture } from "../media/sources.ts";
 import { client } from "../support/client.ts";
 import { until } from "../support/descendants.ts";
 import { emptyFolder } from "../support/folder.ts";
-import { lineOf, run, startServer } from "../support/process.ts";
+import { lineOf, run, startServer, stopCleanly } from "../support/process.ts";
 import { startRelay } from "../support/relay.ts";
 import { json, refused } from "./outcome.ts";
 
@@ -109,8 +109,7 @@ test("TLS: push, a local worker, a new certificate without interruption, an inva
   await until("a word on the broken key", async () => server.stderr().includes("the old one remains in use"), LIMIT_MS);
   expect(await fresh()).toMatchObject({ status: 200, fingerprint: after.fingerprint });
   kept.destroy();
-  server.child.kill("SIGTERM");
-  expect((await server.ended).code).toBe(0);
+  await stopCleanly(server);
 });
 
 test("TLS: the demo's upload is complete although its connection is opened late", { timeout: 600_000 }, async () => {

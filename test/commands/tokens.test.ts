@@ -5,7 +5,7 @@ import { jobNow, rowsOf, startWorker, untilEncoding, uploadClip } from "../crash
 import { fast, ffmpeg, picture } from "../media/sources.ts";
 import { until } from "../support/descendants.ts";
 import { emptyFolder } from "../support/folder.ts";
-import { startServer } from "../support/process.ts";
+import { startServer, stopCleanly } from "../support/process.ts";
 import { firstStart, json, refused, succeeded } from "./outcome.ts";
 
 const next = (key: string) => ({ headers: { "idempotency-key": key }, body: {} });
@@ -104,8 +104,7 @@ test("a worker token that is rotated during an encode costs the local worker not
   // And the next one is issued with the new token.
   const second = await uploadClip(server, tiny, "second");
   await until("the next is complete", async () => (await jobNow(server, second)).status === "completed");
-  server.child.kill("SIGTERM");
-  expect((await server.ended).code).toBe(0);
+  await stopCleanly(server);
   const { attempts, events } = rowsOf(dataDir);
   expect(attempts.map((row) => [row.attempt, row.outcome])).toEqual([
     [1, "completed"],

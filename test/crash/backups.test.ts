@@ -5,7 +5,7 @@ import Sqlite from "libsql";
 import { expect, test } from "vitest";
 import { callback, next, putArtifacts, readyAsset, uploaded } from "../support/flow.ts";
 import { emptyFolder } from "../support/folder.ts";
-import { run, startServer } from "../support/process.ts";
+import { run, startServer, tenantKey } from "../support/process.ts";
 import { subtitled } from "../support/subtitles.ts";
 import { Random } from "./random.ts";
 
@@ -25,10 +25,7 @@ test(`backups under load for ${SECONDS} s: each is intact, complete, and newer t
   };
   const server = await startServer(dataDir, { env });
   const { admin } = server;
-  const tenant = await server.call("POST", "/api/v1/admin/tenants", { admin, body: { name: "T", slug: "t" } });
-  const scopes = ["assets:read", "assets:write", "playback:read"];
-  const issued = await server.call("POST", "/api/v1/api_keys", { admin, body: { tenant_id: tenant.body.id, scopes } });
-  const key = issued.body.token as string;
+  const key = await tenantKey(server);
   const random = new Random(Date.now() % 1_000_000);
   // It comes first in each backup and takes a while, so that other objects are deleted before they are copied.
   const first = await uploaded(server, key);

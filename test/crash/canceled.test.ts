@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { fast, ffmpeg, picture, temporaryFolder } from "../media/sources.ts";
 import { until, untilGone } from "../support/descendants.ts";
 import { emptyFolder } from "../support/folder.ts";
-import { startServer } from "../support/process.ts";
+import { startServer, stopCleanly } from "../support/process.ts";
 import { jobNow, startWorker, untilEncoding, uploadClip } from "./encoding.ts";
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 });
@@ -33,7 +33,6 @@ test("a job that is canceled during its encode ends its ffmpeg; its worker conti
   const second = await uploadClip(server, clip, "u");
   await until("the next job is complete", async () => (await jobNow(server, second)).status === "completed", 90_000);
   expect((await jobNow(server, made)).status).toBe("canceled");
-  worker.child.kill("SIGTERM");
-  expect((await worker.ended).code).toBe(0);
+  await stopCleanly(worker);
   expect(readdirSync(scratch)).toEqual([]);
 });

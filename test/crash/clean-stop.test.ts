@@ -4,7 +4,7 @@ import { expect, test, vi } from "vitest";
 import { uploaded } from "../support/flow.ts";
 import { emptyFolder } from "../support/folder.ts";
 import { freshly } from "../support/fresh.ts";
-import { type RunningServer, run, startServer } from "../support/process.ts";
+import { type RunningServer, run, startServer, stopCleanly } from "../support/process.ts";
 
 vi.setConfig({ testTimeout: 120_000 });
 
@@ -64,8 +64,7 @@ test.each([[[]], [["--processes", "2"]]])("and also after a stop under load %j",
     }
   });
   await vi.waitUntil(() => made.size > 150, { timeout: 60_000 });
-  server.child.kill("SIGTERM");
-  expect((await server.ended).code).toBe(0);
+  await stopCleanly(server);
   stopping = true;
   await Promise.all(writers);
 

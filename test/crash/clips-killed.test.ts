@@ -8,7 +8,7 @@ import { descendantsOf, until, untilGone } from "../support/descendants.ts";
 import { checkup } from "../support/doctor.ts";
 import { uploaded } from "../support/flow.ts";
 import { emptyFolder } from "../support/folder.ts";
-import { type RunningServer, startServer } from "../support/process.ts";
+import { type RunningServer, startServer, stopCleanly, tenantKey } from "../support/process.ts";
 import { Random } from "./random.ts";
 
 const ROUNDS = 5;
@@ -51,11 +51,7 @@ async function startWithFilm() {
   await ffmpeg(...picture("320x180", String(FPS), SECONDS), ...sound(SECONDS), ...fast, "-c:a", "aac", source);
   const dataDir = emptyFolder();
   const server = await startServer(dataDir, { env, args });
-  const { admin } = server;
-  const tenant = await server.call("POST", "/api/v1/admin/tenants", { admin, body: { name: "T", slug: "t" } });
-  const scopes = ["assets:read", "assets:write", "playback:read"];
-  const issued = await server.call("POST", "/api/v1/api_keys", { admin, body: { tenant_id: tenant.body.id, scopes } });
-  const key: string = issued.body.token;
+  const key = await tenantKey(server);
   const bytes = readFileSync(source);
   const { asset: parent } = await uploaded(server, key, { bytes, playback_policy: "public" });
   await untilReady(server, key, parent.id);
@@ -119,8 +115,7 @@ test(`kill -9 of the server and its worker among clips, ${ROUNDS} times: each 20
   }
   expect(new Set(clips.map(({ mode }) => mode)).size).toBe(2);
   for (const { id } of clips) await untilReady(server, key, id);
-  server.child.kill("SIGTERM");
-  expect(await server.ended).toMatchObject({ code: 0 });
+  await stopCleanly(server);
 
   const later = await testApp({ rate_limit_pictures: "10000/60" }, dataDir);
   for (const { id, mode, frames } of clips) {
@@ -166,8 +161,7 @@ test(`kill -9 of the server and its worker among trims, ${ROUNDS} times: each 20
       async () => Math.abs((await shown(server, key, id)).duration_seconds - frames / FPS) < 0.01,
       60_000,
     );
-  server.child.kill("SIGTERM");
-  expect(await server.ended).toMatchObject({ code: 0 });
+  await stopCleanly(server);
 
   const later = await testApp({ rate_limit_pictures: "10000/60" }, dataDir);
   for (const { id, frames } of trims) {

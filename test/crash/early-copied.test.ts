@@ -9,7 +9,7 @@ import { binaries, complaints, ffmpeg, picture, sound, temporaryFolder } from ".
 import { until } from "../support/descendants.ts";
 import { uploaded } from "../support/flow.ts";
 import { emptyFolder } from "../support/folder.ts";
-import { startServer } from "../support/process.ts";
+import { startServer, stopCleanly, tenantKey } from "../support/process.ts";
 import { rowsOf } from "./encoding.ts";
 
 vi.setConfig({ testTimeout: 400_000, hookTimeout: 300_000 });
@@ -39,11 +39,7 @@ test("a source that is copied plays before it is complete, and is then that of o
   const dataDir = emptyFolder();
   const env = { VODBOX_RATE_LIMIT_UPLOADS: "100000/60" };
   const server = await startServer(dataDir, { env, args: ["--workers", "1"] });
-  const { admin } = server;
-  const tenant = await server.call("POST", "/api/v1/admin/tenants", { admin, body: { name: "T", slug: "t" } });
-  const scopes = ["assets:read", "assets:write", "playback:read"];
-  const issued = await server.call("POST", "/api/v1/api_keys", { admin, body: { tenant_id: tenant.body.id, scopes } });
-  const key = issued.body.token as string;
+  const key = await tenantKey(server);
   const fields = { early_playback: true, playback_policy: "public" };
   const { asset } = await uploaded(server, key, { bytes: readFileSync(clip), ...fields });
   const state = async () => (await server.call("GET", `/api/v1/assets/${asset.id}`, { key })).body;
@@ -82,8 +78,7 @@ test("a source that is copied plays before it is complete, and is then that of o
   }
   for (const name of ["720p", "audio"])
     expect(await hashesIn(playlistOf(name)), name).toBe(await samplesOf(whole, name));
-  server.child.kill("SIGTERM");
-  expect((await server.ended).code).toBe(0);
+  await stopCleanly(server);
   const types = rowsOf(dataDir).events.map(({ type }) => type);
   for (const once of ["video.asset.ready", "video.asset.encoded"])
     expect(types.filter((type) => type === once)).toHaveLength(1);

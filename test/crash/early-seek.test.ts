@@ -6,7 +6,7 @@ import { complaints, fast, ffmpeg, ffprobe, picture, sound, temporaryFolder } fr
 import { until } from "../support/descendants.ts";
 import { uploaded } from "../support/flow.ts";
 import { emptyFolder } from "../support/folder.ts";
-import { type RunningServer, startServer } from "../support/process.ts";
+import { type RunningServer, startServer, stopCleanly, tenantKey } from "../support/process.ts";
 import { rowsOf } from "./encoding.ts";
 
 vi.setConfig({ testTimeout: 400_000, hookTimeout: 120_000 });
@@ -45,11 +45,7 @@ async function requested(url: string): Promise<number> {
 }
 
 async function started(server: RunningServer) {
-  const { admin } = server;
-  const tenant = await server.call("POST", "/api/v1/admin/tenants", { admin, body: { name: "T", slug: "t" } });
-  const scopes = ["assets:read", "assets:write", "playback:read"];
-  const issued = await server.call("POST", "/api/v1/api_keys", { admin, body: { tenant_id: tenant.body.id, scopes } });
-  return issued.body.token as string;
+  return await tenantKey(server);
 }
 
 test("a video plays before it is encoded, its end is encoded on request, and a killed server completes it", async () => {
@@ -94,8 +90,7 @@ test("a video plays before it is encoded, its end is encoded on request, and a k
   const counted = ["-count_packets", "-select_streams", "v", "-show_entries", "stream=nb_read_packets"];
   const counts = (await ffprobe(...counted, "-of", "csv=p=0", whole.hls_url)).split("\n").filter(Boolean);
   expect(new Set(counts.map(Number.parseFloat).filter(Number.isFinite))).toEqual(new Set([SECONDS * FPS]));
-  again.child.kill("SIGTERM");
-  expect((await again.ended).code).toBe(0);
+  await stopCleanly(again);
   const types = rowsOf(dataDir).events.map(({ type }) => type);
   for (const once of ["video.asset.ready", "video.asset.encoded"])
     expect(types.filter((type) => type === once)).toHaveLength(1);

@@ -8,7 +8,7 @@ import { altered } from "../support/altered.ts";
 import { descendantsOf, until, untilGone } from "../support/descendants.ts";
 import { putArtifacts, uploaded } from "../support/flow.ts";
 import { emptyFolder } from "../support/folder.ts";
-import { type RunningServer, startServer } from "../support/process.ts";
+import { type RunningServer, startServer, stopCleanly } from "../support/process.ts";
 import { rowsOf, startWorker, untilEncoding, uploadClip } from "./encoding.ts";
 import { Random } from "./random.ts";
 
@@ -71,8 +71,7 @@ test(`a worker that is killed at any moment, ${ROUNDS} times: each job is done o
   }
   const last = startWorker(server, scratch);
   await until("all are done", async () => (await states(server, "completed")).length === JOBS, 200_000);
-  last.child.kill("SIGTERM");
-  expect((await last.ended).code).toBe(0);
+  await stopCleanly(last);
   expect(readdirSync(scratch)).toEqual([]);
   server.child.kill("SIGTERM");
   await server.ended;
@@ -95,8 +94,7 @@ test(`a server that is killed at any moment, ${ROUNDS} times: its worker loses n
     server = await startServer(dataDir, { ...options, args: ["--port", port] });
   }
   await until("all are done", async () => (await states(server, "completed")).length === JOBS, 200_000);
-  worker.child.kill("SIGTERM");
-  expect((await worker.ended).code).toBe(0);
+  await stopCleanly(worker);
   expect(readdirSync(scratch)).toEqual([]);
   server.child.kill("SIGTERM");
   await server.ended;

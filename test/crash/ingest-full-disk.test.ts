@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { smallDisk } from "../storage/small-disk.ts";
 import { leased } from "../support/batches.ts";
 import { expectError } from "../support/error.ts";
-import { startServer } from "../support/process.ts";
+import { startServer, stopCleanly } from "../support/process.ts";
 
 const BYTES = 4 * 2 ** 20;
 const body = new Uint8Array(BYTES).fill(7);
@@ -58,6 +58,5 @@ test("a full disk stores nothing of a batch, by any way, and with space each con
   expect((await batch.ask("GET", "/uploads")).body).toMatchObject(
     Array(4).fill({ status: "completed", bytes_received: BYTES }),
   );
-  server.child.kill("SIGTERM");
-  expect((await server.ended).code).toBe(0);
+  await stopCleanly(server);
 });

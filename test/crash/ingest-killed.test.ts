@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { testApp } from "../support/app.ts";
 import { type Files, leased, tiny, tinyAsset } from "../support/batches.ts";
 import { emptyFolder } from "../support/folder.ts";
-import { startServer } from "../support/process.ts";
+import { startServer, stopCleanly, tenantKey } from "../support/process.ts";
 import { Random } from "./random.ts";
 
 const ROUNDS = 6;
@@ -20,13 +20,7 @@ test(`kill -9 in the middle of a commit, ${ROUNDS} times: all assets or none, an
   const random = new Random(seed);
   const dataDir = emptyFolder();
   let server = await startServer(dataDir, { env });
-  const { admin } = server;
-  const tenant = await server.call("POST", "/api/v1/admin/tenants", { admin, body: { name: "T", slug: "t" } });
-  const issued = await server.call("POST", "/api/v1/api_keys", {
-    admin,
-    body: { tenant_id: tenant.body.id, scopes: ["assets:write", "assets:read"] },
-  });
-  const key = issued.body.token;
+  const key = await tenantKey(server, ["assets:write", "assets:read"]);
   const files: Files = { "en.vtt": "WEBVTT\n\n00:00.000 --> 00:01.000\nHello\n", "source.mp4": "the source" };
   const manifest = { assets: [] as object[] };
   for (let number = 0; number < ASSETS; number++) {
@@ -77,8 +71,7 @@ test(`kill -9 in the middle of a commit, ${ROUNDS} times: all assets or none, an
       expect((await server.call("GET", `/api/v1/assets/${asset.id}`, { key })).body.playback_status).toBe("ready");
   }
   console.log(`${cut} of ${ROUNDS} commits were cut before they counted; one takes ${Math.round(commitMs)} ms`);
-  server.child.kill("SIGTERM");
-  expect(await server.ended).toMatchObject({ code: 0 });
+  await stopCleanly(server);
 
   const later = await testApp({}, dataDir);
   later.advance(26 * 3_600_000);

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { fast, ffmpeg, picture } from "../media/sources.ts";
 import { until } from "../support/descendants.ts";
 import { emptyFolder } from "../support/folder.ts";
-import { startServer } from "../support/process.ts";
+import { startServer, stopCleanly } from "../support/process.ts";
 import { rowsOf, type Uploaded, uploadClip } from "./encoding.ts";
 
 test("a source that is not a video: errored with the reason, failed once, and the worker continues", {
@@ -41,8 +41,7 @@ test("a source that is not a video: errored with the reason, failed once, and th
     const playback = await server.call("GET", `/api/v1/playback/${one.asset.id}`, { key: one.key });
     expect([playback.status, playback.body.code]).toEqual([422, "asset_not_ready"]);
   }
-  server.child.kill("SIGTERM");
-  expect((await server.ended).code).toBe(0);
+  await stopCleanly(server);
   const { jobs, attempts, events } = rowsOf(dataDir);
   expect(jobs.map((job) => [job.status, job.failures])).toEqual([...made.map(() => ["failed", 1]), ["completed", 0]]);
   expect(attempts.map((row) => row.outcome)).toEqual([...made.map(() => "failed"), "completed"]);

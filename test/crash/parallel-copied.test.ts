@@ -8,7 +8,7 @@ import { hashesIn, packetsIn, packetsOf, samplesOf } from "../media/parallel/fra
 import { binaries, complaints, ffmpeg, picture, sound, temporaryFolder } from "../media/sources.ts";
 import { until } from "../support/descendants.ts";
 import { emptyFolder } from "../support/folder.ts";
-import { startServer } from "../support/process.ts";
+import { startServer, stopCleanly } from "../support/process.ts";
 import { isTaskOf, rowsOf, startWorker, type TaskRow, tasksOf, untilWaiting, uploadClip } from "./encoding.ts";
 
 vi.setConfig({ testTimeout: 240_000, hookTimeout: 120_000 });
@@ -73,9 +73,7 @@ test("two workers copy a source in parts; when one is killed, its frames and tim
   // The copied packets, and the encoded audio, decode to the same.
   for (const name of ["720p", "audio"])
     expect(await hashesIn(playlistOf(name)), name).toBe(await samplesOf(whole, name));
-  survivor.child.kill("SIGTERM");
-  expect((await survivor.ended).code).toBe(0);
-  server.child.kill("SIGTERM");
-  expect((await server.ended).code).toBe(0);
+  await stopCleanly(survivor);
+  await stopCleanly(server);
   expect(rowsOf(dataDir).events.filter(({ type }) => type === "video.asset.ready").length).toBe(1);
 });

@@ -8,7 +8,7 @@ import { until } from "../support/descendants.ts";
 import { emptyFolder } from "../support/folder.ts";
 import { type RunningServer, type Started, startServer } from "../support/process.ts";
 import { startRelay } from "../support/relay.ts";
-import { newBucket, s3Server } from "../support/s3-server.ts";
+import { newBucket, s3Server, s3Settings } from "../support/s3-server.ts";
 import { isTaskOf, rowsOf, startWorker, tasksOf, untilWaiting, uploadClip } from "./encoding.ts";
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 120_000 });
@@ -152,12 +152,7 @@ test.for(rounds)("an object store that cannot be reached for seconds, round %i",
   await encodeWith({
     repeats: "running",
     env: async () => ({
-      VODBOX_STORAGE: "s3",
-      VODBOX_S3_ENDPOINT: relay.base,
-      VODBOX_S3_BUCKET: bucket,
-      VODBOX_S3_REGION: s3.region,
-      VODBOX_S3_ACCESS_KEY_ID: s3.accessKeyId,
-      VODBOX_S3_SECRET_ACCESS_KEY: s3.secretAccessKey,
+      ...s3Settings({ ...s3, endpoint: relay.base }, bucket),
     }),
     async strike({ server }) {
       // New connections are refused, and old ones break with their next request.

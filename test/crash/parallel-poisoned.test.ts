@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { binaries, fast, ffmpeg, picture, sound, temporaryFolder } from "../media/sources.ts";
 import { until } from "../support/descendants.ts";
 import { emptyFolder } from "../support/folder.ts";
-import { startServer } from "../support/process.ts";
+import { startServer, stopCleanly } from "../support/process.ts";
 import { rowsOf, startWorker, tasksOf, untilWaiting, uploadClip } from "./encoding.ts";
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 120_000 });
@@ -59,11 +59,9 @@ test("a chunk that kills every encoder fails the job, with its log, when its att
   const { body } = await server.call("GET", `/api/v1/assets/${asset.id}`, { key });
   expect(body.playback_status).toBe("errored");
   for (const worker of workers) {
-    worker.child.kill("SIGTERM");
-    expect((await worker.ended).code).toBe(0);
+    await stopCleanly(worker);
   }
-  server.child.kill("SIGTERM");
-  expect((await server.ended).code).toBe(0);
+  await stopCleanly(server);
   expect(rowsOf(dataDir).events.map(({ type }) => type)).toEqual([
     "video.upload.completed",
     "video.job.queued",

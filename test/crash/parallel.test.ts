@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { complaints, fast, ffmpeg, ffprobe, picture, sound, temporaryFolder } from "../media/sources.ts";
 import { until } from "../support/descendants.ts";
 import { emptyFolder } from "../support/folder.ts";
-import { type RunningServer, startServer } from "../support/process.ts";
+import { type RunningServer, startServer, stopCleanly } from "../support/process.ts";
 import {
   isTaskOf,
   rowsOf,
@@ -77,10 +77,8 @@ test("two remote workers encode one source; when one is killed, only its task is
   const repeated = tasksOf(dataDir).filter(({ failures }) => failures > 0);
   expect(repeated.map(({ id }) => id)).toEqual(lost.map(({ id }) => id));
   await expectWhole(server, made, true);
-  survivor.child.kill("SIGTERM");
-  expect((await survivor.ended).code).toBe(0);
-  server.child.kill("SIGTERM");
-  expect((await server.ended).code).toBe(0);
+  await stopCleanly(survivor);
+  await stopCleanly(server);
   expect(rowsOf(dataDir).events.map(({ type }) => type)).toEqual([
     "video.upload.completed",
     "video.job.queued",
@@ -105,6 +103,5 @@ test("the local worker encodes in parts on the server's disk, and a killed serve
   const finishedAt = new Map(tasksOf(dataDir).map(({ id, finished_at }) => [id, finished_at]));
   for (const { id, finished_at } of done) expect(finishedAt.get(id)).toBe(finished_at);
   await expectWhole(again, made, false);
-  again.child.kill("SIGTERM");
-  expect((await again.ended).code).toBe(0);
+  await stopCleanly(again);
 });

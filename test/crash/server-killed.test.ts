@@ -3,7 +3,7 @@ import { join } from "node:path";
 import Sqlite from "libsql";
 import { expect, test } from "vitest";
 import { emptyFolder } from "../support/folder.ts";
-import { type RunningServer, startServer } from "../support/process.ts";
+import { type RunningServer, startServer, stopCleanly } from "../support/process.ts";
 import { Ledger, sha256 } from "./ledger.ts";
 import { finish, loadUntilGone, newClients } from "./load.ts";
 import { Random } from "./random.ts";
@@ -67,8 +67,7 @@ test(`kill -9 under load, ${ROUNDS} times: what was acknowledged is true, once`,
 
   await finish(sceneOf(server));
   for (const upload of ledger.uploads) await checkUpload(upload);
-  server.child.kill("SIGTERM");
-  expect(await server.ended).toMatchObject({ code: 0 });
+  await stopCleanly(server);
   console.log(
     `${ledger.acknowledged} answers, ${ledger.uploads.length} uploads, ${ledger.completedJobs.size} jobs, ${leftovers} torn writes swept`,
   );

@@ -9,7 +9,7 @@ import { descendantsOf, isAlive, type ProcessId, until, untilGone } from "../sup
 import { readyAsset, uploaded } from "../support/flow.ts";
 import { emptyFolder } from "../support/folder.ts";
 import { freshly } from "../support/fresh.ts";
-import { type RunningServer, run, startServer } from "../support/process.ts";
+import { type RunningServer, run, startServer, stopCleanly } from "../support/process.ts";
 
 vi.setConfig({ testTimeout: 120_000 });
 
@@ -104,8 +104,7 @@ test("all of them answer, each immediately with changes of another one", async (
   const move = await call("POST", "/api/v1/admin/storage/migration", { admin, body: { to: "s3" } });
   expect([move.status, move.body.error]).toEqual([409, expect.stringContaining("--processes 1")]);
 
-  server.child.kill("SIGTERM");
-  expect(await server.ended).toMatchObject({ code: 0 });
+  await stopCleanly(server);
   expect(server.stderr()).not.toMatch(/"level":"(error|fatal)"/);
 });
 
@@ -145,8 +144,7 @@ test("one is killed repeatedly while all write: nothing acknowledged is lost, an
   expect(server.child.exitCode).toBe(null);
   for (const [id, title] of acknowledged)
     expect((await call("GET", `/api/v1/assets/${id}`, { key })).body, `asset ${id}`).toMatchObject({ id, title });
-  server.child.kill("SIGTERM");
-  expect(await server.ended).toMatchObject({ code: 0 });
+  await stopCleanly(server);
   const doctor = await run(["admin", "doctor", "--data", dataDir, "--json"]);
   expect([doctor.code, JSON.parse(doctor.stdout).ok], doctor.stdout).toEqual([0, true]);
   console.log(`${acknowledged.size} answers, ${cut} requests died with a process`);
@@ -195,8 +193,7 @@ test("all end with the supervisor, and a start recovers immediately; SIGTERM sto
   });
   expect(JSON.parse(listed.stdout)).toMatchObject([{ slug: "t" }]);
   const all = descendantsOf(second.child.pid as number);
-  second.child.kill("SIGTERM");
-  expect(await second.ended).toMatchObject({ code: 0 });
+  await stopCleanly(second);
   expect(all.filter(isAlive)).toEqual([]);
   expect(existsSync(join(dataDir, "server.json"))).toBe(false);
 });
@@ -217,8 +214,7 @@ test("a failed start is reported once: an occupied port, a data directory in use
   expect([second.code, second.stderr]).toEqual([1, expect.stringMatching(/^vodbox: The data directory .* is in use/)]);
   const wrong = await run([...several, "--data", emptyFolder(), "--port", "0"], { env: { VODBOX_STORAGE: "s3" } });
   expect([wrong.code, wrong.stderr.split("\n").filter(Boolean)]).toEqual([2, [expect.stringContaining("S3")]]);
-  server.child.kill("SIGTERM");
-  expect((await server.ended).code).toBe(0);
+  await stopCleanly(server);
   const database = new Sqlite(join(server.dataDir, "vodbox.db"));
   database.exec(`INSERT INTO storage_place (id, active, other, phase, paused, quick, after_key, objects_done, bytes_done,
     objects_copied, bytes_copied, objects_verified, objects_mended, started_at, updated_at)

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { testApp } from "../support/app.ts";
 import { uploaded } from "../support/flow.ts";
 import { emptyFolder } from "../support/folder.ts";
-import { type RunningServer, startServer } from "../support/process.ts";
+import { type RunningServer, startServer, stopCleanly, tenantKey } from "../support/process.ts";
 import { subtitleForm } from "../support/subtitles.ts";
 import { Random } from "./random.ts";
 
@@ -89,13 +89,7 @@ test(`kill -9 among subtitles, ${ROUNDS} times: every row has its text, and no t
   const random = new Random(seed);
   const dataDir = emptyFolder();
   let server = await startServer(dataDir, { env });
-  const { admin } = server;
-  const tenant = await server.call("POST", "/api/v1/admin/tenants", { admin, body: { name: "T", slug: "t" } });
-  const issued = await server.call("POST", "/api/v1/api_keys", {
-    admin,
-    body: { tenant_id: tenant.body.id, scopes: ["assets:write"] },
-  });
-  const key = issued.body.token;
+  const key = await tenantKey(server, ["assets:write"]);
   const clients: Client[] = [];
   for (let count = 0; count < 4; count++) clients.push(new Client((await uploaded(server, key)).asset.id));
 
@@ -127,8 +121,7 @@ test(`kill -9 among subtitles, ${ROUNDS} times: every row has its text, and no t
     server = await startServer(dataDir, { env });
     for (const client of clients) await client.check(server, key);
   }
-  server.child.kill("SIGTERM");
-  expect(await server.ended).toMatchObject({ code: 0 });
+  await stopCleanly(server);
 
   const objects = join(dataDir, "objects");
   const texts = () =>

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import Sqlite from "libsql";
 import { expect, test } from "vitest";
 import { emptyFolder } from "../support/folder.ts";
-import { lineOf, type RunningServer, startServer } from "../support/process.ts";
+import { lineOf, type RunningServer, startServer, stopCleanly } from "../support/process.ts";
 import { startRelay } from "../support/relay.ts";
 import { sha256 } from "./ledger.ts";
 import { Random } from "./random.ts";
@@ -109,8 +109,7 @@ test.each([
       sources.push(source);
     }
     console.log(`${torn} torn requests, ${relay.cuts()} cuts, ${sources.length} uploads`);
-    server.child.kill("SIGTERM");
-    expect(await server.ended).toMatchObject({ code: 0 });
+    await stopCleanly(server);
     checkAll(dataDir, sources);
   },
 );
@@ -149,7 +148,6 @@ test(`kill -9 during parts and completions, ${KILL_ROUNDS} times: the session re
   console.log(`${KILL_ROUNDS} kills, ${broken} requests died with the server`);
   expect(broken).toBeGreaterThan(0);
   for (const source of sources) await check(server, client, source);
-  server.child.kill("SIGTERM");
-  expect(await server.ended).toMatchObject({ code: 0 });
+  await stopCleanly(server);
   checkAll(dataDir, sources);
 });

@@ -3,7 +3,7 @@ import Sqlite from "libsql";
 import { expect, test } from "vitest";
 import { until } from "../support/descendants.ts";
 import { emptyFolder } from "../support/folder.ts";
-import { startServer } from "../support/process.ts";
+import { startServer, stopCleanly } from "../support/process.ts";
 import { receiver } from "../support/receiver.ts";
 import { Random } from "./random.ts";
 
@@ -70,8 +70,7 @@ test(`kill -9 under load, ${ROUNDS} times: every event arrives at every endpoint
   const pending = async () =>
     (await server.call("GET", "/api/v1/admin/webhooks/deliveries?status=pending&limit=1", { admin })).body.length;
   await until("nothing pending", async () => (await pending()) === 0, 60_000);
-  server.child.kill("SIGTERM");
-  expect(await server.ended).toMatchObject({ code: 0 });
+  await stopCleanly(server);
 
   const database = new Sqlite(join(dataDir, "vodbox.db"), { readonly: true } as Sqlite.Options);
   const rows = <R>(sql: string) => database.prepare(sql).all([]) as R[];

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { fast, ffmpeg, picture, sound, temporaryFolder } from "../media/sources.ts";
 import { isAlive, until, untilGone } from "../support/descendants.ts";
 import { emptyFolder } from "../support/folder.ts";
-import { type RunOptions, startServer } from "../support/process.ts";
+import { type RunOptions, startServer, stopCleanly } from "../support/process.ts";
 import { jobNow, rowsOf, startWorker, untilEncoding, uploadClip } from "./encoding.ts";
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 });
@@ -47,11 +47,9 @@ describe("a worker", () => {
     await until("the first one's folder swept", () => !readdirSync(scratch).includes(left as string), 10_000);
     await until("the job is complete", async () => (await jobNow(server, made)).status === "completed", 90_000);
     expect(await jobNow(server, made)).toMatchObject({ attempt: 2, progress: 100, error: null });
-    second.child.kill("SIGTERM");
-    expect((await second.ended).code).toBe(0);
+    await stopCleanly(second);
     expect(readdirSync(scratch)).toEqual([]);
-    server.child.kill("SIGTERM");
-    expect((await server.ended).code).toBe(0);
+    await stopCleanly(server);
 
     const { events, attempts } = rowsOf(dataDir);
     expect(types(events)).toEqual([
@@ -77,8 +75,7 @@ describe("a worker", () => {
     const worker = startWorker(server, scratch);
     const below = await untilEncoding(server, made, worker.child.pid as number);
     const told = performance.now();
-    worker.child.kill("SIGTERM");
-    expect((await worker.ended).code).toBe(0);
+    await stopCleanly(worker);
     expect(elapsed(told)).toBeLessThan(10_000);
     expect(below.filter(isAlive)).toEqual([]);
     expect(await jobNow(server, made)).toMatchObject({ status: "queued", attempt: 0, stage: "queued" });
@@ -111,8 +108,7 @@ describe("serve with a local worker during an encode", () => {
   test("SIGTERM: 0 within 15 s, the job released, no worker and no ffmpeg left", async () => {
     const { dataDir, server, below } = await midEncode();
     const told = performance.now();
-    server.child.kill("SIGTERM");
-    expect((await server.ended).code).toBe(0);
+    await stopCleanly(server);
     expect(elapsed(told)).toBeLessThan(15_000);
     expect(below.filter(isAlive)).toEqual([]);
     expectGivenBack(dataDir);

@@ -3,7 +3,7 @@ import { mkdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { emptyFolder } from "../support/folder.ts";
-import { EXECUTABLE, lineOf, vodbox } from "../support/process.ts";
+import { EXECUTABLE, lineOf, stopCleanly, vodbox } from "../support/process.ts";
 import { differences, examplesIn, readDocument, WRITTEN_ADDRESS } from "./document.ts";
 
 /** Separates the outputs of two examples. */
@@ -68,8 +68,7 @@ test.each([
           : differences(here(output.text).trim(), printed.replaceAll("\r", "").trim());
       expect(found, `${document}:${line}`).toEqual([]);
     }
-    server.child.kill("SIGTERM");
-    expect((await server.ended).code).toBe(0);
+    await stopCleanly(server);
   },
   120_000,
 );

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { staticFfmpeg } from "../../scripts/ffmpeg/build.ts";
 import { emptyFolder, removeFolder } from "../support/folder.ts";
 import { unpackedImage } from "../support/image.ts";
-import { lineOf, watched } from "../support/process.ts";
+import { lineOf, stopCleanly, watched } from "../support/process.ts";
 import { artifact, RELEASE_MS } from "../support/release.ts";
 
 /** Interprets arm64. It executes no child processes: that needs a setting of the kernel. */
@@ -39,8 +39,7 @@ test.skipIf(!hasQemu)("the executable serves", { timeout: 120_000 }, async () =>
   const server = start(executable, "serve", "--port", "0", "--workers", "0");
   const base = (await lineOf(server, /^vodbox ready on (\S+)$/m))[1];
   expect((await fetch(`${base}/readyz`)).status).toBe(200);
-  server.child.kill("SIGTERM");
-  expect(await server.ended).toMatchObject({ code: 0 });
+  await stopCleanly(server);
 });
 
 test.skipIf(!hasQemu)("its ffmpeg encodes, and ffprobe reads the result", { timeout: 120_000 }, async () => {

@@ -10,8 +10,8 @@ import { until } from "../support/descendants.ts";
 import { uploaded } from "../support/flow.ts";
 import { emptyFolder } from "../support/folder.ts";
 import { freshly } from "../support/fresh.ts";
-import { type RunningServer, startServer } from "../support/process.ts";
-import { newBucket, type S3Server, s3Server } from "../support/s3-server.ts";
+import { type RunningServer, startServer, stopCleanly, tenantKey } from "../support/process.ts";
+import { newBucket, type S3Server, s3Server, s3Settings } from "../support/s3-server.ts";
 import { startSqld } from "../support/sqld.ts";
 
 vi.setConfig({ testTimeout: 500_000, hookTimeout: 180_000 });
@@ -34,11 +34,7 @@ type Rows = (sql: string) => Promise<Record<string, any>[]>;
 
 /** An asset that is ready before it is encoded. `at`: the URL of a file of its media, at any server. */
 async function published(upload: RunningServer, other: RunningServer) {
-  const { admin } = upload;
-  const tenant = await upload.call("POST", "/api/v1/admin/tenants", { admin, body: { name: "T", slug: "t" } });
-  const scopes = ["assets:read", "assets:write", "playback:read"];
-  const issued = await upload.call("POST", "/api/v1/api_keys", { admin, body: { tenant_id: tenant.body.id, scopes } });
-  const key = issued.body.token as string;
+  const key = await tenantKey(upload);
   const fields = { early_playback: true, playback_policy: "public" };
   const { asset } = await uploaded(upload, key, { bytes: readFileSync(clip), ...fields });
   const seen = async () => (await other.call("GET", `/api/v1/assets/${asset.id}`, { key })).body;
@@ -103,12 +99,7 @@ test("two servers over S3, and a worker of one: a segment that both request at o
   const env = {
     VODBOX_DATABASE_URL: database.url,
     VODBOX_SIGNING_SECRET: "signing-secret-of-both",
-    VODBOX_STORAGE: "s3",
-    VODBOX_S3_ENDPOINT: s3.endpoint,
-    VODBOX_S3_BUCKET: bucket,
-    VODBOX_S3_REGION: s3.region,
-    VODBOX_S3_ACCESS_KEY_ID: s3.accessKeyId,
-    VODBOX_S3_SECRET_ACCESS_KEY: s3.secretAccessKey,
+    ...s3Settings(s3, bucket),
   };
   const presigning = { ...env, VODBOX_S3_DELIVERY: "rewrite" };
   const [a, b] = await Promise.all([
@@ -142,11 +133,9 @@ test("two servers over S3, and a worker of one: a segment that both request at o
   await until("it is encoded", async () => (await seen()).encoding_status === "complete", 300_000);
   await expectOnce(rows);
   for (const server of [a, b]) expect(await framesAt(server.base + hls)).toEqual(new Set([SECONDS * FPS]));
-  worker.child.kill("SIGTERM");
-  expect((await worker.ended).code).toBe(0);
+  await stopCleanly(worker);
   for (const server of [a, b]) {
-    server.child.kill("SIGTERM");
-    expect((await server.ended).code).toBe(0);
+    await stopCleanly(server);
     expect(server.stderr()).not.toMatch(/"level":(50|60)/);
   }
 });
@@ -165,8 +154,7 @@ test("two processes of a server: a segment that viewers of both request is encod
   expect(await requested(url)).toBeGreaterThan(1000);
   await until("it is encoded", async () => (await seen()).encoding_status === "complete", 300_000);
   expect(await framesAt(server.base + hls)).toEqual(new Set([SECONDS * FPS]));
-  server.child.kill("SIGTERM");
-  expect((await server.ended).code).toBe(0);
+  await stopCleanly(server);
   const stored = new Sqlite(join(dataDir, "vodbox.db"), { readonly: true } as Sqlite.Options);
   await expectOnce(async (sql) => stored.prepare(sql).all([]) as Record<string, any>[]);
   stored.close();

@@ -7,9 +7,9 @@ import { fast, ffmpeg, picture, temporaryFolder } from "../media/sources.ts";
 import { until } from "../support/descendants.ts";
 import { uploaded } from "../support/flow.ts";
 import { emptyFolder } from "../support/folder.ts";
-import { type RunningServer, run, startServer } from "../support/process.ts";
+import { type RunningServer, run, startServer, stopCleanly } from "../support/process.ts";
 import { receiver } from "../support/receiver.ts";
-import { type S3Server, s3Server } from "../support/s3-server.ts";
+import { type S3Server, s3Server, s3Settings } from "../support/s3-server.ts";
 import { startSqld } from "../support/sqld.ts";
 
 vi.setConfig({ testTimeout: 600_000, hookTimeout: 120_000 });
@@ -35,12 +35,7 @@ async function platform(prefix: string) {
   const env = {
     VODBOX_DATABASE_URL: database.url,
     VODBOX_SIGNING_SECRET: "signing-secret-of-both",
-    VODBOX_STORAGE: "s3",
-    VODBOX_S3_ENDPOINT: s3.endpoint,
-    VODBOX_S3_BUCKET: BUCKET,
-    VODBOX_S3_REGION: s3.region,
-    VODBOX_S3_ACCESS_KEY_ID: s3.accessKeyId,
-    VODBOX_S3_SECRET_ACCESS_KEY: s3.secretAccessKey,
+    ...s3Settings(s3, BUCKET),
     VODBOX_S3_PREFIX: prefix,
     VODBOX_LEASE_SECONDS: "6",
     VODBOX_RATE_LIMIT_UPLOADS: "1000000/60",
@@ -104,8 +99,7 @@ test(`two servers, three workers, ${JOBS} jobs, one server killed in the middle:
     120_000,
   );
   for (const server of [back, b]) {
-    server.child.kill("SIGTERM");
-    expect((await server.ended).code).toBe(0);
+    await stopCleanly(server);
     expect(server.stderr()).not.toMatch(/"level":(50|60)/);
   }
 });

@@ -6,6 +6,7 @@ import { refused } from "../commands/outcome.ts";
 import { until } from "../support/descendants.ts";
 import { atEnd, emptyFolder } from "../support/folder.ts";
 import { freshly } from "../support/fresh.ts";
+import { stopCleanly } from "../support/process.ts";
 import { caughtUp, contentsOf, load, readiness, replicated, slugsIn } from "../support/replicas.ts";
 
 vi.setConfig({ testTimeout: 300_000 });
@@ -29,8 +30,7 @@ test("a server starts and writes while its replica cannot be reached, and catche
   mkdirSync(join(folder, "volume"));
   await writing.stop();
   await caughtUp(server);
-  server.child.kill("SIGTERM");
-  expect((await server.ended).code).toBe(0);
+  await stopCleanly(server);
   const to = join(emptyFolder(), "data");
   await replica.restore({ to });
   expect(contentsOf(to)).toEqual(contentsOf(replica.dataDir));
@@ -59,8 +59,7 @@ test("an S3 server that accepts connections and never answers blocks neither wri
   expect((await readiness(server)).status).toBe(200);
   await writing.stop();
   const from = performance.now();
-  server.child.kill("SIGTERM");
-  expect((await server.ended).code).toBe(0);
+  await stopCleanly(server);
   expect(performance.now() - from).toBeLessThan(15_000);
   expect(server.stderr() + server.stdout()).not.toContain(secret);
   // The database alone is complete, as after any stop.

@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { expect, test, vi } from "vitest";
 import { descendantsOf } from "../support/descendants.ts";
 import { emptyFolder } from "../support/folder.ts";
+import { stopCleanly } from "../support/process.ts";
 import { caughtUp, contentsOf, generationsOf, load, readiness, replicated, slugsIn } from "../support/replicas.ts";
 
 vi.setConfig({ testTimeout: 300_000 });
@@ -15,8 +16,7 @@ test("two processes have one replica, which loses nothing at a stop and at most 
   const writing = load(first);
   await writing.more(500);
   await writing.stop();
-  first.child.kill("SIGTERM");
-  expect((await first.ended).code).toBe(0);
+  await stopCleanly(first);
   const to = join(emptyFolder(), "data");
   await replica.restore({ to });
   expect(contentsOf(to)).toEqual(contentsOf(replica.dataDir));
@@ -55,8 +55,7 @@ test("when the process that replicates is killed, another one continues", async 
   await caughtUp(server);
   expect(generationsOf(server).begun).toHaveLength(1);
   expect(generationsOf(server).continued).toEqual(generationsOf(server).begun);
-  server.child.kill("SIGTERM");
-  expect((await server.ended).code).toBe(0);
+  await stopCleanly(server);
   const to = join(emptyFolder(), "data");
   await replica.restore({ to });
   expect(contentsOf(to)).toEqual(contentsOf(replica.dataDir));

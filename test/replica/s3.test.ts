@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { expect, test, vi } from "vitest";
 import { s3Store } from "../../storage/objects/s3.ts";
 import { emptyFolder } from "../support/folder.ts";
+import { stopCleanly } from "../support/process.ts";
 import { startRelay } from "../support/relay.ts";
 import { caughtUp, contentsOf, load, readiness, replicated, slugsIn } from "../support/replicas.ts";
 import { newBucket, s3Server } from "../support/s3-server.ts";
@@ -51,8 +52,7 @@ test("a replica on S3: rounds of loss, a stop, and a replica that is away for a 
   relay.lead(Number(new URL(s3.endpoint).port));
   await writing.stop();
   await caughtUp(server);
-  server.child.kill("SIGTERM");
-  expect((await server.ended).code).toBe(0);
+  await stopCleanly(server);
   const to = join(emptyFolder(), "data");
   await replica.restore({ to });
   expect(contentsOf(to)).toEqual(contentsOf(replica.dataDir));

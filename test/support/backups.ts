@@ -7,7 +7,7 @@ import { UserError } from "../../src/lib/errors.ts";
 import { restoreBackup } from "../../src/resources/operator/backup/restore.ts";
 import { readyAsset } from "./flow.ts";
 import { emptyFolder } from "./folder.ts";
-import { run, startServer } from "./process.ts";
+import { run, startServer, tenantKey } from "./process.ts";
 import { subtitled } from "./subtitles.ts";
 
 // Stored in the data directory, as operators have them, so that they can be restored.
@@ -24,10 +24,7 @@ export async function ownServer(dataDir: string, more: Env = {}) {
 /** One with a tenant, a key, and an asset that is ready and has a subtitle. */
 export async function filledServer(dataDir = emptyFolder(), more: Env = {}) {
   const server = await ownServer(dataDir, more);
-  const { admin } = server;
-  const tenant = await server.call("POST", "/api/v1/admin/tenants", { admin, body: { name: "T", slug: "t" } });
-  const body = { tenant_id: tenant.body.id, scopes: ["assets:read", "assets:write", "playback:read"] };
-  const key = (await server.call("POST", "/api/v1/api_keys", { admin, body })).body.token as string;
+  const key = await tenantKey(server);
   const ready = await readyAsset(server, key, { bytes: "source of the first" });
   await subtitled(server, key, ready.asset.id);
   return { server, key, ready, dataDir };

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, globSync, statSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { expect } from "vitest";
 import { type Call, client } from "./client.ts";
 import { atEnd } from "./folder.ts";
 
@@ -71,6 +72,12 @@ export function watched(child: ChildProcess): Started {
   return { child, stdout: () => stdout, stderr: () => stderr, ended };
 }
 
+/** Ends a process as an operator does: it exits with 0. */
+export async function stopCleanly({ child, ended }: Started): Promise<void> {
+  child.kill("SIGTERM");
+  expect(await ended).toMatchObject({ code: 0 });
+}
+
 /** Runs to the end. */
 export const run = (args: string[], options?: RunOptions): Promise<Ended> => vodbox(args, options).ended;
 
@@ -108,4 +115,13 @@ export async function startServer(
     worker: TOKENS.VODBOX_WORKER_TOKEN,
     dataDir,
   };
+}
+
+/** A tenant of a server with a new data directory; returns an API key of it. */
+export async function tenantKey(
+  { call, admin }: Pick<RunningServer, "call" | "admin">,
+  scopes: readonly string[] = ["assets:read", "assets:write", "playback:read"],
+): Promise<string> {
+  const tenant = await call("POST", "/api/v1/admin/tenants", { admin, body: { name: "T", slug: "t" } });
+  return (await call("POST", "/api/v1/api_keys", { admin, body: { tenant_id: tenant.body.id, scopes } })).body.token;
 }

@@ -42,6 +42,16 @@ export async function s3Server(): Promise<S3Server> {
   };
 }
 
+/** Environment of a server whose objects are in a bucket. */
+export const s3Settings = (place: S3Place, bucket: string) => ({
+  VODBOX_STORAGE: "s3",
+  VODBOX_S3_ENDPOINT: place.endpoint,
+  VODBOX_S3_BUCKET: bucket,
+  VODBOX_S3_REGION: place.region,
+  VODBOX_S3_ACCESS_KEY_ID: place.accessKeyId,
+  VODBOX_S3_SECRET_ACCESS_KEY: place.secretAccessKey,
+});
+
 export const newBucket = (name: string) => `${name}-${randomUUID().slice(0, 8)}`;
 
 /**

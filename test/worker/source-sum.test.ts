@@ -9,7 +9,7 @@ import { until } from "../support/descendants.ts";
 import { expectError } from "../support/error.ts";
 import { callback, next, putArtifacts, uploaded } from "../support/flow.ts";
 import { emptyFolder } from "../support/folder.ts";
-import { startServer } from "../support/process.ts";
+import { startServer, tenantKey } from "../support/process.ts";
 
 const sum = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex");
 const OTHER = "0".repeat(64);
@@ -23,11 +23,8 @@ test("a worker reports the hash that it read, on the same disk or remotely, and 
   for (const sharesDisk of [true, false]) {
     const server = await startServer(emptyFolder(), { args: ["--workers", sharesDisk ? "1" : "0"] });
     if (!sharesDisk) startWorker(server, emptyFolder());
-    const { admin, call } = server;
-    const tenant = await call("POST", "/api/v1/admin/tenants", { admin, body: { name: "T", slug: "t" } });
-    const scopes = ["assets:read", "assets:write"];
-    const issued = await call("POST", "/api/v1/api_keys", { admin, body: { tenant_id: tenant.body.id, scopes } });
-    const key = issued.body.token;
+    const { call } = server;
+    const key = await tenantKey(server, ["assets:read", "assets:write"]);
     const made = {
       untold: await uploaded(server, key, { bytes }),
       told: await uploaded(server, key, { bytes, sha256: sum(bytes).toUpperCase() }),
