@@ -163,6 +163,7 @@ function manifestOf(
         dash: { manifest_path: MEDIA + result.dash },
         thumbnail_path: MEDIA + result.thumbnail,
         ...(result.storyboard && { storyboard_path: MEDIA + result.storyboard }),
+        ...(result.mp4 && { mp4_path: MEDIA + result.mp4 }),
         ...(tags !== undefined && { tags }),
         ...(playback_policy !== undefined && { playback_policy }),
       },

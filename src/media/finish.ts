@@ -15,13 +15,13 @@ import { writeThumbnail } from "./thumbnail.ts";
 export type FileNames = { manifest: string; dash: string; thumbnail: string; storyboard: string; mp4: string | null };
 export type RequestedNames = { [Name in keyof FileNames]?: string };
 
-/** The requested names, otherwise those of the specification. */
+/** The requested names, otherwise those of the specification. Older servers request an MP4 file by its name alone. */
 export const fileNames = (spec: EncodingSpec, requested: RequestedNames = {}): FileNames => ({
   manifest: requested.manifest ?? spec.hls.manifest,
   dash: requested.dash ?? spec.dash.manifest,
   thumbnail: requested.thumbnail ?? spec.thumbnail.name,
   storyboard: requested.storyboard ?? spec.storyboard.name,
-  mp4: requested.mp4 ?? null,
+  mp4: requested.mp4 ?? (spec.static_mp4.enabled ? spec.static_mp4.name : null),
 });
 
 export type EncodeResult = {

@@ -60,6 +60,7 @@ export const manifestMedia = {
   dash: v.nullish(v.object({ manifest_path: ObjectKey }, "must be an object")),
   thumbnail_path: v.nullish(ObjectKey),
   storyboard_path: v.nullish(ObjectKey),
+  mp4_path: v.nullish(ObjectKey),
   subtitles: v.optional(
     v.pipe(v.array(ManifestSubtitle, "must be an array"), v.maxLength(20, "must be at most 20")),
     [],

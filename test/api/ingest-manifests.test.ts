@@ -295,6 +295,8 @@ const ASSETS: [string, Record<string, unknown>, string[]][] = [
   ["a source that is not there", { source_key: "x.mp4" }, ["assets[0].source_key object_missing"]],
   ["a source that is media", { source_key: "low/1.m4s" }, ["assets[0].source_key source_is_media"]],
   ["an invalid image", { thumbnail_path: "low/1.m4s" }, ["assets[0].thumbnail_path thumbnail_malformed"]],
+  ["an MP4 file that is none", { mp4_path: "thumbnail.jpg" }, ["assets[0].mp4_path mp4_malformed"]],
+  ["an MP4 file that is not there", { mp4_path: "film.mp4" }, ["assets[0].mp4_path object_missing"]],
   ["a text that is none", { subtitles: [english("bad.vtt")] }, ["assets[0].subtitles[0].path invalid_subtitle"]],
   ["a text without a cue", { subtitles: [english("empty.vtt")] }, ["assets[0].subtitles[0].path invalid_subtitle"]],
   [

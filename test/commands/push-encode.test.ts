@@ -291,15 +291,16 @@ test("faults are reported in one sentence, before anything is encoded", LONG, as
   );
 });
 
-test("a profile determines what is encoded, its watermark included", LONG, async () => {
+test("a profile determines what is encoded, its watermark and its MP4 file included", LONG, async () => {
   const { folder, server, env, key, get } = await scene();
   const clip = join(folder, "gray.mp4");
   const mark = join(folder, "mark.png");
   await ffmpeg("-f", "lavfi", "-i", "color=c=gray:s=480x270:r=25:d=2", ...fast, clip);
   await ffmpeg("-f", "lavfi", "-i", "color=c=red:s=40x20,format=rgba", "-frames:v", "1", mark);
+  const ladder = [{ height: 180, max_bitrate: 300_000 }];
   const made = await server.call("POST", "/api/v1/encoding_profiles", {
     key,
-    body: { name: "own", ladder: [{ height: 180, max_bitrate: 300_000 }], watermark: { position: "center" } },
+    body: { name: "own", ladder, static_mp4: true, watermark: { position: "center" } },
   });
   expect(made.status, made.text).toBe(201);
   const early = await run(["push", "--encode", clip, "--encoding-profile", "own"], { env });
@@ -315,7 +316,9 @@ test("a profile determines what is encoded, its watermark included", LONG, async
   expect(ended.code, ended.stderr).toBe(0);
   const [{ asset_id }] = JSON.parse(ended.stdout);
   expect((await get(`/assets/${asset_id}`)).renditions).toMatchObject([{ name: "180p", codec: "h264", height: 180 }]);
-  const { hls_url } = await get(`/playback/${asset_id}`);
+  const { hls_url, mp4_url } = await get(`/playback/${asset_id}`);
+  const entries = ["-show_entries", "stream=codec_name,height:format=duration", "-of", "csv=p=0"];
+  expect((await ffprobe(...entries, mp4_url)).split("\n")).toEqual(["h264,180", expect.stringMatching(/^2\.0/), ""]);
   const crop = "crop=2:2,scale=1:1,format=rgb24";
   const [red = 0, green = 0] = await ffmpeg("-i", hls_url, "-vf", crop, "-frames:v", "1", "-f", "rawvideo", "-");
   expect(red - green).toBeGreaterThan(100);

@@ -217,6 +217,14 @@ export async function checkThumbnail(
     addFault(findings, path, "thumbnail_malformed", `${quotedKey(key)} is not a JPEG, PNG, GIF or WebP image.`);
 }
 
+/** Checks that a file begins as MP4 (ISO/IEC 14496-12, 4.3). */
+export async function checkMp4(inventory: Inventory, findings: Findings, path: string, key: string): Promise<void> {
+  if (!requireObject(inventory, findings, path, key)) return;
+  const head = (await inventory.read(key, 8)) ?? Buffer.alloc(0);
+  if (head.toString("latin1", 4) !== "ftyp")
+    addFault(findings, path, "mp4_malformed", `${quotedKey(key)} is not an MP4 file.`);
+}
+
 /** Checks WebVTT whose cues name regions of images: `sheet.jpg#xywh=0,0,160,90` (Media Fragments URI 1.0, 4.2.2). */
 export async function checkStoryboard(
   inventory: Inventory,

@@ -13,6 +13,7 @@ import {
   addFault,
   checkDash,
   checkHls,
+  checkMp4,
   checkStoryboard,
   checkThumbnail,
   type Findings,
@@ -115,11 +116,12 @@ async function checkAsset(
   findings: Findings,
   { path, given, readSubtitle }: { path: string; given: ManifestAssetInput; readSubtitle: ReadSubtitle },
 ): Promise<CheckedAsset> {
-  const { hls, dash, thumbnail_path, storyboard_path, source_key } = given;
+  const { hls, dash, thumbnail_path, storyboard_path, mp4_path, source_key } = given;
   const media = await checkHls(inventory, findings, `${path}.hls.manifest_path`, hls.manifest_path);
   if (dash) await checkDash(inventory, findings, `${path}.dash.manifest_path`, dash.manifest_path);
   if (thumbnail_path) await checkThumbnail(inventory, findings, `${path}.thumbnail_path`, thumbnail_path);
   if (storyboard_path) await checkStoryboard(inventory, findings, `${path}.storyboard_path`, storyboard_path);
+  if (mp4_path) await checkMp4(inventory, findings, `${path}.mp4_path`, mp4_path);
   const variants = new Map(media.renditions.map((rendition) => [rendition.playlist_path, rendition]));
   for (const [index, { playlist_path }] of (hls.renditions ?? []).entries()) {
     const playlistPath = `${path}.hls.renditions[${index}].playlist_path`;

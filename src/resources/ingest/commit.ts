@@ -122,6 +122,7 @@ async function createAsset(tx: Db, app: App, { tenantId, policy, one }: AssetCre
     dashManifestPath: at(given.dash?.manifest_path),
     thumbnailPath: at(given.thumbnail_path),
     storyboardPath: at(given.storyboard_path),
+    mp4Path: at(given.mp4_path),
     renditions: one.renditions.map((each) => ({ ...each, playlist_path: prefix + each.playlist_path })),
     width: top?.width ?? null,
     height: top?.height ?? null,
