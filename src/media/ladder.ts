@@ -50,7 +50,8 @@ export function planLadder(width: number, height: number, rate: Rate, spec: Enco
       width: Math.min(even(scale(width, side)), evenDown(width)),
       height: Math.min(even(scale(height, side)), evenDown(height)),
     };
-    return { name: `${side}p`, ...size, ...bitrates(side, size.width * size.height, rate, spec) };
+    const name = ladder.find((rung) => rung.height === side)?.name ?? `${side}p`;
+    return { name, ...size, ...bitrates(side, size.width * size.height, rate, spec) };
   });
 }
 

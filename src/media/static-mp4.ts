@@ -20,9 +20,9 @@ type StaticMp4Options = {
 };
 
 /**
- * Writes one MP4 file with its index at the beginning, from the best rendition within the limit and the first audio
- * track, for players without HLS. Nothing is encoded: it consists of the segments' bytes. Returns its size; null for
- * audio-only sources.
+ * Writes one MP4 file from the best rendition within the limit and the first audio track, for players without HLS; its
+ * index is at the beginning, or at the end. Nothing is encoded: it consists of the segments' bytes. Returns its size; null
+ * for audio-only sources.
  */
 export async function writeStaticMp4(options: StaticMp4Options): Promise<number | null> {
   const { outDir, name, spec, videos, audios, ffmpeg, run: common, read } = options;
@@ -41,7 +41,8 @@ export async function writeStaticMp4(options: StaticMp4Options): Promise<number 
       ...["-nostdin", "-hide_banner", "-y", "-loglevel", "error"],
       ...parts.flatMap((part) => untrustedInput(join(cwd, `${part.name}.mp4`))),
       ...parts.flatMap((_, index) => ["-map", String(index)]),
-      ...["-c", "copy", "-map_metadata", "-1", "-movflags", "+faststart", "-f", "mp4", `file:${join(outDir, name)}`],
+      ...["-c", "copy", "-map_metadata", "-1", ...(spec.static_mp4.fast_start ? ["-movflags", "+faststart"] : [])],
+      ...["-f", "mp4", `file:${join(outDir, name)}`],
     ],
     timeLimitMs: 3_600_000,
   });

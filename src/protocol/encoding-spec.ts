@@ -23,6 +23,11 @@ const rung = (maxCrf: number) =>
     only_below: v.optional(side),
   });
 
+/** Directories of renditions: none is that of audio, and a size between two rungs is named by its short side. */
+const hasOwnNames = (ladder: { name: string; height: number }[]) =>
+  new Set(ladder.map(({ name }) => name)).size === ladder.length &&
+  ladder.every(({ name, height }) => !/^(audio(-\d+)?|\d+p)$/.test(name) || name === `${height}p`);
+
 /** A PNG image over the video, which the worker downloads; `width_percent` is of the width of the video. */
 const watermark = v.object({
   position: v.picklist(WATERMARK_POSITIONS),
@@ -40,7 +45,12 @@ const videoOf = ({ settings, maxCrf }: (typeof encodableVideoCodecs)[number]) =>
     standard_frame_rate: between(1, 240),
     max_frame_rate: between(1, 240),
     high_frame_rate_factor: v.pipe(v.number(), v.minValue(1), v.maxValue(10)),
-    ladder: v.pipe(v.array(rung(maxCrf)), v.minLength(1), v.maxLength(20)),
+    ladder: v.pipe(
+      v.array(rung(maxCrf)),
+      v.minLength(1),
+      v.maxLength(20),
+      v.check((all) => hasOwnNames(all)),
+    ),
     max_pixels: between(256, 8192 * 8192),
     // Older servers do not state these.
     enabled: v.optional(v.boolean(), true),
