@@ -44,6 +44,8 @@ type ArgumentOptions = {
   readSeconds?: number | undefined;
   /** Names of the video renditions to encode; all by default. Each is scaled as in a run over all of them. */
   only?: ReadonlySet<string> | undefined;
+  /** False: copied audio is not decoded, which finds its faults; the caller does that. */
+  isChecked?: boolean | undefined;
   /** What is produced from the source in all, where `plan` is a part of it. */
   whole?: EncodePlan | undefined;
 };
@@ -54,7 +56,7 @@ type ArgumentOptions = {
  * another for DASH took 137 s.
  */
 export function encodeArguments(options: ArgumentOptions): string[] {
-  const { input, outDir, plan, spec, encoder = "software", range, readSeconds } = options;
+  const { input, plan, encoder = "software", range, readSeconds } = options;
   return [
     ...["-nostdin", "-hide_banner", "-y", "-loglevel", "warning"],
     ...["-progress", "pipe:1", "-nostats", "-stats_period", "0.5"],
@@ -71,7 +73,7 @@ export function encodeArguments(options: ArgumentOptions): string[] {
     ...watermarkInput(plan, options),
     ...graphArguments(filterGraph(plan, options, encoder)),
     ...renditionsOf(plan, range).flatMap((one) => videoOutput(one, plan, options)),
-    ...plan.audio.flatMap((one) => audioOutput(one, spec, outDir)),
+    ...plan.audio.flatMap((one) => audioOutput(one, options)),
     ...clockOutput(options),
   ];
 }
@@ -183,9 +185,9 @@ const audioGraph = (audio: EncodePlan["audio"], spec: EncodingSpec): string[] =>
   });
 
 /** Filters that convert any audio to what the encoder takes. */
-export const normalizedAudio = (spec: EncodingSpec): string[] => [
+export const normalizedAudio = (spec: EncodingSpec, { isFromStart = true } = {}): string[] => [
   // async fills gaps with silence and first_pts a late start, which keeps audio and video in sync.
-  `aresample=${spec.audio.sample_rate}:async=1:first_pts=0`,
+  `aresample=${spec.audio.sample_rate}:async=1${isFromStart ? ":first_pts=0" : ""}`,
   `aformat=sample_fmts=${audioCodecs[spec.audio.codec].sampleFormat}:channel_layouts=stereo`,
 ];
 
@@ -280,15 +282,20 @@ function keyframes({ gop_seconds }: EncodingSpec, { num, den }: Rate, range: Fra
 const timesBefore = (times: readonly number[], { num, den }: Rate) =>
   times.map((seconds) => Math.max(0, seconds - den / num / 4).toFixed(4)).join(",");
 
-function audioOutput(one: PlannedAudio, spec: EncodingSpec, outDir: string): string[] {
+/** Decodes a track, which finds its faults. */
+export const decodeOutput = ({ track }: PlannedAudio): string[] => [
+  ...["-map", `0:${track.index}`, "-c:a", "pcm_s16le", "-f", "null", "-"],
+];
+
+export function audioOutput(
+  one: PlannedAudio,
+  { spec, outDir, isChecked = true }: Pick<ArgumentOptions, "spec" | "outDir" | "isChecked">,
+): string[] {
   if (one.isCopied) {
-    const source = ["-map", `0:${one.track.index}`];
-    // The first packets have negative times, which an edit list removes. They are decoded to the null muxer, because
-    // copied streams must be free of faults.
-    return [
-      ...[...source, "-c:a", "copy", "-copypriorss", "1", ...segmentWriter(join(outDir, one.name), cuts(spec))],
-      ...[...source, "-c:a", "pcm_s16le", "-f", "null", "-"],
-    ];
+    // The first packets have negative times, which an edit list removes. They are decoded too, because copied streams
+    // must be free of faults.
+    const copy = ["-map", `0:${one.track.index}`, "-c:a", "copy", "-copypriorss", "1"];
+    return [...copy, ...segmentWriter(join(outDir, one.name), cuts(spec)), ...(isChecked ? decodeOutput(one) : [])];
   }
   const index = one.name === "audio" ? 0 : Number(one.name.slice("audio-".length)) - 1;
   return [

@@ -10,7 +10,7 @@ import { TASK_KINDS } from "../lib/enums.ts";
 /**
  * - `plan`: read the source and decide what is produced from it, and whether it can be cut.
  * - `chunk`: encode all video renditions of a range of whole segments.
- * - `audio`: encode all audio tracks of the whole source, and create its captions.
+ * - `audio`: encode all audio tracks of the source, or of a range of whole segments. The first one creates its captions.
  * - `images`: with all segments in storage, write thumbnail, storyboard and manifests.
  * - `whole`: produce everything in one run, as a job without tasks.
  */
@@ -22,6 +22,7 @@ export const TASKS_VERSION = 1;
 const MAX_RENDITIONS = 100;
 /** 24 hours in segments of one second. */
 const MAX_SEGMENTS = 86_400;
+const MAX_AUDIO_STEP = 1000;
 const count = v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(Number.MAX_SAFE_INTEGER));
 const positive = v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(1_000_000_000));
 const Name = v.pipe(v.string(), v.regex(/^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$/, "must be a file name"));
@@ -103,6 +104,12 @@ const Early = v.object({
     v.maxLength(MAX_RENDITIONS),
     v.description("The video renditions, largest first"),
   ),
+  audio_step: v.pipe(
+    v.nullish(v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(MAX_AUDIO_STEP))),
+    v.description(
+      "Audio may be encoded in ranges that begin at multiples of so many segments, with the packets of one run; null: only as a whole",
+    ),
+  ),
 });
 
 /** The result of a `plan` task. */
@@ -166,7 +173,12 @@ export const Task = v.object({
     v.nullable(v.record(v.string(), v.unknown())),
     v.description("As the `plan` task returned it; null for `plan` and `whole`"),
   ),
-  chunk: v.pipe(v.nullable(Chunk), v.description("What to encode, for a `chunk`")),
+  chunk: v.pipe(
+    v.nullable(Chunk),
+    v.description(
+      "What to encode, for a `chunk`, and for `audio` in parts, whose range is that of its segments; null: all",
+    ),
+  ),
   publishes: v.pipe(
     v.optional(v.boolean(), false),
     v.description(

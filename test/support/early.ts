@@ -18,16 +18,16 @@ export const EARLY_PLAN = {
 
 export type Early = { id: number; head: any; prefix: string; paths: Record<string, unknown> };
 
-/** The result of a chunk, with its renditions only, or of the audio. */
-export function earlyResult(contract: any) {
+/** The result of a chunk, with its renditions only, or of the audio; of a video of so many segments. */
+export function earlyResult(contract: any, segments = 25) {
   const names = contract.task.chunk?.renditions ?? RENDITIONS;
-  const last = 25 - (contract.task.chunk?.first_segment ?? 0);
-  return { written: written({ task: { ...contract.task, plan: { renditions: names } } }, { last }) };
+  const last = segments - (contract.task.chunk?.first_segment ?? 0);
+  return { written: written({ task: { ...contract.task, plan: { renditions: names } } }, { last, all: segments }) };
 }
 
 /** Completes a chunk or the audio. */
-export async function completeEarly(app: TestApp, contract: any): Promise<any> {
-  const done = await callback(app, contract, "complete", earlyResult(contract));
+export async function completeEarly(app: TestApp, contract: any, segments?: number): Promise<any> {
+  const done = await callback(app, contract, "complete", earlyResult(contract, segments));
   if (done.status !== 200) throw new Error(done.text);
   return done.body;
 }
@@ -39,12 +39,12 @@ export async function completeEarly(app: TestApp, contract: any): Promise<any> {
 export async function publishedEarly(
   app: TestApp,
   key: string,
-  { priority, ...fields }: UploadFields & { priority?: number } = {},
+  { priority, plan = EARLY_PLAN, ...fields }: UploadFields & { priority?: number; plan?: object } = {},
 ): Promise<Early> {
   const made = await uploaded(app, key, { early_playback: true, playback_policy: "public", ...fields });
   if (priority !== undefined)
     await app.call("PATCH", `/api/v1/transcoding_jobs/${made.job.id}`, { admin: app.admin, body: { priority } });
-  await finish(app, (await nextTask(app)).body, EARLY_PLAN);
+  await finish(app, (await nextTask(app)).body, { ...plan });
   const head = (await nextTask(app)).body;
   const paths = await putArtifacts(app, head);
   const body = { ...paths, media: { duration_seconds: 100, renditions: [] } };

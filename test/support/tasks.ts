@@ -24,7 +24,7 @@ const init = { timescale: 15_360, codec: "avc1.64001e", width: 640, height: 360,
 /** What a `chunk` or `audio` task of a contract writes; the last chunk has `last` segments, audio has `all`. */
 export function written({ task }: any, { last = 5, all = 25 } = {}) {
   const first = task.chunk?.first_segment ?? 0;
-  const count = task.kind === "audio" ? all : (task.chunk.segments ?? last);
+  const count = task.chunk ? (task.chunk.segments ?? last) : all;
   const names = task.kind === "audio" ? ["audio"] : task.plan.renditions;
   return names.map((name: string) => ({
     name,

@@ -5,6 +5,7 @@ import type { EncodingSpec } from "../encoding-spec.ts";
 import { type Binaries, run, type SourceRun } from "../ffmpeg.ts";
 import { withGains } from "../loudness.ts";
 import { prepareFolders, readWritten } from "../package.ts";
+import { decodeArguments } from "./audio-arguments.ts";
 import type { StoredPlan } from "./stored-plan.ts";
 import { toRows } from "./written-rows.ts";
 
@@ -20,22 +21,33 @@ export type AudioOptions = {
   onProgress?: (fraction: number) => void;
 };
 
-const STALL_MS = 5 * 60_000;
-const TIME_LIMIT_MS = 12 * 3_600_000;
+const limits = { stallMs: 5 * 60_000, timeLimitMs: 12 * 3_600_000 };
 
-/** Encodes all audio tracks of the source in one run, which costs a hundredth of the video. Throws MediaError. */
+/**
+ * Encodes all audio tracks of the source in one run, which costs a hundredth of the video. Copied ones are there after
+ * seconds, and their faults are found afterwards. Throws MediaError.
+ */
 export async function encodeAudio(options: AudioOptions): Promise<WrittenRendition[]> {
-  const { input, outDir, spec, binaries, onProgress } = options;
+  const { input, outDir, spec, binaries } = options;
+  const copied = options.plan.audio.filter(({ isCopied }) => isCopied);
+  const share = copied.length > 0 ? 0.5 : 1;
+  const onProgress = (fraction: number, done = 0) => options.onProgress?.(done + fraction * share);
   const loudness = { input, spec, ffmpeg: binaries.ffmpeg, run: options.run };
   const plan = { ...options.plan, video: null, audio: await withGains(options.plan.audio, loudness) };
   await prepareFolders(outDir, plan);
   await run(binaries.ffmpeg, {
     ...options.run,
-    args: encodeArguments({ input, outDir, plan, whole: options.plan, spec }),
-    timeLimitMs: TIME_LIMIT_MS,
-    stallMs: STALL_MS,
-    onPosition: (seconds) => plan.durationSeconds && onProgress?.(Math.min(1, seconds / plan.durationSeconds)),
+    args: encodeArguments({ input, outDir, plan, whole: options.plan, spec, isChecked: false }),
+    ...limits,
+    onPosition: (seconds) => plan.durationSeconds && onProgress(Math.min(1, seconds / plan.durationSeconds)),
   });
+  if (copied.length > 0)
+    await run(binaries.ffmpeg, {
+      ...options.run,
+      args: decodeArguments({ input, audio: copied }),
+      ...limits,
+      onPosition: (seconds) => plan.durationSeconds && onProgress(Math.min(1, seconds / plan.durationSeconds), share),
+    });
   const rows: WrittenRendition[] = [];
   for (const { name } of plan.audio) {
     const written = await readWritten(outDir, name);

@@ -6,8 +6,9 @@ import { type Binaries, run, type SourceRun, untrustedInput } from "../ffmpeg.ts
 import { findPassthrough } from "../passthrough.ts";
 import { type EncodePlan, planEncode } from "../plan.ts";
 import type { Probe } from "../probe.ts";
+import { audioStep } from "./audio-grid.ts";
 import { copiedSegments } from "./passthrough-parts.ts";
-import { predictedVideo } from "./predict.ts";
+import { predictedAudio, predictedVideo } from "./predict.ts";
 import { longestKeyDistance, type SourceIndex, videoTrackOf } from "./source-index.ts";
 import { type StoredPlan, toStored } from "./stored-plan.ts";
 
@@ -45,7 +46,7 @@ export async function planSource(options: PlanOptions): Promise<PlanResult> {
     has_audio: plan.audio.length > 0,
     uncuttable,
     ...(copied && { segment_frames: copied.frames }),
-    early: earlyOf(plan, spec),
+    early: earlyOf(plan, options),
   };
 }
 
@@ -64,14 +65,18 @@ function framesOf({ video }: EncodePlan, { startSeconds }: Probe): number | null
 }
 
 /** What can be listed before it is encoded. */
-function earlyOf(plan: StoredPlan, spec: EncodingSpec): PlanResult["early"] {
+function earlyOf(plan: StoredPlan, { spec, index }: PlanOptions): PlanResult["early"] {
   const { video, durationSeconds } = plan;
   const lengths = predictedVideo(plan, spec);
   if (!video || !durationSeconds || !lengths || lengths.some((frames) => frames < 1)) return null;
   const segments = lengths.length;
   // Chunks cover all whole segments of the container's duration: the video would be shorter than that.
   if (!video.passthrough && segments < Math.floor(durationSeconds / spec.segment_seconds + 1e-6)) return null;
-  return { segments, renditions: video.renditions.map(({ name, width, height }) => ({ name, width, height })) };
+  const renditions = video.renditions.map(({ name, width, height }) => ({ name, width, height }));
+  const audioSegments = plan.audio.map((one) => predictedAudio(one, plan, spec).length);
+  // Parts of the audio are ranges of segments, of all tracks.
+  const isAlike = audioSegments.every((count) => Math.abs(count - segments) <= 1 && count === audioSegments[0]);
+  return { segments, renditions, audio_step: isAlike ? audioStep(plan.audio, index, spec) : null };
 }
 
 type Source = Parameters<typeof findPassthrough>[0];

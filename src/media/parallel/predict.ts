@@ -34,7 +34,7 @@ export function predictedVideo(plan: StoredPlan, spec: EncodingSpec): number[] |
 }
 
 /** The samples of each segment of an audio track, which ffmpeg cuts at the first packet at n x 4 s or later. */
-function predictedAudio(
+export function predictedAudio(
   { track, padToSeconds, isCopied }: PlannedAudio,
   { durationSeconds }: StoredPlan,
   { audio, segment_seconds }: EncodingSpec,

@@ -165,6 +165,8 @@ export const windowRanges = (track: TrackIndex, { from, end }: Window): ByteRang
 
 /** More than what ffmpeg reads ahead of the time at which it ends. */
 const READ_AHEAD_SECONDS = 1;
+/** A seek ends at a keyframe of the video, and a decoder's first packets have faults. */
+const READ_BEHIND_SECONDS = 25;
 
 /** The audio of the first `seconds` of the file; null when it is not in the index. */
 export function firstAudioRanges(
@@ -179,6 +181,24 @@ export function firstAudioRanges(
     if (indexed?.kind !== "audio") return null;
     const after = indexed.dts.findIndex((time) => time > until);
     samples.push(...rangesOf(indexed, 0, after < 0 ? indexed.sizes.length : after));
+  }
+  return joinRanges(samples, GAP_BYTES);
+}
+
+/** What a part of the audio reads, between two times in seconds; null when it is not in the index. */
+export function audioPartRanges(
+  { tracks }: SourceIndex,
+  { audio, startSeconds = 0 }: Pick<StoredPlan, "audio" | "startSeconds">,
+  { from, to }: { from: number; to: number },
+): ByteRange[] | null {
+  const [begin, end] = [startSeconds + from - READ_BEHIND_SECONDS, startSeconds + to + READ_AHEAD_SECONDS];
+  const samples: ByteRange[] = [];
+  for (const { track } of audio) {
+    const indexed = tracks[track.index];
+    if (indexed?.kind !== "audio") return null;
+    const first = indexed.dts.findIndex((time) => time >= begin);
+    const after = indexed.dts.findIndex((time) => time > end);
+    if (first >= 0) samples.push(...rangesOf(indexed, first, after < 0 ? indexed.sizes.length : after));
   }
   return joinRanges(samples, GAP_BYTES);
 }

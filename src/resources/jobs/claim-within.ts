@@ -60,7 +60,8 @@ export async function claimWithin(
   }
 }
 
-const createsCaptions = (task: TaskRow | undefined) => !task || task.kind === "audio" || task.kind === "whole";
+const createsCaptions = (task: TaskRow | undefined) =>
+  !task || task.kind === "whole" || (task.kind === "audio" && task.number === 0);
 
 async function contractFor(
   app: App,

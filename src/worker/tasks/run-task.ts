@@ -7,12 +7,15 @@ import type { SourceRun } from "../../media/ffmpeg.ts";
 import { fileNames } from "../../media/finish.ts";
 import type { ByteRange } from "../../media/mp4/layout.ts";
 import { encodeAudio } from "../../media/parallel/audio.ts";
+import { audioStep } from "../../media/parallel/audio-grid.ts";
+import { encodeAudioPart } from "../../media/parallel/audio-part.ts";
 import { encodeChunk } from "../../media/parallel/chunk.ts";
 import { earlyNames, initSeconds, writeEarly, writeInits } from "../../media/parallel/head.ts";
 import { writeImages } from "../../media/parallel/images.ts";
 import { Inexact } from "../../media/parallel/inexact.ts";
 import { planSource } from "../../media/parallel/plan-source.ts";
 import {
+  audioPartRanges,
   audioRanges,
   firstAudioRanges,
   type SourceIndex,
@@ -239,10 +242,12 @@ async function audio({ job, context, workspace }: Running, plan: StoredPlan): Pr
     heartbeat.report("encoding", DOWNLOADED + fraction * (ENCODED - DOWNLOADED));
   };
   const media = { audio: plan.audio.map(({ track }) => track) };
-  const ranges = source.index && audioRanges(source.index, plan, job.source.bytes ?? 0);
-  // An announced checksum is compared by reading everything.
-  await source.need(ranges && !job.source.sha256 ? ranges : "all");
-  const sum = source.isWhole() ? sumOf(source.path, job.source.sha256, heartbeat.signal) : null;
+  const range = job.task.chunk;
+  // An announced checksum is compared by reading everything, once.
+  const isFirst = !range || range.number === 0;
+  const ranges = source.index && audioRangesOf({ job, index: source.index, plan, isWhole: requested > 0 });
+  await source.need(ranges && !(isFirst && job.source.sha256) ? ranges : "all");
+  const sum = isFirst && source.isWhole() ? sumOf(source.path, job.source.sha256, heartbeat.signal) : null;
   sum?.catch(() => {});
   try {
     const [written, captions] = await runConcurrently(
@@ -250,10 +255,14 @@ async function audio({ job, context, workspace }: Running, plan: StoredPlan): Pr
       (signal) =>
         plan.audio.length === 0
           ? Promise.resolve([])
-          : encodeAudio({
-              ...{ input: source.path, outDir, plan, spec: requestedSpec(job), binaries },
-              run: { ...runOf(context, workspace, source.path), signal },
-              onProgress: (encoded) => report({ encoded }),
+          : encodeAudioOf({
+              options: {
+                ...{ input: source.path, outDir, plan, spec: requestedSpec(job), binaries },
+                run: { ...runOf(context, workspace, source.path), signal },
+                onProgress: (encoded) => report({ encoded }),
+              },
+              ...{ range, index: source.index, workDir: join(work, "audio") },
+              onPlaced: (files) => publisher.also(files),
             }).catch((error) => {
               throw plan.audio.some(({ isCopied }) => isCopied) && isOfSource(error) ? notCopied(error) : error;
             }),
@@ -270,6 +279,47 @@ async function audio({ job, context, workspace }: Running, plan: StoredPlan): Pr
   } finally {
     await publisher.stop();
   }
+}
+
+/** Downloads for a part of the audio, or for all of it; null: everything. */
+function audioRangesOf({
+  job,
+  index,
+  plan,
+  isWhole,
+}: {
+  job: TaskContract;
+  index: SourceIndex;
+  plan: StoredPlan;
+  isWhole: boolean;
+}): ByteRange[] | null {
+  const range = job.task.chunk;
+  if (!range || isWhole) return audioRanges(index, plan, job.source.bytes ?? 0);
+  const { segment_seconds: seconds } = requestedSpec(job);
+  const step = audioStep(plan.audio, index, requestedSpec(job)) ?? 0;
+  const from = Math.max(0, range.first_segment - step) * seconds;
+  const to = range.segments === null ? Number.POSITIVE_INFINITY : (range.first_segment + range.segments) * seconds;
+  return audioPartRanges(index, plan, { from, to });
+}
+
+/** The audio of a task: of a range of segments, or all. Throws MediaError and Inexact. */
+function encodeAudioOf({
+  options,
+  range,
+  index,
+  workDir,
+  onPlaced,
+}: {
+  options: Parameters<typeof encodeAudio>[0];
+  range: Chunk | null;
+  index: SourceIndex | null;
+  workDir: string;
+  onPlaced: (files: string[]) => Promise<void>;
+}): Promise<WrittenRendition[]> {
+  if (!range) return encodeAudio(options);
+  const step = audioStep(options.plan.audio, index, options.spec);
+  if (step === null) throw new Inexact("its audio cannot be encoded in parts.");
+  return encodeAudioPart(options, { range, step, workDir, onPlaced });
 }
 
 async function images({ job, context, workspace }: Running, plan: StoredPlan): Promise<TaskResult> {

@@ -92,7 +92,7 @@ async function completePlan(app: App, lease: TaskLease, resultHash: string, resu
 /** The result of a part, whose captions are valid. */
 async function checkedPart(app: App, { job, task }: LeasedTask, result: Completion): Promise<PartResult> {
   const part = partResult(result, task.kind);
-  if (task.kind !== "audio") return part;
+  if (task.kind !== "audio" || task.number > 0) return part;
   const objects = storageOf(app);
   await checkSubtitlePaths(objects, attemptPrefix(job, task.attemptId), part);
   const wanted = (await sourceUpload(app.db, job.assetId))?.captions ?? NO_CAPTIONS;

@@ -1,4 +1,5 @@
 import type { PlanResult } from "../../../protocol/task.ts";
+import { audioParts } from "./audio-parts.ts";
 import { AUDIO_WEIGHT, chunksOf, IMAGES_WEIGHT, LEAD_SEGMENTS, PLAN_WEIGHT, rangeOf } from "./chunks.ts";
 import type { TaskDraft } from "./lifecycle.ts";
 
@@ -31,8 +32,8 @@ export function splitLadder(plan: Pick<PlanResult, "early" | "segment_frames">):
 
 /**
  * The tasks of a source that is to play before it is encoded, in the order in which they are queued. The head has the
- * first segment of the low renditions and publishes the asset; the audio and the next low segments follow. The rest is
- * encoded in the order of time, and the first segments of the other renditions last, unless a viewer requests them. What is
+ * first segment of the low renditions and publishes the asset; the first audio and the next low segments follow. The rest
+ * is encoded in the order of time, and the first segments of the other renditions last, unless a viewer requests them. What is
  * copied takes next to no time, and is copied to its end before the rest is encoded. For a plan that `whyUncut` accepts for
  * early playback.
  */
@@ -59,11 +60,12 @@ export function earlyPartsOf(plan: PlanResult, chunkSeconds: number): TaskDraft[
     chunk: rangeOf(grid, { number, from, to, renditions }),
     weight: weights.lead * share,
   });
+  const sound = plan.has_audio ? audioParts(early, segment_seconds, weights.audio) : [];
   const first = { urgency: FIRST };
   const share = offset > 0 ? 0.5 : 1;
   return [
     { ...part(total, 0, 1, low, share / LEAD_SEGMENTS), ...first, publishes: true },
-    ...(plan.has_audio ? [{ kind: "audio" as const, weight: weights.audio, ...first }] : []),
+    ...sound.slice(0, 1).map((draft) => ({ ...draft, ...first })),
     { ...part(total + 1, 1, LEAD_SEGMENTS, low, (share * (LEAD_SEGMENTS - 1)) / LEAD_SEGMENTS), ...first },
     ...copies.map(
       (chunk): TaskDraft => ({
@@ -72,14 +74,17 @@ export function earlyPartsOf(plan: PlanResult, chunkSeconds: number): TaskDraft[
         weight: copying / copies.length,
       }),
     ),
-    ...rest.map(
-      (chunk): TaskDraft => ({
-        kind: "chunk",
-        chunk: { ...chunk, number: chunk.number + offset, renditions: encodedOnly(plan) },
-        weight: each,
-        rank: chunk.first_segment,
-      }),
-    ),
+    ...[
+      ...sound.slice(1),
+      ...rest.map(
+        (chunk): TaskDraft => ({
+          kind: "chunk",
+          chunk: { ...chunk, number: chunk.number + offset, renditions: encodedOnly(plan) },
+          weight: each,
+          rank: chunk.first_segment,
+        }),
+      ),
+    ].toSorted((a, b) => (a.rank ?? 0) - (b.rank ?? 0)),
     ...(offset > 0 ? [{ ...part(0, 0, LEAD_SEGMENTS, high, share), rank: deferredRank(early) }] : []),
     { kind: "images", weight: IMAGES_WEIGHT },
   ];

@@ -7,11 +7,11 @@ import { attemptPrefix } from "../../../lib/object-keys.ts";
 import type { PlanResult } from "../../../protocol/task.ts";
 import { lastJob } from "../lifecycle/repair.ts";
 import { workerWaker } from "../wake.ts";
-import { covers, type SegmentRef } from "./covering.ts";
+import { covers, coversAudio, type SegmentRef } from "./covering.ts";
 import { REQUESTED } from "./early-parts.ts";
 import { IS_QUEUED, IS_RUNNING } from "./lifecycle.ts";
 import { planOf } from "./plan-of.ts";
-import { requestTask } from "./split.ts";
+import { requestAudio, requestTask } from "./split.ts";
 
 /** Segments that viewers have requested and that are not encoded yet. */
 const MAX_REQUESTED = 16;
@@ -37,14 +37,20 @@ export async function requestSegment(app: App, asset: AssetRow, ref: SegmentRef)
     if (typeof found === "string") return found;
     const { task, plan } = found;
     if (task.status === "running" || isSplit(task)) return "coming";
-    if (await isLimited(tx, asset.tenantId)) return "later";
-    await requestTask(tx, app, task, { plan, ref });
+    // Two minutes of audio take as many seconds.
+    if (task.kind === "audio") await requestAudio(tx, app, task, { plan, number: ref.number });
+    else {
+      if (await isLimited(tx, asset.tenantId)) return "later";
+      await requestTask(tx, app, task, { plan, ref });
+    }
     afterCommit(tx, workerWaker(app));
     return "coming";
   });
 }
 
-const isSplit = ({ kind, urgency }: TaskRow) => kind === "audio" || urgency === REQUESTED;
+/** Whether it is encoded next, or cannot be. */
+const isSplit = ({ kind, urgency, firstSegment }: TaskRow) =>
+  urgency === REQUESTED || (kind === "audio" && (firstSegment === null || urgency > 0));
 
 type Found = { task: TaskRow; plan: PlanResult };
 
@@ -67,7 +73,7 @@ async function find(db: Db, asset: AssetRow, ref: SegmentRef): Promise<Found | A
       and(
         eq(tasks.attemptId, job.attemptId),
         inArray(tasks.status, ["queued", "running"]),
-        isVideo ? covers(ref) : eq(tasks.kind, "audio"),
+        isVideo ? covers(ref) : coversAudio(ref.number),
       ),
     )
     .limit(1)
@@ -82,7 +88,7 @@ async function isLimited(tx: Db, tenantId: number): Promise<boolean> {
     const groups = await tx
       .select({ tenantId: tasks.tenantId, tasks: count() })
       .from(tasks)
-      .where(and(isOpen, eq(tasks.urgency, REQUESTED)))
+      .where(and(isOpen, eq(tasks.urgency, REQUESTED), eq(tasks.kind, "chunk")))
       .groupBy(tasks.tenantId)
       .all();
     for (const group of groups) {

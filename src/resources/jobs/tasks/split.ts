@@ -44,6 +44,32 @@ export async function requestTask(
   await orderFrom(tx, plan, task.attemptId, ref.number);
 }
 
+/**
+ * Makes the audio from a requested segment to the end of its task urgent. A queued task is divided where the audio can be
+ * cut; what is before it keeps its place.
+ */
+export async function requestAudio(
+  tx: Db,
+  app: App,
+  task: TaskRow,
+  { plan, number }: { plan: PlanResult; number: number },
+): Promise<void> {
+  const { from, to } = rangeOfTask(task);
+  const step = plan.early?.audio_step ?? 1;
+  // The last segments stay together: where the source ends is only known when it is encoded.
+  const last = to ?? Math.max(from, (plan.early?.segments ?? 0) - 2);
+  const cut = Math.floor(Math.min(number, last) / step) * step;
+  const urgent = { urgency: REQUESTED, rank: 0 };
+  if (cut <= from) return update(tx, app, task, urgent);
+  const share = (last - cut) / Math.max(1, last - from);
+  const { id: _, ...common } = task;
+  await update(tx, app, task, { segments: cut - from, weight: task.weight * (1 - share) });
+  await tx.insert(tasks).values({
+    ...{ ...common, ...urgent, number: await placesOf(tx, task), firstSegment: cut, weight: task.weight * share },
+    segments: to === null ? null : to - cut,
+  });
+}
+
 const isEarly = (plan: PlanResult): plan is Early => Boolean(plan.early);
 
 /** Their rank, which the first tasks of an attempt do not have, keeps the place of their chunk. */
@@ -112,11 +138,12 @@ async function cutOut(
     await tx.insert(tasks).values({ ...common, ...write(one, place + 1 + index) });
 }
 
-const update = (tx: Db, app: App, { id }: TaskRow, columns: Partial<typeof tasks.$inferInsert>) =>
-  tx
+async function update(tx: Db, app: App, { id }: TaskRow, columns: Partial<typeof tasks.$inferInsert>): Promise<void> {
+  await tx
     .update(tasks)
     .set({ ...columns, updatedAt: app.clock.now() })
     .where(eq(tasks.id, id));
+}
 
 /** What `inner` leaves of `outer`: before it, the other renditions of its segments, and after it. */
 function around(outer: Rectangle, inner: Rectangle, all: readonly string[]): Rectangle[] {

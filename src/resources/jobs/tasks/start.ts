@@ -75,7 +75,14 @@ export async function taskOfContract(db: Db, task: TaskRow): Promise<Task> {
   const { id, kind, attemptId } = task;
   const plan = kind === "plan" || kind === "whole" ? null : await planFor(db, attemptId);
   const written = kind === "images" ? await allWritten(db, attemptId) : null;
-  return { id, kind, plan, chunk: kind === "chunk" ? chunkOf(task) : null, publishes: task.publishes, written };
+  return {
+    id,
+    kind,
+    plan,
+    chunk: task.firstSegment === null ? null : chunkOf(task),
+    publishes: task.publishes,
+    written,
+  };
 }
 
 async function planFor(db: Db, attemptId: number): Promise<Record<string, unknown>> {

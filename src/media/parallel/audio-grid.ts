@@ -1,0 +1,48 @@
+import { audioCodecs } from "../codecs/registry.ts";
+import type { EncodingSpec } from "../encoding-spec.ts";
+import type { PlannedAudio } from "../plan.ts";
+import type { SourceIndex } from "./source-index.ts";
+
+/** Half a packet of the usual codecs: a decoder returns its samples at other times otherwise. */
+const GAP_SECONDS = 0.005;
+/** Four minutes of segments of 4 s. */
+const MAX_STEP = 64;
+
+/** The first sample of segment `number` of encoded audio: ffmpeg cuts at the first packet at n x 4 s or later. */
+export function firstSampleOf(number: number, { segment_seconds, audio }: EncodingSpec): number {
+  const { packetSamples } = audioCodecs[audio.codec];
+  return Math.ceil((number * segment_seconds * audio.sample_rate) / packetSamples - 1e-6) * packetSamples;
+}
+
+/**
+ * Audio can be encoded in parts that begin at multiples of so many segments: there a packet begins exactly at n x 4 s, so
+ * that the packets of a part are those of a run over the whole source. Null when parts would not be exact, or such
+ * segments are too far apart: with a pass over everything before (loudness), audio that is copied, which takes no time,
+ * silence at the end, and times that are not those of the samples.
+ */
+export function audioStep(
+  tracks: readonly PlannedAudio[],
+  index: SourceIndex | null | undefined,
+  spec: EncodingSpec,
+): number | null {
+  const { audio, segment_seconds } = spec;
+  if (!index || tracks.length === 0 || audio.loudness_lufs !== null) return null;
+  const step = Array.from({ length: MAX_STEP }, (_, at) => at + 1).find((count) =>
+    Number.isInteger((count * segment_seconds * audio.sample_rate) / audioCodecs[audio.codec].packetSamples),
+  );
+  const isExact = tracks.every(({ track, isCopied, padToSeconds }) => {
+    const indexed = index.tracks[track.index];
+    return !isCopied && padToSeconds === 0 && indexed?.kind === "audio" && isSteady(indexed.dts);
+  });
+  return isExact ? (step ?? null) : null;
+}
+
+/** Whether all packets have the same duration, without gaps. */
+function isSteady(times: ArrayLike<number>): boolean {
+  const { length } = times;
+  const first = times[0] ?? 0;
+  const each = length < 2 ? 0 : ((times[length - 1] as number) - first) / (length - 1);
+  for (let at = 0; at < length; at++)
+    if (Math.abs((times[at] as number) - first - at * each) > GAP_SECONDS) return false;
+  return length > 1;
+}

@@ -1,0 +1,32 @@
+import type { Chunk, PlanResult } from "../../../protocol/task.ts";
+import type { TaskDraft } from "./lifecycle.ts";
+
+/** A worker encodes two minutes of audio in about as many seconds. */
+const PART_SECONDS = 120;
+/** A few minutes may as well be one part. */
+const LEAST_PARTS = 3;
+
+/**
+ * The audio of a source that is to play before it is encoded: in parts of whole segments, in the order of time, so that a
+ * viewer does not wait for what is before it. As one task where it cannot be cut.
+ */
+export function audioParts(
+  { segments, audio_step: step }: NonNullable<PlanResult["early"]>,
+  segmentSeconds: number,
+  weight: number,
+): TaskDraft[] {
+  const each = step ? Math.max(1, Math.round(PART_SECONDS / segmentSeconds / step)) * step : segments;
+  const parts = Math.floor(segments / each);
+  if (parts < LEAST_PARTS) return [{ kind: "audio", weight }];
+  return Array.from({ length: parts }, (_, number): TaskDraft => {
+    const from = number * each;
+    const to = number === parts - 1 ? null : from + each;
+    return { kind: "audio", chunk: rangeOfAudio({ number, from, to }), weight: weight / parts, rank: from };
+  });
+}
+
+/** Segments `from` to before `to` of the audio; null: to the end of the source. */
+export const rangeOfAudio = ({ number, from, to }: { number: number; from: number; to: number | null }): Chunk => ({
+  ...{ number, first_segment: from, segments: to === null ? null : to - from },
+  ...{ first_frame: 0, end_frame: null, renditions: null, is_urgent: false },
+});

@@ -1,0 +1,147 @@
+import { eq } from "drizzle-orm";
+import { beforeEach, expect, test } from "vitest";
+import { transcodingTasks } from "../../storage/db/schema.ts";
+import { type TestApp, testApp } from "../support/app.ts";
+import { until } from "../support/descendants.ts";
+import {
+  completeEarly,
+  EARLY_PLAN,
+  type Early,
+  earlyResult,
+  publishedEarly,
+  requestEarly,
+  storeEarly,
+} from "../support/early.ts";
+import { callback } from "../support/flow.ts";
+import { finish, nextTask } from "../support/tasks.ts";
+
+/** The audio of a long video that plays before it is encoded: in parts, and from where a viewer is. */
+let app: TestApp;
+let key: string;
+beforeEach(async () => {
+  app = await testApp({ lease_seconds: 60 });
+  app.stopClock();
+  key = await app.key((await app.tenant()).id);
+});
+
+/** Twenty minutes, whose audio can be cut at every second segment. */
+const SEGMENTS = 300;
+const { plan, early } = EARLY_PLAN;
+const longPlan = (audio_step: number | null = 2) => ({
+  ...{ plan, duration_seconds: 4 * SEGMENTS },
+  early: { ...early, segments: SEGMENTS, audio_step },
+});
+
+const light = async () => (await nextTask(app, undefined, { lane: "light" })).body;
+const complete = (contract: any) => completeEarly(app, contract, SEGMENTS);
+const nameOf = (number: number) => `audio/${String(number + 1).padStart(5, "0")}.m4s`;
+const rangeOf = ({ task: { chunk } }: any): [number, number | null] => [chunk.first_segment, chunk.segments];
+const job = async () => (await app.call("GET", "/api/v1/transcoding_jobs/1", { admin: app.admin })).body;
+
+/** A published asset; its urgent tasks are complete, of the audio the first part. */
+async function published(): Promise<Early> {
+  const made = await publishedEarly(app, key, { plan: longPlan() });
+  const first = await light();
+  expect([first.task.kind, ...rangeOf(first)]).toEqual(["audio", 0, 30]);
+  await complete(first);
+  const lead = await light();
+  expect(lead.task.kind).toBe("chunk");
+  await complete(lead);
+  return made;
+}
+
+/** Completes the light tasks that are queued; their ranges in order. */
+async function restOfAudio(): Promise<[number, number | null][]> {
+  const ranges: [number, number | null][] = [];
+  for (let contract = await light(); contract; contract = await light()) {
+    ranges.push(rangeOf(contract));
+    await complete(contract);
+  }
+  return ranges;
+}
+
+/** The part that begins with a segment, when it is the next one. */
+const untilUrgent = (from: number): Promise<any> =>
+  until("the part is urgent", async () => {
+    const parts = await app.opened.app.db
+      .select()
+      .from(transcodingTasks)
+      .where(eq(transcodingTasks.firstSegment, from))
+      .all();
+    return parts.some(({ kind, urgency }) => kind === "audio" && urgency > 0) && (await light());
+  });
+
+test("the audio is encoded in parts of two minutes in the order of time, each once", async () => {
+  await published();
+  const parts = Array.from({ length: 8 }, (_, index) => [30 * (index + 1), 30]);
+  expect(await restOfAudio()).toEqual([...parts, [270, null]]);
+  for (;;) {
+    const { body: contract } = await nextTask(app);
+    if (contract.task.kind === "images") {
+      const audio = contract.task.written.find(({ name }: { name: string }) => name === "audio");
+      expect(audio.segments).toHaveLength(SEGMENTS);
+      await finish(app, contract);
+      break;
+    }
+    expect(contract.task.kind).toBe("chunk");
+    await complete(contract);
+  }
+  expect(await job()).toMatchObject({ status: "completed", attempt: 1 });
+});
+
+test("a requested segment of the audio is encoded next, with those after it, and what is before it later", async () => {
+  const made = await published();
+  const before = (await job()).tasks.total;
+  const answer = requestEarly(app, made, nameOf(217));
+  await until("the part is divided", async () => (await job()).tasks.total > before);
+  const urgent = await light();
+  expect([urgent.task.kind, ...rangeOf(urgent)]).toEqual(["audio", 216, 24]);
+  // It waits for no other task, and nothing is divided again.
+  const others = [218, 239].map((number) => requestEarly(app, made, nameOf(number)));
+  for (const number of [217, 218, 239]) await storeEarly(app, made.prefix, nameOf(number));
+  for (const one of [await answer, ...(await Promise.all(others))]) expect(one.status).toBe(200);
+  expect((await job()).tasks.total).toBe(before + 1);
+  await complete(urgent);
+  const ranges = await restOfAudio();
+  expect(ranges).toContainEqual([210, 6]);
+  expect(ranges.map(([from]) => from)).toEqual([30, 60, 90, 120, 150, 180, 210, 240, 270]);
+});
+
+test("a part that begins with the requested segment is not divided, and neither is the end of the source", async () => {
+  const made = await published();
+  const before = (await job()).tasks.total;
+  for (const [number, range] of [
+    [240, [240, 30]],
+    [299, [298, null]],
+  ] as const) {
+    const answer = requestEarly(app, made, nameOf(number));
+    const contract = await untilUrgent(range[0]);
+    expect(rangeOf(contract)).toEqual(range);
+    await storeEarly(app, made.prefix, nameOf(number));
+    expect((await answer).status).toBe(200);
+    await complete(contract);
+  }
+  expect((await job()).tasks.total).toBe(before + 1);
+});
+
+test("a part that has not exactly its segments ends the encode in parts", async () => {
+  await published();
+  const contract = await light();
+  const { written } = earlyResult(contract, SEGMENTS);
+  await callback(app, contract, "complete", { written: [{ ...written[0], segments: written[0].segments.slice(1) }] });
+  expect(await job()).toMatchObject({ uncuttable: "inexact" });
+});
+
+test("the first part creates the captions", async () => {
+  await publishedEarly(app, key, { plan: longPlan(), captions: ["en"] });
+  const [first, next] = [await light(), await light(), await light()].filter(({ task }) => task.kind === "audio");
+  expect(first.outputs.subtitle_paths).toEqual({ en: expect.stringContaining("captions/en.vtt") });
+  expect(next.outputs.subtitle_paths).toEqual({});
+});
+
+test("where it cannot be cut, and in a shorter video, the audio is one task", async () => {
+  await publishedEarly(app, key, { plan: longPlan(null) });
+  expect((await light()).task).toMatchObject({ kind: "audio", chunk: null });
+  await publishedEarly(app, key, { plan: { plan, early: { ...early, audio_step: 2 } }, priority: 50 });
+  expect((await light()).task).toMatchObject({ kind: "audio", chunk: null });
+});
