@@ -139,9 +139,10 @@ test("the first part creates the captions", async () => {
   expect(next.outputs.subtitle_paths).toEqual({});
 });
 
-test("where it cannot be cut, and in a shorter video, the audio is one task", async () => {
-  await publishedEarly(app, key, { plan: longPlan(null) });
-  expect((await light()).task).toMatchObject({ kind: "audio", chunk: null });
-  await publishedEarly(app, key, { plan: { plan, early: { ...early, audio_step: 2 } }, priority: 50 });
+test.each([
+  ["a source that cannot be cut", longPlan(null)],
+  ["a short one", { plan, early: { ...early, audio_step: 2 } }],
+])("the audio of %s is one task", async (_, given) => {
+  await publishedEarly(app, key, { plan: given });
   expect((await light()).task).toMatchObject({ kind: "audio", chunk: null });
 });

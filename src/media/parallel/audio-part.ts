@@ -125,7 +125,11 @@ class AudioPlacer {
   async finish(): Promise<WrittenRendition> {
     const { name, outDir, part, begin, spec } = this.#options;
     const { number, segments: count, first_segment: first } = part.range;
-    const written = await readWritten(part.workDir, name, { joinLast: count === null });
+    const written = await readWritten(part.workDir, name, { joinLast: count === null }).catch((error) => {
+      if ((error as NodeJS.ErrnoException).code !== undefined) throw error;
+      // Without a packet the init segment describes nothing.
+      return null;
+    });
     const kept = written?.segments.slice(this.#lead, count === null ? undefined : this.#lead + count) ?? [];
     if (!written || kept.length === 0 || (count !== null && kept.length !== count))
       throw new Inexact(`part ${number} of ${name} has ${kept.length} segments instead of ${count ?? "some"}.`);
