@@ -145,7 +145,7 @@ const CHECKS: Record<string, () => Promise<void> | void> = {
   "video.max_pixels": () => expect(single.pixels.renditions).toMatchObject([{ width: 188, height: 106 }]),
   "video.enabled": () => expect(single.audioOnly.renditions).toMatchObject([{ name: "audio", height: null }]),
   "video.watermark": async () => {
-    // Red of half opacity over gray, half as wide as the picture: not in its middle, and not at its edge.
+    // Red of half opacity over gray, half as wide as the frame: not in its middle, and not at its edge.
     expect(redness(await pixel(0.7, 0.8))).toBeGreaterThan(60);
     expect(redness(await pixel(0.7, 0.8))).toBeLessThan(160);
     for (const [x, y] of [
