@@ -20,7 +20,14 @@ const Part = v.object({
   manifest_path: v.pipe(Path, v.description("The HLS manifest, relative to the prefix")),
   local_path: LocalPath,
   shared: v.pipe(
-    v.nullable(v.object({ prefix: Path, local_path: LocalPath, segments: v.array(Run), objects: v.array(v.string()) })),
+    v.nullable(
+      v.object({
+        prefix: Path,
+        local_path: LocalPath,
+        segments: v.pipe(v.array(Run), v.description("Runs of numbered segments")),
+        objects: v.pipe(v.array(v.string()), v.description("Init segments and images")),
+      }),
+    ),
     v.description("Of a clip: the media of another asset that it plays, whose paths are relative to their own prefix"),
   ),
 });
