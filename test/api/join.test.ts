@@ -1,17 +1,21 @@
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
 import { parse } from "mpd-parser";
 import { beforeAll, describe, expect, test, vi } from "vitest";
-import { fast, ffprobe, picture, sound } from "../media/sources.ts";
+import { fast, ffmpeg, ffprobe, picture, sound } from "../media/sources.ts";
 import { type TestApp, testApp } from "../support/app.ts";
 import { workOnce } from "../support/clip-worker.ts";
 import { clipOf, downloaded, FPS, film, filmAsset, frameHashes, SECONDS } from "../support/clips.ts";
 import { checkup } from "../support/doctor.ts";
 import { expectError } from "../support/error.ts";
-import { next } from "../support/flow.ts";
+import { callback, next } from "../support/flow.ts";
+import { emptyFolder } from "../support/folder.ts";
 import { subtitled } from "../support/subtitles.ts";
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 120_000 });
 
 let app: TestApp;
+let dataDir: string;
 let key: string;
 let files: Awaited<ReturnType<typeof film>>;
 let first: Awaited<ReturnType<typeof filmAsset>>;
@@ -23,7 +27,8 @@ const SHORT = 7.36;
 const PACKET = 1024 / 48_000;
 
 beforeAll(async () => {
-  app = await testApp({ rate_limit_uploads: "10000/60", rate_limit_pictures: "10000/60" });
+  dataDir = emptyFolder();
+  app = await testApp({ rate_limit_uploads: "10000/60", rate_limit_pictures: "10000/60" }, dataDir);
   key = await app.key((await app.tenant()).id);
   files = await film();
   const source = [
@@ -65,6 +70,20 @@ async function times(file: string, stream: "v" | "a"): Promise<number[]> {
     .filter(Boolean)
     .map(Number.parseFloat)
     .toSorted((a, b) => a - b);
+}
+
+/** Seconds at which loud audio begins. */
+async function beeps(file: string): Promise<number[]> {
+  const rate = 48_000;
+  const raw = await ffmpeg("-i", file, "-map", "0:a:0", "-ac", "1", "-ar", String(rate), "-f", "s16le", "-");
+  const onsets: number[] = [];
+  let quietSince = 0;
+  for (let at = 0; at + 2 <= raw.length; at += 2) {
+    if (Math.abs(raw.readInt16LE(at)) < 1000) continue;
+    if (at / 2 - quietSince > rate / 2) onsets.push(at / 2 / rate);
+    quietSince = at / 2;
+  }
+  return onsets;
 }
 
 function expectRegular(all: readonly number[], step: number) {
@@ -131,6 +150,40 @@ describe("joining assets", () => {
     const again = await joined(cut.id, whole.id);
     const frames = await frameHashes(await downloaded(app, (await playback(again.id)).hls_url));
     expect(frames).toEqual([...expected.slice(4 * FPS), ...expected.slice(0, 4 * FPS), ...expected, ...expected]);
+  });
+
+  test("on the disk of the server writes the same media as over HTTP", async () => {
+    const bodies = [await join([first.id, second.id]), await join([first.id, second.id])].map(({ body }) => body);
+    expect(await workOnce(app)).toBe("completed");
+    const local_proof = readFileSync(resolve(dataDir, "local-proof"), "utf8").trim();
+    const { body: contract } = await next(app, undefined, { capabilities: { joins: 1, local_proof } });
+    expect(contract.join.parts[1].local_path).toBe(resolve(dataDir, "objects", second.prefix.slice(0, -1)));
+    await callback(app, contract, "release", {});
+    expect(await workOnce(app, { sharedDisk: { dataDir } })).toBe("completed");
+    const stored = await Promise.all(
+      bodies.map(async ({ id }) => {
+        const folder = (await shown(id)).manifest_path.replace(/[^/]*$/, "");
+        const { objects } = (await app.opened.app.objects?.list(folder)) ?? { objects: [] };
+        return objects.map(({ key, bytes }) => [key.slice(folder.length), bytes]);
+      }),
+    );
+    expect(stored[1]).toEqual(stored[0]);
+  });
+
+  test("keeps audio in sync at the last of many joins", async () => {
+    // A beep at second 2 of each part, whose length is no multiple of a packet.
+    const [seconds, beep, count] = [3.08, 2, 20];
+    const tone = `sine=f=1000:d=${seconds}:r=48000,volume=enable='not(between(t,${beep},${beep + 0.2}))':volume=0`;
+    const source = [...picture("320x180", String(FPS), seconds), "-f", "lavfi", "-i", tone, ...fast, "-c:a", "aac"];
+    const part = await filmAsset(app, key, await film(source), { playback_policy: "public" }, seconds);
+    const whole = await joined(...Array<number>(count).fill(part.id));
+    const file = await downloaded(app, (await playback(whole.id)).hls_url);
+    expect(await frameHashes(file)).toHaveLength(Math.round(seconds * FPS) * count);
+    const onsets = await beeps(file);
+    expect(onsets).toHaveLength(count);
+    const [offset] = await beeps(await downloaded(app, (await playback(part.id)).hls_url));
+    for (const [index, onset] of onsets.entries())
+      expect(Math.abs(onset - index * seconds - (offset as number)), `part ${index}`).toBeLessThan(PACKET / 2 + 0.001);
   });
 
   test("moves the subtitles and tracks of each part", async () => {
