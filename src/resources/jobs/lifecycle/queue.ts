@@ -74,6 +74,7 @@ export async function queueAgain(
     ...QUEUED,
     ...(profileOf && (await profileOfJob(tx, app, profileOf))),
     ...(why !== "retry" && { clip }),
+    ...(why === "trim" && { joined: null }),
     // Media that are complete are not replaced by some that are not.
     ...(before?.playbackStatus === "ready" && before.encoding === null && { earlyPlayback: false }),
     failures: 0,
