@@ -4,6 +4,7 @@ import { analyticsRoutes } from "./resources/analytics/routes.ts";
 import { assetCsvRoutes } from "./resources/assets/csv-routes.ts";
 import { assetRoutes } from "./resources/assets/routes.ts";
 import { billingRoutes } from "./resources/billing/routes.ts";
+import { joinRoutes } from "./resources/clips/join-routes.ts";
 import { clipRoutes } from "./resources/clips/routes.ts";
 import { collectionRoutes } from "./resources/collections/routes.ts";
 import { deviceRoutes } from "./resources/devices/routes.ts";
@@ -76,6 +77,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...cloudJobRoutes,
     ...trackRoutes,
     ...clipRoutes,
+    ...joinRoutes,
     ...assetJobRoutes,
     ...bulkRoutes,
     ...graphRoutes,

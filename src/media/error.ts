@@ -7,6 +7,8 @@ export type MediaErrorCode =
   | "out_of_space"
   | "out_of_memory"
   | "clip_not_possible"
+  | "join_not_possible"
+  | "encodings_differ"
   | "aborted";
 
 /** What failed in a source or an encode. `retryable` is false when another attempt would fail in the same way. */

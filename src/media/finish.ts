@@ -3,9 +3,8 @@ import { join } from "node:path";
 import type { EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
 import type { Binaries, SourceRun } from "./ffmpeg.ts";
-import { type Rendition, writeManifests } from "./manifests.ts";
+import { type ManifestPlan, type Rendition, writeManifests } from "./manifests.ts";
 import type { Written } from "./package.ts";
-import type { EncodePlan } from "./plan.ts";
 import { readFromFolder, type SegmentReader } from "./sample-video.ts";
 import { writeStaticMp4 } from "./static-mp4.ts";
 import { writeStoryboard } from "./storyboard.ts";
@@ -47,7 +46,7 @@ export type EncodeResult = {
 };
 
 type FinishOptions = {
-  plan: EncodePlan;
+  plan: ManifestPlan;
   /** Largest first. */
   videos: Written[];
   /** The default one first. */

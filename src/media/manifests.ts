@@ -5,8 +5,9 @@ import { type MpdRepresentation, type MpdSet, staticMpd } from "../lib/mpd.ts";
 import { INIT_NAME, SEGMENT_TEMPLATE } from "./arguments.ts";
 import type { EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
+import type { Rate } from "./ladder.ts";
 import type { Segment, Written } from "./package.ts";
-import type { EncodePlan } from "./plan.ts";
+import type { AudioTrack } from "./probe.ts";
 import type { Storyboard } from "./storyboard.ts";
 
 export type Rendition = {
@@ -25,6 +26,12 @@ export type Rendition = {
   playlist_path: string;
 };
 
+/** What manifests state of a plan. */
+export type ManifestPlan = {
+  video: { rate: Rate } | null;
+  audio: readonly { name: string; isCopied: boolean; track: Pick<AudioTrack, "language" | "channels"> }[];
+};
+
 /** `audioRenditions`: of media with video, whose `renditions` are those of video. */
 export type Packaged = {
   renditions: Rendition[];
@@ -40,7 +47,7 @@ export type Packaged = {
  */
 export async function writeManifests(given: {
   outDir: string;
-  plan: EncodePlan;
+  plan: ManifestPlan;
   spec: EncodingSpec;
   videos: Written[];
   audios: Written[];
@@ -120,7 +127,7 @@ const isAligned = (a: Segment[], b: Segment[]) =>
   a.every((segment, i) => Math.abs(segment.durationSeconds - (b[i]?.durationSeconds ?? 0)) < 0.001);
 
 type ManifestData = {
-  plan: EncodePlan;
+  plan: ManifestPlan;
   spec: EncodingSpec;
   videos: Written[];
   audios: Written[];
@@ -290,12 +297,12 @@ function mpd(
   });
 }
 
-const channelsOf = (plan: EncodePlan, spec: EncodingSpec, one: Written) => {
+const channelsOf = (plan: ManifestPlan, spec: EncodingSpec, one: Written) => {
   const planned = plan.audio.find(({ name }) => name === one.name);
   return planned?.isCopied ? planned.track.channels : spec.audio.channels;
 };
 
-const languageOf = (plan: EncodePlan, one: Written) => {
+const languageOf = (plan: ManifestPlan, one: Written) => {
   const language = plan.audio.find(({ name }) => name === one.name)?.track.language;
   try {
     // RFC 5646 uses "en" where containers have "eng".

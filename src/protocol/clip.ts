@@ -40,7 +40,7 @@ export type Clip = v.InferOutput<typeof Clip>;
 const MAX_OWN = 2000;
 const number = v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(Number.MAX_SAFE_INTEGER));
 
-const Run = v.object({
+export const Run = v.object({
   before: v.pipe(v.string(), v.maxLength(900), v.description("What precedes the number in each path")),
   digits: v.pipe(number, v.description("The number has at least so many digits")),
   first: v.pipe(number, v.description("The first number")),

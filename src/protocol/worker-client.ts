@@ -1,5 +1,6 @@
 import * as v from "valibot";
 import { Clip, type ClipResult } from "./clip.ts";
+import { Join } from "./join.ts";
 import { Task } from "./task.ts";
 import * as server from "./worker.ts";
 
@@ -44,6 +45,7 @@ export const WorkerContract = v.object({
   lane: v.nullish(v.string()),
   task: v.nullish(Task),
   clip: v.nullish(Clip),
+  join: v.nullish(Join),
 });
 export type WorkerContract = v.InferOutput<typeof WorkerContract>;
 

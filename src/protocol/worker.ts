@@ -1,6 +1,7 @@
 import * as v from "valibot";
 import { Clip, ClipResult } from "./clip.ts";
 import { Sha256, SignedHeaders, Text, Time } from "./fields.ts";
+import { Join } from "./join.ts";
 import { PlanResult, Task, WrittenRenditions } from "./task.ts";
 
 /** The worker API as the server documents and validates it; see worker-client.ts for how a worker reads it. */
@@ -22,6 +23,7 @@ export const Claim = v.object({
       local_proof: v.optional(Text(200)),
       tasks: v.optional(v.pipe(v.number(), v.description("1: the worker leases tasks, parts of a job"))),
       clips: v.optional(v.pipe(v.number(), v.description("1: the worker leases jobs that cut exact clips"))),
+      joins: v.optional(v.pipe(v.number(), v.description("1: the worker leases jobs that join assets"))),
     }),
   ),
   wait_seconds: v.optional(v.pipe(v.number("must be a number"), v.minValue(0), v.maxValue(20, "must be at most 20"))),
@@ -172,6 +174,9 @@ const contract = v.object({
       v.nullable(Clip),
       v.description("Set when an exact clip is to be cut, for workers with `capabilities.clips`"),
     ),
+  ),
+  join: v.optional(
+    v.pipe(v.nullable(Join), v.description("Set when assets are to be joined, for workers with `capabilities.joins`")),
   ),
 });
 /** Everything that a worker needs for one job. Keys are full object keys. */

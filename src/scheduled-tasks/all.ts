@@ -46,7 +46,8 @@ export const allScheduledTasks = (
     name: "wake-workers",
     schedule: "* * * * * *",
     run: async () => {
-      if (await hasQueued(app, { takesTasks: true, takesClips: true })) app.signals.emit("job.queued");
+      if (await hasQueued(app, { takesTasks: true, takesClips: true, takesJoins: true }))
+        app.signals.emit("job.queued");
     },
   },
   { name: "fetch-sources", schedule: "* * * * * *", run: () => startFetches(app) },

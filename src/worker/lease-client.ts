@@ -144,9 +144,14 @@ export class LeaseClient {
     await this.#call(job.callbacks.release_url, { body: {}, lease: job.lease.token, attempts: 2, timeoutMs: 3000 });
   }
 
-  /** URLs to PUT `paths` (full keys, at most 100) to. */
-  async sign(job: WorkerContract, paths: string[], signal?: AbortSignal): Promise<SignedArtifact[]> {
-    const body: SignArtifacts = { paths };
+  /** URLs to PUT `paths` (full keys, at most 100) to, or to GET them from. */
+  async sign(
+    job: WorkerContract,
+    paths: string[],
+    signal?: AbortSignal,
+    method: "PUT" | "GET" = "PUT",
+  ): Promise<SignedArtifact[]> {
+    const body: SignArtifacts = { paths, method };
     const options = {
       body,
       lease: job.lease.token,

@@ -9,6 +9,7 @@ import { requireEncoder } from "../media/require-encoder.ts";
 import { missingIsolation } from "../media/sandbox/sandbox.ts";
 import type { Transcriber } from "../outbound/transcribe/transcriber.ts";
 import { CLIPS_VERSION } from "../protocol/clip.ts";
+import { JOINS_VERSION } from "../protocol/join.ts";
 import { TASKS_VERSION } from "../protocol/task.ts";
 import type { Claim } from "../protocol/worker.ts";
 import type { JobContext, Log } from "./context.ts";
@@ -168,7 +169,7 @@ async function loop(context: JobContext, options: LoopOptions): Promise<JobEnd |
  * another one.
  */
 async function capabilities(sharedDisk: WorkerOptions["sharedDisk"]): Promise<NonNullable<Claim["capabilities"]>> {
-  const versions = { tasks: TASKS_VERSION, clips: CLIPS_VERSION };
+  const versions = { tasks: TASKS_VERSION, clips: CLIPS_VERSION, joins: JOINS_VERSION };
   if (!sharedDisk) return versions;
   const proof = await readFile(join(sharedDisk.dataDir, "local-proof"), "utf8").catch(() => "");
   return { ...versions, ...(proof.trim() && { local_proof: proof.trim() }) };

@@ -5,6 +5,7 @@ import type { Failure, WorkerContract } from "../protocol/worker-client.ts";
 import { CaptionFailed } from "./captions.ts";
 import { cutClip } from "./clip-job.ts";
 import type { JobContext } from "./context.ts";
+import { joinMedia } from "./join-job.ts";
 import { LeaseLost, ServerRefused, ServerUnreachable } from "./lease-client.ts";
 import { LeaseHeartbeat } from "./lease-heartbeat.ts";
 import { runTask } from "./tasks/run-task.ts";
@@ -25,7 +26,7 @@ const COMPLETE_GRACE_MS = 4000;
 /** Runs one leased job to its end and reports the result. Never throws for faults of the job or the server. */
 export async function runJob(job: WorkerContract, context: JobContext): Promise<JobEnd> {
   const { client, log, signal } = context;
-  const { task, clip } = job;
+  const { task, clip, join: joined } = job;
   const fields = {
     ...{ job_id: job.job.id, asset_id: job.job.asset_id, attempt: job.job.attempt },
     ...(task && { task_id: task.id, task: task.kind, ...(task.chunk && { chunk: task.chunk.number }) }),
@@ -53,9 +54,11 @@ export async function runJob(job: WorkerContract, context: JobContext): Promise<
     const workspace = { heartbeat, work, outDir };
     const completion = await (clip
       ? cutClip({ ...job, clip }, context, workspace)
-      : task
-        ? runTask({ ...job, task }, context, workspace)
-        : transcode(job, context, workspace));
+      : joined
+        ? joinMedia({ ...job, join: joined }, context, workspace)
+        : task
+          ? runTask({ ...job, task }, context, workspace)
+          : transcode(job, context, workspace));
     // From here on the files may be in use by viewers, even if no response arrives.
     isAnnounced = true;
     // A heartbeat that arrived after it would be answered 409 and look like a lost lease.

@@ -16,6 +16,15 @@ export type ClipJob = {
   trim?: TrimJob;
 };
 
+/** The media of an asset that a job joins with others; `manifestPath` is relative to `prefix`. */
+export type JoinedPart = {
+  assetId: number;
+  prefix: string;
+  manifestPath: string;
+  sharedPrefix: string | null;
+  sharedMedia: SharedMedia | null;
+};
+
 export type TrimJob = {
   /** The media that are trimmed, and what the whole segments share. */
   mediaPrefix: string;
@@ -53,6 +62,7 @@ export const transcodingJobs = sqliteTable("transcoding_jobs", {
   logTail: text("log_tail"),
   captionErrors: text("caption_errors", { mode: "json" }).$type<Record<string, string>>(),
   clip: text("clip", { mode: "json" }).$type<ClipJob>(),
+  joined: text("joined", { mode: "json" }).$type<JoinedPart[]>(),
   startedAt: integer("started_at"),
   finishedAt: integer("finished_at"),
   ...times,

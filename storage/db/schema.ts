@@ -28,7 +28,7 @@ export {
   usageMonths,
 } from "./schema-billing.ts";
 export { type ImportRow, importRows, imports } from "./schema-imports.ts";
-export type { ClipJob, TrimJob } from "./schema-jobs.ts";
+export type { ClipJob, JoinedPart, TrimJob } from "./schema-jobs.ts";
 export {
   callbackReceipts,
   taskLeases,

@@ -59,6 +59,7 @@ test("with storage disabled every route that needs it is 503, for existing resou
       `/api/v1/assets/${asset.id}/clips`,
       { body: { start_seconds: 0, end_seconds: 1 } },
     ],
+    "POST /api/v1/assets/join": ["/api/v1/assets/join", { body: { asset_ids: [asset.id, asset.id] } }],
     "POST /api/v1/assets/:id/trim": [`/api/v1/assets/${asset.id}/trim`, { body: { start_seconds: 0, end_seconds: 1 } }],
     "PUT /api/v1/assets/:id/poster": [`/api/v1/assets/${asset.id}/poster`, { body: { time_seconds: 0 } }],
     [`GET ${tracks}`]: [`/api/v1/assets/${asset.id}/subtitles?include=content`],

@@ -36,7 +36,7 @@ export async function film(source: readonly string[] = SOURCE): Promise<Files> {
 type Ready = { id: number; external_id: string; prefix: string; storage_bytes: number };
 
 /** Completes the next job as a worker that has encoded the film. */
-async function completed(app: TestApp, key: string, files: Files): Promise<Ready> {
+async function completed(app: TestApp, key: string, files: Files, seconds = SECONDS): Promise<Ready> {
   const { body: contract } = await next(app);
   const { prefix, manifest_path, dash_manifest_path, thumbnail_path, storyboard_path } = contract.outputs;
   const fixed: Record<string, string> = {
@@ -49,7 +49,7 @@ async function completed(app: TestApp, key: string, files: Files): Promise<Ready
   const paths = await putArtifacts(app, contract, Object.fromEntries(placed));
   const done = await callback(app, contract, "complete", {
     ...paths,
-    media: { duration_seconds: SECONDS, width: 320, height: 180, frame_rate: FPS, renditions: [] },
+    media: { duration_seconds: seconds, width: 320, height: 180, frame_rate: FPS, renditions: [] },
   });
   if (done.status !== 200) throw new Error(done.text);
   const { body } = await app.call("GET", `/api/v1/assets/${contract.job.asset_id}`, { key });
@@ -62,9 +62,10 @@ export async function filmAsset(
   key: string,
   files: Files,
   fields: Record<string, unknown> = {},
+  seconds = SECONDS,
 ): Promise<Ready> {
   await uploaded(app, key, fields);
-  return completed(app, key, files);
+  return completed(app, key, files, seconds);
 }
 
 /** Encodes an asset again, with the same film: its media are under another prefix afterwards. */

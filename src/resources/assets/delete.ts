@@ -1,13 +1,13 @@
-import { and, eq, ne } from "drizzle-orm";
+import { and, eq, isNotNull, ne } from "drizzle-orm";
 import type { Db } from "../../../storage/db/open.ts";
-import { type AssetRow, assets, transcodingJobs } from "../../../storage/db/schema.ts";
+import { type AssetRow, assets, subtitles, transcodingJobs } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import { emit } from "../../events/emit.ts";
 import type { Caller } from "../../http/caller.ts";
 import { scheduleDeletion } from "../../http/object-gc.ts";
 import { isDeletionHeld } from "../../http/removal-hold.ts";
 import { notFound } from "../../lib/errors.ts";
-import { assetPrefix, isDeliveredPrefix, ownerOf } from "../../lib/object-keys.ts";
+import { assetPrefix, isDeliveredPrefix, ownerOf, parseKey } from "../../lib/object-keys.ts";
 import { getAsset } from "./queries.ts";
 import { deleteUnshared, passOnMedia, releaseMedia } from "./shared-media.ts";
 import { deleteAssetRow } from "./stored-bytes.ts";
@@ -22,6 +22,7 @@ const SETTLED_LEASES = 2;
 export async function removeAsset(tx: Db, app: App, asset: AssetRow): Promise<string[]> {
   await passOnMedia(tx, app, asset);
   const trims = await trimPrefixes(tx, asset);
+  const texts = await joinedTexts(tx, asset);
   await deleteAssetRow(tx, app, asset);
   await releaseMedia(tx, app, asset);
   const own = [
@@ -29,6 +30,7 @@ export async function removeAsset(tx: Db, app: App, asset: AssetRow): Promise<st
     ...((await isSourceElsewhere(tx, asset)) ? [] : [asset.sourceKey]),
     ...(await deliveredMedia(tx, asset)),
     ...trims,
+    ...texts,
   ];
   await scheduleDeletion(tx, app, own, SETTLED_LEASES * app.config.lease_seconds * 1000);
   const data = {
@@ -64,6 +66,14 @@ async function trimPrefixes(tx: Db, { id }: AssetRow): Promise<string[]> {
   const ofAsset = eq(transcodingJobs.assetId, id);
   const jobs = await tx.select({ clip: transcodingJobs.clip }).from(transcodingJobs).where(ofAsset).all();
   return jobs.flatMap(({ clip }) => (clip?.trim ? [clip.prefix] : []));
+}
+
+/** Subtitles of a joined asset: they were stored before it had an id. */
+async function joinedTexts(tx: Db, { id }: AssetRow): Promise<string[]> {
+  const isJoin = and(eq(transcodingJobs.assetId, id), isNotNull(transcodingJobs.joined));
+  if (!(await tx.select({ id: transcodingJobs.id }).from(transcodingJobs).where(isJoin).limit(1).get())) return [];
+  const rows = await tx.select({ key: subtitles.objectKey }).from(subtitles).where(eq(subtitles.assetId, id)).all();
+  return rows.flatMap(({ key }) => (parseKey(key)?.kind === "delivered" ? [key] : []));
 }
 
 /** The prefix of media that a client delivered with a batch upload, unless another asset is registered on it. */

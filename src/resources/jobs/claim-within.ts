@@ -19,7 +19,8 @@ type Answered = Awaited<ReturnType<typeof contractFor>>;
 
 /**
  * Claims a job, waiting as long as `body` requests and the client is connected; 204 when none arrives. `base` is the
- * URL prefix of the callbacks. With `takesTasks` it may be a task, with `takesClips` the job of an exact clip.
+ * URL prefix of the callbacks. With `takesTasks` it may be a task, with `takesClips` the job of an exact
+ * clip, with `takesJoins` one that joins assets.
  */
 export async function claimWithin(
   app: App,
@@ -30,17 +31,19 @@ export async function claimWithin(
     base,
     takesTasks = false,
     takesClips = false,
+    takesJoins = false,
     answer = (contract) => contract,
   }: {
     incoming: IncomingMessage | undefined;
     base?: string;
     takesTasks?: boolean;
     takesClips?: boolean;
+    takesJoins?: boolean;
     answer?: (contract: Answered, attemptId: number) => unknown;
   },
 ) {
   await noteWorker(app, body.worker_id, body.version);
-  const takes = { takesTasks, takesClips, isLight: takesTasks && body.lane === "light" };
+  const takes = { takesTasks, takesClips, takesJoins, isLight: takesTasks && body.lane === "light" };
   const deadline = Date.now() + (body.wait_seconds ?? 0) * 1000;
   const socket = incoming?.socket;
   for (;;) {
@@ -69,9 +72,10 @@ async function contractFor(
   body: Wishes & { isLight: boolean },
   base?: string,
 ) {
-  const upload = job.clip ? null : await sourceUpload(app.db, asset.id);
+  const hasSource = !job.clip && !job.joined;
+  const upload = !hasSource ? null : await sourceUpload(app.db, asset.id);
   // A registered source's size may have been reported wrong, and a worker rejects a source of another size.
-  const stored = upload || job.clip ? null : await storageOf(app).head(asset.sourceKey);
+  const stored = upload || !hasSource ? null : await storageOf(app).head(asset.sourceKey);
   if (stored && stored.bytes !== asset.sourceBytes) await correctSize(app, asset, stored.bytes);
   const proof = body.capabilities?.local_proof;
   const sharesDisk = app.config.trust_shared_disk && proof !== undefined && sameSecret(proof, app.localProof);

@@ -22,9 +22,9 @@ import { claimedTask, claimTask, startWithPlan } from "./tasks/start.ts";
 export type Claimed = { job: JobRow; asset: AssetRow; lease: Lease; task?: TaskRow };
 /**
  * Whether a worker takes tasks, or only whole jobs; `isLight`: only tasks that it can run next to a long one; and whether
- * it cuts exact clips.
+ * it cuts exact clips, and joins assets.
  */
-export type Takes = { takesTasks: boolean; isLight?: boolean; takesClips: boolean };
+export type Takes = { takesTasks: boolean; isLight?: boolean; takesClips: boolean; takesJoins: boolean };
 
 const firstJob = prepared((db) =>
   db
@@ -34,20 +34,25 @@ const firstJob = prepared((db) =>
     .limit(1)
     .prepare(),
 );
-const firstWithoutClip = prepared((db) =>
-  db
-    .select({ id: transcodingJobs.id })
-    .from(transcodingJobs)
-    .where(
-      and(
-        eq(transcodingJobs.status, "queued"),
-        lte(transcodingJobs.availableAt, sql.placeholder("now")),
-        isNull(transcodingJobs.clip),
-      ),
-    )
-    .limit(1)
-    .prepare(),
-);
+const firstFor = (takesClips: boolean, takesJoins: boolean) =>
+  prepared((db) =>
+    db
+      .select({ id: transcodingJobs.id })
+      .from(transcodingJobs)
+      .where(
+        and(
+          eq(transcodingJobs.status, "queued"),
+          lte(transcodingJobs.availableAt, sql.placeholder("now")),
+          takesClips ? undefined : isNull(transcodingJobs.clip),
+          takesJoins ? undefined : isNull(transcodingJobs.joined),
+        ),
+      )
+      .limit(1)
+      .prepare(),
+  );
+const firstOfPlain = firstFor(false, false);
+const firstOrClip = firstFor(true, false);
+const firstOrJoin = firstFor(false, true);
 const firstTask = prepared((db) =>
   db
     .select({ id: transcodingTasks.id })
@@ -82,14 +87,18 @@ const firstEarlyJob = prepared((db) =>
 );
 
 /** Whether a claim can succeed; checked before entering the write queue. */
-export async function hasQueued(app: App, { takesTasks, isLight = false, takesClips }: Takes): Promise<boolean> {
+export async function hasQueued(
+  app: App,
+  { takesTasks, isLight = false, takesClips, takesJoins }: Takes,
+): Promise<boolean> {
   const now = app.clock.now();
   if (isLight) {
     if (!takesTasks) return false;
     if (await firstLightTask(app.db).get({ now })) return true;
     return app.config.parallel === "auto" && (await firstEarlyJob(app.db).get({ now })) !== undefined;
   }
-  if (await (takesClips ? firstJob : firstWithoutClip)(app.db).get({ now })) return true;
+  const first = takesClips ? (takesJoins ? firstJob : firstOrClip) : takesJoins ? firstOrJoin : firstOfPlain;
+  if (await first(app.db).get({ now })) return true;
   return takesTasks && (await firstTask(app.db).get({ now })) !== undefined;
 }
 
@@ -107,7 +116,7 @@ export async function claim(app: App, claimant: Claimant, takes: Takes): Promise
     const unit = await nextOf(tx, app.clock.now(), { ...takes, isParallel });
     if (!unit) return null;
     if (unit.task) return claimTask(tx, app, unit.task, claimant);
-    return takes.takesTasks && isParallel && !unit.job.clip
+    return takes.takesTasks && isParallel && !unit.job.clip && !unit.job.joined
       ? startWithPlan(tx, app, unit.job, claimant)
       : startAttempt(tx, app, unit.job, claimant);
   });
@@ -116,7 +125,7 @@ export async function claim(app: App, claimant: Claimant, takes: Takes): Promise
 async function nextOf(
   tx: Db,
   now: number,
-  { takesTasks, isLight = false, takesClips, isParallel }: Takes & { isParallel: boolean },
+  { takesTasks, isLight = false, takesClips, takesJoins, isParallel }: Takes & { isParallel: boolean },
 ): Promise<Unit | undefined> {
   if (isLight) {
     const task = takesTasks ? await nextLightTask(tx, now) : undefined;
@@ -124,8 +133,8 @@ async function nextOf(
     const early = takesTasks && isParallel ? await nextEarlyJob(tx, now) : undefined;
     return early && { job: early };
   }
-  if (takesTasks) return nextUnit(tx, now, { takesClips });
-  const job = await nextJob(tx, now, { takesClips });
+  if (takesTasks) return nextUnit(tx, now, { takesClips, takesJoins });
+  const job = await nextJob(tx, now, { takesClips, takesJoins });
   return job && { job };
 }
 

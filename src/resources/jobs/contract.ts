@@ -8,6 +8,7 @@ import type { Task } from "../../protocol/task.ts";
 import type { WorkerContract } from "../../protocol/worker.ts";
 import { clipContract } from "./clip-contract.ts";
 import { specOfJob } from "./encoding-profile.ts";
+import { joinContract } from "./join-contract.ts";
 import { heartbeatSeconds } from "./lease.ts";
 import { attemptOf } from "./schema.ts";
 import type { WantedCaptions } from "./source-upload.ts";
@@ -58,8 +59,9 @@ export async function workerContract(
   const spec = specOfJob(app, job);
   const prefix = attemptPrefix(job, lease?.attemptId ?? 0);
   const expiresAt = new Date(app.clock.now() + SIGNED_FOR_MS);
-  // A clip has no source of its own.
-  const source = job.clip ? NO_SOURCE : await objects.signGet(asset.sourceKey, { expiresAt });
+  // Clips and joined assets have no source of their own.
+  const hasSource = !job.clip && !job.joined;
+  const source = !hasSource ? NO_SOURCE : await objects.signGet(asset.sourceKey, { expiresAt });
   const callbacks = `${app.baseUrl()}${base}/${job.id}${task ? `/tasks/${task.id}` : ""}`;
   const local = (key: string) => (sharesDisk && lease ? objects.localPath(key) : null);
   return {
@@ -74,9 +76,9 @@ export async function workerContract(
       url: source.url,
       method: source.method,
       headers: source.headers,
-      bytes: job.clip ? 0 : sourceBytes,
+      bytes: hasSource ? sourceBytes : 0,
       content_type: contentType,
-      local_path: job.clip ? null : local(asset.sourceKey),
+      local_path: hasSource ? local(asset.sourceKey) : null,
       sha256: announcedSum(asset),
     },
     outputs: {
@@ -104,5 +106,6 @@ export async function workerContract(
     ...(isLight && { lane: "light" as const }),
     ...(task && { task }),
     ...(job.clip && { clip: await clipContract(objects, asset, job.clip, { expiresAt, localPath: local }) }),
+    ...(job.joined && { join: joinContract(job.joined, local) }),
   };
 }

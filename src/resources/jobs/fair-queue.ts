@@ -6,8 +6,8 @@ import { type JobRow, type TaskRow, transcodingJobs, transcodingTasks } from "..
 export const MAX_OWN_PRIORITY = 10;
 const OWN_MOST = sql.raw(String(MAX_OWN_PRIORITY));
 
-/** Whether the jobs of exact clips are included. */
-type TakesClips = { takesClips: boolean };
+/** Whether the jobs of exact clips and those that join assets are included. */
+type TakesClips = { takesClips: boolean; takesJoins: boolean };
 
 /** What a claim leases: a job that no worker has begun, or a task of one that runs. */
 export type Unit = { job: JobRow; task?: never } | { task: TaskRow; job?: never };
@@ -102,7 +102,8 @@ const setTurn = (tx: Db, unit: Unit, turn: number) =>
 const jobWith = (tx: Db, id: SQL) => tx.select().from(transcodingJobs).where(eq(transcodingJobs.id, id)).get();
 const taskWith = (tx: Db, id: SQL) => tx.select().from(transcodingTasks).where(eq(transcodingTasks.id, id)).get();
 
-const unlessClips = ({ takesClips }: TakesClips) => (takesClips ? sql`` : sql`and clip is null`);
+const unlessClips = ({ takesClips, takesJoins }: TakesClips) =>
+  sql`${takesClips ? sql`` : sql`and clip is null`} ${takesJoins ? sql`` : sql`and joined is null`}`;
 
 const firstJob = (tx: Db, now: number, takes: TakesClips) =>
   jobWith(

@@ -92,7 +92,7 @@ export const retryJob = (app: App, caller: Caller, id: number): Promise<JobRow> 
     if (job.status !== "failed" && job.status !== "canceled")
       conflict("job_conflict", `The job is ${job.status}; only failed or canceled jobs can be retried.`);
     const asset = await tx.select().from(assets).where(eq(assets.id, job.assetId)).get();
-    if (asset?.sourceKey === "" && !job.clip) conflict("job_conflict", NO_SOURCE);
+    if (asset?.sourceKey === "" && !job.clip && !job.joined) conflict("job_conflict", NO_SOURCE);
     if (asset && isOutdatedTrim(job, asset)) conflict("job_conflict", OUTDATED_TRIM);
     const other = and(eq(transcodingJobs.assetId, job.assetId), inArray(transcodingJobs.status, ["queued", "running"]));
     if (await tx.select({ id: transcodingJobs.id }).from(transcodingJobs).where(other).get())
@@ -128,7 +128,7 @@ export async function retryWithin(tx: Db, app: App, asset: AssetRow): Promise<{ 
   if (asset.provider === "external_serve")
     conflict("asset_conflict", "The asset is served externally; there is nothing to retry.");
   const job = await lastJob(tx, asset.id);
-  if (asset.sourceKey === "" && !job?.clip) conflict("asset_conflict", NO_SOURCE);
+  if (asset.sourceKey === "" && !job?.clip && !job?.joined) conflict("asset_conflict", NO_SOURCE);
   if (job && isOutdatedTrim(job, asset)) conflict("asset_conflict", OUTDATED_TRIM);
   const hasEnded = job === undefined || job.status === "failed" || job.status === "canceled";
   const hasFailed = asset.playbackStatus === "errored" || (job !== undefined && asset.errorCode !== null);

@@ -8,7 +8,7 @@ type Waiting = Takes & { wake(): void };
 /**
  * Requests that wait for a job, in order of arrival. One job wakes one of them: a thousand idle workers that all
  * claimed at once would occupy the write queue for a third of a second, and one of them would get the job. What is
- * queued may be a task or an exact clip, so a worker that takes both is woken too, and one request of a light lane.
+ * queued may be a task or an exact clip, so a worker that takes all is woken too, and one request of a light lane.
  */
 const waiting = forApp((app) => {
   const all = new Set<Waiting>();
@@ -18,7 +18,7 @@ const waiting = forApp((app) => {
   };
   app.signals.on("job.queued", () => {
     const first = firstOf(({ isLight }) => !isLight);
-    const takesAll = ({ takesTasks, takesClips }: Waiting) => takesTasks && takesClips;
+    const takesAll = ({ takesTasks, takesClips, takesJoins }: Waiting) => takesTasks && takesClips && takesJoins;
     const other = first && !takesAll(first) ? firstOf((each) => takesAll(each) && !each.isLight) : undefined;
     const light = firstOf(({ isLight }) => isLight === true);
     for (const each of [first, other, light]) each?.wake();

@@ -19,7 +19,7 @@ export async function publish(
   result: v.InferOutput<typeof Completion>,
 ): Promise<JobRow> {
   const { job, attempt } = await lease.live(app.db);
-  if (job.clip) incomplete("clip", "is published when its job is complete");
+  if (job.clip || job.joined) incomplete("clip", "is published when its job is complete");
   const objects = storageOf(app);
   const prefix = attemptPrefix(job, attempt.id);
   const paths = await checkArtifacts(objects, prefix, result);

@@ -3,6 +3,7 @@ import { route } from "../../http/route.ts";
 import { QueryId } from "../../http/schemas.ts";
 import { HttpError, invalid } from "../../lib/errors.ts";
 import { CLIPS_VERSION } from "../../protocol/clip.ts";
+import { JOINS_VERSION } from "../../protocol/join.ts";
 import { TASKS_VERSION } from "../../protocol/task.ts";
 import {
   Claim,
@@ -54,6 +55,7 @@ export const jobRoutes = [
         incoming,
         takesTasks: (body.capabilities?.tasks ?? 0) >= TASKS_VERSION,
         takesClips: (body.capabilities?.clips ?? 0) >= CLIPS_VERSION,
+        takesJoins: (body.capabilities?.joins ?? 0) >= JOINS_VERSION,
       });
     },
   }),

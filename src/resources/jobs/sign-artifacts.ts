@@ -4,13 +4,15 @@ import { storageOf } from "../../http/storage.ts";
 import { invalid } from "../../lib/errors.ts";
 import { attemptPrefix } from "../../lib/object-keys.ts";
 import type { SignArtifacts } from "../../protocol/worker.ts";
+import { isOfPart } from "./join-contract.ts";
 import type { Leased } from "./lease.ts";
 
 /** A presigned URL for artifacts is valid as long as an encode may take. */
 const ARTIFACT_TTL_MS = 24 * 3_600_000;
 const MAX_ARTIFACT_BYTES = 64 * 2 ** 30;
 
-/** Presigned URLs to write or read an attempt's results. Throws 422 for a key outside of its own prefix. */
+/** Presigned URLs to write or read an attempt's results. Throws 422 for a key outside of its own prefix,
+ * except media to read that it joins. */
 export async function signArtifacts(
   app: App,
   { job, attempt }: Leased,
@@ -21,7 +23,11 @@ export async function signArtifacts(
   const expiresAt = new Date(app.clock.now() + ARTIFACT_TTL_MS);
   return Promise.all(
     paths.map(async (path, index) => {
-      if (!path.startsWith(prefix) || path.split("/").some((part) => part === "" || part === "." || part === "..")) {
+      const isReadable = wanted === "GET" && job.joined?.some((part) => isOfPart(part, path));
+      if (
+        !(path.startsWith(prefix) || isReadable) ||
+        path.split("/").some((part) => part === "" || part === "." || part === "..")
+      ) {
         invalid(`paths.${index}`, `must be under ${prefix}`);
       }
       const { url, method, headers } =

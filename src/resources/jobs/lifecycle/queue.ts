@@ -1,6 +1,6 @@
 import { eq, sql } from "drizzle-orm";
 import type { Db } from "../../../../storage/db/open.ts";
-import { type AssetRow, assets, type ClipJob, type JobRow } from "../../../../storage/db/schema.ts";
+import { type AssetRow, assets, type ClipJob, type JobRow, type JoinedPart } from "../../../../storage/db/schema.ts";
 import type { App } from "../../../app.ts";
 import { scheduleDeletion } from "../../../http/object-gc.ts";
 import { requireTenant } from "../../tenants/queries.ts";
@@ -14,14 +14,19 @@ const QUEUED = { progress: 0, stage: "queued", errorCode: null, errorMessage: nu
 
 /**
  * Queues a job for `asset` in the caller's transaction. An asset that is ready stays ready; with `silently` the asset
- * is not changed until the job starts. With `clip` the job cuts an exact clip. Throws 403 `quota_exceeded` when the
+ * is not changed until the job starts. With `clip` the job cuts an exact clip, with `joined` it joins the
+ * media of other assets. Throws 403 `quota_exceeded` when the
  * tenant's minutes are used up.
  */
 export async function queueJob(
   tx: Db,
   app: App,
   asset: AssetRow,
-  { silently = false, clip = null }: { silently?: boolean; clip?: ClipJob | null } = {},
+  {
+    silently = false,
+    clip = null,
+    joined = null,
+  }: { silently?: boolean; clip?: ClipJob | null; joined?: JoinedPart[] | null } = {},
 ): Promise<Changed> {
   const now = app.clock.now();
   await requireMinutes(tx, app, await requireTenant(tx, { kind: "admin" }, asset.tenantId));
@@ -29,12 +34,13 @@ export async function queueJob(
     tenantId: asset.tenantId,
     assetId: asset.id,
     priority: asset.priority,
-    earlyPlayback: asset.earlyPlayback && clip === null,
+    earlyPlayback: asset.earlyPlayback && clip === null && joined === null,
     turn: await queuePositionFor(tx, asset.tenantId, now),
     maxAttempts: app.config.max_attempts,
     availableAt: now,
     ...(await profileOfJob(tx, app, asset)),
     clip,
+    joined,
   };
   const subject = { assetId: asset.id };
   return silently
@@ -68,6 +74,7 @@ export async function queueAgain(
     ...QUEUED,
     ...(profileOf && (await profileOfJob(tx, app, profileOf))),
     ...(why !== "retry" && { clip }),
+    ...(why === "trim" && { joined: null }),
     // Media that are complete are not replaced by some that are not.
     ...(before?.playbackStatus === "ready" && before.encoding === null && { earlyPlayback: false }),
     failures: 0,

@@ -65,8 +65,9 @@ export async function completeJob(
   };
   const asset = { progress: 100, stage: null, encoding: null, ...(sourceSha256 && { sourceSha256 }) };
   const published = await apply(tx, app, "complete", { job, result, changes: { job: ended, asset } });
-  // Of a clip only the ends are encoded.
-  if (!job.clip) await addUsage(tx, job.tenantId, { transcodingMs: result.media.duration_seconds * 1000 }, now);
+  // Of a clip only the ends are encoded, of joined assets nothing.
+  if (!job.clip && !job.joined)
+    await addUsage(tx, job.tenantId, { transcodingMs: result.media.duration_seconds * 1000 }, now);
   return published;
 }
 

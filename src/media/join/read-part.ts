@@ -1,0 +1,107 @@
+import { ClipFault } from "../../lib/clip/fault.ts";
+import { clipPlaylists } from "../../lib/clip/hls.ts";
+import { TooComplex } from "../../lib/document-limits.ts";
+import { hlsAttribute } from "../../lib/hls-attributes.ts";
+import { readHls } from "../../lib/hls-read.ts";
+import { linesOf } from "../../lib/lines-of.ts";
+import { resolveReference } from "../../lib/relative-reference.ts";
+import { type Defaults, readDefaults } from "../clip/fragments.ts";
+import { type InitSegment, readInit } from "../isobmff.ts";
+import { find, uint16 } from "../mp4/boxes.ts";
+import { renditionName } from "./encoding.ts";
+import { JoinImpossible } from "./faults.ts";
+
+export type PartRendition = {
+  name: string;
+  kind: "video" | "audio";
+  bytes: Buffer;
+  init: InitSegment;
+  defaults: Defaults;
+  /** Of audio. */
+  channels: number;
+  language: string | null;
+  /** Paths relative to the root of the media. */
+  segments: string[];
+};
+export type Part = {
+  assetId: number;
+  /** As the HLS manifest states it; null without video. */
+  frameRate: number | null;
+  renditions: PartRendition[];
+  read(path: string): Promise<Buffer>;
+};
+
+/** Reads the manifests and init segments of a part. Throws JoinImpossible, and what `read` throws. */
+export async function readPart(
+  assetId: number,
+  manifestPath: string,
+  read: (path: string) => Promise<Buffer>,
+): Promise<Part> {
+  const master = (await read(manifestPath)).toString("utf8");
+  const { variants } = legible(() => readHls(master));
+  const renditions: PartRendition[] = [];
+  for (const { kind, path } of legible(() => clipPlaylists(master, manifestPath))) {
+    if (kind === "frames") continue;
+    const name = renditionName(path);
+    if (name === null || renditions.some((one) => one.name === name))
+      throw new JoinImpossible("a rendition has no directory of its own");
+    const { initPath, segments } = playlistOf((await read(path)).toString("utf8"), path);
+    const bytes = await read(initPath);
+    const init = legible(() => readInit(bytes));
+    renditions.push({
+      ...{ name, bytes, init, segments },
+      kind: init.width > 0 ? "video" : "audio",
+      defaults: legible(() => readDefaults(bytes)),
+      channels: channelsOf(bytes),
+      language: languageOf(master, manifestPath, path),
+    });
+  }
+  if (renditions.length === 0) throw new JoinImpossible("one of them has no rendition");
+  const rates = variants.map(({ attributes }) => Number(attributes.get("FRAME-RATE"))).filter((rate) => rate > 0);
+  return { assetId, frameRate: rates[0] ?? null, renditions, read };
+}
+
+/** Runs a parser; what it refuses cannot be joined. */
+export function legible<T>(parse: () => T): T {
+  try {
+    return parse();
+  } catch (error) {
+    if (error instanceof JoinImpossible) throw error;
+    if (error instanceof ClipFault || error instanceof TooComplex) throw new JoinImpossible(error.message);
+    throw new JoinImpossible(`their media cannot be read: ${(error as Error).message.replace(/\.$/, "")}`);
+  }
+}
+
+function playlistOf(text: string, path: string): { initPath: string; segments: string[] } {
+  const { segments, faults } = legible(() => readHls(text));
+  const map = segments[0]?.map;
+  if (faults.length > 0 || !map) throw new JoinImpossible("a playlist is not complete, or has no fMP4 segments");
+  if (segments.some((one) => one.isEncrypted)) throw new JoinImpossible("the media are encrypted");
+  if (segments.some(({ span }) => span !== null) || map.span !== null)
+    throw new JoinImpossible("the segments are parts of files");
+  if (segments.some((one) => one.map?.uri !== map.uri))
+    throw new JoinImpossible("a playlist has several init segments");
+  if (/^#EXT-X-(DISCONTINUITY|GAP)\b/m.test(text)) throw new JoinImpossible("a playlist has discontinuities");
+  const at = (uri: string): string => {
+    const resolved = resolveReference(path, uri);
+    if (!("path" in resolved)) throw new JoinImpossible("a playlist refers to segments elsewhere");
+    return resolved.path;
+  };
+  return { initPath: at(map.uri), segments: segments.map(({ uri }) => at(uri)) };
+}
+
+function languageOf(master: string, manifestPath: string, path: string): string | null {
+  for (const line of linesOf(master)) {
+    if (!line.startsWith("#EXT-X-MEDIA:")) continue;
+    const resolved = resolveReference(manifestPath, hlsAttribute(line, "URI") ?? "");
+    if ("path" in resolved && resolved.path === path) return hlsAttribute(line, "LANGUAGE") ?? null;
+  }
+  return null;
+}
+
+/** 12.2.3: of the first sample entry. */
+function channelsOf(init: Buffer): number {
+  const stsd = find(init, ["moov", "trak", "mdia", "minf", "stbl", "stsd"]);
+  // 8 bytes of the entry list, 8 of the entry's header, 16 of its fields.
+  return stsd && stsd.end - stsd.start >= 34 ? uint16(init, stsd, 32) : 2;
+}

@@ -1,0 +1,82 @@
+import type { AssetRow } from "../../../storage/db/schema.ts";
+import { readSmallObject } from "../../../storage/objects/small-objects.ts";
+import { type ObjectStore, ObjectTooLarge } from "../../../storage/objects/store.ts";
+import type { App } from "../../app.ts";
+import { mapBounded } from "../../lib/bounded.ts";
+import { DOCUMENT_LIMITS } from "../../lib/document-limits.ts";
+import { HttpError } from "../../lib/errors.ts";
+import { readInit } from "../../media/isobmff.ts";
+import { differenceOf, type EncodingOfPart, renditionName } from "../../media/join/encoding.ts";
+import { parseServed } from "../../parsing/parse-document.ts";
+import { mediaKey } from "../assets/shared-media.ts";
+
+const AT_ONCE = 4;
+/** Ours have less than 2 KB. */
+const MAX_INIT_BYTES = 65_536;
+/** The whole playlist. */
+const ALL = { start: 0, end: 1e9 };
+
+type Options = { signal: AbortSignal; impossible: (reason: string) => never };
+
+/**
+ * Checks that the segments of all assets can follow each other: the worker compares the init segments again. Throws 422
+ * `encodings_differ`, `join_not_possible` and `document_too_complex`.
+ */
+export async function requireEqualEncoding(
+  app: App,
+  objects: ObjectStore,
+  parts: readonly AssetRow[],
+  options: Options,
+): Promise<void> {
+  const [first, ...others] = await mapBounded(parts, { atOnce: AT_ONCE, signal: options.signal }, (part) =>
+    encodingOf(app, objects, part, options),
+  );
+  for (const other of others) {
+    const difference = first && differenceOf(first, other);
+    if (difference) throw new HttpError(422, "encodings_differ", difference);
+  }
+}
+
+async function encodingOf(
+  app: App,
+  objects: ObjectStore,
+  asset: AssetRow,
+  { signal, impossible }: Options,
+): Promise<EncodingOfPart> {
+  const prefix = asset.mediaPrefix as string;
+  const parsing = { tenantId: asset.tenantId, signal };
+  const read = async (path: string, maxBytes: number): Promise<Buffer> => {
+    try {
+      const bytes = await readSmallObject(objects, mediaKey(asset, path), { maxBytes });
+      return bytes ?? impossible(`the object ${path} of asset ${asset.id} is missing from storage`);
+    } catch (error) {
+      if (error instanceof ObjectTooLarge) return impossible(`the object ${path} of asset ${asset.id} is too large`);
+      throw error;
+    }
+  };
+  const path = (asset.manifestPath as string).slice(prefix.length);
+  const master = await parseServed(
+    app,
+    "clipMaster",
+    { bytes: await read(path, DOCUMENT_LIMITS.servedBytes), path },
+    parsing,
+  );
+  if ("impossible" in master) return impossible(String(master.impossible));
+  const renditions: EncodingOfPart["renditions"][number][] = [];
+  for (const playlist of master.playlists) {
+    if (playlist.kind === "frames") continue;
+    const name = renditionName(playlist.path);
+    if (name === null || renditions.some((one) => one.name === name))
+      return impossible(`a rendition of asset ${asset.id} has no directory of its own`);
+    const text = await read(playlist.path, DOCUMENT_LIMITS.servedBytes);
+    const cut = await parseServed(app, "clipPlaylist", { bytes: text, path: playlist.path, around: ALL }, parsing);
+    if ("impossible" in cut) return impossible(String(cut.impossible));
+    const bytes = await read(cut.init, MAX_INIT_BYTES);
+    try {
+      renditions.push({ name, bytes, init: readInit(bytes) });
+    } catch {
+      return impossible(`the init segment of ${name} of asset ${asset.id} cannot be read`);
+    }
+  }
+  return { assetId: asset.id, frameRate: asset.frameRate, renditions };
+}

@@ -1,0 +1,33 @@
+import type { JoinedPart } from "../../../storage/db/schema.ts";
+import { isShared } from "../../lib/shared-media.ts";
+import type { Join } from "../../protocol/join.ts";
+
+/** The part of a contract that describes the media to join. `localPath` is null for a worker on another disk. */
+export function joinContract(parts: readonly JoinedPart[], localPath: (key: string) => string | null): Join {
+  const folder = (prefix: string) => localPath(prefix.slice(0, -1));
+  return {
+    parts: parts.map(({ assetId, prefix, manifestPath, sharedPrefix, sharedMedia }) => ({
+      asset_id: assetId,
+      prefix,
+      manifest_path: manifestPath,
+      local_path: folder(prefix),
+      shared:
+        sharedPrefix === null || sharedMedia === null
+          ? null
+          : {
+              prefix: sharedPrefix,
+              local_path: folder(sharedPrefix),
+              segments: sharedMedia.segments,
+              objects: sharedMedia.objects,
+            },
+    })),
+  };
+}
+
+/** Whether a job that joins a part may read the object. */
+export const isOfPart = ({ prefix, sharedPrefix, sharedMedia }: JoinedPart, key: string): boolean =>
+  key.startsWith(prefix) ||
+  (sharedPrefix !== null &&
+    sharedMedia !== null &&
+    key.startsWith(sharedPrefix) &&
+    isShared(sharedMedia, key.slice(sharedPrefix.length)));

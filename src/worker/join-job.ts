@@ -1,0 +1,164 @@
+import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { isShared } from "../lib/shared-media.ts";
+import { INIT_NAME } from "../media/arguments.ts";
+import { fileNames, finish } from "../media/finish.ts";
+import { JoinImpossible } from "../media/join/faults.ts";
+import { joinParts } from "../media/join/join-parts.ts";
+import { type Part, readPart } from "../media/join/read-part.ts";
+import { readFromFolder, type SegmentReader } from "../media/sample-video.ts";
+import type { Join } from "../protocol/join.ts";
+import type { Completion, SignedArtifact, WorkerContract } from "../protocol/worker-client.ts";
+import type { JobContext } from "./context.ts";
+import { ServerRefused } from "./lease-client.ts";
+import { Publisher } from "./publisher.ts";
+import { requestedSpec } from "./requested-spec.ts";
+import { requestedNames, toCompletion, type Workspace } from "./transcode-job.ts";
+import { removeFolder } from "./transfer.ts";
+
+type JoinContract = WorkerContract & { join: Join };
+type ContractPart = Join["parts"][number];
+
+/** The rest of 100 is for images, manifests and publishing. */
+const JOINED = 90;
+const PUBLISHING = 95;
+const PATHS_PER_SIGNING = 100;
+
+/** Joins the media of several assets. Throws MediaError and the errors of transfers. */
+export async function joinMedia(job: JoinContract, context: JobContext, workspace: Workspace): Promise<Completion> {
+  const { client, binaries, scratch, memoryBytes } = context;
+  const { heartbeat, outDir, work } = workspace;
+  const { signal } = heartbeat;
+  const { parts } = job.join;
+  const isLocal = Boolean(job.artifacts.local_path);
+  // A job that was released keeps its attempt number, and so its directory.
+  await removeFolder(outDir);
+  await mkdir(outDir, { recursive: true });
+  const publisher = new Publisher({ client, job, dir: outDir, signal, isWatching: false });
+  let written: string[] = [];
+  const write = async (rendition: string, file: string, data: Buffer) => {
+    signal.throwIfAborted();
+    await mkdir(join(outDir, rendition), { recursive: true });
+    await writeFile(join(outDir, rendition, file), data);
+    written.push(`${rendition}/${file}`);
+  };
+  /** Scratch space is needed for one part only. */
+  const publish = async () => {
+    const files = written;
+    written = [];
+    await publisher.also(files);
+    const isSegment = (file: string) => !file.endsWith(`/${INIT_NAME}`);
+    if (!isLocal) for (const file of files) if (isSegment(file)) await rm(join(outDir, file));
+  };
+  try {
+    const { videos, audios, plan } = await joinParts({
+      count: parts.length,
+      part: (index) => openPart(job, context, workspace, parts[index] as ContractPart),
+      write,
+      signal,
+      async onPart(index) {
+        await publish();
+        heartbeat.report("encoding", (JOINED * (index + 1)) / parts.length);
+      },
+    });
+    await publish();
+    const local = readFromFolder(outDir);
+    const read: SegmentReader = (rendition, file) =>
+      isLocal || file === INIT_NAME
+        ? local(rendition, file)
+        : client.read(job, `${job.outputs.prefix}${rendition}/${file}`, signal);
+    const spec = requestedSpec(job);
+    const result = await finish({
+      ...{ plan, videos, audios, outDir, read, spec, binaries, names: fileNames(spec, requestedNames(job)) },
+      run: {
+        ...{ cwd: work, reads: [], writes: [outDir], memoryBytes, signal, pidDir: scratch.pidDir },
+        onLog: (line) => heartbeat.logLine(line),
+      },
+    });
+    heartbeat.report("publishing", PUBLISHING);
+    await publisher.finish(result.files.filter((file) => !file.endsWith(".m4s")));
+    return { ...toCompletion(result, job.outputs.prefix, null), subtitle_paths: {}, caption_errors: {} };
+  } finally {
+    await publisher.stop();
+  }
+}
+
+async function openPart(
+  job: JoinContract,
+  context: JobContext,
+  workspace: Workspace,
+  part: ContractPart,
+): Promise<Part> {
+  const { signal } = workspace.heartbeat;
+  const reader = new PartReader(job, context, part, signal);
+  const opened = await readPart(part.asset_id, part.manifest_path, (path) => reader.read(path));
+  reader.announce(opened.renditions.map(({ segments }) => segments));
+  return opened;
+}
+
+/** Reads objects of a part: files on a shared disk, otherwise with URLs that are signed for many segments at a time. */
+class PartReader {
+  readonly #job: JoinContract;
+  readonly #context: JobContext;
+  readonly #part: ContractPart;
+  readonly #signal: AbortSignal;
+  readonly #signed = new Map<string, Promise<Map<string, SignedArtifact>>>();
+  readonly #pages = new Map<string, readonly string[]>();
+
+  constructor(job: JoinContract, context: JobContext, part: ContractPart, signal: AbortSignal) {
+    this.#job = job;
+    this.#context = context;
+    this.#part = part;
+    this.#signal = signal;
+  }
+
+  /** Paths that will be read, in this order. */
+  announce(lists: readonly (readonly string[])[]): void {
+    for (const paths of lists)
+      for (let from = 0; from < paths.length; from += PATHS_PER_SIGNING) {
+        const page = paths.slice(from, from + PATHS_PER_SIGNING);
+        for (const path of page) this.#pages.set(path, page);
+      }
+  }
+
+  async read(path: string): Promise<Buffer> {
+    this.#signal.throwIfAborted();
+    if (path.split("/").some((name) => name === "" || name === "." || name === ".."))
+      throw new JoinImpossible("a path in a manifest is not plain");
+    const { key, file } = this.#placeOf(path);
+    try {
+      if (file !== null) return await readFile(file);
+      const page = this.#pages.get(path) ?? [path];
+      const signed = await this.#sign(page);
+      const one = signed.get(key);
+      if (!one) throw new Error(`The server returned no presigned URL for ${key}.`);
+      return await this.#context.client.fetch(one, this.#signal);
+    } catch (error) {
+      const isMissing =
+        (error as NodeJS.ErrnoException).code === "ENOENT" || (error instanceof ServerRefused && error.status === 404);
+      if (!isMissing) throw error;
+      throw new JoinImpossible(
+        `media of asset ${this.#part.asset_id} are missing: it was deleted or changed meanwhile`,
+      );
+    }
+  }
+
+  #sign(page: readonly string[]): Promise<Map<string, SignedArtifact>> {
+    const name = page[0] ?? "";
+    const keys = page.map((path) => this.#placeOf(path).key);
+    const signing =
+      this.#signed.get(name) ??
+      this.#context.client
+        .sign(this.#job, keys, this.#signal, "GET")
+        .then((all) => new Map(all.map((one) => [one.path, one])));
+    this.#signed.set(name, signing);
+    return signing;
+  }
+
+  #placeOf(path: string): { key: string; file: string | null } {
+    const { shared, prefix, local_path } = this.#part;
+    const own = { prefix, local_path };
+    const place = shared && isShared({ ...shared, startSeconds: 0 }, path) ? shared : own;
+    return { key: place.prefix + path, file: place.local_path ? join(place.local_path, path) : null };
+  }
+}
