@@ -5,6 +5,8 @@ import { Players } from "../media/matrix-players.ts";
 import { fast, ffmpeg, picture, sound } from "../media/sources.ts";
 import { uploaded } from "../support/flow.ts";
 import { emptyFolder } from "../support/folder.ts";
+import { startBrowser } from "./browser.ts";
+import { faultsOf, signedIn } from "./console.ts";
 import { type Platform, startPlatform, untilReady } from "./platform.ts";
 
 vi.setConfig({ testTimeout: 150_000, hookTimeout: 180_000 });
@@ -22,10 +24,10 @@ afterAll(async () => {
 });
 
 /** An asset whose audio ends `less` seconds before its video. */
-async function part(seconds: number, less: number): Promise<number> {
+async function part(seconds: number, less: number, title = "Film"): Promise<number> {
   const path = join(emptyFolder(), "film.mp4");
   await ffmpeg(...picture("320x180", "25", seconds), ...sound(seconds - less), ...fast, "-c:a", "aac", path);
-  const options = { bytes: readFileSync(path), playback_policy: "public" };
+  const options = { bytes: readFileSync(path), playback_policy: "public", title };
   const { asset } = await uploaded(platform, platform.key, options);
   await untilReady(platform, asset.id);
   return asset.id;
@@ -48,5 +50,35 @@ test("hls.js, dash.js and Shaka play over joins to the end", async () => {
     expect(Math.abs(player.left), player.player).toBeLessThan(0.3);
     expect(player.frames, player.player).toBeGreaterThan(seconds * 12);
     expect(player.soundBytes, player.player).toBeGreaterThan(0);
+  }
+});
+
+test("in the console selected videos are joined, in an order that can be changed", async () => {
+  const [first, second] = [await part(2, 0, "Sunrise"), await part(3, 0, "Sunset")];
+  const browser = await startBrowser();
+  const seen = await signedIn(browser, platform.base, platform.key);
+  const { page } = seen;
+  try {
+    for (const title of ["Sunrise", "Sunset"]) await page.getByLabel(`Select “${title}”`).check();
+    await page.getByRole("button", { name: "Join", exact: true }).click();
+    const dialog = page.getByRole("dialog", { name: "Join 2 videos" });
+    await dialog.getByText("Sunset").waitFor();
+    expect(await dialog.getByRole("listitem").allTextContents()).toEqual([
+      expect.stringContaining("Sunrise"),
+      expect.stringContaining("Sunset"),
+    ]);
+    await dialog.getByRole("button", { name: "Move “Sunset” up" }).click();
+    await dialog.getByLabel("Title of the new video").fill("Day");
+    const sent = page.waitForRequest((request) => request.url().endsWith("/assets/join"));
+    await dialog.getByRole("button", { name: "Join" }).click();
+    expect((await sent).postDataJSON()).toEqual({ asset_ids: [second, first], title: "Day" });
+    await page.getByRole("heading", { name: "Day" }).waitFor();
+    const [, id] = /assets\/(\d+)$/.exec(new URL(page.url()).pathname) ?? [];
+    await untilReady(platform, Number(id));
+    const { body } = await platform.call("GET", `/api/v1/assets/${id}`, { key: platform.key });
+    expect(body).toMatchObject({ title: "Day", duration_seconds: 5 });
+    expect(await faultsOf(seen)).toEqual([]);
+  } finally {
+    await browser.close();
   }
 });

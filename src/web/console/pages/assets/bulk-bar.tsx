@@ -8,6 +8,7 @@ import { count as number } from "../../format.ts";
 import { useLanguage, useTexts } from "../../texts/texts.tsx";
 import type { Collection } from "../../types.ts";
 import { type Action, changeMany, type Progress } from "./change-many.ts";
+import { JoinDialog, MOST_JOINED } from "./join-dialog.tsx";
 import { MoveDialog } from "./move-dialog.tsx";
 import { NOTHING, type Selection, sizeOf } from "./selection.ts";
 import { texts } from "./texts.ts";
@@ -47,7 +48,7 @@ type Props = {
   bulk: ReturnType<typeof useBulk>;
   onSelect(selection: Selection): void;
 };
-type Open = "move" | "tag" | "policy" | "delete" | null;
+type Open = "move" | "join" | "tag" | "policy" | "delete" | null;
 
 /** What can be done with the selected assets, and how far it is. */
 export function BulkBar({ selection, total, collections, bulk, onSelect }: Props) {
@@ -80,6 +81,11 @@ export function BulkBar({ selection, total, collections, bulk, onSelect }: Props
             {t("moveTo")}
           </button>
         )}
+        {!selection.isAll && size >= 2 && size <= MOST_JOINED && (
+          <button type="button" onClick={() => setOpen("join")}>
+            {t("join")}
+          </button>
+        )}
         <button type="button" onClick={() => setOpen("tag")}>
           {t("tag")}
         </button>
@@ -102,6 +108,7 @@ export function BulkBar({ selection, total, collections, bulk, onSelect }: Props
           onClose={close}
         />
       )}
+      {open === "join" && <JoinDialog ids={[...selection.ids]} onClose={close} />}
       {open === "tag" && (
         <Dialog title={t("tagVideos", { count: shown })} onClose={close}>
           <Form
