@@ -19,6 +19,8 @@ export type AudioOptions = {
   run: SourceRun;
   /** 0 to 1. */
   onProgress?: (fraction: number) => void;
+  /** Receives what is written of copied audio, before its faults are looked for: a viewer may wait for it. */
+  onWritten?: (rows: WrittenRendition[]) => Promise<void>;
 };
 
 const limits = { stallMs: 5 * 60_000, timeLimitMs: 12 * 3_600_000 };
@@ -41,17 +43,19 @@ export async function encodeAudio(options: AudioOptions): Promise<WrittenRenditi
     ...limits,
     onPosition: (seconds) => plan.durationSeconds && onProgress(Math.min(1, seconds / plan.durationSeconds)),
   });
-  if (copied.length > 0)
+  const rows: WrittenRendition[] = [];
+  for (const { name } of plan.audio) {
+    const written = await readWritten(outDir, name);
+    if (written) rows.push(await toRows(join(outDir, name), written, 0));
+  }
+  if (copied.length > 0) {
+    await options.onWritten?.(rows);
     await run(binaries.ffmpeg, {
       ...options.run,
       args: decodeArguments({ input, audio: copied }),
       ...limits,
       onPosition: (seconds) => plan.durationSeconds && onProgress(Math.min(1, seconds / plan.durationSeconds), share),
     });
-  const rows: WrittenRendition[] = [];
-  for (const { name } of plan.audio) {
-    const written = await readWritten(outDir, name);
-    if (written) rows.push(await toRows(join(outDir, name), written, 0));
   }
   return rows;
 }

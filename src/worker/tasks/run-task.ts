@@ -260,6 +260,7 @@ async function audio({ job, context, workspace }: Running, plan: StoredPlan): Pr
                 ...{ input: source.path, outDir, plan, spec: requestedSpec(job), binaries },
                 run: { ...runOf(context, workspace, source.path), signal },
                 onProgress: (encoded) => report({ encoded }),
+                onWritten: (rows) => publisher.also(filesOf(rows)),
               },
               ...{ range, index: source.index, workDir: join(work, "audio") },
               onPlaced: (files) => publisher.also(files),

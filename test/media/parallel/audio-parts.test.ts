@@ -2,6 +2,7 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { type EncodingSpec, encodingSpec as spec } from "../../../src/media/encoding-spec.ts";
+import { rangesOf } from "../../../src/media/mp4/index.ts";
 import { encodeAudio } from "../../../src/media/parallel/audio.ts";
 import { encodeAudioPart } from "../../../src/media/parallel/audio-part.ts";
 import { planSource } from "../../../src/media/parallel/plan-source.ts";
@@ -121,6 +122,31 @@ test.each(SOURCES)(
       }
   },
 );
+
+test("copied audio is written before its faults are looked for", async () => {
+  const fit = ["-vf", "scale=640:360", "-profile:v", "high", "-pix_fmt", "yuv420p", "-c:a", "aac"];
+  const input = await source("fit.mp4", ...picture(20), ...sound(48_000, 20), ...fit);
+  const { plan: stored } = await planned(input);
+  const plan = parsePlan(JSON.parse(JSON.stringify(stored)));
+  expect(plan.audio).toMatchObject([{ isCopied: true }]);
+  const index = await indexOfFile(input);
+  const audio = index?.tracks.find(({ kind }) => kind === "audio");
+  if (!audio) throw new Error("The source has no index of its audio");
+  const bytes = readFileSync(input);
+  for (const [offset, length] of rangesOf(audio, 700, 720)) bytes.fill(0xff, offset, offset + length);
+  writeFileSync(input, bytes);
+  const outDir = newFolder();
+  const seen: string[] = [];
+  const onWritten = async (rows: WrittenRendition[]) => {
+    for (const { name, segments } of rows) for (const at of segments.keys()) seen.push(`${name}/${segmentName(at)}`);
+    expect(seen.every((file) => readFileSync(join(outDir, file)).length > 0)).toBe(true);
+  };
+  const run = { cwd: folder, reads: [input], writes: [outDir] };
+  await expect(encodeAudio({ input, plan, spec, binaries, run, outDir, onWritten })).rejects.toMatchObject({
+    code: expect.stringMatching(/^(input_invalid|encode_failed)$/),
+  });
+  expect(seen).toEqual([0, 1, 2, 3, 4].map((number) => `audio/${segmentName(number)}`));
+});
 
 test("an end that does not exist is not exactly a part", async () => {
   const input = await source("short.mp4", ...picture(), ...sound(32_000), "-c:a", "aac");
