@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type TestApp, testApp } from "../support/app.ts";
 import { workOnce } from "../support/clip-worker.ts";
-import { clipOf, createClip, downloaded, FPS, film, filmAsset, frameHashes } from "../support/clips.ts";
+import { clipOf, createClip, downloaded, FPS, film, filmAsset, frameHashes, SECONDS } from "../support/clips.ts";
 import { newBucket, type S3Server, s3Server } from "../support/s3-server.ts";
 
 let s3: S3Server;
@@ -98,4 +98,23 @@ test("an exact clip is cut from and to the bucket, and trimmed", async () => {
   await app.runTask("sweep-objects");
   expect([await old("00001.m4s"), await old("00002.m4s")]).toEqual([404, 404]);
   expect(await frameHashes(await downloaded(app, hls_url))).toHaveLength(4 * FPS);
+}, 60_000);
+
+test("assets are joined from and to the bucket, and one whose media are gone is refused", async () => {
+  const { app, key, parent, clip } = await clipped("proxy");
+  const join = async () => {
+    const body = { asset_ids: [parent.id, clip.id, parent.id] };
+    return app.call("POST", "/api/v1/assets/join", { key, body });
+  };
+  const [{ body: joined }, { body: late }] = [await join(), await join()];
+  expect(await workOnce(app)).toBe("completed");
+  await app.call("DELETE", `/api/v1/assets/${clip.id}`, { key });
+  await app.call("DELETE", `/api/v1/assets/${parent.id}`, { key });
+  app.advance(3_600_000);
+  await app.runTask("sweep-objects");
+  const { hls_url } = (await app.call("GET", `/api/v1/playback/${joined.id}`, { key })).body;
+  expect(await frameHashes(await downloaded(app, hls_url))).toHaveLength((2 * SECONDS + 8) * FPS);
+  await expect(workOnce(app)).rejects.toThrow("failed");
+  const { body } = await app.call("GET", `/api/v1/assets/${late.id}`, { key });
+  expect(body).toMatchObject({ playback_status: "errored", error: { code: "join_not_possible" } });
 }, 60_000);
