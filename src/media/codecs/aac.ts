@@ -2,6 +2,12 @@ import * as v from "valibot";
 import type { EncodableAudioCodec } from "./codec.ts";
 
 const SAMPLE_RATES: readonly number[] = [44_100, 48_000];
+const LC = "mp4a.40.2";
+/** ISO/IEC 14496-3, 4.4.2.1: by channels, a raw_data_block whose only section is empty, at any sample rate. */
+const SILENT = new Map([
+  [1, "00c800802380"],
+  [2, "210049900219002380"],
+]);
 
 export const aac = {
   kind: "audio",
@@ -30,6 +36,8 @@ export const aac = {
     profile === "LC" && (channels === 1 || channels === 2) && SAMPLE_RATES.includes(sampleRate),
   /** ISO/IEC 14496-3: of AAC-LC. */
   packetSamples: 1024,
+  silentPacket: (codecString, channels) =>
+    codecString === LC && SILENT.has(channels) ? Buffer.from(SILENT.get(channels) as string, "hex") : null,
   /** No longer than that of our own encoder, because some players ignore the edit list that removes it. */
   maxDelayPackets: 1.1,
 } as const satisfies EncodableAudioCodec;

@@ -54,6 +54,8 @@ export type EncodableAudioCodec = AudioCodec & {
   /** Whether any device that plays the encoded audio also plays a track of this codec in a source unchanged. */
   isCopyable(track: SourceAudio): boolean;
   packetSamples: number;
+  /** A packet that decodes to silence, for audio with this codec string; null where none is known. */
+  silentPacket(codecString: string, channels: number): Buffer | null;
   /** Longest encoder delay in a source that a copy may have, in packets. */
   maxDelayPackets: number;
 };

@@ -1,4 +1,5 @@
 import { readSamples, type Sample, writeSegment } from "../clip/fragments.ts";
+import { audioCodecs } from "../codecs/registry.ts";
 import { readInit } from "../isobmff.ts";
 import type { Segment, Written } from "../package.ts";
 import { SHORT_SECONDS } from "../package.ts";
@@ -6,10 +7,20 @@ import { segmentName } from "../parallel/written-rows.ts";
 import { JoinImpossible } from "./faults.ts";
 import { type Position, rowOf, secondsOf, type WriteFile } from "./join-video.ts";
 import { legible, type Part, type PartRendition } from "./read-part.ts";
-import { SILENCE_SAMPLES, silentPacket } from "./silence.ts";
 
 /** Silence may last as long as a part; a segment of it is written at this length. */
 const SILENCE_SECONDS = 4;
+
+type Silence = { data: Buffer; samples: number };
+
+/** A silent packet for a track, or null for a codec or layout of which none is known. */
+function silenceOf(codecString: string, channels: number): Silence | null {
+  for (const { silentPacket, packetSamples } of Object.values(audioCodecs)) {
+    const data = silentPacket(codecString, channels);
+    if (data) return { data, samples: packetSamples };
+  }
+  return null;
+}
 
 /**
  * One track of audio. Packets follow each other without gaps and overlaps, which break MSE: at each join, and wherever a
@@ -19,13 +30,13 @@ const SILENCE_SECONDS = 4;
 export class AudioJoiner {
   readonly #name: string;
   readonly #init: ReturnType<typeof readInit>;
-  readonly #silence: Buffer | null;
+  readonly #silence: Silence | null;
   readonly #write: WriteFile;
   readonly #trackId: number;
   readonly #rows: Segment[] = [];
   /** Where the next packet begins. */
   #cursor = 0;
-  #packet = SILENCE_SAMPLES;
+  #packet: number;
   /** Flags of the packets of the track. */
   #flags = 0;
   #pending: Sample[] = [];
@@ -35,7 +46,8 @@ export class AudioJoiner {
   constructor({ name, bytes, channels, defaults }: PartRendition, write: WriteFile) {
     this.#name = name;
     this.#init = readInit(bytes);
-    this.#silence = silentPacket(this.#init.codec, channels);
+    this.#silence = silenceOf(this.#init.codec, channels);
+    this.#packet = this.#silence?.samples ?? 0;
     this.#trackId = defaults.trackId;
     this.#write = write;
   }
@@ -78,11 +90,12 @@ export class AudioJoiner {
 
   /** Silence until the cursor is at `until` or after. */
   async #fill(until: number): Promise<void> {
-    if (this.#silence === null || this.#packet !== SILENCE_SAMPLES) return;
+    if (this.#silence === null || this.#packet !== this.#silence.samples) return;
+    const { data, samples } = this.#silence;
     while (this.#cursor < until) {
-      const times = { dts: this.#cursor, cts: this.#cursor, duration: SILENCE_SAMPLES };
-      this.#append({ data: this.#silence, flags: this.#flags, ...times });
-      if (this.#pending.length * SILENCE_SAMPLES >= SILENCE_SECONDS * this.#init.timescale) await this.#close();
+      const times = { dts: this.#cursor, cts: this.#cursor, duration: samples };
+      this.#append({ data, flags: this.#flags, ...times });
+      if (this.#pending.length * samples >= SILENCE_SECONDS * this.#init.timescale) await this.#close();
     }
   }
 
