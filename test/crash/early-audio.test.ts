@@ -1,13 +1,12 @@
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { complaints, fast, ffmpeg, ffprobe, picture, sound, temporaryFolder } from "../media/sources.ts";
 import { until } from "../support/descendants.ts";
 import { uploaded } from "../support/flow.ts";
 import { emptyFolder } from "../support/folder.ts";
 import { type RunningServer, startServer, stopCleanly, tenantKey } from "../support/process.ts";
-import { rowsOf } from "./encoding.ts";
+import { requested, rowsOf } from "./encoding.ts";
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 120_000 });
 
@@ -25,18 +24,6 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const env = { VODBOX_RATE_LIMIT_UPLOADS: "100000/60", VODBOX_LEASE_SECONDS: "4" };
 const args = ["--workers", "1"];
-
-/** As a player does: again after the time that the server states. */
-async function requested(url: string): Promise<number> {
-  for (let tries = 1; tries <= 20; tries++) {
-    const response = await fetch(url);
-    const { length } = new Uint8Array(await response.arrayBuffer());
-    if (response.status === 200) return length;
-    expect(response.status).toBe(503);
-    await sleep(Number(response.headers.get("retry-after")) * 1000);
-  }
-  throw new Error(`${url} was never encoded`);
-}
 
 test("the audio at the end of a long video is there before that of its middle, and all of it once at the end", async () => {
   const dataDir = emptyFolder();

@@ -1,13 +1,12 @@
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { complaints, fast, ffmpeg, ffprobe, picture, sound, temporaryFolder } from "../media/sources.ts";
 import { until } from "../support/descendants.ts";
 import { uploaded } from "../support/flow.ts";
 import { emptyFolder } from "../support/folder.ts";
 import { type RunningServer, startServer, stopCleanly, tenantKey } from "../support/process.ts";
-import { rowsOf } from "./encoding.ts";
+import { requested, rowsOf } from "./encoding.ts";
 
 vi.setConfig({ testTimeout: 400_000, hookTimeout: 120_000 });
 
@@ -31,27 +30,10 @@ async function segmentsOf(playlist: string): Promise<string[]> {
     .map((uri) => new URL(uri, playlist).href);
 }
 
-/** As a player does: again after the time that the server states. */
-async function requested(url: string): Promise<number> {
-  for (let tries = 1; tries <= 60; tries++) {
-    const response = await fetch(url);
-    const { length } = new Uint8Array(await response.arrayBuffer());
-    if (response.status === 200) return length;
-    expect(response.status).toBe(503);
-    expect(response.headers.get("cache-control")).toBe("no-store");
-    await sleep(Number(response.headers.get("retry-after")) * 1000);
-  }
-  throw new Error(`${url} was never encoded`);
-}
-
-async function started(server: RunningServer) {
-  return await tenantKey(server);
-}
-
 test("a video plays before it is encoded, its end is encoded on request, and a killed server completes it", async () => {
   const dataDir = emptyFolder();
   const server = await startServer(dataDir, { env, args });
-  const key = await started(server);
+  const key = await tenantKey(server);
   const made = await uploaded(server, key, {
     bytes: readFileSync(clip),
     early_playback: true,

@@ -1,6 +1,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import Sqlite from "libsql";
+import { expect } from "vitest";
 import { descendantsOf, type ProcessId, until } from "../support/descendants.ts";
 import { type UploadFields, uploaded } from "../support/flow.ts";
 import { type RunningServer, type RunOptions, type Started, vodbox } from "../support/process.ts";
@@ -96,3 +98,16 @@ export const untilWaiting = (server: RunningServer, workers: number) =>
     const { body } = await server.call("GET", "/api/v1/admin/workers", { admin: server.admin });
     return body.length === workers;
   });
+
+/** A segment that is encoded on request, as a player asks for it: again after the time that the server states. Its size. */
+export async function requested(url: string): Promise<number> {
+  for (let tries = 1; tries <= 60; tries++) {
+    const response = await fetch(url);
+    const { length } = new Uint8Array(await response.arrayBuffer());
+    if (response.status === 200) return length;
+    expect(response.status).toBe(503);
+    expect(response.headers.get("cache-control")).toBe("no-store");
+    await sleep(Number(response.headers.get("retry-after")) * 1000);
+  }
+  throw new Error(`${url} was never encoded`);
+}

@@ -3,16 +3,19 @@ import type { EncodingSpec } from "../encoding-spec.ts";
 import type { PlannedAudio } from "../plan.ts";
 import type { SourceIndex } from "./source-index.ts";
 
-/** Half a packet of the usual codecs: a decoder returns its samples at other times otherwise. */
+/** Less than a packet of any codec, and more than a container's rounding of times. */
 const GAP_SECONDS = 0.005;
 /** Four minutes of segments of 4 s. */
 const MAX_STEP = 64;
 
-/** The first sample of segment `number` of encoded audio: ffmpeg cuts at the first packet at n x 4 s or later. */
-export function firstSampleOf(number: number, { segment_seconds, audio }: EncodingSpec): number {
-  const { packetSamples } = audioCodecs[audio.codec];
-  return Math.ceil((number * segment_seconds * audio.sample_rate) / packetSamples - 1e-6) * packetSamples;
-}
+/** The first packet of segment `number` of an audio track: ffmpeg cuts at the first packet at n x 4 s or later. */
+export const firstPacketOf = (number: number, { segment_seconds, audio }: EncodingSpec, rate: number): number =>
+  // A tolerance of a millionth of a packet, for segment lengths that are not whole seconds.
+  Math.ceil((number * segment_seconds * rate) / audioCodecs[audio.codec].packetSamples - 1e-6);
+
+/** The first sample of segment `number` of encoded audio. */
+export const firstSampleOf = (number: number, spec: EncodingSpec): number =>
+  firstPacketOf(number, spec, spec.audio.sample_rate) * audioCodecs[spec.audio.codec].packetSamples;
 
 /**
  * Audio can be encoded in parts that begin at multiples of so many segments: there a packet begins exactly at n x 4 s, so

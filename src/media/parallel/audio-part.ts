@@ -1,5 +1,6 @@
 import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Chunk, WrittenRendition } from "../../protocol/task.ts";
 import { INIT_NAME, SEGMENT_PATTERN } from "../arguments.ts";
 import { audioCodecs } from "../codecs/registry.ts";
@@ -72,13 +73,7 @@ export async function encodeAudioPart(options: AudioOptions, part: AudioPart): P
 
 async function placeWhile(signal: AbortSignal, placers: readonly AudioPlacer[]): Promise<void> {
   while (!signal.aborted) {
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, LOOK_MS);
-      signal.addEventListener("abort", () => {
-        clearTimeout(timer);
-        resolve();
-      });
-    });
+    await sleep(LOOK_MS, undefined, { signal }).catch(() => {});
     // What could not be placed now is placed at the end, or fails there.
     for (const placer of placers) await placer.look().catch(() => {});
   }
@@ -154,11 +149,11 @@ class AudioPlacer {
   /** Whether segment `index` of the part has the packets that it has in a run over the whole source. */
   #isExact({ start, duration }: Segment, index: number, isLast = false): boolean {
     const { part, begin, spec } = this.#options;
-    const [from, to] = [0, 1].map((more) => firstSampleOf(part.range.first_segment + index + more, spec)) as [
-      number,
-      number,
-    ];
-    return start === from - firstSampleOf(begin, spec) && (isLast || duration === to - from);
+    const number = part.range.first_segment + index;
+    const from = firstSampleOf(number, spec);
+    return (
+      start === from - firstSampleOf(begin, spec) && (isLast || duration === firstSampleOf(number + 1, spec) - from)
+    );
   }
 
   async #place(file: string): Promise<string> {

@@ -1,15 +1,16 @@
 import { firstFrameOf } from "../../protocol/task.ts";
+import { audioCodecs } from "../codecs/registry.ts";
 import type { EncodingSpec } from "../encoding-spec.ts";
 import type { InitSegment } from "../isobmff.ts";
 import { type Segment, SHORT_SECONDS, type Written } from "../package.ts";
 import type { PlannedAudio } from "../plan.ts";
+import { firstPacketOf } from "./audio-grid.ts";
 import { segmentFramesOf } from "./passthrough-parts.ts";
 import type { StoredPlan } from "./stored-plan.ts";
 import { segmentName } from "./written-rows.ts";
 
 /** Frames by which the length that a container states may be wrong. */
 const TOLERANCE_FRAMES = 2;
-const AAC_FRAME = 1024;
 const AUDIO_TOLERANCE_SECONDS = 0.1;
 
 /**
@@ -33,21 +34,23 @@ export function predictedVideo(plan: StoredPlan, spec: EncodingSpec): number[] |
   return starts.map((start, index) => (starts[index + 1] ?? frames) - start);
 }
 
-/** The samples of each segment of an audio track, which ffmpeg cuts at the first packet at n x 4 s or later. */
+/** The samples of each segment of an audio track. */
 export function predictedAudio(
   { track, padToSeconds, isCopied }: PlannedAudio,
   { durationSeconds }: StoredPlan,
-  { audio, segment_seconds }: EncodingSpec,
+  spec: EncodingSpec,
 ): number[] {
+  const { audio } = spec;
+  const { packetSamples } = audioCodecs[audio.codec];
   const rate = isCopied ? track.sampleRate : audio.sample_rate;
   const own = track.durationSeconds === null ? null : Math.max(0, track.startSeconds) + track.durationSeconds;
   const seconds = padToSeconds || (own ?? durationSeconds ?? 0);
-  const packets = Math.ceil((seconds * rate) / AAC_FRAME) + 1;
-  const startOf = (number: number) => Math.ceil((number * segment_seconds * rate) / AAC_FRAME);
-  const least = ((SHORT_SECONDS + AUDIO_TOLERANCE_SECONDS) * rate) / AAC_FRAME;
+  const packets = Math.ceil((seconds * rate) / packetSamples) + 1;
+  const startOf = (number: number) => firstPacketOf(number, spec, rate);
+  const least = ((SHORT_SECONDS + AUDIO_TOLERANCE_SECONDS) * rate) / packetSamples;
   const starts = [0];
   for (let number = 1; startOf(number) + least < packets; number++) starts.push(startOf(number));
-  return starts.map((start, index) => ((starts[index + 1] ?? packets) - start) * AAC_FRAME);
+  return starts.map((start, index) => ((starts[index + 1] ?? packets) - start) * packetSamples);
 }
 
 /** All segments that a video rendition will have, as if each used all of its maximum bitrate. */

@@ -11,8 +11,9 @@ import type { Leased } from "./lease.ts";
 const ARTIFACT_TTL_MS = 24 * 3_600_000;
 const MAX_ARTIFACT_BYTES = 64 * 2 ** 30;
 
-/** Presigned URLs to write or read an attempt's results. Throws 422 for a key outside of its own prefix,
- * except media to read that it joins. */
+/**
+ * Presigned URLs to write or read an attempt's results, and to read the media that it joins. Throws 422 for other keys.
+ */
 export async function signArtifacts(
   app: App,
   { job, attempt }: Leased,

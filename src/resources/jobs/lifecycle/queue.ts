@@ -14,9 +14,8 @@ const QUEUED = { progress: 0, stage: "queued", errorCode: null, errorMessage: nu
 
 /**
  * Queues a job for `asset` in the caller's transaction. An asset that is ready stays ready; with `silently` the asset
- * is not changed until the job starts. With `clip` the job cuts an exact clip, with `joined` it joins the
- * media of other assets. Throws 403 `quota_exceeded` when the
- * tenant's minutes are used up.
+ * is not changed until the job starts. With `clip` the job cuts an exact clip, with `joined` it joins the media of other
+ * assets. Throws 403 `quota_exceeded` when the tenant's minutes are used up.
  */
 export async function queueJob(
   tx: Db,

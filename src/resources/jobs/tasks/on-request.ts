@@ -37,7 +37,7 @@ export async function requestSegment(app: App, asset: AssetRow, ref: SegmentRef)
     if (typeof found === "string") return found;
     const { task, plan } = found;
     if (task.status === "running" || isSplit(task)) return "coming";
-    // Two minutes of audio take as many seconds.
+    // Not limited: at most two minutes of it, which take seconds and have to be encoded anyway.
     if (task.kind === "audio") await requestAudio(tx, app, task, { plan, number: ref.number });
     else {
       if (await isLimited(tx, asset.tenantId)) return "later";
@@ -48,7 +48,7 @@ export async function requestSegment(app: App, asset: AssetRow, ref: SegmentRef)
   });
 }
 
-/** Whether it is encoded next, or cannot be. */
+/** Whether it is encoded next, or as a whole: then a request divides nothing. */
 const isSplit = ({ kind, urgency, firstSegment }: TaskRow) =>
   urgency === REQUESTED || (kind === "audio" && (firstSegment === null || urgency > 0));
 
