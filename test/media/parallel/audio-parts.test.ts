@@ -6,7 +6,12 @@ import { rangesOf } from "../../../src/media/mp4/index.ts";
 import { encodeAudio } from "../../../src/media/parallel/audio.ts";
 import { encodeAudioPart } from "../../../src/media/parallel/audio-part.ts";
 import { planSource } from "../../../src/media/parallel/plan-source.ts";
-import { indexOfFile } from "../../../src/media/parallel/source-index.ts";
+import {
+  audioPartRanges,
+  headRanges,
+  indexOfFile,
+  type SourceIndex,
+} from "../../../src/media/parallel/source-index.ts";
 import { parsePlan } from "../../../src/media/parallel/stored-plan.ts";
 import { segmentName } from "../../../src/media/parallel/written-rows.ts";
 import { probe } from "../../../src/media/probe.ts";
@@ -122,6 +127,30 @@ test.each(SOURCES)(
       }
   },
 );
+
+test("a part reads only its own samples, and the beginning of the file", async () => {
+  const input = await source("own.mp4", ...picture(), ...sound(32_000), "-c:a", "aac", "-movflags", "+faststart");
+  const { plan: stored } = await planned(input);
+  const plan = parsePlan(JSON.parse(JSON.stringify(stored)));
+  const index = (await indexOfFile(input)) as SourceIndex;
+  const bytes = readFileSync(input);
+  const sparse = join(folder, "sparse.mp4");
+  const kept = Buffer.alloc(bytes.length);
+  const ranges = audioPartRanges(index, plan, { from: 40, to: 48 }) ?? [];
+  for (const [offset, length] of [...headRanges(index), ...ranges]) bytes.copy(kept, offset, offset, offset + length);
+  writeFileSync(sparse, kept);
+  expect(ranges.reduce((sum, [, length]) => sum + length, 0)).toBeLessThan(bytes.length * 0.7);
+  const part = async (path: string) => {
+    const outDir = newFolder();
+    const run = { cwd: folder, reads: [path], writes: [outDir] };
+    const range = rangeOfAudio({ number: 1, from: 10, to: 12 });
+    const options = { input: path, outDir, plan, spec, binaries, run };
+    const written = await encodeAudioPart(options, { range, step: 2, workDir: join(folder, "work") });
+    const files = [10, 11].map((number) => readFileSync(join(outDir, "audio", segmentName(number))).toString("hex"));
+    return { written, files };
+  };
+  expect(await part(sparse)).toEqual(await part(input));
+});
 
 test("copied audio is written before its faults are looked for", async () => {
   const fit = ["-vf", "scale=640:360", "-profile:v", "high", "-pix_fmt", "yuv420p", "-c:a", "aac"];
