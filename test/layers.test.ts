@@ -27,6 +27,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ["src/web/"],
   ["src/resources/"],
   ["src/parsing/"],
+  ["src/live/"],
   ["src/http/", "src/events/", "src/media/", "src/outbound/", "src/protocol/"],
   ["src/limits/"],
   ["src/app.ts", "src/config/"],
@@ -44,6 +45,8 @@ const NARROW: Record<string, readonly string[]> = {
   "src/worker/": ["src/media/", "src/outbound/transcribe/", "src/protocol/", "src/lib/"],
   // The worker runs it on other machines than the server.
   "src/media/": ["src/protocol/", "src/lib/"],
+  // A process of its own that reads from strangers: it opens neither the database nor the objects.
+  "src/live/": ["src/media/", "src/protocol/", "src/lib/"],
   // The encoding specification and everything that follows it imports the codecs.
   "src/media/codecs/": ["src/media/encoders.ts"],
   // Server, worker and clients may have different versions, and share only these messages.
