@@ -70,7 +70,7 @@ export function createProgram(given: ParsedFlags): Command {
     .option("--server <URL>", "use a running server instead of starting one")
     .option("--seconds <N>", "length of the clip", "12")
     .option("--once", "stop the started server when the video is ready")
-    .action(async (_, command: Command) => (await import("./demo.ts")).demoCommand(command));
+    .action(async (_, command: Command) => (await import("./demo/demo.ts")).demoCommand(command));
   program
     .command("push")
     .description("upload files; interrupted uploads resume")

@@ -42,7 +42,7 @@ const job = async () => (await app.call("GET", "/api/v1/transcoding_jobs/1", { a
 async function published(): Promise<Early> {
   const made = await publishedEarly(app, key, { plan: longPlan() });
   const first = await light();
-  expect([first.task.kind, ...rangeOf(first)]).toEqual(["audio", 0, 30]);
+  expect([first.task.kind, ...rangeOf(first)]).toEqual(["audio", 0, 16]);
   await complete(first);
   const lead = await light();
   expect(lead.task.kind).toBe("chunk");
@@ -71,10 +71,10 @@ const untilUrgent = (from: number): Promise<any> =>
     return parts.some(({ kind, urgency }) => kind === "audio" && urgency > 0) && (await light());
   });
 
-test("the audio is encoded in parts of two minutes in the order of time, each once", async () => {
+test("the audio is encoded in parts of a minute in the order of time, each once", async () => {
   await published();
-  const parts = Array.from({ length: 8 }, (_, index) => [30 * (index + 1), 30]);
-  expect(await restOfAudio()).toEqual([...parts, [270, null]]);
+  const parts = Array.from({ length: 16 }, (_, index) => [16 * (index + 1), 16]);
+  expect(await restOfAudio()).toEqual([...parts, [272, null]]);
   for (;;) {
     const { body: contract } = await nextTask(app);
     if (contract.task.kind === "images") {
@@ -95,23 +95,23 @@ test("a requested segment of the audio is encoded next, with those after it, and
   const answer = requestEarly(app, made, nameOf(217));
   await until("the part is divided", async () => (await job()).tasks.total > before);
   const urgent = await light();
-  expect([urgent.task.kind, ...rangeOf(urgent)]).toEqual(["audio", 216, 24]);
+  expect([urgent.task.kind, ...rangeOf(urgent)]).toEqual(["audio", 216, 8]);
   // It waits for no other task, and nothing is divided again.
-  const others = [218, 239].map((number) => requestEarly(app, made, nameOf(number)));
-  for (const number of [217, 218, 239]) await storeEarly(app, made.prefix, nameOf(number));
+  const others = [218, 223].map((number) => requestEarly(app, made, nameOf(number)));
+  for (const number of [217, 218, 223]) await storeEarly(app, made.prefix, nameOf(number));
   for (const one of [await answer, ...(await Promise.all(others))]) expect(one.status).toBe(200);
   expect((await job()).tasks.total).toBe(before + 1);
   await complete(urgent);
   const ranges = await restOfAudio();
-  expect(ranges).toContainEqual([210, 6]);
-  expect(ranges.map(([from]) => from)).toEqual([30, 60, 90, 120, 150, 180, 210, 240, 270]);
+  expect(ranges).toContainEqual([208, 8]);
+  expect(ranges.map(([from]) => from)).toEqual(Array.from({ length: 17 }, (_, index) => 16 * (index + 1)));
 });
 
 test("a part that begins with the requested segment is not divided, and neither is the end of the source", async () => {
   const made = await published();
   const before = (await job()).tasks.total;
   for (const [number, range] of [
-    [240, [240, 30]],
+    [240, [240, 16]],
     [299, [298, null]],
   ] as const) {
     const answer = requestEarly(app, made, nameOf(number));

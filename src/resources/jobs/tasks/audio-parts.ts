@@ -1,10 +1,10 @@
 import type { Chunk, PlanResult } from "../../../protocol/task.ts";
 import type { TaskDraft } from "./lifecycle.ts";
 
-/** A worker encodes two minutes of audio in about as many seconds. */
-const PART_SECONDS = 120;
+/** A request waits for the part that is running: a worker encodes a minute of audio in about a second. */
+const PART_SECONDS = 60;
 /** A few minutes may as well be one part. */
-const LEAST_PARTS = 3;
+const LEAST_PARTS = 6;
 
 /**
  * The audio of a source that is to play before it is encoded: in parts of whole segments, in the order of time, so that a

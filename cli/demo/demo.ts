@@ -3,22 +3,18 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Command } from "commander";
-import type { Config } from "../src/config/load.ts";
-import { cacheDir } from "../src/lib/cache-dir.ts";
-import { UserError } from "../src/lib/errors.ts";
-import { createLog } from "../src/log.ts";
-import { resolveBinaries } from "../src/media/binaries.ts";
-import { audioCodecs, videoCodecs } from "../src/media/codecs/registry.ts";
-import { encodingSpec } from "../src/media/encoding-spec.ts";
-import { run } from "../src/media/ffmpeg.ts";
-import { serve } from "../src/serve.ts";
-import { isLocked } from "../storage/db/lock.ts";
-import { type Api, tenantApi, uploadFile } from "./api.ts";
-import { type Admin, adminOf, connect, serverUrl } from "./connect.ts";
-import { line } from "./print.ts";
-import { showProgress } from "./progress.ts";
-import { settingsOf } from "./settings.ts";
-import { onStopSignal } from "./signals.ts";
+import type { Config } from "../../src/config/load.ts";
+import { UserError } from "../../src/lib/errors.ts";
+import { createLog } from "../../src/log.ts";
+import { serve } from "../../src/serve.ts";
+import { isLocked } from "../../storage/db/lock.ts";
+import { type Api, tenantApi, uploadFile } from "../api.ts";
+import { type Admin, adminOf, connect, serverUrl } from "../connect.ts";
+import { line } from "../print.ts";
+import { showProgress } from "../progress.ts";
+import { settingsOf } from "../settings.ts";
+import { onStopSignal } from "../signals.ts";
+import { makeClip } from "./clip.ts";
 
 type Options = { server?: string; seconds: string; once?: boolean };
 type Asset = {
@@ -120,28 +116,6 @@ async function tenantWithKey({ admin, address }: Target): Promise<Api> {
     scopes,
   });
   return tenantApi(address, token);
-}
-
-type Clip = { folder: string; clip: string; seconds: number };
-
-/** A moving test pattern with a tone, generated here: a download may be impossible, and nothing needs to be shipped. */
-async function makeClip(config: Config, { folder, clip, seconds }: Clip): Promise<void> {
-  const { ffmpeg } = await resolveBinaries({ ffmpeg: config.ffmpeg, ffprobe: config.ffprobe, cacheDir: cacheDir() });
-  const progress = showProgress("Making clip");
-  const videoInput = ["-f", "lavfi", "-i", `testsrc2=size=1280x720:rate=30:duration=${seconds}`];
-  const audioInput = ["-f", "lavfi", "-i", `sine=frequency=440:beep_factor=4:sample_rate=48000:duration=${seconds}`];
-  const { video, audio } = encodingSpec;
-  const encoders = [
-    ...["-c:v", videoCodecs[video.codec].softwareEncoder, "-preset", video.preset, "-pix_fmt", video.pixel_format],
-    ...["-c:a", audioCodecs[audio.codec].encoder, "-b:a", "128k", "-movflags", "+faststart", clip],
-  ];
-  await run(ffmpeg, {
-    args: ["-hide_banner", "-nostdin", "-y", "-progress", "pipe:1", ...videoInput, ...audioInput, ...encoders],
-    cwd: folder,
-    timeLimitMs: 600_000,
-    onPosition: (done) => progress.update(Math.min(1, done / seconds)),
-  });
-  progress.done();
 }
 
 async function untilReady(api: Api, id: number): Promise<Asset> {
