@@ -16,6 +16,27 @@ const job = async (id: number) => (await app.call("GET", `/api/v1/transcoding_jo
 const asset = async (id: number) => (await app.call("GET", `/api/v1/assets/${id}`, { key })).body;
 
 describe("a job in tasks", () => {
+  test("encodes the audio of a long video in parts, each once", async () => {
+    const made = await uploaded(app, key);
+    const renditions = planned().plan.renditions.map((name) => ({ name, width: 640, height: 360 }));
+    const early = { segments: 300, renditions, audio_step: 2 };
+    await finish(app, (await nextTask(app)).body, { duration_seconds: 1200, early });
+    const light = async () => (await nextTask(app, undefined, { lane: "light" })).body;
+    const ranges = [];
+    for (let part = await light(); part; part = await light()) {
+      expect(part.task.kind).toBe("audio");
+      ranges.push([part.task.chunk.first_segment, part.task.chunk.segments]);
+      await callback(app, part, "complete", { written: written(part, { last: 28 }) });
+    }
+    expect(ranges).toEqual([...Array.from({ length: 17 }, (_, index) => [16 * index, 16]), [272, null]]);
+    let images = (await nextTask(app)).body;
+    for (; images.task.kind === "chunk"; images = (await nextTask(app)).body) await finish(app, images);
+    const audio = images.task.written.find(({ name }: { name: string }) => name === "audio");
+    expect(audio.segments).toHaveLength(300);
+    await finish(app, images);
+    expect(await job(made.job.id)).toMatchObject({ status: "completed", attempt: 1 });
+  });
+
   test("is planned, encoded in chunks and published once, by any workers", async () => {
     const made = await uploaded(app, key);
     await app.newEvents();

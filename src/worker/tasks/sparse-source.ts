@@ -80,25 +80,30 @@ export class SparseSource {
     if (pieces.length === 0) return;
     await using file = await open(this.path, "r+");
     let received = 0;
+    const done: ByteRange[] = [];
     const next = pieces.values();
     const ended = new AbortController();
     const either = AbortSignal.any([signal, ended.signal]);
     const worker = async () => {
       for (const piece of next) {
         if (this.isWhole) return;
-        received += await this.#fetch(piece, { job, signal: either }, file);
+        const range = await this.#fetch(piece, { job, signal: either }, file);
+        done.push(range);
+        received += range[1];
         onBytes?.(received);
       }
     };
     const workers = Array.from({ length: CONCURRENT }, worker);
     for (const one of workers) one.catch(() => ended.abort());
     const settled = await Promise.allSettled(workers);
+    // Once for all: the audio of a source may be thousands of ranges.
+    this.#present = joinRanges([...this.#present, ...done]);
     const failed = settled.find((one) => one.status === "rejected");
     if (failed) throw failed.reason;
   }
 
-  /** Downloads one range into the file, or everything from a server that ignores ranges. Returns the bytes received. */
-  async #fetch([offset, length]: ByteRange, { job, signal }: Transfer, file: FileHandle): Promise<number> {
+  /** Downloads one range into the file, or everything from a server that ignores ranges. Returns the range received. */
+  async #fetch([offset, length]: ByteRange, { job, signal }: Transfer, file: FileHandle): Promise<ByteRange> {
     const { source } = job;
     return retrying({ attempts: LONG_RETRY, signal }, async () => {
       const headers = { ...source.headers, range: `bytes=${offset}-${offset + length - 1}` };
@@ -127,8 +132,8 @@ export class SparseSource {
         throw new ServerUnreachable("The download of the source was interrupted.", { cause: error });
       }
       if (at - from < limit) throw new ServerUnreachable("The source ended early.");
-      this.#present = joinRanges([...this.#present, [from, limit]]);
-      return limit;
+      if (!isPart) this.#isWhole = true;
+      return [from, limit];
     });
   }
 }

@@ -7,16 +7,14 @@ const PART_SECONDS = 60;
 const LEAST_PARTS = 6;
 
 /**
- * The audio of a source that is to play before it is encoded: in parts of whole segments, in the order of time, so that a
- * viewer does not wait for what is before it. As one task where it cannot be cut.
+ * The audio of a long source: in parts of whole segments, in the order of time, so that no worker encodes all of it while
+ * others have nothing left to do, and a viewer does not wait for what is before the requested part. As one task where it
+ * cannot be cut.
  */
-export function audioParts(
-  { segments, audio_step: step }: NonNullable<PlanResult["early"]>,
-  segmentSeconds: number,
-  weight: number,
-): TaskDraft[] {
-  const each = step ? Math.max(1, Math.round(PART_SECONDS / segmentSeconds / step)) * step : segments;
-  const parts = Math.floor(segments / each);
+export function audioParts({ early, segment_seconds }: PlanResult, weight: number): TaskDraft[] {
+  const step = early?.audio_step;
+  const each = step ? Math.max(1, Math.round(PART_SECONDS / segment_seconds / step)) * step : 1;
+  const parts = step ? Math.floor(early.segments / each) : 1;
   if (parts < LEAST_PARTS) return [{ kind: "audio", weight }];
   return Array.from({ length: parts }, (_, number): TaskDraft => {
     const from = number * each;

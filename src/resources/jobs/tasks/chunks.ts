@@ -1,4 +1,5 @@
 import { type Chunk, firstFrameOf, type PlanResult, type UncuttableReason } from "../../../protocol/task.ts";
+import { audioParts } from "./audio-parts.ts";
 import type { TaskDraft } from "./lifecycle.ts";
 
 /**
@@ -113,7 +114,7 @@ export const WHOLE_TASK: TaskDraft = { kind: "whole", weight: 100 - PLAN_WEIGHT 
 /** The tasks that encode a source in chunks, in the order in which they are queued. */
 export function partsOf(plan: PlanResult, chunkSeconds: number): TaskDraft[] {
   const chunks = chunksOf(plan, chunkSeconds);
-  const audio: TaskDraft[] = plan.has_audio ? [{ kind: "audio", weight: AUDIO_WEIGHT }] : [];
+  const audio = plan.has_audio ? audioParts(plan, AUDIO_WEIGHT) : [];
   const left = 100 - PLAN_WEIGHT - IMAGES_WEIGHT - (plan.has_audio ? AUDIO_WEIGHT : 0);
   return [
     ...audio,
