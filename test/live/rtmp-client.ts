@@ -46,10 +46,11 @@ export function message(header: ChunkHeader, payload: Buffer, { chunkStream = 3,
 export const command = (name: string, transactionId: number, ...values: AmfValue[]) =>
   message({ type: 20, streamId: 0 }, encodeAmf0(name, transactionId, ...values));
 
-export const setChunkSize = (bytes: number) => {
+/** `chunkBytes`: the chunk size before it. */
+export const setChunkSize = (bytes: number, chunkBytes = 128) => {
   const payload = Buffer.alloc(4);
   payload.writeUInt32BE(bytes);
-  return message({ type: CONTROL.setChunkSize, streamId: 0 }, payload, { chunkStream: 2 });
+  return message({ type: CONTROL.setChunkSize, streamId: 0 }, payload, { chunkStream: 2, chunkBytes });
 };
 
 export const pingRequest = (time: number) => {
@@ -92,7 +93,10 @@ export class RtmpClient {
 
   private constructor(socket: Socket) {
     this.#socket = socket;
-    socket.on("error", () => {}).on("data", (data: Buffer) => this.#receive(data));
+    socket
+      .setNoDelay(true)
+      .on("error", () => {})
+      .on("data", (data: Buffer) => this.#receive(data));
     this.closed = new Promise((resolve) => {
       socket.once("close", () => {
         resolve();

@@ -146,7 +146,7 @@ test("every byte may arrive alone, and the chunk size may change at any time", a
     media(AUDIO, 0, AAC_CONFIG),
     setChunkSize(1),
     media(AUDIO, 1, packet(1, 2, 3), 1),
-    setChunkSize(0x7fffffff),
+    setChunkSize(0x7fffffff, 1),
     media(AUDIO, 2, long, 5002),
     setChunkSize(4096),
     media(AUDIO, 3, long, 4096),

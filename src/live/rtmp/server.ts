@@ -38,7 +38,8 @@ export type RtmpServer = {
 export function createRtmpServer({ authorize, limits, tls, log = () => {} }: RtmpServerOptions): RtmpServer {
   const allLimits = { ...DEFAULT_LIMITS, ...limits };
   let secureContext: SecureContext | null = tls ? createSecureContext(tls) : null;
-  const sessions = new Set<Session>();
+  /** Each with the end of its connection. */
+  const sessions = new Map<Session, Promise<void>>();
   const perNetwork = new Map<string, number>();
 
   const server = createServer((raw) => {
@@ -54,12 +55,14 @@ export function createRtmpServer({ authorize, limits, tls, log = () => {} }: Rtm
     raw.setNoDelay(true);
     const socket = secureContext ? secure(raw, secureContext) : raw;
     const session = new Session(socket, { address, limits: allLimits, authorize, log });
-    sessions.add(session);
+    const { promise: closed, resolve } = Promise.withResolvers<void>();
+    sessions.set(session, closed);
     socket.once("close", () => {
       sessions.delete(session);
       const rest = (perNetwork.get(network) ?? 1) - 1;
       if (rest === 0) perNetwork.delete(network);
       else perNetwork.set(network, rest);
+      resolve();
     });
   });
 
@@ -82,11 +85,11 @@ export function createRtmpServer({ authorize, limits, tls, log = () => {} }: Rtm
     setTls(pair) {
       secureContext = createSecureContext(pair);
     },
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        for (const session of sessions) session.stop("The server is shutting down. Reconnect in a minute.");
-      }),
+    async close() {
+      const stopped = new Promise<void>((resolve) => server.close(() => resolve()));
+      for (const session of sessions.keys()) session.stop("The server is shutting down. Reconnect in a minute.");
+      await Promise.all([stopped, ...sessions.values()]);
+    },
   };
 }
 
