@@ -3,26 +3,20 @@ import type { StreamEnd } from "../samples.ts";
 import { splitAggregate } from "./aggregate.ts";
 import { type AmfObject, stringOf } from "./amf0.ts";
 import { ChunkReader } from "./chunk-reader.ts";
-import { CHUNK_STREAM, writeChunks } from "./chunk-writer.ts";
-import { type Command, callResult, connectResult, readCommand, valuesOf } from "./commands.ts";
+import { type Command, readCommand, valuesOf } from "./commands.ts";
 import { RejectedMedia, RtmpFault } from "./fault.ts";
 import { Handshake } from "./handshake.ts";
 import { IngestStream } from "./ingest-stream.ts";
 import type { RtmpLimits } from "./limits.ts";
-import { isMedia, MESSAGE, type RtmpMessage, USER_CONTROL, uint32s, userControl } from "./messages.ts";
-import { RateWindow } from "./rate-window.ts";
+import { isMedia, MESSAGE, type RtmpMessage, USER_CONTROL } from "./messages.ts";
+import { PublishRate } from "./publish-rate.ts";
+import { ResponseWriter, WINDOW_BYTES } from "./response-writer.ts";
 import { playRefusedStatus, refusedStatus, rejectedStatus, startedStatus, unpublishedStatus } from "./statuses.ts";
 import { publishTarget } from "./target.ts";
 import type { Log, LogLevel, PublishDecision, PublishRequest } from "./types.ts";
 
-/** Bytes after which each side acknowledges what it has received, until the peer sets another window. */
-const WINDOW_BYTES = 2_500_000;
 /** A smaller window of the peer would have us write more than it sends. */
 const MIN_WINDOW_BYTES = 16_384;
-/** Limit type of Set Peer Bandwidth (RTMP 1.0, 5.4.5): dynamic. */
-const DYNAMIC = 2;
-/** A connection carries one stream. */
-const STREAM_ID = 1;
 const LOGGED_CHARACTERS = 200;
 
 export type SessionOptions = {
@@ -39,7 +33,8 @@ export type SessionOptions = {
 export class Session {
   readonly #socket: Socket;
   readonly #options: SessionOptions;
-  readonly #handshake = new Handshake((data) => this.#send(data));
+  readonly #responses: ResponseWriter;
+  readonly #handshake = new Handshake((data) => this.#responses.raw(data));
   readonly #reader: ChunkReader;
   #state: "handshake" | "open" | "authorizing" | "publishing" | "closed" = "handshake";
   /** The object of the connect command; null before it. */
@@ -48,9 +43,8 @@ export class Session {
   /** Name of the stream for the log. */
   #name = "";
   #commands = 0;
-  #maxBitrate: number;
-  readonly #bytes: RateWindow;
-  readonly #messages: RateWindow;
+  /** Null until the publish is accepted. */
+  #rate: PublishRate | null = null;
   #received = 0;
   #acknowledged = 0;
   #windowBytes = WINDOW_BYTES;
@@ -61,9 +55,7 @@ export class Session {
     const { limits } = options;
     this.#socket = socket;
     this.#options = options;
-    this.#maxBitrate = limits.maxBitrate;
-    this.#bytes = new RateWindow(limits.windowSeconds, performance.now());
-    this.#messages = new RateWindow(limits.windowSeconds, performance.now());
+    this.#responses = new ResponseWriter(socket, limits);
     this.#reader = new ChunkReader({ ...limits, messageBytes: (type) => this.#messageBytes(type) });
     this.#timer = setTimeout(() => this.#timedOut("does not publish in time"), limits.publishTimeoutMs);
     socket
@@ -94,7 +86,7 @@ export class Session {
       this.#state = "open";
       this.#reader.append(rest);
     } else {
-      if (this.#state === "publishing") this.#limitRate(this.#bytes.add(data.length * 8, performance.now()));
+      if (this.#rate) this.#rate.addBytes(data.length);
       else this.#limitCommands();
       this.#reader.append(data);
     }
@@ -109,12 +101,6 @@ export class Session {
     if (this.#received > limit) throw new RtmpFault(`The peer sends more than ${limit} bytes to publish.`);
   }
 
-  #limitRate(bits: number): void {
-    if (bits <= this.#maxBitrate * this.#options.limits.windowSeconds) return;
-    const megabits = Math.round(this.#maxBitrate / 10_000) / 100;
-    throw new RejectedMedia(`The stream exceeds ${megabits} Mbit/s. Lower the bitrate of the encoder.`);
-  }
-
   /** Handles complete messages, up to a publish whose authorization is pending. */
   #drain(): void {
     while (this.#state === "open" || this.#state === "publishing") {
@@ -126,11 +112,9 @@ export class Session {
   }
 
   #count(): void {
-    const { commands, maxMessageRate, windowSeconds } = this.#options.limits;
-    if (this.#state !== "publishing") {
-      if (++this.#commands > commands) throw new RtmpFault(`The peer sends more than ${commands} messages to publish.`);
-    } else if (this.#messages.add(1, performance.now()) > maxMessageRate * windowSeconds)
-      throw new RejectedMedia(`The stream has more than ${maxMessageRate} messages per second. Send it in real time.`);
+    if (this.#rate) return this.#rate.addMessage();
+    const { commands } = this.#options.limits;
+    if (++this.#commands > commands) throw new RtmpFault(`The peer sends more than ${commands} messages to publish.`);
   }
 
   #handle(message: RtmpMessage): void {
@@ -183,7 +167,7 @@ export class Session {
 
   #userControl(payload: Buffer): void {
     if (payload.length < 6 || payload.readUInt16BE() !== USER_CONTROL.pingRequest) return;
-    this.#control(MESSAGE.userControl, userControl(USER_CONTROL.pingResponse, payload.subarray(2, 6)));
+    this.#responses.pingResponse(payload.subarray(2, 6));
   }
 
   #setWindow(payload: Buffer): void {
@@ -194,8 +178,7 @@ export class Session {
   #acknowledge(): void {
     if (this.#state === "closed" || this.#received - this.#acknowledged < this.#windowBytes) return;
     this.#acknowledged = this.#received;
-    // The sequence number wraps after 4 GiB (RTMP 1.0, 5.4.3).
-    this.#control(MESSAGE.acknowledgement, uint32s(this.#received % 2 ** 32));
+    this.#responses.acknowledgement(this.#received);
   }
 
   #command(command: Command): void {
@@ -204,9 +187,9 @@ export class Session {
     switch (command.name) {
       case "releaseStream":
       case "FCPublish":
-        return this.#respond(command, undefined);
+        return this.#responses.result(command.transactionId, undefined);
       case "createStream":
-        return this.#respond(command, STREAM_ID);
+        return this.#responses.streamCreated(command.transactionId);
       case "publish":
         return this.#publish(command, this.#connect);
       case "play":
@@ -222,16 +205,7 @@ export class Session {
   #connected(command: Command): void {
     if (this.#connect) throw new RtmpFault("The peer sends connect twice.");
     this.#connect = command.object;
-    this.#control(MESSAGE.windowAcknowledgementSize, uint32s(WINDOW_BYTES));
-    this.#control(MESSAGE.setPeerBandwidth, Buffer.concat([uint32s(WINDOW_BYTES), Buffer.from([DYNAMIC])]));
-    const payload = connectResult(command.transactionId);
-    this.#send(writeChunks(CHUNK_STREAM.command, { type: MESSAGE.command, streamId: 0, payload }));
-  }
-
-  #respond({ transactionId }: Command, value: number | undefined): void {
-    if (transactionId === 0) return;
-    const payload = callResult(transactionId, value);
-    this.#send(writeChunks(CHUNK_STREAM.command, { type: MESSAGE.command, streamId: 0, payload }));
+    this.#responses.connected(command.transactionId);
   }
 
   #publish(command: Command, connect: AmfObject): void {
@@ -270,11 +244,12 @@ export class Session {
 
   #start({ sink, limits }: Extract<PublishDecision, { accepted: true }>): void {
     this.#state = "publishing";
-    this.#maxBitrate = limits?.maxBitrate ?? this.#maxBitrate;
+    const { maxBitrate } = this.#options.limits;
+    this.#rate = new PublishRate({ ...this.#options.limits, maxBitrate: limits?.maxBitrate ?? maxBitrate });
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.#timedOut("sends no audio or video"), this.#options.limits.idleTimeoutMs);
-    this.#control(MESSAGE.userControl, userControl(USER_CONTROL.streamBegin, uint32s(STREAM_ID)));
-    this.#status(startedStatus());
+    this.#responses.streamBegin();
+    this.#responses.status(startedStatus());
     this.#log("info", "a publish has started", {});
     sink.onStart?.({ stop: (description) => this.stop(description) });
     this.#drain();
@@ -284,20 +259,6 @@ export class Session {
   /** A method, since the compiler narrows the property across the calls that change it. */
   #isClosed(): boolean {
     return this.#state === "closed";
-  }
-
-  #control(type: number, payload: Buffer): void {
-    this.#send(writeChunks(CHUNK_STREAM.control, { type, streamId: 0, payload }));
-  }
-
-  #status(payload: Buffer): void {
-    this.#send(writeChunks(CHUNK_STREAM.status, { type: MESSAGE.command, streamId: STREAM_ID, payload }));
-  }
-
-  #send(data: Buffer): void {
-    if (!this.#socket.writable) return;
-    this.#socket.write(data);
-    if (this.#socket.writableLength > this.#options.limits.unreadBytes) this.#socket.destroy();
   }
 
   /** Runs `work`; whatever it throws closes this connection only. */
@@ -334,7 +295,7 @@ export class Session {
   #finish(end: StreamEnd, status: Buffer): void {
     if (this.#state === "closed") return;
     const { closeTimeoutMs } = this.#options.limits;
-    if (this.#state !== "handshake") this.#status(status);
+    if (this.#state !== "handshake") this.#responses.status(status);
     this.#end(end);
     this.#timer = setTimeout(() => this.#socket.destroy(), closeTimeoutMs);
     this.#socket.end();
