@@ -139,6 +139,15 @@ test("messages after publish are limited by type and in total", async () => {
   }
 });
 
+test("messages that are complete do not count as buffered", async () => {
+  const rtmp = await startRtmp({ limits: { bufferedBytes: 250_000 } });
+  const client = await RtmpClient.publish(rtmp.port);
+  const [recorder] = rtmp.recorders as [Recorder];
+  client.media(AUDIO, 0, AAC_CONFIG);
+  for (let time = 0; time < 20; time++) client.media(AUDIO, time, packet(100_000));
+  await recorder.until(() => recorder.samples.length === 20);
+});
+
 test("a bitrate above the limit ends the stream; an accepted publish may have its own", async () => {
   const rtmp = await startRtmp({ limits: { maxBitrate: 1_000_000, windowSeconds: 2 } });
   const client = await RtmpClient.publish(rtmp.port);

@@ -1,5 +1,8 @@
+import { randomBytes } from "node:crypto";
+import { connect } from "node:net";
 import { expect, test } from "vitest";
 import { amfObject, encodeAmf0 } from "../../src/live/rtmp/amf0.ts";
+import { atEnd } from "../support/folder.ts";
 import {
   AGGREGATE,
   AUDIO,
@@ -30,6 +33,24 @@ async function published(target: Parameters<typeof RtmpClient.publish>[1] = {}) 
 
 const timesOf = ({ samples }: Recorder) => samples.map(({ timestamp }) => timestamp);
 
+test("S2 repeats C1, and S1 selects the simple handshake", async () => {
+  const rtmp = await startRtmp();
+  const socket = connect(rtmp.port, "127.0.0.1");
+  atEnd(() => socket.destroy());
+  const c1 = randomBytes(1536);
+  socket.write(Buffer.concat([Buffer.from([3]), c1]));
+  let answer = Buffer.alloc(0);
+  for await (const data of socket) {
+    answer = Buffer.concat([answer, data as Buffer]);
+    if (answer.length >= 1 + 2 * 1536) break;
+  }
+  expect(answer.length).toBe(1 + 2 * 1536);
+  expect(answer.subarray(0, 9).toString("hex")).toBe("030000000000000000");
+  const s2 = answer.subarray(1 + 1536);
+  expect(s2.subarray(0, 4)).toEqual(c1.subarray(0, 4));
+  expect(s2.subarray(8)).toEqual(c1.subarray(8));
+});
+
 test("responds to connect with its window, its bandwidth and the codecs of Enhanced RTMP", async () => {
   const rtmp = await startRtmp();
   const client = await RtmpClient.open(rtmp.port);
@@ -56,7 +77,11 @@ test("Publish.Start is sent only after the publish is authorized", async () => {
   const { promise: isAllowed, resolve: allow } = Promise.withResolvers<null>();
   const rtmp = await startRtmp({ authorize: () => isAllowed });
   const client = await RtmpClient.open(rtmp.port);
-  client.write(handshakeBytes(), publishBytes(), media(AUDIO, 0, AAC_CONFIG), media(AUDIO, 1, packet(1)));
+  // More than may arrive before a publish: it waits in the buffers of the operating system.
+  const pending = Array.from({ length: 100 }, (_, time) =>
+    media(AUDIO, time, Buffer.concat([packet(1), Buffer.alloc(10_000)])),
+  );
+  client.write(handshakeBytes(), publishBytes(), media(AUDIO, 0, AAC_CONFIG), ...pending);
   // The response to createStream precedes the publish.
   for (const _ of ["connect", "releaseStream", "FCPublish", "createStream"]) await client.response("_result");
   await expect.poll(() => rtmp.requests.length).toBe(1);
@@ -67,7 +92,19 @@ test("Publish.Start is sent only after the publish is authorized", async () => {
   expect((await status).code).toBe("NetStream.Publish.Start");
   const [recorder] = rtmp.recorders as [Recorder];
   // What the publisher sent meanwhile is not lost.
-  await recorder.until(() => recorder.samples.length === 1);
+  await recorder.until(() => recorder.samples.length === pending.length);
+});
+
+test("a publisher that sends media before it is refused receives the reason", async () => {
+  const authorize = async () => ({ accepted: false, reason: "refused" }) as const;
+  // The connection has to close without this timeout.
+  const rtmp = await startRtmp({ authorize, limits: { closeTimeoutMs: 100_000 } });
+  const client = await RtmpClient.open(rtmp.port);
+  const many = Array.from({ length: 100 }, (_, time) => media(AUDIO, time, packet(...Buffer.alloc(10_000))));
+  client.write(handshakeBytes(), publishBytes(), ...many);
+  expect((await client.status()).code).toBe("NetStream.Publish.Denied");
+  await client.closed;
+  await expect.poll(() => rtmp.server.connections).toBe(0);
 });
 
 test("a publisher that disconnects during the authorization only receives its end", async () => {
@@ -108,17 +145,19 @@ test("all header types, chunk stream ids and extended timestamps", async () => {
     // After type 0 the delta is the timestamp.
     chunk(3, 200, {}, one),
     chunk(0, 5000, { time: high, type }, one),
+    // Its low byte is that of 5000.
+    chunk(0, 136, { time: 3, type }, one),
     chunk(1, 5000, { time: 0x1000000, type }, one),
     chunk(3, 5000, { time: 0x1000000 }, one),
     chunk(0, 5000, { time: 0xffffffff, type }, one),
     // 32 bits wrap.
     chunk(2, 5000, { time: 2 }, one),
   );
-  await recorder.until(() => recorder.samples.length === 11);
+  await recorder.until(() => recorder.samples.length === 12);
   expect(timesOf(recorder)).toEqual([
     ...[1000, 1020, 1050, 1080],
     ...[2000, 4000],
-    ...[high, high + 0x1000000, high + 0x2000000, 0xffffffff, 1],
+    ...[high, 3, high + 0x1000000, high + 0x2000000, 0xffffffff, 1],
   ]);
 });
 
@@ -141,20 +180,20 @@ test("messages in interleaved chunks, with repeated and omitted extended timesta
 
 test("every byte may arrive alone, and the chunk size may change at any time", async () => {
   const { client, recorder } = await published();
-  const long = packet(...Array.from({ length: 5000 }, (_, index) => index % 253));
+  const long = packet(...Array.from({ length: 70_000 }, (_, index) => index % 253));
   const bytes = Buffer.concat([
     media(AUDIO, 0, AAC_CONFIG),
     setChunkSize(1),
     media(AUDIO, 1, packet(1, 2, 3), 1),
     setChunkSize(0x7fffffff, 1),
-    media(AUDIO, 2, long, 5002),
+    media(AUDIO, 2, long, long.length),
     setChunkSize(4096),
     media(AUDIO, 3, long, 4096),
   ]);
   for (const byte of bytes.subarray(0, 200)) client.write(Buffer.from([byte]));
   client.write(bytes.subarray(200));
   await recorder.until(() => recorder.samples.length === 3);
-  expect(recorder.samples.map(({ data }) => data.length)).toEqual([3, 5000, 5000]);
+  expect(recorder.samples.map(({ data }) => data.length)).toEqual([3, 70_000, 70_000]);
   expect(recorder.samples[2]?.data).toEqual(long.subarray(2));
 });
 
