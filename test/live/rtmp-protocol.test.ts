@@ -109,7 +109,7 @@ test("a publisher that sends media before it is refused receives the reason", as
 
 test("a publisher that disconnects during the authorization only receives its end", async () => {
   const { promise: isAllowed, resolve: allow } = Promise.withResolvers<null>();
-  const rtmp = await startRtmp({ authorize: () => isAllowed, limits: { publishTimeoutMs: 200 } });
+  const rtmp = await startRtmp({ authorize: () => isAllowed, limits: { publishTimeoutMs: 1000 } });
   const client = await RtmpClient.open(rtmp.port);
   client.write(handshakeBytes(), publishBytes());
   await expect.poll(() => rtmp.requests.length).toBe(1);
