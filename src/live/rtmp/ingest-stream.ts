@@ -5,7 +5,7 @@ import { MESSAGE, type RtmpMessage } from "./messages.ts";
 import type { PublishSink, StreamMetadata } from "./types.ts";
 import { readVideoTag } from "./video-tag.ts";
 
-/** Passes what a publisher sends to its sink, and keeps the promises of PublishSink. */
+/** Passes what a publisher sends to its sink, and enforces the contract of PublishSink. */
 export class IngestStream {
   readonly #sink: PublishSink;
   readonly #configurations: Record<TrackConfig["kind"], TrackConfig | null> = { video: null, audio: null };
