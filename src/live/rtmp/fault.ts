@@ -1,0 +1,15 @@
+/** The peer violates the protocol or a limit. Its message is one sentence for the log; the connection is closed. */
+export class RtmpFault extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = "RtmpFault";
+  }
+}
+
+/** The publisher sends what this server does not accept. Its message says what to change; the publisher receives it. */
+export class RejectedMedia extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = "RejectedMedia";
+  }
+}

@@ -1,0 +1,113 @@
+import { type AddressInfo, createServer, type Socket } from "node:net";
+import { createSecureContext, type SecureContext, TLSSocket } from "node:tls";
+import ipaddr from "ipaddr.js";
+import { DEFAULT_LIMITS, type RtmpLimits } from "./limits.ts";
+import { Session } from "./session.ts";
+import type { Log, PublishDecision, PublishRequest } from "./types.ts";
+
+/** PEM. */
+export type KeyPair = { key: string | Buffer; cert: string | Buffer };
+
+export type RtmpServerOptions = {
+  /**
+   * Decides on a publish; the publisher is not read from meanwhile. An exception refuses it as `unavailable`. When the
+   * publisher has disconnected before the decision, an accepted sink only receives `onEnd("disconnected")`.
+   */
+  authorize: (request: PublishRequest) => Promise<PublishDecision>;
+  /** Those that differ from DEFAULT_LIMITS. */
+  limits?: Partial<RtmpLimits>;
+  /** Present: the server speaks RTMPS only. */
+  tls?: KeyPair;
+  log?: Log;
+};
+
+export type RtmpServer = {
+  /** Rejects when the address cannot be used. Port 0: any free port. */
+  listen(port: number, host: string): Promise<void>;
+  /** 0 while it does not listen. */
+  readonly port: number;
+  /** Open connections, those that are being closed included. */
+  readonly connections: number;
+  /** Certificate of new connections. Throws when key and certificate do not match. */
+  setTls(pair: KeyPair): void;
+  /** Stops all streams (`stopped`) and resolves when all connections are closed, within `closeTimeoutMs`. */
+  close(): Promise<void>;
+};
+
+/** An RTMP or RTMPS server that only accepts publishers (RTMP 1.0, Enhanced RTMP 2). */
+export function createRtmpServer({ authorize, limits, tls, log = () => {} }: RtmpServerOptions): RtmpServer {
+  const allLimits = { ...DEFAULT_LIMITS, ...limits };
+  let secureContext: SecureContext | null = tls ? createSecureContext(tls) : null;
+  /** Each with the end of its connection. */
+  const sessions = new Map<Session, Promise<void>>();
+  const perNetwork = new Map<string, number>();
+
+  const server = createServer((raw) => {
+    const address = addressOf(raw);
+    if (address === null) return void raw.destroy();
+    const network = networkOf(address);
+    const count = perNetwork.get(network) ?? 0;
+    if (sessions.size >= allLimits.connections || count >= allLimits.connectionsPerAddress) {
+      log("warn", "a connection exceeds a limit", { address, connections: sessions.size, of_this_address: count });
+      return void raw.destroy();
+    }
+    perNetwork.set(network, count + 1);
+    raw.setNoDelay(true);
+    const socket = secureContext ? secure(raw, secureContext) : raw;
+    const session = new Session(socket, { address, limits: allLimits, authorize, log });
+    const { promise: closed, resolve } = Promise.withResolvers<void>();
+    sessions.set(session, closed);
+    socket.once("close", () => {
+      sessions.delete(session);
+      const rest = (perNetwork.get(network) ?? 1) - 1;
+      if (rest === 0) perNetwork.delete(network);
+      else perNetwork.set(network, rest);
+      resolve();
+    });
+  });
+
+  return {
+    listen: (port, host) =>
+      new Promise((resolve, reject) => {
+        server.once("error", reject);
+        server.listen(port, host, () => {
+          server.off("error", reject);
+          server.on("error", (error) => log("error", "the RTMP server failed", { error: error.message }));
+          resolve();
+        });
+      }),
+    get port() {
+      return (server.address() as AddressInfo | null)?.port ?? 0;
+    },
+    get connections() {
+      return sessions.size;
+    },
+    setTls(pair) {
+      secureContext = createSecureContext(pair);
+    },
+    async close() {
+      const stopped = new Promise<void>((resolve) => server.close(() => resolve()));
+      for (const session of sessions.keys()) session.stop("The server is shutting down. Reconnect in a minute.");
+      await Promise.all([stopped, ...sessions.values()]);
+    },
+  };
+}
+
+/** The timeout until publish also limits the TLS handshake. */
+function secure(raw: Socket, secureContext: SecureContext): Socket {
+  raw.on("error", () => {});
+  return new TLSSocket(raw, { isServer: true, secureContext });
+}
+
+/** Null when the peer has disconnected already. IPv4 addresses on an IPv6 socket are returned as IPv4. */
+function addressOf({ remoteAddress }: Socket): string | null {
+  // A link-local address has a zone.
+  const [address = ""] = (remoteAddress ?? "").split("%");
+  return ipaddr.isValid(address) ? ipaddr.process(address).toString() : null;
+}
+
+/** One customer has a /64 of IPv6 addresses or more. */
+function networkOf(address: string): string {
+  const parsed = ipaddr.parse(address);
+  return parsed instanceof ipaddr.IPv6 ? parsed.parts.slice(0, 4).join(":") : address;
+}
