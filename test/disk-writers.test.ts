@@ -13,6 +13,9 @@ const WRITERS: Record<string, "reserve" | "operator" | "small"> = {
   "storage/objects/part-appends.ts": "reserve",
   "storage/objects/write-body.ts": "reserve",
   "src/resources/assets/csv-file.ts": "reserve",
+  // From a publisher: the caller passes `admit`.
+  "src/live/cmaf/segment-file.ts": "reserve",
+  "src/live/cmaf/track-writer.ts": "reserve",
   // Commands of the operator, to a location that the operator chooses.
   "src/resources/operator/backup/write.ts": "operator",
   "src/resources/operator/backup/read.ts": "operator",
@@ -30,9 +33,12 @@ const WRITERS: Record<string, "reserve" | "operator" | "small"> = {
   "storage/objects/part-files.ts": "small",
   // At most what a checkpoint has to read: 32 MiB.
   "storage/replica/saved-state.ts": "small",
+  // At most two packets of silence for each 40 ms of video that a killed process left without audio.
+  "src/live/cmaf/recover-track.ts": "small",
   // On the machine of a customer.
   "src/clients/typescript/upload/file.ts": "small",
   // Only reads.
+  "src/live/cmaf/recover.ts": "small",
   "storage/replica/wal.ts": "small",
 };
 
