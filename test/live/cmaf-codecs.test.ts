@@ -6,7 +6,18 @@ import { isSync, readDefaults, readSamples } from "../../src/media/clip/fragment
 import { boxes, find } from "../../src/media/mp4/boxes.ts";
 import { complaints, ffmpeg, ffprobe } from "../media/sources.ts";
 import { emptyFolder } from "../support/folder.ts";
-import { aac, collect, feed, joined, messagesOf, packageAll, packetsIn, picture, sound, x264 } from "./cmaf-publisher.ts";
+import {
+  aac,
+  collect,
+  feed,
+  joined,
+  messagesOf,
+  packageAll,
+  packetsIn,
+  picture,
+  sound,
+  x264,
+} from "./cmaf-publisher.ts";
 import type { Message } from "./flv-reader.ts";
 
 const MUXED = ["-f", "mp4", "-movflags", "frag_keyframe+empty_moov+default_base_moof"];
@@ -28,14 +39,33 @@ async function messagesOfMp4(codec: LiveVideoCodec, ...args: string[]): Promise<
   const config: TrackConfig = { kind: "video", codec, configuration: Buffer.from(data.subarray(box.start, box.end)) };
   const samples = readSamples(data, readDefaults(data)).map((sample): LiveSample => {
     const compositionOffset = toMs(sample.cts) - toMs(sample.dts);
-    return { kind: "video", timestamp: toMs(sample.dts), compositionOffset, isKeyframe: isSync(sample), data: sample.data };
+    return {
+      kind: "video",
+      timestamp: toMs(sample.dts),
+      compositionOffset,
+      isKeyframe: isSync(sample),
+      data: sample.data,
+    };
   });
   return [{ config }, ...samples.map((sample) => ({ sample }))];
 }
 
 const CODECS = [
   ["h264", ["-c:v", "libx264", "-preset", "ultrafast", "-g", "60", "-bf", "2"], /^avc1\.42c0|^avc1\.4d40|^avc1\.64/],
-  ["hevc", ["-c:v", "libx265", "-preset", "ultrafast", "-tag:v", "hvc1", "-x265-params", "keyint=60:open-gop=0:log-level=none"], /^hvc1\./],
+  [
+    "hevc",
+    [
+      "-c:v",
+      "libx265",
+      "-preset",
+      "ultrafast",
+      "-tag:v",
+      "hvc1",
+      "-x265-params",
+      "keyint=60:open-gop=0:log-level=none",
+    ],
+    /^hvc1\./,
+  ],
   ["av1", ["-c:v", "libsvtav1", "-preset", "12", "-g", "60"], /^av01\./],
 ] as const;
 
@@ -55,7 +85,16 @@ test.each(CODECS)("packages %s", async (codec, encoder, codecString) => {
 });
 
 test("the init segment states colors and the aspect of pixels", async () => {
-  const colors = ["-color_primaries", "smpte170m", "-color_trc", "bt709", "-colorspace", "smpte170m", "-color_range", "pc"];
+  const colors = [
+    "-color_primaries",
+    "smpte170m",
+    "-color_trc",
+    "bt709",
+    "-colorspace",
+    "smpte170m",
+    "-color_range",
+    "pc",
+  ];
   const packaged = await packageAll(await messagesOf(...picture(1), "-vf", "setsar=4/3", ...x264(30), ...colors));
   const init = await readFile(join(packaged.folder, "180p", "init.mp4"));
   const entry = init.indexOf("nclx");
@@ -89,7 +128,8 @@ test("a malformed configuration is refused, and never anything else", async () =
   };
   for (const config of configs) {
     const { configuration } = config;
-    for (let length = 0; length < Math.min(configuration.length, 60); length++) attempt(config, configuration.subarray(0, length));
+    for (let length = 0; length < Math.min(configuration.length, 60); length++)
+      attempt(config, configuration.subarray(0, length));
     for (let round = 0; round < 500; round++) {
       const changed = Buffer.from(configuration);
       for (let count = 0; count < 3; count++)

@@ -72,9 +72,7 @@ export async function packageAll(
 /** The same messages, that much later: timestamps wrap at `wrap`. */
 export const shifted = (messages: readonly Message[], ms: number, wrap = 2 ** 32): Message[] =>
   messages.map((message) =>
-    message.sample
-      ? { sample: { ...message.sample, timestamp: (message.sample.timestamp + ms) % wrap } }
-      : message,
+    message.sample ? { sample: { ...message.sample, timestamp: (message.sample.timestamp + ms) % wrap } } : message,
   );
 
 /** The init segment and the complete segments of a rendition in one file. */

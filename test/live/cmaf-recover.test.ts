@@ -97,7 +97,9 @@ test("what is left of a part is dropped, and missing audio becomes silence", asy
     mkdirSync(join(lost, name));
     for (const file of ["init.mp4", "00001.m4s"])
       await writeFile(join(lost, name, file), await readFile(join(packaged.folder, name, file)));
-    const part = packaged.parts.filter(({ track, segment }) => track === (name === "audio" ? name : "video") && segment === 2);
+    const part = packaged.parts.filter(
+      ({ track, segment }) => track === (name === "audio" ? name : "video") && segment === 2,
+    );
     const second = part[name === "audio" ? 1 : 2];
     const content = await readFile(path ?? "");
     // Video: two parts, and half of the third. Audio: one, and the first bytes of the second.
@@ -128,7 +130,14 @@ test("damaged files of a killed process are dropped", async () => {
   expect((await recover(packaged.folder)).video).toMatchObject({ segments: 1, durationSeconds: 1 });
 });
 
-const NOISE = ["-filter_complex", "[0][1]concat=n=2:v=1,noise=alls=90:allf=t:enable=gt(t\\,8)[v]", "-map", "[v]", "-map", "2"];
+const NOISE = [
+  "-filter_complex",
+  "[0][1]concat=n=2:v=1,noise=alls=90:allf=t:enable=gt(t\\,8)[v]",
+  "-map",
+  "[v]",
+  "-map",
+  "2",
+];
 const growing = () =>
   flv(
     ...["-f", "lavfi", "-i", "color=black:s=320x180:r=30:d=8", ...picture(6), ...sound(14), ...NOISE],

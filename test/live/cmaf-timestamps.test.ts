@@ -6,8 +6,8 @@ import { emptyFolder } from "../support/folder.ts";
 import {
   aac,
   collect,
-  feed,
   type Frame,
+  feed,
   joined,
   messagesOf,
   type Packaged,

@@ -7,7 +7,17 @@ import { writeManifests } from "../../src/media/manifests.ts";
 import { readWritten } from "../../src/media/package.ts";
 import { complaints, ffprobe } from "../media/sources.ts";
 import { emptyFolder } from "../support/folder.ts";
-import { aac, joined, messagesOf, type Packaged, packageAll, packetsIn, picture, sound, x264 } from "./cmaf-publisher.ts";
+import {
+  aac,
+  joined,
+  messagesOf,
+  type Packaged,
+  packageAll,
+  packetsIn,
+  picture,
+  sound,
+  x264,
+} from "./cmaf-publisher.ts";
 import type { Message } from "./flv-reader.ts";
 
 const samplesOf = (messages: Message[], kind: "video" | "audio") =>
@@ -27,19 +37,54 @@ async function countFrames(url: string, stream: string): Promise<number> {
 }
 
 const STREAMS = [
-  { name: "30 frames per second, a keyframe per second", rate: "30", gop: 30, frames: 2, audioRate: 48_000, segments: [4, 4, 1] },
-  { name: "25 frames per second, a keyframe every 2 s", rate: "25", gop: 50, frames: 2, audioRate: 44_100, segments: [4, 4, 1] },
-  { name: "29.97 frames per second, without B-frames", rate: "30000/1001", gop: 60, frames: 0, audioRate: 48_000, segments: [4, 4, 1] },
-  { name: "59.94 frames per second, a keyframe every 5 s", rate: "60000/1001", gop: 300, frames: 2, audioRate: 44_100, segments: [5, 4] },
+  {
+    name: "30 frames per second, a keyframe per second",
+    rate: "30",
+    gop: 30,
+    frames: 2,
+    audioRate: 48_000,
+    segments: [4, 4, 1],
+  },
+  {
+    name: "25 frames per second, a keyframe every 2 s",
+    rate: "25",
+    gop: 50,
+    frames: 2,
+    audioRate: 44_100,
+    segments: [4, 4, 1],
+  },
+  {
+    name: "29.97 frames per second, without B-frames",
+    rate: "30000/1001",
+    gop: 60,
+    frames: 0,
+    audioRate: 48_000,
+    segments: [4, 4, 1],
+  },
+  {
+    name: "59.94 frames per second, a keyframe every 5 s",
+    rate: "60000/1001",
+    gop: 300,
+    frames: 2,
+    audioRate: 44_100,
+    segments: [5, 4],
+  },
 ];
 
 test.each(STREAMS)("packages $name", async ({ rate, gop, frames, audioRate, segments }) => {
   const seconds = 9;
-  const messages = await messagesOf(...picture(seconds, rate), ...sound(seconds, audioRate), ...x264(gop, frames), ...aac);
+  const messages = await messagesOf(
+    ...picture(seconds, rate),
+    ...sound(seconds, audioRate),
+    ...x264(gop, frames),
+    ...aac,
+  );
   const packaged = await packageAll(messages);
   const [num = 0, den = 1] = rate.split("/").map(Number);
   expect(packaged.recording.video?.rate).toEqual({ num, den });
-  const durations = packaged.segments.filter(({ track }) => track === "video").map((one) => Math.round(one.durationSeconds));
+  const durations = packaged.segments
+    .filter(({ track }) => track === "video")
+    .map((one) => Math.round(one.durationSeconds));
   expect(durations).toEqual(segments);
 
   // Every frame, on the grid of the frame rate, from 0.
@@ -64,7 +109,9 @@ test.each(STREAMS)("packages $name", async ({ rate, gop, frames, audioRate, segm
   for (const [index, { pts }] of audio.slice(1).entries())
     expect(pts - (audio[index]?.pts ?? 0)).toBeCloseTo(1024 / audioRate, 4);
   const origin = ((first?.timestamp ?? 0) + (first?.compositionOffset ?? 0)) / 1000;
-  const kept = samplesOf(messages, "audio").filter(({ timestamp }) => timestamp / 1000 + 1024 / audioRate > origin + 0.001);
+  const kept = samplesOf(messages, "audio").filter(
+    ({ timestamp }) => timestamp / 1000 + 1024 / audioRate > origin + 0.001,
+  );
   expect(Math.abs((audio[0]?.pts ?? 0) - ((kept[0]?.timestamp ?? 0) / 1000 - origin))).toBeLessThan(0.002);
   expect(packaged.health.filter(({ code }) => code !== "keyframe_interval")).toEqual([]);
 });
@@ -98,7 +145,10 @@ test("the folder is video on demand", async () => {
   const messages = await messagesOf(...picture(13), ...sound(13), ...x264(60), ...aac);
   const { folder, recording } = await packageAll(messages);
   const [video, audio] = [recording.video, recording.audio];
-  const written = { video: await readWritten(folder, video?.name ?? ""), audio: await readWritten(folder, audio?.name ?? "") };
+  const written = {
+    video: await readWritten(folder, video?.name ?? ""),
+    audio: await readWritten(folder, audio?.name ?? ""),
+  };
   expect(written.video?.durationSeconds).toBeCloseTo(video?.durationSeconds ?? 0, 6);
   expect(written.audio?.durationSeconds).toBeCloseTo(audio?.durationSeconds ?? 0, 6);
   expect(written.video?.init).toMatchObject({ width: 320, height: 180, codec: expect.stringMatching(/^avc1\./) });

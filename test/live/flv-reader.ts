@@ -18,7 +18,8 @@ export function readFlv(data: Buffer): Message[] {
     if (type === AUDIO && (body[0] as number) >> 4 === AAC) {
       const content = body.subarray(2);
       if (body[1] === 0) messages.push({ config: { kind: "audio", codec: "aac", configuration: content } });
-      else messages.push({ sample: { kind: "audio", timestamp, compositionOffset: 0, isKeyframe: true, data: content } });
+      else
+        messages.push({ sample: { kind: "audio", timestamp, compositionOffset: 0, isKeyframe: true, data: content } });
     }
   }
   return messages;

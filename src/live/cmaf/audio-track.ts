@@ -110,8 +110,7 @@ export class AudioTrack {
     this.#lastData = data;
   }
 
-  #positionAt = (seconds: number) =>
-    Math.round(seconds * this.#options.format.sampleRate) + this.#options.start;
+  #positionAt = (seconds: number) => Math.round(seconds * this.#options.format.sampleRate) + this.#options.start;
 
   /** Whether a packet that belongs before a cut is missing. Each belongs to where most of it is. */
   #isBefore({ seconds }: Cut): boolean {

@@ -48,7 +48,16 @@ export function writeInit(track: Video | Audio, { timescale, delay }: InitOption
     box("ftyp", fourCharacters("cmfc"), words(0), fourCharacters("cmfc", "iso6", "mp41")),
     box(
       "moov",
-      fullBox("mvhd", 0, 0, words(0, 0, 1000, 0, 0x10000), shorts(0x100, 0), words(0, 0), MATRIX, words(0, 0, 0, 0, 0, 0, 2)),
+      fullBox(
+        "mvhd",
+        0,
+        0,
+        words(0, 0, 1000, 0, 0x10000),
+        shorts(0x100, 0),
+        words(0, 0),
+        MATRIX,
+        words(0, 0, 0, 0, 0, 0, 2),
+      ),
       box("trak", fullBox("tkhd", 0, 3, ...tkhd), ...edit, mdia),
       box("mvex", fullBox("trex", 0, 0, words(TRACK_ID, 1, 0, 0, 0))),
     ),

@@ -86,7 +86,8 @@ class LivePackager implements Packager {
     const current = config.kind === "video" ? this.#describedVideo : this.#describedAudio;
     if (current && isSameConfig(current.config, config)) return "accepted";
     // A track cannot join once there are parts without it.
-    const isFixed = this.#audio?.isAlone || (config.kind === "video" ? this.#video : this.#audio || this.#video?.hasParts);
+    const isFixed =
+      this.#audio?.isAlone || (config.kind === "video" ? this.#video : this.#audio || this.#video?.hasParts);
     if (isFixed) {
       this.#refuse(config);
       return "changed";
@@ -238,7 +239,10 @@ class LivePackager implements Packager {
       this.#report("keyframe_interval", `Keyframes are more than ${targetSegmentSeconds} s apart, which adds latency.`);
     }
     if (seconds > maxSegmentSeconds)
-      this.#fail("keyframe_interval_exceeded", `No keyframe in ${maxSegmentSeconds} s. Set a keyframe interval of 2 s.`);
+      this.#fail(
+        "keyframe_interval_exceeded",
+        `No keyframe in ${maxSegmentSeconds} s. Set a keyframe interval of 2 s.`,
+      );
     const lead = this.#video && this.#audio ? this.#audio.seconds - this.#video.seconds : 0;
     if (lead > maxSegmentSeconds) this.#fail("video_missing", `No video in ${maxSegmentSeconds} s.`);
     const exceeded = this.#recorder.exceededLimit();

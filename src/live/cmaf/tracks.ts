@@ -23,7 +23,10 @@ export type DescribedAudio = Described<AudioFormat> & {
 };
 
 /** Throws ConfigurationInvalid when it is malformed, or when segments of it could not be packaged as video on demand. */
-export function describeVideo(config: DescribedVideo["config"], { partSeconds }: { partSeconds: number }): DescribedVideo {
+export function describeVideo(
+  config: DescribedVideo["config"],
+  { partSeconds }: { partSeconds: number },
+): DescribedVideo {
   const format = readVideoFormat(config);
   const init = (delay: number) => writeInit({ kind: "video", config, format }, { timescale: VIDEO_TIMESCALE, delay });
   const { codec, width, height } = reading("configuration", () => readInit(init(0)));
@@ -35,7 +38,10 @@ export function describeVideo(config: DescribedVideo["config"], { partSeconds }:
 }
 
 /** Throws ConfigurationInvalid. */
-export function describeAudio(config: DescribedAudio["config"], { partSeconds }: { partSeconds: number }): DescribedAudio {
+export function describeAudio(
+  config: DescribedAudio["config"],
+  { partSeconds }: { partSeconds: number },
+): DescribedAudio {
   const format = readAudioFormat(config);
   const { sampleRate, channels, packetSamples } = format;
   const init = (delay: number) => writeInit({ kind: "audio", config, format }, { timescale: sampleRate, delay });

@@ -1,5 +1,5 @@
 import type { TimedSample } from "./fragment.ts";
-import { FrameClock, VIDEO_TIMESCALE } from "./frame-clock.ts";
+import { type FrameClock, VIDEO_TIMESCALE } from "./frame-clock.ts";
 import type { TrackWriter } from "./track-writer.ts";
 
 /** A part of more is cut earlier: what is not written yet is in memory. */
