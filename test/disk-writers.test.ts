@@ -33,12 +33,10 @@ const WRITERS: Record<string, "reserve" | "operator" | "small"> = {
   "storage/objects/part-files.ts": "small",
   // At most what a checkpoint has to read: 32 MiB.
   "storage/replica/saved-state.ts": "small",
-  // At most two packets of silence for each 40 ms of video that a killed process left without audio.
-  "src/live/cmaf/recover-track.ts": "small",
   // On the machine of a customer.
   "src/clients/typescript/upload/file.ts": "small",
   // Only reads.
-  "src/live/cmaf/recover.ts": "small",
+  "src/live/cmaf/scan-segment.ts": "small",
   "storage/replica/wal.ts": "small",
 };
 

@@ -19,7 +19,8 @@ const MIN_STEP = 500;
 /**
  * Places frames, whose timestamps are in milliseconds, on the grid of their frame rate, in units of `VIDEO_TIMESCALE`. At
  * a constant rate all frames last exactly as long; a dropped frame leaves a gap of a whole number of frames. No frame is
- * moved by more than 1.5 ms, so a variable rate keeps its times, and errors do not add up.
+ * moved by more than 1.5 ms, so a variable rate keeps its times, and errors do not add up. The first composition offset of
+ * a stream that does not state its rate keeps its rounding.
  */
 export class FrameClock {
   readonly #steps: readonly number[];

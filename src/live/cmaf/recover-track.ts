@@ -1,4 +1,4 @@
-import { open, readdir, readFile, rm } from "node:fs/promises";
+import { readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { INIT_NAME, SEGMENT_PATTERN } from "../../media/arguments.ts";
 import { type InitSegment, readInit } from "../../media/isobmff.ts";
@@ -55,16 +55,11 @@ async function readOpen(folder: string, { files, number }: { files: string[]; nu
   let found: Fragment[] = [];
   for (const file of files.filter((one) => one.endsWith(OPEN_SUFFIX))) {
     const path = join(folder, file);
-    const fragments = file === `${segmentName(number)}${OPEN_SUFFIX}` ? await scanFile(path) : [];
+    const fragments = file === `${segmentName(number)}${OPEN_SUFFIX}` ? await scanSegment(path) : [];
     if (fragments.length > 0) found = fragments;
     else await rm(path);
   }
   return found;
-}
-
-async function scanFile(path: string): Promise<Fragment[]> {
-  await using file = await open(path);
-  return scanSegment(file);
 }
 
 /** Seconds from the start of the recording to the end of a segment. */

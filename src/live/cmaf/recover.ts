@@ -1,4 +1,4 @@
-import { open, rm } from "node:fs/promises";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { audioCodecs } from "../../media/codecs/registry.ts";
 import type { Rate } from "../../media/ladder.ts";
@@ -68,8 +68,7 @@ function channelsOf({ initData }: InterruptedTrack): number {
 
 /** Of the first segment. */
 async function rateOf({ folder }: InterruptedTrack): Promise<Rate> {
-  await using file = await open(join(folder, segmentName(1)));
-  const fragments = await scanSegment(file);
+  const fragments = await scanSegment(join(folder, segmentName(1)));
   const [duration, samples] = ["duration", "samples"].map((key) =>
     fragments.reduce((sum, fragment) => sum + fragment[key as "duration" | "samples"], 0),
   );

@@ -1,4 +1,4 @@
-import type { FileHandle } from "node:fs/promises";
+import { open } from "node:fs/promises";
 import { find, flagsOf, isLong, uint32 } from "../../media/mp4/boxes.ts";
 import { SEGMENT_HEAD } from "./fragment.ts";
 
@@ -21,7 +21,8 @@ const TRUN_FLAGS = 0xf01;
 const MAX_FRAGMENTS = 100_000;
 
 /** The whole fragments of a segment, up to the first one that is not: a process may have been killed while it wrote. */
-export async function scanSegment(file: FileHandle): Promise<Fragment[]> {
+export async function scanSegment(path: string): Promise<Fragment[]> {
+  await using file = await open(path);
   const { size } = await file.stat();
   const read = async (offset: number, length: number) => {
     const { bytesRead, buffer } = await file.read(Buffer.alloc(length), 0, length, offset);
