@@ -1,5 +1,5 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
-import { mkdirSync, readdirSync } from "node:fs";
+import { mkdirSync, readdirSync, rmSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -130,6 +130,33 @@ test("damaged files of a killed process are dropped", async () => {
   expect((await recover(packaged.folder)).video).toMatchObject({ segments: 1, durationSeconds: 1 });
 });
 
+test("a file that ends anywhere, or is damaged anywhere, recovers to whole parts", async () => {
+  const { packager, ...packaged } = collect();
+  feed(packager, await messagesOf(...picture(3), ...x264(30)));
+  await packager.end();
+  const source = join(packaged.folder, "180p");
+  const [init, content] = await Promise.all(["init.mp4", "00001.m4s"].map((file) => readFile(join(source, file))));
+  if (!init || !content) throw new Error("no segment");
+  const ends = packaged.parts.map(({ offset, bytes }) => offset + bytes);
+  const folder = emptyFolder();
+  mkdirSync(join(folder, "180p"));
+  await writeFile(join(folder, "180p", "init.mp4"), init);
+  for (let round = 0; round < 200; round++) {
+    const isTruncated = round % 2 === 0;
+    const at = Math.floor(Math.random() * content.length);
+    const left = Buffer.from(isTruncated ? content.subarray(0, at) : content);
+    if (!isTruncated) left.fill(Math.floor(Math.random() * 256), at, at + 8);
+    await writeFile(join(folder, "180p", "00001.m4s.open"), left);
+    const { video } = await recover(folder);
+    const whole = ends.filter((end) => end <= at).length;
+    const seconds = whole * 0.5;
+    if (isTruncated) expect(video?.durationSeconds ?? 0).toBeCloseTo(seconds, 6);
+    else expect(video?.segments ?? 0).toBeGreaterThanOrEqual(whole > 0 ? 1 : 0);
+    rmSync(join(folder, "180p", "00001.m4s"), { force: true });
+    expect(readdirSync(join(folder, "180p"))).toEqual(["init.mp4"]);
+  }
+});
+
 const NOISE = [
   "-filter_complex",
   "[0][1]concat=n=2:v=1,noise=alls=90:allf=t:enable=gt(t\\,8)[v]",
@@ -160,9 +187,9 @@ test("a write that the file system cuts short ends the recording with the comple
   await decoded(folder, "audio");
 });
 
-test("the recording ends when a write is not admitted", async () => {
+test.each([0, 40_000, 300_000])("the recording ends when a write after %d bytes is not admitted", async (allowed) => {
   const messages = await messagesOf(...picture(9), ...sound(9), ...x264(60), ...aac);
-  let left = 300_000;
+  let left = allowed;
   const folder = emptyFolder();
   const health: string[] = [];
   const packager = createPackager({
@@ -178,7 +205,8 @@ test("the recording ends when a write is not admitted", async () => {
   expect(health).toEqual(["recording_stopped: The recording stopped: The disk is full."]);
   expect(recording.video?.segments).toBe(recording.audio?.segments);
   for (const name of ["180p", "audio"]) {
-    expect(readdirSync(join(folder, name)).length).toBe(1 + (recording.video?.segments ?? 0));
+    const files = allowed > 0 ? readdirSync(join(folder, name)) : [];
+    expect(files.length).toBe(allowed > 0 ? 1 + (recording.video?.segments ?? 0) : 0);
     if (recording.video) await decoded(folder, name);
   }
 });

@@ -236,7 +236,10 @@ class LivePackager implements Packager {
     const seconds = this.#video?.segmentSeconds ?? 0;
     if (seconds > targetSegmentSeconds + this.#limits.partSeconds && !this.#isSlowReported) {
       this.#isSlowReported = true;
-      this.#report("keyframe_interval", `Keyframes are more than ${targetSegmentSeconds} s apart, which adds latency.`);
+      this.#report(
+        "keyframe_interval",
+        `Segments are longer than ${targetSegmentSeconds} s, which adds latency. Set a keyframe interval of 2 s.`,
+      );
     }
     if (seconds > maxSegmentSeconds)
       this.#fail(

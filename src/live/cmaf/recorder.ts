@@ -18,7 +18,8 @@ export class Recorder {
   readonly #options: PackagerOptions;
   readonly #onStopped: (error: unknown) => void;
   readonly #writers: TrackWriter[] = [];
-  #isStopped = false;
+  /** The deletion of what is not complete; null while it records. */
+  #stopped: Promise<unknown> | null = null;
 
   /** `onStopped`: with the error of the first write that failed. */
   constructor(options: PackagerOptions, onStopped: (error: unknown) => void) {
@@ -37,7 +38,7 @@ export class Recorder {
     const { folder } = this.#options;
     const written = { info, folder, init: init(delay), timescale, startTime, callbacks: this.#options };
     const writer = new TrackWriter({ ...written, onFailure: (error) => this.#stop(error) });
-    if (this.#isStopped) writer.stopStoring();
+    if (this.#stopped) this.#stopped = Promise.all([this.#stopped, writer.stopStoring()]);
     this.#writers.push(writer);
     return writer;
   }
@@ -56,9 +57,10 @@ export class Recorder {
   /** Waits for all writes. Where the recording stopped, deletes the segments that only one track has. */
   async finish({ video, audio }: Finished): Promise<Recording> {
     await Promise.all(this.#writers.map((writer) => writer.settled()));
+    // A write of one track that failed last stops the other one, whose writes may have been done.
+    await this.#stopped;
     const common = Math.min(...this.#writers.map(({ stored }) => stored.segments));
-    const result = async (writer: TrackWriter | undefined | null) =>
-      writer && common > 0 ? this.#recorded(writer, common) : null;
+    const result = async (writer: TrackWriter | undefined | null) => (writer ? this.#recorded(writer, common) : null);
     const [recordedVideo, recordedAudio] = [await result(video?.writer), await result(audio)];
     return {
       video: recordedVideo && video ? { ...recordedVideo, rate: video.rate } : null,
@@ -67,7 +69,7 @@ export class Recorder {
     };
   }
 
-  async #recorded({ info, stored, timescale }: TrackWriter, segments: number): Promise<RecordedTrack> {
+  async #recorded({ info, stored, timescale }: TrackWriter, segments: number): Promise<RecordedTrack | null> {
     const { kind, name, channels } = info;
     let { bytes, duration } = stored;
     for (let number = segments + 1; number <= stored.segments; number++) {
@@ -77,13 +79,13 @@ export class Recorder {
       bytes -= dropped.bytes;
       duration -= dropped.duration;
     }
+    if (segments === 0) return null;
     return { kind, name, segments, bytes, durationSeconds: duration / timescale, channels };
   }
 
   #stop(error: unknown): void {
-    if (this.#isStopped) return;
-    this.#isStopped = true;
-    for (const writer of this.#writers) writer.stopStoring();
+    if (this.#stopped) return;
+    this.#stopped = Promise.all(this.#writers.map((writer) => writer.stopStoring()));
     this.#onStopped(error);
   }
 }

@@ -145,9 +145,10 @@ export class TrackWriter {
   }
 
   /** Stops storing, and deletes the segment that is not complete. Parts and segments are still reported. */
-  stopStoring(): void {
+  stopStoring(): Promise<void> {
     this.#isStored = false;
     this.#enqueue(() => this.#discard());
+    return this.#work;
   }
 
   /** Resolves when all calls before are done. */

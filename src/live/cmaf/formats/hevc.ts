@@ -7,7 +7,7 @@ const SPS = 33;
 
 /**
  * The size of a video from the first sequence parameter set (H.265, 7.3.2.2.1) of an hvcC box. Colors and frame rate are
- * behind reference picture sets and are left to the decoder, which reads them there. Throws Error when it is malformed.
+ * behind the sets of reference frames and are left to the decoder, which reads them there. Throws Error when it is malformed.
  */
 export function readHevc(hvcC: Buffer): VideoFormat {
   if (hvcC[0] !== 1) throw new ConfigurationInvalid("The hvcC has an unsupported version.");
