@@ -105,6 +105,29 @@ test("the init segment states colors and the aspect of pixels", async () => {
   expect(await ffprobe("-show_entries", "stream=sample_aspect_ratio", "-of", "csv=p=0", path)).toBe("4:3\n");
 });
 
+test.each([
+  ["without B-frames", "bframes=0"],
+  ["with a pyramid", "bframes=8:b-adapt=0:ref=5"],
+  ["with scaling lists", "scaling-list=default:bframes=3"],
+])("HEVC %s states colors, aspect and frame rate", async (_, parameters) => {
+  const more =
+    "colorprim=bt2020:transfer=smpte2084:colormatrix=bt2020nc:range=limited:sar=4\\:3:open-gop=0:log-level=none";
+  const encoder = ["-c:v", "libx265", "-preset", "medium", "-tag:v", "hvc1", "-x265-params", `${parameters}:${more}`];
+  const input = [...picture(2, "30000/1001"), "-pix_fmt", "yuv420p10le", "-vf", "setsar=4/3"];
+  const packaged = await packageAll(await messagesOfMp4("hevc", ...input, ...encoder));
+  const init = await readFile(join(packaged.folder, "180p", "init.mp4"));
+  const colr = init.indexOf("nclx");
+  expect([...init.subarray(colr + 4, colr + 11)]).toEqual([0, 9, 0, 16, 0, 9, 0]);
+  expect([...init.subarray(init.indexOf("pasp") + 4).subarray(0, 8)]).toEqual([0, 0, 0, 4, 0, 0, 0, 3]);
+  expect(packaged.recording.video?.rate).toEqual({ num: 30_000, den: 1001 });
+  const path = join(emptyFolder(), "joined.mp4");
+  await writeFile(path, await joined(packaged, "video"));
+  const steps = (await packetsIn(path)).map(
+    ({ dts }, index, all) => dts - (all[index - 1]?.dts ?? dts - 1001 / 30_000),
+  );
+  for (const step of steps) expect(step).toBeCloseTo(1001 / 30_000, 5);
+});
+
 test("interlaced and cropped video has its size", async () => {
   const messages = await messagesOf(...picture(1, 25, "722x580"), ...x264(25), "-flags", "+ildct+ilme");
   expect((await packageAll(messages)).inits).toMatchObject([{ width: 722, height: 580 }]);

@@ -1,13 +1,14 @@
 import { BitReader, withoutEmulationPrevention } from "./bits.ts";
 import { ConfigurationInvalid, checkSize, type VideoFormat } from "./format.ts";
+import { readHevcVui } from "./hevc-vui.ts";
 
 /** Bytes before the arrays of NAL units (ISO/IEC 14496-15, 8.3.3.1). */
 const HEAD_BYTES = 23;
 const SPS = 33;
 
 /**
- * The size of a video from the first sequence parameter set (H.265, 7.3.2.2.1) of an hvcC box. Colors and frame rate are
- * behind the sets of reference frames and are left to the decoder, which reads them there. Throws Error when it is malformed.
+ * The format of a video from the first sequence parameter set (H.265, 7.3.2.2.1) of an hvcC box. Throws Error when it is
+ * malformed.
  */
 export function readHevc(hvcC: Buffer): VideoFormat {
   if (hvcC[0] !== 1) throw new ConfigurationInvalid("The hvcC has an unsupported version.");
@@ -30,7 +31,16 @@ export function readHevc(hvcC: Buffer): VideoFormat {
   const unitY = !isSeparate && chroma === 1 ? 2 : 1;
   const [width, height] = [columns - (left + right) * unitX, rows - (top + bottom) * unitY];
   checkSize(width, height);
-  return { width, height, colors: null, aspect: null, rate: null };
+  return { width, height, ...readRest(reader, subLayers) };
+}
+
+/** A player needs none of it: nothing is stated where it cannot be read. */
+function readRest(reader: BitReader, subLayers: number): Omit<VideoFormat, "width" | "height"> {
+  try {
+    return readHevcVui(reader, subLayers);
+  } catch {
+    return { colors: null, aspect: null, rate: null };
+  }
 }
 
 function parameterSetOf(hvcC: Buffer): Buffer {
