@@ -20,7 +20,7 @@ import {
 } from "./cmaf-publisher.ts";
 import type { Message } from "./flv-reader.ts";
 
-const MUXED = ["-f", "mp4", "-movflags", "frag_keyframe+empty_moov+default_base_moof"];
+const MUXED = ["-f", "mp4", "-movflags", "frag_keyframe+delay_moov+default_base_moof"];
 const BOXES: Record<LiveVideoCodec, string> = { h264: "avcC", hevc: "hvcC", av1: "av1C" };
 
 /** The messages that a publisher of enhanced RTMP sends, from an MP4 file: ffmpeg 5.1 writes no FLV with these codecs. */
@@ -126,6 +126,34 @@ test.each([
     ({ dts }, index, all) => dts - (all[index - 1]?.dts ?? dts - 1001 / 30_000),
   );
   for (const step of steps) expect(step).toBeCloseTo(1001 / 30_000, 5);
+});
+
+test.each([
+  ["SVT-AV1", ["-c:v", "libsvtav1", "-preset", "12"]],
+  ["libaom", ["-c:v", "libaom-av1", "-cpu-used", "8", "-usage", "realtime"]],
+])("AV1 of %s states colors", async (_, encoder) => {
+  const colors = [
+    "-color_primaries",
+    "bt2020",
+    "-color_trc",
+    "smpte2084",
+    "-colorspace",
+    "bt2020nc",
+    "-color_range",
+    "tv",
+  ];
+  const input = [
+    ...picture(1),
+    "-pix_fmt",
+    "yuv420p10le",
+    "-vf",
+    "setparams=color_primaries=bt2020:color_trc=smpte2084:colorspace=bt2020nc:range=tv",
+  ];
+  const packaged = await packageAll(await messagesOfMp4("av1", ...input, ...encoder, ...colors, "-g", "30"));
+  const init = await readFile(join(packaged.folder, "180p", "init.mp4"));
+  const colr = init.indexOf("nclx");
+  expect([...init.subarray(colr + 4, colr + 11)]).toEqual([0, 9, 0, 16, 0, 9, 0]);
+  expect(packaged.recording.video?.rate).toEqual({ num: 30, den: 1 });
 });
 
 test("interlaced and cropped video has its size", async () => {
