@@ -82,7 +82,7 @@ test("audio without a keyframe of the configured video ends", async () => {
   expect(packaged.health).toMatchObject([{ code: "video_missing", isFatal: true }]);
 });
 
-test("video that stops while audio goes on ends", async () => {
+test("video that stops while audio continues ends", async () => {
   const messages = await messagesOf(...picture(16), ...sound(16), ...x264(60), ...aac);
   const { packager, ...packaged } = collect();
   feed(

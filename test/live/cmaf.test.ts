@@ -141,8 +141,11 @@ test("parts are at most as long as announced, where they were reported, and deco
   }
 });
 
-test("the folder is video on demand", async () => {
-  const messages = await messagesOf(...picture(13), ...sound(13), ...x264(60), ...aac);
+test.each([
+  ["a last segment", 13, 4],
+  ["a last segment that is too short to stay one", 12.2, 3],
+])("the folder with %s is video on demand", async (_, seconds, count) => {
+  const messages = await messagesOf(...picture(seconds), ...sound(seconds), ...x264(60), ...aac);
   const { folder, recording } = await packageAll(messages);
   const [video, audio] = [recording.video, recording.audio];
   const written = {
@@ -151,6 +154,7 @@ test("the folder is video on demand", async () => {
   };
   expect(written.video?.durationSeconds).toBeCloseTo(video?.durationSeconds ?? 0, 6);
   expect(written.audio?.durationSeconds).toBeCloseTo(audio?.durationSeconds ?? 0, 6);
+  expect(written.video?.segments.length).toBe(count);
   expect(written.video?.init).toMatchObject({ width: 320, height: 180, codec: expect.stringMatching(/^avc1\./) });
   expect(written.audio?.init.codec).toBe("mp4a.40.2");
   const { bytes } = await writeManifests({

@@ -14,16 +14,15 @@ export const segmentName = (number: number): string => `${String(number).padStar
  * file, ENOENT where there is none.
  */
 export async function openSegment(path: string): Promise<FileHandle> {
-  const attempts = [path, `${path}${OPEN_SUFFIX}`, path];
-  for (const [index, attempt] of attempts.entries()) {
+  for (const attempt of [path, `${path}${OPEN_SUFFIX}`]) {
     try {
       return await open(attempt);
     } catch (error) {
-      // It may be renamed between the first two attempts.
-      if ((error as NodeJS.ErrnoException).code !== "ENOENT" || index === attempts.length - 1) throw error;
+      if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
     }
   }
-  throw new Error("unreachable");
+  // It may have been renamed between the two.
+  return open(path);
 }
 
 /** A segment that grows by parts. The caller calls `admit` of its options before each write. */
