@@ -177,12 +177,15 @@ test.each([
   }
 });
 
-test("audio alone is cut every 4 s", async () => {
-  const messages = await messagesOf(...sound(13, 44_100), ...aac);
+test.each([
+  [13, [4, 4, 4, 1]],
+  [1, [1]],
+])("audio alone of %d s is cut every 4 s", async (seconds, durations) => {
+  const messages = await messagesOf(...sound(seconds, 44_100), ...aac);
   const packaged = await packageAll(messages);
   const { recording, segments } = packaged;
   expect(recording.video).toBeNull();
-  expect(segments.map(({ durationSeconds }) => Math.round(durationSeconds))).toEqual([4, 4, 4, 1]);
+  expect(segments.map(({ durationSeconds }) => Math.round(durationSeconds))).toEqual(durations);
   expect((await packetsIn(await decoded(packaged, "audio"))).length).toBe(samplesOf(messages, "audio").length);
 });
 

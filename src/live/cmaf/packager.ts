@@ -139,6 +139,9 @@ class LivePackager implements Packager {
   }
 
   #flush(): void {
+    // A stream of audio that was shorter than the wait for video.
+    const [first] = this.#early;
+    if (this.#state === "waiting" && first && !this.#describedVideo) this.#begin(first.ms, 0);
     this.#video?.flush();
     this.#audio?.flush();
   }
