@@ -13,6 +13,9 @@ const WRITERS: Record<string, "reserve" | "operator" | "small"> = {
   "storage/objects/part-appends.ts": "reserve",
   "storage/objects/write-body.ts": "reserve",
   "src/resources/assets/csv-file.ts": "reserve",
+  // From a publisher: the caller passes `admit`.
+  "src/live/cmaf/segment-file.ts": "reserve",
+  "src/live/cmaf/track-writer.ts": "reserve",
   // Commands of the operator, to a location that the operator chooses.
   "src/resources/operator/backup/write.ts": "operator",
   "src/resources/operator/backup/read.ts": "operator",
@@ -33,6 +36,7 @@ const WRITERS: Record<string, "reserve" | "operator" | "small"> = {
   // On the machine of a customer.
   "src/clients/typescript/upload/file.ts": "small",
   // Only reads.
+  "src/live/cmaf/scan-segment.ts": "small",
   "storage/replica/wal.ts": "small",
 };
 

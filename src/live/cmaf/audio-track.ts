@@ -1,0 +1,182 @@
+import type { AudioFormat } from "./formats/format.ts";
+import type { TimedSample } from "./fragment.ts";
+import type { TrackWriter } from "./track-writer.ts";
+import type { Cut, Limits } from "./video-track.ts";
+
+/** Packets are counted instead of timed, until their timestamps are this far from the count. */
+const MAX_DRIFT_SECONDS = 0.1;
+/** Silence takes the place of audio that is this much later than video. */
+const MAX_LAG_SECONDS = 1;
+
+type Packet = { data: Buffer; position: number };
+
+export type AudioOptions = {
+  writer: TrackWriter;
+  format: AudioFormat;
+  limits: Limits;
+  /** A packet of silence; null where none is known for the format. */
+  silence: Buffer | null;
+  /** Position of the start of the recording, in samples. */
+  start: number;
+  /** There is no video: audio is cut by its own length. */
+  isAlone: boolean;
+  onGap: (seconds: number) => void;
+};
+
+/**
+ * Places packets one after the other, counted in samples, and cuts them where video was cut. All packets last equally
+ * long; where their timestamps leave a gap there is silence, and where they overlap packets are dropped.
+ */
+export class AudioTrack {
+  readonly #options: AudioOptions;
+  /** The next packet's. */
+  #position = 0;
+  /** A timestamp, in seconds from the start of the recording, and the position of its packet. Null: to be found. */
+  #anchor: { seconds: number; position: number } | null = null;
+  #queue: Packet[] = [];
+  #cuts: Cut[] = [];
+  #lastData: Buffer | null = null;
+  #segmentPosition = 0;
+
+  constructor(options: AudioOptions) {
+    this.#options = options;
+  }
+
+  get writer(): TrackWriter {
+    return this.#options.writer;
+  }
+  get isAlone(): boolean {
+    return this.#options.isAlone;
+  }
+  /** Seconds from the start of the recording to the end of the audio so far. */
+  get seconds(): number {
+    return (this.#position - this.#options.start) / this.#options.format.sampleRate;
+  }
+
+  /** `seconds`: presentation time from the start of the recording, which may be negative. */
+  add(seconds: number, data: Buffer): void {
+    const { sampleRate, packetSamples } = this.#options.format;
+    const anchor = this.#anchor;
+    const drift = anchor ? seconds - anchor.seconds - (this.#position - anchor.position) / sampleRate : 0;
+    if (!anchor || Math.abs(drift) > MAX_DRIFT_SECONDS) {
+      const gap = this.#positionAt(seconds) - this.#position;
+      if (gap <= -packetSamples / 2) {
+        // Until one follows the last packet.
+        if (anchor) this.#options.onGap(gap / sampleRate);
+        this.#anchor = null;
+        return;
+      }
+      if (gap >= packetSamples / 2) {
+        this.#options.onGap(gap / sampleRate);
+        this.#fill(this.#position + gap);
+      }
+      this.#anchor = { seconds, position: this.#position };
+    }
+    this.#push(data);
+    this.#cut();
+  }
+
+  /** The next packet is placed by its time. */
+  realign(): void {
+    this.#anchor = null;
+  }
+
+  /** The video has been cut there. */
+  cutAt(cut: Cut): void {
+    this.#cuts.push(cut);
+    // What should have arrived by now is missing.
+    const late = this.#cuts.findLast(({ seconds }) => seconds <= cut.seconds - MAX_LAG_SECONDS);
+    if (late && this.#isBefore(late)) this.#fillTo(late);
+    this.#cut();
+  }
+
+  /** Ends the open segment where video was cut last, or after the last packet. The next packet is placed by its time. */
+  flush(): void {
+    const last = this.#cuts.at(-1);
+    if (last && this.#isBefore(last)) this.#fillTo(last);
+    this.#cut();
+    if (this.#options.isAlone) {
+      this.#flushPart(this.#queue.splice(0));
+      this.#options.writer.endSegment();
+      this.#segmentPosition = this.#position;
+    } else if (this.#queue[0]) this.#position = this.#queue[0].position;
+    this.#queue = [];
+    this.#anchor = null;
+  }
+
+  #push(data: Buffer): void {
+    this.#queue.push({ data, position: this.#position });
+    this.#position += this.#options.format.packetSamples;
+    this.#lastData = data;
+  }
+
+  #positionAt = (seconds: number) => Math.round(seconds * this.#options.format.sampleRate) + this.#options.start;
+
+  /** Whether a packet that belongs before a cut is missing. Each belongs to where most of it is. */
+  #isBefore({ seconds }: Cut): boolean {
+    return this.#position + this.#options.format.packetSamples / 2 <= this.#positionAt(seconds);
+  }
+
+  #fillTo(cut: Cut): void {
+    this.#options.onGap((this.#positionAt(cut.seconds) - this.#position) / this.#options.format.sampleRate);
+    this.#fill(this.#positionAt(cut.seconds));
+    this.#anchor = null;
+  }
+
+  /** Without silence of the format, the last packet lasts until `end`. */
+  #fill(end: number): void {
+    const { format, silence } = this.#options;
+    const packets = Math.round((end - this.#position) / format.packetSamples);
+    if (silence) for (let index = 0; index < packets; index++) this.#push(silence);
+    else this.#position += packets * format.packetSamples;
+  }
+
+  #cut(): void {
+    const { format, limits, isAlone, writer } = this.#options;
+    if (isAlone) {
+      const most = Math.max(1, Math.floor((limits.partSeconds * format.sampleRate) / format.packetSamples));
+      while (this.#queue.length >= most) this.#flushPart(this.#queue.splice(0, most));
+      if (this.#position - this.#segmentPosition < limits.targetSegmentSeconds * format.sampleRate) return;
+      this.#flushPart(this.#queue.splice(0));
+      writer.endSegment();
+      this.#segmentPosition = this.#position;
+      return;
+    }
+    for (let cut = this.#cuts[0]; cut && !this.#isBefore(cut); cut = this.#cuts[0]) {
+      this.#cuts.shift();
+      const end = this.#positionAt(cut.seconds);
+      const next = this.#queue.findIndex(({ position }) => position + format.packetSamples / 2 > end);
+      this.#flushPart(this.#queue.splice(0, next === -1 ? this.#queue.length : next));
+      if (!cut.isSegmentEnd) continue;
+      // Segments of both tracks have the same numbers, even where one of the video is shorter than a packet.
+      if (this.#segmentPosition === this.#written) this.#flushFiller();
+      writer.endSegment();
+      this.#segmentPosition = this.#written;
+    }
+  }
+
+  /** Position of the first packet that is not in a part. */
+  get #written(): number {
+    return this.#queue[0]?.position ?? this.#position;
+  }
+
+  #flushFiller(): void {
+    const data = this.#options.silence ?? this.#lastData;
+    if (!this.#queue[0] && data) {
+      this.#push(data);
+      this.#anchor = null;
+    }
+    this.#flushPart(this.#queue.splice(0, 1));
+  }
+
+  #flushPart(packets: Packet[]): void {
+    const [first] = packets;
+    if (!first) return;
+    const end = this.#written;
+    const samples: TimedSample[] = packets.map(({ data, position }, index) => ({
+      ...{ data, compositionOffset: 0, isSync: true },
+      duration: (packets[index + 1]?.position ?? end) - position,
+    }));
+    this.#options.writer.addPart(samples, first.position);
+  }
+}

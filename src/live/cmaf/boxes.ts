@@ -1,0 +1,34 @@
+/** Writes boxes of ISO/IEC 14496-12, 4.2. */
+
+/** A box with its header. */
+export function box(type: string, ...contents: Uint8Array[]): Buffer {
+  const size = contents.reduce((sum, { length }) => sum + length, 8);
+  return Buffer.concat([words(size), Buffer.from(type, "latin1"), ...contents], size);
+}
+
+/** A box with version and flags. */
+export const fullBox = (type: string, version: number, flags: number, ...contents: Uint8Array[]): Buffer =>
+  box(type, words(version * 2 ** 24 + flags), ...contents);
+
+/** 32 bits each, with or without a sign. */
+export function words(...values: number[]): Buffer {
+  const data = Buffer.alloc(values.length * 4);
+  for (const [index, value] of values.entries()) data.writeInt32BE(value | 0, index * 4);
+  return data;
+}
+
+/** 16 bits each, unsigned. */
+export function shorts(...values: number[]): Buffer {
+  const data = Buffer.alloc(values.length * 2);
+  for (const [index, value] of values.entries()) data.writeUInt16BE(value & 0xffff, index * 2);
+  return data;
+}
+
+/** 64 bits, unsigned. */
+export function long(value: number): Buffer {
+  const data = Buffer.alloc(8);
+  data.writeBigUInt64BE(BigInt(value));
+  return data;
+}
+
+export const fourCharacters = (...codes: string[]): Buffer => Buffer.from(codes.join(""), "latin1");

@@ -1,0 +1,278 @@
+import type { LiveSample, TrackConfig } from "../samples.ts";
+import { AudioTrack } from "./audio-track.ts";
+import { FrameClock } from "./frame-clock.ts";
+import { Recorder } from "./recorder.ts";
+import { Timeline } from "./timeline.ts";
+import { type DescribedAudio, type DescribedVideo, describeAudio, describeVideo, isSameConfig } from "./tracks.ts";
+import type { Health, PackagerOptions, Recording } from "./types.ts";
+import { type Cut, type Limits, VideoTrack } from "./video-track.ts";
+
+const MAX_SAMPLE_BYTES = 16 * 2 ** 20;
+/** Five times what AAC allows for eight channels (ISO/IEC 14496-3, 4.5.3.1: 6144 bits each). */
+const MAX_PACKET_BYTES = 32 * 1024;
+/** A larger one is taken for an error. */
+const MAX_COMPOSITION_MS = 10_000;
+/** Audio that waits for the first keyframe. */
+const MAX_EARLY = { ms: 3000, packets: 500 };
+/** Audio for this long without a configuration of video has no video. */
+const AUDIO_ONLY_MS = 2000;
+/** Of each kind: a publisher could cause one with each sample. */
+const MAX_REPORTS = 100;
+/** Gaps below this are not reported. */
+const MIN_GAP_SECONDS = 0.1;
+
+/**
+ * Packages the samples of a publisher as CMAF: parts and segments for low-latency HLS, in files that are video on demand
+ * unchanged (`readWritten` of src/media/package.ts).
+ *
+ * Decode times of video begin at 0; the edit list of the init segment removes the first composition offset. Audio is cut
+ * where video is cut, at the nearest packet. Video before the first keyframe is dropped.
+ */
+export type Packager = {
+  /**
+   * Sets or repeats the configuration of a track, before its samples. "changed": it differs from what the recording has,
+   * or is of a track that it does not have; call `end`, and use another packager. Throws ConfigurationInvalid.
+   */
+  config(config: TrackConfig): "accepted" | "changed";
+  /** Adds a sample, whose data are then the packager's. Samples of a track without a configuration are dropped. */
+  sample(sample: LiveSample): void;
+  /** The connection broke. Ends the open segments; samples are dropped until `resume`. */
+  interrupt(): void;
+  /** The publisher is back. Its first keyframe continues the timeline where it was interrupted, in the next segment. */
+  resume(): void;
+  /** Bytes that are not written yet. A caller that reads no more while there are many never loses the recording. */
+  readonly pendingBytes: number;
+  /** Ends the open segments. Resolves when all files are on the disk. */
+  end(): Promise<Recording>;
+};
+
+export const createPackager = (options: PackagerOptions): Packager => new LivePackager(options);
+
+type State = "waiting" | "running" | "interrupted" | "stopped" | "ended";
+
+class LivePackager implements Packager {
+  readonly #options: PackagerOptions;
+  readonly #limits: Limits;
+  readonly #recorder: Recorder;
+  #state: State = "waiting";
+  #timeline = new Timeline();
+  #describedVideo: DescribedVideo | null = null;
+  #describedAudio: DescribedAudio | null = null;
+  #video: VideoTrack | null = null;
+  #audio: AudioTrack | null = null;
+  #clock: FrameClock | null = null;
+  /** The start of the broadcast on its timeline, and in the recording. */
+  #origin = { ms: 0, seconds: 0 };
+  #early: { ms: number; data: Buffer }[] = [];
+  /** When the first packet of audio arrived that waits for a keyframe. */
+  #waitingSince: number | null = null;
+  #isSlowReported = false;
+  readonly #reported = new Map<Health["code"], number>();
+
+  constructor(options: PackagerOptions) {
+    const { partSeconds = 0.5, targetSegmentSeconds = 4, maxSegmentSeconds = 12 } = options;
+    this.#options = options;
+    this.#limits = { partSeconds, targetSegmentSeconds, maxSegmentSeconds };
+    this.#recorder = new Recorder(options, (error) =>
+      this.#report("recording_stopped", `The recording stopped: ${error instanceof Error ? error.message : error}`),
+    );
+  }
+
+  get pendingBytes(): number {
+    return this.#recorder.pendingBytes;
+  }
+
+  config(config: TrackConfig): "accepted" | "changed" {
+    const current = config.kind === "video" ? this.#describedVideo : this.#describedAudio;
+    if (current && isSameConfig(current.config, config)) return "accepted";
+    // A track cannot join once there are parts without it.
+    const isFixed =
+      this.#audio?.isAlone || (config.kind === "video" ? this.#video : this.#audio || this.#video?.hasParts);
+    if (isFixed) {
+      this.#refuse(config);
+      return "changed";
+    }
+    if (config.kind === "video") this.#describedVideo = describeVideo(config, this.#limits);
+    else this.#describedAudio = describeAudio(config, this.#limits);
+    return "accepted";
+  }
+
+  sample(sample: LiveSample): void {
+    if (this.#state !== "waiting" && this.#state !== "running") return;
+    const { kind, data, timestamp } = sample;
+    const described = kind === "video" ? this.#describedVideo : this.#describedAudio;
+    if (!described || data.length === 0) return;
+    if (data.length > (kind === "video" ? MAX_SAMPLE_BYTES : MAX_PACKET_BYTES)) {
+      this.#report("sample_too_large", `A sample of ${data.length} bytes of ${kind} was dropped.`);
+      return;
+    }
+    const { ms, isJump } = this.#timeline.next(kind, timestamp, (lastMs) => this.#expectedMs(kind, lastMs));
+    if (isJump) this.#audio?.realign();
+    if (isJump) this.#report("timestamp_jump", `The timestamps of ${kind} jumped to ${timestamp}.`);
+    if (kind === "video") this.#addVideo(ms, sample);
+    else this.#addAudio(ms, data);
+    this.#checkLimits();
+  }
+
+  interrupt(): void {
+    if (this.#state === "waiting" || this.#state === "running") {
+      this.#flush();
+      this.#state = "interrupted";
+    }
+  }
+
+  resume(): void {
+    if (this.#state !== "interrupted") return;
+    this.#state = "waiting";
+    this.#timeline = new Timeline();
+    this.#early = [];
+    this.#waitingSince = null;
+  }
+
+  async end(): Promise<Recording> {
+    this.#flush();
+    this.#state = "ended";
+    return this.#recorder.finish({
+      video: this.#video && this.#clock ? { writer: this.#video.writer, rate: this.#clock.rate } : null,
+      audio: this.#audio?.writer ?? null,
+    });
+  }
+
+  #flush(): void {
+    // A stream of audio that was shorter than the wait for video.
+    const [first] = this.#early;
+    if (this.#state === "waiting" && first && !this.#describedVideo) this.#begin(first.ms, 0);
+    this.#video?.flush();
+    this.#audio?.flush();
+  }
+
+  #expectedMs(kind: LiveSample["kind"], lastMs: number): number {
+    if (kind === "video") return this.#state === "running" && this.#clock ? this.#clock.expectedMs : lastMs;
+    const format = this.#describedAudio?.format;
+    return lastMs + (format ? (format.packetSamples / format.sampleRate) * 1000 : 0);
+  }
+
+  #addVideo(ms: number, sample: LiveSample): void {
+    const { isKeyframe, data } = sample;
+    const isPossible = Math.abs(sample.compositionOffset) <= MAX_COMPOSITION_MS;
+    const compositionOffset = isPossible ? sample.compositionOffset : 0;
+    if (this.#state === "waiting") {
+      if (!isKeyframe || !this.#describedVideo) return;
+      this.#video ??= this.#startVideo(this.#describedVideo, ms, compositionOffset);
+      this.#begin(ms + compositionOffset, this.#video.seconds);
+    }
+    this.#video?.add(ms, { isKeyframe, data, compositionOffset });
+  }
+
+  #startVideo(described: DescribedVideo, ms: number, compositionOffset: number): VideoTrack {
+    const clock = new FrameClock(described.format.rate);
+    clock.start(ms, 0);
+    const delay = Math.max(0, clock.compositionOffset(0, ms, compositionOffset));
+    this.#clock = clock;
+    const writer = this.#recorder.addTrack(described, { delay, startTime: 0 });
+    return new VideoTrack(writer, clock, this.#limits, (cut) => this.#onCut(cut));
+  }
+
+  /** `ms` of the broadcast's timeline is presented at `seconds` of the recording. */
+  #begin(ms: number, seconds: number): void {
+    this.#state = "running";
+    this.#origin = { ms, seconds };
+    const early = this.#early;
+    this.#early = [];
+    this.#waitingSince = null;
+    for (const packet of early) this.#addAudio(packet.ms, packet.data);
+  }
+
+  #addAudio(ms: number, data: Buffer): void {
+    if (this.#state === "waiting") return this.#addEarly(ms, data);
+    const described = this.#describedAudio;
+    if (this.#state !== "running" || !described) return;
+    const seconds = this.#origin.seconds + (ms - this.#origin.ms) / 1000;
+    if (!this.#audio) {
+      if (this.#video?.hasParts) return this.#refuse(described.config);
+      const { sampleRate, packetSamples } = described.format;
+      const position = Math.round(seconds * sampleRate);
+      // Its end is before the first frame, or no more than the rounding of timestamps after it.
+      if (position + packetSamples <= sampleRate / 1000) return;
+      this.#audio = this.#startAudio(described, position);
+    }
+    this.#audio.add(seconds, data);
+  }
+
+  /** Packets before the first keyframe are needed when they are decoded late, or when there is no video. */
+  #addEarly(ms: number, data: Buffer): void {
+    this.#waitingSince ??= ms;
+    this.#early.push({ ms, data });
+    const isOld = () => ms - (this.#early[0]?.ms ?? ms) > MAX_EARLY.ms || this.#early.length > MAX_EARLY.packets;
+    while (isOld()) this.#early.shift();
+    const waited = ms - this.#waitingSince;
+    const isAlone = this.#audio?.isAlone || (!this.#describedVideo && waited >= AUDIO_ONLY_MS);
+    if (isAlone) return this.#begin(this.#early[0]?.ms ?? ms, this.#audio?.seconds ?? 0);
+    if (waited > this.#limits.maxSegmentSeconds * 1000) this.#fail("video_missing", "There is audio, but no keyframe.");
+  }
+
+  /** `position`: where the first packet belongs, in samples from the start of the recording. */
+  #startAudio(described: DescribedAudio, position: number): AudioTrack {
+    const { format, silence } = described;
+    // As many whole packets before it as reach back to the start; the edit list removes what is before the start.
+    const before = silence ? Math.ceil(position / format.packetSamples) * format.packetSamples : 0;
+    const start = Math.max(0, position > 0 ? before - position : -position);
+    const writer = this.#recorder.addTrack(described, { delay: start, startTime: start });
+    const onGap = (seconds: number) => {
+      if (Math.abs(seconds) < MIN_GAP_SECONDS) return;
+      const change = seconds > 0 ? "were missing and replaced by silence" : "overlapped and were dropped";
+      this.#report("audio_gap", `${Math.abs(seconds).toFixed(2)} s of audio ${change}.`);
+    };
+    const isAlone = this.#video === null;
+    return new AudioTrack({ writer, format, silence, start, isAlone, limits: this.#limits, onGap });
+  }
+
+  #onCut(cut: Cut): void {
+    const described = this.#describedAudio;
+    // Its first packet is late: silence until it arrives. Without silence of its format it cannot join later.
+    if (!this.#audio && described?.silence) this.#audio = this.#startAudio(described, 0);
+    this.#audio?.cutAt(cut);
+  }
+
+  #checkLimits(): void {
+    const { maxSegmentSeconds, targetSegmentSeconds } = this.#limits;
+    const seconds = this.#video?.segmentSeconds ?? 0;
+    if (seconds > targetSegmentSeconds + this.#limits.partSeconds && !this.#isSlowReported) {
+      this.#isSlowReported = true;
+      this.#report(
+        "keyframe_interval",
+        `Segments are longer than ${targetSegmentSeconds} s, which adds latency. Set a keyframe interval of 2 s.`,
+      );
+    }
+    if (seconds > maxSegmentSeconds)
+      this.#fail(
+        "keyframe_interval_exceeded",
+        `No keyframe in ${maxSegmentSeconds} s. Set a keyframe interval of 2 s.`,
+      );
+    const lead = this.#video && this.#audio ? this.#audio.seconds - this.#video.seconds : 0;
+    if (lead > maxSegmentSeconds) this.#fail("video_missing", `No video in ${maxSegmentSeconds} s.`);
+    const exceeded = this.#recorder.exceededLimit();
+    if (exceeded) this.#fail(exceeded.code, exceeded.message);
+  }
+
+  #refuse(config: TrackConfig): void {
+    if (this.#state === "stopped" || this.#state === "ended") return;
+    this.#flush();
+    this.#state = "stopped";
+    this.#options.onConfigChanged?.(config);
+  }
+
+  #fail(code: Health["code"], message: string): void {
+    if (this.#state === "stopped") return;
+    this.#flush();
+    this.#state = "stopped";
+    this.#options.onHealth?.({ code, message, isFatal: true });
+  }
+
+  #report(code: Health["code"], message: string): void {
+    const times = (this.#reported.get(code) ?? 0) + 1;
+    this.#reported.set(code, times);
+    if (times > MAX_REPORTS) return;
+    this.#options.onHealth?.({ code, message, isFatal: false });
+  }
+}

@@ -1,0 +1,109 @@
+import type { TimedSample } from "./fragment.ts";
+import { type FrameClock, VIDEO_TIMESCALE } from "./frame-clock.ts";
+import type { TrackWriter } from "./track-writer.ts";
+
+/** A part of more is cut earlier: what is not written yet is in memory. */
+const MAX_PART_BYTES = 4 * 2 ** 20;
+const MAX_PART_SAMPLES = 1000;
+/** A keyframe this much before the target ends a segment: frames of 4 s need not last 4 s exactly. */
+const EARLY_SECONDS = 0.1;
+
+export type Limits = { partSeconds: number; targetSegmentSeconds: number; maxSegmentSeconds: number };
+/** Where the video has been cut, in seconds from the start of the recording. */
+export type Cut = { seconds: number; isSegmentEnd: boolean };
+
+type Frame = TimedSample & { time: number };
+
+/** Cuts frames into parts and segments. The duration of a frame is known when the next one arrives. */
+export class VideoTrack {
+  readonly #writer: TrackWriter;
+  readonly #clock: FrameClock;
+  readonly #limits: Limits;
+  readonly #onCut: (cut: Cut) => void;
+  /** Where the first frame of the next broadcast belongs. */
+  #end = 0;
+  #last: Frame | null = null;
+  #part: Frame[] = [];
+  #partBytes = 0;
+  #segmentTime = 0;
+
+  constructor(writer: TrackWriter, clock: FrameClock, limits: Limits, onCut: (cut: Cut) => void) {
+    this.#writer = writer;
+    this.#clock = clock;
+    this.#limits = limits;
+    this.#onCut = onCut;
+  }
+
+  get writer(): TrackWriter {
+    return this.#writer;
+  }
+  /** Seconds from the start of the recording to the end of the video so far. */
+  get seconds(): number {
+    return (this.#last ? this.#last.time + this.#last.duration : this.#end) / VIDEO_TIMESCALE;
+  }
+  /** How long the open segment is. */
+  get segmentSeconds(): number {
+    return this.#last ? (this.#last.time - this.#segmentTime) / VIDEO_TIMESCALE : 0;
+  }
+  get hasParts(): boolean {
+    return this.#end > 0;
+  }
+
+  /** `ms`: on the timeline of the broadcast. The first frame, also after `flush`, is a keyframe. */
+  add(ms: number, frame: { compositionOffset: number; isKeyframe: boolean; data: Buffer }): void {
+    const isFirst = this.#last === null;
+    if (isFirst) {
+      this.#clock.start(ms, this.#end);
+      this.#segmentTime = this.#end;
+    }
+    const time = isFirst ? this.#end : this.#clock.next(ms);
+    if (this.#last) {
+      this.#last.duration = time - this.#last.time;
+      this.#append(this.#last);
+    }
+    const { isKeyframe, data } = frame;
+    const compositionOffset = this.#clock.compositionOffset(time, ms, frame.compositionOffset);
+    this.#last = { time, data, isSync: isKeyframe, compositionOffset, duration: this.#clock.frameDuration };
+    const elapsed = time - this.#segmentTime;
+    if (isKeyframe && elapsed >= (this.#limits.targetSegmentSeconds - EARLY_SECONDS) * VIDEO_TIMESCALE) {
+      this.#flushPart(true);
+      this.#segmentTime = time;
+    } else if (!this.#fits(this.#last.duration)) this.#flushPart(false);
+  }
+
+  /** Ends the open segment with the last frame that arrived. */
+  flush(): void {
+    if (!this.#last) return;
+    this.#append(this.#last);
+    this.#last = null;
+    this.#flushPart(true);
+  }
+
+  #append(frame: Frame): void {
+    if (!this.#fits(frame.duration)) this.#flushPart(false);
+    this.#part.push(frame);
+    this.#partBytes += frame.data.length;
+    if (this.#partBytes >= MAX_PART_BYTES || this.#part.length >= MAX_PART_SAMPLES) this.#flushPart(false);
+  }
+
+  /** Whether the part does not become too long with another frame. */
+  #fits(duration: number): boolean {
+    const [first] = this.#part;
+    const last = this.#part.at(-1);
+    if (!first || !last) return true;
+    return last.time + last.duration + duration - first.time <= this.#limits.partSeconds * VIDEO_TIMESCALE;
+  }
+
+  #flushPart(isSegmentEnd: boolean): void {
+    const [first] = this.#part;
+    const last = this.#part.at(-1);
+    if (first && last) {
+      this.#end = last.time + last.duration;
+      this.#writer.addPart(this.#part, first.time);
+      this.#part = [];
+      this.#partBytes = 0;
+    }
+    if (isSegmentEnd) this.#writer.endSegment();
+    if (first || isSegmentEnd) this.#onCut({ seconds: this.#end / VIDEO_TIMESCALE, isSegmentEnd });
+  }
+}
