@@ -1,7 +1,7 @@
 import { pacer } from "../../src/lib/pace.ts";
 import { png } from "./png.ts";
 
-/** Pixels of the picture; layers that move are twice as wide and repeat after its width. */
+/** Pixels of the video; layers that move are twice as wide and repeat after its width. */
 export const WIDTH = 1280;
 export const HEIGHT = 720;
 const SUN_SIZE = 520;

@@ -1,5 +1,5 @@
 import { isIP } from "node:net";
-import ipaddr from "ipaddr.js";
+import { plainAddress } from "../lib/network.ts";
 import { isInRanges, rangesOf } from "../outbound/guard.ts";
 
 /** More proxies than any real chain has. */
@@ -15,7 +15,7 @@ export function clientAddresses(trusted: readonly string[]): (peer: string, head
   const ranges = rangesOf(trusted);
   const isTrusted = (address: string) => isInRanges(address, ranges);
   return (peer, headers) => {
-    const socket = plain(peer);
+    const socket = plainAddress(peer);
     if (ranges.length === 0 || !isTrusted(socket)) return socket;
     const walk = (hops: string[]) => {
       let at = socket;
@@ -36,29 +36,13 @@ export function clientAddresses(trusted: readonly string[]): (peer: string, head
   };
 }
 
-/**
- * The unit of a rate limit: an IPv4 address, or the /64 of an IPv6 address, which belongs to one subscriber (RFC 6177).
- */
-export function networkOf(address: string): string {
-  const numeric = plain(address);
-  // Otherwise all IPv4-mapped addresses would share one network.
-  if (isIP(numeric) !== 6) return numeric;
-  const parts = ipaddr.IPv6.parse(numeric).parts.slice(0, 4);
-  return `${parts.map((part) => part.toString(16)).join(":")}::/64`;
-}
-
-/** An IPv4-mapped IPv6 address (RFC 4291, 2.5.5.2) is treated as IPv4, so that each address has one spelling. */
-function plain(address: string): string {
-  return isIP(address) === 6 ? ipaddr.process(address.replace(/%.*/, "")).toString() : address;
-}
-
 /** The address in `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1` or `[2001:db8::1]:80`; null for anything else. */
 function hostOf(hop: string): string | null {
   const text = hop.trim();
   const host =
     /^\[([^\]]*)\](?::\d{1,5})?$/.exec(text)?.[1] ?? /^(\d+\.\d+\.\d+\.\d+)(?::\d{1,5})?$/.exec(text)?.[1] ?? text;
   const isBracketed = text.startsWith("[");
-  return isIP(host) === 0 || host.includes("%") || (isBracketed && isIP(host) !== 6) ? null : plain(host);
+  return isIP(host) === 0 || host.includes("%") || (isBracketed && isIP(host) !== 6) ? null : plainAddress(host);
 }
 
 const FIELD = /\s*([!#$%&'*+.^_`|~\w-]+)=(?:"((?:[^"\\]|\\.)*)"|([^\s";,]*))\s*(;|,|$)/y;

@@ -3,8 +3,8 @@ import type { RateLimiterAbstract, RateLimiterRes } from "rate-limiter-flexible"
 import type { SharedCache } from "../../storage/cache/shared-cache.ts";
 import type { App } from "../app.ts";
 import { HttpError } from "../lib/errors.ts";
+import { networkOf } from "../lib/network.ts";
 import type { Caller } from "./caller.ts";
-import { networkOf } from "./client-address.ts";
 import type { LimitName } from "./route.ts";
 
 export type Limits = {

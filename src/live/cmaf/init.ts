@@ -1,6 +1,6 @@
 import { videoCodecs } from "../../media/codecs/registry.ts";
+import { box, fourCharacters, fullBox, long, shorts, words } from "../../media/mp4/write-boxes.ts";
 import type { TrackConfig } from "../samples.ts";
-import { box, fourCharacters, fullBox, long, shorts, words } from "./boxes.ts";
 import type { AudioFormat, VideoFormat } from "./formats/format.ts";
 
 /** Each rendition is a file of one track. */

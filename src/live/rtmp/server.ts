@@ -1,6 +1,6 @@
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { createSecureContext, type SecureContext, TLSSocket } from "node:tls";
-import ipaddr from "ipaddr.js";
+import { networkOf, plainAddress } from "../../lib/network.ts";
 import { DEFAULT_LIMITS, type RtmpLimits } from "./limits.ts";
 import { Session } from "./session.ts";
 import type { Log, PublishDecision, PublishRequest } from "./types.ts";
@@ -99,15 +99,7 @@ function secure(raw: Socket, secureContext: SecureContext): Socket {
   return new TLSSocket(raw, { isServer: true, secureContext });
 }
 
-/** Null when the peer has disconnected already. IPv4 addresses on an IPv6 socket are returned as IPv4. */
+/** Null when the peer has disconnected already. */
 function addressOf({ remoteAddress }: Socket): string | null {
-  // A link-local address has a zone.
-  const [address = ""] = (remoteAddress ?? "").split("%");
-  return ipaddr.isValid(address) ? ipaddr.process(address).toString() : null;
-}
-
-/** One customer has a /64 of IPv6 addresses or more. */
-function networkOf(address: string): string {
-  const parsed = ipaddr.parse(address);
-  return parsed instanceof ipaddr.IPv6 ? parsed.parts.slice(0, 4).join(":") : address;
+  return remoteAddress === undefined ? null : plainAddress(remoteAddress);
 }

@@ -1,6 +1,7 @@
 /** Takes segments of fragmented MP4 (ISO/IEC 14496-12, 8.8) apart into samples, and writes segments of samples. */
 
 import { type Box, boxes, field, find, flagsOf, isLong, uint32 } from "../mp4/boxes.ts";
+import { box, long, words } from "../mp4/write-boxes.ts";
 
 /** A frame, or a packet of audio. Times are in the timescale of its track, on the clock of the media. */
 export type Sample = { data: Buffer; dts: number; cts: number; duration: number; flags: number };
@@ -139,22 +140,4 @@ export function writeSegment(samples: readonly Sample[], options: SegmentOptions
     Buffer.from("mdat"),
     ...samples.map(({ data }) => data),
   ]);
-}
-
-function box(type: string, ...contents: Buffer[]): Buffer {
-  const size = contents.reduce((sum, { length }) => sum + length, 8);
-  return Buffer.concat([words(size), Buffer.from(type, "latin1"), ...contents]);
-}
-
-/** 32 bits each, with or without a sign. */
-function words(...values: number[]): Buffer {
-  const data = Buffer.alloc(values.length * 4);
-  for (const [index, value] of values.entries()) data.writeInt32BE(value | 0, index * 4);
-  return data;
-}
-
-function long(value: number): Buffer {
-  const data = Buffer.alloc(8);
-  data.writeBigUInt64BE(BigInt(value));
-  return data;
 }

@@ -1,7 +1,7 @@
 import { type App, forApp } from "../../app.ts";
-import { networkOf } from "../../http/client-address.ts";
 import { countWindows, tooMany } from "../../http/limits.ts";
 import { HttpError } from "../../lib/errors.ts";
+import { networkOf } from "../../lib/network.ts";
 
 /** Attempts of one address that wait for earlier ones. */
 const MAX_WAITING = 32;

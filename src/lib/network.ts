@@ -1,0 +1,19 @@
+import { isIP } from "node:net";
+import ipaddr from "ipaddr.js";
+
+/**
+ * The unit of a limit for each client: an IPv4 address, or the /64 of an IPv6 address, which belongs to one subscriber
+ * (RFC 6177). A text that is not an address is returned as it is.
+ */
+export function networkOf(address: string): string {
+  const numeric = plainAddress(address);
+  // Otherwise all IPv4-mapped addresses would share one network.
+  if (isIP(numeric) !== 6) return numeric;
+  const parts = ipaddr.IPv6.parse(numeric).parts.slice(0, 4);
+  return `${parts.map((part) => part.toString(16)).join(":")}::/64`;
+}
+
+/** Without its zone; an IPv4-mapped IPv6 address (RFC 4291, 2.5.5.2) as IPv4, so that each address has one spelling. */
+export function plainAddress(address: string): string {
+  return isIP(address) === 6 ? ipaddr.process(address.replace(/%.*/, "")).toString() : address;
+}
