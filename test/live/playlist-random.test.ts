@@ -40,7 +40,7 @@ class Clients {
 
 const step = fc.record({
   /** Segments of less than the target come from keyframes that a scene change adds. */
-  parts: fc.integer({ min: 0, max: 8 }),
+  parts: fc.integer({ min: 0, max: 7 }),
   tail: fc.double({ min: 0.02, max: 0.25, noNaN: true }),
   audioFirst: fc.boolean(),
   event: fc.constantFrom("none", "none", "none", "none", "interrupted", "interrupted in a segment", "late end"),
@@ -48,10 +48,10 @@ const step = fc.record({
 });
 
 const scenario = fc.record({
-  dvrSeconds: fc.integer({ min: 0, max: 120 }),
+  dvrSeconds: fc.integer({ min: 0, max: 40 }),
   first: fc.integer({ min: 0, max: 100_001 }),
   partSeconds: fc.constantFrom(0.25, 0.45, 0.5),
-  steps: fc.array(step, { minLength: 1, maxLength: 40 }),
+  steps: fc.array(step, { minLength: 10, maxLength: 40 }),
 });
 
 test("playlists of random broadcasts obey the rules, and delta updates equal the full playlist", () => {
@@ -74,10 +74,10 @@ test("playlists of random broadcasts obey the rules, and delta updates equal the
         for (const track of tracks) {
           // The last part is known as such, or its segment ends in the same callback.
           const isLast = event === "late end";
-          feed.part(track, tail, { isLast });
+          feed.part(track, isLast ? partSeconds : tail, { isLast });
           if (isLast) clients.load(true);
           feed.segment(track);
-          clients.load(true);
+          if (!isLast) clients.load(true);
         }
         if (event === "interrupted") feed.timeline.interrupted();
         if (event !== "interrupted" && !isCut) return;
@@ -91,6 +91,6 @@ test("playlists of random broadcasts obey the rules, and delta updates equal the
       clients.load(true);
       expect(clients.faults).toEqual([]);
     }),
-    { seed: 20_261_125, numRuns: 12 },
+    { seed: 20_261_125, numRuns: 12, endOnFailure: true },
   );
 });
