@@ -98,13 +98,13 @@ describe("a media playlist with low latency", () => {
     expect(references(text ?? "")).toEqual(seen.map((uri) => `${uri}?token='a b`));
   });
 
-  test("ends with everything and without a hint", () => {
-    const feed = new Feed(timelineOf());
-    feed.segments(3);
+  test("ends with everything, without a hint and without delta updates", () => {
+    const feed = new Feed(timelineOf({ dvrSeconds: 400 }));
+    feed.segments(30);
     feed.timeline.ended();
-    const ended = parsed(feed);
-    expect(ended).toMatchObject({ isEnded: true, hint: null, reports: [] });
-    expect(feed.text("720p").endsWith("00003.m4s\n#EXT-X-ENDLIST\n")).toBe(true);
+    expect(parsed(feed)).toMatchObject({ isEnded: true, hint: null, reports: [] });
+    expect(feed.text("720p").endsWith("00030.m4s\n#EXT-X-ENDLIST\n")).toBe(true);
+    expect(feed.text("720p", true)).toBe(feed.text("720p"));
     expect(() => feed.part("720p")).toThrow(RangeError);
   });
 });

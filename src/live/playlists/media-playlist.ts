@@ -6,7 +6,7 @@ import type { Segment, TrackWindow } from "./track-window.ts";
 
 /** draft-pantos-hls-rfc8216bis, 8: 9 for EXT-X-SKIP, 6 for EXT-X-MAP in a playlist of segments. */
 const LOW_LATENCY_VERSION = 9;
-const PLAIN_VERSION = 7;
+const PLAIN_VERSION = 6;
 /** In target durations, 4.4.3.8: HOLD-BACK is at least 3, CAN-SKIP-UNTIL at least 6. */
 const HOLD_BACK = 3;
 const SKIP_UNTIL = 6;
@@ -37,7 +37,9 @@ export type MediaPlaylistOptions = {
  */
 export function renderMediaPlaylist(track: TrackWindow, options: MediaPlaylistOptions): LivePlaylist {
   const writer = new PlaylistWriter();
-  const skipped = options.isLowLatency && options.skip ? skippable(track, SKIP_UNTIL * options.targetSeconds) : 0;
+  // 6.2.5.1: the directive is ignored after the end.
+  const isDelta = options.isLowLatency && options.skip && !options.isEnded;
+  const skipped = isDelta ? skippable(track, SKIP_UNTIL * options.targetSeconds) : 0;
   writeHeader(writer, track, options);
   if (skipped > 0) writer.add(`#EXT-X-SKIP:SKIPPED-SEGMENTS=${skipped}\n`);
   // A delta update omits all tags before the boundary, EXT-X-MAP included: the client has it.

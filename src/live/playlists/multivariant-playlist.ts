@@ -1,7 +1,8 @@
 import { bitRates, masterPlaylist } from "../../lib/m3u8.ts";
 import type { Segment, TrackWindow } from "./track-window.ts";
 
-const VERSION = 7;
+/** draft-pantos-hls-rfc8216bis, 8: as the media playlists at least. */
+const VERSION = 6;
 const AUDIO_GROUP = "audio";
 /** The bitrate is measured over so many of the last segments. `bitRates` takes quadratic time for short ones. */
 const MEASURED = 30;

@@ -213,7 +213,7 @@ export class LiveTimeline {
   }
 
   /**
-   * Where a part is; waits for the one that EXT-X-PRELOAD-HINT announces. HttpError: 404 for parts that are over six
+   * Where a part is; waits for the one that EXT-X-PRELOAD-HINT announces. HttpError: 404 for parts that are over seven
    * target durations old, will not exist or are further ahead; 503.
    */
   async waitForPart(

@@ -34,8 +34,8 @@ const MAX_SEGMENTS = 21_600;
  * 3. A player starts at 3 from the end, so with 3 it would start at the segment that leaves next.
  */
 const MIN_WINDOW = 6;
-/** In target durations: how long a part can be requested. It is listed for about 3. */
-const PARTS_KEPT = 6;
+/** In target durations: how long a part can be requested. 6.2.2: 3 after it has left the playlist, which is after 3. */
+const PARTS_KEPT = 7;
 /** Removed segments stay in the array until so many can be removed at once. */
 const COMPACT_AT = 1024;
 const NO_PARTS: readonly Part[] = [];
