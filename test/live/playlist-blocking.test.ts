@@ -19,6 +19,8 @@ function handled<T>(promise: Promise<T>): Promise<T> {
 }
 const ask = (feed: Feed, query: string, signal?: AbortSignal) =>
   handled(feed.timeline.waitForPlaylist("720p", directives(query), signal));
+const askPart = (feed: Feed, segment: number, part: number, signal?: AbortSignal) =>
+  handled(feed.timeline.waitForPart("720p", { segment, part }, signal));
 const status = (error: unknown) => (error instanceof HttpError ? `${error.status} ${error.code}` : String(error));
 /** "pending", or how it has ended. */
 async function outcome(promise: Promise<unknown>): Promise<string> {
@@ -188,6 +190,43 @@ describe("a blocking request", () => {
   });
 });
 
+describe("an interruption", () => {
+  test("is the answer to requests that wait", async () => {
+    const feed = new Feed(timelineOf());
+    feed.segments(3);
+    const [waiting, hinted] = [ask(feed, "_HLS_msn=4&_HLS_part=0"), askPart(feed, 4, 0)];
+    expect([await outcome(waiting), await outcome(hinted)]).toEqual(["pending", "pending"]);
+    feed.timeline.interrupted();
+    expect(parseLivePlaylist((await waiting).text())).toMatchObject({ hasTrailingDiscontinuity: true, hint: null });
+    expect(await outcome(hinted)).toBe("404 not_found");
+  });
+
+  test("limits the wait to half a target duration", async () => {
+    const feed = new Feed(timelineOf());
+    feed.segments(3);
+    feed.timeline.interrupted();
+    const waiting = ask(feed, "_HLS_msn=4&_HLS_part=0");
+    await vi.advanceTimersByTimeAsync(1999);
+    expect(await outcome(waiting)).toBe("pending");
+    await vi.advanceTimersByTimeAsync(1);
+    expect((await waiting).text()).toBe(feed.text("720p"));
+    expect(feed.timeline.facts().waiters).toBe(0);
+    expect(await outcome(ask(feed, "_HLS_msn=9"))).toBe("400 invalid_directive");
+  });
+
+  test("that is over is the wait for the next part", async () => {
+    const feed = new Feed(timelineOf());
+    feed.segments(3);
+    feed.timeline.interrupted();
+    const waiting = ask(feed, "_HLS_msn=4&_HLS_part=0");
+    feed.timeline.resumed(Date.now());
+    expect(await outcome(waiting)).toBe("pending");
+    feed.part("720p");
+    expect(parseLivePlaylist((await waiting).text()).segments).toHaveLength(4);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+});
+
 test("500 viewers get one playlist, made once", async () => {
   const feed = new Feed(timelineOf({ dvrSeconds: 600 }));
   feed.segments(100);
@@ -212,9 +251,6 @@ test("the last part and the end of its segment wake once, with the right hint", 
 });
 
 describe("a request for a part", () => {
-  const askPart = (feed: Feed, segment: number, part: number, signal?: AbortSignal) =>
-    handled(feed.timeline.waitForPart("720p", { segment, part }, signal));
-
   test("is answered with its range in the file", async () => {
     const feed = new Feed(timelineOf());
     feed.segments(3);

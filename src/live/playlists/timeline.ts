@@ -47,6 +47,12 @@ const MAX_TARGET_SECONDS = 12;
 /** In target durations, draft-pantos-hls-rfc8216bis, 6.2.5.2: when a blocking request ends with 503. */
 const WAIT = 3;
 /**
+ * In target durations: when a blocking request ends with the playlist as it is, while the publisher is disconnected. hls.js
+ * ends a blocking request after 0.8 target durations as a load error, of which it accepts a few. It takes an unchanged
+ * playlist for as long as necessary, and asks again.
+ */
+const INTERRUPTED_WAIT = 0.5;
+/**
  * TARGETDURATION cannot grow later, and frames are not exact: a first segment of 4.3 s makes it 5, so that one of 4.6 s may
  * follow. Segments count rounded to the nearest integer (4.4.3.1).
  */
@@ -98,12 +104,11 @@ export class LiveTimeline {
   segment(event: SegmentEvent): void {
     const track = this.#trackOfEvent(event);
     const { durationSeconds, startSeconds } = event;
-    this.#targetSeconds ??= Math.max(
-      1,
-      Math.ceil(Math.max(durationSeconds, this.#options.segmentTargetSeconds) - TARGET_MARGIN_SECONDS),
-    );
-    if (Math.round(durationSeconds) > this.#targetSeconds) this.#segmentsOver++;
-    track.complete(event, this.#wallMs(startSeconds), this.#targetSeconds);
+    const longest = Math.max(durationSeconds, this.#options.segmentTargetSeconds);
+    const target = this.#targetSeconds ?? Math.max(1, Math.ceil(longest - TARGET_MARGIN_SECONDS));
+    track.complete(event, this.#wallMs(startSeconds), target);
+    this.#targetSeconds = target;
+    if (Math.round(durationSeconds) > target) this.#segmentsOver++;
     this.#changed();
   }
 
@@ -182,20 +187,28 @@ export class LiveTimeline {
 
   /**
    * Answers a request for a media playlist: waits until it contains what the directives ask for (6.2.5.2), but at most
-   * three target durations. HttpError: 400 for a playlist that is too far ahead, 404 for an unknown track, 503.
+   * three target durations. HttpError: 400 for a playlist that is too far ahead, 404 for an unknown track, 503. When the
+   * publisher disconnects, the playlist with the discontinuity is the answer; requests in an interruption get it too, but
+   * wait for half a target duration.
    */
   async waitForPlaylist(name: string, directives: Directives, signal?: AbortSignal): Promise<LivePlaylist> {
     const track = this.#track(name);
     const { isLowLatency, partTargetSeconds } = this.#options;
-    return this.#wait(() => {
+    const isInterruptedNow = this.#isInterrupted;
+    const current = () => this.mediaPlaylist(name, directives);
+    const check = () => {
       if (track.length > 0 && isLowLatency && !this.#isEnded) {
         requireNear(track, directives, partTargetSeconds);
-        if (!contains(track, directives)) return null;
+        const hasInterruption = this.#isInterrupted && !isInterruptedNow;
+        if (!contains(track, directives) && !hasInterruption) return null;
       }
-      const playlist = this.mediaPlaylist(name, directives);
+      const playlist = current();
       if (!playlist && this.#isEnded) throw notFound("playlist");
       return playlist;
-    }, signal);
+    };
+    if (!isInterruptedNow) return this.#wait(check, signal);
+    const timeoutMs = this.#timeoutMs(INTERRUPTED_WAIT);
+    return this.#waiters.wait(check, { timeoutMs, atDeadline: current, signal });
   }
 
   /** The multivariant playlist, once every track has a complete segment. Throws as `waitForPlaylist` does. */
@@ -226,14 +239,18 @@ export class LiveTimeline {
       const known = track.parts(segment)[part];
       if (known) return { segment, offset: known.offset, bytes: known.bytes };
       const next = track.nextPart;
-      if (this.#isEnded || next?.segment !== segment || next.part !== part) throw notFound("part");
+      const isExpected = !this.#isEnded && (!this.#isInterrupted || track.open !== null);
+      if (!isExpected || next?.segment !== segment || next.part !== part) throw notFound("part");
       return null;
     }, signal);
   }
 
   #wait<T extends object>(check: () => T | null, signal?: AbortSignal): Promise<T> {
-    const target = this.#targetSeconds ?? Math.max(this.#options.segmentTargetSeconds, LONG_TARGET_SECONDS);
-    return this.#waiters.wait(check, WAIT * target * 1000, signal);
+    return this.#waiters.wait(check, { timeoutMs: this.#timeoutMs(WAIT), signal });
+  }
+
+  #timeoutMs(targets: number): number {
+    return targets * (this.#targetSeconds ?? Math.max(this.#options.segmentTargetSeconds, LONG_TARGET_SECONDS)) * 1000;
   }
 
   #changed(): void {

@@ -1,5 +1,10 @@
 import { HttpError } from "../../lib/errors.ts";
 
+type WaitOptions<T> = {
+  timeoutMs: number;
+  atDeadline?: (() => T | null) | undefined;
+  signal?: AbortSignal | undefined;
+};
 type Waiter = { check: () => boolean; fail: (error: unknown) => void };
 
 /**
@@ -21,9 +26,10 @@ export class Waiters {
 
   /**
    * Resolves with the first result of `check` that is not null, and rejects with what `check` throws, with the reason of
-   * `signal`, or with an HttpError of status 503: `live_timeout` after `timeoutMs`, `live_busy` when too many wait.
+   * `signal`, or with an HttpError of status 503: `live_timeout` after `timeoutMs` unless `atDeadline` has a result then,
+   * `live_busy` when too many wait.
    */
-  async wait<T extends object>(check: () => T | null, timeoutMs: number, signal?: AbortSignal): Promise<T> {
+  async wait<T extends object>(check: () => T | null, { timeoutMs, atDeadline, signal }: WaitOptions<T>): Promise<T> {
     signal?.throwIfAborted();
     const now = check();
     if (now) return now;
@@ -49,11 +55,12 @@ export class Waiters {
         },
       };
       const onAbort = () => waiter.fail(signal?.reason);
-      const timer = setTimeout(
-        () =>
-          waiter.fail(new HttpError(503, "live_timeout", "The live stream has made no progress; try again.", RETRY)),
-        timeoutMs,
-      );
+      const timer = setTimeout(() => {
+        const late = atDeadline?.();
+        if (!late) return waiter.fail(timedOut());
+        end();
+        resolve(late);
+      }, timeoutMs);
       signal?.addEventListener("abort", onAbort, { once: true });
       this.#waiting.add(waiter);
     });
@@ -79,4 +86,5 @@ export class Waiters {
   }
 }
 
+const timedOut = () => new HttpError(503, "live_timeout", "The live stream has made no progress; try again.", RETRY);
 const RETRY = { headers: { "retry-after": "1" } };
