@@ -162,7 +162,6 @@ describe("an interruption", () => {
     feed.timeline.interrupted();
     for (const track of feed.tracks)
       expect(parsed(feed, track)).toMatchObject({ hasTrailingDiscontinuity: true, hint: null });
-    expect(() => feed.part("720p")).toThrow("interrupted");
     feed.timeline.resumed(STARTED_AT + 60_000);
     for (const track of feed.tracks)
       expect(parsed(feed, track)).toMatchObject({ hasTrailingDiscontinuity: true, hint: "00009.0.m4s" });
@@ -188,6 +187,18 @@ describe("an interruption", () => {
     feed.segment("720p");
     expect(parsed(feed)).toMatchObject({ hasTrailingDiscontinuity: true });
     expect(numbers(parsed(feed))).toEqual([1, 2, 3]);
+  });
+
+  test("precedes segments that begin in it", () => {
+    const feed = new Feed(timelineOf());
+    feed.segments(2);
+    feed.timeline.interrupted();
+    feed.segments(1);
+    expect(parsed(feed)).toMatchObject({ hasTrailingDiscontinuity: false, hint: null });
+    expect(parsed(feed).segments[2]).toMatchObject({ number: 3, isDiscontinuous: true });
+    feed.timeline.resumed(STARTED_AT + 30_000);
+    feed.segments(1);
+    expect(parsed(feed).segments[3]).toMatchObject({ isDiscontinuous: false, date: STARTED_AT + 30_000 });
   });
 
   test("without media after the last one is the same", () => {
@@ -294,7 +305,7 @@ describe("events that contradict each other", () => {
     { durationSeconds: 0 },
     { durationSeconds: Number.NaN },
     { durationSeconds: 1e9 },
-    { startSeconds: -1 },
+    { startSeconds: Number.NaN },
     { startSeconds: 1e300 },
     { segment: -1 },
     { name: "../x" },
@@ -305,6 +316,12 @@ describe("events that contradict each other", () => {
     timeline.segment(valid);
     expect(() => timeline.segment({ ...valid, segment: 3 })).toThrow(RangeError);
     expect(() => timeline.segment(valid)).toThrow(RangeError);
+  });
+
+  test("may begin before the timeline", () => {
+    const feed = new Feed(timelineOf());
+    feed.timeline.segment({ ...valid, startSeconds: -0.02 });
+    expect(parsed(feed).segments[0]?.date).toBe(STARTED_AT - 20);
   });
 
   test("are refused among parts and tracks", () => {

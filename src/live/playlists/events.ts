@@ -45,7 +45,7 @@ export type SegmentEvent = {
 
 /** Longer than any segment that a player accepts, and small enough for exact sums. */
 const MAX_SECONDS = 3600;
-/** A year. */
+/** A year. Audio may begin shortly before the start of the timeline, so negative times are valid. */
 const MAX_START_SECONDS = 366 * 86_400;
 
 const FILE_NAME = /^\w[\w.-]{0,99}$/;
@@ -59,8 +59,7 @@ export function checkEvent(event: SegmentEvent | PartEvent): void {
     bytes > 0 &&
     durationSeconds > 0 &&
     durationSeconds <= MAX_SECONDS &&
-    startSeconds >= 0 &&
-    startSeconds <= MAX_START_SECONDS &&
+    Math.abs(startSeconds) <= MAX_START_SECONDS &&
     ("part" in event ? isCount(event.part) && isCount(event.offset) : FILE_NAME.test(event.name));
   if (!isValid) throw new RangeError(`A live event has an impossible value: ${JSON.stringify(event)}`);
 }

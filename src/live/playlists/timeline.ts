@@ -113,8 +113,8 @@ export class LiveTimeline {
   }
 
   /**
-   * The publisher is disconnected. All playlists announce the discontinuity now. Segments that are open may still be
-   * completed; new ones need `resumed` first.
+   * The publisher is disconnected. All playlists announce the discontinuity now. Call it when the packager has reported
+   * what it had: segments that are open may still be completed, but one that begins later is after the discontinuity.
    */
   interrupted(): void {
     this.#requireRunning();
@@ -273,8 +273,6 @@ export class LiveTimeline {
     checkEvent(event);
     const track = this.#tracks.get(event.track);
     if (!track) throw new RangeError(`Track ${event.track} has no initialization segment.`);
-    if (this.#isInterrupted && event.segment !== track.open?.number)
-      throw new RangeError("The broadcast is interrupted; call resumed() first.");
     return track;
   }
 
