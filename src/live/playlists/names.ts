@@ -1,0 +1,15 @@
+/**
+ * A partial segment has a URI of its own, relative to the folder of its track. It is no file, but a range of the file of
+ * its segment. A byte range would do too, but a preload hint of one has no end (draft-pantos-hls-rfc8216bis, 4.4.5.3),
+ * and proxies cache ranges badly.
+ */
+export const partName = (segment: number, part: number): string => `${String(segment).padStart(5, "0")}.${part}.m4s`;
+
+/** The inverse of `partName`; null for other names. */
+export function readPartName(name: string): { segment: number; part: number } | null {
+  const [, segment, part] = /^(\d{5,15})\.(\d{1,4})\.m4s$/.exec(name) ?? [];
+  if (segment === undefined || part === undefined) return null;
+  const read = { segment: Number(segment), part: Number(part) };
+  // One URI for each part: caches would keep others as copies.
+  return partName(read.segment, read.part) === name ? read : null;
+}

@@ -1,0 +1,284 @@
+import { HttpError } from "../../lib/errors.ts";
+import { contains, type Directives, requireNear } from "./directives.ts";
+import { checkEvent, type InitEvent, type PartEvent, type SegmentEvent } from "./events.ts";
+import type { LivePlaylist } from "./live-playlist.ts";
+import { renderMediaPlaylist } from "./media-playlist.ts";
+import { renderMultivariantPlaylist } from "./multivariant-playlist.ts";
+import { TrackWindow } from "./track-window.ts";
+import { Waiters } from "./waiters.ts";
+
+export type TimelineOptions = {
+  /** Time of day of the start of the media timeline, in ms since the epoch. */
+  startedAtMs: number;
+  /** How much a viewer can seek back. At least six target durations are kept. */
+  dvrSeconds: number;
+  /** With parts, blocking requests and delta updates (LL-HLS). */
+  isLowLatency: boolean;
+  /** No part is longer, those of audio included. */
+  partTargetSeconds: number;
+  /** How long the packager makes segments if keyframes allow it. TARGETDURATION is at least this. */
+  segmentTargetSeconds: number;
+  /** File name of a media playlist in the folder of its track. */
+  playlistName: string;
+  maxWaiters?: number;
+};
+
+export type TimelineFacts = {
+  /** TARGETDURATION in seconds. Null until the first segment is complete. */
+  targetSeconds: number | null;
+  /** Keyframes are so sparse that latency suffers: warn the publisher. */
+  isTargetLong: boolean;
+  /** Keyframes are too sparse for live playback: refuse the publisher. */
+  isTargetTooLong: boolean;
+  /** Segments beyond TARGETDURATION, parts beyond PART-TARGET, parts below 85 % of it: some players stop at them. */
+  segmentsOver: number;
+  partsOver: number;
+  partsUnder: number;
+  waiters: number;
+};
+
+/** Where a part is: a byte range of the file of its segment. */
+export type PartLocation = { segment: number; offset: number; bytes: number };
+
+const MAX_TRACKS = 16;
+const MAX_WAITERS = 10_000;
+const LONG_TARGET_SECONDS = 4;
+const MAX_TARGET_SECONDS = 12;
+/** In target durations, draft-pantos-hls-rfc8216bis, 6.2.5.2: when a blocking request ends with 503. */
+const WAIT = 3;
+/**
+ * In target durations: when a blocking request ends with the playlist as it is, while the publisher is disconnected. hls.js
+ * ends a blocking request after 0.8 target durations as a load error, of which it accepts a few. It takes an unchanged
+ * playlist for as long as necessary, and asks again.
+ */
+const INTERRUPTED_WAIT = 0.5;
+/**
+ * TARGETDURATION cannot grow later, and frames are not exact: a first segment of 4.3 s makes it 5, so that one of 4.6 s may
+ * follow. Segments count rounded to the nearest integer (4.4.3.1).
+ */
+const TARGET_MARGIN_SECONDS = 0.25;
+
+/**
+ * The playlists of a broadcast: it takes the events of the packager, and answers requests for playlists and parts. Tracks
+ * share the media timeline. The events throw a RangeError when they contradict each other; requests throw an HttpError.
+ */
+export class LiveTimeline {
+  readonly #options: TimelineOptions;
+  readonly #tracks = new Map<string, TrackWindow>();
+  readonly #waiters: Waiters;
+  /** Rendered playlists of the current state. */
+  readonly #rendered = new Map<string, LivePlaylist>();
+  /** The time of day at a position of the media timeline, of segments from now on. */
+  #anchor: { wallMs: number; seconds: number };
+  #targetSeconds: number | null = null;
+  #segmentsOver = 0;
+  /** 4.4.3.3: tracks must agree on the discontinuity sequence, those that begin later too. */
+  #discontinuities = 0;
+  #isInterrupted = false;
+  #isEnded = false;
+
+  constructor(options: TimelineOptions) {
+    if (!(options.partTargetSeconds >= 0.01) || !(options.segmentTargetSeconds >= options.partTargetSeconds))
+      throw new RangeError("A live timeline needs partTargetSeconds from 0.01, and longer segments.");
+    this.#options = options;
+    this.#anchor = { wallMs: options.startedAtMs, seconds: 0 };
+    this.#waiters = new Waiters(options.maxWaiters ?? MAX_WAITERS);
+  }
+
+  init(event: InitEvent): void {
+    this.#requireRunning();
+    if (this.#tracks.has(event.track)) throw new RangeError(`Track ${event.track} has been added before.`);
+    if (this.#tracks.size >= MAX_TRACKS) throw new RangeError(`A broadcast has at most ${MAX_TRACKS} tracks.`);
+    const track = new TrackWindow(event, this.#options);
+    track.discontinuitySequence = this.#discontinuities;
+    this.#tracks.set(event.track, track);
+    this.#changed();
+  }
+
+  part(event: PartEvent): void {
+    const track = this.#trackOfEvent(event);
+    const isListed = track.addPart(event, this.#wallMs(event.startSeconds));
+    if (isListed && this.#options.isLowLatency) this.#changed();
+  }
+
+  segment(event: SegmentEvent): void {
+    const track = this.#trackOfEvent(event);
+    const { durationSeconds, startSeconds } = event;
+    const longest = Math.max(durationSeconds, this.#options.segmentTargetSeconds);
+    const target = this.#targetSeconds ?? Math.max(1, Math.ceil(longest - TARGET_MARGIN_SECONDS));
+    track.complete(event, this.#wallMs(startSeconds), target);
+    this.#targetSeconds = target;
+    if (Math.round(durationSeconds) > target) this.#segmentsOver++;
+    this.#changed();
+  }
+
+  /**
+   * The publisher is disconnected. All playlists announce the discontinuity now. Call it when the packager has reported
+   * what it had: segments that are open may still be completed, but one that begins later is after the discontinuity.
+   */
+  interrupted(): void {
+    this.#requireRunning();
+    this.#isInterrupted = true;
+    const tracks = [...this.#tracks.values()];
+    // Without media since the last one it is the same discontinuity.
+    if (tracks.some(({ nextNumber, isDiscontinuityNext }) => nextNumber !== null && !isDiscontinuityNext)) {
+      this.#discontinuities++;
+      for (const track of tracks) {
+        if (track.nextNumber === null) track.discontinuitySequence = this.#discontinuities;
+        else track.isDiscontinuityNext = true;
+      }
+    }
+    this.#changed();
+  }
+
+  /** The publisher is back. `atMs` is the time of day of the media that follows, which continues the media timeline. */
+  resumed(atMs: number): void {
+    this.#requireRunning();
+    if (!this.#isInterrupted) throw new RangeError("The broadcast is not interrupted.");
+    this.#isInterrupted = false;
+    const seconds = Math.max(0, ...[...this.#tracks.values()].map(({ endSeconds }) => endSeconds));
+    // Dates never go back, even if the clock has been set.
+    this.#anchor = { wallMs: Math.max(atMs, this.#wallMs(seconds)), seconds };
+    this.#changed();
+  }
+
+  /** No event follows. Every playlist ends, and waiting requests are answered with it. */
+  ended(): void {
+    this.#requireRunning();
+    this.#isEnded = true;
+    this.#changed();
+  }
+
+  facts(): TimelineFacts {
+    const tracks = [...this.#tracks.values()];
+    const target = this.#targetSeconds ?? 0;
+    return {
+      targetSeconds: this.#targetSeconds,
+      isTargetLong: target > LONG_TARGET_SECONDS,
+      isTargetTooLong: target > MAX_TARGET_SECONDS,
+      segmentsOver: this.#segmentsOver,
+      partsOver: tracks.reduce((sum, { partsOver }) => sum + partsOver, 0),
+      partsUnder: tracks.reduce((sum, { partsUnder }) => sum + partsUnder, 0),
+      waiters: this.#waiters.size,
+    };
+  }
+
+  /**
+   * The media playlist of a track as it is now; null until the track has a complete segment. It is rendered once for each
+   * state, whatever the number of requests.
+   */
+  mediaPlaylist(name: string, { skip = false } = {}): LivePlaylist | null {
+    const track = this.#track(name);
+    if (this.#targetSeconds === null || track.length === 0) return null;
+    const key = `${skip ? "delta" : "full"} ${name}`;
+    const known = this.#rendered.get(key);
+    if (known) return known;
+    const { isLowLatency, partTargetSeconds, playlistName } = this.#options;
+    const fresh = renderMediaPlaylist(track, {
+      ...{ isLowLatency, skip, partTargetSeconds, playlistName },
+      targetSeconds: this.#targetSeconds,
+      isInterrupted: this.#isInterrupted,
+      isEnded: this.#isEnded,
+      others: [...this.#tracks.values()].filter((other) => other !== track),
+    });
+    this.#rendered.set(key, fresh);
+    return fresh;
+  }
+
+  /**
+   * Answers a request for a media playlist: waits until it contains what the directives ask for (6.2.5.2), but at most
+   * three target durations. HttpError: 400 for a playlist that is too far ahead, 404 for an unknown track, 503. When the
+   * publisher disconnects, the playlist with the discontinuity is the answer; requests in an interruption get it too, but
+   * wait for half a target duration.
+   */
+  async waitForPlaylist(name: string, directives: Directives, signal?: AbortSignal): Promise<LivePlaylist> {
+    const track = this.#track(name);
+    const { isLowLatency, partTargetSeconds } = this.#options;
+    const isInterruptedNow = this.#isInterrupted;
+    const current = () => this.mediaPlaylist(name, directives);
+    const check = () => {
+      if (track.length > 0 && isLowLatency && !this.#isEnded) {
+        requireNear(track, directives, partTargetSeconds);
+        const hasInterruption = this.#isInterrupted && !isInterruptedNow;
+        if (!contains(track, directives) && !hasInterruption) return null;
+      }
+      const playlist = current();
+      if (!playlist && this.#isEnded) throw notFound("playlist");
+      return playlist;
+    };
+    if (!isInterruptedNow) return this.#wait(check, signal);
+    const timeoutMs = this.#timeoutMs(INTERRUPTED_WAIT);
+    return this.#waiters.wait(check, { timeoutMs, atDeadline: current, signal });
+  }
+
+  /** The multivariant playlist, once every track has a complete segment. Throws as `waitForPlaylist` does. */
+  async waitForMultivariantPlaylist(signal?: AbortSignal): Promise<{ text: string }> {
+    const { playlistName } = this.#options;
+    return this.#wait(() => {
+      const tracks = [...this.#tracks.values()];
+      const targetSeconds = this.#targetSeconds;
+      const isComplete = tracks.every(({ length }) => length > 0);
+      if (targetSeconds !== null && (isComplete || this.#isEnded))
+        return { text: renderMultivariantPlaylist(tracks, { playlistName, targetSeconds }) };
+      if (this.#isEnded) throw notFound("playlist");
+      return null;
+    }, signal);
+  }
+
+  /**
+   * Where a part is; waits for the one that EXT-X-PRELOAD-HINT announces. HttpError: 404 for parts that are over seven
+   * target durations old, will not exist or are further ahead; 503.
+   */
+  async waitForPart(
+    name: string,
+    { segment, part }: { segment: number; part: number },
+    signal?: AbortSignal,
+  ): Promise<PartLocation> {
+    const track = this.#track(name);
+    return this.#wait(() => {
+      const known = track.parts(segment)[part];
+      if (known) return { segment, offset: known.offset, bytes: known.bytes };
+      const next = track.nextPart;
+      const isExpected = !this.#isEnded && (!this.#isInterrupted || track.open !== null);
+      if (!isExpected || next?.segment !== segment || next.part !== part) throw notFound("part");
+      return null;
+    }, signal);
+  }
+
+  #wait<T extends object>(check: () => T | null, signal?: AbortSignal): Promise<T> {
+    return this.#waiters.wait(check, { timeoutMs: this.#timeoutMs(WAIT), signal });
+  }
+
+  #timeoutMs(targets: number): number {
+    return targets * (this.#targetSeconds ?? Math.max(this.#options.segmentTargetSeconds, LONG_TARGET_SECONDS)) * 1000;
+  }
+
+  #changed(): void {
+    this.#rendered.clear();
+    this.#waiters.wake();
+  }
+
+  #wallMs(seconds: number): number {
+    return this.#anchor.wallMs + (seconds - this.#anchor.seconds) * 1000;
+  }
+
+  #track(name: string): TrackWindow {
+    const track = this.#tracks.get(name);
+    if (!track) throw notFound("track");
+    return track;
+  }
+
+  #trackOfEvent(event: PartEvent | SegmentEvent): TrackWindow {
+    this.#requireRunning();
+    checkEvent(event);
+    const track = this.#tracks.get(event.track);
+    if (!track) throw new RangeError(`Track ${event.track} has no initialization segment.`);
+    return track;
+  }
+
+  #requireRunning(): void {
+    if (this.#isEnded) throw new RangeError("The broadcast has ended.");
+  }
+}
+
+const notFound = (what: string) => new HttpError(404, "not_found", `No such ${what} in the live stream.`);

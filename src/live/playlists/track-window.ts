@@ -1,0 +1,180 @@
+import { iso } from "../../lib/clock.ts";
+import type { InitEvent, PartEvent, SegmentEvent } from "./events.ts";
+import { EPSILON, type Part, PartList } from "./part-list.ts";
+
+/** A complete segment. */
+export type Segment = {
+  startSeconds: number;
+  durationSeconds: number;
+  bytes: number;
+  name: string;
+  isDiscontinuous: boolean;
+  /** EXT-X-DISCONTINUITY and EXT-X-PROGRAM-DATE-TIME. Made once: a window of 12 hours has 10,800 of them. */
+  head: string;
+  /** EXTINF. */
+  info: string;
+  parts: readonly Part[];
+};
+
+/** The segment that is being written. `parts.listed` is empty until its first part. */
+export type OpenSegment = {
+  number: number;
+  isDiscontinuous: boolean;
+  head: string;
+  startSeconds: number;
+  parts: PartList;
+};
+
+export type WindowOptions = { dvrSeconds: number; partTargetSeconds: number };
+
+/** 12 hours of segments of 2 s. Segments that are shorter leave the window earlier. */
+const MAX_SEGMENTS = 21_600;
+/**
+ * In target durations: what stays in the playlist even if `dvrSeconds` is less. draft-pantos-hls-rfc8216bis, 6.2.2 requires
+ * 3. A player starts at 3 from the end, so with 3 it would start at the segment that leaves next.
+ */
+const MIN_WINDOW = 6;
+/** In target durations: how long a part can be requested. 6.2.2: 3 after it has left the playlist, which is after 3. */
+const PARTS_KEPT = 7;
+/** Removed segments stay in the array until so many can be removed at once. */
+const COMPACT_AT = 1024;
+const NO_PARTS: readonly Part[] = [];
+
+/** The segments of one track that are in the playlist. Segments have consecutive numbers. */
+export class TrackWindow {
+  readonly init: InitEvent;
+  /** EXT-X-DISCONTINUITY-SEQUENCE. */
+  discontinuitySequence = 0;
+  open: OpenSegment | null = null;
+  /** The next segment begins after an interruption. */
+  isDiscontinuityNext = false;
+  /** Of completed segments; see PartList. */
+  partsOver = 0;
+  partsUnder = 0;
+  readonly #options: WindowOptions;
+  #segments: Segment[] = [];
+  #head = 0;
+  /** Segments at lower indexes have no parts any more. */
+  #withoutParts = 0;
+  /** Number of the segment at index 0. */
+  #numberAtZero = 0;
+  #durationSeconds = 0;
+  #nextNumber: number | null = null;
+
+  constructor(init: InitEvent, options: WindowOptions) {
+    this.init = init;
+    this.#options = options;
+  }
+
+  /** Number of complete segments. */
+  get length(): number {
+    return this.#segments.length - this.#head;
+  }
+  get firstNumber(): number {
+    return this.#numberAtZero + this.#head;
+  }
+  /** Number of the last complete segment; only if there is one. */
+  get lastNumber(): number {
+    return this.#numberAtZero + this.#segments.length - 1;
+  }
+  /** Number of the segment that is open or comes next. Null before the first event. */
+  get nextNumber(): number | null {
+    return this.#nextNumber;
+  }
+  /** End of the last complete segment. */
+  get completeSeconds(): number {
+    const last = this.#segments.at(-1);
+    return last ? last.startSeconds + last.durationSeconds : 0;
+  }
+  /** End of all that is listed. */
+  get endSeconds(): number {
+    return Math.max(this.completeSeconds, this.open?.parts.endSeconds ?? 0);
+  }
+
+  /** The complete segment `number`, if it is in the window. */
+  segment(number: number): Segment | undefined {
+    return number < this.firstNumber ? undefined : this.#segments[number - this.#numberAtZero];
+  }
+
+  /** Parts of segment `number`, complete or open. Empty when there are none any more. */
+  parts(number: number): readonly Part[] {
+    if (this.open?.number === number) return this.open.parts.listed;
+    return this.segment(number)?.parts ?? NO_PARTS;
+  }
+
+  /** The part that will be listed next. */
+  get nextPart(): { segment: number; part: number } | null {
+    if (this.#nextNumber === null) return null;
+    if (!this.open) return { segment: this.#nextNumber, part: 0 };
+    const { number, parts } = this.open;
+    return parts.isClosed ? { segment: number + 1, part: 0 } : { segment: number, part: parts.listed.length };
+  }
+
+  /** Returns whether the playlist has changed. `wallMs` is the time of day of `startSeconds`. */
+  addPart(event: PartEvent, wallMs: number): boolean {
+    this.#requireNext(event.segment);
+    this.open ??= this.#begin(event, wallMs);
+    return this.open.parts.add(event);
+  }
+
+  complete(event: SegmentEvent, wallMs: number, targetSeconds: number): void {
+    this.#requireNext(event.segment);
+    const { isDiscontinuous, head, startSeconds, parts } = this.open ?? this.#begin(event, wallMs);
+    parts.close();
+    this.open = null;
+    this.partsOver += parts.over;
+    this.partsUnder += parts.under;
+    const { bytes, durationSeconds, name } = event;
+    if (this.#segments.length === 0) this.#numberAtZero = event.segment;
+    this.#nextNumber = event.segment + 1;
+    const info = flat(["#EXTINF:", durationSeconds.toFixed(5), ",\n"]);
+    this.#segments.push({
+      ...{ startSeconds, durationSeconds, bytes, name, isDiscontinuous, head, info },
+      parts: parts.listed.length > 0 ? parts.listed : NO_PARTS,
+    });
+    this.#durationSeconds += durationSeconds;
+    this.#trim(targetSeconds);
+  }
+
+  #requireNext(segment: number): void {
+    if (this.#nextNumber !== null && segment !== this.#nextNumber)
+      throw new RangeError(`Segment ${segment} of ${this.init.track} follows ${this.#nextNumber - 1}.`);
+  }
+
+  #begin({ segment, startSeconds }: PartEvent | SegmentEvent, wallMs: number): OpenSegment {
+    const isDiscontinuous = this.isDiscontinuityNext;
+    this.isDiscontinuityNext = false;
+    this.#nextNumber = segment;
+    const date = ["#EXT-X-PROGRAM-DATE-TIME:", iso(Math.round(wallMs)), "\n"];
+    const head = flat(isDiscontinuous ? ["#EXT-X-DISCONTINUITY\n", ...date] : date);
+    const parts = new PartList(this.#options.partTargetSeconds, startSeconds);
+    return { number: segment, isDiscontinuous, head, startSeconds, parts };
+  }
+
+  #trim(targetSeconds: number): void {
+    const wanted = Math.max(this.#options.dvrSeconds, MIN_WINDOW * targetSeconds);
+    for (;;) {
+      const first = this.#segments[this.#head] as Segment;
+      const isFull = this.length > MAX_SEGMENTS;
+      if (!isFull && this.#durationSeconds - first.durationSeconds < wanted - EPSILON) break;
+      this.#durationSeconds -= first.durationSeconds;
+      // 4.4.3.3: the number of EXT-X-DISCONTINUITY tags that have left.
+      if (first.isDiscontinuous) this.discontinuitySequence++;
+      this.#head++;
+    }
+    this.#withoutParts = Math.max(this.#withoutParts, this.#head);
+    for (; this.#withoutParts < this.#segments.length; this.#withoutParts++) {
+      const segment = this.#segments[this.#withoutParts] as Segment;
+      if (this.completeSeconds - segment.startSeconds <= PARTS_KEPT * targetSeconds) break;
+      segment.parts = NO_PARTS;
+    }
+    if (this.#head < COMPACT_AT) return;
+    this.#segments = this.#segments.slice(this.#head);
+    this.#numberAtZero += this.#head;
+    this.#withoutParts -= this.#head;
+    this.#head = 0;
+  }
+}
+
+/** One string: those of a template are a tree of its pieces, which takes several times the memory. */
+const flat = (pieces: string[]) => pieces.join("");

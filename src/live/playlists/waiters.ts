@@ -1,0 +1,90 @@
+import { HttpError } from "../../lib/errors.ts";
+
+type WaitOptions<T> = {
+  timeoutMs: number;
+  atDeadline?: (() => T | null) | undefined;
+  signal?: AbortSignal | undefined;
+};
+type Waiter = { check: () => boolean; fail: (error: unknown) => void };
+
+/**
+ * Requests that are held until the timeline has what they ask for. Each has one timer, for its deadline; `wake` checks
+ * all of them, in linear time.
+ */
+export class Waiters {
+  readonly #waiting = new Set<Waiter>();
+  readonly #max: number;
+  #isWaking = false;
+
+  constructor(max: number) {
+    this.#max = max;
+  }
+
+  get size(): number {
+    return this.#waiting.size;
+  }
+
+  /**
+   * Resolves with the first result of `check` that is not null, and rejects with what `check` throws, with the reason of
+   * `signal`, or with an HttpError of status 503: `live_timeout` after `timeoutMs` unless `atDeadline` has a result then,
+   * `live_busy` when too many wait.
+   */
+  async wait<T extends object>(check: () => T | null, { timeoutMs, atDeadline, signal }: WaitOptions<T>): Promise<T> {
+    signal?.throwIfAborted();
+    const now = check();
+    if (now) return now;
+    if (this.#waiting.size >= this.#max)
+      throw new HttpError(503, "live_busy", "Too many requests wait for this live stream; try again.", RETRY);
+    return new Promise<T>((resolve, reject) => {
+      const end = () => {
+        clearTimeout(timer);
+        signal?.removeEventListener("abort", onAbort);
+        this.#waiting.delete(waiter);
+      };
+      const waiter: Waiter = {
+        check: () => {
+          const result = check();
+          if (!result) return false;
+          end();
+          resolve(result);
+          return true;
+        },
+        fail: (error) => {
+          end();
+          reject(error);
+        },
+      };
+      const onAbort = () => waiter.fail(signal?.reason);
+      const timer = setTimeout(() => {
+        const late = atDeadline?.();
+        if (!late) return waiter.fail(timedOut());
+        end();
+        resolve(late);
+      }, timeoutMs);
+      signal?.addEventListener("abort", onAbort, { once: true });
+      this.#waiting.add(waiter);
+    });
+  }
+
+  /**
+   * Checks all once the current callback is done. The last part of a segment and the end of that segment are often
+   * reported together: a playlist between the two would hint at a part that never comes.
+   */
+  wake(): void {
+    if (this.#isWaking || this.#waiting.size === 0) return;
+    this.#isWaking = true;
+    queueMicrotask(() => {
+      this.#isWaking = false;
+      for (const waiter of this.#waiting) {
+        try {
+          waiter.check();
+        } catch (error) {
+          waiter.fail(error);
+        }
+      }
+    });
+  }
+}
+
+const timedOut = () => new HttpError(503, "live_timeout", "The live stream has made no progress; try again.", RETRY);
+const RETRY = { headers: { "retry-after": "1" } };
