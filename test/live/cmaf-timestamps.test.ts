@@ -154,6 +154,22 @@ test("a publisher that comes back continues the timeline in the next segment", a
   expect(recording.audio?.segments).toBe(4);
 });
 
+test("frames after a reconnect are presented after those before it, when the connection broke inside a group", async () => {
+  const messages = await stream();
+  // Up to a frame that is presented after B-frames which do not arrive any more.
+  const late = messages.findLastIndex(({ sample }) => (sample?.compositionOffset ?? 0) > 70);
+  const { packager, ...packaged } = collect();
+  feed(packager, messages.slice(0, late + 1));
+  packager.interrupt();
+  packager.resume();
+  feed(packager, messages);
+  await packager.end();
+  const times = (await packets(packaged, "video")).map(({ pts }) => Math.round(pts * 30));
+  expect(new Set(times).size).toBe(times.length);
+  const isAfter = times.slice(-150).every((time) => time > Math.max(...times.slice(0, -150)));
+  expect(isAfter).toBe(true);
+});
+
 test("a changed configuration is reported and refused", async () => {
   const messages = await stream();
   const other = await messagesOf(...picture(1, 30, "640x360"), ...x264(30));

@@ -26,6 +26,10 @@ export class VideoTrack {
   #part: Frame[] = [];
   #partBytes = 0;
   #segmentTime = 0;
+  /** The composition offset of the first frame, which the edit list removes. */
+  #delay: number | null = null;
+  /** Latest presentation time at which a frame ends. */
+  #presented = 0;
 
   constructor(writer: TrackWriter, clock: FrameClock, limits: Limits, onCut: (cut: Cut) => void) {
     this.#writer = writer;
@@ -63,7 +67,10 @@ export class VideoTrack {
     }
     const { isKeyframe, data } = frame;
     const compositionOffset = this.#clock.compositionOffset(time, ms, frame.compositionOffset);
-    this.#last = { time, data, isSync: isKeyframe, compositionOffset, duration: this.#clock.frameDuration };
+    const duration = this.#clock.frameDuration;
+    this.#last = { time, data, isSync: isKeyframe, compositionOffset, duration };
+    this.#delay ??= compositionOffset;
+    this.#presented = Math.max(this.#presented, time + compositionOffset + duration);
     const elapsed = time - this.#segmentTime;
     if (isKeyframe && elapsed >= (this.#limits.targetSegmentSeconds - EARLY_SECONDS) * VIDEO_TIMESCALE) {
       this.#flushPart(true);
@@ -71,9 +78,13 @@ export class VideoTrack {
     } else if (!this.#fits(this.#last.duration)) this.#flushPart(false);
   }
 
-  /** Ends the open segment with the last frame that arrived. */
+  /**
+   * Ends the open segment with the last frame that arrived. It lasts until all frames have been presented: a broken connection
+   * may have lost B-frames that are presented before it, and the next broadcast must not begin before its time.
+   */
   flush(): void {
     if (!this.#last) return;
+    this.#last.duration = Math.max(this.#last.duration, this.#presented - (this.#delay ?? 0) - this.#last.time);
     this.#append(this.#last);
     this.#last = null;
     this.#flushPart(true);
