@@ -1,4 +1,4 @@
-import { videoCodecs } from "../../media/codecs/registry.ts";
+import { audioCodecs, videoCodecs } from "../../media/codecs/registry.ts";
 import { box, fourCharacters, fullBox, long, shorts, words } from "../../media/mp4/write-boxes.ts";
 import type { TrackConfig } from "../samples.ts";
 import type { AudioFormat, VideoFormat } from "./formats/format.ts";
@@ -104,9 +104,10 @@ function audioEntry({ config, format }: Audio): Buffer {
     descriptor(5, config.configuration),
   );
   const rate = format.sampleRate < 0x10000 ? format.sampleRate * 0x10000 : 0;
+  const codec = audioCodecs[config.codec];
   return box(
-    "mp4a",
+    codec.sampleEntries[0],
     ...[words(0), shorts(0, 1), words(0, 0), shorts(format.channels, 16), words(0, rate)],
-    fullBox("esds", 0, 0, descriptor(3, Buffer.of(0, 0, 0), decoder, descriptor(6, Buffer.of(2)))),
+    fullBox(codec.configurationBox, 0, 0, descriptor(3, Buffer.of(0, 0, 0), decoder, descriptor(6, Buffer.of(2)))),
   );
 }

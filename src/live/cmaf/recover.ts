@@ -1,6 +1,6 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { audioCodecs } from "../../media/codecs/registry.ts";
+import { encodableAudioCodecs } from "../../media/codecs/registry.ts";
 import type { Rate } from "../../media/ladder.ts";
 import { boxes, find, uint16 } from "../../media/mp4/boxes.ts";
 import type { TimedSample } from "./fragment.ts";
@@ -51,11 +51,13 @@ async function endWith(audio: InterruptedTrack, video: InterruptedTrack): Promis
 
 /** Empty where no packet of silence is known for the format. */
 function silenceOf(audio: InterruptedTrack, duration: number): TimedSample[] {
-  const { silentPacket, packetSamples } = audioCodecs.aac;
-  const data = silentPacket(audio.init.codec, channelsOf(audio));
-  const count = data ? Math.max(0, Math.round(duration / packetSamples)) : 0;
-  return Array.from({ length: count }, () => ({
-    ...{ data: data as Buffer, duration: packetSamples, compositionOffset: 0, isSync: true },
+  const [sampleEntry = ""] = audio.init.codec.split(".");
+  const codec = encodableAudioCodecs.find(({ sampleEntries }) => sampleEntries.some((one) => one === sampleEntry));
+  const data = codec?.silentPacket(audio.init.codec, channelsOf(audio));
+  if (!codec || !data) return [];
+  const { packetSamples } = codec;
+  return Array.from({ length: Math.max(0, Math.round(duration / packetSamples)) }, () => ({
+    ...{ data, duration: packetSamples, compositionOffset: 0, isSync: true },
   }));
 }
 

@@ -5,7 +5,7 @@ export type InitEvent = {
   /** Name of the track and of its folder. */
   track: string;
   kind: "video" | "audio";
-  /** RFC 6381, such as `avc1.64001f`. */
+  /** RFC 6381. */
   codec: string;
   width?: number | undefined;
   height?: number | undefined;
