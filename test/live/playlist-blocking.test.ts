@@ -49,7 +49,7 @@ describe("directives", () => {
     "_HLS_skip=YES&_HLS_skip=v2",
   ])("%s is refused", (query) => {
     expect(() => directives(query)).toThrow(HttpError);
-    expect(() => directives(query)).toThrow(expect.objectContaining({ status: 400, code: "invalid_directive" }));
+    expect(() => directives(query)).toThrow(expect.objectContaining({ status: 400, code: "validation_failed" }));
   });
 
   test("are optional", () => {
@@ -109,7 +109,7 @@ describe("a blocking request", () => {
     feed.segments(3);
     feed.part("720p");
     for (const query of ["_HLS_msn=6", "_HLS_msn=999999999999999", "_HLS_msn=4&_HLS_part=7", "_HLS_msn=5&_HLS_part=6"])
-      expect(await outcome(ask(feed, query)), query).toBe("400 invalid_directive");
+      expect(await outcome(ask(feed, query)), query).toBe("400 validation_failed");
     for (const query of ["_HLS_msn=5", "_HLS_msn=4&_HLS_part=6", "_HLS_msn=5&_HLS_part=5"])
       expect(await outcome(ask(feed, query)), query).toBe("pending");
   });
@@ -121,7 +121,7 @@ describe("a blocking request", () => {
     feed.part("720p");
     expect(await outcome(first)).toBe("pending");
     feed.segment("720p");
-    expect([await outcome(first), await outcome(far)]).toEqual(["done", "400 invalid_directive"]);
+    expect([await outcome(first), await outcome(far)]).toEqual(["done", "400 validation_failed"]);
     expect(await outcome(master)).toBe("pending");
     feed.whole("audio");
     expect(await outcome(master)).toBe("done");
@@ -136,7 +136,7 @@ describe("a blocking request", () => {
     await vi.advanceTimersByTimeAsync(11_999);
     expect(await outcome(waiting)).toBe("pending");
     await vi.advanceTimersByTimeAsync(1);
-    expect(await outcome(waiting)).toBe("503 live_timeout");
+    expect(await outcome(waiting)).toBe("503 segment_not_ready");
     expect(feed.timeline.facts().waiters).toBe(0);
   });
 
@@ -158,7 +158,7 @@ describe("a blocking request", () => {
     const feed = new Feed(timelineOf({ maxWaiters: 2 }));
     feed.segments(3);
     const two = [ask(feed, "_HLS_msn=4"), ask(feed, "_HLS_msn=4")];
-    expect(await outcome(ask(feed, "_HLS_msn=4"))).toBe("503 live_busy");
+    expect(await outcome(ask(feed, "_HLS_msn=4"))).toBe("503 busy");
     expect(await outcome(ask(feed, "_HLS_msn=3"))).toBe("done");
     feed.segments(1);
     expect(await Promise.all(two.map(outcome))).toEqual(["done", "done"]);
@@ -211,7 +211,7 @@ describe("an interruption", () => {
     await vi.advanceTimersByTimeAsync(1);
     expect((await waiting).text()).toBe(feed.text("720p"));
     expect(feed.timeline.facts().waiters).toBe(0);
-    expect(await outcome(ask(feed, "_HLS_msn=9"))).toBe("400 invalid_directive");
+    expect(await outcome(ask(feed, "_HLS_msn=9"))).toBe("400 validation_failed");
   });
 
   test("that is over is the wait for the next part", async () => {

@@ -16,7 +16,7 @@ const MAX_SEGMENTS_AHEAD = 2;
 const MIN_PARTS_AHEAD = 3;
 const SECONDS_AHEAD = 3;
 
-/** Reads them from the query; others are ignored. Throws an HttpError with status 400 `invalid_directive`. */
+/** Reads them from the query; others are ignored. Throws an HttpError with status 400 `validation_failed`. */
 export function readDirectives(query: URLSearchParams): Directives {
   const msn = numberOf(query, "_HLS_msn");
   const part = numberOf(query, "_HLS_part");
@@ -62,4 +62,4 @@ export function contains(track: TrackWindow, { msn, part }: Directives): boolean
   return part < track.parts(msn).length || openParts > 0;
 }
 
-const invalid = (message: string) => new HttpError(400, "invalid_directive", message);
+const invalid = (message: string) => new HttpError(400, "validation_failed", message);

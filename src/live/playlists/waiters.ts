@@ -26,15 +26,15 @@ export class Waiters {
 
   /**
    * Resolves with the first result of `check` that is not null, and rejects with what `check` throws, with the reason of
-   * `signal`, or with an HttpError of status 503: `live_timeout` after `timeoutMs` unless `atDeadline` has a result then,
-   * `live_busy` when too many wait.
+   * `signal`, or with an HttpError of status 503: `segment_not_ready` after `timeoutMs` unless `atDeadline` has a result then,
+   * `busy` when too many wait.
    */
   async wait<T extends object>(check: () => T | null, { timeoutMs, atDeadline, signal }: WaitOptions<T>): Promise<T> {
     signal?.throwIfAborted();
     const now = check();
     if (now) return now;
     if (this.#waiting.size >= this.#max)
-      throw new HttpError(503, "live_busy", "Too many requests wait for this live stream; try again.", RETRY);
+      throw new HttpError(503, "busy", "Too many requests wait for this live stream; try again.", RETRY);
     return new Promise<T>((resolve, reject) => {
       const end = () => {
         clearTimeout(timer);
@@ -86,5 +86,6 @@ export class Waiters {
   }
 }
 
-const timedOut = () => new HttpError(503, "live_timeout", "The live stream has made no progress; try again.", RETRY);
+const timedOut = () =>
+  new HttpError(503, "segment_not_ready", "The live stream has made no progress; try again.", RETRY);
 const RETRY = { headers: { "retry-after": "1" } };
