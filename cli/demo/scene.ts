@@ -139,19 +139,17 @@ async function sun(): Promise<Buffer> {
 /** What is below the ridge is opaque. */
 async function hills({ base, waves, colors, trees }: Hills): Promise<Buffer> {
   const pixels = Buffer.alloc(WIDTH * 2 * HEIGHT * 4);
-  const ground = (x: number) =>
-    base -
+  const wave = (x: number) =>
     waves.reduce((sum, [size, count, phase]) => sum + size * Math.sin((2 * Math.PI * count * x) / WIDTH + phase), 0);
-  const ridge = Float64Array.from({ length: WIDTH }, (_, x) => ground(x));
-  const tops = Float64Array.from(ridge);
-  if (trees) plant(tops, trees, ground);
+  const ridge = Float64Array.from({ length: WIDTH }, (_, x) => base - wave(x));
+  const tops = trees ? planted(ridge, trees) : ridge;
   const random = randomNumbers(base);
   const pace = pacer();
   for (let y = 0; y < HEIGHT; y++, await pace())
     for (let x = 0; x < WIDTH; x++) {
       const below = y + 1 - (tops[x] as number);
       if (below <= 0) continue;
-      const color = mixed(...colors, Math.min(1, Math.max(0, y - ground(x)) / 200));
+      const color = mixed(...colors, Math.min(1, Math.max(0, y - (ridge[x] as number)) / 200));
       const noise = random();
       for (const column of [x, x + WIDTH]) put(pixels, y * WIDTH * 2 + column, color, Math.min(1, below) * 255, noise);
     }
@@ -165,11 +163,9 @@ const TIERS = [
   [0.6, 1, 0.46],
 ] as const;
 
-function plant(
-  tops: Float64Array,
-  { count, height }: NonNullable<Hills["trees"]>,
-  ground: (x: number) => number,
-): void {
+/** The ridge with trees on it. */
+function planted(ridge: Float64Array, { count, height }: NonNullable<Hills["trees"]>): Float64Array {
+  const tops = Float64Array.from(ridge);
   const random = randomNumbers(count);
   for (let tree = 0; tree < count; tree++) {
     const trunk = Math.floor(((tree + random() * 0.8) * WIDTH) / count);
@@ -179,9 +175,10 @@ function plant(
       const away = Math.abs(dx) / half;
       const tiers = TIERS.map(([low, high, width]) => (away < width ? low + (high - low) * (1 - away / width) : 0));
       const x = (trunk + dx + WIDTH) % WIDTH;
-      tops[x] = Math.min(tops[x] as number, ground(trunk) - size * Math.max(...tiers));
+      tops[x] = Math.min(tops[x] as number, (ridge[trunk] as number) - size * Math.max(...tiers));
     }
   }
+  return tops;
 }
 
 /** `rounding`: from 0 to 1, added before the fraction is dropped. */

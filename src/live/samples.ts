@@ -1,6 +1,5 @@
 /**
- * What a protocol server reads from a publisher and the packager writes as CMAF. Neither knows the other: they share these
- * types only.
+ * What a protocol server reads from a publisher and the packager writes as CMAF. Neither imports the other.
  */
 
 export type LiveVideoCodec = "h264" | "hevc" | "av1";

@@ -13,6 +13,8 @@ const MAX_PIXELS = 8192 * 8192;
 export const INIT_NAME = "init.mp4";
 export const SEGMENT_TEMPLATE = "$Number%05d$.m4s";
 export const SEGMENT_PATTERN = /^\d{5,}\.m4s$/;
+/** The name that the template gives to segment `number`, counted from 1. */
+export const segmentFileName = (number: number): string => `${String(number).padStart(5, "0")}.m4s`;
 /** The muxer requires a manifest; ours replaces it. */
 export const MUXER_MANIFEST = "muxer.mpd";
 

@@ -18,8 +18,9 @@ test("a demo that fails stops the server that it started", { timeout: 60_000 }, 
   expect(demo.stderr).toMatch(/^vodbox: /m);
 });
 
-const COLORS = ["-of", "csv=p=0", "-select_streams", "v:0"];
-const FIELDS = ["-show_entries", "stream=color_range,color_space,color_transfer,color_primaries"];
+const TAGS = ["-select_streams", "v:0", "-of", "csv=p=0"];
+const TAG_FIELDS = ["-show_entries", "stream=color_range,color_space,color_transfer,color_primaries"];
+const ONE_PIXEL = ["-frames:v", "1", "-f", "rawvideo", "-pix_fmt", "rgb24", "-"];
 
 test("the demo is a landscape whose colors are tagged", { timeout: 120_000 }, async () => {
   const cwd = emptyFolder();
@@ -28,13 +29,12 @@ test("the demo is a landscape whose colors are tagged", { timeout: 120_000 }, as
   expect(demo.stdout).toMatch(/http:\/\/\S+\/watch\/\S+/);
   const [source = ""] = globSync("**/sources/*.mp4", { cwd });
   const [poster = ""] = globSync("**/thumbnail.jpg", { cwd });
-  const tags = (await tool("ffprobe", ...FIELDS, ...COLORS, join(cwd, source))).toString();
+  const tags = (await tool("ffprobe", ...TAG_FIELDS, ...TAGS, join(cwd, source))).toString();
   expect(tags.trim()).toBe("tv,bt709,bt709,bt709");
   // From the top: a dark blue sky, the light of the evening, and dark trees.
-  const column = ["-vf", "crop=iw:ih/3:0:0,scale=1:1", "-frames:v", "1", "-f", "rawvideo", "-pix_fmt", "rgb24", "-"];
   const third = async (number: number) => {
-    const crop = `crop=iw:ih/3:0:ih/3*${number},scale=1:1`;
-    return [...(await tool("ffmpeg", "-i", join(cwd, poster), column[0] as string, crop, ...column.slice(2)))];
+    const average = `crop=iw:ih/3:0:ih/3*${number},scale=1:1`;
+    return [...(await tool("ffmpeg", "-i", join(cwd, poster), "-vf", average, ...ONE_PIXEL))];
   };
   const [top, middle, bottom] = [await third(0), await third(1), await third(2)] as [number[], number[], number[]];
   const brightness = (color: number[]) => color.reduce((sum, value) => sum + value, 0);

@@ -1,4 +1,4 @@
-import { box, fourCharacters, fullBox, long, words } from "../../media/mp4/write-boxes.ts";
+import { box, fourCharacters, fullBox, long, SEGMENT_INDEX_BYTES, words } from "../../media/mp4/write-boxes.ts";
 import { TRACK_ID } from "./init.ts";
 
 /** A sample with its times on the timeline of its track, in the track's timescale. */
@@ -14,12 +14,10 @@ export type TimedSample = {
 const SYNC = 0x2000000;
 const NON_SYNC = 0x1010000;
 
-/** Size of a `sidx` of version 1 with one reference (8.16.3), and of the `free` box that reserves its place. */
-const SIDX_BYTES = 52;
 const STYP = box("styp", fourCharacters("msdh"), words(0), fourCharacters("msdh", "msix", "cmfs"));
 /** What a segment begins with until it is complete. */
-export const SEGMENT_HEAD = Buffer.concat([STYP, box("free", Buffer.alloc(SIDX_BYTES - 8))]);
-/** Where `writeIndex` belongs. */
+export const SEGMENT_HEAD = Buffer.concat([STYP, box("free", Buffer.alloc(SEGMENT_INDEX_BYTES - 8))]);
+/** Where the `free` box is, which the index replaces. */
 export const INDEX_OFFSET = STYP.length;
 
 /**
@@ -49,18 +47,3 @@ export function writeFragment(samples: readonly TimedSample[], at: { sequence: n
   const moof = box("moof", header, track(size + 8));
   return [moof, words(8 + bytes), fourCharacters("mdat"), ...samples.map(({ data }) => data)];
 }
-
-/**
- * The `sidx` of a segment (8.16.3): one reference to all of its fragments, which begin with a sync sample (SAP type 1).
- * `start` is its earliest presentation time. `bytes` are those of the fragments, below 2^31.
- */
-export const writeIndex = (segment: { timescale: number; start: number; duration: number; bytes: number }): Buffer =>
-  fullBox(
-    "sidx",
-    1,
-    0,
-    words(TRACK_ID, segment.timescale),
-    long(segment.start),
-    long(0),
-    words(1, segment.bytes, segment.duration, 0x90000000),
-  );

@@ -1,4 +1,4 @@
-import type { Rate } from "../../media/ladder.ts";
+import { type Rate, reducedRate } from "../../media/ladder.ts";
 
 /** Frames of all standard rates, and milliseconds, last a whole number of its units. */
 export const VIDEO_TIMESCALE = 120_000;
@@ -120,12 +120,6 @@ const nearest = (steps: readonly number[], wanted: number): number =>
 export function frameRateOf(time: number, frames: number): Rate {
   const average = frames > 0 && time > 0 ? time / frames : VIDEO_TIMESCALE / 30;
   const step = nearest(STANDARD_STEPS, average);
-  if (Math.abs(step - average) <= step * 0.0004) return reduced(VIDEO_TIMESCALE, step);
+  if (Math.abs(step - average) <= step * 0.0004) return reducedRate({ num: VIDEO_TIMESCALE, den: step });
   return { num: Math.max(1, Math.round(VIDEO_TIMESCALE / average)), den: 1 };
-}
-
-function reduced(num: number, den: number): Rate {
-  let [a, b] = [num, den];
-  while (b > 0) [a, b] = [b, a % b];
-  return { num: num / a, den: den / a };
 }

@@ -1,9 +1,9 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
+import { segmentFileName } from "../../media/arguments.ts";
 import type { Rate } from "../../media/ladder.ts";
 import { readSegment } from "../../media/package.ts";
 import { MAX_DURATION_SECONDS } from "../../media/plan.ts";
-import { segmentName } from "./segment-file.ts";
 import { TrackWriter } from "./track-writer.ts";
 import type { DescribedAudio, DescribedVideo } from "./tracks.ts";
 import type { Health, PackagerOptions, RecordedTrack, Recording } from "./types.ts";
@@ -74,8 +74,8 @@ export class Recorder {
     let { bytes, duration } = stored;
     for (let number = segments + 1; number <= stored.segments; number++) {
       const folder = join(this.#options.folder, name);
-      const dropped = await readSegment(folder, segmentName(number));
-      await rm(join(folder, segmentName(number)));
+      const dropped = await readSegment(folder, segmentFileName(number));
+      await rm(join(folder, segmentFileName(number)));
       bytes -= dropped.bytes;
       duration -= dropped.duration;
     }

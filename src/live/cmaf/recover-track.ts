@@ -1,11 +1,11 @@
 import { readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { INIT_NAME, SEGMENT_PATTERN } from "../../media/arguments.ts";
+import { INIT_NAME, SEGMENT_PATTERN, segmentFileName } from "../../media/arguments.ts";
 import { type InitSegment, readInit } from "../../media/isobmff.ts";
 import { readSegment, type Segment } from "../../media/package.ts";
 import { SEGMENT_HEAD, type TimedSample, writeFragment } from "./fragment.ts";
 import { type Fragment, scanSegment } from "./scan-segment.ts";
-import { OPEN_SUFFIX, SegmentFile, segmentName } from "./segment-file.ts";
+import { OPEN_SUFFIX, SegmentFile } from "./segment-file.ts";
 import type { RecordedTrack, TrackKind } from "./types.ts";
 
 /** A track whose process was killed. */
@@ -55,7 +55,7 @@ async function readOpen(folder: string, { files, number }: { files: string[]; nu
   let found: Fragment[] = [];
   for (const file of files.filter((one) => one.endsWith(OPEN_SUFFIX))) {
     const path = join(folder, file);
-    const fragments = file === `${segmentName(number)}${OPEN_SUFFIX}` ? await scanSegment(path) : [];
+    const fragments = file === `${segmentFileName(number)}${OPEN_SUFFIX}` ? await scanSegment(path) : [];
     if (fragments.length > 0) found = fragments;
     else await rm(path);
   }
@@ -68,7 +68,8 @@ export const endOf = ({ init }: InterruptedTrack, { start, duration }: Pick<Segm
 
 /** Deletes the segment that follows the complete ones. */
 export async function discardOpen(track: InterruptedTrack): Promise<void> {
-  if (track.open.length > 0) await rm(join(track.folder, `${segmentName(track.segments.length + 1)}${OPEN_SUFFIX}`));
+  if (track.open.length > 0)
+    await rm(join(track.folder, `${segmentFileName(track.segments.length + 1)}${OPEN_SUFFIX}`));
   track.open = [];
 }
 
@@ -96,7 +97,7 @@ export async function completeOpen(
     ...{ timescale: init.timescale, start: start.presentation, bytes },
     duration: end - start.time,
   });
-  segments.push(await readSegment(folder, segmentName(number)));
+  segments.push(await readSegment(folder, segmentFileName(number)));
 }
 
 /** Null without a segment. */

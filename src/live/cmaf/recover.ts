@@ -1,5 +1,6 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
+import { segmentFileName } from "../../media/arguments.ts";
 import { encodableAudioCodecs } from "../../media/codecs/registry.ts";
 import type { Rate } from "../../media/ladder.ts";
 import { boxes, find, uint16 } from "../../media/mp4/boxes.ts";
@@ -7,7 +8,6 @@ import type { TimedSample } from "./fragment.ts";
 import { frameRateOf } from "./frame-clock.ts";
 import { completeOpen, discardOpen, endOf, type InterruptedTrack, readTracks, recordedTrack } from "./recover-track.ts";
 import { scanSegment } from "./scan-segment.ts";
-import { segmentName } from "./segment-file.ts";
 import type { Recording } from "./types.ts";
 
 /**
@@ -70,7 +70,7 @@ function channelsOf({ initData }: InterruptedTrack): number {
 
 /** Of the first segment. */
 async function rateOf({ folder }: InterruptedTrack): Promise<Rate> {
-  const fragments = await scanSegment(join(folder, segmentName(1)));
+  const fragments = await scanSegment(join(folder, segmentFileName(1)));
   const [duration, samples] = ["duration", "samples"].map((key) =>
     fragments.reduce((sum, fragment) => sum + fragment[key as "duration" | "samples"], 0),
   );

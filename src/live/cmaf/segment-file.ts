@@ -1,13 +1,13 @@
 import { type FileHandle, open, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { writeAll } from "../../lib/write-all.ts";
-import { INDEX_OFFSET, SEGMENT_HEAD, writeIndex } from "./fragment.ts";
+import { segmentFileName } from "../../media/arguments.ts";
+import { segmentIndex } from "../../media/mp4/write-boxes.ts";
+import { INDEX_OFFSET, SEGMENT_HEAD } from "./fragment.ts";
+import { TRACK_ID } from "./init.ts";
 
 /** Of a segment that is not complete: readers of complete segments skip it. */
 export const OPEN_SUFFIX = ".open";
-
-/** As `SEGMENT_TEMPLATE` of src/media/arguments.ts. */
-export const segmentName = (number: number): string => `${String(number).padStart(5, "0")}.m4s`;
 
 /**
  * Opens a segment for reading, whether it is complete or not: `path` is that of a complete one. Throws the error of the
@@ -37,7 +37,7 @@ export class SegmentFile {
 
   /** Creates it under the name of an open segment. Throws the error of the file. */
   static async create(folder: string, number: number): Promise<SegmentFile> {
-    const path = join(folder, segmentName(number));
+    const path = join(folder, segmentFileName(number));
     const file = await open(`${path}${OPEN_SUFFIX}`, "w");
     const segment = new SegmentFile(file, path);
     try {
@@ -51,7 +51,7 @@ export class SegmentFile {
 
   /** Opens the segment that a process left, and keeps that many bytes of it. Throws the error of the file. */
   static async reopen(folder: string, number: number, bytes: number): Promise<SegmentFile> {
-    const path = join(folder, segmentName(number));
+    const path = join(folder, segmentFileName(number));
     const file = await open(`${path}${OPEN_SUFFIX}`, "r+");
     await file.truncate(bytes);
     return new SegmentFile(file, path);
@@ -63,8 +63,8 @@ export class SegmentFile {
   }
 
   /** Replaces the reserved box by the index, and gives the file its final name once it is on the disk. */
-  async complete(index: Parameters<typeof writeIndex>[0]): Promise<void> {
-    await writeAll(this.#file, [writeIndex(index)], INDEX_OFFSET);
+  async complete(index: Omit<Parameters<typeof segmentIndex>[0], "trackId">): Promise<void> {
+    await writeAll(this.#file, [segmentIndex({ ...index, trackId: TRACK_ID })], INDEX_OFFSET);
     await this.#file.datasync();
     await this.#file.close();
     await rename(`${this.#path}${OPEN_SUFFIX}`, this.#path);

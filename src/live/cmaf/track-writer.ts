@@ -1,8 +1,8 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { INIT_NAME } from "../../media/arguments.ts";
+import { INIT_NAME, segmentFileName } from "../../media/arguments.ts";
 import { SEGMENT_HEAD, type TimedSample, writeFragment } from "./fragment.ts";
-import { SegmentFile, segmentName } from "./segment-file.ts";
+import { SegmentFile } from "./segment-file.ts";
 import type { PackagerOptions, TrackInfo } from "./types.ts";
 
 /** 8.16.3: 31 bits. The index also has to fit. */
@@ -116,7 +116,7 @@ export class TrackWriter {
         await this.#file.append(part.offset, data);
       });
       this.#pending -= bytes;
-      callbacks.onPart?.({ ...part, path: this.#file && join(this.#folder, segmentName(part.segment)), data });
+      callbacks.onPart?.({ ...part, path: this.#file && join(this.#folder, segmentFileName(part.segment)), data });
     });
   }
 
@@ -137,7 +137,7 @@ export class TrackWriter {
         this.#stored.duration += duration;
       });
       callbacks.onSegment?.({
-        ...{ track: info.kind, segment: number, bytes, name: isStored ? segmentName(number) : null },
+        ...{ track: info.kind, segment: number, bytes, name: isStored ? segmentFileName(number) : null },
         durationSeconds: duration / timescale,
         startSeconds: (segment.time - startTime) / timescale,
       });

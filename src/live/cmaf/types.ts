@@ -1,4 +1,5 @@
 import type { Rate } from "../../media/ladder.ts";
+import type { MediaPart, MediaSegment } from "../media.ts";
 import type { TrackConfig } from "../samples.ts";
 
 export type TrackKind = "video" | "audio";
@@ -21,20 +22,7 @@ export type TrackInfo = {
 };
 
 /** A part is one CMAF chunk. Its bytes are on the disk when it is reported. */
-export type Part = {
-  track: TrackKind;
-  /** Number of its segment, from 1. It has the same number in both tracks. */
-  segment: number;
-  /** Index in its segment, from 0. */
-  part: number;
-  /** Position in the file of the segment, which stays the same when the segment is complete. */
-  offset: number;
-  bytes: number;
-  durationSeconds: number;
-  /** Its first sample is a keyframe. Of audio each is. */
-  isIndependent: boolean;
-  /** Seconds from the start of the recording, on one timeline for both tracks. */
-  startSeconds: number;
+export type Part = MediaPart<TrackKind> & {
   /**
    * Of the complete segment. Until `onSegment` reports it the file has another name: open it with `openSegment`, which
    * finds both. Null: not stored.
@@ -44,12 +32,8 @@ export type Part = {
   data: readonly Buffer[];
 };
 
-export type SegmentInfo = {
-  track: TrackKind;
-  segment: number;
-  bytes: number;
-  durationSeconds: number;
-  startSeconds: number;
+/** It has the same number in both tracks. */
+export type SegmentInfo = MediaSegment<TrackKind> & {
   /** File name in the directory of the rendition. Null when it could not be stored. */
   name: string | null;
 };

@@ -1,4 +1,4 @@
-/** What the packager reports. Times are on the media timeline of the broadcast, which is common to its tracks. */
+import type { MediaPart, MediaSegment } from "../media.ts";
 
 /** A track and its initialization segment. Comes before the first part or segment of the track. */
 export type InitEvent = {
@@ -14,31 +14,14 @@ export type InitEvent = {
   channels?: number | undefined;
 };
 
-/** A fragment (moof and mdat) that has been written and can be read. */
-export type PartEvent = {
-  track: string;
-  /** Number of its segment: the one before it plus 1. It is the Media Sequence Number. */
-  segment: number;
-  /** Index in the segment, from 0. */
-  part: number;
-  /** Position in the file of the segment. */
-  offset: number;
-  bytes: number;
-  durationSeconds: number;
-  /** It starts with a keyframe. Always true for audio. */
-  isIndependent: boolean;
-  startSeconds: number;
+/** `track` is the name of the track. */
+export type PartEvent = MediaPart<string> & {
   /** No other part of this segment follows. Optional: the event `segment` says the same, but later. */
   isLast?: boolean | undefined;
 };
 
-/** A complete segment. Its parts, if it has any, came before. */
-export type SegmentEvent = {
-  track: string;
-  segment: number;
-  bytes: number;
-  durationSeconds: number;
-  startSeconds: number;
+/** Its parts, if it has any, came before. */
+export type SegmentEvent = MediaSegment<string> & {
   /** Name of its file in the folder of the track. */
   name: string;
 };

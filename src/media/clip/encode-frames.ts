@@ -6,7 +6,7 @@ import type { EncodingSpec } from "../encoding-spec.ts";
 import { MediaError } from "../error.ts";
 import { type Binaries, run, type SourceRun, untrustedInput } from "../ffmpeg.ts";
 import { readInit } from "../isobmff.ts";
-import { chooseRate, planLadder } from "../ladder.ts";
+import { chooseRate, planLadder, reducedRate } from "../ladder.ts";
 import { type Defaults, readDefaults, readSamples, type Sample, writeSegment } from "./fragments.ts";
 import { ClipImpossible } from "./impossible.ts";
 import { freeId, profileOf } from "./parameter-sets.ts";
@@ -92,14 +92,8 @@ function playable({ init, defaults, samples }: Group): Buffer {
 
 function rateOf({ init, samples }: Group, spec: EncodingSpec) {
   const ticks = samples.reduce((sum, { duration }) => sum + duration, 0);
-  const rate = reduced(readInit(init).timescale * samples.length, ticks);
+  const rate = reducedRate({ num: readInit(init).timescale * samples.length, den: ticks });
   return chooseRate(rate, rate, spec);
-}
-
-function reduced(num: number, den: number) {
-  let [a, b] = [num, den];
-  while (b > 0) [a, b] = [b, a % b];
-  return { num: num / a, den: den / a };
 }
 
 function encoder(group: Group, spec: EncodingSpec, isForeign: boolean): string[] {

@@ -1,7 +1,7 @@
 /** Takes segments of fragmented MP4 (ISO/IEC 14496-12, 8.8) apart into samples, and writes segments of samples. */
 
 import { type Box, boxes, field, find, flagsOf, isLong, uint32 } from "../mp4/boxes.ts";
-import { box, long, words } from "../mp4/write-boxes.ts";
+import { box, long, segmentIndex, words } from "../mp4/write-boxes.ts";
 
 /** A frame, or a packet of audio. Times are in the timescale of its track, on the clock of the media. */
 export type Sample = { data: Buffer; dts: number; cts: number; duration: number; flags: number };
@@ -133,8 +133,7 @@ export function writeSegment(samples: readonly Sample[], options: SegmentOptions
   if (size >= 2 ** 31) throw new Error("A segment is too large.");
   return Buffer.concat([
     box("styp", Buffer.from("msdh"), words(0), Buffer.from("msdhmsix")),
-    // 8.16.3: one reference, to a fragment that starts with a sync sample (SAP type 1).
-    box("sidx", words(0x1000000, trackId, timescale), long(start), ...[long(0), words(1, size, duration, 0x90000000)]),
+    segmentIndex({ trackId, timescale, start, duration, bytes: size }),
     moof,
     words(8 + bytes),
     Buffer.from("mdat"),

@@ -32,3 +32,27 @@ export function long(value: number): Buffer {
 }
 
 export const fourCharacters = (...codes: string[]): Buffer => Buffer.from(codes.join(""), "latin1");
+
+/** Size of the result of `segmentIndex`. */
+export const SEGMENT_INDEX_BYTES = 52;
+
+/**
+ * The `sidx` of a segment (8.16.3): one reference to all of its fragments, which begin with a sync sample (SAP type 1).
+ * `start` is its earliest presentation time. `bytes` are those of the fragments, below 2^31.
+ */
+export const segmentIndex = (segment: {
+  trackId: number;
+  timescale: number;
+  start: number;
+  duration: number;
+  bytes: number;
+}): Buffer =>
+  fullBox(
+    "sidx",
+    1,
+    0,
+    words(segment.trackId, segment.timescale),
+    long(segment.start),
+    long(0),
+    words(1, segment.bytes, segment.duration, 0x90000000),
+  );

@@ -2,11 +2,11 @@ import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { SegmentRow, WrittenRendition } from "../../protocol/task.ts";
-import { INIT_NAME } from "../arguments.ts";
+import { INIT_NAME, segmentFileName } from "../arguments.ts";
 import type { Segment, Written } from "../package.ts";
 
-/** The name of segment `number`, counted from 0, as ffmpeg's muxer numbers them: from 1. */
-export const segmentName = (number: number) => `${String(number + 1).padStart(5, "0")}.m4s`;
+/** The name of segment `number`, counted from 0. */
+export const segmentName = (number: number) => segmentFileName(number + 1);
 
 /** What a task reports of a rendition in `folder`, whose segments are those from number `first`. */
 export async function toRows(
