@@ -11,6 +11,15 @@ export const liveChannels = sqliteTable("live_channels", {
   streamKeyHash: text("stream_key_hash").notNull(),
   /** The only user who may publish; null: anyone with the key. */
   publisher: text("publisher"),
+  /** A stream that is published to this server becomes an asset. */
+  record: integer("record", { mode: "boolean" }).notNull().default(true),
+  /** How far viewers can seek back. */
+  dvrSeconds: integer("dvr_seconds").notNull().default(3600),
+  lowLatency: integer("low_latency", { mode: "boolean" }).notNull().default(true),
+  /** A second publisher replaces the first one; otherwise it is refused. */
+  takeover: integer("takeover", { mode: "boolean" }).notNull().default(false),
+  /** Null: what the publisher sends is the only rendition. */
+  encodingProfile: text("encoding_profile"),
   /** Maintained by triggers. */
   revision: integer("revision").notNull().default(0),
   revokedAt: integer("revoked_at"),
@@ -18,3 +27,22 @@ export const liveChannels = sqliteTable("live_channels", {
 });
 
 export type LiveChannelRow = typeof liveChannels.$inferSelect;
+
+/** Broadcasts of the embedded gateway, from the first frame on. */
+export const liveStreams = sqliteTable("live_streams", {
+  id: id(),
+  tenantId: integer("tenant_id").notNull(),
+  channelId: integer("channel_id").notNull(),
+  /** Of its folder on the server that receives it. */
+  name: text("name").notNull(),
+  /** Where the objects of the recording are stored; null without a recording. */
+  mediaPrefix: text("media_prefix"),
+  startedAt: integer("started_at").notNull(),
+  endedAt: integer("ended_at"),
+  /** The recording is an asset, or there is none. */
+  finishedAt: integer("finished_at"),
+  assetId: integer("asset_id"),
+  ...times,
+});
+
+export type LiveStreamRow = typeof liveStreams.$inferSelect;

@@ -55,6 +55,7 @@ export const TENANT_ROWS: readonly TenantRows[] = [
   owned("api_keys"),
   owned("users"),
   owned("signing_keys"),
+  owned("live_streams"),
   owned("live_channels"),
   {
     table: "billing_events",
