@@ -1,0 +1,51 @@
+import { forApp } from "../../app.ts";
+import type { LiveTimeline } from "../../live/playlists/timeline.ts";
+import type { ViewerCount } from "../../live/playlists/viewer-count.ts";
+
+/** A broadcast that this server receives, as its processes serve it. */
+export type LiveStream = {
+  /** Unique among all broadcasts. Part of the URLs of its files, so that these never change. */
+  name: string;
+  tenantId: number;
+  channelId: number;
+  channel: string;
+  /** Ms since the epoch. */
+  startedAt: number;
+  /** Null while it runs. */
+  endedAt: number | null;
+  timeline: LiveTimeline;
+  viewers: ViewerCount;
+  /** Directory of its tracks: `<track>/init.mp4`, `<track>/00001.m4s`. See `openSegment` for a segment that is open. */
+  folder: string;
+};
+
+/** The broadcasts of this server: the running one of each channel, or the last one while its files exist. */
+export class LiveRegistry {
+  readonly #byChannel = new Map<string, LiveStream>();
+  readonly #byName = new Map<string, LiveStream>();
+
+  add(stream: LiveStream): void {
+    this.#byChannel.set(stream.channel, stream);
+    this.#byName.set(stream.name, stream);
+  }
+
+  remove(stream: LiveStream): void {
+    this.#byName.delete(stream.name);
+    if (this.#byChannel.get(stream.channel) === stream) this.#byChannel.delete(stream.channel);
+  }
+
+  /** The running broadcast of a channel, or the last one while its files exist. */
+  ofChannel(channel: string): LiveStream | undefined {
+    return this.#byChannel.get(channel);
+  }
+
+  byName(name: string): LiveStream | undefined {
+    return this.#byName.get(name);
+  }
+
+  all(): Iterable<LiveStream> {
+    return this.#byName.values();
+  }
+}
+
+export const liveRegistry = forApp(() => new LiveRegistry());
