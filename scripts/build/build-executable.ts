@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
-import { configureArguments } from "../ffmpeg/recipe.ts";
+import { configureArguments, LIBRARY_NOTICES } from "../ffmpeg/recipe.ts";
 import { notices } from "../licences.ts";
 import { type Arch, libsqlLibrary, nodeProgram } from "./base.ts";
 import { bundle } from "./bundle.ts";
@@ -47,14 +47,15 @@ async function otherNotices(arch: Arch, tools: Tools): Promise<Record<string, st
   const node = readFileSync(join(dirname(await nodeProgram(arch)), "../LICENSE"), "utf8");
   // An ffmpeg that the builder supplies has its own notices.
   const ofFfmpeg = (name: string) => join(dirname(tools.ffmpeg), name);
-  const [versions, gpl, dav1d] = [ofFfmpeg("versions.txt"), ofFfmpeg("COPYING.GPLv2"), ofFfmpeg("COPYING.dav1d")];
-  if (![versions, gpl, dav1d].every(existsSync)) return { "Node.js": node };
+  const [versions, gpl] = [ofFfmpeg("versions.txt"), ofFfmpeg("COPYING.GPLv2")];
+  const libraries = Object.entries(LIBRARY_NOTICES).map(([file, name]) => ({ name, path: ofFfmpeg(file) }));
+  if (![versions, gpl, ...libraries.map(({ path }) => path)].every(existsSync)) return { "Node.js": node };
   const source = `Built from these source packages of Debian:\n${readFileSync(versions, "utf8")}`;
   const how = `with: ./configure ${configureArguments("REVISION").join(" ")}`;
   return {
     "Node.js": node,
     FFmpeg: [source, how, readFileSync(gpl, "utf8")].join("\n"),
-    "dav1d, in FFmpeg": readFileSync(dav1d, "utf8"),
+    ...Object.fromEntries(libraries.map(({ name, path }) => [name, readFileSync(path, "utf8")])),
   };
 }
 

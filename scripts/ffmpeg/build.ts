@@ -16,17 +16,8 @@ import type { Arch } from "../build/base.ts";
 import { buildCache, withLock } from "../build/cache.ts";
 import { bar } from "../build/report.ts";
 import { run } from "../build/run.ts";
-import { unpackPackages } from "../debian/packages.ts";
-import {
-  configureArguments,
-  crossArguments,
-  crossFile,
-  dav1dArguments,
-  linkedPackages,
-  type Target,
-  targetFor,
-  x264Arguments,
-} from "./recipe.ts";
+import { compiledLibraries, compileLibrary, installedIn, type Platform, platformFor } from "./libraries.ts";
+import { configureArguments, LIBRARY_NOTICES, type Target, targetFor } from "./recipe.ts";
 import { type AptSource, aptSources, installBuildPackages } from "./source.ts";
 
 export type BuiltTools = { ffmpeg: string; ffprobe: string };
@@ -76,89 +67,37 @@ const toolsIn = (folder: string): BuiltTools => ({ ffmpeg: join(folder, "ffmpeg"
 
 async function newestBuild(arch: Arch, target: Target, work: string): Promise<BuiltTools> {
   const sourceOf = await aptSources(work);
-  const [source, dav1d] = [await sourceOf("ffmpeg"), await sourceOf("dav1d")];
-  const versions = [source.version, dav1d.version].map((version) => version.replaceAll(":", "_"));
+  const source = await sourceOf("ffmpeg");
+  const libraries = new Map<string, AptSource>();
+  for (const name of compiledLibraries(target)) libraries.set(name, await sourceOf(name));
+  const all = [source, ...libraries.values()];
+  const versions = all.map(({ version }) => version.replaceAll(":", "_"));
   const result = join(cache, [...versions, target.recipeHash].join("-"));
   if (!existsSync(result)) {
     await installBuildPackages(target.packages);
     console.log(`ffmpeg ${source.version} for ${arch}: compiling a static one (some minutes, once)`);
     const platform = await platformFor(arch, target, work);
     const folder = await source.fetchInto(work);
-    const libraries = await compileDav1d(dav1d, platform, work);
-    const x264 = target.withX264 ? await sourceOf("x264") : null;
-    if (x264) await compileX264(x264, target, platform, work);
+    for (const [name, library] of libraries) await compileLibrary(name, library, target, platform, work);
     await compile({
       folder,
       revision: source.version.replace(/^\d+:/, "").replace(/^[^-]*-/, ""),
-      libraries,
       platform,
     });
-    const compiled = [`ffmpeg ${source.version}`, `dav1d ${dav1d.version}`, ...(x264 ? [`x264 ${x264.version}`] : [])];
-    const linked = [...compiled, ...platform.linked, ""].join("\n");
-    install({ folder, dav1d: libraries, versions: linked, staging: join(work, "done"), target: result });
+    const compiled = [...libraries].map(([name, { version }]) => `${name} ${version}`);
+    const linked = [`ffmpeg ${source.version}`, ...compiled, ...platform.linked, ""].join("\n");
+    const notices = installedIn(platform);
+    install({ folder, notices, versions: linked, staging: join(work, "done"), target: result });
   }
   // The directory's modification time records when the distribution was last checked.
   utimesSync(result, new Date(), new Date());
   return toolsIn(result);
 }
 
-/** How a target's compiler is called, and the source packages of its libraries with their versions. */
-type Platform = {
-  mesonArguments: string[];
-  configureArguments: string[];
-  env: NodeJS.ProcessEnv;
-  /** Where compiled libraries are installed: `prefix` below `root`, which pkg-config prepends to every path. */
-  root: string;
-  prefix: string;
-  linked: string[];
-};
+type Compilation = { folder: string; revision: string; platform: Platform };
 
-async function platformFor(arch: Arch, { cross, withX264 }: Target, work: string): Promise<Platform> {
-  const names = linkedPackages.filter((name) => !withX264 || name !== "libx264-dev");
-  if (!cross) {
-    const format = `\${source:Package} \${source:Version}\n`;
-    const rows = await run("dpkg-query", ["-W", "-f", format, ...names]);
-    const none = { mesonArguments: [], configureArguments: [], env: {} };
-    return { ...none, root: "", prefix: join(work, "libraries"), linked: rows.trim().split("\n") };
-  }
-  const sysroot = join(work, "sysroot");
-  const packages = await unpackPackages(names, arch, work, sysroot);
-  const file = join(work, "cross.ini");
-  writeFileSync(file, crossFile(cross));
-  const pkgConfig = join(sysroot, "usr/lib", cross.prefix, "pkgconfig");
-  return {
-    mesonArguments: ["--cross-file", file],
-    configureArguments: crossArguments(cross, sysroot),
-    root: sysroot,
-    prefix: "/libraries",
-    env: { PKG_CONFIG_LIBDIR: pkgConfig, PKG_CONFIG_SYSROOT_DIR: sysroot },
-    linked: packages.map(({ source, sourceVersion }) => `${source} ${sourceVersion}`),
-  };
-}
-
-/** Compiles dav1d as a static archive and returns the directory that it is installed in. */
-async function compileDav1d(source: AptSource, platform: Platform, work: string): Promise<string> {
-  const folder = await source.fetchInto(work);
-  const build = join(work, "dav1d-build");
-  await run("meson", ["setup", ...platform.mesonArguments, ...dav1dArguments(platform.prefix), build, folder]);
-  await run("ninja", ["-C", build, "install"], { env: { ...process.env, DESTDIR: platform.root } });
-  const installed = join(platform.root, platform.prefix);
-  copyFileSync(join(folder, "COPYING"), join(installed, "COPYING.dav1d"));
-  return installed;
-}
-
-/** Compiles x264 as a static archive, next to dav1d. */
-async function compileX264(source: AptSource, { cross }: Target, { root, prefix }: Platform, work: string) {
-  const folder = await source.fetchInto(work);
-  await run("./configure", x264Arguments(prefix, cross), { cwd: folder });
-  await run("make", ["-j", String(availableParallelism())], { cwd: folder });
-  await run("make", ["install-lib-static", `DESTDIR=${root}`], { cwd: folder });
-}
-
-type Compilation = { folder: string; revision: string; libraries: string; platform: Platform };
-
-async function compile({ folder, revision, libraries, platform }: Compilation): Promise<void> {
-  const env = { ...process.env, ...platform.env, PKG_CONFIG_PATH: join(libraries, "lib/pkgconfig") };
+async function compile({ folder, revision, platform }: Compilation): Promise<void> {
+  const env = { ...process.env, ...platform.env, PKG_CONFIG_PATH: join(installedIn(platform), "lib/pkgconfig") };
   await run("./configure", [...configureArguments(revision), ...platform.configureArguments], { cwd: folder, env });
   const plan = await run("make", ["-n", "ffmpeg", "ffprobe"], { cwd: folder });
   const steps = plan.split("\n").filter((line) => line.startsWith("printf ")).length;
@@ -168,13 +107,13 @@ async function compile({ folder, revision, libraries, platform }: Compilation): 
   progress.end();
 }
 
-type Installation = { folder: string; dav1d: string; versions: string; staging: string; target: string };
+type Installation = { folder: string; notices: string; versions: string; staging: string; target: string };
 
 /** One rename puts all files in place: an interrupted build leaves nothing that looks like a result. */
-function install({ folder, dav1d, versions, staging, target }: Installation): void {
+function install({ folder, notices, versions, staging, target }: Installation): void {
   mkdirSync(staging);
   for (const name of ["ffmpeg", "ffprobe", "COPYING.GPLv2"]) copyFileSync(join(folder, name), join(staging, name));
-  copyFileSync(join(dav1d, "COPYING.dav1d"), join(staging, "COPYING.dav1d"));
+  for (const name of Object.keys(LIBRARY_NOTICES)) copyFileSync(join(notices, name), join(staging, name));
   // The exact source packages: with them and this recipe the same programs can be built again.
   writeFileSync(join(staging, "versions.txt"), versions);
   renameSync(staging, target);

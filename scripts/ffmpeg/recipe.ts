@@ -26,7 +26,7 @@ const parts: Record<string, string> = {
     vp9_superframe_split vp9_raw_reorder av1_frame_merge av1_frame_split av1_metadata h264_metadata hevc_metadata
     mpeg4_unpack_bframes mjpeg2jpeg mov2textsub text2movsub eac3_core setts null filter_units`,
   // The first line is what the product writes; the rest creates test material of every accepted kind.
-  encoder: `libx264 aac mjpeg png libwebp libwebp_anim gif pcm_s16le rawvideo wrapped_avframe webvtt subrip
+  encoder: `libx264 libx265 libsvtav1 aac mjpeg png libwebp libwebp_anim gif pcm_s16le rawvideo wrapped_avframe webvtt subrip
     libvpx_vp8 libvpx_vp9 libopus mpeg1video mpeg2video mpeg4 msmpeg4v3 wmv2 flv h263 prores_ks dnxhd ffv1 dvvideo
     ac3 eac3 mp2 flac alac wmav2 pcm_s24le pcm_alaw adpcm_ima_wav movtext`,
   muxer: `mp4 mov dash hls webm matroska mpegts image2 image2pipe mjpeg webp gif wav null webvtt srt ffmetadata rawvideo
@@ -50,7 +50,7 @@ const words = (text: string) => text.split(/\s+/).filter(Boolean);
 
 /** Debian packages that the build needs: a compiler, and libraries with their static archives. */
 const nativePackages = words(`gcc g++ make nasm pkg-config dpkg-dev xz-utils zlib1g-dev
-  meson ninja-build
+  meson ninja-build cmake
   libx264-dev libvpx-dev libopus-dev libwebp-dev libzimg-dev`);
 
 /**
@@ -58,7 +58,7 @@ const nativePackages = words(`gcc g++ make nasm pkg-config dpkg-dev xz-utils zli
  * cannot conflict with installed ones.
  */
 const crossPackages = (prefix: string) => [
-  ...words("make nasm pkg-config dpkg-dev xz-utils meson ninja-build"),
+  ...words("make nasm pkg-config dpkg-dev xz-utils meson ninja-build cmake"),
   ...[`gcc-${prefix}`, `g++-${prefix}`],
 ];
 
@@ -74,7 +74,7 @@ export function configureArguments(revision: string): string[] {
     ),
     ...words("--disable-ffplay --disable-shared --enable-static --enable-pic --enable-pthreads --enable-gpl"),
     ...words("--enable-zlib --enable-libx264 --enable-libvpx --enable-libopus --enable-libwebp --enable-libzimg"),
-    "--enable-libdav1d",
+    ...words("--enable-libdav1d --enable-libx265 --enable-libsvtav1"),
     "--pkg-config-flags=--static",
     // Position-independent although static: a program that parses untrusted bytes should not have fixed addresses.
     "--extra-cflags=-fPIE -fstack-protector-strong -D_FORTIFY_SOURCE=2",
@@ -106,8 +106,45 @@ export const x264Arguments = (prefix: string, cross: Target["cross"]): string[] 
   ...(cross ? [`--host=${cross.prefix}`, `--cross-prefix=${cross.prefix}-`] : []),
 ];
 
+/** `cmake` arguments that x265 and SVT-AV1 share. */
+const cmakeArguments = (prefix: string, cross: Target["cross"]): string[] => [
+  ...words("-G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_POSITION_INDEPENDENT_CODE=ON -DCMAKE_INSTALL_LIBDIR=lib"),
+  ...["C", "CXX"].map((language) => `-DCMAKE_${language}_FLAGS=-fstack-protector-strong -D_FORTIFY_SOURCE=2`),
+  `-DCMAKE_INSTALL_PREFIX=${prefix}`,
+  ...(cross
+    ? [
+        ...["-DCMAKE_SYSTEM_NAME=Linux", `-DCMAKE_SYSTEM_PROCESSOR=${cross.cpu}`],
+        ...[`-DCMAKE_C_COMPILER=${cross.prefix}-gcc`, `-DCMAKE_CXX_COMPILER=${cross.prefix}-g++`],
+      ]
+    : []),
+];
+
+/**
+ * For x265, which is compiled because the distribution's archive also contains encoders of 10 and 12 bit. As there, its
+ * assembly is used on x64 only.
+ */
+export const x265Arguments = (prefix: string, { arch, cross }: Pick<Target, "arch" | "cross">): string[] => [
+  ...cmakeArguments(prefix, cross),
+  ...words("-DENABLE_SHARED=OFF -DENABLE_CLI=OFF -DENABLE_LIBNUMA=OFF -DENABLE_PIC=ON"),
+  `-DENABLE_ASSEMBLY=${arch === "x64" ? "ON" : "OFF"}`,
+  ...(cross ? ["-DCROSS_COMPILE_ARM=ON"] : []),
+];
+
+/** For SVT-AV1, of which the distribution has no static archive. This version has no assembly for arm64. */
+export const svtAv1Arguments = (prefix: string, { cross }: Pick<Target, "cross">): string[] => [
+  ...cmakeArguments(prefix, cross),
+  ...words("-DBUILD_SHARED_LIBS=OFF -DBUILD_APPS=OFF -DBUILD_DEC=OFF -DREPRODUCIBLE_BUILDS=ON -DENABLE_NASM=ON"),
+];
+
+/** Files with notices of compiled libraries, next to the programs, and what the notices are of. */
+export const LIBRARY_NOTICES: Record<string, string> = {
+  "COPYING.dav1d": "dav1d, in FFmpeg",
+  "COPYING.SVT-AV1": "SVT-AV1, in FFmpeg",
+};
+
 /** What is compiled for, and with what. */
 export type Target = {
+  arch: Arch;
   /** Packages to install. */
   packages: string[];
   /** Names the recipe: changes whenever the build would change. */
@@ -119,7 +156,6 @@ export type Target = {
 };
 
 const hashOf = (recipe: unknown) => createHash("sha256").update(JSON.stringify(recipe)).digest("hex").slice(0, 12);
-const recipe = [configureArguments(""), dav1dArguments("")];
 
 /** The target `arch`, built on this machine. */
 export function targetFor(arch: Arch): Target {
@@ -132,7 +168,10 @@ export function targetFor(arch: Arch): Target {
     ...(cross ? [linkedPackages, crossArguments(cross, "SYSROOT"), crossFile(cross)] : []),
     ...(withX264 ? [x264Arguments("", cross)] : []),
   ];
-  return { packages, recipeHash: hashOf([...recipe, packages, ...more]), cross, withX264 };
+  const target = { arch, cross };
+  const libraries = [dav1dArguments(""), x265Arguments("", target), svtAv1Arguments("", target)];
+  const recipeHash = hashOf([configureArguments(""), ...libraries, packages, ...more]);
+  return { ...target, packages, recipeHash, withX264 };
 }
 
 type Cross = NonNullable<Target["cross"]>;

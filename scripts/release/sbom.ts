@@ -22,6 +22,8 @@ type Component = {
 const LINKED_LICENCES: Record<string, string> = {
   ffmpeg: "GPL-2.0-or-later",
   x264: "GPL-2.0-or-later",
+  x265: "GPL-2.0-or-later",
+  "svt-av1": "BSD-3-Clause-Clear",
   dav1d: "BSD-2-Clause",
   libvpx: "BSD-3-Clause",
   opus: "BSD-3-Clause",

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { audioCodecs, videoCodecs } from "./codecs/registry.ts";
 import { colorFilters } from "./color.ts";
 import { deviceArguments, type Encoder } from "./encoders.ts";
-import type { EncodingSpec } from "./encoding-spec.ts";
+import type { AdditionalVideo, EncodingSpec } from "./encoding-spec.ts";
 import { untrustedInput } from "./ffmpeg.ts";
 import type { PlannedRendition, Rate } from "./ladder.ts";
 import { type EncodePlan, type Gain, MAX_DURATION_SECONDS, type PlannedAudio } from "./plan.ts";
@@ -50,6 +50,8 @@ type ArgumentOptions = {
   isChecked?: boolean | undefined;
   /** What is produced from the source in all, where `plan` is a part of it. */
   whole?: EncodePlan | undefined;
+  /** The video of `plan` is encoded with this codec instead of the primary one, in software. */
+  additional?: AdditionalVideo | undefined;
 };
 
 /**
@@ -119,11 +121,12 @@ const encodedOf = ({ renditions, passthrough }: NonNullable<EncodePlan["video"]>
 
 function filterGraph(
   { video, audio }: EncodePlan,
-  { spec, range, only, watermark }: ArgumentOptions,
+  { spec, range, only, watermark, additional }: ArgumentOptions,
   encoder: Encoder,
 ): string {
   const chains: string[] = [];
   if (video) {
+    const { pixel_format } = additional ?? spec.video;
     const { track, rate, holdUntilSeconds } = video;
     const renditions = encodedOf(video);
     const [top] = renditions;
@@ -137,14 +140,14 @@ function filterGraph(
       ...frameGrid(rate, range),
       scale(top),
       ...(track.isHdr ? TONE_MAP : colors.convert),
-      `format=${spec.video.pixel_format}`,
+      `format=${pixel_format}`,
     ];
     const sized = `[0:${track.index}]${filters.join(",")}`;
     let from = holdUntilSeconds ? hold(sized, top, rate, holdUntilSeconds) : sized;
     const mark = watermark && spec.video.watermark;
     if (mark) {
       chains.push(`${from}[unmarked]`, `[1:v]${watermarkImage(mark, top, colors.matrix)}[mark]`);
-      from = `[unmarked][mark]${overlay(mark, top)},format=${spec.video.pixel_format}`;
+      from = `[unmarked][mark]${overlay(mark, top)},format=${pixel_format}`;
     }
     if (colors.tags.length > 0) from = `${from},${colors.tags}`;
     const last = deviceArguments(encoder)
@@ -249,7 +252,7 @@ const TONE_MAP = [
 function videoOutput(
   one: PlannedRendition,
   { video }: EncodePlan,
-  { spec, outDir, encoder = "software", range, only }: ArgumentOptions,
+  { spec, outDir, encoder = "software", range, only, additional }: ArgumentOptions,
 ): string[] {
   if (!video || only?.has(one.name) === false) return [];
   const index = encodedOf(video).indexOf(one);
@@ -259,7 +262,9 @@ function videoOutput(
   const framesPerGop = Math.ceil((video.rate.num / video.rate.den) * spec.gop_seconds);
   return [
     ...["-map", `[v${index}]`],
-    ...codec.encoderArguments[encoder](one, spec.video),
+    ...(additional
+      ? videoCodecs[additional.codec].encoderArguments.software(one, additional)
+      : codec.encoderArguments[encoder](one, spec.video)),
     ...(range && range.firstFrame > 0 ? codec.continuationArguments[encoder] : []),
     // Keyframes are placed by time alone. A frame count would drift from it at 23.976, and scene-cut keyframes would
     // not match in other renditions; -g is only an upper bound.

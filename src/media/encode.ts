@@ -4,15 +4,16 @@ import { join } from "node:path";
 import { encodeArguments } from "./arguments.ts";
 import { copyAudio } from "./audio-copy.ts";
 import type { Encoder } from "./encoders.ts";
-import type { EncodingSpec } from "./encoding-spec.ts";
+import type { AdditionalVideo, EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
 import { type Binaries, run, type SourceRun } from "./ffmpeg.ts";
 import { type EncodeResult, type FileNames, fileNames, finish, type RequestedNames } from "./finish.ts";
 import { withGains } from "./loudness.ts";
 import { prepareFolders, readWritten } from "./package.ts";
 import { findPassthrough } from "./passthrough.ts";
-import { type EncodePlan, planEncode } from "./plan.ts";
+import { type AdditionalPlan, type EncodePlan, planAdditional, planEncode } from "./plan.ts";
 import type { Probe } from "./probe.ts";
+import { requireAdditionalEncoders } from "./require-encoder.ts";
 
 export type EncodeOptions = {
   /** Absolute path of the source. */
@@ -50,8 +51,8 @@ const STALL_MS = 5 * 60_000;
 const timeLimitMs = (durationSeconds: number | null) => 3_600_000 + (durationSeconds ?? 24 * 3600) * 100_000;
 
 /**
- * Encodes a source into CMAF segments with an HLS and a DASH manifest and a thumbnail, in one ffmpeg run plus short
- * ones. Throws MediaError.
+ * Encodes a source into CMAF segments with an HLS and a DASH manifest and a thumbnail, in one ffmpeg run, another one for
+ * each additional codec, and short ones. Throws MediaError.
  */
 export async function encode(options: EncodeOptions): Promise<EncodeResult> {
   const { outDir, probe, spec, binaries, signal } = options;
@@ -76,6 +77,7 @@ export async function encode(options: EncodeOptions): Promise<EncodeResult> {
   };
   const way: Way = { options: { ...options, onProgress }, names, common };
   try {
+    await requireAdditionalEncoders(binaries.ffmpeg, planAdditional(plan, spec), { ...common, reads: [], writes: [] });
     const source = { input: options.input, probe, plan, spec, binaries, run: common };
     const passthrough = await findPassthrough(source);
     const chosen =
@@ -109,12 +111,30 @@ type Way = {
   common: SourceRun;
 };
 
-async function encodeOnce(plan: EncodePlan, way: Way): Promise<EncodeResult> {
-  await pass(plan, way, { from: 0, to: 0.99 });
-  return finishRun(plan, way);
+async function encodeOnce(plan: EncodePlan, way: Way, suffix = ""): Promise<EncodeResult> {
+  const additional = planAdditional(plan, way.options.spec, suffix);
+  const to = endOfPrimary(additional);
+  await pass(plan, way, { from: 0, to });
+  await passAdditional(additional, plan, way, to);
+  return finishRun(plan, way, { additional });
 }
 
-/** Share of the smallest rendition in the total work; copying a source costs almost nothing. */
+/** What the encoders of an additional codec take, as a multiple of the time of all other renditions. */
+const ADDITIONAL_WORK = 2;
+const ENCODED = 0.99;
+const endOfPrimary = ({ length }: AdditionalPlan[]) => ENCODED / (1 + length * ADDITIONAL_WORK);
+
+/** A run per codec: their encoders take several times the memory of the primary one. */
+async function passAdditional(all: AdditionalPlan[], whole: EncodePlan, way: Way, from: number): Promise<void> {
+  const step = (ENCODED - from) / all.length;
+  for (const [index, { settings, plan }] of all.entries())
+    await pass(plan, way, { from: from + index * step, to: from + (index + 1) * step, whole, settings });
+}
+
+/** Appended to the names of renditions that are encoded again. */
+const AGAIN = "-whole";
+
+/** Share of the smallest rendition in the work of the primary codec; copying a source costs almost nothing. */
 const EARLY_SHARE = 0.15;
 
 /**
@@ -128,7 +148,9 @@ async function encodeInTwo(plan: EncodePlan, plain: EncodePlan, way: Way): Promi
   if (!video) return encodeOnce(plan, way);
   const early = video.passthrough ? video.renditions.slice(0, 1) : video.renditions.slice(-1);
   const others = video.renditions.filter((one) => !early.includes(one));
-  const share = video.passthrough ? 0.01 : EARLY_SHARE;
+  const additional = planAdditional(plan, options.spec);
+  const to = endOfPrimary(additional);
+  const share = video.passthrough ? 0.01 : to * EARLY_SHARE;
   const first = { ...plan, video: { ...video, renditions: early } };
   try {
     await pass(first, way, { from: 0, to: share });
@@ -146,33 +168,39 @@ async function encodeInTwo(plan: EncodePlan, plain: EncodePlan, way: Way): Promi
   try {
     const passthrough = video.passthrough && { ...video.passthrough, isCopied: false };
     const rest = { ...plan, audio: [], video: { ...video, renditions: others, passthrough } };
-    if (others.length > 0) await pass(rest, way, { from: share, to: 0.99, whole: plan });
-    const whole = await finishRun(plan, way);
+    if (others.length > 0) await pass(rest, way, { from: share, to, whole: plan });
+    await passAdditional(additional, plan, way, to);
+    const whole = await finishRun(plan, way, { additional });
     await reported;
     return { ...whole, files: [...new Set([...result.files, ...whole.files])] };
   } catch (error) {
     if (!video.passthrough || !isOfSource(error)) throw error;
     await reported;
-    const renamed = <T extends { name: string }>(all: T[]) => all.map((one) => ({ ...one, name: `${one.name}-whole` }));
+    const renamed = <T extends { name: string }>(all: T[]) => all.map((one) => ({ ...one, name: one.name + AGAIN }));
     const restarted = plain.video && { ...plain.video, renditions: renamed(plain.video.renditions) };
-    const whole = await encodeOnce({ ...plain, video: restarted, audio: renamed(plain.audio) }, way);
+    const whole = await encodeOnce({ ...plain, video: restarted, audio: renamed(plain.audio) }, way, AGAIN);
     return { ...whole, files: [...new Set([...result.files, ...whole.files])] };
   }
 }
 
-/** One ffmpeg run over the source. `share` is its part of the total work, and `whole` the plan that it does a part of. */
+/**
+ * One ffmpeg run over the source. `share` is its part of the total work, `whole` the plan that it does a part of, and
+ * `settings` those of an additional codec.
+ */
 async function pass(
   plan: EncodePlan,
   { options, common }: Way,
-  share: { from: number; to: number; whole?: EncodePlan },
+  share: { from: number; to: number; whole?: EncodePlan; settings?: AdditionalVideo },
 ): Promise<void> {
-  const { input, outDir, spec, binaries, encoder, watermark, onProgress } = options;
+  const { input, outDir, spec, binaries, watermark, onProgress } = options;
+  const { whole, settings: additional } = share;
+  const encoder = additional ? "software" : options.encoder;
   const audio = await withGains(plan.audio, { input, spec, ffmpeg: binaries.ffmpeg, run: common });
   await mkdir(outDir, { recursive: true });
   await prepareFolders(outDir, plan);
   await run(binaries.ffmpeg, {
     ...common,
-    args: encodeArguments({ input, outDir, plan: { ...plan, audio }, whole: share.whole, spec, encoder, watermark }),
+    args: encodeArguments({ input, outDir, plan: { ...plan, audio }, whole, spec, encoder, watermark, additional }),
     devices: encoder !== undefined && encoder !== "software",
     timeLimitMs: timeLimitMs(plan.durationSeconds),
     stallMs: STALL_MS,
@@ -187,12 +215,16 @@ async function pass(
 async function finishRun(
   plan: EncodePlan,
   { options, names, common }: Way,
-  { isEarly = false } = {},
+  { isEarly = false, additional = [] }: { isEarly?: boolean; additional?: AdditionalPlan[] } = {},
 ): Promise<EncodeResult> {
   const { outDir, spec, binaries, onProgress } = options;
-  const read = async (renditions: readonly { name: string }[]) =>
-    (await Promise.all(renditions.map(({ name }) => readWritten(outDir, name)))).filter((one) => one !== null);
-  const videos = await read(plan.video?.renditions ?? []);
+  const read = async (renditions: readonly { name: string }[], count?: number) =>
+    (await Promise.all(renditions.map(({ name }) => readWritten(outDir, name, { count })))).filter(
+      (one) => one !== null,
+    );
+  const primary = await read(plan.video?.renditions ?? []);
+  const others = additional.flatMap((one) => one.plan.video.renditions);
+  const videos = [...primary, ...(await read(others, primary[0]?.segments.length))];
   const audios = await read(plan.audio);
   const result = await finish({ plan, videos, audios, outDir, spec, names, binaries, run: common, isEarly });
   if (!isEarly) onProgress?.(1);

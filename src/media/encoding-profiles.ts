@@ -1,6 +1,6 @@
 import { EBU_R128_LUFS, type ProfileDefinition } from "../protocol/encoding-profile.ts";
-import { encodableVideoCodecs } from "./codecs/registry.ts";
-import { type EncodingSpec, encodingSpec, type Rung, rung } from "./encoding-spec.ts";
+import { additionalVideoCodecs } from "./codecs/registry.ts";
+import { type AdditionalVideo, type EncodingSpec, encodingSpec, type Rung, rung } from "./encoding-spec.ts";
 
 /** What only built-in profiles determine. */
 type Effort = { preset: string; crf: number };
@@ -56,14 +56,15 @@ export type ProfileFault = { field: string; reason: string };
 /** Why a definition cannot be used; null when it can. */
 export function faultOf(profile: ProfileDefinition): ProfileFault | null {
   const fault = (field: string, reason: string) => ({ field, reason });
-  const known: readonly string[] = encodableVideoCodecs.map(({ name }) => name);
-  const unknown = profile.codecs.find((codec) => !known.includes(codec));
-  if (unknown) return fault("codecs", `must not contain ${unknown}, which this version cannot encode`);
+  const { codec: primary } = encodingSpec.video;
+  if (!profile.codecs.includes(primary))
+    return fault("codecs", `must contain ${primary}: many players know no other codec`);
   if (profile.hdr === "keep") return fault("hdr", "must be tone_map: the renditions of this version have no HDR");
   if (profile.per_title) return fault("per_title", "must be false: this version cannot choose rungs for each title");
   if (profile.audio.channels !== 2) return fault("audio.channels", "must be 2: this version encodes stereo only");
   const { ladder, max_height: limit } = profile;
   if (ladder?.length === 0) {
+    if (profile.codecs.length > 1) return fault("codecs", `must be only ${primary} in a profile without video`);
     if (profile.watermark) return fault("watermark", "must be null in a profile without video");
     if (profile.static_mp4) return fault("static_mp4", "must be false in a profile without video");
     if (limit !== null) return fault("max_height", "must be null in a profile without video");
@@ -79,6 +80,19 @@ export function faultOf(profile: ProfileDefinition): ProfileFault | null {
   if (limit !== null && !rungs.some(({ height }) => height <= limit))
     return fault("max_height", "leaves no rung of the ladder");
   return null;
+}
+
+/** Rungs of the same sizes, for each of `codecs` that is not the primary one. */
+function additionalOf(codecs: readonly string[], ladder: readonly Rung[]): AdditionalVideo[] {
+  return additionalVideoCodecs
+    .filter(({ name }) => codecs.includes(name))
+    .map(({ defaults: { settings, crf, bitrateShare } }) => ({
+      ...settings,
+      ladder: ladder.map((one) => ({
+        ...one,
+        ...{ max_bitrate: Math.round(one.max_bitrate * bitrateShare), buffer: Math.round(one.buffer * bitrateShare), crf },
+      })),
+    }));
 }
 
 const lufsOf = ({ audio: { loudness } }: ProfileDefinition): number | null => {
@@ -106,6 +120,7 @@ export function specOf(profile: ProfileDefinition, watermark: string | null, eff
       preset: effort?.preset ?? video.preset,
       ladder,
       enabled: !isAudioOnly,
+      ...(profile.codecs.length > 1 && { additional: additionalOf(profile.codecs, ladder) }),
       watermark:
         profile.watermark && watermark ? { ...profile.watermark, image: { url: "", sha256: watermark } } : null,
     },

@@ -1,8 +1,8 @@
-import type { EncodingSpec, Rung } from "../protocol/encoding-spec.ts";
+import type { AdditionalVideo, EncodingSpec, Rung } from "../protocol/encoding-spec.ts";
 import { aac } from "./codecs/aac.ts";
 import { h264 } from "./codecs/h264.ts";
 
-export type { EncodingSpec, Rung };
+export type { AdditionalVideo, EncodingSpec, Rung };
 
 /** A rung of 16:9; `maxBitrate` in bit/s. */
 export const rung = (height: number, maxBitrate: number, rest: Partial<Rung> = {}): Rung => ({

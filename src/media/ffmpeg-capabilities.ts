@@ -1,23 +1,29 @@
 import { mkdtemp, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { audioCodecs, encodableAudioCodecs, encodableVideoCodecs, videoCodecs } from "./codecs/registry.ts";
+import {
+  additionalVideoCodecs,
+  audioCodecs,
+  encodableAudioCodecs,
+  primaryVideoCodecs,
+  videoCodecs,
+} from "./codecs/registry.ts";
 import type { Encoder } from "./encoders.ts";
 import type { EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
 import { type Binaries, run, UPLOADABLE, untrustedInput } from "./ffmpeg.ts";
+import { type ComponentKind, componentsOf, LIST_MS } from "./ffmpeg-components.ts";
 import { READABLE } from "./image.ts";
 import { requireEncoder } from "./require-encoder.ts";
 import { missingIsolation } from "./sandbox/sandbox.ts";
 
 /** By ffmpeg's names; of alternatives, any one suffices. */
 type Needed = readonly (string | readonly string[])[];
-type Kind = "encoders" | "decoders" | "demuxers" | "muxers" | "filters";
 
 /** All components that this directory uses by name, and the decoders of common uploads. */
-const NEEDED: Record<Kind, Needed> = {
+const NEEDED: Record<ComponentKind, Needed> = {
   encoders: [
-    ...encodableVideoCodecs.map(({ softwareEncoder }) => softwareEncoder),
+    ...primaryVideoCodecs.map(({ softwareEncoder }) => softwareEncoder),
     ...encodableAudioCodecs.map(({ encoder }) => encoder),
     ...["mjpeg", "png", "libwebp", "libwebp_anim", "gif", "pcm_s16le"],
   ],
@@ -57,16 +63,6 @@ const NEEDED: Record<Kind, Needed> = {
   ],
 };
 
-/** The columns of each list: flags, then the name. */
-const LISTED: Record<Kind, RegExp> = {
-  encoders: /^ [A-Z.]{6} (\S+)/gm,
-  decoders: /^ [A-Z.]{6} (\S+)/gm,
-  demuxers: /^ D[E d]{0,3} +(\S+)/gm,
-  muxers: /^ [D ]E[ d]? +(\S+)/gm,
-  filters: /^ [A-Z.]{2,3} (\S+) +\S+->\S+/gm,
-};
-
-const LIST_MS = 20_000;
 const TRY_MS = 60_000;
 
 type Options = { encoder: Encoder; spec: EncodingSpec };
@@ -84,8 +80,8 @@ export async function detectFfmpegCapabilities(binaries: Binaries, { encoder, sp
     const version = /^ffmpeg version (\S+)/.exec(lines)?.[1] ?? "of an unknown version";
     await run(binaries.ffprobe, { cwd, timeLimitMs: LIST_MS, args: ["-version"] });
     const lacking: string[] = [];
-    for (const kind of Object.keys(NEEDED) as Kind[]) {
-      const has = namesIn((await ffmpeg([`-${kind}`], LIST_MS)).toString(), LISTED[kind]);
+    for (const kind of Object.keys(NEEDED) as ComponentKind[]) {
+      const has = await componentsOf(binaries.ffmpeg, kind, { cwd });
       const missing = NEEDED[kind].map((one) => [one].flat()).filter((any) => !any.some((name) => has.has(name)));
       if (missing.length > 0) lacking.push(`${kind} ${missing.map((any) => any.join(" or ")).join(", ")}`);
     }
@@ -94,8 +90,8 @@ export async function detectFfmpegCapabilities(binaries: Binaries, { encoder, sp
     await requireEncoder(binaries.ffmpeg, encoder, spec);
     await encodeAndRead(ffmpeg, cwd, spec);
     await refusesPlaylists(binaries, cwd);
-    const open = await missingIsolation(binaries.ffmpeg);
-    return `ffmpeg ${version} has everything needed, encodes and decodes${open.length > 0 ? `, but is not fully confined: ${open.join("; ")}` : ""}`;
+    const notes = [...(await lackingCodecs(binaries.ffmpeg, cwd)), ...(await openings(binaries.ffmpeg))];
+    return [`ffmpeg ${version} has everything needed, encodes and decodes`, ...notes].join(", but ");
   } catch (error) {
     if (!(error instanceof MediaError)) throw error;
     const last = error.logTail.split("\n").at(-1)?.trim();
@@ -105,9 +101,17 @@ export async function detectFfmpegCapabilities(binaries: Binaries, { encoder, sp
   }
 }
 
-/** One line may contain several names, separated by commas. */
-const namesIn = (list: string, pattern: RegExp) =>
-  new Set([...list.matchAll(pattern)].flatMap(([, names = ""]) => [names, ...names.split(",")]));
+/** Only encoding profiles with these codecs need them. */
+async function lackingCodecs(ffmpeg: string, cwd: string): Promise<string[]> {
+  const has = await componentsOf(ffmpeg, "encoders", { cwd });
+  const lacking = additionalVideoCodecs.filter(({ softwareEncoder }) => !has.has(softwareEncoder));
+  return lacking.map(({ name, softwareEncoder }) => `cannot encode ${name}, for lack of ${softwareEncoder}`);
+}
+
+async function openings(ffmpeg: string): Promise<string[]> {
+  const open = await missingIsolation(ffmpeg);
+  return open.length > 0 ? [`is not fully confined: ${open.join("; ")}`] : [];
+}
 
 async function encodeAndRead(
   ffmpeg: (args: string[]) => Promise<Buffer>,

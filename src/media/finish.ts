@@ -1,5 +1,6 @@
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
+import { codecNameOf } from "./codecs/registry.ts";
 import type { EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
 import type { Binaries, SourceRun } from "./ffmpeg.ts";
@@ -47,7 +48,7 @@ export type EncodeResult = {
 
 type FinishOptions = {
   plan: ManifestPlan;
-  /** Largest first. */
+  /** By codec, those of the primary one first; largest first. */
   videos: Written[];
   /** The default one first. */
   audios: Written[];
@@ -70,7 +71,9 @@ export async function finish(options: FinishOptions): Promise<EncodeResult> {
     throw new MediaError("input_invalid", "Nothing in the source could be decoded.", false);
   }
   const read = options.read ?? readFromFolder(outDir);
-  const shared = { outDir, spec, videos, ffmpeg: binaries.ffmpeg, run, read };
+  // Any player can play the file, and the images do not depend on what else is encoded.
+  const primary = videos.filter(({ init }) => codecNameOf(init.codec) === codecNameOf(videos[0]?.init.codec ?? ""));
+  const shared = { outDir, spec, videos: primary, ffmpeg: binaries.ffmpeg, run, read };
   const hasStoryboard = spec.storyboard.enabled && !isEarly;
   const storyboard = hasStoryboard ? await writeStoryboard({ ...shared, name: names.storyboard }) : null;
   await writeThumbnail({ ...shared, name: names.thumbnail, audios });

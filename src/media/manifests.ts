@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { bitRates, masterPlaylist, mediaPlaylist, type PlaylistSegment } from "../lib/m3u8.ts";
 import { type MpdRepresentation, type MpdSet, staticMpd } from "../lib/mpd.ts";
 import { INIT_NAME, SEGMENT_TEMPLATE } from "./arguments.ts";
+import { codecNameOf } from "./codecs/registry.ts";
 import type { EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
 import type { Rate } from "./ladder.ts";
@@ -269,7 +270,7 @@ function mpd(
     timescale: init.timescale,
     segments,
   });
-  const sets: MpdSet[] = audios.map((one, index) => ({
+  const audioSets: MpdSet[] = audios.map((one, index) => ({
     kind: "audio",
     language: languageOf(plan, one),
     isMain: index === 0,
@@ -277,20 +278,22 @@ function mpd(
       { ...base(one), audio: { sampleRate: one.init.timescale, channels: channelsOf(plan, spec, one) } },
     ],
   }));
-  if (videos.length) {
-    const representations = videos.map((one) => ({
+  // Players switch within a set, and only between representations of one codec.
+  const byCodec = Map.groupBy(videos, ({ init }) => codecNameOf(init.codec));
+  const videoSets = [...byCodec.values()].map((all): MpdSet => {
+    const representations = all.map((one) => ({
       ...base(one),
       video: { width: one.init.width, height: one.init.height, frameRate },
     }));
-    sets.unshift({ kind: "video", language: null, isMain: true, representations });
-  }
+    return { kind: "video", language: null, isMain: true, representations };
+  });
   return staticMpd({
     profile: spec.dash.profile,
     durationSeconds,
     maxSegmentSeconds: target,
     initTemplate: `$RepresentationID$/${INIT_NAME}`,
     mediaTemplate: `$RepresentationID$/${SEGMENT_TEMPLATE}`,
-    sets,
+    sets: [...videoSets, ...audioSets],
     ...(storyboard && {
       tiles: { ...storyboard, mediaTemplate: spec.storyboard.image },
     }),

@@ -32,12 +32,13 @@ export async function prepareFolders(outDir: string, plan: EncodePlan): Promise<
 
 /**
  * Reads what was written for a rendition; null when the encoder received no input (an empty track). A short last segment
- * is joined with the one before it, unless others follow it elsewhere.
+ * is joined with the one before it, unless others follow it elsewhere. With `count`, which is the number of segments of
+ * another rendition, it is joined exactly when there is one more.
  */
 export async function readWritten(
   outDir: string,
   name: string,
-  { joinLast = true }: { joinLast?: boolean } = {},
+  { joinLast = true, count }: { joinLast?: boolean; count?: number | undefined } = {},
 ): Promise<Written | null> {
   const folder = join(outDir, name);
   await rm(join(folder, MUXER_MANIFEST), { force: true });
@@ -53,7 +54,9 @@ export async function readWritten(
   const segments: Segment[] = [];
   for (const file of names) segments.push(await readSegment(folder, file));
   const [before, last] = segments.slice(-2);
-  if (joinLast && before && last && isShort(last.durationSeconds, init.delay / init.timescale))
+  const isExtra = (one: Segment) =>
+    count === undefined ? isShort(one.durationSeconds, init.delay / init.timescale) : segments.length === count + 1;
+  if (joinLast && before && last && isExtra(last))
     if (await joinFiles(folder, before, last)) segments.splice(-2, 2, await readSegment(folder, before.name));
   const durationSeconds = segments.reduce((sum, segment) => sum + segment.durationSeconds, 0);
   return { name, init, segments, durationSeconds };

@@ -1,4 +1,5 @@
-import type { EncodingSpec } from "./encoding-spec.ts";
+import { videoCodecs } from "./codecs/registry.ts";
+import type { AdditionalVideo, EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
 import { chooseRate, type PlannedRendition, planLadder, type Rate } from "./ladder.ts";
 import type { AudioTrack, Probe, VideoTrack } from "./probe.ts";
@@ -85,6 +86,29 @@ export function planEncode(probe: Probe, spec: EncodingSpec): EncodePlan {
   const holdUntilSeconds = videoEnd !== null && end - videoEnd > UNEVEN_SECONDS ? end : 0;
   const renditions = planLadder(video.width, video.height, rate, spec);
   return { video: { track: video, rate, renditions, holdUntilSeconds, passthrough: null }, audio, durationSeconds };
+}
+
+/** What is encoded with another codec in a run of its own, without audio. */
+export type AdditionalPlan = { settings: AdditionalVideo; plan: EncodePlan & { video: NonNullable<EncodePlan["video"]> } };
+
+/**
+ * The renditions of other codecs, on the frame grid of `plan` and with its keyframes. `suffix` is appended to their
+ * names. Sizes that a codec does not support are left out.
+ */
+export function planAdditional(plan: EncodePlan, spec: EncodingSpec, suffix = ""): AdditionalPlan[] {
+  const { video } = plan;
+  if (!video) return [];
+  const { width, height } = video.track;
+  return (spec.video.additional ?? []).flatMap((settings) => {
+    const { codec, ladder } = settings;
+    const { minSide } = videoCodecs[codec];
+    const renditions = planLadder(width, height, video.rate, { ...spec, video: { ...spec.video, ladder } })
+      .filter((one) => Math.min(one.width, one.height) >= minSide)
+      .map((one) => ({ ...one, name: `${one.name}-${codec}${suffix}` }));
+    const passthrough = video.passthrough && { ...video.passthrough, isCopied: false };
+    const own = { ...plan, audio: [], video: { ...video, renditions, passthrough } };
+    return renditions.length > 0 ? [{ settings, plan: own }] : [];
+  });
 }
 
 /** ffmpeg shifts the file so that its earliest stream starts at 0. */

@@ -6,7 +6,9 @@ import { videoCodecs } from "./codecs/registry.ts";
 import { deviceArguments, type Encoder } from "./encoders.ts";
 import type { EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
-import { run } from "./ffmpeg.ts";
+import { run, type SourceRun } from "./ffmpeg.ts";
+import { componentsOf } from "./ffmpeg-components.ts";
+import type { AdditionalPlan } from "./plan.ts";
 
 /**
  * Encodes a few frames as a test: a list of encoders shows what was compiled, not what the machine supports. Throws
@@ -35,5 +37,24 @@ export async function requireEncoder(ffmpeg: string, encoder: Encoder, { video }
     );
   } finally {
     await rm(cwd, { recursive: true, force: true });
+  }
+}
+
+/** Throws MediaError `encode_failed` when this ffmpeg lacks an encoder of the plans: that of another worker may have it. */
+export async function requireAdditionalEncoders(
+  ffmpeg: string,
+  plans: readonly AdditionalPlan[],
+  common: SourceRun,
+): Promise<void> {
+  if (plans.length === 0) return;
+  const has = await componentsOf(ffmpeg, "encoders", common);
+  for (const { settings } of plans) {
+    const { softwareEncoder, name } = videoCodecs[settings.codec];
+    if (has.has(softwareEncoder)) continue;
+    throw new MediaError(
+      "encode_failed",
+      `The encoding profile requires ${name}, but the worker's ffmpeg has no encoder ${softwareEncoder}; use the bundled ffmpeg.`,
+      true,
+    );
   }
 }

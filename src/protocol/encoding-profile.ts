@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { encodableVideoCodecs, videoCodecs } from "../media/codecs/registry.ts";
+import { additionalVideoCodecs, primaryVideoCodecs } from "../media/codecs/registry.ts";
 
 /**
  * Encoding profiles, as clients write them. A profile is compiled to an encoding specification, which workers obey
@@ -23,10 +23,11 @@ export const ProfileName = v.pipe(
   v.regex(PROFILE_NAME, "must be lower-case letters and digits, in groups joined by single hyphens"),
 );
 
-type VideoCodecName = keyof typeof videoCodecs;
-const PROFILE_CODECS = Object.keys(videoCodecs) as [VideoCodecName, ...VideoCodecName[]];
-const AVAILABLE = encodableVideoCodecs.map(({ name }) => name);
-const DEFAULT_CODECS: VideoCodecName[] = AVAILABLE.slice(0, 1);
+const PRIMARY_CODECS = primaryVideoCodecs.map(({ name }) => name);
+const ADDITIONAL_CODECS = additionalVideoCodecs.map(({ name }) => name);
+type VideoCodecName = (typeof PRIMARY_CODECS | typeof ADDITIONAL_CODECS)[number];
+const PROFILE_CODECS = [...PRIMARY_CODECS, ...ADDITIONAL_CODECS] as [VideoCodecName, ...VideoCodecName[]];
+const DEFAULT_CODECS: VideoCodecName[] = PRIMARY_CODECS.slice(0, 1);
 export const WATERMARK_POSITIONS = ["top-left", "top-right", "bottom-left", "bottom-right", "center"] as const;
 /** EBU R 128, clause a: the target of programme loudness. */
 export const EBU_R128_LUFS = -23;
@@ -37,7 +38,7 @@ const ProfileRung = v.strictObject({
     v.check((height) => height % 2 === 0, "must be even"),
     v.description("Short side in pixels"),
   ),
-  max_bitrate: v.pipe(between(50_000, 200_000_000), v.description("bit/s, at up to 30 frames per second")),
+  max_bitrate: v.pipe(between(50_000, 200_000_000), v.description(`bit/s of ${PRIMARY_CODECS[0]}, at up to 30 frames per second; a part of it for other codecs`)),
 });
 
 const Loudness = v.union(
@@ -97,7 +98,9 @@ export const profileEntries = {
       ),
       DEFAULT_CODECS,
     ),
-    v.description(`Available in this version: ${AVAILABLE.join(", ")}`),
+    v.description(
+      `Always with ${PRIMARY_CODECS[0]}, which every player knows; ${ADDITIONAL_CODECS.join(" and ")} are additional renditions of all sizes, and take several times as long`,
+    ),
   ),
   ladder: v.pipe(
     v.optional(

@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { encodableAudioCodecs, encodableVideoCodecs } from "../media/codecs/registry.ts";
+import { additionalVideoCodecs, encodableAudioCodecs, primaryVideoCodecs } from "../media/codecs/registry.ts";
 import { WATERMARK_POSITIONS } from "./encoding-profile.ts";
 
 // A desktop client uses these values as arguments and file names, and the server may not be trustworthy.
@@ -23,10 +23,23 @@ const rung = (maxCrf: number) =>
     only_below: v.optional(side),
   });
 
-/** Directories of renditions: none is that of audio, and a size between two rungs is named by its short side. */
+/**
+ * Directories of renditions: none is that of audio or of another codec, and a size between two rungs is named by its
+ * short side.
+ */
 const hasOwnNames = (ladder: { name: string; height: number }[]) =>
   new Set(ladder.map(({ name }) => name)).size === ladder.length &&
-  ladder.every(({ name, height }) => !/^(audio(-\d+)?|\d+p)$/.test(name) || name === `${height}p`);
+  ladder.every(({ name, height }) => !isReserved(name) || name === `${height}p`);
+const isReserved = (name: string) =>
+  /^(audio(-\d+)?|\d+p)$/.test(name) || additionalVideoCodecs.some((codec) => name.endsWith(`-${codec.name}`));
+
+const ladder = (maxCrf: number) =>
+  v.pipe(
+    v.array(rung(maxCrf)),
+    v.minLength(1),
+    v.maxLength(20),
+    v.check((all) => hasOwnNames(all)),
+  );
 
 /** A PNG image over the video, which the worker downloads; `width_percent` is of the width of the video. */
 const watermark = v.object({
@@ -39,22 +52,30 @@ const watermark = v.object({
   }),
 });
 
-const videoOf = ({ settings, maxCrf }: (typeof encodableVideoCodecs)[number]) =>
+/** Renditions of another codec, which are named `<rung>-<codec>`. */
+const additional = v.variant(
+  "codec",
+  additionalVideoCodecs.map(({ settings, maxCrf }) => v.object({ ...settings, ladder: ladder(maxCrf) })),
+);
+
+const videoOf = ({ settings, maxCrf }: (typeof primaryVideoCodecs)[number]) =>
   v.object({
     ...settings,
     standard_frame_rate: between(1, 240),
     max_frame_rate: between(1, 240),
     high_frame_rate_factor: v.pipe(v.number(), v.minValue(1), v.maxValue(10)),
-    ladder: v.pipe(
-      v.array(rung(maxCrf)),
-      v.minLength(1),
-      v.maxLength(20),
-      v.check((all) => hasOwnNames(all)),
-    ),
+    ladder: ladder(maxCrf),
     max_pixels: between(256, 8192 * 8192),
     // Older servers do not state these.
     enabled: v.optional(v.boolean(), true),
     watermark: v.optional(v.nullable(watermark), null),
+    additional: v.optional(
+      v.pipe(
+        v.array(additional),
+        v.maxLength(additionalVideoCodecs.length),
+        v.check((all) => new Set(all.map(({ codec }) => codec)).size === all.length),
+      ),
+    ),
   });
 
 // The order determines the specification's identifier.
@@ -82,7 +103,7 @@ export const EncodingSpec = v.object({
   container: v.literal("cmaf"),
   segment_seconds: seconds,
   gop_seconds: seconds,
-  video: v.variant("codec", encodableVideoCodecs.map(videoOf)),
+  video: v.variant("codec", primaryVideoCodecs.map(videoOf)),
   audio: v.variant("codec", encodableAudioCodecs.map(audioOf)),
   hls: v.object({
     version: between(7, 12),
@@ -117,4 +138,5 @@ export const EncodingSpec = v.object({
 });
 export type EncodingSpec = DeepReadonly<v.InferOutput<typeof EncodingSpec>>;
 export type Rung = EncodingSpec["video"]["ladder"][number];
+export type AdditionalVideo = NonNullable<EncodingSpec["video"]["additional"]>[number];
 type DeepReadonly<T> = T extends object ? { readonly [Name in keyof T]: DeepReadonly<T[Name]> } : T;

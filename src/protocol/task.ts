@@ -84,6 +84,8 @@ export const UNCUTTABLE_REASONS = [
   "early_playback",
   /** It is longer than 24 hours. */
   "too_long",
+  /** It is also encoded with codecs that are not encoded in chunks. */
+  "additional_codecs",
   /** A chunk did not have exactly the frames of its range, or is known not to: the clock begins below 0. */
   "inexact",
   "disabled",

@@ -126,7 +126,9 @@ describe("encoding profiles", () => {
     ["name", { name: "Big Name" }],
     ["codecs", { codecs: [] }],
     ["codecs", { codecs: ["h264", "h264"] }],
-    ["codecs", { codecs: ["av1"] }],
+    ["codecs", { codecs: ["av1", "hevc"] }],
+    ["codecs", { codecs: ["h264", "vp9"] }],
+    ["codecs", { codecs: ["h264", "av1"], ladder: [] }],
     ["hdr", { hdr: "keep" }],
     ["per_title", { per_title: true }],
     ["audio.channels", { audio: { channels: 6 } }],
@@ -182,6 +184,23 @@ describe("a profile that is used", () => {
     expect(contract.outputs.mp4_path).toMatch(/video\.mp4$/);
     const served = await app.call("GET", "/api/v1/encoding_spec?profile=tiny", { key });
     expect(served.body.audio.bitrate).toBe(32_000);
+  });
+
+  test("states the settings of each additional codec, whose caps are lower", async () => {
+    const ladder = [
+      { height: 720, max_bitrate: 2_000_000 },
+      { height: 360, max_bitrate: 1_000_000 },
+    ];
+    await create({ name: "modern", codecs: ["av1", "h264", "hevc"], ladder });
+    const { video } = (await app.call("GET", "/api/v1/encoding_spec?profile=modern", { key })).body;
+    expect(video).toMatchObject({ codec: "h264", preset: "veryfast", ladder: [{ max_bitrate: 2_000_000 }, {}] });
+    expect(video.additional).toMatchObject([
+      { codec: "hevc", preset: "fast", ladder: [{ name: "720p", max_bitrate: 1_300_000, crf: 26 }, { name: "360p" }] },
+      { codec: "av1", preset: "8", ladder: [{ name: "720p", max_bitrate: 1_200_000, crf: 35 }, { name: "360p" }] },
+    ]);
+    const { job } = await uploaded(app, key, { encoding_profile: "modern" });
+    expect((await contractOf(job.id)).encoding_spec.video).toEqual(video);
+    expect((await app.call("GET", "/api/v1/encoding_spec", { key })).body.video).not.toHaveProperty("additional");
   });
 
   test("is the tenant's default for assets that name none", async () => {

@@ -98,6 +98,31 @@ window.playAll = (folder) =>
   Promise.all(Object.keys(openers).map((name, at) => played(name, document.querySelectorAll("video")[at], folder)));
 </script>`;
 
+/** Runs in the page before its scripts: the browser does not support types that match. */
+const withoutTypes = ({ source }: RegExp) => `{
+  const isHidden = (type) => new RegExp(${JSON.stringify(source)}).test(type);
+  const { isTypeSupported } = MediaSource;
+  MediaSource.isTypeSupported = (type) => !isHidden(type) && isTypeSupported.call(MediaSource, type);
+  const { canPlayType } = HTMLMediaElement.prototype;
+  HTMLMediaElement.prototype.canPlayType = function (type) {
+    return isHidden(type) ? "" : canPlayType.call(this, type);
+  };
+  const { mediaCapabilities } = navigator;
+  const decodingInfo = mediaCapabilities.decodingInfo.bind(mediaCapabilities);
+  mediaCapabilities.decodingInfo = async (configuration) => {
+    const info = await decodingInfo(configuration);
+    const isRefused = isHidden(configuration.video?.contentType ?? "");
+    return isRefused ? { ...info, supported: false, smooth: false, powerEfficient: false } : info;
+  };
+}`;
+
+type PlayOptions = {
+  /** Media types, with codec strings, that the browser is made to refuse. */
+  without?: RegExp;
+  /** Called with the URL of each request. */
+  onRequest?: (url: string) => void;
+};
+
 /** A browser, and a server for the directory `root`. */
 export class Players {
   readonly #root: string;
@@ -113,12 +138,14 @@ export class Players {
   play = (folder: string): Promise<Played[]> => this.playAt(`/made/${folder}`);
 
   /** The same from another server: `address` is the URL of the manifests' directory. */
-  async playAt(address: string): Promise<Played[]> {
+  async playAt(address: string, { without, onRequest }: PlayOptions = {}): Promise<Played[]> {
     this.#browser ??= startBrowser();
     this.#base ??= this.#serve();
     const [browser, base] = await Promise.all([this.#browser, this.#base]);
     const page = await browser.newPage();
     try {
+      if (without) await page.addInitScript(withoutTypes(without));
+      if (onRequest) page.on("request", (request) => onRequest(request.url()));
       await page.goto(base);
       return (await page.evaluate(`playAll(${JSON.stringify(address)})`)) as Played[];
     } finally {

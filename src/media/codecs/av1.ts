@@ -1,4 +1,8 @@
-import { requireBytes, type VideoCodec } from "./codec.ts";
+import * as v from "valibot";
+import { type AdditionalVideoCodec, bitrateCaps, requireBytes } from "./codec.ts";
+
+const SOFTWARE_ENCODER = "libsvtav1";
+const PRESETS = ["4", "5", "6", "7", "8", "9", "10", "11", "12"];
 
 /** The marker bit and version 1 (AV1 Codec ISO Media File Format Binding, 2.3.3). */
 const MARKER_AND_VERSION = 0x81;
@@ -25,4 +29,30 @@ export const av1 = {
     const bits = depth & 0x40 ? (depth & 0x20 ? "12" : "10") : "08";
     return `av01.${profile >> 5}.${level}${depth & 0x80 ? "H" : "M"}.${bits}`;
   },
-} as const satisfies VideoCodec;
+
+  softwareEncoder: SOFTWARE_ENCODER,
+  encoderArguments: {
+    software: (limits, { preset }) => [
+      ...["-c:v", SOFTWARE_ENCODER, "-preset", preset, "-crf", String(limits.crf), ...bitrateCaps(limits)],
+      // A closed GOP: without it forced keyframes are such that frames before them follow.
+      ...["-flags", "+cgop", "-svtav1-params", "enable-force-key-frames=1"],
+    ],
+  },
+  settings: {
+    codec: v.literal("av1"),
+    profile: v.literal("main"),
+    pixel_format: v.literal("yuv420p"),
+    rate_control: v.literal("crf_capped"),
+    preset: v.picklist(PRESETS),
+  },
+  maxCrf: 63,
+  defaults: {
+    settings: {
+      ...{ codec: "av1", profile: "main", pixel_format: "yuv420p" },
+      ...{ rate_control: "crf_capped", preset: "8" },
+    },
+    crf: 35,
+    bitrateShare: 0.6,
+  },
+  minSide: 64,
+} as const satisfies AdditionalVideoCodec;

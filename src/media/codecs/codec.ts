@@ -23,24 +23,43 @@ type Settings<Required extends string> = { readonly [N in Required]: GenericSche
   readonly [name: string]: GenericSchema;
 };
 
+type EncoderArguments = (limits: BitrateLimits, settings: VideoSettings) => string[];
+
 export type EncodableVideoCodec = VideoCodec & {
   /** ffmpeg's encoder that needs no hardware. */
   softwareEncoder: string;
   /** ffmpeg's output options. Every forced keyframe must be one where a decoder can start; there may be no others. */
-  encoderArguments: Readonly<Record<Encoder, (limits: BitrateLimits, settings: VideoSettings) => string[]>>;
+  encoderArguments: { readonly software: EncoderArguments };
+  /** The values of the encoding specification that the encoders support, as valibot entries. */
+  settings: Settings<"codec" | "profile" | "pixel_format" | "rate_control" | "preset">;
+  maxCrf: number;
+};
+
+/** A codec that every player knows: its renditions are always produced, and can be encoded in chunks. */
+export type PrimaryVideoCodec = EncodableVideoCodec & {
+  encoderArguments: Readonly<Record<Encoder, EncoderArguments>>;
   /** Additional output options where a rendition continues after a part that another run encodes. */
   continuationArguments: Readonly<Record<Encoder, readonly string[]>>;
   /** The software encoder's, for frames between those of another encoder: the id that its parameter sets get. */
   foreignArguments(parameterSetId: number): string[];
-  /** The values of the encoding specification that the encoders support, as valibot entries. */
-  settings: Settings<"codec" | "profile" | "pixel_format" | "rate_control" | "preset">;
-  maxCrf: number;
   /** The largest frame, in pixels. */
   maxPixels: number;
   /** Whether any device that plays the renditions also plays a track of this codec in a source unchanged. */
   isCopyable(track: SourceVideo): boolean;
   /** In the video descriptions for VR players. */
   vrName: string;
+};
+
+/** A codec of additional renditions, for players that know it. */
+export type AdditionalVideoCodec = EncodableVideoCodec & {
+  /** What the server's profiles specify: the caps are a share of those of the same rung of the primary codec. */
+  defaults: {
+    readonly settings: Readonly<Record<"codec" | "profile" | "pixel_format" | "rate_control" | "preset", string>>;
+    readonly crf: number;
+    readonly bitrateShare: number;
+  };
+  /** The smallest width and height, in pixels. */
+  minSide: number;
 };
 
 export type EncodableAudioCodec = AudioCodec & {
@@ -74,3 +93,12 @@ export type SourceAudio = { profile: string; channels: number; sampleRate: numbe
 export function requireBytes(configuration: Buffer, bytes: number, box: string): void {
   if (configuration.length < bytes) throw new Error(`The init segment's ${box} is truncated.`);
 }
+
+/** ffmpeg's output options for the highest bitrate and the decoder's buffer. */
+export const bitrateCaps = ({ maxBitrate, buffer }: BitrateLimits): string[] => [
+  ...["-maxrate", String(maxBitrate)],
+  ...["-bufsize", String(buffer)],
+];
+
+/** The presets that the encoders of H.264 and HEVC share. */
+export const X26X_PRESETS = "ultrafast superfast veryfast faster fast medium slow slower veryslow".split(" ");

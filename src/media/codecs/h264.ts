@@ -1,22 +1,16 @@
 import * as v from "valibot";
-import { type BitrateLimits, type EncodableVideoCodec, requireBytes } from "./codec.ts";
+import { bitrateCaps, type PrimaryVideoCodec, requireBytes, X26X_PRESETS } from "./codec.ts";
 
 const SOFTWARE_ENCODER = "libx264";
 /** Level 4.2 as level_idc: any current device decodes it at 1080p60. */
 const MAX_COPIED_LEVEL = 42;
 const COPIED_PROFILES = ["Constrained Baseline", "Baseline", "Main", "High"];
-const PRESETS = "ultrafast superfast veryfast faster fast medium slow slower veryslow".split(" ");
 
 /**
  * Every run assumes that the decoder's buffer is 0.9 full, and spends it: many short runs would exceed the cap. With 0.4 the
  * first second of a chunk of noise lost 2.4 % of SSIM, with 0.65 chunks of 8 s took 1.4 % more bits than one run.
  */
 const CONTINUED = "vbv-init=0.5";
-
-const caps = ({ maxBitrate, buffer }: BitrateLimits) => [
-  ...["-maxrate", String(maxBitrate)],
-  ...["-bufsize", String(buffer)],
-];
 
 export const h264 = {
   kind: "video",
@@ -38,21 +32,21 @@ export const h264 = {
   encoderArguments: {
     software: (limits, { preset, profile }) => [
       ...["-c:v", SOFTWARE_ENCODER, "-preset", preset, "-profile:v", profile, "-crf", String(limits.crf)],
-      ...caps(limits),
+      ...bitrateCaps(limits),
       ...["-sc_threshold", "0"],
     ],
     nvenc: (limits, { profile }) => [
       ...["-c:v", "h264_nvenc", "-preset", "p5", "-profile:v", profile],
       ...["-rc", "vbr", "-cq", String(limits.crf), "-b:v", "0"],
-      ...[...caps(limits), "-forced-idr", "1", "-no-scenecut", "1"],
+      ...[...bitrateCaps(limits), "-forced-idr", "1", "-no-scenecut", "1"],
     ],
     qsv: (limits, { profile }) => [
       ...["-c:v", "h264_qsv", "-preset", "medium", "-profile:v", profile],
-      ...["-global_quality", String(limits.crf), ...caps(limits), "-forced_idr", "1", "-adaptive_i", "0"],
+      ...["-global_quality", String(limits.crf), ...bitrateCaps(limits), "-forced_idr", "1", "-adaptive_i", "0"],
     ],
     vaapi: (limits, { profile }) => [
       ...["-c:v", "h264_vaapi", "-profile:v", profile, "-rc_mode", "QVBR"],
-      ...["-global_quality", String(limits.crf), "-b:v", String(Math.round(limits.maxBitrate * 0.7)), ...caps(limits)],
+      ...["-global_quality", String(limits.crf), "-b:v", String(Math.round(limits.maxBitrate * 0.7)), ...bitrateCaps(limits)],
     ],
   },
   continuationArguments: {
@@ -67,7 +61,7 @@ export const h264 = {
     profile: v.literal("high"),
     pixel_format: v.literal("yuv420p"),
     rate_control: v.literal("crf_capped"),
-    preset: v.picklist(PRESETS),
+    preset: v.picklist(X26X_PRESETS),
   },
   maxCrf: 51,
   /** Levels 5.1 and 5.2 allow this many (A.3.1: MaxFS 36,864 macroblocks). */
@@ -76,4 +70,4 @@ export const h264 = {
   isCopyable: ({ profile, level, pixelFormat }) =>
     COPIED_PROFILES.includes(profile) && level > 0 && level <= MAX_COPIED_LEVEL && pixelFormat === "yuv420p",
   vrName: "h264",
-} as const satisfies EncodableVideoCodec;
+} as const satisfies PrimaryVideoCodec;

@@ -1,4 +1,9 @@
-import { requireBytes, type VideoCodec } from "./codec.ts";
+import * as v from "valibot";
+import { type AdditionalVideoCodec, bitrateCaps, requireBytes, X26X_PRESETS } from "./codec.ts";
+
+const SOFTWARE_ENCODER = "libx265";
+/** `info=0`: without the encoder's settings, which would be repeated in each init segment. */
+const PARAMETERS = "scenecut=0:open-gop=0:info=0:log-level=warning";
 
 export const hevc = {
   kind: "video",
@@ -23,7 +28,34 @@ export const hevc = {
     ];
     return [sampleEntry, ...parts].join(".");
   },
-} as const satisfies VideoCodec;
+
+  softwareEncoder: SOFTWARE_ENCODER,
+  encoderArguments: {
+    software: (limits, { preset, profile }) => [
+      ...["-c:v", SOFTWARE_ENCODER, "-preset", preset, "-profile:v", profile, "-crf", String(limits.crf)],
+      ...[...bitrateCaps(limits), "-forced-idr", "1", "-x265-params", PARAMETERS],
+      // Apple's players require the sample entry with all parameter sets in the init segment.
+      ...["-tag:v", "hvc1"],
+    ],
+  },
+  settings: {
+    codec: v.literal("hevc"),
+    profile: v.literal("main"),
+    pixel_format: v.literal("yuv420p"),
+    rate_control: v.literal("crf_capped"),
+    preset: v.picklist(X26X_PRESETS),
+  },
+  maxCrf: 51,
+  defaults: {
+    settings: {
+      ...{ codec: "hevc", profile: "main", pixel_format: "yuv420p" },
+      ...{ rate_control: "crf_capped", preset: "fast" },
+    },
+    crf: 26,
+    bitrateShare: 0.65,
+  },
+  minSide: 32,
+} as const satisfies AdditionalVideoCodec;
 
 const hexadecimal = (value: number) => value.toString(16).toUpperCase();
 

@@ -4,16 +4,14 @@ import type { AudioCodec, VideoCodec } from "./codec.ts";
 import { h264 } from "./h264.ts";
 import { hevc } from "./hevc.ts";
 
-/** All codecs, by name. Those with `settings` can be produced, the others only read. */
+/** All codecs, by name. */
 export const videoCodecs = { h264, hevc, av1 } as const satisfies Record<string, VideoCodec>;
 export const audioCodecs = { aac } as const satisfies Record<string, AudioCodec>;
 
-export const encodableVideoCodecs = Object.values(videoCodecs).filter((codec) => "settings" in codec);
+/** The codecs of the renditions that every video has, and those of additional ones, in the order of manifests. */
+export const primaryVideoCodecs = Object.values(videoCodecs).filter((codec) => "isCopyable" in codec);
+export const additionalVideoCodecs = Object.values(videoCodecs).filter((codec) => "defaults" in codec);
 export const encodableAudioCodecs = Object.values(audioCodecs).filter((codec) => "settings" in codec);
-
-/** The codecs that an encoding specification can require: anything else is an error of the type checker. */
-export type EncodableVideoName = (typeof encodableVideoCodecs)[number]["name"];
-export type EncodableAudioName = (typeof encodableAudioCodecs)[number]["name"];
 
 const all: readonly (VideoCodec | AudioCodec)[] = [...Object.values(videoCodecs), ...Object.values(audioCodecs)];
 

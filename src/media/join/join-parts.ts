@@ -1,4 +1,5 @@
 import { readSamples } from "../clip/fragments.ts";
+import { codecNameOf } from "../codecs/registry.ts";
 import { MediaError } from "../error.ts";
 import type { ManifestPlan } from "../manifests.ts";
 import type { Written } from "../package.ts";
@@ -61,9 +62,11 @@ export async function joinParts({ count, part: partAt, write, onPart, signal }: 
   return { videos: [...frames.values()].map(({ written }) => written), audios: finished, plan };
 }
 
-/** Largest first. */
+/** By codec, in the order of the manifest; largest first. */
 const inOrder = (videos: readonly PartRendition[]) =>
-  videos.toSorted((a, b) => b.init.width * b.init.height - a.init.width * a.init.height);
+  [...Map.groupBy(videos, ({ init }) => codecNameOf(init.codec)).values()].flatMap((all) =>
+    all.toSorted((a, b) => b.init.width * b.init.height - a.init.width * a.init.height),
+  );
 
 /** Without video: the range in which the packets are presented, without the priming of the encoder. */
 async function rangeOfAudio({ read }: Part, rendition: PartRendition): Promise<{ seconds: number; start: number }> {

@@ -4,7 +4,7 @@ import type { EncodingSpec } from "../encoding-spec.ts";
 import { MediaError } from "../error.ts";
 import { type Binaries, run, type SourceRun, untrustedInput } from "../ffmpeg.ts";
 import { findPassthrough } from "../passthrough.ts";
-import { type EncodePlan, planEncode } from "../plan.ts";
+import { type EncodePlan, planAdditional, planEncode } from "../plan.ts";
 import type { Probe } from "../probe.ts";
 import { audioStep } from "./audio-grid.ts";
 import { copiedSegments } from "./passthrough-parts.ts";
@@ -98,6 +98,7 @@ async function cutsOf(options: PlanOptions, plan: EncodePlan, source: Source): P
   });
   const { video } = plan;
   if (!video) return cuts("no_video");
+  if (planAdditional(plan, options.spec).length > 0) return cuts("additional_codecs");
   if (!plan.durationSeconds) return cuts("unknown_duration");
   if (video.holdUntilSeconds > 0) return cuts("held_frame");
   // Seeks in such a file are off by that time. Delays of audio encoders are shorter.

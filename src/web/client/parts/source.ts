@@ -1,4 +1,4 @@
-import Hls, { type HlsConfig } from "hls.js";
+import Hls, { type HlsConfig, type Level } from "hls.js";
 import type { AudioTrack } from "./audio-tracks.ts";
 import { avoidAwaitedRenditions } from "./awaited-rendition.ts";
 import { carrying, type ErrorCode, refusedFor } from "./player-data.ts";
@@ -69,6 +69,8 @@ function openNative(video: HTMLVideoElement, { url, token, startSeconds, onError
   };
 }
 
+const isSameSize = (a: Level, b: Level) => a.width === b.width && a.height === b.height;
+
 function openHls(video: HTMLVideoElement, options: SourceOptions): Source {
   const { url, isOwn, startSeconds, isEager, onRenditions, onSounds, onRenditionChange, onError } = options;
   let { token } = options;
@@ -114,9 +116,15 @@ function openHls(video: HTMLVideoElement, options: SourceOptions): Source {
     else if (error.response?.code === 404) onError("not_found");
     else onError(error.type === Hls.ErrorTypes.NETWORK_ERROR ? "network" : "media");
   });
-  hls.on(Hls.Events.MANIFEST_PARSED, (_, { levels }) =>
-    onRenditions(levels.map(({ width, height, bitrate }, index) => ({ id: String(index), width, height, bitrate }))),
-  );
+  /** One level of each size; the others differ from it only in their codec. */
+  let listed: Level[] = [];
+  hls.on(Hls.Events.MANIFEST_PARSED, (_, { levels, firstLevel }) => {
+    listed = levels.filter((one, index) => {
+      const isOfCodec = (other: Level) => other.codecSet === levels[firstLevel]?.codecSet;
+      return isOfCodec(one) || !levels.some((other, at) => at !== index && isOfCodec(other) && isSameSize(one, other));
+    });
+    onRenditions(listed.map(({ width, height, bitrate }, index) => ({ id: String(index), width, height, bitrate })));
+  });
   const reportAudioTracks = () =>
     onSounds(
       hls.audioTracks.map(({ name, lang = "" }) => ({ label: name, language: lang })),
@@ -132,7 +140,11 @@ function openHls(video: HTMLVideoElement, options: SourceOptions): Source {
   hls.attachMedia(video);
   return {
     chooseRendition(index) {
-      hls.nextLevel = index;
+      const chosen = listed[index];
+      const playing = hls.levels[hls.loadLevel]?.codecSet;
+      const isAlike = (one: Level) => chosen && one.codecSet === playing && isSameSize(one, chosen);
+      const level = chosen?.codecSet === playing ? chosen : (hls.levels.find(isAlike) ?? chosen);
+      hls.nextLevel = level ? hls.levels.indexOf(level) : -1;
     },
     chooseSound(index) {
       hls.audioTrack = index;

@@ -1,0 +1,106 @@
+import { copyFileSync, readFileSync, writeFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
+import { join } from "node:path";
+import type { Arch } from "../build/base.ts";
+import { run } from "../build/run.ts";
+import { unpackPackages } from "../debian/packages.ts";
+import {
+  crossArguments,
+  crossFile,
+  dav1dArguments,
+  linkedPackages,
+  svtAv1Arguments,
+  type Target,
+  x264Arguments,
+  x265Arguments,
+} from "./recipe.ts";
+import type { AptSource } from "./source.ts";
+
+/** How a target's compiler is called, and the source packages of its libraries with their versions. */
+export type Platform = {
+  mesonArguments: string[];
+  configureArguments: string[];
+  env: NodeJS.ProcessEnv;
+  /** Where compiled libraries are installed: `prefix` below `root`, which pkg-config prepends to every path. */
+  root: string;
+  prefix: string;
+  linked: string[];
+};
+
+export async function platformFor(arch: Arch, { cross, withX264 }: Target, work: string): Promise<Platform> {
+  const names = linkedPackages.filter((name) => !withX264 || name !== "libx264-dev");
+  if (!cross) {
+    const format = `\${source:Package} \${source:Version}\n`;
+    const rows = await run("dpkg-query", ["-W", "-f", format, ...names]);
+    const none = { mesonArguments: [], configureArguments: [], env: {} };
+    return { ...none, root: "", prefix: join(work, "libraries"), linked: rows.trim().split("\n") };
+  }
+  const sysroot = join(work, "sysroot");
+  const packages = await unpackPackages(names, arch, work, sysroot);
+  const file = join(work, "cross.ini");
+  writeFileSync(file, crossFile(cross));
+  const pkgConfig = join(sysroot, "usr/lib", cross.prefix, "pkgconfig");
+  return {
+    mesonArguments: ["--cross-file", file],
+    configureArguments: crossArguments(cross, sysroot),
+    root: sysroot,
+    prefix: "/libraries",
+    env: { PKG_CONFIG_LIBDIR: pkgConfig, PKG_CONFIG_SYSROOT_DIR: sysroot },
+    linked: packages.map(({ source, sourceVersion }) => `${source} ${sourceVersion}`),
+  };
+}
+
+/** The directory that compiled libraries are installed in. */
+export const installedIn = ({ root, prefix }: Platform): string => join(root, prefix);
+
+type Compile = (source: AptSource, target: Target, platform: Platform, work: string) => Promise<void>;
+
+/** Compiles dav1d as a static archive. */
+const compileDav1d: Compile = async (source, _target, platform, work) => {
+  const folder = await source.fetchInto(work);
+  const build = join(work, "dav1d-build");
+  await run("meson", ["setup", ...platform.mesonArguments, ...dav1dArguments(platform.prefix), build, folder]);
+  await run("ninja", ["-C", build, "install"], { env: { ...process.env, DESTDIR: platform.root } });
+  copyFileSync(join(folder, "COPYING"), join(installedIn(platform), "COPYING.dav1d"));
+};
+
+const compileX264: Compile = async (source, { cross }, { root, prefix }, work) => {
+  const folder = await source.fetchInto(work);
+  await run("./configure", x264Arguments(prefix, cross), { cwd: folder });
+  await run("make", ["-j", String(availableParallelism())], { cwd: folder });
+  await run("make", ["install-lib-static", `DESTDIR=${root}`], { cwd: folder });
+};
+
+const compileX265: Compile = async (source, target, platform, work) => {
+  const folder = await source.fetchInto(work);
+  const build = join(work, "x265-build");
+  await run("cmake", ["-S", join(folder, "source"), "-B", build, ...x265Arguments(platform.prefix, target)]);
+  await run("ninja", ["-C", build, "install"], { env: { ...process.env, DESTDIR: platform.root } });
+  // It names the shared library of the compiler, which a static program cannot link.
+  const description = join(installedIn(platform), "lib/pkgconfig/x265.pc");
+  writeFileSync(description, readFileSync(description, "utf8").replaceAll(/ -lgcc_s\b/g, ""));
+};
+
+const compileSvtAv1: Compile = async (source, target, platform, work) => {
+  const folder = await source.fetchInto(work);
+  const build = join(work, "svt-av1-build");
+  await run("cmake", ["-S", folder, "-B", build, ...svtAv1Arguments(platform.prefix, target)]);
+  await run("ninja", ["-C", build, "install"], { env: { ...process.env, DESTDIR: platform.root } });
+  const notices = ["LICENSE.md", "PATENTS.md"].map((name) => readFileSync(join(folder, name), "utf8"));
+  writeFileSync(join(installedIn(platform), "COPYING.SVT-AV1"), notices.join("\n"));
+};
+
+const compiled: Record<string, Compile> = {
+  dav1d: compileDav1d,
+  x264: compileX264,
+  x265: compileX265,
+  "svt-av1": compileSvtAv1,
+};
+
+/** The source packages of the libraries that are compiled for a target, as static archives. */
+export const compiledLibraries = ({ withX264 }: Target): string[] =>
+  Object.keys(compiled).filter((name) => withX264 || name !== "x264");
+
+/** Compiles one of them into the directory of the platform. */
+export const compileLibrary = (name: string, ...rest: Parameters<Compile>): Promise<void> =>
+  (compiled[name] as Compile)(...rest);

@@ -1,0 +1,26 @@
+import { run, type SourceRun } from "./ffmpeg.ts";
+
+export type ComponentKind = "encoders" | "decoders" | "demuxers" | "muxers" | "filters";
+
+/** The columns of each list: flags, then the name. */
+const LISTED: Record<ComponentKind, RegExp> = {
+  encoders: /^ [A-Z.]{6} (\S+)/gm,
+  decoders: /^ [A-Z.]{6} (\S+)/gm,
+  demuxers: /^ D[E d]{0,3} +(\S+)/gm,
+  muxers: /^ [D ]E[ d]? +(\S+)/gm,
+  filters: /^ [A-Z.]{2,3} (\S+) +\S+->\S+/gm,
+};
+
+export const LIST_MS = 20_000;
+
+/** The names of all components of a kind that this ffmpeg was compiled with. Throws MediaError. */
+export async function componentsOf(
+  ffmpeg: string,
+  kind: ComponentKind,
+  common: SourceRun,
+): Promise<ReadonlySet<string>> {
+  const args = ["-hide_banner", "-nostdin", `-${kind}`];
+  const list = (await run(ffmpeg, { ...common, args, timeLimitMs: LIST_MS })).toString();
+  // One line may contain several names, separated by commas.
+  return new Set([...list.matchAll(LISTED[kind])].flatMap(([, names = ""]) => [names, ...names.split(",")]));
+}

@@ -1,0 +1,126 @@
+import { spawn } from "node:child_process";
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { Players } from "../media/matrix-players.ts";
+import { expectError } from "../support/error.ts";
+import { uploaded } from "../support/flow.ts";
+import { watched } from "../support/process.ts";
+import { startBrowser, untilPlayed, visit } from "./browser.ts";
+import { ask } from "./element.ts";
+import { type Platform, startPlatform, untilReady } from "./platform.ts";
+
+/** An asset in H.264, HEVC and AV1. Chromium decodes the first and the last. */
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 240_000 });
+
+const SECONDS = 8;
+let platform: Platform;
+let browser: Browser;
+let players: Players;
+let asset: { id: number; external_id: string };
+let job: { id: number };
+beforeAll(async () => {
+  [platform, browser] = await Promise.all([startPlatform(), startBrowser()]);
+  players = new Players("");
+  const { key, clip: bytes } = platform;
+  const profile = {
+    name: "modern",
+    codecs: ["h264", "hevc", "av1"],
+    ladder: [
+      { height: 360, max_bitrate: 900_000 },
+      { height: 240, max_bitrate: 400_000 },
+    ],
+  };
+  const created = await platform.call("POST", "/api/v1/encoding_profiles", {
+    admin: platform.admin,
+    body: profile,
+  });
+  expect(created.status, created.text).toBe(201);
+  const fields = { bytes, playback_policy: "public", encoding_profile: "modern" };
+  ({ asset, job } = await uploaded(platform, key, fields));
+  await untilReady(platform, asset.id);
+});
+afterAll(async () => {
+  await players?.close();
+  await browser?.close();
+  await platform?.close();
+});
+
+const folder = () => `${platform.base}/media/${asset.external_id}`;
+/** The renditions whose segments are in URLs. */
+const renditionsIn = (urls: readonly string[]) => [
+  ...new Set(urls.map((url) => /\/([^/]+)\/(?:init\.mp4|\d+\.m4s)/.exec(url)?.[1] ?? "").filter(Boolean)),
+];
+const isPrimary = (name: string) => /^(\d+p|audio)$/.test(name);
+
+test("the asset has renditions of all codecs, and was encoded in one run", async () => {
+  const { key } = platform;
+  const { body } = await platform.call("GET", `/api/v1/assets/${asset.id}`, { key });
+  expect(body.renditions.map(({ name, codec }: Record<string, string>) => [name, codec])).toEqual([
+    ...[["360p", "h264"], ["240p", "h264"]],
+    ...[["360p-hevc", "hevc"], ["240p-hevc", "hevc"]],
+    ...[["360p-av1", "av1"], ["240p-av1", "av1"]],
+    ["audio", "aac"],
+  ]);
+  for (const { bytes, name } of body.renditions) expect(bytes, name).toBeGreaterThan(10_000);
+  const { body: shown } = await platform.call("GET", `/api/v1/transcoding_jobs/${job.id}`, { key });
+  expect(shown).toMatchObject({ status: "completed", uncuttable: "additional_codecs" });
+});
+
+test("hls.js and Shaka play AV1 where the browser supports it, and dash.js plays to the end", async () => {
+  const urls: string[] = [];
+  const played = await players.playAt(folder(), { onRequest: (url) => urls.push(url) });
+  for (const one of played) {
+    expect(one, JSON.stringify(one)).toMatchObject({ error: null });
+    expect(Math.abs(one.left), one.player).toBeLessThan(0.3);
+    expect(one.frames, one.player).toBeGreaterThan(SECONDS * 15);
+  }
+  const names = renditionsIn(urls);
+  expect(names.some((name) => name.endsWith("-av1"))).toBe(true);
+  expect(names.filter((name) => name.endsWith("-hevc"))).toEqual([]);
+});
+
+test("players that know only H.264 request nothing else", async () => {
+  const urls: string[] = [];
+  const options = { without: /av01|hvc1|hev1/, onRequest: (url: string) => void urls.push(url) };
+  for (const one of await players.playAt(folder(), options)) {
+    expect(one, JSON.stringify(one)).toMatchObject({ error: null });
+    expect(Math.abs(one.left), one.player).toBeLessThan(0.3);
+  }
+  const names = renditionsIn(urls);
+  expect(names.length).toBeGreaterThan(1);
+  expect(names.filter((name) => !isPrimary(name))).toEqual([]);
+});
+
+test("the watch page offers each size once, and keeps to the codec that plays", async () => {
+  const seen = await visit(browser, `${platform.base}/watch/${asset.external_id}?autoplay=1`);
+  await untilPlayed(seen.page, 1);
+  const sizes = await ask(seen, "return [...player.video.videoRenditions].map(({ height }) => height).sort()");
+  expect(sizes).toEqual([240, 360]);
+  await ask(seen, "player.video.videoRenditions.selectedIndex = 0");
+  await untilPlayed(seen.page, 6);
+  const names = renditionsIn(seen.requests.map(({ pathname }) => pathname));
+  expect(names.filter((name) => !isPrimary(name) && !name.endsWith("-av1"))).toEqual([]);
+  expect(seen.faults).toEqual([]);
+});
+
+test.each(["master.m3u8", "manifest.mpd"])("ffmpeg plays %s to its end", async (manifest) => {
+  const args = ["-nostdin", "-v", "error", "-i", `${folder()}/${manifest}`, "-f", "null", "-"];
+  const { code, stderr } = await watched(spawn("ffmpeg", args)).ended;
+  expect([code, stderr]).toEqual([0, ""]);
+});
+
+test("an instant clip has all codecs, an exact one is refused", async () => {
+  const { key } = platform;
+  const path = `/api/v1/assets/${asset.id}/clips`;
+  const made = await platform.call("POST", path, { key, body: { start_seconds: 4, end_seconds: 8 } });
+  expect(made.status, made.text).toBe(201);
+  const urls: string[] = [];
+  const address = `${platform.base}/media/${made.body.external_id}`;
+  for (const one of await players.playAt(address, { onRequest: (url) => urls.push(url) })) {
+    expect(one, JSON.stringify(one)).toMatchObject({ error: null });
+    expect(one.duration, one.player).toBeCloseTo(4, 0);
+  }
+  expect(renditionsIn(urls).some((name) => name.endsWith("-av1"))).toBe(true);
+  const exact = { start_seconds: 1.1, end_seconds: 3, mode: "exact" };
+  expectError(await platform.call("POST", path, { key, body: exact }), 422, "clip_not_possible");
+});
