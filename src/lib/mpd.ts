@@ -17,6 +17,8 @@ export type MpdSet = {
   kind: "video" | "audio";
   language: string | null;
   isMain: boolean;
+  /** Of several sets that a player can play, it prefers the one with the highest (ISO/IEC 23009-1, 5.3.3.2). */
+  selectionPriority?: number | undefined;
   representations: readonly MpdRepresentation[];
 };
 
@@ -44,7 +46,8 @@ export function staticMpd(options: {
 }): string {
   const sets = options.sets.map((set, index) => {
     const language = set.language ? ` lang="${attribute(set.language)}"` : "";
-    const open = `    <AdaptationSet id="${index}" contentType="${set.kind}" mimeType="${set.kind}/mp4"${language} segmentAlignment="true" startWithSAP="1">`;
+    const priority = set.selectionPriority ? ` selectionPriority="${set.selectionPriority}"` : "";
+    const open = `    <AdaptationSet id="${index}" contentType="${set.kind}" mimeType="${set.kind}/mp4"${language}${priority} segmentAlignment="true" startWithSAP="1">`;
     const role = `      <Role schemeIdUri="urn:mpeg:dash:role:2011" value="${set.isMain ? "main" : "alternate"}"/>`;
     return [open, role, ...set.representations.map((one) => representation(one, options)), "    </AdaptationSet>"].join(
       "\n",

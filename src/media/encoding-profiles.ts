@@ -90,7 +90,11 @@ function additionalOf(codecs: readonly string[], ladder: readonly Rung[]): Addit
       ...settings,
       ladder: ladder.map((one) => ({
         ...one,
-        ...{ max_bitrate: Math.round(one.max_bitrate * bitrateShare), buffer: Math.round(one.buffer * bitrateShare), crf },
+        ...{
+          max_bitrate: Math.round(one.max_bitrate * bitrateShare),
+          buffer: Math.round(one.buffer * bitrateShare),
+          crf,
+        },
       })),
     }));
 }

@@ -278,14 +278,16 @@ function mpd(
       { ...base(one), audio: { sampleRate: one.init.timescale, channels: channelsOf(plan, spec, one) } },
     ],
   }));
-  // Players switch within a set, and only between representations of one codec.
+  // Players switch within a set, and only between representations of one codec. Codecs that need fewer bits are last, and
+  // preferred.
   const byCodec = Map.groupBy(videos, ({ init }) => codecNameOf(init.codec));
-  const videoSets = [...byCodec.values()].map((all): MpdSet => {
+  const videoSets = [...byCodec.values()].map((all, index): MpdSet => {
     const representations = all.map((one) => ({
       ...base(one),
       video: { width: one.init.width, height: one.init.height, frameRate },
     }));
-    return { kind: "video", language: null, isMain: true, representations };
+    const selectionPriority = byCodec.size > 1 ? index + 1 : undefined;
+    return { kind: "video", language: null, isMain: true, selectionPriority, representations };
   });
   return staticMpd({
     profile: spec.dash.profile,

@@ -89,7 +89,10 @@ export function planEncode(probe: Probe, spec: EncodingSpec): EncodePlan {
 }
 
 /** What is encoded with another codec in a run of its own, without audio. */
-export type AdditionalPlan = { settings: AdditionalVideo; plan: EncodePlan & { video: NonNullable<EncodePlan["video"]> } };
+export type AdditionalPlan = {
+  settings: AdditionalVideo;
+  plan: EncodePlan & { video: NonNullable<EncodePlan["video"]> };
+};
 
 /**
  * The renditions of other codecs, on the frame grid of `plan` and with its keyframes. `suffix` is appended to their

@@ -38,7 +38,10 @@ const ProfileRung = v.strictObject({
     v.check((height) => height % 2 === 0, "must be even"),
     v.description("Short side in pixels"),
   ),
-  max_bitrate: v.pipe(between(50_000, 200_000_000), v.description(`bit/s of ${PRIMARY_CODECS[0]}, at up to 30 frames per second; a part of it for other codecs`)),
+  max_bitrate: v.pipe(
+    between(50_000, 200_000_000),
+    v.description(`bit/s of ${PRIMARY_CODECS[0]}, at up to 30 frames per second; a part of it for other codecs`),
+  ),
 });
 
 const Loudness = v.union(

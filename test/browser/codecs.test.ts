@@ -56,9 +56,18 @@ test("the asset has renditions of all codecs, and was encoded in one run", async
   const { key } = platform;
   const { body } = await platform.call("GET", `/api/v1/assets/${asset.id}`, { key });
   expect(body.renditions.map(({ name, codec }: Record<string, string>) => [name, codec])).toEqual([
-    ...[["360p", "h264"], ["240p", "h264"]],
-    ...[["360p-hevc", "hevc"], ["240p-hevc", "hevc"]],
-    ...[["360p-av1", "av1"], ["240p-av1", "av1"]],
+    ...[
+      ["360p", "h264"],
+      ["240p", "h264"],
+    ],
+    ...[
+      ["360p-hevc", "hevc"],
+      ["240p-hevc", "hevc"],
+    ],
+    ...[
+      ["360p-av1", "av1"],
+      ["240p-av1", "av1"],
+    ],
     ["audio", "aac"],
   ]);
   for (const { bytes, name } of body.renditions) expect(bytes, name).toBeGreaterThan(10_000);
@@ -66,7 +75,7 @@ test("the asset has renditions of all codecs, and was encoded in one run", async
   expect(shown).toMatchObject({ status: "completed", uncuttable: "additional_codecs" });
 });
 
-test("hls.js and Shaka play AV1 where the browser supports it, and dash.js plays to the end", async () => {
+test("hls.js, dash.js and Shaka play AV1 where the browser supports it", async () => {
   const urls: string[] = [];
   const played = await players.playAt(folder(), { onRequest: (url) => urls.push(url) });
   for (const one of played) {
@@ -75,8 +84,7 @@ test("hls.js and Shaka play AV1 where the browser supports it, and dash.js plays
     expect(one.frames, one.player).toBeGreaterThan(SECONDS * 15);
   }
   const names = renditionsIn(urls);
-  expect(names.some((name) => name.endsWith("-av1"))).toBe(true);
-  expect(names.filter((name) => name.endsWith("-hevc"))).toEqual([]);
+  expect(names.filter((name) => name !== "audio" && !name.endsWith("-av1"))).toEqual([]);
 });
 
 test("players that know only H.264 request nothing else", async () => {

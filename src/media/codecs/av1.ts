@@ -48,8 +48,11 @@ export const av1 = {
   maxCrf: 63,
   defaults: {
     settings: {
-      ...{ codec: "av1", profile: "main", pixel_format: "yuv420p" },
-      ...{ rate_control: "crf_capped", preset: "8" },
+      codec: "av1",
+      profile: "main",
+      pixel_format: "yuv420p",
+      rate_control: "crf_capped",
+      preset: "8",
     },
     crf: 35,
     bitrateShare: 0.6,

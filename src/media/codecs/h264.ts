@@ -46,7 +46,13 @@ export const h264 = {
     ],
     vaapi: (limits, { profile }) => [
       ...["-c:v", "h264_vaapi", "-profile:v", profile, "-rc_mode", "QVBR"],
-      ...["-global_quality", String(limits.crf), "-b:v", String(Math.round(limits.maxBitrate * 0.7)), ...bitrateCaps(limits)],
+      ...[
+        "-global_quality",
+        String(limits.crf),
+        "-b:v",
+        String(Math.round(limits.maxBitrate * 0.7)),
+        ...bitrateCaps(limits),
+      ],
     ],
   },
   continuationArguments: {

@@ -48,8 +48,11 @@ export const hevc = {
   maxCrf: 51,
   defaults: {
     settings: {
-      ...{ codec: "hevc", profile: "main", pixel_format: "yuv420p" },
-      ...{ rate_control: "crf_capped", preset: "fast" },
+      codec: "hevc",
+      profile: "main",
+      pixel_format: "yuv420p",
+      rate_control: "crf_capped",
+      preset: "fast",
     },
     crf: 26,
     bitrateShare: 0.65,
