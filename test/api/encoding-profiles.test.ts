@@ -196,7 +196,7 @@ describe("a profile that is used", () => {
     expect(video).toMatchObject({ codec: "h264", preset: "veryfast", ladder: [{ max_bitrate: 2_000_000 }, {}] });
     expect(video.additional).toMatchObject([
       { codec: "hevc", preset: "fast", ladder: [{ name: "720p", max_bitrate: 1_300_000, crf: 26 }, { name: "360p" }] },
-      { codec: "av1", preset: "8", ladder: [{ name: "720p", max_bitrate: 1_200_000, crf: 35 }, { name: "360p" }] },
+      { codec: "av1", preset: "8", ladder: [{ name: "720p", max_bitrate: 1_200_000, crf: 40 }, { name: "360p" }] },
     ]);
     const { job } = await uploaded(app, key, { encoding_profile: "modern" });
     expect((await contractOf(job.id)).encoding_spec.video).toEqual(video);

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { Players } from "../media/matrix-players.ts";
 import { expectError } from "../support/error.ts";
 import { uploaded } from "../support/flow.ts";
+import { emptyFolder } from "../support/folder.ts";
 import { watched } from "../support/process.ts";
 import { startBrowser, untilPlayed, visit } from "./browser.ts";
 import { ask } from "./element.ts";
@@ -107,7 +108,8 @@ test("the watch page offers each size once, and keeps to the codec that plays", 
   await ask(seen, "player.video.videoRenditions.selectedIndex = 0");
   await untilPlayed(seen.page, 6);
   const names = renditionsIn(seen.requests.map(({ pathname }) => pathname));
-  expect(names.filter((name) => !isPrimary(name) && !name.endsWith("-av1"))).toEqual([]);
+  expect(names.filter((name) => name !== "audio" && !name.endsWith("-av1"))).toEqual([]);
+  expect(names).toContain("240p-av1");
   expect(seen.faults).toEqual([]);
 });
 
@@ -115,6 +117,34 @@ test.each(["master.m3u8", "manifest.mpd"])("ffmpeg plays %s to its end", async (
   const args = ["-nostdin", "-v", "error", "-i", `${folder()}/${manifest}`, "-f", "null", "-"];
   const { code, stderr } = await watched(spawn("ffmpeg", args)).ended;
   expect([code, stderr]).toEqual([0, ""]);
+});
+
+test.each(["master.m3u8", "manifest.mpd"])("mpv plays %s to its end", async (manifest) => {
+  const unseen = ["--vo=null", "--ao=null", "--untimed", "--ao-null-untimed=yes", "--msg-level=all=info"];
+  const args = ["--no-config", "--no-ytdl", "--no-input-terminal", ...unseen, `${folder()}/${manifest}`];
+  const env = { PATH: process.env.PATH, HOME: emptyFolder() };
+  const { code, stdout, stderr } = await watched(spawn("mpv", args, { env })).ended;
+  expect([code, /Exiting\.\.\. \(End of file\)/.test(stdout)], stdout + stderr).toEqual([0, true]);
+});
+
+test("a join has all codecs, and its images are made of H.264", async () => {
+  const { key } = platform;
+  const body = { asset_ids: [asset.id, asset.id] };
+  const made = await platform.call("POST", "/api/v1/assets/join", { key, body });
+  expect(made.status, made.text).toBe(201);
+  await untilReady(platform, made.body.id);
+  const { renditions } = (await platform.call("GET", `/api/v1/assets/${made.body.id}`, { key })).body;
+  expect(renditions.map(({ codec, height }: Record<string, unknown>) => [codec, height])).toEqual([
+    ...["h264", "hevc", "av1"].flatMap((codec) => [360, 240].map((height) => [codec, height])),
+    ["aac", null],
+  ]);
+  const urls: string[] = [];
+  const address = `${platform.base}/media/${made.body.external_id}`;
+  for (const one of await players.playAt(address, { onRequest: (url) => urls.push(url) })) {
+    expect(one, JSON.stringify(one)).toMatchObject({ error: null });
+    expect(one.duration, one.player).toBeCloseTo(2 * SECONDS, 0);
+  }
+  expect(renditionsIn(urls).some((name) => name.endsWith("-av1"))).toBe(true);
 });
 
 test("an instant clip has all codecs, an exact one is refused", async () => {

@@ -54,7 +54,7 @@ export const av1 = {
       rate_control: "crf_capped",
       preset: "8",
     },
-    crf: 35,
+    crf: 40,
     bitrateShare: 0.6,
   },
   minSide: 64,
