@@ -91,7 +91,7 @@ export async function detectFfmpegCapabilities(binaries: Binaries, { encoder, sp
     await encodeAndRead(ffmpeg, cwd, spec);
     await refusesPlaylists(binaries, cwd);
     const notes = [...(await lackingCodecs(binaries.ffmpeg, cwd)), ...(await openings(binaries.ffmpeg))];
-    return [`ffmpeg ${version} has everything needed, encodes and decodes`, ...notes].join(", but ");
+    return `ffmpeg ${version} has everything needed, encodes and decodes${notes.length > 0 ? `, but ${notes.join("; ")}` : ""}`;
   } catch (error) {
     if (!(error instanceof MediaError)) throw error;
     const last = error.logTail.split("\n").at(-1)?.trim();

@@ -11,7 +11,7 @@ import { ask } from "./element.ts";
 import { type Platform, startPlatform, untilReady } from "./platform.ts";
 
 /** An asset in H.264, HEVC and AV1. Chromium decodes the first and the last. */
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 240_000 });
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 400_000 });
 
 const SECONDS = 8;
 let platform: Platform;
@@ -127,7 +127,7 @@ test.each(["master.m3u8", "manifest.mpd"])("mpv plays %s to its end", async (man
   expect([code, /Exiting\.\.\. \(End of file\)/.test(stdout)], stdout + stderr).toEqual([0, true]);
 });
 
-test("a join has all codecs, and its images are made of H.264", async () => {
+test("a join has all codecs", async () => {
   const { key } = platform;
   const body = { asset_ids: [asset.id, asset.id] };
   const made = await platform.call("POST", "/api/v1/assets/join", { key, body });

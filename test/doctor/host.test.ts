@@ -114,6 +114,11 @@ test("an ffmpeg that lacks a component, or cannot use it, is reported", { timeou
     ["a demuxer", without("demuxers", "mxf"), /lacks demuxers mxf/],
     ["a muxer", without("muxers", "dash"), /lacks muxers dash/],
     ["a filter", without("filters", "tonemap"), /lacks filters tonemap/],
+    [
+      "an encoder of a profile",
+      without("encoders", "libsvtav1"),
+      /encodes and decodes, but cannot encode av1, for lack/,
+    ],
     ["an encoder that fails", 'case "$*" in *libx264*clip.mp4) echo "no luck" >&2; exit 1;; esac', /It said: no luck/],
     ["a crash", "kill -SEGV $$", /FAULT/],
   ];
