@@ -1,3 +1,4 @@
+import { masterWithout, mpdWithout } from "./codec-filter.ts";
 import { DOCUMENT_LIMITS, requireAtMost } from "./document-limits.ts";
 import { mapReferences } from "./m3u8.ts";
 import { withSubtitles } from "./m3u8-subtitles.ts";
@@ -20,24 +21,28 @@ export type Below = {
   tracks: readonly { id: number; list: string; file: string; language: string; label: string; isDefault: boolean }[];
   /** Path of the asset's media on this server, with the token for signed playback and a final slash. */
   root: string;
+  /** Sample entries of codecs that are left out. */
+  hidden: readonly string[];
 };
 
 const isAbsolute = (uri: string) => /^([a-z][a-z0-9+.-]*:|\/)/i.test(uri);
 
-export const rebaseMaster = (playlist: string, { carried, folder, tracks }: Below): string =>
+export const rebaseMaster = (playlist: string, { carried, folder, tracks, hidden }: Below): string =>
   withSubtitles(
-    mapReferences(playlist, (uri) => (isAbsolute(uri) ? uri : carried + folder + uri)),
+    mapReferences(hidden.length > 0 ? masterWithout(playlist, hidden) : playlist, (uri) =>
+      isAbsolute(uri) ? uri : carried + folder + uri,
+    ),
     tracks.map((track) => ({ ...track, uri: carried + track.list })),
   );
 
 /** ISO/IEC 23009-1, 5.3.1.2: BaseURL follows ProgramInformation and precedes all other children of MPD. */
-export function rebaseMpd(mpd: string, { carried, folder, tracks, root }: Below): string {
+export function rebaseMpd(mpd: string, { carried, folder, tracks, root, hidden }: Below): string {
   const address = (carried + folder).replaceAll("&", "&amp;").replaceAll("<", "&lt;");
   // Absolute paths: ffmpeg 5.1 resolves the BaseURL of a Representation against the manifest's own directory and
   // ignores the BaseURL of the MPD (libavformat/dashdec.c, resolve_content_path), so no relative URL works in every
   // player.
   return mpds.withSubtitles(
-    based(mpd, address),
+    based(hidden.length > 0 ? mpdWithout(mpd, hidden) : mpd, address),
     tracks.map((track) => ({ ...track, address: root + track.file })),
   );
 }

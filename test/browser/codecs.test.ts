@@ -113,6 +113,21 @@ test("the watch page offers each size once, and keeps to the codec that plays", 
   expect(seen.faults).toEqual([]);
 });
 
+test.each([
+  ["master.m3u8", /(?:avc1|hvc1|av01)(?=\.[\w.]+,mp4a)/g],
+  ["manifest.mpd", /(?:avc1|hvc1|av01)/g],
+])("%s lists only the requested codecs", async (manifest, pattern) => {
+  const listed = async (query: string) => {
+    const { text, headers } = await platform.call("GET", `/media/${asset.external_id}/${manifest}${query}`);
+    return { codecs: [...new Set(text.match(pattern))], etag: headers.get("etag") };
+  };
+  const [all, primary, two] = [await listed(""), await listed("?codecs=h264"), await listed("?codecs=av1,h264")];
+  expect([all.codecs, primary.codecs, two.codecs]).toEqual([["avc1", "hvc1", "av01"], ["avc1"], ["avc1", "av01"]]);
+  expect(new Set([all.etag, primary.etag, two.etag]).size).toBe(3);
+  const unknown = await platform.call("GET", `/media/${asset.external_id}/${manifest}?codecs=mpeg4`);
+  expectError(unknown, 422, "validation_failed");
+});
+
 test.each(["master.m3u8", "manifest.mpd"])("ffmpeg plays %s to its end", async (manifest) => {
   const args = ["-nostdin", "-v", "error", "-i", `${folder()}/${manifest}`, "-f", "null", "-"];
   const { code, stderr } = await watched(spawn("ffmpeg", args)).ended;

@@ -178,6 +178,7 @@ const below = {
   carried: "~token/",
   folder: "1-1/",
   root: "/media/1/~token/",
+  hidden: ["hvc1", "hev1", "av01"],
   tracks: Array.from({ length: 20 }, (_, id) => ({
     ...{
       id,

@@ -6,6 +6,7 @@ import { serveObject } from "../../http/serve-object.ts";
 import { storageOf } from "../../http/storage.ts";
 import { HttpError, notFound } from "../../lib/errors.ts";
 import { contentTypeOf } from "../../lib/media-types.ts";
+import { videoCodecs } from "../../media/codecs/registry.ts";
 import { parseServed } from "../../parsing/parse-document.ts";
 import type { Rebased } from "../../parsing/parsers.ts";
 import { posterOf } from "../assets/poster.ts";
@@ -78,9 +79,10 @@ export function createMediaHandler(app: App, tokens: PlaybackTokens, egress: Egr
         const carried = token && context.url.searchParams.has("token") ? `~${token}/` : "";
         const tracks = await playableSubtitles(app, asset.id);
         const root = `${basePath(app.baseUrl())}/media/${publicId(asset)}/${signed ? `~${token}/` : ""}`;
-        const below = { carried, folder, tracks: tracks.map(trackOf), root };
+        const hidden = hiddenEntries(context.url.searchParams.get("codecs"));
+        const below = { carried, folder, tracks: tracks.map(trackOf), root, hidden };
         const rewrite = (bytes: Buffer) => parseServed(app, "rebase", { what, bytes, below }, parsing);
-        return manifest(context, top.key, rewrite, { ...common, scope, tracks });
+        return manifest(context, top.key, rewrite, { ...common, scope, tracks, hidden });
       }
       // As large as all segments together, so it is delivered like them.
       if (file === "video.mp4" && delivery !== "proxy" && context.method === "GET")
@@ -108,6 +110,19 @@ export function createMediaHandler(app: App, tokens: PlaybackTokens, egress: Egr
     const lasting = { ...common, key, cacheControl: `${scope}, max-age=31536000, immutable`, ...(cache && { cache }) };
     return isText(key) ? plainText(context, lasting) : serveObject({ ...lasting, contentType: contentTypeOf(key) });
   };
+}
+
+/**
+ * The sample entries of the video codecs that are not in a list like `h264,av1`; none without a list. Throws 422
+ * `validation_failed` for an unknown codec.
+ */
+function hiddenEntries(list: string | null): string[] {
+  if (list === null) return [];
+  const wanted = list.split(",");
+  const known: readonly string[] = Object.keys(videoCodecs);
+  if (!wanted.every((name) => known.includes(name)))
+    throw new HttpError(422, "validation_failed", `codecs must be a list of ${known.join(", ")}.`);
+  return Object.values(videoCodecs).flatMap(({ name, sampleEntries }) => (wanted.includes(name) ? [] : sampleEntries));
 }
 
 /** The token is in the path below a manifest, and in the query of the first request. */

@@ -1,0 +1,71 @@
+import { hlsAttribute } from "./hls-attributes.ts";
+import { linesOf } from "./lines-of.ts";
+import { XmlFault, xmlTokens } from "./xml-tokens.ts";
+
+/**
+ * Manifests without what is encoded with some codecs. `hidden` are the sample entries of these: the first elements of
+ * codec strings (RFC 6381, 3.3). Both functions are linear in time and throw TooComplex.
+ */
+const isHidden = (codecs: string | undefined, hidden: readonly string[]): boolean =>
+  (codecs ?? "").split(",").some((codec) => hidden.includes(codec.trim().split(".", 1)[0] ?? ""));
+
+/** A master playlist without variants that need a hidden codec. */
+export function masterWithout(playlist: string, hidden: readonly string[]): string {
+  const lines: string[] = [];
+  let isLeftOut = false;
+  for (const line of linesOf(playlist)) {
+    if (/^#EXT-X-(I-FRAME-)?STREAM-INF:/.test(line)) {
+      const isOfHidden = isHidden(hlsAttribute(line, "CODECS"), hidden);
+      // 4.3.4.2: the URI of a variant is the next line.
+      if (line.startsWith("#EXT-X-STREAM-INF:")) isLeftOut = isOfHidden;
+      if (isOfHidden) continue;
+    }
+    const isUri = line !== "" && !line.startsWith("#");
+    if (isUri && isLeftOut) isLeftOut = false;
+    else lines.push(line);
+  }
+  return lines.join("\n");
+}
+
+type Range = { from: number; to: number };
+type Set = Range & { codecs: string | undefined; representations: number; hidden: Range[] };
+
+/** A DASH manifest without Representations of a hidden codec, and without sets that have no others. */
+export function mpdWithout(mpd: string, hidden: readonly string[]): string {
+  const left: Range[] = [];
+  let set: Set | null = null;
+  let open: Range | null = null;
+  try {
+    for (const token of xmlTokens(mpd)) {
+      if (token.kind === "text") continue;
+      const { kind, name, from, to } = token;
+      if (kind === "open" && name === "AdaptationSet" && !token.isEmpty)
+        set = { from, to, codecs: token.attributes.get("codecs"), representations: 0, hidden: [] };
+      if (!set) continue;
+      if (kind === "open" && name === "Representation") {
+        set.representations++;
+        open = isHidden(token.attributes.get("codecs") ?? set.codecs, hidden) ? { from, to } : null;
+        if (open && token.isEmpty) set.hidden.push(open);
+      }
+      if (kind === "close" && name === "Representation" && open) {
+        set.hidden.push({ ...open, to });
+        open = null;
+      }
+      if (kind !== "close" || name !== "AdaptationSet") continue;
+      const isWhole = set.representations > 0 && set.hidden.length === set.representations;
+      left.push(...(isWhole ? [{ from: set.from, to }] : set.hidden));
+      set = null;
+    }
+  } catch (error) {
+    // The manifest may have been stored before manifests were checked. It is served unchanged.
+    if (error instanceof XmlFault) return mpd;
+    throw error;
+  }
+  const pieces: string[] = [];
+  let done = 0;
+  for (const { from, to } of left) {
+    pieces.push(mpd.slice(done, from));
+    done = to;
+  }
+  return [...pieces, mpd.slice(done)].join("");
+}
