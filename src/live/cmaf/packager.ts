@@ -36,8 +36,11 @@ export type Packager = {
   config(config: TrackConfig): "accepted" | "changed";
   /** Adds a sample, whose data are then the packager's. Samples of a track without a configuration are dropped. */
   sample(sample: LiveSample): void;
-  /** The connection broke. Ends the open segments; samples are dropped until `resume`. */
-  interrupt(): void;
+  /**
+   * The connection broke. Ends the open segments; samples are dropped until `resume`. Resolves when all parts and segments
+   * before are reported.
+   */
+  interrupt(): Promise<void>;
   /** The publisher is back. Its first keyframe continues the timeline where it was interrupted, in the next segment. */
   resume(): void;
   /** Bytes that are not written yet. A caller that reads no more while there are many never loses the recording. */
@@ -114,11 +117,12 @@ class LivePackager implements Packager {
     this.#checkLimits();
   }
 
-  interrupt(): void {
+  interrupt(): Promise<void> {
     if (this.#state === "waiting" || this.#state === "running") {
       this.#flush();
       this.#state = "interrupted";
     }
+    return this.#recorder.settled();
   }
 
   resume(): void {
