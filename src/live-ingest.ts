@@ -4,14 +4,15 @@ import { UserError } from "./lib/errors.ts";
 import { ChildSupervisor, spawnSelf } from "./lib/child-supervisor.ts";
 import type { FromIngest, IngestOptions, ToIngest } from "./live/ingest/messages.ts";
 import { liveFolder, liveStreams } from "./resources/live/streams/live-streams.ts";
+import { PUBLISH_APPLICATION } from "./resources/live/streams/permit.ts";
 import { readPair, tlsFiles, watchPair } from "./tls.ts";
 
 const FIRST_WAIT_MS = 500;
 const RECONNECT_MS = 30_000;
 
 export type LiveIngest = {
-  rtmpPort: number | null;
-  rtmpsPort: number | null;
+  /** URLs that publishers use, without the stream key. */
+  urls: string[];
   /** Ends all streams, and completes their recordings. */
   stop(): Promise<void>;
 };
@@ -67,7 +68,12 @@ export async function startLiveIngest(app: App): Promise<LiveIngest> {
     streams.close();
   };
   try {
-    return { ...(await first.promise), stop };
+    const { rtmpPort, rtmpsPort } = await first.promise;
+    const { host } = app.config;
+    const address = host.includes(":") ? `[${host}]` : host;
+    const url = (scheme: string, port: number | null) =>
+      port === null ? [] : [`${scheme}://${address}:${port}/${PUBLISH_APPLICATION}`];
+    return { urls: [...url("rtmp", rtmpPort), ...url("rtmps", rtmpsPort)], stop };
   } catch (error) {
     await stop();
     throw error;

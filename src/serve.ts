@@ -25,6 +25,8 @@ export type Running = {
   address: string;
   /** URL on the local machine, without TLS. */
   localAddress: string;
+  /** URLs that publishers use, without the stream key. */
+  publishUrls: string[];
   /** The one-time address that sets up a server without tenants; null for any other. */
   setupUrl: string | null;
   /** Releases leases, completes open requests, flushes what is in memory. Within 15 s. */
@@ -104,17 +106,18 @@ export async function serve(
     baseUrl: app.baseUrl(),
     address: listening.address,
     localAddress: listening.localAddress,
+    publishUrls: ingest.urls,
     setupUrl: setupCode && `${app.baseUrl()}/console/setup?code=${setupCode}`,
     stop: once(stop),
   };
 }
 
-async function startIngest(app: App): Promise<Pick<LiveIngest, "stop">> {
+async function startIngest(app: App): Promise<LiveIngest> {
   const { rtmp_port, rtmps_port } = app.config;
-  if (rtmp_port === undefined && rtmps_port === undefined) return { stop: async () => {} };
+  if (rtmp_port === undefined && rtmps_port === undefined) return { urls: [], stop: async () => {} };
   const { startLiveIngest } = await import("./live-ingest.ts");
   const ingest = await startLiveIngest(app);
-  app.log.info({ rtmp_port: ingest.rtmpPort, rtmps_port: ingest.rtmpsPort }, "receiving live streams");
+  app.log.info({ urls: ingest.urls }, "receiving live streams");
   return ingest;
 }
 

@@ -1,3 +1,4 @@
+import type { Rate } from "../../media/ladder.ts";
 import type { LiveSample, TrackConfig } from "../samples.ts";
 import { AudioTrack } from "./audio-track.ts";
 import { FrameClock } from "./frame-clock.ts";
@@ -43,6 +44,8 @@ export type Packager = {
   interrupt(): Promise<void>;
   /** The publisher is back. Its first keyframe continues the timeline where it was interrupted, in the next segment. */
   resume(): void;
+  /** Frame rate of the video; null before its first frame. */
+  readonly rate: Rate | null;
   /** Bytes that are not written yet. A caller that reads no more while there are many never loses the recording. */
   readonly pendingBytes: number;
   /** Ends the open segments. Resolves when all files are on the disk. */
@@ -79,6 +82,10 @@ class LivePackager implements Packager {
     this.#recorder = new Recorder(options, (error) =>
       this.#report("recording_stopped", `The recording stopped: ${error instanceof Error ? error.message : error}`),
     );
+  }
+
+  get rate(): Rate | null {
+    return this.#clock?.rate ?? null;
   }
 
   get pendingBytes(): number {

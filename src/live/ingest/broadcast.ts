@@ -6,9 +6,9 @@ import { createPackager, type Packager } from "../cmaf/packager.ts";
 import type { Health, Part, SegmentInfo, TrackInfo, TrackKind } from "../cmaf/types.ts";
 import type { InitEvent, PartEvent } from "../playlists/events.ts";
 import type { LiveSample, TrackConfig } from "../samples.ts";
-import { finishRecording } from "./finish-recording.ts";
-import type { FromIngest, PublishedChannel } from "./messages.ts";
-import { OldSegments } from "./old-segments.ts";
+import { finishRecording, type RecordedTracks } from "./finish-recording.ts";
+import type { FinishedRecording, FromIngest, PublishedChannel, WantedClip } from "./messages.ts";
+import { keptSeconds, SegmentList } from "./segment-list.ts";
 
 const NAME_CHARACTERS = 24;
 const PART_SECONDS = 0.5;
@@ -46,7 +46,7 @@ export class Broadcast {
   readonly #tracks = new Map<TrackKind, TrackInfo>();
   /** Parts that are reported once all tracks are known. */
   #early: PartEvent[] = [];
-  readonly #old: OldSegments | null;
+  readonly #segments: SegmentList;
   #isOpened = false;
   #startedAtMs = 0;
   #recordedBytes = 0;
@@ -62,7 +62,7 @@ export class Broadcast {
     this.#folder = join(options.root, this.name);
     mkdirSync(this.#folder);
     const { record, dvrSeconds } = options.channel;
-    this.#old = record ? null : new OldSegments(this.#folder, dvrSeconds);
+    this.#segments = new SegmentList(this.#folder, record ? null : keptSeconds(dvrSeconds));
     this.#packager = createPackager({
       folder: this.#folder,
       partSeconds: PART_SECONDS,
@@ -104,6 +104,24 @@ export class Broadcast {
   end(): Promise<void> {
     this.#ended ??= this.#end();
     return this.#ended;
+  }
+
+  /**
+   * Makes video on demand of a part of the running stream, in the directory `target`. Null when there is no complete
+   * segment of that time. Throws the error of the file system.
+   */
+  async clip(wanted: WantedClip, target: string): Promise<FinishedRecording | null> {
+    const range = this.#segments.rangeOf(wanted);
+    return range && finishRecording(this.#folder, target, this.#recorded(), range);
+  }
+
+  #recorded(): RecordedTracks {
+    const [video, audio] = [this.#tracks.get("video"), this.#tracks.get("audio")];
+    const { rate } = this.#packager;
+    return {
+      video: video && rate ? { name: video.name, rate } : null,
+      audio: audio ? { name: audio.name, channels: audio.channels } : null,
+    };
   }
 
   async #end(): Promise<void> {
@@ -158,8 +176,9 @@ export class Broadcast {
     if (name === null) return;
     // A track that is configured may never begin.
     if (!this.#isOpened) this.#open();
-    this.#options.send({ stream: this.name, segment: { ...segment, track: this.#nameOf(track), name } });
-    this.#old?.add(this.#nameOf(track), name, segment.startSeconds + segment.durationSeconds);
+    const event = { ...segment, track: this.#nameOf(track), name };
+    this.#options.send({ stream: this.name, segment: event });
+    this.#segments.add(event, [...this.#tracks.values()].map((one) => one.name));
   }
 
   #open(): void {

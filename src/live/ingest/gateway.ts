@@ -3,8 +3,18 @@ import type { PublishDecision, PublishRequest } from "../rtmp/types.ts";
 import type { StreamEnd } from "../samples.ts";
 import { Broadcast } from "./broadcast.ts";
 import { diskReserve } from "./disk-reserve.ts";
-import type { FromIngest, IngestOptions, Permission, PublishedChannel, PublishQuestion } from "./messages.ts";
+import type {
+  FinishedRecording,
+  FromIngest,
+  IngestOptions,
+  Permission,
+  PublishedChannel,
+  PublishQuestion,
+  WantedClip,
+} from "./messages.ts";
 import { Publisher } from "./publisher.ts";
+
+const HEALTH_MS = 2000;
 
 type GatewayOptions = Pick<IngestOptions, "folder" | "minFreeBytes" | "reconnectMs"> & {
   ask: (question: PublishQuestion) => Promise<Permission>;
@@ -20,12 +30,14 @@ export class Gateway {
   readonly #onAir = new Map<number, OnAir>();
   /** Streams that are being completed. */
   readonly #ending = new Set<Promise<void>>();
+  readonly #reports: NodeJS.Timeout;
   #isClosed = false;
 
   constructor(options: GatewayOptions) {
     this.#options = options;
     mkdirSync(options.folder, { recursive: true, mode: 0o700 });
     this.#requireSpace = diskReserve(options.folder, options.minFreeBytes);
+    this.#reports = setInterval(() => this.#reportHealth(), HEALTH_MS).unref();
   }
 
   /** Decides on a publish, for a protocol server. */
@@ -46,9 +58,16 @@ export class Gateway {
     }
   }
 
+  /** As `Broadcast.clip`; null for a stream that has ended. */
+  async clip(name: string, wanted: WantedClip, target: string): Promise<FinishedRecording | null> {
+    const onAir = [...this.#onAir.values()].find(({ broadcast }) => broadcast.name === name);
+    return onAir ? onAir.broadcast.clip(wanted, target) : null;
+  }
+
   /** Ends all streams. Resolves when they are complete and reported. */
   async close(): Promise<void> {
     this.#isClosed = true;
+    clearInterval(this.#reports);
     for (const { broadcast } of [...this.#onAir.values()]) this.#end(broadcast);
     await Promise.all(this.#ending);
   }
@@ -87,11 +106,16 @@ export class Gateway {
       onHealth: (health) => {
         send({ log: { level: "warn", message: health.message, fields: { channel: channel.channel, code: health.code } } });
         if (health.code === "recording_stopped") broadcast.isRecordingStopped = true;
-        ofBroadcast()?.health(health);
+        ofBroadcast()?.react(health);
       },
       onConfigChanged: () => ofBroadcast()?.restart(),
     });
     return broadcast;
+  }
+
+  #reportHealth(): void {
+    for (const { broadcast, publisher } of this.#onAir.values())
+      if (publisher) this.#options.send({ stream: broadcast.name, health: publisher.health });
   }
 
   #restart(publisher: Publisher, ended: Broadcast): Broadcast {

@@ -2,6 +2,7 @@ import type { Packaged } from "../../media/manifests.ts";
 import type { InitEvent, PartEvent, SegmentEvent } from "../playlists/events.ts";
 import type { KeyPair } from "../rtmp/server.ts";
 import type { LogLevel, RefusalReason } from "../rtmp/types.ts";
+import type { StreamHealth } from "./stream-health.ts";
 
 /**
  * Messages between the ingest process and the server that started it. They pass the IPC channel as JSON, in order. A
@@ -43,7 +44,7 @@ export type PublishedChannel = {
 
 export type Permission =
   | { accepted: true; channel: PublishedChannel }
-  | { accepted: false; reason: Exclude<RefusalReason, "taken"> };
+  | { accepted: false; reason: RefusalReason };
 
 /** A stream has its first part. Its files are in the directory with its name. */
 export type OpenedStream = {
@@ -65,6 +66,9 @@ export type FinishedRecording = Packaged & {
   dashManifest: string;
 };
 
+/** A part of a running stream, in seconds from its start, or the last ones. */
+export type WantedClip = { startSeconds: number; endSeconds: number } | { lastSeconds: number };
+
 export type FromIngest =
   | { ready: { rtmpPort: number | null; rtmpsPort: number | null } }
   /** It cannot listen, and exits. */
@@ -78,9 +82,16 @@ export type FromIngest =
   | { stream: string; segment: SegmentEvent }
   | { stream: string; interrupted: true }
   | { stream: string; resumedAtMs: number }
+  /** Every two seconds while there is a publisher. */
+  | { stream: string; health: StreamHealth }
   | { stream: string; endedAtMs: number }
   /** Comes after `endedAtMs`, or answers `recover`. Null: there is no media. */
   | { stream: string; finished: FinishedRecording | null }
+  /**
+   * Answers `clip`: the files are in the directory with its name. Null: there is no complete segment of that time. It
+   * failed when it is absent.
+   */
+  | { clip: string; made?: FinishedRecording | null }
   | { log: { level: LogLevel; message: string; fields: Record<string, string | number> } };
 
 export type ToIngest =
@@ -88,6 +99,8 @@ export type ToIngest =
   | { answer: number; permission: Permission }
   /** Ends a stream; `reason` is sent to its publisher. */
   | { stop: string; reason: string }
+  /** Copies a part of a running stream to a directory named by `clip`. */
+  | { clip: string; of: string; wanted: WantedClip }
   /** Completes the files of a stream that another process left. */
   | { recover: string }
   | { tls: { [Part in keyof KeyPair]: string } }

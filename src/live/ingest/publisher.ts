@@ -2,6 +2,7 @@ import type { Health } from "../cmaf/types.ts";
 import type { PublishedStream, PublishSink } from "../rtmp/types.ts";
 import type { LiveSample, StreamEnd, TrackConfig } from "../samples.ts";
 import type { Broadcast } from "./broadcast.ts";
+import { HealthMeter, type StreamHealth } from "./stream-health.ts";
 
 /** A publisher that changes its codec parameters more often is not one. Each change is a stream of its own. */
 const MAX_STREAMS = 20;
@@ -22,6 +23,7 @@ export class Publisher implements PublishSink {
   readonly #configs = new Map<TrackConfig["kind"], TrackConfig>();
   #broadcast: Broadcast;
   #connection: PublishedStream | null = null;
+  readonly #meter = new HealthMeter(performance.now());
   #streams = 1;
   #sampledAt = performance.now();
   #isReplaced = false;
@@ -39,6 +41,10 @@ export class Publisher implements PublishSink {
     return performance.now() - this.#sampledAt > SILENT_MS;
   }
 
+  get health(): StreamHealth {
+    return this.#meter.read(performance.now());
+  }
+
   onStart(connection: PublishedStream): void {
     this.#connection = connection;
     // It was ended before it had started.
@@ -54,6 +60,7 @@ export class Publisher implements PublishSink {
   onSample(sample: LiveSample): void {
     if (this.#isReplaced) return;
     this.#sampledAt = performance.now();
+    this.#meter.add(sample, this.#sampledAt);
     this.#broadcast.sample(sample);
   }
 
@@ -83,7 +90,7 @@ export class Publisher implements PublishSink {
     for (const config of this.#configs.values()) this.#broadcast.config(config);
   }
 
-  health({ isFatal, message, code }: Health): void {
+  react({ isFatal, message, code }: Health): void {
     if (isFatal) this.stop(message);
     // Viewers can go on without a recording.
     else if (code === "recording_stopped") this.restart();

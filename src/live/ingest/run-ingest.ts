@@ -43,6 +43,7 @@ export async function runIngest({ send, onMessage }: IngestChannel): Promise<voi
       void running?.then((ingest) => {
         if (!ingest) return;
         if ("stop" in message) ingest.gateway.stop(message.stop, message.reason);
+        else if ("clip" in message) void clip(ingest, message, send);
         else if ("recover" in message) void recoverStream(ingest.folder, message.recover, send);
         else ingest.rtmps?.setTls(message.tls);
       });
@@ -77,6 +78,16 @@ async function start(options: IngestOptions, { ask, send }: Server): Promise<Ing
   } catch (error) {
     send({ failed: (error as Error).message });
     return null;
+  }
+}
+
+type ClipMessage = Extract<ToIngest, { clip: string }>;
+async function clip({ gateway, folder }: Ingest, { clip, of, wanted }: ClipMessage, send: Server["send"]) {
+  try {
+    send({ clip, made: await gateway.clip(of, wanted, join(folder, clip)) });
+  } catch (error) {
+    send({ log: { level: "error", message: "a clip could not be made", fields: { stream: of, error: String(error) } } });
+    send({ clip });
   }
 }
 

@@ -3,7 +3,9 @@ import { join } from "node:path";
 import { isNull } from "drizzle-orm";
 import { liveStreams as rows } from "../../../../storage/db/schema.ts";
 import { type App, forApp } from "../../../app.ts";
-import type { FinishedRecording, FromIngest, OpenedStream, ToIngest } from "../../../live/ingest/messages.ts";
+import type { FinishedRecording, FromIngest, OpenedStream, ToIngest, WantedClip } from "../../../live/ingest/messages.ts";
+import { HttpError } from "../../../lib/errors.ts";
+import { randomName } from "../../../lib/tokens.ts";
 import { LiveTimeline } from "../../../live/playlists/timeline.ts";
 import { ViewerCount } from "../../../live/playlists/viewer-count.ts";
 import { channelCache } from "../channel-cache.ts";
@@ -19,8 +21,11 @@ const FOLDER = "live";
 const RECORDING = ".recording";
 /** How long viewers of a stream that has ended can still read it. */
 const LINGER_MS = 10 * 60_000;
+const CLIP_MS = 10_000;
 const WATCH_MS = 2000;
 const RETRY_MS = 5000;
+
+type StreamMessage = Exclude<FromIngest, { ready: unknown } | { failed: string } | { log: unknown }>;
 
 export const liveFolder = ({ config }: Pick<App, "config">) => join(config.data_dir, FOLDER);
 
@@ -33,6 +38,7 @@ export class LiveStreams {
   readonly #recordings = new Map<string, StoredRecording>();
   /** Work on the row of each stream, in order. */
   readonly #work = new Map<string, Promise<void>>();
+  readonly #clips = new Map<string, (made: FinishedRecording | null | undefined) => void>();
   #send: (message: ToIngest) => void = () => {};
   #watch: NodeJS.Timeout | undefined;
 
@@ -50,12 +56,41 @@ export class LiveStreams {
   /** The ingest process has exited. Its streams wait for the next one, which completes them. */
   disconnected(): void {
     this.#send = () => {};
+    for (const resolve of this.#clips.values()) resolve(undefined);
     for (const stream of liveRegistry(this.#app).all()) {
       if (stream.endedAt === null) this.#ended(stream, this.#app.clock.now());
     }
   }
 
-  receive(message: Exclude<FromIngest, { ready: unknown } | { failed: string } | { log: unknown }>): void {
+  receive(message: StreamMessage): void {
+    try {
+      this.#receive(message);
+    } catch (error) {
+      // Whatever one stream reports, the others go on.
+      this.#app.log.error({ err: error }, "a live stream was reported incorrectly");
+      if ("stream" in message) this.#stop(message.stream);
+    }
+  }
+
+  /**
+   * Copies a part of a running stream, to a directory that the caller deletes. Null when there is no complete segment of
+   * that time. Throws 503 when the ingest process does not answer.
+   */
+  async clip(stream: LiveStream, wanted: WantedClip): Promise<{ folder: string; made: FinishedRecording } | null> {
+    const clip = `${stream.name}.clip-${randomName(8)}`;
+    const { promise, resolve } = Promise.withResolvers<FinishedRecording | null | undefined>();
+    const timer = setTimeout(() => resolve(undefined), CLIP_MS);
+    this.#clips.set(clip, resolve);
+    this.#send({ clip, of: stream.name, wanted });
+    const made = await promise;
+    clearTimeout(timer);
+    this.#clips.delete(clip);
+    if (made === undefined)
+      throw new HttpError(503, "busy", "The stream cannot be read at this time; try again.", { retryAfter: 1 });
+    return made && { folder: join(liveFolder(this.#app), clip), made };
+  }
+
+  #receive(message: StreamMessage): void {
     if ("question" in message) {
       const answer = (permission: Awaited<ReturnType<typeof permitPublish>>) =>
         this.#send({ answer: message.question, permission });
@@ -64,6 +99,7 @@ export class LiveStreams {
         answer({ accepted: false, reason: "unavailable" });
       });
     } else if ("opened" in message) this.#opened(message.opened);
+    else if ("clip" in message) this.#clips.get(message.clip)?.(message.made);
     else this.#changed(message);
   }
 
@@ -85,7 +121,7 @@ export class LiveStreams {
     for (const track of tracks) timeline.init(track);
     liveRegistry(this.#app).add({
       ...{ name, timeline, tenantId: channel.tenantId, channelId: channel.channelId, channel: channel.channel },
-      ...{ startedAt: startedAtMs, endedAt: null, viewers: new ViewerCount() },
+      ...{ startedAt: startedAtMs, endedAt: null, viewers: new ViewerCount(), health: null },
       folder: join(liveFolder(this.#app), name),
     });
     if (channel.record) this.#recordings.set(name, new StoredRecording(this.#app, channel.tenantId));
@@ -104,8 +140,13 @@ export class LiveStreams {
       timeline.segment(message.segment);
       const { track, name } = message.segment;
       this.#recordings.get(stream.name)?.add(stream.folder, `${track}/${name}`);
-    } else if ("init" in message) timeline.init(message.init);
-    else if ("interrupted" in message) timeline.interrupted();
+    }
+    else if ("init" in message) timeline.init(message.init);
+    else if ("health" in message) stream.health = message.health;
+    else if ("interrupted" in message) {
+      stream.health = null;
+      timeline.interrupted();
+    }
     else if ("resumedAtMs" in message) timeline.resumed(message.resumedAtMs);
     else this.#ended(stream, message.endedAtMs);
   }
@@ -113,6 +154,7 @@ export class LiveStreams {
   #ended(stream: LiveStream, endedAtMs: number): void {
     stream.timeline.ended();
     stream.endedAt = endedAtMs;
+    stream.health = null;
     this.#enqueue(stream.name, async () => void (await endStream(this.#app, stream.name, endedAtMs)));
     setTimeout(() => void this.#forget(stream), LINGER_MS).unref();
   }

@@ -8,14 +8,14 @@ import { authorizePublish } from "../authorize.ts";
 import { channelOf, pathOf } from "../schema.ts";
 
 /** The application of publish URLs: `rtmp://host/live`. */
-const APPLICATION = pathOf("").slice(0, -1);
+export const PUBLISH_APPLICATION = pathOf("").slice(0, -1);
 
 /** Whether a publisher of the embedded gateway may publish: the rules of the callback for external ones. */
 export async function permitPublish(
   app: App,
   { app: application, name, query, address }: PublishQuestion,
 ): Promise<Permission> {
-  const channel = application === APPLICATION ? channelOf(pathOf(name)) : null;
+  const channel = application === PUBLISH_APPLICATION ? channelOf(pathOf(name)) : null;
   if (channel === null) return { accepted: false, reason: "refused" };
   try {
     const { id } = await authorizePublish(app, channel, { query, ip: address }, address);
