@@ -1,7 +1,7 @@
 import type { ChildProcess } from "node:child_process";
 import type { App } from "./app.ts";
-import { UserError } from "./lib/errors.ts";
 import { ChildSupervisor, spawnSelf } from "./lib/child-supervisor.ts";
+import { UserError } from "./lib/errors.ts";
 import type { FromIngest, IngestOptions, ToIngest } from "./live/ingest/messages.ts";
 import { liveFolder, liveStreams } from "./resources/live/streams/live-streams.ts";
 import { PUBLISH_APPLICATION } from "./resources/live/streams/permit.ts";
@@ -38,7 +38,9 @@ export async function startLiveIngest(app: App): Promise<LiveIngest> {
       started.on("message", (message: FromIngest) => {
         if ("ready" in message) {
           first.resolve(message.ready);
-          streams.connected(send).catch((error) => app.log.error({ err: error }, "live streams could not be recovered"));
+          streams
+            .connected(send)
+            .catch((error) => app.log.error({ err: error }, "live streams could not be recovered"));
         } else if ("failed" in message) {
           app.log.error({ reason: message.failed }, "live streams cannot be received");
           first.reject(cannotListen(message.failed));
@@ -81,7 +83,9 @@ export async function startLiveIngest(app: App): Promise<LiveIngest> {
 }
 
 const cannotListen = (reason: string) =>
-  new UserError(`Live streams cannot be received: ${reason}. Choose another port with VODBOX_RTMP_PORT or VODBOX_RTMPS_PORT.`);
+  new UserError(
+    `Live streams cannot be received: ${reason}. Choose another port with VODBOX_RTMP_PORT or VODBOX_RTMPS_PORT.`,
+  );
 
 function optionsOf(app: App, pair: ReturnType<typeof readPair> | null): IngestOptions {
   const { config } = app;

@@ -178,7 +178,10 @@ export class Broadcast {
     if (!this.#isOpened) this.#open();
     const event = { ...segment, track: this.#nameOf(track), name };
     this.#options.send({ stream: this.name, segment: event });
-    this.#segments.add(event, [...this.#tracks.values()].map((one) => one.name));
+    this.#segments.add(
+      event,
+      [...this.#tracks.values()].map((one) => one.name),
+    );
   }
 
   #open(): void {

@@ -104,7 +104,9 @@ export class Gateway {
     const broadcast = new Broadcast({
       ...{ channel, root, send, requireSpace: this.#requireSpace },
       onHealth: (health) => {
-        send({ log: { level: "warn", message: health.message, fields: { channel: channel.channel, code: health.code } } });
+        send({
+          log: { level: "warn", message: health.message, fields: { channel: channel.channel, code: health.code } },
+        });
         if (health.code === "recording_stopped") broadcast.isRecordingStopped = true;
         ofBroadcast()?.react(health);
       },

@@ -42,9 +42,7 @@ export type PublishedChannel = {
   maxRecordedBytes: number | null;
 };
 
-export type Permission =
-  | { accepted: true; channel: PublishedChannel }
-  | { accepted: false; reason: RefusalReason };
+export type Permission = { accepted: true; channel: PublishedChannel } | { accepted: false; reason: RefusalReason };
 
 /** A stream has its first part. Its files are in the directory with its name. */
 export type OpenedStream = {

@@ -86,7 +86,9 @@ async function clip({ gateway, folder }: Ingest, { clip, of, wanted }: ClipMessa
   try {
     send({ clip, made: await gateway.clip(of, wanted, join(folder, clip)) });
   } catch (error) {
-    send({ log: { level: "error", message: "a clip could not be made", fields: { stream: of, error: String(error) } } });
+    send({
+      log: { level: "error", message: "a clip could not be made", fields: { stream: of, error: String(error) } },
+    });
     send({ clip });
   }
 }
