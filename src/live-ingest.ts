@@ -10,6 +10,8 @@ import { readPair, tlsFiles, watchPair } from "./tls.ts";
 const FIRST_WAIT_MS = 500;
 const RECONNECT_MS = 30_000;
 
+type Ports = Pick<IngestOptions, "rtmpPort" | "rtmpsPort">;
+
 export type LiveIngest = {
   /** URLs that publishers use, without the stream key. */
   urls: string[];
@@ -24,7 +26,9 @@ export type LiveIngest = {
 export async function startLiveIngest(app: App): Promise<LiveIngest> {
   const streams = liveStreams(app);
   const files = tlsFiles(app.config);
-  const first = Promise.withResolvers<{ rtmpPort: number | null; rtmpsPort: number | null }>();
+  const first = Promise.withResolvers<Ports>();
+  // A free port is chosen once: publishers reconnect to it.
+  let ports: Ports = { rtmpPort: app.config.rtmp_port ?? null, rtmpsPort: app.config.rtmps_port ?? null };
   let child: ChildProcess | null = null;
   const send = (message: ToIngest) => {
     if (child?.connected) child.send(message, () => {});
@@ -37,7 +41,8 @@ export async function startLiveIngest(app: App): Promise<LiveIngest> {
       child = started;
       started.on("message", (message: FromIngest) => {
         if ("ready" in message) {
-          first.resolve(message.ready);
+          ports = message.ready;
+          first.resolve(ports);
           streams
             .connected(send)
             .catch((error) => app.log.error({ err: error }, "live streams could not be recovered"));
@@ -47,7 +52,7 @@ export async function startLiveIngest(app: App): Promise<LiveIngest> {
         } else if ("log" in message) app.log[message.log.level](message.log.fields, message.log.message);
         else streams.receive(message);
       });
-      send({ options: optionsOf(app, files && readPair(files)) });
+      send({ options: optionsOf(app, ports, files && readPair(files)) });
       return started;
     },
     onError: (_, error) => first.reject(error),
@@ -87,13 +92,12 @@ const cannotListen = (reason: string) =>
     `Live streams cannot be received: ${reason}. Choose another port with VODBOX_RTMP_PORT or VODBOX_RTMPS_PORT.`,
   );
 
-function optionsOf(app: App, pair: ReturnType<typeof readPair> | null): IngestOptions {
+function optionsOf(app: App, ports: Ports, pair: ReturnType<typeof readPair> | null): IngestOptions {
   const { config } = app;
   return {
     folder: liveFolder(app),
     host: config.host,
-    rtmpPort: config.rtmp_port ?? null,
-    rtmpsPort: config.rtmps_port ?? null,
+    ...ports,
     tls: pair && { cert: pair.cert.toString(), key: pair.key.toString() },
     minFreeBytes: config.min_free_bytes,
     connectionsPerAddress: config.rtmp_connections_per_address,
