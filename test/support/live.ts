@@ -12,11 +12,16 @@ export type LiveServer = RunningServer & { rtmp: string };
 export async function liveServer({
   dataDir = newFolder(),
   env = {},
+  workers = 0,
 }: {
   dataDir?: string;
   env?: Record<string, string>;
+  workers?: number;
 } = {}): Promise<LiveServer> {
-  const server = await startServer(dataDir, { env: { VODBOX_RTMP_PORT: "0", ...env } });
+  const server = await startServer(dataDir, {
+    env: { VODBOX_RTMP_PORT: "0", ...env },
+    args: ["--workers", String(workers)],
+  });
   return { ...server, rtmp: (await lineOf(server, /^live streams to (rtmp:\S+)$/m))[1] as string };
 }
 

@@ -1,10 +1,13 @@
+import type { Db } from "../../../../storage/db/open.ts";
 import type { AssetRow } from "../../../../storage/db/schema.ts";
 import type { App } from "../../../app.ts";
 import { registerPending } from "../../../http/object-gc.ts";
 import { iso } from "../../../lib/clock.ts";
+import { HttpError } from "../../../lib/errors.ts";
 import { newDeliveredPrefix } from "../../../lib/object-keys.ts";
 import type { FinishedRecording } from "../../../live/ingest/messages.ts";
 import type { Rendition } from "../../../media/manifests.ts";
+import { queueJob } from "../../jobs/lifecycle/queue.ts";
 import { insertRecorded, storeFile, storeFiles } from "./recorded-asset.ts";
 import { finishStream, streamWithChannel } from "./rows.ts";
 
@@ -57,8 +60,26 @@ export class StoredRecording {
         title: `${title}, ${iso(stream.startedAt).slice(0, 16).replace("T", " ")} UTC`,
       });
       await finishStream(tx, this.#app, found, asset.id);
+      await queueImages(tx, this.#app, asset);
       return asset;
     });
+  }
+}
+
+/**
+ * Queues a job for the storyboard: one that joins the media of several assets, of which there is one. It encodes nothing. The
+ * asset plays meanwhile, and stays as it is if the job fails.
+ */
+async function queueImages(tx: Db, app: App, asset: AssetRow): Promise<void> {
+  if (asset.width === null) return;
+  const prefix = asset.mediaPrefix as string;
+  const manifestPath = (asset.manifestPath as string).slice(prefix.length);
+  const joined = [{ assetId: asset.id, prefix, manifestPath, sharedPrefix: null, sharedMedia: null }];
+  try {
+    await queueJob(tx, app, asset, { silently: true, joined, wasPublished: true });
+  } catch (error) {
+    // The recording does not depend on it.
+    if (!(error instanceof HttpError)) throw error;
   }
 }
 
