@@ -1,0 +1,55 @@
+import { encodedText } from "../../../http/content-encoding.ts";
+import { contentTypeOf } from "../../../lib/media-types.ts";
+import { readDirectives } from "../../../live/playlists/directives.ts";
+import type { LiveStream } from "../registry.ts";
+import { type Delivery, whileConnected } from "./delivery.ts";
+
+/**
+ * In target durations: how long caches may keep a media playlist (Apple, HLS Authoring Specification). A blocking request is
+ * for one state of the playlist, and is never repeated; other requests are for the current state.
+ */
+const FRESH = { blocking: 6, other: 0.5 };
+
+/** `prefix`: from the URL of the request to the folder of the broadcast. Throws what the timeline throws. */
+export async function serveMultivariantPlaylist(
+  delivery: Delivery,
+  { timeline }: LiveStream,
+  prefix: string,
+): Promise<Response> {
+  const { context, scope, onSent } = delivery;
+  const { text } = await whileConnected(delivery, (signal) => timeline.waitForMultivariantPlaylist(signal, prefix));
+  // The next broadcast has other URLs.
+  return encodedText(context, { text: async () => text, headers: headersOf(`${scope}, no-cache`), onSent });
+}
+
+/**
+ * The playlist of a track; waits for what the directives of the query ask for. The request counts as one of a viewer.
+ * Throws what the timeline throws, 499 when the client disconnects.
+ */
+export async function serveMediaPlaylist(
+  delivery: Delivery,
+  { timeline, viewers }: LiveStream,
+  { track, token }: { track: string; token: string },
+): Promise<Response> {
+  const { context, scope, onSent } = delivery;
+  const { app, address, headers, url } = context;
+  const directives = readDirectives(url.searchParams);
+  viewers.see([address, headers.get("user-agent"), token].join("\n"), app.clock.now());
+  const playlist = await whileConnected(delivery, (signal) => timeline.waitForPlaylist(track, directives, signal));
+  const fresh = timeline.hasAnswer(track, directives) ? FRESH.blocking : FRESH.other;
+  const maxAge = Math.max(1, Math.floor(fresh * (timeline.facts().targetSeconds ?? 0)));
+  // While the publisher is disconnected a blocking request ends without what it asked for, and is repeated.
+  const isEarly = directives.msn !== null && fresh !== FRESH.blocking;
+  return encodedText(context, {
+    text: async () => playlist.text(),
+    headers: headersOf(`${scope}, ${isEarly ? "no-cache" : `max-age=${maxAge}`}`),
+    sameFor: playlist,
+    onSent,
+  });
+}
+
+const headersOf = (cacheControl: string): Record<string, string> => ({
+  "cache-control": cacheControl,
+  "content-type": contentTypeOf(".m3u8"),
+  "x-content-type-options": "nosniff",
+});
