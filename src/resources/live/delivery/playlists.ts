@@ -5,8 +5,8 @@ import type { LiveStream } from "../registry.ts";
 import { type Delivery, whileConnected } from "./delivery.ts";
 
 /**
- * In target durations: how long caches may keep a media playlist (Apple, HLS Authoring Specification). A blocking request is
- * for one state of the playlist, and is never repeated; other requests are for the current state.
+ * In target durations: how long caches may keep a media playlist. Six is what Apple recommends for blocking requests: each
+ * is for one state of the playlist, and no player repeats it. Other requests are for the current state.
  */
 const FRESH = { blocking: 6, other: 0.5 };
 
@@ -36,13 +36,14 @@ export async function serveMediaPlaylist(
   const directives = readDirectives(url.searchParams);
   viewers.see([address, headers.get("user-agent"), token].join("\n"), app.clock.now());
   const playlist = await whileConnected(delivery, (signal) => timeline.waitForPlaylist(track, directives, signal));
-  const fresh = timeline.hasAnswer(track, directives) ? FRESH.blocking : FRESH.other;
-  const maxAge = Math.max(1, Math.floor(fresh * (timeline.facts().targetSeconds ?? 0)));
+  const isAnswer = timeline.hasAnswer(track, directives);
+  const { targetSeconds } = timeline.facts();
+  const seconds = Math.max(1, Math.floor((isAnswer ? FRESH.blocking : FRESH.other) * (targetSeconds ?? 0)));
   // While the publisher is disconnected a blocking request ends without what it asked for, and is repeated.
-  const isEarly = directives.msn !== null && fresh !== FRESH.blocking;
+  const isEarly = directives.msn !== null && !isAnswer;
   return encodedText(context, {
     text: async () => playlist.text(),
-    headers: headersOf(`${scope}, ${isEarly ? "no-cache" : `max-age=${maxAge}`}`),
+    headers: headersOf(`${scope}, ${isEarly ? "no-cache" : `max-age=${seconds}`}`),
     sameFor: playlist,
     onSent,
   });
