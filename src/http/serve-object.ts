@@ -24,14 +24,13 @@ export type ObjectResponse = {
   onSent?: (bytes: number) => void;
 };
 
-/** For which any source of bytes will do. */
-export type BytesResponse = Omit<ObjectResponse, "objects"> & { objects: Pick<ObjectStore, "head" | "get"> };
-
 /**
  * Serves one object with ranges and conditions (RFC 9110, 13 and 14), HEAD, and open CORS. Throws 404 when it does not
  * exist.
  */
-export async function serveObject(delivery: BytesResponse): Promise<Response> {
+export async function serveObject(
+  delivery: Omit<ObjectResponse, "objects"> & { objects: Pick<ObjectStore, "head" | "get"> },
+): Promise<Response> {
   const { objects, key, headers, cache } = delivery;
   const cached = delivery.known ?? cache?.get(key);
   const info = cached?.info ?? (await objects.head(key)) ?? notFound("file");

@@ -16,10 +16,9 @@ const selectChannels = (db: Db) =>
   db
     .select({ row: liveChannels, startedAt: liveStreams.startedAt })
     .from(liveChannels)
-    .leftJoin(liveStreams, and(eq(liveStreams.channelId, liveChannels.id), isNull(liveStreams.endedAt)))
-    .$dynamic();
+    .leftJoin(liveStreams, and(eq(liveStreams.channelId, liveChannels.id), isNull(liveStreams.endedAt)));
 
-const channelOf = ({ row, startedAt }: { row: LiveChannelRow; startedAt: number | null }): Channel => ({
+const toChannel = ({ row, startedAt }: { row: LiveChannelRow; startedAt: number | null }): Channel => ({
   ...row,
   startedAt,
 });
@@ -42,13 +41,13 @@ export async function listChannels(
     .orderBy(desc(liveChannels.id))
     .limit(filter.limit)
     .all();
-  return rows.map(channelOf);
+  return rows.map(toChannel);
 }
 
 /** Throws 404, also for a channel of another tenant. */
 export async function requireChannel(db: Db, caller: Caller, id: number): Promise<Channel> {
   const found = await selectChannels(db).where(isMine(caller, id)).get();
-  return found ? channelOf(found) : notFound("channel");
+  return found ? toChannel(found) : notFound("channel");
 }
 
 /** Throws 409 `channel_revoked`. */

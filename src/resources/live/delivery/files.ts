@@ -9,10 +9,10 @@ import { partName } from "../../../live/playlists/names.ts";
 import type { PartLocation } from "../../../live/playlists/timeline.ts";
 import { INIT_NAME, segmentFileName } from "../../../media/arguments.ts";
 import type { LiveStream } from "../registry.ts";
-import { type Delivery, whileConnected } from "./delivery.ts";
+import { type ViewerRequest, whileConnected } from "./viewer-request.ts";
 
 /** A file, or a part of one, under the name that the playlist has for it. */
-type Source = {
+type LiveFile = {
   stream: LiveStream;
   track: string;
   name: string;
@@ -21,34 +21,34 @@ type Source = {
   part?: PartLocation;
 };
 
-export const serveInit = (delivery: Delivery, stream: LiveStream, track: string): Promise<Response> =>
-  serve(delivery, { stream, track, name: INIT_NAME, paths: [join(stream.folder, track, INIT_NAME)] });
+export const serveInit = (request: ViewerRequest, stream: LiveStream, track: string): Promise<Response> =>
+  serve(request, { stream, track, name: INIT_NAME, paths: [join(stream.folder, track, INIT_NAME)] });
 
 /** A complete segment. Throws 404 unless a playlist lists it, or did until recently. */
 export async function serveSegment(
-  delivery: Delivery,
+  request: ViewerRequest,
   stream: LiveStream,
   track: string,
   segment: number,
 ): Promise<Response> {
   if (!stream.timeline.hasSegment(track, segment)) notFound("segment");
   const name = segmentFileName(segment);
-  return serve(delivery, { stream, track, name, paths: [join(stream.folder, track, name)] });
+  return serve(request, { stream, track, name, paths: [join(stream.folder, track, name)] });
 }
 
 /** Waits for a part that is announced. Throws what `waitForPart` throws, 499 when the client disconnects. */
 export async function servePart(
-  delivery: Delivery,
+  request: ViewerRequest,
   stream: LiveStream,
   track: string,
   wanted: { segment: number; part: number },
 ): Promise<Response> {
-  const part = await whileConnected(delivery, (signal) => stream.timeline.waitForPart(track, wanted, signal));
+  const part = await whileConnected(request, (signal) => stream.timeline.waitForPart(track, wanted, signal));
   const paths = segmentPaths(join(stream.folder, track, segmentFileName(part.segment)));
-  return serve(delivery, { stream, track, name: partName(wanted.segment, wanted.part), paths, part });
+  return serve(request, { stream, track, name: partName(wanted.segment, wanted.part), paths, part });
 }
 
-async function serve({ context, scope, onSent }: Delivery, source: Source): Promise<Response> {
+async function serve({ context, scope, onSent }: ViewerRequest, source: LiveFile): Promise<Response> {
   const { stream, track, name, part } = source;
   const file = (await openFirst(source.paths)) ?? notFound("file");
   const offset = part?.offset ?? 0;

@@ -2,7 +2,7 @@ import { encodedText } from "../../../http/content-encoding.ts";
 import { contentTypeOf } from "../../../lib/media-types.ts";
 import { readDirectives } from "../../../live/playlists/directives.ts";
 import type { LiveStream } from "../registry.ts";
-import { type Delivery, whileConnected } from "./delivery.ts";
+import { type ViewerRequest, whileConnected } from "./viewer-request.ts";
 
 /**
  * In target durations: how long caches may keep a media playlist. Six is what Apple recommends for blocking requests: each
@@ -12,12 +12,12 @@ const FRESH = { blocking: 6, other: 0.5 };
 
 /** `prefix`: from the URL of the request to the folder of the broadcast. Throws what the timeline throws. */
 export async function serveMultivariantPlaylist(
-  delivery: Delivery,
+  request: ViewerRequest,
   { timeline }: LiveStream,
   prefix: string,
 ): Promise<Response> {
-  const { context, scope, onSent } = delivery;
-  const { text } = await whileConnected(delivery, (signal) => timeline.waitForMultivariantPlaylist(signal, prefix));
+  const { context, scope, onSent } = request;
+  const { text } = await whileConnected(request, (signal) => timeline.waitForMultivariantPlaylist(signal, prefix));
   // The next broadcast has other URLs.
   return encodedText(context, { text: async () => text, headers: headersOf(`${scope}, no-cache`), onSent });
 }
@@ -27,15 +27,15 @@ export async function serveMultivariantPlaylist(
  * Throws what the timeline throws, 499 when the client disconnects.
  */
 export async function serveMediaPlaylist(
-  delivery: Delivery,
+  request: ViewerRequest,
   { timeline, viewers }: LiveStream,
   { track, token }: { track: string; token: string },
 ): Promise<Response> {
-  const { context, scope, onSent } = delivery;
+  const { context, scope, onSent } = request;
   const { app, address, headers, url } = context;
   const directives = readDirectives(url.searchParams);
   viewers.see([address, headers.get("user-agent"), token].join("\n"), app.clock.now());
-  const playlist = await whileConnected(delivery, (signal) => timeline.waitForPlaylist(track, directives, signal));
+  const playlist = await whileConnected(request, (signal) => timeline.waitForPlaylist(track, directives, signal));
   const isAnswer = timeline.hasAnswer(track, directives);
   const { targetSeconds } = timeline.facts();
   const seconds = Math.max(1, Math.floor((isAnswer ? FRESH.blocking : FRESH.other) * (targetSeconds ?? 0)));

@@ -11,7 +11,7 @@ import { requireActiveTenant } from "../../tenants/active.ts";
 import { type CachedChannel, channelCache } from "../channel-cache.ts";
 import { type LiveStream, liveRegistry } from "../registry.ts";
 import { pathOf } from "../schema.ts";
-import type { Delivery } from "./delivery.ts";
+import type { ViewerRequest } from "./viewer-request.ts";
 import { serveInit, servePart, serveSegment } from "./files.ts";
 import { serveMediaPlaylist, serveMultivariantPlaylist } from "./playlists.ts";
 
@@ -41,7 +41,7 @@ async function deliver(context: Context, tokens: PlaybackTokens, egress: Egress)
   const { id, tenantId, playbackPolicy } = await requireCached(app, channel);
   const isSigned = playbackPolicy === "signed";
   if (isSigned) await requireToken(tokens, { tenantId, externalId: pathOf(channel) }, token);
-  const delivery: Delivery = {
+  const request: ViewerRequest = {
     context,
     scope: isSigned ? "private" : "public",
     onSent: (bytes) => egress.add(tenantId, bytes),
@@ -51,25 +51,25 @@ async function deliver(context: Context, tokens: PlaybackTokens, egress: Egress)
     if (stream?.channelId !== id) throw new HttpError(404, "channel_idle", "The channel is not live; try again later.");
     // A player loses the query at the relative URIs of the playlist.
     const carried = isSigned && url.searchParams.has("token") ? `~${token}/` : "";
-    return serveMultivariantPlaylist(delivery, stream, `${carried}${stream.name}/`);
+    return serveMultivariantPlaylist(request, stream, `${carried}${stream.name}/`);
   }
   const [name = "", track = "", leaf = "", ...rest] = file.split("/");
   const stream = liveRegistry(app).byName(name);
   if (stream?.channelId !== id || !stream.timeline.hasTrack(track) || rest.length > 0) return notFound("file");
-  return serveFile(delivery, stream, { track, leaf, token: token ?? "" });
+  return serveFile(request, stream, { track, leaf, token: token ?? "" });
 }
 
 function serveFile(
-  delivery: Delivery,
+  request: ViewerRequest,
   stream: LiveStream,
   { track, leaf, token }: { track: string; leaf: string; token: string },
 ): Promise<Response> {
-  if (leaf === stream.timeline.playlistName) return serveMediaPlaylist(delivery, stream, { track, token });
-  if (leaf === INIT_NAME) return serveInit(delivery, stream, track);
+  if (leaf === stream.timeline.playlistName) return serveMediaPlaylist(request, stream, { track, token });
+  if (leaf === INIT_NAME) return serveInit(request, stream, track);
   const part = readPartName(leaf);
-  if (part) return servePart(delivery, stream, track, part);
+  if (part) return servePart(request, stream, track, part);
   const segment = readSegmentName(leaf);
-  return segment === null ? notFound("file") : serveSegment(delivery, stream, track, segment);
+  return segment === null ? notFound("file") : serveSegment(request, stream, track, segment);
 }
 
 /** From memory. Throws 404, and 403 `tenant_suspended`. */

@@ -1,8 +1,8 @@
 import type { Context } from "../../../http/route.ts";
 import { clientClosed } from "../../../lib/errors.ts";
 
-/** A request that may be answered, and how. */
-export type Delivery = {
+/** A request of a viewer who may watch. */
+export type ViewerRequest = {
   context: Context;
   /** Of caches: what is signed is for one viewer. */
   scope: "public" | "private";
@@ -12,7 +12,7 @@ export type Delivery = {
 
 /** Waits for something of a broadcast, and throws 499 when the client disconnects. */
 export async function whileConnected<T>(
-  { context: { signal } }: Delivery,
+  { context: { signal } }: ViewerRequest,
   wait: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   try {
