@@ -45,7 +45,7 @@ export class Broadcast {
     this.stream = {
       ...{ name: `broadcast-${++broadcasts}`, tenantId: channel.tenant_id, channelId: channel.id },
       ...{ channel: channel.channel, startedAt, endedAt: null, timeline },
-      ...{ viewers: new ViewerCount(), folder: emptyFolder() },
+      ...{ viewers: new ViewerCount(), health: null, folder: emptyFolder() },
     };
     const names = new Map<TrackKind, string>();
     const named = (kind: TrackKind) => names.get(kind) as string;
@@ -74,7 +74,7 @@ export class Broadcast {
   ): Promise<Broadcast> {
     const broadcast = new Broadcast(app, channel, messages, options);
     const { name, startedAt } = broadcast.stream;
-    const row = { tenantId: channel.tenant_id, channelId: channel.id, name, startedAt };
+    const row = { tenantId: channel.tenant_id, channelId: channel.id, name, startedAt, recorded: false };
     const times = { createdAt: startedAt, updatedAt: startedAt };
     await app.opened.app.write(async (tx) => void (await tx.insert(liveStreams).values({ ...row, ...times })));
     liveRegistry(app.opened.app).add(broadcast.stream);

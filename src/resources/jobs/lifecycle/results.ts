@@ -83,13 +83,15 @@ async function apply(
   const before = (await tx.select().from(assets).where(isAsset).get()) as AssetRow;
   // Only a prefix that a job of this asset wrote: one that a client registered may be shared.
   const isWrittenByJob = before.mediaPrefix?.startsWith(assetPrefix({ tenantId: job.tenantId, id: job.assetId }));
+  // A recording of a live stream is written again with images, by a job that joins nothing else.
+  const isWrittenAgain = job.joined?.length === 1 && job.joined[0]?.prefix === before.mediaPrefix;
   // A trimmed asset that is encoded again plays its own media.
   const isReleased = before.sharedMedia !== null && !job.clip;
   let { sharedBytes } = before;
   let { storageBytes } = before;
   if (job.clip?.trim && shared) {
     ({ sharedBytes, storageBytes } = await trimMedia(tx, app, before, { ...job.clip.trim, sharedMedia: shared }));
-  } else if ((isWrittenByJob || isReleased) && before.mediaPrefix !== paths.mediaPrefix) {
+  } else if ((isWrittenByJob || isWrittenAgain || isReleased) && before.mediaPrefix !== paths.mediaPrefix) {
     await replaceMedia(tx, app, before);
     await passOnMedia(tx, app, before);
   }
