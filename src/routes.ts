@@ -21,6 +21,7 @@ import { jobRoutes } from "./resources/jobs/routes.ts";
 import { taskRoutes } from "./resources/jobs/tasks/routes.ts";
 import { keyRoutes } from "./resources/keys/routes.ts";
 import { liveClipRoutes } from "./resources/live/clip-routes.ts";
+import { liveDeliveryRoutes } from "./resources/live/delivery/routes.ts";
 import { liveRoutes } from "./resources/live/routes.ts";
 import { auditRoutes } from "./resources/operator/audit.ts";
 import { backupRoutes } from "./resources/operator/backup/routes.ts";
@@ -94,6 +95,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...proxyRoutes,
     ...liveRoutes(tokens),
     ...liveClipRoutes,
+    ...liveDeliveryRoutes(tokens, egress),
     ...operatorRoutes,
     ...systemRoutes,
     ...doctorRoutes,
