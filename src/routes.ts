@@ -20,6 +20,8 @@ import { cloudJobRoutes } from "./resources/jobs/cloud-routes.ts";
 import { jobRoutes } from "./resources/jobs/routes.ts";
 import { taskRoutes } from "./resources/jobs/tasks/routes.ts";
 import { keyRoutes } from "./resources/keys/routes.ts";
+import { liveClipRoutes } from "./resources/live/clip-routes.ts";
+import { liveDeliveryRoutes } from "./resources/live/delivery/routes.ts";
 import { liveRoutes } from "./resources/live/routes.ts";
 import { auditRoutes } from "./resources/operator/audit.ts";
 import { backupRoutes } from "./resources/operator/backup/routes.ts";
@@ -92,6 +94,8 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...intentRoutes,
     ...proxyRoutes,
     ...liveRoutes(tokens),
+    ...liveClipRoutes,
+    ...liveDeliveryRoutes(tokens, egress),
     ...operatorRoutes,
     ...systemRoutes,
     ...doctorRoutes,

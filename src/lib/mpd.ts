@@ -9,6 +9,8 @@ export type MpdRepresentation = {
   timescale: number;
   /** In timescale units, contiguous. */
   segments: readonly { start: number; duration: number }[];
+  /** Number of the first segment, and the media time that is the start of the presentation; default 1 and 0. */
+  begins?: { number: number; time: number } | undefined;
   video?: { width: number; height: number; frameRate: string } | undefined;
   audio?: { sampleRate: number; channels: number } | undefined;
 };
@@ -17,7 +19,7 @@ export type MpdSet = {
   kind: "video" | "audio";
   language: string | null;
   isMain: boolean;
-  /** Of several sets that a player can play, it prefers the one with the highest (ISO/IEC 23009-1, 5.3.3.2). */
+  /** Of several sets that a player can play, it prefers the one with the highest (ISO/IEC 23009-1, 5.3.7.2). */
   selectionPriority?: number | undefined;
   representations: readonly MpdRepresentation[];
 };
@@ -80,7 +82,8 @@ function representation(
   one: MpdRepresentation,
   { initTemplate, mediaTemplate }: { initTemplate: string; mediaTemplate: string },
 ): string {
-  const { video, audio } = one;
+  const { video, audio, begins } = one;
+  const offset = begins ? ` presentationTimeOffset="${begins.time}"` : "";
   const shape = video
     ? ` width="${video.width}" height="${video.height}" frameRate="${video.frameRate}" sar="1:1"`
     : ` audioSamplingRate="${audio?.sampleRate}"`;
@@ -88,7 +91,7 @@ function representation(
     ? `\n        <AudioChannelConfiguration schemeIdUri="urn:mpeg:dash:23003:3:audio_channel_configuration:2011" value="${audio.channels}"/>`
     : "";
   return `      <Representation id="${attribute(one.id)}" bandwidth="${Math.ceil(one.bandwidth)}" codecs="${attribute(one.codec)}"${shape}>${channels}
-        <SegmentTemplate timescale="${one.timescale}" initialization="${attribute(initTemplate)}" media="${attribute(mediaTemplate)}" startNumber="1">
+        <SegmentTemplate timescale="${one.timescale}" initialization="${attribute(initTemplate)}" media="${attribute(mediaTemplate)}" startNumber="${begins?.number ?? 1}"${offset}>
           <SegmentTimeline>
 ${timeline(one.segments)}
           </SegmentTimeline>

@@ -1,0 +1,130 @@
+import { globSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { complaints } from "../media/sources.ts";
+import { until } from "../support/descendants.ts";
+import { type LiveServer, liveServer, newChannel, publish, type TestChannel } from "../support/live.ts";
+import { stopCleanly } from "../support/process.ts";
+
+/** The embedded gateway, from the first frame to the recording, with a server as an operator starts it. */
+
+const assetsOf = async ({ call }: LiveServer, { key }: TestChannel) =>
+  (await call("GET", "/api/v1/assets", { key })).body as { id: number; duration_seconds: number }[];
+
+const segmentsIn = ({ dataDir }: LiveServer) => globSync("live/*/180p/?????.m4s", { cwd: dataDir });
+
+async function recordingOf(server: LiveServer, channel: TestChannel) {
+  await until("the recording is an asset", async () => (await assetsOf(server, channel)).length === 1);
+  const [asset] = await assetsOf(server, channel);
+  return asset as { id: number; duration_seconds: number };
+}
+
+async function expectPlayable({ call }: LiveServer, { key }: TestChannel, id: number): Promise<void> {
+  const playback = await call("GET", `/api/v1/playback/${id}`, { key });
+  expect(playback.status).toBe(200);
+  for (const url of [playback.body.hls_url, playback.body.dash_url])
+    expect(await complaints("-i", url, "-map", "0:v:0", "-map", "0:a:0", "-f", "null", "-")).toBe("");
+}
+
+test("a stream becomes an asset as soon as its publisher ends it", async () => {
+  const server = await liveServer();
+  const channel = await newChannel(server);
+  expect((await publish(server, channel, 7).exit)[0]).toBe(0);
+  const endedAt = performance.now();
+  const asset = await recordingOf(server, channel);
+  expect(performance.now() - endedAt).toBeLessThan(2000);
+  expect(asset).toMatchObject({ playback_status: "ready", title: expect.stringMatching(/^stage, \d{4}-/) });
+  expect(asset.duration_seconds).toBeCloseTo(7, 0);
+  await expectPlayable(server, channel, asset.id);
+  expect(globSync("live/*.recording", { cwd: server.dataDir })).toEqual([]);
+  await stopCleanly(server);
+});
+
+test("a wrong key is refused, and a second publisher too", async () => {
+  const server = await liveServer();
+  const channel = await newChannel(server);
+  expect((await publish(server, { ...channel, stream_key: "live_wrong" }, 5).exit)[0]).not.toBe(0);
+  const first = publish(server, channel, 60);
+  await until("the stream runs", async () => segmentsIn(server).length > 0, 30_000);
+  expect((await publish(server, channel, 5).exit)[0]).not.toBe(0);
+  expect(first.child.exitCode).toBeNull();
+  expect(readdirSync(join(server.dataDir, "live"))).toHaveLength(1);
+});
+
+test("a publisher that comes back continues the stream", async () => {
+  const server = await liveServer();
+  const channel = await newChannel(server);
+  const first = publish(server, channel, 60);
+  await until("a segment is complete", async () => segmentsIn(server).length > 0, 30_000);
+  first.child.kill("SIGKILL");
+  await first.exit;
+  expect((await publish(server, channel, 4).exit)[0]).toBe(0);
+  const asset = await recordingOf(server, channel);
+  expect(asset.duration_seconds).toBeGreaterThan(5.5);
+  await expectPlayable(server, channel, asset.id);
+});
+
+test("a server that stops completes the recordings of running streams", async () => {
+  const server = await liveServer();
+  const channel = await newChannel(server);
+  publish(server, channel, 60);
+  await until("a segment is complete", async () => segmentsIn(server).length > 0, 30_000);
+  await stopCleanly(server);
+  const again = await liveServer({ dataDir: server.dataDir });
+  const [asset] = await assetsOf(again, channel);
+  expect(asset?.duration_seconds).toBeGreaterThan(1.9);
+  await until("its files are deleted", async () => segmentsIn(again).length === 0);
+});
+
+test("a server that is killed loses at most the last second, and its next start makes the stream an asset", async () => {
+  const server = await liveServer();
+  const channel = await newChannel(server);
+  publish(server, channel, 60);
+  await until("two segments are complete", async () => segmentsIn(server).length > 1, 30_000);
+  server.child.kill("SIGKILL");
+  await server.ended;
+  const again = await liveServer({ dataDir: server.dataDir });
+  const asset = await recordingOf(again, channel);
+  expect(asset.duration_seconds).toBeGreaterThan(3.9);
+  await expectPlayable(again, channel, asset.id);
+});
+
+test("a clip of a running stream is an asset of its own, which stays when the stream goes on", async () => {
+  const server = await liveServer();
+  const channel = await newChannel(server);
+  const { call } = server;
+  const { key, id } = channel;
+  const path = `/api/v1/live/channels/${id}/clips`;
+  const idle = await call("POST", path, { key, body: { last_seconds: 5 } });
+  expect([idle.status, idle.body.code]).toEqual([422, "channel_idle"]);
+  const { exit } = publish(server, channel, 11);
+  await until("four segments are complete", async () => segmentsIn(server).length > 3, 30_000);
+
+  const last = await call("POST", path, { key, body: { last_seconds: 2.5, title: "Goal" } });
+  expect(last.status).toBe(201);
+  expect(last.body).toMatchObject({ title: "Goal", playback_status: "ready" });
+  expect(last.body.duration_seconds).toBeCloseTo(4, 1);
+  const middle = await call("POST", path, { key, body: { start_seconds: 2.1, end_seconds: 3.9 } });
+  expect(middle.body.duration_seconds).toBeCloseTo(2, 1);
+  const future = await call("POST", path, { key, body: { start_seconds: 100, end_seconds: 110 } });
+  expect([future.status, future.body.code]).toEqual([422, "clip_not_possible"]);
+  for (const body of [
+    {},
+    { start_seconds: 3 },
+    { start_seconds: 3, end_seconds: 3 },
+    { last_seconds: 0 },
+    { last_seconds: 1, start_seconds: 0 },
+  ])
+    expect((await call("POST", path, { key, body })).status).toBe(422);
+
+  expect((await exit)[0]).toBe(0);
+  await until("the recording is an asset", async () => (await assetsOf(server, channel)).length === 3);
+  for (const clip of [last.body, middle.body]) await expectPlayable(server, channel, clip.id);
+  // DASH players begin where the presentation does, not where the stream began.
+  const playback = await call("GET", `/api/v1/playback/${middle.body.id}`, { key });
+  const mpd = (await call("GET", playback.body.dash_url)).text;
+  const timescale = Number(/<SegmentTemplate timescale="(\d+)"/.exec(mpd)?.[1]);
+  expect(Number(/presentationTimeOffset="(\d+)"/.exec(mpd)?.[1]) / timescale).toBeCloseTo(2, 1);
+  expect(mpd).toContain('startNumber="2"');
+  expect(globSync("live/*.clip-*", { cwd: server.dataDir })).toEqual([]);
+});
