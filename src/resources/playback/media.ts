@@ -114,8 +114,8 @@ export function createMediaHandler(app: App, tokens: PlaybackTokens, egress: Egr
 }
 
 /**
- * The sample entries of the video codecs that are not in a list like `h264,av1`; none without a list. Throws 422
- * `validation_failed` for an unknown codec.
+ * The sample entries of the video codecs that are not in a list of names, separated by commas; none without a list. Throws
+ * 422 `validation_failed` for an unknown codec.
  */
 function hiddenEntries(list: string | null): string[] {
   if (list === null) return [];
