@@ -8,6 +8,7 @@ import {
   crossArguments,
   crossFile,
   dav1dArguments,
+  HIDDEN_HEADER,
   linkedPackages,
   svtAv1Arguments,
   type Target,
@@ -84,7 +85,8 @@ const compileX265: Compile = async (source, target, platform, work) => {
 const compileSvtAv1: Compile = async (source, target, platform, work) => {
   const folder = await source.fetchInto(work);
   const build = join(work, "svt-av1-build");
-  await run("cmake", ["-S", folder, "-B", build, ...svtAv1Arguments(platform.prefix, target)]);
+  writeFileSync(join(work, HIDDEN_HEADER.name), HIDDEN_HEADER.content);
+  await run("cmake", ["-S", folder, "-B", build, ...svtAv1Arguments(platform.prefix, { ...target, headers: work })]);
   await run("ninja", ["-C", build, "install"], { env: { ...process.env, DESTDIR: platform.root } });
   const notices = ["LICENSE.md", "PATENTS.md"].map((name) => readFileSync(join(folder, name), "utf8"));
   writeFileSync(join(installedIn(platform), "COPYING.SVT-AV1"), notices.join("\n"));

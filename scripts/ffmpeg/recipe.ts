@@ -106,10 +106,17 @@ export const x264Arguments = (prefix: string, cross: Target["cross"]): string[] 
   ...(cross ? [`--host=${cross.prefix}`, `--cross-prefix=${cross.prefix}-`] : []),
 ];
 
+/**
+ * Included before each file of SVT-AV1 for arm64: its variables of other files are then addressed directly. Otherwise
+ * each has an entry in the table of a position-independent program (GOT), of which the distribution's libc.a cannot
+ * address more than 4,096.
+ */
+export const HIDDEN_HEADER = { name: "hidden.h", content: "#pragma GCC visibility push(hidden)\n" };
+
 /** `cmake` arguments that x265 and SVT-AV1 share. */
-const cmakeArguments = (prefix: string, cross: Target["cross"]): string[] => [
+const cmakeArguments = (prefix: string, cross: Target["cross"], flags = ""): string[] => [
   ...words("-G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_POSITION_INDEPENDENT_CODE=ON -DCMAKE_INSTALL_LIBDIR=lib"),
-  ...["C", "CXX"].map((language) => `-DCMAKE_${language}_FLAGS=-fstack-protector-strong -D_FORTIFY_SOURCE=2`),
+  ...["C", "CXX"].map((one) => `-DCMAKE_${one}_FLAGS=-fstack-protector-strong -D_FORTIFY_SOURCE=2${flags}`),
   `-DCMAKE_INSTALL_PREFIX=${prefix}`,
   ...(cross
     ? [
@@ -130,9 +137,15 @@ export const x265Arguments = (prefix: string, { arch, cross }: Pick<Target, "arc
   ...(cross ? ["-DCROSS_COMPILE_ARM=ON"] : []),
 ];
 
-/** For SVT-AV1, of which the distribution has no static archive. This version has no assembly for arm64. */
-export const svtAv1Arguments = (prefix: string, { cross }: Pick<Target, "cross">): string[] => [
-  ...cmakeArguments(prefix, cross),
+/**
+ * For SVT-AV1, of which the distribution has no static archive. This version has no assembly for arm64. `headers` is the
+ * directory of the header above.
+ */
+export const svtAv1Arguments = (
+  prefix: string,
+  { arch, cross, headers }: Pick<Target, "arch" | "cross"> & { headers: string },
+): string[] => [
+  ...cmakeArguments(prefix, cross, arch === "arm64" ? ` -include ${headers}/${HIDDEN_HEADER.name}` : ""),
   ...words("-DBUILD_SHARED_LIBS=OFF -DBUILD_APPS=OFF -DBUILD_DEC=OFF -DREPRODUCIBLE_BUILDS=ON -DENABLE_NASM=ON"),
 ];
 
@@ -169,7 +182,8 @@ export function targetFor(arch: Arch): Target {
     ...(withX264 ? [x264Arguments("", cross)] : []),
   ];
   const target = { arch, cross };
-  const libraries = [dav1dArguments(""), x265Arguments("", target), svtAv1Arguments("", target)];
+  const svtAv1 = svtAv1Arguments("", { ...target, headers: HIDDEN_HEADER.content });
+  const libraries = [dav1dArguments(""), x265Arguments("", target), svtAv1];
   const recipeHash = hashOf([configureArguments(""), ...libraries, packages, ...more]);
   return { ...target, packages, recipeHash, withX264 };
 }
