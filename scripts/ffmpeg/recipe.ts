@@ -146,6 +146,8 @@ export const svtAv1Arguments = (
   { arch, cross, headers }: Pick<Target, "arch" | "cross"> & { headers: string },
 ): string[] => [
   ...cmakeArguments(prefix, cross, arch === "arm64" ? ` -include ${headers}/${HIDDEN_HEADER.name}` : ""),
+  // With the header only static programs can be linked, those of cmake's tests too.
+  ...(arch === "arm64" ? ["-DCMAKE_EXE_LINKER_FLAGS=-static"] : []),
   ...words("-DBUILD_SHARED_LIBS=OFF -DBUILD_APPS=OFF -DBUILD_DEC=OFF -DREPRODUCIBLE_BUILDS=ON -DENABLE_NASM=ON"),
 ];
 
