@@ -3,7 +3,7 @@ import { complaints } from "../media/sources.ts";
 import { until } from "../support/descendants.ts";
 import { liveServer, newChannel, publish } from "../support/live.ts";
 import { stopCleanly } from "../support/process.ts";
-import { newBucket, s3Settings, s3Server } from "../support/s3-server.ts";
+import { newBucket, s3Server, s3Settings } from "../support/s3-server.ts";
 
 test("a recording is in S3 when the stream ends, and gets a storyboard without encoding", async () => {
   const s3 = await s3Server();
@@ -21,8 +21,7 @@ test("a recording is in S3 when the stream ends, and gets a storyboard without e
   const [{ id, playback_status }] = await assets();
   expect(playback_status).toBe("ready");
   const playback = async () => (await call("GET", `/api/v1/playback/${id}`, { key })).body;
-  const decode = async (url: string) =>
-    complaints("-i", url, "-map", "0:v:0", "-map", "0:a:0", "-f", "null", "-");
+  const decode = async (url: string) => complaints("-i", url, "-map", "0:v:0", "-map", "0:a:0", "-f", "null", "-");
   expect(await decode((await playback()).hls_url)).toBe("");
   const { storyboard_url } = await until("it has a storyboard", async () => {
     const found = await playback();

@@ -1,7 +1,7 @@
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { isNull } from "drizzle-orm";
-import { liveStreams as rows } from "../../../../storage/db/schema.ts";
+import { eq, isNull } from "drizzle-orm";
+import { liveChannels, liveStreams as rows } from "../../../../storage/db/schema.ts";
 import { type App, forApp } from "../../../app.ts";
 import { HttpError } from "../../../lib/errors.ts";
 import { randomName } from "../../../lib/tokens.ts";
@@ -184,15 +184,21 @@ export class LiveStreams {
     const root = liveFolder(this.#app);
     const folders = new Set(await readdir(root).catch(() => []));
     const unfinished = await this.#app.db.select().from(rows).where(isNull(rows.finishedAt)).all();
-    for (const { name, recorded } of unfinished) {
+    for (const { name, recorded, channelId } of unfinished) {
       if (liveRegistry(this.#app).byName(name)?.endedAt === null) continue;
       folders.delete(name);
       this.#enqueue(name, async () => void (await endStream(this.#app, name, this.#app.clock.now())));
-      if (recorded) this.#send({ recover: name });
+      if (recorded) this.#send({ recover: name, isEncoded: await this.#isEncoded(channelId) });
       else this.#finished(name, null);
     }
     for (const name of folders)
       if (!liveRegistry(this.#app).byName(name.replace(RECORDING, ""))) await this.#deleteFiles(name);
+  }
+
+  async #isEncoded(channelId: number): Promise<boolean> {
+    const columns = { encodingProfile: liveChannels.encodingProfile };
+    const row = await this.#app.db.select(columns).from(liveChannels).where(eq(liveChannels.id, channelId)).get();
+    return row?.encodingProfile != null;
   }
 
   async #stopRevoked(): Promise<void> {
