@@ -79,7 +79,7 @@ describe("the fields of a channel for broadcasts", () => {
       app.call("PATCH", `${path}/${made.id}`, { ...credentials, body: { encoding_profile } });
     expect((await set("shared", { key })).body.encoding_profile).toBe("shared");
     expectError(await set("foreign", { key }), 422, "encoding_profile_unknown");
-    // Those of the channel's tenant count, whoever asks.
+    // With the admin token too, those of the channel's tenant count.
     expectError(await set("foreign", { admin: app.admin }), 422, "encoding_profile_unknown");
     expectError(await set("own", { key: theirs }), 404, "not_found");
   });
