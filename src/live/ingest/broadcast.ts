@@ -112,7 +112,9 @@ export class Broadcast {
    */
   async clip(wanted: WantedClip, target: string): Promise<FinishedRecording | null> {
     const range = this.#segments.rangeOf(wanted);
-    return range && finishRecording(this.#folder, target, this.#recorded(), { range });
+    return (
+      range && finishRecording(this.#folder, target, this.#recorded(), { range, admit: this.#options.requireSpace })
+    );
   }
 
   #recorded(): RecordedTracks {
@@ -130,8 +132,9 @@ export class Broadcast {
     if (!this.#isOpened) return rm(this.#folder, { recursive: true, force: true });
     this.#options.send({ stream: this.name, endedAtMs: Date.now() });
     const { record, isEncoded: withSource } = this.channel;
+    const { requireSpace: admit } = this.#options;
     const target = recordingFolder(this.#options.root, this.name);
-    const finished = record ? await finishRecording(this.#folder, target, recording, { withSource }) : null;
+    const finished = record ? await finishRecording(this.#folder, target, recording, { admit, withSource }) : null;
     this.#options.send({ stream: this.name, finished });
   }
 
