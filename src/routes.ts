@@ -21,6 +21,7 @@ import { jobRoutes } from "./resources/jobs/routes.ts";
 import { taskRoutes } from "./resources/jobs/tasks/routes.ts";
 import { keyRoutes } from "./resources/keys/routes.ts";
 import { liveRoutes } from "./resources/live/routes.ts";
+import { liveStateRoutes } from "./resources/live/state-routes.ts";
 import { auditRoutes } from "./resources/operator/audit.ts";
 import { backupRoutes } from "./resources/operator/backup/routes.ts";
 import { doctorRoutes } from "./resources/operator/doctor/routes.ts";
@@ -49,6 +50,7 @@ import { webhookOperatorRoutes } from "./resources/webhooks/operator.ts";
 import { webhookRoutes } from "./resources/webhooks/routes.ts";
 import { consoleRoutes } from "./web/console.ts";
 import { documentRoutes } from "./web/docs.ts";
+import { livePageRoutes } from "./web/live-pages.ts";
 import { pageRoutes } from "./web/pages.ts";
 import { paymentPageRoute } from "./web/payment-page.ts";
 
@@ -92,6 +94,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...intentRoutes,
     ...proxyRoutes,
     ...liveRoutes(tokens),
+    ...liveStateRoutes(tokens),
     ...operatorRoutes,
     ...systemRoutes,
     ...doctorRoutes,
@@ -101,6 +104,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...metricsRoutes,
     ...objectRoutes(announcedForKey),
     ...pageRoutes(tokens),
+    ...livePageRoutes(tokens),
     paymentPageRoute,
     ...consoleRoutes,
   ];

@@ -1,0 +1,211 @@
+import type { Page, Route } from "playwright-core";
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import { atEnd } from "../support/folder.ts";
+import { axeFaults } from "./axe.ts";
+import { startBrowser, untilPlayed, videoIn, visit } from "./browser.ts";
+import { ask, customersPage, until } from "./element.ts";
+import { newTimeline, publish, serveBroadcast, sourceTracks } from "./live-broadcast.ts";
+import { type Platform, startPlatform, untilReady, uploadClip } from "./platform.ts";
+
+vi.setConfig({ testTimeout: 150_000, hookTimeout: 120_000 });
+
+const SECONDS = 20;
+
+let platform: Platform;
+let browser: Awaited<ReturnType<typeof startBrowser>>;
+let tracks: Awaited<ReturnType<typeof sourceTracks>>;
+let recording: string;
+beforeAll(async () => {
+  [platform, browser, tracks] = await Promise.all([startPlatform(), startBrowser(), sourceTracks(SECONDS)]);
+  const { key, call } = platform;
+  const id = await uploadClip(platform, { playback_policy: "public", title: "The recording" });
+  await untilReady(platform, id);
+  recording = (await call("GET", `/api/v1/assets/${id}`, { key })).body.external_id;
+  const body = { channel: "stage", name: "Main stage", playback_policy: "public" };
+  expect((await call("POST", "/api/v1/live/channels", { key, body })).status).toBe(201);
+});
+afterAll(async () => {
+  await browser?.close();
+  await platform?.close();
+});
+
+type State = { status: string; hls_url: string | null; viewers: number; started_at: string | null; recording: object | null };
+let state: State;
+beforeEach(() => {
+  state = { status: "idle", hls_url: null, viewers: 0, started_at: null, recording: null };
+});
+const goLive = (started_at = new Date().toISOString()) =>
+  Object.assign(state, { status: "live", hls_url: "/live/stage/master.m3u8", viewers: 3, started_at, recording: null });
+const end = (more: Partial<State> = {}) => Object.assign(state, { status: "ended", hls_url: null, viewers: 0, ...more });
+
+/** Answers requests for the channel: its state is `state`, its media are those of a broadcast. Returns the former. */
+async function stage(page: Page, media?: string): Promise<{ states: number[] }> {
+  const seen: { states: number[] } = { states: [] };
+  const headers = { "access-control-allow-origin": "*" };
+  await page.route(`${platform.base}/live/stage/**`, async (route: Route) => {
+    const url = new URL(route.request().url());
+    if (url.pathname.endsWith("/state.json")) {
+      seen.states.push(Date.now());
+      if (state.status === "unavailable") return route.fulfill({ status: 503, headers, json: { code: "unavailable" } });
+      return route.fulfill({ json: { title: "Main stage", playback_policy: "public", ...state }, headers });
+    }
+    const address = new URL(url.pathname.replace("/live/stage/", "/") + url.search, media);
+    // A request that blocks may be aborted by the player.
+    await route.fetch({ url: address.href }).then((response) => route.fulfill({ response }), () => {});
+  });
+  return seen;
+}
+
+const notice = (page: Page, text: string) => page.getByRole("status").filter({ hasText: text }).waitFor();
+const showControls = async (page: Page) => {
+  await page.mouse.move(300, 200);
+  await page.mouse.move(310, 210);
+};
+
+describe("the watch page of a channel", () => {
+  test("waits for the stream, plays it, goes back and forth in it, and then has its recording", async () => {
+    const timeline = newTimeline();
+    const { url } = await serveBroadcast(timeline, tracks);
+    const seen = await visit(browser, "about:blank");
+    const { page } = seen;
+    page.setDefaultTimeout(60_000);
+    await stage(page, url);
+    await page.goto(`${platform.base}/watch/live/stage`);
+    await notice(page, "The stream has not started yet.");
+
+    const published = publish(timeline, tracks);
+    goLive();
+    await untilPlayed(page, 1);
+    await showControls(page);
+    const live = page.getByRole("button", { name: "playing live" });
+    await live.waitFor();
+    await page.getByText("3 watching").waitFor();
+    expect(await page.locator("svc-player media-time-display").isVisible()).toBe(false);
+    expect(await page.locator("svc-player media-playback-rate-menu-button").isVisible()).toBe(false);
+    expect(await ask(seen, "return player.duration")).toBe(Number.POSITIVE_INFINITY);
+
+    await until(seen, "return player.seekable.end(0) > 8");
+    await page.locator("svc-player media-time-range").press("Home");
+    const back = page.getByRole("button", { name: "seek to live" });
+    await back.waitFor();
+    await until(seen, "return !player.seeking && player.currentTime < 3");
+    const time = page.locator("svc-player media-time-display");
+    expect(await time.textContent()).toMatch(/^\s*-0:\d\d\s*$/);
+    await showControls(page);
+    await back.click();
+    await live.waitFor();
+    await until(seen, "return player.seekable.end(0) - player.currentTime < 4 && !player.paused");
+
+    await published;
+    await notice(page, "The stream has ended.");
+    end({ recording: { id: recording } });
+    await until(seen, "return player.paused && Math.round(player.duration) === 8");
+    expect((await videoIn(page))?.currentTime).toBe(0);
+    await page.locator("svc-player .middle").click();
+    await untilPlayed(page, 1);
+    expect(await page.getByRole("button", { name: "seek to live" }).isVisible()).toBe(false);
+    expect(seen.faults).toEqual([]);
+    expect(new Set(seen.requests.map(({ origin }) => origin))).toEqual(new Set([platform.base]));
+  });
+
+  test("loads nothing of a stream that has begun before its viewer presses play", async () => {
+    const timeline = newTimeline();
+    const { url, requests } = await serveBroadcast(timeline, tracks);
+    const published = publish(timeline, tracks);
+    const seen = await visit(browser, "about:blank");
+    const { states } = await stage(seen.page, url);
+    goLive();
+    await seen.page.goto(`${platform.base}/watch/live/stage`);
+    await expect.poll(() => states.length).toBe(1);
+    await seen.page.locator("svc-player .middle").waitFor();
+    expect(requests).toEqual([]);
+    await seen.page.locator("svc-player .middle").click();
+    await untilPlayed(seen.page, 1);
+    await seen.page.close();
+    await published;
+  });
+});
+
+const element = (attributes = "") =>
+  `<script src="${platform.base}/svc-player.js"></script><svc-player live="stage" ${attributes}></svc-player>`;
+
+describe("<svc-player live> on another site", () => {
+  test("returns from a recording that was not played to the next stream; otherwise it offers the stream", async () => {
+    const timeline = newTimeline();
+    const { url } = await serveBroadcast(timeline, tracks);
+    const seen = await visit(browser, await customersPage(element("muted")));
+    await stage(seen.page, url);
+    end({ started_at: "2026-01-01T00:00:00.000Z", recording: { id: recording } });
+    await seen.page.reload();
+    await until(seen, "return Math.round(player.duration) === 8");
+    const published = publish(timeline, tracks);
+    goLive();
+    await until(seen, "return player.duration === Infinity && player.currentTime > 0.5");
+
+    end({ recording: { id: recording } });
+    await published;
+    await until(seen, "return Math.round(player.duration) === 8 && player.paused");
+    await ask(seen, "player.loop = true; return player.play()");
+    await until(seen, "return player.currentTime > 0.5");
+    goLive();
+    const offer = seen.page.getByRole("button", { name: "seek to live" });
+    await showControls(seen.page);
+    await offer.waitFor();
+    expect(Math.round((await videoIn(seen.page))?.duration ?? 0)).toBe(8);
+    await offer.click();
+    await until(seen, "return player.video.duration !== 8");
+  });
+
+  test("is accessible while it waits and while it is live", async () => {
+    const timeline = newTimeline();
+    const { url } = await serveBroadcast(timeline, tracks);
+    const seen = await visit(browser, await customersPage(element("muted")));
+    await stage(seen.page, url);
+    await seen.page.reload();
+    await notice(seen.page, "The stream has not started yet.");
+    expect(await axeFaults(seen.page)).toEqual([]);
+    const published = publish(timeline, tracks);
+    goLive();
+    await untilPlayed(seen.page, 1);
+    await showControls(seen.page);
+    expect(await axeFaults(seen.page)).toEqual([]);
+    await published;
+  });
+
+  test("asks every two seconds while it waits, less often while the server fails, and not in a hidden tab", async () => {
+    const context = await browser.newContext();
+    atEnd(() => context.close());
+    const page = await context.newPage();
+    await page.clock.install();
+    const { states } = await stage(page);
+    await page.goto(await customersPage(element()));
+    await notice(page, "The stream has not started yet.");
+    expect(states.length).toBe(1);
+    /** Lets the page's clock run; with the answers to its requests, which take real time. */
+    const pass = async (ms: number, requests: number) => {
+      const before = states.length;
+      await page.clock.runFor(ms);
+      await expect.poll(() => states.length - before, { message: `requests within ${ms} ms` }).toBe(requests);
+      await page.evaluate("fetch(location.href)");
+    };
+    await pass(1500, 0);
+    await pass(1000, 1);
+    state.status = "unavailable";
+    await pass(2500, 1);
+    await page.getByRole("alert").filter({ hasText: "The video cannot be loaded right now." }).waitFor();
+    await pass(3000, 0);
+    await pass(2000, 1);
+    await pass(6000, 0);
+    await pass(4000, 1);
+    state.status = "idle";
+    await pass(20_000, 1);
+    await notice(page, "The stream has not started yet.");
+    const hide = (isHidden: boolean) =>
+      page.evaluate(`Object.defineProperty(document, "hidden", { configurable: true, value: ${isHidden} });
+        document.dispatchEvent(new Event("visibilitychange"))`);
+    await hide(true);
+    await pass(60_000, 0);
+    await hide(false);
+    await pass(100, 1);
+  });
+});
