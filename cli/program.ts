@@ -59,6 +59,10 @@ export function createProgram(given: ParsedFlags): Command {
     .option("--scratch <DIR>", "where sources and results are kept meanwhile")
     .action(async (_, command: Command) => (await import("./worker.ts")).workerCommand(command));
   program
+    .command("live-ingest", { hidden: true })
+    .description("receive live streams for the server that starts this process")
+    .action(async () => (await import("./live-ingest.ts")).liveIngestCommand());
+  program
     .command("health")
     .description("check that the server on the data directory is ready; exits 1 if it is not")
     .option("--server <URL>", "check this server instead")

@@ -29,6 +29,7 @@ export async function serveCommand(command: Command): Promise<void> {
   );
   line(`vodbox ready on ${running.baseUrl}`);
   line(`listening on ${running.address}`);
+  for (const url of running.publishUrls) line(`live streams to ${url}`);
   printSetupUrl(running.setupUrl);
   notices.serving(signsOf(running));
 }

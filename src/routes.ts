@@ -20,6 +20,7 @@ import { cloudJobRoutes } from "./resources/jobs/cloud-routes.ts";
 import { jobRoutes } from "./resources/jobs/routes.ts";
 import { taskRoutes } from "./resources/jobs/tasks/routes.ts";
 import { keyRoutes } from "./resources/keys/routes.ts";
+import { liveClipRoutes } from "./resources/live/clip-routes.ts";
 import { liveRoutes } from "./resources/live/routes.ts";
 import { liveStateRoutes } from "./resources/live/state-routes.ts";
 import { auditRoutes } from "./resources/operator/audit.ts";
@@ -95,6 +96,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...proxyRoutes,
     ...liveRoutes(tokens),
     ...liveStateRoutes(tokens),
+    ...liveClipRoutes,
     ...operatorRoutes,
     ...systemRoutes,
     ...doctorRoutes,

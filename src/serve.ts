@@ -3,6 +3,7 @@ import type { Config } from "./config/load.ts";
 import { removeServerUrl, writeServerUrl } from "./config/server-file.ts";
 import { crossValidate } from "./cross-validate.ts";
 import { startListening } from "./listen.ts";
+import type { LiveIngest } from "./live-ingest.ts";
 import type { LocalWorkers } from "./local-workers.ts";
 import { type Opened, type OpenOptions, openApp } from "./open.ts";
 import { loadParsers } from "./parsing/parse-document.ts";
@@ -24,6 +25,8 @@ export type Running = {
   address: string;
   /** URL on the local machine, without TLS. */
   localAddress: string;
+  /** URLs that publishers use, without the stream key. */
+  publishUrls: string[];
   /** The one-time address that sets up a server without tenants; null for any other. */
   setupUrl: string | null;
   /** Releases leases, completes open requests, flushes what is in memory. Within 15 s. */
@@ -72,6 +75,11 @@ export async function serve(
   const scheduler = startScheduler(allScheduledTasks(app, { authenticator: server.authenticator, egress }), log);
   clusterWorker?.link(app, () => processFigures(app));
   const setupCode = !clusterWorker || clusterWorker.isFirst ? await newSetupCode(app) : null;
+  const ingest = await startIngest(app).catch(async (error) => {
+    await Promise.all([scheduler.stop(), listening.close(0)]);
+    await opened.close();
+    throw error;
+  });
   const workers = await startWorkers(app, listening.localAddress);
   log.info({ address: listening.address, data: config.data_dir, workers: config.workers }, "serving");
   // After the first requests, which are answered sooner without it.
@@ -82,7 +90,10 @@ export async function serve(
     opened.beginStop();
     listening.beginClose();
     // Workers first: they release their leases through the API, which is closed next.
-    await Promise.race([workers.stop(), new Promise((resolve) => setTimeout(resolve, WORKERS_GRACE_MS).unref())]);
+    await Promise.race([
+      Promise.all([workers.stop(), ingest.stop()]),
+      new Promise((resolve) => setTimeout(resolve, WORKERS_GRACE_MS).unref()),
+    ]);
     await listening.close(REQUESTS_GRACE_MS);
     await scheduler.stop();
     if (!clusterWorker) await removeServerUrl(config);
@@ -95,9 +106,19 @@ export async function serve(
     baseUrl: app.baseUrl(),
     address: listening.address,
     localAddress: listening.localAddress,
+    publishUrls: ingest.urls,
     setupUrl: setupCode && `${app.baseUrl()}/console/setup?code=${setupCode}`,
     stop: once(stop),
   };
+}
+
+async function startIngest(app: App): Promise<LiveIngest> {
+  const { rtmp_port, rtmps_port } = app.config;
+  if (rtmp_port === undefined && rtmps_port === undefined) return { urls: [], stop: async () => {} };
+  const { startLiveIngest } = await import("./live-ingest.ts");
+  const ingest = await startLiveIngest(app);
+  app.log.info({ urls: ingest.urls }, "receiving live streams");
+  return ingest;
 }
 
 async function startWorkers(app: App, address: string): Promise<LocalWorkers> {

@@ -17,6 +17,7 @@ const FLOORS: readonly (readonly string[])[] = [
     "src/cluster/",
     "src/listen.ts",
     "src/tls.ts",
+    "src/live-ingest.ts",
     "src/local-workers.ts",
     "src/open.ts",
     "src/routes.ts",

@@ -197,6 +197,19 @@ export const SETTINGS = {
     fallback: "20",
     about: "length of the parts; shorter than two of them, a source is encoded in one run",
   },
+  rtmp_port: {
+    schema: integer(0, 65_535),
+    about: "port for live publishers over RTMP; default: no live ingest; 0 picks a free one",
+  },
+  rtmps_port: {
+    schema: integer(0, 65_535),
+    about: "the same with TLS, with the certificate of tls_cert",
+  },
+  rtmp_connections_per_address: {
+    schema: integer(1, 100_000),
+    fallback: "16",
+    about: "concurrent RTMP connections from one address; more behind a proxy, where all publishers have one",
+  },
   max_attempts: { schema: integer(1, 100), fallback: "5", about: "attempts before a job fails" },
   max_upload_bytes: {
     schema: integer(1, Number.MAX_SAFE_INTEGER),

@@ -39,9 +39,12 @@ const ASSET = {
 const AssetError = v.nullable(v.object({ code: v.string(), message: v.nullable(v.string()) }));
 const Asset = v.object({ ...ASSET, playback_url: v.nullable(v.string()), error: AssetError });
 
+const LIVE = { channel_id: v.number(), channel: v.string(), started_at: v.string() };
+
 const upload = { upload_id: 0, asset_id: "0", external_id: "vid_0000000000000000000000", filename: "test.mp4" };
 const job = { job_id: 0, asset_id: "0", attempt: 1, worker_id: "worker-1" };
 const noError = { error_code: null, error_message: null, will_retry: null };
+const live = { channel_id: 0, channel: "test", started_at: "2026-11-20T09:00:00.000Z" };
 const asset = { asset_id: "0", external_id: "vid_0000000000000000000000", ...eventTextSamples };
 
 /**
@@ -120,6 +123,24 @@ export const EVENTS = {
     "A track becomes ready",
     v.object({ asset_id: v.string(), track_id: v.number(), kind: v.string(), name: v.string() }),
     { asset_id: "0", track_id: 0, kind: "chapter", name: "default" },
+  ),
+  "live.stream.started": define(
+    "A publisher has started a stream on a channel. Only for endpoints that name it",
+    v.object(LIVE),
+    live,
+    { isDefault: false },
+  ),
+  "live.stream.ended": define(
+    "A stream has ended. Only for endpoints that name it",
+    v.object({ ...LIVE, ended_at: v.string() }),
+    { ...live, ended_at: "2026-11-20T10:00:00.000Z" },
+    { isDefault: false },
+  ),
+  "live.recording.ready": define(
+    "The recording of a stream is an asset that can be played. Only for endpoints that name it",
+    v.object({ ...LIVE, ended_at: v.string(), asset_id: v.string() }),
+    { ...live, ended_at: "2026-11-20T10:00:00.000Z", asset_id: "0" },
+    { isDefault: false },
   ),
   "tenant.traffic.anomaly": define(
     "An hour's plays deviate from the usual number of that hour",

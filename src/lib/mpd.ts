@@ -9,6 +9,8 @@ export type MpdRepresentation = {
   timescale: number;
   /** In timescale units, contiguous. */
   segments: readonly { start: number; duration: number }[];
+  /** Number of the first segment, and the media time that is the start of the presentation; default 1 and 0. */
+  begins?: { number: number; time: number } | undefined;
   video?: { width: number; height: number; frameRate: string } | undefined;
   audio?: { sampleRate: number; channels: number } | undefined;
 };
@@ -77,7 +79,8 @@ function representation(
   one: MpdRepresentation,
   { initTemplate, mediaTemplate }: { initTemplate: string; mediaTemplate: string },
 ): string {
-  const { video, audio } = one;
+  const { video, audio, begins } = one;
+  const offset = begins ? ` presentationTimeOffset="${begins.time}"` : "";
   const shape = video
     ? ` width="${video.width}" height="${video.height}" frameRate="${video.frameRate}" sar="1:1"`
     : ` audioSamplingRate="${audio?.sampleRate}"`;
@@ -85,7 +88,7 @@ function representation(
     ? `\n        <AudioChannelConfiguration schemeIdUri="urn:mpeg:dash:23003:3:audio_channel_configuration:2011" value="${audio.channels}"/>`
     : "";
   return `      <Representation id="${attribute(one.id)}" bandwidth="${Math.ceil(one.bandwidth)}" codecs="${attribute(one.codec)}"${shape}>${channels}
-        <SegmentTemplate timescale="${one.timescale}" initialization="${attribute(initTemplate)}" media="${attribute(mediaTemplate)}" startNumber="1">
+        <SegmentTemplate timescale="${one.timescale}" initialization="${attribute(initTemplate)}" media="${attribute(mediaTemplate)}" startNumber="${begins?.number ?? 1}"${offset}>
           <SegmentTimeline>
 ${timeline(one.segments)}
           </SegmentTimeline>

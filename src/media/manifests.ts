@@ -55,6 +55,8 @@ export async function writeManifests(given: {
   storyboard: Storyboard | null;
   /** Renditions that the master playlist lists first: players begin with the first one. */
   listedFirst?: readonly string[];
+  /** Of a part of longer media: the number of its first segment, and where that begins. */
+  begins?: { number: number; seconds: number } | undefined;
 }): Promise<Packaged> {
   const options = { ...given, audios: given.audios.map((one) => untilEndOf(one, given.videos[0])) };
   const { outDir, plan, spec, videos, audios, names } = options;
@@ -133,10 +135,11 @@ type ManifestData = {
   audios: Written[];
   storyboard: Storyboard | null;
   listedFirst?: readonly string[];
+  begins?: { number: number; seconds: number } | undefined;
 };
 
 /** `initBytes`: sizes of init segments by rendition. */
-type SizedMedia = Omit<ManifestData, "storyboard" | "listedFirst"> & {
+type SizedMedia = Omit<ManifestData, "storyboard" | "listedFirst" | "begins"> & {
   target: number;
   initBytes: ReadonlyMap<string, number>;
 };
@@ -253,7 +256,7 @@ function master(
 }
 
 function mpd(
-  { plan, spec, videos, audios, storyboard }: ManifestData,
+  { plan, spec, videos, audios, storyboard, begins }: ManifestData,
   target: number,
   durationSeconds: number,
 ): string {
@@ -268,6 +271,7 @@ function mpd(
     codec: init.codec,
     timescale: init.timescale,
     segments,
+    begins: begins && { number: begins.number, time: Math.round(begins.seconds * init.timescale) },
   });
   const sets: MpdSet[] = audios.map((one, index) => ({
     kind: "audio",

@@ -35,8 +35,7 @@ export const liveStreams = sqliteTable("live_streams", {
   channelId: integer("channel_id").notNull(),
   /** Of its folder on the server that receives it. */
   name: text("name").notNull(),
-  /** Where the objects of the recording are stored; null without a recording. */
-  mediaPrefix: text("media_prefix"),
+  recorded: integer("recorded", { mode: "boolean" }).notNull(),
   startedAt: integer("started_at").notNull(),
   endedAt: integer("ended_at"),
   /** The recording is an asset, or there is none. */

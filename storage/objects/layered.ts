@@ -48,6 +48,7 @@ export function layered(pair: StorePair): ObjectStore {
       if (!(body instanceof Uint8Array)) body.on("error", () => {});
       return arriving(target, key, () => target.put(key, body, options));
     },
+    putFile: (key, path, options) => arriving(target, key, () => target.putFile(key, path, options)),
     get: async (key, range) => (await source.get(key, range)) ?? target.get(key, range),
     head: async (key) => (await source.head(key)) ?? target.head(key),
 

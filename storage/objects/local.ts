@@ -1,5 +1,5 @@
-import { constants, mkdirSync, realpathSync } from "node:fs";
-import { copyFile, unlink } from "node:fs/promises";
+import { constants, createReadStream, mkdirSync, realpathSync } from "node:fs";
+import { copyFile, stat, unlink } from "node:fs/promises";
 import { dirname } from "node:path";
 import { UserError } from "../../src/lib/errors.ts";
 import { PROBE } from "../../src/lib/object-keys.ts";
@@ -60,6 +60,11 @@ export function localStore({ root, signing, minFreeBytes = 0, storeProcesses }: 
         await space.whileWriting(file, (writing) => writeBody(file, body, { maxBytes, signal, ...writing }));
         await confirm?.();
       });
+    },
+
+    async putFile(key, path, options) {
+      const { size } = await stat(path);
+      return (await link(path, key)) ?? store.put(key, createReadStream(path), { ...options, bytes: size });
     },
 
     async get(key, range) {

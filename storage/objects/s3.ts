@@ -1,3 +1,4 @@
+import { createReadStream } from "node:fs";
 import { create as disposition } from "content-disposition";
 import { UserError } from "../../src/lib/errors.ts";
 import { newProbeKey } from "../../src/lib/object-keys.ts";
@@ -72,6 +73,8 @@ export function s3Store(options: S3StoreOptions): ObjectStore {
         parts.stop();
       }
     },
+
+    putFile: (key, path, options) => store.put(key, createReadStream(path), options),
 
     async get(key, range) {
       checkKey(key);

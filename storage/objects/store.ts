@@ -115,6 +115,11 @@ export interface ObjectStore {
   readonly appends: Appends | null;
   /** Streams `body` to `key`; durable when the promise resolves. Throws ObjectTooLarge, StorageFull. */
   put(key: string, body: Readable | Uint8Array, options?: PutOptions): Promise<ObjectInfo>;
+  /**
+   * The same for the file at `path`, which is on the disk and is never changed again: a store on the same file system
+   * does not copy it. Throws the error of the file.
+   */
+  putFile(key: string, path: string, options?: Pick<PutOptions, "contentType">): Promise<ObjectInfo>;
   /** Null when the object does not exist. The stream ends with an error if the object is truncated. */
   get(key: string, range?: ByteRange): Promise<{ info: ObjectInfo; body: Readable } | null>;
   head(key: string): Promise<ObjectInfo | null>;

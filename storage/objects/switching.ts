@@ -56,6 +56,7 @@ export function switchingStore(first: ObjectStore, firstPair: StorePair | null =
     deletionsOver: async () => void (await Promise.allSettled(earlierDeletions)),
     isQuiet: () => earlierWrites.every((running) => running.size === 0),
     put: (...all) => among(writes, store.put(...all)),
+    putFile: (...all) => among(writes, store.putFile(...all)),
     get: (...all) => store.get(...all),
     head: (key) => store.head(key),
     list: (...all) => store.list(...all),

@@ -21,8 +21,12 @@ beforeEach(async () => {
 // What the proxy does with every request.
 const get = (path: string) => app.call("GET", path.replace("/video/", "/"));
 const channel = async (fields: Record<string, unknown> = {}) =>
-  (await app.call("POST", "/api/v1/live/channels", { key, body: { channel: "stage", playback_policy: "public", ...fields } }))
-    .body;
+  (
+    await app.call("POST", "/api/v1/live/channels", {
+      key,
+      body: { channel: "stage", playback_policy: "public", ...fields },
+    })
+  ).body;
 const stateOf = async (name = "stage", query = "") => (await get(`/live/${name}/state.json${query}`)).body;
 const now = () => app.opened.app.clock.now();
 
@@ -30,7 +34,9 @@ const now = () => app.opened.app.clock.now();
 async function recorded({ id }: { id: number }, name: string): Promise<void> {
   const at = now();
   const times = { startedAt: at, createdAt: at, updatedAt: at };
-  await app.opened.app.write((tx) => tx.insert(liveStreams).values({ tenantId: tenant.id, channelId: id, name, ...times }));
+  await app.opened.app.write((tx) =>
+    tx.insert(liveStreams).values({ tenantId: tenant.id, channelId: id, name, ...times }),
+  );
 }
 const change = (name: string, set: Partial<typeof liveStreams.$inferInsert>) =>
   app.opened.app.write((tx) => tx.update(liveStreams).set(set).where(eq(liveStreams.name, name)));
@@ -38,7 +44,15 @@ const change = (name: string, set: Partial<typeof liveStreams.$inferInsert>) =>
 function received({ id }: { id: number }, name: string): LiveStream {
   const options = { startedAtMs: now(), dvrSeconds: 60, isLowLatency: true, playlistName: "live.m3u8" };
   const stream: LiveStream = {
-    ...{ name, tenantId: tenant.id, channelId: id, channel: "stage", startedAt: now(), endedAt: null, folder: "/nowhere" },
+    ...{
+      name,
+      tenantId: tenant.id,
+      channelId: id,
+      channel: "stage",
+      startedAt: now(),
+      endedAt: null,
+      folder: "/nowhere",
+    },
     timeline: new LiveTimeline({ ...options, partTargetSeconds: 0.5, segmentTargetSeconds: 2 }),
     viewers: new ViewerCount(),
   };

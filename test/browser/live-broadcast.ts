@@ -137,4 +137,3 @@ export async function serveBroadcast(
   });
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, requests };
 }
-

@@ -29,14 +29,21 @@ afterAll(async () => {
   await platform?.close();
 });
 
-type State = { status: string; hls_url: string | null; viewers: number; started_at: string | null; recording: object | null };
+type State = {
+  status: string;
+  hls_url: string | null;
+  viewers: number;
+  started_at: string | null;
+  recording: object | null;
+};
 let state: State;
 beforeEach(() => {
   state = { status: "idle", hls_url: null, viewers: 0, started_at: null, recording: null };
 });
 const goLive = (started_at = new Date().toISOString()) =>
   Object.assign(state, { status: "live", hls_url: "/live/stage/master.m3u8", viewers: 3, started_at, recording: null });
-const end = (more: Partial<State> = {}) => Object.assign(state, { status: "ended", hls_url: null, viewers: 0, ...more });
+const end = (more: Partial<State> = {}) =>
+  Object.assign(state, { status: "ended", hls_url: null, viewers: 0, ...more });
 
 /** Answers requests for the channel: its state is `state`, its media are those of a broadcast. Returns the former. */
 async function stage(page: Page, media?: string): Promise<{ states: number[] }> {
@@ -51,7 +58,10 @@ async function stage(page: Page, media?: string): Promise<{ states: number[] }> 
     }
     const address = new URL(url.pathname.replace("/live/stage/", "/") + url.search, media);
     // A request that blocks may be aborted by the player.
-    await route.fetch({ url: address.href }).then((response) => route.fulfill({ response }), () => {});
+    await route.fetch({ url: address.href }).then(
+      (response) => route.fulfill({ response }),
+      () => {},
+    );
   });
   return seen;
 }

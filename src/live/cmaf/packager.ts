@@ -1,3 +1,4 @@
+import type { Rate } from "../../media/ladder.ts";
 import type { LiveSample, TrackConfig } from "../samples.ts";
 import { AudioTrack } from "./audio-track.ts";
 import { FrameClock } from "./frame-clock.ts";
@@ -36,10 +37,15 @@ export type Packager = {
   config(config: TrackConfig): "accepted" | "changed";
   /** Adds a sample, whose data are then the packager's. Samples of a track without a configuration are dropped. */
   sample(sample: LiveSample): void;
-  /** The connection broke. Ends the open segments; samples are dropped until `resume`. */
-  interrupt(): void;
+  /**
+   * The connection broke. Ends the open segments; samples are dropped until `resume`. Resolves when all parts and segments
+   * before are reported.
+   */
+  interrupt(): Promise<void>;
   /** The publisher is back. Its first keyframe continues the timeline where it was interrupted, in the next segment. */
   resume(): void;
+  /** Frame rate of the video; null before its first frame. */
+  readonly rate: Rate | null;
   /** Bytes that are not written yet. A caller that reads no more while there are many never loses the recording. */
   readonly pendingBytes: number;
   /** Ends the open segments. Resolves when all files are on the disk. */
@@ -78,6 +84,10 @@ class LivePackager implements Packager {
     );
   }
 
+  get rate(): Rate | null {
+    return this.#clock?.rate ?? null;
+  }
+
   get pendingBytes(): number {
     return this.#recorder.pendingBytes;
   }
@@ -114,11 +124,12 @@ class LivePackager implements Packager {
     this.#checkLimits();
   }
 
-  interrupt(): void {
+  interrupt(): Promise<void> {
     if (this.#state === "waiting" || this.#state === "running") {
       this.#flush();
       this.#state = "interrupted";
     }
+    return this.#recorder.settled();
   }
 
   resume(): void {

@@ -54,9 +54,14 @@ export class Recorder {
     return null;
   }
 
+  /** Resolves when all calls before are done. */
+  async settled(): Promise<void> {
+    await Promise.all(this.#writers.map((writer) => writer.settled()));
+  }
+
   /** Waits for all writes. Where the recording stopped, deletes the segments that only one track has. */
   async finish({ video, audio }: Finished): Promise<Recording> {
-    await Promise.all(this.#writers.map((writer) => writer.settled()));
+    await this.settled();
     // A write of one track that failed last stops the other one, whose writes may have been done.
     await this.#stopped;
     const common = Math.min(...this.#writers.map(({ stored }) => stored.segments));

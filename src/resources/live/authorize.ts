@@ -25,12 +25,20 @@ const refused = () =>
 export async function authorize(app: App, tokens: PlaybackTokens, request: AuthQuery, peer: string): Promise<void> {
   const channel = channelOf(request.path);
   if (channel === null) throw refused();
-  if (request.action === "publish") return mayPublish(app, channel, request, peer);
+  if (request.action === "publish") return void (await authorizePublish(app, channel, request, peer));
   if (request.action === "read" || request.action === "playback") return mayRead(app, tokens, channel, request);
   throw refused();
 }
 
-async function mayPublish(app: App, channel: string, request: AuthQuery, peer: string): Promise<void> {
+type PublishCredentials = Pick<AuthQuery, "user" | "password" | "token" | "query" | "ip">;
+
+/** The channel that a client may publish to. Throws as `authorize`. */
+export async function authorizePublish(
+  app: App,
+  channel: string,
+  request: PublishCredentials,
+  peer: string,
+): Promise<CachedChannel> {
   const query = new URLSearchParams(request.query ?? "");
   const keys = [request.password, request.token, query.get("key"), query.get("token")].filter(isGiven);
   // RTSP clients first connect without credentials, to be challenged: these are not failed attempts.
@@ -40,7 +48,7 @@ async function mayPublish(app: App, channel: string, request: AuthQuery, peer: s
   if (exceeded) throw tooMany(waitSeconds);
   const known = await channelCache(app).find(channel);
   const hasKey = keys.map((key) => sameSecret(sha256(key), known?.streamKeyHash ?? NOBODYS)).includes(true);
-  if (known && hasKey && isPublisher(known, request.user || query.get("user") || "")) return;
+  if (known && hasKey && isPublisher(known, request.user || query.get("user") || "")) return known;
   await wrongKeys(app).countAddress(from, channel);
   throw refused();
 }

@@ -17,7 +17,10 @@ import { channelOf, pathOf } from "./schema.ts";
 /** After this time a broadcast is over: a viewer who opens the page waits for the next one. */
 const ENDED_SHOWN_MS = 12 * 3_600_000;
 
-export type PublicChannel = Pick<LiveChannelRow, "id" | "tenantId" | "channel" | "name" | "playbackPolicy" | "lowLatency">;
+export type PublicChannel = Pick<
+  LiveChannelRow,
+  "id" | "tenantId" | "channel" | "name" | "playbackPolicy" | "lowLatency"
+>;
 
 /** The public data of a channel for viewers who may watch it; no key protects it. */
 export const LiveState = v.pipe(
@@ -60,7 +63,10 @@ const lastOf = prepared((db) =>
 const remembered = forApp((app) => ({
   channel: cacheUntilCommit(app.commits, (channel: string) => byName(app.db).get({ channel })),
   // Undefined would not be cached.
-  lastStream: cacheUntilCommit(app.commits, async (channelId: number) => (await lastOf(app.db).get({ channelId })) ?? null),
+  lastStream: cacheUntilCommit(
+    app.commits,
+    async (channelId: number) => (await lastOf(app.db).get({ channelId })) ?? null,
+  ),
 }));
 
 /** Any tenant's channel by its name, unless it is revoked. The playback policy decides on access. */

@@ -1,4 +1,5 @@
 import { forApp } from "../../app.ts";
+import type { StreamHealth } from "../../live/ingest/stream-health.ts";
 import type { LiveTimeline } from "../../live/playlists/timeline.ts";
 import type { ViewerCount } from "../../live/playlists/viewer-count.ts";
 
@@ -15,6 +16,8 @@ export type LiveStream = {
   endedAt: number | null;
   timeline: LiveTimeline;
   viewers: ViewerCount;
+  /** What the publisher sends; null before it is measured, and while the publisher is away. */
+  health: StreamHealth | null;
   /** Directory of its tracks: `<track>/init.mp4`, `<track>/00001.m4s`. See `openSegment` for a segment that is open. */
   folder: string;
 };

@@ -206,10 +206,10 @@ export const liveRoutes = (tokens: PlaybackTokens): Route[] => [
 
 const isMine = (caller: Caller, id: number) => and(eq(liveChannels.id, id), ownedBy(caller, liveChannels.tenantId));
 
-const requireChannel = async (db: Db, caller: Caller, id: number): Promise<LiveChannelRow> =>
+export const requireChannel = async (db: Db, caller: Caller, id: number): Promise<LiveChannelRow> =>
   (await db.select().from(liveChannels).where(isMine(caller, id)).get()) ?? notFound("channel");
 
-function requireLive(row: LiveChannelRow): LiveChannelRow {
+export function requireLive(row: LiveChannelRow): LiveChannelRow {
   if (row.revokedAt === null) return row;
   throw new HttpError(409, "channel_revoked", "This channel is revoked; create a new one.");
 }

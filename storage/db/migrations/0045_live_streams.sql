@@ -7,14 +7,13 @@ ALTER TABLE live_channels ADD COLUMN takeover INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE live_channels ADD COLUMN encoding_profile TEXT;
 
 -- Broadcasts of the embedded gateway, from the first frame on. `name` is that of its folder on the server that receives it,
--- which updates `updated_at` while the stream runs. `media_prefix`: where the objects of the recording are stored; null
--- without a recording. `finished_at`: the recording is an asset, or there is none.
+-- which updates `updated_at` while the stream runs. `finished_at`: the recording is an asset, or there is none.
 CREATE TABLE live_streams (
   id INTEGER PRIMARY KEY AUTOINCREMENT,
   tenant_id INTEGER NOT NULL REFERENCES tenants (id) ON DELETE CASCADE,
   channel_id INTEGER NOT NULL REFERENCES live_channels (id) ON DELETE CASCADE,
   name TEXT NOT NULL UNIQUE,
-  media_prefix TEXT,
+  recorded INTEGER NOT NULL,
   started_at INTEGER NOT NULL,
   ended_at INTEGER,
   finished_at INTEGER,

@@ -63,7 +63,9 @@ export class SvcPlayer extends MediaFacade {
     for (const [name, value] of Object.entries(lists))
       if (!(name in this.video && isNative(this.video))) Object.defineProperty(this.video, name, { value });
     // media-chrome decides by it whether the viewer is live.
-    Object.defineProperty(this.video, "liveEdgeStart", { get: () => this.#slot.current?.liveEdge()?.start ?? Number.NaN });
+    Object.defineProperty(this.video, "liveEdgeStart", {
+      get: () => this.#slot.current?.liveEdge()?.start ?? Number.NaN,
+    });
     this.attachShadow({ mode: "open" });
   }
 
@@ -127,10 +129,7 @@ export class SvcPlayer extends MediaFacade {
     if (CSS.supports("color", accent)) controller.style.setProperty("--_accent", accent);
     else controller.style.removeProperty("--_accent");
     title.textContent = this.getAttribute("video-title");
-    controller.setAttribute(
-      "aria-label",
-      this.getAttribute("video-title") ?? this.#title ?? words("video player"),
-    );
+    controller.setAttribute("aria-label", this.getAttribute("video-title") ?? this.#title ?? words("video player"));
     // The end of a broadcast is not its start.
     this.video.loop = this.hasAttribute("loop") && !controller.classList.contains("live");
     const poster = this.getAttribute("poster") ?? this.#data?.poster_url;

@@ -59,7 +59,9 @@ export function pollLiveState({ channel, token, signal, onState, onError }: Opti
   }
 
   signal.addEventListener("abort", () => clearTimeout(timer));
-  document.addEventListener("visibilitychange", () => (document.hidden ? clearTimeout(timer) : void look()), { signal });
+  document.addEventListener("visibilitychange", () => (document.hidden ? clearTimeout(timer) : void look()), {
+    signal,
+  });
   addEventListener("online", () => void look(), { signal });
   void look();
   return plan;

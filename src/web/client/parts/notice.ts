@@ -4,7 +4,10 @@ import type { ErrorCode } from "./player-data.ts";
 import type { Frame } from "./template.ts";
 
 /** These go away by themselves. */
-const PASSING: readonly string[] = ["asset_not_ready", "live_waiting", "live_ended"] satisfies (ErrorCode | LiveNotice)[];
+const PASSING: readonly string[] = ["asset_not_ready", "live_waiting", "live_ended"] satisfies (
+  | ErrorCode
+  | LiveNotice
+)[];
 
 /** Covers the controls with a message. */
 export function showNotice({ controller, message, again }: Frame, reason: ErrorCode | LiveNotice): void {

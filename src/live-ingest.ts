@@ -1,0 +1,98 @@
+import type { ChildProcess } from "node:child_process";
+import type { App } from "./app.ts";
+import { UserError } from "./lib/errors.ts";
+import { ChildSupervisor, spawnSelf } from "./lib/child-supervisor.ts";
+import type { FromIngest, IngestOptions, ToIngest } from "./live/ingest/messages.ts";
+import { liveFolder, liveStreams } from "./resources/live/streams/live-streams.ts";
+import { PUBLISH_APPLICATION } from "./resources/live/streams/permit.ts";
+import { readPair, tlsFiles, watchPair } from "./tls.ts";
+
+const FIRST_WAIT_MS = 500;
+const RECONNECT_MS = 30_000;
+
+export type LiveIngest = {
+  /** URLs that publishers use, without the stream key. */
+  urls: string[];
+  /** Ends all streams, and completes their recordings. */
+  stop(): Promise<void>;
+};
+
+/**
+ * Starts the process that receives live streams, and restarts it when it exits. Resolves when it listens. Throws a
+ * UserError when it cannot.
+ */
+export async function startLiveIngest(app: App): Promise<LiveIngest> {
+  const streams = liveStreams(app);
+  const files = tlsFiles(app.config);
+  const first = Promise.withResolvers<{ rtmpPort: number | null; rtmpsPort: number | null }>();
+  let child: ChildProcess | null = null;
+  const send = (message: ToIngest) => {
+    if (child?.connected) child.send(message, () => {});
+  };
+
+  const supervisor = new ChildSupervisor({
+    firstWaitMs: FIRST_WAIT_MS,
+    spawn() {
+      const started = spawnSelf(["live-ingest"], { stdio: ["ignore", "inherit", "inherit", "ipc"] });
+      child = started;
+      started.on("message", (message: FromIngest) => {
+        if ("ready" in message) {
+          first.resolve(message.ready);
+          streams.connected(send).catch((error) => app.log.error({ err: error }, "live streams could not be recovered"));
+        } else if ("failed" in message) {
+          app.log.error({ reason: message.failed }, "live streams cannot be received");
+          first.reject(cannotListen(message.failed));
+        } else if ("log" in message) app.log[message.log.level](message.log.fields, message.log.message);
+        else streams.receive(message);
+      });
+      send({ options: optionsOf(app, files && readPair(files)) });
+      return started;
+    },
+    onError: (_, error) => first.reject(error),
+    onExit: () => {
+      streams.disconnected();
+      return true;
+    },
+    onRestart: (_, exit, waitMs) => app.log.warn({ ...exit, again_in_ms: waitMs }, "the live ingest process exited"),
+  });
+  supervisor.start(0);
+  const endWatch = files
+    ? watchPair(files, app.log, ({ cert, key }) => send({ tls: { cert: cert.toString(), key: key.toString() } }))
+    : () => {};
+
+  const stop = async () => {
+    endWatch();
+    send({ shutdown: true });
+    await supervisor.stop();
+    await streams.idle();
+    streams.close();
+  };
+  try {
+    const { rtmpPort, rtmpsPort } = await first.promise;
+    const { host } = app.config;
+    const address = host.includes(":") ? `[${host}]` : host;
+    const url = (scheme: string, port: number | null) =>
+      port === null ? [] : [`${scheme}://${address}:${port}/${PUBLISH_APPLICATION}`];
+    return { urls: [...url("rtmp", rtmpPort), ...url("rtmps", rtmpsPort)], stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+const cannotListen = (reason: string) =>
+  new UserError(`Live streams cannot be received: ${reason}. Choose another port with VODBOX_RTMP_PORT or VODBOX_RTMPS_PORT.`);
+
+function optionsOf(app: App, pair: ReturnType<typeof readPair> | null): IngestOptions {
+  const { config } = app;
+  return {
+    folder: liveFolder(app),
+    host: config.host,
+    rtmpPort: config.rtmp_port ?? null,
+    rtmpsPort: config.rtmps_port ?? null,
+    tls: pair && { cert: pair.cert.toString(), key: pair.key.toString() },
+    minFreeBytes: config.min_free_bytes,
+    connectionsPerAddress: config.rtmp_connections_per_address,
+    reconnectMs: RECONNECT_MS,
+  };
+}

@@ -1,0 +1,214 @@
+import { mkdirSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import { randomName } from "../../lib/tokens.ts";
+import { createPackager, type Packager } from "../cmaf/packager.ts";
+import type { Health, Part, SegmentInfo, TrackInfo, TrackKind } from "../cmaf/types.ts";
+import type { InitEvent, PartEvent } from "../playlists/events.ts";
+import type { LiveSample, TrackConfig } from "../samples.ts";
+import { finishRecording, type RecordedTracks } from "./finish-recording.ts";
+import type { FinishedRecording, FromIngest, PublishedChannel, WantedClip } from "./messages.ts";
+import { keptSeconds, SegmentList } from "./segment-list.ts";
+
+const NAME_CHARACTERS = 24;
+const PART_SECONDS = 0.5;
+/** With keyframes every 2 s, as advised, a segment has one of them. */
+const SEGMENT_SECONDS = 2;
+
+export type BroadcastOptions = {
+  channel: PublishedChannel;
+  /** Directory of all streams. */
+  root: string;
+  /** Throws when the disk is full. */
+  requireSpace: () => Promise<void>;
+  send: (message: FromIngest) => void;
+  onHealth: (health: Health) => void;
+  /** The publisher sends what this stream cannot continue with. No more samples are accepted. */
+  onConfigChanged: () => void;
+};
+
+/** Directory of the video on demand that a stream becomes. */
+export const recordingFolder = (root: string, name: string) => join(root, `${name}.recording`);
+
+/**
+ * One stream of a channel: packages what publishers send, one after another, and reports it. A stream without a part is
+ * never reported.
+ */
+export class Broadcast {
+  readonly name = randomName(NAME_CHARACTERS);
+  readonly channel: PublishedChannel;
+  /** Nothing more is stored, because the disk or the plan is full. */
+  isRecordingStopped = false;
+  readonly #options: BroadcastOptions;
+  readonly #folder: string;
+  readonly #packager: Packager;
+  readonly #configured = new Set<TrackKind>();
+  readonly #tracks = new Map<TrackKind, TrackInfo>();
+  /** Parts that are reported once all tracks are known. */
+  #early: PartEvent[] = [];
+  readonly #segments: SegmentList;
+  #isOpened = false;
+  #startedAtMs = 0;
+  #recordedBytes = 0;
+  /** The publisher is away, or back without a sample yet. */
+  #isInterrupted = false;
+  /** Reports of interruptions, in order. */
+  #reports: Promise<void> = Promise.resolve();
+  #ended: Promise<void> | null = null;
+
+  constructor(options: BroadcastOptions) {
+    this.#options = options;
+    this.channel = options.channel;
+    this.#folder = join(options.root, this.name);
+    mkdirSync(this.#folder);
+    const { record, dvrSeconds } = options.channel;
+    this.#segments = new SegmentList(this.#folder, record ? null : keptSeconds(dvrSeconds));
+    this.#packager = createPackager({
+      folder: this.#folder,
+      partSeconds: PART_SECONDS,
+      targetSegmentSeconds: SEGMENT_SECONDS,
+      admit: (bytes) => this.#admit(bytes),
+      onInit: (track) => this.#init(track),
+      onPart: (part) => this.#part(part),
+      onSegment: (segment) => this.#segment(segment),
+      onHealth: options.onHealth,
+      onConfigChanged: options.onConfigChanged,
+    });
+  }
+
+  /** Throws ConfigurationInvalid. */
+  config(config: TrackConfig): void {
+    this.#configured.add(config.kind);
+    this.#packager.config(config);
+  }
+
+  sample(sample: LiveSample): void {
+    if (this.#startedAtMs === 0) this.#startedAtMs = Date.now();
+    if (this.#isInterrupted) this.#resumed();
+    this.#packager.sample(sample);
+  }
+
+  /** The connection of the publisher broke. */
+  interrupt(): void {
+    const written = this.#packager.interrupt();
+    if (!this.#isInterrupted) this.#report(written, () => ({ stream: this.name, interrupted: true }));
+    this.#isInterrupted = true;
+  }
+
+  /** A publisher continues the stream: configurations and samples follow. */
+  resume(): void {
+    this.#packager.resume();
+  }
+
+  /** Ends the stream, and completes its recording. Resolves when all is reported; may be repeated. */
+  end(): Promise<void> {
+    this.#ended ??= this.#end();
+    return this.#ended;
+  }
+
+  /**
+   * Makes video on demand of a part of the running stream, in the directory `target`. Null when there is no complete
+   * segment of that time. Throws the error of the file system.
+   */
+  async clip(wanted: WantedClip, target: string): Promise<FinishedRecording | null> {
+    const range = this.#segments.rangeOf(wanted);
+    return range && finishRecording(this.#folder, target, this.#recorded(), range);
+  }
+
+  #recorded(): RecordedTracks {
+    const [video, audio] = [this.#tracks.get("video"), this.#tracks.get("audio")];
+    const { rate } = this.#packager;
+    return {
+      video: video && rate ? { name: video.name, rate } : null,
+      audio: audio ? { name: audio.name, channels: audio.channels } : null,
+    };
+  }
+
+  async #end(): Promise<void> {
+    const recording = await this.#packager.end();
+    await this.#reports;
+    if (!this.#isOpened) return rm(this.#folder, { recursive: true, force: true });
+    this.#options.send({ stream: this.name, endedAtMs: Date.now() });
+    const { record } = this.channel;
+    const target = recordingFolder(this.#options.root, this.name);
+    const finished = record ? await finishRecording(this.#folder, target, recording) : null;
+    this.#options.send({ stream: this.name, finished });
+  }
+
+  async #admit(bytes: number): Promise<void> {
+    await this.#options.requireSpace();
+    const { record, maxRecordedBytes } = this.channel;
+    if (record) this.#recordedBytes += bytes;
+    if (maxRecordedBytes !== null && this.#recordedBytes > maxRecordedBytes)
+      throw new Error("The storage of the tenant's plan is used up.");
+  }
+
+  #resumed(): void {
+    this.#isInterrupted = false;
+    const resumedAtMs = Date.now();
+    this.#report(Promise.resolve(), () => ({ stream: this.name, resumedAtMs }));
+  }
+
+  /** After all reports before, and after `written`. */
+  #report(written: Promise<void>, message: () => FromIngest): void {
+    this.#reports = Promise.all([this.#reports, written]).then(() => {
+      if (this.#isOpened) this.#options.send(message());
+    });
+  }
+
+  #init({ path: _, ...track }: TrackInfo & { path: string }): void {
+    this.#tracks.set(track.kind, track);
+    if (this.#isOpened) this.#options.send({ stream: this.name, init: initEvent(track) });
+  }
+
+  #part({ track, path, data: _, ...rest }: Part): void {
+    if (path === null) return;
+    const part = { ...rest, track: this.#nameOf(track) };
+    if (this.#isOpened) this.#options.send({ stream: this.name, part });
+    else {
+      this.#early.push(part);
+      // Of two tracks that begin together, one has its first part before the other one has an init segment.
+      if (this.#configured.size === this.#tracks.size) this.#open();
+    }
+  }
+
+  #segment({ track, name, ...segment }: SegmentInfo): void {
+    if (name === null) return;
+    // A track that is configured may never begin.
+    if (!this.#isOpened) this.#open();
+    const event = { ...segment, track: this.#nameOf(track), name };
+    this.#options.send({ stream: this.name, segment: event });
+    this.#segments.add(event, [...this.#tracks.values()].map((one) => one.name));
+  }
+
+  #open(): void {
+    this.#isOpened = true;
+    const tracks = [...this.#tracks.values()];
+    this.#options.send({
+      opened: {
+        name: this.name,
+        channel: this.channel,
+        startedAtMs: this.#startedAtMs,
+        partTargetSeconds: Math.max(...tracks.map(({ maxPartSeconds }) => maxPartSeconds)),
+        segmentTargetSeconds: SEGMENT_SECONDS,
+        tracks: tracks.map(initEvent),
+      },
+    });
+    for (const part of this.#early) this.#options.send({ stream: this.name, part });
+    this.#early = [];
+  }
+
+  #nameOf(kind: TrackKind): string {
+    const track = this.#tracks.get(kind);
+    if (!track) throw new Error(`There is no ${kind} track.`);
+    return track.name;
+  }
+}
+
+const initEvent = ({ kind, name, codec, width, height, channels }: TrackInfo): InitEvent => ({
+  track: name,
+  ...{ kind, codec },
+  width: width ?? undefined,
+  height: height ?? undefined,
+  channels: channels ?? undefined,
+});

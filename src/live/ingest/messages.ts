@@ -1,0 +1,108 @@
+import type { Packaged } from "../../media/manifests.ts";
+import type { InitEvent, PartEvent, SegmentEvent } from "../playlists/events.ts";
+import type { KeyPair } from "../rtmp/server.ts";
+import type { LogLevel, RefusalReason } from "../rtmp/types.ts";
+import type { StreamHealth } from "./stream-health.ts";
+
+/**
+ * Messages between the ingest process and the server that started it. They pass the IPC channel as JSON, in order. A
+ * stream is identified by its name.
+ */
+
+export type IngestOptions = {
+  /** Directory of the streams, each in a directory of its own. */
+  folder: string;
+  host: string;
+  /** Null: not served. 0: a free port. */
+  rtmpPort: number | null;
+  rtmpsPort: number | null;
+  /** For RTMPS. */
+  tls: { key: string; cert: string } | null;
+  /** Recordings end when less is free on the disk. */
+  minFreeBytes: number;
+  connectionsPerAddress: number;
+  /** How long a stream waits for a publisher whose connection broke. */
+  reconnectMs: number;
+};
+
+/** A publish, as the publisher sent it. `query` contains the stream key and is never logged. */
+export type PublishQuestion = { app: string; name: string; query: string; address: string };
+
+/** What an authorized publisher publishes to. */
+export type PublishedChannel = {
+  channelId: number;
+  tenantId: number;
+  channel: string;
+  record: boolean;
+  dvrSeconds: number;
+  isLowLatency: boolean;
+  /** A second publisher replaces the first one. */
+  takeover: boolean;
+  /** Bytes that a recording may have; null without a limit. */
+  maxRecordedBytes: number | null;
+};
+
+export type Permission =
+  | { accepted: true; channel: PublishedChannel }
+  | { accepted: false; reason: RefusalReason };
+
+/** A stream has its first part. Its files are in the directory with its name. */
+export type OpenedStream = {
+  name: string;
+  channel: PublishedChannel;
+  /** Time of day of the start of the media timeline, ms since the epoch. */
+  startedAtMs: number;
+  partTargetSeconds: number;
+  segmentTargetSeconds: number;
+  tracks: InitEvent[];
+};
+
+/** The media of a stream that has ended, with the manifests of video on demand. `files` are relative to its directory. */
+export type FinishedRecording = Packaged & {
+  width: number | null;
+  height: number | null;
+  frameRate: number | null;
+  manifest: string;
+  dashManifest: string;
+};
+
+/** A part of a running stream, in seconds from its start, or the last ones. */
+export type WantedClip = { startSeconds: number; endSeconds: number } | { lastSeconds: number };
+
+export type FromIngest =
+  | { ready: { rtmpPort: number | null; rtmpsPort: number | null } }
+  /** It cannot listen, and exits. */
+  | { failed: string }
+  /** A question that the answer with the same number answers. */
+  | { question: number; publish: PublishQuestion }
+  | { opened: OpenedStream }
+  /** A track that begins later. */
+  | { stream: string; init: InitEvent }
+  | { stream: string; part: PartEvent }
+  | { stream: string; segment: SegmentEvent }
+  | { stream: string; interrupted: true }
+  | { stream: string; resumedAtMs: number }
+  /** Every two seconds while there is a publisher. */
+  | { stream: string; health: StreamHealth }
+  | { stream: string; endedAtMs: number }
+  /** Comes after `endedAtMs`, or answers `recover`. Null: there is no media. */
+  | { stream: string; finished: FinishedRecording | null }
+  /**
+   * Answers `clip`: the files are in the directory with its name. Null: there is no complete segment of that time. It
+   * failed when it is absent.
+   */
+  | { clip: string; made?: FinishedRecording | null }
+  | { log: { level: LogLevel; message: string; fields: Record<string, string | number> } };
+
+export type ToIngest =
+  | { options: IngestOptions }
+  | { answer: number; permission: Permission }
+  /** Ends a stream; `reason` is sent to its publisher. */
+  | { stop: string; reason: string }
+  /** Copies a part of a running stream to a directory named by `clip`. */
+  | { clip: string; of: string; wanted: WantedClip }
+  /** Completes the files of a stream that another process left. */
+  | { recover: string }
+  | { tls: { [Part in keyof KeyPair]: string } }
+  /** Ends all streams and exits. */
+  | { shutdown: true };

@@ -1,0 +1,98 @@
+import type { Health } from "../cmaf/types.ts";
+import type { PublishedStream, PublishSink } from "../rtmp/types.ts";
+import type { LiveSample, StreamEnd, TrackConfig } from "../samples.ts";
+import type { Broadcast } from "./broadcast.ts";
+import { HealthMeter, type StreamHealth } from "./stream-health.ts";
+
+/** A publisher that changes its codec parameters more often is not one. Each change is a stream of its own. */
+const MAX_STREAMS = 20;
+/** Without a sample for so long, a publisher may be replaced: it has lost its connection, and the server does not know yet. */
+const SILENT_MS = 3000;
+
+export type PublisherOptions = {
+  broadcast: Broadcast;
+  /** A new stream of the same channel, in place of `broadcast`. */
+  restart: (publisher: Publisher, broadcast: Broadcast) => Broadcast;
+  /** Called once, and last. */
+  onEnd: (publisher: Publisher, end: StreamEnd) => void;
+};
+
+/** The connection of a publisher, and the stream that it publishes. */
+export class Publisher implements PublishSink {
+  readonly #options: PublisherOptions;
+  readonly #configs = new Map<TrackConfig["kind"], TrackConfig>();
+  #broadcast: Broadcast;
+  #connection: PublishedStream | null = null;
+  readonly #meter = new HealthMeter(performance.now());
+  #streams = 1;
+  #sampledAt = performance.now();
+  #isReplaced = false;
+
+  constructor(options: PublisherOptions) {
+    this.#options = options;
+    this.#broadcast = options.broadcast;
+  }
+
+  get broadcast(): Broadcast {
+    return this.#broadcast;
+  }
+
+  get isSilent(): boolean {
+    return performance.now() - this.#sampledAt > SILENT_MS;
+  }
+
+  get health(): StreamHealth {
+    return this.#meter.read(performance.now());
+  }
+
+  onStart(connection: PublishedStream): void {
+    this.#connection = connection;
+    // It was ended before it had started.
+    if (this.#isReplaced) connection.stop("Another publisher has taken over the channel.");
+  }
+
+  onConfig(config: TrackConfig): void {
+    if (this.#isReplaced) return;
+    this.#configs.set(config.kind, config);
+    this.#broadcast.config(config);
+  }
+
+  onSample(sample: LiveSample): void {
+    if (this.#isReplaced) return;
+    this.#sampledAt = performance.now();
+    this.#meter.add(sample, this.#sampledAt);
+    this.#broadcast.sample(sample);
+  }
+
+  onMetadata(): void {}
+
+  onEnd(end: StreamEnd): void {
+    this.#connection = null;
+    if (!this.#isReplaced) this.#options.onEnd(this, end);
+  }
+
+  /** Ends the connection, and with it the stream. */
+  stop(reason: string): void {
+    this.#connection?.stop(reason);
+  }
+
+  /** Ends the connection, whose stream another publisher continues. */
+  replace(): void {
+    this.#isReplaced = true;
+    this.#connection?.stop("Another publisher has taken over the channel.");
+  }
+
+  /** The stream cannot go on: another one follows it on the same connection. */
+  restart(): void {
+    if (this.#isReplaced) return;
+    if (++this.#streams > MAX_STREAMS) return this.stop("The codec parameters change too often.");
+    this.#broadcast = this.#options.restart(this, this.#broadcast);
+    for (const config of this.#configs.values()) this.#broadcast.config(config);
+  }
+
+  react({ isFatal, message, code }: Health): void {
+    if (isFatal) this.stop(message);
+    // Viewers can go on without a recording.
+    else if (code === "recording_stopped") this.restart();
+  }
+}

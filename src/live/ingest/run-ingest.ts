@@ -1,0 +1,101 @@
+import { join } from "node:path";
+import { createRtmpServer, type RtmpServer } from "../rtmp/server.ts";
+import type { Log } from "../rtmp/types.ts";
+import { recordingFolder } from "./broadcast.ts";
+import { recoverRecording } from "./finish-recording.ts";
+import { Gateway } from "./gateway.ts";
+import type { FromIngest, IngestOptions, Permission, PublishQuestion, ToIngest } from "./messages.ts";
+
+/** The channel to the server that started this process. */
+export type IngestChannel = {
+  send(message: FromIngest): void;
+  /** `receive` is called with each message, in order. */
+  onMessage(receive: (message: ToIngest) => void): void;
+};
+
+/** How long an authorization may take before the publisher is asked to try again. */
+const ANSWER_MS = 8000;
+
+/** Receives publishers until the server ends it. Resolves when all streams are complete and reported. */
+export async function runIngest({ send, onMessage }: IngestChannel): Promise<void> {
+  const { promise: stopped, resolve: stop } = Promise.withResolvers<void>();
+  let running: Promise<Ingest | null> | undefined;
+  const questions = new Map<number, (permission: Permission) => void>();
+  let asked = 0;
+  const ask = (publish: PublishQuestion) =>
+    new Promise<Permission>((resolve) => {
+      const question = ++asked;
+      const answer = (permission: Permission) => {
+        clearTimeout(timer);
+        questions.delete(question);
+        resolve(permission);
+      };
+      const timer = setTimeout(() => answer({ accepted: false, reason: "unavailable" }), ANSWER_MS);
+      questions.set(question, answer);
+      send({ question, publish });
+    });
+
+  onMessage((message) => {
+    if ("options" in message) running ??= start(message.options, { ask, send });
+    else if ("answer" in message) questions.get(message.answer)?.(message.permission);
+    else if ("shutdown" in message) stop();
+    else
+      void running?.then((ingest) => {
+        if (!ingest) return;
+        if ("stop" in message) ingest.gateway.stop(message.stop, message.reason);
+        else if ("clip" in message) void clip(ingest, message, send);
+        else if ("recover" in message) void recoverStream(ingest.folder, message.recover, send);
+        else ingest.rtmps?.setTls(message.tls);
+      });
+  });
+  await stopped;
+  const ingest = await running;
+  if (!ingest) return;
+  await ingest.gateway.close();
+  await Promise.all([ingest.rtmp?.close(), ingest.rtmps?.close()]);
+}
+
+type Ingest = { gateway: Gateway; rtmp: RtmpServer | null; rtmps: RtmpServer | null; folder: string };
+type Server = { ask: (question: PublishQuestion) => Promise<Permission>; send: (message: FromIngest) => void };
+
+/** Null when it cannot listen. */
+async function start(options: IngestOptions, { ask, send }: Server): Promise<Ingest | null> {
+  const gateway = new Gateway({ ...options, ask, send });
+  const log: Log = (level, message, fields) => send({ log: { level, message, fields } });
+  const limits = { connectionsPerAddress: options.connectionsPerAddress };
+  const authorize = gateway.authorize.bind(gateway);
+  const listen = async (port: number | null, tls: IngestOptions["tls"]) => {
+    if (port === null) return null;
+    const server = createRtmpServer({ authorize, limits, log, ...(tls && { tls }) });
+    await server.listen(port, options.host);
+    return server;
+  };
+  try {
+    const rtmp = await listen(options.rtmpPort, null);
+    const rtmps = await listen(options.rtmpsPort, options.tls);
+    send({ ready: { rtmpPort: rtmp?.port ?? null, rtmpsPort: rtmps?.port ?? null } });
+    return { gateway, rtmp, rtmps, folder: options.folder };
+  } catch (error) {
+    send({ failed: (error as Error).message });
+    return null;
+  }
+}
+
+type ClipMessage = Extract<ToIngest, { clip: string }>;
+async function clip({ gateway, folder }: Ingest, { clip, of, wanted }: ClipMessage, send: Server["send"]) {
+  try {
+    send({ clip, made: await gateway.clip(of, wanted, join(folder, clip)) });
+  } catch (error) {
+    send({ log: { level: "error", message: "a clip could not be made", fields: { stream: of, error: String(error) } } });
+    send({ clip });
+  }
+}
+
+async function recoverStream(root: string, stream: string, send: Server["send"]): Promise<void> {
+  try {
+    send({ stream, finished: await recoverRecording(join(root, stream), recordingFolder(root, stream)) });
+  } catch (error) {
+    const fields = { stream, error: String(error) };
+    send({ log: { level: "error", message: "a recording could not be recovered", fields } });
+  }
+}

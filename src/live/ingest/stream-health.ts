@@ -1,0 +1,103 @@
+import type { LiveSample } from "../samples.ts";
+
+/** What a publisher sends, measured over the last seconds. Null where there is nothing to measure. */
+export type StreamHealth = {
+  /** bit/s of audio and video. */
+  bitrate: number;
+  /** Frames per second. */
+  frameRate: number | null;
+  /** The longest interval between the last keyframes. */
+  keyframeSeconds: number | null;
+  /** Seconds of media in a second of time: below 1 the connection is too slow, or the encoder. */
+  speed: number | null;
+  /** What is wrong, and what to do. */
+  advice: string[];
+};
+
+const WINDOW_MS = 10_000;
+const STEP_MS = 1000;
+const MAX_STEPS = WINDOW_MS / STEP_MS;
+const KEYFRAMES = 4;
+const LONG_KEYFRAME_SECONDS = 4.1;
+const SLOW = 0.97;
+/** Timestamps that go further are jumps, which the packager reports. */
+const MAX_STEP_SECONDS = 2;
+
+type Step = { atMs: number; bytes: number; frames: number; mediaMs: number };
+
+/** Measures the stream of one connection. Each sample takes constant time. */
+export class HealthMeter {
+  readonly #steps: Step[];
+  #lastTimestamp: number | null = null;
+  #keyframeAt: number | null = null;
+  readonly #intervals: number[] = [];
+  #hasVideo = false;
+
+  constructor(nowMs: number) {
+    this.#steps = [{ atMs: nowMs, bytes: 0, frames: 0, mediaMs: 0 }];
+  }
+
+  add({ kind, timestamp, isKeyframe, data }: LiveSample, nowMs: number): void {
+    let step = this.#steps.at(-1) as Step;
+    if (nowMs - step.atMs >= STEP_MS) {
+      step = { atMs: nowMs, bytes: 0, frames: 0, mediaMs: 0 };
+      this.#steps.push(step);
+      if (this.#steps.length > MAX_STEPS) this.#steps.shift();
+    }
+    step.bytes += data.length;
+    if (kind === "audio" && this.#hasVideo) return;
+    if (kind === "video") {
+      if (!this.#hasVideo) this.#lastTimestamp = null;
+      this.#hasVideo = true;
+      step.frames++;
+    }
+    // Unsigned 32 bits that wrap.
+    const passedMs = this.#lastTimestamp === null ? 0 : (timestamp - this.#lastTimestamp) | 0;
+    this.#lastTimestamp = timestamp;
+    const isJump = passedMs < 0 || passedMs > MAX_STEP_SECONDS * 1000;
+    if (!isJump) step.mediaMs += passedMs;
+    if (isJump) this.#keyframeAt = null;
+    if (kind === "video" && isKeyframe) this.#keyframe(timestamp);
+  }
+
+  /** `nowMs` as for `add`. */
+  read(nowMs: number): StreamHealth {
+    const steps = this.#steps.filter(({ atMs }) => nowMs - atMs <= WINDOW_MS);
+    const sum = (key: "bytes" | "frames" | "mediaMs") => steps.reduce((total, step) => total + step[key], 0);
+    const seconds = Math.max(STEP_MS, nowMs - (steps[0]?.atMs ?? nowMs)) / 1000;
+    const isMeasured = seconds >= MAX_STEPS / 2;
+    const keyframeSeconds = this.#intervals.length > 0 ? Math.max(...this.#intervals) : null;
+    const mediaSeconds = sum("mediaMs") / 1000;
+    const speed = isMeasured ? round(mediaSeconds / seconds) : null;
+    return {
+      bitrate: Math.round((sum("bytes") * 8) / seconds),
+      frameRate: this.#hasVideo && mediaSeconds > 0 ? round(sum("frames") / mediaSeconds) : null,
+      keyframeSeconds: keyframeSeconds === null ? null : round(keyframeSeconds),
+      speed,
+      advice: adviceFor({ keyframeSeconds, speed }),
+    };
+  }
+
+  #keyframe(timestamp: number): void {
+    if (this.#keyframeAt !== null) {
+      this.#intervals.push(((timestamp - this.#keyframeAt) | 0) / 1000);
+      if (this.#intervals.length > KEYFRAMES) this.#intervals.shift();
+    }
+    this.#keyframeAt = timestamp;
+  }
+}
+
+function adviceFor({ keyframeSeconds, speed }: Pick<StreamHealth, "keyframeSeconds" | "speed">): string[] {
+  const advice: string[] = [];
+  if (keyframeSeconds !== null && keyframeSeconds > LONG_KEYFRAME_SECONDS)
+    advice.push(
+      `Keyframes are ${keyframeSeconds.toFixed(1)} s apart, which adds latency. Set the keyframe interval of the encoder to 2 s.`,
+    );
+  if (speed !== null && speed < SLOW)
+    advice.push(
+      `The stream arrives at ${Math.round(speed * 100)} % of real time. Lower the bitrate, or use a faster preset or connection.`,
+    );
+  return advice;
+}
+
+const round = (value: number) => Math.round(value * 100) / 100;

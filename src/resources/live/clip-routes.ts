@@ -1,0 +1,88 @@
+import { rm } from "node:fs/promises";
+import * as v from "valibot";
+import type { App } from "../../app.ts";
+import { registerPending } from "../../http/object-gc.ts";
+import { Reply, type Route, route } from "../../http/route.ts";
+import { Name, PathId } from "../../http/schemas.ts";
+import { HttpError, invalid } from "../../lib/errors.ts";
+import { newDeliveredPrefix } from "../../lib/object-keys.ts";
+import type { WantedClip } from "../../live/ingest/messages.ts";
+import { Asset, toAsset } from "../assets/schema.ts";
+import { type LiveStream, liveRegistry } from "./registry.ts";
+import { requireChannel, requireLive } from "./routes.ts";
+import { liveStreams } from "./streams/live-streams.ts";
+import { insertRecorded, storeFiles } from "./streams/recorded-asset.ts";
+
+/** The longest stream lasts a day. */
+const MAX_SECONDS = 86_400;
+
+const Seconds = v.pipe(
+  v.number("must be a number of seconds"),
+  v.finite("must be a number of seconds"),
+  v.minValue(0, "must not be negative"),
+  v.maxValue(MAX_SECONDS, `must be at most ${MAX_SECONDS}`),
+);
+const LiveClipWrite = v.object({
+  title: v.optional(v.pipe(Name(500), v.description("Default: the name of the channel"))),
+  start_seconds: v.optional(v.pipe(Seconds, v.description("From the start of the stream; moves down to a segment"))),
+  end_seconds: v.optional(v.pipe(Seconds, v.description("Exclusive; moves up to the end of a segment"))),
+  last_seconds: v.optional(v.pipe(Seconds, v.description("In place of both: until now"))),
+});
+
+export const liveClipRoutes: Route[] = [
+  route({
+    method: "POST",
+    path: "/api/v1/live/channels/:id/clips",
+    scope: "assets:write",
+    tag: "Live",
+    operationId: "createLiveClip",
+    summary: "Create an asset of a part of a running stream, without encoding",
+    expensive: "clips",
+    params: v.object({ id: PathId }),
+    body: LiveClipWrite,
+    idempotent: {},
+    responses: { 201: Asset },
+    errors: {
+      403: ["quota_exceeded"],
+      409: ["channel_revoked"],
+      422: ["channel_idle", "clip_not_possible", "idempotency_key_reused"],
+      503: ["busy", "storage_not_configured", "storage_unavailable"],
+    },
+    async handle({ app, caller, params: { id }, body, signal, commit }) {
+      const row = requireLive(await requireChannel(app.db, caller, id));
+      const stream = runningStream(app, row.channel, id);
+      const clip = await liveStreams(app).clip(stream, wantedOf(body));
+      if (!clip) throw new HttpError(422, "clip_not_possible", "The stream has no complete segment of that time.");
+      try {
+        const prefix = newDeliveredPrefix(row.tenantId);
+        await registerPending(app, [prefix]);
+        await storeFiles(app, clip.made.files, { folder: clip.folder, prefix, signal });
+        const { tenantId, name, playbackPolicy } = row;
+        const recorded = { tenantId, title: body.title ?? name, playbackPolicy, recording: clip.made, prefix };
+        return await commit(async (tx) => new Reply(201, toAsset(await insertRecorded(tx, app, recorded))));
+      } finally {
+        await rm(clip.folder, { recursive: true, force: true });
+      }
+    },
+  }),
+];
+
+function runningStream(app: App, channel: string, channelId: number): LiveStream {
+  const stream = liveRegistry(app).ofChannel(channel);
+  if (stream && stream.channelId === channelId && stream.endedAt === null) return stream;
+  throw new HttpError(422, "channel_idle", "Nobody publishes to the channel at this time.");
+}
+
+function wantedOf(body: v.InferOutput<typeof LiveClipWrite>): WantedClip {
+  const { start_seconds: startSeconds, end_seconds: endSeconds, last_seconds: lastSeconds } = body;
+  if (lastSeconds !== undefined) {
+    if (startSeconds !== undefined || endSeconds !== undefined)
+      invalid("last_seconds", "cannot be combined with start_seconds and end_seconds");
+    if (lastSeconds === 0) invalid("last_seconds", "must be greater than 0");
+    return { lastSeconds };
+  }
+  if (startSeconds === undefined) invalid("start_seconds", "or last_seconds is required");
+  if (endSeconds === undefined) invalid("end_seconds", "is required");
+  if (endSeconds <= startSeconds) invalid("end_seconds", "must be after start_seconds");
+  return { startSeconds, endSeconds };
+}

@@ -1,0 +1,243 @@
+import { readdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { isNull } from "drizzle-orm";
+import { liveStreams as rows } from "../../../../storage/db/schema.ts";
+import { type App, forApp } from "../../../app.ts";
+import type { FinishedRecording, FromIngest, OpenedStream, ToIngest, WantedClip } from "../../../live/ingest/messages.ts";
+import { HttpError } from "../../../lib/errors.ts";
+import { randomName } from "../../../lib/tokens.ts";
+import { LiveTimeline } from "../../../live/playlists/timeline.ts";
+import { ViewerCount } from "../../../live/playlists/viewer-count.ts";
+import { channelCache } from "../channel-cache.ts";
+import { type LiveStream, liveRegistry } from "../registry.ts";
+import { permitPublish } from "./permit.ts";
+import { StoredRecording } from "./recording.ts";
+import { endStream, finishStream, insertStream, streamWithChannel } from "./rows.ts";
+
+/** File name of a media playlist in the directory of its track. */
+export const LIVE_PLAYLIST = "live.m3u8";
+/** Of streams below the data directory. */
+const FOLDER = "live";
+const RECORDING = ".recording";
+/** How long viewers of a stream that has ended can still read it. */
+const LINGER_MS = 10 * 60_000;
+const CLIP_MS = 10_000;
+const WATCH_MS = 2000;
+const RETRY_MS = 5000;
+
+type StreamMessage = Exclude<FromIngest, { ready: unknown } | { failed: string } | { log: unknown }>;
+
+export const liveFolder = ({ config }: Pick<App, "config">) => join(config.data_dir, FOLDER);
+
+/**
+ * The streams that the ingest process of this server reports: their playlists in memory, their rows and recordings. One
+ * failure of a database or a store delays a stream; it does not end it.
+ */
+export class LiveStreams {
+  readonly #app: App;
+  readonly #recordings = new Map<string, StoredRecording>();
+  /** Work on the row of each stream, in order. */
+  readonly #work = new Map<string, Promise<void>>();
+  readonly #clips = new Map<string, (made: FinishedRecording | null | undefined) => void>();
+  #send: (message: ToIngest) => void = () => {};
+  #watch: NodeJS.Timeout | undefined;
+
+  constructor(app: App) {
+    this.#app = app;
+  }
+
+  /** The ingest process has started: what the one before it, or the server before this one, has left is completed. */
+  async connected(send: (message: ToIngest) => void): Promise<void> {
+    this.#send = send;
+    this.#watch ??= setInterval(() => void this.#stopRevoked(), WATCH_MS).unref();
+    await this.#recover();
+  }
+
+  /** The ingest process has exited. Its streams wait for the next one, which completes them. */
+  disconnected(): void {
+    this.#send = () => {};
+    for (const resolve of this.#clips.values()) resolve(undefined);
+    for (const stream of liveRegistry(this.#app).all()) {
+      if (stream.endedAt === null) this.#ended(stream, this.#app.clock.now());
+    }
+  }
+
+  receive(message: StreamMessage): void {
+    try {
+      this.#receive(message);
+    } catch (error) {
+      // Whatever one stream reports, the others go on.
+      this.#app.log.error({ err: error }, "a live stream was reported incorrectly");
+      if ("stream" in message) this.#stop(message.stream);
+    }
+  }
+
+  /**
+   * Copies a part of a running stream, to a directory that the caller deletes. Null when there is no complete segment of
+   * that time. Throws 503 when the ingest process does not answer.
+   */
+  async clip(stream: LiveStream, wanted: WantedClip): Promise<{ folder: string; made: FinishedRecording } | null> {
+    const clip = `${stream.name}.clip-${randomName(8)}`;
+    const { promise, resolve } = Promise.withResolvers<FinishedRecording | null | undefined>();
+    const timer = setTimeout(() => resolve(undefined), CLIP_MS);
+    this.#clips.set(clip, resolve);
+    this.#send({ clip, of: stream.name, wanted });
+    const made = await promise;
+    clearTimeout(timer);
+    this.#clips.delete(clip);
+    if (made === undefined)
+      throw new HttpError(503, "busy", "The stream cannot be read at this time; try again.", { retryAfter: 1 });
+    return made && { folder: join(liveFolder(this.#app), clip), made };
+  }
+
+  #receive(message: StreamMessage): void {
+    if ("question" in message) {
+      const answer = (permission: Awaited<ReturnType<typeof permitPublish>>) =>
+        this.#send({ answer: message.question, permission });
+      permitPublish(this.#app, message.publish).then(answer, (error) => {
+        this.#app.log.error({ err: error }, "a publish could not be authorized");
+        answer({ accepted: false, reason: "unavailable" });
+      });
+    } else if ("opened" in message) this.#opened(message.opened);
+    else if ("clip" in message) this.#clips.get(message.clip)?.(message.made);
+    else this.#changed(message);
+  }
+
+  /** Resolves when the rows and recordings of all streams that were reported are complete. */
+  async idle(): Promise<void> {
+    while (this.#work.size > 0) await Promise.all(this.#work.values());
+  }
+
+  close(): void {
+    clearInterval(this.#watch);
+  }
+
+  #opened(opened: OpenedStream): void {
+    const { name, channel, startedAtMs, partTargetSeconds, segmentTargetSeconds, tracks } = opened;
+    const timeline = new LiveTimeline({
+      ...{ startedAtMs, partTargetSeconds, segmentTargetSeconds, playlistName: LIVE_PLAYLIST },
+      ...{ dvrSeconds: channel.dvrSeconds, isLowLatency: channel.isLowLatency },
+    });
+    for (const track of tracks) timeline.init(track);
+    liveRegistry(this.#app).add({
+      ...{ name, timeline, tenantId: channel.tenantId, channelId: channel.channelId, channel: channel.channel },
+      ...{ startedAt: startedAtMs, endedAt: null, viewers: new ViewerCount(), health: null },
+      folder: join(liveFolder(this.#app), name),
+    });
+    if (channel.record) this.#recordings.set(name, new StoredRecording(this.#app, channel.tenantId));
+    this.#enqueue(name, async () => {
+      if (!(await insertStream(this.#app, opened))) this.#stop(name);
+    });
+  }
+
+  #changed(message: Extract<FromIngest, { stream: string }>): void {
+    const stream = liveRegistry(this.#app).byName(message.stream);
+    if ("finished" in message) return this.#finished(message.stream, message.finished);
+    if (!stream || stream.endedAt !== null) return;
+    const { timeline } = stream;
+    if ("part" in message) timeline.part(message.part);
+    else if ("segment" in message) {
+      timeline.segment(message.segment);
+      const { track, name } = message.segment;
+      this.#recordings.get(stream.name)?.add(stream.folder, `${track}/${name}`);
+    }
+    else if ("init" in message) timeline.init(message.init);
+    else if ("health" in message) stream.health = message.health;
+    else if ("interrupted" in message) {
+      stream.health = null;
+      timeline.interrupted();
+    }
+    else if ("resumedAtMs" in message) timeline.resumed(message.resumedAtMs);
+    else this.#ended(stream, message.endedAtMs);
+  }
+
+  #ended(stream: LiveStream, endedAtMs: number): void {
+    stream.timeline.ended();
+    stream.endedAt = endedAtMs;
+    stream.health = null;
+    this.#enqueue(stream.name, async () => void (await endStream(this.#app, stream.name, endedAtMs)));
+    setTimeout(() => void this.#forget(stream), LINGER_MS).unref();
+  }
+
+  #finished(name: string, finished: FinishedRecording | null): void {
+    const recording = this.#recordings.get(name);
+    this.#recordings.delete(name);
+    const folder = join(liveFolder(this.#app), name + RECORDING);
+    this.#enqueue(name, async () => {
+      const found = await streamWithChannel(this.#app.db, name);
+      if (found && found.stream.finishedAt === null) {
+        if (finished && found.stream.recorded) {
+          const stored = recording ?? new StoredRecording(this.#app, found.stream.tenantId);
+          await stored.publish(name, folder, finished);
+        } else await this.#app.write((tx) => finishStream(tx, this.#app, found, null));
+      }
+      await rm(folder, { recursive: true, force: true });
+      if (!liveRegistry(this.#app).byName(name)) await this.#deleteFiles(name);
+    });
+  }
+
+  /** Rows of streams that no process completes any more, and directories without such a row. */
+  async #recover(): Promise<void> {
+    const root = liveFolder(this.#app);
+    const folders = new Set(await readdir(root).catch(() => []));
+    const unfinished = await this.#app.db.select().from(rows).where(isNull(rows.finishedAt)).all();
+    for (const { name, recorded } of unfinished) {
+      if (liveRegistry(this.#app).byName(name)?.endedAt === null) continue;
+      folders.delete(name);
+      this.#enqueue(name, async () => void (await endStream(this.#app, name, this.#app.clock.now())));
+      if (recorded) this.#send({ recover: name });
+      else this.#finished(name, null);
+    }
+    for (const name of folders)
+      if (!liveRegistry(this.#app).byName(name.replace(RECORDING, ""))) await this.#deleteFiles(name);
+  }
+
+  async #stopRevoked(): Promise<void> {
+    for (const stream of liveRegistry(this.#app).all()) {
+      if (stream.endedAt !== null) continue;
+      const known = await channelCache(this.#app)
+        .find(stream.channel)
+        .catch(() => ({ id: stream.channelId }));
+      if (known?.id !== stream.channelId) this.#stop(stream.name);
+    }
+  }
+
+  #stop(name: string): void {
+    this.#send({ stop: name, reason: "The channel does not accept publishers any more." });
+  }
+
+  async #forget(stream: LiveStream): Promise<void> {
+    liveRegistry(this.#app).remove(stream);
+    await this.#work.get(stream.name);
+    await this.#deleteFiles(stream.name);
+  }
+
+  async #deleteFiles(name: string): Promise<void> {
+    await rm(join(liveFolder(this.#app), name), { recursive: true, force: true }).catch((error) =>
+      this.#app.log.warn({ err: error }, "the files of a live stream could not be deleted"),
+    );
+  }
+
+  /** Runs `work` after all work on the stream before, and again until it succeeds or the server stops. */
+  #enqueue(name: string, work: () => Promise<void>): void {
+    const attempt = async (): Promise<void> => {
+      try {
+        await work();
+      } catch (error) {
+        if (this.#app.stopping.aborted) throw error;
+        this.#app.log.error({ err: error, stream: name }, "a live stream could not be recorded yet");
+        await new Promise((resolve) => setTimeout(resolve, RETRY_MS).unref());
+        return attempt();
+      }
+    };
+    const done = (this.#work.get(name) ?? Promise.resolve())
+      .then(attempt)
+      .catch((error) => this.#app.log.error({ err: error, stream: name }, "the next start completes a live stream"))
+      .finally(() => {
+        if (this.#work.get(name) === done) this.#work.delete(name);
+      });
+    this.#work.set(name, done);
+  }
+}
+
+export const liveStreams = forApp((app) => new LiveStreams(app));

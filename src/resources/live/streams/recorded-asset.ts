@@ -1,0 +1,77 @@
+import { join } from "node:path";
+import { eq } from "drizzle-orm";
+import type { Db } from "../../../../storage/db/open.ts";
+import { type AssetRow, tenants } from "../../../../storage/db/schema.ts";
+import type { App } from "../../../app.ts";
+import { markReferenced } from "../../../http/object-gc.ts";
+import { storageOf } from "../../../http/storage.ts";
+import { mapBounded } from "../../../lib/bounded.ts";
+import { notFound } from "../../../lib/errors.ts";
+import { contentTypeOf } from "../../../lib/media-types.ts";
+import { newExternalId } from "../../../lib/tokens.ts";
+import type { FinishedRecording } from "../../../live/ingest/messages.ts";
+import type { Rendition } from "../../../media/manifests.ts";
+import { insertAsset } from "../../assets/stored-bytes.ts";
+import { emitAssetReady } from "../../jobs/lifecycle/events.ts";
+import { requireStored } from "../../tenants/quota.ts";
+
+const AT_ONCE = 8;
+
+/** Stores one file of the directory `folder`, which is never changed again. */
+export const storeFile = (app: App, { folder, path, prefix }: { folder: string; path: string; prefix: string }) =>
+  storageOf(app).putFile(prefix + path, join(folder, path), { contentType: contentTypeOf(path) });
+
+/** Stores files of the directory `folder` under `prefix`. Throws the first error. */
+export const storeFiles = (
+  app: App,
+  paths: readonly string[],
+  { folder, prefix, signal }: { folder: string; prefix: string; signal?: AbortSignal },
+) => mapBounded(paths, { atOnce: AT_ONCE, signal }, (path) => storeFile(app, { folder, path, prefix }));
+
+type Recorded = {
+  tenantId: number;
+  title: string;
+  playbackPolicy: AssetRow["playbackPolicy"];
+  recording: FinishedRecording;
+  /** Of its objects, which are stored and registered as pending. */
+  prefix: string;
+  /** A recording is kept even if it exceeds the plan, which its stream did not when it began. */
+  mayExceedQuota?: boolean;
+};
+
+/** Creates the asset, ready to play, in the caller's transaction. Throws 403 `quota_exceeded`. */
+export async function insertRecorded(tx: Db, app: App, recorded: Recorded): Promise<AssetRow> {
+  const { tenantId, title, playbackPolicy, recording, prefix, mayExceedQuota = false } = recorded;
+  if (!mayExceedQuota) {
+    const tenant = (await tx.select().from(tenants).where(eq(tenants.id, tenantId)).get()) ?? notFound("channel");
+    requireStored(app, tenant, recording.bytes);
+  }
+  await markReferenced(tx, prefix);
+  const now = app.clock.now();
+  const below = (one: Rendition) => ({ ...one, playlist_path: prefix + one.playlist_path });
+  const asset = await insertAsset(tx, app, {
+    tenantId,
+    externalId: newExternalId(),
+    title,
+    inputStatus: "uploaded",
+    playbackStatus: "ready",
+    playbackPolicy,
+    storageBytes: recording.bytes,
+    durationSeconds: recording.durationSeconds,
+    // It has no source.
+    sourceKey: "",
+    sourceDeletedAt: now,
+    mediaPrefix: prefix,
+    manifestPath: prefix + recording.manifest,
+    dashManifestPath: prefix + recording.dashManifest,
+    renditions: recording.renditions.map(below),
+    audioRenditions: recording.audioRenditions.map(below),
+    width: recording.width,
+    height: recording.height,
+    frameRate: recording.frameRate,
+    progress: 100,
+    readyAt: now,
+  });
+  await emitAssetReady(tx, app, asset);
+  return asset;
+}

@@ -1,0 +1,55 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { expect } from "vitest";
+import { aac, picture, sound, x264 } from "../live/cmaf-publisher.ts";
+import { atEnd, newFolder } from "./folder.ts";
+import { lineOf, type RunningServer, startServer, tenantKey } from "./process.ts";
+
+/** A server with live ingest. `rtmp` is the URL that publishers use, without the stream key. */
+export type LiveServer = RunningServer & { rtmp: string };
+
+/** Its data directory may have a tenant already. */
+export async function liveServer({
+  dataDir = newFolder(),
+  env = {},
+}: {
+  dataDir?: string;
+  env?: Record<string, string>;
+} = {}): Promise<LiveServer> {
+  const server = await startServer(dataDir, { env: { VODBOX_RTMP_PORT: "0", ...env } });
+  return { ...server, rtmp: (await lineOf(server, /^live streams to (rtmp:\S+)$/m))[1] as string };
+}
+
+/** A channel of a tenant, with a key of the tenant. */
+export type TestChannel = { id: number; channel: string; stream_key: string; key: string };
+
+/** A public channel of a new tenant. */
+export async function newChannel(server: LiveServer, fields: Record<string, unknown> = {}): Promise<TestChannel> {
+  const key = await tenantKey(server);
+  const body = { channel: "stage", playback_policy: "public", ...fields };
+  const created = await server.call("POST", "/api/v1/live/channels", { key, body });
+  expect(created.status).toBe(201);
+  return { ...created.body, key };
+}
+
+export type Publishing = { child: ChildProcess; exit: Promise<unknown[]>; stderr: () => string };
+
+/** ffmpeg publishes `seconds` of H.264 and AAC, 320x180, in real time, with a keyframe every second. */
+export function publish(
+  { rtmp }: Pick<LiveServer, "rtmp">,
+  { channel, stream_key }: Pick<TestChannel, "channel" | "stream_key">,
+  seconds: number,
+  options: { video?: string[]; audio?: string[] } = {},
+): Publishing {
+  const { video = x264(30), audio = aac } = options;
+  const sources = ["-re", ...picture(seconds), "-re", ...sound(seconds)];
+  const target = `${rtmp}/${channel}?key=${stream_key}`;
+  const args = ["-nostdin", "-v", "error", ...sources, ...video, ...audio, "-f", "flv", target];
+  const child = spawn("ffmpeg", args, { stdio: ["ignore", "ignore", "pipe"] });
+  let stderr = "";
+  child.stderr.on("data", (chunk) => {
+    stderr += chunk;
+  });
+  atEnd(() => child.kill("SIGKILL"));
+  return { child, exit: once(child, "exit"), stderr: () => stderr };
+}
