@@ -19,7 +19,9 @@ beforeEach(async () => {
   key = await app.key(tenant.id);
 });
 // What the proxy does with every request.
-const get = (path: string) => app.call("GET", path.replace("/video/", "/"));
+const call: TestApp["call"] = (method, path, options) => app.call(method, path.replace("/video/", "/"), options);
+const get = (path: string) => call("GET", path);
+const ready = (fields: Record<string, unknown> = {}) => readyAsset({ call, worker: app.worker }, key, fields);
 const channel = async (fields: Record<string, unknown> = {}) =>
   (
     await app.call("POST", "/api/v1/live/channels", {
@@ -33,7 +35,7 @@ const now = () => app.opened.app.clock.now();
 /** A broadcast in the database, as a server records it. */
 async function recorded({ id }: { id: number }, name: string): Promise<void> {
   const at = now();
-  const times = { startedAt: at, createdAt: at, updatedAt: at };
+  const times = { startedAt: at, createdAt: at, updatedAt: at, recorded: true };
   await app.opened.app.write((tx) =>
     tx.insert(liveStreams).values({ tenantId: tenant.id, channelId: id, name, ...times }),
   );
@@ -55,6 +57,7 @@ function received({ id }: { id: number }, name: string): LiveStream {
     },
     timeline: new LiveTimeline({ ...options, partTargetSeconds: 0.5, segmentTargetSeconds: 2 }),
     viewers: new ViewerCount(),
+    health: null,
   };
   liveRegistry(app.opened.app).add(stream);
   return stream;
@@ -103,7 +106,7 @@ describe("the state of a channel", () => {
   test("names a recording that anyone may play, when it is ready", async () => {
     const made = await channel();
     await recorded(made, "one");
-    const [open, signed] = [await readyAsset(app, key, { playback_policy: "public" }), await readyAsset(app, key)];
+    const [open, signed] = [await ready({ playback_policy: "public" }), await ready()];
     await change("one", { assetId: open.asset.id });
     expect((await stateOf()).recording).toBe(null);
     await change("one", { endedAt: now() });
@@ -180,12 +183,12 @@ describe("the pages of a channel", () => {
       ["/watch/live/stage", 403, "This stream is private"],
       ["/embed/live/stage?token=x", 403, "This link has expired"],
       ["/watch/live/nothing", 404, "Channel not found"],
-      ["/embed/live/%2e%2e", 404, "Channel not found"],
+      ["/embed/live/Stage", 404, "Channel not found"],
     ] as const;
     for (const [path, status, text] of rows) {
       const answer = await get(path);
       expect([path, answer.status, answer.text.includes(text)]).toEqual([path, status, true]);
-      expect(answer.text).not.toMatch(/Secret|svc-player/);
+      expect(answer.text).not.toMatch(/Secret|<svc-player/);
     }
     expect((await get(`/watch/live/stage?token=${token}`)).text).toContain(` token="${token}"`);
     await app.call("PATCH", `/api/v1/admin/tenants/${tenant.id}`, { admin: app.admin, body: { status: "suspended" } });

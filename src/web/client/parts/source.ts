@@ -1,6 +1,7 @@
 import Hls, { type HlsConfig } from "hls.js";
 import type { AudioTrack } from "./audio-tracks.ts";
 import { avoidAwaitedRenditions } from "./awaited-rendition.ts";
+import { endAtTail } from "./live-tail.ts";
 import { carrying, type ErrorCode, refusedFor } from "./player-data.ts";
 import type { Rendition } from "./renditions.ts";
 
@@ -157,7 +158,8 @@ function openHls(video: HTMLVideoElement, options: SourceOptions): Source {
   let levels = 0;
   // The first one is the initial value, not a change.
   hls.on(Hls.Events.LEVEL_SWITCHED, () => levels++ > 0 && onRenditionChange());
-  if (!isLive) avoidAwaitedRenditions(hls, video);
+  if (isLive) endAtTail(hls, video, stop.signal);
+  else avoidAwaitedRenditions(hls, video);
   hls.loadSource(url);
   hls.attachMedia(video);
   return {

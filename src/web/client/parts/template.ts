@@ -67,7 +67,7 @@ media-live-button[mediatimeislive]{--media-cursor:default}
 media-controller:not(.live,.live-again) media-live-button,media-controller:not(.live) .viewers,.viewers:empty,
 .live media-playback-rate-menu-button,.live[mediatimeislive] media-time-display{display:none}
 .live media-time-range::part(preview-box){display:none}
-.viewers{color:var(--_text);font-size:14px;padding:0 .5rem;white-space:nowrap}
+.viewers{color:var(--_text);font-size:14px;line-height:24px;padding:0 .5rem;white-space:nowrap}
 [role=menu]{z-index:1;color:var(--_text);max-width:80%;overflow-wrap:anywhere}
 .message{position:absolute;inset:0;display:grid;place-content:center;justify-items:center;gap:1rem;padding:1.25rem;text-align:center;
 color:#eef1f5;background:radial-gradient(circle at 50% 35%,rgb(29 37 50 / .94),rgb(10 13 18 / .97) 75%);font-size:1rem;line-height:1.45}
@@ -124,11 +124,10 @@ export type Frame = {
 };
 
 /** Live, the time is how far the viewer is behind, and hls.js sets the speed. */
-export function showLive({ controller, time, viewers }: Frame, isLive: boolean): void {
+export function showLive({ controller, time }: Frame, isLive: boolean): void {
   controller.classList.toggle("live", isLive);
   time.toggleAttribute("remaining", isLive);
   time.toggleAttribute("showduration", !isLive);
-  viewers.textContent = "";
 }
 
 /** The whole user interface around `video`. The language must be set before. */
