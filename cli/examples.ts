@@ -66,6 +66,8 @@ const EXAMPLES: Record<string, readonly string[]> = {
   "admin usage": ["vodbox admin usage --month 2026-11"],
   "admin live": ["vodbox admin live list"],
   "admin live create": ["vodbox admin live create --tenant acme --channel stage"],
+  "admin live show": ["vodbox admin live show stage"],
+  "admin live update": ["vodbox admin live update stage --dvr-seconds 7200 --record off"],
   "admin live list": ["vodbox admin live list --tenant acme"],
   "admin live rotate": ["vodbox admin live rotate stage"],
   "admin live revoke": ["vodbox admin live revoke stage"],

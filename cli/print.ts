@@ -38,7 +38,7 @@ const clean = (value: unknown) =>
   (value === null || value === undefined ? "–" : String(value)).replaceAll(/\p{Cc}/gu, "�");
 
 const COLORS: [color: "green" | "yellow" | "red", states: readonly string[]][] = [
-  ["green", ["active", "ready", "completed", "delivered", "ok"]],
+  ["green", ["active", "ready", "completed", "delivered", "ok", "live"]],
   ["yellow", ["queued", "running", "pending", "processing", "warning", "deleting", "skipped"]],
   ["red", ["suspended", "failed", "errored", "canceled", "FAULT"]],
 ];

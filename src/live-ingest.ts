@@ -1,7 +1,7 @@
 import type { ChildProcess } from "node:child_process";
 import type { App } from "./app.ts";
-import { UserError } from "./lib/errors.ts";
 import { ChildSupervisor, spawnSelf } from "./lib/child-supervisor.ts";
+import { UserError } from "./lib/errors.ts";
 import type { FromIngest, IngestOptions, ToIngest } from "./live/ingest/messages.ts";
 import { liveFolder, liveStreams } from "./resources/live/streams/live-streams.ts";
 import { PUBLISH_APPLICATION } from "./resources/live/streams/permit.ts";
@@ -9,6 +9,8 @@ import { readPair, tlsFiles, watchPair } from "./tls.ts";
 
 const FIRST_WAIT_MS = 500;
 const RECONNECT_MS = 30_000;
+
+type Ports = Pick<IngestOptions, "rtmpPort" | "rtmpsPort">;
 
 export type LiveIngest = {
   /** URLs that publishers use, without the stream key. */
@@ -24,7 +26,9 @@ export type LiveIngest = {
 export async function startLiveIngest(app: App): Promise<LiveIngest> {
   const streams = liveStreams(app);
   const files = tlsFiles(app.config);
-  const first = Promise.withResolvers<{ rtmpPort: number | null; rtmpsPort: number | null }>();
+  const first = Promise.withResolvers<Ports>();
+  // A free port is chosen once: publishers reconnect to it.
+  let ports: Ports = { rtmpPort: app.config.rtmp_port ?? null, rtmpsPort: app.config.rtmps_port ?? null };
   let child: ChildProcess | null = null;
   const send = (message: ToIngest) => {
     if (child?.connected) child.send(message, () => {});
@@ -37,15 +41,18 @@ export async function startLiveIngest(app: App): Promise<LiveIngest> {
       child = started;
       started.on("message", (message: FromIngest) => {
         if ("ready" in message) {
-          first.resolve(message.ready);
-          streams.connected(send).catch((error) => app.log.error({ err: error }, "live streams could not be recovered"));
+          ports = message.ready;
+          first.resolve(ports);
+          streams
+            .connected(send)
+            .catch((error) => app.log.error({ err: error }, "live streams could not be recovered"));
         } else if ("failed" in message) {
           app.log.error({ reason: message.failed }, "live streams cannot be received");
           first.reject(cannotListen(message.failed));
         } else if ("log" in message) app.log[message.log.level](message.log.fields, message.log.message);
         else streams.receive(message);
       });
-      send({ options: optionsOf(app, files && readPair(files)) });
+      send({ options: optionsOf(app, ports, files && readPair(files)) });
       return started;
     },
     onError: (_, error) => first.reject(error),
@@ -81,15 +88,16 @@ export async function startLiveIngest(app: App): Promise<LiveIngest> {
 }
 
 const cannotListen = (reason: string) =>
-  new UserError(`Live streams cannot be received: ${reason}. Choose another port with VODBOX_RTMP_PORT or VODBOX_RTMPS_PORT.`);
+  new UserError(
+    `Live streams cannot be received: ${reason}. Choose another port with VODBOX_RTMP_PORT or VODBOX_RTMPS_PORT.`,
+  );
 
-function optionsOf(app: App, pair: ReturnType<typeof readPair> | null): IngestOptions {
+function optionsOf(app: App, ports: Ports, pair: ReturnType<typeof readPair> | null): IngestOptions {
   const { config } = app;
   return {
     folder: liveFolder(app),
     host: config.host,
-    rtmpPort: config.rtmp_port ?? null,
-    rtmpsPort: config.rtmps_port ?? null,
+    ...ports,
     tls: pair && { cert: pair.cert.toString(), key: pair.key.toString() },
     minFreeBytes: config.min_free_bytes,
     connectionsPerAddress: config.rtmp_connections_per_address,

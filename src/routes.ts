@@ -21,6 +21,7 @@ import { jobRoutes } from "./resources/jobs/routes.ts";
 import { taskRoutes } from "./resources/jobs/tasks/routes.ts";
 import { keyRoutes } from "./resources/keys/routes.ts";
 import { liveClipRoutes } from "./resources/live/clip-routes.ts";
+import { liveDeliveryRoutes } from "./resources/live/delivery/routes.ts";
 import { liveRoutes } from "./resources/live/routes.ts";
 import { liveStateRoutes } from "./resources/live/state-routes.ts";
 import { auditRoutes } from "./resources/operator/audit.ts";
@@ -97,6 +98,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...liveRoutes(tokens),
     ...liveStateRoutes(tokens),
     ...liveClipRoutes,
+    ...liveDeliveryRoutes(tokens, egress),
     ...operatorRoutes,
     ...systemRoutes,
     ...doctorRoutes,

@@ -230,15 +230,31 @@ function addUsage(admin: Command): void {
     .option("--month <M>", "month in UTC, such as 2026-11; default: the current month");
 }
 
+/** How a server treats broadcasts to a channel. A running one keeps what it began with. */
+const withBroadcasts = (command: Command): Command =>
+  command
+    .option("--record <on|off>", "broadcasts become assets; on for new channels")
+    .option("--dvr-seconds <N>", "how far viewers can seek back, up to 43200; 3600 for new channels")
+    .option("--low-latency <on|off>", "low-latency HLS; on for new channels")
+    .option("--takeover <on|off>", "a second publisher replaces the first one; off for new channels")
+    .option("--encoding-profile <NAME>", 'encoding profile of additional renditions; "" for none');
+
 function addLive(admin: Command): void {
   const live = admin.command("live").description("manage live channels");
   const channels = () => import("./live.ts");
-  operation(live, "create", "create a channel; its stream key is printed once", channels, "create")
+  const create = operation(live, "create", "create a channel; its stream key is printed once", channels, "create")
     .requiredOption("--tenant <T>", "tenant, by id or slug")
     .requiredOption("--channel <C>", "channel name (a-z 0-9 _ -); its path at the gateway is live/<C>")
     .option("--name <N>", "display name; default: the channel name")
     .option("--playback-policy <P>", "public or signed; default: the tenant's")
     .option("--publisher <USER>", "the only user name that is allowed to publish");
+  withBroadcasts(create);
+  operation(live, "show <channel>", "show a channel, by name or id", channels, "show");
+  const update = operation(live, "update <channel>", "update a channel, by name or id", channels, "update")
+    .option("--name <N>", "display name")
+    .option("--playback-policy <P>", "public or signed")
+    .option("--publisher <USER>", 'the only user name that is allowed to publish; "" allows any');
+  withBroadcasts(update);
   operation(live, "list", "list channels, newest first", channels, "list").option(
     "--tenant <T>",
     "tenant, by id or slug",

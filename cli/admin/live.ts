@@ -1,13 +1,24 @@
 import { UserError } from "../../src/lib/errors.ts";
 import type { Admin } from "../connect.ts";
-import { type Column, line, printJson, printList, printRecord } from "../print.ts";
+import { type Column, line, printJson, printList, printRecord, state } from "../print.ts";
 import { relative } from "../units.ts";
 import type { CommandContext } from "./command-context.ts";
+import { isOn } from "./switch.ts";
 import { tenantId } from "./tenant.ts";
 import { durationMs } from "./time.ts";
 
-type Channel = Record<string, unknown> & { id: number; channel: string; path: string; stream_key?: string };
-type New = { tenant: string; channel: string; name?: string; playbackPolicy?: string; publisher?: string };
+type Channel = Record<string, unknown> & { id: number; channel: string; status: string; stream_key?: string };
+type Fields = {
+  name?: string;
+  playbackPolicy?: string;
+  publisher?: string;
+  record?: string;
+  dvrSeconds?: string;
+  lowLatency?: string;
+  takeover?: string;
+  encodingProfile?: string;
+};
+type New = Fields & { tenant: string; channel: string };
 const path = "/api/v1/live/channels";
 
 const COLUMNS: Column<Channel>[] = [
@@ -15,16 +26,45 @@ const COLUMNS: Column<Channel>[] = [
   ["TENANT", (channel) => channel.tenant_id],
   ["PATH", (channel) => channel.path],
   ["NAME", (channel) => channel.name],
+  ["STATUS", (channel) => state(channel.status)],
+  ["VIEWERS", (channel) => channel.viewers],
   ["POLICY", (channel) => channel.playback_policy],
   ["PUBLISHER", (channel) => channel.publisher],
   ["REVOKED", (channel) => relative(channel.revoked_at)],
 ];
 
+/** An empty publisher means any user, an empty profile none. */
+const fields = ({ name, playbackPolicy, publisher, encodingProfile, ...rest }: Fields) => ({
+  name,
+  playback_policy: playbackPolicy,
+  publisher: publisher === "" ? null : publisher,
+  record: isOn("--record", rest.record),
+  dvr_seconds: secondsOf("--dvr-seconds", rest.dvrSeconds),
+  low_latency: isOn("--low-latency", rest.lowLatency),
+  takeover: isOn("--takeover", rest.takeover),
+  encoding_profile: encodingProfile === "" ? null : encodingProfile,
+});
+
+function secondsOf(flag: string, text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  if (!/^\d{1,6}$/.test(text)) throw new UserError(`${flag} must be a whole number of seconds.`, 2);
+  return Number(text);
+}
+
 export async function create({ admin, json, options }: CommandContext<New>): Promise<void> {
-  const { tenant, channel, name, playbackPolicy, publisher } = options;
+  const { tenant, channel, ...rest } = options;
   const tenant_id = await tenantId(admin, tenant);
-  const body = { tenant_id, channel, name, playback_policy: playbackPolicy, publisher };
-  printKey(await admin.call<Channel>("POST", path, body), json);
+  printKey(await admin.call<Channel>("POST", path, { tenant_id, channel, ...fields(rest) }), json);
+}
+
+export async function show({ admin, json, args }: CommandContext): Promise<void> {
+  const id = await channelId(admin, args[0] ?? "");
+  printRecord(await admin.call<Channel>("GET", `${path}/${id}`), json);
+}
+
+export async function update({ admin, json, args, options }: CommandContext<Fields>): Promise<void> {
+  const id = await channelId(admin, args[0] ?? "");
+  printRecord(await admin.call<Channel>("PATCH", `${path}/${id}`, fields(options)), json);
 }
 
 export async function list({ admin, json, options }: CommandContext): Promise<void> {

@@ -2,6 +2,7 @@ import { UserError } from "../../src/lib/errors.ts";
 import type { Admin } from "../connect.ts";
 import { type Column, line, printList, printRecord, state } from "../print.ts";
 import type { CommandContext } from "./command-context.ts";
+import { isOn } from "./switch.ts";
 
 type Tenant = Record<string, unknown> & { id: number; name: string; slug: string; status: string; plan_name: string };
 type Options = {
@@ -38,12 +39,8 @@ function daysOf(option: string, text: string | undefined): number | null | undef
 }
 
 /** `default` removes the tenant's own choice. */
-function earlyPlaybackOf(text: string | undefined): boolean | null | undefined {
-  if (text === undefined) return undefined;
-  if (text !== "on" && text !== "off" && text !== "default")
-    throw new UserError("--early-playback must be on, off or default.", 2);
-  return text === "default" ? null : text === "on";
-}
+const earlyPlaybackOf = (text: string | undefined): boolean | null | undefined =>
+  text === "default" ? null : isOn("--early-playback", text, ["default"]);
 
 const fields = ({ name, slug, plan, playbackPolicy, allowedOrigins, encodingProfile, ...rest }: Options) => ({
   name,

@@ -148,6 +148,7 @@ export async function furnish({ base, admin, worker }: FuzzServer): Promise<Fixt
       collections: [String(collection.id)],
       webhooks: [String(hook.id)],
       channels: [String(channel.id)],
+      live: [String(channel.channel)],
       signing_keys: [String(signer.id)],
       api_keys: [String(revocable.id)],
       transcoding_jobs: ["1", "2"],

@@ -40,6 +40,7 @@ export function knownTagIn(headers: Headers, etag: string): string | null {
 
 const remembered = new LRUCache<string, Buffer>({ maxSize: REMEMBERED_BYTES });
 const remember = (name: string, body: Buffer) => remembered.set(name, body, { size: body.length + 256 });
+const codedFor = new WeakMap<object, Map<ContentEncoding, Promise<Buffer>>>();
 const asBrotli = promisify(brotliCompress);
 const asGzip = promisify(gzip);
 
@@ -54,19 +55,30 @@ async function coded(text: Buffer, coding: ContentEncoding): Promise<Buffer> {
   return coding === "br" ? asBrotli(text, { params }) : asGzip(text, { level: 6 });
 }
 
+function codedOnce(text: Buffer, coding: ContentEncoding, sameFor: object | undefined): Promise<Buffer> {
+  if (!sameFor) return coded(text, coding);
+  const known = codedFor.get(sameFor) ?? new Map<ContentEncoding, Promise<Buffer>>();
+  codedFor.set(sameFor, known);
+  const body = known.get(coding) ?? coded(text, coding);
+  known.set(coding, body);
+  return body;
+}
+
 export type EncodedText = {
   text(): Promise<string | Buffer>;
   headers: Record<string, string>;
   etag?: string | undefined;
   /** The compressed result is cached under this name, which depends on the content alone. */
   lasting?: { name: string; cache: SharedCache } | undefined;
+  /** Responses with the same object have the same text, which is compressed once while the object exists. */
+  sameFor?: object | undefined;
   onSent?: ((bytes: number) => void) | undefined;
 };
 
 /** Sends text in the client's preferred coding. With an ETag, conditions are checked before the text is read. */
 export async function encodedText(
   { headers, method }: Pick<Context, "headers" | "method">,
-  { text, headers: own, etag, lasting, onSent }: EncodedText,
+  { text, headers: own, etag, lasting, sameFor, onSent }: EncodedText,
 ): Promise<Response> {
   const common: Record<string, string> = { ...own, vary: "Accept-Encoding" };
   const knownTag = etag === undefined ? null : knownTagIn(headers, etag);
@@ -84,7 +96,7 @@ export async function encodedText(
   if (!body) {
     const plain = Buffer.from(await text());
     coding = plain.length < MIN_CODED_BYTES ? null : preferred;
-    body = coding ? await coded(plain, coding) : plain;
+    body = coding ? await codedOnce(plain, coding, sameFor) : plain;
     if (coding && lasting && name !== null) {
       remember(name, body);
       lasting.cache.set(name, body);

@@ -9,7 +9,7 @@ const CACHEABLE_BYTES = 16 * 2 ** 20;
 export type SegmentCache = {
   get(key: string): CachedObject | undefined;
   /** The object's bytes, read once for concurrent requests; undefined when a stream would use less memory. */
-  load(objects: ObjectStore, { key, bytes }: ObjectInfo): Promise<Buffer | undefined>;
+  load(objects: Pick<ObjectStore, "get">, { key, bytes }: ObjectInfo): Promise<Buffer | undefined>;
   /** Marks the bytes as being sent, until the returned function is called. */
   lend(bytes: Buffer): () => void;
 };
@@ -25,7 +25,7 @@ export function segmentCache(maxBytes: number): SegmentCache {
   /** Bytes that are being sent, or read to be sent. */
   let lentBytes = 0;
 
-  async function read(objects: ObjectStore, key: string): Promise<Buffer> {
+  async function read(objects: Pick<ObjectStore, "get">, key: string): Promise<Buffer> {
     const { info, body } = (await objects.get(key)) ?? notFound("file");
     const bytes = Buffer.allocUnsafeSlow(info.bytes);
     let filled = 0;

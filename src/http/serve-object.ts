@@ -28,7 +28,9 @@ export type ObjectResponse = {
  * Serves one object with ranges and conditions (RFC 9110, 13 and 14), HEAD, and open CORS. Throws 404 when it does not
  * exist.
  */
-export async function serveObject(delivery: ObjectResponse): Promise<Response> {
+export async function serveObject(
+  delivery: Omit<ObjectResponse, "objects"> & { objects: Pick<ObjectStore, "head" | "get"> },
+): Promise<Response> {
   const { objects, key, headers, cache } = delivery;
   const cached = delivery.known ?? cache?.get(key);
   const info = cached?.info ?? (await objects.head(key)) ?? notFound("file");

@@ -37,7 +37,33 @@ test("live channels are created, listed, given keys and tokens, and revoked; the
   expect(again).toMatchObject({ id: 2, name: "S", publisher: "ann", playback_policy: "signed" });
   const listed = (await succeeded(live("list", "--tenant", "a"))).stdout;
   expect(listed).toMatch(
-    /^ID +TENANT +PATH +NAME +POLICY +PUBLISHER +REVOKED *\n2 +1 +live\/stage +S +signed +ann +– *\n1 +1 +live\/stage +stage +signed +– +(now|\d+ seconds? ago) *\n$/,
+    /^ID +TENANT +PATH +NAME +STATUS +VIEWERS +POLICY +PUBLISHER +REVOKED *\n2 +1 +live\/stage +S +idle +0 +signed +ann +– *\n1 +1 +live\/stage +stage +idle +0 +signed +– +(now|\d+ seconds? ago) *\n$/,
   );
   expect(listed).not.toContain(again.stream_key);
+});
+
+test("a channel's fields for broadcasts are set, changed and shown", async () => {
+  const server = await startServer(emptyFolder(), { env: { VODBOX_ADMIN_TOKEN: "" } });
+  const at = ["--data", server.dataDir];
+  const live = (...args: string[]) => ["admin", "live", ...args, ...at];
+  await json(["admin", "tenant", "create", "--name", "A", "--slug", "a", ...at]);
+  const fields = ["--record", "off", "--dvr-seconds", "7200", "--low-latency", "off", "--takeover", "on"];
+  const create = live("create", "--tenant", "a", "--channel", "stage", "--publisher", "ann", ...fields);
+  const made = await json([...create, "--encoding-profile", "fast"]);
+  const set = { record: false, dvr_seconds: 7200, low_latency: false, takeover: true, encoding_profile: "fast" };
+  expect(made).toMatchObject(set);
+  expect(await json(live("show", "stage"))).toMatchObject({ id: made.id, status: "idle", ...set });
+
+  const updated = await succeeded(live("update", "stage", "--name", "Stage", "--record", "on", "--dvr-seconds", "0"));
+  for (const line of [/^name +Stage$/m, /^record +true$/m, /^dvr_seconds +0$/m, /^takeover +true$/m, /^publisher +ann$/m])
+    expect(updated.stdout).toMatch(line);
+  const cleared = await json(live("update", "1", "--publisher", "", "--encoding-profile", "", "--takeover", "off"));
+  expect(cleared).toMatchObject({ publisher: null, encoding_profile: null, takeover: false, low_latency: false });
+  expect((await succeeded(live("show", "stage"))).stdout).toMatch(/^hls_url +http:.*\/live\/stage\/master\.m3u8$/m);
+
+  expect(await refused(live("update", "stage", "--record", "yes"), 2)).toContain("--record must be on or off.");
+  expect(await refused(live("update", "stage", "--dvr-seconds", "1h"), 2)).toContain("--dvr-seconds must be a whole");
+  expect(await refused(live("update", "stage", "--dvr-seconds", "43201"), 1)).toContain("dvr_seconds");
+  expect(await refused(live("update", "stage", "--encoding-profile", "none"), 1)).toContain("none");
+  expect(await refused(live("show", "nothing"), 1)).toContain("vodbox admin live list");
 });

@@ -12,11 +12,16 @@ export type LiveServer = RunningServer & { rtmp: string };
 export async function liveServer({
   dataDir = newFolder(),
   env = {},
+  workers = 0,
 }: {
   dataDir?: string;
   env?: Record<string, string>;
+  workers?: number;
 } = {}): Promise<LiveServer> {
-  const server = await startServer(dataDir, { env: { VODBOX_RTMP_PORT: "0", ...env } });
+  const server = await startServer(dataDir, {
+    env: { VODBOX_RTMP_PORT: "0", ...env },
+    args: ["--workers", String(workers)],
+  });
   return { ...server, rtmp: (await lineOf(server, /^live streams to (rtmp:\S+)$/m))[1] as string };
 }
 
@@ -34,15 +39,15 @@ export async function newChannel(server: LiveServer, fields: Record<string, unkn
 
 export type Publishing = { child: ChildProcess; exit: Promise<unknown[]>; stderr: () => string };
 
-/** ffmpeg publishes `seconds` of H.264 and AAC, 320x180, in real time, with a keyframe every second. */
+/** ffmpeg publishes `seconds` of H.264 and AAC, by default 320x180, in real time, with a keyframe every second. */
 export function publish(
   { rtmp }: Pick<LiveServer, "rtmp">,
   { channel, stream_key }: Pick<TestChannel, "channel" | "stream_key">,
   seconds: number,
-  options: { video?: string[]; audio?: string[] } = {},
+  options: { video?: string[]; audio?: string[]; size?: string } = {},
 ): Publishing {
-  const { video = x264(30), audio = aac } = options;
-  const sources = ["-re", ...picture(seconds), "-re", ...sound(seconds)];
+  const { video = x264(30), audio = aac, size } = options;
+  const sources = ["-re", ...picture(seconds, 30, size), "-re", ...sound(seconds)];
   const target = `${rtmp}/${channel}?key=${stream_key}`;
   const args = ["-nostdin", "-v", "error", ...sources, ...video, ...audio, "-f", "flv", target];
   const child = spawn("ffmpeg", args, { stdio: ["ignore", "ignore", "pipe"] });

@@ -9,20 +9,24 @@ import { TRACK_ID } from "./init.ts";
 /** Of a segment that is not complete: readers of complete segments skip it. */
 export const OPEN_SUFFIX = ".open";
 
+/** Where a segment is, complete or not, to try in this order: it may be renamed between the first two attempts. */
+export const segmentPaths = (path: string): string[] => [path, `${path}${OPEN_SUFFIX}`, path];
+
 /**
  * Opens a segment for reading, whether it is complete or not: `path` is that of a complete one. Throws the error of the
  * file, ENOENT where there is none.
  */
 export async function openSegment(path: string): Promise<FileHandle> {
-  for (const attempt of [path, `${path}${OPEN_SUFFIX}`]) {
+  let missing: unknown;
+  for (const attempt of segmentPaths(path)) {
     try {
       return await open(attempt);
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+      missing = error;
     }
   }
-  // It may have been renamed between the two.
-  return open(path);
+  throw missing;
 }
 
 /** A segment that grows by parts. The caller calls `admit` of its options before each write. */

@@ -112,7 +112,7 @@ export class Broadcast {
    */
   async clip(wanted: WantedClip, target: string): Promise<FinishedRecording | null> {
     const range = this.#segments.rangeOf(wanted);
-    return range && finishRecording(this.#folder, target, this.#recorded(), range);
+    return range && finishRecording(this.#folder, target, this.#recorded(), { range });
   }
 
   #recorded(): RecordedTracks {
@@ -129,9 +129,9 @@ export class Broadcast {
     await this.#reports;
     if (!this.#isOpened) return rm(this.#folder, { recursive: true, force: true });
     this.#options.send({ stream: this.name, endedAtMs: Date.now() });
-    const { record } = this.channel;
+    const { record, isEncoded: withSource } = this.channel;
     const target = recordingFolder(this.#options.root, this.name);
-    const finished = record ? await finishRecording(this.#folder, target, recording) : null;
+    const finished = record ? await finishRecording(this.#folder, target, recording, { withSource }) : null;
     this.#options.send({ stream: this.name, finished });
   }
 
@@ -178,7 +178,10 @@ export class Broadcast {
     if (!this.#isOpened) this.#open();
     const event = { ...segment, track: this.#nameOf(track), name };
     this.#options.send({ stream: this.name, segment: event });
-    this.#segments.add(event, [...this.#tracks.values()].map((one) => one.name));
+    this.#segments.add(
+      event,
+      [...this.#tracks.values()].map((one) => one.name),
+    );
   }
 
   #open(): void {

@@ -8,8 +8,10 @@ import { writeManifests } from "../../media/manifests.ts";
 import { readWritten } from "../../media/package.ts";
 import { recover } from "../cmaf/recover.ts";
 import type { FinishedRecording } from "./messages.ts";
+import { writeSource } from "./write-source.ts";
 
 const AT_ONCE = 16;
+const SOURCE = "source.mp4";
 
 /** Tracks of a recording, by the names of their directories. Null tracks have no segment. */
 export type RecordedTracks = {
@@ -29,7 +31,7 @@ export async function finishRecording(
   live: string,
   target: string,
   recorded: RecordedTracks,
-  range: SegmentRange | null = null,
+  { range = null, withSource = false }: { range?: SegmentRange | null; withSource?: boolean } = {},
 ): Promise<FinishedRecording | null> {
   await rm(target, { recursive: true, force: true });
   for (const track of [recorded.video, recorded.audio])
@@ -53,8 +55,11 @@ export async function finishRecording(
     storyboard: null,
     begins: range && range.first > 1 ? { number: range.first, seconds: range.seconds } : undefined,
   });
+  const tracks = [video, audio].filter((track) => track !== null);
+  const source = withSource ? { path: SOURCE, bytes: await writeSource(target, tracks, join(target, SOURCE)) } : null;
   return {
     ...packaged,
+    source,
     width: video?.init.width ?? null,
     height: video?.init.height ?? null,
     frameRate: packaged.renditions[0]?.frame_rate ?? null,
@@ -64,8 +69,11 @@ export async function finishRecording(
 }
 
 /** The same for the files that a process left when it was killed. */
-export const recoverRecording = async (live: string, target: string): Promise<FinishedRecording | null> =>
-  finishRecording(live, target, await recover(live));
+export const recoverRecording = async (
+  live: string,
+  target: string,
+  options: { withSource: boolean },
+): Promise<FinishedRecording | null> => finishRecording(live, target, await recover(live), options);
 
 async function linkFiles(from: string, to: string, range: SegmentRange | null): Promise<void> {
   await mkdir(to, { recursive: true });

@@ -95,16 +95,19 @@ export class Gateway {
     return publisher;
   }
 
-  #broadcastOf(channel: PublishedChannel): Broadcast {
+  /** `isLastResort`: what the disk keeps free may be used, for as long as viewers need it. */
+  #broadcastOf(channel: PublishedChannel, { isLastResort = false } = {}): Broadcast {
     const ofBroadcast = () => {
       const onAir = this.#onAir.get(channel.channelId);
       return onAir?.broadcast === broadcast ? onAir.publisher : null;
     };
     const { folder: root, send } = this.#options;
     const broadcast = new Broadcast({
-      ...{ channel, root, send, requireSpace: this.#requireSpace },
+      ...{ channel, root, send, requireSpace: isLastResort ? async () => {} : this.#requireSpace },
       onHealth: (health) => {
-        send({ log: { level: "warn", message: health.message, fields: { channel: channel.channel, code: health.code } } });
+        send({
+          log: { level: "warn", message: health.message, fields: { channel: channel.channel, code: health.code } },
+        });
         if (health.code === "recording_stopped") broadcast.isRecordingStopped = true;
         ofBroadcast()?.react(health);
       },
@@ -121,8 +124,9 @@ export class Gateway {
   #restart(publisher: Publisher, ended: Broadcast): Broadcast {
     const { isRecordingStopped, channel } = ended;
     this.#end(ended);
-    // What a full disk still has is for the segments that viewers are about to request.
-    const next = this.#broadcastOf(isRecordingStopped ? { ...channel, record: false, dvrSeconds: 0 } : channel);
+    const next = isRecordingStopped
+      ? this.#broadcastOf({ ...channel, record: false, dvrSeconds: 0 }, { isLastResort: true })
+      : this.#broadcastOf(channel);
     this.#onAir.set(channel.channelId, { broadcast: next, publisher, timer: null });
     return next;
   }

@@ -40,11 +40,11 @@ export type PublishedChannel = {
   takeover: boolean;
   /** Bytes that a recording may have; null without a limit. */
   maxRecordedBytes: number | null;
+  /** The recording is encoded when the stream has ended. */
+  isEncoded: boolean;
 };
 
-export type Permission =
-  | { accepted: true; channel: PublishedChannel }
-  | { accepted: false; reason: RefusalReason };
+export type Permission = { accepted: true; channel: PublishedChannel } | { accepted: false; reason: RefusalReason };
 
 /** A stream has its first part. Its files are in the directory with its name. */
 export type OpenedStream = {
@@ -64,6 +64,8 @@ export type FinishedRecording = Packaged & {
   frameRate: number | null;
   manifest: string;
   dashManifest: string;
+  /** All tracks in one file, for encoding; null when it is not needed. Relative to the directory; not one of `files`. */
+  source: { path: string; bytes: number } | null;
 };
 
 /** A part of a running stream, in seconds from its start, or the last ones. */
@@ -102,7 +104,7 @@ export type ToIngest =
   /** Copies a part of a running stream to a directory named by `clip`. */
   | { clip: string; of: string; wanted: WantedClip }
   /** Completes the files of a stream that another process left. */
-  | { recover: string }
+  | { recover: string; isEncoded: boolean }
   | { tls: { [Part in keyof KeyPair]: string } }
   /** Ends all streams and exits. */
   | { shutdown: true };

@@ -92,7 +92,9 @@ export class Publisher implements PublishSink {
 
   react({ isFatal, message, code }: Health): void {
     if (isFatal) this.stop(message);
+    else if (code !== "recording_stopped") return;
     // Viewers can go on without a recording.
-    else if (code === "recording_stopped") this.restart();
+    else if (this.#broadcast.channel.record) this.restart();
+    else this.stop("The disk of the server is full.");
   }
 }

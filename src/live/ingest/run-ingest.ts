@@ -44,7 +44,7 @@ export async function runIngest({ send, onMessage }: IngestChannel): Promise<voi
         if (!ingest) return;
         if ("stop" in message) ingest.gateway.stop(message.stop, message.reason);
         else if ("clip" in message) void clip(ingest, message, send);
-        else if ("recover" in message) void recoverStream(ingest.folder, message.recover, send);
+        else if ("recover" in message) void recoverStream(ingest.folder, message, send);
         else ingest.rtmps?.setTls(message.tls);
       });
   });
@@ -86,14 +86,18 @@ async function clip({ gateway, folder }: Ingest, { clip, of, wanted }: ClipMessa
   try {
     send({ clip, made: await gateway.clip(of, wanted, join(folder, clip)) });
   } catch (error) {
-    send({ log: { level: "error", message: "a clip could not be made", fields: { stream: of, error: String(error) } } });
+    send({
+      log: { level: "error", message: "a clip could not be made", fields: { stream: of, error: String(error) } },
+    });
     send({ clip });
   }
 }
 
-async function recoverStream(root: string, stream: string, send: Server["send"]): Promise<void> {
+type RecoverMessage = Extract<ToIngest, { recover: string }>;
+async function recoverStream(root: string, { recover: stream, isEncoded }: RecoverMessage, send: Server["send"]) {
   try {
-    send({ stream, finished: await recoverRecording(join(root, stream), recordingFolder(root, stream)) });
+    const options = { withSource: isEncoded };
+    send({ stream, finished: await recoverRecording(join(root, stream), recordingFolder(root, stream), options) });
   } catch (error) {
     const fields = { stream, error: String(error) };
     send({ log: { level: "error", message: "a recording could not be recovered", fields } });

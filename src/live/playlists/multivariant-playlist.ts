@@ -8,49 +8,75 @@ const AUDIO_GROUP = "audio";
 const MEASURED = 30;
 const STEREO = 2;
 
+/** A combination of tracks that a player can choose. */
+export type LiveVariant = {
+  /** Name of its track of video, or of audio where there is no video. */
+  track: string;
+  /** In bit/s, with audio. */
+  bandwidth: number;
+  averageBandwidth: number;
+  /** RFC 6381. */
+  codecs: string[];
+  width: number | undefined;
+  height: number | undefined;
+  frameRate: number | undefined;
+};
+
+type Measured = TrackWindow["init"] & ReturnType<typeof bitRates>;
+
+/** The variants of the tracks that have a segment. Bitrates are measured, so they differ between calls. */
+export const variantsOf = (tracks: readonly TrackWindow[], targetSeconds: number): LiveVariant[] =>
+  combine(measure(tracks, targetSeconds)).variants;
+
 /**
- * The multivariant playlist of the tracks that have a segment. The URIs are relative to the parent of their folders.
- * Bitrates are measured, so they differ between requests; players read it once.
+ * The multivariant playlist of the tracks that have a segment. The URIs are relative to the parent of their folders, with
+ * `prefix` before them. Bitrates are measured, so they differ between requests; players read it once.
  */
 export function renderMultivariantPlaylist(
   tracks: readonly TrackWindow[],
-  { playlistName, targetSeconds }: { playlistName: string; targetSeconds: number },
+  { playlistName, targetSeconds, prefix }: { playlistName: string; targetSeconds: number; prefix: string },
 ): string {
-  const measured = tracks
-    .filter(({ length }) => length > 0)
-    .map((track) => ({
-      ...track.init,
-      ...bitRates(lastOf(track), targetSeconds),
-      uri: `${track.init.track}/${playlistName}`,
-    }));
-  const videos = measured.filter(({ kind }) => kind === "video");
-  const audios = measured.filter(({ kind }) => kind === "audio");
-  const isGrouped = videos.length > 0 && audios.length > 0;
-  const audioPeak = isGrouped ? Math.max(...audios.map(({ peak }) => peak)) : 0;
-  const audioAverage = isGrouped ? Math.max(...audios.map(({ average }) => average)) : 0;
-  const audioCodecs = isGrouped ? audios.map(({ codec }) => codec) : [];
+  const { variants, audios } = combine(measure(tracks, targetSeconds));
+  const uriOf = (track: string) => `${prefix}${track}/${playlistName}`;
   return masterPlaylist({
     version: VERSION,
-    audio: isGrouped
-      ? audios.map(({ uri, channels }, index) => ({
-          group: AUDIO_GROUP,
-          name: `Audio ${index + 1}`,
-          language: null,
-          channels: channels ?? STEREO,
-          isDefault: index === 0,
-          uri,
-        }))
-      : [],
-    variants: (isGrouped ? videos : measured).map(({ uri, peak, average, codec, width, height, frameRate }) => ({
-      uri,
-      bandwidth: peak + audioPeak,
-      averageBandwidth: average + audioAverage,
-      codecs: [...new Set([codec, ...audioCodecs])],
-      ...{ width, height, frameRate },
-      audioGroup: isGrouped ? AUDIO_GROUP : undefined,
+    audio: audios.map(({ track, channels }, index) => ({
+      group: AUDIO_GROUP,
+      name: `Audio ${index + 1}`,
+      language: null,
+      channels: channels ?? STEREO,
+      isDefault: index === 0,
+      uri: uriOf(track),
+    })),
+    variants: variants.map(({ track, ...variant }) => ({
+      ...variant,
+      uri: uriOf(track),
+      audioGroup: audios.length > 0 ? AUDIO_GROUP : undefined,
     })),
   });
 }
+
+/** `audios`: the tracks of the audio group; none without video. */
+function combine(measured: readonly Measured[]): { variants: LiveVariant[]; audios: readonly Measured[] } {
+  const videos = measured.filter(({ kind }) => kind === "video");
+  const audios = videos.length > 0 ? measured.filter(({ kind }) => kind === "audio") : [];
+  const audioPeak = Math.max(0, ...audios.map(({ peak }) => peak));
+  const audioAverage = Math.max(0, ...audios.map(({ average }) => average));
+  const variants = (videos.length > 0 ? videos : measured).map(
+    ({ track, peak, average, codec, width, height, frameRate }) => ({
+      ...{ track, width, height, frameRate },
+      bandwidth: peak + audioPeak,
+      averageBandwidth: average + audioAverage,
+      codecs: [...new Set([codec, ...audios.map((audio) => audio.codec)])],
+    }),
+  );
+  return { variants, audios };
+}
+
+const measure = (tracks: readonly TrackWindow[], targetSeconds: number): Measured[] =>
+  tracks
+    .filter(({ length }) => length > 0)
+    .map((track) => ({ ...track.init, ...bitRates(lastOf(track), targetSeconds) }));
 
 function lastOf(track: TrackWindow): Segment[] {
   const first = Math.max(track.firstNumber, track.lastNumber - MEASURED + 1);

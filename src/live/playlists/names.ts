@@ -1,9 +1,17 @@
+import { segmentFileName } from "../../media/arguments.ts";
+
 /**
  * A partial segment has a URI of its own, relative to the folder of its track. It is no file, but a range of the file of
  * its segment. A byte range would do too, but a preload hint of one has no end (draft-pantos-hls-rfc8216bis, 4.4.5.3),
  * and proxies cache ranges badly.
  */
 export const partName = (segment: number, part: number): string => `${String(segment).padStart(5, "0")}.${part}.m4s`;
+
+/** The number of a segment; null for a name that no segment has. */
+export function readSegmentName(name: string): number | null {
+  const number = /^\d{5,15}\.m4s$/.test(name) ? Number.parseInt(name, 10) : null;
+  return number !== null && segmentFileName(number) === name ? number : null;
+}
 
 /** The inverse of `partName`; null for other names. */
 export function readPartName(name: string): { segment: number; part: number } | null {

@@ -3,7 +3,7 @@ import { contains, type Directives, requireNear } from "./directives.ts";
 import { checkEvent, type InitEvent, type PartEvent, type SegmentEvent } from "./events.ts";
 import type { LivePlaylist } from "./live-playlist.ts";
 import { renderMediaPlaylist } from "./media-playlist.ts";
-import { renderMultivariantPlaylist } from "./multivariant-playlist.ts";
+import { type LiveVariant, renderMultivariantPlaylist, variantsOf } from "./multivariant-playlist.ts";
 import { TrackWindow } from "./track-window.ts";
 import { Waiters } from "./waiters.ts";
 
@@ -163,6 +163,32 @@ export class LiveTimeline {
     };
   }
 
+  /** File name of a media playlist in the folder of its track. */
+  get playlistName(): string {
+    return this.#options.playlistName;
+  }
+
+  hasTrack(name: string): boolean {
+    return this.#tracks.has(name);
+  }
+
+  /** Whether clients may request that complete segment: a playlist lists it, or did until recently. */
+  hasSegment(name: string, number: number): boolean {
+    const track = this.#tracks.get(name);
+    return track !== undefined && track.length > 0 && number >= track.firstAvailable && number <= track.lastNumber;
+  }
+
+  /** Whether the playlist of a track contains what the directives ask for: later ones differ only in what follows. */
+  hasAnswer(name: string, directives: Directives): boolean {
+    const track = this.#track(name);
+    return directives.msn !== null && track.length > 0 && contains(track, directives);
+  }
+
+  /** The variants of the multivariant playlist; empty until the first segment is complete. */
+  variants(): LiveVariant[] {
+    return this.#targetSeconds === null ? [] : variantsOf([...this.#tracks.values()], this.#targetSeconds);
+  }
+
   /**
    * The media playlist of a track as it is now; null until the track has a complete segment. It is rendered once for each
    * state, whatever the number of requests.
@@ -211,15 +237,18 @@ export class LiveTimeline {
     return this.#waiters.wait(check, { timeoutMs, atDeadline: current, signal });
   }
 
-  /** The multivariant playlist, once every track has a complete segment. Throws as `waitForPlaylist` does. */
-  async waitForMultivariantPlaylist(signal?: AbortSignal): Promise<{ text: string }> {
+  /**
+   * The multivariant playlist, once every track has a complete segment. Its URIs begin with `prefix`. Throws as
+   * `waitForPlaylist` does.
+   */
+  async waitForMultivariantPlaylist(signal?: AbortSignal, prefix = ""): Promise<{ text: string }> {
     const { playlistName } = this.#options;
     return this.#wait(() => {
       const tracks = [...this.#tracks.values()];
       const targetSeconds = this.#targetSeconds;
       const isComplete = tracks.every(({ length }) => length > 0);
       if (targetSeconds !== null && (isComplete || this.#isEnded))
-        return { text: renderMultivariantPlaylist(tracks, { playlistName, targetSeconds }) };
+        return { text: renderMultivariantPlaylist(tracks, { playlistName, targetSeconds, prefix }) };
       if (this.#isEnded) throw notFound("playlist");
       return null;
     }, signal);

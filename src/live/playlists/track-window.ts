@@ -77,6 +77,13 @@ export class TrackWindow {
   get lastNumber(): number {
     return this.#numberAtZero + this.#segments.length - 1;
   }
+  /**
+   * Number of the first segment that clients may still request. 6.2.2: after a segment has left the playlist, for as long
+   * as the playlist is.
+   */
+  get firstAvailable(): number {
+    return this.firstNumber - this.length;
+  }
   /** Number of the segment that is open or comes next. Null before the first event. */
   get nextNumber(): number | null {
     return this.#nextNumber;

@@ -8,7 +8,8 @@ export const publicId = (asset: Named) => (asset.externalId.startsWith("vid_") ?
 /** The path of the base URL without its last slash, for servers with a path prefix; else "". */
 export const basePath = (baseUrl: string) => new URL(baseUrl).pathname.replace(/\/$/, "");
 
-const withToken = (address: string, token: string | null) => (token === null ? address : `${address}?token=${token}`);
+/** With a playback token, if there is one. */
+export const withToken = (address: string, token: string | null) => (token === null ? address : `${address}?token=${token}`);
 
 /** A URL below `/media/<id>/`. With `token` it needs no other credential. */
 export const mediaUrl = (baseUrl: string, asset: Named, file: string, token: string | null) =>

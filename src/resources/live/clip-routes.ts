@@ -8,8 +8,8 @@ import { HttpError, invalid } from "../../lib/errors.ts";
 import { newDeliveredPrefix } from "../../lib/object-keys.ts";
 import type { WantedClip } from "../../live/ingest/messages.ts";
 import { Asset, toAsset } from "../assets/schema.ts";
+import { requireChannel, requireNotRevoked } from "./queries.ts";
 import { type LiveStream, liveRegistry } from "./registry.ts";
-import { requireChannel, requireLive } from "./routes.ts";
 import { liveStreams } from "./streams/live-streams.ts";
 import { insertRecorded, storeFiles } from "./streams/recorded-asset.ts";
 
@@ -49,7 +49,7 @@ export const liveClipRoutes: Route[] = [
       503: ["busy", "storage_not_configured", "storage_unavailable"],
     },
     async handle({ app, caller, params: { id }, body, signal, commit }) {
-      const row = requireLive(await requireChannel(app.db, caller, id));
+      const row = requireNotRevoked(await requireChannel(app.db, caller, id));
       const stream = runningStream(app, row.channel, id);
       const clip = await liveStreams(app).clip(stream, wantedOf(body));
       if (!clip) throw new HttpError(422, "clip_not_possible", "The stream has no complete segment of that time.");

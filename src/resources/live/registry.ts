@@ -42,6 +42,12 @@ export class LiveRegistry {
     return this.#byChannel.get(channel);
   }
 
+  /** The running broadcast of a channel. */
+  running(channel: string): LiveStream | undefined {
+    const stream = this.#byChannel.get(channel);
+    return stream?.endedAt === null ? stream : undefined;
+  }
+
   byName(name: string): LiveStream | undefined {
     return this.#byName.get(name);
   }

@@ -1,19 +1,17 @@
-import { and, desc, eq, isNull, lt, ne, or } from "drizzle-orm";
 import * as v from "valibot";
-import type { Db } from "../../../storage/db/open.ts";
-import { type LiveChannelRow, liveChannels } from "../../../storage/db/schema.ts";
-import type { App } from "../../app.ts";
-import { type Caller, ownedBy } from "../../http/caller.ts";
+import { liveChannels } from "../../../storage/db/schema.ts";
 import { decodeCursor, page, UNPAGED } from "../../http/paging.ts";
 import { type Route, route } from "../../http/route.ts";
 import { PathId } from "../../http/schemas.ts";
-import { iso } from "../../lib/clock.ts";
-import { HttpError, invalid, notFound } from "../../lib/errors.ts";
 import { newStreamKey, sha256 } from "../../lib/tokens.ts";
+import { requireProfile } from "../encoding-profiles/queries.ts";
 import type { PlaybackTokens } from "../playback/token.ts";
+import { ExpiresIn } from "../playback/token-lifetime.ts";
 import { requireTenant } from "../tenants/queries.ts";
 import { authorize } from "./authorize.ts";
 import { channelCache } from "./channel-cache.ts";
+import { LivePlayback, playbackOf, signChannelToken } from "./playback.ts";
+import { changeChannel, listChannels, requireChannel, requireFree, revokeChannel } from "./queries.ts";
 import {
   AuthRequest,
   ChannelPatch,
@@ -24,8 +22,8 @@ import {
   NewLiveChannel,
   pathOf,
   TokenWrite,
-  toLiveChannel,
 } from "./schema.ts";
+import { toLiveChannel } from "./show.ts";
 
 const path = "/api/v1/live/channels";
 const tag = "Live";
@@ -59,22 +57,13 @@ export const liveRoutes = (tokens: PlaybackTokens): Route[] => [
     responses: { 200: v.array(LiveChannel) },
     async handle({ app, caller, query, url }) {
       const limit = query.limit ?? UNPAGED;
-      const before = decodeCursor(query.cursor);
-      const rows = await app.db
-        .select()
-        .from(liveChannels)
-        .where(
-          and(
-            ownedBy(caller, liveChannels.tenantId),
-            query.tenant_id === undefined ? undefined : eq(liveChannels.tenantId, query.tenant_id),
-            query.channel === undefined ? undefined : eq(liveChannels.channel, query.channel),
-            before === undefined ? undefined : lt(liveChannels.id, before),
-          ),
-        )
-        .orderBy(desc(liveChannels.id))
-        .limit(limit + 1)
-        .all();
-      return page(rows, limit, url, app.baseUrl(), toLiveChannel);
+      const rows = await listChannels(app.db, caller, {
+        tenantId: query.tenant_id,
+        channel: query.channel,
+        before: decodeCursor(query.cursor),
+        limit: limit + 1,
+      });
+      return page(rows, limit, url, app.baseUrl(), (row) => toLiveChannel(app, row));
     },
   }),
   route({
@@ -87,13 +76,17 @@ export const liveRoutes = (tokens: PlaybackTokens): Route[] => [
     body: ChannelWrite,
     idempotent: { secretFields: ["stream_key"] },
     responses: { 201: NewLiveChannel },
-    errors: { 404: ["not_found"], 422: ["validation_failed", "idempotency_key_reused"] },
+    errors: {
+      404: ["not_found"],
+      422: ["validation_failed", "encoding_profile_unknown", "watermark_missing", "idempotency_key_reused"],
+    },
     async handle({ app, caller, body, commit }) {
       const streamKey = newStreamKey();
       const created = await commit(async (tx) => {
         const now = app.clock.now();
         const tenant = await requireTenant(tx, caller, body.tenant_id);
         await requireFree(tx, tenant.id, body.channel);
+        if (body.encoding_profile) await requireProfile(tx, tenant.id, body.encoding_profile);
         const row = await tx
           .insert(liveChannels)
           .values({
@@ -103,12 +96,17 @@ export const liveRoutes = (tokens: PlaybackTokens): Route[] => [
             playbackPolicy: body.playback_policy ?? tenant.defaultPlaybackPolicy,
             streamKeyHash: sha256(streamKey),
             publisher: body.publisher,
+            record: body.record,
+            dvrSeconds: body.dvr_seconds,
+            lowLatency: body.low_latency,
+            takeover: body.takeover,
+            encodingProfile: body.encoding_profile,
             createdAt: now,
             updatedAt: now,
           })
           .returning()
           .get();
-        return { ...toLiveChannel(row), stream_key: streamKey };
+        return { ...toLiveChannel(app, { ...row, startedAt: null }), stream_key: streamKey };
       });
       await channelCache(app).changed();
       return created;
@@ -123,7 +121,7 @@ export const liveRoutes = (tokens: PlaybackTokens): Route[] => [
     summary: "Get a channel",
     params,
     responses: { 200: LiveChannel },
-    handle: async ({ app, caller, params: { id } }) => toLiveChannel(await requireChannel(app.db, caller, id)),
+    handle: async ({ app, caller, params: { id } }) => toLiveChannel(app, await requireChannel(app.db, caller, id)),
   }),
   route({
     method: "PATCH",
@@ -131,18 +129,23 @@ export const liveRoutes = (tokens: PlaybackTokens): Route[] => [
     scope: "assets:write",
     tag,
     operationId: "updateChannel",
-    summary: "Update a channel's name, policy or publisher",
+    summary: "Update a channel",
     params,
     body: ChannelPatch,
     responses: { 200: LiveChannel },
-    errors: { 409: ["channel_revoked"] },
+    errors: { 409: ["channel_revoked"], 422: ["validation_failed", "encoding_profile_unknown", "watermark_missing"] },
     async handle({ app, caller, params: { id }, body }) {
-      const row = await change(app, caller, id, {
+      const row = await changeChannel(app, caller, id, {
         ...(body.name !== undefined && { name: body.name }),
         ...(body.playback_policy !== undefined && { playbackPolicy: body.playback_policy }),
         ...(body.publisher !== undefined && { publisher: body.publisher }),
+        ...(body.record !== undefined && { record: body.record }),
+        ...(body.dvr_seconds !== undefined && { dvrSeconds: body.dvr_seconds }),
+        ...(body.low_latency !== undefined && { lowLatency: body.low_latency }),
+        ...(body.takeover !== undefined && { takeover: body.takeover }),
+        ...(body.encoding_profile !== undefined && { encodingProfile: body.encoding_profile }),
       });
-      return toLiveChannel(row);
+      return toLiveChannel(app, row);
     },
   }),
   route({
@@ -154,17 +157,7 @@ export const liveRoutes = (tokens: PlaybackTokens): Route[] => [
     summary: "Revoke a channel",
     params,
     responses: { 204: null },
-    async handle({ app, caller, params: { id } }) {
-      await app.write(async (tx) => {
-        await requireChannel(tx, caller, id);
-        const now = app.clock.now();
-        await tx
-          .update(liveChannels)
-          .set({ revokedAt: now, updatedAt: now })
-          .where(and(isMine(caller, id), isNull(liveChannels.revokedAt)));
-      });
-      await channelCache(app).changed();
-    },
+    handle: ({ app, caller, params: { id } }) => revokeChannel(app, caller, id),
   }),
   route({
     method: "POST",
@@ -178,8 +171,8 @@ export const liveRoutes = (tokens: PlaybackTokens): Route[] => [
     errors: { 409: ["channel_revoked"] },
     async handle({ app, caller, params: { id } }) {
       const streamKey = newStreamKey();
-      const row = await change(app, caller, id, { streamKeyHash: sha256(streamKey) });
-      return { ...toLiveChannel(row), stream_key: streamKey };
+      const row = await changeChannel(app, caller, id, { streamKeyHash: sha256(streamKey) });
+      return { ...toLiveChannel(app, row), stream_key: streamKey };
     },
   }),
   route({
@@ -194,40 +187,23 @@ export const liveRoutes = (tokens: PlaybackTokens): Route[] => [
     responses: { 201: LiveToken },
     errors: { 409: ["channel_revoked"] },
     async handle({ app, caller, params: { id }, body }) {
-      const { channel, tenantId } = requireLive(await requireChannel(app.db, caller, id));
-      const subject = pathOf(channel);
-      // Expiry in a token is in whole seconds.
-      const expiresAt = Math.floor(app.clock.now() / 1000 + body.expires_in) * 1000;
-      const token = await tokens.sign({ tenantId, externalId: subject }, expiresAt);
-      return { path: subject, token, token_expires_at: iso(expiresAt) };
+      const channel = await requireChannel(app.db, caller, id);
+      return { path: pathOf(channel.channel), ...(await signChannelToken(app, tokens, channel, body.expires_in)) };
+    },
+  }),
+  route({
+    method: "GET",
+    path: `${path}/:id/playback`,
+    scope: "playback:read",
+    tag,
+    operationId: "getChannelPlayback",
+    summary: "Get the playback URL and a token of a channel that is live",
+    params,
+    query: v.object({ expires_in: ExpiresIn }),
+    responses: { 200: LivePlayback },
+    errors: { 409: ["channel_revoked"], 422: ["channel_idle"] },
+    async handle({ app, caller, params: { id }, query }) {
+      return playbackOf(app, tokens, await requireChannel(app.db, caller, id), query.expires_in);
     },
   }),
 ];
-
-const isMine = (caller: Caller, id: number) => and(eq(liveChannels.id, id), ownedBy(caller, liveChannels.tenantId));
-
-export const requireChannel = async (db: Db, caller: Caller, id: number): Promise<LiveChannelRow> =>
-  (await db.select().from(liveChannels).where(isMine(caller, id)).get()) ?? notFound("channel");
-
-export function requireLive(row: LiveChannelRow): LiveChannelRow {
-  if (row.revokedAt === null) return row;
-  throw new HttpError(409, "channel_revoked", "This channel is revoked; create a new one.");
-}
-
-/** A name that belonged to another tenant stays reserved: its URLs have been published. */
-async function requireFree(tx: Db, tenantId: number, channel: string): Promise<void> {
-  const isTaken = or(isNull(liveChannels.revokedAt), ne(liveChannels.tenantId, tenantId));
-  const sameName = and(eq(liveChannels.channel, channel), isTaken);
-  if (await tx.select({ id: liveChannels.id }).from(liveChannels).where(sameName).get()) invalid("channel", "is taken");
-}
-
-/** Throws 404, and 409 for a revoked channel. The cache is updated before this resolves. */
-async function change(app: App, caller: Caller, id: number, set: Partial<LiveChannelRow>): Promise<LiveChannelRow> {
-  const changed = await app.write(async (tx) => {
-    requireLive(await requireChannel(tx, caller, id));
-    const values = { ...set, updatedAt: app.clock.now() };
-    return tx.update(liveChannels).set(values).where(isMine(caller, id)).returning().get();
-  });
-  await channelCache(app).changed();
-  return changed as LiveChannelRow;
-}

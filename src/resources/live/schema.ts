@@ -1,7 +1,6 @@
 import * as v from "valibot";
-import type { LiveChannelRow } from "../../../storage/db/schema.ts";
-import { Id, Name, NullableTime, Paging, PlaybackPolicy, QueryId, Text, Time } from "../../http/schemas.ts";
-import { iso } from "../../lib/clock.ts";
+import { Id, Name, NullableTime, Paging, PlaybackPolicy, QueryId, Text, Time, whole } from "../../http/schemas.ts";
+import { ProfileName } from "../../protocol/encoding-profile.ts";
 
 /** The gateway's path: the prefix separates channels from its other paths. */
 export const pathOf = (channel: string) => `live/${channel}`;
@@ -22,17 +21,42 @@ const Publisher = v.nullable(
   v.pipe(Name(200), v.description("The only user name that may publish; null: any user with the stream key")),
 );
 
+/** 12 hours. */
+const MAX_DVR_SECONDS = 43_200;
+const Switch = (description: string) => v.pipe(v.boolean("must be true or false"), v.description(description));
+
+/** How this server treats a broadcast that is published to it. A running one keeps what it began with. */
+const broadcastEntries = {
+  record: Switch("Whether broadcasts become assets"),
+  dvr_seconds: v.pipe(
+    whole(MAX_DVR_SECONDS, 0),
+    v.description("How far viewers can seek back, in seconds; at least six target durations"),
+  ),
+  low_latency: Switch("Whether playlists have parts, blocking requests and delta updates (LL-HLS)"),
+  takeover: Switch("Whether a second publisher replaces the first one; otherwise it is refused"),
+  encoding_profile: v.pipe(
+    v.nullable(ProfileName),
+    v.description("Encoding profile of additional renditions; null: only what the publisher sends"),
+  ),
+};
+
 export const ChannelWrite = v.object({
   tenant_id: v.optional(Id),
   channel: Channel,
   name: v.optional(v.pipe(Name(200), v.description("Default: the channel name"))),
   playback_policy: v.optional(v.pipe(PlaybackPolicy, v.description("Default: the tenant's default"))),
   publisher: v.optional(Publisher, null),
+  record: v.optional(broadcastEntries.record, true),
+  dvr_seconds: v.optional(broadcastEntries.dvr_seconds, 3600),
+  low_latency: v.optional(broadcastEntries.low_latency, true),
+  takeover: v.optional(broadcastEntries.takeover, false),
+  encoding_profile: v.optional(broadcastEntries.encoding_profile, null),
 });
 export const ChannelPatch = v.object({
   name: v.optional(Name(200)),
   playback_policy: v.optional(PlaybackPolicy),
   publisher: v.optional(Publisher),
+  ...v.partial(v.object(broadcastEntries)).entries,
 });
 export const ChannelQuery = v.object({
   ...Paging,
@@ -49,6 +73,12 @@ export const LiveChannel = v.pipe(
     name: v.string(),
     playback_policy: PlaybackPolicy,
     publisher: v.nullable(v.string()),
+    ...broadcastEntries,
+    status: v.pipe(v.picklist(["idle", "live"]), v.description("live: while a publisher streams to a server of this installation")),
+    started_at: v.pipe(NullableTime, v.description("Start of the running broadcast; null when idle")),
+    viewers: v.pipe(v.number(), v.description("Sessions that requested a playlist within the last 30 s")),
+    hls_url: v.pipe(v.string(), v.description("Plays while the channel is live; a signed one needs a token")),
+    dash_url: v.nullable(v.string()),
     revoked_at: NullableTime,
     created_at: Time,
     updated_at: Time,
@@ -89,16 +119,3 @@ export const AuthRequest = v.object({
   query: GatewayField,
 });
 export type AuthQuery = v.InferOutput<typeof AuthRequest>;
-
-export const toLiveChannel = (row: LiveChannelRow): v.InferInput<typeof LiveChannel> => ({
-  id: row.id,
-  tenant_id: row.tenantId,
-  channel: row.channel,
-  path: pathOf(row.channel),
-  name: row.name,
-  playback_policy: row.playbackPolicy,
-  publisher: row.publisher,
-  revoked_at: iso(row.revokedAt),
-  created_at: iso(row.createdAt),
-  updated_at: iso(row.updatedAt),
-});

@@ -4,7 +4,7 @@ import type { Context } from "../../http/route.ts";
 import { segmentCache } from "../../http/segment-cache.ts";
 import { serveObject } from "../../http/serve-object.ts";
 import { storageOf } from "../../http/storage.ts";
-import { HttpError, notFound } from "../../lib/errors.ts";
+import { notFound } from "../../lib/errors.ts";
 import { contentTypeOf } from "../../lib/media-types.ts";
 import { parseServed } from "../../parsing/parse-document.ts";
 import type { Rebased } from "../../parsing/parsers.ts";
@@ -16,13 +16,13 @@ import { basePath, publicId } from "../assets/urls.ts";
 import { playableSubtitles } from "../subtitles/queries.ts";
 import { subtitleFile, subtitleList } from "../subtitles/urls.ts";
 import { requireActiveTenant } from "../tenants/active.ts";
-import { type Audience, audiencesOf } from "./audience.ts";
+import { audiencesOf } from "./audience.ts";
 import type { Egress } from "./egress.ts";
 import { createImageHandler } from "./images/image-handler.ts";
 import { parseImageRequest } from "./images/image-request.ts";
 import { deliveryOf, isText, redirects, withPresignedUrls } from "./presigned-delivery.ts";
 import { manifest, plainText, playlistOf, subtitleText } from "./serve-manifest.ts";
-import type { PlaybackTokens } from "./token.ts";
+import { type PlaybackTokens, requireToken, splitToken } from "./token.ts";
 import { waitForSegment } from "./wait-for-segment.ts";
 
 export type MediaHandler = (context: Context) => Promise<Response>;
@@ -40,7 +40,8 @@ export function createMediaHandler(app: App, tokens: PlaybackTokens, egress: Egr
   const serveImage = createImageHandler(app);
 
   return async (context) => {
-    const { ref, token, file } = parsePath(context);
+    const { id: ref = "", file: path = "" } = context.params as { id?: string; file?: string };
+    const { token, file } = splitToken(path, context.url.searchParams);
     const asset = (await findPublicAsset(app, ref)) ?? notFound("asset");
     // Before the token check: the signing keys of a suspended tenant are disabled, and the error would be misleading.
     await requireActiveTenant(app, asset.tenantId);
@@ -108,27 +109,6 @@ export function createMediaHandler(app: App, tokens: PlaybackTokens, egress: Egr
     const lasting = { ...common, key, cacheControl: `${scope}, max-age=31536000, immutable`, ...(cache && { cache }) };
     return isText(key) ? plainText(context, lasting) : serveObject({ ...lasting, contentType: contentTypeOf(key) });
   };
-}
-
-/** The token is in the path below a manifest, and in the query of the first request. */
-function parsePath(context: Context): { ref: string; token: string | null; file: string } {
-  const { id = "", file = "" } = context.params as { id?: string; file?: string };
-  const inPath = /^~([A-Za-z0-9._-]+)\//.exec(file);
-  return {
-    ref: id,
-    token: inPath?.[1] ?? context.url.searchParams.get("token"),
-    file: inPath ? file.slice(inPath[0].length) : file,
-  };
-}
-
-async function requireToken(
-  tokens: PlaybackTokens,
-  asset: AssetRow,
-  token: string | null,
-  audiences: readonly Audience[],
-): Promise<void> {
-  if (!token) throw new HttpError(403, "playback_token_required", "This video requires a playback token.");
-  await tokens.verify(asset, token, audiences);
 }
 
 type Top = { key: string; folder: string; what?: Rebased };

@@ -10,7 +10,7 @@ import { playableSubtitles } from "../subtitles/queries.ts";
 import { subtitleFile } from "../subtitles/urls.ts";
 import { requireActiveTenant } from "../tenants/active.ts";
 import { type Chapter, endedChapters, rememberedChapters } from "../tracks/chapters.ts";
-import type { PlaybackTokens } from "./token.ts";
+import { type PlaybackTokens, requireToken } from "./token.ts";
 
 /** The public data of an asset for viewers who may play it; no key protects it. */
 export const PlayerData = v.pipe(
@@ -43,8 +43,7 @@ export async function requirePlayable(
   const asset = (await findPublicAsset(app, ref)) ?? notFound("asset");
   await requireActiveTenant(app, asset.tenantId);
   if (asset.playbackPolicy === "public") return asset;
-  if (!token) throw new HttpError(403, "playback_token_required", "This video requires a playback token.");
-  await tokens.verify(asset, token);
+  await requireToken(tokens, asset, token);
   return asset;
 }
 

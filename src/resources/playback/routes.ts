@@ -5,8 +5,7 @@ import { discardRest } from "../../http/discard-rest.ts";
 import { Reply, type Route, route } from "../../http/route.ts";
 import { oneOf, PathId, Text } from "../../http/schemas.ts";
 import { iso } from "../../lib/clock.ts";
-import { PLAYBACK_POLICIES } from "../../lib/enums.ts";
-import { HttpError, invalid, notFound } from "../../lib/errors.ts";
+import { HttpError, notFound } from "../../lib/errors.ts";
 import { hasPoster } from "../assets/poster.ts";
 import { assetsById, readAsset, resolveAsset } from "../assets/queries.ts";
 import { mediaUrl, pageUrl } from "../assets/urls.ts";
@@ -14,52 +13,10 @@ import { playableSubtitles } from "../subtitles/queries.ts";
 import { subtitleFile } from "../subtitles/urls.ts";
 import { HERESPHERE_VERSION, HereSphereManifest, hereSphereManifest, isHereSphere } from "./heresphere.ts";
 import type { MediaHandler } from "./media.ts";
+import { Playback } from "./schema.ts";
 import type { PlaybackTokens } from "./token.ts";
+import { ExpiresIn, tokenSeconds } from "./token-lifetime.ts";
 import { VrManifest, vrManifest } from "./vr-manifest.ts";
-
-const HOUR = 3600;
-const MAX_SECONDS = 12 * HOUR;
-
-export const Playback = v.pipe(
-  v.object({
-    asset_id: v.number(),
-    external_id: v.string(),
-    playback_policy: v.picklist(PLAYBACK_POLICIES),
-    hls_url: v.string(),
-    dash_url: v.nullable(v.string()),
-    thumbnail_url: v.nullable(v.string()),
-    storyboard_url: v.nullable(v.string()),
-    mp4_url: v.optional(v.pipe(v.string(), v.description("URL of the MP4 file, if the server writes such files"))),
-    subtitles: v.array(v.object({ language: v.string(), label: v.string(), url: v.string() })),
-    renditions: v.pipe(
-      v.array(
-        v.object({
-          name: v.string(),
-          width: v.nullable(v.number()),
-          height: v.nullable(v.number()),
-          frame_rate: v.nullable(v.number()),
-          codecs: v.pipe(v.string(), v.description("As in RFC 6381, separated by commas")),
-          bandwidth: v.pipe(v.number(), v.description("Peak, with audio, in bit/s")),
-          average_bandwidth: v.pipe(v.nullable(v.number()), v.description("With audio, in bit/s")),
-        }),
-      ),
-      v.description("Variants of the HLS manifest; empty for media that vodbox does not serve"),
-    ),
-    token: v.string(),
-    token_expires_at: v.pipe(v.string(), v.isoTimestamp()),
-    embed_url: v.string(),
-  }),
-  v.title("Playback"),
-);
-
-const ExpiresIn = v.optional(
-  v.pipe(
-    v.string(),
-    v.regex(/^\d{1,9}$/, "must be a whole number of seconds"),
-    v.transform(Number),
-    v.description("Seconds, 60 to 43,200"),
-  ),
-);
 
 const MAX_IDS = 100;
 const Ids = v.pipe(
@@ -86,16 +43,6 @@ const VrFormat = v.optional(
   ),
 );
 
-/**
- * Validity of a token in seconds: as requested, else the greater of an hour and twice the video's duration, at most
- * twelve hours.
- */
-function lifetime(asset: AssetRow, requested: number | undefined): number {
-  if (requested === undefined) return Math.min(MAX_SECONDS, Math.max(HOUR, Math.ceil(asset.durationSeconds * 2)));
-  if (requested < 60 || requested > MAX_SECONDS) invalid("expires_in", `must be between 60 and ${MAX_SECONDS} seconds`);
-  return requested;
-}
-
 export const playbackRoutes = (tokens: PlaybackTokens, media: MediaHandler): Route[] => [
   route({
     method: "GET",
@@ -111,7 +58,7 @@ export const playbackRoutes = (tokens: PlaybackTokens, media: MediaHandler): Rou
     async handle({ app, caller, params, query }) {
       const asset = (await resolveAsset(app.db, caller, params.id)) ?? notFound("asset");
       requireReady(asset);
-      const expiresAt = app.clock.now() + lifetime(asset, query.expires_in) * 1000;
+      const expiresAt = app.clock.now() + tokenSeconds(asset.durationSeconds, query.expires_in) * 1000;
       const subtitles = await playableSubtitles(app, asset.id);
       return playbackOf(app, { asset, subtitles, token: await tokens.sign(asset, expiresAt), expiresAt });
     },
@@ -130,7 +77,7 @@ export const playbackRoutes = (tokens: PlaybackTokens, media: MediaHandler): Rou
       const ready = found.filter(({ playbackStatus }) => playbackStatus === "ready");
       return Promise.all(
         ready.map(async (asset) => {
-          const expiresAt = app.clock.now() + lifetime(asset, undefined) * 1000;
+          const expiresAt = app.clock.now() + tokenSeconds(asset.durationSeconds, undefined) * 1000;
           const { thumbnailUrl, storyboardUrl } = addressesOf(app, asset, await tokens.sign(asset, expiresAt));
           return {
             ...{ asset_id: asset.id, thumbnail_url: thumbnailUrl, storyboard_url: storyboardUrl },
@@ -156,7 +103,7 @@ export const playbackRoutes = (tokens: PlaybackTokens, media: MediaHandler): Rou
         if (method === "POST") discardRest(incoming);
         const asset = (await readAsset(app, caller, params.id)) ?? notFound("asset");
         requireReady(asset);
-        const token = await tokens.sign(asset, app.clock.now() + lifetime(asset, undefined) * 1000);
+        const token = await tokens.sign(asset, app.clock.now() + tokenSeconds(asset.durationSeconds, undefined) * 1000);
         const addresses = addressesOf(app, asset, token);
         const format = query.format ?? (method === "POST" || isHereSphere(headers) ? "heresphere" : "deovr");
         if (format === "deovr") return vrManifest(app.db, asset, addresses);

@@ -93,6 +93,26 @@ export function playbackTokens(app: App): PlaybackTokens {
   };
 }
 
+/** Throws 403 `playback_token_required` without a token, and what `verify` throws. */
+export async function requireToken(
+  tokens: PlaybackTokens,
+  asset: Bound,
+  token: string | null,
+  audiences?: readonly Audience[],
+): Promise<void> {
+  if (!token) throw new HttpError(403, "playback_token_required", "This video requires a playback token.");
+  await tokens.verify(asset, token, audiences);
+}
+
+/** The token of a request for media, which is in the path below a manifest and in the query of the first request. */
+export function splitToken(path: string, query: URLSearchParams): { token: string | null; file: string } {
+  const inPath = /^~([A-Za-z0-9._-]+)\//.exec(path);
+  return {
+    token: inPath?.[1] ?? query.get("token"),
+    file: inPath ? path.slice(inPath[0].length) : path,
+  };
+}
+
 const namesOf = ({ externalId, id }: Bound) => (id === undefined ? [externalId] : [externalId, String(id)]);
 
 /**

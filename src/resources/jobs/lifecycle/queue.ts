@@ -15,7 +15,7 @@ const QUEUED = { progress: 0, stage: "queued", errorCode: null, errorMessage: nu
 /**
  * Queues a job for `asset` in the caller's transaction. An asset that is ready stays ready; with `silently` the asset
  * is not changed until the job starts. With `clip` the job cuts an exact clip, with `joined` it joins the media of other
- * assets. Throws 403 `quota_exceeded` when the tenant's minutes are used up.
+ * assets; of one that was published already, `video.asset.ready` is not emitted again. Throws 403 `quota_exceeded` when the tenant's minutes are used up.
  */
 export async function queueJob(
   tx: Db,
@@ -25,7 +25,8 @@ export async function queueJob(
     silently = false,
     clip = null,
     joined = null,
-  }: { silently?: boolean; clip?: ClipJob | null; joined?: JoinedPart[] | null } = {},
+    wasPublished = false,
+  }: { silently?: boolean; clip?: ClipJob | null; joined?: JoinedPart[] | null; wasPublished?: boolean } = {},
 ): Promise<Changed> {
   const now = app.clock.now();
   await requireMinutes(tx, app, await requireTenant(tx, { kind: "admin" }, asset.tenantId));
@@ -40,6 +41,7 @@ export async function queueJob(
     ...(await profileOfJob(tx, app, asset)),
     clip,
     joined,
+    ...(wasPublished && { publishedAt: now }),
   };
   const subject = { assetId: asset.id };
   return silently

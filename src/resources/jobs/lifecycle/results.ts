@@ -4,12 +4,13 @@ import type { Db } from "../../../../storage/db/open.ts";
 import { type AssetRow, assets, type JobRow } from "../../../../storage/db/schema.ts";
 import type { App } from "../../../app.ts";
 import { scheduleDeletion } from "../../../http/object-gc.ts";
-import { assetPrefix, imagesPrefix } from "../../../lib/object-keys.ts";
+import { assetPrefix, imagesPrefix, isDeliveredPrefix } from "../../../lib/object-keys.ts";
 import type { SharedMedia } from "../../../lib/shared-media.ts";
 import type { Completion } from "../../../protocol/worker.ts";
 import { replaceMedia } from "../../assets/replaced-media.ts";
 import { passOnMedia, releaseMedia, trimMedia } from "../../assets/shared-media.ts";
 import { heldSourceBytes, setStoredBytes, subtitleBytesOf } from "../../assets/stored-bytes.ts";
+import { subtitlesOf } from "../../subtitles/queries.ts";
 import { addUsage } from "../../tenants/usage.ts";
 import type { Leased } from "../lease.ts";
 import { applyTransition, type Changes } from "./apply.ts";
@@ -83,13 +84,15 @@ async function apply(
   const before = (await tx.select().from(assets).where(isAsset).get()) as AssetRow;
   // Only a prefix that a job of this asset wrote: one that a client registered may be shared.
   const isWrittenByJob = before.mediaPrefix?.startsWith(assetPrefix({ tenantId: job.tenantId, id: job.assetId }));
+  // Of a batch, or the recording of a live stream, which are encoded later.
+  const isDelivered = !isWrittenByJob && (await isOnlyMedia(tx, before));
   // A trimmed asset that is encoded again plays its own media.
   const isReleased = before.sharedMedia !== null && !job.clip;
   let { sharedBytes } = before;
   let { storageBytes } = before;
   if (job.clip?.trim && shared) {
     ({ sharedBytes, storageBytes } = await trimMedia(tx, app, before, { ...job.clip.trim, sharedMedia: shared }));
-  } else if ((isWrittenByJob || isReleased) && before.mediaPrefix !== paths.mediaPrefix) {
+  } else if ((isWrittenByJob || isDelivered || isReleased) && before.mediaPrefix !== paths.mediaPrefix) {
     await replaceMedia(tx, app, before);
     await passOnMedia(tx, app, before);
   }
@@ -126,4 +129,11 @@ async function apply(
   if (isReleased) await releaseMedia(tx, app, before);
   if (before.readyAt !== null) await scheduleDeletion(tx, app, [imagesPrefix(before)]);
   return { job: changed.job };
+}
+
+/** Whether the media are under a prefix of their own, where nothing else of the asset is. */
+async function isOnlyMedia(tx: Db, { id, tenantId, mediaPrefix, sharedMedia, posterPath }: AssetRow): Promise<boolean> {
+  if (mediaPrefix === null || sharedMedia !== null || !isDeliveredPrefix(mediaPrefix, tenantId)) return false;
+  const texts = await subtitlesOf(tx, id);
+  return [posterPath, ...texts.map(({ objectKey }) => objectKey)].every((key) => !key?.startsWith(mediaPrefix));
 }

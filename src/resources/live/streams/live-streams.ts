@@ -1,11 +1,17 @@
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { isNull } from "drizzle-orm";
-import { liveStreams as rows } from "../../../../storage/db/schema.ts";
+import { eq, isNull } from "drizzle-orm";
+import { liveChannels, liveStreams as rows } from "../../../../storage/db/schema.ts";
 import { type App, forApp } from "../../../app.ts";
-import type { FinishedRecording, FromIngest, OpenedStream, ToIngest, WantedClip } from "../../../live/ingest/messages.ts";
 import { HttpError } from "../../../lib/errors.ts";
 import { randomName } from "../../../lib/tokens.ts";
+import type {
+  FinishedRecording,
+  FromIngest,
+  OpenedStream,
+  ToIngest,
+  WantedClip,
+} from "../../../live/ingest/messages.ts";
 import { LiveTimeline } from "../../../live/playlists/timeline.ts";
 import { ViewerCount } from "../../../live/playlists/viewer-count.ts";
 import { channelCache } from "../channel-cache.ts";
@@ -85,8 +91,7 @@ export class LiveStreams {
     const made = await promise;
     clearTimeout(timer);
     this.#clips.delete(clip);
-    if (made === undefined)
-      throw new HttpError(503, "busy", "The stream cannot be read at this time; try again.", { retryAfter: 1 });
+    if (made === undefined) throw new HttpError(503, "busy", "The stream cannot be read at this time; try again.");
     return made && { folder: join(liveFolder(this.#app), clip), made };
   }
 
@@ -140,14 +145,12 @@ export class LiveStreams {
       timeline.segment(message.segment);
       const { track, name } = message.segment;
       this.#recordings.get(stream.name)?.add(stream.folder, `${track}/${name}`);
-    }
-    else if ("init" in message) timeline.init(message.init);
+    } else if ("init" in message) timeline.init(message.init);
     else if ("health" in message) stream.health = message.health;
     else if ("interrupted" in message) {
       stream.health = null;
       timeline.interrupted();
-    }
-    else if ("resumedAtMs" in message) timeline.resumed(message.resumedAtMs);
+    } else if ("resumedAtMs" in message) timeline.resumed(message.resumedAtMs);
     else this.#ended(stream, message.endedAtMs);
   }
 
@@ -181,15 +184,21 @@ export class LiveStreams {
     const root = liveFolder(this.#app);
     const folders = new Set(await readdir(root).catch(() => []));
     const unfinished = await this.#app.db.select().from(rows).where(isNull(rows.finishedAt)).all();
-    for (const { name, recorded } of unfinished) {
+    for (const { name, recorded, channelId } of unfinished) {
       if (liveRegistry(this.#app).byName(name)?.endedAt === null) continue;
       folders.delete(name);
       this.#enqueue(name, async () => void (await endStream(this.#app, name, this.#app.clock.now())));
-      if (recorded) this.#send({ recover: name });
+      if (recorded) this.#send({ recover: name, isEncoded: await this.#isEncoded(channelId) });
       else this.#finished(name, null);
     }
     for (const name of folders)
       if (!liveRegistry(this.#app).byName(name.replace(RECORDING, ""))) await this.#deleteFiles(name);
+  }
+
+  async #isEncoded(channelId: number): Promise<boolean> {
+    const columns = { encodingProfile: liveChannels.encodingProfile };
+    const row = await this.#app.db.select(columns).from(liveChannels).where(eq(liveChannels.id, channelId)).get();
+    return row?.encodingProfile != null;
   }
 
   async #stopRevoked(): Promise<void> {

@@ -38,6 +38,7 @@ export async function permitPublish(
         dvrSeconds: row.dvrSeconds,
         isLowLatency: row.lowLatency,
         takeover: row.takeover,
+        isEncoded: isStored && row.encodingProfile !== null,
         maxRecordedBytes: isStored ? remainingStorage(app, tenant) : null,
       },
     };

@@ -35,6 +35,9 @@ type Recorded = {
   recording: FinishedRecording;
   /** Of its objects, which are stored and registered as pending. */
   prefix: string;
+  /** Of its source, which is stored and registered as pending; null without one. */
+  sourceKey?: string | null;
+  encodingProfile?: string | null;
   /** A recording is kept even if it exceeds the plan, which its stream did not when it began. */
   mayExceedQuota?: boolean;
 };
@@ -42,11 +45,14 @@ type Recorded = {
 /** Creates the asset, ready to play, in the caller's transaction. Throws 403 `quota_exceeded`. */
 export async function insertRecorded(tx: Db, app: App, recorded: Recorded): Promise<AssetRow> {
   const { tenantId, title, playbackPolicy, recording, prefix, mayExceedQuota = false } = recorded;
+  const { sourceKey = null, encodingProfile = null } = recorded;
+  const sourceBytes = sourceKey === null ? 0 : (recording.source?.bytes ?? 0);
   if (!mayExceedQuota) {
     const tenant = (await tx.select().from(tenants).where(eq(tenants.id, tenantId)).get()) ?? notFound("channel");
     requireStored(app, tenant, recording.bytes);
   }
   await markReferenced(tx, prefix);
+  if (sourceKey !== null) await markReferenced(tx, sourceKey);
   const now = app.clock.now();
   const below = (one: Rendition) => ({ ...one, playlist_path: prefix + one.playlist_path });
   const asset = await insertAsset(tx, app, {
@@ -56,11 +62,12 @@ export async function insertRecorded(tx: Db, app: App, recorded: Recorded): Prom
     inputStatus: "uploaded",
     playbackStatus: "ready",
     playbackPolicy,
-    storageBytes: recording.bytes,
+    storageBytes: recording.bytes + sourceBytes,
     durationSeconds: recording.durationSeconds,
-    // It has no source.
-    sourceKey: "",
-    sourceDeletedAt: now,
+    sourceKey: sourceKey ?? "",
+    sourceBytes,
+    sourceDeletedAt: sourceKey === null ? now : null,
+    encodingProfile,
     mediaPrefix: prefix,
     manifestPath: prefix + recording.manifest,
     dashManifestPath: prefix + recording.dashManifest,

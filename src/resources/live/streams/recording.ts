@@ -1,10 +1,15 @@
-import type { AssetRow } from "../../../../storage/db/schema.ts";
+import { join } from "node:path";
+import type { Db } from "../../../../storage/db/open.ts";
+import type { AssetRow, JoinedPart } from "../../../../storage/db/schema.ts";
 import type { App } from "../../../app.ts";
 import { registerPending } from "../../../http/object-gc.ts";
+import { storageOf } from "../../../http/storage.ts";
 import { iso } from "../../../lib/clock.ts";
-import { newDeliveredPrefix } from "../../../lib/object-keys.ts";
+import { HttpError } from "../../../lib/errors.ts";
+import { newDeliveredPrefix, newSourceKey } from "../../../lib/object-keys.ts";
 import type { FinishedRecording } from "../../../live/ingest/messages.ts";
 import type { Rendition } from "../../../media/manifests.ts";
+import { queueJob } from "../../jobs/lifecycle/queue.ts";
 import { insertRecorded, storeFile, storeFiles } from "./recorded-asset.ts";
 import { finishStream, streamWithChannel } from "./rows.ts";
 
@@ -17,6 +22,7 @@ const PENDING_MS = 26 * 3_600_000;
  */
 export class StoredRecording {
   readonly #app: App;
+  readonly #tenantId: number;
   readonly #prefix: string;
   readonly #registered: Promise<unknown>;
   readonly #stored = new Set<string>();
@@ -24,6 +30,7 @@ export class StoredRecording {
 
   constructor(app: App, tenantId: number) {
     this.#app = app;
+    this.#tenantId = tenantId;
     this.#prefix = newDeliveredPrefix(tenantId);
     this.#registered = registerPending(app, [this.#prefix], PENDING_MS);
     this.#registered.catch(() => {});
@@ -48,18 +55,50 @@ export class StoredRecording {
     const changed = new Set([...recording.renditions, ...recording.audioRenditions].flatMap(lastSegment(recording)));
     const left = recording.files.filter((path) => !this.#stored.has(path) || changed.has(path));
     await storeFiles(this.#app, left, { folder, prefix: this.#prefix });
+    const sourceKey =
+      recording.source && (await storeSource(this.#app, this.#tenantId, join(folder, recording.source.path)));
     return this.#app.write(async (tx) => {
       const found = await streamWithChannel(tx, name);
       if (!found || found.stream.finishedAt !== null) return null;
-      const { stream, title, playbackPolicy } = found;
+      const { stream, title, playbackPolicy, encodingProfile } = found;
       const asset = await insertRecorded(tx, this.#app, {
         ...{ tenantId: stream.tenantId, playbackPolicy, recording, prefix: this.#prefix, mayExceedQuota: true },
+        ...{ sourceKey, encodingProfile },
         title: `${title}, ${iso(stream.startedAt).slice(0, 16).replace("T", " ")} UTC`,
       });
       await finishStream(tx, this.#app, found, asset.id);
+      await queueWork(tx, this.#app, asset);
       return asset;
     });
   }
+}
+
+async function storeSource(app: App, tenantId: number, file: string): Promise<string> {
+  const key = newSourceKey(tenantId, file);
+  await registerPending(app, [key]);
+  await storageOf(app).putFile(key, file);
+  return key;
+}
+
+/**
+ * Queues the encode that the channel wants, or else a job for the storyboard: one that joins the media of several assets, of
+ * which there is one, and encodes nothing. The asset plays meanwhile, and stays as it is if the job fails.
+ */
+async function queueWork(tx: Db, app: App, asset: AssetRow): Promise<void> {
+  const options = { silently: true, wasPublished: true };
+  try {
+    if (asset.sourceKey !== "") await queueJob(tx, app, asset, options);
+    else if (asset.width !== null) await queueJob(tx, app, asset, { ...options, joined: [itself(asset)] });
+  } catch (error) {
+    // The plan's minutes are used up; the recording does not depend on them.
+    if (!(error instanceof HttpError)) throw error;
+  }
+}
+
+function itself(asset: AssetRow): JoinedPart {
+  const prefix = asset.mediaPrefix as string;
+  const manifestPath = (asset.manifestPath as string).slice(prefix.length);
+  return { assetId: asset.id, prefix, manifestPath, sharedPrefix: null, sharedMedia: null };
 }
 
 const lastSegment =

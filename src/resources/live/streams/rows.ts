@@ -1,6 +1,6 @@
 import { and, eq, isNull, ne } from "drizzle-orm";
 import type { Db } from "../../../../storage/db/open.ts";
-import { type LiveStreamRow, liveChannels, liveStreams } from "../../../../storage/db/schema.ts";
+import { type LiveChannelRow, type LiveStreamRow, liveChannels, liveStreams } from "../../../../storage/db/schema.ts";
 import type { App } from "../../../app.ts";
 import { emit } from "../../../events/emit.ts";
 import { iso } from "../../../lib/clock.ts";
@@ -80,10 +80,13 @@ export async function finishStream(
   await emit(tx, app, "live.recording.ready", { tenantId: stream.tenantId, data });
 }
 
-export async function streamWithChannel(
-  db: Db,
-  name: string,
-): Promise<{ stream: LiveStreamRow; channel: string; title: string; playbackPolicy: "public" | "signed" } | undefined> {
+/** A stream, and what its recording takes from the channel. */
+export type StreamWithChannel = { stream: LiveStreamRow; channel: string } & Pick<
+  LiveChannelRow,
+  "playbackPolicy" | "encodingProfile"
+> & { title: string };
+
+export async function streamWithChannel(db: Db, name: string): Promise<StreamWithChannel | undefined> {
   const found = await db
     .select()
     .from(liveStreams)
@@ -91,8 +94,8 @@ export async function streamWithChannel(
     .where(eq(liveStreams.name, name))
     .get();
   if (!found) return undefined;
-  const { channel, name: title, playbackPolicy } = found.live_channels;
-  return { stream: found.live_streams, channel, title, playbackPolicy };
+  const { channel, name: title, playbackPolicy, encodingProfile } = found.live_channels;
+  return { stream: found.live_streams, channel, title, playbackPolicy, encodingProfile };
 }
 
 const dataOf = ({ channelId, startedAt }: LiveStreamRow, channel: string) => ({

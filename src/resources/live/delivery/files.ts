@@ -1,0 +1,84 @@
+import { join } from "node:path";
+import { openFile } from "../../../../storage/objects/read-file.ts";
+import type { ByteRange, ObjectInfo } from "../../../../storage/objects/store.ts";
+import { serveObject } from "../../../http/serve-object.ts";
+import { notFound } from "../../../lib/errors.ts";
+import { contentTypeOf } from "../../../lib/media-types.ts";
+import { segmentPaths } from "../../../live/cmaf/segment-file.ts";
+import { partName } from "../../../live/playlists/names.ts";
+import type { PartLocation } from "../../../live/playlists/timeline.ts";
+import { INIT_NAME, segmentFileName } from "../../../media/arguments.ts";
+import type { LiveStream } from "../registry.ts";
+import { type ViewerRequest, whileConnected } from "./viewer-request.ts";
+
+/** A file, or a part of one, under the name that the playlist has for it. */
+type LiveFile = {
+  stream: LiveStream;
+  track: string;
+  name: string;
+  /** Where the file may be. */
+  paths: readonly string[];
+  part?: PartLocation;
+};
+
+export const serveInit = (request: ViewerRequest, stream: LiveStream, track: string): Promise<Response> =>
+  serve(request, { stream, track, name: INIT_NAME, paths: [join(stream.folder, track, INIT_NAME)] });
+
+/** A complete segment. Throws 404 unless a playlist lists it, or did until recently. */
+export async function serveSegment(
+  request: ViewerRequest,
+  stream: LiveStream,
+  track: string,
+  segment: number,
+): Promise<Response> {
+  if (!stream.timeline.hasSegment(track, segment)) notFound("segment");
+  const name = segmentFileName(segment);
+  return serve(request, { stream, track, name, paths: [join(stream.folder, track, name)] });
+}
+
+/** Waits for a part that is announced. Throws what `waitForPart` throws, 499 when the client disconnects. */
+export async function servePart(
+  request: ViewerRequest,
+  stream: LiveStream,
+  track: string,
+  wanted: { segment: number; part: number },
+): Promise<Response> {
+  const part = await whileConnected(request, (signal) => stream.timeline.waitForPart(track, wanted, signal));
+  const paths = segmentPaths(join(stream.folder, track, segmentFileName(part.segment)));
+  return serve(request, { stream, track, name: partName(wanted.segment, wanted.part), paths, part });
+}
+
+async function serve({ context, scope, onSent }: ViewerRequest, source: LiveFile): Promise<Response> {
+  const { stream, track, name, part } = source;
+  const file = (await openFirst(source.paths)) ?? notFound("file");
+  const offset = part?.offset ?? 0;
+  const bytes = part?.bytes ?? Number(file.stat.size);
+  const key = `${stream.name}/${track}/${name}`;
+  // The name of a broadcast is unique, so the bytes at this URL never change.
+  const info: ObjectInfo = { key, bytes, etag: `"${key}"`, modifiedAt: new Date(stream.startedAt) };
+  const read = ({ start, end }: ByteRange) => file.read({ start: offset + start, end: offset + end });
+  let isRead = false;
+  const get = async (_: string, range: ByteRange = { start: 0, end: bytes - 1 }) => {
+    isRead = true;
+    return { info, body: read(range) };
+  };
+  try {
+    return await serveObject({
+      ...{ key, onSent, method: context.method, headers: context.headers, contentType: contentTypeOf(name) },
+      objects: { head: async () => info, get },
+      known: { info },
+      cacheControl: `${scope}, max-age=31536000, immutable`,
+    });
+  } finally {
+    // The stream that `read` returns closes it.
+    if (!isRead) await file.close();
+  }
+}
+
+async function openFirst(paths: readonly string[]) {
+  for (const path of paths) {
+    const file = await openFile(path);
+    if (file) return file;
+  }
+  return null;
+}

@@ -1,0 +1,56 @@
+import { encodedText } from "../../../http/content-encoding.ts";
+import { contentTypeOf } from "../../../lib/media-types.ts";
+import { readDirectives } from "../../../live/playlists/directives.ts";
+import type { LiveStream } from "../registry.ts";
+import { type ViewerRequest, whileConnected } from "./viewer-request.ts";
+
+/**
+ * In target durations: how long caches may keep a media playlist. Six is what Apple recommends for blocking requests: each
+ * is for one state of the playlist, and no player repeats it. Other requests are for the current state.
+ */
+const FRESH = { blocking: 6, other: 0.5 };
+
+/** `prefix`: from the URL of the request to the folder of the broadcast. Throws what the timeline throws. */
+export async function serveMultivariantPlaylist(
+  request: ViewerRequest,
+  { timeline }: LiveStream,
+  prefix: string,
+): Promise<Response> {
+  const { context, scope, onSent } = request;
+  const { text } = await whileConnected(request, (signal) => timeline.waitForMultivariantPlaylist(signal, prefix));
+  // The next broadcast has other URLs.
+  return encodedText(context, { text: async () => text, headers: headersOf(`${scope}, no-cache`), onSent });
+}
+
+/**
+ * The playlist of a track; waits for what the directives of the query ask for. The request counts as one of a viewer.
+ * Throws what the timeline throws, 499 when the client disconnects.
+ */
+export async function serveMediaPlaylist(
+  request: ViewerRequest,
+  { timeline, viewers }: LiveStream,
+  { track, token }: { track: string; token: string },
+): Promise<Response> {
+  const { context, scope, onSent } = request;
+  const { app, address, headers, url } = context;
+  const directives = readDirectives(url.searchParams);
+  viewers.see([address, headers.get("user-agent"), token].join("\n"), app.clock.now());
+  const playlist = await whileConnected(request, (signal) => timeline.waitForPlaylist(track, directives, signal));
+  const isAnswer = timeline.hasAnswer(track, directives);
+  const { targetSeconds } = timeline.facts();
+  const seconds = Math.max(1, Math.floor((isAnswer ? FRESH.blocking : FRESH.other) * (targetSeconds ?? 0)));
+  // While the publisher is disconnected a blocking request ends without what it asked for, and is repeated.
+  const isEarly = directives.msn !== null && !isAnswer;
+  return encodedText(context, {
+    text: async () => playlist.text(),
+    headers: headersOf(`${scope}, ${isEarly ? "no-cache" : `max-age=${seconds}`}`),
+    sameFor: playlist,
+    onSent,
+  });
+}
+
+const headersOf = (cacheControl: string): Record<string, string> => ({
+  "cache-control": cacheControl,
+  "content-type": contentTypeOf(".m3u8"),
+  "x-content-type-options": "nosniff",
+});

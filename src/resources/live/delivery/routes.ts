@@ -1,0 +1,87 @@
+import { and, eq, isNull } from "drizzle-orm";
+import { liveChannels } from "../../../../storage/db/schema.ts";
+import type { App } from "../../../app.ts";
+import { type Context, type Route, route } from "../../../http/route.ts";
+import { HttpError, notFound } from "../../../lib/errors.ts";
+import { readPartName, readSegmentName } from "../../../live/playlists/names.ts";
+import { INIT_NAME } from "../../../media/arguments.ts";
+import type { Egress } from "../../playback/egress.ts";
+import { type PlaybackTokens, requireToken, splitToken } from "../../playback/token.ts";
+import { requireActiveTenant } from "../../tenants/active.ts";
+import { type CachedChannel, channelCache } from "../channel-cache.ts";
+import { type LiveStream, liveRegistry } from "../registry.ts";
+import { pathOf } from "../schema.ts";
+import type { ViewerRequest } from "./viewer-request.ts";
+import { serveInit, servePart, serveSegment } from "./files.ts";
+import { serveMediaPlaylist, serveMultivariantPlaylist } from "./playlists.ts";
+
+/**
+ * `/live/<channel>/[~<token>/]<file>`. The file is `master.m3u8`, of the running broadcast, or
+ * `<broadcast>/<track>/<name>`: a media playlist, the init segment, a segment or a part. Their URLs are never used again.
+ */
+export const liveDeliveryRoutes = (tokens: PlaybackTokens, egress: Egress): Route[] => [
+  route({
+    method: "GET",
+    path: "/live/:channel/**:file",
+    credential: "none",
+    // Players must see the status of an error to know whether to retry.
+    cors: { allowHeaders: "Range", exposeHeaders: "ETag, Content-Length, Content-Range, Accept-Ranges, Retry-After" },
+    tag: "Media",
+    summary: "Get a playlist, a segment or a part of a live channel",
+    hidden: true,
+    responses: { 200: null },
+    handle: (context) => deliver(context, tokens, egress),
+  }),
+];
+
+async function deliver(context: Context, tokens: PlaybackTokens, egress: Egress): Promise<Response> {
+  const { app, url } = context;
+  const { channel = "", file: path = "" } = context.params as { channel?: string; file?: string };
+  const { token, file } = splitToken(path, url.searchParams);
+  const { id, tenantId, playbackPolicy } = await requireCached(app, channel);
+  const isSigned = playbackPolicy === "signed";
+  if (isSigned) await requireToken(tokens, { tenantId, externalId: pathOf(channel) }, token);
+  const request: ViewerRequest = {
+    context,
+    scope: isSigned ? "private" : "public",
+    onSent: (bytes) => egress.add(tenantId, bytes),
+  };
+  if (file === "master.m3u8") {
+    const stream = liveRegistry(app).running(channel);
+    if (stream?.channelId !== id) throw new HttpError(404, "channel_idle", "The channel is not live; try again later.");
+    // A player loses the query at the relative URIs of the playlist.
+    const carried = isSigned && url.searchParams.has("token") ? `~${token}/` : "";
+    return serveMultivariantPlaylist(request, stream, `${carried}${stream.name}/`);
+  }
+  const [name = "", track = "", leaf = "", ...rest] = file.split("/");
+  const stream = liveRegistry(app).byName(name);
+  if (stream?.channelId !== id || !stream.timeline.hasTrack(track) || rest.length > 0) return notFound("file");
+  return serveFile(request, stream, { track, leaf, token: token ?? "" });
+}
+
+function serveFile(
+  request: ViewerRequest,
+  stream: LiveStream,
+  { track, leaf, token }: { track: string; leaf: string; token: string },
+): Promise<Response> {
+  if (leaf === stream.timeline.playlistName) return serveMediaPlaylist(request, stream, { track, token });
+  if (leaf === INIT_NAME) return serveInit(request, stream, track);
+  const part = readPartName(leaf);
+  if (part) return servePart(request, stream, track, part);
+  const segment = readSegmentName(leaf);
+  return segment === null ? notFound("file") : serveSegment(request, stream, track, segment);
+}
+
+/** From memory. Throws 404, and 403 `tenant_suspended`. */
+async function requireCached(app: App, channel: string): Promise<CachedChannel> {
+  const cached = await channelCache(app).find(channel);
+  if (cached) {
+    // The cache may be a second older where other servers write.
+    await requireActiveTenant(app, cached.tenantId);
+    return cached;
+  }
+  const isNamed = and(eq(liveChannels.channel, channel), isNull(liveChannels.revokedAt));
+  const row = await app.db.select({ tenantId: liveChannels.tenantId }).from(liveChannels).where(isNamed).get();
+  if (row) await requireActiveTenant(app, row.tenantId);
+  return notFound("channel");
+}

@@ -1,0 +1,111 @@
+import { and, desc, eq, isNull, lt, ne, or } from "drizzle-orm";
+import type { Db } from "../../../storage/db/open.ts";
+import { type LiveChannelRow, liveChannels, liveStreams } from "../../../storage/db/schema.ts";
+import type { App } from "../../app.ts";
+import { type Caller, ownedBy } from "../../http/caller.ts";
+import { HttpError, invalid, notFound } from "../../lib/errors.ts";
+import { requireProfile } from "../encoding-profiles/queries.ts";
+import { channelCache } from "./channel-cache.ts";
+
+/** A channel, and since when a publisher streams to it, on any server; null: nobody does. */
+export type Channel = LiveChannelRow & { startedAt: number | null };
+
+const isMine = (caller: Caller, id: number) => and(eq(liveChannels.id, id), ownedBy(caller, liveChannels.tenantId));
+
+const selectChannels = (db: Db) =>
+  db
+    .select({ row: liveChannels, startedAt: liveStreams.startedAt })
+    .from(liveChannels)
+    .leftJoin(liveStreams, and(eq(liveStreams.channelId, liveChannels.id), isNull(liveStreams.endedAt)));
+
+const toChannel = ({ row, startedAt }: { row: LiveChannelRow; startedAt: number | null }): Channel => ({
+  ...row,
+  startedAt,
+});
+
+/** Channels of the caller, newest first, up to `limit`. */
+export async function listChannels(
+  db: Db,
+  caller: Caller,
+  filter: { tenantId: number | undefined; channel: string | undefined; before: number | undefined; limit: number },
+): Promise<Channel[]> {
+  const rows = await selectChannels(db)
+    .where(
+      and(
+        ownedBy(caller, liveChannels.tenantId),
+        filter.tenantId === undefined ? undefined : eq(liveChannels.tenantId, filter.tenantId),
+        filter.channel === undefined ? undefined : eq(liveChannels.channel, filter.channel),
+        filter.before === undefined ? undefined : lt(liveChannels.id, filter.before),
+      ),
+    )
+    .orderBy(desc(liveChannels.id))
+    .limit(filter.limit)
+    .all();
+  return rows.map(toChannel);
+}
+
+/** Throws 404, also for a channel of another tenant. */
+export async function requireChannel(db: Db, caller: Caller, id: number): Promise<Channel> {
+  const found = await selectChannels(db).where(isMine(caller, id)).get();
+  return found ? toChannel(found) : notFound("channel");
+}
+
+/** Throws 409 `channel_revoked`. */
+export function requireNotRevoked(channel: Channel): Channel {
+  if (channel.revokedAt === null) return channel;
+  throw new HttpError(409, "channel_revoked", "This channel is revoked; create a new one.");
+}
+
+/** Throws 422. A name that belonged to another tenant stays reserved: its URLs have been published. */
+export async function requireFree(tx: Db, tenantId: number, channel: string): Promise<void> {
+  const isTaken = or(isNull(liveChannels.revokedAt), ne(liveChannels.tenantId, tenantId));
+  const sameName = and(eq(liveChannels.channel, channel), isTaken);
+  if (await tx.select({ id: liveChannels.id }).from(liveChannels).where(sameName).get()) invalid("channel", "is taken");
+}
+
+/** Columns that a client may change. */
+export type ChannelChange = Partial<
+  Pick<
+    LiveChannelRow,
+    | "name"
+    | "playbackPolicy"
+    | "publisher"
+    | "streamKeyHash"
+    | "record"
+    | "dvrSeconds"
+    | "lowLatency"
+    | "takeover"
+    | "encodingProfile"
+  >
+>;
+
+/**
+ * Throws 404, 409 for a revoked channel, and 422 for an encoding profile that its tenant cannot use. The cache is updated
+ * before this resolves.
+ */
+export async function changeChannel(app: App, caller: Caller, id: number, set: ChannelChange): Promise<Channel> {
+  const changed = await app.write(async (tx) => {
+    const { tenantId } = requireNotRevoked(await requireChannel(tx, caller, id));
+    if (set.encodingProfile) await requireProfile(tx, tenantId, set.encodingProfile);
+    await tx
+      .update(liveChannels)
+      .set({ ...set, updatedAt: app.clock.now() })
+      .where(isMine(caller, id));
+    return requireChannel(tx, caller, id);
+  });
+  await channelCache(app).changed();
+  return changed;
+}
+
+/** Throws 404. Repeatable. */
+export async function revokeChannel(app: App, caller: Caller, id: number): Promise<void> {
+  await app.write(async (tx) => {
+    await requireChannel(tx, caller, id);
+    const now = app.clock.now();
+    await tx
+      .update(liveChannels)
+      .set({ revokedAt: now, updatedAt: now })
+      .where(and(isMine(caller, id), isNull(liveChannels.revokedAt)));
+  });
+  await channelCache(app).changed();
+}

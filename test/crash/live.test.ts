@@ -1,0 +1,104 @@
+import { globSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { DEFAULT_PRICES } from "../../src/config/prices.ts";
+import { smallDisk } from "../storage/small-disk.ts";
+import { descendantsOf, until } from "../support/descendants.ts";
+import { type LiveServer, liveServer, newChannel, publish, type TestChannel } from "../support/live.ts";
+
+/** What happens to a live stream when a process, the disk, the plan or the channel ends. */
+
+type Asset = { id: number; duration_seconds: number; playback_status: string; height: number };
+const assetsOf = async ({ call }: LiveServer, { key }: TestChannel): Promise<Asset[]> =>
+  (await call("GET", "/api/v1/assets", { key })).body;
+const streamsIn = ({ dataDir }: LiveServer) => globSync("live/*/*p", { cwd: dataDir });
+const segmentsIn = ({ dataDir }: LiveServer) => globSync("live/*/*p/?????.m4s", { cwd: dataDir });
+const untilSegments = (server: LiveServer, count: number) =>
+  until(`${count} segments are complete`, () => segmentsIn(server).length >= count);
+const untilAssets = async (server: LiveServer, channel: TestChannel, count: number) => {
+  await until(`${count} recordings are assets`, async () => (await assetsOf(server, channel)).length === count);
+  return assetsOf(server, channel);
+};
+
+test("the ingest process is killed: the recording is kept, and the publisher can connect again", async () => {
+  const server = await liveServer();
+  const channel = await newChannel(server);
+  const first = publish(server, channel, 60);
+  await untilSegments(server, 2);
+  const ingest = descendantsOf(server.child.pid as number).find(({ command }) => command.includes("live-ingest"));
+  process.kill(ingest?.pid as number, "SIGKILL");
+  await first.exit;
+  const [asset] = await untilAssets(server, channel, 1);
+  expect(asset?.duration_seconds).toBeGreaterThan(3.9);
+  await until("a publisher is accepted again", async () => (await publish(server, channel, 3).exit)[0] === 0);
+  await untilAssets(server, channel, 2);
+});
+
+test("a publisher with other codec parameters begins another recording", async () => {
+  const server = await liveServer();
+  const channel = await newChannel(server);
+  const first = publish(server, channel, 60);
+  await untilSegments(server, 1);
+  first.child.kill("SIGKILL");
+  await first.exit;
+  expect((await publish(server, channel, 4, { size: "640x360" }).exit)[0]).toBe(0);
+  const assets = await untilAssets(server, channel, 2);
+  expect(assets.map(({ height }) => height).toSorted()).toEqual([180, 360]);
+});
+
+test("a publisher takes over where the channel allows it, and continues the stream", async () => {
+  const server = await liveServer();
+  const channel = await newChannel(server);
+  await server.call("PATCH", `/api/v1/live/channels/${channel.id}`, { key: channel.key, body: { takeover: true } });
+  const first = publish(server, channel, 60);
+  await untilSegments(server, 1);
+  expect((await publish(server, channel, 4).exit)[0]).toBe(0);
+  expect((await first.exit)[0]).not.toBe(0);
+  const [asset] = await untilAssets(server, channel, 1);
+  expect(asset?.duration_seconds).toBeGreaterThan(5.5);
+});
+
+test("a revoked channel ends its stream", async () => {
+  const server = await liveServer();
+  const channel = await newChannel(server);
+  const first = publish(server, channel, 60);
+  await untilSegments(server, 1);
+  const { key, id } = channel;
+  expect((await server.call("DELETE", `/api/v1/live/channels/${id}`, { key })).status).toBe(204);
+  expect((await first.exit)[0]).not.toBe(0);
+  await untilAssets(server, channel, 1);
+});
+
+test("a full disk ends the recording with what there is, and the stream goes on", async (context) => {
+  const disk = smallDisk(context, 96);
+  const server = await liveServer({
+    dataDir: join(disk.path, "data"),
+    env: { VODBOX_MIN_FREE_BYTES: String(24 * 2 ** 20) },
+  });
+  const channel = await newChannel(server);
+  const publishing = publish(server, channel, 60);
+  await untilSegments(server, 2);
+  const filler = join(disk.path, "filler");
+  writeFileSync(filler, Buffer.alloc(70 * 2 ** 20));
+  await until("another stream has begun", () => streamsIn(server).length === 2);
+  const before = segmentsIn(server).length;
+  await untilSegments(server, before + 2);
+  expect(publishing.child.exitCode).toBeNull();
+  rmSync(filler);
+  const [asset] = await untilAssets(server, channel, 1);
+  expect(asset?.duration_seconds).toBeGreaterThan(3.9);
+});
+
+test("the end of the tenant's storage ends the recording, and the stream goes on", async () => {
+  const small = Object.entries(DEFAULT_PRICES.plans).map(([name, plan]) => [
+    name,
+    { ...plan, quotas: { ...plan.quotas, storage_bytes: 500_000 } },
+  ]);
+  const prices = { ...DEFAULT_PRICES, plans: Object.fromEntries(small) };
+  const server = await liveServer({ env: { VODBOX_PRICES: JSON.stringify(prices) } });
+  const channel = await newChannel(server);
+  publish(server, channel, 60);
+  await until("another stream has begun", () => streamsIn(server).length === 2);
+  const [asset] = await untilAssets(server, channel, 1);
+  expect(asset?.duration_seconds).toBeGreaterThan(1);
+});
