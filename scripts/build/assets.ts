@@ -63,7 +63,9 @@ const mediaChromeTemplates: Plugin = {
       const source = await readFile(path, "utf8");
       // All of them are in template strings.
       const text = source.replaceAll(/\n\s+/g, "\n").replaceAll("<style", `<style\${styleNonce}`);
-      const contents = source.includes("<style") ? `import { styleNonce } from ${JSON.stringify(ownScript)};\n${text}` : text;
+      const contents = source.includes("<style")
+        ? `import { styleNonce } from ${JSON.stringify(ownScript)};\n${text}`
+        : text;
       return { contents, loader: "js" };
     });
   },

@@ -3,6 +3,7 @@ import type { App } from "../app.ts";
 import { type Context, type Route, route } from "../http/route.ts";
 import { HttpError } from "../lib/errors.ts";
 import { findPublicChannel, type PublicChannel, requireChannelToken } from "../resources/live/live-state.ts";
+import { livePageUrl } from "../resources/live/urls.ts";
 import type { PlaybackTokens } from "../resources/playback/token.ts";
 import { isActiveTenant } from "../resources/tenants/active.ts";
 import { allowedOriginsOf } from "../resources/tenants/queries.ts";
@@ -69,7 +70,7 @@ async function noticeFor(
 }
 
 function sharingHead(app: App, { channel, name }: PublicChannel, token: string | null): Markup {
-  const url = (page: PageName) => `${app.baseUrl()}/${page}/live/${channel}${token === null ? "" : `?token=${token}`}`;
+  const url = (page: PageName) => livePageUrl(app.baseUrl(), page, channel, token);
   return shareTags({ title: name, watch: url("watch"), embed: url("embed") });
 }
 

@@ -1,6 +1,8 @@
 import type { Page, Route } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { atEnd } from "../support/folder.ts";
+import { publish as publishTo } from "../support/live.ts";
+import { lineOf } from "../support/process.ts";
 import { axeFaults } from "./axe.ts";
 import { startBrowser, untilPlayed, videoIn, visit } from "./browser.ts";
 import { ask, customersPage, until } from "./element.ts";
@@ -15,14 +17,19 @@ let platform: Platform;
 let browser: Awaited<ReturnType<typeof startBrowser>>;
 let tracks: Awaited<ReturnType<typeof sourceTracks>>;
 let recording: string;
+let rtmp: string;
 beforeAll(async () => {
-  [platform, browser, tracks] = await Promise.all([startPlatform(), startBrowser(), sourceTracks(SECONDS)]);
+  [platform, browser, tracks] = await Promise.all([
+    startPlatform({ VODBOX_RTMP_PORT: "0" }),
+    startBrowser(),
+    sourceTracks(SECONDS),
+  ]);
   const { key, call } = platform;
   const id = await uploadClip(platform, { playback_policy: "public", title: "The recording" });
   await untilReady(platform, id);
   recording = (await call("GET", `/api/v1/assets/${id}`, { key })).body.external_id;
-  const body = { channel: "stage", name: "Main stage", playback_policy: "public" };
-  expect((await call("POST", "/api/v1/live/channels", { key, body })).status).toBe(201);
+  await newChannel("stage", "public");
+  rtmp = (await lineOf(platform, /^live streams to (rtmp:\S+)$/m))[1] as string;
 });
 afterAll(async () => {
   await browser?.close();
@@ -74,24 +81,30 @@ const showControls = async (page: Page) => {
   await page.mouse.move(310, 210);
 };
 
-describe("the watch page of a channel", () => {
+async function newChannel(channel: string, playback_policy: string) {
+  const { call, key } = platform;
+  const { body } = await call("POST", "/api/v1/live/channels", {
+    key,
+    body: { channel, name: "Stage", playback_policy },
+  });
+  const tokenOf = async (expires_in: number): Promise<string> =>
+    (await call("POST", `/api/v1/live/channels/${body.id}/token`, { key, body: { expires_in } })).body.token;
+  return { channel, stream_key: body.stream_key as string, tokenOf };
+}
+
+describe("the page of a channel, with ffmpeg as publisher", () => {
   test("waits for the stream, plays it, goes back and forth in it, and then has its recording", async () => {
-    const timeline = newTimeline();
-    const { url } = await serveBroadcast(timeline, tracks);
-    const seen = await visit(browser, "about:blank");
+    const channel = await newChannel("open-stage", "public");
+    const seen = await visit(browser, `${platform.base}/watch/live/open-stage`);
     const { page } = seen;
     page.setDefaultTimeout(60_000);
-    await stage(page, url);
-    await page.goto(`${platform.base}/watch/live/stage`);
     await notice(page, "The stream has not started yet.");
 
-    const published = publish(timeline, tracks);
-    goLive();
+    const { exit } = publishTo({ rtmp }, channel, SECONDS);
     await untilPlayed(page, 1);
     await showControls(page);
     const live = page.getByRole("button", { name: "playing live" });
     await live.waitFor();
-    await page.getByText("3 watching").waitFor();
     expect(await page.locator("svc-player media-time-display").isVisible()).toBe(false);
     expect(await page.locator("svc-player media-playback-rate-menu-button").isVisible()).toBe(false);
     expect(await ask(seen, "return player.duration")).toBe(Number.POSITIVE_INFINITY);
@@ -106,19 +119,45 @@ describe("the watch page of a channel", () => {
     await back.click();
     await live.waitFor();
     await until(seen, "return player.seekable.end(0) - player.currentTime < 4 && !player.paused");
+    await showControls(page);
+    await page.getByText("1 watching").waitFor();
 
-    await published;
-    await notice(page, "The stream has ended.");
-    end({ recording: { id: recording } });
-    await until(seen, "return player.paused && Math.round(player.duration) === 8");
+    await exit;
+    await until(seen, `return player.paused && Math.abs(player.duration - ${SECONDS}) < 1`);
     expect((await videoIn(page))?.currentTime).toBe(0);
     await page.locator("svc-player .middle").click();
     await untilPlayed(page, 1);
     expect(await page.getByRole("button", { name: "seek to live" }).isVisible()).toBe(false);
+    expect(await ask(seen, `return player.shadowRoot.querySelector("media-controller").ariaLabel`)).toMatch(/^Stage, /);
     expect(seen.faults).toEqual([]);
     expect(new Set(seen.requests.map(({ origin }) => origin))).toEqual(new Set([platform.base]));
   });
 
+  test("plays a signed stream with the token of the page, and with a new one from then on", async () => {
+    const channel = await newChannel("signed-stage", "signed");
+    const [first, second] = [await channel.tokenOf(600), await channel.tokenOf(1200)];
+    const { exit } = publishTo({ rtmp }, channel, 12);
+    const seen = await visit(browser, `${platform.base}/embed/live/signed-stage?autoplay=1&token=${first}`);
+    const media = () => seen.requests.map(({ pathname }) => pathname).filter((path) => path.includes("/180p/"));
+    await untilPlayed(seen.page, 2);
+    expect(media().length).toBeGreaterThan(2);
+    for (const path of media()) expect(path).toContain(`/live/signed-stage/~${first}/`);
+    await ask(seen, `player.token = "${second}"`);
+    await expect.poll(() => media().at(-1)).toContain(`/~${second}/`);
+    await untilPlayed(seen.page, 6);
+    expect(media().at(-1)).toContain(`/~${second}/`);
+    await exit;
+    // Its recording is signed, which this token does not open.
+    await notice(seen.page, "The stream has ended.");
+    expect(seen.faults).toEqual([]);
+
+    const without = await visit(browser, await customersPage(element("", "signed-stage")));
+    await without.page.getByRole("alert").filter({ hasText: "This video is private." }).waitFor();
+    expect(await ask(without, "return player.error.reason")).toBe("playback_token_required");
+  });
+});
+
+describe("the watch page of a channel", () => {
   test("loads nothing of a stream that has begun before its viewer presses play", async () => {
     const timeline = newTimeline();
     const { url, requests } = await serveBroadcast(timeline, tracks);
@@ -137,8 +176,8 @@ describe("the watch page of a channel", () => {
   });
 });
 
-const element = (attributes = "") =>
-  `<script src="${platform.base}/svc-player.js"></script><svc-player live="stage" ${attributes}></svc-player>`;
+const element = (attributes = "", channel = "stage") =>
+  `<script src="${platform.base}/svc-player.js"></script><svc-player live="${channel}" ${attributes}></svc-player>`;
 
 describe("<svc-player live> on another site", () => {
   test("returns from a recording that was not played to the next stream; otherwise it offers the stream", async () => {

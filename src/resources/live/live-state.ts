@@ -6,13 +6,14 @@ import { type LiveChannelRow, type LiveStreamRow, liveChannels, liveStreams } fr
 import { type App, forApp } from "../../app.ts";
 import { NullableTime, PlaybackPolicy } from "../../http/schemas.ts";
 import { iso } from "../../lib/clock.ts";
-import { HttpError, notFound } from "../../lib/errors.ts";
+import { notFound } from "../../lib/errors.ts";
 import { findPublicAsset } from "../assets/queries.ts";
 import { publicId } from "../assets/urls.ts";
-import type { PlaybackTokens } from "../playback/token.ts";
+import { type PlaybackTokens, requireToken } from "../playback/token.ts";
 import { requireActiveTenant } from "../tenants/active.ts";
 import { liveRegistry } from "./registry.ts";
 import { channelOf, pathOf } from "./schema.ts";
+import { liveUrl } from "./urls.ts";
 
 /** After this time a broadcast is over: a viewer who opens the page waits for the next one. */
 const ENDED_SHOWN_MS = 12 * 3_600_000;
@@ -95,9 +96,7 @@ export async function requireChannelToken(
   { tenantId, channel, playbackPolicy }: PublicChannel,
   token: string | null,
 ): Promise<void> {
-  if (playbackPolicy === "public") return;
-  if (!token) throw new HttpError(403, "playback_token_required", "This channel requires a playback token.");
-  await tokens.verify({ tenantId, externalId: pathOf(channel) }, token);
+  if (playbackPolicy === "signed") await requireToken(tokens, { tenantId, externalId: pathOf(channel) }, token);
 }
 
 /** What viewers see of a channel. URLs are paths of this server, below `basePath`, whatever its host name. */
@@ -108,13 +107,13 @@ export async function liveState(
 ): Promise<v.InferInput<typeof LiveState>> {
   const now = app.clock.now();
   const { status, last, viewers } = await broadcastOf(app, channel, now);
-  const carried = channel.playbackPolicy === "signed" && token !== null ? `?token=${token}` : "";
+  const carried = channel.playbackPolicy === "signed" ? token : null;
   return {
     status,
     channel: channel.channel,
     title: channel.name,
     playback_policy: channel.playbackPolicy,
-    hls_url: status === "live" ? `${basePath}/live/${channel.channel}/master.m3u8${carried}` : null,
+    hls_url: status === "live" ? liveUrl(basePath, channel.channel, carried) : null,
     started_at: iso(last?.startedAt ?? null),
     ended_at: iso(last?.endedAt ?? null),
     viewers,

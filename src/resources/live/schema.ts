@@ -74,7 +74,10 @@ export const LiveChannel = v.pipe(
     playback_policy: PlaybackPolicy,
     publisher: v.nullable(v.string()),
     ...broadcastEntries,
-    status: v.pipe(v.picklist(["idle", "live"]), v.description("live: while a publisher streams to a server of this installation")),
+    status: v.pipe(
+      v.picklist(["idle", "live"]),
+      v.description("live: while a publisher streams to a server of this installation"),
+    ),
     started_at: v.pipe(NullableTime, v.description("Start of the running broadcast; null when idle")),
     viewers: v.pipe(v.number(), v.description("Sessions that requested a playlist within the last 30 s")),
     hls_url: v.pipe(v.string(), v.description("Plays while the channel is live; a signed one needs a token")),
