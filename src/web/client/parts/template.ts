@@ -62,12 +62,13 @@ media-captions-menu-button:not([mediasubtitleslist]){display:none}
 media-controller:not([breakpointmd]) :is(media-seek-backward-button,media-seek-forward-button,media-volume-range){display:none}
 media-controller:not([breakpointsm]) .middle{--media-button-icon-width:28px;--media-button-icon-height:28px;padding:14px}
 media-controller:not([breakpointsm]) .title{padding:.6rem .75rem 1.4rem;font-size:.85rem}
-media-controller:not([breakpointsm]) :is(media-pip-button,media-playback-rate-menu-button){display:none}
+media-controller:not([breakpointsm]) :is(media-pip-button,media-playback-rate-menu-button,.viewers){display:none}
 media-live-button[mediatimeislive]{--media-cursor:default}
 media-controller:not(.live,.live-again) media-live-button,media-controller:not(.live) .viewers,.viewers:empty,
 .live media-playback-rate-menu-button,.live[mediatimeislive] media-time-display{display:none}
 .live media-time-range::part(preview-box){display:none}
 .viewers{color:var(--_text);font-size:14px;line-height:24px;padding:0 .5rem;white-space:nowrap}
+media-live-button{flex:none}
 [role=menu]{z-index:1;color:var(--_text);max-width:80%;overflow-wrap:anywhere}
 .message{position:absolute;inset:0;display:grid;place-content:center;justify-items:center;gap:1rem;padding:1.25rem;text-align:center;
 color:#eef1f5;background:radial-gradient(circle at 50% 35%,rgb(29 37 50 / .94),rgb(10 13 18 / .97) 75%);font-size:1rem;line-height:1.45}
