@@ -12,6 +12,7 @@ import { benchHrana } from "./hrana.ts";
 import { benchInstant } from "./instant.ts";
 import { benchLists } from "./lists.ts";
 import { benchLive } from "./live.ts";
+import { benchLiveStreams } from "./live-streams.ts";
 import { benchParallel } from "./parallel.ts";
 import { benchParallelQuality } from "./parallel-quality.ts";
 import { EXECUTABLE } from "./processes.ts";
@@ -39,6 +40,7 @@ const BENCHES: Record<string, () => Promise<Result[]>> = {
   beacons: benchBeacons,
   analytics: benchAnalytics,
   live: benchLive,
+  "live-streams": benchLiveStreams,
   console: benchConsole,
   transcode: benchTranscode,
   parallel: benchParallel,
@@ -52,7 +54,7 @@ const BENCHES: Record<string, () => Promise<Result[]>> = {
 };
 
 /** Ten minutes and more: run only when named. */
-const BY_NAME = ["soak", "hostile", "replica", "parallel", "parallel-quality", "instant"];
+const BY_NAME = ["soak", "hostile", "replica", "parallel", "parallel-quality", "instant", "live-streams"];
 
 const chosen = process.argv.slice(2);
 const unknown = chosen.filter((name) => !(name in BENCHES));
