@@ -133,6 +133,21 @@ describe("the page of a channel, with ffmpeg as publisher", () => {
     expect(new Set(seen.requests.map(({ origin }) => origin))).toEqual(new Set([platform.base]));
   });
 
+  test("continues when the publisher has lost its connection and returns", async () => {
+    const channel = await newChannel("broken-stage", "public");
+    const first = publishTo({ rtmp }, channel, 60);
+    const seen = await visit(browser, `${platform.base}/watch/live/broken-stage?autoplay=1`);
+    await untilPlayed(seen.page, 3);
+    first.child.kill("SIGKILL");
+    await first.exit;
+    await until(seen, "return player.readyState < 3");
+    const stalledAt = (await videoIn(seen.page))?.currentTime ?? 0;
+    publishTo({ rtmp }, channel, 60);
+    await untilPlayed(seen.page, stalledAt + 3);
+    expect(await ask(seen, "return player.duration")).toBe(Number.POSITIVE_INFINITY);
+    expect(seen.faults).toEqual([]);
+  });
+
   test("plays a signed stream with the token of the page, and with a new one from then on", async () => {
     const channel = await newChannel("signed-stage", "signed");
     const [first, second] = [await channel.tokenOf(600), await channel.tokenOf(1200)];
@@ -157,11 +172,14 @@ describe("the page of a channel, with ffmpeg as publisher", () => {
   });
 });
 
+/** The first seconds of the source: for a test that does not need more. */
+const short = () => tracks.map((track) => ({ ...track, fragments: track.fragments.slice(0, 16) }));
+
 describe("the watch page of a channel", () => {
   test("loads nothing of a stream that has begun before its viewer presses play", async () => {
     const timeline = newTimeline();
-    const { url, requests } = await serveBroadcast(timeline, tracks);
-    const published = publish(timeline, tracks);
+    const { url, requests } = await serveBroadcast(timeline, short());
+    const published = publish(timeline, short());
     const seen = await visit(browser, "about:blank");
     const { states } = await stage(seen.page, url);
     goLive();
@@ -208,13 +226,13 @@ describe("<svc-player live> on another site", () => {
 
   test("is accessible while it waits and while it is live", async () => {
     const timeline = newTimeline();
-    const { url } = await serveBroadcast(timeline, tracks);
+    const { url } = await serveBroadcast(timeline, short());
     const seen = await visit(browser, await customersPage(element("muted")));
     await stage(seen.page, url);
     await seen.page.reload();
     await notice(seen.page, "The stream has not started yet.");
     expect(await axeFaults(seen.page)).toEqual([]);
-    const published = publish(timeline, tracks);
+    const published = publish(timeline, short());
     goLive();
     await untilPlayed(seen.page, 1);
     await showControls(seen.page);
