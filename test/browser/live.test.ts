@@ -52,10 +52,12 @@ const goLive = (started_at = new Date().toISOString()) =>
 const end = (more: Partial<State> = {}) =>
   Object.assign(state, { status: "ended", hls_url: null, viewers: 0, ...more });
 
+const ANY_ORIGIN = { "access-control-allow-origin": "*" };
+
 /** Answers requests for the channel: its state is `state`, its media are those of a broadcast. Returns the former. */
 async function stage(page: Page, media?: string): Promise<{ states: number[] }> {
   const seen: { states: number[] } = { states: [] };
-  const headers = { "access-control-allow-origin": "*" };
+  const headers = ANY_ORIGIN;
   await page.route(`${platform.base}/live/stage/**`, async (route: Route) => {
     const url = new URL(route.request().url());
     if (url.pathname.endsWith("/state.json")) {
@@ -166,6 +168,15 @@ describe("the page of a channel, with ffmpeg as publisher", () => {
     await notice(seen.page, "The stream has ended.");
     expect(seen.faults).toEqual([]);
 
+    const expiring = element(`token="${await channel.tokenOf(60)}"`, "signed-stage");
+    const ending = await visit(
+      browser,
+      await customersPage(`${expiring}<script>
+      document.querySelector("svc-player").addEventListener("tokenexpiring", ({ detail }) => { window.end = detail.expiresAt; });
+    </script>`),
+    );
+    await until(ending, "return window.end > Date.now()");
+
     const without = await visit(browser, await customersPage(element("", "signed-stage")));
     await without.page.getByRole("alert").filter({ hasText: "This video is private." }).waitFor();
     expect(await ask(without, "return player.error.reason")).toBe("playback_token_required");
@@ -222,6 +233,21 @@ describe("<svc-player live> on another site", () => {
     expect(Math.round((await videoIn(seen.page))?.duration ?? 0)).toBe(8);
     await offer.click();
     await until(seen, "return player.video.duration !== 8");
+  });
+
+  test("opens a stream again that could not be loaded", async () => {
+    const timeline = newTimeline();
+    const { url } = await serveBroadcast(timeline, short());
+    const seen = await visit(browser, await customersPage(element("autoplay")));
+    goLive();
+    await stage(seen.page, url);
+    await seen.page.route("**/master.m3u8", (route) => route.fulfill({ status: 404, headers: ANY_ORIGIN, body: "" }));
+    await seen.page.reload();
+    await seen.page.getByRole("alert").filter({ hasText: "The video cannot be loaded right now." }).waitFor();
+    const published = publish(timeline, short());
+    await seen.page.unroute("**/master.m3u8");
+    await untilPlayed(seen.page, 1);
+    await published;
   });
 
   test("is accessible while it waits and while it is live", async () => {
