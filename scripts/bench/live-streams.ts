@@ -2,13 +2,14 @@ import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
-import { chooseTools } from "../build/tools.ts";
 import { type CpuShare, cpuShare } from "./cpu-share.ts";
 import { publishClock } from "./live-clock.ts";
 import { watchLive } from "./live-viewer.ts";
 import { ADMIN, call, EXECUTABLE, tenantWithKey, workFolder } from "./processes.ts";
 import { compare, type Result } from "./result.ts";
 
+/** That of the system: the bundled one reads no raw frames. */
+const FFMPEG = "ffmpeg";
 /** Seconds that each latency is measured. */
 const SECONDS = Number(process.env.VODBOX_BENCH_SECONDS ?? 300);
 const WARM_UP_SECONDS = 10;
@@ -71,11 +72,10 @@ const PLAYERS = [
 ];
 
 /**
- * Live streams from the encoder to the screen: latency from a clock in the picture to Chromium on the same machine, and the
- * processor time of a stream that nobody watches.
+ * Live streams from the encoder to the screen: latency from a clock in the image to Chromium on the same machine, and the
+ * processor time of a stream without viewers.
  */
 export async function benchLiveStreams(): Promise<Result[]> {
-  const { ffmpeg } = await chooseTools(process.arch);
   const work = workFolder();
   const server = await startLive(join(work.path, "data"));
   const results: Result[] = [];
@@ -91,7 +91,7 @@ export async function benchLiveStreams(): Promise<Result[]> {
     for (const [index, { name, isLow, options, limit }] of PLAYERS.entries()) {
       const channel = `clock-${index}`;
       const created = await newChannel(server, channel, { low_latency: isLow });
-      const publisher = publishClock(ffmpeg, `${server.rtmp}/${channel}?key=${created.stream_key}`);
+      const publisher = publishClock(FFMPEG, `${server.rtmp}/${channel}?key=${created.stream_key}`);
       await untilLive(server, created);
       const limits = { seconds: SECONDS, warmUpSeconds: WARM_UP_SECONDS };
       const { samples, stalledMs, firstFrameMs } = await watchLive(created.hls_url, options, limits);
@@ -127,7 +127,7 @@ export async function benchLiveStreams(): Promise<Result[]> {
     ];
     const coding = [...video, "-bufsize", "4500k", "-nal-hrd", "cbr", "-g", "60", "-c:a", "aac", "-b:a", "160k"];
     const target = `${server.rtmp}/passthrough?key=${created.stream_key}`;
-    const child = spawn(ffmpeg, ["-nostdin", "-v", "error", ...source, ...coding, "-f", "flv", target]);
+    const child = spawn(FFMPEG, ["-nostdin", "-v", "error", ...source, ...coding, "-f", "flv", target]);
     await untilLive(server, created);
     const [before, from] = [server.share.usedSeconds(), performance.now()];
     await sleep(SHARE_SECONDS * 1000);

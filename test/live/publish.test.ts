@@ -5,6 +5,7 @@ import { complaints } from "../media/sources.ts";
 import { until } from "../support/descendants.ts";
 import { type LiveServer, liveServer, newChannel, publish, type TestChannel } from "../support/live.ts";
 import { stopCleanly } from "../support/process.ts";
+import { x264 } from "./cmaf-publisher.ts";
 
 /** The embedded gateway, from the first frame to the recording, with a server as an operator starts it. */
 
@@ -89,7 +90,7 @@ test("a server that is killed loses at most the last second, and its next start 
   await expectPlayable(again, channel, asset.id);
 });
 
-test("a clip of a running stream is an asset of its own, which stays when the stream goes on", async () => {
+test("a clip of a running stream is an asset of its own, which stays when the stream continues", async () => {
   const server = await liveServer();
   const channel = await newChannel(server);
   const { call } = server;
@@ -127,4 +128,22 @@ test("a clip of a running stream is an asset of its own, which stays when the st
   expect(Number(/presentationTimeOffset="(\d+)"/.exec(mpd)?.[1]) / timescale).toBeCloseTo(2, 1);
   expect(mpd).toContain('startNumber="2"');
   expect(globSync("live/*.clip-*", { cwd: server.dataDir })).toEqual([]);
+});
+
+test("the health of a stream says what it measures, and what to change", async () => {
+  const server = await liveServer();
+  const channel = await newChannel(server);
+  const { key, id } = channel;
+  const show = async () => (await server.call("GET", `/api/v1/live/channels/${id}`, { key })).body;
+  expect(await show()).toMatchObject({ status: "idle", health: null, started_at: null });
+  publish(server, channel, 60, { video: x264(150, 0) });
+  const live = await until("two keyframes are measured", async () => {
+    const found = await show();
+    return found.health?.keyframe_seconds ? found : null;
+  });
+  expect(live.status).toBe("live");
+  expect(live.health.keyframe_seconds).toBeCloseTo(5, 1);
+  expect(live.health.frame_rate).toBeCloseTo(30, 0);
+  expect(live.health.bitrate).toBeGreaterThan(100_000);
+  expect(live.health.advice.join()).toContain("Set the keyframe interval of the encoder to 2 s");
 });

@@ -158,7 +158,7 @@ export class Broadcast {
 
   #init({ path: _, ...track }: TrackInfo & { path: string }): void {
     this.#tracks.set(track.kind, track);
-    if (this.#isOpened) this.#options.send({ stream: this.name, init: initEvent(track) });
+    if (this.#isOpened) this.#options.send({ stream: this.name, init: this.#initEvent(track) });
   }
 
   #part({ track, path, data: _, ...rest }: Part): void {
@@ -194,7 +194,7 @@ export class Broadcast {
         startedAtMs: this.#startedAtMs,
         partTargetSeconds: Math.max(...tracks.map(({ maxPartSeconds }) => maxPartSeconds)),
         segmentTargetSeconds: SEGMENT_SECONDS,
-        tracks: tracks.map(initEvent),
+        tracks: tracks.map((track) => this.#initEvent(track)),
       },
     });
     for (const part of this.#early) this.#options.send({ stream: this.name, part });
@@ -206,12 +206,17 @@ export class Broadcast {
     if (!track) throw new Error(`There is no ${kind} track.`);
     return track.name;
   }
-}
 
-const initEvent = ({ kind, name, codec, width, height, channels }: TrackInfo): InitEvent => ({
-  track: name,
-  ...{ kind, codec },
-  width: width ?? undefined,
-  height: height ?? undefined,
-  channels: channels ?? undefined,
-});
+  #initEvent({ kind, name, codec, width, height, channels }: TrackInfo): InitEvent {
+    const { rate } = this.#packager;
+    return {
+      track: name,
+      ...{ kind, codec },
+      width: width ?? undefined,
+      height: height ?? undefined,
+      channels: channels ?? undefined,
+      // Of three decimals, as EXT-X-STREAM-INF states it.
+      frameRate: kind === "video" && rate ? Math.round((rate.num / rate.den) * 1000) / 1000 : undefined,
+    };
+  }
+}

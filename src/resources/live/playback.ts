@@ -33,7 +33,7 @@ export async function signChannelToken(
   return { token, token_expires_at: iso(expiresAt) };
 }
 
-/** Throws 409 `channel_revoked`, and 422 `channel_idle` while nobody publishes. */
+/** Throws 409 `channel_revoked`, and 422 `channel_idle` while it is idle. */
 export async function playbackOf(
   app: App,
   tokens: PlaybackTokens,

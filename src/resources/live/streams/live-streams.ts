@@ -72,7 +72,7 @@ export class LiveStreams {
     try {
       this.#receive(message);
     } catch (error) {
-      // Whatever one stream reports, the others go on.
+      // Whatever one stream reports, the others continue.
       this.#app.log.error({ err: error }, "a live stream was reported incorrectly");
       if ("stream" in message) this.#stop(message.stream);
     }
