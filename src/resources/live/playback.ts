@@ -8,7 +8,7 @@ import { tokenSeconds } from "../playback/token-lifetime.ts";
 import { type Channel, requireNotRevoked } from "./queries.ts";
 import { type LiveStream, liveRegistry } from "./registry.ts";
 import { pathOf } from "./schema.ts";
-import { liveEmbedUrl, liveUrl } from "./urls.ts";
+import { livePageUrl, liveUrl } from "./urls.ts";
 
 export const LivePlayback = v.pipe(
   v.object({
@@ -58,7 +58,7 @@ export async function playbackOf(
     subtitles: [],
     renditions: stream?.channelId === id ? renditionsOf(stream) : [],
     ...signed,
-    embed_url: liveEmbedUrl(app.baseUrl(), name, carried),
+    embed_url: livePageUrl(app.baseUrl(), "embed", name, carried),
   };
 }
 
