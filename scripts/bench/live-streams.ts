@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type CpuShare, cpuShare } from "./cpu-share.ts";
+import { watchTogether } from "./live-audience.ts";
 import { publishClock } from "./live-clock.ts";
 import { watchLive } from "./live-viewer.ts";
 import { ADMIN, call, EXECUTABLE, tenantWithKey, workFolder } from "./processes.ts";
@@ -14,6 +15,8 @@ const FFMPEG = "ffmpeg";
 const SECONDS = Number(process.env.VODBOX_BENCH_SECONDS ?? 300);
 const WARM_UP_SECONDS = 10;
 const SHARE_SECONDS = 60;
+const VIEWERS = Number(process.env.VODBOX_BENCH_VIEWERS ?? 500);
+const AUDIENCE_SECONDS = 30;
 
 type Server = { base: string; rtmp: string; share: CpuShare; key: string; stop(): Promise<void> };
 
@@ -134,6 +137,17 @@ export async function benchLiveStreams(): Promise<Result[]> {
     const share = (server.share.usedSeconds() - before) / ((performance.now() - from) / 1000);
     fixed("1080p30 of 4.7 Mbit/s without viewers: processor share", share * 100, 3, "% of a core");
     child.kill("SIGTERM");
+    const watched = await newChannel(server, "audience");
+    const publisher = publishClock(FFMPEG, `${server.rtmp}/audience?key=${watched.stream_key}`);
+    await untilLive(server, watched);
+    const used = server.share.usedSeconds();
+    const audience = await watchTogether(watched.hls_url, VIEWERS, AUDIENCE_SECONDS);
+    const cores = (server.share.usedSeconds() - used) / AUDIENCE_SECONDS;
+    const rate = Math.round(audience.requests / AUDIENCE_SECONDS);
+    const load = `${rate} requests/s, ${Math.round((audience.bytes * 8) / AUDIENCE_SECONDS / 1e6)} Mbit/s, ${cores.toFixed(2)} cores`;
+    fixed(`${VIEWERS} viewers of LL-HLS: media late by at most`, audience.latest, 1.5, "s", load);
+    fixed(`${VIEWERS} viewers of LL-HLS: that would stall`, audience.stalled, 0.5, "viewers");
+    await publisher.stop();
     return results;
   } finally {
     await server.stop();
