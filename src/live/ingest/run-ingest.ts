@@ -37,8 +37,11 @@ export async function runIngest({ send, onMessage }: IngestChannel): Promise<voi
     });
 
   onMessage((message) => {
-    if ("options" in message) running ??= start(message.options, { ask, send });
-    else if ("answer" in message) questions.get(message.answer)?.(message.permission);
+    if ("options" in message) {
+      running ??= start(message.options, { ask, send });
+      // The server starts it again.
+      void running.then((ingest) => ingest ?? stop());
+    } else if ("answer" in message) questions.get(message.answer)?.(message.permission);
     else if ("shutdown" in message) stop();
     else
       void running?.then((ingest) => {
