@@ -23,6 +23,7 @@ import { keyRoutes } from "./resources/keys/routes.ts";
 import { liveClipRoutes } from "./resources/live/clip-routes.ts";
 import { liveDeliveryRoutes } from "./resources/live/delivery/routes.ts";
 import { liveRoutes } from "./resources/live/routes.ts";
+import { liveStateRoutes } from "./resources/live/state-routes.ts";
 import { auditRoutes } from "./resources/operator/audit.ts";
 import { backupRoutes } from "./resources/operator/backup/routes.ts";
 import { doctorRoutes } from "./resources/operator/doctor/routes.ts";
@@ -51,6 +52,7 @@ import { webhookOperatorRoutes } from "./resources/webhooks/operator.ts";
 import { webhookRoutes } from "./resources/webhooks/routes.ts";
 import { consoleRoutes } from "./web/console.ts";
 import { documentRoutes } from "./web/docs.ts";
+import { livePageRoutes } from "./web/live-pages.ts";
 import { pageRoutes } from "./web/pages.ts";
 import { paymentPageRoute } from "./web/payment-page.ts";
 
@@ -94,6 +96,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...intentRoutes,
     ...proxyRoutes,
     ...liveRoutes(tokens),
+    ...liveStateRoutes(tokens),
     ...liveClipRoutes,
     ...liveDeliveryRoutes(tokens, egress),
     ...operatorRoutes,
@@ -105,6 +108,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...metricsRoutes,
     ...objectRoutes(announcedForKey),
     ...pageRoutes(tokens),
+    ...livePageRoutes(tokens),
     paymentPageRoute,
     ...consoleRoutes,
   ];

@@ -16,6 +16,8 @@ const WRITERS: Record<string, "reserve" | "operator" | "small"> = {
   // From a publisher: the caller passes `admit`.
   "src/live/cmaf/segment-file.ts": "reserve",
   "src/live/cmaf/track-writer.ts": "reserve",
+  "src/live/ingest/finish-recording.ts": "reserve",
+  "src/live/ingest/write-source.ts": "reserve",
   // Commands of the operator, to a location that the operator chooses.
   "src/resources/operator/backup/write.ts": "operator",
   "src/resources/operator/backup/read.ts": "operator",

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 
-/** The picture: the time of day is in its first row of blocks, black or white, the highest bit first. */
+/** The image: the time of day is in its first row of blocks, black or white, the highest bit first. */
 export const CLOCK = { width: 640, height: 360, rate: 30, bits: 32, block: 20 };
 const [BLACK, WHITE, GREY] = [16, 235, 128];
 
@@ -19,7 +19,7 @@ function frameAt(ms: number): Buffer {
   return frame;
 }
 
-/** ffmpeg publishes the picture with its clock, and a tone, until it is stopped. */
+/** ffmpeg publishes the image with its clock, and a tone, until it is stopped. */
 export function publishClock(ffmpeg: string, url: string): { child: ChildProcess; stop(): Promise<void> } {
   const { width, height, rate } = CLOCK;
   const raw = ["-f", "rawvideo", "-pix_fmt", "yuv420p", "-s", `${width}x${height}`, "-r", String(rate), "-i", "-"];
@@ -50,7 +50,8 @@ export function publishClock(ffmpeg: string, url: string): { child: ChildProcess
     child,
     stop() {
       clearInterval(timer);
-      child.stdin.end();
+      // The tone has no end of its own.
+      child.kill("SIGINT");
       return closed;
     },
   };

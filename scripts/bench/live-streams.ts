@@ -2,17 +2,21 @@ import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
-import { chooseTools } from "../build/tools.ts";
 import { type CpuShare, cpuShare } from "./cpu-share.ts";
+import { watchTogether } from "./live-audience.ts";
 import { publishClock } from "./live-clock.ts";
 import { watchLive } from "./live-viewer.ts";
 import { ADMIN, call, EXECUTABLE, tenantWithKey, workFolder } from "./processes.ts";
 import { compare, type Result } from "./result.ts";
 
+/** That of the system: the bundled one reads no raw frames. */
+const FFMPEG = "ffmpeg";
 /** Seconds that each latency is measured. */
 const SECONDS = Number(process.env.VODBOX_BENCH_SECONDS ?? 300);
 const WARM_UP_SECONDS = 10;
 const SHARE_SECONDS = 60;
+const VIEWERS = Number(process.env.VODBOX_BENCH_VIEWERS ?? 500);
+const AUDIENCE_SECONDS = 30;
 
 type Server = { base: string; rtmp: string; share: CpuShare; key: string; stop(): Promise<void> };
 
@@ -71,11 +75,10 @@ const PLAYERS = [
 ];
 
 /**
- * Live streams from the encoder to the screen: latency from a clock in the picture to Chromium on the same machine, and the
- * processor time of a stream that nobody watches.
+ * Live streams from the encoder to the screen: latency from a clock in the image to Chromium on the same machine, and the
+ * processor time of a stream without viewers.
  */
 export async function benchLiveStreams(): Promise<Result[]> {
-  const { ffmpeg } = await chooseTools(process.arch);
   const work = workFolder();
   const server = await startLive(join(work.path, "data"));
   const results: Result[] = [];
@@ -91,7 +94,7 @@ export async function benchLiveStreams(): Promise<Result[]> {
     for (const [index, { name, isLow, options, limit }] of PLAYERS.entries()) {
       const channel = `clock-${index}`;
       const created = await newChannel(server, channel, { low_latency: isLow });
-      const publisher = publishClock(ffmpeg, `${server.rtmp}/${channel}?key=${created.stream_key}`);
+      const publisher = publishClock(FFMPEG, `${server.rtmp}/${channel}?key=${created.stream_key}`);
       await untilLive(server, created);
       const limits = { seconds: SECONDS, warmUpSeconds: WARM_UP_SECONDS };
       const { samples, stalledMs, firstFrameMs } = await watchLive(created.hls_url, options, limits);
@@ -127,13 +130,24 @@ export async function benchLiveStreams(): Promise<Result[]> {
     ];
     const coding = [...video, "-bufsize", "4500k", "-nal-hrd", "cbr", "-g", "60", "-c:a", "aac", "-b:a", "160k"];
     const target = `${server.rtmp}/passthrough?key=${created.stream_key}`;
-    const child = spawn(ffmpeg, ["-nostdin", "-v", "error", ...source, ...coding, "-f", "flv", target]);
+    const child = spawn(FFMPEG, ["-nostdin", "-v", "error", ...source, ...coding, "-f", "flv", target]);
     await untilLive(server, created);
     const [before, from] = [server.share.usedSeconds(), performance.now()];
     await sleep(SHARE_SECONDS * 1000);
     const share = (server.share.usedSeconds() - before) / ((performance.now() - from) / 1000);
     fixed("1080p30 of 4.7 Mbit/s without viewers: processor share", share * 100, 3, "% of a core");
     child.kill("SIGTERM");
+    const watched = await newChannel(server, "audience");
+    const publisher = publishClock(FFMPEG, `${server.rtmp}/audience?key=${watched.stream_key}`);
+    await untilLive(server, watched);
+    const used = server.share.usedSeconds();
+    const audience = await watchTogether(watched.hls_url, VIEWERS, AUDIENCE_SECONDS);
+    const cores = (server.share.usedSeconds() - used) / AUDIENCE_SECONDS;
+    const rate = Math.round(audience.requests / AUDIENCE_SECONDS);
+    const load = `${rate} requests/s, ${Math.round((audience.bytes * 8) / AUDIENCE_SECONDS / 1e6)} Mbit/s, ${cores.toFixed(2)} cores`;
+    fixed(`${VIEWERS} viewers of LL-HLS: media late by at most`, audience.latest, 1.5, "s", load);
+    fixed(`${VIEWERS} viewers of LL-HLS: that would stall`, audience.stalled, 0.5, "viewers");
+    await publisher.stop();
     return results;
   } finally {
     await server.stop();

@@ -8,7 +8,7 @@ import { CLOCK } from "./live-clock.ts";
 
 const EVERY_MS = 100;
 
-/** The page: plays with hls.js, and reads the clock in the picture. */
+/** The page: plays with hls.js, and reads the clock in the image. */
 const PAGE = `<!doctype html><title>Live</title><video muted></video><script src="/hls.js"></script><script>
 const { width, height, bits, block } = ${JSON.stringify(CLOCK)};
 const video = document.querySelector("video");

@@ -53,16 +53,19 @@ const ownScript = join(paths.root, "src/web/client/parts/own-script.ts");
 
 /**
  * media-chrome writes its style elements as text without a nonce, and a page with a strict policy would block them: the
- * player passes on the nonce of its own script.
+ * player passes on the nonce of its own script. Without their indentation the compressed
+ * script is 0.6 kB smaller.
  */
-const stylesWithNonce: Plugin = {
-  name: "styles-with-nonce",
+const mediaChromeTemplates: Plugin = {
+  name: "media-chrome-templates",
   setup(builder) {
     builder.onLoad({ filter: /node_modules\/media-chrome\/dist\/.*\.js$/ }, async ({ path }) => {
       const source = await readFile(path, "utf8");
       // All of them are in template strings.
-      const text = source.replaceAll("<style", `<style\${styleNonce}`);
-      const contents = text === source ? source : `import { styleNonce } from ${JSON.stringify(ownScript)};\n${text}`;
+      const text = source.replaceAll(/\n\s+/g, "\n").replaceAll("<style", `<style\${styleNonce}`);
+      const contents = source.includes("<style")
+        ? `import { styleNonce } from ${JSON.stringify(ownScript)};\n${text}`
+        : text;
       return { contents, loader: "js" };
     });
   },
@@ -82,7 +85,7 @@ async function bundleBrowserCode(): Promise<void> {
     format: "iife",
     target: "es2020",
     minify: true,
-    plugins: [stylesWithNonce],
+    plugins: [mediaChromeTemplates],
     logLevel: "warning",
   });
   const scripts = entries.map((name) => join(paths.assets, "web", `${basename(name, ".ts")}.js`));

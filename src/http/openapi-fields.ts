@@ -369,6 +369,7 @@ export const FIELDS: Record<string, string> = {
 
   // Live
   channel: "Name of the channel",
+  channel_id: "Id of the channel",
   publisher: "The only user name that may publish; null for any",
   stream_key: "Key with which a publisher authenticates; shown once",
   action: "What the client wants to do, as MediaMTX names it",

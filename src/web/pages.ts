@@ -7,7 +7,6 @@ import { HttpError } from "../lib/errors.ts";
 import { findPublicAsset } from "../resources/assets/queries.ts";
 import { basePath, publicId } from "../resources/assets/urls.ts";
 import { PlayerData, playerData, requirePlayable } from "../resources/playback/player-data.ts";
-import { deliveryOf } from "../resources/playback/presigned-delivery.ts";
 import type { PlaybackTokens } from "../resources/playback/token.ts";
 import { isActiveTenant } from "../resources/tenants/active.ts";
 import { allowedOriginsOf } from "../resources/tenants/queries.ts";
@@ -15,9 +14,9 @@ import { embeddedFile, versionOf } from "./embedded-file.ts";
 import { html, type Markup } from "./html.ts";
 import { oembedRoute } from "./oembed.ts";
 import { type PageName, respond, type View } from "./page.ts";
+import { message, type Notice, PLAYER_SCRIPT, playerOptions, scriptUrl, storageOrigin } from "./player-page.ts";
 import { carriedToken, sharingHead } from "./sharing.ts";
 
-const SCRIPT = "web/svc-player.js";
 const open = { method: "GET", credential: "none", tag: "Pages", hidden: true } as const;
 
 /** `/watch/<asset>`, `/embed/<asset>`, the player that they load and its requests; nothing is loaded from elsewhere. */
@@ -66,9 +65,9 @@ export const pageRoutes = (tokens: PlaybackTokens): Route[] => [
     responses: { 200: null },
     async handle({ headers, url }) {
       // A URL with its version never changes; without one it must be revalidated.
-      const isPinned = url.searchParams.get("v") === versionOf(SCRIPT);
+      const isPinned = url.searchParams.get("v") === versionOf(PLAYER_SCRIPT);
       const cacheControl = isPinned ? "public, max-age=31536000, immutable" : "public, no-cache";
-      const file = await embeddedFile(SCRIPT, { type: "text/javascript; charset=utf-8", cacheControl, headers });
+      const file = await embeddedFile(PLAYER_SCRIPT, { type: "text/javascript; charset=utf-8", cacheControl, headers });
       // For a module script, or one with integrity, other sites need CORS.
       file.headers.set("access-control-allow-origin", "*");
       file.headers.set("cross-origin-resource-policy", "cross-origin");
@@ -92,11 +91,10 @@ async function viewOf({ app, params, url }: Context, tokens: PlaybackTokens, pag
     head: sharingHead(app, asset, token),
     content: content(asset, page, {
       token: carriedToken(asset, token),
-      isAutomatic: searchParams.get("autoplay") === "1",
-      isTracked: searchParams.get("disable_tracking") !== "1",
+      ...playerOptions(searchParams),
       startTime: /^\d{1,6}(\.\d{1,3})?$/.exec(searchParams.get("start_time") ?? "")?.[0] ?? null,
     }),
-    script: `${basePath(app.baseUrl())}/svc-player.js?v=${versionOf(SCRIPT)}`,
+    script: scriptUrl(app),
     ...mediaFrom(app, asset),
     ...(asset.width && asset.height && { shape: `${asset.width}/${asset.height}` }),
   };
@@ -105,11 +103,9 @@ async function viewOf({ app, params, url }: Context, tokens: PlaybackTokens, pag
 /** Additional media origins of the page: a customer's own CDN, or storage. */
 function mediaFrom(app: App, { manifestUrl }: AssetRow): { mediaFrom?: string } {
   if (manifestUrl !== null) return { mediaFrom: `${URL.parse(manifestUrl)?.origin ?? ""} https:` };
-  const origin = deliveryOf(app) === "proxy" ? null : app.objects?.addressOrigin;
-  return origin ? { mediaFrom: origin } : {};
+  return storageOrigin(app);
 }
 
-type Notice = Omit<View, "framedBy">;
 const NOTHING = "Video not found";
 const MISTYPED = "The link may be mistyped, or the video was deleted.";
 
@@ -133,12 +129,6 @@ async function noticeFor(
   if (asset.playbackStatus === "errored") return message(200, asset.title, "This video could not be processed.");
   return asset.playbackStatus === "ready" ? null : waiting(asset);
 }
-
-const message = (status: number, title: string, text: string, more: Markup | false = false): Notice => ({
-  status,
-  title,
-  content: html`<div class="frame"><div class="message"><h1>${title}</h1>${more}<span>${text}</span></div></div>`,
-});
 
 function waiting({ playbackStatus, progress }: AssetRow): Notice {
   const isProcessing = playbackStatus === "processing";

@@ -11,18 +11,23 @@ export const carriedToken = ({ playbackPolicy }: AssetRow, token: string | null)
   playbackPolicy === "signed" ? token : null;
 export const sizeOf = ({ width, height }: AssetRow) => (width && height ? { width, height } : DEFAULT_SIZE);
 
-/** Link previews on other sites: Open Graph (ogp.me), and oEmbed discovery (2.4). */
-export function sharingHead(app: App, asset: AssetRow, token: string | null): Markup {
-  const carried = carriedToken(asset, token);
-  const watch = pageUrl(app.baseUrl(), "watch", asset, carried);
-  const embed = pageUrl(app.baseUrl(), "embed", asset, carried);
-  const { width, height } = sizeOf(asset);
-  const description = asset.description?.slice(0, MAX_DESCRIPTION);
-  const image = hasPoster(asset) ? mediaUrl(app.baseUrl(), asset, "thumbnail.jpg", carried) : null;
-  const oembed = (format: string) => `${app.baseUrl()}/oembed?format=${format}&url=${encodeURIComponent(watch)}`;
+type Shared = {
+  title: string;
+  description?: string | undefined;
+  /** Full URLs of the two pages. */
+  watch: string;
+  embed: string;
+  image?: string | null;
+  size?: { width: number; height: number };
+  durationSeconds?: number;
+};
+
+/** Link previews on other sites: Open Graph (ogp.me). */
+export function shareTags({ title, description, watch, embed, image, size, durationSeconds }: Shared): Markup {
+  const { width, height } = size ?? DEFAULT_SIZE;
   const properties: [name: string, value: string | number | null | undefined][] = [
     ["og:type", "video.other"],
-    ["og:title", asset.title],
+    ["og:title", title],
     ["og:description", description],
     ["og:url", watch],
     ["og:image", image],
@@ -30,13 +35,27 @@ export function sharingHead(app: App, asset: AssetRow, token: string | null): Ma
     ["og:video:type", "text/html"],
     ["og:video:width", width],
     ["og:video:height", height],
-    ["video:duration", Math.round(asset.durationSeconds)],
+    ["video:duration", durationSeconds],
   ];
   const meta = properties.map(
     ([name, value]) =>
       value !== null && value !== undefined && value !== "" && html`<meta property="${name}" content="${value}">`,
   );
   return html`${description && html`<meta name="description" content="${description}">`}
-<link rel="canonical" href="${watch}">${meta}<meta name="twitter:card" content="player"><meta name="twitter:player" content="${embed}"><meta name="twitter:player:width" content="${width}"><meta name="twitter:player:height" content="${height}">
+<link rel="canonical" href="${watch}">${meta}<meta name="twitter:card" content="player"><meta name="twitter:player" content="${embed}"><meta name="twitter:player:width" content="${width}"><meta name="twitter:player:height" content="${height}">`;
+}
+
+/** Link previews, and oEmbed discovery (2.4). */
+export function sharingHead(app: App, asset: AssetRow, token: string | null): Markup {
+  const carried = carriedToken(asset, token);
+  const watch = pageUrl(app.baseUrl(), "watch", asset, carried);
+  const tags = shareTags({
+    ...{ title: asset.title, description: asset.description?.slice(0, MAX_DESCRIPTION) },
+    ...{ watch, embed: pageUrl(app.baseUrl(), "embed", asset, carried) },
+    image: hasPoster(asset) ? mediaUrl(app.baseUrl(), asset, "thumbnail.jpg", carried) : null,
+    ...{ size: sizeOf(asset), durationSeconds: Math.round(asset.durationSeconds) },
+  });
+  const oembed = (format: string) => `${app.baseUrl()}/oembed?format=${format}&url=${encodeURIComponent(watch)}`;
+  return html`${tags}
 <link rel="alternate" type="application/json+oembed" href="${oembed("json")}" title="${asset.title}"><link rel="alternate" type="text/xml+oembed" href="${oembed("xml")}" title="${asset.title}">`;
 }

@@ -49,11 +49,11 @@ describe("the fields of a channel for broadcasts", () => {
       [{ dvr_seconds: -1 }, "validation_failed"],
       [{ dvr_seconds: 43_201 }, "validation_failed"],
       [{ dvr_seconds: 1.5 }, "validation_failed"],
-      [{ dvr_seconds: "60" }, "parameter_missing"],
-      [{ dvr_seconds: null }, "parameter_missing"],
-      [{ record: 1 }, "parameter_missing"],
-      [{ low_latency: "yes" }, "parameter_missing"],
-      [{ takeover: null }, "parameter_missing"],
+      [{ dvr_seconds: "60" }, "validation_failed"],
+      [{ dvr_seconds: null }, "validation_failed"],
+      [{ record: 1 }, "validation_failed"],
+      [{ low_latency: "yes" }, "validation_failed"],
+      [{ takeover: null }, "validation_failed"],
       [{ encoding_profile: "No Name" }, "validation_failed"],
       [{ encoding_profile: "nothing" }, "encoding_profile_unknown"],
     ];
@@ -79,7 +79,7 @@ describe("the fields of a channel for broadcasts", () => {
       app.call("PATCH", `${path}/${made.id}`, { ...credentials, body: { encoding_profile } });
     expect((await set("shared", { key })).body.encoding_profile).toBe("shared");
     expectError(await set("foreign", { key }), 422, "encoding_profile_unknown");
-    // Those of the channel's tenant count, whoever asks.
+    // With the admin token too, those of the channel's tenant count.
     expectError(await set("foreign", { admin: app.admin }), 422, "encoding_profile_unknown");
     expectError(await set("own", { key: theirs }), 404, "not_found");
   });

@@ -160,6 +160,10 @@ describe.each(VERSIONS)("React %s", (version, react) => {
       .toContainEqual(["error", expect.stringMatching(/^playback_token/)]);
     await set(page, { token: await token() });
     await untilPlayed(page, 1);
+    // A channel instead of the asset: here one that does not exist.
+    await set(page, { playbackId: undefined, live: "nothing" });
+    await expect.poll(() => eventsOf(page)).toContainEqual(["error", "not_found"]);
+    expect(Object.keys(await attributes(page))).not.toContain("playback-id");
     close();
   });
 

@@ -101,9 +101,11 @@ ref.current?.play().then(() => ref.current?.error?.reason.trim());
 `;
   const right =
     "{ ref, playbackId: 1, muted: true, onTimeUpdate() {}, onTokenExpiring: (e) => e.detail.expiresAt.getTime() }";
-  expect(errorsOf(program(right), options)).toEqual([]);
+  for (const props of [right, '{ ref, live: "stage", token: "t" }'])
+    expect(errorsOf(program(props), options), props).toEqual([]);
   for (const wrong of [
     "{ ref }",
+    "{ playbackId: 1, live: 'stage' }",
     "{ playbackId: 1, startTime: '5' }",
     "{ playbackId: 1, onError: (e) => e.detail.nothing }",
   ])

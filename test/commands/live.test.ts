@@ -55,15 +55,16 @@ test("a channel's fields for broadcasts are set, changed and shown", async () =>
   expect(await json(live("show", "stage"))).toMatchObject({ id: made.id, status: "idle", ...set });
 
   const updated = await succeeded(live("update", "stage", "--name", "Stage", "--record", "on", "--dvr-seconds", "0"));
-  for (const line of [/^name +Stage$/m, /^record +true$/m, /^dvr_seconds +0$/m, /^takeover +true$/m, /^publisher +ann$/m])
+  for (const line of [
+    /^name +Stage$/m,
+    /^record +true$/m,
+    /^dvr_seconds +0$/m,
+    /^takeover +true$/m,
+    /^publisher +ann$/m,
+  ])
     expect(updated.stdout).toMatch(line);
   const cleared = await json(live("update", "1", "--publisher", "", "--encoding-profile", "", "--takeover", "off"));
   expect(cleared).toMatchObject({ publisher: null, encoding_profile: null, takeover: false, low_latency: false });
-  expect((await succeeded(live("show", "stage"))).stdout).toMatch(/^hls_url +http:.*\/live\/stage\/master\.m3u8$/m);
-
   expect(await refused(live("update", "stage", "--record", "yes"), 2)).toContain("--record must be on or off.");
   expect(await refused(live("update", "stage", "--dvr-seconds", "1h"), 2)).toContain("--dvr-seconds must be a whole");
-  expect(await refused(live("update", "stage", "--dvr-seconds", "43201"), 1)).toContain("dvr_seconds");
-  expect(await refused(live("update", "stage", "--encoding-profile", "none"), 1)).toContain("none");
-  expect(await refused(live("show", "nothing"), 1)).toContain("vodbox admin live list");
 });

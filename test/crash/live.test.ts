@@ -69,7 +69,7 @@ test("a revoked channel ends its stream", async () => {
   await untilAssets(server, channel, 1);
 });
 
-test("a full disk ends the recording with what there is, and the stream goes on", async (context) => {
+test("a full disk ends the recording with what there is, and the stream continues", async (context) => {
   const disk = smallDisk(context, 96);
   const server = await liveServer({
     dataDir: join(disk.path, "data"),
@@ -89,7 +89,7 @@ test("a full disk ends the recording with what there is, and the stream goes on"
   expect(asset?.duration_seconds).toBeGreaterThan(3.9);
 });
 
-test("the end of the tenant's storage ends the recording, and the stream goes on", async () => {
+test("the end of the tenant's storage ends the recording, and the stream continues", async () => {
   const small = Object.entries(DEFAULT_PRICES.plans).map(([name, plan]) => [
     name,
     { ...plan, quotas: { ...plan.quotas, storage_bytes: 500_000 } },

@@ -1,5 +1,6 @@
 import { gunzipSync } from "node:zlib";
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { SEGMENT_HEAD } from "../../src/live/cmaf/fragment.ts";
 import { type TestApp, testApp } from "../support/app.ts";
 import { parseLivePlaylist } from "../support/hls-live-parser.ts";
 import { LiveValidator } from "../support/hls-live-validator.ts";
@@ -59,8 +60,6 @@ async function videoOf(master: string): Promise<Got> {
   return get(urisIn(got).find((uri) => /\dp\//.test(uri)) as string, { from: got.url });
 }
 
-/** What comes before the first fragment of a segment. */
-const HEAD_BYTES = 76;
 const FOREVER = "max-age=31536000, immutable";
 
 describe("a live channel", () => {
@@ -76,7 +75,9 @@ describe("a live channel", () => {
     const playlists = new Map<string, Got>();
     for (const uri of uris) playlists.set(uri.replace(name, ".."), await get(uri, { from: master.url }));
     for (const [uri, playlist] of playlists) {
-      const others = new Map([...playlists].filter(([other]) => other !== uri).map(([other, { text }]) => [other, text]));
+      const others = new Map(
+        [...playlists].filter(([other]) => other !== uri).map(([other, { text }]) => [other, text]),
+      );
       expect(new LiveValidator().see(playlist.text, { others }), uri).toEqual([]);
       expect(playlist.headers.get("cache-control")).toBe("public, max-age=1");
 
@@ -94,7 +95,7 @@ describe("a live channel", () => {
         const whole = await get(segment.complete?.uri as string, { from });
         expect([whole.status, whole.headers.get("content-type")]).toEqual([200, "video/iso.segment"]);
         expect(whole.headers.get("cache-control")).toBe(`public, ${FOREVER}`);
-        const body = whole.bytes.subarray(HEAD_BYTES);
+        const body = whole.bytes.subarray(SEGMENT_HEAD.length);
         expect(published.includes(body)).toBe(true);
         if (segment.parts.length === 0) continue;
         const got = await Promise.all(segment.parts.map((part) => get(part.uri, { from })));
@@ -170,7 +171,9 @@ describe("a live channel", () => {
     const statusOf = async (number: number) =>
       (await get(`${String(number).padStart(5, "0")}.m4s`, { from: url })).status;
     expect([sequence, length]).toEqual([11, 6]);
-    expect([await statusOf(11), await statusOf(10), await statusOf(5), await statusOf(4)]).toEqual([200, 200, 200, 404]);
+    expect([await statusOf(11), await statusOf(10), await statusOf(5), await statusOf(4)]).toEqual([
+      200, 200, 200, 404,
+    ]);
   });
 
   test("supports HEAD, ranges, conditions and compression", async () => {

@@ -1,10 +1,15 @@
-import { globSync, readdirSync } from "node:fs";
+import { globSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { complaints } from "../media/sources.ts";
+import { client } from "../support/client.ts";
 import { until } from "../support/descendants.ts";
+import { newFolder } from "../support/folder.ts";
 import { type LiveServer, liveServer, newChannel, publish, type TestChannel } from "../support/live.ts";
-import { stopCleanly } from "../support/process.ts";
+import { lineOf, stopCleanly } from "../support/process.ts";
+import { receiver } from "../support/receiver.ts";
+import { x264 } from "./cmaf-publisher.ts";
+import { selfSigned } from "./self-signed.ts";
 
 /** The embedded gateway, from the first frame to the recording, with a server as an operator starts it. */
 
@@ -38,6 +43,33 @@ test("a stream becomes an asset as soon as its publisher ends it", async () => {
   await expectPlayable(server, channel, asset.id);
   expect(globSync("live/*.recording", { cwd: server.dataDir })).toEqual([]);
   await stopCleanly(server);
+});
+
+test("events report the start, the end and the recording, to endpoints that name them", async () => {
+  const server = await liveServer({ env: { VODBOX_WEBHOOK_ALLOW_CIDRS: "127.0.0.0/8" } });
+  const channel = await newChannel(server);
+  const { call, admin } = server;
+  const [named, others] = [await receiver(), await receiver()];
+  const [tenant] = (await call("GET", "/api/v1/tenants", { admin })).body;
+  const event_types = ["live.stream.started", "live.stream.ended", "live.recording.ready"];
+  for (const fields of [{ url: named.url, event_types }, { url: others.url }])
+    await call("POST", "/api/v1/webhooks", { admin, body: { tenant_id: tenant.id, ...fields } });
+  const publishing = publish(server, channel, 60);
+  await until("the start is reported", () => named.received.length === 1);
+  publishing.child.kill("SIGINT");
+  await until("the end and the recording are reported", () => named.received.length === 3);
+  const sent = named.received.map(({ json }) => json).toSorted((a, b) => a.created_at.localeCompare(b.created_at));
+  expect(sent.map(({ type }) => type)).toEqual(event_types);
+  const data = { channel_id: channel.id, channel: "stage", started_at: expect.stringMatching(/^\d{4}-.*Z$/) };
+  const ended_at = sent[1].data.ended_at;
+  expect(Date.parse(ended_at)).toBeGreaterThan(Date.parse(sent[0].data.started_at));
+  expect(sent.map(({ data: own }) => own)).toEqual([
+    data,
+    { ...data, ended_at },
+    { ...data, ended_at, asset_id: String((await recordingOf(server, channel)).id) },
+  ]);
+  await until("the other one has the event of the asset", () => others.received.length > 0);
+  expect(others.received.map(({ json }) => json.type).filter((type) => type.startsWith("live."))).toEqual([]);
 });
 
 test("a wrong key is refused, and a second publisher too", async () => {
@@ -89,7 +121,7 @@ test("a server that is killed loses at most the last second, and its next start 
   await expectPlayable(again, channel, asset.id);
 });
 
-test("a clip of a running stream is an asset of its own, which stays when the stream goes on", async () => {
+test("a clip of a running stream is an asset of its own, which stays when the stream continues", async () => {
   const server = await liveServer();
   const channel = await newChannel(server);
   const { call } = server;
@@ -127,4 +159,38 @@ test("a clip of a running stream is an asset of its own, which stays when the st
   expect(Number(/presentationTimeOffset="(\d+)"/.exec(mpd)?.[1]) / timescale).toBeCloseTo(2, 1);
   expect(mpd).toContain('startNumber="2"');
   expect(globSync("live/*.clip-*", { cwd: server.dataDir })).toEqual([]);
+});
+
+test("the health of a stream says what it measures, and what to change", async () => {
+  const server = await liveServer();
+  const channel = await newChannel(server);
+  const { key, id } = channel;
+  const show = async () => (await server.call("GET", `/api/v1/live/channels/${id}`, { key })).body;
+  expect(await show()).toMatchObject({ status: "idle", health: null, started_at: null });
+  publish(server, channel, 60, { video: x264(150, 0) });
+  const live = await until("two keyframes are measured", async () => {
+    const found = await show();
+    return found.health?.keyframe_seconds ? found : null;
+  });
+  expect(live.status).toBe("live");
+  expect(live.health.keyframe_seconds).toBeCloseTo(5, 1);
+  expect(live.health.frame_rate).toBeCloseTo(30, 0);
+  expect(live.health.bitrate).toBeGreaterThan(100_000);
+  expect(live.health.advice.join()).toContain("Set the keyframe interval of the encoder to 2 s");
+});
+
+test("a publisher uses TLS with the certificate of the server", async () => {
+  const folder = newFolder();
+  const pair = await selfSigned();
+  const [cert, key] = [join(folder, "cert.pem"), join(folder, "key.pem")];
+  writeFileSync(cert, pair.cert);
+  writeFileSync(key, pair.key);
+  const server = await liveServer({ env: { VODBOX_RTMPS_PORT: "0", VODBOX_TLS_CERT: cert, VODBOX_TLS_KEY: key } });
+  const rtmp = (await lineOf(server, /^live streams to (rtmps:\S+)$/m))[1] as string;
+  // Without TLS, for commands on the same machine: no authority has signed the certificate.
+  const { address } = JSON.parse(readFileSync(join(server.dataDir, "server.json"), "utf8"));
+  const local = { ...server, rtmp, call: client(address) };
+  const channel = await newChannel(local);
+  expect((await publish(local, channel, 3).exit)[0]).toBe(0);
+  expect((await recordingOf(local, channel)).duration_seconds).toBeCloseTo(3, 0);
 });

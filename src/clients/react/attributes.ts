@@ -1,6 +1,16 @@
-export type PlayerAttributes = {
-  /** The asset: its number, or its `vid_…` id. */
-  playbackId: string | number;
+type Played =
+  | {
+      /** The asset: its number, or its `vid_…` id. */
+      playbackId: string | number;
+      live?: undefined;
+    }
+  | {
+      /** Name of a live channel: waits for its stream, plays it, and then its recording. */
+      live: string;
+      playbackId?: undefined;
+    };
+
+export type PlayerAttributes = Played & {
   /** Token for signed playback. A new one takes effect without interrupting playback. */
   token?: string | undefined;
   /** Starts automatically, muted, as browsers require. */
@@ -30,6 +40,7 @@ export type PlayerAttributes = {
  */
 const ATTRIBUTES = {
   playbackId: "PLAYBACK-ID",
+  live: "LIVE",
   token: "TOKEN",
   autoplay: "AUTOPLAY",
   muted: "MUTED",

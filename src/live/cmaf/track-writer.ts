@@ -116,7 +116,10 @@ export class TrackWriter {
         await this.#file.append(part.offset, data);
       });
       this.#pending -= bytes;
-      callbacks.onPart?.({ ...part, path: this.#file && join(this.#folder, segmentFileName(part.segment)), data });
+      // By now the caller has ended the segment, if it ends with this part.
+      const isLast = this.#open !== segment && part.part === segment.parts - 1;
+      const path = this.#file && join(this.#folder, segmentFileName(part.segment));
+      callbacks.onPart?.({ ...part, isLast, path, data });
     });
   }
 

@@ -23,6 +23,8 @@ export type TrackInfo = {
 
 /** A part is one CMAF chunk. Its bytes are on the disk when it is reported. */
 export type Part = MediaPart<TrackKind> & {
+  /** Its segment ends with it. False where that was not known yet; `onSegment` says it then. */
+  isLast: boolean;
   /**
    * Of the complete segment. Until `onSegment` reports it the file has another name: open it with `openSegment`, which
    * finds both. Null: not stored.

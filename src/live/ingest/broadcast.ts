@@ -112,7 +112,9 @@ export class Broadcast {
    */
   async clip(wanted: WantedClip, target: string): Promise<FinishedRecording | null> {
     const range = this.#segments.rangeOf(wanted);
-    return range && finishRecording(this.#folder, target, this.#recorded(), { range });
+    return (
+      range && finishRecording(this.#folder, target, this.#recorded(), { range, admit: this.#options.requireSpace })
+    );
   }
 
   #recorded(): RecordedTracks {
@@ -130,8 +132,9 @@ export class Broadcast {
     if (!this.#isOpened) return rm(this.#folder, { recursive: true, force: true });
     this.#options.send({ stream: this.name, endedAtMs: Date.now() });
     const { record, isEncoded: withSource } = this.channel;
+    const { requireSpace: admit } = this.#options;
     const target = recordingFolder(this.#options.root, this.name);
-    const finished = record ? await finishRecording(this.#folder, target, recording, { withSource }) : null;
+    const finished = record ? await finishRecording(this.#folder, target, recording, { admit, withSource }) : null;
     this.#options.send({ stream: this.name, finished });
   }
 
@@ -158,7 +161,7 @@ export class Broadcast {
 
   #init({ path: _, ...track }: TrackInfo & { path: string }): void {
     this.#tracks.set(track.kind, track);
-    if (this.#isOpened) this.#options.send({ stream: this.name, init: initEvent(track) });
+    if (this.#isOpened) this.#options.send({ stream: this.name, init: this.#initEvent(track) });
   }
 
   #part({ track, path, data: _, ...rest }: Part): void {
@@ -194,7 +197,7 @@ export class Broadcast {
         startedAtMs: this.#startedAtMs,
         partTargetSeconds: Math.max(...tracks.map(({ maxPartSeconds }) => maxPartSeconds)),
         segmentTargetSeconds: SEGMENT_SECONDS,
-        tracks: tracks.map(initEvent),
+        tracks: tracks.map((track) => this.#initEvent(track)),
       },
     });
     for (const part of this.#early) this.#options.send({ stream: this.name, part });
@@ -206,12 +209,17 @@ export class Broadcast {
     if (!track) throw new Error(`There is no ${kind} track.`);
     return track.name;
   }
-}
 
-const initEvent = ({ kind, name, codec, width, height, channels }: TrackInfo): InitEvent => ({
-  track: name,
-  ...{ kind, codec },
-  width: width ?? undefined,
-  height: height ?? undefined,
-  channels: channels ?? undefined,
-});
+  #initEvent({ kind, name, codec, width, height, channels }: TrackInfo): InitEvent {
+    const { rate } = this.#packager;
+    return {
+      track: name,
+      ...{ kind, codec },
+      width: width ?? undefined,
+      height: height ?? undefined,
+      channels: channels ?? undefined,
+      // Of three decimals, as EXT-X-STREAM-INF states it.
+      frameRate: kind === "video" && rate ? Math.round((rate.num / rate.den) * 1000) / 1000 : undefined,
+    };
+  }
+}

@@ -5,7 +5,7 @@ import { INIT_NAME, SEGMENT_PATTERN } from "../../media/arguments.ts";
 import { encodingSpec } from "../../media/encoding-spec.ts";
 import type { Rate } from "../../media/ladder.ts";
 import { writeManifests } from "../../media/manifests.ts";
-import { readWritten } from "../../media/package.ts";
+import { readWritten, type Written } from "../../media/package.ts";
 import { recover } from "../cmaf/recover.ts";
 import type { FinishedRecording } from "./messages.ts";
 import { writeSource } from "./write-source.ts";
@@ -22,6 +22,12 @@ export type RecordedTracks = {
 /** Segments `first` to `last`, of which the first one begins at `seconds` of the stream. */
 export type SegmentRange = { first: number; last: number; seconds: number };
 
+type SourceFile = NonNullable<FinishedRecording["source"]>;
+/** Called before each write. Throws when the disk is full. */
+type Admit = () => Promise<void>;
+/** `withSource`: also write all tracks to one file, if there is space for it. */
+export type FinishOptions = { admit: Admit; range?: SegmentRange | null; withSource?: boolean };
+
 /**
  * Makes video on demand of the stream in the directory `live`, or of a part of it: writes its segments, as links, and
  * manifests to the directory `target`. The files in `live` stay as they are, because viewers still read them. Null when
@@ -31,11 +37,11 @@ export async function finishRecording(
   live: string,
   target: string,
   recorded: RecordedTracks,
-  { range = null, withSource = false }: { range?: SegmentRange | null; withSource?: boolean } = {},
+  { admit, range = null, withSource = false }: FinishOptions,
 ): Promise<FinishedRecording | null> {
   await rm(target, { recursive: true, force: true });
   for (const track of [recorded.video, recorded.audio])
-    if (track) await linkFiles(join(live, track.name), join(target, track.name), range);
+    if (track) await linkFiles(join(live, track.name), join(target, track.name), { range, admit });
   const read = async (name: string | undefined) => (name === undefined ? null : readWritten(target, name));
   const [video, audio] = await Promise.all([read(recorded.video?.name), read(recorded.audio?.name)]);
   if (!video && !audio) return null;
@@ -56,7 +62,7 @@ export async function finishRecording(
     begins: range && range.first > 1 ? { number: range.first, seconds: range.seconds } : undefined,
   });
   const tracks = [video, audio].filter((track) => track !== null);
-  const source = withSource ? { path: SOURCE, bytes: await writeSource(target, tracks, join(target, SOURCE)) } : null;
+  const source = withSource ? await sourceOf(target, tracks, admit) : null;
   return {
     ...packaged,
     source,
@@ -68,14 +74,29 @@ export async function finishRecording(
   };
 }
 
+/** Null when there is no space for it: the recording plays without other renditions. */
+async function sourceOf(target: string, tracks: Written[], admit: Admit): Promise<SourceFile | null> {
+  const path = join(target, SOURCE);
+  try {
+    return { path: SOURCE, bytes: await writeSource(target, tracks, { path, admit }) };
+  } catch {
+    await rm(path, { force: true });
+    return null;
+  }
+}
+
 /** The same for the files that a process left when it was killed. */
 export const recoverRecording = async (
   live: string,
   target: string,
-  options: { withSource: boolean },
+  options: FinishOptions,
 ): Promise<FinishedRecording | null> => finishRecording(live, target, await recover(live), options);
 
-async function linkFiles(from: string, to: string, range: SegmentRange | null): Promise<void> {
+async function linkFiles(
+  from: string,
+  to: string,
+  { range, admit }: { range: SegmentRange | null; admit: Admit },
+): Promise<void> {
   await mkdir(to, { recursive: true });
   const isIn = (number: number) => range === null || (number >= range.first && number <= range.last);
   const files = (await readdir(from)).filter(
@@ -83,6 +104,9 @@ async function linkFiles(from: string, to: string, range: SegmentRange | null): 
   );
   await mapBounded(files, { atOnce: AT_ONCE }, (file) =>
     // Not all file systems have hard links.
-    link(join(from, file), join(to, file)).catch(() => copyFile(join(from, file), join(to, file))),
+    link(join(from, file), join(to, file)).catch(async () => {
+      await admit();
+      await copyFile(join(from, file), join(to, file));
+    }),
   );
 }

@@ -2,7 +2,6 @@ import { mkdirSync } from "node:fs";
 import type { PublishDecision, PublishRequest } from "../rtmp/types.ts";
 import type { StreamEnd } from "../samples.ts";
 import { Broadcast } from "./broadcast.ts";
-import { diskReserve } from "./disk-reserve.ts";
 import type {
   FinishedRecording,
   FromIngest,
@@ -16,7 +15,9 @@ import { Publisher } from "./publisher.ts";
 
 const HEALTH_MS = 2000;
 
-type GatewayOptions = Pick<IngestOptions, "folder" | "minFreeBytes" | "reconnectMs"> & {
+type GatewayOptions = Pick<IngestOptions, "folder" | "reconnectMs"> & {
+  /** Throws when the disk is full. */
+  requireSpace: () => Promise<void>;
   ask: (question: PublishQuestion) => Promise<Permission>;
   send: (message: FromIngest) => void;
 };
@@ -26,7 +27,6 @@ type OnAir = { broadcast: Broadcast; publisher: Publisher | null; timer: NodeJS.
 /** The streams of all channels that are published to this process: at most one of each. */
 export class Gateway {
   readonly #options: GatewayOptions;
-  readonly #requireSpace: () => Promise<void>;
   readonly #onAir = new Map<number, OnAir>();
   /** Streams that are being completed. */
   readonly #ending = new Set<Promise<void>>();
@@ -36,7 +36,6 @@ export class Gateway {
   constructor(options: GatewayOptions) {
     this.#options = options;
     mkdirSync(options.folder, { recursive: true, mode: 0o700 });
-    this.#requireSpace = diskReserve(options.folder, options.minFreeBytes);
     this.#reports = setInterval(() => this.#reportHealth(), HEALTH_MS).unref();
   }
 
@@ -103,7 +102,7 @@ export class Gateway {
     };
     const { folder: root, send } = this.#options;
     const broadcast = new Broadcast({
-      ...{ channel, root, send, requireSpace: isLastResort ? async () => {} : this.#requireSpace },
+      ...{ channel, root, send, requireSpace: isLastResort ? async () => {} : this.#options.requireSpace },
       onHealth: (health) => {
         send({
           log: { level: "warn", message: health.message, fields: { channel: channel.channel, code: health.code } },

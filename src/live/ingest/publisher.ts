@@ -82,7 +82,7 @@ export class Publisher implements PublishSink {
     this.#connection?.stop("Another publisher has taken over the channel.");
   }
 
-  /** The stream cannot go on: another one follows it on the same connection. */
+  /** The stream cannot continue: another one follows it on the same connection. */
   restart(): void {
     if (this.#isReplaced) return;
     if (++this.#streams > MAX_STREAMS) return this.stop("The codec parameters change too often.");
@@ -93,7 +93,7 @@ export class Publisher implements PublishSink {
   react({ isFatal, message, code }: Health): void {
     if (isFatal) this.stop(message);
     else if (code !== "recording_stopped") return;
-    // Viewers can go on without a recording.
+    // The stream continues without a recording.
     else if (this.#broadcast.channel.record) this.restart();
     else this.stop("The disk of the server is full.");
   }

@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { createRtmpServer, type RtmpServer } from "../rtmp/server.ts";
 import type { Log } from "../rtmp/types.ts";
 import { recordingFolder } from "./broadcast.ts";
+import { diskReserve } from "./disk-reserve.ts";
 import { recoverRecording } from "./finish-recording.ts";
 import { Gateway } from "./gateway.ts";
 import type { FromIngest, IngestOptions, Permission, PublishQuestion, ToIngest } from "./messages.ts";
@@ -36,15 +37,18 @@ export async function runIngest({ send, onMessage }: IngestChannel): Promise<voi
     });
 
   onMessage((message) => {
-    if ("options" in message) running ??= start(message.options, { ask, send });
-    else if ("answer" in message) questions.get(message.answer)?.(message.permission);
+    if ("options" in message) {
+      running ??= start(message.options, { ask, send });
+      // The server starts it again.
+      void running.then((ingest) => ingest ?? stop());
+    } else if ("answer" in message) questions.get(message.answer)?.(message.permission);
     else if ("shutdown" in message) stop();
     else
       void running?.then((ingest) => {
         if (!ingest) return;
         if ("stop" in message) ingest.gateway.stop(message.stop, message.reason);
         else if ("clip" in message) void clip(ingest, message, send);
-        else if ("recover" in message) void recoverStream(ingest.folder, message, send);
+        else if ("recover" in message) void recoverStream(ingest, message, send);
         else ingest.rtmps?.setTls(message.tls);
       });
   });
@@ -55,12 +59,19 @@ export async function runIngest({ send, onMessage }: IngestChannel): Promise<voi
   await Promise.all([ingest.rtmp?.close(), ingest.rtmps?.close()]);
 }
 
-type Ingest = { gateway: Gateway; rtmp: RtmpServer | null; rtmps: RtmpServer | null; folder: string };
+type Ingest = {
+  gateway: Gateway;
+  rtmp: RtmpServer | null;
+  rtmps: RtmpServer | null;
+  folder: string;
+  requireSpace: () => Promise<void>;
+};
 type Server = { ask: (question: PublishQuestion) => Promise<Permission>; send: (message: FromIngest) => void };
 
 /** Null when it cannot listen. */
 async function start(options: IngestOptions, { ask, send }: Server): Promise<Ingest | null> {
-  const gateway = new Gateway({ ...options, ask, send });
+  const requireSpace = diskReserve(options.folder, options.minFreeBytes);
+  const gateway = new Gateway({ ...options, requireSpace, ask, send });
   const log: Log = (level, message, fields) => send({ log: { level, message, fields } });
   const limits = { connectionsPerAddress: options.connectionsPerAddress };
   const authorize = gateway.authorize.bind(gateway);
@@ -74,7 +85,7 @@ async function start(options: IngestOptions, { ask, send }: Server): Promise<Ing
     const rtmp = await listen(options.rtmpPort, null);
     const rtmps = await listen(options.rtmpsPort, options.tls);
     send({ ready: { rtmpPort: rtmp?.port ?? null, rtmpsPort: rtmps?.port ?? null } });
-    return { gateway, rtmp, rtmps, folder: options.folder };
+    return { gateway, rtmp, rtmps, folder: options.folder, requireSpace };
   } catch (error) {
     send({ failed: (error as Error).message });
     return null;
@@ -94,10 +105,11 @@ async function clip({ gateway, folder }: Ingest, { clip, of, wanted }: ClipMessa
 }
 
 type RecoverMessage = Extract<ToIngest, { recover: string }>;
-async function recoverStream(root: string, { recover: stream, isEncoded }: RecoverMessage, send: Server["send"]) {
+async function recoverStream(ingest: Ingest, { recover: stream, isEncoded }: RecoverMessage, send: Server["send"]) {
+  const { folder, requireSpace } = ingest;
   try {
-    const options = { withSource: isEncoded };
-    send({ stream, finished: await recoverRecording(join(root, stream), recordingFolder(root, stream), options) });
+    const options = { admit: requireSpace, withSource: isEncoded };
+    send({ stream, finished: await recoverRecording(join(folder, stream), recordingFolder(folder, stream), options) });
   } catch (error) {
     const fields = { stream, error: String(error) };
     send({ log: { level: "error", message: "a recording could not be recovered", fields } });

@@ -9,11 +9,14 @@ type Segment = { number: number; startSeconds: number; endSeconds: number };
 
 /** Sums of durations are not exact. */
 const EPSILON = 0.001;
-/** A viewer may be reading what has just left the window, which is at least six target durations of at most 12 s. */
-const SLACK_SECONDS = 60;
+/** The window is at least six target durations of at most 12 s. */
 const MIN_WINDOW_SECONDS = 72;
 
-export const keptSeconds = (dvrSeconds: number) => Math.max(dvrSeconds, MIN_WINDOW_SECONDS) + SLACK_SECONDS;
+/**
+ * How long segments are kept of a stream without a recording: a playlist that a viewer has just read names segments for as
+ * long as the window lasts (draft-pantos-hls-rfc8216bis, 6.2.2).
+ */
+export const keptSeconds = (dvrSeconds: number) => 2 * Math.max(dvrSeconds, MIN_WINDOW_SECONDS);
 
 /** The segments of a running stream that are complete in all of its tracks, and exist. */
 export class SegmentList {

@@ -16,8 +16,15 @@ const TRACK_ID = { tkhd: { short: 12, long: 20 }, trex: 4, tfhd: 4 };
 const DURATION = { mvhd: { short: 16, long: 24 }, tkhd: { short: 20, long: 28 }, mdhd: { short: 16, long: 24 } };
 const MOVIE_TIMESCALE = { short: 12, long: 20 };
 
-/** Writes the tracks, which are in directories of `folder`, to the file `path`. Returns its size. */
-export async function writeSource(folder: string, tracks: readonly Written[], path: string): Promise<number> {
+/**
+ * Writes the tracks, which are in directories of `folder`, to the file `path`. Returns its size. `admit` is called
+ * before each segment; throws its error, and that of the file.
+ */
+export async function writeSource(
+  folder: string,
+  tracks: readonly Written[],
+  { path, admit }: { path: string; admit: () => Promise<void> },
+): Promise<number> {
   await using file = await open(path, "w");
   let at = 0;
   const write = async (...chunks: Buffer[]) => {
@@ -30,6 +37,7 @@ export async function writeSource(folder: string, tracks: readonly Written[], pa
   for (let index = 0; index < count; index++)
     for (const [track, { name, segments }] of tracks.entries()) {
       const segment = segments[index];
+      if (segment) await admit();
       if (segment) await write(...fragmentsOf(await readFile(join(folder, name, segment.name)), track + 1));
     }
   await file.datasync();

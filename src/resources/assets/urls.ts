@@ -9,7 +9,8 @@ export const publicId = (asset: Named) => (asset.externalId.startsWith("vid_") ?
 export const basePath = (baseUrl: string) => new URL(baseUrl).pathname.replace(/\/$/, "");
 
 /** With a playback token, if there is one. */
-export const withToken = (address: string, token: string | null) => (token === null ? address : `${address}?token=${token}`);
+export const withToken = (address: string, token: string | null) =>
+  token === null ? address : `${address}?token=${token}`;
 
 /** A URL below `/media/<id>/`. With `token` it needs no other credential. */
 export const mediaUrl = (baseUrl: string, asset: Named, file: string, token: string | null) =>

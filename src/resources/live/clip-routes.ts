@@ -70,7 +70,7 @@ export const liveClipRoutes: Route[] = [
 function runningStream(app: App, channel: string, channelId: number): LiveStream {
   const stream = liveRegistry(app).ofChannel(channel);
   if (stream && stream.channelId === channelId && stream.endedAt === null) return stream;
-  throw new HttpError(422, "channel_idle", "Nobody publishes to the channel at this time.");
+  throw new HttpError(422, "channel_idle", "The channel has no publisher at this time.");
 }
 
 function wantedOf(body: v.InferOutput<typeof LiveClipWrite>): WantedClip {

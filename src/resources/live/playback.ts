@@ -8,7 +8,7 @@ import { tokenSeconds } from "../playback/token-lifetime.ts";
 import { type Channel, requireNotRevoked } from "./queries.ts";
 import { type LiveStream, liveRegistry } from "./registry.ts";
 import { pathOf } from "./schema.ts";
-import { liveEmbedUrl, liveUrl } from "./urls.ts";
+import { livePageUrl, liveUrl } from "./urls.ts";
 
 export const LivePlayback = v.pipe(
   v.object({
@@ -33,7 +33,7 @@ export async function signChannelToken(
   return { token, token_expires_at: iso(expiresAt) };
 }
 
-/** Throws 409 `channel_revoked`, and 422 `channel_idle` while nobody publishes. */
+/** Throws 409 `channel_revoked`, and 422 `channel_idle` while it is idle. */
 export async function playbackOf(
   app: App,
   tokens: PlaybackTokens,
@@ -58,7 +58,7 @@ export async function playbackOf(
     subtitles: [],
     renditions: stream?.channelId === id ? renditionsOf(stream) : [],
     ...signed,
-    embed_url: liveEmbedUrl(app.baseUrl(), name, carried),
+    embed_url: livePageUrl(app.baseUrl(), "embed", name, carried),
   };
 }
 

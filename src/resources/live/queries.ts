@@ -7,7 +7,7 @@ import { HttpError, invalid, notFound } from "../../lib/errors.ts";
 import { requireProfile } from "../encoding-profiles/queries.ts";
 import { channelCache } from "./channel-cache.ts";
 
-/** A channel, and since when a publisher streams to it, on any server; null: nobody does. */
+/** A channel, and since when a publisher streams to it, on any server; null while it is idle. */
 export type Channel = LiveChannelRow & { startedAt: number | null };
 
 const isMine = (caller: Caller, id: number) => and(eq(liveChannels.id, id), ownedBy(caller, liveChannels.tenantId));

@@ -74,9 +74,24 @@ export const LiveChannel = v.pipe(
     playback_policy: PlaybackPolicy,
     publisher: v.nullable(v.string()),
     ...broadcastEntries,
-    status: v.pipe(v.picklist(["idle", "live"]), v.description("live: while a publisher streams to a server of this installation")),
+    status: v.pipe(
+      v.picklist(["idle", "live"]),
+      v.description("live: while a publisher streams to a server of this installation"),
+    ),
     started_at: v.pipe(NullableTime, v.description("Start of the running broadcast; null when idle")),
     viewers: v.pipe(v.number(), v.description("Sessions that requested a playlist within the last 30 s")),
+    health: v.pipe(
+      v.nullable(
+        v.object({
+          bitrate: v.pipe(v.number(), v.description("bit/s of audio and video")),
+          frame_rate: v.nullable(v.number()),
+          keyframe_seconds: v.pipe(v.nullable(v.number()), v.description("Longest interval of the last keyframes")),
+          speed: v.pipe(v.nullable(v.number()), v.description("Seconds of media that arrive in a second")),
+          advice: v.pipe(v.array(v.string()), v.description("What is wrong with the stream, and what to do")),
+        }),
+      ),
+      v.description("What the publisher has sent in the last 10 s; null without a publisher"),
+    ),
     hls_url: v.pipe(v.string(), v.description("Plays while the channel is live; a signed one needs a token")),
     dash_url: v.nullable(v.string()),
     revoked_at: NullableTime,

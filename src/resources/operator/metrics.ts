@@ -6,6 +6,7 @@ import { metricsOf } from "../../http/metrics.ts";
 import { route } from "../../http/route.ts";
 import { programVersion } from "../../lib/embedded.ts";
 import { exposition, type MetricFamily, type Sample } from "../../lib/prometheus.ts";
+import { liveRegistry } from "../live/registry.ts";
 
 const JOB_STATES = ["queued", "running", "completed", "failed", "canceled"] as const;
 /** The encoding speed is averaged over this many recently completed jobs. */
@@ -65,6 +66,8 @@ export function processFigures(app: App): MetricFamily[] {
   const queue = app.writes();
   const memory = process.memoryUsage();
   const cpu = process.cpuUsage();
+  const streams = [...liveRegistry(app).all()].filter(({ endedAt }) => endedAt === null);
+  const now = app.clock.now();
   return [
     gauge(
       "process_start_time_seconds",
@@ -88,6 +91,12 @@ export function processFigures(app: App): MetricFamily[] {
       "scheduled_deletions_total",
       "Expired assets, and sources and analytics past their retention, deleted since the start",
       counted.scheduledDeletions.samples(),
+    ),
+    gauge("live_streams", "Live streams that this server receives", streams.length),
+    gauge(
+      "live_viewers",
+      "Sessions that requested a live playlist within the last 30 s",
+      streams.reduce((sum, { viewers }) => sum + viewers.count(now), 0),
     ),
     gauge("write_queue_depth", "Writes waiting for a transaction", queue.waiting),
     counter("db_commits_total", "Transactions committed", queue.commits),

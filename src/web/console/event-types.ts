@@ -15,6 +15,9 @@ const TYPES: Record<EventType, true> = {
   "video.asset.deleted": true,
   "video.subtitle.ready": true,
   "video.track.ready": true,
+  "live.stream.started": true,
+  "live.stream.ended": true,
+  "live.recording.ready": true,
   "tenant.traffic.anomaly": true,
 };
 

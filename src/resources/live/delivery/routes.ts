@@ -11,9 +11,9 @@ import { requireActiveTenant } from "../../tenants/active.ts";
 import { type CachedChannel, channelCache } from "../channel-cache.ts";
 import { type LiveStream, liveRegistry } from "../registry.ts";
 import { pathOf } from "../schema.ts";
-import type { ViewerRequest } from "./viewer-request.ts";
 import { serveInit, servePart, serveSegment } from "./files.ts";
 import { serveMediaPlaylist, serveMultivariantPlaylist } from "./playlists.ts";
+import type { ViewerRequest } from "./viewer-request.ts";
 
 /**
  * `/live/<channel>/[~<token>/]<file>`. The file is `master.m3u8`, of the running broadcast, or

@@ -1,4 +1,4 @@
-import { readdir, rm } from "node:fs/promises";
+import { readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { eq, isNull } from "drizzle-orm";
 import { liveChannels, liveStreams as rows } from "../../../../storage/db/schema.ts";
@@ -72,7 +72,7 @@ export class LiveStreams {
     try {
       this.#receive(message);
     } catch (error) {
-      // Whatever one stream reports, the others go on.
+      // Whatever one stream reports, the others continue.
       this.#app.log.error({ err: error }, "a live stream was reported incorrectly");
       if ("stream" in message) this.#stop(message.stream);
     }
@@ -187,7 +187,8 @@ export class LiveStreams {
     for (const { name, recorded, channelId } of unfinished) {
       if (liveRegistry(this.#app).byName(name)?.endedAt === null) continue;
       folders.delete(name);
-      this.#enqueue(name, async () => void (await endStream(this.#app, name, this.#app.clock.now())));
+      const endedAt = await lastWrite(join(root, name), this.#app.clock.now());
+      this.#enqueue(name, async () => void (await endStream(this.#app, name, endedAt)));
       if (recorded) this.#send({ recover: name, isEncoded: await this.#isEncoded(channelId) });
       else this.#finished(name, null);
     }
@@ -247,6 +248,13 @@ export class LiveStreams {
       });
     this.#work.set(name, done);
   }
+}
+
+/** When the last segment of a stream was begun: ms since the epoch; `otherwise` for a stream without files. */
+async function lastWrite(folder: string, otherwise: number): Promise<number> {
+  const tracks = await readdir(folder).catch(() => []);
+  const times = await Promise.all(tracks.map(async (name) => (await stat(join(folder, name))).mtimeMs));
+  return times.length > 0 ? Math.round(Math.max(...times)) : otherwise;
 }
 
 export const liveStreams = forApp((app) => new LiveStreams(app));

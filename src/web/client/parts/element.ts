@@ -1,13 +1,14 @@
-import { type ListedAudioTrack, replaceAudioTracks } from "./audio-tracks.ts";
 import { type SendBeacon, startBeacons } from "./beacons.ts";
-import { eventList } from "./event-list.ts";
+import { followChannel, type LiveChannel } from "./live.ts";
+import type { LiveState } from "./live-state.ts";
 import { MediaFacade } from "./media-facade.ts";
 import { addWords, speak, words } from "./messages.ts";
+import { hideNotice, showNotice } from "./notice.ts";
 import { serverUrl } from "./own-script.ts";
 import { type ErrorCode, loadPlayerData, type PlayerData, PlayerError } from "./player-data.ts";
-import { renditionList, replaceRenditions } from "./renditions.ts";
-import { isNative, openSource, type Source } from "./source.ts";
-import { buildFrame, type Frame } from "./template.ts";
+import { isNative } from "./source.ts";
+import { type Policy, SourceSlot } from "./source-slot.ts";
+import { buildFrame, type Frame, showLive } from "./template.ts";
 import { beforeExpiry } from "./token-clock.ts";
 import { renewTracks, replaceTracks, shownSubtitles, showSubtitles } from "./tracks.ts";
 
@@ -23,6 +24,7 @@ export class SvcPlayer extends MediaFacade {
   static observedAttributes = [
     "accent-color",
     "autoplay",
+    "live",
     "loop",
     "muted",
     "playback-id",
@@ -36,7 +38,10 @@ export class SvcPlayer extends MediaFacade {
 
   #frame: Frame | null = null;
   #data: PlayerData | null = null;
-  #source: Source | null = null;
+  /** The channel that is followed; its current recording is a video like others. */
+  #channel: LiveChannel | null = null;
+  #title: string | null = null;
+  #policy: Policy | null = null;
   #error: { code: number; message: string; reason: ErrorCode } | null = null;
   #tell: SendBeacon = () => {};
   /** Aborts with the current video, and its beacons, which outlive a change of token. */
@@ -46,17 +51,21 @@ export class SvcPlayer extends MediaFacade {
   #place: ResumeState | null = null;
   #stopClock = () => {};
   #due: "renew" | "open" | null = null;
-  #audioTracks = eventList<ListedAudioTrack>();
-  #renditions = renditionList((index) => this.#source?.chooseRendition(index));
+  #slot = new SourceSlot(this.video);
 
   constructor() {
     super();
     this.video.playsInline = true;
     this.video.crossOrigin = "anonymous";
-    const lists = { videoRenditions: this.#renditions, videoTracks: new EventTarget(), audioTracks: this.#audioTracks };
+    const { renditions, audioTracks } = this.#slot;
+    const lists = { videoRenditions: renditions, videoTracks: new EventTarget(), audioTracks };
     // Safari's two properties cannot be set by a script; it detects by itself what it plays.
     for (const [name, value] of Object.entries(lists))
       if (!(name in this.video && isNative(this.video))) Object.defineProperty(this.video, name, { value });
+    // media-chrome decides by it whether the viewer is live.
+    Object.defineProperty(this.video, "liveEdgeStart", {
+      get: () => this.#slot.current?.liveEdge()?.start ?? Number.NaN,
+    });
     this.attachShadow({ mode: "open" });
   }
 
@@ -79,6 +88,9 @@ export class SvcPlayer extends MediaFacade {
       // Set with the messages, which overlay the controls.
       this.#frame.controller.fullscreenElement = this;
       this.#frame.again.addEventListener("click", () => this.#openAgain());
+      // Before media-chrome, which would seek to the end, where playback stalls.
+      this.#frame.controls.addEventListener("mediaseektoliverequest", (event) => this.#seekToLive(event), true);
+      this.video.addEventListener("seeking", () => this.#stayInWindow());
       this.#startMuted();
       this.#decorate();
     }
@@ -98,7 +110,7 @@ export class SvcPlayer extends MediaFacade {
   attributeChangedCallback(name: string, before: string | null, now: string | null): void {
     if (before === now || !this.#frame) return;
     if (name === "muted") this.video.muted = now !== null;
-    else if (name === "playback-id") {
+    else if (name === "playback-id" || name === "live") {
       this.#place = { seconds: 0, isPlaying: false, subtitles: [] };
       this.#openSoon("open");
     } else if (name === "token" || name === "playback-token") this.#openSoon("renew");
@@ -117,11 +129,9 @@ export class SvcPlayer extends MediaFacade {
     if (CSS.supports("color", accent)) controller.style.setProperty("--_accent", accent);
     else controller.style.removeProperty("--_accent");
     title.textContent = this.getAttribute("video-title");
-    controller.setAttribute(
-      "aria-label",
-      this.getAttribute("video-title") ?? this.#data?.title ?? words("video player"),
-    );
-    this.video.loop = this.hasAttribute("loop");
+    controller.setAttribute("aria-label", this.getAttribute("video-title") ?? this.#title ?? words("video player"));
+    // The end of a broadcast is not its start.
+    this.video.loop = this.hasAttribute("loop") && !controller.classList.contains("live");
     const poster = this.getAttribute("poster") ?? this.#data?.poster_url;
     if (poster) this.video.poster = poster;
     else this.video.removeAttribute("poster");
@@ -133,7 +143,7 @@ export class SvcPlayer extends MediaFacade {
     this.#due = this.#due === "open" ? "open" : due;
     if (isPlanned) return;
     queueMicrotask(() => {
-      const isRenewal = this.#due === "renew" && this.#source !== null && this.token !== null;
+      const isRenewal = this.#due === "renew" && this.#slot.current !== null && this.token !== null;
       this.#due = null;
       if (this.isConnected) void (isRenewal ? this.#renew() : this.#open());
     });
@@ -147,15 +157,21 @@ export class SvcPlayer extends MediaFacade {
     const id = this.getAttribute("playback-id") as string;
     const token = this.token as string;
     const { signal } = this.#opening;
+    if (this.#channel) {
+      // The next request for its state reports a token that is refused.
+      if (this.#slot.current?.renewToken(token)) this.#watch(this.#policy ?? "public");
+      else void this.#open();
+      return;
+    }
     try {
       const data = await loadPlayerData(id, token, signal);
       // Another token arrived in the meantime.
       if (signal.aborted || token !== this.token) return;
-      if (!this.#source?.renewToken(token)) return void this.#open();
+      if (!this.#slot.current?.renewToken(token)) return void this.#open();
       this.#data = data;
+      this.#title = data.title;
       this.#decorate();
-      this.#stopClock();
-      this.#watch(data);
+      this.#watch(data.playback_policy);
       renewTracks(this.video, data);
     } catch (error) {
       if (!signal.aborted && token === this.token) this.#fail(error instanceof PlayerError ? error.reason : "network");
@@ -169,21 +185,19 @@ export class SvcPlayer extends MediaFacade {
   }
 
   async #open(): Promise<void> {
-    const id = this.getAttribute("playback-id");
+    const channel = this.getAttribute("live");
+    const id = channel ? `live/${channel}` : this.getAttribute("playback-id");
     const position = this.#isReloading(id) ? this.#resumeState() : null;
     this.#close();
     this.#place = position;
+    if (channel) return this.#follow(channel, position?.isPlaying ?? false);
     if (!id) return;
     const { signal } = this.#opening;
     const { token } = this;
     try {
       const data = await loadPlayerData(id, token, signal);
       if (signal.aborted) return;
-      this.#data = data;
-      this.#clear();
-      this.#decorate();
-      this.#follow(data);
-      this.#play(data, token, position);
+      this.#show(id, data, token, position);
     } catch (error) {
       if (signal.aborted) return;
       this.#fail(error instanceof PlayerError ? error.reason : "network");
@@ -195,31 +209,43 @@ export class SvcPlayer extends MediaFacade {
   #resumeState(): ResumeState | null {
     const { video } = this;
     // After an error the source is gone, and with it the video's state.
-    if (!this.#source) return this.#place;
+    if (!this.#slot.current) return this.#place;
     return { seconds: video.currentTime, isPlaying: !video.paused, subtitles: shownSubtitles(video) };
   }
 
-  #follow(data: PlayerData): void {
-    const id = this.getAttribute("playback-id");
-    if (!this.#isReloading(id)) {
-      this.#session.abort();
-      this.#session = new AbortController();
-      this.#sessionOf = id;
-      this.#tell = this.hasAttribute("disable-tracking")
-        ? () => {}
-        : startBeacons(this.video, {
-            address: `${serverUrl}api/v1/playback_events`,
-            assetId: data.id,
-            token: () => this.token,
-            signal: this.#session.signal,
-          });
-    }
-    this.#watch(data);
+  #show(id: string, data: PlayerData, token: string | null, position: ResumeState | null): void {
+    this.#data = data;
+    this.#title = data.title;
+    this.#clear(false);
+    this.#track(id, data);
+    this.#watch(data.playback_policy);
+    this.#play(data, token, position);
   }
 
-  #watch({ playback_policy }: PlayerData): void {
+  #track(id: string, data: PlayerData): void {
+    if (this.#isReloading(id)) return;
+    this.#newSession(id);
+    if (this.hasAttribute("disable-tracking")) return;
+    this.#tell = startBeacons(this.video, {
+      address: `${serverUrl}api/v1/playback_events`,
+      assetId: data.id,
+      token: () => this.token,
+      signal: this.#session.signal,
+    });
+  }
+
+  /** Nothing is reported until beacons start: a broadcast is not an asset yet. */
+  #newSession(id: string): void {
+    this.#session.abort();
+    this.#session = new AbortController();
+    this.#sessionOf = id;
+    this.#tell = () => {};
+  }
+
+  #watch(policy: Policy): void {
     const { token } = this;
-    if (token !== null && playback_policy === "signed")
+    this.#stopClock();
+    if (token !== null && policy === "signed")
       this.#stopClock = beforeExpiry(token, (expiresAt) =>
         this.dispatchEvent(new CustomEvent("tokenexpiring", { detail: { expiresAt } })),
       );
@@ -233,32 +259,113 @@ export class SvcPlayer extends MediaFacade {
     video.preload = preload === "none" ? "none" : "metadata";
     replaceTracks(video, data);
     if (position) showSubtitles(video, position.subtitles);
-    const open = () => {
-      this.#source = openSource(video, {
-        url: data.hls_url,
-        isOwn: data.hls_url.startsWith(serverUrl),
-        token: data.playback_policy === "signed" ? token : null,
+    this.#slot.open(
+      () => ({
+        ...{ url: data.hls_url, policy: data.playback_policy, token, isLive: false },
         startSeconds: position?.seconds || (Number.isFinite(start) ? Math.max(0, start) : 0),
         isEager: preload === "auto" || begins,
-        onRenditions: (renditions) => replaceRenditions(this.#renditions, renditions),
-        onSounds: (sounds, heard) =>
-          replaceAudioTracks(this.#audioTracks, sounds, heard, (index) => this.#source?.chooseSound(index)),
         onRenditionChange: () => this.#tell("renditionchange"),
         onError: (reason) => this.#fail(reason),
-      });
-    };
-    // Already playing if the page called play() before the data arrived.
-    if (preload !== "none" || begins || !video.paused) open();
-    else video.addEventListener("play", open, { once: true, signal: this.#opening.signal });
+      }),
+      preload !== "none" || begins,
+    );
     // Refused when the page may not autoplay: the viewer must start it.
     if (begins) video.play().catch(() => {});
+  }
+
+  #follow(channel: string, wasPlaying: boolean): void {
+    const { signal } = this.#opening;
+    const id = `live/${channel}`;
+    this.#newSession(id);
+    this.#channel = followChannel({
+      ...{ channel, signal, token: () => this.token },
+      screen: {
+        video: this.video,
+        isOpen: () => this.#slot.current !== null,
+        close: () => this.#slot.close(),
+        notify: (notice) => showNotice(this.#frame as Frame, notice),
+        offerLive: (isOffered) => this.#frame?.controller.classList.toggle("live-again", isOffered),
+        fail: (reason) => this.#fail(reason),
+        showState: (state) => this.#showState(state),
+        openLive: (url, isAwaited) => {
+          this.#newSession(id);
+          this.#openLive(url, wasPlaying || isAwaited || this.hasAttribute("autoplay"));
+        },
+        openRecording: (asset, isSeen) => this.#openRecording(asset, isSeen, signal),
+      },
+    });
+  }
+
+  #showState({ title, playback_policy, viewers }: LiveState): void {
+    const { viewers: place } = this.#frame as Frame;
+    if (this.#data === null) this.#title = title;
+    if (this.#policy !== playback_policy) this.#watch(playback_policy);
+    this.#policy = playback_policy;
+    place.textContent = viewers > 0 ? words("viewers", { count: viewers }) : "";
+    this.#decorate();
+  }
+
+  #openLive(url: string, begins: boolean): void {
+    this.#slot.close();
+    this.#data = null;
+    this.#clear(true);
+    replaceTracks(this.video, { subtitles: [], chapters: [], storyboard_url: null });
+    // Its playlists change all the time: nothing is loaded before the viewer wants to see it.
+    this.#slot.open(
+      () => ({
+        ...{ url, policy: this.#policy ?? "public", token: this.token, isLive: true, startSeconds: 0, isEager: true },
+        onRenditionChange() {},
+        onError: (reason) => this.#channel?.sourceFailed(reason),
+      }),
+      begins,
+    );
+    if (begins) void this.#playAwaited();
+  }
+
+  /** A viewer who waits sees the stream start, without audio if the browser requires that. */
+  async #playAwaited(): Promise<void> {
+    const { video } = this;
+    try {
+      await video.play();
+    } catch (error) {
+      if ((error as Error).name !== "NotAllowedError") return;
+      video.muted = true;
+      video.play().catch(() => {});
+    }
+  }
+
+  async #openRecording(id: string, isSeen: boolean, signal: AbortSignal): Promise<boolean> {
+    try {
+      const data = await loadPlayerData(id, null, signal);
+      if (signal.aborted) return false;
+      this.#slot.close();
+      // A viewer who has just seen it does not see it again without pressing play.
+      this.#show(id, data, null, isSeen ? { seconds: 0, isPlaying: false, subtitles: [] } : null);
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  #seekToLive(event: Event): void {
+    event.stopPropagation();
+    const edge = this.#slot.current?.liveEdge();
+    if (edge) this.video.currentTime = edge.newest;
+    else if (this.#frame?.controller.classList.contains("live-again")) this.#channel?.goLive();
+  }
+
+  /** Ahead of the newest media playback stalls. */
+  #stayInWindow(): void {
+    const edge = this.#slot.current?.liveEdge();
+    if (edge && this.video.currentTime > edge.newest + 0.5) this.video.currentTime = edge.newest;
   }
 
   #fail(reason: ErrorCode): void {
     this.#place = this.#resumeState();
     this.#tell("error");
     this.#close();
-    this.#show(reason);
+    this.#error = { code: MEDIA_ERROR_CODES[reason] ?? NOT_SUPPORTED, message: words(reason), reason };
+    showNotice(this.#frame as Frame, reason);
     const { signal } = this.#opening;
     const again = () => void this.#open();
     if (reason === "asset_not_ready") {
@@ -269,35 +376,21 @@ export class SvcPlayer extends MediaFacade {
     this.dispatchEvent(new CustomEvent("error", { detail: this.#error }));
   }
 
-  #show(reason: ErrorCode): void {
-    const { controller, message, again } = this.#frame as Frame;
-    const code = MEDIA_ERROR_CODES[reason] ?? NOT_SUPPORTED;
-    this.#error = { code, message: words(reason), reason };
-    controller.classList.add("message-shown");
-    controller.inert = true;
-    message.hidden = false;
-    // Reported immediately, except errors that recover by themselves.
-    message.setAttribute("role", reason === "asset_not_ready" ? "status" : "alert");
-    message.dataset.reason = reason;
-    (message.firstElementChild as HTMLElement).textContent = words(reason);
-    again.hidden = reason !== "network" && reason !== "media";
-  }
-
-  #clear(): void {
-    const { controller, message } = this.#frame as Frame;
+  #clear(isLive: boolean): void {
+    const frame = this.#frame as Frame;
     this.#error = null;
-    controller.classList.remove("message-shown");
-    controller.inert = false;
-    message.hidden = true;
+    hideNotice(frame);
+    showLive(frame, isLive);
+    this.#decorate();
   }
 
   #close(): void {
     this.#opening.abort();
     this.#opening = new AbortController();
     this.#stopClock();
-    this.#source?.close();
-    this.#source = null;
-    replaceRenditions(this.#renditions, []);
-    replaceAudioTracks(this.#audioTracks, [], -1, () => {});
+    this.#channel = null;
+    this.#policy = null;
+    this.#frame?.controller.classList.remove("live-again");
+    this.#slot.close();
   }
 }

@@ -4,9 +4,10 @@ import { Es } from "media-chrome/dist/lang/es.js";
 import { Fr } from "media-chrome/dist/lang/fr.js";
 import { Pt } from "media-chrome/dist/lang/pt.js";
 import { addTranslation, setLanguage, t } from "media-chrome/dist/utils/i18n.js";
+import type { LiveNotice } from "./live-state.ts";
 import type { ErrorCode } from "./player-data.ts";
 
-type MessageKey = ErrorCode | "try_again";
+type MessageKey = ErrorCode | LiveNotice | "try_again" | "viewers";
 type Dictionary = Partial<Record<MessageKey | keyof TranslateDictionary, string>>;
 
 const ENGLISH: Record<MessageKey, string> = {
@@ -18,6 +19,9 @@ const ENGLISH: Record<MessageKey, string> = {
   not_found: "This video does not exist.",
   network: "The video cannot be loaded right now. Check your connection.",
   media: "This browser cannot play the video.",
+  live_waiting: "The stream has not started yet. It starts here automatically.",
+  live_ended: "The stream has ended.",
+  viewers: "{count} watching",
   try_again: "Try again",
 };
 const OTHERS: Record<string, Record<MessageKey, string>> = {
@@ -30,6 +34,9 @@ const OTHERS: Record<string, Record<MessageKey, string>> = {
     not_found: "Dieses Video gibt es nicht.",
     network: "Das Video ist gerade nicht erreichbar. Prüfen Sie die Verbindung.",
     media: "Dieser Browser kann das Video nicht abspielen.",
+    live_waiting: "Der Stream hat noch nicht begonnen. Er beginnt hier von selbst.",
+    live_ended: "Der Stream ist beendet.",
+    viewers: "Zuschauer: {count}",
     try_again: "Noch einmal versuchen",
   },
   es: {
@@ -41,6 +48,9 @@ const OTHERS: Record<string, Record<MessageKey, string>> = {
     not_found: "No existe ese vídeo.",
     network: "No se puede acceder al vídeo ahora. Compruebe la conexión.",
     media: "Este navegador no puede reproducir el vídeo.",
+    live_waiting: "La emisión aún no ha comenzado. Empezará aquí automáticamente.",
+    live_ended: "La emisión ha terminado.",
+    viewers: "Espectadores: {count}",
     try_again: "Reintentar",
   },
   fr: {
@@ -52,6 +62,9 @@ const OTHERS: Record<string, Record<MessageKey, string>> = {
     not_found: "Cette vidéo n’existe pas.",
     network: "La vidéo est injoignable pour le moment. Vérifiez la connexion.",
     media: "Ce navigateur ne peut pas lire la vidéo.",
+    live_waiting: "Le direct n’a pas encore commencé. Il commencera ici automatiquement.",
+    live_ended: "Le direct est terminé.",
+    viewers: "Spectateurs : {count}",
     try_again: "Réessayer",
   },
   pt: {
@@ -63,6 +76,9 @@ const OTHERS: Record<string, Record<MessageKey, string>> = {
     not_found: "Não existe esse vídeo.",
     network: "O vídeo não está acessível agora. Verifique a ligação.",
     media: "Este navegador não consegue reproduzir o vídeo.",
+    live_waiting: "A transmissão ainda não começou. Começa aqui automaticamente.",
+    live_ended: "A transmissão terminou.",
+    viewers: "Espectadores: {count}",
     try_again: "Tentar de novo",
   },
 };
@@ -87,5 +103,6 @@ export function addWords(language: string, words: Dictionary): void {
 }
 
 /** In the language of the last `speak` call, with English as fallback. */
-export const words = (key: MessageKey | keyof typeof En): string => (t as (key: string) => string)(key);
+export const words = (key: MessageKey | keyof typeof En, values: Record<string, string | number> = {}): string =>
+  (t as (key: string, values: Record<string, string | number>) => string)(key, values);
 export const speak = setLanguage;

@@ -50,17 +50,27 @@ export const refusedFor = (token: string | null): ErrorCode => {
     : "playback_token_invalid";
 };
 
-/** Throws PlayerError. */
-export async function loadPlayerData(id: string, token: string | null, signal: AbortSignal): Promise<PlayerData> {
+/** The public data of an asset. Throws PlayerError. */
+export const loadPlayerData = async (id: string, token: string | null, signal: AbortSignal): Promise<PlayerData> => {
+  const { body, base } = await loadPublic(`embed/${encodeURIComponent(id)}/player.json`, token, signal);
+  return withAddresses(body as PlayerData, base);
+};
+
+/** JSON of the server, and its URL. Throws PlayerError. */
+export async function loadPublic(
+  path: string,
+  token: string | null,
+  signal: AbortSignal,
+): Promise<{ body: unknown; base: string }> {
   const query = token === null ? "" : `?token=${encodeURIComponent(token)}`;
   try {
-    const answer = await fetch(`${serverUrl}embed/${encodeURIComponent(id)}/player.json${query}`, {
+    const answer = await fetch(`${serverUrl}${path}${query}`, {
       signal,
       credentials: "omit",
       referrerPolicy: "no-referrer",
     });
     const body = await answer.json();
-    if (answer.ok) return withAddresses(body as PlayerData, answer.url);
+    if (answer.ok) return { body, base: answer.url };
     if (body.code === "playback_token_invalid") throw new PlayerError(refusedFor(token));
     throw new PlayerError(TOLD.includes(body.code) ? body.code : "network");
   } catch (error) {
@@ -72,7 +82,7 @@ export async function loadPlayerData(id: string, token: string | null, signal: A
 export const carrying = (address: string, token: string) =>
   address
     .replace(/([?&]token=)[^&#]*/, (_, name) => name + encodeURIComponent(token))
-    .replace(/(\/media\/[^/?#]+\/)~[^/?#]+/, (_, path) => `${path}~${token}`);
+    .replace(/(\/(?:media|live)\/[^/?#]+\/)~[^/?#]+/, (_, path) => `${path}~${token}`);
 
 /** URLs of the server are paths only. */
 function withAddresses(data: PlayerData, base: string): PlayerData {

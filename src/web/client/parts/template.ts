@@ -2,6 +2,7 @@ import "media-chrome/dist/media-airplay-button.js";
 import "media-chrome/dist/media-control-bar.js";
 import "media-chrome/dist/media-controller.js";
 import "media-chrome/dist/media-fullscreen-button.js";
+import "media-chrome/dist/media-live-button.js";
 import "media-chrome/dist/media-loading-indicator.js";
 import "media-chrome/dist/media-mute-button.js";
 import "media-chrome/dist/media-pip-button.js";
@@ -61,7 +62,13 @@ media-captions-menu-button:not([mediasubtitleslist]){display:none}
 media-controller:not([breakpointmd]) :is(media-seek-backward-button,media-seek-forward-button,media-volume-range){display:none}
 media-controller:not([breakpointsm]) .middle{--media-button-icon-width:28px;--media-button-icon-height:28px;padding:14px}
 media-controller:not([breakpointsm]) .title{padding:.6rem .75rem 1.4rem;font-size:.85rem}
-media-controller:not([breakpointsm]) :is(media-pip-button,media-playback-rate-menu-button){display:none}
+media-controller:not([breakpointsm]) :is(media-pip-button,media-playback-rate-menu-button,.viewers){display:none}
+media-live-button[mediatimeislive]{--media-cursor:default}
+media-controller:not(.live,.live-again) media-live-button,media-controller:not(.live) .viewers,.viewers:empty,
+.live media-playback-rate-menu-button,.live[mediatimeislive] media-time-display{display:none}
+.live media-time-range::part(preview-box){display:none}
+.viewers{color:var(--_text);font-size:14px;line-height:24px;padding:0 .5rem;white-space:nowrap}
+media-live-button{flex:none}
 [role=menu]{z-index:1;color:var(--_text);max-width:80%;overflow-wrap:anywhere}
 .message{position:absolute;inset:0;display:grid;place-content:center;justify-items:center;gap:1rem;padding:1.25rem;text-align:center;
 color:#eef1f5;background:radial-gradient(circle at 50% 35%,rgb(29 37 50 / .94),rgb(10 13 18 / .97) 75%);font-size:1rem;line-height:1.45}
@@ -74,7 +81,7 @@ color:#eef1f5;background:radial-gradient(circle at 50% 35%,rgb(29 37 50 / .94),r
 `;
 
 const MARKUP = `
-<media-controller part="controller" nomutedpref novolumepref nosubtitleslangpref>
+<media-controller part="controller" noautoseektolive nomutedpref novolumepref nosubtitleslangpref>
 <media-loading-indicator slot="centered-chrome" noautohide></media-loading-indicator>
 <media-play-button slot="centered-chrome" class="middle" notooltip part="middle-play"></media-play-button>
 <div slot="top-chrome" class="title" part="title"></div>
@@ -91,6 +98,8 @@ const MARKUP = `
 <media-mute-button></media-mute-button>
 <media-volume-range></media-volume-range>
 <media-time-display showduration notoggle></media-time-display>
+<media-live-button part="live"></media-live-button>
+<span class="viewers" part="viewers"></span>
 <span class="space"></span>
 <media-captions-menu-button></media-captions-menu-button>
 <media-audio-track-menu-button></media-audio-track-menu-button>
@@ -108,9 +117,19 @@ const MARKUP = `
 export type Frame = {
   controller: HTMLElement & { fullscreenElement: HTMLElement };
   title: HTMLElement;
+  controls: HTMLElement;
+  time: HTMLElement;
+  viewers: HTMLElement;
   message: HTMLElement;
   again: HTMLButtonElement;
 };
+
+/** Live, the time is how far the viewer is behind, and hls.js sets the speed. */
+export function showLive({ controller, time }: Frame, isLive: boolean): void {
+  controller.classList.toggle("live", isLive);
+  time.toggleAttribute("remaining", isLive);
+  time.toggleAttribute("showduration", !isLive);
+}
 
 /** The whole user interface around `video`. The language must be set before. */
 export function buildFrame(root: ShadowRoot, video: HTMLVideoElement): Frame {
@@ -121,6 +140,9 @@ export function buildFrame(root: ShadowRoot, video: HTMLVideoElement): Frame {
   const frame = {
     controller: find<Frame["controller"]>("media-controller"),
     title: find<HTMLElement>(".title"),
+    controls: find<HTMLElement>(".bars"),
+    time: find<HTMLElement>("media-time-display"),
+    viewers: find<HTMLElement>(".viewers"),
     message: find<HTMLElement>(".message"),
     again: find<HTMLButtonElement>(".message button"),
   };

@@ -13,7 +13,10 @@ const asText = (title: string) => title.replaceAll("&", "&amp;").replaceAll("<",
 const chapterTracks = new WeakMap<HTMLVideoElement, TextTrack>();
 
 /** Replaces subtitles, chapters and the thumbnails over the timeline. */
-export function replaceTracks(video: HTMLVideoElement, { subtitles, chapters, storyboard_url }: PlayerData): void {
+export function replaceTracks(
+  video: HTMLVideoElement,
+  { subtitles, chapters, storyboard_url }: Pick<PlayerData, "subtitles" | "chapters" | "storyboard_url">,
+): void {
   for (const track of video.querySelectorAll("track")) track.remove();
   for (const { language, label, url, is_default } of subtitles)
     addTrack(video, { kind: "subtitles", srclang: language, label, src: url, default: is_default });

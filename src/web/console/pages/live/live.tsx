@@ -1,6 +1,6 @@
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { vodbox } from "../../api.ts";
-import { Badge } from "../../components/badge.tsx";
+import { BASE } from "../../base.ts";
 import { ConfirmDialog, Dialog } from "../../components/dialog.tsx";
 import { Field, Form } from "../../components/form.tsx";
 import { ListView } from "../../components/list-view.tsx";
@@ -14,11 +14,14 @@ import { useList } from "../../hooks/use-list.ts";
 import { useSession } from "../../session.tsx";
 import { useTexts } from "../../texts/texts.tsx";
 import type { LiveChannel } from "../../types.ts";
+import { ChannelStatus, Signal } from "./signal.tsx";
 import { texts } from "./texts.ts";
+
+const REFRESH_MS = 5000;
 
 type Question = { channel: LiveChannel; action: "rotate" | "delete" };
 
-/** Channels of a live gateway. */
+/** Channels for live streams, and what is published to them. */
 export default function Live() {
   const t = useTexts(texts);
   const { may, session } = useSession();
@@ -28,6 +31,10 @@ export default function Live() {
   const [failure, setFailure] = useState<unknown>(null);
   const list = useList(() => vodbox.listChannels(), []);
   const { reload } = list;
+  useEffect(() => {
+    const timer = setInterval(() => document.visibilityState === "visible" && reload(), REFRESH_MS);
+    return () => clearInterval(timer);
+  }, [reload]);
   const create = async ({ channel = "", name, publisher, tenant_id }: Record<string, string>) => {
     const tenant = session.tenant_id ?? Number(tenant_id);
     const body = { channel, ...(name && { name }), publisher: publisher || null, tenant_id: tenant };
@@ -64,15 +71,8 @@ export default function Live() {
             columns={[
               { title: t("name"), cell: ({ name }) => name },
               { title: t("path"), cell: ({ path }) => <code>{path}</code> },
-              {
-                title: t("status"),
-                cell: ({ revoked_at }) =>
-                  revoked_at === null ? (
-                    <Badge state="ready" text={t("active")} />
-                  ) : (
-                    <Badge state="errored" text={t("revoked")} />
-                  ),
-              },
+              { title: t("status"), cell: (channel) => <ChannelStatus channel={channel} /> },
+              { title: t("signal"), cell: ({ health }) => health && <Signal health={health} /> },
               { title: t("created"), cell: ({ created_at }) => <Time at={created_at} /> },
               {
                 title: t("actions"),
@@ -80,6 +80,11 @@ export default function Live() {
                   may("assets:write") &&
                   channel.revoked_at === null && (
                     <span class="row">
+                      {channel.status === "live" && channel.playback_policy === "public" && (
+                        <a href={`${BASE}/watch/live/${channel.channel}`} target="_blank" rel="noreferrer">
+                          {t("openStream")}
+                        </a>
+                      )}
                       <button type="button" onClick={() => setQuestion({ channel, action: "rotate" })}>
                         {t("rotate")}
                       </button>

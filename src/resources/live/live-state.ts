@@ -1,0 +1,146 @@
+import { and, desc, eq, isNull, sql } from "drizzle-orm";
+import * as v from "valibot";
+import { cacheUntilCommit } from "../../../storage/db/commit-cache.ts";
+import { prepared } from "../../../storage/db/prepared.ts";
+import { type LiveChannelRow, type LiveStreamRow, liveChannels, liveStreams } from "../../../storage/db/schema.ts";
+import { type App, forApp } from "../../app.ts";
+import { NullableTime, PlaybackPolicy } from "../../http/schemas.ts";
+import { iso } from "../../lib/clock.ts";
+import { notFound } from "../../lib/errors.ts";
+import { findPublicAsset } from "../assets/queries.ts";
+import { publicId } from "../assets/urls.ts";
+import { type PlaybackTokens, requireToken } from "../playback/token.ts";
+import { requireActiveTenant } from "../tenants/active.ts";
+import { liveRegistry } from "./registry.ts";
+import { channelOf, pathOf } from "./schema.ts";
+import { liveUrl } from "./urls.ts";
+
+/** After this time a broadcast is over: a viewer who opens the page waits for the next one. */
+const ENDED_SHOWN_MS = 12 * 3_600_000;
+
+export type PublicChannel = Pick<
+  LiveChannelRow,
+  "id" | "tenantId" | "channel" | "name" | "playbackPolicy" | "lowLatency"
+>;
+
+/** The public data of a channel for viewers who may watch it; no key protects it. */
+export const LiveState = v.pipe(
+  v.object({
+    status: v.picklist(["idle", "live", "ended"]),
+    channel: v.string(),
+    title: v.string(),
+    playback_policy: PlaybackPolicy,
+    hls_url: v.pipe(v.nullable(v.string()), v.description("Null unless the channel is live")),
+    started_at: NullableTime,
+    ended_at: NullableTime,
+    viewers: v.number(),
+    low_latency: v.boolean(),
+    recording: v.pipe(
+      v.nullable(v.object({ id: v.string() })),
+      v.description("The public asset of the broadcast that has ended, once it can be played"),
+    ),
+  }),
+  v.title("LiveState"),
+);
+
+const byName = prepared((db) => {
+  const { id, tenantId, channel, name, playbackPolicy, lowLatency } = liveChannels;
+  return db
+    .select({ id, tenantId, channel, name, playbackPolicy, lowLatency })
+    .from(liveChannels)
+    .where(and(eq(channel, sql.placeholder("channel")), isNull(liveChannels.revokedAt)))
+    .prepare();
+});
+const lastOf = prepared((db) =>
+  db
+    .select()
+    .from(liveStreams)
+    .where(eq(liveStreams.channelId, sql.placeholder("channelId")))
+    .orderBy(desc(liveStreams.id))
+    .limit(1)
+    .prepare(),
+);
+/** Every viewer polls the state. */
+const remembered = forApp((app) => ({
+  channel: cacheUntilCommit(app.commits, (channel: string) => byName(app.db).get({ channel })),
+  // Undefined would not be cached.
+  lastStream: cacheUntilCommit(
+    app.commits,
+    async (channelId: number) => (await lastOf(app.db).get({ channelId })) ?? null,
+  ),
+}));
+
+/** Any tenant's channel by its name, unless it is revoked. The playback policy decides on access. */
+export async function findPublicChannel(app: App, channel: string): Promise<PublicChannel | undefined> {
+  return channelOf(pathOf(channel)) === null ? undefined : remembered(app).channel(channel);
+}
+
+/**
+ * The channel of a public page, for a viewer who may watch it. Throws 404, 403 `tenant_suspended`, and 403 without a
+ * valid token for a signed channel.
+ */
+export async function requireWatchable(
+  app: App,
+  tokens: PlaybackTokens,
+  { channel, token }: { channel: string; token: string | null },
+): Promise<PublicChannel> {
+  const found = (await findPublicChannel(app, channel)) ?? notFound("channel");
+  await requireActiveTenant(app, found.tenantId);
+  await requireChannelToken(tokens, found, token);
+  return found;
+}
+
+/** Throws 403 without a valid token for a signed channel. */
+export async function requireChannelToken(
+  tokens: PlaybackTokens,
+  { tenantId, channel, playbackPolicy }: PublicChannel,
+  token: string | null,
+): Promise<void> {
+  if (playbackPolicy === "signed") await requireToken(tokens, { tenantId, externalId: pathOf(channel) }, token);
+}
+
+/** What viewers see of a channel. URLs are paths of this server, below `basePath`, whatever its host name. */
+export async function liveState(
+  app: App,
+  channel: PublicChannel,
+  { token, basePath }: { token: string | null; basePath: string },
+): Promise<v.InferInput<typeof LiveState>> {
+  const now = app.clock.now();
+  const { status, last, viewers } = await broadcastOf(app, channel, now);
+  const carried = channel.playbackPolicy === "signed" ? token : null;
+  return {
+    status,
+    channel: channel.channel,
+    title: channel.name,
+    playback_policy: channel.playbackPolicy,
+    hls_url: status === "live" ? liveUrl(basePath, channel.channel, carried) : null,
+    started_at: iso(last?.startedAt ?? null),
+    ended_at: iso(last?.endedAt ?? null),
+    viewers,
+    low_latency: channel.lowLatency,
+    recording: status === "ended" ? await recordingOf(app, last?.assetId ?? null) : null,
+  };
+}
+
+type Broadcast = Pick<LiveStreamRow, "startedAt" | "endedAt" | "assetId">;
+type ChannelStatus = { status: "idle" | "live" | "ended"; last: Broadcast | null; viewers: number };
+
+/** The registry knows first that a broadcast of this server ends; those of other servers are only in the database. */
+async function broadcastOf(app: App, { id, channel }: PublicChannel, now: number): Promise<ChannelStatus> {
+  const local = liveRegistry(app).ofChannel(channel);
+  const row = await remembered(app).lastStream(id);
+  const own = local?.channelId === id ? local : undefined;
+  const isOwn = own !== undefined && (row === null || row.name === own.name || own.endedAt === null);
+  const last = isOwn ? { startedAt: own.startedAt, endedAt: own.endedAt, assetId: row?.assetId ?? null } : row;
+  if (last === null) return { status: "idle", last, viewers: 0 };
+  if (last.endedAt === null) return { status: "live", last, viewers: isOwn ? own.viewers.count(now) : 0 };
+  return now - last.endedAt < ENDED_SHOWN_MS
+    ? { status: "ended", last, viewers: 0 }
+    : { status: "idle", last: null, viewers: 0 };
+}
+
+/** Follows the asset's own policy: a token for the channel does not open a signed recording. */
+async function recordingOf(app: App, assetId: number | null): Promise<{ id: string } | null> {
+  const asset = assetId === null ? undefined : await findPublicAsset(app, String(assetId));
+  return asset?.playbackStatus === "ready" && asset.playbackPolicy === "public" ? { id: publicId(asset) } : null;
+}

@@ -1,0 +1,51 @@
+import { type ListedAudioTrack, replaceAudioTracks } from "./audio-tracks.ts";
+import { eventList } from "./event-list.ts";
+import { serverUrl } from "./own-script.ts";
+import type { PlayerData } from "./player-data.ts";
+import { renditionList, replaceRenditions } from "./renditions.ts";
+import { openSource, type Source, type SourceOptions } from "./source.ts";
+
+export type Policy = PlayerData["playback_policy"];
+export type Opening = Omit<SourceOptions, "isOwn" | "onRenditions" | "onSounds"> & { policy: Policy };
+
+/** The source of a video element, or none, and the renditions and audio tracks that media-chrome lists. */
+export class SourceSlot {
+  readonly video: HTMLVideoElement;
+  readonly audioTracks = eventList<ListedAudioTrack>();
+  readonly renditions = renditionList((index) => this.current?.chooseRendition(index));
+  current: Source | null = null;
+  /** Aborts with the current source, or the one that opens when the viewer presses play. */
+  #pending = new AbortController();
+
+  constructor(video: HTMLVideoElement) {
+    this.video = video;
+  }
+
+  /** Opens a source now or, unless it is loaded before, when the viewer presses play. */
+  open(opening: () => Opening, isLoaded: boolean): void {
+    const open = () => this.#open(opening());
+    // Already playing if the page called play() before the data arrived.
+    if (isLoaded || !this.video.paused) open();
+    else this.video.addEventListener("play", open, { once: true, signal: this.#pending.signal });
+  }
+
+  #open({ policy, token, ...options }: Opening): void {
+    this.current = openSource(this.video, {
+      ...options,
+      isOwn: options.url.startsWith(serverUrl),
+      token: policy === "signed" ? token : null,
+      onRenditions: (renditions) => replaceRenditions(this.renditions, renditions),
+      onSounds: (sounds, heard) =>
+        replaceAudioTracks(this.audioTracks, sounds, heard, (index) => this.current?.chooseSound(index)),
+    });
+  }
+
+  close(): void {
+    this.#pending.abort();
+    this.#pending = new AbortController();
+    this.current?.close();
+    this.current = null;
+    replaceRenditions(this.renditions, []);
+    replaceAudioTracks(this.audioTracks, [], -1, () => {});
+  }
+}

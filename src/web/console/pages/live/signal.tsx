@@ -1,0 +1,36 @@
+import { Badge } from "../../components/badge.tsx";
+import { bitrate, count } from "../../format.ts";
+import { useLanguage, useTexts } from "../../texts/texts.tsx";
+import type { LiveChannel } from "../../types.ts";
+import { texts } from "./texts.ts";
+
+/** Whether a channel can be used, and whether it is live. */
+export function ChannelStatus({ channel: { status, viewers, revoked_at } }: { channel: LiveChannel }) {
+  const t = useTexts(texts);
+  const { language } = useLanguage();
+  if (revoked_at !== null) return <Badge state="errored" text={t("revoked")} />;
+  if (status === "idle") return <Badge state="ready" text={t("active")} />;
+  return <Badge state="running" text={`${t("onAir")} · ${count(viewers, language)} ${t("viewers")}`} />;
+}
+
+/** What the encoder sends, and what to change about it. */
+export function Signal({ health }: { health: NonNullable<LiveChannel["health"]> }) {
+  const t = useTexts(texts);
+  const { language } = useLanguage();
+  const { frame_rate, keyframe_seconds, advice } = health;
+  const parts = [
+    bitrate(health.bitrate, language),
+    frame_rate !== null && `${count(frame_rate, language)} ${t("framesPerSecond")}`,
+    keyframe_seconds !== null && `${t("keyframes")} ${count(keyframe_seconds, language)} s`,
+  ];
+  return (
+    <>
+      {parts.filter(Boolean).join(", ")}
+      {advice.map((text) => (
+        <p key={text}>
+          <small>{text}</small>
+        </p>
+      ))}
+    </>
+  );
+}

@@ -1,0 +1,26 @@
+import { expect, test } from "vitest";
+import { x264 } from "../live/cmaf-publisher.ts";
+import { atEnd } from "../support/folder.ts";
+import { liveServer, newChannel, publish } from "../support/live.ts";
+import { startBrowser } from "./browser.ts";
+import { faultsOf, link, signedIn } from "./console.ts";
+
+test("a channel shows that it is live, what the encoder sends, and what to change", async () => {
+  const server = await liveServer();
+  const channel = await newChannel(server);
+  const browser = await startBrowser();
+  atEnd(() => browser.close());
+  const seen = await signedIn(browser, server.base, server.admin);
+  const { page } = seen;
+  await link(page, "Live").click();
+  const row = page.getByRole("row", { name: /live\/stage/ });
+  await row.getByText("Active", { exact: true }).waitFor();
+  const publishing = publish(server, channel, 60, { video: x264(150, 0) });
+  await row.getByText("Live · 0 viewers").waitFor();
+  await row.getByText(/ Mbit\/s, .* fps, keyframes every 5 s/).waitFor();
+  await row.getByText("Set the keyframe interval of the encoder to 2 s", { exact: false }).waitFor();
+  expect(await link(page, "Watch").getAttribute("href")).toBe("/watch/live/stage");
+  publishing.child.kill("SIGINT");
+  await row.getByText("Active", { exact: true }).waitFor();
+  expect(faultsOf(seen)).toEqual([]);
+});
