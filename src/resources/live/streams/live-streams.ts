@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { eq, isNull } from "drizzle-orm";
 import { liveChannels, liveStreams as rows } from "../../../../storage/db/schema.ts";
 import { type App, forApp } from "../../../app.ts";
+import { databaseFileOf } from "../../../config/database-file.ts";
 import { HttpError } from "../../../lib/errors.ts";
 import { randomName } from "../../../lib/tokens.ts";
 import type {
@@ -186,10 +187,12 @@ export class LiveStreams {
     const unfinished = await this.#app.db.select().from(rows).where(isNull(rows.finishedAt)).all();
     for (const { name, recorded, channelId } of unfinished) {
       if (liveRegistry(this.#app).byName(name)?.endedAt === null) continue;
-      folders.delete(name);
+      const isHere = folders.delete(name);
+      // Other servers receive streams too, and have their files.
+      if (!isHere && databaseFileOf(this.#app.config) === null) continue;
       const endedAt = await lastWrite(join(root, name), this.#app.clock.now());
       this.#enqueue(name, async () => void (await endStream(this.#app, name, endedAt)));
-      if (recorded) this.#send({ recover: name, isEncoded: await this.#isEncoded(channelId) });
+      if (recorded && isHere) this.#send({ recover: name, isEncoded: await this.#isEncoded(channelId) });
       else this.#finished(name, null);
     }
     for (const name of folders)
