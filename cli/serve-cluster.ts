@@ -27,6 +27,7 @@ export async function serveCluster(config: Config): Promise<void> {
   const port = await freePort(config);
   let listening = { address: "", localAddress: "" };
   let setupUrl: string | null = null;
+  let publishUrls: string[] = [];
   const supervisor = new Supervisor({
     count: config.processes,
     log,
@@ -38,6 +39,7 @@ export async function serveCluster(config: Config): Promise<void> {
     onReady(where) {
       listening = where;
       setupUrl ??= where.setupUrl;
+      publishUrls = where.publishUrls;
       writeServerUrl(config, where.localAddress);
     },
   });
@@ -62,6 +64,7 @@ export async function serveCluster(config: Config): Promise<void> {
   const baseUrl = config.base_url ?? listening.address;
   line(`vodbox ready on ${baseUrl}`);
   line(`listening on ${listening.address}`);
+  for (const url of publishUrls) line(`live streams to ${url}`);
   printSetupUrl(setupUrl);
   notices.serving({
     status: `Serving ${baseUrl} with ${config.processes} processes`,

@@ -47,8 +47,8 @@ async function serveAsOne(command: Command, clusterWorker: ClusterWorker): Promi
     },
     { secondAtOnce: false, isLogged: true },
   );
-  const { address, localAddress, setupUrl } = running;
-  clusterWorker.ready({ address, localAddress, setupUrl });
+  const { address, localAddress, setupUrl, publishUrls } = running;
+  clusterWorker.ready({ address, localAddress, setupUrl, publishUrls });
 }
 
 async function startAsOne(command: Command, clusterWorker: ClusterWorker): Promise<Running> {

@@ -30,6 +30,10 @@ export type Peers = {
    * can read it.
    */
   post(name: string, value: unknown): Promise<void>;
+  /** Sends `value`, which must be JSON, to all peers that have subscribed to `topic`, or to one of them. In order. */
+  publish(topic: string, value: unknown, to?: number): void;
+  /** `receive` is called with what peers publish, and their slots. One subscriber for each topic. */
+  subscribe(topic: string, receive: (value: unknown, from: number) => void): void;
   /** The value that a peer last posted; undefined after that peer has exited. */
   posted(name: string): Promise<unknown>;
 };

@@ -6,11 +6,9 @@ import { checkPayments } from "./outbound/payments/configured.ts";
 
 const checkStorage = (config: Config) => config.storage === "none" || storeDriver(config.storage).check(config);
 
-function checkLive({ rtmp_port, rtmps_port, processes, tls_cert }: Config): void {
+function checkLive({ rtmps_port, tls_cert }: Config): void {
   if (rtmps_port !== undefined && tls_cert === undefined)
     throw new UserError("VODBOX_RTMPS_PORT needs VODBOX_TLS_CERT and VODBOX_TLS_KEY.", 2);
-  if (processes > 1 && (rtmp_port !== undefined || rtmps_port !== undefined))
-    throw new UserError("VODBOX_RTMP_PORT and VODBOX_RTMPS_PORT need VODBOX_PROCESSES=1.", 2);
 }
 
 /**

@@ -5,6 +5,7 @@ import { UserError } from "./lib/errors.ts";
 import type { FromIngest, IngestOptions, ToIngest } from "./live/ingest/messages.ts";
 import { liveFolder, liveStreams } from "./resources/live/streams/live-streams.ts";
 import { PUBLISH_APPLICATION } from "./resources/live/streams/permit.ts";
+import { LiveRelay } from "./resources/live/streams/relay.ts";
 import { readPair, tlsFiles, watchPair } from "./tls.ts";
 
 const FIRST_WAIT_MS = 500;
@@ -25,6 +26,7 @@ export type LiveIngest = {
  */
 export async function startLiveIngest(app: App): Promise<LiveIngest> {
   const streams = liveStreams(app);
+  const relay = app.peers && new LiveRelay(app, app.peers);
   const files = tlsFiles(app.config);
   const first = Promise.withResolvers<Ports>();
   // A free port is chosen once: publishers reconnect to it.
@@ -50,18 +52,23 @@ export async function startLiveIngest(app: App): Promise<LiveIngest> {
           app.log.error({ reason: message.failed }, "live streams cannot be received");
           first.reject(cannotListen(message.failed));
         } else if ("log" in message) app.log[message.log.level](message.log.fields, message.log.message);
-        else streams.receive(message);
+        else {
+          streams.receive(message);
+          relay?.report(message);
+        }
       });
       send({ options: optionsOf(app, ports, files && readPair(files)) });
       return started;
     },
     onError: (_, error) => first.reject(error),
     onExit: () => {
+      relay?.ended();
       streams.disconnected();
       return true;
     },
     onRestart: (_, exit, waitMs) => app.log.warn({ ...exit, again_in_ms: waitMs }, "the live ingest process exited"),
   });
+  relay?.lead(send);
   supervisor.start(0);
   const endWatch = files
     ? watchPair(files, app.log, ({ cert, key }) => send({ tls: { cert: cert.toString(), key: key.toString() } }))

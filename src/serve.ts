@@ -9,6 +9,7 @@ import { type Opened, type OpenOptions, openApp } from "./open.ts";
 import { loadParsers } from "./parsing/parse-document.ts";
 import { graceAfterStart } from "./resources/jobs/recover.ts";
 import { channelCache } from "./resources/live/channel-cache.ts";
+import { LiveRelay } from "./resources/live/streams/relay.ts";
 import { processFigures } from "./resources/operator/metrics.ts";
 import { joinServers } from "./resources/operator/servers.ts";
 import { newSetupCode } from "./resources/sessions/setup.ts";
@@ -112,9 +113,15 @@ export async function serve(
   };
 }
 
+/** Of several processes, the one that receives live streams. */
+const INGEST_SLOT = 0;
+
 async function startIngest(app: App): Promise<LiveIngest> {
   const { rtmp_port, rtmps_port } = app.config;
-  if (rtmp_port === undefined && rtmps_port === undefined) return { urls: [], stop: async () => {} };
+  const isLeader = app.peers === null || app.peers.slot === INGEST_SLOT;
+  const isOn = rtmp_port !== undefined || rtmps_port !== undefined;
+  if (isOn && app.peers && !isLeader) new LiveRelay(app, app.peers).follow(INGEST_SLOT);
+  if (!isOn || !isLeader) return { urls: [], stop: async () => {} };
   const { startLiveIngest } = await import("./live-ingest.ts");
   const ingest = await startLiveIngest(app);
   app.log.info({ urls: ingest.urls }, "receiving live streams");

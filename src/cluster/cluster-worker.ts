@@ -37,6 +37,7 @@ const end = () => process.exit(1);
 class Channel {
   #count = 0;
   readonly #locks = new Map<number, { abort: AbortController; granted: () => void }>();
+  readonly #topics = new Map<string, (value: unknown, from: number) => void>();
   readonly #pendingRequests = new Map<number, (answer: unknown) => void>();
   readonly #welcome = Promise.withResolvers<Extract<ToWorker, { welcome: unknown }>["welcome"]>();
   #figures: () => MetricsReport["families"] = () => [];
@@ -50,6 +51,8 @@ class Channel {
       take: (name, options) => this.#acquire(name, options),
       gather: async () => (await this.#ask((id) => ({ gather: id }))) as MetricsReport[],
       post: async (name, value) => void (await this.#ask((id) => ({ post: name, value, id }))),
+      publish: (topic, value, to) => this.#send({ publish: topic, value, to: to ?? null }),
+      subscribe: (topic, receive) => void this.#topics.set(topic, receive),
       posted: (name) => this.#ask((id) => ({ posted: name, id })),
       leave() {
         process.off("disconnect", end);
@@ -71,6 +74,7 @@ class Channel {
     if ("granted" in message) this.#locks.get(message.granted)?.granted();
     else if ("contested" in message) this.#locks.get(message.contested)?.abort.abort();
     else if ("broadcast" in message) this.#receiveBroadcast(message.broadcast);
+    else if ("topic" in message) this.#topics.get(message.topic)?.(message.value, message.from);
     else if ("ping" in message) this.#send({ pong: true });
     else if ("figures" in message) this.#send({ figures: message.figures, families: this.#figures() });
     else if ("answer" in message) {

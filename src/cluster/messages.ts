@@ -21,13 +21,15 @@ export type ToWorker =
   | { contested: number }
   | { broadcast: Broadcast }
   | { ping: true }
+  /** What a peer has published. */
+  | { topic: string; value: unknown; from: number }
   /** A request for the counters; the answer repeats the number. */
   | { figures: number }
   /** The answer to the request with that number. */
   | { answer: number; value?: unknown };
 
-/** Where a process listens. `setupUrl`: for the first one of an empty server, the address that sets it up. */
-export type Listening = { address: string; localAddress: string; setupUrl: string | null };
+/** Where a process listens. `setupUrl`: for the first one of an empty server, the address that sets it up. `publishUrls`: of live streams. */
+export type Listening = { address: string; localAddress: string; setupUrl: string | null; publishUrls: string[] };
 
 /** Messages to the supervisor. */
 export type ToSupervisor =
@@ -39,5 +41,7 @@ export type ToSupervisor =
   | { figures: number; families: MetricFamily[] }
   | { gather: number }
   | { pong: true }
+  /** For the peers that have subscribed, or for one process. */
+  | { publish: string; value: unknown; to: number | null }
   | { post: string; value: unknown; id: number }
   | { posted: string; id: number };

@@ -152,6 +152,10 @@ export class Supervisor {
     else if ("end" in message) this.#locks.end(from, message.end);
     else if ("broadcast" in message) {
       for (const other of this.#processes.values()) if (other !== from) send(other, message);
+    } else if ("publish" in message) {
+      const { publish: topic, value, to } = message;
+      for (const other of this.#processes.values())
+        if (other !== from && (to === null || other.slot === to)) send(other, { topic, value, from: from.slot });
     } else if ("post" in message) {
       this.#posted.set(message.post, { by: from, value: message.value });
       send(from, { answer: message.id });

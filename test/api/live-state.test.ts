@@ -58,6 +58,7 @@ function received({ id }: { id: number }, name: string): LiveStream {
     timeline: new LiveTimeline({ ...options, partTargetSeconds: 0.5, segmentTargetSeconds: 2 }),
     viewers: new ViewerCount(),
     health: null,
+    viewersElsewhere: new Map(),
   };
   liveRegistry(app.opened.app).add(stream);
   return stream;

@@ -45,7 +45,7 @@ export class Broadcast {
     this.stream = {
       ...{ name: `broadcast-${++broadcasts}`, tenantId: channel.tenant_id, channelId: channel.id },
       ...{ channel: channel.channel, startedAt, endedAt: null, timeline },
-      ...{ viewers: new ViewerCount(), health: null, folder: emptyFolder() },
+      ...{ viewers: new ViewerCount(), health: null, viewersElsewhere: new Map(), folder: emptyFolder() },
     };
     const names = new Map<TrackKind, string>();
     const named = (kind: TrackKind) => names.get(kind) as string;

@@ -11,7 +11,7 @@ import { findPublicAsset } from "../assets/queries.ts";
 import { publicId } from "../assets/urls.ts";
 import { type PlaybackTokens, requireToken } from "../playback/token.ts";
 import { requireActiveTenant } from "../tenants/active.ts";
-import { liveRegistry } from "./registry.ts";
+import { liveRegistry, viewersOf } from "./registry.ts";
 import { channelOf, pathOf } from "./schema.ts";
 import { liveUrl } from "./urls.ts";
 
@@ -133,7 +133,7 @@ async function broadcastOf(app: App, { id, channel }: PublicChannel, now: number
   const isOwn = own !== undefined && (row === null || row.name === own.name || own.endedAt === null);
   const last = isOwn ? { startedAt: own.startedAt, endedAt: own.endedAt, assetId: row?.assetId ?? null } : row;
   if (last === null) return { status: "idle", last, viewers: 0 };
-  if (last.endedAt === null) return { status: "live", last, viewers: isOwn ? own.viewers.count(now) : 0 };
+  if (last.endedAt === null) return { status: "live", last, viewers: isOwn ? viewersOf(own, now) : 0 };
   return now - last.endedAt < ENDED_SHOWN_MS
     ? { status: "ended", last, viewers: 0 }
     : { status: "idle", last: null, viewers: 0 };

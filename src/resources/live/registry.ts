@@ -16,11 +16,23 @@ export type LiveStream = {
   endedAt: number | null;
   timeline: LiveTimeline;
   viewers: ViewerCount;
+  /** Of other processes of the server, by their slots, with the time of the report. */
+  viewersElsewhere: Map<number, { count: number; at: number }>;
   /** What the publisher sends; null before it is measured, and while the publisher is away. */
   health: StreamHealth | null;
   /** Directory of its tracks: `<track>/init.mp4`, `<track>/00001.m4s`. See `openSegment` for a segment that is open. */
   folder: string;
 };
+
+/** A process that has reported nothing for so long has exited. */
+const REPORTED_MS = 15_000;
+
+/** Viewers of all processes of this server. */
+export const viewersOf = ({ viewers, viewersElsewhere }: LiveStream, now: number): number =>
+  [...viewersElsewhere.values()].reduce(
+    (sum, { count, at }) => sum + (now - at < REPORTED_MS ? count : 0),
+    viewers.count(now),
+  );
 
 /** The broadcasts of this server: the running one of each channel, or the last one while its files exist. */
 export class LiveRegistry {

@@ -3,7 +3,7 @@ import type { App } from "../../app.ts";
 import { iso } from "../../lib/clock.ts";
 import type { StreamHealth } from "../../live/ingest/stream-health.ts";
 import type { Channel } from "./queries.ts";
-import { type LiveStream, liveRegistry } from "./registry.ts";
+import { type LiveStream, liveRegistry, viewersOf } from "./registry.ts";
 import { type LiveChannel, pathOf } from "./schema.ts";
 import { liveUrl } from "./urls.ts";
 
@@ -25,7 +25,7 @@ export function toLiveChannel(app: App, row: Channel): v.InferInput<typeof LiveC
     encoding_profile: row.encodingProfile,
     status: row.startedAt === null ? "idle" : "live",
     started_at: iso(row.startedAt),
-    viewers: stream?.viewers.count(app.clock.now()) ?? 0,
+    viewers: stream ? viewersOf(stream, app.clock.now()) : 0,
     health: stream?.health ? toHealth(stream.health) : null,
     hls_url: liveUrl(app.baseUrl(), row.channel, null),
     dash_url: null,

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { eq, isNull } from "drizzle-orm";
 import { liveChannels, liveStreams as rows } from "../../../../storage/db/schema.ts";
 import { type App, forApp } from "../../../app.ts";
+import { databaseFileOf } from "../../../config/database-file.ts";
 import { HttpError } from "../../../lib/errors.ts";
 import { randomName } from "../../../lib/tokens.ts";
 import type {
@@ -31,6 +32,9 @@ const CLIP_MS = 10_000;
 const WATCH_MS = 2000;
 const RETRY_MS = 5000;
 
+type StreamReport = Exclude<Extract<FromIngest, { stream: string }>, { finished: unknown }>;
+/** What every process of a server that serves a stream has to know. */
+export type ReplicatedMessage = StreamReport | { opened: OpenedStream };
 type StreamMessage = Exclude<FromIngest, { ready: unknown } | { failed: string } | { log: unknown }>;
 
 export const liveFolder = ({ config }: Pick<App, "config">) => join(config.data_dir, FOLDER);
@@ -117,7 +121,39 @@ export class LiveStreams {
     clearInterval(this.#watch);
   }
 
-  #opened(opened: OpenedStream): void {
+  /** The same in a process that does not receive streams: another one completes them. */
+  disconnectedReplica(): void {
+    for (const stream of liveRegistry(this.#app).all())
+      if (stream.endedAt === null) this.replicate({ stream: stream.name, endedAtMs: this.#app.clock.now() });
+  }
+
+  /** In such a process: requests for clips go to the other one. */
+  sendClipsBy(send: (message: Extract<ToIngest, { clip: string }>) => void): void {
+    this.#send = (message) => {
+      if ("clip" in message) send(message);
+    };
+  }
+
+  /** What the process that receives the stream has reported, in another process of the server. */
+  replicate(message: ReplicatedMessage): void {
+    try {
+      this.#replicate(message);
+    } catch (error) {
+      this.#app.log.error({ err: error }, "a live stream was replicated incorrectly");
+    }
+  }
+
+  #replicate(message: ReplicatedMessage): void {
+    if ("opened" in message) return this.#register(message.opened);
+    const stream = liveRegistry(this.#app).byName(message.stream);
+    if (!stream || stream.endedAt !== null) return;
+    if ("endedAtMs" in message) {
+      this.#over(stream, message.endedAtMs);
+      setTimeout(() => liveRegistry(this.#app).remove(stream), LINGER_MS).unref();
+    } else applyReport(stream, message);
+  }
+
+  #register(opened: OpenedStream): void {
     const { name, channel, startedAtMs, partTargetSeconds, segmentTargetSeconds, tracks } = opened;
     const timeline = new LiveTimeline({
       ...{ startedAtMs, partTargetSeconds, segmentTargetSeconds, playlistName: LIVE_PLAYLIST },
@@ -127,8 +163,14 @@ export class LiveStreams {
     liveRegistry(this.#app).add({
       ...{ name, timeline, tenantId: channel.tenantId, channelId: channel.channelId, channel: channel.channel },
       ...{ startedAt: startedAtMs, endedAt: null, viewers: new ViewerCount(), health: null },
+      viewersElsewhere: new Map(),
       folder: join(liveFolder(this.#app), name),
     });
+  }
+
+  #opened(opened: OpenedStream): void {
+    const { name, channel } = opened;
+    this.#register(opened);
     if (channel.record) this.#recordings.set(name, new StoredRecording(this.#app, channel.tenantId));
     this.#enqueue(name, async () => {
       if (!(await insertStream(this.#app, opened))) this.#stop(name);
@@ -136,30 +178,26 @@ export class LiveStreams {
   }
 
   #changed(message: Extract<FromIngest, { stream: string }>): void {
-    const stream = liveRegistry(this.#app).byName(message.stream);
     if ("finished" in message) return this.#finished(message.stream, message.finished);
+    const stream = liveRegistry(this.#app).byName(message.stream);
     if (!stream || stream.endedAt !== null) return;
-    const { timeline } = stream;
-    if ("part" in message) timeline.part(message.part);
-    else if ("segment" in message) {
-      timeline.segment(message.segment);
-      const { track, name } = message.segment;
-      this.#recordings.get(stream.name)?.add(stream.folder, `${track}/${name}`);
-    } else if ("init" in message) timeline.init(message.init);
-    else if ("health" in message) stream.health = message.health;
-    else if ("interrupted" in message) {
-      stream.health = null;
-      timeline.interrupted();
-    } else if ("resumedAtMs" in message) timeline.resumed(message.resumedAtMs);
-    else this.#ended(stream, message.endedAtMs);
+    if ("endedAtMs" in message) return this.#ended(stream, message.endedAtMs);
+    applyReport(stream, message);
+    if (!("segment" in message)) return;
+    const { track, name } = message.segment;
+    this.#recordings.get(stream.name)?.add(stream.folder, `${track}/${name}`);
   }
 
   #ended(stream: LiveStream, endedAtMs: number): void {
+    this.#over(stream, endedAtMs);
+    this.#enqueue(stream.name, async () => void (await endStream(this.#app, stream.name, endedAtMs)));
+    setTimeout(() => void this.#forget(stream), LINGER_MS).unref();
+  }
+
+  #over(stream: LiveStream, endedAtMs: number): void {
     stream.timeline.ended();
     stream.endedAt = endedAtMs;
     stream.health = null;
-    this.#enqueue(stream.name, async () => void (await endStream(this.#app, stream.name, endedAtMs)));
-    setTimeout(() => void this.#forget(stream), LINGER_MS).unref();
   }
 
   #finished(name: string, finished: FinishedRecording | null): void {
@@ -186,10 +224,12 @@ export class LiveStreams {
     const unfinished = await this.#app.db.select().from(rows).where(isNull(rows.finishedAt)).all();
     for (const { name, recorded, channelId } of unfinished) {
       if (liveRegistry(this.#app).byName(name)?.endedAt === null) continue;
-      folders.delete(name);
+      const isHere = folders.delete(name);
+      // Other servers receive streams too, and have their files.
+      if (!isHere && databaseFileOf(this.#app.config) === null) continue;
       const endedAt = await lastWrite(join(root, name), this.#app.clock.now());
       this.#enqueue(name, async () => void (await endStream(this.#app, name, endedAt)));
-      if (recorded) this.#send({ recover: name, isEncoded: await this.#isEncoded(channelId) });
+      if (recorded && isHere) this.#send({ recover: name, isEncoded: await this.#isEncoded(channelId) });
       else this.#finished(name, null);
     }
     for (const name of folders)
@@ -248,6 +288,18 @@ export class LiveStreams {
       });
     this.#work.set(name, done);
   }
+}
+
+function applyReport(stream: LiveStream, report: Exclude<StreamReport, { endedAtMs: number }>): void {
+  const { timeline } = stream;
+  if ("part" in report) timeline.part(report.part);
+  else if ("segment" in report) timeline.segment(report.segment);
+  else if ("init" in report) timeline.init(report.init);
+  else if ("health" in report) stream.health = report.health;
+  else if ("interrupted" in report) {
+    stream.health = null;
+    timeline.interrupted();
+  } else timeline.resumed(report.resumedAtMs);
 }
 
 /** When the last segment of a stream was begun: ms since the epoch; `otherwise` for a stream without files. */

@@ -1,0 +1,107 @@
+import type { App, Peers } from "../../../app.ts";
+import type { FromIngest, ToIngest } from "../../../live/ingest/messages.ts";
+import { liveRegistry } from "../registry.ts";
+import { liveStreams, type ReplicatedMessage } from "./live-streams.ts";
+import { StreamLog } from "./stream-log.ts";
+
+const TOPIC = "live";
+const VIEWERS_MS = 5000;
+/** About 100 kB. */
+const SNAPSHOT_MESSAGES = 500;
+
+/** Messages between the processes of a server (`serve --processes`). */
+type Relayed =
+  | { report: ReplicatedMessage | Extract<FromIngest, { clip: string }> }
+  /** From a process that has started: it has no streams yet. */
+  | { sync: true }
+  /** Answers `sync`, in several messages. What was reported before it is in it. */
+  | { snapshot: ReplicatedMessage[]; isLast: boolean }
+  /** The process that receives streams has started again: those before have ended. */
+  | { reset: true }
+  | { toIngest: Extract<ToIngest, { clip: string }> }
+  /** Of each stream by its name, in one process. */
+  | { viewers: Record<string, number> };
+
+/**
+ * One process of a server receives streams, and all serve them: it passes on what its ingest process reports, and a
+ * process that starts later receives what it has missed. Files are on the same disk.
+ */
+export class LiveRelay {
+  readonly #app: App;
+  readonly #peers: Peers;
+  readonly #log = new StreamLog();
+
+  constructor(app: App, peers: Peers) {
+    this.#app = app;
+    this.#peers = peers;
+    setInterval(() => this.#publishViewers(), VIEWERS_MS).unref();
+  }
+
+  /** This process receives the streams; `send` is the channel to its ingest process. */
+  lead(send: (message: ToIngest) => void): void {
+    this.#peers.subscribe(TOPIC, (value, from) => {
+      const message = value as Relayed;
+      if ("sync" in message) this.#publishSnapshot(from);
+      else if ("toIngest" in message) send(message.toIngest);
+      else if ("viewers" in message) this.#viewers(message.viewers, from);
+    });
+    this.#publish({ reset: true });
+  }
+
+  /** Another process, `leader`, receives them. */
+  follow(leader: number): void {
+    const streams = liveStreams(this.#app);
+    let isSynced = false;
+    this.#peers.subscribe(TOPIC, (value, from) => {
+      const message = value as Relayed;
+      if ("viewers" in message) this.#viewers(message.viewers, from);
+      else if ("reset" in message) streams.disconnectedReplica();
+      else if ("snapshot" in message) {
+        for (const report of message.snapshot) streams.replicate(report);
+        isSynced ||= message.isLast;
+      } else if ("report" in message) {
+        if ("clip" in message.report) streams.receive(message.report);
+        else if (isSynced) streams.replicate(message.report);
+      }
+    });
+    streams.sendClipsBy((toIngest) => this.#publish({ toIngest }, leader));
+    this.#publish({ sync: true }, leader);
+  }
+
+  /** The ingest process has exited, and its streams with it. */
+  ended(): void {
+    this.#log.clear();
+    this.#publish({ reset: true });
+  }
+
+  /** Called with each message of the ingest process. */
+  report(message: Parameters<ReturnType<typeof liveStreams>["receive"]>[0]): void {
+    if ("question" in message || "finished" in message) return;
+    if (!("clip" in message)) this.#log.add(message);
+    this.#publish({ report: message });
+  }
+
+  #publish(message: Relayed, to?: number): void {
+    this.#peers.publish(TOPIC, message, to);
+  }
+
+  #publishSnapshot(to: number): void {
+    const all = [...this.#log.all()];
+    for (let from = 0; from === 0 || from < all.length; from += SNAPSHOT_MESSAGES) {
+      const end = from + SNAPSHOT_MESSAGES;
+      this.#publish({ snapshot: all.slice(from, end), isLast: end >= all.length }, to);
+    }
+  }
+
+  #publishViewers(): void {
+    const now = this.#app.clock.now();
+    const counts = [...liveRegistry(this.#app).all()].map(({ name, viewers }) => [name, viewers.count(now)]);
+    if (counts.length > 0) this.#publish({ viewers: Object.fromEntries(counts) });
+  }
+
+  #viewers(counts: Record<string, number>, from: number): void {
+    const at = this.#app.clock.now();
+    for (const [name, count] of Object.entries(counts))
+      liveRegistry(this.#app).byName(name)?.viewersElsewhere.set(from, { count, at });
+  }
+}
