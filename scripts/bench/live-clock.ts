@@ -51,6 +51,7 @@ export function publishClock(ffmpeg: string, url: string): { child: ChildProcess
     stop() {
       clearInterval(timer);
       // The tone has no end of its own.
+      child.stdin.end();
       child.kill("SIGINT");
       return closed;
     },
