@@ -21,11 +21,11 @@ const GLOBAL: Word[] = [
 ];
 
 function nodesOf(command: Command, path = ""): Node[] {
-  const subcommands = command.commands.map((one) => ({ word: one.name(), about: one.description() }));
+  const subcommands = visibleCommands(command).map((one) => ({ word: one.name(), about: one.description() }));
   const options = command.options.flatMap(({ long, description }) =>
     long ? [{ word: long, about: description }] : [],
   );
-  const below = command.commands.flatMap((one) => nodesOf(one, `${path} ${one.name()}`.trim()));
+  const below = visibleCommands(command).flatMap((one) => nodesOf(one, `${path} ${one.name()}`.trim()));
   return [{ path, subcommands, options: [...options, ...GLOBAL] }, ...below];
 }
 
@@ -117,3 +117,9 @@ ${nodes
 /** zsh separates word and description by a colon. */
 const described = (list: readonly Word[]) =>
   list.map(({ word, about }) => `'${word}:${quoted(about).replaceAll(":", "\\:")}'`).join(" ");
+
+/** Without those that `serve` starts. */
+export const visibleCommands = (command: Command): Command[] => {
+  const visible = new Set(command.createHelp().visibleCommands(command));
+  return command.commands.filter((one) => visible.has(one));
+};

@@ -24,6 +24,7 @@ test("with storage disabled every route that needs it is 503, for existing resou
   const { path: batch, want } = await leased(first, key);
   const intent = async (mode: string) => `uploads/${(await want(mode, "abc", { mode })).body.id}`;
   const [put, proxy, multipart] = [await intent("put"), await intent("proxy"), await intent("multipart")];
+  const channel = await first.call("POST", "/api/v1/live/channels", { key, body: { channel: "stage" } });
   first.opened.beginStop();
   await first.opened.close();
 
@@ -58,6 +59,10 @@ test("with storage disabled every route that needs it is 503, for existing resou
     "POST /api/v1/assets/:id/clips": [
       `/api/v1/assets/${asset.id}/clips`,
       { body: { start_seconds: 0, end_seconds: 1 } },
+    ],
+    "POST /api/v1/live/channels/:id/clips": [
+      `/api/v1/live/channels/${channel.body.id}/clips`,
+      { body: { last_seconds: 1 } },
     ],
     "POST /api/v1/assets/join": ["/api/v1/assets/join", { body: { asset_ids: [asset.id, asset.id] } }],
     "POST /api/v1/assets/:id/trim": [`/api/v1/assets/${asset.id}/trim`, { body: { start_seconds: 0, end_seconds: 1 } }],

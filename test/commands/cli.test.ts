@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import type { Command } from "commander";
 import { describe, expect, test } from "vitest";
+import { visibleCommands } from "../../cli/completion.ts";
 import { createProgram } from "../../cli/program.ts";
 import { extractSettings, settingFlags } from "../../cli/settings.ts";
 import { fast, ffmpeg, picture } from "../media/sources.ts";
@@ -11,9 +12,10 @@ import { emptyFolder } from "../support/folder.ts";
 import { EXECUTABLE, lineOf, run, startServer, vodbox } from "../support/process.ts";
 import { json, refused, succeeded } from "./outcome.ts";
 
+/** Those that users see: not what `serve` starts. */
 const every = (command: Command, path: string[] = []): { command: Command; path: string[] }[] => [
   { command, path },
-  ...command.commands.flatMap((one) => every(one, [...path, one.name()])),
+  ...visibleCommands(command).flatMap((one) => every(one, [...path, one.name()])),
 ];
 /** A small video, at its path. */
 async function clip(folder: string, name: string, seconds: number): Promise<string> {

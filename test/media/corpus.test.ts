@@ -254,7 +254,8 @@ describe("the sandbox", async () => {
     expect(limits).toMatch(/^262144\n0\n\d+\n$/);
     const input = join(folder, "plain.mp4");
     const found = await probe(input, binaries);
-    const small = { memoryBytes: 24 * 2 ** 20 };
+    // With less, ffmpeg does not start all of its threads, which it reports as another error.
+    const small = { memoryBytes: 98 * 2 ** 20 };
     await expect(
       encode({ input, outDir: join(folder, "tight"), probe: found, spec, binaries, ...small }),
     ).rejects.toMatchObject({

@@ -4,6 +4,7 @@ import type { App } from "../../app.ts";
 import { registerPending } from "../../http/object-gc.ts";
 import { Reply, type Route, route } from "../../http/route.ts";
 import { Name, PathId } from "../../http/schemas.ts";
+import { storageOf } from "../../http/storage.ts";
 import { HttpError, invalid } from "../../lib/errors.ts";
 import { newDeliveredPrefix } from "../../lib/object-keys.ts";
 import type { WantedClip } from "../../live/ingest/messages.ts";
@@ -50,6 +51,7 @@ export const liveClipRoutes: Route[] = [
     },
     async handle({ app, caller, params: { id }, body, signal, commit }) {
       const row = requireNotRevoked(await requireChannel(app.db, caller, id));
+      storageOf(app);
       const stream = runningStream(app, row.channel, id);
       const clip = await liveStreams(app).clip(stream, wantedOf(body));
       if (!clip) throw new HttpError(422, "clip_not_possible", "The stream has no complete segment of that time.");
