@@ -16,8 +16,13 @@ const job = async (id: number) => (await app.call("GET", `/api/v1/transcoding_jo
 const asset = async (id: number) => (await app.call("GET", `/api/v1/assets/${id}`, { key })).body;
 
 describe("a job in tasks", () => {
-  test("encodes the audio of a long video in parts, each once", async () => {
+  // Workers before this version reported the checksum of the source with the first part.
+  test.each([
+    ["last", 17],
+    ["first", 0],
+  ])("encodes the audio of a long video in parts, each once; the %s one has the checksum", async (_, summing) => {
     const made = await uploaded(app, key);
+    const source_sha256 = "b".repeat(64);
     const renditions = planned().plan.renditions.map((name) => ({ name, width: 640, height: 360 }));
     const early = { segments: 300, renditions, audio_step: 2 };
     await finish(app, (await nextTask(app)).body, { duration_seconds: 1200, early });
@@ -26,7 +31,8 @@ describe("a job in tasks", () => {
     for (let part = await light(); part; part = await light()) {
       expect(part.task.kind).toBe("audio");
       ranges.push([part.task.chunk.first_segment, part.task.chunk.segments]);
-      await callback(app, part, "complete", { written: written(part, { last: 28 }) });
+      const media = part.task.chunk.number === summing ? { media: { source_sha256 } } : {};
+      await callback(app, part, "complete", { written: written(part, { last: 28 }), ...media });
     }
     expect(ranges).toEqual([...Array.from({ length: 17 }, (_, index) => [16 * index, 16]), [272, null]]);
     let images = (await nextTask(app)).body;
@@ -35,6 +41,7 @@ describe("a job in tasks", () => {
     expect(audio.segments).toHaveLength(300);
     await finish(app, images);
     expect(await job(made.job.id)).toMatchObject({ status: "completed", attempt: 1 });
+    expect(await asset(made.asset.id)).toMatchObject({ source_sha256 });
   });
 
   test("is planned, encoded in chunks and published once, by any workers", async () => {

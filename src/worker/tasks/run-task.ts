@@ -243,11 +243,11 @@ async function audio({ job, context, workspace }: Running, plan: StoredPlan): Pr
   };
   const media = { audio: plan.audio.map(({ track }) => track) };
   const range = job.task.chunk;
-  // An announced checksum is compared by reading everything, once.
-  const isFirst = !range || range.number === 0;
+  // The checksum needs everything, once. In the last part: the first one is what a viewer waits for.
+  const isSummed = !range || range.segments === null;
   const ranges = source.index && audioRangesOf({ job, index: source.index, plan, isWhole: requested > 0 });
-  await source.need(ranges && !(isFirst && job.source.sha256) ? ranges : "all");
-  const sum = isFirst && source.isWhole() ? sumOf(source.path, job.source.sha256, heartbeat.signal) : null;
+  await source.need(ranges && !(isSummed && job.source.sha256) ? ranges : "all");
+  const sum = isSummed && source.isWhole() ? sumOf(source.path, job.source.sha256, heartbeat.signal) : null;
   sum?.catch(() => {});
   try {
     const [written, captions] = await runConcurrently(

@@ -1,4 +1,4 @@
-import { and, asc, eq, inArray } from "drizzle-orm";
+import { and, asc, eq, inArray, isNull, or, type SQL } from "drizzle-orm";
 import type * as v from "valibot";
 import type { Db } from "../../../../storage/db/open.ts";
 import { type TaskRow, transcodingTasks } from "../../../../storage/db/schema.ts";
@@ -65,37 +65,36 @@ export async function allWritten(db: Db, attemptId: number): Promise<WrittenRend
 }
 
 /**
- * What tasks report besides their segments: the audio task of captions, null without such a task, and the audio task or
- * a chunk of the source's checksum.
+ * What tasks report besides their segments: the first part of the audio of captions, null without audio, and one part of the
+ * audio or a chunk of the source's checksum: the last or the first part, by the version of the worker.
  */
 export async function reportedByParts(
   db: Db,
   attemptId: number,
 ): Promise<{ captions: Captions | null; sourceSha256: string | null }> {
   let captions: Captions | null = null;
-  for (const kind of ["audio", "chunk"] as const)
-    for await (const { source_sha256, subtitle_paths, caption_errors } of resultsOf(db, attemptId, kind, {
-      number: 0,
-    })) {
-      if (kind === "audio") captions = { subtitle_paths, caption_errors };
-      if (source_sha256) return { captions, sourceSha256: source_sha256 };
+  let sourceSha256: string | null = null;
+  const isFirst = eq(transcodingTasks.number, 0);
+  const isEither = or(isFirst, isNull(transcodingTasks.segments));
+  for (const [kind, which] of [
+    ["audio", isEither],
+    ["chunk", isFirst],
+  ] as const)
+    for await (const { source_sha256, subtitle_paths, caption_errors } of resultsOf(db, attemptId, kind, which)) {
+      // In the order of segments: the first one comes first.
+      if (kind === "audio") captions ??= { subtitle_paths, caption_errors };
+      sourceSha256 ??= source_sha256 ?? null;
     }
-  return { captions, sourceSha256: null };
+  return { captions, sourceSha256 };
 }
 
-/** Of all completed tasks of a kind, or of the one with a number, in the order of their segments. */
-async function* resultsOf(
-  db: Db,
-  attemptId: number,
-  kind: TaskRow["kind"],
-  { number }: { number?: number } = {},
-): AsyncGenerator<PartResult> {
+/** Of all completed tasks of a kind, or of `which` of them, in the order of their segments. */
+async function* resultsOf(db: Db, attemptId: number, kind: TaskRow["kind"], which?: SQL): AsyncGenerator<PartResult> {
   const tasks = transcodingTasks;
-  const isNumber = number === undefined ? undefined : eq(tasks.number, number);
   const ids = await db
     .select({ id: tasks.id })
     .from(tasks)
-    .where(and(eq(tasks.attemptId, attemptId), eq(tasks.status, "completed"), eq(tasks.kind, kind), isNumber))
+    .where(and(eq(tasks.attemptId, attemptId), eq(tasks.status, "completed"), eq(tasks.kind, kind), which))
     .orderBy(asc(tasks.firstSegment), asc(tasks.number))
     .all();
   const pace = pacer();
