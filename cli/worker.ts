@@ -45,16 +45,16 @@ export async function workerCommand(command: Command): Promise<void> {
     throw new UserError("--concurrency must be a whole number from 1 to 64.", 2);
 
   const stop = new AbortController();
-  onStopSignal(async () => stop.abort(), { secondAtOnce: !options.local, isLogged: true });
+  const beginStop = onStopSignal(async () => stop.abort(), { secondAtOnce: !options.local, isLogged: true });
   if (options.local) {
     // The server holds the other end: a line is a new token, and its end means that the server has exited, even after
     // kill -9.
-    process.stdin.on("error", () => stop.abort());
+    process.stdin.on("error", beginStop);
     createInterface({ input: process.stdin })
       .on("line", (line) => {
         token = line;
       })
-      .on("close", () => stop.abort());
+      .on("close", beginStop);
   }
   const log = await createLog(config);
   logProcess(log);

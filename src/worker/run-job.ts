@@ -9,6 +9,7 @@ import { joinMedia } from "./join-job.ts";
 import { LeaseLost, ServerRefused, ServerUnreachable } from "./lease-client.ts";
 import { LeaseHeartbeat } from "./lease-heartbeat.ts";
 import { runTask } from "./tasks/run-task.ts";
+import { timeAfterStop } from "./time-after-stop.ts";
 import { transcode } from "./transcode-job.ts";
 import { removeFolder, SourceCorrupt } from "./transfer.ts";
 import { watchSpace } from "./watch-space.ts";
@@ -63,7 +64,7 @@ export async function runJob(job: WorkerContract, context: JobContext): Promise<
     isAnnounced = true;
     // A heartbeat that arrived after it would be answered 409 and look like a lost lease.
     await heartbeat.stop();
-    await client.complete(job, completion, someTimeAfter(signal, COMPLETE_GRACE_MS));
+    await client.complete(job, completion, timeAfterStop(signal, COMPLETE_GRACE_MS));
     log.info(fields, "Job completed.");
     return "completed";
   } catch (error) {
@@ -100,12 +101,6 @@ export async function runJob(job: WorkerContract, context: JobContext): Promise<
       return "lost";
     }
   }
-}
-
-function someTimeAfter(signal: AbortSignal, ms: number): AbortSignal {
-  const late = new AbortController();
-  signal.addEventListener("abort", () => setTimeout(() => late.abort(), ms).unref(), { once: true });
-  return late.signal;
 }
 
 function toFailure(error: unknown): Failure {
