@@ -1,6 +1,6 @@
 import { audioCodecs } from "./codecs/registry.ts";
 import type { EncodingSpec } from "./encoding-spec.ts";
-import { type Packet, type PassthroughOptions, packetsOf } from "./passthrough.ts";
+import { type Packet, type PassthroughOptions, packetsOf, packetsOfIndex } from "./passthrough.ts";
 import type { PlannedAudio } from "./plan.ts";
 import type { AudioTrack, Probe } from "./probe.ts";
 
@@ -15,10 +15,16 @@ export async function copyAudio(options: PassthroughOptions): Promise<PlannedAud
   const { probe, plan, spec } = options;
   const chosen: PlannedAudio[] = [];
   for (const one of plan.audio) {
-    const packets = isCandidate(one, probe, spec) ? await packetsOf(options, one.track.index, keepingDelay) : null;
+    const packets = isCandidate(one, probe, spec) ? await packetsWithDelay(options, one.track.index) : null;
     chosen.push({ ...one, isCopied: packets !== null && isContinuous(packets, one.track, spec) });
   }
   return chosen;
+}
+
+async function packetsWithDelay(options: PassthroughOptions, number: number): Promise<Packet[] | null> {
+  const track = options.index?.tracks[number];
+  const indexed = track?.kind === "audio" ? packetsOfIndex(track) : null;
+  return indexed ?? (await packetsOf(options, number, keepingDelay));
 }
 
 /** Packets before 0, the encoder delay, are decoded and discarded; every player does that. */

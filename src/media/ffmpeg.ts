@@ -109,8 +109,8 @@ export async function run(binary: string, options: RunOptions): Promise<Buffer> 
   }
 }
 
-/** A third of the share of a run with the usual priority (10), where both want all cores. */
-const BACKGROUND = 15;
+/** A seventh of the share of a thread with the usual priority (10); encoders have many threads. */
+const BACKGROUND = constants.priority.PRIORITY_LOW;
 
 /** The machine also answers the API; four encoder threads per core would otherwise starve it. */
 function lowerPriority(child: Spawned, { isBackground = false }: RunOptions): void {

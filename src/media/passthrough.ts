@@ -5,6 +5,8 @@ import type { EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
 import { type Binaries, run, type SourceRun, untrustedInput } from "./ffmpeg.ts";
 import type { Rate } from "./ladder.ts";
+import type { TrackIndex } from "./mp4/index.ts";
+import { type SourceIndex, videoTrackOf } from "./parallel/source-index.ts";
 import type { EncodePlan, Passthrough } from "./plan.ts";
 import type { Probe, VideoTrack } from "./probe.ts";
 
@@ -17,6 +19,8 @@ export type PassthroughOptions = {
   run: SourceRun;
   /** Of most packets only the index is there. */
   isSparse?: boolean | undefined;
+  /** Of the container: packets need not be read, which takes a second per hour of video. */
+  index?: SourceIndex | null | undefined;
 };
 
 /** The index states which packets are keyframes; a parser would look for them in the packets. */
@@ -27,6 +31,8 @@ export type Packet = { seconds: number; bytes: number; isKey: boolean };
 
 /** Frames further off the grid than this would cause segments to be cut at different frames. */
 const GRID_SECONDS = 0.001;
+/** The rounding of an edit list. */
+const EDIT_SECONDS = 1e-6;
 const MIN_SEGMENT_SECONDS = 1;
 const MAX_SEGMENT_SECONDS = 6;
 /** The largest peak of one segment over the cap that a decoder's buffer tolerates. */
@@ -47,7 +53,10 @@ export async function findPassthrough(options: PassthroughOptions): Promise<Pass
   const bytes = (await stat(input)).size;
   // A camera original is tens of gigabytes: it is not read in full only to find that its bitrate is too high.
   if (!top || bytes * 8 > (top.maxBitrate + ALL_SOUND) * (probe.durationSeconds ?? 0)) return null;
-  const packets = await packetsOf(options, track.index);
+  const indexed = options.index && videoTrackOf(options.index, track);
+  // Frames before the start of the edit are discarded.
+  const shown = indexed?.pts.every((seconds) => seconds > -EDIT_SECONDS) ? indexed : null;
+  const packets = (shown && packetsOfIndex(shown)) ?? (await packetsOf(options, track.index));
   return packets && passthroughOf(packets, { track, rate: video.rate, maxBitrate: top.maxBitrate, spec });
 }
 
@@ -84,6 +93,12 @@ export async function packetsOf(
     if (error instanceof MediaError && error.code !== "aborted") return null;
     throw error;
   }
+}
+
+/** The same from the index of the container; null when its packets would have to be read. */
+export function packetsOfIndex({ pts, sizes, isKey, isUniform }: TrackIndex): Packet[] | null {
+  if (!isUniform) return null;
+  return Array.from(pts, (seconds, at) => ({ seconds, bytes: sizes[at] as number, isKey: isKey[at] === 1 }));
 }
 
 /** Other containers store timestamps too coarsely, and without scaling a copy would not be faster. */

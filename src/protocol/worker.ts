@@ -11,9 +11,12 @@ const Version = v.pipe(Text(100), v.description("Of the worker's program, for th
 /** The last 50 lines of 500 characters. */
 const MAX_LOG_CHARS = 32_768;
 const Lane = v.pipe(
-  v.picklist(["main", "light"], "must be main or light"),
-  v.description("`light`: only tasks that use one core, and urgent ones, for a second claim next to a long task"),
+  v.picklist(["main", "light", "urgent"], "must be main, light or urgent"),
+  v.description(
+    "For more claims next to a long task. `light`: only tasks that use one core, and urgent ones; `urgent`: only those that a viewer waits for",
+  ),
 );
+export type Lane = v.InferOutput<typeof Lane>;
 /** `wait_seconds` holds the request until there is a job, so that an idle worker need not poll. */
 export const Claim = v.object({
   worker_id: v.optional(WorkerId),
@@ -167,7 +170,7 @@ const contract = v.object({
     publish_url: v.pipe(v.string(), v.description("For renditions that are published before the job completes")),
   }),
   early_playback: v.pipe(v.boolean(), v.description("Whether to publish as soon as one rendition is complete")),
-  lane: v.optional(v.pipe(v.literal("light"), v.description("Of the claim, when it was `light`"))),
+  lane: v.optional(v.pipe(v.picklist(["light", "urgent"]), v.description("Of the claim, unless it was `main`"))),
   task: v.optional(v.pipe(v.nullable(Task), v.description("Set when a part of the job is leased; see `kind`"))),
   clip: v.optional(
     v.pipe(

@@ -46,7 +46,7 @@ export const allScheduledTasks = (
     name: "wake-workers",
     schedule: "* * * * * *",
     run: async () => {
-      if (await hasQueued(app, { takesTasks: true, takesClips: true, takesJoins: true }))
+      if (await hasQueued(app, { takesTasks: true, lane: "main", takesClips: true, takesJoins: true }))
         app.signals.emit("job.queued");
     },
   },

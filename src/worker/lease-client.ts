@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import * as v from "valibot";
 import { describeConnectionError, isCertificateError } from "../lib/connection-errors.ts";
 import { withoutTrailing } from "../lib/without-trailing.ts";
-import type { Claim, Heartbeat, SignArtifacts } from "../protocol/worker.ts";
+import type { Claim, Heartbeat, Lane, SignArtifacts } from "../protocol/worker.ts";
 import {
   type Completion,
   type Failure,
@@ -80,7 +80,7 @@ export class LeaseClient {
   async next(options: {
     capabilities: NonNullable<Claim["capabilities"]>;
     waitSeconds: number;
-    lane?: "main" | "light";
+    lane?: Lane;
     signal?: AbortSignal;
   }): Promise<WorkerContract | null> {
     const { capabilities, waitSeconds, lane = "main" } = options;

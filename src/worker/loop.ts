@@ -11,7 +11,7 @@ import type { Transcriber } from "../outbound/transcribe/transcriber.ts";
 import { CLIPS_VERSION } from "../protocol/clip.ts";
 import { JOINS_VERSION } from "../protocol/join.ts";
 import { TASKS_VERSION } from "../protocol/task.ts";
-import type { Claim } from "../protocol/worker.ts";
+import type { Claim, Lane } from "../protocol/worker.ts";
 import type { JobContext, Log } from "./context.ts";
 import { backoffMs, LeaseClient, ServerRefused, ServerUnreachable } from "./lease-client.ts";
 import { type JobEnd, runJob } from "./run-job.ts";
@@ -87,8 +87,9 @@ export async function startWorker(options: WorkerOptions): Promise<JobEnd | null
       loop(context, { ...common, isFirst: index === 0, lane: "main" }),
     );
     // A chunk occupies all cores for a while; what is urgent, or uses one core, does not wait for its end. Not before the
-    // first task: a server that returns none has no light ones.
-    if (!isOnce) loops.push(started.promise.then(() => loop(context, { ...common, isFirst: false, lane: "light" })));
+    // first task: a server that returns none has no other lanes. A viewer waits for video and audio.
+    for (const lane of isOnce ? [] : (["light", "urgent", "urgent"] as const))
+      loops.push(started.promise.then(() => loop(context, { ...common, isFirst: false, lane })));
     // One refusal stops all loops, in order: jobs are released before scratch is deleted.
     for (const one of loops) one.catch(() => fault.abort());
     const ends = await Promise.allSettled(loops);
@@ -104,7 +105,7 @@ type LoopOptions = {
   sharedDisk: WorkerOptions["sharedDisk"];
   isOnce: boolean;
   isFirst: boolean;
-  lane: "main" | "light";
+  lane: Lane;
   /** A task was leased. */
   onTask: () => void;
 };
@@ -136,7 +137,7 @@ async function loop(context: JobContext, options: LoopOptions): Promise<JobEnd |
         // The server of a local worker has logged that it is serving.
         log.info({ server: client.server }, "Connected to the server; waiting for jobs.");
       isConnected = true;
-      if (job && lane === "light" && job.lane !== "light") {
+      if (job && lane !== "main" && job.lane !== lane) {
         // A server of another version has no lanes, and would give this worker two jobs at once.
         await client.release(job);
         return null;
@@ -149,6 +150,8 @@ async function loop(context: JobContext, options: LoopOptions): Promise<JobEnd |
     } catch (error) {
       if (signal.aborted) return null;
       if (isOnce) throw error;
+      // A server that does not know the lane.
+      if (lane === "urgent" && error instanceof ServerRefused && error.status === 422) return null;
       if (error instanceof ServerRefused && (error.status === 401 || error.status === 403)) throw error;
       failures++;
       isConnected = false;

@@ -42,7 +42,7 @@ const job = async () => (await app.call("GET", "/api/v1/transcoding_jobs/1", { a
 async function published(): Promise<Early> {
   const made = await publishedEarly(app, key, { plan: longPlan() });
   const first = await light();
-  expect([first.task.kind, ...rangeOf(first)]).toEqual(["audio", 0, 16]);
+  expect([first.task.kind, ...rangeOf(first), first.task.chunk.is_urgent]).toEqual(["audio", 0, 2, true]);
   await complete(first);
   const lead = await light();
   expect(lead.task.kind).toBe("chunk");
@@ -74,7 +74,7 @@ const untilUrgent = (from: number): Promise<any> =>
 test("the audio is encoded in parts of a minute in the order of time, each once", async () => {
   await published();
   const parts = Array.from({ length: 16 }, (_, index) => [16 * (index + 1), 16]);
-  expect(await restOfAudio()).toEqual([...parts, [272, null]]);
+  expect(await restOfAudio()).toEqual([[2, 14], ...parts, [272, null]]);
   for (;;) {
     const { body: contract } = await nextTask(app);
     if (contract.task.kind === "images") {
@@ -95,23 +95,25 @@ test("a requested segment of the audio is encoded next, with those after it, and
   const answer = requestEarly(app, made, nameOf(217));
   await until("the part is divided", async () => (await job()).tasks.total > before);
   const urgent = await light();
-  expect([urgent.task.kind, ...rangeOf(urgent)]).toEqual(["audio", 216, 8]);
+  expect([urgent.task.kind, ...rangeOf(urgent)]).toEqual(["audio", 216, 4]);
   // It waits for no other task, and nothing is divided again.
   const others = [218, 223].map((number) => requestEarly(app, made, nameOf(number)));
   for (const number of [217, 218, 223]) await storeEarly(app, made.prefix, nameOf(number));
   for (const one of [await answer, ...(await Promise.all(others))]) expect(one.status).toBe(200);
-  expect((await job()).tasks.total).toBe(before + 1);
+  expect((await job()).tasks.total).toBe(before + 2);
   await complete(urgent);
   const ranges = await restOfAudio();
+  expect(ranges[0]).toEqual([220, 4]);
   expect(ranges).toContainEqual([208, 8]);
-  expect(ranges.map(([from]) => from)).toEqual(Array.from({ length: 17 }, (_, index) => 16 * (index + 1)));
+  const starts = [220, 2, ...Array.from({ length: 17 }, (_, index) => 16 * (index + 1))];
+  expect(ranges.map(([from]) => from)).toEqual(starts);
 });
 
-test("a part that begins with the requested segment is not divided, and neither is the end of the source", async () => {
+test("what follows a requested segment in its part is not divided when it is short, and neither is the end of the source", async () => {
   const made = await published();
   const before = (await job()).tasks.total;
   for (const [number, range] of [
-    [240, [240, 16]],
+    [252, [252, 4]],
     [299, [298, null]],
   ] as const) {
     const answer = requestEarly(app, made, nameOf(number));
@@ -121,7 +123,26 @@ test("a part that begins with the requested segment is not divided, and neither 
     expect((await answer).status).toBe(200);
     await complete(contract);
   }
-  expect((await job()).tasks.total).toBe(before + 1);
+  expect((await job()).tasks.total).toBe(before + 2);
+});
+
+test("the urgent lane receives only what a viewer waits for, also when it waits for a task", async () => {
+  const made = await published();
+  const urgent = (fields = {}) => nextTask(app, undefined, { lane: "urgent", ...fields });
+  expect((await urgent()).status).toBe(204);
+  const waiting = urgent({ wait_seconds: 20 });
+  const answer = requestEarly(app, made, nameOf(217));
+  const { body } = await waiting;
+  expect([body.lane, body.task.kind, ...rangeOf(body)]).toEqual(["urgent", "audio", 216, 4]);
+  await storeEarly(app, made.prefix, nameOf(217));
+  expect((await answer).status).toBe(200);
+  await complete(body);
+  // The rest of the requested minute, then no more of the audio.
+  const rest = (await urgent()).body;
+  expect(rangeOf(rest)).toEqual([220, 4]);
+  await complete(rest);
+  expect((await urgent()).status).toBe(204);
+  expect((await light()).task.kind).toBe("audio");
 });
 
 test("a part that has not exactly its segments ends the encode in parts", async () => {
@@ -132,17 +153,24 @@ test("a part that has not exactly its segments ends the encode in parts", async 
   expect(await job()).toMatchObject({ uncuttable: "inexact" });
 });
 
-test("the first part creates the captions", async () => {
+test("the second part creates the captions: a viewer waits for the first one", async () => {
   await publishedEarly(app, key, { plan: longPlan(), captions: ["en"] });
   const [first, next] = [await light(), await light(), await light()].filter(({ task }) => task.kind === "audio");
-  expect(first.outputs.subtitle_paths).toEqual({ en: expect.stringContaining("captions/en.vtt") });
-  expect(next.outputs.subtitle_paths).toEqual({});
+  expect(first.outputs.subtitle_paths).toEqual({});
+  expect(next.outputs.subtitle_paths).toEqual({ en: expect.stringContaining("captions/en.vtt") });
 });
 
-test.each([
-  ["a source that cannot be cut", longPlan(null)],
-  ["a short one", { plan, early: { ...early, audio_step: 2 } }],
-])("the audio of %s is one task", async (_, given) => {
-  await publishedEarly(app, key, { plan: given });
+test("the audio of a source that cannot be cut is one task", async () => {
+  await publishedEarly(app, key, { plan: longPlan(null) });
   expect((await light()).task).toMatchObject({ kind: "audio", chunk: null });
+});
+
+test("of the audio of a short one only the first segments are a part of their own", async () => {
+  await publishedEarly(app, key, { plan: { plan, early: { ...early, audio_step: 2 } } });
+  const parts = [await light(), await light(), await light()].filter(({ task }) => task.kind === "audio");
+  expect(parts.map(rangeOf)).toEqual([
+    [0, 2],
+    [2, null],
+  ]);
+  expect(parts.map(({ task }) => task.chunk.is_urgent)).toEqual([true, false]);
 });

@@ -154,8 +154,13 @@ describe("with parallel=off", () => {
     const { app: before } = app.opened;
     const restarted: App = { ...before, config: { ...before.config, parallel: "off" } };
     const claimed = async (key: string) =>
-      (await claim(restarted, { key, workerId: null }, { takesTasks: true, takesClips: true, takesJoins: true }))?.task
-        ?.kind;
+      (
+        await claim(
+          restarted,
+          { key, workerId: null },
+          { takesTasks: true, takesClips: true, takesJoins: true, lane: "main" },
+        )
+      )?.task?.kind;
     expect(await claimed("one")).toBe("audio");
     for (let i = 0; i < 5; i++) expect((await runNext(app)).task.kind).toBe("chunk");
     expect((await finish(app, (await nextTask(app, "one")).body)).status).toBe("running");

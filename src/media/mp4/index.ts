@@ -15,6 +15,8 @@ export type TrackIndex = {
   pts: Float64Array;
   /** Whether decoding may begin with the sample. */
   isKey: Uint8Array;
+  /** Whether all samples have the same parameters, and the edit list ends behind the last one. */
+  isUniform: boolean;
 };
 
 /** Of all tracks together: nine hours at 60 frames per second. Longer sources are read as a whole. */
@@ -58,12 +60,14 @@ function readTrack(data: Buffer, track: Box, { index, movieScale, limit }: Track
   const stbl = find(data, ["mdia", "minf", "stbl"], track);
   if (!mdhd || !hdlr || !stbl) return null;
   const scale = uint32(data, mdhd, isLong(data, mdhd) ? 20 : 12);
-  const shift = shiftOf(data, track, { scale, movieScale });
+  const edit = editOf(data, track, { scale, movieScale });
   const sizes = readSizes(data, stbl, limit);
-  if (scale === 0 || shift === null || !sizes) return null;
+  if (scale === 0 || edit === null || !sizes) return null;
   const offsets = readOffsets(data, stbl, sizes);
-  const times = readTimes(data, stbl, { count: sizes.length, scale, shift });
+  const times = readTimes(data, stbl, { count: sizes.length, scale, shift: edit.shift });
   if (!offsets || !times) return null;
+  const { ticks, ...secondsOf } = times;
+  const stsd = find(data, ["stsd"], stbl);
   const handler = data.toString("latin1", field(hdlr, 8, 4), hdlr.start + 12);
   return {
     kind: KINDS[handler] ?? "other",
@@ -71,15 +75,21 @@ function readTrack(data: Buffer, track: Box, { index, movieScale, limit }: Track
     timescale: scale,
     sizes,
     offsets,
-    ...times,
+    ...secondsOf,
     isKey: readKeys(data, stbl, sizes.length),
+    // The duration of an edit is rounded to the clock of the movie.
+    isUniform: stsd !== null && uint32(data, stsd, 4) === 1 && edit.endSeconds + 1 / movieScale >= ticks / scale - 1e-6,
   };
 }
 
-/** Seconds to add to the times of a track (8.6.6): empty edits, then one edit; null for any other list. */
-function shiftOf(data: Buffer, track: Box, { scale, movieScale }: { scale: number; movieScale: number }) {
+/**
+ * The edit of a track (8.6.6): seconds to add to its times, and where it ends in its media, in seconds. Empty edits, then
+ * one edit; null for any other list.
+ */
+function editOf(data: Buffer, track: Box, { scale, movieScale }: { scale: number; movieScale: number }) {
+  const all = { shift: 0, endSeconds: Number.POSITIVE_INFINITY };
   const elst = find(data, ["edts", "elst"], track);
-  if (!elst) return 0;
+  if (!elst) return all;
   const isWide = isLong(data, elst);
   const step = isWide ? 20 : 12;
   const count = uint32(data, elst, 4);
@@ -90,9 +100,14 @@ function shiftOf(data: Buffer, track: Box, { scale, movieScale }: { scale: numbe
     const time = isWide ? Number(data.readBigInt64BE(at + 8)) : data.readInt32BE(at + 4);
     const rate = data.readInt32BE(at + step - 4);
     if (time < 0) empty += duration;
-    else return number === count - 1 && rate === 0x10000 ? empty / movieScale - time / scale : null;
+    else if (number !== count - 1 || rate !== 0x10000) return null;
+    else
+      return {
+        shift: empty / movieScale - time / scale,
+        endSeconds: duration === 0 ? Number.POSITIVE_INFINITY : time / scale + duration / movieScale,
+      };
   }
-  return count === 0 ? 0 : null;
+  return count === 0 ? all : null;
 }
 
 /** 8.7.3. */
@@ -143,7 +158,7 @@ function readTimes(
   data: Buffer,
   stbl: Box,
   { count, scale, shift }: { count: number; scale: number; shift: number },
-): { dts: Float64Array; pts: Float64Array } | null {
+): { dts: Float64Array; pts: Float64Array; ticks: number } | null {
   const stts = find(data, ["stts"], stbl);
   if (!stts) return null;
   const dts = new Float64Array(count);
@@ -165,7 +180,7 @@ function readTimes(
       for (let number = 0; number < length && sample < count; number++, sample++)
         pts[sample] = (dts[sample] as number) + (offset | 0) / scale;
     });
-  return { dts, pts };
+  return { dts, pts, ticks: time };
 }
 
 /** Entries of two numbers: how many samples, and their value. */

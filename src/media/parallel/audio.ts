@@ -53,6 +53,7 @@ export async function encodeAudio(options: AudioOptions): Promise<WrittenRenditi
     await run(binaries.ffmpeg, {
       ...options.run,
       args: decodeArguments({ input, audio: copied }),
+      isBackground: true,
       ...limits,
       onPosition: (seconds) => plan.durationSeconds && onProgress(Math.min(1, seconds / plan.durationSeconds), share),
     });

@@ -35,7 +35,8 @@ const GOP_SAMPLES = 100;
 export async function planSource(options: PlanOptions): Promise<PlanResult> {
   const { input, probe, spec, binaries } = options;
   const encoded = planEncode(probe, spec);
-  const source = { input, probe, plan: encoded, spec, binaries, run: options.run, isSparse: options.isSparse };
+  const { index, isSparse } = options;
+  const source = { input, probe, plan: encoded, spec, binaries, run: options.run, isSparse, index };
   const { uncuttable, seekBackSeconds, copied } = await cutsOf(options, encoded, source);
   const plan = copied?.plan ?? storedPlan(options, encoded, seekBackSeconds);
   return {

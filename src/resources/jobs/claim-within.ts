@@ -43,7 +43,7 @@ export async function claimWithin(
   },
 ) {
   await noteWorker(app, body.worker_id, body.version);
-  const takes = { takesTasks, takesClips, takesJoins, isLight: takesTasks && body.lane === "light" };
+  const takes = { takesTasks, takesClips, takesJoins, lane: takesTasks ? body.lane : ("main" as const) };
   const deadline = Date.now() + (body.wait_seconds ?? 0) * 1000;
   const socket = incoming?.socket;
   for (;;) {
@@ -52,10 +52,7 @@ export async function claimWithin(
     const claimed = await claim(app, { key, workerId: body.worker_id ?? null }, takes);
     if (claimed) {
       wakeNext(app);
-      return answer(
-        await contractFor(app, claimed, { ...body, isLight: takes.isLight }, base),
-        claimed.lease.attemptId,
-      );
+      return answer(await contractFor(app, claimed, { ...body, lane: takes.lane }, base), claimed.lease.attemptId);
     }
     const leftSeconds = (deadline - Date.now()) / 1000;
     if (leftSeconds <= 0 || app.stopping.aborted) return new Reply(204, undefined);
@@ -63,15 +60,11 @@ export async function claimWithin(
   }
 }
 
+/** Of audio in parts the second: a viewer waits for the first one. */
 const createsCaptions = (task: TaskRow | undefined) =>
-  !task || task.kind === "whole" || (task.kind === "audio" && task.number === 0);
+  !task || task.kind === "whole" || (task.kind === "audio" && (task.firstSegment === null || task.number === 1));
 
-async function contractFor(
-  app: App,
-  { job, asset, lease, task }: Claimed,
-  body: Wishes & { isLight: boolean },
-  base?: string,
-) {
+async function contractFor(app: App, { job, asset, lease, task }: Claimed, body: Wishes, base?: string) {
   const hasSource = !job.clip && !job.joined;
   const upload = !hasSource ? null : await sourceUpload(app.db, asset.id);
   // A registered source's size may have been reported wrong, and a worker rejects a source of another size.
@@ -88,7 +81,7 @@ async function contractFor(
     lease,
     sharesDisk,
     task: task ? await taskOfContract(app.db, task) : null,
-    isLight: body.isLight,
+    lane: body.lane,
     ...(base && { base }),
   });
 }

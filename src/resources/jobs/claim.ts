@@ -11,20 +11,21 @@ import {
   transcodingTasks,
 } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
+import type { Lane } from "../../protocol/worker.ts";
 import type { Lease } from "./contract.ts";
-import { nextEarlyJob, nextJob, nextLightTask, nextUnit, type Unit } from "./fair-queue.ts";
+import { nextEarlyJob, nextJob, nextLightTask, nextUnit, nextUrgentTask, type Unit } from "./fair-queue.ts";
 import { leaseToken, stale } from "./lease.ts";
 import { type Claimant, startAttempt } from "./lifecycle/attempts.ts";
-import { IS_LIGHT, IS_QUEUED } from "./tasks/lifecycle.ts";
+import { IS_LIGHT, IS_QUEUED, IS_URGENT } from "./tasks/lifecycle.ts";
 import { claimedTask, claimTask, startWithPlan } from "./tasks/start.ts";
 
 /** A job, or a task of one. */
 export type Claimed = { job: JobRow; asset: AssetRow; lease: Lease; task?: TaskRow };
 /**
- * Whether a worker takes tasks, or only whole jobs; `isLight`: only tasks that it can run next to a long one; and whether
- * it cuts exact clips, and joins assets.
+ * Whether a worker takes tasks, or only whole jobs; the lane, of which `light` and `urgent` are for tasks that it can run
+ * next to a long one; and whether it cuts exact clips, and joins assets.
  */
-export type Takes = { takesTasks: boolean; isLight?: boolean; takesClips: boolean; takesJoins: boolean };
+export type Takes = { takesTasks: boolean; lane: Lane; takesClips: boolean; takesJoins: boolean };
 
 const firstJob = prepared((db) =>
   db
@@ -71,6 +72,15 @@ const firstLightTask = prepared((db) =>
     .prepare(),
 );
 
+const firstUrgentTask = prepared((db) =>
+  db
+    .select({ id: transcodingTasks.id })
+    .from(transcodingTasks)
+    .where(and(IS_QUEUED, IS_URGENT, lte(transcodingTasks.availableAt, sql.placeholder("now"))))
+    .limit(1)
+    .prepare(),
+);
+
 const firstEarlyJob = prepared((db) =>
   db
     .select({ id: transcodingJobs.id })
@@ -87,14 +97,11 @@ const firstEarlyJob = prepared((db) =>
 );
 
 /** Whether a claim can succeed; checked before entering the write queue. */
-export async function hasQueued(
-  app: App,
-  { takesTasks, isLight = false, takesClips, takesJoins }: Takes,
-): Promise<boolean> {
+export async function hasQueued(app: App, { takesTasks, lane, takesClips, takesJoins }: Takes): Promise<boolean> {
   const now = app.clock.now();
-  if (isLight) {
+  if (lane !== "main") {
     if (!takesTasks) return false;
-    if (await firstLightTask(app.db).get({ now })) return true;
+    if (await (lane === "light" ? firstLightTask : firstUrgentTask)(app.db).get({ now })) return true;
     return app.config.parallel === "auto" && (await firstEarlyJob(app.db).get({ now })) !== undefined;
   }
   const first = takesClips ? (takesJoins ? firstJob : firstOrClip) : takesJoins ? firstOrJoin : firstOfPlain;
@@ -125,10 +132,10 @@ export async function claim(app: App, claimant: Claimant, takes: Takes): Promise
 async function nextOf(
   tx: Db,
   now: number,
-  { takesTasks, isLight = false, takesClips, takesJoins, isParallel }: Takes & { isParallel: boolean },
+  { takesTasks, lane, takesClips, takesJoins, isParallel }: Takes & { isParallel: boolean },
 ): Promise<Unit | undefined> {
-  if (isLight) {
-    const task = takesTasks ? await nextLightTask(tx, now) : undefined;
+  if (lane !== "main") {
+    const task = takesTasks ? await (lane === "light" ? nextLightTask : nextUrgentTask)(tx, now) : undefined;
     if (task) return { task };
     const early = takesTasks && isParallel ? await nextEarlyJob(tx, now) : undefined;
     return early && { job: early };

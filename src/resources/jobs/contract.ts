@@ -5,7 +5,7 @@ import { storageOf } from "../../http/storage.ts";
 import { iso } from "../../lib/clock.ts";
 import { attemptPrefix } from "../../lib/object-keys.ts";
 import type { Task } from "../../protocol/task.ts";
-import type { WorkerContract } from "../../protocol/worker.ts";
+import type { Lane, WorkerContract } from "../../protocol/worker.ts";
 import { clipContract } from "./clip-contract.ts";
 import { specOfJob } from "./encoding-profile.ts";
 import { joinContract } from "./join-contract.ts";
@@ -33,8 +33,8 @@ export type ContractOptions = {
   sharesDisk: boolean;
   /** The part of the job that is leased. */
   task?: Task | null;
-  /** Whether the claim was that of a light lane. */
-  isLight?: boolean;
+  /** Of the claim. */
+  lane?: Lane;
   /** Path of the callbacks. */
   base?: string;
 };
@@ -51,7 +51,7 @@ export async function workerContract(
     lease,
     sharesDisk,
     task = null,
-    isLight = false,
+    lane = "main",
     base = "/api/v1/transcoding_jobs",
   }: ContractOptions,
 ): Promise<v.InferInput<typeof WorkerContract>> {
@@ -103,7 +103,7 @@ export async function workerContract(
       publish_url: `${callbacks}/publish`,
     },
     early_playback: job.earlyPlayback,
-    ...(isLight && { lane: "light" as const }),
+    ...(lane !== "main" && { lane }),
     ...(task && { task }),
     ...(job.clip && { clip: await clipContract(objects, asset, job.clip, { expiresAt, localPath: local }) }),
     ...(job.joined && { join: joinContract(job.joined, local) }),

@@ -47,7 +47,7 @@ export async function nextJob(tx: Db, now: number, takes: TakesClips): Promise<J
  * jobs that have begun precede other jobs, the oldest job first.
  */
 export async function nextUnit(tx: Db, now: number, takes: TakesClips): Promise<Unit | undefined> {
-  const urgent = await urgentTask(tx, now);
+  const urgent = await nextUrgentTask(tx, now);
   if (urgent) return { task: urgent };
   const [job, task] = [await firstJob(tx, now, takes), await firstTask(tx, now)];
   const first = job && task ? (precedes(task, job) ? { task } : { job }) : job ? { job } : task ? { task } : undefined;
@@ -74,8 +74,8 @@ export const nextLightTask = (tx: Db, now: number): Promise<TaskRow | undefined>
     sql`(select id from transcoding_tasks indexed by tasks_light where status = 'queued' and (urgency > 0 or kind in ('audio', 'images')) and available_at <= ${now} order by urgency desc, max(priority, ${OWN_MOST}) desc, turn, available_at, id limit 1)`,
   );
 
-/** The first urgent task. */
-const urgentTask = (tx: Db, now: number) =>
+/** The first of the tasks that a viewer waits for. */
+export const nextUrgentTask = (tx: Db, now: number) =>
   taskWith(
     tx,
     sql`(select id from transcoding_tasks indexed by tasks_urgent where status = 'queued' and urgency > 0 and available_at <= ${now} order by urgency desc, max(priority, ${OWN_MOST}) desc, turn, available_at, id limit 1)`,

@@ -8,7 +8,7 @@ type Waiting = Takes & { wake(): void };
 /**
  * Requests that wait for a job, in order of arrival. One job wakes one of them: a thousand idle workers that all
  * claimed at once would occupy the write queue for a third of a second, and one of them would get the job. What is
- * queued may be a task or an exact clip, so a worker that takes all is woken too, and one request of a light lane.
+ * queued may be a task or an exact clip, so a worker that takes all is woken too, and one request of each other lane.
  */
 const waiting = forApp((app) => {
   const all = new Set<Waiting>();
@@ -17,11 +17,11 @@ const waiting = forApp((app) => {
     return undefined;
   };
   app.signals.on("job.queued", () => {
-    const first = firstOf(({ isLight }) => !isLight);
+    const first = firstOf(({ lane }) => lane === "main");
     const takesAll = ({ takesTasks, takesClips, takesJoins }: Waiting) => takesTasks && takesClips && takesJoins;
-    const other = first && !takesAll(first) ? firstOf((each) => takesAll(each) && !each.isLight) : undefined;
-    const light = firstOf(({ isLight }) => isLight === true);
-    for (const each of [first, other, light]) each?.wake();
+    const other = first && !takesAll(first) ? firstOf((each) => takesAll(each) && each.lane === "main") : undefined;
+    const others = (["light", "urgent"] as const).map((lane) => firstOf((each) => each.lane === lane));
+    for (const each of [first, other, ...others]) each?.wake();
   });
   return all;
 });

@@ -13,8 +13,8 @@ type Rendition = Early["renditions"][number];
 
 /** Of real time. To encode the larger renditions apart costs another decode, which a higher one would make usual. */
 const LEAST_SPEED = 1;
-/** A background chunk of the same worker has a third of the share of an urgent one. */
-const BACKGROUND_SHARE = 1 / 3;
+/** A background chunk of the same worker has a seventh of the share of an urgent one. */
+const BACKGROUND_SHARE = 1 / 7;
 /** Decoding and scaling a frame of the source cost about as much as encoding half of it. */
 const DECODING = 0.5;
 

@@ -60,7 +60,7 @@ export function earlyPartsOf(plan: PlanResult, chunkSeconds: number): TaskDraft[
     chunk: rangeOf(grid, { number, from, to, renditions }),
     weight: weights.lead * share,
   });
-  const sound = plan.has_audio ? audioParts(plan, weights.audio) : [];
+  const sound = plan.has_audio ? audioParts(plan, weights.audio, { isEarly: true }) : [];
   const first = { urgency: FIRST };
   const share = offset > 0 ? 0.5 : 1;
   return [

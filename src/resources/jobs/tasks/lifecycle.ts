@@ -11,6 +11,8 @@ import { TASK_TRANSITIONS, type TaskTransitionName } from "./transitions.ts";
 export const IS_QUEUED = sql`${transcodingTasks.status} = 'queued'`;
 /** Of a queued task: a worker may run it next to a long one. */
 export const IS_LIGHT = sql`(${transcodingTasks.urgency} > 0 or ${transcodingTasks.kind} in ('audio', 'images'))`;
+/** Of a queued task: a viewer waits for it. */
+export const IS_URGENT = sql`${transcodingTasks.urgency} > 0`;
 export const IS_RUNNING = sql`${transcodingTasks.status} = 'running'`;
 
 type Columns = Omit<Partial<typeof transcodingTasks.$inferInsert>, "status">;

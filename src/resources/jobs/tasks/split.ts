@@ -12,6 +12,8 @@ const tasks = transcodingTasks;
 
 /** Segments after a requested one that are encoded next, in its rendition: the viewer will request them. */
 const AHEAD_SEGMENTS = 2;
+/** Segments of the audio from a requested one on that are encoded first: the rest of its part takes seconds. */
+const AUDIO_SEGMENTS = 3;
 
 /** Segments `from` to before `to` of some renditions; null: to the end of the source, all renditions. */
 type Rectangle = { from: number; to: number | null; renditions: string[] | null };
@@ -45,8 +47,8 @@ export async function requestTask(
 }
 
 /**
- * Makes the audio from a requested segment to the end of its task urgent. A queued task is divided where the audio can be
- * cut; what is before it keeps its place.
+ * Makes the audio from a requested segment to the end of its task urgent, the first segments before the others. A queued
+ * task is divided where the audio can be cut; what is before it keeps its place.
  */
 export async function requestAudio(
   tx: Db,
@@ -59,15 +61,25 @@ export async function requestAudio(
   // The last segments stay together: where the source ends is only known when it is encoded.
   const last = to ?? Math.max(from, (plan.early?.segments ?? 0) - 2);
   const cut = Math.floor(Math.min(number, last) / step) * step;
+  const end = cut + Math.ceil(AUDIO_SEGMENTS / step) * step;
   const urgent = { urgency: REQUESTED, rank: 0 };
-  if (cut <= from) return update(tx, app, task, urgent);
-  const share = (last - cut) / Math.max(1, last - from);
+  const ahead = { urgency: FIRST, rank: 0 };
+  const parts = [
+    { from, to: cut, order: {} },
+    { from: cut, to: end < last ? end : to, order: urgent },
+    ...(end < last ? [{ from: end, to, order: ahead }] : []),
+  ].filter((part) => part.to === null || part.to > part.from);
+  const length = Math.max(1, last - from);
+  const place = await placesOf(tx, task);
   const { id: _, ...common } = task;
-  await update(tx, app, task, { segments: cut - from, weight: task.weight * (1 - share) });
-  await tx.insert(tasks).values({
-    ...{ ...common, ...urgent, number: await placesOf(tx, task), firstSegment: cut, weight: task.weight * share },
-    segments: to === null ? null : to - cut,
-  });
+  for (const [index, part] of parts.entries()) {
+    const columns = {
+      ...{ ...part.order, firstSegment: part.from, segments: part.to === null ? null : part.to - part.from },
+      weight: (task.weight * Math.max(0, (part.to ?? last) - part.from)) / length,
+    };
+    if (index === 0) await update(tx, app, task, columns);
+    else await tx.insert(tasks).values({ ...common, ...columns, number: place + index - 1 });
+  }
 }
 
 const isEarly = (plan: PlanResult): plan is Early => Boolean(plan.early);
