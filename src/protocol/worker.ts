@@ -13,7 +13,7 @@ const MAX_LOG_CHARS = 32_768;
 const Lane = v.pipe(
   v.picklist(["main", "light", "urgent"], "must be main, light or urgent"),
   v.description(
-    "For more claims next to a long task. `light`: only tasks that use one core, and urgent ones; `urgent`: only those that a viewer waits for",
+    "For more claims next to a long task. `light`: only tasks that use one core, and urgent ones; `urgent`: only those that a viewer has requested",
   ),
 );
 export type Lane = v.InferOutput<typeof Lane>;

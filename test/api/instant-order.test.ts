@@ -1,7 +1,16 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { type TestApp, testApp } from "../support/app.ts";
 import { until } from "../support/descendants.ts";
-import { completeEarly, type Early, publishedEarly, RENDITIONS, requestEarly, storeEarly } from "../support/early.ts";
+import {
+  completeEarly,
+  EARLY_PLAN,
+  type Early,
+  publishedEarly,
+  RENDITIONS,
+  requestEarly,
+  storeEarly,
+} from "../support/early.ts";
+import { uploaded } from "../support/flow.ts";
 import { finish, nextTask } from "../support/tasks.ts";
 
 let app: TestApp;
@@ -159,4 +168,28 @@ describe("the segments after a requested one", () => {
     expect(next.task.chunk).toMatchObject({ first_segment: 19, segments: 2, renditions: ["480p"] });
     expect(isOnce((await rest(running, urgent, next)).counts)).toBe(true);
   });
+});
+
+test("the head of a video is encoded alone, and next to a chunk that its worker has begun", async () => {
+  const begin = async () => {
+    const made = await uploaded(app, key, { early_playback: true });
+    // Of several workers the one that is free.
+    const { body: plan } = await nextTask(app, undefined, { lane: "light" });
+    expect([plan.task.kind, plan.job.id]).toEqual(["plan", made.job.id]);
+    await finish(app, plan, { ...EARLY_PLAN });
+  };
+  await begin();
+  expect((await light()).task.kind).toBe("audio");
+  expect(await light()).toBe("");
+  const { body: head } = await nextTask(app);
+  expect(head.task).toMatchObject({ kind: "chunk", publishes: true });
+  expect(await light()).toBe("");
+  await completeEarly(app, head);
+  const { body: lead } = await nextTask(app);
+  expect(lead.task.chunk).toMatchObject({ first_segment: 1, is_urgent: true });
+  await completeEarly(app, lead);
+  expect((await nextTask(app)).body.task.chunk).toMatchObject({ is_urgent: false });
+
+  await begin();
+  expect((await light()).task).toMatchObject({ kind: "chunk", publishes: true });
 });

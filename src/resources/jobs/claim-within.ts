@@ -44,19 +44,20 @@ export async function claimWithin(
 ) {
   await noteWorker(app, body.worker_id, body.version);
   const takes = { takesTasks, takesClips, takesJoins, lane: takesTasks ? body.lane : ("main" as const) };
+  const workerId = body.worker_id ?? null;
   const deadline = Date.now() + (body.wait_seconds ?? 0) * 1000;
   const socket = incoming?.socket;
   for (;;) {
     // The client has disconnected: it would not receive the lease, and the job would wait until the lease expires.
     if (socket?.destroyed) return new Reply(204, undefined);
-    const claimed = await claim(app, { key, workerId: body.worker_id ?? null }, takes);
+    const claimed = await claim(app, { key, workerId }, takes);
     if (claimed) {
       wakeNext(app);
       return answer(await contractFor(app, claimed, { ...body, lane: takes.lane }, base), claimed.lease.attemptId);
     }
     const leftSeconds = (deadline - Date.now()) / 1000;
     if (leftSeconds <= 0 || app.stopping.aborted) return new Reply(204, undefined);
-    await waitForJob(app, { seconds: leftSeconds, socket, ...takes });
+    await waitForJob(app, { seconds: leftSeconds, socket, workerId, ...takes });
   }
 }
 

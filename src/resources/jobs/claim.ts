@@ -13,10 +13,10 @@ import {
 import type { App } from "../../app.ts";
 import type { Lane } from "../../protocol/worker.ts";
 import type { Lease } from "./contract.ts";
-import { nextEarlyJob, nextJob, nextLightTask, nextUnit, nextUrgentTask, type Unit } from "./fair-queue.ts";
+import { nextEarlyJob, nextJob, nextLightTask, nextRequestedTask, nextUnit, type Unit } from "./fair-queue.ts";
 import { leaseToken, stale } from "./lease.ts";
 import { type Claimant, startAttempt } from "./lifecycle/attempts.ts";
-import { IS_LIGHT, IS_QUEUED, IS_URGENT } from "./tasks/lifecycle.ts";
+import { IS_QUEUED, IS_REQUESTED } from "./tasks/lifecycle.ts";
 import { claimedTask, claimTask, startWithPlan } from "./tasks/start.ts";
 
 /** A job, or a task of one. */
@@ -63,20 +63,18 @@ const firstTask = prepared((db) =>
     .prepare(),
 );
 
-const firstLightTask = prepared((db) =>
+const firstRequestedTask = prepared((db) =>
   db
     .select({ id: transcodingTasks.id })
     .from(transcodingTasks)
-    .where(and(IS_QUEUED, IS_LIGHT, lte(transcodingTasks.availableAt, sql.placeholder("now"))))
-    .limit(1)
-    .prepare(),
-);
-
-const firstUrgentTask = prepared((db) =>
-  db
-    .select({ id: transcodingTasks.id })
-    .from(transcodingTasks)
-    .where(and(IS_QUEUED, IS_URGENT, lte(transcodingTasks.availableAt, sql.placeholder("now"))))
+    .where(
+      and(
+        IS_QUEUED,
+        sql`${transcodingTasks.urgency} > 0`,
+        IS_REQUESTED,
+        lte(transcodingTasks.availableAt, sql.placeholder("now")),
+      ),
+    )
     .limit(1)
     .prepare(),
 );
@@ -96,12 +94,17 @@ const firstEarlyJob = prepared((db) =>
     .prepare(),
 );
 
-/** Whether a claim can succeed; checked before entering the write queue. */
-export async function hasQueued(app: App, { takesTasks, lane, takesClips, takesJoins }: Takes): Promise<boolean> {
+/** Whether a claim of a worker can succeed; checked before entering the write queue. */
+export async function hasQueued(
+  app: App,
+  { takesTasks, lane, takesClips, takesJoins }: Takes,
+  workerId: string | null = null,
+): Promise<boolean> {
   const now = app.clock.now();
   if (lane !== "main") {
     if (!takesTasks) return false;
-    if (await (lane === "light" ? firstLightTask : firstUrgentTask)(app.db).get({ now })) return true;
+    const task = lane === "light" ? nextLightTask(app.db, now, workerId) : firstRequestedTask(app.db).get({ now });
+    if (await task) return true;
     return app.config.parallel === "auto" && (await firstEarlyJob(app.db).get({ now })) !== undefined;
   }
   const first = takesClips ? (takesJoins ? firstJob : firstOrClip) : takesJoins ? firstOrJoin : firstOfPlain;
@@ -120,7 +123,7 @@ export async function claim(app: App, claimant: Claimant, takes: Takes): Promise
     if (earlier) return earlier;
 
     const isParallel = app.config.parallel === "auto";
-    const unit = await nextOf(tx, app.clock.now(), { ...takes, isParallel });
+    const unit = await nextOf(tx, app.clock.now(), { ...takes, isParallel, workerId: claimant.workerId });
     if (!unit) return null;
     if (unit.task) return claimTask(tx, app, unit.task, claimant);
     return takes.takesTasks && isParallel && !unit.job.clip && !unit.job.joined
@@ -132,10 +135,18 @@ export async function claim(app: App, claimant: Claimant, takes: Takes): Promise
 async function nextOf(
   tx: Db,
   now: number,
-  { takesTasks, lane, takesClips, takesJoins, isParallel }: Takes & { isParallel: boolean },
+  {
+    takesTasks,
+    lane,
+    takesClips,
+    takesJoins,
+    isParallel,
+    workerId,
+  }: Takes & { isParallel: boolean; workerId: string | null },
 ): Promise<Unit | undefined> {
   if (lane !== "main") {
-    const task = takesTasks ? await (lane === "light" ? nextLightTask : nextUrgentTask)(tx, now) : undefined;
+    const next = () => (lane === "light" ? nextLightTask(tx, now, workerId) : nextRequestedTask(tx, now));
+    const task = takesTasks ? await next() : undefined;
     if (task) return { task };
     const early = takesTasks && isParallel ? await nextEarlyJob(tx, now) : undefined;
     return early && { job: early };

@@ -1,6 +1,7 @@
 import { eq, type SQL, sql } from "drizzle-orm";
 import type { Db } from "../../../storage/db/open.ts";
 import { type JobRow, type TaskRow, transcodingJobs, transcodingTasks } from "../../../storage/db/schema.ts";
+import { IS_REQUESTED, isForLight } from "./tasks/lifecycle.ts";
 
 /** The highest priority that a tenant may give its own jobs; a higher one precedes all other jobs. */
 export const MAX_OWN_PRIORITY = 10;
@@ -47,7 +48,7 @@ export async function nextJob(tx: Db, now: number, takes: TakesClips): Promise<J
  * jobs that have begun precede other jobs, the oldest job first.
  */
 export async function nextUnit(tx: Db, now: number, takes: TakesClips): Promise<Unit | undefined> {
-  const urgent = await nextUrgentTask(tx, now);
+  const urgent = await urgentTask(tx, now);
   if (urgent) return { task: urgent };
   const [job, task] = [await firstJob(tx, now, takes), await firstTask(tx, now)];
   const first = job && task ? (precedes(task, job) ? { task } : { job }) : job ? { job } : task ? { task } : undefined;
@@ -68,14 +69,21 @@ export const nextEarlyJob = (tx: Db, now: number): Promise<JobRow | undefined> =
   );
 
 /** The first of the tasks that a worker may run next to a long one: urgent ones first, then in the order of the queue. */
-export const nextLightTask = (tx: Db, now: number): Promise<TaskRow | undefined> =>
+export const nextLightTask = (tx: Db, now: number, workerId: string | null): Promise<TaskRow | undefined> =>
   taskWith(
     tx,
-    sql`(select id from transcoding_tasks indexed by tasks_light where status = 'queued' and (urgency > 0 or kind in ('audio', 'images')) and available_at <= ${now} order by urgency desc, max(priority, ${OWN_MOST}) desc, turn, available_at, id limit 1)`,
+    sql`(select id from transcoding_tasks indexed by tasks_light where status = 'queued' and (urgency > 0 or kind in ('audio', 'images')) and ${isForLight(workerId)} and available_at <= ${now} order by urgency desc, max(priority, ${OWN_MOST}) desc, turn, available_at, id limit 1)`,
   );
 
-/** The first of the tasks that a viewer waits for. */
-export const nextUrgentTask = (tx: Db, now: number) =>
+/** The first of the tasks that a viewer has requested. */
+export const nextRequestedTask = (tx: Db, now: number): Promise<TaskRow | undefined> =>
+  taskWith(
+    tx,
+    sql`(select id from transcoding_tasks indexed by tasks_urgent where status = 'queued' and urgency > 0 and ${IS_REQUESTED} and available_at <= ${now} order by urgency desc, max(priority, ${OWN_MOST}) desc, turn, available_at, id limit 1)`,
+  );
+
+/** The first urgent task. */
+const urgentTask = (tx: Db, now: number) =>
   taskWith(
     tx,
     sql`(select id from transcoding_tasks indexed by tasks_urgent where status = 'queued' and urgency > 0 and available_at <= ${now} order by urgency desc, max(priority, ${OWN_MOST}) desc, turn, available_at, id limit 1)`,

@@ -4,6 +4,7 @@ import { hasQueued, type Takes } from "./claim.ts";
 import { workerWaker } from "./wake.ts";
 
 type Waiting = Takes & { wake(): void };
+type WaitOptions = { seconds: number; socket: Socket | undefined; workerId: string | null };
 
 /**
  * Requests that wait for a job, in order of arrival. One job wakes one of them: a thousand idle workers that all
@@ -29,7 +30,7 @@ const waiting = forApp((app) => {
 /** Resolves when there may be a job, when `seconds` have passed, when `socket` closes, or when the program stops. */
 export async function waitForJob(
   app: App,
-  { seconds, socket, ...takes }: Takes & { seconds: number; socket: Socket | undefined },
+  { seconds, socket, workerId, ...takes }: Takes & WaitOptions,
 ): Promise<void> {
   if (seconds <= 0 || app.stopping.aborted) return;
   const all = waiting(app);
@@ -47,7 +48,7 @@ export async function waitForJob(
   socket?.once("close", one.wake);
   try {
     // Checked after subscribing, so that a job queued in between is not missed.
-    if (!(await hasQueued(app, takes))) await woken.promise;
+    if (!(await hasQueued(app, takes, workerId))) await woken.promise;
   } finally {
     clearTimeout(timer);
     all.delete(one);

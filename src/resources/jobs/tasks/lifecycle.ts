@@ -1,4 +1,4 @@
-import { and, eq, inArray, isNotNull, isNull, sql } from "drizzle-orm";
+import { and, eq, inArray, isNotNull, isNull, type SQL, sql } from "drizzle-orm";
 import { afterCommit } from "../../../../storage/db/after-commit.ts";
 import type { Db } from "../../../../storage/db/open.ts";
 import { type JobRow, type TaskRow, taskLeases, transcodingTasks } from "../../../../storage/db/schema.ts";
@@ -9,10 +9,18 @@ import { TASK_TRANSITIONS, type TaskTransitionName } from "./transitions.ts";
 
 /** Conditions as literals: SQLite uses no partial index for a status that is a parameter, but reads all tasks. */
 export const IS_QUEUED = sql`${transcodingTasks.status} = 'queued'`;
-/** Of a queued task: a worker may run it next to a long one. */
-export const IS_LIGHT = sql`(${transcodingTasks.urgency} > 0 or ${transcodingTasks.kind} in ('audio', 'images'))`;
-/** Of a queued task: a viewer waits for it. */
-export const IS_URGENT = sql`${transcodingTasks.urgency} > 0`;
+/** Of a queued task: a viewer has requested it, or what is before it. The first tasks of a video have no rank. */
+export const IS_REQUESTED = sql`(${transcodingTasks.urgency} > 1 or (${transcodingTasks.urgency} = 1 and ${transcodingTasks.rank} > 0))`;
+/**
+ * Of a queued task: whether it is for the light lane of a worker. The head of a video uses all cores: it is, if the main lane
+ * has another chunk, which it would wait for. What follows the head, and would only delay it, waits for its end.
+ */
+export const isForLight = (workerId: string | null): SQL =>
+  sql`(${transcodingTasks.kind} <> 'chunk' or ${IS_REQUESTED} or case ${transcodingTasks.publishes}
+    when 1 then exists (select 1 from transcoding_tasks mine indexed by tasks_leased
+      where mine.status = 'running' and mine.worker_id = ${workerId} and mine.kind in ('chunk', 'whole'))
+    else not exists (select 1 from transcoding_tasks head
+      where head.attempt_id = ${transcodingTasks.attemptId} and head.publishes = 1 and head.status in ('queued', 'running')) end)`;
 export const IS_RUNNING = sql`${transcodingTasks.status} = 'running'`;
 
 type Columns = Omit<Partial<typeof transcodingTasks.$inferInsert>, "status">;

@@ -63,7 +63,7 @@ export async function requestAudio(
   const cut = Math.floor(Math.min(number, last) / step) * step;
   const end = cut + Math.ceil(AUDIO_SEGMENTS / step) * step;
   const urgent = { urgency: REQUESTED, rank: 0 };
-  const ahead = { urgency: FIRST, rank: 0 };
+  const ahead = { urgency: FIRST, rank: 1 };
   const parts = [
     { from, to: cut, order: {} },
     { from: cut, to: end < last ? end : to, order: urgent },
