@@ -183,10 +183,16 @@ describe("a blocking request", () => {
     expect(await outcome(feed.timeline.waitForPlaylist("1080p", directives("")))).toBe("404 not_found");
   });
 
-  test("is not needed without low latency", async () => {
+  test("waits for whole segments without low latency", async () => {
     const feed = new Feed(timelineOf({ isLowLatency: false }));
     feed.segments(1);
-    expect(await outcome(ask(feed, "_HLS_msn=99"))).toBe("done");
+    const waiting = [ask(feed, "_HLS_msn=2"), ask(feed, "_HLS_msn=2&_HLS_part=0")];
+    expect(await outcome(ask(feed, "_HLS_msn=1&_HLS_part=9"))).toBe("done");
+    feed.part("720p");
+    for (const one of waiting) expect(await outcome(one)).toBe("pending");
+    feed.segment("720p");
+    for (const one of waiting) expect(await outcome(one)).toBe("done");
+    expect(await outcome(ask(feed, "_HLS_msn=99"))).toBe("400 validation_failed");
   });
 });
 

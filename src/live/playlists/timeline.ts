@@ -181,7 +181,12 @@ export class LiveTimeline {
   /** Whether the playlist of a track contains what the directives ask for: later ones differ only in what follows. */
   hasAnswer(name: string, directives: Directives): boolean {
     const track = this.#track(name);
-    return directives.msn !== null && track.length > 0 && contains(track, directives);
+    return directives.msn !== null && track.length > 0 && contains(track, this.#supported(directives));
+  }
+
+  /** Without low latency no parts are listed: the segment is what a request waits for. */
+  #supported(directives: Directives): Directives {
+    return this.#options.isLowLatency ? directives : { ...directives, part: null };
   }
 
   /** The variants of the multivariant playlist; empty until the first segment is complete. */
@@ -217,13 +222,14 @@ export class LiveTimeline {
    * publisher disconnects, the playlist with the discontinuity is the answer; requests in an interruption get it too, but
    * wait for half a target duration.
    */
-  async waitForPlaylist(name: string, directives: Directives, signal?: AbortSignal): Promise<LivePlaylist> {
+  async waitForPlaylist(name: string, requested: Directives, signal?: AbortSignal): Promise<LivePlaylist> {
     const track = this.#track(name);
-    const { isLowLatency, partTargetSeconds } = this.#options;
+    const { partTargetSeconds } = this.#options;
+    const directives = this.#supported(requested);
     const isInterruptedNow = this.#isInterrupted;
     const current = () => this.mediaPlaylist(name, directives);
     const check = () => {
-      if (track.length > 0 && isLowLatency && !this.#isEnded) {
+      if (track.length > 0 && !this.#isEnded) {
         requireNear(track, directives, partTargetSeconds);
         const hasInterruption = this.#isInterrupted && !isInterruptedNow;
         if (!contains(track, directives) && !hasInterruption) return null;
