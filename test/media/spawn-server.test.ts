@@ -85,12 +85,17 @@ test("starting a program blocks a process of 400 MB for less than 10 ms", async 
   const ballast = Array.from({ length: 400 }, () => Buffer.alloc(2 ** 20, 1));
   const turns: number[] = [];
   let isDone = false;
+  // Processor time of this thread: other processes may delay it.
+  const usedMs = () => {
+    const { user, system } = process.threadCpuUsage();
+    return (user + system) / 1000;
+  };
   const watch = (from: number) =>
     setImmediate(() => {
-      turns.push(performance.now() - from);
-      if (!isDone) watch(performance.now());
+      turns.push(usedMs() - from);
+      if (!isDone) watch(usedMs());
     });
-  watch(performance.now());
+  watch(usedMs());
   for (let n = 0; n < 20; n++) {
     const child = await shell("exit 0");
     for (const stream of [child.stdout, child.stderr]) stream?.resume();
@@ -98,7 +103,7 @@ test("starting a program blocks a process of 400 MB for less than 10 ms", async 
   }
   isDone = true;
   const slowest = turns.sort((a, b) => b - a);
-  // A fork of it takes 25 ms, in each of the 20 runs. A few iterations may be late because of the machine.
+  // A fork of it takes 25 ms, in each of the 20 runs. A few iterations may include a garbage collection.
   expect(slowest[5]).toBeLessThan(10);
   expect(ballast.length).toBe(400);
 });
