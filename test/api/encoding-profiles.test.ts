@@ -131,7 +131,6 @@ describe("encoding profiles", () => {
     ["codecs", { codecs: ["h264", "av1"], ladder: [] }],
     ["hdr", { hdr: "keep" }],
     ["per_title", { per_title: true }],
-    ["audio.channels", { audio: { channels: 6 } }],
     ["audio.channels", { audio: { channels: 5 } }],
     ["audio.loudness", { audio: { loudness: { target_lufs: -9 } } }],
     ["audio.loudness", { audio: { loudness: "loud" } }],

@@ -20,6 +20,8 @@ export type PartRendition = {
   /** Of audio. */
   channels: number;
   language: string | null;
+  /** The name of the stereo rendition of the same track, when this is the 5.1 one; else null. */
+  surroundOf: string | null;
   /** Paths relative to the root of the media. */
   segments: string[];
 };
@@ -39,6 +41,7 @@ export async function readPart(
 ): Promise<Part> {
   const master = (await read(manifestPath)).toString("utf8");
   const { variants } = legible(() => readHls(master));
+  const media = mediaOf(master, manifestPath);
   const renditions: PartRendition[] = [];
   for (const { kind, path } of legible(() => clipPlaylists(master, manifestPath))) {
     if (kind === "frames") continue;
@@ -53,7 +56,8 @@ export async function readPart(
       kind: init.width > 0 ? "video" : "audio",
       defaults: legible(() => readDefaults(bytes)),
       channels: channelsOf(bytes),
-      language: languageOf(master, manifestPath, path),
+      language: media.find((one) => one.path === path)?.language ?? null,
+      surroundOf: surroundOf(media, path),
     });
   }
   if (renditions.length === 0) throw new JoinImpossible("one of them has no rendition");
@@ -90,13 +94,28 @@ function playlistOf(text: string, path: string): { initPath: string; segments: s
   return { initPath: at(map.uri), segments: segments.map(({ uri }) => at(uri)) };
 }
 
-function languageOf(master: string, manifestPath: string, path: string): string | null {
+/** An EXT-X-MEDIA (RFC 8216, 4.3.4.1). */
+type Media = { path: string; group: string | undefined; name: string | undefined; language: string | null };
+
+function mediaOf(master: string, manifestPath: string): Media[] {
+  const found: Media[] = [];
   for (const line of linesOf(master)) {
     if (!line.startsWith("#EXT-X-MEDIA:")) continue;
     const resolved = resolveReference(manifestPath, hlsAttribute(line, "URI") ?? "");
-    if ("path" in resolved && resolved.path === path) return hlsAttribute(line, "LANGUAGE") ?? null;
+    if (!("path" in resolved)) continue;
+    const [group, name, language] = ["GROUP-ID", "NAME", "LANGUAGE"].map((attribute) => hlsAttribute(line, attribute));
+    found.push({ path: resolved.path, group, name, language: language ?? null });
   }
-  return null;
+  return found;
+}
+
+/** What is only in a later group is the same track in 5.1: the members of groups have equal names (4.3.4.1.1). */
+function surroundOf(media: readonly Media[], path: string): string | null {
+  const [first] = media;
+  const own = media.find((one) => one.path === path);
+  if (!own || own.group === first?.group) return null;
+  const stereo = media.find(({ group, name }) => group === first?.group && name === own.name);
+  return stereo ? renditionName(stereo.path) : null;
 }
 
 /** 12.2.3: of the first sample entry. */
