@@ -25,7 +25,11 @@ export async function copyAudio(options: PassthroughOptions): Promise<PlannedAud
 /** Packets before 0, the encoder delay, are decoded and discarded; every player does that. */
 const keepingDelay = (csv: string) => csv.replaceAll(/^(-[^,\s]*,[^,\s]*,[^,\s]*)D/gm, "$1_");
 
-function isCandidate({ track, padToSeconds, surroundOf }: PlannedAudio, probe: Probe, { audio }: EncodingSpec): boolean {
+function isCandidate(
+  { track, padToSeconds, surroundOf }: PlannedAudio,
+  probe: Probe,
+  { audio }: EncodingSpec,
+): boolean {
   const { isCopyable, packetSamples } = audioCodecs[audio.codec];
   return (
     // Its layout is one that players know, whatever that of the source.

@@ -82,7 +82,14 @@ export function planEncode(probe: Probe, spec: EncodingSpec): EncodePlan {
   const stereo = tracks.map((track, index): PlannedAudio => {
     const isShorter = video && track.durationSeconds !== null && end - track.durationSeconds > UNEVEN_SECONDS;
     const padToSeconds = isShorter ? end : 0;
-    return { name: stereoName(index), track, padToSeconds, isCopied: false, channels: STEREO_CHANNELS, surroundOf: null };
+    return {
+      name: stereoName(index),
+      track,
+      padToSeconds,
+      isCopied: false,
+      channels: STEREO_CHANNELS,
+      surroundOf: null,
+    };
   });
   const audio = [...stereo, ...planSurround(stereo, spec)];
   if (!video) return { video: null, audio, durationSeconds };

@@ -53,8 +53,7 @@ const address = (one: { external_id: string } = asset) => `${platform.base}/medi
 const renditionsIn = (urls: readonly string[]) => [
   ...new Set(urls.map((url) => /\/([^/]+)\/(?:init\.mp4|\d+\.m4s)/.exec(url)?.[1] ?? "").filter(Boolean)),
 ];
-const shown = async (id: number) =>
-  (await platform.call("GET", `/api/v1/assets/${id}`, { key: platform.key })).body;
+const shown = async (id: number) => (await platform.call("GET", `/api/v1/assets/${id}`, { key: platform.key })).body;
 const names = async (id: number) => (await shown(id)).renditions.map(({ name }: { name: string }) => name);
 /** The URL of the playlist of an audio rendition. */
 async function playlistOf(one: { external_id: string }, name: string): Promise<URL> {
@@ -150,9 +149,11 @@ test("a join has both, in groups of their own", async () => {
     surround: [6, expect.closeTo(2 * SECONDS, 0)],
   });
   const media = async (one: { external_id: string }) =>
-    [...(await platform.call("GET", `/media/${one.external_id}/master.m3u8`)).text.matchAll(/^#EXT-X-MEDIA:.*(?=,URI)/gm)].map(
-      ([line]) => line,
-    );
+    [
+      ...(await platform.call("GET", `/media/${one.external_id}/master.m3u8`)).text.matchAll(
+        /^#EXT-X-MEDIA:.*(?=,URI)/gm,
+      ),
+    ].map(([line]) => line);
   expect(await media(made.body)).toEqual(await media(asset));
   for (const one of await players.playAt(address(made.body))) {
     expect(one, JSON.stringify(one)).toMatchObject({ error: null });
@@ -165,7 +166,12 @@ test("with early playback both are listed before they are encoded", async () => 
   const sound = "anoisesrc=d=60:a=0.1:r=48000,pan=5.1(side)|c0=c0|c1=c0|c2=c0|c3=c0|c4=c0|c5=c0";
   const input = [...picture("640x360", "25", 60), "-f", "lavfi", "-i", sound];
   await ffmpeg(...input, ...fast, "-pix_fmt", "yuv420p", "-c:a", "ac3", path);
-  const fields = { bytes: readFileSync(path), playback_policy: "public", encoding_profile: "cinema", early_playback: true };
+  const fields = {
+    bytes: readFileSync(path),
+    playback_policy: "public",
+    encoding_profile: "cinema",
+    early_playback: true,
+  };
   const { asset: early } = await uploaded(platform, platform.key, fields);
   await untilReady(platform, early.id);
   expect(await names(early.id)).toEqual(["360p", "180p", "audio", "surround"]);

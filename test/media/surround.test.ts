@@ -29,6 +29,8 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const RATE = 48_000;
 const SECONDS = 9;
+/** Of an amplitude. */
+const MINUS_3_DB = Math.SQRT1_2;
 /** A tone for each channel, by the names of ffmpeg. */
 const TONES = { FL: 300, FR: 500, FC: 700, LFE: 60, SL: 1100, SR: 1300, BL: 1700, BR: 1900 } as const;
 type Channel = keyof typeof TONES;
@@ -100,7 +102,7 @@ const heard = (channels: readonly Float32Array[]) =>
 const about = (levels: Partial<Record<Channel, number>>) =>
   Object.fromEntries(Object.entries(levels).map(([name, level]) => [name, expect.closeTo(level, 1)]));
 const ALONE = FIVE_ONE.map((name) => about({ [name]: 1 }));
-const DOWNMIX = [about({ FL: 1, FC: 0.707, SL: 0.707 }), about({ FR: 1, FC: 0.707, SR: 0.707 })];
+const DOWNMIX = [about({ FL: 1, FC: MINUS_3_DB, SL: MINUS_3_DB }), about({ FR: 1, FC: MINUS_3_DB, SR: MINUS_3_DB })];
 
 describe("a video with 5.1", () => {
   let result: Made;
@@ -190,11 +192,11 @@ describe("a video with 5.1", () => {
 
 test("more channels are mixed down to 5.1", async () => {
   const result = await made("film.mkv", film(...tones(SEVEN_ONE, "7.1"), "-c:a", "flac"));
-  const side = { SL: 0.707, BL: 0.707 };
+  // The back channels stay where they are.
   expect(heard(await channelsOf(playlist(result, "surround"), 6))).toEqual([
     ...ALONE.slice(0, 4),
-    about(side),
-    about({ SR: 0.707, BR: 0.707 }),
+    about({ BL: 1, SL: MINUS_3_DB }),
+    about({ BR: 1, SR: MINUS_3_DB }),
   ]);
 });
 
@@ -221,7 +223,9 @@ test("both groups have the same languages: stereo takes the place of 5.1 that a 
   const map = ["-map", "0", "-map", "1", "-map", "2"];
   const result = await made("film.mkv", [...film(...tracks), ...map, "-c:a", "flac", ...languages]);
   expect(result.audioRenditions.map(({ name }) => name)).toEqual(["audio", "audio-2", "surround-2"]);
-  const listed = [...master(result).matchAll(/GROUP-ID="([^"]+)",NAME="([^"]+)",LANGUAGE="(\w+)",DEFAULT=(\w+).*URI="([^"/]+)/g)];
+  const listed = [
+    ...master(result).matchAll(/GROUP-ID="([^"]+)",NAME="([^"]+)",LANGUAGE="(\w+)",DEFAULT=(\w+).*URI="([^"/]+)/g),
+  ];
   expect(listed.map(([, ...values]) => values)).toEqual([
     ["audio", "German", "de", "YES", "audio"],
     ["audio", "English", "en", "NO", "audio-2"],
@@ -245,9 +249,20 @@ test("audio alone has both", async () => {
 
 test("the MP4 file has stereo, and the source of a copied video is not copied as 5.1", async () => {
   const gop = ["-x264-params", "keyint=50:min-keyint=50:scenecut=0", "-bf", "0", "-crf", "30", "-profile:v", "high"];
-  const source = [...picture("640x360", "25", SECONDS), ...tones(FIVE_ONE, "5.1"), ...fast, "-pix_fmt", "yuv420p", ...gop];
+  const source = [
+    ...picture("640x360", "25", SECONDS),
+    ...tones(FIVE_ONE, "5.1"),
+    ...fast,
+    "-pix_fmt",
+    "yuv420p",
+    ...gop,
+  ];
   const ladder = [360, 180].map((height) => ({ height, max_bitrate: height * 8000 }));
-  const result = await made("copied.mp4", [...source, "-c:a", "aac", "-b:a", "300k"], specWith({ ladder, static_mp4: true }));
+  const result = await made(
+    "copied.mp4",
+    [...source, "-c:a", "aac", "-b:a", "300k"],
+    specWith({ ladder, static_mp4: true }),
+  );
   const packets = (path: string) =>
     ffmpeg("-i", path, "-map", "0:v:0", "-c", "copy", "-bsf:v", "h264_mp4toannexb", "-f", "md5", "-");
   expect(await packets(playlist(result, "360p"))).toEqual(await packets(result.input));
@@ -309,10 +324,20 @@ test("a packet of silence in 5.1 decodes to silence", async () => {
   const packet = audioCodecs.aac.silentPacket("mp4a.40.2", 6) as Buffer;
   // ADTS (ISO/IEC 13818-7, 6.2): AAC-LC, 48 kHz, channelConfiguration 6.
   const length = packet.length + 7;
-  const header = Buffer.from([0xff, 0xf1, 0x4d, 0x80 | (length >> 11), (length >> 3) & 0xff, ((length & 7) << 5) | 31, 252]);
+  const header = Buffer.from([
+    0xff,
+    0xf1,
+    0x4d,
+    0x80 | (length >> 11),
+    (length >> 3) & 0xff,
+    ((length & 7) << 5) | 31,
+    252,
+  ]);
   const path = join(folder, "silence.aac");
   writeFileSync(path, Buffer.concat(Array.from({ length: 60 }, () => [header, packet]).flat()));
-  expect(await complaints("-i", path, "-f", "null", "-")).toBe("");
+  // Of such a stream the duration is not stated.
+  const lines = (await complaints("-i", path, "-f", "null", "-")).split("\n");
+  expect(lines.filter((line) => line !== "" && !line.includes("Estimating duration"))).toEqual([]);
   const samples = await channelsOf(path, 6, 0);
   expect(samples.every((channel) => channel.every((value) => value === 0))).toBe(true);
 });

@@ -84,7 +84,10 @@ const StoredPlan = v.object({
           channels: v.optional(positive),
           surroundOf: v.optional(v.nullable(name), null),
         }),
-        v.transform((one) => ({ ...one, channels: one.channels ?? (one.isCopied ? one.track.channels : STEREO_CHANNELS) })),
+        v.transform((one) => ({
+          ...one,
+          channels: one.channels ?? (one.isCopied ? one.track.channels : STEREO_CHANNELS),
+        })),
       ),
     ),
     v.maxLength(64),
