@@ -51,12 +51,13 @@ export async function readPart(
     const { initPath, segments } = playlistOf((await read(path)).toString("utf8"), path);
     const bytes = await read(initPath);
     const init = legible(() => readInit(bytes));
+    const listed = media.find((one) => one.path === path);
     renditions.push({
       ...{ name, bytes, init, segments },
       kind: init.width > 0 ? "video" : "audio",
       defaults: legible(() => readDefaults(bytes)),
-      channels: channelsOf(bytes),
-      language: media.find((one) => one.path === path)?.language ?? null,
+      channels: listed?.channels ?? channelsOf(bytes),
+      language: listed?.language ?? null,
       surroundOf: surroundOf(media, path),
     });
   }
@@ -95,7 +96,14 @@ function playlistOf(text: string, path: string): { initPath: string; segments: s
 }
 
 /** An EXT-X-MEDIA (RFC 8216, 4.3.4.1). */
-type Media = { path: string; group: string | undefined; name: string | undefined; language: string | null };
+type Media = {
+  path: string;
+  group: string | undefined;
+  name: string | undefined;
+  language: string | null;
+  /** Null where it is not stated. */
+  channels: number | null;
+};
 
 function mediaOf(master: string, manifestPath: string): Media[] {
   const found: Media[] = [];
@@ -103,8 +111,11 @@ function mediaOf(master: string, manifestPath: string): Media[] {
     if (!line.startsWith("#EXT-X-MEDIA:")) continue;
     const resolved = resolveReference(manifestPath, hlsAttribute(line, "URI") ?? "");
     if (!("path" in resolved)) continue;
-    const [group, name, language] = ["GROUP-ID", "NAME", "LANGUAGE"].map((attribute) => hlsAttribute(line, attribute));
-    found.push({ path: resolved.path, group, name, language: language ?? null });
+    const value = (attribute: string) => hlsAttribute(line, attribute);
+    found.push({
+      ...{ path: resolved.path, group: value("GROUP-ID"), name: value("NAME"), language: value("LANGUAGE") ?? null },
+      channels: Number(/^\d{1,2}(?=\/|$)/.exec(value("CHANNELS") ?? "")?.[0]) || null,
+    });
   }
   return found;
 }
@@ -118,7 +129,7 @@ function surroundOf(media: readonly Media[], path: string): string | null {
   return stereo ? renditionName(stereo.path) : null;
 }
 
-/** 12.2.3: of the first sample entry. */
+/** 12.2.3: of the first sample entry, which is 2 for any audio in files of many writers. */
 function channelsOf(init: Buffer): number {
   const stsd = find(init, ["moov", "trak", "mdia", "minf", "stbl", "stsd"]);
   // 8 bytes of the entry list, 8 of the entry's header, 16 of its fields.
