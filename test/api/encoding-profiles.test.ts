@@ -202,6 +202,18 @@ describe("a profile that is used", () => {
     expect((await app.call("GET", "/api/v1/encoding_spec", { key })).body.video).not.toHaveProperty("additional");
   });
 
+  test("states 5.1 such that a worker without it refuses the job", async () => {
+    await create({ name: "cinema", audio: { bitrate: 160_000, channels: 6 } });
+    const { audio } = (await app.call("GET", "/api/v1/encoding_spec?profile=cinema", { key })).body;
+    // Earlier versions accept only 2.
+    expect(audio).toMatchObject({ channels: 6, bitrate: 160_000, surround_bitrate: 400_000 });
+    const { job } = await uploaded(app, key, { encoding_profile: "cinema" });
+    expect((await contractOf(job.id)).encoding_spec.audio).toEqual(audio);
+    const plain = (await app.call("GET", "/api/v1/encoding_spec", { key })).body.audio;
+    expect(plain.channels).toBe(2);
+    expect(plain).not.toHaveProperty("surround_bitrate");
+  });
+
   test("is the tenant's default for assets that name none", async () => {
     const patch = (name: string | null) =>
       app.call("PATCH", `/api/v1/admin/tenants/${tenantId}`, {

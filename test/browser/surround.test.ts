@@ -4,6 +4,8 @@ import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { Players } from "../media/matrix-players.ts";
 import { fast, ffmpeg, ffprobe, picture } from "../media/sources.ts";
+import { until } from "../support/descendants.ts";
+import { expectError } from "../support/error.ts";
 import { uploaded } from "../support/flow.ts";
 import { emptyFolder } from "../support/folder.ts";
 import { startBrowser, untilPlayed, visit } from "./browser.ts";
@@ -108,8 +110,24 @@ test.each(["dash.js", "shaka"] as const)("%s plays stereo", async (player) => {
   expect(await audioPlayed({ only: [player] })).toEqual(["audio"]);
 });
 
-test("hls.js begins with stereo, and plays both", async () => {
+test("hls.js begins with stereo, and plays nothing else when the URL says so", async () => {
   expect((await audioPlayed({ only: ["hls.js"] }))[0]).toBe("audio");
+  expect(await audioPlayed({ only: ["hls.js"], query: "?channels=2" })).toEqual(["audio"]);
+});
+
+test.each(["master.m3u8", "manifest.mpd"])("%s can be requested without 5.1", async (manifest) => {
+  const listed = async (query: string) => {
+    const { text, headers } = await platform.call("GET", `/media/${asset.external_id}/${manifest}${query}`);
+    return { names: [...new Set(text.match(/\b(audio|surround|180p)(?=["/])/g))].sort(), etag: headers.get("etag") };
+  };
+  const [all, stereo] = [await listed(""), await listed("?channels=2&codecs=h264")];
+  expect([all.names, stereo.names]).toEqual([
+    ["180p", "audio", "surround"],
+    ["180p", "audio"],
+  ]);
+  expect(stereo.etag).not.toBe(all.etag);
+  const unknown = await platform.call("GET", `/media/${asset.external_id}/${manifest}?channels=6`);
+  expectError(unknown, 422, "validation_failed");
 });
 
 test("the watch page plays stereo, and offers each size and each track once", async () => {
@@ -192,4 +210,6 @@ test("with early playback both are listed before they are encoded", async () => 
     if (status === 200) break;
     expect(status).toBe(503);
   }
+  await until("the rest", async () => (await shown(early.id)).encoding_status === "complete" || null, 60_000);
+  expect(await audioOf(early)).toEqual({ audio: [2, expect.closeTo(60, 0)], surround: [6, expect.closeTo(60, 0)] });
 });

@@ -150,8 +150,8 @@ function openHls(video: HTMLVideoElement, options: SourceOptions): Source {
   });
   /** One level of each size; the others differ from it only in their codec. */
   let listed: Level[] = [];
-  hls.on(Hls.Events.MANIFEST_PARSED, () => {
-    keepStereoLevels(hls);
+  hls.on(Hls.Events.MANIFEST_PARSED, (_, { audioTracks }) => {
+    keepStereoLevels(hls, audioTracks);
     const { levels, firstLevel } = hls;
     listed = levels.filter((one, index) => {
       const isOfCodec = (other: Level) => other.codecSet === levels[firstLevel]?.codecSet;
