@@ -270,6 +270,42 @@ test("the MP4 file has stereo, and the source of a copied video is not copied as
   expect(heard(await channelsOf(playlist(result, "surround"), 6))).toEqual(ALONE);
 });
 
+test("both are encoded again with the video, when a frame of its copy turns out to be damaged", async () => {
+  const gop = ["-x264-params", "keyint=50:min-keyint=50:scenecut=0", "-bf", "0", "-crf", "30", "-profile:v", "high"];
+  const source = [...picture("640x360", "25", SECONDS), ...tones(FIVE_ONE, "5.1"), ...fast, "-pix_fmt", "yuv420p"];
+  const input = join(folder, "damaged.mp4");
+  await ffmpeg(...source, ...gop, "-c:a", "aac", "-b:a", "300k", input);
+  const packets = await ffprobe("-select_streams", "v", "-show_entries", "packet=pos,size", "-of", "csv=p=0", input);
+  const frames = packets
+    .split("\n")
+    .filter(Boolean)
+    .map((line) => line.split(",").map(Number) as [number, number]);
+  // A frame of the second half, without the length of its NAL unit.
+  const [size, position] = frames[150] as [number, number];
+  const bytes = readFileSync(input);
+  writeFileSync(input, bytes.fill(0xa5, position + 5, position + size));
+  const ladder = [360, 180].map((height) => ({ height, max_bitrate: height * 8000 }));
+  const dir = `${input}.out`;
+  const early: EncodeResult[] = [];
+  const common = { input, outDir: dir, binaries, scratchDir: folder, probe: await probe(input, binaries) };
+  const onEarly = async (published: EncodeResult) => void early.push(published);
+  const result = await encode({ ...common, spec: specWith({ ladder }), onEarly });
+  const names = (all: readonly { name: string }[]) => all.map(({ name }) => name);
+  expect(early.map((one) => [names(one.renditions), names(one.audioRenditions)])).toEqual([
+    [["360p"], ["audio", "surround"]],
+  ]);
+  expect(names(result.renditions)).toEqual(["360p-whole", "180p-whole"]);
+  expect(names(result.audioRenditions)).toEqual(["audio-whole", "surround-whole"]);
+  const groups = [...master({ ...result, dir }).matchAll(/GROUP-ID="([^"]+)".*URI="([^"/]+)/g)].map(
+    ([, ...one]) => one,
+  );
+  expect(groups).toEqual([
+    ["audio", "audio-whole"],
+    ["audio-surround", "surround-whole"],
+  ]);
+  expect(heard(await channelsOf(playlist({ dir }, "surround-whole"), 6))).toEqual(ALONE);
+});
+
 test("stereo and 5.1 both get the loudness that the profile requires", async () => {
   const loud = { loudness: { target_lufs: -16 } };
   const result = await made("film.mkv", film(...tones(FIVE_ONE, "5.1(side)"), "-c:a", "flac"), specWith({}, loud));
