@@ -270,7 +270,7 @@ test("the MP4 file has stereo, and the source of a copied video is not copied as
   expect(heard(await channelsOf(playlist(result, "surround"), 6))).toEqual(ALONE);
 });
 
-test("both are encoded again with the video, when a frame of its copy turns out to be damaged", async () => {
+test("both are encoded again with the video, when a frame of its copy is damaged", async () => {
   const gop = ["-x264-params", "keyint=50:min-keyint=50:scenecut=0", "-bf", "0", "-crf", "30", "-profile:v", "high"];
   const source = [...picture("640x360", "25", SECONDS), ...tones(FIVE_ONE, "5.1"), ...fast, "-pix_fmt", "yuv420p"];
   const input = join(folder, "damaged.mp4");
