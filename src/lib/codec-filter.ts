@@ -10,18 +10,22 @@ const isHidden = (codecs: string | undefined, hidden: readonly string[]): boolea
   (codecs ?? "").split(",").some((codec) => hidden.includes(codec.trim().split(".", 1)[0] ?? ""));
 
 /** A master playlist without variants that need a hidden codec. */
-export function masterWithout(playlist: string, hidden: readonly string[]): string {
+export const masterWithout = (playlist: string, hidden: readonly string[]): string =>
+  withoutVariants(playlist, (line) => isHidden(hlsAttribute(line, "CODECS"), hidden));
+
+/** A master playlist without the variants, I-frame variants and renditions whose lines `isLeftOut` accepts. */
+export function withoutVariants(playlist: string, isLeftOut: (line: string) => boolean): string {
   const lines: string[] = [];
-  let isLeftOut = false;
+  let isUriLeftOut = false;
   for (const line of linesOf(playlist)) {
-    if (/^#EXT-X-(I-FRAME-)?STREAM-INF:/.test(line)) {
-      const isOfHidden = isHidden(hlsAttribute(line, "CODECS"), hidden);
+    if (/^#EXT-X-((I-FRAME-)?STREAM-INF|MEDIA):/.test(line)) {
+      const isGone = isLeftOut(line);
       // 4.3.4.2: the URI of a variant is the next line.
-      if (line.startsWith("#EXT-X-STREAM-INF:")) isLeftOut = isOfHidden;
-      if (isOfHidden) continue;
+      if (line.startsWith("#EXT-X-STREAM-INF:")) isUriLeftOut = isGone;
+      if (isGone) continue;
     }
     const isUri = line !== "" && !line.startsWith("#");
-    if (isUri && isLeftOut) isLeftOut = false;
+    if (isUri && isUriLeftOut) isUriLeftOut = false;
     else lines.push(line);
   }
   return lines.join("\n");

@@ -29,6 +29,12 @@ export type HlsPlaylist = {
   faults: HlsFault[];
 };
 
+/** Each playlist once, as its first variant describes it: the others have the same video with another group of audio. */
+export function uniqueVariants(variants: readonly HlsVariant[]): HlsVariant[] {
+  const seen = new Set<string>();
+  return variants.filter(({ uri }) => !seen.has(uri) && seen.add(uri));
+}
+
 /** Content that would change after the check, or redirect a player elsewhere (draft-pantos-hls-rfc8216bis, 4.4). */
 const UNSUPPORTED = /^#EXT-X-(DEFINE|CONTENT-STEERING|SKIP|PART|PRELOAD-HINT|RENDITION-REPORT|SERVER-CONTROL)\b/;
 const WITH_URI = new Set(

@@ -1,3 +1,4 @@
+import { masterInStereo, mpdInStereo } from "./channel-filter.ts";
 import { masterWithout, mpdWithout } from "./codec-filter.ts";
 import { DOCUMENT_LIMITS, requireAtMost } from "./document-limits.ts";
 import { mapReferences } from "./m3u8.ts";
@@ -23,26 +24,31 @@ export type Below = {
   root: string;
   /** Sample entries of codecs that are left out. */
   hidden: readonly string[];
+  /** Audio of more channels is left out, where there is other audio. */
+  isStereo: boolean;
 };
 
 const isAbsolute = (uri: string) => /^([a-z][a-z0-9+.-]*:|\/)/i.test(uri);
 
-export const rebaseMaster = (playlist: string, { carried, folder, tracks, hidden }: Below): string =>
-  withSubtitles(
-    mapReferences(hidden.length > 0 ? masterWithout(playlist, hidden) : playlist, (uri) =>
+export function rebaseMaster(playlist: string, { carried, folder, tracks, hidden, isStereo }: Below): string {
+  const ofCodecs = hidden.length > 0 ? masterWithout(playlist, hidden) : playlist;
+  return withSubtitles(
+    mapReferences(isStereo ? masterInStereo(ofCodecs) : ofCodecs, (uri) =>
       isAbsolute(uri) ? uri : carried + folder + uri,
     ),
     tracks.map((track) => ({ ...track, uri: carried + track.list })),
   );
+}
 
 /** ISO/IEC 23009-1, 5.3.1.2: BaseURL follows ProgramInformation and precedes all other children of MPD. */
-export function rebaseMpd(mpd: string, { carried, folder, tracks, root, hidden }: Below): string {
+export function rebaseMpd(mpd: string, { carried, folder, tracks, root, hidden, isStereo }: Below): string {
   const address = (carried + folder).replaceAll("&", "&amp;").replaceAll("<", "&lt;");
   // Absolute paths: ffmpeg 5.1 resolves the BaseURL of a Representation against the manifest's own directory and
   // ignores the BaseURL of the MPD (libavformat/dashdec.c, resolve_content_path), so no relative URL works in every
   // player.
+  const ofCodecs = hidden.length > 0 ? mpdWithout(mpd, hidden) : mpd;
   return mpds.withSubtitles(
-    based(hidden.length > 0 ? mpdWithout(mpd, hidden) : mpd, address),
+    based(isStereo ? mpdInStereo(ofCodecs) : ofCodecs, address),
     tracks.map((track) => ({ ...track, address: root + track.file })),
   );
 }

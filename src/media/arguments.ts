@@ -5,7 +5,7 @@ import { deviceArguments, type Encoder } from "./encoders.ts";
 import type { AdditionalVideo, EncodingSpec } from "./encoding-spec.ts";
 import { untrustedInput } from "./ffmpeg.ts";
 import type { PlannedRendition, Rate } from "./ladder.ts";
-import { type EncodePlan, type Gain, MAX_DURATION_SECONDS, type PlannedAudio } from "./plan.ts";
+import { audioBitrate, type EncodePlan, type Gain, MAX_DURATION_SECONDS, type PlannedAudio } from "./plan.ts";
 
 /** 8192 x 8192: admits 8K and VR, and refuses an image that claims a terabyte of memory. */
 const MAX_PIXELS = 8192 * 8192;
@@ -77,7 +77,7 @@ export function encodeArguments(options: ArgumentOptions): string[] {
     ...watermarkInput(plan, options),
     ...graphArguments(filterGraph(plan, options, encoder)),
     ...renditionsOf(plan, range).flatMap((one) => videoOutput(one, plan, options)),
-    ...plan.audio.flatMap((one) => audioOutput(one, options)),
+    ...plan.audio.flatMap((one, index) => audioOutput(one, index, options)),
     ...clockOutput(options),
   ];
 }
@@ -186,14 +186,18 @@ const audioGraph = (audio: EncodePlan["audio"], spec: EncodingSpec): string[] =>
     const { track, padToSeconds, isCopied, gain } = one;
     if (isCopied) return [];
     const pad = padToSeconds ? [`apad=whole_dur=${padToSeconds.toFixed(3)}`] : [];
-    return `[0:${track.index}]${[...normalizedAudio(spec), ...(gain ? amplify(gain) : []), ...pad].join(",")}[a${index}]`;
+    return `[0:${track.index}]${[...normalizedAudio(one, spec), ...(gain ? amplify(gain) : []), ...pad].join(",")}[a${index}]`;
   });
 
-/** Filters that convert any audio to what the encoder takes. */
-export const normalizedAudio = (spec: EncodingSpec, { isFromStart = true } = {}): string[] => [
+/** Filters that convert any audio to what the encoder takes for a rendition. */
+export const normalizedAudio = (
+  { surroundOf }: Pick<PlannedAudio, "surroundOf">,
+  spec: EncodingSpec,
+  { isFromStart = true } = {},
+): string[] => [
   // async fills gaps with silence and first_pts a late start, which keeps audio and video in sync.
   `aresample=${spec.audio.sample_rate}:async=1${isFromStart ? ":first_pts=0" : ""}`,
-  `aformat=sample_fmts=${audioCodecs[spec.audio.codec].sampleFormat}:channel_layouts=stereo`,
+  `aformat=sample_fmts=${audioCodecs[spec.audio.codec].sampleFormat}:channel_layouts=${surroundOf === null ? "stereo" : "5.1"}`,
 ];
 
 /** -1.5 dB: true peaks are up to half a decibel above the samples. */
@@ -294,8 +298,10 @@ export const decodeOutput = ({ track }: PlannedAudio): string[] => [
   ...["-map", `0:${track.index}`, "-c:a", "pcm_s16le", "-f", "null", "-"],
 ];
 
+/** `index`: of the track in the plan, as in the filter graph. */
 export function audioOutput(
   one: PlannedAudio,
+  index: number,
   { spec, outDir, isChecked = true }: Pick<ArgumentOptions, "spec" | "outDir" | "isChecked">,
 ): string[] {
   if (one.isCopied) {
@@ -304,9 +310,9 @@ export function audioOutput(
     const copy = ["-map", `0:${one.track.index}`, "-c:a", "copy", "-copypriorss", "1"];
     return [...copy, ...segmentWriter(join(outDir, one.name), cuts(spec)), ...(isChecked ? decodeOutput(one) : [])];
   }
-  const index = one.name === "audio" ? 0 : Number(one.name.slice("audio-".length)) - 1;
+  const settings = { ...spec.audio, channels: one.channels, bitrate: audioBitrate(one, spec) };
   return [
-    ...["-map", `[a${index}]`, ...audioCodecs[spec.audio.codec].encoderArguments(spec.audio)],
+    ...["-map", `[a${index}]`, ...audioCodecs[spec.audio.codec].encoderArguments(settings)],
     ...segmentWriter(join(outDir, one.name), cuts(spec)),
   ];
 }

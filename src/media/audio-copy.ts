@@ -16,7 +16,8 @@ export async function copyAudio(options: PassthroughOptions): Promise<PlannedAud
   const chosen: PlannedAudio[] = [];
   for (const one of plan.audio) {
     const packets = isCandidate(one, probe, spec) ? await packetsWithDelay(options, one.track.index) : null;
-    chosen.push({ ...one, isCopied: packets !== null && isContinuous(packets, one.track, spec) });
+    const isCopied = packets !== null && isContinuous(packets, one.track, spec);
+    chosen.push({ ...one, isCopied, channels: isCopied ? one.track.channels : one.channels });
   }
   return chosen;
 }
@@ -30,9 +31,15 @@ async function packetsWithDelay(options: PassthroughOptions, number: number): Pr
 /** Packets before 0, the encoder delay, are decoded and discarded; every player does that. */
 const keepingDelay = (csv: string) => csv.replaceAll(/^(-[^,\s]*,[^,\s]*,[^,\s]*)D/gm, "$1_");
 
-function isCandidate({ track, padToSeconds }: PlannedAudio, probe: Probe, { audio }: EncodingSpec): boolean {
+function isCandidate(
+  { track, padToSeconds, surroundOf }: PlannedAudio,
+  probe: Probe,
+  { audio }: EncodingSpec,
+): boolean {
   const { isCopyable, packetSamples } = audioCodecs[audio.codec];
   return (
+    // Its layout is one that players know, whatever that of the source.
+    surroundOf === null &&
     audio.loudness_lufs === null &&
     track.codec === audio.codec &&
     isCopyable(track) &&

@@ -176,9 +176,10 @@ async function encodeInTwo(plan: EncodePlan, plain: EncodePlan, way: Way): Promi
   } catch (error) {
     if (!video.passthrough || !isOfSource(error)) throw error;
     await reported;
-    const renamed = <T extends { name: string }>(all: T[]) => all.map((one) => ({ ...one, name: one.name + AGAIN }));
-    const restarted = plain.video && { ...plain.video, renditions: renamed(plain.video.renditions) };
-    const whole = await encodeOnce({ ...plain, video: restarted, audio: renamed(plain.audio) }, way, AGAIN);
+    const renamed = <T extends { name: string }>(one: T): T => ({ ...one, name: one.name + AGAIN });
+    const restarted = plain.video && { ...plain.video, renditions: plain.video.renditions.map(renamed) };
+    const audio = plain.audio.map((one) => renamed({ ...one, surroundOf: one.surroundOf && one.surroundOf + AGAIN }));
+    const whole = await encodeOnce({ ...plain, video: restarted, audio }, way, AGAIN);
     return { ...whole, files: [...new Set([...result.files, ...whole.files])] };
   }
 }

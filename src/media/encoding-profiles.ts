@@ -1,3 +1,4 @@
+import { SURROUND_CHANNELS } from "../protocol/audio-renditions.ts";
 import { EBU_R128_LUFS, type ProfileDefinition } from "../protocol/encoding-profile.ts";
 import { additionalVideoCodecs } from "./codecs/registry.ts";
 import { type AdditionalVideo, type EncodingSpec, encodingSpec, type Rung, rung } from "./encoding-spec.ts";
@@ -61,7 +62,6 @@ export function faultOf(profile: ProfileDefinition): ProfileFault | null {
     return fault("codecs", `must contain ${primary}: many players know no other codec`);
   if (profile.hdr === "keep") return fault("hdr", "must be tone_map: the renditions of this version have no HDR");
   if (profile.per_title) return fault("per_title", "must be false: this version cannot choose rungs for each title");
-  if (profile.audio.channels !== 2) return fault("audio.channels", "must be 2: this version encodes stereo only");
   const { ladder, max_height: limit } = profile;
   if (ladder?.length === 0) {
     if (profile.codecs.length > 1) return fault("codecs", `must be only ${primary} in a profile without video`);
@@ -99,6 +99,9 @@ function additionalOf(codecs: readonly string[], ladder: readonly Rung[]): Addit
     }));
 }
 
+/** 5.1 has five channels of the full range instead of two, and one of low frequencies, which takes next to nothing. */
+const SURROUND_BITRATE_FACTOR = 2.5;
+
 const lufsOf = ({ audio: { loudness } }: ProfileDefinition): number | null => {
   if (typeof loudness === "object") return loudness.target_lufs;
   return loudness === "ebu_r128" ? EBU_R128_LUFS : null;
@@ -131,6 +134,11 @@ export function specOf(profile: ProfileDefinition, watermark: string | null, eff
     audio: {
       ...audio,
       bitrate: profile.audio.bitrate,
+      // Workers of versions without 5.1 refuse the number of channels, instead of encoding stereo only.
+      ...(profile.audio.channels === SURROUND_CHANNELS && {
+        channels: SURROUND_CHANNELS,
+        surround_bitrate: Math.round(profile.audio.bitrate * SURROUND_BITRATE_FACTOR),
+      }),
       // Who asks for another bitrate does not want the source's.
       ...(profile.audio.bitrate !== audio.bitrate && { max_copied_bitrate: Math.round(profile.audio.bitrate * 1.1) }),
       loudness_lufs: lufsOf(profile),

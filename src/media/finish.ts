@@ -39,7 +39,7 @@ export type EncodeResult = {
   durationSeconds: number;
   frameRate: number | null;
   renditions: Rendition[];
-  /** Of media with video. */
+  /** Those that `renditions` do not contain. */
   audioRenditions: Rendition[];
   /** Every file that was written, relative to `outDir`; manifests last. */
   files: string[];

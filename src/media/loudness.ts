@@ -15,7 +15,8 @@ const STALL_MS = 5 * 60_000;
 
 /**
  * The tracks with the gain that brings each to the loudness of the specification: the first of two passes (EBU R 128,
- * measured by ITU-R BS.1770-4). Without such a value they are returned unchanged. Throws MediaError.
+ * measured by ITU-R BS.1770-4). Stereo and 5.1 of the same track are measured each as it is encoded, because a downmix is
+ * not as loud as the channels that it is made of. Without such a value they are returned unchanged. Throws MediaError.
  */
 export async function withGains(tracks: readonly PlannedAudio[], options: LoudnessOptions): Promise<PlannedAudio[]> {
   const target = options.spec.audio.loudness_lufs;
@@ -36,9 +37,9 @@ function gainOf(measured: Loudness | null, target: number): Gain | null {
 }
 
 /** Null when ffmpeg reports none, as for a track without a packet. */
-async function measure({ track }: PlannedAudio, { input, spec, ffmpeg, run: common }: LoudnessOptions) {
+async function measure(one: PlannedAudio, { input, spec, ffmpeg, run: common }: LoudnessOptions) {
   const lines: string[] = [];
-  const filters = [...normalizedAudio(spec), "ebur128=peak=true:framelog=verbose"];
+  const filters = [...normalizedAudio(one, spec), "ebur128=peak=true:framelog=verbose"];
   await run(ffmpeg, {
     ...common,
     // The output directory may not exist yet, and the sandbox cannot grant access to a missing directory.
@@ -46,7 +47,7 @@ async function measure({ track }: PlannedAudio, { input, spec, ffmpeg, run: comm
     args: [
       ...["-nostdin", "-hide_banner", "-loglevel", "info", "-progress", "pipe:1", "-nostats", "-vn", "-sn", "-dn"],
       ...untrustedInput(input),
-      ...["-map", `0:${track.index}`, "-af", filters.join(","), "-f", "null", "-"],
+      ...["-map", `0:${one.track.index}`, "-af", filters.join(","), "-f", "null", "-"],
     ],
     timeLimitMs: TIME_LIMIT_MS,
     stallMs: STALL_MS,

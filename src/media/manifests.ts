@@ -1,13 +1,16 @@
 import { stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { bitRates, masterPlaylist, mediaPlaylist, type PlaylistSegment } from "../lib/m3u8.ts";
+import { type AudioRendition, bitRates, masterPlaylist, mediaPlaylist, type PlaylistSegment } from "../lib/m3u8.ts";
 import { type MpdRepresentation, type MpdSet, staticMpd } from "../lib/mpd.ts";
+import { STEREO_CHANNELS } from "../protocol/audio-renditions.ts";
 import { INIT_NAME, SEGMENT_TEMPLATE } from "./arguments.ts";
+import { type AudioGroup, audioGroups, surroundOf } from "./audio-groups.ts";
 import { codecNameOf } from "./codecs/registry.ts";
 import type { EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
 import type { Rate } from "./ladder.ts";
 import type { Segment, Written } from "./package.ts";
+import type { PlannedAudio } from "./plan.ts";
 import type { AudioTrack } from "./probe.ts";
 import type { Storyboard } from "./storyboard.ts";
 
@@ -30,10 +33,10 @@ export type Rendition = {
 /** What manifests state of a plan. */
 export type ManifestPlan = {
   video: { rate: Rate } | null;
-  audio: readonly { name: string; isCopied: boolean; track: Pick<AudioTrack, "language" | "channels"> }[];
+  audio: readonly (Pick<PlannedAudio, "name" | "channels" | "surroundOf"> & { track: Pick<AudioTrack, "language"> })[];
 };
 
-/** `audioRenditions`: of media with video, whose `renditions` are those of video. */
+/** `audioRenditions`: those that `renditions` do not contain, which are of video if there is any. */
 export type Packaged = {
   renditions: Rendition[];
   audioRenditions: Rendition[];
@@ -97,9 +100,10 @@ export async function writeManifests(given: {
   const initBytes = new Map<string, number>();
   for (const { name } of all) initBytes.set(name, (await stat(join(outDir, name, INIT_NAME))).size);
   const sized = { plan, spec, videos, audios, target, initBytes };
-  const renditions = toRenditions(sized);
-  const audioRenditions = videos.length > 0 ? audioOf(sized) : [];
-  await write(names.manifest, master(options, renditions, target));
+  const groups = audioGroups(plan, audios, spec.audio.group);
+  const renditions = toRenditions(sized, groups[0]);
+  const audioRenditions = audioOf(sized).filter(({ name }) => renditions.every((one) => one.name !== name));
+  await write(names.manifest, master({ ...options, ...sized }, groups));
   await write(names.dash, mpd(options, target, Math.max(...all.map((one) => one.durationSeconds))));
   const sizes = await Promise.all(
     files.filter((file) => !file.endsWith(".m4s")).map((file) => stat(join(outDir, file))),
@@ -158,8 +162,9 @@ const audioOf = (media: SizedMedia): Rendition[] =>
     };
   });
 
-function toRenditions(media: SizedMedia): Rendition[] {
-  const { plan, spec, videos, audios, target } = media;
+/** The variants of a group, by size; those of audio without video. */
+function toRenditions(media: SizedMedia, { audios }: AudioGroup): Rendition[] {
+  const { plan, spec, videos, target } = media;
   const sound = audios.map((one) => ({ codec: one.init.codec, ...bitRates(one.segments, target) }));
   const audioPeak = Math.max(0, ...sound.map(({ peak }) => peak));
   const audioAverage = Math.max(0, ...sound.map(({ average }) => average));
@@ -205,45 +210,30 @@ function iFramesOf(segments: Segment[]): PlaylistSegment[] | null {
   return frames.length === segments.length ? frames : null;
 }
 
-function master(
-  { plan, spec, videos, audios, listedFirst = [] }: ManifestData,
-  renditions: Rendition[],
-  target: number,
-): string {
+/** Lists each size once for each group, those of stereo first: players begin with the first variant. */
+function master(media: SizedMedia & Pick<ManifestData, "listedFirst">, groups: readonly AudioGroup[]): string {
+  const { plan, spec, videos, audios, target, listedFirst = [] } = media;
   const isGrouped = audios.length > 0 && (videos.length > 0 || audios.length > 1);
   const isFirst = ({ name }: Rendition) => listedFirst.includes(name);
-  const ordered = [...renditions.filter(isFirst), ...renditions.filter((one) => !isFirst(one))];
-  const titles = new Set<string>();
+  const ordered = (renditions: Rendition[]) => [
+    ...renditions.filter(isFirst),
+    ...renditions.filter((one) => !isFirst(one)),
+  ];
   return masterPlaylist({
     version: spec.hls.version,
-    audio: isGrouped
-      ? audios.map((one, index) => {
-          const language = languageOf(plan, one);
-          // 4.3.4.1.1: names are unique within their group.
-          let name = titleOf(language, index);
-          if (titles.has(name)) name = `${name} (${index + 1})`;
-          titles.add(name);
-          const uri = `${one.name}/${spec.hls.playlist}`;
-          return {
-            group: spec.audio.group,
-            name,
-            language,
-            channels: channelsOf(plan, spec, one),
-            isDefault: index === 0,
-            uri,
-          };
-        })
-      : [],
-    variants: ordered.map((one) => ({
-      uri: one.playlist_path,
-      bandwidth: one.bandwidth,
-      averageBandwidth: one.average_bandwidth,
-      codecs: one.codecs.split(","),
-      width: one.width ?? undefined,
-      height: one.height ?? undefined,
-      frameRate: one.frame_rate ?? undefined,
-      audioGroup: isGrouped ? spec.audio.group : undefined,
-    })),
+    audio: isGrouped ? groups.flatMap((group) => mediaOf(plan, spec, group)) : [],
+    variants: groups.flatMap((group) =>
+      ordered(toRenditions(media, group)).map((one) => ({
+        uri: one.playlist_path,
+        bandwidth: one.bandwidth,
+        averageBandwidth: one.average_bandwidth,
+        codecs: one.codecs.split(","),
+        width: one.width ?? undefined,
+        height: one.height ?? undefined,
+        frameRate: one.frame_rate ?? undefined,
+        audioGroup: isGrouped ? group.id : undefined,
+      })),
+    ),
     pictures: videos.flatMap(({ name, init, segments }) => {
       const frames = iFramesOf(segments);
       if (!frames) return [];
@@ -253,6 +243,19 @@ function master(
       const { codec, width, height } = init;
       return [{ uri, bandwidth: peak, averageBandwidth: average, codecs: [codec], width, height }];
     }),
+  });
+}
+
+function mediaOf(plan: ManifestPlan, spec: EncodingSpec, { id, audios }: AudioGroup): AudioRendition[] {
+  const titles = new Set<string>();
+  return audios.map((one, index) => {
+    const language = languageOf(plan, one);
+    // 4.3.4.1.1: names are unique within their group.
+    let name = titleOf(language, index);
+    if (titles.has(name)) name = `${name} (${index + 1})`;
+    titles.add(name);
+    const uri = `${one.name}/${spec.hls.playlist}`;
+    return { group: id, name, language, channels: channelsOf(plan, one), isDefault: index === 0, uri };
   });
 }
 
@@ -274,13 +277,14 @@ function mpd(
     segments,
     begins: begins && { number: begins.number, time: Math.round(begins.seconds * init.timescale) },
   });
+  const hasSurround = audios.some((one) => surroundOf(plan, one) !== null);
   const audioSets: MpdSet[] = audios.map((one, index) => ({
     kind: "audio",
     language: languageOf(plan, one),
     isMain: index === 0,
-    representations: [
-      { ...base(one), audio: { sampleRate: one.init.timescale, channels: channelsOf(plan, spec, one) } },
-    ],
+    // Players begin with stereo; those for 5.1 choose by the number of channels.
+    selectionPriority: hasSurround ? (surroundOf(plan, one) === null ? 2 : 1) : undefined,
+    representations: [{ ...base(one), audio: { sampleRate: one.init.timescale, channels: channelsOf(plan, one) } }],
   }));
   // Players switch within a set, and only between representations of one codec. Codecs that need fewer bits are last, and
   // preferred.
@@ -306,10 +310,8 @@ function mpd(
   });
 }
 
-const channelsOf = (plan: ManifestPlan, spec: EncodingSpec, one: Written) => {
-  const planned = plan.audio.find(({ name }) => name === one.name);
-  return planned?.isCopied ? planned.track.channels : spec.audio.channels;
-};
+const channelsOf = (plan: ManifestPlan, one: Written): number =>
+  plan.audio.find(({ name }) => name === one.name)?.channels ?? STEREO_CHANNELS;
 
 const languageOf = (plan: ManifestPlan, one: Written) => {
   const language = plan.audio.find(({ name }) => name === one.name)?.track.language;

@@ -1,3 +1,4 @@
+import { STEREO_CHANNELS, SURROUND_CHANNELS, stereoName, surroundName } from "../protocol/audio-renditions.ts";
 import { videoCodecs } from "./codecs/registry.ts";
 import type { AdditionalVideo, EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
@@ -12,6 +13,10 @@ export type PlannedAudio = {
   padToSeconds: number;
   /** The source's audio is copied. */
   isCopied: boolean;
+  /** Of the rendition, not of the track. */
+  channels: number;
+  /** The name of the stereo rendition of the same track, when this is the 5.1 one; else null. */
+  surroundOf: string | null;
   /** Measured just before the track is encoded; absent when its loudness is kept. */
   gain?: Gain | null;
 };
@@ -74,12 +79,19 @@ export function planEncode(probe: Probe, spec: EncodingSpec): EncodePlan {
   const audioEnd = audioEnds.length ? Math.max(...audioEnds) : null;
   const end = Math.max(videoEnd ?? 0, audioEnd ?? 0);
 
-  const audio = tracks.map((track, index) => ({
-    name: index === 0 ? "audio" : `audio-${index + 1}`,
-    track,
-    padToSeconds: video && track.durationSeconds !== null && end - track.durationSeconds > UNEVEN_SECONDS ? end : 0,
-    isCopied: false,
-  }));
+  const stereo = tracks.map((track, index): PlannedAudio => {
+    const isShorter = video && track.durationSeconds !== null && end - track.durationSeconds > UNEVEN_SECONDS;
+    const padToSeconds = isShorter ? end : 0;
+    return {
+      name: stereoName(index),
+      track,
+      padToSeconds,
+      isCopied: false,
+      channels: STEREO_CHANNELS,
+      surroundOf: null,
+    };
+  });
+  const audio = [...stereo, ...planSurround(stereo, spec)];
   if (!video) return { video: null, audio, durationSeconds };
 
   const rate = chooseRate(video.averageRate, video.declaredRate, spec);
@@ -87,6 +99,18 @@ export function planEncode(probe: Probe, spec: EncodingSpec): EncodePlan {
   const renditions = planLadder(video.width, video.height, rate, spec);
   return { video: { track: video, rate, renditions, holdUntilSeconds, passthrough: null }, audio, durationSeconds };
 }
+
+/** The 5.1 renditions of the tracks that have as many channels. Fewer are not distributed to more. */
+const planSurround = (stereo: readonly PlannedAudio[], { audio }: EncodingSpec): PlannedAudio[] =>
+  stereo.flatMap((one, index) =>
+    audio.channels === SURROUND_CHANNELS && one.track.channels >= SURROUND_CHANNELS
+      ? [{ ...one, name: surroundName(index), channels: SURROUND_CHANNELS, surroundOf: one.name }]
+      : [],
+  );
+
+/** bit/s of a rendition that is encoded. */
+export const audioBitrate = ({ surroundOf }: Pick<PlannedAudio, "surroundOf">, { audio }: EncodingSpec): number =>
+  surroundOf === null ? audio.bitrate : (audio.surround_bitrate ?? audio.bitrate);
 
 /** What is encoded with another codec in a run of its own, without audio. */
 export type AdditionalPlan = {

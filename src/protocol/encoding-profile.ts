@@ -1,5 +1,6 @@
 import * as v from "valibot";
 import { additionalVideoCodecs, primaryVideoCodecs } from "../media/codecs/registry.ts";
+import { STEREO_CHANNELS, SURROUND_CHANNELS } from "./audio-renditions.ts";
 
 /**
  * Encoding profiles, as clients write them. A profile is compiled to an encoding specification, which workers obey
@@ -60,10 +61,10 @@ const Loudness = v.union(
 );
 
 const ProfileAudio = v.strictObject({
-  bitrate: v.pipe(v.optional(between(32_000, 512_000), 128_000), v.description("bit/s")),
+  bitrate: v.pipe(v.optional(between(32_000, 512_000), 128_000), v.description("bit/s of stereo")),
   channels: v.pipe(
-    v.optional(v.picklist([2, 6], "must be 2 or 6"), 2),
-    v.description("6 is not available in this version"),
+    v.optional(v.picklist([STEREO_CHANNELS, SURROUND_CHANNELS], "must be 2 or 6"), STEREO_CHANNELS),
+    v.description("6: tracks of six or more channels are also encoded in 5.1; every track is encoded in stereo"),
   ),
   loudness: v.pipe(
     v.optional(Loudness, "keep"),

@@ -1,5 +1,6 @@
 import * as v from "valibot";
 import { additionalVideoCodecs, encodableAudioCodecs, primaryVideoCodecs } from "../media/codecs/registry.ts";
+import { isAudioName, STEREO_CHANNELS, SURROUND_CHANNELS } from "./audio-renditions.ts";
 import { WATERMARK_POSITIONS } from "./encoding-profile.ts";
 
 // A desktop client uses these values as arguments and file names, and the server may not be trustworthy.
@@ -31,7 +32,7 @@ const hasOwnNames = (ladder: { name: string; height: number }[]) =>
   new Set(ladder.map(({ name }) => name)).size === ladder.length &&
   ladder.every(({ name, height }) => !isReserved(name) || name === `${height}p`);
 const isReserved = (name: string) =>
-  /^(audio(-\d+)?|\d+p)$/.test(name) || additionalVideoCodecs.some((codec) => name.endsWith(`-${codec.name}`));
+  isAudioName(name) || /^\d+p$/.test(name) || additionalVideoCodecs.some((codec) => name.endsWith(`-${codec.name}`));
 
 const ladder = (maxCrf: number) =>
   v.pipe(
@@ -80,19 +81,25 @@ const videoOf = ({ settings, maxCrf }: (typeof primaryVideoCodecs)[number]) =>
 
 // The order determines the specification's identifier.
 const audioOf = ({ settings: { codec, profile, sample_rate, ...others } }: (typeof encodableAudioCodecs)[number]) =>
-  v.object({
-    codec,
-    profile,
-    bitrate: between(8000, 1_000_000),
-    sample_rate,
-    channels: v.literal(2),
-    group: fileName,
-    max_tracks: between(0, 32),
-    ...others,
-    // Older servers did not state it.
-    max_copied_bitrate: v.optional(between(0, 1_000_000), 330_000),
-    loudness_lufs: v.optional(v.nullable(v.pipe(v.number(), v.minValue(-70), v.maxValue(0))), null),
-  });
+  v.pipe(
+    v.object({
+      codec,
+      profile,
+      bitrate: between(8000, 1_000_000),
+      sample_rate,
+      /** Of a rendition, at most. 6: tracks with as many also have a 5.1 rendition, next to the stereo one. */
+      channels: v.picklist([STEREO_CHANNELS, SURROUND_CHANNELS]),
+      group: fileName,
+      max_tracks: between(0, 32),
+      ...others,
+      // Older servers did not state it.
+      max_copied_bitrate: v.optional(between(0, 1_000_000), 330_000),
+      loudness_lufs: v.optional(v.nullable(v.pipe(v.number(), v.minValue(-70), v.maxValue(0))), null),
+      /** bit/s of 5.1 renditions. */
+      surround_bitrate: v.optional(between(8000, 1_700_000)),
+    }),
+    v.check(({ channels, surround_bitrate }) => channels === STEREO_CHANNELS || surround_bitrate !== undefined),
+  );
 
 /**
  * The encoding of a source, as `GET /encoding_spec` returns it. Supported values are listed, and numbers are bounded. The

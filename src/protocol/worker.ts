@@ -100,7 +100,7 @@ export const Completion = v.object({
       renditions: v.optional(v.pipe(v.array(Rendition), v.maxLength(100))),
       audio_renditions: v.pipe(
         v.optional(v.pipe(v.array(Rendition), v.maxLength(100))),
-        v.description("Renditions of audio, when `renditions` are of video"),
+        v.description("Renditions of audio that `renditions` do not contain"),
       ),
     }),
   ),

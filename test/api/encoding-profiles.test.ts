@@ -131,7 +131,6 @@ describe("encoding profiles", () => {
     ["codecs", { codecs: ["h264", "av1"], ladder: [] }],
     ["hdr", { hdr: "keep" }],
     ["per_title", { per_title: true }],
-    ["audio.channels", { audio: { channels: 6 } }],
     ["audio.channels", { audio: { channels: 5 } }],
     ["audio.loudness", { audio: { loudness: { target_lufs: -9 } } }],
     ["audio.loudness", { audio: { loudness: "loud" } }],
@@ -201,6 +200,18 @@ describe("a profile that is used", () => {
     const { job } = await uploaded(app, key, { encoding_profile: "modern" });
     expect((await contractOf(job.id)).encoding_spec.video).toEqual(video);
     expect((await app.call("GET", "/api/v1/encoding_spec", { key })).body.video).not.toHaveProperty("additional");
+  });
+
+  test("states 5.1 such that a worker without it refuses the job", async () => {
+    await create({ name: "cinema", audio: { bitrate: 160_000, channels: 6 } });
+    const { audio } = (await app.call("GET", "/api/v1/encoding_spec?profile=cinema", { key })).body;
+    // Earlier versions accept only 2.
+    expect(audio).toMatchObject({ channels: 6, bitrate: 160_000, surround_bitrate: 400_000 });
+    const { job } = await uploaded(app, key, { encoding_profile: "cinema" });
+    expect((await contractOf(job.id)).encoding_spec.audio).toEqual(audio);
+    const plain = (await app.call("GET", "/api/v1/encoding_spec", { key })).body.audio;
+    expect(plain.channels).toBe(2);
+    expect(plain).not.toHaveProperty("surround_bitrate");
   });
 
   test("is the tenant's default for assets that name none", async () => {

@@ -70,7 +70,7 @@ test("a recording with an interruption and missing audio plays to its end withou
     outDir: folder,
     plan: {
       video: video && { rate: video.rate },
-      audio: [{ name: "audio", isCopied: true, track: { language: null, channels: audio?.channels ?? 0 } }],
+      audio: [{ name: "audio", channels: audio?.channels ?? 0, surroundOf: null, track: { language: null } }],
     },
     spec: encodingSpec,
     videos: written[0] ? [written[0]] : [],

@@ -161,7 +161,7 @@ test.each([
     outDir: folder,
     plan: {
       video: video && { rate: video.rate },
-      audio: [{ name: "audio", isCopied: true, track: { language: null, channels: audio?.channels ?? 0 } }],
+      audio: [{ name: "audio", channels: audio?.channels ?? 0, surroundOf: null, track: { language: null } }],
     },
     spec: encodingSpec,
     videos: written.video ? [written.video] : [],

@@ -42,29 +42,29 @@ const PAGE = `<!doctype html><title>Players</title><video></video><video></video
 <script src="/hls.js"></script><script src="/dash.js"></script><script src="/shaka.js"></script><script>
 shaka.polyfill.installAll();
 const openers = {
-  async "hls.js"(video, folder, fail) {
+  async "hls.js"(video, folder, fail, query) {
     const hls = new Hls();
     hls.on(Hls.Events.ERROR, (_, { fatal, details, error }) => fatal && fail(details + " " + error?.message));
-    hls.loadSource(folder + "/master.m3u8");
+    hls.loadSource(folder + "/master.m3u8" + query);
     hls.attachMedia(video);
     return () => hls.audioTracks.length;
   },
-  async "dash.js"(video, folder, fail) {
+  async "dash.js"(video, folder, fail, query) {
     const player = dashjs.MediaPlayer().create();
     player.on("error", ({ error }) => fail(error.code + " " + error.message));
-    player.initialize(video, folder + "/manifest.mpd", false);
+    player.initialize(video, folder + "/manifest.mpd" + query, false);
     return () => player.getTracksFor("audio").length;
   },
-  async shaka(video, folder, fail) {
+  async shaka(video, folder, fail, query) {
     const player = new shaka.Player();
     player.addEventListener("error", ({ detail }) => fail(detail.code + " " + detail.data));
     await player.attach(video);
-    await player.load(folder + "/manifest.mpd");
+    await player.load(folder + "/manifest.mpd" + query);
     return () => player.getAudioTracks().length;
   },
 };
 const reached = (video, name, isThere) => new Promise((done) => isThere() ? done() : video.addEventListener(name, done, { once: true }));
-async function played(player, video, folder) {
+async function played(player, video, folder, query) {
   video.muted = true;
   let audioTracks = () => 0;
   let error = null;
@@ -73,7 +73,7 @@ async function played(player, video, folder) {
       const fail = (text) => refuse(new Error(text));
       video.addEventListener("error", () => fail(video.error.message));
       (async () => {
-        audioTracks = await openers[player](video, folder, fail);
+        audioTracks = await openers[player](video, folder, fail, query);
         await reached(video, "loadedmetadata", () => video.readyState > 0);
         if (video.duration > ${WHOLE_SECONDS}) video.currentTime = video.duration - ${LAST_SECONDS};
         // dash.js ends a stream when its clock next ticks; one of a second may be over before, and is then never ended.
@@ -94,8 +94,8 @@ async function played(player, video, folder) {
     size: video.videoWidth > 0 ? video.videoWidth + "x" + video.videoHeight : null, audioTracks: audioTracks(),
   };
 }
-window.playAll = (folder) =>
-  Promise.all(Object.keys(openers).map((name, at) => played(name, document.querySelectorAll("video")[at], folder)));
+window.playAll = (folder, query, only) =>
+  Promise.all((only ?? Object.keys(openers)).map((name, at) => played(name, document.querySelectorAll("video")[at], folder, query)));
 </script>`;
 
 /** Runs in the page before its scripts: the browser does not support types that match. */
@@ -119,6 +119,10 @@ const withoutTypes = ({ source }: RegExp) => `{
 type PlayOptions = {
   /** Media types, with codec strings, that the browser is made to refuse. */
   without?: RegExp;
+  /** Of the manifests, with its question mark. */
+  query?: string;
+  /** The players to use; all by default. */
+  only?: readonly ("hls.js" | "dash.js" | "shaka")[];
   /** Called with the URL of each request. */
   onRequest?: (url: string) => void;
 };
@@ -138,7 +142,7 @@ export class Players {
   play = (folder: string): Promise<Played[]> => this.playAt(`/made/${folder}`);
 
   /** The same from another server: `address` is the URL of the manifests' directory. */
-  async playAt(address: string, { without, onRequest }: PlayOptions = {}): Promise<Played[]> {
+  async playAt(address: string, { without, query = "", only, onRequest }: PlayOptions = {}): Promise<Played[]> {
     this.#browser ??= startBrowser();
     this.#base ??= this.#serve();
     const [browser, base] = await Promise.all([this.#browser, this.#base]);
@@ -147,7 +151,7 @@ export class Players {
       if (without) await page.addInitScript(withoutTypes(without));
       if (onRequest) page.on("request", (request) => onRequest(request.url()));
       await page.goto(base);
-      return (await page.evaluate(`playAll(${JSON.stringify(address)})`)) as Played[];
+      return (await page.evaluate(`playAll(...${JSON.stringify([address, query, only ?? null])})`)) as Played[];
     } finally {
       await page.close();
     }

@@ -243,7 +243,12 @@ test.each(Object.entries(FIXED))("%s has one value, and others are refused", (fi
   expect(v.safeParse(EncodingSpec, given).success).toBe(false);
 });
 
-test.each([["audio"], ["audio-2"], ["720p"], ["middle"]])("a second rung is not called %s", (name) => {
-  const ladder = [LADDER[0], { ...LADDER[1], name }];
-  expect(v.safeParse(EncodingSpec, { ...encodingSpec, video: { ...encodingSpec.video, ladder } }).success).toBe(false);
-});
+test.each([["audio"], ["audio-2"], ["surround"], ["surround-2"], ["720p"], ["middle"]])(
+  "a second rung is not called %s",
+  (name) => {
+    const ladder = [LADDER[0], { ...LADDER[1], name }];
+    expect(v.safeParse(EncodingSpec, { ...encodingSpec, video: { ...encodingSpec.video, ladder } }).success).toBe(
+      false,
+    );
+  },
+);

@@ -52,7 +52,7 @@ export async function finishRecording(
     outDir: target,
     plan: {
       video: video && rate ? { rate } : null,
-      audio: audio ? [{ name: audio.name, isCopied: true, track: { language: null, channels } }] : [],
+      audio: audio ? [{ name: audio.name, channels, surroundOf: null, track: { language: null } }] : [],
     },
     spec: encodingSpec,
     videos: video ? [video] : [],

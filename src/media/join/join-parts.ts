@@ -55,7 +55,10 @@ export async function joinParts({ count, part: partAt, write, onPart, signal }: 
   }
   const plan: ManifestPlan = {
     video: videos.length > 0 ? { rate: rateOf(first.frameRate ?? 0) } : null,
-    audio: audios.map(({ name, language, channels }) => ({ name, isCopied: true, track: { language, channels } })),
+    audio: audios.map(({ name, language, channels, surroundOf }) => ({
+      ...{ name, channels, surroundOf },
+      track: { language },
+    })),
   };
   const finished: Written[] = [];
   for (const joiner of packets.values()) finished.push(await joiner.finish());

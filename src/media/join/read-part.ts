@@ -20,6 +20,8 @@ export type PartRendition = {
   /** Of audio. */
   channels: number;
   language: string | null;
+  /** The name of the stereo rendition of the same track, when this is the 5.1 one; else null. */
+  surroundOf: string | null;
   /** Paths relative to the root of the media. */
   segments: string[];
 };
@@ -39,6 +41,7 @@ export async function readPart(
 ): Promise<Part> {
   const master = (await read(manifestPath)).toString("utf8");
   const { variants } = legible(() => readHls(master));
+  const media = mediaOf(master, manifestPath);
   const renditions: PartRendition[] = [];
   for (const { kind, path } of legible(() => clipPlaylists(master, manifestPath))) {
     if (kind === "frames") continue;
@@ -48,12 +51,14 @@ export async function readPart(
     const { initPath, segments } = playlistOf((await read(path)).toString("utf8"), path);
     const bytes = await read(initPath);
     const init = legible(() => readInit(bytes));
+    const listed = media.find((one) => one.path === path);
     renditions.push({
       ...{ name, bytes, init, segments },
       kind: init.width > 0 ? "video" : "audio",
       defaults: legible(() => readDefaults(bytes)),
-      channels: channelsOf(bytes),
-      language: languageOf(master, manifestPath, path),
+      channels: listed?.channels ?? channelsOf(bytes),
+      language: listed?.language ?? null,
+      surroundOf: surroundOf(media, path),
     });
   }
   if (renditions.length === 0) throw new JoinImpossible("one of them has no rendition");
@@ -90,16 +95,41 @@ function playlistOf(text: string, path: string): { initPath: string; segments: s
   return { initPath: at(map.uri), segments: segments.map(({ uri }) => at(uri)) };
 }
 
-function languageOf(master: string, manifestPath: string, path: string): string | null {
+/** An EXT-X-MEDIA (RFC 8216, 4.3.4.1). */
+type Media = {
+  path: string;
+  group: string | undefined;
+  name: string | undefined;
+  language: string | null;
+  /** Null where it is not stated. */
+  channels: number | null;
+};
+
+function mediaOf(master: string, manifestPath: string): Media[] {
+  const found: Media[] = [];
   for (const line of linesOf(master)) {
     if (!line.startsWith("#EXT-X-MEDIA:")) continue;
     const resolved = resolveReference(manifestPath, hlsAttribute(line, "URI") ?? "");
-    if ("path" in resolved && resolved.path === path) return hlsAttribute(line, "LANGUAGE") ?? null;
+    if (!("path" in resolved)) continue;
+    const value = (attribute: string) => hlsAttribute(line, attribute);
+    found.push({
+      ...{ path: resolved.path, group: value("GROUP-ID"), name: value("NAME"), language: value("LANGUAGE") ?? null },
+      channels: Number(/^\d{1,2}(?=\/|$)/.exec(value("CHANNELS") ?? "")?.[0]) || null,
+    });
   }
-  return null;
+  return found;
 }
 
-/** 12.2.3: of the first sample entry. */
+/** What is only in a later group is the same track in 5.1: the members of groups have equal names (4.3.4.1.1). */
+function surroundOf(media: readonly Media[], path: string): string | null {
+  const [first] = media;
+  const own = media.find((one) => one.path === path);
+  if (!own || own.group === first?.group) return null;
+  const stereo = media.find(({ group, name }) => group === first?.group && name === own.name);
+  return stereo ? renditionName(stereo.path) : null;
+}
+
+/** 12.2.3: of the first sample entry, which is 2 for any audio in files of many writers. */
 function channelsOf(init: Buffer): number {
   const stsd = find(init, ["moov", "trak", "mdia", "minf", "stbl", "stsd"]);
   // 8 bytes of the entry list, 8 of the entry's header, 16 of its fields.

@@ -23,18 +23,19 @@ export function audioPartArguments({ input, outDir, audio, spec, samples }: Audi
   const seconds = Math.floor(first / spec.audio.sample_rate) - LEAD_SECONDS;
   const trim = `atrim=${[`start_pts=${first}`, ...(end === null ? [] : [`end_pts=${end}`])].join(":")}`;
   const isFromStart = seconds <= 0;
-  const filters = [
-    ...(isFromStart ? [] : [`atrim=start=${seconds}`]),
-    ...normalizedAudio(spec, { isFromStart }),
-    trim,
-    `asetpts=PTS-${first}`,
-  ].join(",");
+  const filtersOf = (one: PlannedAudio) =>
+    [
+      ...(isFromStart ? [] : [`atrim=start=${seconds}`]),
+      ...normalizedAudio(one, spec, { isFromStart }),
+      trim,
+      `asetpts=PTS-${first}`,
+    ].join(",");
   return [
     ...["-nostdin", "-hide_banner", "-y", "-loglevel", "warning", ...PROGRESS],
     ...["-copyts", "-start_at_zero", ...(isFromStart ? [] : ["-noaccurate_seek", "-ss", String(seconds)])],
     ...untrustedInput(input),
-    ...["-filter_complex", audio.map(({ track }, index) => `[0:${track.index}]${filters}[a${index}]`).join(";")],
-    ...audio.flatMap((one) => audioOutput(one, { spec, outDir })),
+    ...["-filter_complex", audio.map((one, index) => `[0:${one.track.index}]${filtersOf(one)}[a${index}]`).join(";")],
+    ...audio.flatMap((one, index) => audioOutput(one, index, { spec, outDir })),
   ];
 }
 

@@ -3,7 +3,7 @@ import { audioCodecs } from "../codecs/registry.ts";
 import type { EncodingSpec } from "../encoding-spec.ts";
 import type { InitSegment } from "../isobmff.ts";
 import { type Segment, SHORT_SECONDS, type Written } from "../package.ts";
-import type { PlannedAudio } from "../plan.ts";
+import { audioBitrate, type PlannedAudio } from "../plan.ts";
 import { firstPacketOf } from "./audio-grid.ts";
 import { segmentFramesOf } from "./passthrough-parts.ts";
 import type { StoredPlan } from "./stored-plan.ts";
@@ -68,7 +68,7 @@ export function listedVideo(plan: StoredPlan, spec: EncodingSpec, name: string, 
 }
 
 export const listedAudio = (plan: StoredPlan, spec: EncodingSpec, one: PlannedAudio, init: InitSegment): Written =>
-  listed({ name: one.name, init }, predictedAudio(one, plan, spec), spec.audio.bitrate);
+  listed({ name: one.name, init }, predictedAudio(one, plan, spec), audioBitrate(one, spec));
 
 function listed({ name, init }: { name: string; init: InitSegment }, durations: number[], bitrate: number): Written {
   let start = 0;

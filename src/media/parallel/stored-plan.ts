@@ -1,4 +1,5 @@
 import * as v from "valibot";
+import { STEREO_CHANNELS } from "../../protocol/audio-renditions.ts";
 import { MediaError } from "../error.ts";
 import type { EncodePlan } from "../plan.ts";
 
@@ -75,7 +76,20 @@ const StoredPlan = v.object({
     }),
   ),
   audio: v.pipe(
-    v.array(v.object({ name, track: audioTrack, padToSeconds: seconds, isCopied: v.boolean() })),
+    v.array(
+      v.pipe(
+        v.object({
+          ...{ name, track: audioTrack, padToSeconds: seconds, isCopied: v.boolean() },
+          // Absent in plans of earlier versions.
+          channels: v.optional(positive),
+          surroundOf: v.optional(v.nullable(name), null),
+        }),
+        v.transform((one) => ({
+          ...one,
+          channels: one.channels ?? (one.isCopied ? one.track.channels : STEREO_CHANNELS),
+        })),
+      ),
+    ),
     v.maxLength(64),
   ),
   durationSeconds: v.nullable(seconds),

@@ -1,7 +1,7 @@
 import type { RenditionRow } from "../../../storage/db/schema.ts";
 import { DOCUMENT_LIMITS } from "../../lib/document-limits.ts";
 import { HttpError } from "../../lib/errors.ts";
-import type { HlsVariant, Span } from "../../lib/hls-read.ts";
+import { type HlsVariant, type Span, uniqueVariants } from "../../lib/hls-read.ts";
 import { backgroundPacer } from "../../lib/pace.ts";
 import { resolveReference } from "../../lib/relative-reference.ts";
 import type { TextParser, Utf8Input } from "../../parsing/parse-document.ts";
@@ -151,7 +151,7 @@ export async function checkHls(
       } else seen.add(target);
     }
   }
-  const renditions = (top?.variants ?? []).flatMap((variant) => {
+  const renditions = uniqueVariants(top?.variants ?? []).flatMap((variant) => {
     const resolved = resolveReference(manifest, variant.uri);
     return "path" in resolved ? [renditionOf(variant, resolved.path)] : [];
   });

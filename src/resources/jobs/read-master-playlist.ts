@@ -5,7 +5,7 @@ import { type ObjectStore, ObjectTooLarge } from "../../../storage/objects/store
 import type { App } from "../../app.ts";
 import { DOCUMENT_LIMITS } from "../../lib/document-limits.ts";
 import { HttpError } from "../../lib/errors.ts";
-import type { HlsPlaylist, HlsVariant } from "../../lib/hls-read.ts";
+import { type HlsPlaylist, type HlsVariant, uniqueVariants } from "../../lib/hls-read.ts";
 import { parseDocument } from "../../parsing/parse-document.ts";
 
 export type MasterPlaylist = { durationSeconds: number; renditions: RenditionRow[] };
@@ -30,7 +30,7 @@ export async function readMasterPlaylist(
   };
   const master = await playlistAt(manifestKey);
   const folder = manifestKey.slice(0, manifestKey.lastIndexOf("/") + 1);
-  const renditions = master.variants.map((variant) => rendition(variant, folder + variant.uri));
+  const renditions = uniqueVariants(master.variants).map((variant) => rendition(variant, folder + variant.uri));
   const playlist = renditions[0] ? await playlistAt(renditions[0].playlist_path) : master;
   return { durationSeconds: playlist.durationSeconds, renditions };
 }

@@ -9,6 +9,7 @@ import { contentTypeOf } from "../../lib/media-types.ts";
 import { videoCodecs } from "../../media/codecs/registry.ts";
 import { parseServed } from "../../parsing/parse-document.ts";
 import type { Rebased } from "../../parsing/parsers.ts";
+import { STEREO_CHANNELS } from "../../protocol/audio-renditions.ts";
 import { posterOf } from "../assets/poster.ts";
 import { findPublicAsset } from "../assets/queries.ts";
 import { replacedMediaOf } from "../assets/replaced-media.ts";
@@ -81,9 +82,11 @@ export function createMediaHandler(app: App, tokens: PlaybackTokens, egress: Egr
         const tracks = await playableSubtitles(app, asset.id);
         const root = `${basePath(app.baseUrl())}/media/${publicId(asset)}/${signed ? `~${token}/` : ""}`;
         const hidden = hiddenEntries(context.url.searchParams.get("codecs"));
-        const below = { carried, folder, tracks: tracks.map(trackOf), root, hidden };
+        const isStereo = isStereoOnly(context.url.searchParams.get("channels"));
+        const below = { carried, folder, tracks: tracks.map(trackOf), root, hidden, isStereo };
         const rewrite = (bytes: Buffer) => parseServed(app, "rebase", { what, bytes, below }, parsing);
-        return manifest(context, top.key, rewrite, { ...common, scope, tracks, hidden });
+        const leftOut = [...hidden, ...(isStereo ? ["channels"] : [])];
+        return manifest(context, top.key, rewrite, { ...common, scope, tracks, leftOut });
       }
       // As large as all segments together, so it is delivered like them.
       if (file === "video.mp4" && delivery !== "proxy" && context.method === "GET")
@@ -124,6 +127,13 @@ function hiddenEntries(list: string | null): string[] {
   if (!wanted.every((name) => known.includes(name)))
     throw new HttpError(422, "validation_failed", `codecs must be a list of ${known.join(", ")}.`);
   return Object.values(videoCodecs).flatMap(({ name, sampleEntries }) => (wanted.includes(name) ? [] : sampleEntries));
+}
+
+/** Whether audio of more than two channels is to be left out. Throws 422 `validation_failed` for another number. */
+function isStereoOnly(channels: string | null): boolean {
+  if (channels !== null && channels !== String(STEREO_CHANNELS))
+    throw new HttpError(422, "validation_failed", `channels must be ${STEREO_CHANNELS}.`);
+  return channels !== null;
 }
 
 type Top = { key: string; folder: string; what?: Rebased };

@@ -23,8 +23,8 @@ type ManifestOptions = {
   isLasting?: boolean;
   /** Content that is inserted in addition to what is in storage. */
   tracks?: SubtitleRow[];
-  /** Codecs that are left out of it. */
-  hidden?: readonly string[];
+  /** Names what is left out of it: codecs, and audio of more channels. */
+  leftOut?: readonly string[];
   contentType?: string;
 };
 
@@ -42,13 +42,13 @@ export async function manifest(
     onSent,
     isLasting = true,
     tracks = [],
-    hidden = [],
+    leftOut = [],
     contentType = contentTypeOf(key),
   }: ManifestOptions,
 ): Promise<Response> {
   const info = (await objects.head(key)) ?? notFound("file");
   if (info.bytes > DOCUMENT_LIMITS.servedBytes) throw tooComplex(`It has over ${DOCUMENT_LIMITS.servedBytes} bytes.`);
-  const etag = tracks.length + hidden.length > 0 ? taggedWith(info.etag, tracks, hidden) : info.etag;
+  const etag = tracks.length + leftOut.length > 0 ? taggedWith(info.etag, tracks, leftOut) : info.etag;
   return encodedText(context, {
     text: async () => {
       const written = await rewrite((await cachedObject(context.app, objects, info)) ?? notFound("file"));
@@ -132,8 +132,8 @@ const headersOf = (contentType: string, cacheControl: string): Record<string, st
   "x-content-type-options": "nosniff",
 });
 
-/** Changes when a track is added, removed or renamed, and differs by the codecs that are left out. */
-const taggedWith = (etag: string, tracks: SubtitleRow[], hidden: readonly string[]) => {
+/** Changes when a track is added, removed or renamed, and differs by what is left out. */
+const taggedWith = (etag: string, tracks: SubtitleRow[], leftOut: readonly string[]) => {
   const said = tracks.map(({ id, language, label, isDefault }) => [id, language, label, isDefault]);
-  return `"${sha256(JSON.stringify([etag, said, ...hidden])).slice(0, 32)}"`;
+  return `"${sha256(JSON.stringify([etag, said, ...leftOut])).slice(0, 32)}"`;
 };

@@ -4,6 +4,7 @@ import type { Db } from "../../../../storage/db/open.ts";
 import { type AssetRow, type TaskRow, transcodingTasks } from "../../../../storage/db/schema.ts";
 import type { App } from "../../../app.ts";
 import { attemptPrefix } from "../../../lib/object-keys.ts";
+import { isAudioName } from "../../../protocol/audio-renditions.ts";
 import type { PlanResult } from "../../../protocol/task.ts";
 import { lastJob } from "../lifecycle/repair.ts";
 import { workerWaker } from "../wake.ts";
@@ -65,7 +66,7 @@ async function find(db: Db, asset: AssetRow, ref: SegmentRef): Promise<Found | A
   if (!plan?.early) return "none";
   const isVideo = plan.early.renditions.some(({ name }) => name === ref.rendition);
   if (ref.number >= plan.early.segments + (isVideo ? 0 : AUDIO_MORE)) return "none";
-  if (!isVideo && !/^audio(-\d{1,2})?$/.test(ref.rendition)) return "none";
+  if (!isVideo && !isAudioName(ref.rendition)) return "none";
   const task = await db
     .select()
     .from(tasks)

@@ -4,6 +4,7 @@ import { avoidAwaitedRenditions } from "./awaited-rendition.ts";
 import { endAtTail } from "./live-tail.ts";
 import { carrying, type ErrorCode, refusedFor } from "./player-data.ts";
 import type { Rendition } from "./renditions.ts";
+import { keepStereoLevels } from "./stereo-levels.ts";
 
 /** Before playback a page loads one segment, not half a minute. */
 const BUFFER_UNTIL_PLAY_SECONDS = 1;
@@ -149,7 +150,9 @@ function openHls(video: HTMLVideoElement, options: SourceOptions): Source {
   });
   /** One level of each size; the others differ from it only in their codec. */
   let listed: Level[] = [];
-  hls.on(Hls.Events.MANIFEST_PARSED, (_, { levels, firstLevel }) => {
+  hls.on(Hls.Events.MANIFEST_PARSED, (_, { audioTracks }) => {
+    keepStereoLevels(hls, audioTracks);
+    const { levels, firstLevel } = hls;
     listed = levels.filter((one, index) => {
       const isOfCodec = (other: Level) => other.codecSet === levels[firstLevel]?.codecSet;
       return isOfCodec(one) || !levels.some((other, at) => at !== index && isOfCodec(other) && isSameSize(one, other));
