@@ -9,7 +9,7 @@ import { HttpError, invalid } from "../../lib/errors.ts";
 import { newDeliveredPrefix } from "../../lib/object-keys.ts";
 import type { WantedClip } from "../../live/ingest/messages.ts";
 import { Asset, toAsset } from "../assets/schema.ts";
-import { requireChannel, requireNotRevoked } from "./queries.ts";
+import { type Channel, requireChannel, requireNotRevoked } from "./queries.ts";
 import { type LiveStream, liveRegistry } from "./registry.ts";
 import { liveStreams } from "./streams/live-streams.ts";
 import { insertRecorded, storeFiles } from "./streams/recorded-asset.ts";
@@ -52,7 +52,7 @@ export const liveClipRoutes: Route[] = [
     async handle({ app, caller, params: { id }, body, signal, commit }) {
       const row = requireNotRevoked(await requireChannel(app.db, caller, id));
       storageOf(app);
-      const stream = runningStream(app, row.channel, id);
+      const stream = runningStream(app, row);
       const clip = await liveStreams(app).clip(stream, wantedOf(body));
       if (!clip) throw new HttpError(422, "clip_not_possible", "The stream has no complete segment of that time.");
       try {
@@ -69,10 +69,15 @@ export const liveClipRoutes: Route[] = [
   }),
 ];
 
-function runningStream(app: App, channel: string, channelId: number): LiveStream {
+function runningStream(app: App, { id, channel, startedAt }: Channel): LiveStream {
   const stream = liveRegistry(app).ofChannel(channel);
-  if (stream && stream.channelId === channelId && stream.endedAt === null) return stream;
-  throw new HttpError(422, "channel_idle", "The channel has no publisher at this time.");
+  if (stream && stream.channelId === id && stream.endedAt === null) return stream;
+  if (startedAt === null) throw new HttpError(422, "channel_idle", "The channel has no publisher at this time.");
+  throw new HttpError(
+    422,
+    "clip_not_possible",
+    "Another server receives this stream: send the request to the server that publishers use.",
+  );
 }
 
 function wantedOf(body: v.InferOutput<typeof LiveClipWrite>): WantedClip {
