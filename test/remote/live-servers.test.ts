@@ -215,6 +215,7 @@ test("one publisher at a time, whatever the server: refused, taken over, or cont
   expect(fourth.child.exitCode).toBeNull();
   fourth.child.kill("SIGINT");
   await recordings(3);
+  expect((await b.call("GET", "/metrics", { admin: b.admin })).text).toMatch(/^vodbox_live_streams 0$/m);
   const events = await rows("SELECT type FROM events WHERE type LIKE 'live.stream.%'");
   expect(events.map(({ type }) => type).toSorted()).toEqual([
     ...Array(3).fill("live.stream.ended"),

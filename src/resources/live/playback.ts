@@ -47,7 +47,7 @@ export async function playbackOf(
   const signed = await signChannelToken(app, tokens, channel, tokenSeconds(Number.POSITIVE_INFINITY, expiresIn));
   const carried = playbackPolicy === "signed" ? signed.token : null;
   const received = liveRegistry(app).running(name);
-  const stream = received?.channelId === id ? received : await storedStreams(app).running(id);
+  const stream = received?.channelId === id ? received : await storedStreams(app).ofChannel(id);
   return {
     channel_id: id,
     channel: name,

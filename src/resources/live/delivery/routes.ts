@@ -49,7 +49,7 @@ async function deliver(context: Context, tokens: PlaybackTokens, egress: Egress)
   };
   if (file === "master.m3u8") {
     const received = liveRegistry(app).running(channel);
-    const stream = received?.channelId === id ? received : await storedStreams(app).running(id);
+    const stream = received?.channelId === id ? received : await storedStreams(app).ofChannel(id);
     if (!stream) throw new HttpError(404, "channel_idle", "The channel is not live; try again later.");
     // A player loses the query at the relative URIs of the playlist.
     const carried = isSigned && url.searchParams.has("token") ? `~${token}/` : "";

@@ -47,8 +47,13 @@ export class StoredStreams {
     this.#app = app;
   }
 
+  /** The running ones that viewers of this server watch. */
+  *running(): Generator<StoredStream> {
+    for (const { stream } of this.#followed.values()) if (stream?.endedAt === null) yield stream;
+  }
+
   /** The running stream of a channel. Undefined when there is none, or none of its segments is stored yet. */
-  async running(channelId: number): Promise<StoredStream | undefined> {
+  async ofChannel(channelId: number): Promise<StoredStream | undefined> {
     if (!sharesStreams(this.#app)) return undefined;
     const row = await lastStreamOf(this.#app, channelId);
     return row?.endedAt === null ? this.#follow(row) : undefined;
@@ -64,10 +69,8 @@ export class StoredStreams {
 
   /** Viewers of the running stream of a channel, of this server. */
   viewersOf(channelId: number): number {
-    for (const { stream } of this.#followed.values())
-      if (stream?.channelId === channelId && stream.endedAt === null)
-        return stream.viewers.count(this.#app.clock.now());
-    return 0;
+    const stream = this.running().find((one) => one.channelId === channelId);
+    return stream ? stream.viewers.count(this.#app.clock.now()) : 0;
   }
 
   async #follow(row: LiveStreamRow): Promise<StoredStream | undefined> {

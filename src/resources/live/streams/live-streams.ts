@@ -37,6 +37,7 @@ import {
   streamWithChannel,
 } from "./rows.ts";
 import { readStoredMedia } from "./stored-media.ts";
+import { StreamWork } from "./stream-work.ts";
 
 /** Of streams below the data directory. */
 const FOLDER = "live";
@@ -47,7 +48,6 @@ const NOT_ACCEPTED = "The channel does not accept publishers any more.";
 const NOT_RENEWED = "The server was disconnected for too long, and the stream has ended. Publish again.";
 const CLIP_MS = 10_000;
 const WATCH_MS = 2000;
-const RETRY_MS = 5000;
 
 /** What every process of a server that serves a stream has to know. */
 export type ReplicatedMessage = StreamReport | { opened: OpenedStream };
@@ -62,8 +62,7 @@ export const liveFolder = ({ config }: Pick<App, "config">) => join(config.data_
 export class LiveStreams {
   readonly #app: App;
   readonly #recordings = new Map<string, StoredRecording>();
-  /** Work on the row of each stream, in order. */
-  readonly #work = new Map<string, Promise<void>>();
+  readonly #work: StreamWork;
   readonly #clips = new Map<string, (made: FinishedRecording | null | undefined) => void>();
   readonly #reports: ReportWriter;
   /** Streams whose rows this process completes. */
@@ -75,6 +74,7 @@ export class LiveStreams {
 
   constructor(app: App) {
     this.#app = app;
+    this.#work = new StreamWork(app);
     this.#reports = reportWriter(app);
   }
 
@@ -147,7 +147,7 @@ export class LiveStreams {
 
   /** Resolves when the rows and recordings of all streams that were reported are complete. */
   async idle(): Promise<void> {
-    while (this.#work.size > 0) await Promise.all(this.#work.values());
+    await this.#work.idle();
     await this.#reports.idle();
   }
 
@@ -164,8 +164,9 @@ export class LiveStreams {
     if (!this.#isConnected || prefix === null || this.#unfinished.has(name)) return;
     if (!(await claimStream(this.#app, name, row))) return;
     this.#unfinished.add(name);
-    this.#enqueue(name, async () => {
+    this.#work.add(name, async () => {
       const stored = await readStoredMedia(storageOf(this.#app), prefix, join(liveFolder(this.#app), name + STORED));
+      if (stored.length === 0) return void this.#unfinished.delete(name);
       this.#recordings.set(name, new StoredRecording(this.#app, tenantId, { prefix, stored }));
       // Another encode would need a source, which only the dead server has.
       this.#send({ recover: name, from: name + STORED, isEncoded: false });
@@ -231,7 +232,7 @@ export class LiveStreams {
       this.#reports.open(name, { dvrSeconds: channel.dvrSeconds, segmentTargetSeconds });
       for (const { track } of tracks) void recording?.add(folder, `${track}/${INIT_NAME}`);
     }
-    this.#enqueue(name, async () => {
+    this.#work.add(name, async () => {
       const id = await insertStream(this.#app, opened, recording?.prefix ?? null);
       if (typeof id === "number") {
         this.#unfinished.add(name);
@@ -264,13 +265,13 @@ export class LiveStreams {
   }
 
   #interrupted(name: string, at: number | null): void {
-    if (sharesStreams(this.#app)) this.#enqueue(name, () => interruptStream(this.#app, name, at));
+    if (sharesStreams(this.#app)) this.#work.add(name, () => interruptStream(this.#app, name, at));
   }
 
   #ended(stream: LiveStream, endedAtMs: number): void {
     this.#over(stream, endedAtMs);
     this.#reports.add(stream.name, { endedAtMs }, { state: null });
-    this.#enqueue(stream.name, async () => void (await endStream(this.#app, stream.name, endedAtMs)));
+    this.#work.add(stream.name, async () => void (await endStream(this.#app, stream.name, endedAtMs)));
     setTimeout(() => void this.#forget(stream), LINGER_MS).unref();
   }
 
@@ -284,13 +285,14 @@ export class LiveStreams {
     const recording = this.#recordings.get(name);
     this.#recordings.delete(name);
     const folder = join(liveFolder(this.#app), name + RECORDING);
-    this.#enqueue(name, async () => {
+    this.#work.add(name, async () => {
       const found = await streamWithChannel(this.#app.db, name);
       if (found?.stream.finishedAt === null && found.stream.server === serverIdOf(this.#app)) {
         if (finished && found.stream.recorded) {
           const stored = recording ?? new StoredRecording(this.#app, found.stream.tenantId);
           await stored.publish(name, folder, finished);
-        } else {
+        } else if (!recording?.isAdopted) {
+          // What an adopted one lacks may be on the disk of its server.
           await recording?.discard();
           await this.#app.write((tx) => finishStream(tx, this.#app, found, null));
         }
@@ -315,7 +317,7 @@ export class LiveStreams {
       if (!(await claimStream(this.#app, name))) continue;
       this.#unfinished.add(name);
       const endedAt = await lastWrite(join(root, name), this.#app.clock.now());
-      this.#enqueue(name, async () => void (await endStream(this.#app, name, endedAt)));
+      this.#work.add(name, async () => void (await endStream(this.#app, name, endedAt)));
       if (recorded && isHere)
         this.#send({ recover: name, from: name, isEncoded: await isEncoded(this.#app, channelId) });
       else this.#finished(name, null);
@@ -358,7 +360,7 @@ export class LiveStreams {
 
   async #forget(stream: LiveStream): Promise<void> {
     liveRegistry(this.#app).remove(stream);
-    await this.#work.get(stream.name);
+    await this.#work.done(stream.name);
     await this.#deleteFiles(stream.name);
   }
 
@@ -366,27 +368,6 @@ export class LiveStreams {
     await rm(join(liveFolder(this.#app), name), { recursive: true, force: true }).catch((error) =>
       this.#app.log.warn({ err: error }, "the files of a live stream could not be deleted"),
     );
-  }
-
-  /** Runs `work` after all work on the stream before, and again until it succeeds or the server stops. */
-  #enqueue(name: string, work: () => Promise<void>): void {
-    const attempt = async (): Promise<void> => {
-      try {
-        await work();
-      } catch (error) {
-        if (this.#app.stopping.aborted) throw error;
-        this.#app.log.error({ err: error, stream: name }, "a live stream could not be recorded yet");
-        await new Promise((resolve) => setTimeout(resolve, RETRY_MS).unref());
-        return attempt();
-      }
-    };
-    const done = (this.#work.get(name) ?? Promise.resolve())
-      .then(attempt)
-      .catch((error) => this.#app.log.error({ err: error, stream: name }, "the next start completes a live stream"))
-      .finally(() => {
-        if (this.#work.get(name) === done) this.#work.delete(name);
-      });
-    this.#work.set(name, done);
   }
 }
 

@@ -29,6 +29,8 @@ export class StoredRecording {
   readonly #tenantId: number;
   /** Of its objects. */
   readonly prefix: string;
+  /** Another server has begun it. */
+  readonly isAdopted: boolean;
   readonly #registered: Promise<unknown>;
   readonly #stored: Set<string>;
   #last: Promise<unknown> = Promise.resolve();
@@ -39,6 +41,7 @@ export class StoredRecording {
     this.#tenantId = tenantId;
     this.prefix = begun?.prefix ?? newDeliveredPrefix(tenantId);
     this.#stored = new Set(begun?.stored);
+    this.isAdopted = begun !== undefined;
     this.#registered = begun ? Promise.resolve() : registerPending(app, [this.prefix], PENDING_MS);
     this.#registered.catch(() => {});
   }

@@ -5,16 +5,13 @@ import type { App } from "../../../app.ts";
 import { emit } from "../../../events/emit.ts";
 import { iso } from "../../../lib/clock.ts";
 import type { OpenedStream } from "../../../live/ingest/messages.ts";
-import { DEAD_MS, serverIdOf, sharesStreams } from "../shared/server.ts";
+import { HELD_MS, serverIdOf, sharesStreams } from "../shared/server.ts";
 
 /** The rows of streams, with their events. Each change may be repeated. */
 
-/** Whether a running stream is that of another server, which has written lately that it runs. */
-const runsElsewhere = (app: App, { server, updatedAt }: LiveStreamRow): boolean =>
-  sharesStreams(app) && server !== serverIdOf(app) && updatedAt > app.clock.now() - DEAD_MS;
-
-/** Its server receives a publisher, which another one must not replace. */
-const isHeld = (app: App, row: LiveStreamRow): boolean => row.interruptedAt === null && runsElsewhere(app, row);
+/** Another server receives its publisher, and has written that lately. */
+const isHeld = (app: App, { server, interruptedAt, updatedAt }: LiveStreamRow): boolean =>
+  sharesStreams(app) && server !== serverIdOf(app) && interruptedAt === null && updatedAt > app.clock.now() - HELD_MS;
 
 const runningOf = (db: Db, channelId: number) =>
   db
