@@ -169,7 +169,7 @@ test("a signed channel needs its token on every server, and a stream without a r
   await until("nothing is recorded", async () => (await rows("SELECT finished_at FROM live_streams"))[0]?.finished_at);
   expect(await assetsAt(b, channel)).toEqual([]);
   // Its segments are deleted soon.
-  const [garbage] = await rows("SELECT due_at FROM object_garbage WHERE object_key LIKE '%/delivered/%'");
+  const [garbage] = await rows("SELECT due_at FROM unwanted_objects WHERE object_key LIKE '%/delivered/%'");
   expect(garbage?.due_at).toBeLessThan(Date.now() + 11 * 60_000);
 });
 

@@ -95,7 +95,7 @@ export class ReportWriter {
   }
 
   #write(): Promise<void> {
-    this.#writing ??= this.#writeAll()
+    this.#writing ??= this.#flush()
       .catch((error) => {
         this.#app.log.warn({ err: error }, "other servers cannot read live streams yet");
         this.#soon();
@@ -108,7 +108,7 @@ export class ReportWriter {
     return this.#writing;
   }
 
-  async #writeAll(): Promise<void> {
+  async #flush(): Promise<void> {
     for (const [name, written] of this.#streams) {
       if (written.id === null) continue;
       const entries = written.entries.splice(0);

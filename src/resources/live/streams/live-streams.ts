@@ -3,7 +3,6 @@ import { join } from "node:path";
 import { isNull } from "drizzle-orm";
 import { type LiveStreamRow, liveStreams as rows } from "../../../../storage/db/schema.ts";
 import { type App, forApp } from "../../../app.ts";
-import { storageOf } from "../../../http/storage.ts";
 import { HttpError } from "../../../lib/errors.ts";
 import { randomName } from "../../../lib/tokens.ts";
 import type {
@@ -165,7 +164,7 @@ export class LiveStreams {
     if (!(await claimStream(this.#app, name, row))) return;
     this.#unfinished.add(name);
     this.#work.add(name, async () => {
-      const stored = await readStoredMedia(storageOf(this.#app), prefix, join(liveFolder(this.#app), name + STORED));
+      const stored = await readStoredMedia(this.#app, prefix, join(liveFolder(this.#app), name + STORED));
       if (stored.length === 0) return void this.#unfinished.delete(name);
       this.#recordings.set(name, new StoredRecording(this.#app, tenantId, { prefix, stored }));
       // Another encode would need a source, which only the dead server has.

@@ -2,8 +2,11 @@ import { mkdir, open, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { listAll } from "../../../../storage/objects/list-all.ts";
 import type { ObjectInfo, ObjectStore } from "../../../../storage/objects/store.ts";
+import type { App } from "../../../app.ts";
+import { storageOf } from "../../../http/storage.ts";
 import { mapBounded } from "../../../lib/bounded.ts";
 import { writeAll } from "../../../lib/write-all.ts";
+import { diskOf } from "../../../limits/disk-reserve.ts";
 import { INIT_NAME, SEGMENT_PATTERN, segmentFileName } from "../../../media/arguments.ts";
 import { SEGMENT_HEAD_BYTES } from "../../../media/isobmff.ts";
 
@@ -18,12 +21,10 @@ type StoredTrack = { name: string; init: ObjectInfo; segments: ObjectInfo[] };
  * Writes what is stored of a stream to the directory `folder`, as its server had it: the init segments, and the segments up
  * to the first one that is missing. Manifests are made of their heads, so only those are read, and the files are sparse;
  * the first segment and the last ones, which a recording may change, are complete. Returns the paths, relative to `folder`.
+ * Throws StorageFull, and the errors of storage.
  */
-export async function readStoredMedia(
-  objects: Pick<ObjectStore, "list" | "get">,
-  prefix: string,
-  folder: string,
-): Promise<string[]> {
+export async function readStoredMedia(app: App, prefix: string, folder: string): Promise<string[]> {
+  const objects = storageOf(app);
   await rm(folder, { recursive: true, force: true });
   const tracks = await storedTracks(objects, prefix);
   // A recording ends where its first track does.
@@ -35,7 +36,7 @@ export async function readStoredMedia(
   for (const { name } of tracks) await mkdir(join(folder, name), { recursive: true });
   return mapBounded(wanted, { atOnce: AT_ONCE }, async ({ info, isWhole }) => {
     const path = info.key.slice(prefix.length);
-    await copyObject(objects, info, { path: join(folder, path), isWhole: isWhole || info.bytes <= SMALL_BYTES });
+    await copyObject(app, info, { path: join(folder, path), isWhole: isWhole || info.bytes <= SMALL_BYTES });
     return path;
   });
 }
@@ -58,20 +59,24 @@ async function storedTracks(objects: Pick<ObjectStore, "list">, prefix: string):
   });
 }
 
-/** With the size of the object. Throws when it is gone. */
+/** With the size of the object. Throws when it is gone, and StorageFull. */
 async function copyObject(
-  objects: Pick<ObjectStore, "get">,
+  app: App,
   { key, bytes }: ObjectInfo,
   { path, isWhole }: { path: string; isWhole: boolean },
 ): Promise<void> {
   const range = isWhole ? undefined : { start: 0, end: SEGMENT_HEAD_BYTES - 1 };
-  const found = await objects.get(key, range);
+  const found = await storageOf(app).get(key, range);
   if (!found) throw new Error(`${key} was deleted.`);
   await using file = await open(path, "w");
   let at = 0;
-  for await (const chunk of found.body) {
-    await writeAll(file, [chunk as Buffer], at);
-    at += (chunk as Buffer).length;
+  for await (const chunk of found.body as AsyncIterable<Buffer>) {
+    const written = await diskOf(app).admit(chunk.length);
+    try {
+      at += await writeAll(file, [chunk], at);
+    } finally {
+      written();
+    }
   }
   if (isWhole && at !== bytes) throw new Error(`${key} has ${at} bytes, not ${bytes}.`);
   await file.truncate(bytes);
