@@ -91,7 +91,7 @@ export const allScheduledTasks = (
   { name: "prune-sessions", schedule: "0 43 * * * *", run: () => pruneSessions(app) },
   { name: "prune-replaced-media", schedule: "30 */5 * * * *", run: () => pruneReplacedMedia(app) },
   { name: "complete-abandoned-streams", schedule: "*/5 * * * * *", run: () => abandonedStreams(app).complete() },
-  { name: "prune-live-reports", schedule: "10 * * * * *", run: () => pruneReports(app) },
+  { name: "prune-live-reports", schedule: "*/15 * * * * *", run: () => pruneReports(app) },
   { name: "prune-watermarks", schedule: "0 47 * * * *", run: () => pruneWatermarks(app) },
   { name: "prune-audit", schedule: "0 37 * * * *", run: () => pruneAudit(app) },
   {

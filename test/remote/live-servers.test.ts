@@ -77,7 +77,7 @@ async function expectPlayable(server: LiveServer, { key }: TestChannel, id: numb
 }
 
 test("a server delivers a stream that another one receives, with the same segments and a few seconds later", async () => {
-  const { a, b } = await platform();
+  const { a, b, start } = await platform();
   const channel = await newChannel(a);
   const publishing = publish(a, channel, 120);
   const [video, audio] = await untilLive(b);
@@ -92,9 +92,9 @@ test("a server delivers a stream that another one receives, with the same segmen
   // A segment that has just begun, a second until it is read, and a busy machine.
   expect(behind).toBeLessThan(6000);
   // The first requests came late, so this is the whole broadcast.
-  const same = async () => {
+  const same = async (other = b) => {
     for (const path of [video, audio]) {
-      const [here, there] = [await listAt(a, path), await listAt(b, path)];
+      const [there, here] = [await listAt(other, path), await listAt(a, path)];
       const complete = there.segments.map(({ parts: _, ...segment }) => segment);
       const known = here.segments.map(({ parts: _, ...segment }) => segment).slice(0, complete.length);
       expect(complete).toEqual(known);
@@ -132,6 +132,10 @@ test("a server delivers a stream that another one receives, with the same segmen
   await untilListed(b, video, before + 2);
   await same();
   expect((await listAt(b, video)).segments.filter(({ isDiscontinuous }) => isDiscontinuous)).toHaveLength(1);
+  const late = await start();
+  await untilListed(late, video, before + 2);
+  await same(late);
+  await stopCleanly(late);
 
   again.child.kill("SIGINT");
   await until("the playlist has ended", async () => (await listAt(b, video)).isEnded);
@@ -171,6 +175,9 @@ test("a signed channel needs its token on every server, and a stream without a r
   // Its segments are deleted soon.
   const [garbage] = await rows("SELECT due_at FROM unwanted_objects WHERE object_key LIKE '%/delivered/%'");
   expect(garbage?.due_at).toBeLessThan(Date.now() + 11 * 60_000);
+  expect(await rows("SELECT 1 FROM live_reports")).not.toEqual([]);
+  await rows("UPDATE live_streams SET ended_at = ended_at - 660000");
+  await until("its reports are deleted", async () => (await rows("SELECT 1 FROM live_reports")).length === 0);
 });
 
 test("one publisher at a time, whatever the server: refused, taken over, or continued after a broken connection", async () => {
@@ -195,7 +202,7 @@ test("one publisher at a time, whatever the server: refused, taken over, or cont
     (await playlistsAt(a)).some((path) => path.includes(taken?.name)),
   );
   const recordings = (count: number) =>
-    until(`${count} recordings are assets`, async () => (await assetsAt(a, channel)).length === count);
+    until(`${count} recordings are assets`, async () => (await assetsAt(b, channel)).length === count);
   await recordings(1);
 
   // Takeover is off again, and the connection breaks: any server continues.
@@ -213,8 +220,11 @@ test("one publisher at a time, whatever the server: refused, taken over, or cont
   });
   await recordings(2);
   expect(fourth.child.exitCode).toBeNull();
-  fourth.child.kill("SIGINT");
+  const [video] = await untilLive(b);
+  // A server that is stopped ends its streams, and the others know it.
+  await stopCleanly(a);
   await recordings(3);
+  await until("its playlist ends", async () => (await listAt(b, video)).isEnded);
   expect((await b.call("GET", "/metrics", { admin: b.admin })).text).toMatch(/^vodbox_live_streams 0$/m);
   const events = await rows("SELECT type FROM events WHERE type LIKE 'live.stream.%'");
   expect(events.map(({ type }) => type).toSorted()).toEqual([
