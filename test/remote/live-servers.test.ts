@@ -118,9 +118,19 @@ test("a server delivers a stream that another one receives, with the same segmen
   expect((await stateAt(b)).viewers).toBe(1);
   const playback = (await call("GET", `/api/v1/live/channels/${channel.id}/playback`, { key: channel.key })).body;
   expect(playback.renditions).toMatchObject([{ name: "180p", height: 180 }]);
-  const clip = { last_seconds: 2 };
-  const refused = await call("POST", `/api/v1/live/channels/${channel.id}/clips`, { key: channel.key, body: clip });
-  expect([refused.status, refused.body.code]).toEqual([422, "clip_not_possible"]);
+  const clips = `/api/v1/live/channels/${channel.id}/clips`;
+  const cut = (body: unknown) => call("POST", clips, { key: channel.key, body });
+  const clip = await cut({ start_seconds: 2.1, end_seconds: 5.9, title: "Goal" });
+  expect([clip.status, clip.body.title, clip.body.playback_status]).toEqual([201, "Goal", "ready"]);
+  expect(clip.body.duration_seconds).toBeCloseTo(4, 1);
+  await expectPlayable(b, channel, clip.body.id);
+  expect((await cut({ last_seconds: 2 })).body.duration_seconds).toBeCloseTo(2, 1);
+  const future = await cut({ start_seconds: 900, end_seconds: 910 });
+  expect([future.status, future.body.code]).toEqual([422, "clip_not_possible"]);
+  expect(foldersOf(b)).toEqual([]);
+  await Promise.all(
+    (await assetsAt(b, channel)).map(({ id }) => call("DELETE", `/api/v1/assets/${id}`, { key: channel.key })),
+  );
   expect(await watch(`${b.base}${master}`, 4)).toBe("");
 
   // The publisher is disconnected, and continues the stream.

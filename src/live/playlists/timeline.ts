@@ -4,7 +4,7 @@ import { checkEvent, type InitEvent, type PartEvent, type SegmentEvent } from ".
 import type { LivePlaylist } from "./live-playlist.ts";
 import { renderMediaPlaylist } from "./media-playlist.ts";
 import { type LiveVariant, renderMultivariantPlaylist, variantsOf } from "./multivariant-playlist.ts";
-import { type TrackState, TrackWindow } from "./track-window.ts";
+import { type Segment, type TrackState, TrackWindow } from "./track-window.ts";
 import { Waiters } from "./waiters.ts";
 
 export type TimelineOptions = {
@@ -218,6 +218,19 @@ export class LiveTimeline {
     const track = this.#tracks.get(name);
     if (track === undefined || track.length === 0) return false;
     return number >= track.firstAvailable && number <= track.lastNumber + ahead;
+  }
+
+  /** The complete segments that playlists list, and the init segments of their tracks. */
+  *listed(): Generator<{ init: InitEvent; segments: SegmentEvent[] }> {
+    for (const track of this.#tracks.values()) {
+      const { init, firstNumber, length } = track;
+      const segments = Array.from({ length }, (_, index): SegmentEvent => {
+        const segment = firstNumber + index;
+        const { bytes, durationSeconds, startSeconds, name } = track.segment(segment) as Segment;
+        return { track: init.track, segment, bytes, durationSeconds, startSeconds, name };
+      });
+      yield { init, segments };
+    }
   }
 
   /** Whether the playlist of a track contains what the directives ask for: later ones differ only in what follows. */

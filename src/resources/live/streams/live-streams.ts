@@ -1,5 +1,5 @@
 import { readdir, rm } from "node:fs/promises";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { isNull } from "drizzle-orm";
 import { type LiveStreamRow, liveStreams as rows } from "../../../../storage/db/schema.ts";
 import { type App, forApp } from "../../../app.ts";
@@ -51,6 +51,9 @@ const WATCH_MS = 2000;
 /** What every process of a server that serves a stream has to know. */
 export type ReplicatedMessage = StreamReport | { opened: OpenedStream };
 type StreamMessage = Exclude<FromIngest, { ready: unknown } | { failed: string } | { log: unknown }>;
+
+/** Of a clip of the stream. */
+export const newClipFolder = (app: App, stream: string) => join(liveFolder(app), `${stream}.clip-${randomName(8)}`);
 
 export const liveFolder = ({ config }: Pick<App, "config">) => join(config.data_dir, FOLDER);
 
@@ -116,7 +119,8 @@ export class LiveStreams {
    * that time. Throws 503 when the ingest process does not answer.
    */
   async clip(stream: LiveStream, wanted: WantedClip): Promise<{ folder: string; made: FinishedRecording } | null> {
-    const clip = `${stream.name}.clip-${randomName(8)}`;
+    const folder = newClipFolder(this.#app, stream.name);
+    const clip = basename(folder);
     const { promise, resolve } = Promise.withResolvers<FinishedRecording | null | undefined>();
     const timer = setTimeout(() => resolve(undefined), CLIP_MS);
     this.#clips.set(clip, resolve);
@@ -125,7 +129,7 @@ export class LiveStreams {
     clearTimeout(timer);
     this.#clips.delete(clip);
     if (made === undefined) throw new HttpError(503, "busy", "The stream cannot be read at this time; try again.");
-    return made && { folder: join(liveFolder(this.#app), clip), made };
+    return made && { folder, made };
   }
 
   #receive(message: StreamMessage): void {

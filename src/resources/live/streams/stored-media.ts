@@ -59,10 +59,13 @@ async function storedTracks(objects: Pick<ObjectStore, "list">, prefix: string):
   });
 }
 
-/** With the size of the object. Throws when it is gone, and StorageFull. */
-async function copyObject(
+/**
+ * Writes an object to the file `path`, which has its size: all of it, or only the head of a segment. Throws when it is gone,
+ * and StorageFull.
+ */
+export async function copyObject(
   app: App,
-  { key, bytes }: ObjectInfo,
+  { key, bytes }: Pick<ObjectInfo, "key" | "bytes">,
   { path, isWhole }: { path: string; isWhole: boolean },
 ): Promise<void> {
   const range = isWhole ? undefined : { start: 0, end: SEGMENT_HEAD_BYTES - 1 };
