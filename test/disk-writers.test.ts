@@ -13,6 +13,8 @@ const WRITERS: Record<string, "reserve" | "operator" | "small"> = {
   "storage/objects/part-appends.ts": "reserve",
   "storage/objects/write-body.ts": "reserve",
   "src/resources/assets/csv-file.ts": "reserve",
+  // From storage: what another server has received.
+  "src/resources/live/streams/stored-media.ts": "reserve",
   // From a publisher: the caller passes `admit`.
   "src/live/cmaf/segment-file.ts": "reserve",
   "src/live/cmaf/track-writer.ts": "reserve",

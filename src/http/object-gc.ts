@@ -1,4 +1,4 @@
-import { eq } from "drizzle-orm";
+import { and, eq, gt } from "drizzle-orm";
 import type { Db } from "../../storage/db/open.ts";
 import { objectGarbage } from "../../storage/db/schema.ts";
 import { writeSmallObject } from "../../storage/objects/small-objects.ts";
@@ -45,4 +45,13 @@ export async function markReferenced(tx: Db, key: string): Promise<void> {
 export const scheduleDeletion = async (tx: Db, app: App, keys: readonly string[], inMs = 0) => {
   const rows = [...new Set(keys)].map((objectKey) => ({ objectKey, dueAt: app.clock.now() + inMs }));
   if (rows.length > 0) await tx.insert(objectGarbage).values(rows).onConflictDoNothing();
+};
+
+/** Makes a registered key or prefix, which nothing references, due in `inMs`, or leaves it as it is when it is due before. */
+export const hastenDeletion = async (tx: Db, app: App, key: string, inMs: number) => {
+  const dueAt = app.clock.now() + inMs;
+  await tx
+    .update(objectGarbage)
+    .set({ dueAt })
+    .where(and(eq(objectGarbage.objectKey, key), gt(objectGarbage.dueAt, dueAt)));
 };

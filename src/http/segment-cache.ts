@@ -1,5 +1,6 @@
 import { LRUCache } from "lru-cache";
 import type { ObjectInfo, ObjectStore } from "../../storage/objects/store.ts";
+import { type App, forApp } from "../app.ts";
 import { notFound } from "../lib/errors.ts";
 
 type CachedObject = { info: ObjectInfo; bytes: Buffer };
@@ -13,6 +14,13 @@ export type SegmentCache = {
   /** Marks the bytes as being sent, until the returned function is called. */
   lend(bytes: Buffer): () => void;
 };
+
+const ofApp = forApp(({ config }) => ({
+  cache: config.segment_cache_bytes > 0 ? segmentCache(config.segment_cache_bytes) : undefined,
+}));
+
+/** The cache of this process, of the size of its settings; undefined when that is 0. */
+export const segmentCacheOf = (app: App): SegmentCache | undefined => ofApp(app).cache;
 
 /**
  * Bounded by bytes. Evicted objects that slow clients still receive may use as much again. All readers of an object

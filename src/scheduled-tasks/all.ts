@@ -16,6 +16,8 @@ import { expireBatches, sweepBatches } from "../resources/ingest/close.ts";
 import { hasQueued } from "../resources/jobs/claim.ts";
 import { recoverLeases } from "../resources/jobs/recover.ts";
 import { sweepAttempts } from "../resources/jobs/sweep.ts";
+import { pruneReports } from "../resources/live/shared/prune-reports.ts";
+import { abandonedStreams } from "../resources/live/streams/abandoned.ts";
 import { continueMigration } from "../resources/operator/migration/run.ts";
 import { announceServer } from "../resources/operator/servers.ts";
 import { historyOf, SAMPLE_SECONDS } from "../resources/operator/system/history.ts";
@@ -88,6 +90,8 @@ export const allScheduledTasks = (
   { name: "empty-trash", schedule: "0 41 * * * *", run: () => emptyTrash(app) },
   { name: "prune-sessions", schedule: "0 43 * * * *", run: () => pruneSessions(app) },
   { name: "prune-replaced-media", schedule: "30 */5 * * * *", run: () => pruneReplacedMedia(app) },
+  { name: "complete-abandoned-streams", schedule: "*/5 * * * * *", run: () => abandonedStreams(app).complete() },
+  { name: "prune-live-reports", schedule: "*/15 * * * * *", run: () => pruneReports(app) },
   { name: "prune-watermarks", schedule: "0 47 * * * *", run: () => pruneWatermarks(app) },
   { name: "prune-audit", schedule: "0 37 * * * *", run: () => pruneAudit(app) },
   {

@@ -1,4 +1,4 @@
-import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { integer, primaryKey, real, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import { PLAYBACK_POLICIES } from "../../src/lib/enums.ts";
 import { id, times } from "./columns.ts";
 
@@ -41,7 +41,33 @@ export const liveStreams = sqliteTable("live_streams", {
   /** The recording is an asset, or there is none. */
   finishedAt: integer("finished_at"),
   assetId: integer("asset_id"),
+  /**
+   * Of the process that receives the stream, or completes its recording, and updates `updatedAt` while it does. Null for
+   * streams of versions that did not write it.
+   */
+  server: text("server"),
+  /** Since when the publisher is disconnected; null while it sends. */
+  interruptedAt: integer("interrupted_at"),
+  /** Of the objects of its segments; null when they are not stored. */
+  prefix: text("prefix"),
   ...times,
 });
 
 export type LiveStreamRow = typeof liveStreams.$inferSelect;
+
+/** What other servers need to deliver a stream. */
+export const liveReports = sqliteTable(
+  "live_reports",
+  {
+    streamId: integer("stream_id").notNull(),
+    /** From 1 in each stream. */
+    number: integer("number").notNull(),
+    /** Where the last segment of the reports ends on the media timeline. */
+    endSeconds: real("end_seconds").notNull(),
+    /** JSON: the state of the playlists before the reports. In the first row, and about once a minute. */
+    state: text("state"),
+    /** JSON: an array of reports. */
+    reports: text("reports").notNull(),
+  },
+  ({ streamId, number }) => [primaryKey({ columns: [streamId, number] })],
+);

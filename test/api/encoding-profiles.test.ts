@@ -248,6 +248,25 @@ describe("a profile that is used", () => {
     expect((await uploaded(app, key)).job.profile).toBe("default");
   });
 
+  test("cannot be deleted while a live channel names it", async () => {
+    await create({ name: "stage" });
+    const channels = "/api/v1/live/channels";
+    const body = { channel: "stage", encoding_profile: "stage" };
+    const { id } = (await app.call("POST", channels, { key, body })).body;
+    const remove = () => app.call("DELETE", `${path}/stage`, { key });
+    const refused = await remove();
+    expectError(refused, 409, "encoding_profile_in_use");
+    expect(refused.body.error).toContain("the live channel stage");
+    const other = { encoding_profile: null };
+    expect((await app.call("PATCH", `${channels}/${id}`, { key, body: other })).status).toBe(200);
+    expect((await remove()).status).toBe(204);
+    // A revoked channel needs none.
+    await create({ name: "stage" });
+    await app.call("PATCH", `${channels}/${id}`, { key, body: { encoding_profile: "stage" } });
+    await app.call("DELETE", `${channels}/${id}`, { key });
+    expect((await remove()).status).toBe(204);
+  });
+
   test("must exist, for this tenant", async () => {
     const initiate = (encoding_profile: unknown) =>
       app.call("POST", "/api/v1/uploads/initiate", {

@@ -73,6 +73,9 @@ async function populate(owner: { id: number }, token: string) {
   await insert(
     `INSERT INTO live_streams (tenant_id, channel_id, name, recorded, started_at, created_at, updated_at) VALUES (${owner.id}, ${channel.id}, 'stream-${owner.id}', 1, 1, 1, 1)`,
   );
+  await insert(
+    `INSERT INTO live_reports (stream_id, number, end_seconds, reports) SELECT id, 1, 2, '[]' FROM live_streams WHERE tenant_id = ${owner.id}`,
+  );
   await uploaded(app, token);
   await post("/api/v1/uploads/initiate", { filename: "b.mp4", bytes_expected: 3 }, token);
   const batch = await leased(app, token);
@@ -165,6 +168,9 @@ describe("DELETE /api/v1/admin/tenants/{ref}", () => {
     await remove();
     await app.runTask("delete-tenants");
     expect(await rows("SELECT import_id FROM import_rows")).toEqual([{ import_id: other.id }]);
+    expect(
+      await rows("SELECT s.tenant_id FROM live_reports AS r LEFT JOIN live_streams AS s ON s.id = r.stream_id"),
+    ).toEqual([{ tenant_id: other.id }]);
     expect(await rows(`SELECT 1 FROM idempotency_records WHERE caller = 'tenant:${tenant.id}'`)).toEqual([]);
     const left = Object.entries(await rowsOf(tenant.id)).filter(([table, n]) => n > 0 && !KEPT.includes(table));
     expect(left).toEqual([]);
@@ -192,7 +198,8 @@ describe("DELETE /api/v1/admin/tenants/{ref}", () => {
     expect(unguarded).toEqual(TENANT_ROWS.flatMap(({ table, isLoose }) => (isLoose ? [table] : [])).sort());
   });
   /** These are found by the row that they belong to. */
-  const hasTenant = (table: string) => !["idempotency_records", "billing_events", "import_rows"].includes(table);
+  const hasTenant = (table: string) =>
+    !["idempotency_records", "billing_events", "import_rows", "live_reports"].includes(table);
 
   test("stops a running encode: its results are not accepted, and nothing of it is left", async () => {
     await uploaded(app, key);

@@ -68,9 +68,11 @@ function channelsOf({ initData }: InterruptedTrack): number {
   return entry ? uint16(initData, entry, 16) : 0;
 }
 
-/** Of the first segment. */
-async function rateOf({ folder }: InterruptedTrack): Promise<Rate> {
-  const fragments = await scanSegment(join(folder, segmentFileName(1)));
+const rateOf = ({ folder }: InterruptedTrack): Promise<Rate> => rateOfSegment(join(folder, segmentFileName(1)));
+
+/** The frame rate of a whole segment of video. Throws the error of the file system. */
+export async function rateOfSegment(path: string): Promise<Rate> {
+  const fragments = await scanSegment(path);
   const [duration, samples] = ["duration", "samples"].map((key) =>
     fragments.reduce((sum, fragment) => sum + fragment[key as "duration" | "samples"], 0),
   );

@@ -103,8 +103,8 @@ export type ToIngest =
   | { stop: string; reason: string }
   /** Copies a part of a running stream to a directory named by `clip`. */
   | { clip: string; of: string; wanted: WantedClip }
-  /** Completes the files of a stream that another process left. */
-  | { recover: string; isEncoded: boolean }
+  /** Completes the files of a stream that another process left, in the directory `from`. */
+  | { recover: string; from: string; isEncoded: boolean }
   | { tls: { [Part in keyof KeyPair]: string } }
   /** Ends all streams and exits. */
   | { shutdown: true };

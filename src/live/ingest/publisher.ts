@@ -8,6 +8,8 @@ import { HealthMeter, type StreamHealth } from "./stream-health.ts";
 const MAX_STREAMS = 20;
 /** Without a sample for so long, a publisher may be replaced: it has lost its connection, and the server does not know yet. */
 const SILENT_MS = 3000;
+/** What a publisher receives that another one replaces. */
+export const TAKEN_OVER = "Another publisher has taken over the channel.";
 
 export type PublisherOptions = {
   broadcast: Broadcast;
@@ -48,7 +50,7 @@ export class Publisher implements PublishSink {
   onStart(connection: PublishedStream): void {
     this.#connection = connection;
     // It was ended before it had started.
-    if (this.#isReplaced) connection.stop("Another publisher has taken over the channel.");
+    if (this.#isReplaced) connection.stop(TAKEN_OVER);
   }
 
   onConfig(config: TrackConfig): void {
@@ -79,7 +81,7 @@ export class Publisher implements PublishSink {
   /** Ends the connection, whose stream another publisher continues. */
   replace(): void {
     this.#isReplaced = true;
-    this.#connection?.stop("Another publisher has taken over the channel.");
+    this.#connection?.stop(TAKEN_OVER);
   }
 
   /** The stream cannot continue: another one follows it on the same connection. */

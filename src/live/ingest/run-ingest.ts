@@ -105,11 +105,15 @@ async function clip({ gateway, folder }: Ingest, { clip, of, wanted }: ClipMessa
 }
 
 type RecoverMessage = Extract<ToIngest, { recover: string }>;
-async function recoverStream(ingest: Ingest, { recover: stream, isEncoded }: RecoverMessage, send: Server["send"]) {
+async function recoverStream(
+  ingest: Ingest,
+  { recover: stream, from, isEncoded }: RecoverMessage,
+  send: Server["send"],
+) {
   const { folder, requireSpace } = ingest;
   try {
     const options = { admit: requireSpace, withSource: isEncoded };
-    send({ stream, finished: await recoverRecording(join(folder, stream), recordingFolder(folder, stream), options) });
+    send({ stream, finished: await recoverRecording(join(folder, from), recordingFolder(folder, stream), options) });
   } catch (error) {
     const fields = { stream, error: String(error) };
     send({ log: { level: "error", message: "a recording could not be recovered", fields } });

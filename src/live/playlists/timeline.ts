@@ -4,7 +4,7 @@ import { checkEvent, type InitEvent, type PartEvent, type SegmentEvent } from ".
 import type { LivePlaylist } from "./live-playlist.ts";
 import { renderMediaPlaylist } from "./media-playlist.ts";
 import { type LiveVariant, renderMultivariantPlaylist, variantsOf } from "./multivariant-playlist.ts";
-import { TrackWindow } from "./track-window.ts";
+import { type Segment, type TrackState, TrackWindow } from "./track-window.ts";
 import { Waiters } from "./waiters.ts";
 
 export type TimelineOptions = {
@@ -21,7 +21,24 @@ export type TimelineOptions = {
   /** File name of a media playlist in the folder of its track. */
   playlistName: string;
   maxWaiters?: number;
+  /** Continues the playlists of another timeline. */
+  state?: TimelineState | undefined;
 };
+
+/**
+ * What a timeline needs to continue the playlists of another one with the events that follow: numbers, dates and
+ * discontinuities are those of the other one. It lists no segment from before.
+ */
+export type TimelineState = {
+  tracks: TrackState[];
+  targetSeconds: number | null;
+  discontinuities: number;
+  anchor: Anchor;
+  isInterrupted: boolean;
+};
+
+/** The time of day at a position of the media timeline, in ms since the epoch. */
+type Anchor = { wallMs: number; seconds: number };
 
 export type TimelineFacts = {
   /** TARGETDURATION in seconds. Null until the first segment is complete. */
@@ -68,8 +85,8 @@ export class LiveTimeline {
   readonly #waiters: Waiters;
   /** Rendered playlists of the current state. */
   readonly #rendered = new Map<string, LivePlaylist>();
-  /** The time of day at a position of the media timeline, of segments from now on. */
-  #anchor: { wallMs: number; seconds: number };
+  /** Of segments from now on. */
+  #anchor: Anchor;
   #targetSeconds: number | null = null;
   #segmentsOver = 0;
   /** 4.4.3.3: tracks must agree on the discontinuity sequence, those that begin later too. */
@@ -83,6 +100,27 @@ export class LiveTimeline {
     this.#options = options;
     this.#anchor = { wallMs: options.startedAtMs, seconds: 0 };
     this.#waiters = new Waiters(options.maxWaiters ?? MAX_WAITERS);
+    if (options.state) this.#restore(options.state);
+  }
+
+  #restore({ tracks, targetSeconds, discontinuities, anchor, isInterrupted }: TimelineState): void {
+    for (const { init } of tracks) this.init(init);
+    for (const track of tracks) this.#tracks.get(track.init.track)?.restore(track, discontinuities);
+    this.#targetSeconds = targetSeconds;
+    this.#discontinuities = discontinuities;
+    this.#anchor = anchor;
+    this.#isInterrupted = isInterrupted;
+  }
+
+  /** Before the next event. */
+  state(): TimelineState {
+    return {
+      tracks: [...this.#tracks.values()].map((track) => track.state()),
+      targetSeconds: this.#targetSeconds,
+      discontinuities: this.#discontinuities,
+      anchor: this.#anchor,
+      isInterrupted: this.#isInterrupted,
+    };
   }
 
   init(event: InitEvent): void {
@@ -172,10 +210,27 @@ export class LiveTimeline {
     return this.#tracks.has(name);
   }
 
-  /** Whether clients may request that complete segment: a playlist lists it, or did until recently. */
-  hasSegment(name: string, number: number): boolean {
+  /**
+   * Whether clients may request that complete segment: a playlist lists it, or did until recently. `ahead`: so many
+   * segments after the last one may be listed elsewhere.
+   */
+  hasSegment(name: string, number: number, ahead = 0): boolean {
     const track = this.#tracks.get(name);
-    return track !== undefined && track.length > 0 && number >= track.firstAvailable && number <= track.lastNumber;
+    if (track === undefined || track.length === 0) return false;
+    return number >= track.firstAvailable && number <= track.lastNumber + ahead;
+  }
+
+  /** The complete segments that playlists list, and the init segments of their tracks. */
+  *listed(): Generator<{ init: InitEvent; segments: SegmentEvent[] }> {
+    for (const track of this.#tracks.values()) {
+      const { init, firstNumber, length } = track;
+      const segments = Array.from({ length }, (_, index): SegmentEvent => {
+        const segment = firstNumber + index;
+        const { bytes, durationSeconds, startSeconds, name } = track.segment(segment) as Segment;
+        return { track: init.track, segment, bytes, durationSeconds, startSeconds, name };
+      });
+      yield { init, segments };
+    }
   }
 
   /** Whether the playlist of a track contains what the directives ask for: later ones differ only in what follows. */

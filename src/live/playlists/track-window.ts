@@ -25,6 +25,15 @@ export type OpenSegment = {
   parts: PartList;
 };
 
+/** What another window needs to continue the playlist. */
+export type TrackState = {
+  init: InitEvent;
+  nextNumber: number | null;
+  isDiscontinuityNext: boolean;
+  /** End of all that is listed. */
+  endSeconds: number;
+};
+
 export type WindowOptions = { dvrSeconds: number; partTargetSeconds: number };
 
 /** 12 hours of segments of 2 s. Segments that are shorter leave the window earlier. */
@@ -60,10 +69,24 @@ export class TrackWindow {
   #numberAtZero = 0;
   #durationSeconds = 0;
   #nextNumber: number | null = null;
+  #restoredSeconds = 0;
 
   constructor(init: InitEvent, options: WindowOptions) {
     this.init = init;
     this.#options = options;
+  }
+
+  state(): TrackState {
+    const { init, nextNumber, isDiscontinuityNext, endSeconds } = this;
+    return { init, nextNumber, isDiscontinuityNext, endSeconds };
+  }
+
+  /** Of an empty window. `discontinuities`: those of the broadcast, of which one may not be in this playlist yet. */
+  restore({ nextNumber, isDiscontinuityNext, endSeconds }: TrackState, discontinuities: number): void {
+    this.#nextNumber = nextNumber;
+    this.#restoredSeconds = endSeconds;
+    this.isDiscontinuityNext = isDiscontinuityNext;
+    this.discontinuitySequence = discontinuities - (isDiscontinuityNext ? 1 : 0);
   }
 
   /** Number of complete segments. */
@@ -88,10 +111,10 @@ export class TrackWindow {
   get nextNumber(): number | null {
     return this.#nextNumber;
   }
-  /** End of the last complete segment. */
+  /** End of the last complete segment, also of one before the window was restored. */
   get completeSeconds(): number {
     const last = this.#segments.at(-1);
-    return last ? last.startSeconds + last.durationSeconds : 0;
+    return last ? last.startSeconds + last.durationSeconds : this.#restoredSeconds;
   }
   /** End of all that is listed. */
   get endSeconds(): number {

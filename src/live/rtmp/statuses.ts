@@ -21,6 +21,9 @@ const REFUSALS: Record<RefusalReason, [code: string, description: string]> = {
   unavailable: ["NetStream.Publish.Denied", "The server cannot accept a stream at this time. Try again in a minute."],
 };
 
+/** What the publisher reads. */
+export const refusalText = (reason: RefusalReason): string => REFUSALS[reason][1];
+
 export const refusedStatus = (reason: RefusalReason) => onStatus("error", ...REFUSALS[reason]);
 
 export const rejectedStatus = (description: string) => onStatus("error", "NetStream.Publish.Rejected", description);

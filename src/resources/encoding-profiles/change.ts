@@ -1,7 +1,8 @@
 import { and, count, eq, isNull, sql } from "drizzle-orm";
+import type { SQLiteColumn } from "drizzle-orm/sqlite-core";
 import type * as v from "valibot";
 import type { Db } from "../../../storage/db/open.ts";
-import { type EncodingProfileRow, encodingProfiles, tenants } from "../../../storage/db/schema.ts";
+import { type EncodingProfileRow, encodingProfiles, liveChannels, tenants } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import { type Caller, tenantFor } from "../../http/caller.ts";
 import { HttpError, invalid, notFound } from "../../lib/errors.ts";
@@ -90,25 +91,31 @@ const put = (tx: Db, app: App, row: EncodingProfileRow, columns: Partial<Encodin
     .returning()
     .get();
 
-/** Throws 404, and 409 `encoding_profile_in_use` for the default of a tenant. */
+/** Throws 404, and 409 `encoding_profile_in_use` for the default of a tenant and the profile of a live channel. */
 export async function deleteProfile(tx: Db, caller: Caller, { name, tenantId }: Named): Promise<void> {
   const owner = await profileOwner(tx, caller, tenantId);
   const row = await requireOwn(tx, owner, name);
-  const isDefault = eq(tenants.defaultEncodingProfile, name);
-  // A tenant with a profile of the same name does not use the operator's.
-  const usesIt =
-    owner === null
-      ? and(
-          isDefault,
-          sql`not exists (select 1 from ${encodingProfiles} where ${encodingProfiles.tenantId} = ${tenants.id} and ${encodingProfiles.name} = ${name})`,
-        )
-      : and(isDefault, eq(tenants.id, owner));
-  const user = await tx.select({ id: tenants.id }).from(tenants).where(usesIt).limit(1).get();
-  if (user)
-    throw new HttpError(
-      409,
-      "encoding_profile_in_use",
-      `${name} is the default encoding profile of ${owner === null ? "a tenant" : "the tenant"}; choose another default first.`,
+  const ofTenant = and(eq(tenants.defaultEncodingProfile, name), isUser(owner, tenants.id, name));
+  const inUse = (message: string) => new HttpError(409, "encoding_profile_in_use", `${name} is ${message}`);
+  if (await tx.select({ id: tenants.id }).from(tenants).where(ofTenant).limit(1).get())
+    throw inUse(
+      `the default encoding profile of ${owner === null ? "a tenant" : "the tenant"}; choose another default first.`,
+    );
+  const ofChannel = and(
+    eq(liveChannels.encodingProfile, name),
+    isNull(liveChannels.revokedAt),
+    isUser(owner, liveChannels.tenantId, name),
+  );
+  const channel = await tx.select({ name: liveChannels.channel }).from(liveChannels).where(ofChannel).limit(1).get();
+  if (channel)
+    throw inUse(
+      `the encoding profile of ${owner === null ? "a live channel" : `the live channel ${channel.name}`}; choose another for it first.`,
     );
   await tx.delete(encodingProfiles).where(eq(encodingProfiles.id, row.id));
 }
+
+/** The tenants for whom `name` is the profile of `owner`: one with a profile of the same name does not use the operator's. */
+const isUser = (owner: number | null, tenant: SQLiteColumn, name: string) =>
+  owner === null
+    ? sql`not exists (select 1 from ${encodingProfiles} where ${encodingProfiles.tenantId} = ${tenant} and ${encodingProfiles.name} = ${name})`
+    : eq(tenant, owner);

@@ -7,12 +7,14 @@ import { Name, PathId } from "../../http/schemas.ts";
 import { storageOf } from "../../http/storage.ts";
 import { HttpError, invalid } from "../../lib/errors.ts";
 import { newDeliveredPrefix } from "../../lib/object-keys.ts";
-import type { WantedClip } from "../../live/ingest/messages.ts";
+import type { FinishedRecording, WantedClip } from "../../live/ingest/messages.ts";
 import { Asset, toAsset } from "../assets/schema.ts";
-import { requireChannel, requireNotRevoked } from "./queries.ts";
-import { type LiveStream, liveRegistry } from "./registry.ts";
-import { liveStreams } from "./streams/live-streams.ts";
-import { insertRecorded, storeFiles } from "./streams/recorded-asset.ts";
+import { type Channel, requireChannel, requireNotRevoked } from "./queries.ts";
+import { liveRegistry } from "./registry.ts";
+import { storedStreams } from "./shared/stored-streams.ts";
+import { liveStreams, newClipFolder } from "./streams/live-streams.ts";
+import { copyFiles, insertRecorded, storeFiles } from "./streams/recorded-asset.ts";
+import { clipStored } from "./streams/stored-clip.ts";
 
 /** The longest stream lasts a day. */
 const MAX_SECONDS = 86_400;
@@ -52,27 +54,57 @@ export const liveClipRoutes: Route[] = [
     async handle({ app, caller, params: { id }, body, signal, commit }) {
       const row = requireNotRevoked(await requireChannel(app.db, caller, id));
       storageOf(app);
-      const stream = runningStream(app, row.channel, id);
-      const clip = await liveStreams(app).clip(stream, wantedOf(body));
-      if (!clip) throw new HttpError(422, "clip_not_possible", "The stream has no complete segment of that time.");
+      const clip = await clipOf(app, row, wantedOf(body));
       try {
         const prefix = newDeliveredPrefix(row.tenantId);
         await registerPending(app, [prefix]);
-        await storeFiles(app, clip.made.files, { folder: clip.folder, prefix, signal });
+        const { made, folder, objects } = clip;
+        const isObject = (path: string) => objects?.paths.has(path) ?? false;
+        const files = made.files.filter((path) => !isObject(path));
+        await storeFiles(app, files, { folder, prefix, signal });
+        if (objects) await copyFiles(app, made.files.filter(isObject), { from: objects.prefix, prefix, signal });
         const { tenantId, name, playbackPolicy } = row;
-        const recorded = { tenantId, title: body.title ?? name, playbackPolicy, recording: clip.made, prefix };
+        const recorded = { tenantId, title: body.title ?? name, playbackPolicy, recording: made, prefix };
         return await commit(async (tx) => new Reply(201, toAsset(await insertRecorded(tx, app, recorded))));
       } finally {
-        await rm(clip.folder, { recursive: true, force: true });
+        await rm(clip.root, { recursive: true, force: true });
       }
     },
   }),
 ];
 
-function runningStream(app: App, channel: string, channelId: number): LiveStream {
-  const stream = liveRegistry(app).ofChannel(channel);
-  if (stream && stream.channelId === channelId && stream.endedAt === null) return stream;
-  throw new HttpError(422, "channel_idle", "The channel has no publisher at this time.");
+/** `folder` has the files, `root` is to be deleted with it. `objects`: files that are objects already, below `prefix`. */
+type Clip = {
+  root: string;
+  folder: string;
+  made: FinishedRecording;
+  objects?: { prefix: string; paths: ReadonlySet<string> };
+};
+
+/**
+ * Cuts the clip. Throws 422 `channel_idle`, and `clip_not_possible` without a
+ * complete segment of that time; 503 when the stream cannot be read.
+ */
+async function clipOf(app: App, { id, channel }: Channel, wanted: WantedClip): Promise<Clip> {
+  const received = liveRegistry(app).running(channel);
+  if (received?.channelId === id) {
+    const clip = (await liveStreams(app).clip(received, wanted)) ?? notPossible();
+    return { root: clip.folder, ...clip };
+  }
+  const stream = await storedStreams(app).ofChannel(id);
+  if (!stream) throw new HttpError(422, "channel_idle", "The channel has no publisher at this time.");
+  const root = newClipFolder(app, stream.name);
+  try {
+    const { stored: paths, ...clip } = (await clipStored(app, stream, wanted, root)) ?? notPossible();
+    return { root, ...clip, objects: { prefix: stream.prefix, paths } };
+  } catch (error) {
+    await rm(root, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+function notPossible(): never {
+  throw new HttpError(422, "clip_not_possible", "The stream has no complete segment of that time.");
 }
 
 function wantedOf(body: v.InferOutput<typeof LiveClipWrite>): WantedClip {

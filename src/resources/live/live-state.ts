@@ -1,8 +1,8 @@
-import { and, desc, eq, isNull, sql } from "drizzle-orm";
+import { and, eq, isNull, sql } from "drizzle-orm";
 import * as v from "valibot";
 import { cacheUntilCommit } from "../../../storage/db/commit-cache.ts";
 import { prepared } from "../../../storage/db/prepared.ts";
-import { type LiveChannelRow, type LiveStreamRow, liveChannels, liveStreams } from "../../../storage/db/schema.ts";
+import { type LiveChannelRow, type LiveStreamRow, liveChannels } from "../../../storage/db/schema.ts";
 import { type App, forApp } from "../../app.ts";
 import { NullableTime, PlaybackPolicy } from "../../http/schemas.ts";
 import { iso } from "../../lib/clock.ts";
@@ -11,8 +11,10 @@ import { findPublicAsset } from "../assets/queries.ts";
 import { publicId } from "../assets/urls.ts";
 import { type PlaybackTokens, requireToken } from "../playback/token.ts";
 import { requireActiveTenant } from "../tenants/active.ts";
+import { lastStreamOf } from "./last-stream.ts";
 import { liveRegistry, viewersOf } from "./registry.ts";
 import { channelOf, pathOf } from "./schema.ts";
+import { storedStreams } from "./shared/stored-streams.ts";
 import { liveUrl } from "./urls.ts";
 
 /** After this time a broadcast is over: a viewer who opens the page waits for the next one. */
@@ -51,23 +53,9 @@ const byName = prepared((db) => {
     .where(and(eq(channel, sql.placeholder("channel")), isNull(liveChannels.revokedAt)))
     .prepare();
 });
-const lastOf = prepared((db) =>
-  db
-    .select()
-    .from(liveStreams)
-    .where(eq(liveStreams.channelId, sql.placeholder("channelId")))
-    .orderBy(desc(liveStreams.id))
-    .limit(1)
-    .prepare(),
-);
 /** Every viewer polls the state. */
 const remembered = forApp((app) => ({
   channel: cacheUntilCommit(app.commits, (channel: string) => byName(app.db).get({ channel })),
-  // Undefined would not be cached.
-  lastStream: cacheUntilCommit(
-    app.commits,
-    async (channelId: number) => (await lastOf(app.db).get({ channelId })) ?? null,
-  ),
 }));
 
 /** Any tenant's channel by its name, unless it is revoked. The playback policy decides on access. */
@@ -128,12 +116,13 @@ type ChannelStatus = { status: "idle" | "live" | "ended"; last: Broadcast | null
 /** The registry knows first that a broadcast of this server ends; those of other servers are only in the database. */
 async function broadcastOf(app: App, { id, channel }: PublicChannel, now: number): Promise<ChannelStatus> {
   const local = liveRegistry(app).ofChannel(channel);
-  const row = await remembered(app).lastStream(id);
+  const row = await lastStreamOf(app, id);
   const own = local?.channelId === id ? local : undefined;
   const isOwn = own !== undefined && (row === null || row.name === own.name || own.endedAt === null);
   const last = isOwn ? { startedAt: own.startedAt, endedAt: own.endedAt, assetId: row?.assetId ?? null } : row;
   if (last === null) return { status: "idle", last, viewers: 0 };
-  if (last.endedAt === null) return { status: "live", last, viewers: isOwn ? viewersOf(own, now) : 0 };
+  if (last.endedAt === null)
+    return { status: "live", last, viewers: isOwn ? viewersOf(own, now) : storedStreams(app).viewersOf(id) };
   return now - last.endedAt < ENDED_SHOWN_MS
     ? { status: "ended", last, viewers: 0 }
     : { status: "idle", last: null, viewers: 0 };

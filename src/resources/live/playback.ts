@@ -8,6 +8,7 @@ import { tokenSeconds } from "../playback/token-lifetime.ts";
 import { type Channel, requireNotRevoked } from "./queries.ts";
 import { type LiveStream, liveRegistry } from "./registry.ts";
 import { pathOf } from "./schema.ts";
+import { storedStreams } from "./shared/stored-streams.ts";
 import { livePageUrl, liveUrl } from "./urls.ts";
 
 export const LivePlayback = v.pipe(
@@ -45,7 +46,8 @@ export async function playbackOf(
   // A broadcast has no known end.
   const signed = await signChannelToken(app, tokens, channel, tokenSeconds(Number.POSITIVE_INFINITY, expiresIn));
   const carried = playbackPolicy === "signed" ? signed.token : null;
-  const stream = liveRegistry(app).running(name);
+  const received = liveRegistry(app).running(name);
+  const stream = received?.channelId === id ? received : await storedStreams(app).ofChannel(id);
   return {
     channel_id: id,
     channel: name,
@@ -56,13 +58,13 @@ export async function playbackOf(
     thumbnail_url: null,
     storyboard_url: null,
     subtitles: [],
-    renditions: stream?.channelId === id ? renditionsOf(stream) : [],
+    renditions: stream ? renditionsOf(stream) : [],
     ...signed,
     embed_url: livePageUrl(app.baseUrl(), "embed", name, carried),
   };
 }
 
-const renditionsOf = ({ timeline }: LiveStream) =>
+const renditionsOf = ({ timeline }: Pick<LiveStream, "timeline">) =>
   timeline.variants().map(({ track, width, height, frameRate, codecs, bandwidth, averageBandwidth }) => ({
     name: track,
     width: width ?? null,

@@ -3,6 +3,9 @@ import type { StreamHealth } from "../../live/ingest/stream-health.ts";
 import type { LiveTimeline } from "../../live/playlists/timeline.ts";
 import type { ViewerCount } from "../../live/playlists/viewer-count.ts";
 
+/** File name of a media playlist in the directory of its track. */
+export const LIVE_PLAYLIST = "live.m3u8";
+
 /** A broadcast that this server receives, as its processes serve it. */
 export type LiveStream = {
   /** Unique among all broadcasts. Part of the URLs of its files, so that these never change. */

@@ -79,7 +79,10 @@ export const LiveChannel = v.pipe(
       v.description("live: while a publisher streams to a server of this installation"),
     ),
     started_at: v.pipe(NullableTime, v.description("Start of the running broadcast; null when idle")),
-    viewers: v.pipe(v.number(), v.description("Sessions that requested a playlist within the last 30 s")),
+    viewers: v.pipe(
+      v.number(),
+      v.description("Sessions that requested a playlist from this server within the last 30 s"),
+    ),
     health: v.pipe(
       v.nullable(
         v.object({

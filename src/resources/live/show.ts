@@ -5,6 +5,7 @@ import type { StreamHealth } from "../../live/ingest/stream-health.ts";
 import type { Channel } from "./queries.ts";
 import { type LiveStream, liveRegistry, viewersOf } from "./registry.ts";
 import { type LiveChannel, pathOf } from "./schema.ts";
+import { storedStreams } from "./shared/stored-streams.ts";
 import { liveUrl } from "./urls.ts";
 
 /** A channel as the API shows it. */
@@ -25,7 +26,7 @@ export function toLiveChannel(app: App, row: Channel): v.InferInput<typeof LiveC
     encoding_profile: row.encodingProfile,
     status: row.startedAt === null ? "idle" : "live",
     started_at: iso(row.startedAt),
-    viewers: stream ? viewersOf(stream, app.clock.now()) : 0,
+    viewers: stream ? viewersOf(stream, app.clock.now()) : storedStreams(app).viewersOf(row.id),
     health: stream?.health ? toHealth(stream.health) : null,
     hls_url: liveUrl(app.baseUrl(), row.channel, null),
     dash_url: null,

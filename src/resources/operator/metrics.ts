@@ -7,6 +7,7 @@ import { route } from "../../http/route.ts";
 import { programVersion } from "../../lib/embedded.ts";
 import { exposition, type MetricFamily, type Sample } from "../../lib/prometheus.ts";
 import { liveRegistry } from "../live/registry.ts";
+import { storedStreams } from "../live/shared/stored-streams.ts";
 
 const JOB_STATES = ["queued", "running", "completed", "failed", "canceled"] as const;
 /** The encoding speed is averaged over this many recently completed jobs. */
@@ -96,7 +97,7 @@ export function processFigures(app: App): MetricFamily[] {
     gauge(
       "live_viewers",
       "Sessions that requested a live playlist within the last 30 s",
-      streams.reduce((sum, { viewers }) => sum + viewers.count(now), 0),
+      [...streams, ...storedStreams(app).running()].reduce((sum, { viewers }) => sum + viewers.count(now), 0),
     ),
     gauge("write_queue_depth", "Writes waiting for a transaction", queue.waiting),
     counter("db_commits_total", "Transactions committed", queue.commits),

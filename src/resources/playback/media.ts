@@ -1,7 +1,7 @@
 import type { AssetRow, SubtitleRow } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import type { Context } from "../../http/route.ts";
-import { segmentCache } from "../../http/segment-cache.ts";
+import { segmentCacheOf } from "../../http/segment-cache.ts";
 import { serveObject } from "../../http/serve-object.ts";
 import { storageOf } from "../../http/storage.ts";
 import { HttpError, notFound } from "../../lib/errors.ts";
@@ -36,7 +36,7 @@ export type MediaHandler = (context: Context) => Promise<Response>;
  * changes.
  */
 export function createMediaHandler(app: App, tokens: PlaybackTokens, egress: Egress): MediaHandler {
-  const cache = app.config.segment_cache_bytes > 0 ? segmentCache(app.config.segment_cache_bytes) : undefined;
+  const cache = segmentCacheOf(app);
   const delivery = deliveryOf(app);
   const redirect = redirects(app);
   const serveImage = createImageHandler(app);

@@ -55,6 +55,11 @@ export const TENANT_ROWS: readonly TenantRows[] = [
   owned("api_keys"),
   owned("users"),
   owned("signing_keys"),
+  {
+    table: "live_reports",
+    key: "stream_id, number",
+    of: (id) => sql`stream_id IN (SELECT id FROM live_streams WHERE tenant_id = ${id})`,
+  },
   owned("live_streams"),
   owned("live_channels"),
   {

@@ -1,7 +1,9 @@
 import { join } from "node:path";
 import { openFile } from "../../../../storage/objects/read-file.ts";
 import type { ByteRange, ObjectInfo } from "../../../../storage/objects/store.ts";
+import { segmentCacheOf } from "../../../http/segment-cache.ts";
 import { serveObject } from "../../../http/serve-object.ts";
+import { storageOf } from "../../../http/storage.ts";
 import { notFound } from "../../../lib/errors.ts";
 import { contentTypeOf } from "../../../lib/media-types.ts";
 import { segmentPaths } from "../../../live/cmaf/segment-file.ts";
@@ -9,7 +11,10 @@ import { partName } from "../../../live/playlists/names.ts";
 import type { PartLocation } from "../../../live/playlists/timeline.ts";
 import { INIT_NAME, segmentFileName } from "../../../media/arguments.ts";
 import type { LiveStream } from "../registry.ts";
+import type { StoredStream } from "../shared/stored-streams.ts";
 import { type ViewerRequest, whileConnected } from "./viewer-request.ts";
+
+const FOREVER = "max-age=31536000, immutable";
 
 /** A file, or a part of one, under the name that the playlist has for it. */
 type LiveFile = {
@@ -34,6 +39,28 @@ export async function serveSegment(
   if (!stream.timeline.hasSegment(track, segment)) notFound("segment");
   const name = segmentFileName(segment);
   return serve(request, { stream, track, name, paths: [join(stream.folder, track, name)] });
+}
+
+/**
+ * How many segments after the last one in its playlist a stored stream serves: a viewer may have read the playlist of a
+ * server that is ahead.
+ */
+const AHEAD = 5;
+
+/** A file of a stream that another server receives: the init segment, or segment `segment`. Throws 404 as `serveSegment`. */
+export async function serveStored(
+  { context, scope, onSent }: ViewerRequest,
+  { prefix, timeline }: StoredStream,
+  track: string,
+  segment: number | null,
+): Promise<Response> {
+  if (segment !== null && !timeline.hasSegment(track, segment, AHEAD)) notFound("segment");
+  const key = `${prefix}${track}/${segment === null ? INIT_NAME : segmentFileName(segment)}`;
+  const cache = segmentCacheOf(context.app);
+  return serveObject({
+    ...{ objects: storageOf(context.app), key, onSent, method: context.method, headers: context.headers },
+    ...{ contentType: contentTypeOf(key), cacheControl: `${scope}, ${FOREVER}`, ...(cache && { cache }) },
+  });
 }
 
 /** Waits for a part that is announced. Throws what `waitForPart` throws, 499 when the client disconnects. */
@@ -67,7 +94,7 @@ async function serve({ context, scope, onSent }: ViewerRequest, source: LiveFile
       ...{ key, onSent, method: context.method, headers: context.headers, contentType: contentTypeOf(name) },
       objects: { head: async () => info, get },
       known: { info },
-      cacheControl: `${scope}, max-age=31536000, immutable`,
+      cacheControl: `${scope}, ${FOREVER}`,
     });
   } finally {
     // The stream that `read` returns closes it.

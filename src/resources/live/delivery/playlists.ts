@@ -13,7 +13,7 @@ const FRESH = { blocking: 6, other: 0.5 };
 /** `prefix`: from the URL of the request to the folder of the broadcast. Throws what the timeline throws. */
 export async function serveMultivariantPlaylist(
   request: ViewerRequest,
-  { timeline }: LiveStream,
+  { timeline }: Pick<LiveStream, "timeline">,
   prefix: string,
 ): Promise<Response> {
   const { context, scope, onSent } = request;
@@ -28,7 +28,7 @@ export async function serveMultivariantPlaylist(
  */
 export async function serveMediaPlaylist(
   request: ViewerRequest,
-  { timeline, viewers }: LiveStream,
+  { timeline, viewers }: Pick<LiveStream, "timeline" | "viewers">,
   { track, token }: { track: string; token: string },
 ): Promise<Response> {
   const { context, scope, onSent } = request;

@@ -11,7 +11,8 @@ import { requireActiveTenant } from "../../tenants/active.ts";
 import { type CachedChannel, channelCache } from "../channel-cache.ts";
 import { type LiveStream, liveRegistry } from "../registry.ts";
 import { pathOf } from "../schema.ts";
-import { serveInit, servePart, serveSegment } from "./files.ts";
+import { type StoredStream, storedStreams } from "../shared/stored-streams.ts";
+import { serveInit, servePart, serveSegment, serveStored } from "./files.ts";
 import { serveMediaPlaylist, serveMultivariantPlaylist } from "./playlists.ts";
 import type { ViewerRequest } from "./viewer-request.ts";
 
@@ -47,24 +48,29 @@ async function deliver(context: Context, tokens: PlaybackTokens, egress: Egress)
     onSent: (bytes) => egress.add(tenantId, bytes),
   };
   if (file === "master.m3u8") {
-    const stream = liveRegistry(app).running(channel);
-    if (stream?.channelId !== id) throw new HttpError(404, "channel_idle", "The channel is not live; try again later.");
+    const received = liveRegistry(app).running(channel);
+    const stream = received?.channelId === id ? received : await storedStreams(app).ofChannel(id);
+    if (!stream) throw new HttpError(404, "channel_idle", "The channel is not live; try again later.");
     // A player loses the query at the relative URIs of the playlist.
     const carried = isSigned && url.searchParams.has("token") ? `~${token}/` : "";
     return serveMultivariantPlaylist(request, stream, `${carried}${stream.name}/`);
   }
   const [name = "", track = "", leaf = "", ...rest] = file.split("/");
-  const stream = liveRegistry(app).byName(name);
+  const stream = liveRegistry(app).byName(name) ?? (await storedStreams(app).byName(id, name));
   if (stream?.channelId !== id || !stream.timeline.hasTrack(track) || rest.length > 0) return notFound("file");
   return serveFile(request, stream, { track, leaf, token: token ?? "" });
 }
 
 function serveFile(
   request: ViewerRequest,
-  stream: LiveStream,
+  stream: LiveStream | StoredStream,
   { track, leaf, token }: { track: string; leaf: string; token: string },
 ): Promise<Response> {
   if (leaf === stream.timeline.playlistName) return serveMediaPlaylist(request, stream, { track, token });
+  if ("prefix" in stream) {
+    const segment = leaf === INIT_NAME ? null : (readSegmentName(leaf) ?? notFound("file"));
+    return serveStored(request, stream, track, segment);
+  }
   if (leaf === INIT_NAME) return serveInit(request, stream, track);
   const part = readPartName(leaf);
   if (part) return servePart(request, stream, track, part);

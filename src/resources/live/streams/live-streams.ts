@@ -1,9 +1,8 @@
-import { readdir, rm, stat } from "node:fs/promises";
-import { join } from "node:path";
-import { eq, isNull } from "drizzle-orm";
-import { liveChannels, liveStreams as rows } from "../../../../storage/db/schema.ts";
+import { readdir, rm } from "node:fs/promises";
+import { basename, join } from "node:path";
+import { isNull } from "drizzle-orm";
+import { type LiveStreamRow, liveStreams as rows } from "../../../../storage/db/schema.ts";
 import { type App, forApp } from "../../../app.ts";
-import { databaseFileOf } from "../../../config/database-file.ts";
 import { HttpError } from "../../../lib/errors.ts";
 import { randomName } from "../../../lib/tokens.ts";
 import type {
@@ -13,29 +12,48 @@ import type {
   ToIngest,
   WantedClip,
 } from "../../../live/ingest/messages.ts";
+import { TAKEN_OVER } from "../../../live/ingest/publisher.ts";
 import { LiveTimeline } from "../../../live/playlists/timeline.ts";
 import { ViewerCount } from "../../../live/playlists/viewer-count.ts";
+import { refusalText } from "../../../live/rtmp/statuses.ts";
+import { INIT_NAME } from "../../../media/arguments.ts";
 import { channelCache } from "../channel-cache.ts";
-import { type LiveStream, liveRegistry } from "../registry.ts";
+import { LIVE_PLAYLIST, type LiveStream, liveRegistry } from "../registry.ts";
+import { type ReportWriter, reportWriter } from "../shared/report-writer.ts";
+import { applyReport, type StreamReport } from "../shared/reports.ts";
+import { HEARTBEAT_MS, LINGER_MS, serverIdOf, sharesStreams } from "../shared/server.ts";
+import { isEncoded, lastWrite } from "./left.ts";
 import { permitPublish } from "./permit.ts";
 import { StoredRecording } from "./recording.ts";
-import { endStream, finishStream, insertStream, streamWithChannel } from "./rows.ts";
+import {
+  claimStream,
+  endStream,
+  finishStream,
+  insertStream,
+  interruptStream,
+  isTakenOver,
+  renewStreams,
+  streamWithChannel,
+} from "./rows.ts";
+import { readStoredMedia } from "./stored-media.ts";
+import { StreamWork } from "./stream-work.ts";
 
-/** File name of a media playlist in the directory of its track. */
-export const LIVE_PLAYLIST = "live.m3u8";
 /** Of streams below the data directory. */
 const FOLDER = "live";
 const RECORDING = ".recording";
-/** How long viewers of a stream that has ended can still read it. */
-const LINGER_MS = 10 * 60_000;
+/** What another server has stored of a stream. */
+const STORED = ".stored";
+const NOT_ACCEPTED = "The channel does not accept publishers any more.";
+const NOT_RENEWED = "The server was disconnected for too long, and the stream has ended. Publish again.";
 const CLIP_MS = 10_000;
 const WATCH_MS = 2000;
-const RETRY_MS = 5000;
 
-type StreamReport = Exclude<Extract<FromIngest, { stream: string }>, { finished: unknown }>;
 /** What every process of a server that serves a stream has to know. */
 export type ReplicatedMessage = StreamReport | { opened: OpenedStream };
 type StreamMessage = Exclude<FromIngest, { ready: unknown } | { failed: string } | { log: unknown }>;
+
+/** Of a clip of the stream. */
+export const newClipFolder = (app: App, stream: string) => join(liveFolder(app), `${stream}.clip-${randomName(8)}`);
 
 export const liveFolder = ({ config }: Pick<App, "config">) => join(config.data_dir, FOLDER);
 
@@ -46,26 +64,40 @@ export const liveFolder = ({ config }: Pick<App, "config">) => join(config.data_
 export class LiveStreams {
   readonly #app: App;
   readonly #recordings = new Map<string, StoredRecording>();
-  /** Work on the row of each stream, in order. */
-  readonly #work = new Map<string, Promise<void>>();
+  readonly #work: StreamWork;
   readonly #clips = new Map<string, (made: FinishedRecording | null | undefined) => void>();
+  readonly #reports: ReportWriter;
+  /** Streams whose rows this process completes. */
+  readonly #unfinished = new Set<string>();
   #send: (message: ToIngest) => void = () => {};
-  #watch: NodeJS.Timeout | undefined;
+  #isConnected = false;
+  #recovered: Promise<void> = Promise.resolve();
+  #timers: NodeJS.Timeout[] = [];
 
   constructor(app: App) {
     this.#app = app;
+    this.#work = new StreamWork(app);
+    this.#reports = reportWriter(app);
   }
 
   /** The ingest process has started: what the one before it, or the server before this one, has left is completed. */
   async connected(send: (message: ToIngest) => void): Promise<void> {
     this.#send = send;
-    this.#watch ??= setInterval(() => void this.#stopRevoked(), WATCH_MS).unref();
-    await this.#recover();
+    this.#isConnected = true;
+    if (this.#timers.length === 0)
+      this.#timers = [
+        setInterval(() => void this.#stopRevoked(), WATCH_MS).unref(),
+        setInterval(() => void this.#renew(), HEARTBEAT_MS).unref(),
+      ];
+    const recovery = this.#recover();
+    this.#recovered = recovery.catch(() => {});
+    await recovery;
   }
 
   /** The ingest process has exited. Its streams wait for the next one, which completes them. */
   disconnected(): void {
     this.#send = () => {};
+    this.#isConnected = false;
     for (const resolve of this.#clips.values()) resolve(undefined);
     for (const stream of liveRegistry(this.#app).all()) {
       if (stream.endedAt === null) this.#ended(stream, this.#app.clock.now());
@@ -78,7 +110,7 @@ export class LiveStreams {
     } catch (error) {
       // Whatever one stream reports, the others continue.
       this.#app.log.error({ err: error }, "a live stream was reported incorrectly");
-      if ("stream" in message) this.#stop(message.stream);
+      if ("stream" in message) this.#stop(message.stream, NOT_ACCEPTED);
     }
   }
 
@@ -87,7 +119,8 @@ export class LiveStreams {
    * that time. Throws 503 when the ingest process does not answer.
    */
   async clip(stream: LiveStream, wanted: WantedClip): Promise<{ folder: string; made: FinishedRecording } | null> {
-    const clip = `${stream.name}.clip-${randomName(8)}`;
+    const folder = newClipFolder(this.#app, stream.name);
+    const clip = basename(folder);
     const { promise, resolve } = Promise.withResolvers<FinishedRecording | null | undefined>();
     const timer = setTimeout(() => resolve(undefined), CLIP_MS);
     this.#clips.set(clip, resolve);
@@ -96,17 +129,20 @@ export class LiveStreams {
     clearTimeout(timer);
     this.#clips.delete(clip);
     if (made === undefined) throw new HttpError(503, "busy", "The stream cannot be read at this time; try again.");
-    return made && { folder: join(liveFolder(this.#app), clip), made };
+    return made && { folder, made };
   }
 
   #receive(message: StreamMessage): void {
     if ("question" in message) {
       const answer = (permission: Awaited<ReturnType<typeof permitPublish>>) =>
         this.#send({ answer: message.question, permission });
-      permitPublish(this.#app, message.publish).then(answer, (error) => {
-        this.#app.log.error({ err: error }, "a publish could not be authorized");
-        answer({ accepted: false, reason: "unavailable" });
-      });
+      // Streams that the process before has left would be taken for those of another server.
+      this.#recovered
+        .then(() => permitPublish(this.#app, message.publish))
+        .then(answer, (error) => {
+          this.#app.log.error({ err: error }, "a publish could not be authorized");
+          answer({ accepted: false, reason: "unavailable" });
+        });
     } else if ("opened" in message) this.#opened(message.opened);
     else if ("clip" in message) this.#clips.get(message.clip)?.(message.made);
     else this.#changed(message);
@@ -114,11 +150,30 @@ export class LiveStreams {
 
   /** Resolves when the rows and recordings of all streams that were reported are complete. */
   async idle(): Promise<void> {
-    while (this.#work.size > 0) await Promise.all(this.#work.values());
+    await this.#work.idle();
+    await this.#reports.idle();
   }
 
   close(): void {
-    clearInterval(this.#watch);
+    for (const timer of this.#timers) clearInterval(timer);
+  }
+
+  /**
+   * Completes the recording of a server that is dead, from what it has stored. Does nothing when another server does it, or
+   * in a process that receives no streams.
+   */
+  async adopt(row: LiveStreamRow): Promise<void> {
+    const { name, prefix, tenantId } = row;
+    if (!this.#isConnected || prefix === null || this.#unfinished.has(name)) return;
+    if (!(await claimStream(this.#app, name, row))) return;
+    this.#unfinished.add(name);
+    this.#work.add(name, async () => {
+      const stored = await readStoredMedia(this.#app, prefix, join(liveFolder(this.#app), name + STORED));
+      if (stored.length === 0) return void this.#unfinished.delete(name);
+      this.#recordings.set(name, new StoredRecording(this.#app, tenantId, { prefix, stored }));
+      // Another encode would need a source, which only the dead server has.
+      this.#send({ recover: name, from: name + STORED, isEncoded: false });
+    });
   }
 
   /** The same in a process that does not receive streams: another one completes them. */
@@ -144,7 +199,7 @@ export class LiveStreams {
   }
 
   #replicate(message: ReplicatedMessage): void {
-    if ("opened" in message) return this.#register(message.opened);
+    if ("opened" in message) return void this.#register(message.opened);
     const stream = liveRegistry(this.#app).byName(message.stream);
     if (!stream || stream.endedAt !== null) return;
     if ("endedAtMs" in message) {
@@ -153,27 +208,41 @@ export class LiveStreams {
     } else applyReport(stream, message);
   }
 
-  #register(opened: OpenedStream): void {
+  #register(opened: OpenedStream): LiveStream {
     const { name, channel, startedAtMs, partTargetSeconds, segmentTargetSeconds, tracks } = opened;
     const timeline = new LiveTimeline({
       ...{ startedAtMs, partTargetSeconds, segmentTargetSeconds, playlistName: LIVE_PLAYLIST },
       ...{ dvrSeconds: channel.dvrSeconds, isLowLatency: channel.isLowLatency },
     });
     for (const track of tracks) timeline.init(track);
-    liveRegistry(this.#app).add({
+    const stream: LiveStream = {
       ...{ name, timeline, tenantId: channel.tenantId, channelId: channel.channelId, channel: channel.channel },
       ...{ startedAt: startedAtMs, endedAt: null, viewers: new ViewerCount(), health: null },
       viewersElsewhere: new Map(),
       folder: join(liveFolder(this.#app), name),
-    });
+    };
+    liveRegistry(this.#app).add(stream);
+    return stream;
   }
 
   #opened(opened: OpenedStream): void {
-    const { name, channel } = opened;
-    this.#register(opened);
-    if (channel.record) this.#recordings.set(name, new StoredRecording(this.#app, channel.tenantId));
-    this.#enqueue(name, async () => {
-      if (!(await insertStream(this.#app, opened))) this.#stop(name);
+    const { name, channel, segmentTargetSeconds, tracks } = opened;
+    const { folder } = this.#register(opened);
+    const isShared = sharesStreams(this.#app);
+    const recording = channel.record || isShared ? new StoredRecording(this.#app, channel.tenantId) : null;
+    if (recording) this.#recordings.set(name, recording);
+    if (isShared) {
+      this.#reports.open(name, { dvrSeconds: channel.dvrSeconds, segmentTargetSeconds });
+      for (const { track } of tracks) void recording?.add(folder, `${track}/${INIT_NAME}`);
+    }
+    this.#work.add(name, async () => {
+      const id = await insertStream(this.#app, opened, recording?.prefix ?? null);
+      if (typeof id === "number") {
+        this.#unfinished.add(name);
+        return this.#reports.start(name, id);
+      }
+      this.#reports.drop(name);
+      this.#stop(name, id === "taken" ? refusalText("taken") : NOT_ACCEPTED);
     });
   }
 
@@ -182,15 +251,30 @@ export class LiveStreams {
     const stream = liveRegistry(this.#app).byName(message.stream);
     if (!stream || stream.endedAt !== null) return;
     if ("endedAtMs" in message) return this.#ended(stream, message.endedAtMs);
+    if ("part" in message || "health" in message) return applyReport(stream, message);
+    const state = this.#reports.stateBefore(stream);
     applyReport(stream, message);
-    if (!("segment" in message)) return;
-    const { track, name } = message.segment;
-    this.#recordings.get(stream.name)?.add(stream.folder, `${track}/${name}`);
+    const { stream: name, ...report } = message;
+    const path =
+      "segment" in report
+        ? `${report.segment.track}/${report.segment.name}`
+        : "init" in report
+          ? `${report.init.track}/${INIT_NAME}`
+          : null;
+    const stored = path === null ? undefined : this.#recordings.get(name)?.add(stream.folder, path);
+    this.#reports.add(name, report, { state, stored });
+    if ("interrupted" in report) this.#interrupted(name, this.#app.clock.now());
+    if ("resumedAtMs" in report) this.#interrupted(name, null);
+  }
+
+  #interrupted(name: string, at: number | null): void {
+    if (sharesStreams(this.#app)) this.#work.add(name, () => interruptStream(this.#app, name, at));
   }
 
   #ended(stream: LiveStream, endedAtMs: number): void {
     this.#over(stream, endedAtMs);
-    this.#enqueue(stream.name, async () => void (await endStream(this.#app, stream.name, endedAtMs)));
+    this.#reports.add(stream.name, { endedAtMs }, { state: null });
+    this.#work.add(stream.name, async () => void (await endStream(this.#app, stream.name, endedAtMs)));
     setTimeout(() => void this.#forget(stream), LINGER_MS).unref();
   }
 
@@ -204,15 +288,21 @@ export class LiveStreams {
     const recording = this.#recordings.get(name);
     this.#recordings.delete(name);
     const folder = join(liveFolder(this.#app), name + RECORDING);
-    this.#enqueue(name, async () => {
+    this.#work.add(name, async () => {
       const found = await streamWithChannel(this.#app.db, name);
-      if (found && found.stream.finishedAt === null) {
+      if (found?.stream.finishedAt === null && found.stream.server === serverIdOf(this.#app)) {
         if (finished && found.stream.recorded) {
           const stored = recording ?? new StoredRecording(this.#app, found.stream.tenantId);
           await stored.publish(name, folder, finished);
-        } else await this.#app.write((tx) => finishStream(tx, this.#app, found, null));
+        } else if (!recording?.isAdopted) {
+          // What an adopted one lacks may be on the disk of its server.
+          await recording?.discard();
+          await this.#app.write((tx) => finishStream(tx, this.#app, found, null));
+        }
       }
-      await rm(folder, { recursive: true, force: true });
+      this.#unfinished.delete(name);
+      for (const path of [folder, join(liveFolder(this.#app), name + STORED)])
+        await rm(path, { recursive: true, force: true });
       if (!liveRegistry(this.#app).byName(name)) await this.#deleteFiles(name);
     });
   }
@@ -226,20 +316,34 @@ export class LiveStreams {
       if (liveRegistry(this.#app).byName(name)?.endedAt === null) continue;
       const isHere = folders.delete(name);
       // Other servers receive streams too, and have their files.
-      if (!isHere && databaseFileOf(this.#app.config) === null) continue;
+      if (!isHere && sharesStreams(this.#app)) continue;
+      if (!(await claimStream(this.#app, name))) continue;
+      this.#unfinished.add(name);
       const endedAt = await lastWrite(join(root, name), this.#app.clock.now());
-      this.#enqueue(name, async () => void (await endStream(this.#app, name, endedAt)));
-      if (recorded && isHere) this.#send({ recover: name, isEncoded: await this.#isEncoded(channelId) });
+      this.#work.add(name, async () => void (await endStream(this.#app, name, endedAt)));
+      if (recorded && isHere)
+        this.#send({ recover: name, from: name, isEncoded: await isEncoded(this.#app, channelId) });
       else this.#finished(name, null);
     }
     for (const name of folders)
       if (!liveRegistry(this.#app).byName(name.replace(RECORDING, ""))) await this.#deleteFiles(name);
   }
 
-  async #isEncoded(channelId: number): Promise<boolean> {
-    const columns = { encodingProfile: liveChannels.encodingProfile };
-    const row = await this.#app.db.select(columns).from(liveChannels).where(eq(liveChannels.id, channelId)).get();
-    return row?.encodingProfile != null;
+  /** Writes that the streams of this server run, and stops those that it does not have any more. */
+  async #renew(): Promise<void> {
+    if (this.#unfinished.size === 0) return;
+    const running = [...liveRegistry(this.#app).all()].filter(
+      ({ name, endedAt }) => endedAt === null && this.#unfinished.has(name),
+    );
+    try {
+      const rows = new Map((await renewStreams(this.#app)).map(({ name, endedAt }) => [name, endedAt]));
+      for (const { name, channelId } of running) {
+        const isLost = rows.get(name) !== null && liveRegistry(this.#app).byName(name)?.endedAt === null;
+        if (isLost) this.#stop(name, (await isTakenOver(this.#app, channelId)) ? TAKEN_OVER : NOT_RENEWED);
+      }
+    } catch (error) {
+      this.#app.log.warn({ err: error }, "live streams could not be renewed");
+    }
   }
 
   async #stopRevoked(): Promise<void> {
@@ -248,17 +352,18 @@ export class LiveStreams {
       const known = await channelCache(this.#app)
         .find(stream.channel)
         .catch(() => ({ id: stream.channelId }));
-      if (known?.id !== stream.channelId) this.#stop(stream.name);
+      if (known?.id !== stream.channelId) this.#stop(stream.name, NOT_ACCEPTED);
     }
   }
 
-  #stop(name: string): void {
-    this.#send({ stop: name, reason: "The channel does not accept publishers any more." });
+  /** `reason` is sent to the publisher. */
+  #stop(name: string, reason: string): void {
+    this.#send({ stop: name, reason });
   }
 
   async #forget(stream: LiveStream): Promise<void> {
     liveRegistry(this.#app).remove(stream);
-    await this.#work.get(stream.name);
+    await this.#work.done(stream.name);
     await this.#deleteFiles(stream.name);
   }
 
@@ -267,46 +372,6 @@ export class LiveStreams {
       this.#app.log.warn({ err: error }, "the files of a live stream could not be deleted"),
     );
   }
-
-  /** Runs `work` after all work on the stream before, and again until it succeeds or the server stops. */
-  #enqueue(name: string, work: () => Promise<void>): void {
-    const attempt = async (): Promise<void> => {
-      try {
-        await work();
-      } catch (error) {
-        if (this.#app.stopping.aborted) throw error;
-        this.#app.log.error({ err: error, stream: name }, "a live stream could not be recorded yet");
-        await new Promise((resolve) => setTimeout(resolve, RETRY_MS).unref());
-        return attempt();
-      }
-    };
-    const done = (this.#work.get(name) ?? Promise.resolve())
-      .then(attempt)
-      .catch((error) => this.#app.log.error({ err: error, stream: name }, "the next start completes a live stream"))
-      .finally(() => {
-        if (this.#work.get(name) === done) this.#work.delete(name);
-      });
-    this.#work.set(name, done);
-  }
-}
-
-function applyReport(stream: LiveStream, report: Exclude<StreamReport, { endedAtMs: number }>): void {
-  const { timeline } = stream;
-  if ("part" in report) timeline.part(report.part);
-  else if ("segment" in report) timeline.segment(report.segment);
-  else if ("init" in report) timeline.init(report.init);
-  else if ("health" in report) stream.health = report.health;
-  else if ("interrupted" in report) {
-    stream.health = null;
-    timeline.interrupted();
-  } else timeline.resumed(report.resumedAtMs);
-}
-
-/** When the last segment of a stream was begun: ms since the epoch; `otherwise` for a stream without files. */
-async function lastWrite(folder: string, otherwise: number): Promise<number> {
-  const tracks = await readdir(folder).catch(() => []);
-  const times = await Promise.all(tracks.map(async (name) => (await stat(join(folder, name))).mtimeMs));
-  return times.length > 0 ? Math.round(Math.max(...times)) : otherwise;
 }
 
 export const liveStreams = forApp((app) => new LiveStreams(app));

@@ -6,6 +6,7 @@ import type { Permission, PublishQuestion } from "../../../live/ingest/messages.
 import { remainingStorage } from "../../tenants/quota.ts";
 import { authorizePublish } from "../authorize.ts";
 import { channelOf, pathOf } from "../schema.ts";
+import { isPublishedElsewhere } from "./rows.ts";
 
 /** The application of publish URLs: `rtmp://host/live`. */
 export const PUBLISH_APPLICATION = pathOf("").slice(0, -1);
@@ -27,6 +28,7 @@ export async function permitPublish(
       .get();
     if (!found) return { accepted: false, reason: "refused" };
     const { live_channels: row, tenants: tenant } = found;
+    if (!row.takeover && (await isPublishedElsewhere(app, row.id))) return { accepted: false, reason: "taken" };
     const isStored = row.record && app.objects !== null;
     return {
       accepted: true,

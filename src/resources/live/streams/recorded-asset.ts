@@ -28,6 +28,13 @@ export const storeFiles = (
   { folder, prefix, signal }: { folder: string; prefix: string; signal?: AbortSignal },
 ) => mapBounded(paths, { atOnce: AT_ONCE, signal }, (path) => storeFile(app, { folder, path, prefix }));
 
+/** Copies objects that are below the prefix `from`. Throws the first error. */
+export const copyFiles = (
+  app: App,
+  paths: readonly string[],
+  { from, prefix, signal }: { from: string; prefix: string; signal?: AbortSignal },
+) => mapBounded(paths, { atOnce: AT_ONCE, signal }, (path) => storageOf(app).copy(from + path, prefix + path));
+
 type Recorded = {
   tenantId: number;
   title: string;

@@ -1,8 +1,9 @@
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Db } from "../../../../storage/db/open.ts";
 import type { AssetRow, JoinedPart } from "../../../../storage/db/schema.ts";
 import type { App } from "../../../app.ts";
-import { registerPending } from "../../../http/object-gc.ts";
+import { hastenDeletion, registerPending } from "../../../http/object-gc.ts";
 import { storageOf } from "../../../http/storage.ts";
 import { iso } from "../../../lib/clock.ts";
 import { HttpError } from "../../../lib/errors.ts";
@@ -10,11 +11,14 @@ import { newDeliveredPrefix, newSourceKey } from "../../../lib/object-keys.ts";
 import type { FinishedRecording } from "../../../live/ingest/messages.ts";
 import type { Rendition } from "../../../media/manifests.ts";
 import { queueJob } from "../../jobs/lifecycle/queue.ts";
+import { LINGER_MS, serverIdOf } from "../shared/server.ts";
 import { insertRecorded, storeFile, storeFiles } from "./recorded-asset.ts";
 import { finishStream, streamWithChannel } from "./rows.ts";
 
 /** The longest stream lasts a day. Objects of one that is lost with the process are deleted after this. */
 const PENDING_MS = 26 * 3_600_000;
+/** Other servers wait for each segment, so one that fails is stored again before the next. */
+const RETRY_MS = 1000;
 
 /**
  * The objects of a recording. Complete segments are stored while the stream runs, so that little is left at its end,
@@ -23,46 +27,71 @@ const PENDING_MS = 26 * 3_600_000;
 export class StoredRecording {
   readonly #app: App;
   readonly #tenantId: number;
-  readonly #prefix: string;
+  /** Of its objects. */
+  readonly prefix: string;
+  /** Another server has begun it. */
+  readonly isAdopted: boolean;
   readonly #registered: Promise<unknown>;
-  readonly #stored = new Set<string>();
+  readonly #stored: Set<string>;
   #last: Promise<unknown> = Promise.resolve();
 
-  constructor(app: App, tenantId: number) {
+  /** `begun`: what another server has stored of it. */
+  constructor(app: App, tenantId: number, begun?: { prefix: string; stored: Iterable<string> }) {
     this.#app = app;
     this.#tenantId = tenantId;
-    this.#prefix = newDeliveredPrefix(tenantId);
-    this.#registered = registerPending(app, [this.#prefix], PENDING_MS);
+    this.prefix = begun?.prefix ?? newDeliveredPrefix(tenantId);
+    this.#stored = new Set(begun?.stored);
+    this.isAdopted = begun !== undefined;
+    this.#registered = begun ? Promise.resolve() : registerPending(app, [this.prefix], PENDING_MS);
     this.#registered.catch(() => {});
   }
 
-  /** Stores a file of the directory of the stream, one after another. One that fails is stored at the end. */
-  add(folder: string, path: string): void {
-    this.#last = this.#last
-      .then(() => this.#registered)
-      .then(() => storeFile(this.#app, { folder, path, prefix: this.#prefix }))
-      .then(() => this.#stored.add(path))
+  /**
+   * Stores a file of the directory of the stream, one after another. One that fails repeatedly is stored at the end.
+   * Resolves when the file is stored, or has failed.
+   */
+  add(folder: string, path: string): Promise<void> {
+    const store = async () => {
+      await this.#registered;
+      await storeFile(this.#app, { folder, path, prefix: this.prefix });
+      this.#stored.add(path);
+    };
+    const done = this.#last
+      .then(() => store().catch(() => sleep(RETRY_MS, undefined, { ref: false }).then(store)))
       .catch((error) => this.#app.log.warn({ err: error }, "a live segment could not be stored yet"));
+    this.#last = done;
+    return done;
+  }
+
+  /** There is no recording: its objects are deleted when no viewer reads them any more. */
+  async discard(): Promise<void> {
+    await this.#registered;
+    await this.#app.write((tx) => hastenDeletion(tx, this.#app, this.prefix, LINGER_MS));
   }
 
   /**
    * Stores what is left of the recording in the directory `folder`, and creates its asset, in the transaction that
-   * finishes the stream. Null when the stream was deleted with its channel. Throws the errors of storage.
+   * finishes the stream. Null when the stream was deleted with its channel, or another server completes it. Throws the
+   * errors of storage.
    */
   async publish(name: string, folder: string, recording: FinishedRecording): Promise<AssetRow | null> {
     await Promise.all([this.#last, this.#registered]);
+    const isOurs = (found: Awaited<ReturnType<typeof streamWithChannel>>) =>
+      found?.stream.finishedAt === null && found.stream.server === serverIdOf(this.#app);
+    // The other server may have these objects in an asset already.
+    if (!isOurs(await streamWithChannel(this.#app.db, name))) return null;
     // The last segment of a rendition may have been joined with the one before it.
     const changed = new Set([...recording.renditions, ...recording.audioRenditions].flatMap(lastSegment(recording)));
     const left = recording.files.filter((path) => !this.#stored.has(path) || changed.has(path));
-    await storeFiles(this.#app, left, { folder, prefix: this.#prefix });
+    await storeFiles(this.#app, left, { folder, prefix: this.prefix });
     const sourceKey =
       recording.source && (await storeSource(this.#app, this.#tenantId, join(folder, recording.source.path)));
     return this.#app.write(async (tx) => {
       const found = await streamWithChannel(tx, name);
-      if (!found || found.stream.finishedAt !== null) return null;
+      if (!found || !isOurs(found)) return null;
       const { stream, title, playbackPolicy, encodingProfile } = found;
       const asset = await insertRecorded(tx, this.#app, {
-        ...{ tenantId: stream.tenantId, playbackPolicy, recording, prefix: this.#prefix, mayExceedQuota: true },
+        ...{ tenantId: stream.tenantId, playbackPolicy, recording, prefix: this.prefix, mayExceedQuota: true },
         ...{ sourceKey, encodingProfile },
         title: `${title}, ${iso(stream.startedAt).slice(0, 16).replace("T", " ")} UTC`,
       });

@@ -1,29 +1,57 @@
-import { and, eq, isNull, ne } from "drizzle-orm";
+import { and, eq, isNull } from "drizzle-orm";
 import type { Db } from "../../../../storage/db/open.ts";
 import { type LiveChannelRow, type LiveStreamRow, liveChannels, liveStreams } from "../../../../storage/db/schema.ts";
 import type { App } from "../../../app.ts";
 import { emit } from "../../../events/emit.ts";
 import { iso } from "../../../lib/clock.ts";
 import type { OpenedStream } from "../../../live/ingest/messages.ts";
+import { HELD_MS, serverIdOf, sharesStreams } from "../shared/server.ts";
 
 /** The rows of streams, with their events. Each change may be repeated. */
 
+/** Another server receives its publisher, and has written that lately. */
+const isHeld = (app: App, { server, interruptedAt, updatedAt }: LiveStreamRow): boolean =>
+  sharesStreams(app) && server !== serverIdOf(app) && interruptedAt === null && updatedAt > app.clock.now() - HELD_MS;
+
+const runningOf = (db: Db, channelId: number) =>
+  db
+    .select()
+    .from(liveStreams)
+    .where(and(eq(liveStreams.channelId, channelId), isNull(liveStreams.endedAt)))
+    .get();
+
+/** Whether a publisher streams to the channel on another server. */
+export async function isPublishedElsewhere(app: App, channelId: number): Promise<boolean> {
+  if (!sharesStreams(app)) return false;
+  const row = await runningOf(app.db, channelId);
+  return row !== undefined && isHeld(app, row);
+}
+
+/** Whether a stream of the channel runs that this server does not receive. */
+export async function isTakenOver(app: App, channelId: number): Promise<boolean> {
+  const row = await runningOf(app.db, channelId);
+  return row !== undefined && row.server !== serverIdOf(app);
+}
+
 /**
- * Inserts a stream that has its first part. Ends the one before it on the channel, whose end is reported a moment later.
- * False when the channel is revoked or deleted by now.
+ * Inserts a stream that has its first part, and returns the id of its row. Ends the one before it on the channel: its end is
+ * reported a moment later, or it is one of another server, which finds that out. "revoked": the channel is revoked or deleted
+ * by now. "taken": another server receives a publisher. `prefix`: of its objects.
  */
-export const insertStream = (app: App, { name, channel, startedAtMs }: OpenedStream): Promise<boolean> =>
+export const insertStream = (
+  app: App,
+  { name, channel, startedAtMs }: OpenedStream,
+  prefix: string | null,
+): Promise<number | "revoked" | "taken"> =>
   app.write(async (tx) => {
     const isChannel = and(eq(liveChannels.id, channel.channelId), isNull(liveChannels.revokedAt));
     const row = await tx.select({ channel: liveChannels.channel }).from(liveChannels).where(isChannel).get();
-    if (!row) return false;
+    if (!row) return "revoked";
     const now = app.clock.now();
-    const isBefore = and(
-      eq(liveStreams.channelId, channel.channelId),
-      isNull(liveStreams.endedAt),
-      ne(liveStreams.name, name),
-    );
-    const before = await tx.select().from(liveStreams).where(isBefore).get();
+    const before = await runningOf(tx, channel.channelId);
+    // It was inserted, and the response was lost.
+    if (before?.name === name) return before.id;
+    if (before && isHeld(app, before) && !channel.takeover) return "taken";
     if (before) await end(tx, app, before, row.channel, now);
     const stream = await tx
       .insert(liveStreams)
@@ -33,13 +61,54 @@ export const insertStream = (app: App, { name, channel, startedAtMs }: OpenedStr
         name,
         recorded: channel.record,
         startedAt: startedAtMs,
+        ...{ server: serverIdOf(app), prefix },
         createdAt: now,
         updatedAt: now,
       })
       .returning()
       .get();
     await emit(tx, app, "live.stream.started", { tenantId: stream.tenantId, data: dataOf(stream, row.channel) });
-    return true;
+    return stream.id;
+  });
+
+/** Records since when the publisher is disconnected; null: it sends again. */
+export const interruptStream = (app: App, name: string, interruptedAt: number | null): Promise<void> =>
+  app.write(async (tx) => void (await tx.update(liveStreams).set({ interruptedAt }).where(eq(liveStreams.name, name))));
+
+/** Records that this server is there. Returns its unfinished streams. */
+export const renewStreams = (app: App): Promise<Pick<LiveStreamRow, "name" | "endedAt">[]> =>
+  app.write(async (tx) =>
+    tx
+      .update(liveStreams)
+      .set({ updatedAt: app.clock.now() })
+      .where(and(isNull(liveStreams.finishedAt), eq(liveStreams.server, serverIdOf(app))))
+      .returning({ name: liveStreams.name, endedAt: liveStreams.endedAt })
+      .all(),
+  );
+
+/**
+ * Makes this server the one that completes a stream. False when the stream is finished, or, with `seen`, when another
+ * server has written the row since then.
+ */
+export const claimStream = (app: App, name: string, seen?: Pick<LiveStreamRow, "updatedAt">): Promise<boolean> =>
+  app.write(async (tx) => {
+    const isSame = seen && eq(liveStreams.updatedAt, seen.updatedAt);
+    const claimed = await tx
+      .update(liveStreams)
+      .set({ server: serverIdOf(app), updatedAt: app.clock.now() })
+      .where(and(eq(liveStreams.name, name), isNull(liveStreams.finishedAt), isSame))
+      .returning({ id: liveStreams.id })
+      .get();
+    return claimed !== undefined;
+  });
+
+/** Ends a stream whose server is dead, unless a server has written the row since `seen`. */
+export const endAbandoned = (app: App, seen: LiveStreamRow): Promise<void> =>
+  app.write(async (tx) => {
+    const found = await streamWithChannel(tx, seen.name);
+    if (!found || found.stream.endedAt !== null || found.stream.updatedAt !== seen.updatedAt) return;
+    const stream = await end(tx, app, found.stream, found.channel, seen.updatedAt);
+    if (!stream.recorded) await finishStream(tx, app, { ...found, stream }, null);
   });
 
 /** Records the end of a stream. Undefined when there is no such stream. */

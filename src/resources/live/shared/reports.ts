@@ -1,0 +1,28 @@
+import type { FromIngest } from "../../../live/ingest/messages.ts";
+import type { TimelineState } from "../../../live/playlists/timeline.ts";
+import type { LiveStream } from "../registry.ts";
+
+/** What the ingest process reports of a running stream. */
+export type StreamReport = Exclude<Extract<FromIngest, { stream: string }>, { finished: unknown }>;
+type Without<Report> = Report extends unknown ? Omit<Report, "stream"> : never;
+/** One that changes a stream while it runs. */
+export type RunningReport = Without<Exclude<StreamReport, { endedAtMs: number }>>;
+
+/** What other servers receive of it, in a row of `live_reports`: parts are only on the disk of the server that has them. */
+export type StoredReport = Without<Exclude<StreamReport, { part: unknown } | { health: unknown }>>;
+
+/** The state in such a row, and the facts about the stream that do not change. */
+export type StoredState = TimelineState & { dvrSeconds: number; segmentTargetSeconds: number };
+
+/** Throws a RangeError for a report that contradicts those before. */
+export function applyReport(stream: Pick<LiveStream, "timeline" | "health">, report: RunningReport): void {
+  const { timeline } = stream;
+  if ("part" in report) timeline.part(report.part);
+  else if ("segment" in report) timeline.segment(report.segment);
+  else if ("init" in report) timeline.init(report.init);
+  else if ("health" in report) stream.health = report.health;
+  else if ("interrupted" in report) {
+    stream.health = null;
+    timeline.interrupted();
+  } else timeline.resumed(report.resumedAtMs);
+}
