@@ -35,7 +35,12 @@ const Plan = v.strictObject({
   storage_gb_month: Meter,
   egress_gb: Meter,
   transcoding_minute: Meter,
-  quotas: v.optional(v.strictObject({ storage_bytes: quota, transcoding_minutes: quota }), {}),
+  /** Null: live streams cost only storage and egress, and estimates do not list them. */
+  live_minute: v.optional(v.nullable(Meter), null),
+  quotas: v.optional(
+    v.strictObject({ storage_bytes: quota, transcoding_minutes: quota, live_streams: quota }),
+    {},
+  ),
 });
 const isCurrency = (code: string) => /^[A-Z]{3}$/.test(code) && Intl.supportedValuesOf("currency").includes(code);
 const Sheet = v.strictObject({
@@ -78,9 +83,10 @@ const meters = (storage: [number, number], egress: [number, number], transcoding
     storage_gb_month: meter(storage),
     egress_gb: meter(egress),
     transcoding_minute: meter(transcoding),
+    live_minute: null,
   };
 };
-const NO_QUOTAS = { storage_bytes: null, transcoding_minutes: null };
+const NO_QUOTAS = { storage_bytes: null, transcoding_minutes: null, live_streams: null };
 
 export const DEFAULT_PRICES: PriceSheet = {
   currency: "USD",
@@ -88,7 +94,7 @@ export const DEFAULT_PRICES: PriceSheet = {
     free: {
       monthly_price_minor: 0,
       ...meters([5, 0], [50, 0], [60, 0]),
-      quotas: { storage_bytes: 5_000_000_000, transcoding_minutes: 60 },
+      quotas: { storage_bytes: 5_000_000_000, transcoding_minutes: 60, live_streams: 1 },
     },
     starter: { monthly_price_minor: 1900, ...meters([100, 2.5], [500, 2], [1000, 1.5]), quotas: NO_QUOTAS },
     pro: { monthly_price_minor: 9900, ...meters([1000, 2], [5000, 1.5], [5000, 1]), quotas: NO_QUOTAS },

@@ -38,7 +38,7 @@ export {
   workers,
 } from "./schema-jobs.ts";
 export { SIGNING_ALGORITHMS, type SigningKeyRow, signingKeys } from "./schema-keys.ts";
-export { type LiveChannelRow, type LiveStreamRow, liveChannels, liveStreams } from "./schema-live.ts";
+export { type LiveChannelRow, type LiveStreamRow, liveChannels, liveMinutes, liveStreams } from "./schema-live.ts";
 export { objectGarbage, STORAGE_PHASES, type StorageLocationRow, storageLocation } from "./schema-objects.ts";
 export {
   AUDIT_ACTORS,
@@ -89,6 +89,8 @@ export const tenants = sqliteTable("tenants", {
   sourceBytes: integer("source_bytes").notNull().default(0),
   egressBytes: integer("egress_bytes").notNull().default(0),
   transcodingMs: integer("transcoding_ms").notNull().default(0),
+  /** Of media that publishers sent. */
+  liveMs: integer("live_ms").notNull().default(0),
   storageChangedAt: integer("storage_changed_at"),
   /** The default of its assets; null: the server's setting. */
   earlyPlayback: integer("early_playback", { mode: "boolean" }),

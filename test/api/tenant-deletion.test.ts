@@ -73,6 +73,7 @@ async function populate(owner: { id: number }, token: string) {
   await insert(
     `INSERT INTO live_streams (tenant_id, channel_id, name, recorded, started_at, created_at, updated_at) VALUES (${owner.id}, ${channel.id}, 'stream-${owner.id}', 1, 1, 1, 1)`,
   );
+  await insert(`INSERT INTO live_minutes VALUES (${owner.id}, ${channel.id}, 1, 1, 1, 1)`);
   await uploaded(app, token);
   await post("/api/v1/uploads/initiate", { filename: "b.mp4", bytes_expected: 3 }, token);
   const batch = await leased(app, token);

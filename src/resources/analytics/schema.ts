@@ -7,7 +7,8 @@ const Flag = v.pipe(
   v.transform((value) => value === "true"),
 );
 
-const Range = {
+/** The query of all analytics. */
+export const Range = {
   from: v.optional(v.pipe(ClientTime, v.description("Default: 30 days before `to`"))),
   to: v.optional(v.pipe(ClientTime, v.description("Default: now"))),
   interval: v.optional(
@@ -99,7 +100,8 @@ const details = {
   ),
 };
 
-const summary = {
+/** What all analytics have. */
+export const summary = {
   from: Time,
   to: Time,
   play_count: v.number(),

@@ -6,7 +6,7 @@ import type { Buckets } from "./buckets.ts";
 import { startOfHour } from "./deltas.ts";
 import type { Range } from "./range.ts";
 
-/** The subject of the sums: an asset, or all assets of its tenant with 0. */
+/** The subject of the sums (subject.ts): an asset, a live channel, or all of the tenant with 0. */
 export type Scope = { tenantId: number; assetId: number };
 
 type Totals = { plays: number; completions: number; watched_ms: number; errors: number };

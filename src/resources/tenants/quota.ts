@@ -4,10 +4,9 @@ import type { App } from "../../app.ts";
 import { DEFAULT_PRICES } from "../../config/prices.ts";
 import { HttpError } from "../../lib/errors.ts";
 import { monthOf } from "../../lib/months.ts";
-import { usageOf } from "./usage.ts";
+import { MINUTE_MS, usageOf, wholeMinutes } from "./usage.ts";
 
 export const pricesOf = ({ config }: App) => config.prices ?? DEFAULT_PRICES;
-export const MINUTE_MS = 60_000;
 
 export const storageQuotaOf = (app: App, { planName }: TenantRow): number | null =>
   pricesOf(app).plans[planName].quotas.storage_bytes;
@@ -54,8 +53,12 @@ export async function requireMinutes(tx: Db, app: App, tenant: TenantRow): Promi
   const used = await usageOf(tx, tenant, monthOf(now), now);
   if (used.transcodingMs < quota * MINUTE_MS) return;
   throw exceeded(
-    `The ${tenant.planName} plan includes ${quota} transcoding minutes per month; ${Math.ceil(used.transcodingMs / MINUTE_MS)} are used. Wait for the next month (UTC), or change to a larger plan.`,
+    `The ${tenant.planName} plan includes ${quota} transcoding minutes per month; ${wholeMinutes(used.transcodingMs)} are used. Wait for the next month (UTC), or change to a larger plan.`,
   );
 }
+
+/** Streams that the tenant may publish at once; null for unlimited. */
+export const liveStreamQuotaOf = (app: App, { planName }: TenantRow): number | null =>
+  pricesOf(app).plans[planName].quotas.live_streams;
 
 const exceeded = (message: string) => new HttpError(403, "quota_exceeded", message);

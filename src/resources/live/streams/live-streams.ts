@@ -16,6 +16,7 @@ import type {
 import { LiveTimeline } from "../../../live/playlists/timeline.ts";
 import { ViewerCount } from "../../../live/playlists/viewer-count.ts";
 import { channelCache } from "../channel-cache.ts";
+import { liveMeter } from "../minutes/live-meter.ts";
 import { type LiveStream, liveRegistry } from "../registry.ts";
 import { permitPublish } from "./permit.ts";
 import { StoredRecording } from "./recording.ts";
@@ -183,6 +184,7 @@ export class LiveStreams {
     if (!stream || stream.endedAt !== null) return;
     if ("endedAtMs" in message) return this.#ended(stream, message.endedAtMs);
     applyReport(stream, message);
+    if ("part" in message) liveMeter(this.#app).receive(stream, message.part);
     if (!("segment" in message)) return;
     const { track, name } = message.segment;
     this.#recordings.get(stream.name)?.add(stream.folder, `${track}/${name}`);
