@@ -37,10 +37,7 @@ const Plan = v.strictObject({
   transcoding_minute: Meter,
   /** Null: live streams cost only storage and egress, and estimates do not list them. */
   live_minute: v.optional(v.nullable(Meter), null),
-  quotas: v.optional(
-    v.strictObject({ storage_bytes: quota, transcoding_minutes: quota, live_streams: quota }),
-    {},
-  ),
+  quotas: v.optional(v.strictObject({ storage_bytes: quota, transcoding_minutes: quota, live_streams: quota }), {}),
 });
 const isCurrency = (code: string) => /^[A-Z]{3}$/.test(code) && Intl.supportedValuesOf("currency").includes(code);
 const Sheet = v.strictObject({

@@ -1,5 +1,11 @@
 import { and, eq, isNull, ne } from "drizzle-orm";
-import { type LiveChannelRow, liveChannels, liveStreams, type TenantRow, tenants } from "../../../../storage/db/schema.ts";
+import {
+  type LiveChannelRow,
+  liveChannels,
+  liveStreams,
+  type TenantRow,
+  tenants,
+} from "../../../../storage/db/schema.ts";
 import type { App } from "../../../app.ts";
 import { databaseFileOf } from "../../../config/database-file.ts";
 import { HttpError } from "../../../lib/errors.ts";

@@ -205,7 +205,8 @@ export class SvcPlayer extends MediaFacade {
   }
 
   /** The session of a broadcast is named after its channel. */
-  #isReloading = (id: string | null) => id !== null && (id === this.#sessionOf || this.#sessionOf?.startsWith(`${id}/`));
+  #isReloading = (id: string | null) =>
+    id !== null && (id === this.#sessionOf || this.#sessionOf?.startsWith(`${id}/`));
 
   #resumeState(): ResumeState | null {
     const { video } = this;
