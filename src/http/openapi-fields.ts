@@ -160,7 +160,6 @@ export const FIELDS: Record<string, string> = {
   storage_bytes: "Stored bytes, as billed",
   egress_bytes: "Bytes sent to viewers in this month",
   transcoding_minutes: "Minutes of video transcoded in this month",
-  live_minutes: "Minutes of live streams received",
   sha256: "SHA-256 of the content, as 64 hex digits",
   source_sha256: "SHA-256 of the source as 64 hex digits; null if unknown",
   etag: "ETag of the stored object or part",

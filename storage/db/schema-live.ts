@@ -1,4 +1,4 @@
-import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import { PLAYBACK_POLICIES } from "../../src/lib/enums.ts";
 import { id, times } from "./columns.ts";
 
@@ -43,20 +43,5 @@ export const liveStreams = sqliteTable("live_streams", {
   assetId: integer("asset_id"),
   ...times,
 });
-
-/** What a channel received, and its viewers, by minute since the epoch. */
-export const liveMinutes = sqliteTable(
-  "live_minutes",
-  {
-    tenantId: integer("tenant_id").notNull(),
-    channelId: integer("channel_id").notNull(),
-    minute: integer("minute").notNull(),
-    mediaMs: integer("media_ms").notNull(),
-    bytes: integer("bytes").notNull(),
-    /** The most at once. */
-    viewers: integer("viewers").notNull(),
-  },
-  (table) => [primaryKey({ columns: [table.tenantId, table.channelId, table.minute] })],
-);
 
 export type LiveStreamRow = typeof liveStreams.$inferSelect;

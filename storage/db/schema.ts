@@ -38,7 +38,7 @@ export {
   workers,
 } from "./schema-jobs.ts";
 export { SIGNING_ALGORITHMS, type SigningKeyRow, signingKeys } from "./schema-keys.ts";
-export { type LiveChannelRow, type LiveStreamRow, liveChannels, liveMinutes, liveStreams } from "./schema-live.ts";
+export { type LiveChannelRow, type LiveStreamRow, liveChannels, liveStreams } from "./schema-live.ts";
 export { objectGarbage, STORAGE_PHASES, type StorageLocationRow, storageLocation } from "./schema-objects.ts";
 export {
   AUDIT_ACTORS,

@@ -85,7 +85,7 @@ export const Tenant = v.pipe(
     source_bytes: v.pipe(v.number(), v.description("The part of `storage_bytes` that is uploaded files")),
     egress_bytes: v.number(),
     transcoding_minutes: v.number(),
-    live_minutes: v.number(),
+    live_minutes: v.pipe(v.number(), v.description("Minutes of live streams received")),
     created_at: Time,
     updated_at: Time,
   }),
