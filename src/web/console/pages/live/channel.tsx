@@ -85,10 +85,11 @@ function Facts({ channel, analytics }: { channel: Result<"getChannel">; analytic
           </dd>
         </>
       )}
-      <dt>{t("received")}</dt>
-      <dd>{duration(analytics.live_seconds)}</dd>
-      <dt>{t("mostViewers")}</dt>
-      <dd>{count(analytics.peak_viewers, language)}</dd>
+      <dt>{t("lastHour")}</dt>
+      <dd>
+        {duration(analytics.live_seconds)} {t("received")}, {t("atMost")} {count(analytics.peak_viewers, language)}{" "}
+        {t("viewers")}
+      </dd>
     </dl>
   );
 }
@@ -111,7 +112,7 @@ function Hour({ analytics: { concurrency = NONE } }: { analytics: Analytics }) {
   }, [language]);
   const formatCount = useMemo(() => (value: number) => count(value, language), [language]);
   const formatBitrate = useMemo(() => (value: number) => bitrate(value, language), [language]);
-  const shared = { kind: "area" as const, xs, isTime: true, formatX };
+  const shared = { kind: "bars" as const, xs, isTime: true, formatX };
   return (
     <div class="halves">
       <section class="card-section" aria-labelledby="viewers">
