@@ -27,9 +27,9 @@ const prices = (pro: object) => ({
   }),
 });
 
-test("received media are counted once, and billed where the plan has a price for them", async () => {
+test("received media are counted once among all processes, and billed where the plan has a price for them", async () => {
   const live_minute = { included: 0, unit_price_minor: 2.5 };
-  const server = await liveServer({ env: prices({ live_minute }) });
+  const server = await liveServer({ env: { ...prices({ live_minute }), VODBOX_PROCESSES: "2" } });
   const channel = await newChannel(server);
   const [tenant] = (await server.call("GET", "/api/v1/tenants", { admin: server.admin })).body;
   expect((await publish(server, channel, 7).exit)[0]).toBe(0);

@@ -21,6 +21,15 @@ const ChannelAnalyticsQuery = v.object({
 });
 
 const LiveSeconds = v.pipe(v.number(), v.description("Seconds of media that were received"));
+const Interval = v.object({
+  start: Time,
+  peak_viewers: v.pipe(v.nullable(v.number()), v.description("Null where the channel was not live")),
+  bitrate: v.pipe(
+    v.nullable(v.number()),
+    v.description("Average bit/s of what the publisher sent; null where it sent nothing"),
+  ),
+  live_seconds: LiveSeconds,
+});
 const ChannelAnalytics = v.pipe(
   v.object({
     channel_id: v.number(),
@@ -29,19 +38,7 @@ const ChannelAnalytics = v.pipe(
     peak_viewers: v.pipe(v.number(), v.description("The most concurrent viewers")),
     peak_viewers_at: v.pipe(NullableTime, v.description("The minute in which they were; null without viewers")),
     live_seconds: LiveSeconds,
-    concurrency: v.optional(
-      v.array(
-        v.object({
-          start: Time,
-          peak_viewers: v.pipe(v.nullable(v.number()), v.description("Null where the channel was not live")),
-          bitrate: v.pipe(
-            v.nullable(v.number()),
-            v.description("Average bit/s of what the publisher sent; null where it sent nothing"),
-          ),
-          live_seconds: LiveSeconds,
-        }),
-      ),
-    ),
+    concurrency: v.optional(v.pipe(v.array(Interval), v.description("Viewers and received media by time"))),
   }),
   v.title("LiveChannelAnalytics"),
 );
