@@ -30,6 +30,13 @@ const whole = (most: number) =>
 const Meter = v.strictObject({ included: amount(MAX_INCLUDED), unit_price_minor: amount(MAX_UNIT_PRICE) });
 /** TOML has no null: an omitted quota means unlimited. */
 const quota = v.optional(v.nullable(whole(Number.MAX_SAFE_INTEGER)), null);
+const Quotas = v.strictObject({
+  storage_bytes: quota,
+  transcoding_minutes: quota,
+  /** Streams at once, and bit/s of each. */
+  live_streams: quota,
+  live_bitrate: quota,
+});
 const Plan = v.strictObject({
   monthly_price_minor: v.optional(v.nullable(whole(MAX_MINOR)), null),
   storage_gb_month: Meter,
@@ -37,7 +44,7 @@ const Plan = v.strictObject({
   transcoding_minute: Meter,
   /** Null: live streams cost only storage and egress, and estimates do not list them. */
   live_minute: v.optional(v.nullable(Meter), null),
-  quotas: v.optional(v.strictObject({ storage_bytes: quota, transcoding_minutes: quota, live_streams: quota }), {}),
+  quotas: v.optional(Quotas, {}),
 });
 const isCurrency = (code: string) => /^[A-Z]{3}$/.test(code) && Intl.supportedValuesOf("currency").includes(code);
 const Sheet = v.strictObject({
@@ -83,7 +90,7 @@ const meters = (storage: [number, number], egress: [number, number], transcoding
     live_minute: null,
   };
 };
-const NO_QUOTAS = { storage_bytes: null, transcoding_minutes: null, live_streams: null };
+const NO_QUOTAS = { storage_bytes: null, transcoding_minutes: null, live_streams: null, live_bitrate: null };
 
 export const DEFAULT_PRICES: PriceSheet = {
   currency: "USD",
@@ -91,7 +98,7 @@ export const DEFAULT_PRICES: PriceSheet = {
     free: {
       monthly_price_minor: 0,
       ...meters([5, 0], [50, 0], [60, 0]),
-      quotas: { storage_bytes: 5_000_000_000, transcoding_minutes: 60, live_streams: 1 },
+      quotas: { storage_bytes: 5_000_000_000, transcoding_minutes: 60, live_streams: 1, live_bitrate: null },
     },
     starter: { monthly_price_minor: 1900, ...meters([100, 2.5], [500, 2], [1000, 1.5]), quotas: NO_QUOTAS },
     pro: { monthly_price_minor: 9900, ...meters([1000, 2], [5000, 1.5], [5000, 1]), quotas: NO_QUOTAS },

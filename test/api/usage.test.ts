@@ -330,7 +330,7 @@ test("minutes are those of the transcoded sources, once per job, in the month wh
 describe("a price sheet", () => {
   const meter = { included: 0.5, unit_price_minor: 0.000001 };
   const plan = { storage_gb_month: meter, egress_gb: meter, transcoding_minute: meter };
-  const none = { storage_bytes: null, transcoding_minutes: null, live_streams: null };
+  const none = { storage_bytes: null, transcoding_minutes: null, live_streams: null, live_bitrate: null };
   const sheet = { currency: "JPY", plans: { free: plan, starter: plan, pro: plan, enterprise: plan } };
   const read = { ...plan, live_minute: null, monthly_price_minor: null, quotas: none };
   const load = (files: Record<string, string>, env: Record<string, string> = {}) => {

@@ -108,6 +108,14 @@ test("a plan limits the streams that a tenant publishes at once", async () => {
   await isLive(second.id);
 });
 
+test("a plan limits the bitrate of a stream", async () => {
+  const server = await liveServer({ env: prices({ quotas: { live_bitrate: 100_000 } }) });
+  const channel = await newChannel(server);
+  const publishing = publish(server, channel, 60);
+  expect((await publishing.exit)[0]).not.toBe(0);
+  expect(publishing.stderr()).toContain("The stream exceeds 0.1 Mbit/s.");
+});
+
 test("viewers at once and the bitrate are known by minute", async () => {
   const server = await liveServer();
   const channel = await newChannel(server);

@@ -44,9 +44,11 @@ export class Gateway {
     const permission = await this.#options.ask({ app, name, query: query.toString(), address });
     if (!permission.accepted) return permission;
     if (this.#isClosed) return { accepted: false, reason: "unavailable" };
-    if (this.#isOverLimit(permission.channel)) return { accepted: false, reason: "limit" };
-    const publisher = this.#publisherFor(permission.channel);
-    return publisher ? { accepted: true, sink: publisher } : { accepted: false, reason: "taken" };
+    const { channel } = permission;
+    if (this.#isOverLimit(channel)) return { accepted: false, reason: "limit" };
+    const publisher = this.#publisherFor(channel);
+    if (!publisher) return { accepted: false, reason: "taken" };
+    return { accepted: true, sink: publisher, limits: { maxBitrate: channel.maxBitrate ?? undefined } };
   }
 
   /** Ends a stream; its publisher receives `reason`. */

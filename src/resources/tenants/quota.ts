@@ -57,8 +57,10 @@ export async function requireMinutes(tx: Db, app: App, tenant: TenantRow): Promi
   );
 }
 
-/** Streams that the tenant may publish at once; null for unlimited. */
-export const liveStreamQuotaOf = (app: App, { planName }: TenantRow): number | null =>
-  pricesOf(app).plans[planName].quotas.live_streams;
+/** Streams that the tenant may publish at once, and bit/s of each; null for unlimited. */
+export function liveQuotasOf(app: App, { planName }: TenantRow): { streams: number | null; bitrate: number | null } {
+  const { live_streams: streams, live_bitrate: bitrate } = pricesOf(app).plans[planName].quotas;
+  return { streams, bitrate };
+}
 
 const exceeded = (message: string) => new HttpError(403, "quota_exceeded", message);

@@ -10,7 +10,7 @@ import type { App } from "../../../app.ts";
 import { databaseFileOf } from "../../../config/database-file.ts";
 import { HttpError } from "../../../lib/errors.ts";
 import type { Permission, PublishQuestion } from "../../../live/ingest/messages.ts";
-import { liveStreamQuotaOf, remainingStorage } from "../../tenants/quota.ts";
+import { liveQuotasOf, remainingStorage } from "../../tenants/quota.ts";
 import { authorizePublish } from "../authorize.ts";
 import { liveRegistry } from "../registry.ts";
 import { channelOf, pathOf } from "../schema.ts";
@@ -48,6 +48,7 @@ export async function permitPublish(
         takeover: row.takeover,
         isEncoded: isStored && row.encodingProfile !== null,
         maxStreams: await allowedHere(app, row, tenant),
+        maxBitrate: liveQuotasOf(app, tenant).bitrate,
         maxRecordedBytes: isStored ? remainingStorage(app, tenant) : null,
       },
     };
@@ -62,7 +63,7 @@ export async function permitPublish(
  * other servers. The ingest process counts its own, because a stream has a row only from its first part on. Null for unlimited.
  */
 async function allowedHere(app: App, { id }: LiveChannelRow, tenant: TenantRow): Promise<number | null> {
-  const quota = liveStreamQuotaOf(app, tenant);
+  const { streams: quota } = liveQuotasOf(app, tenant);
   // What else is unfinished in a file is left by a process that was killed, and is being recovered.
   if (quota === null || databaseFileOf(app.config) !== null) return quota;
   const { tenantId, channelId, endedAt } = liveStreams;
