@@ -1,12 +1,10 @@
 import { sql } from "drizzle-orm";
 import { beforeEach, describe, expect, test } from "vitest";
-import { LiveTimeline } from "../../src/live/playlists/timeline.ts";
-import { ViewerCount } from "../../src/live/playlists/viewer-count.ts";
 import { liveMeter } from "../../src/resources/live/minutes/live-meter.ts";
-import { type LiveStream, liveRegistry } from "../../src/resources/live/registry.ts";
-import { liveStreams } from "../../storage/db/schema.ts";
+import type { LiveStream } from "../../src/resources/live/registry.ts";
 import { type TestApp, testApp } from "../support/app.ts";
 import { expectError } from "../support/error.ts";
+import { receivedStream, recordedStream } from "../support/received-stream.ts";
 import { HOUR } from "../support/views.ts";
 
 const CHANNELS = "/api/v1/live/channels";
@@ -23,26 +21,16 @@ beforeEach(async () => {
 const now = () => app.opened.app.clock.now();
 const at = (ms: number) => new Date(ms).toISOString();
 
-type Channel = { id: number; channel: string };
+type Channel = { id: number; tenant_id: number; channel: string };
 const channelOf = async (fields: Record<string, unknown> = {}): Promise<Channel> =>
   (await app.call("POST", CHANNELS, { key, body: { channel: "stage", playback_policy: "public", ...fields } })).body;
 
 let broadcasts = 0;
 /** A broadcast of this server, from now on. */
-async function goLive({ id, channel }: Channel): Promise<LiveStream> {
-  const [name, startedAt] = [`broadcast-${++broadcasts}`, now()];
-  const options = { startedAtMs: startedAt, dvrSeconds: 60, isLowLatency: true, playlistName: "live.m3u8" };
-  const stream: LiveStream = {
-    ...{ name, tenantId: tenant.id, channelId: id, channel, startedAt, endedAt: null, folder: "/nowhere" },
-    timeline: new LiveTimeline({ ...options, partTargetSeconds: 0.5, segmentTargetSeconds: 2 }),
-    ...{ viewers: new ViewerCount(), health: null, viewersElsewhere: new Map() },
-  };
-  const times = { startedAt, createdAt: startedAt, updatedAt: startedAt, recorded: false };
-  await app.opened.app.write((tx) =>
-    tx.insert(liveStreams).values({ tenantId: tenant.id, channelId: id, name, ...times }),
-  );
-  liveRegistry(app.opened.app).add(stream);
-  return stream;
+async function goLive(channel: Channel): Promise<LiveStream> {
+  const name = `broadcast-${++broadcasts}`;
+  await recordedStream(app, channel, name);
+  return receivedStream(app, channel, name);
 }
 
 /** What the ingest process reports of a second: video and audio. 1 Mbit/s. */
