@@ -68,6 +68,9 @@ describe("views of a live channel", () => {
     expect(body.timeseries.at(-1)).toMatchObject({ play_count: 2, unique_viewers: 1 });
     const whole = (await app.call("GET", "/api/v1/analytics?top=10", { key })).body;
     expect(whole).toMatchObject({ ...sums, top_assets: [] });
+    expect(whole.top_channels).toEqual([
+      { channel_id: channel.id, channel: "stage", name: "stage", play_count: 2, watch_time_seconds: 50 },
+    ]);
 
     // The end of the broadcast, as the player of a viewer who saw it reports it.
     await tell({ live_channel: "stage", session_id: "two", event: "ended", position_seconds: 3600 });

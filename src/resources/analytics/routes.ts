@@ -14,7 +14,8 @@ import { BeaconBody, batchSize, MAX_BEACON_BYTES, parseBeacons } from "./beacon.
 import { deviceOf } from "./device.ts";
 import { rangeOf } from "./range.ts";
 import { AnalyticsQuery, AssetAnalytics, AssetAnalyticsQuery, TenantAnalytics } from "./schema.ts";
-import { retentionOf, topAssets } from "./summary.ts";
+import { retentionOf } from "./summary.ts";
+import { topAssets, topChannels } from "./top.ts";
 import { viewsOf } from "./views.ts";
 
 /** `sendBeacon` sends plain text; another content type from a page of another origin would need a preflight. */
@@ -107,7 +108,10 @@ export const analyticsRoutes = (tokens: PlaybackTokens, findChannel: FindChannel
       return {
         tenant_id: tenant.id,
         ...(await analyticsOf(app.db, { tenantId: tenant.id, assetId: 0 }, range, query)),
-        ...(query.top && { top_assets: await topAssets(app.db, tenant.id, range, query.top) }),
+        ...(query.top && {
+          top_assets: await topAssets(app.db, tenant.id, range, query.top),
+          top_channels: await topChannels(app.db, tenant.id, range, query.top),
+        }),
       };
     },
   }),

@@ -18,4 +18,4 @@ CREATE INDEX live_minutes_by_minute ON live_minutes (minute);
 
 -- Views of live channels are in the tables of views too: `asset_id` is the negative id of the channel. The deletion of old
 -- sums finds them by hour, as those of assets.
-CREATE INDEX analytics_live_by_hour ON analytics_hours (tenant_id, hour, asset_id) WHERE asset_id < 0;
+CREATE INDEX analytics_live_by_hour ON analytics_hours (tenant_id, hour, asset_id, plays, watched_ms) WHERE asset_id < 0;
