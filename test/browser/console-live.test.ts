@@ -22,6 +22,11 @@ test("a channel shows that it is live, what the encoder sends, and what to chang
   await row.getByText("Set the keyframe interval of the encoder to 2 s", { exact: false }).waitFor();
   expect(await link(page, "Watch").getAttribute("href")).toBe("/watch/live/stage");
 
+  const body = { live_channel: "stage", session_id: "one", event: "play" };
+  expect((await server.call("POST", "/api/v1/playback_events", { body })).body).toEqual({ accepted: 1 });
+  await link(page, "Analytics").click();
+  await heading(page, "Top live channels").waitFor();
+  expect(await page.getByRole("row", { name: /^stage 1/ }).count()).toBe(1);
   await link(page, "stage").click();
   await heading(page, "Viewers in the last hour").waitFor();
   await page.getByText(/ Mbit\/s, .* fps/).waitFor();
