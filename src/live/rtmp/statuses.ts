@@ -20,7 +20,7 @@ const REFUSALS: Record<RefusalReason, [code: string, description: string]> = {
   ],
   throttled: [
     "NetStream.Publish.Denied",
-    "Too many wrong stream keys were sent from this address. Copy the key again, and try in a minute.",
+    "Too many wrong stream keys were sent from this address. Copy the key again, and try again in a minute.",
   ],
   unavailable: ["NetStream.Publish.Denied", "The server cannot accept a stream at this time. Try again in a minute."],
 };

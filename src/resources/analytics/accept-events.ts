@@ -14,8 +14,9 @@ export type FindChannel = (app: App, channel: string, token: string | null) => P
 type Access = { tokens: PlaybackTokens; findChannel: FindChannel };
 
 /**
- * Keeps the events that can belong to a view: of an asset that is ready or a channel that is live, of an active tenant, and with a valid token
- * where playback is signed. All other events are dropped: they cost a lookup, but neither memory nor a database write.
+ * Keeps the events that can belong to a view: of an asset that is ready or a channel that is live, of an active tenant, and
+ * with a valid token where playback is signed. All other events are dropped: they cost a lookup, but neither memory nor a
+ * database write.
  */
 export async function acceptEvents(
   app: App,
