@@ -20,10 +20,12 @@ import { cloudJobRoutes } from "./resources/jobs/cloud-routes.ts";
 import { jobRoutes } from "./resources/jobs/routes.ts";
 import { taskRoutes } from "./resources/jobs/tasks/routes.ts";
 import { keyRoutes } from "./resources/keys/routes.ts";
+import { liveAnalyticsRoutes } from "./resources/live/analytics-routes.ts";
 import { liveClipRoutes } from "./resources/live/clip-routes.ts";
 import { liveDeliveryRoutes } from "./resources/live/delivery/routes.ts";
 import { liveRoutes } from "./resources/live/routes.ts";
 import { liveStateRoutes } from "./resources/live/state-routes.ts";
+import { findViewableChannel } from "./resources/live/viewable-channel.ts";
 import { auditRoutes } from "./resources/operator/audit.ts";
 import { backupRoutes } from "./resources/operator/backup/routes.ts";
 import { doctorRoutes } from "./resources/operator/doctor/routes.ts";
@@ -87,7 +89,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...graphRoutes,
     ...posterRoutes,
     ...playbackRoutes(tokens, createMediaHandler(app, tokens, egress)),
-    ...analyticsRoutes(tokens),
+    ...analyticsRoutes(tokens, findViewableChannel(tokens)),
     ...billingRoutes,
     ...webhookRoutes,
     ...webhookOperatorRoutes,
@@ -98,6 +100,7 @@ export function allRoutes(app: App): { routes: Route[]; egress: Egress } {
     ...liveRoutes(tokens),
     ...liveStateRoutes(tokens),
     ...liveClipRoutes,
+    ...liveAnalyticsRoutes,
     ...liveDeliveryRoutes(tokens, egress),
     ...operatorRoutes,
     ...systemRoutes,

@@ -11,6 +11,7 @@ type Summary = {
   storage_bytes: number;
   egress_bytes: number;
   transcoding_minutes: number;
+  live_minutes: number;
   estimate: { currency: string; total_minor: number };
 };
 type Options = { tenant?: string; month?: string };
@@ -23,6 +24,7 @@ const COLUMNS: Column<Summary>[] = [
   ["STORED NOW", (row) => amount(row.storage_bytes)],
   ["SENT", (row) => amount(row.egress_bytes)],
   ["MINUTES", (row) => row.transcoding_minutes],
+  ["LIVE MINUTES", (row) => row.live_minutes],
   ["ESTIMATE", (row) => money(row.estimate)],
 ];
 

@@ -98,7 +98,7 @@ async function fill(data: string, events: number): Promise<void> {
         const one = { asset_id: asset.id, session_id: `s${view}`, viewer_id: `v${(view * 7919) % VIEWERS}` };
         views.add(
           Array.from({ length: EVENTS_A_VIEW }, (_, step) => ({
-            asset,
+            subject: asset,
             event: {
               ...one,
               event: step === 0 ? ("play" as const) : ("heartbeat" as const),

@@ -30,12 +30,21 @@ const whole = (most: number) =>
 const Meter = v.strictObject({ included: amount(MAX_INCLUDED), unit_price_minor: amount(MAX_UNIT_PRICE) });
 /** TOML has no null: an omitted quota means unlimited. */
 const quota = v.optional(v.nullable(whole(Number.MAX_SAFE_INTEGER)), null);
+const Quotas = v.strictObject({
+  storage_bytes: quota,
+  transcoding_minutes: quota,
+  /** Streams at once, and bit/s of each. */
+  live_streams: quota,
+  live_bitrate: quota,
+});
 const Plan = v.strictObject({
   monthly_price_minor: v.optional(v.nullable(whole(MAX_MINOR)), null),
   storage_gb_month: Meter,
   egress_gb: Meter,
   transcoding_minute: Meter,
-  quotas: v.optional(v.strictObject({ storage_bytes: quota, transcoding_minutes: quota }), {}),
+  /** Null: live streams cost only storage and egress, and estimates do not list them. */
+  live_minute: v.optional(v.nullable(Meter), null),
+  quotas: v.optional(Quotas, {}),
 });
 const isCurrency = (code: string) => /^[A-Z]{3}$/.test(code) && Intl.supportedValuesOf("currency").includes(code);
 const Sheet = v.strictObject({
@@ -78,9 +87,10 @@ const meters = (storage: [number, number], egress: [number, number], transcoding
     storage_gb_month: meter(storage),
     egress_gb: meter(egress),
     transcoding_minute: meter(transcoding),
+    live_minute: null,
   };
 };
-const NO_QUOTAS = { storage_bytes: null, transcoding_minutes: null };
+const NO_QUOTAS = { storage_bytes: null, transcoding_minutes: null, live_streams: null, live_bitrate: null };
 
 export const DEFAULT_PRICES: PriceSheet = {
   currency: "USD",
@@ -88,7 +98,7 @@ export const DEFAULT_PRICES: PriceSheet = {
     free: {
       monthly_price_minor: 0,
       ...meters([5, 0], [50, 0], [60, 0]),
-      quotas: { storage_bytes: 5_000_000_000, transcoding_minutes: 60 },
+      quotas: { storage_bytes: 5_000_000_000, transcoding_minutes: 60, live_streams: 1, live_bitrate: null },
     },
     starter: { monthly_price_minor: 1900, ...meters([100, 2.5], [500, 2], [1000, 1.5]), quotas: NO_QUOTAS },
     pro: { monthly_price_minor: 9900, ...meters([1000, 2], [5000, 1.5], [5000, 1]), quotas: NO_QUOTAS },

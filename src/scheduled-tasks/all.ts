@@ -16,6 +16,8 @@ import { expireBatches, sweepBatches } from "../resources/ingest/close.ts";
 import { hasQueued } from "../resources/jobs/claim.ts";
 import { recoverLeases } from "../resources/jobs/recover.ts";
 import { sweepAttempts } from "../resources/jobs/sweep.ts";
+import { liveMeter } from "../resources/live/minutes/live-meter.ts";
+import { pruneLiveMinutes } from "../resources/live/minutes/prune.ts";
 import { pruneReports } from "../resources/live/shared/prune-reports.ts";
 import { abandonedStreams } from "../resources/live/streams/abandoned.ts";
 import { continueMigration } from "../resources/operator/migration/run.ts";
@@ -73,8 +75,10 @@ export const allScheduledTasks = (
   deliverWebhooks(app),
   { name: "prune-deliveries", schedule: "0 17 * * * *", run: () => pruneDeliveries(app) },
   { name: "count-egress", schedule: "*/5 * * * * *", runOnShutdown: true, run: () => egress.flush() },
+  { name: "count-live", schedule: "*/5 * * * * *", runOnShutdown: true, run: () => liveMeter(app).flush() },
   { name: "record-views", schedule: "* * * * * *", runOnShutdown: true, run: () => viewsOf(app).flush() },
   { name: "prune-views", schedule: "0 23 * * * *", run: () => pruneViews(app) },
+  { name: "prune-live-minutes", schedule: "0 27 * * * *", run: () => pruneLiveMinutes(app) },
   { name: "delete-old-analytics", schedule: "0 29 */6 * * *", run: () => deleteOldAnalytics(app) },
   { name: "delete-old-sources", schedule: "0 11 * * * *", run: () => deleteOldSources(app) },
   // Players report every ten seconds, so the previous hour is complete by then.

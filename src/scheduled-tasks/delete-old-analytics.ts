@@ -5,10 +5,12 @@ import type { App } from "../app.ts";
 import { backgroundPacer } from "../lib/pace.ts";
 import { pagesOf } from "../lib/pages.ts";
 import { hourOf } from "../resources/analytics/deltas.ts";
+import { minuteOf } from "../resources/live/minutes/minute.ts";
 import { auditedSteps, type Deleted } from "./retention-audit.ts";
 
 const HOUR_MS = 3_600_000;
 const DAY_HOURS = 24;
+const DAY_MINUTES = 1440;
 const TENANTS_AT_ONCE = 100;
 /** About 5 ms of the event loop. */
 const ROWS_AT_ONCE = 1000;
@@ -39,6 +41,7 @@ export async function deleteOldAnalytics(app: App): Promise<void> {
     for (const { id, days } of page) {
       shortest = Math.min(shortest, days);
       await deleteHours(app, steps, id, hourOf(now) - days * DAY_HOURS);
+      await deleteLiveMinutes(app, steps, id, minuteOf(now) - days * DAY_MINUTES);
     }
   }
   if (shortest === Number.POSITIVE_INFINITY) return;
@@ -46,10 +49,13 @@ export async function deleteOldAnalytics(app: App): Promise<void> {
   if (steps.total() > 0) app.log.info({ rows: steps.total() }, "deleted analytics past their retention");
 }
 
-/** The sums of a tenant before an hour: each hour of an asset, and of the tenant (`asset_id` 0), with all of its parts. */
+/**
+ * The sums of a tenant before an hour: each hour of an asset, of the tenant (`asset_id` 0) and of a live channel (below 0), with
+ * all of its parts. An index has the hours of each of these.
+ */
 async function deleteHours(app: App, { step }: Steps, tenantId: number, untilHour: number): Promise<void> {
   const pace = backgroundPacer();
-  for (const scope of [sql`asset_id > 0`, sql`asset_id = 0`]) {
+  for (const scope of [sql`asset_id > 0`, sql`asset_id = 0`, sql`asset_id < 0`]) {
     while (!app.stopping.aborted) {
       const hours = await app.db.all<{ asset_id: number; hour: number }>(sql`
         SELECT asset_id, hour FROM analytics_hours WHERE tenant_id = ${tenantId} AND ${scope} AND hour < ${untilHour}
@@ -69,6 +75,27 @@ async function deleteHours(app: App, { step }: Steps, tenantId: number, untilHou
       });
       await pace();
     }
+  }
+}
+
+/** How many watched the channels of a tenant, before a minute. */
+async function deleteLiveMinutes(app: App, { step }: Steps, tenantId: number, untilMinute: number): Promise<void> {
+  const pace = backgroundPacer();
+  for (let isMore = true; isMore && !app.stopping.aborted; await pace()) {
+    const old = await app.db.all<{ channel_id: number; minute: number }>(sql`
+      SELECT channel_id, minute FROM live_minutes WHERE tenant_id = ${tenantId} AND minute < ${untilMinute}
+      LIMIT ${ROWS_AT_ONCE}`);
+    isMore = old.length > 0;
+    const rows = JSON.stringify(old.map(({ channel_id, minute }) => [channel_id, minute]));
+    if (isMore)
+      await step(async (tx) =>
+        countByTenant(
+          tx,
+          sql`
+        DELETE FROM live_minutes WHERE tenant_id = ${tenantId} AND (channel_id, minute) IN (
+          SELECT value->>0, value->>1 FROM json_each(${rows})) RETURNING tenant_id`,
+        ),
+      );
   }
 }
 

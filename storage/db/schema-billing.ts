@@ -12,6 +12,7 @@ export const usageMonths = sqliteTable(
     monthStart: integer("month_start").notNull(),
     egressBytes: integer("egress_bytes").notNull().default(0),
     transcodingMs: integer("transcoding_ms").notNull().default(0),
+    liveMs: integer("live_ms").notNull().default(0),
     storageByteMs: text("storage_byte_ms").notNull().default("0"),
   },
   (table) => [primaryKey({ columns: [table.tenantId, table.monthStart] })],

@@ -89,6 +89,8 @@ export const tenants = sqliteTable("tenants", {
   sourceBytes: integer("source_bytes").notNull().default(0),
   egressBytes: integer("egress_bytes").notNull().default(0),
   transcodingMs: integer("transcoding_ms").notNull().default(0),
+  /** Of media that publishers sent. */
+  liveMs: integer("live_ms").notNull().default(0),
   storageChangedAt: integer("storage_changed_at"),
   /** The default of its assets; null: the server's setting. */
   earlyPlayback: integer("early_playback", { mode: "boolean" }),

@@ -1,12 +1,11 @@
 import { eq } from "drizzle-orm";
 import { beforeEach, describe, expect, test } from "vitest";
-import { LiveTimeline } from "../../src/live/playlists/timeline.ts";
-import { ViewerCount } from "../../src/live/playlists/viewer-count.ts";
-import { type LiveStream, liveRegistry } from "../../src/resources/live/registry.ts";
+import { liveRegistry } from "../../src/resources/live/registry.ts";
 import { liveStreams } from "../../storage/db/schema.ts";
 import { type TestApp, testApp } from "../support/app.ts";
 import { expectError } from "../support/error.ts";
 import { readyAsset } from "../support/flow.ts";
+import { receivedStream, recordedStream } from "../support/received-stream.ts";
 
 const EVIL = `</title><script>evil()</script>"'><img src=x onerror=evil()> & more`;
 
@@ -32,37 +31,11 @@ const channel = async (fields: Record<string, unknown> = {}) =>
 const stateOf = async (name = "stage", query = "") => (await get(`/live/${name}/state.json${query}`)).body;
 const now = () => app.opened.app.clock.now();
 
-/** A broadcast in the database, as a server records it. */
-async function recorded({ id }: { id: number }, name: string): Promise<void> {
-  const at = now();
-  const times = { startedAt: at, createdAt: at, updatedAt: at, recorded: true };
-  await app.opened.app.write((tx) =>
-    tx.insert(liveStreams).values({ tenantId: tenant.id, channelId: id, name, ...times }),
-  );
-}
+type Channel = Parameters<typeof recordedStream>[1];
+const recorded = (made: Channel, name: string) => recordedStream(app, made, name);
+const received = (made: Channel, name: string) => receivedStream(app, made, name);
 const change = (name: string, set: Partial<typeof liveStreams.$inferInsert>) =>
   app.opened.app.write((tx) => tx.update(liveStreams).set(set).where(eq(liveStreams.name, name)));
-/** The same as this server receives it. */
-function received({ id }: { id: number }, name: string): LiveStream {
-  const options = { startedAtMs: now(), dvrSeconds: 60, isLowLatency: true, playlistName: "live.m3u8" };
-  const stream: LiveStream = {
-    ...{
-      name,
-      tenantId: tenant.id,
-      channelId: id,
-      channel: "stage",
-      startedAt: now(),
-      endedAt: null,
-      folder: "/nowhere",
-    },
-    timeline: new LiveTimeline({ ...options, partTargetSeconds: 0.5, segmentTargetSeconds: 2 }),
-    viewers: new ViewerCount(),
-    health: null,
-    viewersElsewhere: new Map(),
-  };
-  liveRegistry(app.opened.app).add(stream);
-  return stream;
-}
 
 describe("the state of a channel", () => {
   test("is idle, live with its viewers, and ended, for any page", async () => {

@@ -152,7 +152,7 @@ test("the estimate has the specified shape, and the summary a row for every acce
   expect(asAdmin.body).toEqual(estimate);
 
   const summary = await app.call("GET", "/api/v1/usage/summary", { key });
-  const counters = { storage_bytes: 0, egress_bytes: 0, transcoding_minutes: 0 };
+  const counters = { storage_bytes: 0, egress_bytes: 0, transcoding_minutes: 0, live_minutes: 0 };
   expect(summary.body).toEqual([
     { tenant_id: mine.id, tenant: mine.slug, plan_name: "pro", ...period, ...counters, estimate },
   ]);
@@ -330,9 +330,9 @@ test("minutes are those of the transcoded sources, once per job, in the month wh
 describe("a price sheet", () => {
   const meter = { included: 0.5, unit_price_minor: 0.000001 };
   const plan = { storage_gb_month: meter, egress_gb: meter, transcoding_minute: meter };
-  const none = { storage_bytes: null, transcoding_minutes: null };
+  const none = { storage_bytes: null, transcoding_minutes: null, live_streams: null, live_bitrate: null };
   const sheet = { currency: "JPY", plans: { free: plan, starter: plan, pro: plan, enterprise: plan } };
-  const read = { ...plan, monthly_price_minor: null, quotas: none };
+  const read = { ...plan, live_minute: null, monthly_price_minor: null, quotas: none };
   const load = (files: Record<string, string>, env: Record<string, string> = {}) => {
     const cwd = emptyFolder();
     for (const [name, text] of Object.entries(files)) writeFileSync(join(cwd, name), text);

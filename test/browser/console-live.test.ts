@@ -2,8 +2,9 @@ import { expect, test } from "vitest";
 import { x264 } from "../live/cmaf-publisher.ts";
 import { atEnd } from "../support/folder.ts";
 import { liveServer, newChannel, publish } from "../support/live.ts";
+import { axeFaults } from "./axe.ts";
 import { startBrowser } from "./browser.ts";
-import { faultsOf, link, signedIn } from "./console.ts";
+import { faultsOf, heading, link, signedIn } from "./console.ts";
 
 test("a channel shows that it is live, what the encoder sends, and what to change", async () => {
   const server = await liveServer();
@@ -20,6 +21,30 @@ test("a channel shows that it is live, what the encoder sends, and what to chang
   await row.getByText(/ Mbit\/s, .* fps, keyframes every 5 s/).waitFor();
   await row.getByText("Set the keyframe interval of the encoder to 2 s", { exact: false }).waitFor();
   expect(await link(page, "Watch").getAttribute("href")).toBe("/watch/live/stage");
+
+  const body = { live_channel: "stage", session_id: "one", event: "play" };
+  expect((await server.call("POST", "/api/v1/playback_events", { body })).body).toEqual({ accepted: 1 });
+  await link(page, "Analytics").click();
+  await heading(page, "Top live channels").waitFor();
+  expect(await page.getByRole("row", { name: /^stage 1/ }).count()).toBe(1);
+  await link(page, "stage").click();
+  await heading(page, "Viewers in the last hour").waitFor();
+  await page.getByText(/ Mbit\/s, .* fps/).waitFor();
+  // The current minute is the last one, and the publisher has no other.
+  const chart = page.getByRole("slider", { name: "Bitrate in the last hour" });
+  await expect
+    .poll(async () => {
+      await chart.press("End");
+      return chart.getAttribute("aria-valuetext");
+    })
+    .toMatch(/ Mbit\/s$/);
+  const viewers = page.getByRole("slider", { name: "Viewers in the last hour" });
+  await viewers.press("End");
+  expect(await viewers.getAttribute("aria-valuetext")).toMatch(/: 0$/);
+  await viewers.press("Home");
+  expect(await viewers.getAttribute("aria-valuetext")).toMatch(/: –$/);
+  expect(await axeFaults(page)).toEqual([]);
+  await link(page, "Live").click();
   publishing.child.kill("SIGINT");
   await row.getByText("Active", { exact: true }).waitFor();
   expect(faultsOf(seen)).toEqual([]);

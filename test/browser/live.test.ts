@@ -91,7 +91,8 @@ async function newChannel(channel: string, playback_policy: string) {
   });
   const tokenOf = async (expires_in: number): Promise<string> =>
     (await call("POST", `/api/v1/live/channels/${body.id}/token`, { key, body: { expires_in } })).body.token;
-  return { channel, stream_key: body.stream_key as string, tokenOf };
+  const analytics = async () => (await call("GET", `/api/v1/live/channels/${body.id}/analytics`, { key })).body;
+  return { channel, stream_key: body.stream_key as string, tokenOf, analytics };
 }
 
 describe("the page of a channel, with ffmpeg as publisher", () => {
@@ -126,6 +127,9 @@ describe("the page of a channel, with ffmpeg as publisher", () => {
 
     await exit;
     await until(seen, `return player.paused && Math.abs(player.duration - ${SECONDS}) < 1`);
+    const views = { play_count: 1, unique_viewers: 1, completion_rate: 1, error_count: 0 };
+    await expect.poll(channel.analytics).toMatchObject({ ...views, peak_viewers: 1 });
+    expect((await channel.analytics()).watch_time_seconds).toBeGreaterThan(5);
     expect((await videoIn(page))?.currentTime).toBe(0);
     await page.locator("svc-player .middle").click();
     await untilPlayed(page, 1);
@@ -166,6 +170,8 @@ describe("the page of a channel, with ffmpeg as publisher", () => {
     await exit;
     // Its recording is signed, which this token does not open.
     await notice(seen.page, "The stream has ended.");
+    // Another token does not begin another view.
+    await expect.poll(channel.analytics).toMatchObject({ play_count: 1, unique_viewers: 1, completion_rate: 1 });
     expect(seen.faults).toEqual([]);
 
     const expiring = element(`token="${await channel.tokenOf(60)}"`, "signed-stage");

@@ -116,7 +116,7 @@ test("a table contains what the JSON contains; a new token is shown once, with a
   expect(listed.stdout).not.toContain(token);
   expect((await succeeded(["admin", "key", "list", "--tenant", "1", ...at])).stdout).toBe(listed.stdout);
   const used = await succeeded(["admin", "usage", "--month", "2026-01", ...at]);
-  expect(used.stdout).toMatch(/^ID +TENANT +PLAN +MONTH .*\n1 +a +pro +2026-01 +0 B +0 B +0 +USD\W0\.00\s*$/);
+  expect(used.stdout).toMatch(/^ID +TENANT +PLAN +MONTH .*\n1 +a +pro +2026-01 +0 B +0 B +0 +0 +USD\W0\.00\s*$/);
   expect((await succeeded(["admin", "job", "list", ...at])).stdout).toBe("None.\n");
 });
 

@@ -98,6 +98,7 @@ test.each([
   ["refused", "stream key is wrong"],
   ["taken", "Another publisher"],
   ["limit", "limit of concurrent live streams"],
+  ["throttled", "Too many wrong stream keys"],
   ["unavailable", "Try again in a minute"],
 ] as const)("ffmpeg shows why a publish is %s", async (reason, text) => {
   const rtmp = await startRtmp({ authorize: async () => ({ accepted: false, reason }) });

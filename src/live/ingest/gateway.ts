@@ -44,8 +44,11 @@ export class Gateway {
     const permission = await this.#options.ask({ app, name, query: query.toString(), address });
     if (!permission.accepted) return permission;
     if (this.#isClosed) return { accepted: false, reason: "unavailable" };
-    const publisher = this.#publisherFor(permission.channel);
-    return publisher ? { accepted: true, sink: publisher } : { accepted: false, reason: "taken" };
+    const { channel } = permission;
+    if (this.#isOverLimit(channel)) return { accepted: false, reason: "limit" };
+    const publisher = this.#publisherFor(channel);
+    if (!publisher) return { accepted: false, reason: "taken" };
+    return { accepted: true, sink: publisher, limits: { maxBitrate: channel.maxBitrate ?? undefined } };
   }
 
   /** Ends a stream; its publisher receives `reason`. */
@@ -69,6 +72,13 @@ export class Gateway {
     clearInterval(this.#reports);
     for (const { broadcast } of [...this.#onAir.values()]) this.#end(broadcast);
     await Promise.all(this.#ending);
+  }
+
+  /** A stream that is waiting for its publisher counts; the same channel does not, because it has one stream. */
+  #isOverLimit({ channelId, tenantId, maxStreams }: PublishedChannel): boolean {
+    if (maxStreams === null || this.#onAir.has(channelId)) return false;
+    const own = [...this.#onAir.values()].filter(({ broadcast }) => broadcast.channel.tenantId === tenantId);
+    return own.length >= maxStreams;
   }
 
   /** Null when another publisher is active. */

@@ -38,6 +38,10 @@ export type PublishedChannel = {
   isLowLatency: boolean;
   /** A second publisher replaces the first one. */
   takeover: boolean;
+  /** Streams of the tenant that this process may receive at once; null without a limit. */
+  maxStreams: number | null;
+  /** Bits per second that a publisher may send; null: the limit of the server. */
+  maxBitrate: number | null;
   /** Bytes that a recording may have; null without a limit. */
   maxRecordedBytes: number | null;
   /** The recording is encoded when the stream has ended. */

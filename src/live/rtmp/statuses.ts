@@ -16,7 +16,11 @@ const REFUSALS: Record<RefusalReason, [code: string, description: string]> = {
   ],
   limit: [
     "NetStream.Publish.Denied",
-    "The limit of concurrent live streams is reached. End another stream, or ask the operator for a higher limit.",
+    "The plan's limit of concurrent live streams is reached. End another stream, or change to a larger plan.",
+  ],
+  throttled: [
+    "NetStream.Publish.Denied",
+    "Too many wrong stream keys were sent from this address. Copy the key again, and try again in a minute.",
   ],
   unavailable: ["NetStream.Publish.Denied", "The server cannot accept a stream at this time. Try again in a minute."],
 };

@@ -14,8 +14,11 @@ export type PublishRequest = {
   encoder: string;
 };
 
-/** `refused`: unknown channel or wrong key. `taken`: another publisher is active. `unavailable`: try again later. */
-export type RefusalReason = "refused" | "taken" | "limit" | "unavailable";
+/**
+ * `refused`: unknown channel or wrong key. `taken`: another publisher is active. `limit`: the plan allows no more streams.
+ * `throttled`: too many wrong keys. `unavailable`: try again later.
+ */
+export type RefusalReason = "refused" | "taken" | "limit" | "throttled" | "unavailable";
 
 export type PublishDecision =
   | { accepted: true; sink: PublishSink; limits?: { maxBitrate?: number } }

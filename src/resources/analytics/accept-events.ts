@@ -1,36 +1,44 @@
-import type { AssetRow } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import { HttpError } from "../../lib/errors.ts";
 import { findPublicAsset } from "../assets/queries.ts";
 import type { PlaybackTokens } from "../playback/token.ts";
 import { isActiveTenant } from "../tenants/active.ts";
 import { assetRef, type PlaybackEvent } from "./beacon.ts";
+import type { Subject } from "./subject.ts";
 
-export type AcceptedEvent = { asset: Pick<AssetRow, "id" | "tenantId" | "durationSeconds">; event: PlaybackEvent };
+export type AcceptedEvent = { subject: Subject; event: PlaybackEvent };
+
+/** A live channel, by its name, that a viewer with this token may watch; null for any other. */
+export type FindChannel = (app: App, channel: string, token: string | null) => Promise<Subject | null>;
+
+type Access = { tokens: PlaybackTokens; findChannel: FindChannel };
 
 /**
- * Keeps the events that can belong to a view: of an asset that is ready, of an active tenant, and with a valid token
- * where playback is signed. All other events are dropped: they cost a lookup, but neither memory nor a database write.
+ * Keeps the events that can belong to a view: of an asset that is ready or a channel that is live, of an active tenant, and
+ * with a valid token where playback is signed. All other events are dropped: they cost a lookup, but neither memory nor a
+ * database write.
  */
 export async function acceptEvents(
   app: App,
-  tokens: PlaybackTokens,
+  { tokens, findChannel }: Access,
   events: readonly PlaybackEvent[],
 ): Promise<AcceptedEvent[]> {
-  // The events of a batch usually have one asset and one token: verify each pair once.
-  const known = new Map<string, AssetRow | null>();
+  // The events of a batch usually have one subject and one token: verify each pair once.
+  const known = new Map<string, Subject | null>();
   const accepted: AcceptedEvent[] = [];
   for (const event of events) {
-    const ref = assetRef(event);
-    const name = JSON.stringify([ref, event.token ?? null]);
-    const asset = known.get(name) ?? (known.has(name) ? null : await viewable(app, tokens, ref, event.token ?? null));
-    known.set(name, asset);
-    if (asset) accepted.push({ asset, event });
+    const [ref, token] = [assetRef(event), event.token ?? null];
+    const find = () =>
+      event.live_channel ? findChannel(app, event.live_channel, token) : viewable(app, tokens, ref, token);
+    const name = JSON.stringify([ref, event.live_channel, token]);
+    const subject = known.get(name) ?? (known.has(name) ? null : await find());
+    known.set(name, subject);
+    if (subject) accepted.push({ subject, event });
   }
   return accepted;
 }
 
-async function viewable(app: App, tokens: PlaybackTokens, ref: string, token: string | null): Promise<AssetRow | null> {
+async function viewable(app: App, tokens: PlaybackTokens, ref: string, token: string | null): Promise<Subject | null> {
   const asset = await findPublicAsset(app, ref);
   if (asset?.playbackStatus !== "ready" || !(await isActiveTenant(app, asset.tenantId))) return null;
   if (asset.playbackPolicy === "public") return asset;

@@ -32,11 +32,12 @@ const amount = (most: number) =>
     ),
   );
 
-/** An event from a player. One of `asset_id` and `external_id` is required; numbers may be sent as text. */
+/** An event from a player. One of `asset_id`, `external_id` and `live_channel` is required; numbers may be sent as text. */
 export const Beacon = v.pipe(
   v.object({
     asset_id: v.nullish(v.union([Id, Text(128)], "must be an integer or a string")),
     external_id: v.nullish(Text(128)),
+    live_channel: v.nullish(v.pipe(Text(128), v.description("Name of a live channel, in place of an asset"))),
     session_id: Name(128),
     viewer_id: v.nullish(Text(128)),
     event: v.picklist(VIEW_EVENTS, `must be one of ${VIEW_EVENTS.join(", ")}`),
@@ -76,12 +77,11 @@ export const batchSize = (body: unknown) => (isBatched(body) && Array.isArray(bo
 export function parseBeacons(body: unknown): PlaybackEvent[] {
   const isBatch = isBatched(body);
   const events = isBatch ? ofBatch(validate(Batch, body, "body")) : [validate(Beacon, body, "body")];
-  const nameless = events.findIndex((event) => assetRef(event) === "");
+  const nameless = events.findIndex((event) => !event.live_channel && assetRef(event) === "");
   if (nameless !== -1) {
     const field = isBatch ? `events.${nameless}.asset_id` : "asset_id";
-    throw new HttpError(422, "parameter_missing", `${field}: is required, or external_id`, {
-      details: { [field]: ["is required, or external_id"] },
-    });
+    const problem = "is required, or external_id or live_channel";
+    throw new HttpError(422, "parameter_missing", `${field}: ${problem}`, { details: { [field]: [problem] } });
   }
   return events;
 }

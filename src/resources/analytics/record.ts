@@ -8,6 +8,7 @@ import { bucketOf } from "./startup.ts";
 /** An event of a view as it is recorded. Milliseconds; `positionMs` and `startupMs` are null when missing. */
 export type View = {
   tenantId: number;
+  /** The id of its subject (subject.ts). */
   assetId: number;
   durationMs: number;
   /** Keyed hashes. */

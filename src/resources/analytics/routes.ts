@@ -1,5 +1,4 @@
 import * as v from "valibot";
-import type { Db } from "../../../storage/db/open.ts";
 import { readJson } from "../../http/body.ts";
 import { type Route, route } from "../../http/route.ts";
 import { PathId } from "../../http/schemas.ts";
@@ -9,14 +8,14 @@ import { admit } from "../../limits/expensive.ts";
 import { readAsset } from "../assets/queries.ts";
 import type { PlaybackTokens } from "../playback/token.ts";
 import { requireTenant } from "../tenants/queries.ts";
-import { acceptEvents } from "./accept-events.ts";
+import { acceptEvents, type FindChannel } from "./accept-events.ts";
+import { analyticsOf } from "./analytics-of.ts";
 import { BeaconBody, batchSize, MAX_BEACON_BYTES, parseBeacons } from "./beacon.ts";
-import { Buckets } from "./buckets.ts";
-import { detailsOf } from "./details.ts";
 import { deviceOf } from "./device.ts";
-import { type Interval, type Range, rangeOf } from "./range.ts";
+import { rangeOf } from "./range.ts";
 import { AnalyticsQuery, AssetAnalytics, AssetAnalyticsQuery, TenantAnalytics } from "./schema.ts";
-import { retentionOf, type Scope, summaryOf, topAssets } from "./summary.ts";
+import { retentionOf } from "./summary.ts";
+import { topAssets, topChannels } from "./top.ts";
 import { viewsOf } from "./views.ts";
 
 /** `sendBeacon` sends plain text; another content type from a page of another origin would need a preflight. */
@@ -25,24 +24,7 @@ const BEACON_TYPES = /^(application\/([\w.+-]+\+)?json|text\/plain)\b/i;
 /** Requests with more events than this wait in the queue for batches. */
 const FEW_EVENTS = 8;
 
-type Selection = {
-  interval?: Interval | undefined;
-  utc_offset_hours?: number | undefined;
-  details?: boolean | undefined;
-};
-
-/** The summary, with the details that were requested. */
-async function analyticsOf(db: Db, scope: Scope, range: Range, selection: Selection) {
-  const { interval, utc_offset_hours = 0, details } = selection;
-  const buckets = interval ? new Buckets(interval, utc_offset_hours) : null;
-  const summary = await summaryOf(db, scope, range, buckets);
-  if (!details) return summary;
-  const { timeseries, ...totals } = await detailsOf(db, scope, range, buckets);
-  const series = summary.timeseries?.map((bucket, index) => ({ ...bucket, ...timeseries?.[index] }));
-  return { ...summary, ...totals, ...(series && { timeseries: series }) };
-}
-
-export const analyticsRoutes = (tokens: PlaybackTokens): Route[] => [
+export const analyticsRoutes = (tokens: PlaybackTokens, findChannel: FindChannel): Route[] => [
   route({
     method: "POST",
     path: "/api/v1/playback_events",
@@ -74,7 +56,7 @@ export const analyticsRoutes = (tokens: PlaybackTokens): Route[] => [
       const carried = url.searchParams.get("token");
       const take = async () => {
         const events = parseBeacons(body).map((event) => ({ ...event, token: event.token ?? carried }));
-        viewsOf(app).add(await acceptEvents(app, tokens, events), deviceOf(request.headers));
+        viewsOf(app).add(await acceptEvents(app, { tokens, findChannel }, events), deviceOf(request.headers));
         // The response does not reveal whether the asset exists.
         return { accepted: events.length };
       };
@@ -126,7 +108,10 @@ export const analyticsRoutes = (tokens: PlaybackTokens): Route[] => [
       return {
         tenant_id: tenant.id,
         ...(await analyticsOf(app.db, { tenantId: tenant.id, assetId: 0 }, range, query)),
-        ...(query.top && { top_assets: await topAssets(app.db, tenant.id, range, query.top) }),
+        ...(query.top && {
+          top_assets: await topAssets(app.db, tenant.id, range, query.top),
+          top_channels: await topChannels(app.db, tenant.id, range, query.top),
+        }),
       };
     },
   }),

@@ -7,7 +7,8 @@ const Flag = v.pipe(
   v.transform((value) => value === "true"),
 );
 
-const Range = {
+/** The query of all analytics. */
+export const Range = {
   from: v.optional(v.pipe(ClientTime, v.description("Default: 30 days before `to`"))),
   to: v.optional(v.pipe(ClientTime, v.description("Default: now"))),
   interval: v.optional(
@@ -50,7 +51,7 @@ export const AnalyticsQuery = v.object({
       v.transform(Number),
       v.minValue(1, "must be at least 1"),
       v.maxValue(MAX_TOP, `must be at most ${MAX_TOP}`),
-      v.description("Adds `top_assets`: this many assets with the most plays"),
+      v.description("Adds `top_assets` and `top_channels`: this many with the most plays"),
     ),
   ),
 });
@@ -99,7 +100,8 @@ const details = {
   ),
 };
 
-const summary = {
+/** What all analytics have. */
+export const summary = {
   from: Time,
   to: Time,
   play_count: v.number(),
@@ -147,6 +149,20 @@ export const TenantAnalytics = v.pipe(
           play_count: v.number(),
           watch_time_seconds: v.number(),
         }),
+      ),
+    ),
+    top_channels: v.optional(
+      v.pipe(
+        v.array(
+          v.object({
+            channel_id: v.number(),
+            channel: v.string(),
+            name: v.string(),
+            play_count: v.number(),
+            watch_time_seconds: v.number(),
+          }),
+        ),
+        v.description("The most watched live channels"),
       ),
     ),
   }),

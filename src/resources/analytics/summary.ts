@@ -6,12 +6,12 @@ import type { Buckets } from "./buckets.ts";
 import { startOfHour } from "./deltas.ts";
 import type { Range } from "./range.ts";
 
-/** The subject of the sums: an asset, or all assets of its tenant with 0. */
+/** The subject of the sums (subject.ts): an asset, a live channel, or all of the tenant with 0. */
 export type Scope = { tenantId: number; assetId: number };
 
 type Totals = { plays: number; completions: number; watched_ms: number; errors: number };
 /** Long ranges are read in parts, so that no single query blocks for a whole year. */
-const PIECE_HOURS = 7 * 24;
+export const PIECE_HOURS = 7 * 24;
 
 export async function summaryOf(db: Db, scope: Scope, range: Range, buckets: Buckets | null) {
   const hours = await extent(db, scope, range);
@@ -117,40 +117,4 @@ export async function retentionOf(db: Db, asset: { id: number; durationSeconds: 
     viewers -= ending.get(step) ?? 0;
   }
   return curve;
-}
-
-type TopAsset = { asset_id: number; external_id: string; title: string; plays: number; watched_ms: number };
-
-/** The tenant's assets with the most plays in the range; deleted ones are listed separately. */
-export async function topAssets(db: Db, tenantId: number, range: Range, most: number) {
-  const { from, until } = await extent(db, { tenantId, assetId: 0 }, range);
-  const top = new Map<number, TopAsset>();
-  const pace = pacer();
-  for (let piece = from; piece < until; piece += PIECE_HOURS) {
-    await pace();
-    const rows = await db.all<TopAsset>(sql`
-      SELECT asset_id, external_id, title, plays, watched_ms FROM (
-        SELECT asset_id, sum(plays) AS plays, sum(watched_ms) AS watched_ms FROM analytics_hours
-        WHERE tenant_id = ${tenantId} AND asset_id > 0 AND hour >= ${piece} AND hour < ${Math.min(until, piece + PIECE_HOURS)}
-        GROUP BY asset_id
-      ) JOIN assets ON assets.id = asset_id AND assets.tenant_id = ${tenantId}`);
-    for (const row of rows) {
-      const known = top.get(row.asset_id);
-      if (!known) top.set(row.asset_id, { ...row });
-      else {
-        known.plays += row.plays;
-        known.watched_ms += row.watched_ms;
-      }
-    }
-  }
-  return [...top.values()]
-    .sort((a, b) => b.plays - a.plays || b.watched_ms - a.watched_ms || a.asset_id - b.asset_id)
-    .slice(0, most)
-    .map(({ asset_id, external_id, title, plays, watched_ms }) => ({
-      asset_id,
-      external_id,
-      title,
-      play_count: plays,
-      watch_time_seconds: watched_ms / 1000,
-    }));
 }

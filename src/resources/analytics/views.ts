@@ -6,6 +6,7 @@ import type { AcceptedEvent } from "./accept-events.ts";
 import type { PlaybackEvent } from "./beacon.ts";
 import type { Device } from "./device.ts";
 import { record, type View } from "./record.ts";
+import type { Subject } from "./subject.ts";
 
 /** Takes the event loop about 3 ms. */
 const CHUNK = 160;
@@ -66,8 +67,8 @@ export const viewsOf = forApp((app): Views => {
     flush,
     add(views, device) {
       const receivedAt = app.clock.now();
-      for (const [index, { asset, event }] of views.entries()) {
-        if (waiting.length < MAX_WAITING) waiting.push(toView(app, asset, event, { receivedAt, index, device }));
+      for (const [index, { subject, event }] of views.entries()) {
+        if (waiting.length < MAX_WAITING) waiting.push(toView(app, subject, event, { receivedAt, index, device }));
         // The newest events are dropped, so that sessions in progress keep their data.
         else dropped++;
       }
@@ -99,18 +100,18 @@ type Receipt = { receivedAt: number; index: number; device: Device };
 
 function toView(
   app: App,
-  asset: AcceptedEvent["asset"],
+  { id, tenantId, durationSeconds }: Subject,
   event: PlaybackEvent,
   { receivedAt, index, device }: Receipt,
 ): View {
-  const salt = salts(app)(asset.tenantId);
+  const salt = salts(app)(tenantId);
   const session = pseudonym(salt, "session", event.session_id);
   const clientMs = event.occurred_at == null ? null : Date.parse(event.occurred_at);
   const isBelieved = clientMs !== null && clientMs <= receivedAt && clientMs >= receivedAt - MAX_LATE_MS;
   return {
-    tenantId: asset.tenantId,
-    assetId: asset.id,
-    durationMs: asset.durationSeconds * 1000,
+    tenantId,
+    assetId: id,
+    durationMs: durationSeconds * 1000,
     session,
     viewer: event.viewer_id ? pseudonym(salt, "viewer", event.viewer_id) : session,
     device,

@@ -6,8 +6,8 @@ import { PRICE_PLACES } from "../../config/prices.ts";
 import { iso } from "../../lib/clock.ts";
 import { dividedHalfUp, scaled, unscaled } from "../../lib/decimal.ts";
 import { nextMonth } from "../../lib/months.ts";
-import { MINUTE_MS, pricesOf } from "../tenants/quota.ts";
-import { type MonthUsage, usageOf } from "../tenants/usage.ts";
+import { pricesOf } from "../tenants/quota.ts";
+import { type MonthUsage, usageOf, wholeMinutes } from "../tenants/usage.ts";
 import type { Estimate, UsageSummary } from "./schema.ts";
 
 /** A gigabyte is 10^9 bytes, so nine places represent single bytes. */
@@ -47,9 +47,8 @@ function exact(value: number, places: number): bigint {
  */
 export function estimateOf(app: App, tenant: TenantRow, monthStart: number, used: MonthUsage) {
   const { currency, plans } = pricesOf(app);
-  const { storage_gb_month, egress_gb, transcoding_minute } = plans[tenant.planName];
+  const { storage_gb_month, egress_gb, transcoding_minute, live_minute } = plans[tenant.planName];
   const monthEnd = nextMonth(monthStart);
-  const minutes = BigInt(minutesOf(used));
   const lines: Line[] = [
     {
       meter: "storage_bytes",
@@ -59,13 +58,9 @@ export function estimateOf(app: App, tenant: TenantRow, monthStart: number, used
       prices: storage_gb_month,
     },
     { meter: "egress_bytes", unit: "gb", quantity: BigInt(used.egressBytes), prices: egress_gb },
-    {
-      meter: "transcoding_minutes",
-      unit: "minute",
-      quantity: minutes * 10n ** BigInt(GB_PLACES),
-      prices: transcoding_minute,
-    },
+    { meter: "transcoding_minutes", ...minutesOf(used.transcodingMs), prices: transcoding_minute },
   ];
+  if (live_minute) lines.push({ meter: "live_minutes", ...minutesOf(used.liveMs), prices: live_minute });
   const items = lines.map(lineItem);
   return {
     tenant_id: tenant.id,
@@ -79,9 +74,12 @@ export function estimateOf(app: App, tenant: TenantRow, monthStart: number, used
   } satisfies v.InferInput<typeof Estimate>;
 }
 
-const minutesOf = ({ transcodingMs }: MonthUsage) => Math.ceil(transcodingMs / MINUTE_MS);
+const minutesOf = (ms: number) => ({
+  unit: "minute" as const,
+  quantity: BigInt(wholeMinutes(ms)) * 10n ** BigInt(GB_PLACES),
+});
 
-/** A tenant's month: current storage, delivery and transcoding in the month, and their cost. */
+/** A tenant's month: current storage; delivery, transcoding and live streams in the month; and their cost. */
 export async function summaryOf(db: Db, app: App, tenant: TenantRow, monthStart: number) {
   const used = await usageOf(db, tenant, monthStart, app.clock.now());
   const estimate = estimateOf(app, tenant, monthStart, used);
@@ -93,7 +91,8 @@ export async function summaryOf(db: Db, app: App, tenant: TenantRow, monthStart:
     period_end: estimate.period_end,
     storage_bytes: tenant.storageBytes,
     egress_bytes: used.egressBytes,
-    transcoding_minutes: minutesOf(used),
+    transcoding_minutes: wholeMinutes(used.transcodingMs),
+    live_minutes: wholeMinutes(used.liveMs),
     estimate,
   } satisfies v.InferInput<typeof UsageSummary>;
 }

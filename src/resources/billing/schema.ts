@@ -19,7 +19,10 @@ export const MonthQuery = { month: v.optional(Month), tenant_id: v.optional(Quer
 
 const Minor = v.pipe(v.number(), v.integer(), v.description("Integer, in minor units of the currency"));
 const LineItem = v.object({
-  meter: v.picklist(["storage_bytes", "egress_bytes", "transcoding_minutes"]),
+  meter: v.pipe(
+    v.picklist(["storage_bytes", "egress_bytes", "transcoding_minutes", "live_minutes"]),
+    v.description("`live_minutes` is listed where the plan has a price for it"),
+  ),
   unit: v.pipe(
     v.picklist(["gb_month", "gb", "minute"]),
     v.description(
@@ -58,6 +61,7 @@ export const UsageSummary = v.pipe(
     storage_bytes: v.pipe(v.number(), v.description("Held now")),
     egress_bytes: v.pipe(v.number(), v.description("Bytes delivered in the period")),
     transcoding_minutes: v.pipe(v.number(), v.description("Minutes of source transcoded in the period")),
+    live_minutes: v.pipe(v.number(), v.description("Minutes of live streams received in the period")),
     estimate: Estimate,
   }),
   v.title("UsageSummary"),

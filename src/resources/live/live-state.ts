@@ -110,6 +110,10 @@ export async function liveState(
   };
 }
 
+/** Whether a viewer has something to watch: a running broadcast, or one that has ended a short time ago. */
+export const hasBroadcast = async (app: App, channel: PublicChannel): Promise<boolean> =>
+  (await broadcastOf(app, channel, app.clock.now())).status !== "idle";
+
 type Broadcast = Pick<LiveStreamRow, "startedAt" | "endedAt" | "assetId">;
 type ChannelStatus = { status: "idle" | "live" | "ended"; last: Broadcast | null; viewers: number };
 

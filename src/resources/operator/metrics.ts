@@ -148,6 +148,7 @@ async function families(app: App): Promise<MetricFamily[]> {
     ),
     counter("transcoded_seconds_total", "Seconds of video encoded", rows.transcodedSeconds),
     gauge("stored_bytes", "Bytes stored by tenants, as billed", rows.storedBytes),
+    counter("live_seconds_total", "Seconds of live streams received", rows.liveSeconds),
     counter("egress_bytes_total", "Bytes of media delivered", rows.egressBytes),
     gauge("tenants", "Tenants", rows.tenants),
     gauge("tenants_deleting", "Tenants that are being deleted", rows.deletingTenants),
@@ -188,9 +189,9 @@ async function figures({ db, clock }: App) {
   const states = await db.all<{ state: string; value: number }>(
     sql`select status as state, jobs as value from job_counts`,
   );
-  const sums = await db.get<{ tenants: number; stored: number; egress: number; made: number }>(
+  const sums = await db.get<{ tenants: number; stored: number; egress: number; made: number; live: number }>(
     sql`select count(*) as tenants, total(storage_bytes) as stored, total(egress_bytes) as egress,
-      total(transcoding_ms) as made from tenants`,
+      total(transcoding_ms) as made, total(live_ms) as live from tenants`,
   );
   const oldest = (state: string) =>
     age(sql`select created_at as value from transcoding_jobs where status = ${state} order by id limit 1`);
@@ -211,6 +212,7 @@ async function figures({ db, clock }: App) {
           order by id desc limit ${LAST_JOBS}) as job join assets as asset on asset.id = job.asset_id`,
     ),
     transcodedSeconds: sums.made / 1000,
+    liveSeconds: sums.live / 1000,
     storedBytes: sums.stored,
     egressBytes: sums.egress,
     tenants: sums.tenants,

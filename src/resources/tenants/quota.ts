@@ -4,10 +4,9 @@ import type { App } from "../../app.ts";
 import { DEFAULT_PRICES } from "../../config/prices.ts";
 import { HttpError } from "../../lib/errors.ts";
 import { monthOf } from "../../lib/months.ts";
-import { usageOf } from "./usage.ts";
+import { MINUTE_MS, usageOf, wholeMinutes } from "./usage.ts";
 
 export const pricesOf = ({ config }: App) => config.prices ?? DEFAULT_PRICES;
-export const MINUTE_MS = 60_000;
 
 export const storageQuotaOf = (app: App, { planName }: TenantRow): number | null =>
   pricesOf(app).plans[planName].quotas.storage_bytes;
@@ -54,8 +53,14 @@ export async function requireMinutes(tx: Db, app: App, tenant: TenantRow): Promi
   const used = await usageOf(tx, tenant, monthOf(now), now);
   if (used.transcodingMs < quota * MINUTE_MS) return;
   throw exceeded(
-    `The ${tenant.planName} plan includes ${quota} transcoding minutes per month; ${Math.ceil(used.transcodingMs / MINUTE_MS)} are used. Wait for the next month (UTC), or change to a larger plan.`,
+    `The ${tenant.planName} plan includes ${quota} transcoding minutes per month; ${wholeMinutes(used.transcodingMs)} are used. Wait for the next month (UTC), or change to a larger plan.`,
   );
+}
+
+/** Streams that the tenant may publish at once, and bit/s of each; null for unlimited. */
+export function liveQuotasOf(app: App, { planName }: TenantRow): { streams: number | null; bitrate: number | null } {
+  const { live_streams: streams, live_bitrate: bitrate } = pricesOf(app).plans[planName].quotas;
+  return { streams, bitrate };
 }
 
 const exceeded = (message: string) => new HttpError(403, "quota_exceeded", message);

@@ -4,6 +4,7 @@ import { Name, oneOf, PlaybackPolicy, Time, whole } from "../../http/schemas.ts"
 import { iso } from "../../lib/clock.ts";
 import { TENANT_STATES, TENANT_STATUSES } from "../../lib/enums.ts";
 import { ProfileName } from "../../protocol/encoding-profile.ts";
+import { wholeMinutes } from "./usage.ts";
 
 export const PlanName = oneOf(PLANS);
 const Status = oneOf(TENANT_STATUSES);
@@ -84,6 +85,7 @@ export const Tenant = v.pipe(
     source_bytes: v.pipe(v.number(), v.description("The part of `storage_bytes` that is uploaded files")),
     egress_bytes: v.number(),
     transcoding_minutes: v.number(),
+    live_minutes: v.pipe(v.number(), v.description("Minutes of live streams received")),
     created_at: Time,
     updated_at: Time,
   }),
@@ -105,7 +107,8 @@ export const toTenant = (row: TenantRow): v.InferInput<typeof Tenant> => ({
   storage_bytes: row.storageBytes,
   source_bytes: row.sourceBytes,
   egress_bytes: row.egressBytes,
-  transcoding_minutes: Math.ceil(row.transcodingMs / 60_000),
+  transcoding_minutes: wholeMinutes(row.transcodingMs),
+  live_minutes: wholeMinutes(row.liveMs),
   created_at: iso(row.createdAt),
   updated_at: iso(row.updatedAt),
 });

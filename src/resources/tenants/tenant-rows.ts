@@ -69,6 +69,7 @@ export const TENANT_ROWS: readonly TenantRows[] = [
   },
   owned("billing_orders"),
   owned("usage_months", "tenant_id, month_start"),
+  loose("live_minutes", "tenant_id, channel_id, minute"),
   { ...loose("playback_events"), isScanned: true },
   { ...loose("playback_sessions"), isScanned: true },
   loose("analytics_viewers"),
@@ -161,7 +162,7 @@ async function deleteIndexed(app: App, { table, key, of }: TenantRows, tenantId:
 
 /** Rows without a tenant: they belong to the asset and hour of `analytics_hours` rows, which are deleted next. */
 const deleteReach = (tx: Db, tenantId: number, rows: number) =>
-  tx.run(sql`DELETE FROM analytics_reach WHERE asset_id > 0 AND (asset_id, hour) IN (
+  tx.run(sql`DELETE FROM analytics_reach WHERE asset_id <> 0 AND (asset_id, hour) IN (
     SELECT asset_id, hour FROM analytics_hours WHERE tenant_id = ${tenantId} LIMIT ${rows})`);
 
 /** No row of the tenant can be inserted meanwhile: see `keptTenants`. */

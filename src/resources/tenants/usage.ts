@@ -3,6 +3,10 @@ import type { Db } from "../../../storage/db/open.ts";
 import { type TenantRow, tenants, usageMonths } from "../../../storage/db/schema.ts";
 import { monthOf, spansByMonth } from "../../lib/months.ts";
 
+export const MINUTE_MS = 60_000;
+/** As bills state them: a minute that has begun counts. */
+export const wholeMinutes = (ms: number) => Math.ceil(ms / MINUTE_MS);
+
 /** Bytes; milliseconds of video. */
 export type UsageChange = { storageBytes?: number; egressBytes?: number; transcodingMs?: number };
 
@@ -44,6 +48,25 @@ export async function addUsage(tx: Db, tenantId: number, by: UsageChange, now: n
     });
 }
 
+export type LiveTime = { tenantId: number; monthStart: number; liveMs: number };
+
+/**
+ * Adds milliseconds of media that publishers sent, in the caller's transaction: for all tenants at once, because each of
+ * many streams is counted every few seconds. Those of tenants that do not exist any more are ignored.
+ */
+export async function addLiveTime(tx: Db, times: readonly LiveTime[]): Promise<void> {
+  const rows = JSON.stringify(times.map(({ tenantId, monthStart, liveMs }) => [tenantId, monthStart, liveMs]));
+  await tx.run(sql`
+    UPDATE tenants SET live_ms = live_ms + added.ms
+    FROM (SELECT value->>0 AS id, sum(value->>2) AS ms FROM json_each(${rows}) GROUP BY 1) AS added
+    WHERE tenants.id = added.id`);
+  await tx.run(sql`
+    INSERT INTO usage_months (tenant_id, month_start, live_ms)
+    SELECT tenants.id, value->>1, sum(value->>2) FROM json_each(${rows}) JOIN tenants ON tenants.id = value->>0
+    WHERE true GROUP BY 1, 2
+    ON CONFLICT DO UPDATE SET live_ms = live_ms + excluded.live_ms`);
+}
+
 type StoredSince = Pick<TenantRow, "storageBytes" | "storageChangedAt">;
 
 /** Byte-milliseconds stored since the last update, by month. */
@@ -70,13 +93,14 @@ const rowOf = (db: Db, tenantId: number, monthStart: number) =>
     .where(and(eq(usageMonths.tenantId, tenantId), eq(usageMonths.monthStart, monthStart)))
     .get();
 
-/** Bytes times milliseconds stored; bytes sent; milliseconds of video. */
-export type MonthUsage = { storageByteMs: bigint; egressBytes: number; transcodingMs: number };
+/** Bytes times milliseconds stored; bytes sent; milliseconds of video that was transcoded, and that publishers sent. */
+export type MonthUsage = { storageByteMs: bigint; egressBytes: number; transcodingMs: number; liveMs: number };
 
 /** A tenant's usage in a month, up to `now`. Writes nothing. */
 export async function usageOf(db: Db, tenant: TenantRow, monthStart: number, now: number): Promise<MonthUsage> {
   const row = await rowOf(db, tenant.id, monthStart);
   let storageByteMs = BigInt(row?.storageByteMs ?? 0);
   for (const span of heldSince(tenant, now)) if (span.monthStart === monthStart) storageByteMs += span.byteMs;
-  return { storageByteMs, egressBytes: row?.egressBytes ?? 0, transcodingMs: row?.transcodingMs ?? 0 };
+  const { egressBytes, transcodingMs, liveMs } = row ?? { egressBytes: 0, transcodingMs: 0, liveMs: 0 };
+  return { storageByteMs, egressBytes, transcodingMs, liveMs };
 }

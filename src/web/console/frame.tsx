@@ -16,6 +16,7 @@ const Webhooks = lazy(() => import("./pages/webhooks/webhooks.tsx"));
 const Webhook = lazy(() => import("./pages/webhooks/webhook.tsx"));
 const Analytics = lazy(() => import("./pages/analytics/analytics.tsx"));
 const Live = lazy(() => import("./pages/live/live.tsx"));
+const Channel = lazy(() => import("./pages/live/channel.tsx"));
 const Tenants = lazy(() => import("./pages/tenants/tenants.tsx"));
 const Tenant = lazy(() => import("./pages/tenants/tenant.tsx"));
 const Keys = lazy(() => import("./pages/keys/keys.tsx"));
@@ -104,6 +105,7 @@ export function Frame() {
             <Route path={pagePath("webhooks/:id")} component={Webhook} />
             <Route path={pagePath("analytics")} component={Analytics} />
             <Route path={pagePath("live")} component={Live} />
+            <Route path={pagePath("live/:id")} component={Channel} />
             <Route path={pagePath("tenants")} component={Tenants} />
             <Route path={pagePath("tenants/:ref")} component={Tenant} />
             <Route path={pagePath("keys")} component={Keys} />

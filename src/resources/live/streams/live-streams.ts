@@ -18,6 +18,7 @@ import { ViewerCount } from "../../../live/playlists/viewer-count.ts";
 import { refusalText } from "../../../live/rtmp/statuses.ts";
 import { INIT_NAME } from "../../../media/arguments.ts";
 import { channelCache } from "../channel-cache.ts";
+import { liveMeter } from "../minutes/live-meter.ts";
 import { LIVE_PLAYLIST, type LiveStream, liveRegistry } from "../registry.ts";
 import { type ReportWriter, reportWriter } from "../shared/report-writer.ts";
 import { applyReport, type StreamReport } from "../shared/reports.ts";
@@ -251,7 +252,11 @@ export class LiveStreams {
     const stream = liveRegistry(this.#app).byName(message.stream);
     if (!stream || stream.endedAt !== null) return;
     if ("endedAtMs" in message) return this.#ended(stream, message.endedAtMs);
-    if ("part" in message || "health" in message) return applyReport(stream, message);
+    if ("part" in message || "health" in message) {
+      applyReport(stream, message);
+      if ("part" in message) liveMeter(this.#app).receive(stream, message.part);
+      return;
+    }
     const state = this.#reports.stateBefore(stream);
     applyReport(stream, message);
     const { stream: name, ...report } = message;

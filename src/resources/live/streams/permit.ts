@@ -1,10 +1,18 @@
-import { eq } from "drizzle-orm";
-import { liveChannels, tenants } from "../../../../storage/db/schema.ts";
+import { and, eq, isNull, ne } from "drizzle-orm";
+import {
+  type LiveChannelRow,
+  liveChannels,
+  liveStreams,
+  type TenantRow,
+  tenants,
+} from "../../../../storage/db/schema.ts";
 import type { App } from "../../../app.ts";
+import { databaseFileOf } from "../../../config/database-file.ts";
 import { HttpError } from "../../../lib/errors.ts";
 import type { Permission, PublishQuestion } from "../../../live/ingest/messages.ts";
-import { remainingStorage } from "../../tenants/quota.ts";
+import { liveQuotasOf, remainingStorage } from "../../tenants/quota.ts";
 import { authorizePublish } from "../authorize.ts";
+import { liveRegistry } from "../registry.ts";
 import { channelOf, pathOf } from "../schema.ts";
 import { isPublishedElsewhere } from "./rows.ts";
 
@@ -41,11 +49,28 @@ export async function permitPublish(
         isLowLatency: row.lowLatency,
         takeover: row.takeover,
         isEncoded: isStored && row.encodingProfile !== null,
+        maxStreams: await allowedHere(app, row, tenant),
+        maxBitrate: liveQuotasOf(app, tenant).bitrate,
         maxRecordedBytes: isStored ? remainingStorage(app, tenant) : null,
       },
     };
   } catch (error) {
     if (!(error instanceof HttpError)) throw error;
-    return { accepted: false, reason: error.status === 429 ? "limit" : "refused" };
+    return { accepted: false, reason: error.status === 429 ? "throttled" : "refused" };
   }
+}
+
+/**
+ * Streams of the tenant that this server may receive at once: what the plan allows, without other channels on
+ * other servers. The ingest process counts its own, because a stream has a row only from its first part on. Null for unlimited.
+ */
+async function allowedHere(app: App, { id }: LiveChannelRow, tenant: TenantRow): Promise<number | null> {
+  const { streams: quota } = liveQuotasOf(app, tenant);
+  // What else is unfinished in a file is left by a process that was killed, and is being recovered.
+  if (quota === null || databaseFileOf(app.config) !== null) return quota;
+  const { tenantId, channelId, endedAt } = liveStreams;
+  const isRunning = and(eq(tenantId, tenant.id), ne(channelId, id), isNull(endedAt));
+  const running = await app.db.select({ name: liveStreams.name }).from(liveStreams).where(isRunning).all();
+  const elsewhere = running.filter(({ name }) => !liveRegistry(app).byName(name));
+  return Math.max(0, quota - elsewhere.length);
 }

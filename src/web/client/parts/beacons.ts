@@ -4,14 +4,17 @@ const VIEWER_KEY = "vodbox-viewer";
 
 export type SendBeacon = (event: string, fields?: Record<string, unknown>) => void;
 
-type Beacons = { address: string; assetId: string; token(): string | null; signal: AbortSignal };
+/** What is watched, as the API names it. */
+export type Watched = { asset_id: string } | { live_channel: string };
+
+type Beacons = { address: string; watched: Watched; token(): string | null; signal: AbortSignal };
 
 /**
  * Reports playback to the server at `address`, until `signal` or until the page is left. `sendBeacon` outlives the page
  * and does not block; what it cannot send is lost. Returns a function that reports events that the media element does
  * not emit.
  */
-export function startBeacons(video: HTMLVideoElement, { address, assetId, token, signal }: Beacons): SendBeacon {
+export function startBeacons(video: HTMLVideoElement, { address, watched, token, signal }: Beacons): SendBeacon {
   const session = randomId();
   const viewer = viewerId();
   let watchedMs = 0;
@@ -29,7 +32,7 @@ export function startBeacons(video: HTMLVideoElement, { address, assetId, token,
       movingSince = now;
     }
     const body = JSON.stringify({
-      asset_id: assetId,
+      ...watched,
       // Read for each event: a session outlives a token.
       token: token() ?? undefined,
       session_id: session,

@@ -1,4 +1,4 @@
-import { type SendBeacon, startBeacons } from "./beacons.ts";
+import { type SendBeacon, startBeacons, type Watched } from "./beacons.ts";
 import { followChannel, type LiveChannel } from "./live.ts";
 import type { LiveState } from "./live-state.ts";
 import { MediaFacade } from "./media-facade.ts";
@@ -204,7 +204,9 @@ export class SvcPlayer extends MediaFacade {
     }
   }
 
-  #isReloading = (id: string | null) => id !== null && id === this.#sessionOf;
+  /** The session of a broadcast is named after its channel. */
+  #isReloading = (id: string | null) =>
+    id !== null && (id === this.#sessionOf || this.#sessionOf?.startsWith(`${id}/`));
 
   #resumeState(): ResumeState | null {
     const { video } = this;
@@ -217,24 +219,24 @@ export class SvcPlayer extends MediaFacade {
     this.#data = data;
     this.#title = data.title;
     this.#clear(false);
-    this.#track(id, data);
+    this.#track(id, { asset_id: data.id });
     this.#watch(data.playback_policy);
     this.#play(data, token, position);
   }
 
-  #track(id: string, data: PlayerData): void {
-    if (this.#isReloading(id)) return;
+  #track(id: string, watched: Watched): void {
+    if (id === this.#sessionOf) return;
     this.#newSession(id);
     if (this.hasAttribute("disable-tracking")) return;
     this.#tell = startBeacons(this.video, {
       address: `${serverUrl}api/v1/playback_events`,
-      assetId: data.id,
+      watched,
       token: () => this.token,
       signal: this.#session.signal,
     });
   }
 
-  /** Nothing is reported until beacons start: a broadcast is not an asset yet. */
+  /** Nothing is reported until beacons start: a channel may have no broadcast yet. */
   #newSession(id: string): void {
     this.#session.abort();
     this.#session = new AbortController();
@@ -276,7 +278,7 @@ export class SvcPlayer extends MediaFacade {
   #follow(channel: string, wasPlaying: boolean): void {
     const { signal } = this.#opening;
     const id = `live/${channel}`;
-    this.#newSession(id);
+    if (!this.#isReloading(id)) this.#newSession(id);
     this.#channel = followChannel({
       ...{ channel, signal, token: () => this.token },
       screen: {
@@ -287,8 +289,8 @@ export class SvcPlayer extends MediaFacade {
         offerLive: (isOffered) => this.#frame?.controller.classList.toggle("live-again", isOffered),
         fail: (reason) => this.#fail(reason),
         showState: (state) => this.#showState(state),
-        openLive: (url, isAwaited) => {
-          this.#newSession(id);
+        openLive: (url, { startedAt, isAwaited }) => {
+          this.#track(`${id}/${startedAt}`, { live_channel: channel });
           this.#openLive(url, wasPlaying || isAwaited || this.hasAttribute("autoplay"));
         },
         openRecording: (asset, isSeen) => this.#openRecording(asset, isSeen, signal),
@@ -314,7 +316,7 @@ export class SvcPlayer extends MediaFacade {
     this.#slot.open(
       () => ({
         ...{ url, policy: this.#policy ?? "public", token: this.token, isLive: true, startSeconds: 0, isEager: true },
-        onRenditionChange() {},
+        onRenditionChange: () => this.#tell("renditionchange"),
         onError: (reason) => this.#channel?.sourceFailed(reason),
       }),
       begins,

@@ -6,8 +6,8 @@ export type LiveScreen = {
   video: HTMLVideoElement;
   /** Something is being played, or was loaded to be. */
   isOpen(): boolean;
-  /** `isAwaited`: starts even if the viewer has not pressed play. */
-  openLive(url: string, isAwaited: boolean): void;
+  /** `startedAt` identifies the broadcast. `isAwaited`: starts even if the viewer has not pressed play. */
+  openLive(url: string, broadcast: { startedAt: string; isAwaited: boolean }): void;
   /** Resolves to false when it cannot be loaded. `isSeen`: the viewer has seen the broadcast to its end. */
   openRecording(id: string, isSeen: boolean): Promise<boolean>;
   close(): void;
@@ -46,12 +46,12 @@ export function followChannel({ channel, token, signal, screen }: Options): Live
   let finished: string | null = null;
 
   function goLive(): void {
-    if (!latest?.hls_url) return;
+    if (!latest?.hls_url || latest.started_at === null) return;
     const isAwaited = shown !== "nothing";
     shown = "live";
     opened = latest.started_at;
     screen.offerLive(false);
-    screen.openLive(latest.hls_url, isAwaited);
+    screen.openLive(latest.hls_url, { startedAt: opened, isAwaited });
   }
 
   function notify(notice: LiveNotice | "network"): void {

@@ -16,6 +16,7 @@ import { selectionOf } from "./period.ts";
 import { Retention } from "./retention.tsx";
 import { texts } from "./texts.ts";
 import { TopAssets } from "./top-assets.tsx";
+import { TopChannels } from "./top-channels.tsx";
 
 const TOP = 10;
 
@@ -99,6 +100,9 @@ export default function Analytics() {
               name={nameOf(analytics)}
               onChoose={(id) => change({ asset: id })}
             />
+          )}
+          {"top_channels" in analytics && analytics.top_channels && analytics.top_channels.length > 0 && (
+            <TopChannels channels={analytics.top_channels} />
           )}
         </div>
       )}

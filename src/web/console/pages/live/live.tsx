@@ -1,6 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
 import { vodbox } from "../../api.ts";
-import { BASE } from "../../base.ts";
+import { BASE, pagePath } from "../../base.ts";
 import { ConfirmDialog, Dialog } from "../../components/dialog.tsx";
 import { Field, Form } from "../../components/form.tsx";
 import { ListView } from "../../components/list-view.tsx";
@@ -69,7 +69,7 @@ export default function Live() {
           <Table
             items={items}
             columns={[
-              { title: t("name"), cell: ({ name }) => name },
+              { title: t("name"), cell: ({ id, name }) => <a href={pagePath(`live/${id}`)}>{name}</a> },
               { title: t("path"), cell: ({ path }) => <code>{path}</code> },
               { title: t("status"), cell: (channel) => <ChannelStatus channel={channel} /> },
               { title: t("signal"), cell: ({ health }) => health && <Signal health={health} /> },

@@ -81,6 +81,10 @@ function Details({ tenant, onChange }: { tenant: Tenant; onChange(tenant: Tenant
           <dd>
             {count(tenant.transcoding_minutes, language)} {t("minutes")}
           </dd>
+          <dt>{t("receivedLive")}</dt>
+          <dd>
+            {count(tenant.live_minutes, language)} {t("minutes")}
+          </dd>
           <dt>{t("created")}</dt>
           <dd>
             <Time at={tenant.created_at} />

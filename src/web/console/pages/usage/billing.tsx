@@ -18,6 +18,7 @@ const METERS = {
   storage_bytes: ["storage", "gbMonths"],
   egress_bytes: ["delivered", "gigabytes"],
   transcoding_minutes: ["transcoded", "minutes"],
+  live_minutes: ["receivedLive", "minutes"],
 } as const;
 
 /** What a tenant's month costs, item by item. */

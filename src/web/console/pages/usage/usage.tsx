@@ -48,6 +48,10 @@ export default function Usage() {
               title: t("transcoded"),
               cell: ({ transcoding_minutes }) => `${count(transcoding_minutes, language)} ${t("minutes")}`,
             },
+            {
+              title: t("receivedLive"),
+              cell: ({ live_minutes }) => `${count(live_minutes, language)} ${t("minutes")}`,
+            },
             { title: t("estimate"), cell: ({ estimate }) => money(estimate.total_minor, estimate.currency, language) },
           ]}
         />

@@ -1,0 +1,5 @@
+const MINUTE_MS = 60_000;
+
+/** Whole minutes since the epoch; `ms` since the epoch. */
+export const minuteOf = (ms: number) => Math.floor(ms / MINUTE_MS);
+export const startOfMinute = (minute: number) => minute * MINUTE_MS;
