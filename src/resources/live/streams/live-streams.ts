@@ -299,11 +299,9 @@ export class LiveStreams {
         if (finished && found.stream.recorded) {
           const stored = recording ?? new StoredRecording(this.#app, found.stream.tenantId);
           await stored.publish(name, folder, finished);
-        } else if (!recording?.isAdopted) {
+        } else if (!recording?.isAdopted)
           // What an adopted one lacks may be on the disk of its server.
-          await recording?.discard();
           await this.#app.write((tx) => finishStream(tx, this.#app, found, null));
-        }
       }
       this.#unfinished.delete(name);
       for (const path of [folder, join(liveFolder(this.#app), name + STORED)])

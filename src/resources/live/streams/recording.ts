@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Db } from "../../../../storage/db/open.ts";
 import type { AssetRow, JoinedPart } from "../../../../storage/db/schema.ts";
 import type { App } from "../../../app.ts";
-import { hastenDeletion, registerPending } from "../../../http/object-gc.ts";
+import { registerPending } from "../../../http/object-gc.ts";
 import { storageOf } from "../../../http/storage.ts";
 import { iso } from "../../../lib/clock.ts";
 import { HttpError } from "../../../lib/errors.ts";
@@ -11,7 +11,7 @@ import { newDeliveredPrefix, newSourceKey } from "../../../lib/object-keys.ts";
 import type { FinishedRecording } from "../../../live/ingest/messages.ts";
 import type { Rendition } from "../../../media/manifests.ts";
 import { queueJob } from "../../jobs/lifecycle/queue.ts";
-import { LINGER_MS, serverIdOf } from "../shared/server.ts";
+import { serverIdOf } from "../shared/server.ts";
 import { insertRecorded, storeFile, storeFiles } from "./recorded-asset.ts";
 import { finishStream, streamWithChannel } from "./rows.ts";
 
@@ -61,12 +61,6 @@ export class StoredRecording {
       .catch((error) => this.#app.log.warn({ err: error }, "a live segment could not be stored yet"));
     this.#last = done;
     return done;
-  }
-
-  /** There is no recording: its objects are deleted when no viewer reads them any more. */
-  async discard(): Promise<void> {
-    await this.#registered;
-    await this.#app.write((tx) => hastenDeletion(tx, this.#app, this.prefix, LINGER_MS));
   }
 
   /**

@@ -3,9 +3,10 @@ import type { Db } from "../../../../storage/db/open.ts";
 import { type LiveChannelRow, type LiveStreamRow, liveChannels, liveStreams } from "../../../../storage/db/schema.ts";
 import type { App } from "../../../app.ts";
 import { emit } from "../../../events/emit.ts";
+import { hastenDeletion } from "../../../http/object-gc.ts";
 import { iso } from "../../../lib/clock.ts";
 import type { OpenedStream } from "../../../live/ingest/messages.ts";
-import { HELD_MS, serverIdOf, sharesStreams } from "../shared/server.ts";
+import { HELD_MS, LINGER_MS, serverIdOf, sharesStreams } from "../shared/server.ts";
 
 /** The rows of streams, with their events. Each change may be repeated. */
 
@@ -131,7 +132,10 @@ async function end(tx: Db, app: App, row: LiveStreamRow, channel: string, endedA
   return stream;
 }
 
-/** Records that nothing more follows: the recording is that asset, or there is none. In the transaction of the asset. */
+/**
+ * Records that nothing more follows: the recording is that asset, or there is none. In the transaction of the asset. Stored
+ * segments that it does not have are deleted when no viewer reads them any more.
+ */
 export async function finishStream(
   tx: Db,
   app: App,
@@ -144,6 +148,8 @@ export async function finishStream(
     .update(liveStreams)
     .set({ finishedAt: now, endedAt, assetId, updatedAt: now })
     .where(eq(liveStreams.id, stream.id));
+  // Those of an asset are not registered as garbage any more.
+  if (stream.prefix !== null) await hastenDeletion(tx, app, stream.prefix, LINGER_MS);
   if (assetId === null) return;
   const data = { ...dataOf(stream, channel), ended_at: iso(endedAt), asset_id: String(assetId) };
   await emit(tx, app, "live.recording.ready", { tenantId: stream.tenantId, data });

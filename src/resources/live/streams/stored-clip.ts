@@ -44,7 +44,7 @@ export async function clipStored(
   };
   for (const { init, segments } of tracks) {
     const { track } = init;
-    await mkdir(join(folder, track), { recursive: true });
+    await mkdir(join(folder, track), { recursive: true, mode: 0o700 });
     const path = `${track}/${INIT_NAME}`;
     const { bytes } = (await storageOf(app).head(prefix + path)) ?? notFound("file");
     await copy(path, bytes, true);

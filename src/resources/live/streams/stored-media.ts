@@ -33,7 +33,7 @@ export async function readStoredMedia(app: App, prefix: string, folder: string):
     { info: init, isWhole: true },
     ...segments.map((info, index) => ({ info, isWhole: index === 0 || ends.has(index + 1) })),
   ]);
-  for (const { name } of tracks) await mkdir(join(folder, name), { recursive: true });
+  for (const { name } of tracks) await mkdir(join(folder, name), { recursive: true, mode: 0o700 });
   return mapBounded(wanted, { atOnce: AT_ONCE }, async ({ info, isWhole }) => {
     const path = info.key.slice(prefix.length);
     await copyObject(app, info, { path: join(folder, path), isWhole: isWhole || info.bytes <= SMALL_BYTES });
