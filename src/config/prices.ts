@@ -98,7 +98,7 @@ export const DEFAULT_PRICES: PriceSheet = {
     free: {
       monthly_price_minor: 0,
       ...meters([5, 0], [50, 0], [60, 0]),
-      quotas: { storage_bytes: 5_000_000_000, transcoding_minutes: 60, live_streams: 1, live_bitrate: null },
+      quotas: { storage_bytes: 5_000_000_000, transcoding_minutes: 60, live_streams: 5, live_bitrate: null },
     },
     starter: { monthly_price_minor: 1900, ...meters([100, 2.5], [500, 2], [1000, 1.5]), quotas: NO_QUOTAS },
     pro: { monthly_price_minor: 9900, ...meters([1000, 2], [5000, 1.5], [5000, 1]), quotas: NO_QUOTAS },
