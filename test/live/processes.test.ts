@@ -44,7 +44,7 @@ test("every process serves a stream, also one that starts while it runs", async 
   await until("it has exited", async () => (await serving().catch(() => 3)) === 2);
   await until("another one serves in its place", async () => (await serving()) === 3);
   await until("it has the stream too", async () => (await answers()).every((status) => status === 200));
-  const later = await until("all of them continue", async () => {
+  const later = await until("all of them have later segments", async () => {
     const now = await numbers();
     return Math.min(...now) > Math.max(...seen) ? now : null;
   });
