@@ -137,12 +137,15 @@ test("the urgent lane receives only what a viewer waits for, also when it waits 
   await storeEarly(app, made.prefix, nameOf(217));
   expect((await answer).status).toBe(200);
   await complete(body);
-  // The rest of the requested minute, then no more of the audio.
-  const rest = (await urgent()).body;
-  expect(rangeOf(rest)).toEqual([220, 4]);
-  await complete(rest);
+  // The rest of the requested minute is for other lanes, until it is requested too.
   expect((await urgent()).status).toBe(204);
-  expect((await light()).task.kind).toBe("audio");
+  const later = requestEarly(app, made, nameOf(222));
+  const rest = await until("it is requested", async () => (await urgent()).body);
+  expect(rangeOf(rest)).toEqual([220, 4]);
+  await storeEarly(app, made.prefix, nameOf(222));
+  expect((await later).status).toBe(200);
+  await complete(rest);
+  expect(rangeOf(await light())).toEqual([2, 14]);
 });
 
 test("a part that has not exactly its segments ends the encode in parts", async () => {

@@ -48,8 +48,9 @@ const REQUESTED = [5, 9, 13, 17];
 /** The queued tasks of requested segments, without those that are encoded after them; it claims both. */
 async function requestedTasks(): Promise<any[]> {
   const found: any[] = [];
-  for (;;) {
-    const { status, body } = await nextTask(app, undefined, { lane: "light" });
+  // A worker encodes one of them at a time.
+  for (let worker = 1; ; worker++) {
+    const { status, body } = await nextTask(app, undefined, { lane: "light", worker_id: `w${worker}` });
     if (status === 204) return found;
     if (REQUESTED.includes(body.task.chunk.first_segment)) found.push(body);
   }

@@ -22,7 +22,8 @@ beforeEach(async () => {
 });
 
 const main = async (worker = "w1") => (await nextTask(app, undefined, { worker_id: worker })).body;
-const light = async () => (await nextTask(app, undefined, { lane: "light" })).body;
+/** Of a worker that encodes another urgent chunk it is no chunk. */
+const light = async (worker = "w1") => (await nextTask(app, undefined, { lane: "light", worker_id: worker })).body;
 const complete = (contract: any) => completeEarly(app, contract);
 /** The next light task; requests of segments arrive at the server in their own time. */
 const untilLight = (): Promise<any> =>
@@ -128,7 +129,7 @@ describe("the order of renditions", () => {
     expect(urgent.task.chunk).toMatchObject({ first_segment: 10, segments: 1, renditions: ["720p"], is_urgent: true });
     await storeEarly(app, made.prefix, "720p/00011.m4s");
     expect((await answer).status).toBe(200);
-    const ahead = await light();
+    const ahead = await light("w2");
     expect(ahead.task.chunk).toMatchObject({ first_segment: 11, renditions: ["720p"], is_urgent: true });
     const { order, counts } = await rest(running, urgent, ahead);
     const high = order.findIndex(([, names]) => names === "720p");
@@ -145,9 +146,9 @@ describe("the segments after a requested one", () => {
     const first = await requested(made, "480p/00011.m4s");
     // The first viewer seeks.
     const second = await requested(made, "480p/00019.m4s");
-    const urgent = [await light(), await light()];
+    const urgent = [await light(), await light("w2")];
     expect(urgent.map(({ task }) => task.chunk.first_segment)).toEqual([10, 18]);
-    const ahead = await light();
+    const ahead = await light("w3");
     expect(ahead.task.chunk).toMatchObject({ first_segment: 19, segments: 2, renditions: ["480p"] });
     expect((await nextTask(app, undefined, { lane: "light" })).status).toBe(204);
     for (const path of ["480p/00011.m4s", "480p/00019.m4s"]) await storeEarly(app, made.prefix, path);

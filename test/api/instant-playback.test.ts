@@ -22,7 +22,8 @@ beforeEach(async () => {
 });
 
 const asset = async (id: number) => (await app.call("GET", `/api/v1/assets/${id}`, { key })).body;
-const light = async () => (await nextTask(app, undefined, { lane: "light" })).body;
+/** Of a worker that encodes another urgent chunk it is no chunk. */
+const light = async (worker = "w1") => (await nextTask(app, undefined, { lane: "light", worker_id: worker })).body;
 const main = async () => (await nextTask(app)).body;
 const store = (prefix: string, path: string) => storeEarly(app, prefix, path);
 const complete = (contract: any) => completeEarly(app, contract);
@@ -137,9 +138,9 @@ describe("a segment that is not encoded yet", () => {
     await store(made.prefix, "480p/00002.m4s");
     expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([200, 200, 200]);
     const both = [media(made, "360p/00020.m4s"), media(made, "360p/00020.m4s")];
-    const urgent = await waitForTask(light);
+    const urgent = await waitForTask(() => light("w2"));
     expect(urgent.task.chunk).toMatchObject({ first_segment: 19, segments: 1, renditions: ["360p"] });
-    const ahead = await light();
+    const ahead = await light("w3");
     expect(ahead.task.chunk).toMatchObject({ first_segment: 20, segments: 2, renditions: ["360p"], is_urgent: true });
     expect((await nextTask(app, undefined, { lane: "light" })).status).toBe(204);
     await store(made.prefix, "360p/00020.m4s");
@@ -151,7 +152,7 @@ describe("a segment that is not encoded yet", () => {
     const made = await published();
     const first = ["00005", "00007", "00009", "00011"].map((name) => media(made, `360p/${name}.m4s`));
     for (let i = 0; i < 4; i++)
-      await waitForTask(light, ({ task }) => task.chunk?.is_urgent && task.chunk.first_segment > 3);
+      await waitForTask(() => light(`w${i + 2}`), ({ task }) => task.chunk?.is_urgent && task.chunk.first_segment > 3);
     const more = await media(made, "360p/00015.m4s");
     expectError(more, 503, "segment_not_ready");
     expect(more.headers.get("retry-after")).toBe("2");

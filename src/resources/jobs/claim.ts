@@ -16,7 +16,7 @@ import type { Lease } from "./contract.ts";
 import { nextEarlyJob, nextJob, nextLightTask, nextRequestedTask, nextUnit, type Unit } from "./fair-queue.ts";
 import { leaseToken, stale } from "./lease.ts";
 import { type Claimant, startAttempt } from "./lifecycle/attempts.ts";
-import { IS_QUEUED, IS_REQUESTED } from "./tasks/lifecycle.ts";
+import { IS_QUEUED } from "./tasks/lifecycle.ts";
 import { claimedTask, claimTask, startWithPlan } from "./tasks/start.ts";
 
 /** A job, or a task of one. */
@@ -63,22 +63,6 @@ const firstTask = prepared((db) =>
     .prepare(),
 );
 
-const firstRequestedTask = prepared((db) =>
-  db
-    .select({ id: transcodingTasks.id })
-    .from(transcodingTasks)
-    .where(
-      and(
-        IS_QUEUED,
-        sql`${transcodingTasks.urgency} > 0`,
-        IS_REQUESTED,
-        lte(transcodingTasks.availableAt, sql.placeholder("now")),
-      ),
-    )
-    .limit(1)
-    .prepare(),
-);
-
 const firstEarlyJob = prepared((db) =>
   db
     .select({ id: transcodingJobs.id })
@@ -103,8 +87,7 @@ export async function hasQueued(
   const now = app.clock.now();
   if (lane !== "main") {
     if (!takesTasks) return false;
-    const task = lane === "light" ? nextLightTask(app.db, now, workerId) : firstRequestedTask(app.db).get({ now });
-    if (await task) return true;
+    if (await (lane === "light" ? nextLightTask : nextRequestedTask)(app.db, now, workerId)) return true;
     return app.config.parallel === "auto" && (await firstEarlyJob(app.db).get({ now })) !== undefined;
   }
   const first = takesClips ? (takesJoins ? firstJob : firstOrClip) : takesJoins ? firstOrJoin : firstOfPlain;
@@ -145,8 +128,8 @@ async function nextOf(
   }: Takes & { isParallel: boolean; workerId: string | null },
 ): Promise<Unit | undefined> {
   if (lane !== "main") {
-    const next = () => (lane === "light" ? nextLightTask(tx, now, workerId) : nextRequestedTask(tx, now));
-    const task = takesTasks ? await next() : undefined;
+    const next = lane === "light" ? nextLightTask : nextRequestedTask;
+    const task = takesTasks ? await next(tx, now, workerId) : undefined;
     if (task) return { task };
     const early = takesTasks && isParallel ? await nextEarlyJob(tx, now) : undefined;
     return early && { job: early };

@@ -1,7 +1,7 @@
 import { eq, type SQL, sql } from "drizzle-orm";
 import type { Db } from "../../../storage/db/open.ts";
 import { type JobRow, type TaskRow, transcodingJobs, transcodingTasks } from "../../../storage/db/schema.ts";
-import { IS_REQUESTED, isForLight } from "./tasks/lifecycle.ts";
+import { IS_REQUESTED, isForLight, isNextForSide } from "./tasks/lifecycle.ts";
 
 /** The highest priority that a tenant may give its own jobs; a higher one precedes all other jobs. */
 export const MAX_OWN_PRIORITY = 10;
@@ -72,14 +72,14 @@ export const nextEarlyJob = (tx: Db, now: number): Promise<JobRow | undefined> =
 export const nextLightTask = (tx: Db, now: number, workerId: string | null): Promise<TaskRow | undefined> =>
   taskWith(
     tx,
-    sql`(select id from transcoding_tasks indexed by tasks_light where status = 'queued' and (urgency > 0 or kind in ('audio', 'images')) and ${isForLight(workerId)} and available_at <= ${now} order by urgency desc, max(priority, ${OWN_MOST}) desc, turn, available_at, id limit 1)`,
+    sql`(select id from transcoding_tasks indexed by tasks_light where status = 'queued' and (urgency > 0 or kind in ('audio', 'images')) and ${isForLight(workerId)} and ${isNextForSide(workerId)} and available_at <= ${now} order by urgency desc, max(priority, ${OWN_MOST}) desc, turn, available_at, id limit 1)`,
   );
 
 /** The first of the tasks that a viewer has requested. */
-export const nextRequestedTask = (tx: Db, now: number): Promise<TaskRow | undefined> =>
+export const nextRequestedTask = (tx: Db, now: number, workerId: string | null): Promise<TaskRow | undefined> =>
   taskWith(
     tx,
-    sql`(select id from transcoding_tasks indexed by tasks_urgent where status = 'queued' and urgency > 0 and ${IS_REQUESTED} and available_at <= ${now} order by urgency desc, max(priority, ${OWN_MOST}) desc, turn, available_at, id limit 1)`,
+    sql`(select id from transcoding_tasks indexed by tasks_urgent where status = 'queued' and urgency > 0 and ${IS_REQUESTED} and ${isNextForSide(workerId)} and available_at <= ${now} order by urgency desc, max(priority, ${OWN_MOST}) desc, turn, available_at, id limit 1)`,
   );
 
 /** The first urgent task. */

@@ -51,7 +51,7 @@ export async function requestSegment(app: App, asset: AssetRow, ref: SegmentRef)
 
 /** Whether it is encoded next, or as a whole: then a request divides nothing. */
 const isSplit = ({ kind, urgency, firstSegment }: TaskRow) =>
-  urgency === REQUESTED || (kind === "audio" && (firstSegment === null || urgency > 0));
+  urgency === REQUESTED || (kind === "audio" && firstSegment === null);
 
 type Found = { task: TaskRow; plan: PlanResult };
 
