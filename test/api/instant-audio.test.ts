@@ -148,6 +148,20 @@ test("the urgent lane receives only what a viewer waits for, also when it waits 
   expect(rangeOf(await light())).toEqual([2, 14]);
 });
 
+test("a requested segment of the video makes the audio of its time urgent too", async () => {
+  const made = await published();
+  const video = "360p/00218.m4s";
+  const answer = requestEarly(app, made, video);
+  const urgent = () => nextTask(app, undefined, { lane: "urgent" });
+  const claimed = [await until("it is requested", async () => (await urgent()).body), (await urgent()).body];
+  expect(claimed.map((one) => [one.task.kind, ...rangeOf(one)])).toEqual([
+    ["audio", 216, 4],
+    ["chunk", 217, 1],
+  ]);
+  await storeEarly(app, made.prefix, video);
+  expect((await answer).status).toBe(200);
+});
+
 test("a part that has not exactly its segments ends the encode in parts", async () => {
   await published();
   const contract = await light();

@@ -165,7 +165,7 @@ describe("the segments after a requested one", () => {
     await storeEarly(app, made.prefix, "480p/00019.m4s");
     await storeEarly(app, made.prefix, "480p/00020.m4s");
     expect([(await first).status, (await second).status]).toEqual([200, 200]);
-    const next = await light();
+    const next = await light("w2");
     expect(next.task.chunk).toMatchObject({ first_segment: 19, segments: 2, renditions: ["480p"] });
     expect(isOnce((await rest(running, urgent, next)).counts)).toBe(true);
   });

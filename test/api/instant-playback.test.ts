@@ -152,7 +152,10 @@ describe("a segment that is not encoded yet", () => {
     const made = await published();
     const first = ["00005", "00007", "00009", "00011"].map((name) => media(made, `360p/${name}.m4s`));
     for (let i = 0; i < 4; i++)
-      await waitForTask(() => light(`w${i + 2}`), ({ task }) => task.chunk?.is_urgent && task.chunk.first_segment > 3);
+      await waitForTask(
+        () => light(`w${i + 2}`),
+        ({ task }) => task.chunk?.is_urgent && task.chunk.first_segment > 3,
+      );
     const more = await media(made, "360p/00015.m4s");
     expectError(more, 503, "segment_not_ready");
     expect(more.headers.get("retry-after")).toBe("2");

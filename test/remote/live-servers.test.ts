@@ -313,3 +313,21 @@ test("a server that returns in time completes its recording itself, and one that
   const ended = await rows("SELECT id FROM events WHERE type = 'live.stream.ended'");
   expect(ended).toHaveLength(2);
 });
+
+test("the publisher of a server that was killed connects to another one, which does not wait for the first to return", async () => {
+  const { a, b, rows } = await platform();
+  const channel = await newChannel(a);
+  publish(a, channel, 120);
+  const [video] = await untilLive(b);
+  await untilListed(b, video, 2);
+  a.child.kill("SIGKILL");
+  await a.ended;
+  await until("it is accepted", async () => (await publish(b, channel, 3).exit)[0] === 0, 60_000);
+  await until("its stream is recorded", async () => (await assetsAt(b, channel)).length === 1);
+  const streams = await rows("SELECT ended_at, finished_at FROM live_streams ORDER BY id");
+  expect(streams).toEqual([
+    { ended_at: expect.any(Number), finished_at: null },
+    { ended_at: expect.any(Number), finished_at: expect.any(Number) },
+  ]);
+  expect((await listAt(b, video)).isEnded).toBe(true);
+});

@@ -1,4 +1,4 @@
-import { and, count, eq, inArray, sql } from "drizzle-orm";
+import { and, count, eq, inArray, type SQL, sql } from "drizzle-orm";
 import { afterCommit } from "../../../../storage/db/after-commit.ts";
 import type { Db } from "../../../../storage/db/open.ts";
 import { type AssetRow, type TaskRow, transcodingTasks } from "../../../../storage/db/schema.ts";
@@ -43,6 +43,10 @@ export async function requestSegment(app: App, asset: AssetRow, ref: SegmentRef)
     else {
       if (await isLimited(tx, asset.tenantId)) return "later";
       await requestTask(tx, app, task, { plan, ref });
+      // Some players request the audio of a position when they have its video.
+      const sound = await openTask(tx, task, coversAudio(ref.number));
+      if (sound?.status === "queued" && !isSplit(sound))
+        await requestAudio(tx, app, sound, { plan, number: ref.number });
     }
     afterCommit(tx, workerWaker(app));
     return "coming";
@@ -67,20 +71,17 @@ async function find(db: Db, asset: AssetRow, ref: SegmentRef): Promise<Found | A
   const isVideo = plan.early.renditions.some(({ name }) => name === ref.rendition);
   if (ref.number >= plan.early.segments + (isVideo ? 0 : AUDIO_MORE)) return "none";
   if (!isVideo && !isAudioName(ref.rendition)) return "none";
-  const task = await db
-    .select()
-    .from(tasks)
-    .where(
-      and(
-        eq(tasks.attemptId, job.attemptId),
-        inArray(tasks.status, ["queued", "running"]),
-        isVideo ? covers(ref) : coversAudio(ref.number),
-      ),
-    )
-    .limit(1)
-    .get();
+  const task = await openTask(db, { attemptId: job.attemptId }, isVideo ? covers(ref) : coversAudio(ref.number));
   return task ? { task, plan } : "none";
 }
+
+const openTask = (db: Db, { attemptId }: Pick<TaskRow, "attemptId">, condition: SQL | undefined) =>
+  db
+    .select()
+    .from(tasks)
+    .where(and(eq(tasks.attemptId, attemptId), inArray(tasks.status, ["queued", "running"]), condition))
+    .limit(1)
+    .get();
 
 async function isLimited(tx: Db, tenantId: number): Promise<boolean> {
   let total = 0;

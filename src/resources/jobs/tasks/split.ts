@@ -60,8 +60,10 @@ export async function requestAudio(
   const step = plan.early?.audio_step ?? 1;
   // The last segments stay together: where the source ends is only known when it is encoded.
   const last = to ?? Math.max(from, (plan.early?.segments ?? 0) - 2);
-  const cut = Math.floor(Math.min(number, last) / step) * step;
-  const end = cut + Math.ceil(AUDIO_SEGMENTS / step) * step;
+  const most = Math.ceil(AUDIO_SEGMENTS / step) * step;
+  const isShort = to !== null && to - from <= most;
+  const cut = isShort ? from : Math.floor(Math.min(number, last) / step) * step;
+  const end = cut + most;
   const urgent = { urgency: REQUESTED, rank: 0 };
   const ahead = { urgency: FIRST, rank: 1 };
   const parts = [
