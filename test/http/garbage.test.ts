@@ -9,6 +9,8 @@ import { atEnd } from "../support/folder.ts";
 const WARM = 6400;
 const ASKED = 12_800;
 const CONNECTIONS = 64;
+const ROUNDS = 3;
+const LIMIT_BYTES = 1000;
 
 /** Objects that survived two minor collections. */
 const old = () => getHeapSpaceStatistics().find(({ space_name }) => space_name === "old_space")?.space_used_size ?? 0;
@@ -39,7 +41,11 @@ test("responses become garbage immediately: a minor collection retains nothing o
     return moved / count;
   };
   await askAll(WARM);
-  const kept = await askAll(ASKED);
-  console.log(`${Math.round(kept)} bytes of each answer were kept`);
-  expect(kept).toBeLessThan(1000);
+  // A major collection that V8 happens to run meanwhile moves what is in progress; what is retained is so in every round.
+  let kept = Number.POSITIVE_INFINITY;
+  for (let round = 0; round < ROUNDS && kept >= LIMIT_BYTES; round++) {
+    kept = await askAll(ASKED);
+    console.log(`${Math.round(kept)} bytes of each answer were kept`);
+  }
+  expect(kept).toBeLessThan(LIMIT_BYTES);
 });
