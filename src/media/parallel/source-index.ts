@@ -185,11 +185,14 @@ export function firstAudioRanges(
   return joinRanges(samples, GAP_BYTES);
 }
 
-/** What a part of the audio reads, between two times in seconds; null when it is not in the index. */
+/**
+ * What a part of the audio reads, between two times in seconds; null when it is not in the index. With `isUrgent` in few
+ * requests, which read the video between the packets too.
+ */
 export function audioPartRanges(
   { tracks }: SourceIndex,
   { audio, startSeconds = 0 }: Pick<StoredPlan, "audio" | "startSeconds">,
-  { from, to }: { from: number; to: number },
+  { from, to, isUrgent }: { from: number; to: number; isUrgent: boolean },
 ): ByteRange[] | null {
   const [begin, end] = [startSeconds + from - READ_BEHIND_SECONDS, startSeconds + to + READ_AHEAD_SECONDS];
   const samples: ByteRange[] = [];
@@ -198,9 +201,20 @@ export function audioPartRanges(
     if (indexed?.kind !== "audio") return null;
     const first = indexed.dts.findIndex((time) => time >= begin);
     const after = indexed.dts.findIndex((time) => time > end);
-    if (first >= 0) samples.push(...rangesOf(indexed, first, after < 0 ? indexed.sizes.length : after));
+    if (first < 0) continue;
+    for (const range of joinRanges(rangesOf(indexed, first, after < 0 ? indexed.sizes.length : after)))
+      samples.push(range);
   }
-  return joinRanges(samples, GAP_BYTES);
+  const few = joinRanges(samples, GAP_BYTES);
+  return (isUrgent ? null : fewBytes(samples, bytesOf(few))) ?? few;
+}
+
+/** Ranges of a part of a source of `size` bytes, most of which they leave out; null when they would have to be too many. */
+function fewBytes(samples: readonly ByteRange[], size: number): ByteRange[] | null {
+  const exact = joinRanges(samples);
+  if (bytesOf(exact) > MOST * size) return null;
+  const ranges = joinRanges(exact, gapWithin(exact, AUDIO_SHARE * size - bytesOf(exact)));
+  return ranges.length > MAX_AUDIO_RANGES ? null : ranges;
 }
 
 /**
@@ -218,10 +232,7 @@ export function audioRanges(
     if (indexed?.kind !== "audio") return null;
     for (const range of joinRanges(rangesOf(indexed, 0, indexed.sizes.length))) samples.push(range);
   }
-  const exact = joinRanges(samples);
-  if (bytesOf(exact) > MOST * size) return null;
-  const ranges = joinRanges(exact, gapWithin(exact, AUDIO_SHARE * size - bytesOf(exact)));
-  return ranges.length > MAX_AUDIO_RANGES ? null : ranges;
+  return fewBytes(samples, size);
 }
 
 /** The largest gap up to which all gaps between ranges have at most `budget` bytes together. */

@@ -300,7 +300,7 @@ function audioRangesOf({
   const step = audioStep(plan.audio, index, requestedSpec(job)) ?? 0;
   const from = Math.max(0, range.first_segment - step) * seconds;
   const to = range.segments === null ? Number.POSITIVE_INFINITY : (range.first_segment + range.segments) * seconds;
-  return audioPartRanges(index, plan, { from, to });
+  return audioPartRanges(index, plan, { from, to, isUrgent: range.is_urgent });
 }
 
 /** The audio of a task: of a range of segments, or all. Throws MediaError and Inexact. */
