@@ -68,8 +68,10 @@ function writeHeader(writer: PlaylistWriter, track: TrackWindow, options: MediaP
     const skip = `CAN-SKIP-UNTIL=${seconds(SKIP_UNTIL * targetSeconds)}`;
     writer.add(`#EXT-X-SERVER-CONTROL:CAN-BLOCK-RELOAD=YES,${partHoldBack},${holdBack},${skip}\n`);
     writer.add(`#EXT-X-PART-INF:PART-TARGET=${seconds(partTargetSeconds)}\n`);
+  } else {
     // Without parts a player still gains the time that it would wait between two requests: about a second.
-  } else writer.add(`#EXT-X-SERVER-CONTROL:CAN-BLOCK-RELOAD=YES,${holdBack}\n`);
+    writer.add(`#EXT-X-SERVER-CONTROL:CAN-BLOCK-RELOAD=YES,${holdBack}\n`);
+  }
   writer.add(`#EXT-X-MEDIA-SEQUENCE:${track.firstNumber}\n`);
   writer.add(`#EXT-X-DISCONTINUITY-SEQUENCE:${track.discontinuitySequence}\n`);
   writer.add("#EXT-X-INDEPENDENT-SEGMENTS\n");

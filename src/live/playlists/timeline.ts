@@ -37,6 +37,9 @@ export type TimelineState = {
   isInterrupted: boolean;
 };
 
+/** What playlists list of a track. */
+export type ListedTrack = { init: InitEvent; segments: SegmentEvent[] };
+
 /** The time of day at a position of the media timeline, in ms since the epoch. */
 type Anchor = { wallMs: number; seconds: number };
 
@@ -221,7 +224,7 @@ export class LiveTimeline {
   }
 
   /** The complete segments that playlists list, and the init segments of their tracks. */
-  *listed(): Generator<{ init: InitEvent; segments: SegmentEvent[] }> {
+  *listed(): Generator<ListedTrack> {
     for (const track of this.#tracks.values()) {
       const { init, firstNumber, length } = track;
       const segments = Array.from({ length }, (_, index): SegmentEvent => {

@@ -205,12 +205,12 @@ export function audioPartRanges(
     for (const range of joinRanges(rangesOf(indexed, first, after < 0 ? indexed.sizes.length : after)))
       samples.push(range);
   }
-  const few = joinRanges(samples, GAP_BYTES);
-  return (isUrgent ? null : fewBytes(samples, bytesOf(few))) ?? few;
+  const inFewRequests = joinRanges(samples, GAP_BYTES);
+  return (isUrgent ? null : inFewBytes(samples, bytesOf(inFewRequests))) ?? inFewRequests;
 }
 
 /** Ranges of a part of a source of `size` bytes, most of which they leave out; null when they would have to be too many. */
-function fewBytes(samples: readonly ByteRange[], size: number): ByteRange[] | null {
+function inFewBytes(samples: readonly ByteRange[], size: number): ByteRange[] | null {
   const exact = joinRanges(samples);
   if (bytesOf(exact) > MOST * size) return null;
   const ranges = joinRanges(exact, gapWithin(exact, AUDIO_SHARE * size - bytesOf(exact)));
@@ -232,7 +232,7 @@ export function audioRanges(
     if (indexed?.kind !== "audio") return null;
     for (const range of joinRanges(rangesOf(indexed, 0, indexed.sizes.length))) samples.push(range);
   }
-  return fewBytes(samples, size);
+  return inFewBytes(samples, size);
 }
 
 /** The largest gap up to which all gaps between ranges have at most `budget` bytes together. */

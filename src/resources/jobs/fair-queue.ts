@@ -1,7 +1,7 @@
 import { eq, type SQL, sql } from "drizzle-orm";
 import type { Db } from "../../../storage/db/open.ts";
 import { type JobRow, type TaskRow, transcodingJobs, transcodingTasks } from "../../../storage/db/schema.ts";
-import { IS_REQUESTED, isForLight, isNextForSide } from "./tasks/lifecycle.ts";
+import { REQUESTED } from "./tasks/early-parts.ts";
 
 /** The highest priority that a tenant may give its own jobs; a higher one precedes all other jobs. */
 export const MAX_OWN_PRIORITY = 10;
@@ -68,18 +68,34 @@ export const nextEarlyJob = (tx: Db, now: number): Promise<JobRow | undefined> =
     sql`(select id from transcoding_jobs indexed by jobs_early where status = 'queued' and early_playback = 1 and available_at <= ${now} order by max(priority, ${OWN_MOST}) desc, turn, available_at, id limit 1)`,
   );
 
+const runs = (workerId: string | null, condition: SQL) =>
+  sql`exists (select 1 from transcoding_tasks mine indexed by tasks_leased
+    where mine.status = 'running' and mine.worker_id = ${workerId} and ${condition})`;
+/** Urgent chunks of a worker are encoded one after another: of two at once, both would be late. */
+const isNextUrgent = (workerId: string | null) =>
+  sql`(kind <> 'chunk' or not ${runs(workerId, sql`mine.kind = 'chunk' and mine.urgency > 0`)})`;
+/**
+ * The head of a video uses all cores: the light lane takes it, if the main lane has another chunk, which it would wait for.
+ * What follows the head, and would only delay it, waits for its end. The first tasks of a video have no rank.
+ */
+const isForLight = (workerId: string | null) =>
+  sql`(kind <> 'chunk' or urgency = ${REQUESTED} or rank > 0
+    or case publishes when 1 then ${runs(workerId, sql`mine.kind in ('chunk', 'whole')`)}
+      else not exists (select 1 from transcoding_tasks head where head.attempt_id = transcoding_tasks.attempt_id
+        and head.publishes = 1 and head.status in ('queued', 'running')) end)`;
+
 /** The first of the tasks that a worker may run next to a long one: urgent ones first, then in the order of the queue. */
 export const nextLightTask = (tx: Db, now: number, workerId: string | null): Promise<TaskRow | undefined> =>
   taskWith(
     tx,
-    sql`(select id from transcoding_tasks indexed by tasks_light where status = 'queued' and (urgency > 0 or kind in ('audio', 'images')) and ${isForLight(workerId)} and ${isNextForSide(workerId)} and available_at <= ${now} order by urgency desc, max(priority, ${OWN_MOST}) desc, turn, available_at, id limit 1)`,
+    sql`(select id from transcoding_tasks indexed by tasks_light where status = 'queued' and (urgency > 0 or kind in ('audio', 'images')) and ${isForLight(workerId)} and ${isNextUrgent(workerId)} and available_at <= ${now} order by urgency desc, max(priority, ${OWN_MOST}) desc, turn, available_at, id limit 1)`,
   );
 
 /** The first of the tasks that a viewer has requested. */
 export const nextRequestedTask = (tx: Db, now: number, workerId: string | null): Promise<TaskRow | undefined> =>
   taskWith(
     tx,
-    sql`(select id from transcoding_tasks indexed by tasks_urgent where status = 'queued' and urgency > 0 and ${IS_REQUESTED} and ${isNextForSide(workerId)} and available_at <= ${now} order by urgency desc, max(priority, ${OWN_MOST}) desc, turn, available_at, id limit 1)`,
+    sql`(select id from transcoding_tasks indexed by tasks_urgent where status = 'queued' and urgency > 0 and urgency = ${REQUESTED} and ${isNextUrgent(workerId)} and available_at <= ${now} order by urgency desc, max(priority, ${OWN_MOST}) desc, turn, available_at, id limit 1)`,
   );
 
 /** The first urgent task. */

@@ -1,4 +1,4 @@
-import { and, eq, inArray, isNotNull, isNull, type SQL, sql } from "drizzle-orm";
+import { and, eq, inArray, isNotNull, isNull, sql } from "drizzle-orm";
 import { afterCommit } from "../../../../storage/db/after-commit.ts";
 import type { Db } from "../../../../storage/db/open.ts";
 import { type JobRow, type TaskRow, taskLeases, transcodingTasks } from "../../../../storage/db/schema.ts";
@@ -9,27 +9,6 @@ import { TASK_TRANSITIONS, type TaskTransitionName } from "./transitions.ts";
 
 /** Conditions as literals: SQLite uses no partial index for a status that is a parameter, but reads all tasks. */
 export const IS_QUEUED = sql`${transcodingTasks.status} = 'queued'`;
-/** Of a queued task: a viewer waits for it. */
-export const IS_REQUESTED = sql`${transcodingTasks.urgency} > 1`;
-const running = (workerId: string | null, condition: SQL) =>
-  sql`exists (select 1 from transcoding_tasks mine indexed by tasks_leased
-    where mine.status = 'running' and mine.worker_id = ${workerId} and ${condition})`;
-/**
- * Of a queued task: whether its worker may encode it next to what its main lane has. Urgent chunks are encoded one after
- * another: of two at once, both would be late.
- */
-export const isNextForSide = (workerId: string | null): SQL =>
-  sql`(${transcodingTasks.kind} <> 'chunk' or not ${running(workerId, sql`mine.kind = 'chunk' and mine.urgency > 0`)})`;
-/**
- * Of a queued task: whether it is for the light lane of a worker. The head of a video uses all cores: it is, if the main lane
- * has another chunk, which it would wait for. What follows the head, and would only delay it, waits for its end.
- */
-export const isForLight = (workerId: string | null): SQL =>
-  // The first tasks of a video have no rank, and what follows a requested segment has one.
-  sql`(${transcodingTasks.kind} <> 'chunk' or ${IS_REQUESTED} or ${transcodingTasks.rank} > 0
-    or case ${transcodingTasks.publishes} when 1 then ${running(workerId, sql`mine.kind in ('chunk', 'whole')`)}
-      else not exists (select 1 from transcoding_tasks head
-        where head.attempt_id = ${transcodingTasks.attemptId} and head.publishes = 1 and head.status in ('queued', 'running')) end)`;
 export const IS_RUNNING = sql`${transcodingTasks.status} = 'running'`;
 
 type Columns = Omit<Partial<typeof transcodingTasks.$inferInsert>, "status">;

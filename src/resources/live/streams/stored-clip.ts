@@ -9,6 +9,7 @@ import { rateOfSegment } from "../../../live/cmaf/recover.ts";
 import { finishRecording, type RecordedTracks } from "../../../live/ingest/finish-recording.ts";
 import type { FinishedRecording, WantedClip } from "../../../live/ingest/messages.ts";
 import { SegmentList } from "../../../live/ingest/segment-list.ts";
+import type { ListedTrack } from "../../../live/playlists/timeline.ts";
 import { INIT_NAME, segmentFileName } from "../../../media/arguments.ts";
 import type { StoredStream } from "../shared/stored-streams.ts";
 import { copyObject } from "./stored-media.ts";
@@ -48,8 +49,8 @@ export async function clipStored(
     const path = `${track}/${INIT_NAME}`;
     const { bytes } = (await storageOf(app).head(prefix + path)) ?? notFound("file");
     await copy(path, bytes, true);
-    const wantedOnes = segments.filter(({ segment }) => segment >= range.first && segment <= range.last);
-    await mapBounded(wantedOnes, { atOnce: AT_ONCE }, ({ segment, bytes: size, name }) =>
+    const inRange = segments.filter(({ segment }) => segment >= range.first && segment <= range.last);
+    await mapBounded(inRange, { atOnce: AT_ONCE }, ({ segment, bytes: size, name }) =>
       // The frame rate is that of the first one; the last ones may be joined.
       copy(`${track}/${name}`, size, segment === range.first || segment >= range.last - 1),
     );
@@ -65,11 +66,7 @@ export async function clipStored(
   return { folder: target, made, stored };
 }
 
-async function recordedTracks(
-  folder: string,
-  tracks: ReturnType<StoredStream["timeline"]["listed"]> extends Generator<infer Track> ? Track[] : never,
-  first: number,
-): Promise<RecordedTracks> {
+async function recordedTracks(folder: string, tracks: readonly ListedTrack[], first: number): Promise<RecordedTracks> {
   const [video, audio] = (["video", "audio"] as const).map(
     (kind) => tracks.find(({ init }) => init.kind === kind)?.init,
   );
