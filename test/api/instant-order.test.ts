@@ -171,6 +171,29 @@ describe("the segments after a requested one", () => {
   });
 });
 
+test("a requested segment is for a worker that can encode it now, also when another one waits longer", async () => {
+  const made = await leadTaking(1);
+  await main();
+  const first = await requested(made, "480p/00011.m4s");
+  // Its one urgent chunk.
+  expect((await light()).task.chunk).toMatchObject({ first_segment: 10, is_urgent: true });
+  const urgent = (worker: string) =>
+    nextTask(app, undefined, { lane: "urgent", worker_id: worker, wait_seconds: worker === "w1" ? 3 : 20 });
+  const [busy, free] = [urgent("w1"), urgent("w2")];
+  await until("both are known", async () => {
+    const { body } = await app.call("GET", "/api/v1/admin/workers", { admin: app.admin });
+    return ["w1", "w2"].every((name) => body.some(({ worker_id }: { worker_id: string }) => worker_id === name));
+  });
+  // A write behind their claims: when it is answered, they wait.
+  await app.key((await app.tenant()).id);
+  const second = await requested(made, "480p/00019.m4s");
+  const { body } = await free;
+  expect(body.task.chunk).toMatchObject({ first_segment: 18, segments: 1 });
+  for (const path of ["480p/00011.m4s", "480p/00019.m4s"]) await storeEarly(app, made.prefix, path);
+  expect([(await first.answer).status, (await second.answer).status]).toEqual([200, 200]);
+  expect((await busy).status).toBe(204);
+});
+
 test("the head of a video is encoded alone, and next to a chunk that its worker has begun", async () => {
   const begin = async () => {
     const made = await uploaded(app, key, { early_playback: true });

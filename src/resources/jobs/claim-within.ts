@@ -8,7 +8,7 @@ import { sameSecret } from "../../lib/tokens.ts";
 import type { Claim } from "../../protocol/worker.ts";
 import { type Claimed, claim } from "./claim.ts";
 import { workerContract } from "./contract.ts";
-import { waitForJob, wakeNext } from "./long-poll.ts";
+import { passOn, waitForJob, wakeNext } from "./long-poll.ts";
 import { correctSize } from "./registered-source.ts";
 import { NO_CAPTIONS, sourceUpload } from "./source-upload.ts";
 import { taskOfContract } from "./tasks/start.ts";
@@ -47,6 +47,7 @@ export async function claimWithin(
   const workerId = body.worker_id ?? null;
   const deadline = Date.now() + (body.wait_seconds ?? 0) * 1000;
   const socket = incoming?.socket;
+  let seen = 0;
   for (;;) {
     // The client has disconnected: it would not receive the lease, and the job would wait until the lease expires.
     if (socket?.destroyed) return new Reply(204, undefined);
@@ -55,9 +56,10 @@ export async function claimWithin(
       wakeNext(app);
       return answer(await contractFor(app, claimed, { ...body, lane: takes.lane }, base), claimed.lease.attemptId);
     }
+    passOn(app, takes.lane, seen);
     const leftSeconds = (deadline - Date.now()) / 1000;
     if (leftSeconds <= 0 || app.stopping.aborted) return new Reply(204, undefined);
-    await waitForJob(app, { seconds: leftSeconds, socket, workerId, ...takes });
+    seen = await waitForJob(app, { seconds: leftSeconds, socket, workerId, seen, ...takes });
   }
 }
 

@@ -1,10 +1,12 @@
 import type { Socket } from "node:net";
 import { type App, forApp } from "../../app.ts";
+import type { Lane } from "../../protocol/worker.ts";
 import { hasQueued, type Takes } from "./claim.ts";
 import { workerWaker } from "./wake.ts";
 
-type Waiting = Takes & { wake(): void };
-type WaitOptions = { seconds: number; socket: Socket | undefined; workerId: string | null };
+/** `seen`: the number of the last event that woke the request, and for which it got nothing; 0 for none. */
+type Waiting = Takes & { seen: number; wake(event: number): void };
+type WaitOptions = { seconds: number; socket: Socket | undefined; workerId: string | null; seen: number };
 
 /**
  * Requests that wait for a job, in order of arrival. One job wakes one of them: a thousand idle workers that all
@@ -13,6 +15,7 @@ type WaitOptions = { seconds: number; socket: Socket | undefined; workerId: stri
  */
 const waiting = forApp((app) => {
   const all = new Set<Waiting>();
+  let events = 0;
   const firstOf = (isWanted: (each: Waiting) => boolean) => {
     for (const each of all) if (isWanted(each)) return each;
     return undefined;
@@ -21,41 +24,54 @@ const waiting = forApp((app) => {
     const first = firstOf(({ lane }) => lane === "main");
     const takesAll = ({ takesTasks, takesClips, takesJoins }: Waiting) => takesTasks && takesClips && takesJoins;
     const other = first && !takesAll(first) ? firstOf((each) => takesAll(each) && each.lane === "main") : undefined;
-    const others = (["light", "urgent"] as const).map((lane) => firstOf((each) => each.lane === lane));
-    for (const each of [first, other, ...others]) each?.wake();
+    events++;
+    for (const each of [first, other]) each?.wake(events);
+    for (const lane of ["light", "urgent"] as const) wakeSide(lane, events);
   });
-  return all;
+  const wakeSide = (lane: Lane, event: number) =>
+    firstOf((each) => each.lane === lane && each.seen < event)?.wake(event);
+  return { all, wakeSide };
 });
 
-/** Resolves when there may be a job, when `seconds` have passed, when `socket` closes, or when the program stops. */
+/**
+ * Resolves when there may be a job, when `seconds` have passed, when `socket` closes, or when the program stops: with the
+ * number of the event that woke the request, or with `seen`.
+ */
 export async function waitForJob(
   app: App,
-  { seconds, socket, workerId, ...takes }: Takes & WaitOptions,
-): Promise<void> {
-  if (seconds <= 0 || app.stopping.aborted) return;
-  const all = waiting(app);
-  const woken = Promise.withResolvers<void>();
+  { seconds, socket, workerId, seen, ...takes }: Takes & WaitOptions,
+): Promise<number> {
+  if (seconds <= 0 || app.stopping.aborted) return seen;
+  const { all } = waiting(app);
+  const woken = Promise.withResolvers<number>();
   const one: Waiting = {
     ...takes,
-    wake: () => {
+    seen,
+    wake: (event) => {
       all.delete(one);
-      woken.resolve();
+      woken.resolve(event);
     },
   };
-  const timer = setTimeout(one.wake, seconds * 1000);
+  const end = () => one.wake(seen);
+  const timer = setTimeout(end, seconds * 1000);
   all.add(one);
-  app.stopping.addEventListener("abort", one.wake, { once: true });
-  socket?.once("close", one.wake);
+  app.stopping.addEventListener("abort", end, { once: true });
+  socket?.once("close", end);
   try {
     // Checked after subscribing, so that a job queued in between is not missed.
-    if (!(await hasQueued(app, takes, workerId))) await woken.promise;
+    return (await hasQueued(app, takes, workerId)) ? seen : await woken.promise;
   } finally {
     clearTimeout(timer);
     all.delete(one);
-    app.stopping.removeEventListener("abort", one.wake);
-    socket?.off("close", one.wake);
+    app.stopping.removeEventListener("abort", end);
+    socket?.off("close", end);
   }
 }
 
 /** Called by a request that was woken and got a job: there may be another one, for the next request. */
 export const wakeNext = (app: App): void => workerWaker(app)();
+
+/** Called by a request that an event woke and that got nothing: the task may not be for its worker, but for another. */
+export const passOn = (app: App, lane: Lane, event: number): void => {
+  if (event > 0 && lane !== "main") waiting(app).wakeSide(lane, event);
+};
