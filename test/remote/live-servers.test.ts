@@ -66,6 +66,18 @@ const untilLive = (server: LiveServer) =>
     return found.length === 2 ? (found as [string, string]) : null;
   });
 
+/** A stream that `a` receives and `b` delivers, with so many segments. */
+async function streaming(a: LiveServer, b: LiveServer, segments: number) {
+  const channel = await newChannel(a);
+  publish(a, channel, 120);
+  const [video] = await untilLive(b);
+  await untilListed(b, video, segments);
+  return { channel, video };
+}
+
+const untilIdle = (server: LiveServer, channel: TestChannel) =>
+  until("the channel is idle", async () => (await statusAt(server, channel)) === "idle", 40_000);
+
 /** Plays some seconds of a running stream. Resolves with the errors. */
 const watch = (url: string, seconds: number) =>
   complaints("-v", "error", "-i", url, "-t", `${seconds}`, "-f", "null", "-");
@@ -245,16 +257,13 @@ test("one publisher at a time, whatever the server: refused, taken over, or cont
 
 test("a server that is killed and never returns: the channel is idle, and another server completes the recording", async () => {
   const { a, b, start, rows, age } = await platform();
-  const channel = await newChannel(a);
-  publish(a, channel, 120);
-  const [video] = await untilLive(b);
-  await untilListed(b, video, 3);
+  const { channel, video } = await streaming(a, b, 3);
   a.child.kill("SIGKILL");
   await a.ended;
   // Its segments are in storage; its heartbeat is not old enough yet.
   expect(await statusAt(b, channel)).toBe("live");
   await age(60);
-  await until("the channel is idle", async () => (await statusAt(b, channel)) === "idle", 40_000);
+  await untilIdle(b, channel);
   expect((await stateAt(b)).status).toBe("ended");
   const { id, key } = channel;
   const playback = await b.call("GET", `/api/v1/live/channels/${id}/playback`, { key });
@@ -287,14 +296,11 @@ test("a server that is killed and never returns: the channel is idle, and anothe
 
 test("a server that returns in time completes its recording itself, and one that was suspended ends its stream", async () => {
   const { a, b, start, rows, age } = await platform();
-  const channel = await newChannel(a);
-  publish(a, channel, 120);
-  const [video] = await untilLive(b);
-  await untilListed(b, video, 2);
+  const { channel } = await streaming(a, b, 2);
   a.child.kill("SIGKILL");
   await a.ended;
   await age(60);
-  await until("the channel is idle", async () => (await statusAt(b, channel)) === "idle", 40_000);
+  await untilIdle(b, channel);
   const back = await start(a.dataDir);
   await until("the recording is an asset", async () => (await assetsAt(b, channel)).length === 1);
   await until("it deletes its files", () => foldersOf(back).length === 0);
@@ -304,7 +310,7 @@ test("a server that returns in time completes its recording itself, and one that
   await untilListed(b, path, 2);
   back.child.kill("SIGSTOP");
   await age(60);
-  await until("the channel is idle", async () => (await statusAt(b, channel)) === "idle", 40_000);
+  await untilIdle(b, channel);
   back.child.kill("SIGCONT");
   expect((await second.exit)[0]).not.toBe(0);
   expect(second.stderr()).toContain("Publish again");
@@ -316,10 +322,7 @@ test("a server that returns in time completes its recording itself, and one that
 
 test("the publisher of a server that was killed connects to another one, which does not wait for the first to return", async () => {
   const { a, b, rows } = await platform();
-  const channel = await newChannel(a);
-  publish(a, channel, 120);
-  const [video] = await untilLive(b);
-  await untilListed(b, video, 2);
+  const { channel, video } = await streaming(a, b, 2);
   a.child.kill("SIGKILL");
   await a.ended;
   await until("it is accepted", async () => (await publish(b, channel, 3).exit)[0] === 0, 60_000);
