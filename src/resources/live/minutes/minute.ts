@@ -1,4 +1,4 @@
-const MINUTE_MS = 60_000;
+import { MINUTE_MS } from "../../tenants/usage.ts";
 
 /** Whole minutes since the epoch; `ms` since the epoch. */
 export const minuteOf = (ms: number) => Math.floor(ms / MINUTE_MS);
