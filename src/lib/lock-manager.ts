@@ -22,7 +22,7 @@ export async function withLock<T>(
   }
 }
 
-type LockWaiter<Holder> = { holder: Holder; id: number; shared: boolean; isHeld: boolean };
+type LockWaiter<Holder> = { holder: Holder; id: number; shared: boolean; hasPublisherElsewhere: boolean };
 export type LockRequest = LockOptions & { id: number; name: string };
 
 /** The locks of several processes, kept by one process. A process that exits releases its locks. */
@@ -38,7 +38,7 @@ export class LockManager<Holder> {
     const queue = this.#queues.get(name) ?? [];
     this.#queues.set(name, queue);
     if (newest) for (const earlier of queue) this.#notify.contested(earlier.holder, earlier.id);
-    queue.push({ holder, id, shared, isHeld: false });
+    queue.push({ holder, id, shared, hasPublisherElsewhere: false });
     this.#grant(queue);
   }
 
@@ -64,8 +64,8 @@ export class LockManager<Holder> {
   #grant(queue: LockWaiter<Holder>[]): void {
     for (const [index, waiter] of queue.entries()) {
       if (index > 0 && !(waiter.shared && queue[0]?.shared)) return;
-      if (waiter.isHeld) continue;
-      waiter.isHeld = true;
+      if (waiter.hasPublisherElsewhere) continue;
+      waiter.hasPublisherElsewhere = true;
       this.#notify.granted(waiter.holder, waiter.id);
     }
   }

@@ -206,11 +206,11 @@ export function audioPartRanges(
       samples.push(range);
   }
   const inFewRequests = joinRanges(samples, GAP_BYTES);
-  return (isUrgent ? null : inFewBytes(samples, bytesOf(inFewRequests))) ?? inFewRequests;
+  return (isUrgent ? null : sparseRanges(samples, bytesOf(inFewRequests))) ?? inFewRequests;
 }
 
 /** Ranges of a part of a source of `size` bytes, most of which they leave out; null when they would have to be too many. */
-function inFewBytes(samples: readonly ByteRange[], size: number): ByteRange[] | null {
+function sparseRanges(samples: readonly ByteRange[], size: number): ByteRange[] | null {
   const exact = joinRanges(samples);
   if (bytesOf(exact) > MOST * size) return null;
   const ranges = joinRanges(exact, gapWithin(exact, AUDIO_SHARE * size - bytesOf(exact)));
@@ -232,7 +232,7 @@ export function audioRanges(
     if (indexed?.kind !== "audio") return null;
     for (const range of joinRanges(rangesOf(indexed, 0, indexed.sizes.length))) samples.push(range);
   }
-  return inFewBytes(samples, size);
+  return sparseRanges(samples, size);
 }
 
 /** The largest gap up to which all gaps between ranges have at most `budget` bytes together. */

@@ -26,11 +26,11 @@ const waiting = forApp((app) => {
     const other = first && !takesAll(first) ? firstOf((each) => takesAll(each) && each.lane === "main") : undefined;
     events++;
     for (const each of [first, other]) each?.wake(events);
-    for (const lane of ["light", "urgent"] as const) wakeSide(lane, events);
+    for (const lane of ["light", "urgent"] as const) wakeLane(lane, events);
   });
-  const wakeSide = (lane: Lane, event: number) =>
+  const wakeLane = (lane: Lane, event: number) =>
     firstOf((each) => each.lane === lane && each.seen < event)?.wake(event);
-  return { all, wakeSide };
+  return { all, wakeLane };
 });
 
 /**
@@ -73,5 +73,5 @@ export const wakeNext = (app: App): void => workerWaker(app)();
 
 /** Called by a request that an event woke and that got nothing: the task may not be for its worker, but for another. */
 export const passOn = (app: App, lane: Lane, event: number): void => {
-  if (event > 0 && lane !== "main") waiting(app).wakeSide(lane, event);
+  if (event > 0 && lane !== "main") waiting(app).wakeLane(lane, event);
 };

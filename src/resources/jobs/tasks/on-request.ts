@@ -44,9 +44,9 @@ export async function requestSegment(app: App, asset: AssetRow, ref: SegmentRef)
       if (await isLimited(tx, asset.tenantId)) return "later";
       await requestTask(tx, app, task, { plan, ref });
       // Some players request the audio of a position when they have its video.
-      const sound = await openTask(tx, task, coversAudio(ref.number));
-      if (sound?.status === "queued" && !isSplit(sound))
-        await requestAudio(tx, app, sound, { plan, number: ref.number });
+      const audio = await openTask(tx, task, coversAudio(ref.number));
+      if (audio?.status === "queued" && !isSplit(audio))
+        await requestAudio(tx, app, audio, { plan, number: ref.number });
     }
     afterCommit(tx, workerWaker(app));
     return "coming";

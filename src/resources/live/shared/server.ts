@@ -14,7 +14,7 @@ export const serverIdOf = (app: App): string => own(app).id;
 /** How often a server writes that its streams run. */
 export const HEARTBEAT_MS = 3000;
 /** Without a heartbeat for so long, a publisher is not refused because of a stream on another server. */
-export const HELD_MS = 10_000;
+export const PUBLISHER_TIMEOUT_MS = 10_000;
 /** A stream whose server has not written for so long is over. */
 export const DEAD_MS = 30_000;
 /** After so long without its server, another one completes a recording from the stored segments. */

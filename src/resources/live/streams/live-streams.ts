@@ -23,7 +23,7 @@ import { LIVE_PLAYLIST, type LiveStream, liveRegistry } from "../registry.ts";
 import { type ReportWriter, reportWriter } from "../shared/report-writer.ts";
 import { applyReport, type StreamReport } from "../shared/reports.ts";
 import { HEARTBEAT_MS, LINGER_MS, serverIdOf, sharesStreams } from "../shared/server.ts";
-import { isEncoded, lastWrite } from "./left.ts";
+import { isEncoded, lastWrite } from "./killed-stream.ts";
 import { permitPublish } from "./permit.ts";
 import { StoredRecording } from "./recording.ts";
 import {

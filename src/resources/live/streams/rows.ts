@@ -6,13 +6,16 @@ import { emit } from "../../../events/emit.ts";
 import { hastenDeletion } from "../../../http/object-gc.ts";
 import { iso } from "../../../lib/clock.ts";
 import type { OpenedStream } from "../../../live/ingest/messages.ts";
-import { HELD_MS, LINGER_MS, serverIdOf, sharesStreams } from "../shared/server.ts";
+import { LINGER_MS, PUBLISHER_TIMEOUT_MS, serverIdOf, sharesStreams } from "../shared/server.ts";
 
 /** The rows of streams, with their events. Each change may be repeated. */
 
 /** Another server receives its publisher, and has written that lately. */
-const isHeld = (app: App, { server, interruptedAt, updatedAt }: LiveStreamRow): boolean =>
-  sharesStreams(app) && server !== serverIdOf(app) && interruptedAt === null && updatedAt > app.clock.now() - HELD_MS;
+const hasPublisherElsewhere = (app: App, { server, interruptedAt, updatedAt }: LiveStreamRow): boolean =>
+  sharesStreams(app) &&
+  server !== serverIdOf(app) &&
+  interruptedAt === null &&
+  updatedAt > app.clock.now() - PUBLISHER_TIMEOUT_MS;
 
 const runningOf = (db: Db, channelId: number) =>
   db
@@ -25,7 +28,7 @@ const runningOf = (db: Db, channelId: number) =>
 export async function isPublishedElsewhere(app: App, channelId: number): Promise<boolean> {
   if (!sharesStreams(app)) return false;
   const row = await runningOf(app.db, channelId);
-  return row !== undefined && isHeld(app, row);
+  return row !== undefined && hasPublisherElsewhere(app, row);
 }
 
 /** Whether a stream of the channel runs that this server does not receive. */
@@ -52,7 +55,7 @@ export const insertStream = (
     const before = await runningOf(tx, channel.channelId);
     // It was inserted, and the response was lost.
     if (before?.name === name) return before.id;
-    if (before && isHeld(app, before) && !channel.takeover) return "taken";
+    if (before && hasPublisherElsewhere(app, before) && !channel.takeover) return "taken";
     if (before) await end(tx, app, before, row.channel, now);
     const stream = await tx
       .insert(liveStreams)

@@ -28,11 +28,11 @@ export function Form({ submit, onSubmit, children }: FormProps) {
   const [isBusy, setBusy] = useState(false);
   const [waits, setWaits] = useState(0);
   const wait = useCallback<Wait>((change) => setWaits((count) => count + change), []);
-  const isHeld = isBusy || waits > 0;
+  const hasPublisherElsewhere = isBusy || waits > 0;
   const send = async (event: SubmitEvent) => {
     event.preventDefault();
     const form = event.currentTarget as HTMLFormElement;
-    if (isHeld) return;
+    if (hasPublisherElsewhere) return;
     setBusy(true);
     setError(null);
     try {
@@ -47,7 +47,7 @@ export function Form({ submit, onSubmit, children }: FormProps) {
     <form onSubmit={send} noValidate={error instanceof VodboxError}>
       <WaitContext.Provider value={wait}>{children}</WaitContext.Provider>
       <ErrorNotice error={error} />
-      <button type="submit" class="primary" disabled={isHeld}>
+      <button type="submit" class="primary" disabled={hasPublisherElsewhere}>
         {submit}
       </button>
     </form>
