@@ -5,6 +5,7 @@ import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { classify, MediaError } from "./error.ts";
 import { forgetProcess, recordProcess } from "./orphan-processes.ts";
+import { type Precedence, takePrecedence } from "./precedence.ts";
 import { defaultMemoryBytes, sandboxedCommand, spawnServer } from "./sandbox/sandbox.ts";
 import type { Spawned } from "./sandbox/spawn-server.ts";
 
@@ -38,8 +39,8 @@ export type RunOptions = {
   memoryBytes?: number | undefined;
   /** Use the spawn server, so that starting the program does not block the event loop. */
   viaSpawnServer?: boolean;
-  /** Whether runs that a viewer waits for take precedence. */
-  isBackground?: boolean;
+  /** Whether a viewer waits for it, or it yields to such runs; by default neither. */
+  precedence?: Precedence;
   /** Where the process is recorded while it runs, for the next start to find (see orphan-processes.ts). */
   pidDir?: string;
 };
@@ -75,7 +76,7 @@ export const untrustedInput = (path: string) => [...UNTRUSTED_INPUT, "-i", `file
  */
 export async function run(binary: string, options: RunOptions): Promise<Buffer> {
   const { args, cwd, signal, pidDir, timeLimitMs, input, memoryBytes = defaultMemoryBytes() } = options;
-  const { reads = [], writes = [], devices = false, viaSpawnServer = false } = options;
+  const { reads = [], writes = [], devices = false, viaSpawnServer = false, precedence } = options;
   if (signal?.aborted) {
     input?.destroy();
     throw new MediaError("aborted", "The run was aborted.", true);
@@ -85,7 +86,9 @@ export async function run(binary: string, options: RunOptions): Promise<Buffer> 
   // The environment of a process that parses untrusted bytes contains no tokens or storage keys.
   const env = { PATH: "/usr/bin:/bin", HOME: directory, TMPDIR: directory, LC_ALL: "C", AV_LOG_FORCE_NOCOLOR: "1" };
   const spawner = viaSpawnServer ? await spawnServer() : null;
-  const confinement = { limits: { memoryBytes, timeLimitMs }, grants, cwd: directory, parent: spawner?.pid };
+  const limits = { memoryBytes, timeLimitMs };
+  const nice = precedence === "background" ? LOWEST : PRIORITY_BELOW_NORMAL;
+  const confinement = { limits, grants, cwd: directory, parent: spawner?.pid, nice };
   const [file, ...rest] = [...(await sandboxedCommand(binary, confinement)), ...args] as [string, ...string[]];
   let child: Spawned;
   try {
@@ -97,7 +100,7 @@ export async function run(binary: string, options: RunOptions): Promise<Buffer> 
     throw new MediaError("encode_failed", (error as Error).message, true);
   }
   if (spawner && !input) child.stdin?.end();
-  lowerPriority(child, options);
+  lowerPriority(child, nice);
   // Listeners are attached before anything is awaited: ffprobe may exit within a few milliseconds.
   const ended = follow(child, options);
   const record = pidDir && child.pid ? recordProcess(pidDir, child.pid).catch(() => null) : null;
@@ -109,14 +112,12 @@ export async function run(binary: string, options: RunOptions): Promise<Buffer> 
   }
 }
 
-/** A seventh of the share of a thread with the usual priority (10); encoders have many threads. */
-const BACKGROUND = constants.priority.PRIORITY_LOW;
+const { PRIORITY_BELOW_NORMAL, PRIORITY_LOW: LOWEST } = constants.priority;
 
-/** The machine also answers the API; four encoder threads per core would otherwise starve it. */
-function lowerPriority(child: Spawned, { isBackground = false }: RunOptions): void {
-  const { PRIORITY_BELOW_NORMAL } = constants.priority;
+/** For a system without the sandbox launcher, which sets it first of all. */
+function lowerPriority(child: Spawned, nice: number): void {
   try {
-    if (child.pid) setPriority(child.pid, isBackground ? BACKGROUND : PRIORITY_BELOW_NORMAL);
+    if (child.pid) setPriority(child.pid, nice);
   } catch {
     // It may already have exited; its exit status has the error.
   }
@@ -124,7 +125,7 @@ function lowerPriority(child: Spawned, { isBackground = false }: RunOptions): vo
 
 function follow(
   child: Spawned,
-  { args, signal, input, timeLimitMs, stallMs, onPosition, onLog, cwd }: RunOptions,
+  { args, signal, input, timeLimitMs, stallMs, onPosition, onLog, cwd, precedence }: RunOptions,
 ): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
   const stdout: Buffer[] = [];
@@ -142,10 +143,13 @@ function follow(
       .trim();
   const logTail = () => withoutPaths(tail);
   let line = "";
+  const giveUpPrecedence = child.pid && precedence ? takePrecedence(child.pid, precedence) : null;
 
   const end = (reason: MediaError) => {
     if (ending) return;
     ending = reason;
+    // A suspended program does not receive it.
+    giveUpPrecedence?.();
     child.kill("SIGTERM");
     killTimer = setTimeout(() => child.kill("SIGKILL"), KILL_AFTER_MS);
   };
@@ -206,6 +210,7 @@ function follow(
     clearTimeout(limitTimer);
     clearTimeout(killTimer);
     clearTimeout(stallTimer);
+    giveUpPrecedence?.();
     signal?.removeEventListener("abort", onAbort);
     if (ending) reject(ending);
     else if (code === 0) resolve(Buffer.concat(stdout));

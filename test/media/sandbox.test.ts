@@ -174,7 +174,7 @@ test("without the launcher, bubblewrap isolates it as well, and without both tha
   const confinement = {
     limits: { memoryBytes: 64 * 2 ** 20, timeLimitMs: 5000 },
     grants: { reads: [source], writes: [work], devices: false },
-    cwd: work,
+    ...{ cwd: work, nice: 10 },
   };
   const [file = "", ...args] = await sandboxedCommand(program, confinement, system);
   const said = await promisify(execFile)(file, args, { cwd: work }).catch((error) => error);

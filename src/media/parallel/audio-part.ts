@@ -57,7 +57,7 @@ export async function encodeAudioPart(options: AudioOptions, part: AudioPart): P
       ...options.run,
       writes: [...(options.run.writes ?? []), workDir],
       args: audioPartArguments({ input, outDir: workDir, audio: plan.audio, spec, samples }),
-      isBackground: !range.is_urgent,
+      precedence: range.is_urgent ? "urgent" : "background",
       timeLimitMs: TIME_LIMIT_MS,
       stallMs: STALL_MS,
       onPosition: (position) => seconds > 0 && onProgress?.(Math.min(1, position / seconds)),

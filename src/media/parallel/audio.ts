@@ -53,7 +53,7 @@ export async function encodeAudio(options: AudioOptions): Promise<WrittenRenditi
     await run(binaries.ffmpeg, {
       ...options.run,
       args: decodeArguments({ input, audio: copied }),
-      isBackground: true,
+      precedence: "background",
       ...limits,
       onPosition: (seconds) => plan.durationSeconds && onProgress(Math.min(1, seconds / plan.durationSeconds), share),
     });

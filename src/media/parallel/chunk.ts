@@ -130,7 +130,7 @@ async function encodeRange(
     writes: [...(common.writes ?? []), workDir],
     reads: [...(common.reads ?? []), ...(watermark ? [watermark] : [])],
     args: encodeArguments({ input, outDir: workDir, plan, whole, spec, encoder, range, only, watermark }),
-    isBackground: !chunk.is_urgent,
+    precedence: chunk.is_urgent ? "urgent" : "background",
     devices: encoder !== undefined && encoder !== "software",
     timeLimitMs: timeLimitMs(seconds),
     stallMs: STALL_MS,

@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process";
 import { constants } from "node:fs";
 import { access, mkdtemp, rm } from "node:fs/promises";
-import { availableParallelism, constants as os, tmpdir, totalmem } from "node:os";
+import { availableParallelism, tmpdir, totalmem } from "node:os";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { sandboxLauncher } from "../binaries.ts";
@@ -163,6 +163,8 @@ export type Confinement = {
   cwd: string;
   /** The process that starts it and with which it ends; default: this process. */
   parent?: number | undefined;
+  /** Its priority, as `nice` counts; only the launcher sets it. */
+  nice: number;
 };
 
 /**
@@ -171,7 +173,7 @@ export type Confinement = {
  */
 export async function sandboxedCommand(
   name: string,
-  { limits, grants, cwd, parent = process.pid }: Confinement,
+  { limits, grants, cwd, parent = process.pid, nice }: Confinement,
   system?: Sandbox,
 ): Promise<string[]> {
   system ??= await sandbox();
@@ -181,7 +183,7 @@ export async function sandboxedCommand(
   if (isolation?.kind === "launcher") {
     const { path, mode } = isolation;
     const bounds = Object.entries(limitsOf(limits)).flatMap(([name, value]) => [`--${name}`, String(value)]);
-    const process_ = ["--nice", String(os.priority.PRIORITY_BELOW_NORMAL), "--parent", String(parent)];
+    const process_ = ["--nice", String(nice), "--parent", String(parent)];
     return [path, "--mode", mode, ...bounds, ...process_, ...(await granted(program, grants, LAUNCHER)), "--", program];
   }
   const bounds = Object.entries(limitsOf(limits)).map(([name, value]) => `--${name}=${value}`);

@@ -1,0 +1,92 @@
+import { readFileSync } from "node:fs";
+
+/**
+ * `urgent`: a viewer waits for the run. `background`: nobody does, so it is suspended while urgent ones of this process
+ * run: with a low priority alone, the many threads of an encoder still take a third of the processors.
+ */
+export type Precedence = "urgent" | "background";
+
+/** A background run. */
+type Yielding = { pid: number; startedAt: number; suspendedMs: number; suspendedAt: number | null };
+
+/**
+ * A background run may be suspended for this long, and as long as it has been running: viewers who seek without a pause
+ * take at most half of its time, so that it is not considered dead.
+ */
+const MAX_SUSPENDED_MS = 5_000;
+/** How often the rule is applied while an urgent run is in progress: other background runs may have started meanwhile. */
+const LOOK_MS = 100;
+
+const yielding = new Set<Yielding>();
+let urgent = 0;
+let looking: NodeJS.Timeout | undefined;
+
+/** Applies the rule to the program `pid` until the returned function is called, which also resumes the program. */
+export function takePrecedence(pid: number, precedence: Precedence): () => void {
+  if (precedence === "urgent") {
+    urgent++;
+    look();
+    looking ??= setInterval(look, LOOK_MS);
+    looking.unref();
+    return once(() => {
+      urgent--;
+      if (urgent > 0) return;
+      clearInterval(looking);
+      looking = undefined;
+      for (const run of yielding) resume(run);
+    });
+  }
+  const run: Yielding = { pid, startedAt: performance.now(), suspendedMs: 0, suspendedAt: null };
+  yielding.add(run);
+  return once(() => {
+    yielding.delete(run);
+    resume(run);
+  });
+}
+
+function look(): void {
+  const now = performance.now();
+  for (const run of yielding) {
+    const suspended = run.suspendedMs + (run.suspendedAt === null ? 0 : now - run.suspendedAt);
+    const running = now - run.startedAt - suspended;
+    if (suspended >= MAX_SUSPENDED_MS + running) resume(run);
+    else if (run.suspendedAt === null && signalProgram(run.pid, "SIGSTOP")) run.suspendedAt = now;
+  }
+}
+
+function resume(run: Yielding): void {
+  if (run.suspendedAt === null) return;
+  signalProgram(run.pid, "SIGCONT");
+  run.suspendedMs += performance.now() - run.suspendedAt;
+  run.suspendedAt = null;
+}
+
+/** The sandbox has up to two processes above the program: the signal is for the last one. Returns whether it was sent. */
+function signalProgram(pid: number, signal: "SIGSTOP" | "SIGCONT"): boolean {
+  try {
+    process.kill(programOf(pid), signal);
+    return true;
+  } catch {
+    // It has exited.
+    return false;
+  }
+}
+
+/** The innermost process below `pid`, which the kernel lists without reading a disk; `pid` itself where it lists none. */
+function programOf(pid: number): number {
+  try {
+    const [child] = readFileSync(`/proc/${pid}/task/${pid}/children`, "latin1").split(" ");
+    return child ? programOf(Number(child)) : pid;
+  } catch {
+    return pid;
+  }
+}
+
+function once(action: () => void): () => void {
+  let isDone = false;
+  return () => {
+    if (isDone) return;
+    isDone = true;
+    action();
+  };
+}

@@ -1,0 +1,82 @@
+import { readFileSync } from "node:fs";
+import { expect, test } from "vitest";
+import { MediaError } from "../../src/media/error.ts";
+import { run } from "../../src/media/ffmpeg.ts";
+import type { Precedence } from "../../src/media/precedence.ts";
+import { descendantsOf, until } from "../support/descendants.ts";
+import { emptyFolder } from "../support/folder.ts";
+import { binaries } from "./sources.ts";
+
+/** An endless encode into nothing, and the time that it has reached; `name` distinguishes it in the list of processes. */
+function endless(name: string, precedence: Precedence) {
+  const stop = new AbortController();
+  const encode = { position: 0, stop: () => stop.abort(), ended: Promise.resolve<unknown>(null) };
+  encode.ended = run(binaries.ffmpeg, {
+    args: [
+      ...["-v", "error", "-progress", "pipe:1", "-f", "lavfi", "-i", "testsrc2=size=320x180:rate=25"],
+      ...["-metadata", `title=${name}`, "-c:v", "libx264", "-f", "null", "-"],
+    ],
+    cwd: emptyFolder(),
+    signal: stop.signal,
+    precedence,
+    timeLimitMs: 60_000,
+    onPosition: (seconds) => {
+      encode.position = seconds;
+    },
+  }).catch((error: unknown) => error);
+  return encode;
+}
+
+/** The state of the program itself (proc(5)): T when it is suspended. */
+function stateOf(name: string): string | undefined {
+  const program = descendantsOf(process.pid).findLast((one) => one.command.includes(`title=${name}`));
+  if (!program) return undefined;
+  const stat = readFileSync(`/proc/${program.pid}/stat`, "latin1");
+  return stat[stat.lastIndexOf(")") + 2];
+}
+const isSuspended = (name: string) => stateOf(name) === "T";
+const isRunning = (name: string) => stateOf(name) !== undefined && stateOf(name) !== "T";
+
+test("a run that nobody waits for is suspended while others are urgent, and then continues", async () => {
+  const background = endless("behind", "background");
+  await until("it encodes", () => background.position > 1);
+  const [first, second] = [endless("first", "urgent"), endless("second", "urgent")];
+  await until("it is suspended", () => isSuspended("behind"));
+  first.stop();
+  expect(await first.ended).toMatchObject({ code: "aborted" });
+  expect(isSuspended("behind")).toBe(true);
+  const late = endless("late", "background");
+  await until("one that began meanwhile is suspended", () => isSuspended("late"));
+  expect(isRunning("second")).toBe(true);
+  second.stop();
+  await second.ended;
+  const { position } = background;
+  await until("both encode", () => background.position > position && late.position > 1);
+  for (const one of [background, late]) one.stop();
+  expect(await Promise.all([background.ended, late.ended])).toEqual([expect.any(MediaError), expect.any(MediaError)]);
+});
+
+test("a suspended run ends as soon as it is aborted", async () => {
+  const urgent = endless("urgent", "urgent");
+  const background = endless("aborted", "background");
+  await until("it is suspended", () => isSuspended("aborted"));
+  const from = performance.now();
+  background.stop();
+  expect(await background.ended).toMatchObject({ code: "aborted" });
+  // SIGKILL would follow after two seconds.
+  expect(performance.now() - from).toBeLessThan(1500);
+  urgent.stop();
+  await urgent.ended;
+});
+
+test("urgent runs without an end take at most half of the time", { timeout: 60_000 }, async () => {
+  const background = endless("starved", "background");
+  await until("it encodes", () => background.position > 1);
+  const urgent = endless("always", "urgent");
+  await until("it is suspended", () => isSuspended("starved"));
+  const { position } = background;
+  await until("it runs although the other goes on", () => background.position > position, 20_000);
+  expect(isRunning("always")).toBe(true);
+  for (const one of [background, urgent]) one.stop();
+  await Promise.all([background.ended, urgent.ended]);
+});
