@@ -37,9 +37,9 @@ const nameOf = (number: number) => `${String(number + 1).padStart(5, "0")}.m4s`;
 const media = (made: Early, path: string, options = {}) => requestEarly(app, made, path, options);
 
 /** Requests a segment, and waits until it has its own task. */
-async function pending(made: Early & { tasks(): Promise<number> }, path: string) {
+async function pending(made: Early & { tasks(): Promise<number> }, path: string, signal?: AbortSignal) {
   const before = await made.tasks();
-  const answer = media(made, path);
+  const answer = media(made, path, { ...(signal && { signal }) });
   await expect.poll(made.tasks, { interval: 20 }).toBeGreaterThan(before);
   return { made, path, answer };
 }
@@ -114,6 +114,62 @@ test("four segments of a tenant are encoded on request at once, whatever its ass
   const next = await pending(made, `360p/${nameOf(21)}`);
   await storeEarly(app, made.prefix, next.path);
   expect((await next.answer).status).toBe(200);
+});
+
+/** Requests segments, one after another, each of which is dropped when it has its own task. */
+async function dropped(made: Early & { tasks(): Promise<number> }, paths: string[]) {
+  for (const path of paths) {
+    const stop = new AbortController();
+    const { answer } = await pending(made, path, stop.signal);
+    stop.abort();
+    expectError(await answer, 499, "client_closed_request");
+  }
+}
+const light = async (worker: string) =>
+  (await nextTask(app, undefined, { lane: "light", worker_id: worker })).body?.task;
+const rangeOf = (task: any) => [task?.chunk?.renditions, task?.chunk?.first_segment];
+
+test("what a viewer waits for precedes what was requested and dropped before, also on the worker that encodes it", async () => {
+  const made = await viewed();
+  await dropped(made, [`720p/${nameOf(5)}`]);
+  const { answer, path } = await pending(made, `360p/${nameOf(5)}`);
+  await until("the dropped one gave up its precedence", async () => rangeOf(await light("a"))[0]?.[0] === "360p");
+  expect(rangeOf(await light("b"))).toEqual([["720p"], 5]);
+  await storeEarly(app, made.prefix, path);
+  expect((await answer).status).toBe(200);
+  // The worker that encodes a dropped one takes what is waited for meanwhile.
+  const stop = new AbortController();
+  const running = await pending(made, `720p/${nameOf(13)}`, stop.signal);
+  await until("it is leased", async () => rangeOf(await light("c"))[1] === 13);
+  const next = await pending(made, `360p/${nameOf(17)}`);
+  expect(await light("c")).toBeUndefined();
+  stop.abort();
+  expectError(await running.answer, 499, "client_closed_request");
+  await until("it is leased as well", async () => rangeOf(await light("c"))[1] === 17);
+  await storeEarly(app, made.prefix, next.path);
+  expect((await next.answer).status).toBe(200);
+});
+
+test("a segment that is requested again after it was dropped is waited for again", async () => {
+  const made = await viewed();
+  await dropped(made, [`720p/${nameOf(5)}`]);
+  const again = media(made, `720p/${nameOf(5)}`);
+  const { answer, path } = await pending(made, `720p/${nameOf(9)}`);
+  expect(rangeOf(await light("a"))).toEqual([["720p"], 5]);
+  await storeEarly(app, made.prefix, `720p/${nameOf(5)}`);
+  await storeEarly(app, made.prefix, path);
+  expect([(await again).status, (await answer).status]).toEqual([200, 200]);
+});
+
+test("requests that are dropped count towards the limits, so that they cannot divide a whole video", async () => {
+  const made = await viewed();
+  await dropped(
+    made,
+    REQUESTED.map((number) => `360p/${nameOf(number)}`),
+  );
+  const before = await made.tasks();
+  expectError(await media(made, `360p/${nameOf(21)}`), 503, "segment_not_ready");
+  expect(await made.tasks()).toBe(before);
 });
 
 test("sixteen segments of all tenants are encoded on request at once", { timeout: 60_000 }, async () => {

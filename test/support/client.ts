@@ -3,7 +3,12 @@ export type Answer = { status: number; body: any; headers: Headers; text: string
 export type Send = (request: Request) => Promise<Response>;
 
 export type Credentials = { key?: string; admin?: string; worker?: string; lease?: string; bearer?: string };
-export type CallOptions = Credentials & { body?: unknown; raw?: RequestInit["body"]; headers?: Record<string, string> };
+export type CallOptions = Credentials & {
+  body?: unknown;
+  raw?: RequestInit["body"];
+  headers?: Record<string, string>;
+  signal?: AbortSignal;
+};
 
 /** An HTTP client for a server at `base`, over a socket or in this process. */
 export function client(base: string, send: Send = (request) => fetch(request)) {
@@ -18,7 +23,10 @@ export function client(base: string, send: Send = (request) => fetch(request)) {
     const body = options.body !== undefined ? JSON.stringify(options.body) : options.raw;
     const address = path.startsWith("http") ? path : `${base}${path}`;
     const response = await send(
-      new Request(address, { method, headers, ...(body != null && { body, duplex: "half" }) } as RequestInit),
+      new Request(address, {
+        ...{ method, headers, ...(options.signal && { signal: options.signal }) },
+        ...(body != null && { body, duplex: "half" }),
+      } as RequestInit),
     );
     const text = await response.text();
     const isJson = response.headers.get("content-type")?.includes("json");

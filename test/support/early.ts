@@ -61,8 +61,11 @@ export const requestEarly = (
   app: TestApp,
   { id, prefix }: Pick<Early, "id" | "prefix">,
   path: string,
-  { method = "GET", token }: { method?: string; token?: string } = {},
-) => app.call(method, `/media/${id}/${token === undefined ? "" : `~${token}/`}${prefix.split("/").at(-2)}/${path}`);
+  { method = "GET", token, signal }: { method?: string; token?: string; signal?: AbortSignal } = {},
+) =>
+  app.call(method, `/media/${id}/${token === undefined ? "" : `~${token}/`}${prefix.split("/").at(-2)}/${path}`, {
+    ...(signal && { signal }),
+  });
 
 /** A key of the media of an attempt in storage, with content. */
 export const storeEarly = async (app: TestApp, prefix: string, path: string) =>

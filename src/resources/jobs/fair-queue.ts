@@ -1,7 +1,7 @@
 import { eq, type SQL, sql } from "drizzle-orm";
 import type { Db } from "../../../storage/db/open.ts";
 import { type JobRow, type TaskRow, transcodingJobs, transcodingTasks } from "../../../storage/db/schema.ts";
-import { REQUESTED } from "./tasks/early-parts.ts";
+import { ABANDONED, REQUESTED } from "./tasks/early-parts.ts";
 
 /** The highest priority that a tenant may give its own jobs; a higher one precedes all other jobs. */
 export const MAX_OWN_PRIORITY = 10;
@@ -71,9 +71,9 @@ export const nextEarlyJob = (tx: Db, now: number): Promise<JobRow | undefined> =
 const runs = (workerId: string | null, condition: SQL) =>
   sql`exists (select 1 from transcoding_tasks mine indexed by tasks_leased
     where mine.status = 'running' and mine.worker_id = ${workerId} and ${condition})`;
-/** Urgent chunks of a worker are encoded one after another: of two at once, both would be late. */
+/** Urgent chunks of a worker that are waited for are encoded one after another: of two at once, both would be late. */
 const isNextUrgent = (workerId: string | null) =>
-  sql`(kind <> 'chunk' or not ${runs(workerId, sql`mine.kind = 'chunk' and mine.urgency > 0`)})`;
+  sql`(kind <> 'chunk' or not ${runs(workerId, sql`mine.kind = 'chunk' and mine.urgency > 0 and mine.rank <> ${ABANDONED}`)})`;
 /**
  * The head of a video uses all cores: the light lane takes it, if the main lane has another chunk, which it would wait for.
  * What follows the head, and would only delay it, waits for its end. The first tasks of a video have no rank.

@@ -3,7 +3,8 @@ import type { AssetRow } from "../../../storage/db/schema.ts";
 import type { ObjectStore } from "../../../storage/objects/store.ts";
 import { type App, forApp } from "../../app.ts";
 import { clientClosed, HttpError } from "../../lib/errors.ts";
-import { requestSegment } from "../jobs/tasks/on-request.ts";
+import type { SegmentRef } from "../jobs/tasks/covering.ts";
+import { abandonSegment, requestSegment } from "../jobs/tasks/on-request.ts";
 
 /** Players give up on a response after ten seconds. */
 const MAX_WAIT_MS = 8000;
@@ -18,8 +19,11 @@ const MAX_WAITING_OF_TENANT = 100;
 const waiting = forApp(() => ({
   total: 0,
   byTenant: new Map<number, number>(),
-  byKey: new Map<string, Promise<End>>(),
+  byKey: new Map<string, Waited>(),
 }));
+/** A segment, and how many requests wait for it. `abandoned`: all of them were aborted; `gone`: its precedence is withdrawn. */
+type Waited = { end: Promise<End>; requests: number; abandoned: AbortController; gone: Promise<void> };
+
 /** `stored`: it is in storage. */
 type End = "stored" | "later" | "none";
 
@@ -44,14 +48,10 @@ export async function waitForSegment(app: App, wanted: Wanted, signal: AbortSign
   all.total++;
   all.byTenant.set(tenantId, own + 1);
   try {
-    const existing = all.byKey.get(key);
-    const shared = existing ?? follow(app, wanted, { rendition, number }).finally(() => all.byKey.delete(key));
-    if (!existing) {
-      all.byKey.set(key, shared);
-      // All requests may have ended when it fails.
-      shared.catch(() => {});
-    }
-    if ((await untilAborted(shared, signal)) === "later") notReady();
+    // Otherwise that would also be the end of this request's precedence.
+    for (let last = all.byKey.get(key); last?.abandoned.signal.aborted; last = all.byKey.get(key)) await last.gone;
+    const waited = all.byKey.get(key) ?? beginWaiting(app, wanted, { rendition, number });
+    if ((await untilAborted(waited, signal)) === "later") notReady();
   } finally {
     all.total--;
     const left = (all.byTenant.get(tenantId) ?? 1) - 1;
@@ -61,36 +61,61 @@ export async function waitForSegment(app: App, wanted: Wanted, signal: AbortSign
 }
 
 /** One for all requests of a segment; it continues for others when one of them ends. */
+function beginWaiting(app: App, wanted: Wanted, ref: SegmentRef): Waited {
+  const { byKey } = waiting(app);
+  const abandoned = new AbortController();
+  const end = follow(app, wanted, { ref, abandoned: abandoned.signal });
+  // All requests may have ended when it fails.
+  const settled = end.then(
+    () => {},
+    () => {},
+  );
+  const gone = settled
+    .then(() => (abandoned.signal.aborted && !app.stopping.aborted ? abandon(app, wanted, ref) : undefined))
+    .finally(() => byKey.delete(wanted.key));
+  const waited: Waited = { end, requests: 0, abandoned, gone };
+  byKey.set(wanted.key, waited);
+  return waited;
+}
+
+const abandon = (app: App, { asset }: Wanted, ref: SegmentRef) =>
+  abandonSegment(app, asset, ref).catch((error: unknown) =>
+    app.log.warn({ error: String(error), asset_id: asset.id }, "A request that was dropped keeps its precedence."),
+  );
+
 async function follow(
   app: App,
   { objects, asset, key }: Wanted,
-  ref: { rendition: string; number: number },
+  { ref, abandoned }: { ref: SegmentRef; abandoned: AbortSignal },
 ): Promise<End> {
   const deadline = Date.now() + MAX_WAIT_MS;
   const lookMs = objects.localPath(key) === null ? LOOK_MS.remote : LOOK_MS.local;
   let askAt = 0;
-  while (Date.now() < deadline && !app.stopping.aborted) {
+  while (Date.now() < deadline && !app.stopping.aborted && !abandoned.aborted) {
     if (Date.now() >= askAt) {
       const availability = await requestSegment(app, asset, ref);
       // It may have been stored since, by the task that has just completed.
       if (availability !== "coming") return (await objects.head(key)) ? "stored" : availability;
       askAt = Date.now() + ASK_MS;
     }
-    await sleep(lookMs);
+    await sleep(lookMs, undefined, { signal: abandoned }).catch(() => {});
     if (await objects.head(key)) return "stored";
   }
   return "later";
 }
 
-async function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+async function untilAborted(waited: Waited, signal: AbortSignal): Promise<End> {
   const aborted = Promise.withResolvers<never>();
   const onAbort = () => aborted.reject(clientClosed());
   signal.addEventListener("abort", onAbort, { once: true });
   if (signal.aborted) onAbort();
+  waited.requests++;
   try {
-    return await Promise.race([promise, aborted.promise]);
+    return await Promise.race([waited.end, aborted.promise]);
   } finally {
     signal.removeEventListener("abort", onAbort);
+    waited.requests--;
+    if (signal.aborted && waited.requests === 0) waited.abandoned.abort();
   }
 }
 

@@ -58,7 +58,7 @@ const isIn =
  * renditions, which follow when all of it is encoded, or on request.
  */
 export async function deferSlow(tx: Db, app: App, { task, lease }: LeasedTask): Promise<void> {
-  if (task.kind !== "chunk" || task.urgency !== FIRST || task.rank > 0 || task.publishes || task.segments === null)
+  if (task.kind !== "chunk" || task.urgency !== FIRST || task.rank !== 0 || task.publishes || task.segments === null)
     return;
   const plan = await planOf(tx, task.attemptId);
   if (!plan?.early) return;

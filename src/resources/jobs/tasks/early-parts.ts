@@ -6,6 +6,11 @@ import type { TaskDraft } from "./lifecycle.ts";
 /** The urgency of tasks: what a viewer sees first, and what a viewer has requested. */
 export const FIRST = 1;
 export const REQUESTED = 2;
+/**
+ * The rank of an urgent chunk that nobody waits for any more, whose urgency is `FIRST` from then on. It follows what is waited
+ * for, but is still encoded soon and counted: requests that are dropped at once could divide a whole video otherwise.
+ */
+export const ABANDONED = -1;
 
 /** Chunks from this rank on are encoded after all others of the job, in the order of time. */
 export const deferredRank = ({ segments }: { segments: number }) => segments + 1;

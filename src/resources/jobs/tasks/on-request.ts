@@ -1,4 +1,4 @@
-import { and, count, eq, inArray, type SQL, sql } from "drizzle-orm";
+import { and, count, eq, inArray, or, type SQL, sql } from "drizzle-orm";
 import { afterCommit } from "../../../../storage/db/after-commit.ts";
 import type { Db } from "../../../../storage/db/open.ts";
 import { type AssetRow, type TaskRow, transcodingTasks } from "../../../../storage/db/schema.ts";
@@ -9,7 +9,7 @@ import type { PlanResult } from "../../../protocol/task.ts";
 import { lastJob } from "../lifecycle/repair.ts";
 import { workerWaker } from "../wake.ts";
 import { covers, coversAudio, type SegmentRef } from "./covering.ts";
-import { REQUESTED } from "./early-parts.ts";
+import { ABANDONED, FIRST, REQUESTED } from "./early-parts.ts";
 import { IS_QUEUED, IS_RUNNING } from "./lifecycle.ts";
 import { planOf } from "./plan-of.ts";
 import { requestAudio, requestTask } from "./split.ts";
@@ -41,7 +41,8 @@ export async function requestSegment(app: App, asset: AssetRow, ref: SegmentRef)
     // Not limited: at most two minutes of it, which take seconds and have to be encoded anyway.
     if (task.kind === "audio") await requestAudio(tx, app, task, { plan, number: ref.number });
     else {
-      if (await isLimited(tx, asset.tenantId)) return "later";
+      // One that was requested before is counted already.
+      if (!isAbandoned(task) && (await isLimited(tx, asset.tenantId))) return "later";
       await requestTask(tx, app, task, { plan, ref });
       // Some players request the audio of a position when they have its video.
       const audio = await openTask(tx, task, coversAudio(ref.number));
@@ -52,6 +53,21 @@ export async function requestSegment(app: App, asset: AssetRow, ref: SegmentRef)
     return "coming";
   });
 }
+
+/**
+ * Called when nobody waits for a requested segment any more, such as after a player that changed the rendition: what others wait
+ * for precedes its task, also on the worker that encodes it.
+ */
+export async function abandonSegment(app: App, asset: AssetRow, ref: SegmentRef): Promise<void> {
+  await app.write(async (tx) => {
+    const found = await find(tx, asset, ref);
+    if (typeof found === "string" || found.task.kind !== "chunk" || found.task.urgency !== REQUESTED) return;
+    await tx.update(tasks).set({ urgency: FIRST, rank: ABANDONED }).where(eq(tasks.id, found.task.id));
+    afterCommit(tx, workerWaker(app));
+  });
+}
+
+const isAbandoned = ({ rank }: TaskRow) => rank === ABANDONED;
 
 /** Whether it is encoded next, or as a whole: then a request divides nothing. */
 const isSplit = ({ kind, urgency, firstSegment }: TaskRow) =>
@@ -83,6 +99,8 @@ const openTask = (db: Db, { attemptId }: Pick<TaskRow, "attemptId">, condition: 
     .limit(1)
     .get();
 
+const isRequested = or(eq(tasks.urgency, REQUESTED), eq(tasks.rank, ABANDONED));
+
 async function isLimited(tx: Db, tenantId: number): Promise<boolean> {
   let total = 0;
   let own = 0;
@@ -90,7 +108,7 @@ async function isLimited(tx: Db, tenantId: number): Promise<boolean> {
     const groups = await tx
       .select({ tenantId: tasks.tenantId, tasks: count() })
       .from(tasks)
-      .where(and(isOpen, eq(tasks.urgency, REQUESTED), eq(tasks.kind, "chunk")))
+      .where(and(isOpen, isRequested, eq(tasks.kind, "chunk")))
       .groupBy(tasks.tenantId)
       .all();
     for (const group of groups) {
