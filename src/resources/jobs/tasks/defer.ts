@@ -5,7 +5,7 @@ import type { App } from "../../../app.ts";
 import type { PlanResult } from "../../../protocol/task.ts";
 import { copiedRendition, deferredRank, encodedOnly, FIRST, splitLadder } from "./early-parts.ts";
 import type { LeasedTask } from "./lease.ts";
-import { IS_QUEUED, IS_RUNNING } from "./lifecycle.ts";
+import { IS_QUEUED } from "./lifecycle.ts";
 import { planOf } from "./plan-of.ts";
 
 type Early = NonNullable<PlanResult["early"]>;
@@ -13,8 +13,6 @@ type Rendition = Early["renditions"][number];
 
 /** Of real time. To encode the larger renditions apart costs another decode, which a higher one would make usual. */
 const LEAST_SPEED = 1;
-/** A background chunk of the same worker has a seventh of the share of an urgent one. */
-const BACKGROUND_SHARE = 1 / 7;
 /** Decoding and scaling a frame of the source cost about as much as encoding half of it. */
 const DECODING = 0.5;
 
@@ -70,7 +68,7 @@ export async function deferSlow(tx: Db, app: App, { task, lease }: LeasedTask): 
     measured,
     mediaSeconds: mediaSecondsOf(task, plan),
     copied: copiedRendition(plan),
-    seconds: (app.clock.now() - lease.startedAt) / 1000 / ((await isAlone(tx, task)) ? 1 : 1 + BACKGROUND_SHARE),
+    seconds: (app.clock.now() - lease.startedAt) / 1000,
     workers: await workersOf(tx, task),
   });
   const encoded = encodedOnly(plan);
@@ -92,19 +90,6 @@ async function workersOf(tx: Db, { attemptId }: TaskRow): Promise<number> {
     )
     .get();
   return Math.max(1, found?.workers ?? 1);
-}
-
-/** Whether its worker encodes nothing else. */
-async function isAlone(tx: Db, { workerId }: TaskRow): Promise<boolean> {
-  if (workerId === null) return true;
-  const isBackground = and(inArray(tasks.kind, ["chunk", "whole"]), eq(tasks.urgency, 0));
-  const other = await tx
-    .select({ id: tasks.id })
-    .from(tasks)
-    .where(and(IS_RUNNING, eq(tasks.workerId, workerId), isBackground))
-    .limit(1)
-    .get();
-  return other === undefined;
 }
 
 /** In one statement each: a long video has a thousand chunks. */
