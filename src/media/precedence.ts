@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 
 /**
- * `urgent`: a viewer waits for the run. `background`: nobody does, so it is suspended while urgent ones of this process
+ * `urgent`: a viewer waits for the run. `background`: no viewer does, so it is suspended while urgent ones of this process
  * run: with a low priority alone, the many threads of an encoder still take a third of the processors.
  */
 export type Precedence = "urgent" | "background";

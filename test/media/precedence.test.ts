@@ -37,7 +37,7 @@ function stateOf(name: string): string | undefined {
 const isSuspended = (name: string) => stateOf(name) === "T";
 const isRunning = (name: string) => stateOf(name) !== undefined && stateOf(name) !== "T";
 
-test("a run that nobody waits for is suspended while others are urgent, and then continues", async () => {
+test("a run that no viewer waits for is suspended while others are urgent, and then continues", async () => {
   const background = endless("behind", "background");
   await until("it encodes", () => background.position > 1);
   const [first, second] = [endless("first", "urgent"), endless("second", "urgent")];

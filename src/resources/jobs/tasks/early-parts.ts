@@ -7,7 +7,7 @@ import type { TaskDraft } from "./lifecycle.ts";
 export const FIRST = 1;
 export const REQUESTED = 2;
 /**
- * The rank of an urgent chunk that nobody waits for any more, whose urgency is `FIRST` from then on. It follows what is waited
+ * The rank of an urgent chunk that no request waits for any more, whose urgency is `FIRST` from then on. It follows what is waited
  * for, but is still encoded soon and counted: requests that are dropped at once could divide a whole video otherwise.
  */
 export const ABANDONED = -1;

@@ -55,8 +55,8 @@ export async function requestSegment(app: App, asset: AssetRow, ref: SegmentRef)
 }
 
 /**
- * Called when nobody waits for a requested segment any more, such as after a player that changed the rendition: what others wait
- * for precedes its task, also on the worker that encodes it.
+ * Called when no request waits for a segment any more, as after a player changed the rendition: what others wait for precedes
+ * its task, also on the worker that encodes it.
  */
 export async function abandonSegment(app: App, asset: AssetRow, ref: SegmentRef): Promise<void> {
   await app.write(async (tx) => {
