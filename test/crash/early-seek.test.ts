@@ -13,7 +13,7 @@ vi.setConfig({ testTimeout: 400_000, hookTimeout: 120_000 });
 const folder = temporaryFolder("vodbox-test-early");
 const clip = join(folder, "clip.mp4");
 /** Long enough that it is encoded only in part when the end has been requested. */
-const SECONDS = 150;
+const SECONDS = 100;
 const FPS = 30;
 beforeAll(() => ffmpeg(...picture("1280x720", String(FPS), SECONDS), ...sound(SECONDS), ...fast, "-c:a", "aac", clip));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

@@ -8,6 +8,9 @@ const SIZE = DOCUMENT_LIMITS.documentBytes;
 const SLOW_MS = 1000;
 /** Below that the growth of times is noise. */
 const QUICK_MS = 150;
+/** What takes so little for a document of this share of the size is quick in full as well, even in quadratic time. */
+const SAMPLE = 1 / 8;
+const SAMPLE_MS = QUICK_MS * SAMPLE ** 2;
 /** For documents twice as long. Linear is 2, quadratic 4; memory and noise add to it. */
 const MAX_GROWTH = 2.8;
 const NOISE_MS = 30;
@@ -40,6 +43,7 @@ function slowness(work: (size: number) => () => unknown): string | null {
 }
 
 function slownessOnce(work: (size: number) => () => unknown): string | null {
+  if (cpuMs(work(SIZE * SAMPLE)) < SAMPLE_MS) return null;
   const whole = cpuMs(work(SIZE));
   if (whole < QUICK_MS) return null;
   // Smaller documents show the growth in a fraction of the time.
