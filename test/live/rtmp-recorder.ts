@@ -1,12 +1,12 @@
-import { DEFAULT_LIMITS, type RtmpLimits } from "../../src/live/rtmp/limits.ts";
-import { createRtmpServer, type KeyPair, type RtmpServer } from "../../src/live/rtmp/server.ts";
 import type {
   PublishDecision,
   PublishedStream,
   PublishRequest,
   PublishSink,
   StreamMetadata,
-} from "../../src/live/rtmp/types.ts";
+} from "../../src/live/publish/types.ts";
+import { DEFAULT_LIMITS, type RtmpLimits } from "../../src/live/rtmp/limits.ts";
+import { createRtmpServer, type KeyPair, type RtmpServer } from "../../src/live/rtmp/server.ts";
 import type { LiveSample, StreamEnd, TrackConfig } from "../../src/live/samples.ts";
 import { atEnd } from "../support/folder.ts";
 

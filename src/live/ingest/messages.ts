@@ -1,7 +1,7 @@
 import type { Packaged } from "../../media/manifests.ts";
 import type { InitEvent, PartEvent, SegmentEvent } from "../playlists/events.ts";
+import type { LogLevel, RefusalReason } from "../publish/types.ts";
 import type { KeyPair } from "../rtmp/server.ts";
-import type { LogLevel, RefusalReason } from "../rtmp/types.ts";
 import type { StreamHealth } from "./stream-health.ts";
 
 /**

@@ -1,6 +1,6 @@
 import { join } from "node:path";
+import type { Log } from "../publish/types.ts";
 import { createRtmpServer, type RtmpServer } from "../rtmp/server.ts";
-import type { Log } from "../rtmp/types.ts";
 import { recordingFolder } from "./broadcast.ts";
 import { diskReserve } from "./disk-reserve.ts";
 import { recoverRecording } from "./finish-recording.ts";
