@@ -205,10 +205,15 @@ export const SETTINGS = {
     schema: integer(0, 65_535),
     about: "the same with TLS, with the certificate of tls_cert",
   },
+  srt_port: {
+    schema: integer(0, 65_535),
+    about: "UDP port for live publishers over SRT; default: not received; 0 picks a free one",
+  },
   rtmp_connections_per_address: {
     schema: integer(1, 100_000),
     fallback: "16",
-    about: "concurrent RTMP connections from one address; more behind a proxy, where all publishers have one",
+    about:
+      "concurrent RTMP connections, and SRT connections, from one address; more behind a proxy, where all have one",
   },
   max_attempts: { schema: integer(1, 100), fallback: "5", about: "attempts before a job fails" },
   max_upload_bytes: {

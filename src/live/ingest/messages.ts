@@ -9,13 +9,13 @@ import type { StreamHealth } from "./stream-health.ts";
  * stream is identified by its name.
  */
 
-export type IngestOptions = {
+/** Null: not served. 0, in options: a free port. */
+export type IngestPorts = { rtmpPort: number | null; rtmpsPort: number | null; srtPort: number | null };
+
+export type IngestOptions = IngestPorts & {
   /** Directory of the streams, each in a directory of its own. */
   folder: string;
   host: string;
-  /** Null: not served. 0: a free port. */
-  rtmpPort: number | null;
-  rtmpsPort: number | null;
   /** For RTMPS. */
   tls: { key: string; cert: string } | null;
   /** Recordings end when less is free on the disk. */
@@ -76,7 +76,7 @@ export type FinishedRecording = Packaged & {
 export type WantedClip = { startSeconds: number; endSeconds: number } | { lastSeconds: number };
 
 export type FromIngest =
-  | { ready: { rtmpPort: number | null; rtmpsPort: number | null } }
+  | { ready: IngestPorts }
   /** It cannot listen, and exits. */
   | { failed: string }
   /** A question that the answer with the same number answers. */
