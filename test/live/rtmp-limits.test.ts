@@ -14,7 +14,8 @@ import {
   RtmpClient,
   setChunkSize,
 } from "./rtmp-client.ts";
-import { type Recorder, startRtmp, type TestServer } from "./rtmp-recorder.ts";
+import type { Recorder } from "./recorder.ts";
+import { startRtmp, type TestServer } from "./rtmp-recorder.ts";
 import { selfSigned } from "./self-signed.ts";
 
 const AAC_CONFIG = Buffer.from([0xaf, 0, 0x12, 0x10]);

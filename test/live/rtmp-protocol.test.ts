@@ -17,7 +17,8 @@ import {
   setChunkSize,
   VIDEO,
 } from "./rtmp-client.ts";
-import { type Recorder, startRtmp } from "./rtmp-recorder.ts";
+import type { Recorder } from "./recorder.ts";
+import { startRtmp } from "./rtmp-recorder.ts";
 
 /** An AudioSpecificConfig (AAC LC, 44.1 kHz, stereo) and packets that only their bytes distinguish. */
 const AAC_CONFIG = Buffer.from([0xaf, 0, 0x12, 0x10]);
