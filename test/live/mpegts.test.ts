@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { mpegCrc32 } from "../../src/live/mpegts/crc32.ts";
 import { TsDemuxer } from "../../src/live/mpegts/demuxer.ts";
-import { DEFAULT_LIMITS } from "../../src/live/srt/limits.ts";
 import type { LiveSample, TrackConfig } from "../../src/live/samples.ts";
+import { DEFAULT_LIMITS } from "../../src/live/srt/limits.ts";
 import { Random } from "../crash/random.ts";
 import {
   AUDIO_PID,
@@ -99,7 +99,9 @@ test("the stream may be cut anywhere, and bytes between packets are skipped", ()
     expectStream(found);
   }
   const found = demux();
-  found.demuxer.push(Buffer.concat([Buffer.alloc(100, 1), whole.subarray(0, 376), Buffer.alloc(77), whole.subarray(376)]));
+  found.demuxer.push(
+    Buffer.concat([Buffer.alloc(100, 1), whole.subarray(0, 376), Buffer.alloc(77), whole.subarray(376)]),
+  );
   found.demuxer.end();
   expectStream(found);
 });
@@ -107,7 +109,9 @@ test("the stream may be cut anywhere, and bytes between packets are skipped", ()
 test("a repeated packet counts once", () => {
   const found = demux();
   const whole = stream();
-  const packets = Array.from({ length: whole.length / 188 }, (_, index) => whole.subarray(index * 188, index * 188 + 188));
+  const packets = Array.from({ length: whole.length / 188 }, (_, index) =>
+    whole.subarray(index * 188, index * 188 + 188),
+  );
   found.demuxer.push(Buffer.concat(packets.flatMap((packet) => [packet, packet])));
   found.demuxer.end();
   expectStream(found);
@@ -149,10 +153,7 @@ test("video without a timestamp continues the frame before it", () => {
     ]),
   );
   demuxer.end();
-  expect(samples.map(({ data }) => data.toString("hex"))).toEqual([
-    `00000004${IDR}00000004${IDR}`,
-    `00000004${SLICE}`,
-  ]);
+  expect(samples.map(({ data }) => data.toString("hex"))).toEqual([`00000004${IDR}00000004${IDR}`, `00000004${SLICE}`]);
 });
 
 test("audio frames may continue in the next packet", () => {
@@ -239,10 +240,38 @@ describe("rejects", () => {
   test.each<[string, StreamEntry[], string]>([
     ["MPEG-2 video", [[2, VIDEO_PID]], "The video codec MPEG-2 is not supported over SRT. Use H.264 or HEVC."],
     ["AV1", [[6, VIDEO_PID, registration("AV01")]], "The video codec AV1"],
-    ["MP3", [[0x1b, VIDEO_PID], [3, AUDIO_PID]], "The audio codec MPEG-1 audio (MP2 or MP3) is not supported. Use AAC"],
-    ["LATM", [[0x1b, VIDEO_PID], [0x11, AUDIO_PID]], "The audio codec AAC in LATM"],
-    ["Opus", [[0x1b, VIDEO_PID], [6, AUDIO_PID, registration("Opus")]], "The audio codec Opus"],
-    ["AC-3 of DVB", [[0x1b, VIDEO_PID], [6, AUDIO_PID, Buffer.from([0x6a, 1, 0])]], "The audio codec AC-3"],
+    [
+      "MP3",
+      [
+        [0x1b, VIDEO_PID],
+        [3, AUDIO_PID],
+      ],
+      "The audio codec MPEG-1 audio (MP2 or MP3) is not supported. Use AAC",
+    ],
+    [
+      "LATM",
+      [
+        [0x1b, VIDEO_PID],
+        [0x11, AUDIO_PID],
+      ],
+      "The audio codec AAC in LATM",
+    ],
+    [
+      "Opus",
+      [
+        [0x1b, VIDEO_PID],
+        [6, AUDIO_PID, registration("Opus")],
+      ],
+      "The audio codec Opus",
+    ],
+    [
+      "AC-3 of DVB",
+      [
+        [0x1b, VIDEO_PID],
+        [6, AUDIO_PID, Buffer.from([0x6a, 1, 0])],
+      ],
+      "The audio codec AC-3",
+    ],
   ])("%s", (_, streams, message) => {
     expect(() => demux().demuxer.push(tables(streams))).toThrow(message);
   });
@@ -251,7 +280,8 @@ describe("rejects", () => {
     const { demuxer } = demux({ garbageBytes: 10_000 });
     const random = new Random(2);
     expect(() => {
-      for (let count = 0; count < 100; count++) demuxer.push(random.bytes(1316).map((byte) => (byte === 0x47 ? 0 : byte)) as Buffer);
+      for (let count = 0; count < 100; count++)
+        demuxer.push(random.bytes(1316).map((byte) => (byte === 0x47 ? 0 : byte)) as Buffer);
     }).toThrow("not MPEG-TS");
   });
 
@@ -282,8 +312,17 @@ describe("rejects", () => {
 
 test("streams of other types are ignored next to those that are supported", () => {
   const { demuxer, samples } = demux();
-  const streams: StreamEntry[] = [[0x86, 0x200], [0x06, 0x201], [0x1b, VIDEO_PID], [0x1b, 0x202], [0x81, 0x203], [0x0f, AUDIO_PID]];
-  demuxer.push(Buffer.concat([tables(streams), new PidWriter(0x202).write(pes(VIDEO_STREAM, 0, byteStream(SPS, PPS, IDR)))]));
+  const streams: StreamEntry[] = [
+    [0x86, 0x200],
+    [0x06, 0x201],
+    [0x1b, VIDEO_PID],
+    [0x1b, 0x202],
+    [0x81, 0x203],
+    [0x0f, AUDIO_PID],
+  ];
+  demuxer.push(
+    Buffer.concat([tables(streams), new PidWriter(0x202).write(pes(VIDEO_STREAM, 0, byteStream(SPS, PPS, IDR)))]),
+  );
   demuxer.push(new PidWriter(AUDIO_PID).write(pes(AUDIO_STREAM, 0, adts(block(1)))));
   demuxer.end();
   expect(samples.map(({ kind }) => kind)).toEqual(["audio"]);
@@ -292,7 +331,10 @@ test("streams of other types are ignored next to those that are supported", () =
 test("a frame that exceeds its limit is dropped, whatever the packets carry", () => {
   const video = new PidWriter(VIDEO_PID);
   const { demuxer, samples } = demux({ videoBytes: 188 * 100 });
-  const large = Buffer.concat([byteStream(SPS, PPS), byteStream(Buffer.concat([Buffer.from("65", "hex"), Buffer.alloc(30_000, 1)]))]);
+  const large = Buffer.concat([
+    byteStream(SPS, PPS),
+    byteStream(Buffer.concat([Buffer.from("65", "hex"), Buffer.alloc(30_000, 1)])),
+  ]);
   demuxer.push(Buffer.concat([tables(), video.write(pes(VIDEO_STREAM, 0, large, { isBounded: false }))]));
   demuxer.push(video.write(pes(VIDEO_STREAM, 3600, byteStream(SPS, PPS, IDR), { isBounded: false })));
   demuxer.end();

@@ -65,7 +65,7 @@ export function text(type: number, value: string): Buffer {
 
 /** SRT 1.4.1 with all flags, and the latencies of the receiver and the sender in milliseconds. */
 export function request(latencyMs = 120, flags = 0xbf): Buffer {
-  const content = Buffer.from("0001040100000000" + "0078".repeat(2), "hex");
+  const content = Buffer.from("000104010000000000780078", "hex");
   content.writeUInt32BE(flags, 4);
   content.writeUInt16BE(latencyMs, 10);
   return extension(1, content);
@@ -82,6 +82,7 @@ export const cookieOf = (packet: Buffer) => packet.readUInt32BE(HEADER + 28);
 export class SrtClient {
   readonly socket: Socket;
   readonly #port: number;
+  #isClosed = false;
   readonly received: Buffer[] = [];
   readonly #waiting = new Set<() => void>();
 
@@ -98,8 +99,9 @@ export class SrtClient {
     const socket = createSocket("udp4");
     socket.bind(0, "127.0.0.1");
     await once(socket, "listening");
-    atEnd(() => socket.close());
-    return new SrtClient(socket, port);
+    const client = new SrtClient(socket, port);
+    atEnd(() => client.close());
+    return client;
   }
 
   /** Connected, with the socket id of the connection. */
@@ -107,6 +109,11 @@ export class SrtClient {
     const client = await SrtClient.open(port);
     const answer = await client.conclude(await client.cookie(), request(), streamId(id));
     return { client, destination: socketIdOf(answer), answer };
+  }
+
+  close(): void {
+    if (!this.#isClosed) this.socket.close();
+    this.#isClosed = true;
   }
 
   send(...packets: Buffer[]): void {

@@ -17,7 +17,9 @@ const source = (seconds = SECONDS) => [
 ];
 const AAC = ["-c:a", "aac"];
 const H264 = "-c:v libx264 -preset ultrafast -bf 2 -b_strategy 0 -g 25 -pix_fmt yuv420p".split(" ");
-const HEVC = "-c:v libx265 -preset ultrafast -x265-params log-level=none:keyint=25:bframes=2 -pix_fmt yuv420p".split(" ");
+const HEVC = "-c:v libx265 -preset ultrafast -x265-params log-level=none:keyint=25:bframes=2 -pix_fmt yuv420p".split(
+  " ",
+);
 
 /** ffmpeg waits at the end until everything has been acknowledged. */
 const urlOf = ({ port }: Pick<SrtTestServer, "port">, options = "") =>

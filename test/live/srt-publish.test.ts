@@ -34,7 +34,8 @@ test("viewers watch a stream with B-frames while it runs, and it becomes an asse
   const server = await srtServer();
   const channel = await newChannel(server);
   const { exit } = publishSrt(server, channel, 9);
-  const shown = async () => (await server.call("GET", `/api/v1/live/channels/${channel.id}`, { key: channel.key })).body;
+  const shown = async () =>
+    (await server.call("GET", `/api/v1/live/channels/${channel.id}`, { key: channel.key })).body;
   const live = await until("the channel is live", async () => {
     const found = await shown();
     return found.status === "live" && found.hls_url ? found : null;
@@ -89,7 +90,9 @@ test("a publisher that is killed and comes back continues the stream", async () 
   expect(await complaints("-i", hls_url, "-map", "0:v:0", "-map", "0:a:0", "-f", "null", "-")).toBe("");
 });
 
-const HEVC = "-c:v libx265 -preset ultrafast -x265-params log-level=none:keyint=30:bframes=2 -pix_fmt yuv420p".split(" ");
+const HEVC = "-c:v libx265 -preset ultrafast -x265-params log-level=none:keyint=30:bframes=2 -pix_fmt yuv420p".split(
+  " ",
+);
 
 test.each([
   ["HEVC", { video: HEVC }, "hevc"],

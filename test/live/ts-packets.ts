@@ -51,12 +51,14 @@ export const pat = (pid = PMT_PID) => section(0, 1, Buffer.from([0, 1, 0xe0 | (p
 
 export type StreamEntry = [type: number, pid: number, descriptors?: Buffer];
 
-export function pmt(streams: StreamEntry[] = [[0x1b, VIDEO_PID], [0x0f, AUDIO_PID]]): Buffer {
+export function pmt(
+  streams: StreamEntry[] = [
+    [0x1b, VIDEO_PID],
+    [0x0f, AUDIO_PID],
+  ],
+): Buffer {
   const entries = streams.map(([type, pid, descriptors = Buffer.alloc(0)]) =>
-    Buffer.concat([
-      Buffer.from([type, 0xe0 | (pid >> 8), pid & 0xff, 0xf0, descriptors.length]),
-      descriptors,
-    ]),
+    Buffer.concat([Buffer.from([type, 0xe0 | (pid >> 8), pid & 0xff, 0xf0, descriptors.length]), descriptors]),
   );
   return section(2, 1, Buffer.concat([Buffer.from([0xe1, 0x01, 0xf0, 0]), ...entries]));
 }

@@ -2,6 +2,8 @@ import { MAX_LOSS_RANGES, nextSequence, type Range, sequenceDistance } from "./p
 
 /** What the sender will not send again. */
 const NOTHING = Buffer.alloc(0);
+/** Slots of a connection that has lost nothing yet. */
+const INITIAL_SLOTS = 64;
 
 /**
  * Brings packets into their order. They are passed on as soon as all before them are: only a lost packet delays what
@@ -9,10 +11,10 @@ const NOTHING = Buffer.alloc(0);
  */
 export class ReceiveBuffer {
   readonly #capacity: number;
-  /** By sequence number, modulo the capacity; null: missing. */
-  readonly #payloads: (Buffer | null)[];
+  /** By sequence number, modulo their count, which is a power of 2; null: missing. */
+  #payloads: (Buffer | null)[];
   /** When a packet was expected, in milliseconds. */
-  readonly #expected: Float64Array;
+  #expected: Float64Array;
   #next: number;
   /** Packets from `next` to the last one that has arrived. */
   #span = 0;
@@ -25,8 +27,9 @@ export class ReceiveBuffer {
   /** `capacity`: packets, a power of 2. `first`: the first sequence number. */
   constructor(capacity: number, first: number) {
     this.#capacity = capacity;
-    this.#payloads = new Array<Buffer | null>(capacity).fill(null);
-    this.#expected = new Float64Array(capacity);
+    const slots = Math.min(capacity, INITIAL_SLOTS);
+    this.#payloads = new Array<Buffer | null>(slots).fill(null);
+    this.#expected = new Float64Array(slots);
     this.#next = first;
     this.#markable = capacity;
   }
@@ -53,7 +56,8 @@ export class ReceiveBuffer {
     const { sequence, payload, expectedMs } = packet;
     const offset = sequenceDistance(sequence, this.#next);
     if (offset < 0 || offset >= this.#capacity) return false;
-    const slot = sequence & (this.#capacity - 1);
+    if (offset >= this.#payloads.length) this.#grow(offset + 1);
+    const slot = this.#slot(offset);
     if (offset < this.#span && this.#payloads[slot] !== null) return false;
     if (offset > this.#span) onGap([nextSequence(this.#next, this.#span), nextSequence(sequence, -1)]);
     this.#payloads[slot] = payload;
@@ -113,7 +117,22 @@ export class ReceiveBuffer {
   }
 
   #slot(offset: number): number {
-    return (this.#next + offset) & (this.#capacity - 1);
+    return (this.#next + offset) & (this.#payloads.length - 1);
+  }
+
+  /** At least doubles the slots, so that a packet is moved a constant number of times on average. */
+  #grow(wanted: number): void {
+    let slots = this.#payloads.length;
+    while (slots < wanted) slots *= 2;
+    const payloads = new Array<Buffer | null>(slots).fill(null);
+    const expected = new Float64Array(slots);
+    for (let offset = 0; offset < this.#span; offset++) {
+      const to = (this.#next + offset) & (slots - 1);
+      payloads[to] = this.#payloadAt(offset);
+      expected[to] = this.#expected[this.#slot(offset)] as number;
+    }
+    this.#payloads = payloads;
+    this.#expected = expected;
   }
 
   #payloadAt(offset: number): Buffer | null {
