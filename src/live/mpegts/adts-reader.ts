@@ -38,9 +38,8 @@ export class AdtsReader {
       const header = readHeader(data, at);
       if (header === null || !(this.#isSynchronized || isFollowed(data, at, header))) {
         this.#isSynchronized = false;
-        // Bytes that are no frame: continue at the next syncword.
-        const next = data.indexOf(0xff, at + 1);
-        at = next === -1 ? data.length : next;
+        // Bytes that are no frame.
+        at = nextSyncword(data, at + 1);
         continue;
       }
       if (at + header.bytes > data.length) break;
@@ -70,6 +69,17 @@ function isFollowed(data: Buffer, at: number, { bytes, configuration }: Header):
   const end = at + bytes;
   if (end + HEADER_BYTES > data.length) return end <= data.length;
   return readHeader(data, end)?.configuration.equals(configuration) ?? false;
+}
+
+/** Position of the next syncword with layer 0, or of its first byte at the end; the length when there is none. */
+function nextSyncword(data: Buffer, from: number): number {
+  let at = from;
+  while (
+    at < data.length &&
+    !(data[at] === 0xff && (at + 1 === data.length || ((data[at + 1] as number) & 0xf6) === 0xf0))
+  )
+    at++;
+  return at;
 }
 
 /** Null when there is no header at `at`, or one that no encoder writes. */

@@ -2,19 +2,19 @@ const START_CODE = Buffer.from([0, 0, 1]);
 
 /**
  * The NAL units of a byte stream (ITU-T H.264 and H.265, Annex B), without start codes and zeros around them. Null when
- * there are more than `most`.
+ * there are more than `most` start codes.
  */
 export function splitNalUnits(data: Buffer, most: number): Buffer[] | null {
   const units: Buffer[] = [];
   let start = data.indexOf(START_CODE);
-  while (start !== -1) {
+  for (let count = 0; start !== -1; count++) {
+    if (count === most) return null;
     start += START_CODE.length;
     const next = data.indexOf(START_CODE, start);
     let end = next === -1 ? data.length : next;
     // trailing_zero_8bits, and zero_byte of the next start code. A NAL unit does not end with a zero (7.4.1).
     while (end > start && data[end - 1] === 0) end--;
     if (end > start) units.push(data.subarray(start, end));
-    if (units.length > most) return null;
     start = next;
   }
   return units;
