@@ -270,6 +270,17 @@ test("a silent publisher and one without media are disconnected, and kept alive 
   expect(srt.log.map(({ message }) => message)).toContain("a publisher sends no audio or video");
 });
 
+test("a shutdown after silence is a broken connection, which may be continued", async () => {
+  const srt = await startSrt({ limits: { silenceMs: 300 } });
+  const { client, destination } = await SrtClient.publish(srt.port);
+  const since = performance.now();
+  client.send(data(destination, FIRST, payloads(1)[0] as Buffer));
+  const isLater = (packet: Buffer) => typeOf(packet) === ACK && performance.now() - since > 400;
+  await client.next(isLater);
+  client.send(control(SHUTDOWN, destination));
+  expect(await srt.recorders[0]?.ended).toBe("disconnected");
+});
+
 test("connections and handshakes of an address are limited, and connections freed", async () => {
   const srt = await startSrt({ limits: { connectionsPerAddress: 2, handshakesPerAddress: 5 } });
   const first = await SrtClient.publish(srt.port);

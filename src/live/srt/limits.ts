@@ -12,6 +12,8 @@ export type SrtLimits = RateLimits &
     publishTimeoutMs: number;
     /** Milliseconds without a packet after which a connection is broken, as the SRT library has it. */
     peerTimeoutMs: number;
+    /** Milliseconds without a packet after which a shutdown means that the network was interrupted. */
+    silenceMs: number;
     /** Milliseconds without audio or video after which a publish ends. */
     idleTimeoutMs: number;
     /** Milliseconds for which a refusal is repeated to a caller that repeats its handshake. */
@@ -26,6 +28,7 @@ export type SrtLimits = RateLimits &
 export const DEFAULT_LIMITS: Readonly<SrtLimits> = {
   publishTimeoutMs: 10_000,
   peerTimeoutMs: 5000,
+  silenceMs: 2500,
   idleTimeoutMs: 15_000,
   closeTimeoutMs: 2000,
   // 1.7 s of 50 Mbit/s, 14 s of 6 Mbit/s.

@@ -97,11 +97,12 @@ export class Session {
   receive(packet: Buffer, now: number): void {
     if (isControl(packet) && controlTypeOf(packet) === CONTROL.handshake) return this.repeatAnswer();
     if (this.#state !== "publishing" || !this.#publishing) return;
+    const silentMs = now - this.#heardAt;
     this.#heardAt = now;
     try {
       this.#publishing.rate.addBytes(packet.length);
       this.#publishing.rate.addMessage();
-      if (isControl(packet)) this.#control(packet, this.#publishing, now);
+      if (isControl(packet)) this.#control(packet, this.#publishing, { now, silentMs });
       else this.#data(packet, this.#publishing, now);
     } catch (error) {
       this.#fail(error);
@@ -155,7 +156,12 @@ export class Session {
     }
   }
 
-  #control(packet: Buffer, { buffer, feedback }: Publishing, now: number): void {
+  /** `silentMs`: since the packet before. */
+  #control(
+    packet: Buffer,
+    { buffer, feedback }: Publishing,
+    { now, silentMs }: { now: number; silentMs: number },
+  ): void {
     switch (controlTypeOf(packet)) {
       case CONTROL.acknowledgementReceived:
         return feedback.answered(informationOf(packet), now);
@@ -165,7 +171,8 @@ export class Session {
         return;
       }
       case CONTROL.shutdown:
-        return this.#unpublished();
+        // A publisher sends something every second. Libraries close a connection that was interrupted with a shutdown too.
+        return silentMs > this.#options.limits.silenceMs ? this.#close("disconnected") : this.#unpublished();
     }
   }
 
@@ -219,9 +226,11 @@ export class Session {
       stream,
       demuxer: new TsDemuxer({
         limits,
-        onConfig: (config) => stream.config(config),
+        // The sink may have stopped the stream in the middle of a packet.
+        onConfig: (config) => {
+          if (this.#state !== "closed") stream.config(config);
+        },
         onSample: (sample) => {
-          // The sink may have stopped the stream in the middle of a packet.
           if (this.#state === "closed") return;
           this.#mediaAt = performance.now();
           stream.sample(sample);
