@@ -131,7 +131,7 @@ test("what a lost packet belongs to is dropped, and nothing else", () => {
     const { demuxer, samples } = demux();
     demuxer.push(Buffer.concat([tables(), all.subarray(0, lost * 188), all.subarray(lost * 188 + 188)]));
     demuxer.end();
-    // The start of a frame is lost with the frame before: nobody knows which one has ended.
+    // The start of a frame is lost with the frame before: it is not known which one has ended.
     expect([8, 9]).toContain(samples.length);
     for (const { data, timestamp } of samples) {
       const number = timestamp / 40 + 1;

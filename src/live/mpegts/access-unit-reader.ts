@@ -16,8 +16,8 @@ export type VideoSyntax = {
   setTypes: readonly number[];
   /** Delimiters, filler data and ends of sequences: they mean nothing in a file. */
   isDropped(type: number): boolean;
-  isPicture(type: number): boolean;
-  isKeyPicture(type: number): boolean;
+  isFrame(type: number): boolean;
+  isRandomAccess(type: number): boolean;
   /** Content of avcC or hvcC; each list has at least one set. Throws Error when one is malformed. */
   configuration(sets: Buffer[][]): Buffer;
 };
@@ -38,7 +38,7 @@ export class AccessUnitReader {
   readonly #syntax: VideoSyntax;
   /** Of the configuration, by type. */
   #sets: Buffer[][];
-  /** Since the last picture, by type. */
+  /** Since the last frame, by type. */
   #pending: Buffer[][];
   #isConfigured = false;
 
@@ -48,23 +48,23 @@ export class AccessUnitReader {
     this.#pending = syntax.setTypes.map(() => []);
   }
 
-  /** Null when it has no picture. Throws RejectedMedia when parameter sets are malformed. */
+  /** Null when it has no coded frame. Throws RejectedMedia when parameter sets are malformed. */
   read(data: Buffer): AccessUnit | null {
     const units = splitNalUnits(data, MAX_UNITS);
     if (units === null) throw new RejectedMedia(`A frame has more than ${MAX_UNITS} NAL units. Use fewer slices.`);
-    const { typeOf, headerBytes, setTypes, isDropped, isPicture, isKeyPicture } = this.#syntax;
+    const { typeOf, headerBytes, setTypes, isDropped, isFrame, isRandomAccess } = this.#syntax;
     const kept: { unit: Buffer; isSet: boolean }[] = [];
-    let [hasPicture, isKeyframe] = [false, false];
+    let [hasFrame, isKeyframe] = [false, false];
     for (const unit of units) {
       const type = typeOf(unit);
       if (unit.length <= headerBytes || isDropped(type)) continue;
       const list = setTypes.indexOf(type);
       if (list !== -1) this.#addSet(list, unit);
-      hasPicture ||= isPicture(type);
-      isKeyframe ||= isKeyPicture(type);
+      hasFrame ||= isFrame(type);
+      isKeyframe ||= isRandomAccess(type);
       kept.push({ unit, isSet: list !== -1 });
     }
-    if (!hasPicture) return null;
+    if (!hasFrame) return null;
     const configuration = isKeyframe ? this.#configure() : null;
     // Between keyframes they stay where they are, unless they repeat the configuration.
     const isRepeated = (unit: Buffer) => this.#sets.some((sets) => sets.some((set) => set.equals(unit)));

@@ -1,4 +1,4 @@
-/** Parameter sets with their lengths in 2 bytes, as avcC and hvcC have them (ISO/IEC 14496-15, 5.3.3.1.2 and 8.3.3.1.2). */
+/** Parameter sets with their lengths in 2 bytes, as decoder configurations have them (ISO/IEC 14496-15, 5.3.3.1.2 and 8.3.3.1.2). */
 export const parameterSets = (sets: readonly Buffer[]): Buffer =>
   Buffer.concat(
     sets.flatMap((set) => {

@@ -1,12 +1,11 @@
 import { RejectedMedia } from "../publish/rejected-media.ts";
-import type { LiveSample, TrackConfig } from "../samples.ts";
 import { Continuity } from "./continuity.ts";
 import { PesReader } from "./pes-reader.ts";
 import { SectionReader } from "./section-reader.ts";
 import { selectStreams } from "./stream-types.ts";
 import { readProgram, readStreams } from "./tables.ts";
 import { ProgramClock } from "./timestamps.ts";
-import { AudioTrackReader, type TrackReader, VideoTrackReader } from "./track-readers.ts";
+import { AudioTrackReader, type TrackOutput, type TrackReader, VideoTrackReader } from "./track-readers.ts";
 
 export type DemuxerLimits = {
   /** Bytes of transport packets that one access unit of video may use. */
@@ -17,11 +16,7 @@ export type DemuxerLimits = {
   garbageBytes: number;
 };
 
-export type DemuxerOptions = {
-  limits: DemuxerLimits;
-  onConfig: (config: TrackConfig) => void;
-  onSample: (sample: LiveSample) => void;
-};
+export type DemuxerOptions = TrackOutput & { limits: DemuxerLimits };
 
 const PACKET_BYTES = 188;
 const SYNC = 0x47;

@@ -12,8 +12,8 @@ export const h264: VideoSyntax = {
   typeOf: (unit) => (unit[0] as number) & 0x1f,
   setTypes: [NAL.sps, NAL.pps],
   isDropped: (type) => type >= NAL.delimiter && type <= NAL.filler,
-  isPicture: (type) => type >= NAL.slice && type <= NAL.idr,
-  isKeyPicture: (type) => type === NAL.idr,
+  isFrame: (type) => type >= NAL.slice && type <= NAL.idr,
+  isRandomAccess: (type) => type === NAL.idr,
   configuration([sequences = [], pictures = []]) {
     const [first] = sequences as [Buffer];
     const [, profile, compatibility, level] = first as unknown as number[];

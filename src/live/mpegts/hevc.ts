@@ -6,7 +6,7 @@ import { parameterSets } from "./configuration.ts";
 const NAL = {
   firstIrap: 16,
   lastIrap: 23,
-  lastPicture: 31,
+  lastFrame: 31,
   vps: 32,
   sps: 33,
   pps: 34,
@@ -22,8 +22,8 @@ export const hevc: VideoSyntax = {
   typeOf: (unit) => ((unit[0] as number) >> 1) & 0x3f,
   setTypes: [NAL.vps, NAL.sps, NAL.pps],
   isDropped: (type) => type >= NAL.delimiter && type <= NAL.filler,
-  isPicture: (type) => type <= NAL.lastPicture,
-  isKeyPicture: (type) => type >= NAL.firstIrap && type <= NAL.lastIrap,
+  isFrame: (type) => type <= NAL.lastFrame,
+  isRandomAccess: (type) => type >= NAL.firstIrap && type <= NAL.lastIrap,
   configuration([videos = [], sequences = [], pictures = []]) {
     const [first] = sequences as [Buffer];
     const arrays = [

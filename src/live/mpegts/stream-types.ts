@@ -1,7 +1,9 @@
 import { RejectedMedia } from "../publish/rejected-media.ts";
-import type { LiveAudioCodec } from "../samples.ts";
+import type { LiveAudioCodec, LiveVideoCodec } from "../samples.ts";
 import type { ElementaryStream } from "./tables.ts";
-import type { TsVideoCodec } from "./track-readers.ts";
+
+/** Of transport streams. */
+export type TsVideoCodec = Exclude<LiveVideoCodec, "av1">;
 
 /** stream_type of ISO/IEC 13818-1, table 2-34, and of ATSC A/53. */
 const VIDEO: Readonly<Record<number, TsVideoCodec>> = { 27: "h264", 36: "hevc" };

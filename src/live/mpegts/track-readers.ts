@@ -1,10 +1,10 @@
-import type { LiveVideoCodec } from "../samples.ts";
+import type { LiveSample, TrackConfig } from "../samples.ts";
 import { AccessUnitReader, type VideoSyntax } from "./access-unit-reader.ts";
 import { AdtsReader } from "./adts-reader.ts";
-import type { DemuxerOptions } from "./demuxer.ts";
 import { h264 } from "./h264.ts";
 import { hevc } from "./hevc.ts";
 import type { PesPacket } from "./pes-reader.ts";
+import type { TsVideoCodec } from "./stream-types.ts";
 import { millisecondsOf, type ProgramClock, TICKS_PER_SECOND, tickDifference, timestampOf } from "./timestamps.ts";
 
 /** Reads the samples of a track from its PES packets. */
@@ -14,18 +14,21 @@ export type TrackReader = {
   reset(): void;
 };
 
-type Output = Pick<DemuxerOptions, "onConfig" | "onSample">;
-export type TsVideoCodec = Exclude<LiveVideoCodec, "av1">;
+export type TrackOutput = {
+  /** Called before the first sample of a track, and again when it changes; may be repeated. */
+  onConfig: (config: TrackConfig) => void;
+  onSample: (sample: LiveSample) => void;
+};
 
 const SYNTAX: Record<TsVideoCodec, VideoSyntax> = { h264, hevc };
 
 export class VideoTrackReader implements TrackReader {
   readonly #codec: TsVideoCodec;
   readonly #clock: ProgramClock;
-  readonly #output: Output;
+  readonly #output: TrackOutput;
   readonly #units: AccessUnitReader;
 
-  constructor(codec: TsVideoCodec, clock: ProgramClock, output: Output) {
+  constructor(codec: TsVideoCodec, clock: ProgramClock, output: TrackOutput) {
     this.#codec = codec;
     this.#clock = clock;
     this.#output = output;
@@ -44,16 +47,16 @@ export class VideoTrackReader implements TrackReader {
     this.#output.onSample({ kind: "video", timestamp, compositionOffset, isKeyframe, data: unit.data });
   }
 
-  /** Decoders conceal a missing picture until the next keyframe. */
+  /** Decoders conceal a missing frame until the next keyframe. */
   reset(): void {}
 }
 
 export class AudioTrackReader implements TrackReader {
   readonly #clock: ProgramClock;
-  readonly #output: Output;
+  readonly #output: TrackOutput;
   readonly #frames = new AdtsReader();
 
-  constructor(clock: ProgramClock, output: Output) {
+  constructor(clock: ProgramClock, output: TrackOutput) {
     this.#clock = clock;
     this.#output = output;
   }
