@@ -108,6 +108,7 @@ function optionsOf(app: App, ports: IngestPorts, pair: ReturnType<typeof readPai
     folder: liveFolder(app),
     host: config.host,
     ...ports,
+    srtPassphrase: config.srt_passphrase ?? null,
     tls: pair && { cert: pair.cert.toString(), key: pair.key.toString() },
     minFreeBytes: config.min_free_bytes,
     connectionsPerAddress: config.rtmp_connections_per_address,

@@ -209,6 +209,15 @@ export const SETTINGS = {
     schema: integer(0, 65_535),
     about: "UDP port for live publishers over SRT; default: not received; 0 picks a free one",
   },
+  srt_passphrase: {
+    schema: v.pipe(
+      v.string(),
+      v.minLength(10, "must have at least 10 characters"),
+      v.maxLength(79, "must have at most 79 characters"),
+    ),
+    secret: true,
+    about: "encrypts SRT: publishers need the same passphrase; default: SRT without encryption",
+  },
   rtmp_connections_per_address: {
     schema: integer(1, 100_000),
     fallback: "16",

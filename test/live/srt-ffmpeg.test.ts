@@ -105,6 +105,7 @@ test("with 5 % of the packets lost, repeated and reordered each, all frames arri
   await ffmpeg(...source(8), ...H264, "-b:v", "2M", ...AAC, "-f", "mpegts", urlOf(relay, "&latency=1000000"));
   const [recorder] = srt.recorders as [Recorder];
   expect(await recorder.ended).toBe("unpublished");
+  expect(relay.counts.passed).toBeGreaterThan(820);
   expect(Math.min(relay.counts.dropped, relay.counts.delayed, relay.counts.repeated)).toBeGreaterThan(20);
   expectComplete(recorder, 8 * 25);
   const times = audioOf(recorder).map(({ timestamp }) => timestamp);
@@ -151,11 +152,34 @@ test.each([
   expect(srt.requests[0]?.query.get("key")).toBe("x");
 });
 
-test("a passphrase is rejected with its reason", async () => {
-  const srt = await startSrt();
-  const publisher = publishInRealTime(urlOf(srt, "&passphrase=not-supported"));
+test.each([
+  ["16", ""],
+  ["24", ""],
+  // The sender changes its key every 100 packets, and announces it 30 packets before.
+  ["32", "&kmrefreshrate=100&kmpreannounce=30"],
+])("with a passphrase and a key of %s bytes, all frames arrive", async (bytes, options) => {
+  const passphrase = "correct horse battery";
+  const srt = await startSrt({ passphrase });
+  const relay = await lossyRelay(srt.port, { share: 0.02, packets: 400 });
+  const encrypted = ["-passphrase", passphrase, "-pbkeylen", bytes];
+  const url = urlOf(relay, `&latency=1000000${options}`);
+  await ffmpeg(...source(), ...H264, "-b:v", "2M", ...AAC, "-f", "mpegts", ...encrypted, url);
+  const [recorder] = srt.recorders as [Recorder];
+  expect(await recorder.ended).toBe("unpublished");
+  expectComplete(recorder);
+  expect(relay.counts.passed).toBeGreaterThan(420);
+  expect(relay.counts.dropped).toBeGreaterThan(5);
+});
+
+test.each([
+  ["none where one is needed", "correct horse battery", "", "Password required or unexpected"],
+  ["one where none is expected", undefined, "&passphrase=correct-horse", "Password required or unexpected"],
+  ["a wrong one", "correct horse battery", "&passphrase=wrong-horse", "Incorrect passphrase"],
+])("a passphrase is rejected: %s", async (_, passphrase, options, text) => {
+  const srt = await startSrt(passphrase === undefined ? {} : { passphrase });
+  const publisher = publishInRealTime(urlOf(srt, options));
   expect((await publisher.exit)[0]).not.toBe(0);
-  expect(publisher.stderr()).toContain("Password required or unexpected");
+  expect(publisher.stderr()).toContain(text);
   expect(srt.requests).toEqual([]);
 });
 

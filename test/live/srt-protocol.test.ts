@@ -223,9 +223,27 @@ test("packets from another address with the number of a connection are ignored",
   expect(recorder.ends).toEqual([]);
 });
 
+test("malformed key material is rejected as a wrong passphrase, and nothing is authorized", async () => {
+  const srt = await startSrt({ passphrase: "correct horse battery" });
+  const valid = Buffer.concat([Buffer.from("12202901000000000200020000000404", "hex"), Buffer.alloc(40, 7)]);
+  const messages = [
+    valid,
+    Buffer.alloc(56),
+    valid.subarray(0, 32),
+    Buffer.concat([valid, Buffer.alloc(4)]),
+    Buffer.alloc(4),
+  ];
+  for (const message of messages) {
+    const client = await SrtClient.open(srt.port);
+    const answer = await client.conclude(await client.cookie(), request(), extension(3, message), streamId());
+    expect(handshakeTypeOf(answer)).toBe(1010);
+  }
+  expect(srt.requests).toEqual([]);
+});
+
 test("encrypted packets, a stream that is none, and an exceeded bitrate end the stream with a shutdown", async () => {
   const cases: [object, (destination: number) => Buffer[], string][] = [
-    [{}, (to) => [data(to, FIRST, Buffer.alloc(188), { flags: 0xd0 })], "Encryption of SRT is not supported"],
+    [{}, (to) => [data(to, FIRST, Buffer.alloc(188), { flags: 0xd0 })], "Either all packets are encrypted, or none"],
     [
       { garbageBytes: 5000 },
       (to) => Array.from({ length: 8 }, (_, index) => data(to, FIRST + index, Buffer.alloc(1316, 1))),

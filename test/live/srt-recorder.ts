@@ -17,6 +17,7 @@ export type SrtTestServer = {
 export async function startSrt(
   options: {
     limits?: Partial<SrtLimits>;
+    passphrase?: string;
     /** Null: accept with a new recorder. */
     authorize?: (request: PublishRequest) => Promise<PublishDecision | null>;
   } = {},
@@ -26,6 +27,7 @@ export async function startSrt(
   const log: LogLine[] = [];
   const server = createSrtServer({
     limits: options.limits ?? {},
+    passphrase: options.passphrase ?? null,
     log: (level, message, fields) => log.push({ level, message, fields }),
     authorize: async (request) => {
       requests.push(request);

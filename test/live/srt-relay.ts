@@ -13,17 +13,21 @@ export type Relay = {
 };
 
 /**
- * A UDP relay to `port` that drops, repeats and delays 5 % of the packets each, of both sides, in a fixed order. It
- * serves one caller. A shutdown always arrives: SRT sends it once, and a lost one is a broken connection.
+ * A UDP relay to `port` that drops, repeats and delays 5 % of the first packets each, of both sides, in a fixed order. It
+ * serves one caller. The end of a stream always arrives: SRT sends a shutdown once, and no later packet shows that the
+ * last one was lost.
  */
-export async function lossyRelay(port: number, { share = 0.05, seed = 7, delayMs = 30 } = {}): Promise<Relay> {
+export async function lossyRelay(
+  port: number,
+  { share = 0.05, seed = 7, delayMs = 30, packets = 800 } = {},
+): Promise<Relay> {
   const random = new Random(seed);
   const counts = { passed: 0, dropped: 0, repeated: 0, delayed: 0 };
   const [front, back] = [createSocket("udp4"), createSocket("udp4")];
   let caller: { port: number; address: string } | null = null;
   const pass = (packet: Buffer, send: () => void) => {
     counts.passed++;
-    if (packet.readUInt16BE() === SHUTDOWN) return send();
+    if (counts.passed > packets || packet.readUInt16BE() === SHUTDOWN) return send();
     if (random.chance(share)) return void counts.dropped++;
     if (random.chance(share)) {
       counts.delayed++;

@@ -16,6 +16,8 @@ export type IngestOptions = IngestPorts & {
   /** Directory of the streams, each in a directory of its own. */
   folder: string;
   host: string;
+  /** That SRT publishers have to encrypt with; null: they may not encrypt. */
+  srtPassphrase: string | null;
   /** For RTMPS. */
   tls: { key: string; cert: string } | null;
   /** Recordings end when less is free on the disk. */

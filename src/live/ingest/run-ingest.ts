@@ -85,7 +85,8 @@ async function start(options: IngestOptions, { ask, send }: Server): Promise<Ing
   try {
     const rtmp = await listen(options.rtmpPort, null);
     const rtmps = await listen(options.rtmpsPort, options.tls);
-    const srt = options.srtPort === null ? null : createSrtServer({ authorize, limits, log });
+    const srt =
+      options.srtPort === null ? null : createSrtServer({ authorize, limits, log, passphrase: options.srtPassphrase });
     await srt?.listen(options.srtPort ?? 0, options.host);
     const ports = { rtmpPort: rtmp?.port ?? null, rtmpsPort: rtmps?.port ?? null, srtPort: srt?.port ?? null };
     send({ ready: ports });

@@ -2,6 +2,8 @@ import {
   CONTROL,
   controlPacket,
   fullAcknowledgement,
+  HEADER_BYTES,
+  KEY_RESPONSE,
   lightAcknowledgement,
   lossReport,
   type Range,
@@ -73,6 +75,14 @@ export class Feedback {
     this.#reportLoss(buffer, now);
     if (now - this.#sentAt >= KEEP_ALIVE_MS)
       this.#emit(controlPacket({ ...this.#header(now), type: CONTROL.keepAlive }, 0), now);
+  }
+
+  /** Returns a key material message that was accepted. */
+  answerKeys(message: Buffer, now: number): void {
+    const header = { ...this.#header(now), type: CONTROL.userDefined, subtype: KEY_RESPONSE };
+    const packet = controlPacket(header, message.length);
+    message.copy(packet, HEADER_BYTES);
+    this.#emit(packet, now);
   }
 
   shutdown(now: number): void {

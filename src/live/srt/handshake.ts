@@ -14,8 +14,17 @@ export const HANDSHAKE_TYPE = { induction: 1, conclusion: 0xffffffff } as const;
 const REJECTION_BASE = 1000;
 
 /** Types of extensions, and the bits of the extension field that announce them (section 3.2.1, tables 3 and 5). */
-const EXTENSION = { request: 1, response: 2, key: 3, streamId: 5, congestion: 6, filter: 7, group: 8 } as const;
-const EXTENSION_FIELD_REQUEST = 1;
+const EXTENSION = {
+  request: 1,
+  response: 2,
+  key: 3,
+  keyResponse: 4,
+  streamId: 5,
+  congestion: 6,
+  filter: 7,
+  group: 8,
+} as const;
+const EXTENSION_FIELD = { request: 1, key: 2 } as const;
 
 /** Flags of the handshake extension (section 3.2.1.1.1). */
 const FLAG = {
@@ -57,7 +66,8 @@ export type Extensions = {
   latencyMs: number | null;
   isStreamMode: boolean;
   streamId: string;
-  hasKey: boolean;
+  /** The key material message of a caller that encrypts. */
+  keyMaterial: Buffer | null;
   /** Name of the congestion control. */
   congestion: string;
   hasFilter: boolean;
@@ -84,7 +94,7 @@ export function readHandshake(packet: Buffer): Handshake | null {
 /** Null when they are malformed. */
 export function readExtensions(packet: Buffer): Extensions | null {
   const found: Extensions = {
-    ...{ latencyMs: null, isStreamMode: false, streamId: "", hasKey: false },
+    ...{ latencyMs: null, isStreamMode: false, streamId: "", keyMaterial: null },
     ...{ congestion: "live", hasFilter: false, isGroup: false },
   };
   let at = HEADER_BYTES + CONTENT_BYTES;
@@ -107,7 +117,7 @@ function readExtension(type: number, content: Buffer, found: Extensions): boolea
       found.latencyMs = content.readUInt16BE(10);
       return true;
     case EXTENSION.key:
-      found.hasKey = true;
+      found.keyMaterial = Buffer.from(content);
       return true;
     case EXTENSION.streamId:
       if (content.length > MAX_STREAM_ID_BYTES) return false;
@@ -184,18 +194,27 @@ export const rejection = (handshake: Handshake, address: string, reason: number)
     cookie: handshake.cookie,
   });
 
-/** The answer to a conclusion that is accepted. `socketId` is that of the connection here. */
+/**
+ * The answer to a conclusion that is accepted. `socketId` is that of the connection here; key material that was accepted
+ * is repeated.
+ */
 export function acceptance(
   handshake: Handshake,
   address: string,
-  { socketId, flowWindow, latencyMs }: { socketId: number; flowWindow: number; latencyMs: number },
+  accepted: { socketId: number; flowWindow: number; latencyMs: number; keyMaterial: Buffer | null },
 ): Buffer {
+  const { socketId, flowWindow, latencyMs, keyMaterial } = accepted;
   const fields = {
     ...echoed(handshake, address, handshake.socketId),
-    ...{ extensionField: EXTENSION_FIELD_REQUEST, flowWindow, type: HANDSHAKE_TYPE.conclusion, socketId },
+    ...{
+      extensionField: EXTENSION_FIELD.request | (keyMaterial ? EXTENSION_FIELD.key : 0),
+      flowWindow,
+      type: HANDSHAKE_TYPE.conclusion,
+      socketId,
+    },
     cookie: handshake.cookie,
   };
-  const packet = answer(fields, 4 + RESPONSE_BYTES);
+  const packet = answer(fields, 4 + RESPONSE_BYTES + (keyMaterial ? 4 + keyMaterial.length : 0));
   const at = HEADER_BYTES + CONTENT_BYTES;
   packet.writeUInt16BE(EXTENSION.response, at);
   packet.writeUInt16BE(RESPONSE_BYTES / 4, at + 2);
@@ -203,6 +222,11 @@ export function acceptance(
   packet.writeUInt32BE(FLAGS, at + 8);
   packet.writeUInt16BE(latencyMs, at + 12);
   packet.writeUInt16BE(latencyMs, at + 14);
+  if (keyMaterial) {
+    packet.writeUInt16BE(EXTENSION.keyResponse, at + 16);
+    packet.writeUInt16BE(keyMaterial.length / 4, at + 18);
+    keyMaterial.copy(packet, at + 20);
+  }
   return packet;
 }
 

@@ -16,9 +16,15 @@ export const CONTROL = {
   shutdown: 5,
   acknowledgementReceived: 6,
   dropRequest: 7,
+  userDefined: 0x7fff,
 } as const;
 
+/** Subtypes of `userDefined`: key material, with the types of the extensions of a handshake (section 3.2.2). */
+export const KEY_REQUEST = 3;
+export const KEY_RESPONSE = 4;
+
 export const isControl = (packet: Buffer): boolean => ((packet[0] as number) & 0x80) !== 0;
+export const subtypeOf = (packet: Buffer): number => packet.readUInt16BE(2);
 export const controlTypeOf = (packet: Buffer): number => packet.readUInt16BE() & 0x7fff;
 /** The type-specific information of a control packet. */
 export const informationOf = (packet: Buffer): number => packet.readUInt32BE(4);
@@ -26,13 +32,15 @@ export const informationOf = (packet: Buffer): number => packet.readUInt32BE(4);
 export const timestampOf = (packet: Buffer): number => packet.readUInt32BE(8);
 export const destinationOf = (packet: Buffer): number => packet.readUInt32BE(12);
 export const sequenceOf = (packet: Buffer): number => packet.readUInt32BE() & 0x7fffffff;
-/** KK: the payload of a data packet is encrypted (section 3.1). */
-export const isEncrypted = (packet: Buffer): boolean => ((packet[4] as number) & 0x18) !== 0;
+/** KK: the key with which the payload of a data packet is encrypted, 0 for none (section 3.1). */
+export const keyFlagsOf = (packet: Buffer): number => ((packet[4] as number) >> 3) & 3;
 /** R: a data packet was sent before (section 3.1). */
 export const isRetransmitted = (packet: Buffer): boolean => ((packet[4] as number) & 0x04) !== 0;
 
 export type ControlHeader = {
   type: number;
+  /** Default 0. */
+  subtype?: number;
   /** Default 0. */
   information?: number;
   /** Microseconds since the connection began; only the low 32 bits are sent. */
@@ -43,11 +51,12 @@ export type ControlHeader = {
 
 /** A control packet with `contentBytes` of zeros after its header. */
 export function controlPacket(
-  { type, information = 0, timestamp, destination }: ControlHeader,
+  { type, subtype = 0, information = 0, timestamp, destination }: ControlHeader,
   contentBytes: number,
 ): Buffer {
   const packet = Buffer.alloc(HEADER_BYTES + contentBytes);
   packet.writeUInt16BE(0x8000 | type, 0);
+  packet.writeUInt16BE(subtype, 2);
   packet.writeUInt32BE(information, 4);
   packet.writeUInt32BE(timestamp >>> 0, 8);
   packet.writeUInt32BE(destination, 12);

@@ -20,7 +20,7 @@ import { HandshakeRate } from "./handshake-rate.ts";
 import { DEFAULT_LIMITS, type SrtLimits } from "./limits.ts";
 import { CONTROL, controlTypeOf, destinationOf, HEADER_BYTES, isControl, MAX_PACKET_BYTES } from "./packets.ts";
 import { REJECTION } from "./rejections.ts";
-import { type Peer, Session } from "./session.ts";
+import { type Peer, Session, type SessionOptions } from "./session.ts";
 import { readStreamId, type StreamTarget } from "./stream-id.ts";
 
 const TICK_MS = 10;
@@ -30,6 +30,8 @@ const RECEIVE_BUFFER_BYTES = 4 * 1024 * 1024;
 export type SrtServerOptions = {
   /** Decides on a publish. An exception refuses it as `unavailable`. */
   authorize: (request: PublishRequest) => Promise<PublishDecision>;
+  /** Callers have to encrypt with it; null: they may not encrypt. */
+  passphrase?: string | null;
   /** Those that differ from DEFAULT_LIMITS. */
   limits?: Partial<SrtLimits>;
   log?: Log;
@@ -57,6 +59,7 @@ export function createSrtServer(options: SrtServerOptions): SrtServer {
 class Listener implements SrtServer {
   readonly #limits: SrtLimits;
   readonly #authorize: SrtServerOptions["authorize"];
+  readonly #passphrase: string | null;
   readonly #log: Log;
   readonly #cookies = new CookieJar();
   readonly #rate: HandshakeRate;
@@ -68,7 +71,8 @@ class Listener implements SrtServer {
   /** Runs while there are connections. */
   #timer: NodeJS.Timeout | null = null;
 
-  constructor({ authorize, limits, log = () => {} }: SrtServerOptions) {
+  constructor({ authorize, passphrase = null, limits, log = () => {} }: SrtServerOptions) {
+    this.#passphrase = passphrase;
     this.#authorize = authorize;
     this.#limits = { ...DEFAULT_LIMITS, ...limits };
     this.#log = log;
@@ -141,14 +145,16 @@ class Listener implements SrtServer {
     const extensions = readExtensions(packet);
     const target = extensions ? this.#targetOf(handshake, extensions) : REJECTION.rogue;
     if (typeof target === "number") return this.#reject(handshake, from, target);
-    this.#open(caller, { handshake, target, latencyMs: extensions?.latencyMs ?? 0, from });
+    const { latencyMs = 0, keyMaterial = null } = extensions ?? {};
+    this.#open(caller, { handshake, target, latencyMs: latencyMs ?? 0, keyMaterial, from });
   }
 
   /** What the caller wants to publish, or why not. */
   #targetOf(handshake: Handshake, extensions: Extensions): StreamTarget | number {
     if (!isSupportedVersion(handshake) || extensions.latencyMs === null) return REJECTION.version;
     if (!isPossibleMtu(handshake)) return REJECTION.rogue;
-    if (extensions.hasKey || handshake.encryption !== 0) return REJECTION.encrypted;
+    const isEncrypted = extensions.keyMaterial !== null || handshake.encryption !== 0;
+    if (isEncrypted !== (this.#passphrase !== null)) return REJECTION.encryption;
     if (extensions.isStreamMode) return REJECTION.messageApi;
     if (extensions.congestion !== "live") return REJECTION.congestion;
     if (extensions.hasFilter) return REJECTION.filter;
@@ -164,7 +170,10 @@ class Listener implements SrtServer {
 
   #open(
     caller: string,
-    { from, ...accepted }: { handshake: Handshake; target: StreamTarget; latencyMs: number; from: RemoteInfo },
+    {
+      from,
+      ...accepted
+    }: Pick<SessionOptions, "handshake" | "target" | "latencyMs" | "keyMaterial"> & { from: RemoteInfo },
   ): void {
     const { address, port } = from;
     const release = this.#limit.admit(plainAddress(address));
@@ -177,7 +186,15 @@ class Listener implements SrtServer {
     const peer: Peer = { address, port };
     const session = new Session(
       {
-        ...{ peer, socketId, ...accepted, limits: this.#limits, authorize: this.#authorize, log: this.#log },
+        ...{
+          peer,
+          socketId,
+          ...accepted,
+          passphrase: this.#passphrase,
+          limits: this.#limits,
+          authorize: this.#authorize,
+          log: this.#log,
+        },
         send: (packet) => this.#send(packet, peer),
         onClose: () => {
           release();

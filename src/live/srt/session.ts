@@ -16,13 +16,16 @@ import {
   HEADER_BYTES,
   informationOf,
   isControl,
-  isEncrypted,
   isRetransmitted,
+  KEY_REQUEST,
+  keyFlagsOf,
   sequenceOf,
+  subtypeOf,
   timestampOf,
 } from "./packets.ts";
 import { ReceiveBuffer } from "./receive-buffer.ts";
-import { REFUSALS } from "./rejections.ts";
+import { REFUSALS, REJECTION } from "./rejections.ts";
+import { StreamCipher } from "./stream-cipher.ts";
 import type { StreamTarget } from "./stream-id.ts";
 
 const LOGGED_CHARACTERS = 200;
@@ -38,6 +41,9 @@ export type SessionOptions = {
   target: StreamTarget;
   /** Milliseconds that the caller wants. */
   latencyMs: number;
+  /** The message with the keys of a caller that encrypts, with `passphrase`. */
+  keyMaterial: Buffer | null;
+  passphrase: string | null;
   limits: SrtLimits;
   authorize: (request: PublishRequest) => Promise<PublishDecision>;
   /** Sends a packet to the peer. */
@@ -73,10 +79,12 @@ export class Session {
   #heardAt: number;
   #mediaAt: number;
   #retransmitted = 0;
+  readonly #cipher: StreamCipher | null;
 
   constructor(options: SessionOptions, now: number) {
     const { limits, latencyMs } = options;
     this.#options = options;
+    this.#cipher = options.passphrase === null ? null : new StreamCipher(options.passphrase);
     this.#latencyMs = Math.min(limits.maxLatencyMs, Math.max(limits.minLatencyMs, latencyMs));
     this.#startedAt = now;
     this.#heardAt = now;
@@ -138,14 +146,24 @@ export class Session {
   }
 
   #data(packet: Buffer, publishing: Publishing, now: number): void {
-    if (isEncrypted(packet)) throw new RejectedMedia("Encryption of SRT is not supported. Remove the passphrase.");
     const { buffer, feedback } = publishing;
     if (isRetransmitted(packet)) this.#retransmitted++;
-    const payload = packet.subarray(HEADER_BYTES);
+    const payload = this.#payloadOf(packet);
+    if (payload === null) return;
     const expectedMs = this.#clock.expected(timestampOf(packet), now);
     buffer.add({ sequence: sequenceOf(packet), payload, expectedMs }, (missing) => feedback.gap(missing));
     this.#deliver(publishing);
     if (this.#state === "publishing") feedback.received(packet.length, buffer.next, now);
+  }
+
+  /** Null when its key is not known yet. */
+  #payloadOf(packet: Buffer): Buffer | null {
+    const payload = packet.subarray(HEADER_BYTES);
+    const key = keyFlagsOf(packet);
+    if (this.#cipher === null && key === 0) return payload;
+    if (this.#cipher === null || key === 0)
+      throw new RejectedMedia("Either all packets are encrypted, or none. Restart the encoder.");
+    return this.#cipher.decrypt(key, sequenceOf(packet), payload);
   }
 
   #deliver({ buffer, demuxer }: Publishing): void {
@@ -170,6 +188,9 @@ export class Session {
         if (range) buffer.drop(range, now);
         return;
       }
+      case CONTROL.userDefined:
+        if (subtypeOf(packet) === KEY_REQUEST) void this.#refreshKeys(Buffer.from(packet.subarray(HEADER_BYTES)));
+        return;
       case CONTROL.shutdown:
         // A publisher sends something every second. Libraries close a connection that was interrupted with a shutdown too.
         return silentMs > this.#options.limits.silenceMs ? this.#close("disconnected") : this.#unpublished();
@@ -187,14 +208,23 @@ export class Session {
     this.#close("unpublished");
   }
 
+  /** The sender announces its next key, and repeats that until the message has come back. */
+  async #refreshKeys(message: Buffer): Promise<void> {
+    if (await this.#cipher?.accept(message)) this.#publishing?.feedback.answerKeys(message, performance.now());
+  }
+
   async #authorize(): Promise<void> {
-    const { target, peer } = this.#options;
+    const { target, peer, keyMaterial } = this.#options;
+    if (this.#cipher && keyMaterial && !(await this.#cipher.accept(keyMaterial))) {
+      if (this.#state === "authorizing") this.#refuse("a wrong passphrase", REJECTION.wrongPassphrase);
+      return;
+    }
     const decision = await this.#decisionOn({ ...target, address: plainAddress(peer.address), encoder: "" });
     if (decision.accepted) {
       const stream = new PublishStream(decision.sink);
       if (this.#state === "authorizing") this.#start(stream, decision);
       else stream.end("disconnected");
-    } else if (this.#state === "authorizing") this.#refuse(decision.reason);
+    } else if (this.#state === "authorizing") this.#refuse(decision.reason, REFUSALS[decision.reason]);
   }
 
   async #decisionOn(request: PublishRequest): Promise<PublishDecision> {
@@ -206,17 +236,17 @@ export class Session {
     }
   }
 
-  #refuse(reason: Extract<PublishDecision, { accepted: false }>["reason"]): void {
+  #refuse(reason: string, number: number): void {
     const { handshake, peer, send } = this.#options;
     this.#log("info", "a publish was refused", { reason });
     this.#state = "refused";
     this.#heardAt = performance.now();
-    this.#answer = rejection(handshake, peer.address, REFUSALS[reason]);
+    this.#answer = rejection(handshake, peer.address, number);
     send(this.#answer);
   }
 
   #start(stream: PublishStream, { sink, limits: own }: Extract<PublishDecision, { accepted: true }>): void {
-    const { handshake, limits, peer, send, socketId } = this.#options;
+    const { handshake, limits, peer, send, socketId, keyMaterial } = this.#options;
     const now = performance.now();
     this.#state = "publishing";
     this.#heardAt = now;
@@ -241,7 +271,7 @@ export class Session {
       rate: new PublishRate({ ...limits, maxBitrate: own?.maxBitrate ?? limits.maxBitrate }),
     };
     this.#answer = acceptance(handshake, peer.address, {
-      ...{ socketId, flowWindow: limits.bufferedPackets, latencyMs: this.#latencyMs },
+      ...{ socketId, flowWindow: limits.bufferedPackets, latencyMs: this.#latencyMs, keyMaterial },
     });
     send(this.#answer);
     this.#log("info", "a publish has started", {});
