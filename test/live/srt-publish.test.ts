@@ -2,8 +2,9 @@ import { globSync } from "node:fs";
 import { expect, test } from "vitest";
 import { complaints, ffprobe } from "../media/sources.ts";
 import { until } from "../support/descendants.ts";
+import { newFolder } from "../support/folder.ts";
 import { type LiveServer, liveServer, newChannel, publish, publishSrt, type TestChannel } from "../support/live.ts";
-import { lineOf, stopCleanly } from "../support/process.ts";
+import { lineOf, startServer, stopCleanly } from "../support/process.ts";
 
 /** SRT, from the first frame to the recording, with a server as an operator starts it. */
 
@@ -106,6 +107,21 @@ test.each([
   const { hls_url } = await playbackOf(server, channel, asset);
   expect(await complaints("-i", hls_url, "-map", "0", "-f", "null", "-")).toBe("");
   expect(await ffprobe("-show_entries", "stream=codec_name", "-of", "csv=p=0", hls_url)).toContain(codec);
+});
+
+test("a server that receives SRT only, with a passphrase that publishers need", async () => {
+  const env = { VODBOX_SRT_PORT: "0", VODBOX_SRT_PASSPHRASE: "correct-horse-battery" };
+  const server = await startServer(newFolder(), { env });
+  const srt = (await lineOf(server, /^live streams to (srt:\S+)$/m))[1] as string;
+  expect(server.stdout()).not.toContain("rtmp:");
+  const live = { ...server, srt, rtmp: "" };
+  const channel = await newChannel(live);
+  const without = publishSrt(live, channel, 5);
+  expect((await without.exit)[0]).not.toBe(0);
+  expect(without.stderr()).toContain("Password required or unexpected");
+  const { exit } = publishSrt(live, channel, 4, { url: "&passphrase=correct-horse-battery" });
+  expect((await exit)[0]).toBe(0);
+  expect((await recordingOf(live, channel)).duration_seconds).toBeCloseTo(4, 0);
 });
 
 test("a server that stops completes the recording of a running stream, and several processes share it", async () => {

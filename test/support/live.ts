@@ -39,7 +39,7 @@ export async function newChannel(server: LiveServer, fields: Record<string, unkn
 
 export type Publishing = { child: ChildProcess; exit: Promise<unknown[]>; stderr: () => string };
 
-type PublishOptions = { video?: string[]; audio?: string[]; size?: string };
+type PublishOptions = { video?: string[]; audio?: string[]; size?: string; url?: string };
 
 /** ffmpeg publishes `seconds` of H.264 and AAC, by default 320x180, in real time, with a keyframe every second. */
 export function publish(
@@ -51,14 +51,14 @@ export function publish(
   return publishTo(["-f", "flv", `${rtmp}/${channel}?key=${stream_key}`], seconds, options);
 }
 
-/** The same over SRT. `srt` is the URL that publishers use, without the stream id. */
+/** The same over SRT. `srt` is the URL that publishers use, without the stream id; `url` of the options is appended to it. */
 export function publishSrt(
   { srt }: { srt: string },
   { channel, stream_key }: Pick<TestChannel, "channel" | "stream_key">,
   seconds: number,
   options: PublishOptions = {},
 ): Publishing {
-  const target = `${srt}?streamid=publish:live/${channel}:key=${stream_key}&linger=5`;
+  const target = `${srt}?streamid=publish:live/${channel}:key=${stream_key}&linger=5${options.url ?? ""}`;
   return publishTo(["-f", "mpegts", target], seconds, options);
 }
 

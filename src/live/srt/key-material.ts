@@ -27,14 +27,17 @@ const IV_SEQUENCE_AT = 10;
 type KeyName = (typeof KEYS)[number];
 export type StreamKeys = { salt: Buffer; even: Buffer | null; odd: Buffer | null };
 
-const deriveKey = promisify(pbkdf2);
+const derive = promisify(pbkdf2);
 
-/** The keys in a key material message. Null when it is malformed, or encrypted with another passphrase. */
-export async function unwrapKeys(message: Buffer, passphrase: string): Promise<StreamKeys | null> {
-  const found = parse(message);
-  if (found === null) return null;
-  const { salt, keyBytes, wrapped, names } = found;
-  const key = await deriveKey(passphrase, salt.subarray(-8), ITERATIONS, keyBytes, "sha1");
+/** The key that keys are encrypted with, which takes a millisecond on another thread. */
+export const deriveKey = (passphrase: string, salt: Buffer, keyBytes: number): Promise<Buffer> =>
+  derive(passphrase, salt.subarray(-8), ITERATIONS, keyBytes, "sha1");
+
+/** What a key material message has in clear text, and its encrypted keys. */
+export type KeyMessage = { salt: Buffer; keyBytes: number; wrapped: Buffer; names: KeyName[] };
+
+/** The keys of a message. Null when they are encrypted with another key. */
+export function unwrapKeys({ salt, keyBytes, wrapped, names }: KeyMessage, key: Buffer): StreamKeys | null {
   let keys: Buffer;
   try {
     const cipher = createDecipheriv(`id-aes${keyBytes * 8}-wrap`, key, WRAP_IV);
@@ -48,7 +51,8 @@ export async function unwrapKeys(message: Buffer, passphrase: string): Promise<S
   return result;
 }
 
-function parse(message: Buffer): { salt: Buffer; keyBytes: number; wrapped: Buffer; names: KeyName[] } | null {
+/** Null when the message is malformed, or of another cipher. */
+export function readKeyMessage(message: Buffer): KeyMessage | null {
   if (message.length < HEADER_BYTES + SALT_BYTES) return null;
   const [flags, cipher, authentication, saltWords, keyWords] = [3, 8, 9, 14, 15].map((at) => message.readUInt8(at));
   const names = KEYS.filter((_, bit) => (((flags as number) >> bit) & 1) === 1);
@@ -59,7 +63,7 @@ function parse(message: Buffer): { salt: Buffer; keyBytes: number; wrapped: Buff
     return null;
   if (names.length === 0 || !KEY_BYTES.has(keyBytes) || message.length !== end) return null;
   const salt = Buffer.from(message.subarray(HEADER_BYTES, HEADER_BYTES + SALT_BYTES));
-  return { salt, keyBytes, wrapped: message.subarray(HEADER_BYTES + SALT_BYTES), names };
+  return { salt, keyBytes, wrapped: Buffer.from(message.subarray(HEADER_BYTES + SALT_BYTES)), names };
 }
 
 /**
