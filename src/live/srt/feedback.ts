@@ -14,6 +14,8 @@ import { RoundTrip } from "./round-trip.ts";
 /** Packets after which a light acknowledgement does not wait for the next tick (draft-sharabayko-srt-01, section 4.8.1). */
 const LIGHT_AFTER = 64;
 const KEEP_ALIVE_MS = 1000;
+/** Shortest interval of an acknowledgement that is repeated. */
+const MIN_REPEAT_MS = 100;
 /** Shortest interval of repeated loss reports (section 4.8.2). */
 const MIN_LOSS_REPORT_MS = 20;
 const RATE_MS = 1000;
@@ -28,7 +30,7 @@ export class Feedback {
   readonly #roundTrip = new RoundTrip();
   #acknowledged: number;
   /** The last full acknowledgement. */
-  #full = { at: 0, next: -1 };
+  #full: { at: number; next: number; number: number; isAnswered: boolean };
   #sinceAcknowledgement = 0;
   #gaps: Range[] = [];
   #lossReportedAt = 0;
@@ -44,6 +46,7 @@ export class Feedback {
     this.#destination = destination;
     this.#startedAt = now;
     this.#acknowledged = first;
+    this.#full = { at: now, next: first, number: 0, isAnswered: true };
     this.#sentAt = now;
     this.#rate.since = now;
   }
@@ -66,6 +69,7 @@ export class Feedback {
   /** The sender has answered an acknowledgement. */
   answered(number: number, now: number): void {
     this.#roundTrip.end(number, now);
+    if (number === this.#full.number) this.#full.isAnswered = true;
   }
 
   /** To be called every 10 ms. */
@@ -89,15 +93,18 @@ export class Feedback {
     this.#emit(controlPacket({ ...this.#header(now), type: CONTROL.shutdown }, 0), now);
   }
 
-  /** Repeated while nothing arrives, because the sender keeps what is not acknowledged. */
+  /** Repeated until it is answered, because the sender keeps what is not acknowledged. */
   #acknowledge({ next, available }: ReceiveBuffer, now: number): void {
     const { rttUs, varianceUs } = this.#roundTrip;
-    const isRepeated = next === this.#full.next;
-    if (isRepeated && now - this.#full.at < Math.max(KEEP_ALIVE_MS / 2, (rttUs + 4 * varianceUs) / 1000)) return;
-    this.#full = { at: now, next };
+    if (next === this.#full.next) {
+      const repeatMs = Math.max(MIN_REPEAT_MS, (rttUs + 4 * varianceUs) / 1000);
+      if (this.#full.isAnswered || now - this.#full.at < repeatMs) return;
+    }
+    const number = this.#roundTrip.begin(now);
+    this.#full = { at: now, next, number, isAnswered: false };
     this.#acknowledged = next;
     this.#sinceAcknowledgement = 0;
-    const header = { ...this.#header(now), information: this.#roundTrip.begin(now) };
+    const header = { ...this.#header(now), information: number };
     const { packetsPerSecond, bytesPerSecond, peak } = this.#measured;
     const rates = { packetsPerSecond, bytesPerSecond, linkCapacity: peak };
     const rtt = { rttUs: Math.round(rttUs), rttVarianceUs: Math.round(varianceUs) };
