@@ -63,6 +63,10 @@ test("handshake: the answers, and that none is larger than its request", async (
   // A repeated conclusion has the same answer and begins nothing.
   client.send(conclusion);
   expect((await client.next((packet) => typeOf(packet) === 0)).equals(second)).toBe(true);
+  // A short one has none.
+  client.send(control(0, socketIdOf(second)), handshake({ cookie }));
+  await client.cookie();
+  expect(client.received.filter((packet) => typeOf(packet) === 0)).toEqual([]);
   expect(srt.requests).toHaveLength(1);
   expect(srt.server.connections).toBe(1);
 });

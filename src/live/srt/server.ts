@@ -140,7 +140,7 @@ class Listener implements SrtServer {
     if (!this.#cookies.isValid(handshake.cookie, { address, port, now })) return;
     const caller = `${address}|${port}|${handshake.socketId}`;
     const existing = this.#callers.get(caller);
-    if (existing) return existing.repeatAnswer();
+    if (existing) return existing.repeatAnswer(packet.length);
     if (!this.#rate.allowsConclusion(address, now)) return;
     const extensions = readExtensions(packet);
     const target = extensions ? this.#targetOf(handshake, extensions) : REJECTION.rogue;

@@ -89,21 +89,21 @@ export class Session {
     this.#startedAt = now;
     this.#heardAt = now;
     this.#mediaAt = now;
-    void this.#authorize();
+    this.#authorize().catch((error) => this.#fail(error));
   }
 
   isOf({ address, port }: Peer): boolean {
     return this.#options.peer.address === address && this.#options.peer.port === port;
   }
 
-  /** The caller has repeated its conclusion. */
-  repeatAnswer(): void {
-    if (this.#answer) this.#options.send(this.#answer);
+  /** The caller has repeated its conclusion, of that many bytes. */
+  repeatAnswer(bytes: number): void {
+    if (this.#answer && this.#answer.length <= bytes) this.#options.send(this.#answer);
   }
 
   /** A packet of this connection, which becomes the session's. */
   receive(packet: Buffer, now: number): void {
-    if (isControl(packet) && controlTypeOf(packet) === CONTROL.handshake) return this.repeatAnswer();
+    if (isControl(packet) && controlTypeOf(packet) === CONTROL.handshake) return this.repeatAnswer(packet.length);
     if (this.#state !== "publishing" || !this.#publishing) return;
     const silentMs = now - this.#heardAt;
     this.#heardAt = now;
@@ -175,11 +175,8 @@ export class Session {
   }
 
   /** `silentMs`: since the packet before. */
-  #control(
-    packet: Buffer,
-    { buffer, feedback }: Publishing,
-    { now, silentMs }: { now: number; silentMs: number },
-  ): void {
+  #control(packet: Buffer, publishing: Publishing, { now, silentMs }: { now: number; silentMs: number }): void {
+    const { buffer, feedback } = publishing;
     switch (controlTypeOf(packet)) {
       case CONTROL.acknowledgementReceived:
         return feedback.answered(informationOf(packet), now);
@@ -189,20 +186,21 @@ export class Session {
         return;
       }
       case CONTROL.userDefined:
-        if (subtypeOf(packet) === KEY_REQUEST) void this.#refreshKeys(Buffer.from(packet.subarray(HEADER_BYTES)));
+        if (subtypeOf(packet) === KEY_REQUEST)
+          this.#refreshKeys(packet.subarray(HEADER_BYTES)).catch((error) => this.#fail(error));
         return;
       case CONTROL.shutdown:
         // A publisher sends something every second. Libraries close a connection that was interrupted with a shutdown too.
-        return silentMs > this.#options.limits.silenceMs ? this.#close("disconnected") : this.#unpublished();
+        return silentMs > this.#options.limits.silenceMs ? this.#close("disconnected") : this.#unpublished(publishing);
     }
   }
 
   /** The publisher has ended its stream: what waits for lost packets is passed on without them. */
-  #unpublished(): void {
-    const { buffer, demuxer } = this.#publishing as Publishing;
+  #unpublished(publishing: Publishing): void {
+    const { buffer, demuxer } = publishing;
     while (buffer.hasGap && this.#state === "publishing") {
       buffer.skip(Number.POSITIVE_INFINITY);
-      this.#deliver(this.#publishing as Publishing);
+      this.#deliver(publishing);
     }
     if (this.#state === "publishing") demuxer.end();
     this.#close("unpublished");
@@ -216,7 +214,7 @@ export class Session {
   async #authorize(): Promise<void> {
     const { target, peer, keyMaterial } = this.#options;
     if (this.#cipher && keyMaterial && !(await this.#cipher.accept(keyMaterial))) {
-      if (this.#state === "authorizing") this.#refuse("a wrong passphrase", REJECTION.wrongPassphrase);
+      if (this.#state === "authorizing") this.#refuse("passphrase", REJECTION.wrongPassphrase);
       return;
     }
     const decision = await this.#decisionOn({ ...target, address: plainAddress(peer.address), encoder: "" });
