@@ -1,4 +1,5 @@
 import ipaddr from "ipaddr.js";
+import { plainAddress } from "../../lib/network.ts";
 import { CONTROL, controlPacket, HEADER_BYTES, timestampOf } from "./packets.ts";
 
 /*
@@ -169,8 +170,7 @@ function answer(fields: Answer, extensionBytes = 0): Buffer {
   packet.writeUInt16BE(extensionField, HEADER_BYTES + 6);
   const words = [initialSequence, mtu, flowWindow, type, socketId, cookie];
   for (const [index, word] of words.entries()) packet.writeUInt32BE(word, HEADER_BYTES + 8 + index * 4);
-  // Without the zone of a link-local address.
-  const address = ipaddr.parse(caller.address.replace(/%.*$/, "")).toByteArray();
+  const address = ipaddr.parse(plainAddress(caller.address)).toByteArray();
   swapped(Buffer.from(address)).copy(packet, HEADER_BYTES + 32);
   return packet;
 }
