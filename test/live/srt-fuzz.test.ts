@@ -192,16 +192,14 @@ test(`${STREAMS} mutated transport streams are read in linear time, or rejected`
   expect(rejections.size).toBeGreaterThan(1);
 });
 
-test.each<[string, () => Buffer]>([
-  ["start codes", () => Buffer.alloc(0, 0)],
-  ["zeros", () => Buffer.alloc(1316)],
-  ["sync bytes", () => Buffer.alloc(1316, 0x47)],
-  ["syncwords of audio", () => Buffer.alloc(1316, 0xff)],
-])("endless %s take time that grows with their length only", (what, content) => {
-  const video = new PidWriter(0x101);
-  const audio = new PidWriter(AUDIO_PID);
-  const fill =
-    what === "start codes" ? Buffer.from("000001".repeat(20_000), "hex") : Buffer.concat(Array(40).fill(content()));
+test.each<[string, Buffer]>([
+  ["start codes", Buffer.from([0, 0, 1])],
+  ["zeros", Buffer.of(0)],
+  ["sync bytes", Buffer.of(0x47)],
+  ["syncwords of audio", Buffer.of(0xff)],
+])("endless %s take time that grows with their length only", (_, content) => {
+  const [video, audio] = [new PidWriter(0x101), new PidWriter(AUDIO_PID)];
+  const fill = Buffer.alloc(60_000, content);
   const timeFor = (count: number) => {
     const demuxer = new TsDemuxer({ limits: DEFAULT_LIMITS, onConfig: () => {}, onSample: () => {} });
     demuxer.push(tables());
