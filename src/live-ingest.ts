@@ -2,7 +2,7 @@ import type { ChildProcess } from "node:child_process";
 import type { App } from "./app.ts";
 import { ChildSupervisor, spawnSelf } from "./lib/child-supervisor.ts";
 import { UserError } from "./lib/errors.ts";
-import type { FromIngest, IngestOptions, ToIngest } from "./live/ingest/messages.ts";
+import type { FromIngest, IngestOptions, IngestPorts, ToIngest } from "./live/ingest/messages.ts";
 import { liveFolder, liveStreams } from "./resources/live/streams/live-streams.ts";
 import { PUBLISH_APPLICATION } from "./resources/live/streams/permit.ts";
 import { LiveRelay } from "./resources/live/streams/relay.ts";
@@ -10,8 +10,6 @@ import { readPair, tlsFiles, watchPair } from "./tls.ts";
 
 const FIRST_WAIT_MS = 500;
 const RECONNECT_MS = 30_000;
-
-type Ports = Pick<IngestOptions, "rtmpPort" | "rtmpsPort">;
 
 export type LiveIngest = {
   /** URLs that publishers use, without the stream key. */
@@ -28,9 +26,10 @@ export async function startLiveIngest(app: App): Promise<LiveIngest> {
   const streams = liveStreams(app);
   const relay = app.peers && new LiveRelay(app, app.peers);
   const files = tlsFiles(app.config);
-  const first = Promise.withResolvers<Ports>();
+  const first = Promise.withResolvers<IngestPorts>();
   // A free port is chosen once: publishers reconnect to it.
-  let ports: Ports = { rtmpPort: app.config.rtmp_port ?? null, rtmpsPort: app.config.rtmps_port ?? null };
+  const { rtmp_port = null, rtmps_port = null, srt_port = null } = app.config;
+  let ports: IngestPorts = { rtmpPort: rtmp_port, rtmpsPort: rtmps_port, srtPort: srt_port };
   let child: ChildProcess | null = null;
   const send = (message: ToIngest) => {
     if (child?.connected) child.send(message, () => {});
@@ -82,12 +81,16 @@ export async function startLiveIngest(app: App): Promise<LiveIngest> {
     streams.close();
   };
   try {
-    const { rtmpPort, rtmpsPort } = await first.promise;
+    const { rtmpPort, rtmpsPort, srtPort } = await first.promise;
     const { host } = app.config;
     const address = host.includes(":") ? `[${host}]` : host;
-    const url = (scheme: string, port: number | null) =>
-      port === null ? [] : [`${scheme}://${address}:${port}/${PUBLISH_APPLICATION}`];
-    return { urls: [...url("rtmp", rtmpPort), ...url("rtmps", rtmpsPort)], stop };
+    const url = (scheme: string, port: number | null, path: string) =>
+      port === null ? [] : [`${scheme}://${address}:${port}${path}`];
+    const path = `/${PUBLISH_APPLICATION}`;
+    return {
+      urls: [...url("rtmp", rtmpPort, path), ...url("rtmps", rtmpsPort, path), ...url("srt", srtPort, "")],
+      stop,
+    };
   } catch (error) {
     await stop();
     throw error;
@@ -96,15 +99,16 @@ export async function startLiveIngest(app: App): Promise<LiveIngest> {
 
 const cannotListen = (reason: string) =>
   new UserError(
-    `Live streams cannot be received: ${reason}. Choose another port with VODBOX_RTMP_PORT or VODBOX_RTMPS_PORT.`,
+    `Live streams cannot be received: ${reason}. Choose another port with VODBOX_RTMP_PORT, VODBOX_RTMPS_PORT or VODBOX_SRT_PORT.`,
   );
 
-function optionsOf(app: App, ports: Ports, pair: ReturnType<typeof readPair> | null): IngestOptions {
+function optionsOf(app: App, ports: IngestPorts, pair: ReturnType<typeof readPair> | null): IngestOptions {
   const { config } = app;
   return {
     folder: liveFolder(app),
     host: config.host,
     ...ports,
+    srtPassphrase: config.srt_passphrase ?? null,
     tls: pair && { cert: pair.cert.toString(), key: pair.key.toString() },
     minFreeBytes: config.min_free_bytes,
     connectionsPerAddress: config.rtmp_connections_per_address,

@@ -117,9 +117,9 @@ export async function serve(
 const INGEST_SLOT = 0;
 
 async function startIngest(app: App): Promise<LiveIngest> {
-  const { rtmp_port, rtmps_port } = app.config;
+  const { rtmp_port, rtmps_port, srt_port } = app.config;
   const isLeader = app.peers === null || app.peers.slot === INGEST_SLOT;
-  const isOn = rtmp_port !== undefined || rtmps_port !== undefined;
+  const isOn = rtmp_port !== undefined || rtmps_port !== undefined || srt_port !== undefined;
   if (isOn && app.peers && !isLeader) new LiveRelay(app, app.peers).follow(INGEST_SLOT);
   if (!isOn || !isLeader) return { urls: [], stop: async () => {} };
   const { startLiveIngest } = await import("./live-ingest.ts");

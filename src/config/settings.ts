@@ -1,10 +1,10 @@
-import { isIP } from "node:net";
 import * as v from "valibot";
 import { PAYMENT_KINDS, STORE_KINDS } from "../lib/enums.ts";
 import { withoutTrailing } from "../lib/without-trailing.ts";
 import { CacheSetting } from "./cache-setting.ts";
 import { Prices, readPrices } from "./prices.ts";
 import { ReplicaSetting } from "./replica-setting.ts";
+import { flag, integer, list, oneOf, rate, text, token, url, waits } from "./setting-schemas.ts";
 
 /**
  * All settings. Environment variables (`VODBOX_` and upper case), configuration file keys, flags, `vodbox admin config`
@@ -19,77 +19,6 @@ export type Setting = {
   read?(text: string, cwd: string): unknown;
   about: string;
 };
-
-const text = v.pipe(v.string(), v.trim(), v.minLength(1, "must not be empty"));
-const isRange = (range: string) => {
-  const [address = "", bits, ...rest] = range.split("/");
-  const widest = isIP(address) === 6 ? 128 : 32;
-  return (
-    rest.length === 0 &&
-    isIP(address) !== 0 &&
-    (bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= widest))
-  );
-};
-const oneOf = <const T extends string[]>(...values: T) => v.picklist(values, `must be one of ${values.join(", ")}`);
-const integer = (min: number, max: number) =>
-  v.pipe(
-    v.union([v.number(), v.string()], "must be a whole number"),
-    v.transform((value) =>
-      typeof value === "number" ? value : /^\s*-?\d+\s*$/.test(value) ? Number(value) : Number.NaN,
-    ),
-    v.integer("must be a whole number"),
-    v.minValue(min, `must be at least ${min}`),
-    v.maxValue(max, `must be at most ${max}`),
-  );
-const token = v.pipe(text, v.minLength(16, "must have at least 16 characters"));
-const url = (...protocols: string[]) =>
-  v.pipe(
-    text,
-    v.check(
-      (value) => URL.canParse(value) && protocols.includes(new URL(value).protocol),
-      `must be a URL that starts with ${protocols.map((p) => `${p}//`).join(" or ")}`,
-    ),
-  );
-const flag = v.pipe(
-  v.union([v.boolean(), v.string()]),
-  v.transform(String),
-  v.picklist(["0", "1", "true", "false"], "must be 0 or 1"),
-  v.transform((x) => x === "1" || x === "true"),
-);
-const rate = v.pipe(
-  text,
-  v.regex(/^\d{1,9}\/\d{1,9}$/, "must be REQUESTS/SECONDS, such as 120/60"),
-  v.transform((value) => {
-    const [requests = 0, seconds = 0] = value.split("/").map(Number);
-    return { requests, seconds };
-  }),
-  v.check(
-    ({ requests, seconds }) => requests > 0 && seconds > 0,
-    "must allow at least one request in at least one second",
-  ),
-);
-
-const items = v.pipe(
-  v.union([v.string(), v.array(v.union([v.string(), v.number()]))]),
-  v.transform((value) =>
-    String(value)
-      .split(",")
-      .map((item) => item.trim())
-      .filter(Boolean),
-  ),
-);
-const list = v.pipe(
-  items,
-  v.check((ranges) => ranges.every(isRange), "must be a comma-separated list of CIDR ranges such as 10.0.0.0/8"),
-);
-const waits = v.pipe(
-  items,
-  v.check(
-    (parts) => parts.length === 5 && parts.every((part) => /^\d{1,7}$/.test(part)),
-    "must be five delays in seconds, such as 5,300,1800,7200,18000",
-  ),
-  v.transform((parts) => parts.map(Number)),
-);
 
 export const SETTINGS = {
   data_dir: { schema: text, fallback: "./vodbox-data", about: "directory of the database, local storage and secrets" },
@@ -205,10 +134,24 @@ export const SETTINGS = {
     schema: integer(0, 65_535),
     about: "the same with TLS, with the certificate of tls_cert",
   },
+  srt_port: {
+    schema: integer(0, 65_535),
+    about: "UDP port for live publishers over SRT; default: not received; 0 picks a free one",
+  },
+  srt_passphrase: {
+    schema: v.pipe(
+      v.string(),
+      v.minLength(10, "must have at least 10 characters"),
+      v.maxLength(79, "must have at most 79 characters"),
+    ),
+    secret: true,
+    about: "encrypts SRT: publishers need the same passphrase; default: SRT without encryption",
+  },
   rtmp_connections_per_address: {
     schema: integer(1, 100_000),
     fallback: "16",
-    about: "concurrent RTMP connections from one address; more behind a proxy, where all publishers have one",
+    about:
+      "concurrent RTMP connections, and SRT connections, from one address; more behind a proxy, where all have one",
   },
   max_attempts: { schema: integer(1, 100), fallback: "5", about: "attempts before a job fails" },
   max_upload_bytes: {

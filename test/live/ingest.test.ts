@@ -4,7 +4,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { Packager } from "../../src/live/cmaf/packager.ts";
-import type { PublishSink } from "../../src/live/rtmp/types.ts";
+import type { PublishSink } from "../../src/live/publish/types.ts";
 import type { StreamEnd } from "../../src/live/samples.ts";
 import { complaints } from "../media/sources.ts";
 import { until } from "../support/descendants.ts";

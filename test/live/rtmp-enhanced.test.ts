@@ -4,8 +4,9 @@ import { expect, test } from "vitest";
 import { find } from "../../src/media/mp4/boxes.ts";
 import { ffmpeg, ffprobe } from "../media/sources.ts";
 import { emptyFolder } from "../support/folder.ts";
+import type { Recorder } from "./recorder.ts";
 import { AUDIO, RtmpClient, VIDEO } from "./rtmp-client.ts";
-import { type Recorder, startRtmp } from "./rtmp-recorder.ts";
+import { startRtmp } from "./rtmp-recorder.ts";
 
 const PACKET = { sequenceStart: 0, codedFrames: 1, sequenceEnd: 2, codedFramesX: 3, metadata: 4, modEx: 7 };
 const KEYFRAME = 1;

@@ -5,7 +5,8 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { ffmpeg, ffprobe } from "../media/sources.ts";
 import { atEnd, emptyFolder } from "../support/folder.ts";
-import { type Recorder, startRtmp, type TestServer } from "./rtmp-recorder.ts";
+import type { Recorder } from "./recorder.ts";
+import { startRtmp, type TestServer } from "./rtmp-recorder.ts";
 import { selfSigned } from "./self-signed.ts";
 
 const SECONDS = 4;

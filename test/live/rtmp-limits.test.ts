@@ -3,6 +3,7 @@ import { connect, createServer } from "node:net";
 import { expect, test } from "vitest";
 import { amfObject, encodeAmf0 } from "../../src/live/rtmp/amf0.ts";
 import { atEnd } from "../support/folder.ts";
+import type { Recorder } from "./recorder.ts";
 import {
   AUDIO,
   chunk,
@@ -14,7 +15,7 @@ import {
   RtmpClient,
   setChunkSize,
 } from "./rtmp-client.ts";
-import { type Recorder, startRtmp, type TestServer } from "./rtmp-recorder.ts";
+import { startRtmp, type TestServer } from "./rtmp-recorder.ts";
 import { selfSigned } from "./self-signed.ts";
 
 const AAC_CONFIG = Buffer.from([0xaf, 0, 0x12, 0x10]);

@@ -3,6 +3,7 @@ import { connect } from "node:net";
 import { expect, test } from "vitest";
 import { amfObject, encodeAmf0 } from "../../src/live/rtmp/amf0.ts";
 import { atEnd } from "../support/folder.ts";
+import type { Recorder } from "./recorder.ts";
 import {
   AGGREGATE,
   AUDIO,
@@ -17,7 +18,7 @@ import {
   setChunkSize,
   VIDEO,
 } from "./rtmp-client.ts";
-import { type Recorder, startRtmp } from "./rtmp-recorder.ts";
+import { startRtmp } from "./rtmp-recorder.ts";
 
 /** An AudioSpecificConfig (AAC LC, 44.1 kHz, stereo) and packets that only their bytes distinguish. */
 const AAC_CONFIG = Buffer.from([0xaf, 0, 0x12, 0x10]);

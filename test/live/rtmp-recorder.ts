@@ -1,69 +1,8 @@
+import type { PublishDecision, PublishRequest } from "../../src/live/publish/types.ts";
 import { DEFAULT_LIMITS, type RtmpLimits } from "../../src/live/rtmp/limits.ts";
 import { createRtmpServer, type KeyPair, type RtmpServer } from "../../src/live/rtmp/server.ts";
-import type {
-  PublishDecision,
-  PublishedStream,
-  PublishRequest,
-  PublishSink,
-  StreamMetadata,
-} from "../../src/live/rtmp/types.ts";
-import type { LiveSample, StreamEnd, TrackConfig } from "../../src/live/samples.ts";
 import { atEnd } from "../support/folder.ts";
-
-/** What a sink has received. */
-export class Recorder {
-  readonly configs: TrackConfig[] = [];
-  readonly samples: LiveSample[] = [];
-  readonly metadata: StreamMetadata[] = [];
-  readonly ends: StreamEnd[] = [];
-  stream: PublishedStream | null = null;
-  readonly ended: Promise<StreamEnd>;
-  readonly sink: PublishSink;
-  readonly #waiting = new Set<() => void>();
-
-  constructor() {
-    const { promise, resolve } = Promise.withResolvers<StreamEnd>();
-    this.ended = promise;
-    const noted = () => {
-      for (const wake of this.#waiting) wake();
-    };
-    this.sink = {
-      onStart: (stream) => {
-        this.stream = stream;
-      },
-      onConfig: (config) => {
-        this.configs.push(config);
-        noted();
-      },
-      onSample: (sample) => {
-        this.samples.push(sample);
-        noted();
-      },
-      onMetadata: (metadata) => {
-        this.metadata.push(metadata);
-        noted();
-      },
-      onEnd: (end) => {
-        this.ends.push(end);
-        resolve(end);
-      },
-    };
-  }
-
-  /** Resolves once `isDone`, which is evaluated after each call of the sink. */
-  async until(isDone: () => boolean): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const check = () => {
-      if (isDone()) resolve();
-    };
-    this.#waiting.add(check);
-    check();
-    await promise;
-    this.#waiting.delete(check);
-  }
-}
-
-export type LogLine = { level: string; message: string; fields: Record<string, string | number> };
+import { type LogLine, Recorder } from "./recorder.ts";
 
 export type TestServer = {
   server: RtmpServer;

@@ -157,11 +157,16 @@ test("the registry has each codec under its own name, and one that every video i
 
 /**
  * Other reasons to name a codec: decoders and demuxers of sources, file name extensions, an example, the parameter sets
- * of exact clips, which only one codec has, and what publishers of live streams send, with the identifiers of FLV.
+ * of exact clips, which only one codec has, and what publishers of live streams send, with the identifiers of FLV and MPEG-TS.
  */
 const NAMED_ELSEWHERE = [
   "src/http/openapi-examples.ts",
   "src/lib/media-types.ts",
+  "src/live/mpegts/access-unit-reader.ts",
+  "src/live/mpegts/h264.ts",
+  "src/live/mpegts/hevc.ts",
+  "src/live/mpegts/stream-types.ts",
+  "src/live/mpegts/track-readers.ts",
   "src/live/rtmp/audio-tag.ts",
   "src/live/rtmp/flv-fourcc.ts",
   "src/live/rtmp/video-tag.ts",

@@ -39,17 +39,35 @@ export async function newChannel(server: LiveServer, fields: Record<string, unkn
 
 export type Publishing = { child: ChildProcess; exit: Promise<unknown[]>; stderr: () => string };
 
+type PublishOptions = { video?: string[]; audio?: string[]; size?: string; url?: string };
+
 /** ffmpeg publishes `seconds` of H.264 and AAC, by default 320x180, in real time, with a keyframe every second. */
 export function publish(
   { rtmp }: Pick<LiveServer, "rtmp">,
   { channel, stream_key }: Pick<TestChannel, "channel" | "stream_key">,
   seconds: number,
-  options: { video?: string[]; audio?: string[]; size?: string } = {},
+  options: PublishOptions = {},
 ): Publishing {
+  return publishTo(["-f", "flv", `${rtmp}/${channel}?key=${stream_key}`], seconds, options);
+}
+
+/** The same over SRT. `srt` is the URL that publishers use, without the stream id; `url` of the options is appended to it. */
+export function publishSrt(
+  { srt }: { srt: string },
+  { channel, stream_key }: Pick<TestChannel, "channel" | "stream_key">,
+  seconds: number,
+  options: PublishOptions = {},
+): Publishing {
+  const target = `${srt}?streamid=publish:live/${channel}:key=${stream_key}&linger=5${options.url ?? ""}`;
+  return publishTo(["-f", "mpegts", target], seconds, options);
+}
+
+function publishTo(output: string[], seconds: number, options: PublishOptions): Publishing {
   const { video = x264(30), audio = aac, size } = options;
-  const sources = ["-re", ...picture(seconds, 30, size), "-re", ...sound(seconds)];
-  const target = `${rtmp}/${channel}?key=${stream_key}`;
-  const args = ["-nostdin", "-v", "error", ...sources, ...video, ...audio, "-f", "flv", target];
+  // Without options there is no such track.
+  const inputs = [video.length > 0 ? picture(seconds, 30, size) : [], audio.length > 0 ? sound(seconds) : []];
+  const sources = inputs.flatMap((input) => (input.length > 0 ? ["-re", ...input] : []));
+  const args = ["-nostdin", "-v", "error", ...sources, ...video, ...audio, ...output];
   const child = spawn("ffmpeg", args, { stdio: ["ignore", "ignore", "pipe"] });
   let stderr = "";
   child.stderr.on("data", (chunk) => {

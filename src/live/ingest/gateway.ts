@@ -1,5 +1,5 @@
 import { mkdirSync } from "node:fs";
-import type { PublishDecision, PublishRequest } from "../rtmp/types.ts";
+import type { PublishDecision, PublishRequest } from "../publish/types.ts";
 import type { StreamEnd } from "../samples.ts";
 import { Broadcast } from "./broadcast.ts";
 import type {

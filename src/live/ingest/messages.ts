@@ -1,7 +1,7 @@
 import type { Packaged } from "../../media/manifests.ts";
 import type { InitEvent, PartEvent, SegmentEvent } from "../playlists/events.ts";
+import type { LogLevel, RefusalReason } from "../publish/types.ts";
 import type { KeyPair } from "../rtmp/server.ts";
-import type { LogLevel, RefusalReason } from "../rtmp/types.ts";
 import type { StreamHealth } from "./stream-health.ts";
 
 /**
@@ -9,13 +9,15 @@ import type { StreamHealth } from "./stream-health.ts";
  * stream is identified by its name.
  */
 
-export type IngestOptions = {
+/** Null: not served. 0, in options: a free port. */
+export type IngestPorts = { rtmpPort: number | null; rtmpsPort: number | null; srtPort: number | null };
+
+export type IngestOptions = IngestPorts & {
   /** Directory of the streams, each in a directory of its own. */
   folder: string;
   host: string;
-  /** Null: not served. 0: a free port. */
-  rtmpPort: number | null;
-  rtmpsPort: number | null;
+  /** That SRT publishers have to encrypt with; null: they may not encrypt. */
+  srtPassphrase: string | null;
   /** For RTMPS. */
   tls: { key: string; cert: string } | null;
   /** Recordings end when less is free on the disk. */
@@ -76,7 +78,7 @@ export type FinishedRecording = Packaged & {
 export type WantedClip = { startSeconds: number; endSeconds: number } | { lastSeconds: number };
 
 export type FromIngest =
-  | { ready: { rtmpPort: number | null; rtmpsPort: number | null } }
+  | { ready: IngestPorts }
   /** It cannot listen, and exits. */
   | { failed: string }
   /** A question that the answer with the same number answers. */

@@ -1,5 +1,5 @@
 import type { Health } from "../cmaf/types.ts";
-import type { PublishedStream, PublishSink } from "../rtmp/types.ts";
+import type { PublishedStream, PublishSink } from "../publish/types.ts";
 import type { LiveSample, StreamEnd, TrackConfig } from "../samples.ts";
 import type { Broadcast } from "./broadcast.ts";
 import { HealthMeter, type StreamHealth } from "./stream-health.ts";

@@ -1,6 +1,7 @@
 import { join } from "node:path";
+import type { Log } from "../publish/types.ts";
 import { createRtmpServer, type RtmpServer } from "../rtmp/server.ts";
-import type { Log } from "../rtmp/types.ts";
+import { createSrtServer } from "../srt/server.ts";
 import { recordingFolder } from "./broadcast.ts";
 import { diskReserve } from "./disk-reserve.ts";
 import { recoverRecording } from "./finish-recording.ts";
@@ -56,12 +57,12 @@ export async function runIngest({ send, onMessage }: IngestChannel): Promise<voi
   const ingest = await running;
   if (!ingest) return;
   await ingest.gateway.close();
-  await Promise.all([ingest.rtmp?.close(), ingest.rtmps?.close()]);
+  await Promise.all(ingest.servers.map((server) => server.close()));
 }
 
 type Ingest = {
   gateway: Gateway;
-  rtmp: RtmpServer | null;
+  servers: { close(): Promise<void> }[];
   rtmps: RtmpServer | null;
   folder: string;
   requireSpace: () => Promise<void>;
@@ -84,8 +85,13 @@ async function start(options: IngestOptions, { ask, send }: Server): Promise<Ing
   try {
     const rtmp = await listen(options.rtmpPort, null);
     const rtmps = await listen(options.rtmpsPort, options.tls);
-    send({ ready: { rtmpPort: rtmp?.port ?? null, rtmpsPort: rtmps?.port ?? null } });
-    return { gateway, rtmp, rtmps, folder: options.folder, requireSpace };
+    const srt =
+      options.srtPort === null ? null : createSrtServer({ authorize, limits, log, passphrase: options.srtPassphrase });
+    await srt?.listen(options.srtPort ?? 0, options.host);
+    const ports = { rtmpPort: rtmp?.port ?? null, rtmpsPort: rtmps?.port ?? null, srtPort: srt?.port ?? null };
+    send({ ready: ports });
+    const servers = [rtmp, rtmps, srt].filter((server) => server !== null);
+    return { gateway, servers, rtmps, folder: options.folder, requireSpace };
   } catch (error) {
     send({ failed: (error as Error).message });
     return null;

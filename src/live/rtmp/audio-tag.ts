@@ -1,5 +1,6 @@
+import { RejectedMedia } from "../publish/rejected-media.ts";
 import { printable, skipModEx } from "./enhanced-header.ts";
-import { RejectedMedia, RtmpFault } from "./fault.ts";
+import { RtmpFault } from "./fault.ts";
 import { FOURCC } from "./flv-fourcc.ts";
 import { FlvReader } from "./flv-reader.ts";
 import type { Tag } from "./video-tag.ts";

@@ -5,11 +5,3 @@ export class RtmpFault extends Error {
     this.name = "RtmpFault";
   }
 }
-
-/** The publisher sends what this server does not accept. Its message says what to change; the publisher receives it. */
-export class RejectedMedia extends Error {
-  constructor(message: string) {
-    super(message);
-    this.name = "RejectedMedia";
-  }
-}

@@ -1,9 +1,10 @@
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { createSecureContext, type SecureContext, TLSSocket } from "node:tls";
-import { networkOf, plainAddress } from "../../lib/network.ts";
+import { plainAddress } from "../../lib/network.ts";
+import { ConnectionLimit } from "../publish/connection-limit.ts";
+import type { Log, PublishDecision, PublishRequest } from "../publish/types.ts";
 import { DEFAULT_LIMITS, type RtmpLimits } from "./limits.ts";
 import { Session } from "./session.ts";
-import type { Log, PublishDecision, PublishRequest } from "./types.ts";
 
 /** PEM. */
 export type KeyPair = { key: string | Buffer; cert: string | Buffer };
@@ -40,18 +41,17 @@ export function createRtmpServer({ authorize, limits, tls, log = () => {} }: Rtm
   let secureContext: SecureContext | null = tls ? createSecureContext(tls) : null;
   /** Each with the end of its connection. */
   const sessions = new Map<Session, Promise<void>>();
-  const perNetwork = new Map<string, number>();
+  const limit = new ConnectionLimit(allLimits);
 
   const server = createServer((raw) => {
     const address = addressOf(raw);
     if (address === null) return void raw.destroy();
-    const network = networkOf(address);
-    const count = perNetwork.get(network) ?? 0;
-    if (sessions.size >= allLimits.connections || count >= allLimits.connectionsPerAddress) {
-      log("warn", "a connection exceeds a limit", { address, connections: sessions.size, of_this_address: count });
+    const release = limit.admit(address);
+    if (release === null) {
+      const fields = { address, connections: sessions.size, of_this_address: limit.of(address) };
+      log("warn", "a connection exceeds a limit", fields);
       return void raw.destroy();
     }
-    perNetwork.set(network, count + 1);
     raw.setNoDelay(true);
     const socket = secureContext ? secure(raw, secureContext) : raw;
     const session = new Session(socket, { address, limits: allLimits, authorize, log });
@@ -59,9 +59,7 @@ export function createRtmpServer({ authorize, limits, tls, log = () => {} }: Rtm
     sessions.set(session, closed);
     socket.once("close", () => {
       sessions.delete(session);
-      const rest = (perNetwork.get(network) ?? 1) - 1;
-      if (rest === 0) perNetwork.delete(network);
-      else perNetwork.set(network, rest);
+      release();
       resolve();
     });
   });

@@ -1,19 +1,20 @@
 import type { Socket } from "node:net";
+import { PublishRate } from "../publish/publish-rate.ts";
+import { RejectedMedia } from "../publish/rejected-media.ts";
+import type { Log, LogLevel, PublishDecision, PublishRequest } from "../publish/types.ts";
 import type { StreamEnd } from "../samples.ts";
 import { splitAggregate } from "./aggregate.ts";
 import { type AmfObject, stringOf } from "./amf0.ts";
 import { ChunkReader } from "./chunk-reader.ts";
 import { type Command, readCommand, valuesOf } from "./commands.ts";
-import { RejectedMedia, RtmpFault } from "./fault.ts";
+import { RtmpFault } from "./fault.ts";
 import { Handshake } from "./handshake.ts";
 import { IngestStream } from "./ingest-stream.ts";
 import type { RtmpLimits } from "./limits.ts";
 import { isMedia, MESSAGE, type RtmpMessage, USER_CONTROL } from "./messages.ts";
-import { PublishRate } from "./publish-rate.ts";
 import { ResponseWriter, WINDOW_BYTES } from "./response-writer.ts";
 import { playRefusedStatus, refusedStatus, rejectedStatus, startedStatus, unpublishedStatus } from "./statuses.ts";
 import { publishTarget } from "./target.ts";
-import type { Log, LogLevel, PublishDecision, PublishRequest } from "./types.ts";
 
 /** A smaller window of the peer would have us write more than it sends. */
 const MIN_WINDOW_BYTES = 16_384;

@@ -1,5 +1,5 @@
+import type { RefusalReason } from "../publish/types.ts";
 import { onStatus } from "./commands.ts";
-import type { RefusalReason } from "./types.ts";
 
 /**
  * OBS shows the descriptions of Publish.BadName, Denied and Rejected to the user, ffmpeg those of any error. They begin

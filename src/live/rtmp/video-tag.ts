@@ -1,6 +1,7 @@
+import { RejectedMedia } from "../publish/rejected-media.ts";
 import type { LiveSample, LiveVideoCodec, TrackConfig } from "../samples.ts";
 import { printable, skipModEx } from "./enhanced-header.ts";
-import { RejectedMedia, RtmpFault } from "./fault.ts";
+import { RtmpFault } from "./fault.ts";
 import { VIDEO_FOURCC } from "./flv-fourcc.ts";
 import { FlvReader } from "./flv-reader.ts";
 

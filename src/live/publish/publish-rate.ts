@@ -1,14 +1,22 @@
-import { RejectedMedia } from "./fault.ts";
-import type { RtmpLimits } from "./limits.ts";
 import { RateWindow } from "./rate-window.ts";
+import { RejectedMedia } from "./rejected-media.ts";
+
+export type RateLimits = {
+  /** Bits per second that a publisher sends, over `windowSeconds`; an accepted publish may have another one. */
+  maxBitrate: number;
+  /** Messages, or packets, per second that a publisher sends, over `windowSeconds`. */
+  maxMessageRate: number;
+  /** Seconds over which rates are measured: what a publisher sends at once after its network was interrupted. */
+  windowSeconds: number;
+};
 
 /** Limits what a publisher sends over a sliding window. Methods throw RejectedMedia when a limit is exceeded. */
 export class PublishRate {
-  readonly #limits: Pick<RtmpLimits, "maxBitrate" | "maxMessageRate" | "windowSeconds">;
+  readonly #limits: RateLimits;
   readonly #bits: RateWindow;
   readonly #messages: RateWindow;
 
-  constructor(limits: Pick<RtmpLimits, "maxBitrate" | "maxMessageRate" | "windowSeconds">) {
+  constructor(limits: RateLimits) {
     this.#limits = limits;
     const now = performance.now();
     this.#bits = new RateWindow(limits.windowSeconds, now);

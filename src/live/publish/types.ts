@@ -10,7 +10,7 @@ export type PublishRequest = {
   query: URLSearchParams;
   /** IP address of the peer. */
   address: string;
-  /** `flashVer` of the connect command; empty when the publisher does not send it. */
+  /** Of RTMP: `flashVer` of the connect command. Empty when the publisher does not send it. */
   encoder: string;
 };
 
@@ -28,7 +28,7 @@ export type PublishDecision =
 export type StreamMetadata = Record<string, number | string | boolean>;
 
 /**
- * Receives an accepted stream. Calls are synchronous and in the order of the messages. An exception ends the stream as
+ * Receives an accepted stream. Calls are synchronous and in the order of the stream. An exception ends the stream as
  * `stopped`.
  */
 export type PublishSink = {
@@ -36,7 +36,7 @@ export type PublishSink = {
   onStart?(stream: PublishedStream): void;
   /** Called for the first configuration of a track, and for each that differs from the last one. */
   onConfig(config: TrackConfig): void;
-  /** Called after the configuration of its track. `timestamp` is that of the message: unsigned 32-bit milliseconds. */
+  /** Called after the configuration of its track. `timestamp` is that of the publisher: unsigned 32-bit milliseconds. */
   onSample(sample: LiveSample): void;
   onMetadata(metadata: StreamMetadata): void;
   /** Called exactly once, and last. */
@@ -45,7 +45,7 @@ export type PublishSink = {
 
 export type PublishedStream = {
   /**
-   * Ends the stream: sends `description` to the publisher and closes the connection. The sink receives `stopped` before
+   * Ends the stream: sends `description` to the publisher, where the protocol can, and closes the connection. The sink receives `stopped` before
    * this returns. Does nothing for a stream that has ended.
    */
   stop(description: string): void;

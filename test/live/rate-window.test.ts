@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { RateWindow } from "../../src/live/rtmp/rate-window.ts";
+import { RateWindow } from "../../src/live/publish/rate-window.ts";
 import { Random } from "../crash/random.ts";
 
 test("the sum is that of the last seconds, whatever the pauses", () => {

@@ -1,0 +1,46 @@
+/** Program association and map sections (ISO/IEC 13818-1, 2.4.4.3 and 2.4.4.8), as SectionReader passes them on. */
+
+const PAT = 0x00;
+const PMT = 0x02;
+const CRC_BYTES = 4;
+/** Position of the first field that only this table has. */
+const BODY = 8;
+const PMT_STREAMS = 12;
+
+export type Program = { number: number; mapPid: number };
+
+/** `descriptors`: the content of the loop of descriptors. */
+export type ElementaryStream = { type: number; pid: number; descriptors: Buffer };
+
+const isCurrent = (section: Buffer) => ((section[5] as number) & 1) === 1;
+const pidAt = (section: Buffer, at: number) => section.readUInt16BE(at) & 0x1fff;
+const lengthAt = (section: Buffer, at: number) => section.readUInt16BE(at) & 0x0fff;
+
+/** The first program. Null when the section is not valid at present, or lists none. */
+export function readProgram(section: Buffer): Program | null {
+  if (section[0] !== PAT || !isCurrent(section)) return null;
+  for (let at = BODY; at + 4 <= section.length - CRC_BYTES; at += 4) {
+    const number = section.readUInt16BE(at);
+    // Program 0 is the network information.
+    if (number !== 0) return { number, mapPid: pidAt(section, at + 2) };
+  }
+  return null;
+}
+
+/** The streams of a program. Null when the section is of another one, not valid at present, or malformed. */
+export function readStreams(section: Buffer, program: number): ElementaryStream[] | null {
+  const end = section.length - CRC_BYTES;
+  if (section[0] !== PMT || !isCurrent(section) || section.readUInt16BE(3) !== program || end < PMT_STREAMS)
+    return null;
+  const streams: ElementaryStream[] = [];
+  let at = PMT_STREAMS + lengthAt(section, PMT_STREAMS - 2);
+  while (at + 5 <= end) {
+    const next = at + 5 + lengthAt(section, at + 3);
+    if (next > end) return null;
+    // Sections are in a buffer that the next one is written to.
+    const descriptors = Buffer.from(section.subarray(at + 5, next));
+    streams.push({ type: section[at] as number, pid: pidAt(section, at + 1), descriptors });
+    at = next;
+  }
+  return streams;
+}
