@@ -1,0 +1,94 @@
+import { join } from "node:path";
+import { PER_TITLE } from "../codecs/h264.ts";
+import type { EncodingSpec } from "../encoding-spec.ts";
+import { MediaError } from "../error.ts";
+import type { Binaries } from "../ffmpeg.ts";
+import { type PlannedRendition, titleLadder } from "../ladder.ts";
+import type { EncodePlan, Passthrough } from "../plan.ts";
+import { type Candidate, chooseRungs, type Point } from "./choose.ts";
+import { type Sample, samplesOf } from "./samples.ts";
+import { qualityOf } from "./score.ts";
+import { type Trial, type TrialOptions, tryRange } from "./trial.ts";
+
+type Title = NonNullable<EncodingSpec["video"]["title"]>;
+
+type AnalyzeOptions = Omit<TrialOptions, "plan" | "ffmpeg"> & {
+  binaries: Binaries;
+  /** Of the source, with the ladder. */
+  plan: EncodePlan;
+  /** Set when the first rendition is copied. */
+  passthrough: Passthrough | null;
+  /** Makes a part of the source available; returns where it is read from, as for a chunk. */
+  locate?: (sample: Sample) => Promise<{ seekSeconds?: number | null }>;
+};
+
+/** The second trial of each rung, above its own CRF: the curve of rate and quality is known from two points. */
+const CRF_STEP = 8;
+/** A sample begins behind the keyframe that a seek finds. */
+const SEEK_BACK_SECONDS = 0.5;
+
+/**
+ * The specification with the rungs of this source, where it requires that they are chosen; it is returned unchanged when they
+ * have been, and when there is nothing to choose: without video, and when the container states no duration. Throws as
+ * `analyzeTitle`.
+ */
+export async function withTitle({ plan, binaries, ...options }: AnalyzeOptions): Promise<EncodingSpec> {
+  const { spec } = options;
+  const { video, durationSeconds } = plan;
+  if (spec.video.rate_control !== PER_TITLE || !video || !durationSeconds) return spec;
+  if (titleLadder(video.track.width, video.track.height, spec)) return spec;
+  const title = await analyzeTitle({ ...options, plan: { ...plan, video }, durationSeconds, ffmpeg: binaries.ffmpeg });
+  return title ? { ...spec, video: { ...spec.video, title } } : spec;
+}
+
+/**
+ * Chooses the rungs of a source from trial encodes of samples. The result depends on the source and the specification only. Null
+ * when the samples cannot be encoded: then the ladder is used as it is, and the encode reports the fault. Throws MediaError
+ * `aborted` and the errors of `locate`.
+ */
+async function analyzeTitle({
+  passthrough,
+  locate,
+  durationSeconds,
+  ...options
+}: TrialOptions & Pick<AnalyzeOptions, "passthrough" | "locate"> & { durationSeconds: number }): Promise<Title | null> {
+  const { plan, spec } = options;
+  const { track, rate, renditions } = plan.video;
+  const groups = [0, CRF_STEP].map((step) => renditions.map((one) => ({ ...one, crf: one.crf + step })));
+  const trials: Trial[][][] = [];
+  for (const [index, sample] of samplesOf(durationSeconds, rate, spec.gop_seconds).entries()) {
+    const range = { ...sample, seekBackSeconds: SEEK_BACK_SECONDS, ...(await locate?.(sample)) };
+    const workDir = join(options.workDir, String(index));
+    const trial = await tryRange(range, groups, { ...options, workDir }).catch(unlessAborted);
+    if (trial) trials.push(trial);
+  }
+  if (trials.length === 0) return null;
+  const candidates = renditions.map((rung, index): Candidate => {
+    const at = (group: number): Point => mean(trials.flatMap((one) => one[group]?.[index] ?? []), rung, {
+      crf: groups[group]?.[index]?.crf ?? rung.crf,
+      top: renditions[0] ?? rung,
+    });
+    return { rung, points: [at(0), at(1)] };
+  });
+  const rungs = chooseRungs(candidates, { isTopCopied: passthrough?.isCopied === true });
+  return {
+    source_width: track.width,
+    source_height: track.height,
+    rungs: rungs.map(({ maxBitrate, ...one }) => ({ ...one, max_bitrate: maxBitrate })),
+  };
+}
+
+function unlessAborted(error: unknown): null {
+  if (error instanceof MediaError && error.code !== "aborted") return null;
+  throw error;
+}
+
+function mean(
+  trials: readonly Trial[],
+  { height }: PlannedRendition,
+  { crf, top }: { crf: number; top: PlannedRendition },
+): Point {
+  const average = (of: (trial: Trial) => number) => trials.reduce((sum, one) => sum + of(one), 0) / trials.length;
+  const halvings = Math.log2(top.height / height);
+  return { crf, bits: Math.max(1, average(({ bits }) => bits)), quality: average((one) => qualityOf(one, halvings)) };
+}

@@ -1,0 +1,105 @@
+import type { PlannedRendition } from "../ladder.ts";
+import { scoreOf } from "./score.ts";
+
+/** What a rung of the ladder takes and gives at one CRF, without a cap. */
+export type Point = {
+  crf: number;
+  /** bit/s */
+  bits: number;
+  quality: number;
+};
+
+/** A rung of the ladder with two points of its curve of rate and quality. */
+export type Candidate = { rung: PlannedRendition; points: readonly [Point, Point] };
+
+export type ChosenRung = PlannedRendition & { score: number };
+
+/** Relative to the rung's own CRF. Beyond these, two points say too little about the curve. */
+const CRF_RANGE = { below: 4, above: 14 };
+/** Another size must save as much, because a larger one takes more time, and the estimates have errors. */
+const LEAST_SAVING = 0.05;
+/** Who receives the lower one of two rungs whose rates are closer than this can receive the upper one as well. */
+const LEAST_RATIO = 1.25;
+/** bit/s that every connection has that plays video: rungs below one of so few are for nobody. */
+const ENOUGH_BITS = 200_000;
+/** A difference of scores that cannot be seen: the rung with more bits is of no use. */
+const LEAST_GAIN = 0.5;
+
+/**
+ * The rungs of one source, largest first, of `candidates` in the order of the ladder. Each replaces a rung of the ladder: the
+ * size and CRF with the fewest bits for the quality that this rung has within its cap, which are points of the convex hull of
+ * rate and quality. Then rungs are left out that nobody needs. A copied `top` stays, with a second rung.
+ */
+export function chooseRungs(candidates: readonly Candidate[], { isTopCopied }: { isTopCopied: boolean }): ChosenRung[] {
+  const chosen: Choice[] = [];
+  let largest = 0;
+  for (const [index, candidate] of candidates.entries()) {
+    const own = withinCap(candidate);
+    const isCopy = isTopCopied && index === 0;
+    const best = isCopy ? { ...own, size: 0 } : cheapest(candidates, { own, index, largest });
+    const above = chosen.at(-1);
+    if (above && isNeedless(above, best) && !(isTopCopied && chosen.length === 1)) continue;
+    // Never the copy, whose quality is that of the source.
+    if (above && !(isTopCopied && chosen.length === 1) && scoreOf(above.quality) - scoreOf(best.quality) < LEAST_GAIN)
+      chosen.pop();
+    chosen.push({ ...best, limits: candidate.rung, isCopy });
+    largest = best.size;
+  }
+  return named(chosen, candidates);
+}
+
+type Choice = Point & { size: number; limits: PlannedRendition; isCopy: boolean };
+
+const isNeedless = (above: Point, below: Point) => above.bits < below.bits * LEAST_RATIO || above.bits <= ENOUGH_BITS;
+
+/** The point at a CRF, between or beyond the two: the logarithm of the rate and the quality are linear in it. */
+function pointAt([a, b]: Candidate["points"], crf: number): Point {
+  const share = (crf - a.crf) / (b.crf - a.crf);
+  const bits = a.bits * (b.bits / a.bits) ** share;
+  return { crf, bits, quality: a.quality + (b.quality - a.quality) * share };
+}
+
+/** The rung as the ladder has it: at its CRF, or with the bits of its cap. */
+function withinCap({ rung, points }: Candidate): Point {
+  const [a, b] = points;
+  if (a.bits <= rung.maxBitrate || b.bits >= a.bits) return pointAt(points, a.crf);
+  const share = Math.log(rung.maxBitrate / a.bits) / Math.log(b.bits / a.bits);
+  return pointAt(points, a.crf + (b.crf - a.crf) * share);
+}
+
+/** The size and CRF with the fewest bits for the quality of `own`, not larger than that of the rung above. */
+function cheapest(
+  candidates: readonly Candidate[],
+  { own, index, largest }: { own: Point; index: number; largest: number },
+): Point & { size: number } {
+  let best = { ...own, size: index };
+  for (const [size, { rung, points }] of candidates.entries()) {
+    if (size < largest || size === index) continue;
+    const [a, b] = points;
+    if (b.quality >= a.quality) continue;
+    const crf = a.crf + ((own.quality - a.quality) / (b.quality - a.quality)) * (b.crf - a.crf);
+    if (crf < rung.crf - CRF_RANGE.below || crf > rung.crf + CRF_RANGE.above) continue;
+    const point = pointAt(points, crf);
+    if (point.bits < Math.min(best.bits, own.bits * (1 - LEAST_SAVING))) best = { ...point, size };
+  }
+  return best;
+}
+
+/** The rungs by size and then by rate, with the names of the sizes. A size that is used again is numbered. */
+function named(chosen: readonly Choice[], candidates: readonly Candidate[]): ChosenRung[] {
+  const count = new Map<string, number>();
+  return chosen.map(({ size, crf, quality, limits, isCopy }) => {
+    const { rung } = candidates[size] as Candidate;
+    const number = (count.get(rung.name) ?? 0) + 1;
+    count.set(rung.name, number);
+    const { width, height } = rung;
+    return {
+      ...{ name: number === 1 ? rung.name : `${rung.name}-${number}`, width, height },
+      // The caps are those of the rung that is replaced.
+      ...{ maxBitrate: limits.maxBitrate, buffer: limits.buffer },
+      // What only the cap limits, it limits better than a CRF that was estimated from samples.
+      crf: rung === limits ? rung.crf : Math.round(crf * 10) / 10,
+      score: isCopy ? 100 : scoreOf(quality),
+    };
+  });
+}
