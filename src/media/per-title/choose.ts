@@ -16,7 +16,12 @@ export type ChosenRung = PlannedRendition & { score: number };
 
 /** Relative to the rung's own CRF. Beyond these, two points say too little about the curve. */
 const CRF_RANGE = { below: 4, above: 14 };
-/** Another size must save as much, because a larger one takes more time, and the estimates have errors. */
+/**
+ * How many steps of the ladder a rung may be larger than the one that it replaces: with more, small rungs would take many times
+ * the processor time, and early playback would begin with a large one.
+ */
+const LARGER_STEPS = 1;
+/** Another size must save as much, because the estimates have errors. */
 const LEAST_SAVING = 0.05;
 /** Who receives the lower one of two rungs whose rates are closer than this can receive the upper one as well. */
 const LEAST_RATIO = 1.25;
@@ -74,12 +79,13 @@ function cheapest(
 ): Point & { size: number } {
   let best = { ...own, size: index };
   for (const [size, { rung, points }] of candidates.entries()) {
-    if (size < largest || size === index) continue;
+    if (size < Math.max(largest, index - LARGER_STEPS) || size === index) continue;
     const [a, b] = points;
     if (b.quality >= a.quality) continue;
     const crf = a.crf + ((own.quality - a.quality) / (b.quality - a.quality)) * (b.crf - a.crf);
     if (crf < rung.crf - CRF_RANGE.below || crf > rung.crf + CRF_RANGE.above) continue;
     const point = pointAt(points, crf);
+    if (point.bits > rung.maxBitrate) continue;
     if (point.bits < Math.min(best.bits, own.bits * (1 - LEAST_SAVING))) best = { ...point, size };
   }
   return best;
@@ -95,11 +101,13 @@ function named(chosen: readonly Choice[], candidates: readonly Candidate[]): Cho
     const { width, height } = rung;
     return {
       ...{ name: number === 1 ? rung.name : `${rung.name}-${number}`, width, height },
-      // The caps are those of the rung that is replaced.
-      ...{ maxBitrate: limits.maxBitrate, buffer: limits.buffer },
+      // The cap is that of the rung that is replaced, and of the size.
+      ...(limits.maxBitrate < rung.maxBitrate ? capsOf(limits) : capsOf(rung)),
       // What only the cap limits, it limits better than a CRF that was estimated from samples.
       crf: rung === limits ? rung.crf : Math.round(crf * 10) / 10,
       score: isCopy ? 100 : scoreOf(quality),
     };
   });
 }
+
+const capsOf = ({ maxBitrate, buffer }: PlannedRendition) => ({ maxBitrate, buffer });
