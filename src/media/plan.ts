@@ -96,8 +96,7 @@ export function planEncode(probe: Probe, spec: EncodingSpec): EncodePlan {
 
   const rate = chooseRate(video.averageRate, video.declaredRate, spec);
   const holdUntilSeconds = videoEnd !== null && end - videoEnd > UNEVEN_SECONDS ? end : 0;
-  const renditions =
-    titleLadder(video.width, video.height, spec) ?? planLadder(video.width, video.height, rate, spec);
+  const renditions = titleLadder(video.width, video.height, spec) ?? planLadder(video.width, video.height, rate, spec);
   return { video: { track: video, rate, renditions, holdUntilSeconds, passthrough: null }, audio, durationSeconds };
 }
 

@@ -146,7 +146,7 @@ export const PlanResult = v.object({
   title: v.pipe(
     v.nullish(Title),
     v.description(
-      "The renditions that were chosen for this source, with `rate_control: \"per_title\"`; the contracts of all later tasks and attempts have them in `encoding_spec.video.title`",
+      'The renditions that were chosen for this source, with `rate_control: "per_title"`; the contracts of all later tasks and attempts have them in `encoding_spec.video.title`',
     ),
   ),
   early: v.pipe(

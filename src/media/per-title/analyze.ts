@@ -64,10 +64,15 @@ async function analyzeTitle({
   }
   if (trials.length === 0) return null;
   const candidates = renditions.map((rung, index): Candidate => {
-    const at = (group: number): Point => mean(trials.flatMap((one) => one[group]?.[index] ?? []), rung, {
-      crf: groups[group]?.[index]?.crf ?? rung.crf,
-      top: renditions[0] ?? rung,
-    });
+    const at = (group: number): Point =>
+      mean(
+        trials.flatMap((one) => one[group]?.[index] ?? []),
+        rung,
+        {
+          crf: groups[group]?.[index]?.crf ?? rung.crf,
+          top: renditions[0] ?? rung,
+        },
+      );
     return { rung, points: [at(0), at(1)] };
   });
   const rungs = chooseRungs(candidates, { isTopCopied: passthrough?.isCopied === true });
@@ -90,5 +95,12 @@ function mean(
 ): Point {
   const average = (of: (trial: Trial) => number) => trials.reduce((sum, one) => sum + of(one), 0) / trials.length;
   const halvings = Math.log2(top.height / height);
-  return { crf, bits: Math.max(1, average(({ bits }) => bits)), quality: average((one) => qualityOf(one, halvings)) };
+  return {
+    crf,
+    bits: Math.max(
+      1,
+      average(({ bits }) => bits),
+    ),
+    quality: average((one) => qualityOf(one, halvings)),
+  };
 }

@@ -130,7 +130,11 @@ async function compare(
 ): Promise<Measured[] | null> {
   const [top] = plan.video.renditions;
   if (!top) return null;
-  const only = { ...plan, audio: [], video: { ...plan.video, renditions: [top], passthrough: null, holdUntilSeconds: 0 } };
+  const only = {
+    ...plan,
+    audio: [],
+    video: { ...plan.video, renditions: [top], passthrough: null, holdUntilSeconds: 0 },
+  };
   const marked = watermarkInput(only, { input, outDir: "", plan: only, spec, watermark });
   const first = marked.length > 0 ? 2 : 1;
   // Frames are paired by their number.
@@ -164,7 +168,8 @@ async function compare(
       const [, ssimOf, value] = SSIM.exec(line) ?? [];
       if (ssimOf !== undefined) ssim.set(Number(ssimOf), Number(value));
       const [, psnrOf, decibels] = PSNR.exec(line) ?? [];
-      if (psnrOf !== undefined) psnr.set(Number(psnrOf), decibels === "inf" ? Number.POSITIVE_INFINITY : Number(decibels));
+      if (psnrOf !== undefined)
+        psnr.set(Number(psnrOf), decibels === "inf" ? Number.POSITIVE_INFINITY : Number(decibels));
     },
   });
   const measured = paths.flatMap((_, index) => {
