@@ -25,7 +25,7 @@ const LARGER_STEPS = 1;
 const LEAST_SAVING = 0.05;
 /** Who receives the lower one of two rungs whose rates are closer than this can receive the upper one as well. */
 const LEAST_RATIO = 1.25;
-/** bit/s that every connection has that plays video: rungs below one of so few are for nobody. */
+/** bit/s that every connection has that plays video: rungs below one of so few are not needed. */
 const ENOUGH_BITS = 200_000;
 /** A difference of scores that cannot be seen: the rung with more bits is of no use. */
 const LEAST_GAIN = 0.5;
@@ -33,7 +33,7 @@ const LEAST_GAIN = 0.5;
 /**
  * The rungs of one source, largest first, of `candidates` in the order of the ladder. Each replaces a rung of the ladder: the
  * size and CRF with the fewest bits for the quality that this rung has within its cap, which are points of the convex hull of
- * rate and quality. Then rungs are left out that nobody needs. A copied `top` stays, with a second rung.
+ * rate and quality. Then rungs are left out that no viewer needs. A copied `top` stays, with a second rung.
  */
 export function chooseRungs(candidates: readonly Candidate[], { isTopCopied }: { isTopCopied: boolean }): ChosenRung[] {
   const chosen: Choice[] = [];

@@ -67,8 +67,7 @@ export default function Renditions({ playback }: SectionProps) {
             ? [
                 {
                   title: t("score"),
-                  cell: ({ score }: Playback["renditions"][number]) =>
-                    score === undefined ? "–" : count(score, language),
+                  cell: ({ score }: (typeof items)[number]) => (score === undefined ? "–" : count(score, language)),
                 },
               ]
             : []),
