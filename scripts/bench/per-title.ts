@@ -122,9 +122,14 @@ async function vmafOf(input: string, dir: string): Promise<number> {
   return Math.round(Number(score) * 10) / 10;
 }
 
+/** Who plays video has at least as much, for video. */
+const LEAST_KBITS = 220;
+
 /** The VMAF that a viewer receives who has the bits of `one`: with up to a hundredth more, of the best that fits. */
-const vmafAt = (rungs: readonly Rung[], one: Rung): number =>
-  Math.max(0, ...rungs.filter(({ kbits }) => kbits <= one.kbits * 1.01).map(({ vmaf }) => vmaf));
+function vmafAt(rungs: readonly Rung[], one: Rung): number {
+  const available = Math.max(LEAST_KBITS, one.kbits * 1.01);
+  return Math.max(0, ...rungs.filter(({ kbits }) => kbits <= available).map(({ vmaf }) => vmaf));
+}
 
 /**
  * The bits of one ladder divided by those of another: the mean logarithm of the rate over the range of VMAF that both have, with

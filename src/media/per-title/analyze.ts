@@ -3,7 +3,7 @@ import { PER_TITLE } from "../codecs/h264.ts";
 import type { EncodingSpec } from "../encoding-spec.ts";
 import { MediaError } from "../error.ts";
 import type { Binaries } from "../ffmpeg.ts";
-import { type PlannedRendition, titleLadder } from "../ladder.ts";
+import { titleLadder } from "../ladder.ts";
 import type { EncodePlan, Passthrough } from "../plan.ts";
 import { type Candidate, chooseRungs, type Point } from "./choose.ts";
 import { type Sample, samplesOf } from "./samples.ts";
@@ -64,16 +64,15 @@ async function analyzeTitle({
   }
   if (trials.length === 0) return null;
   const candidates = renditions.map((rung, index): Candidate => {
-    const at = (group: number): Point =>
+    const halvings = Math.log2((renditions[0] ?? rung).height / rung.height);
+    const [own, lower] = groups.map((group, at) =>
       mean(
-        trials.flatMap((one) => one[group]?.[index] ?? []),
-        rung,
-        {
-          crf: groups[group]?.[index]?.crf ?? rung.crf,
-          top: renditions[0] ?? rung,
-        },
-      );
-    return { rung, points: [at(0), at(1)] };
+        trials.flatMap((one) => one[at]?.[index] ?? []),
+        { crf: group[index]?.crf ?? rung.crf, halvings },
+      ),
+    ) as [Point, Point];
+    const most = Math.max(...trials.map((one) => one[0]?.[index]?.bits ?? 0));
+    return { rung, points: [own, lower], peak: most / own.bits };
   });
   const rungs = chooseRungs(candidates, { isTopCopied: passthrough?.isCopied === true });
   return {
@@ -88,19 +87,11 @@ function unlessAborted(error: unknown): null {
   throw error;
 }
 
-function mean(
-  trials: readonly Trial[],
-  { height }: PlannedRendition,
-  { crf, top }: { crf: number; top: PlannedRendition },
-): Point {
-  const average = (of: (trial: Trial) => number) => trials.reduce((sum, one) => sum + of(one), 0) / trials.length;
-  const halvings = Math.log2(top.height / height);
+function mean(trials: readonly Trial[], { crf, halvings }: { crf: number; halvings: number }): Point {
+  const average = (values: number[]) => values.reduce((sum, one) => sum + one, 0) / trials.length;
   return {
     crf,
-    bits: Math.max(
-      1,
-      average(({ bits }) => bits),
-    ),
-    quality: average((one) => qualityOf(one, halvings)),
+    bits: Math.max(1, average(trials.map(({ bits }) => bits))),
+    quality: average(trials.map((one) => qualityOf(one, halvings))),
   };
 }

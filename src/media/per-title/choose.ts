@@ -9,8 +9,10 @@ export type Point = {
   quality: number;
 };
 
-/** A rung of the ladder with two points of its curve of rate and quality. */
-export type Candidate = { rung: PlannedRendition; points: readonly [Point, Point] };
+/**
+ * A rung of the ladder with two points of its curve of rate and quality. `peak`: bits of the busiest sample, relative to the mean.
+ */
+export type Candidate = { rung: PlannedRendition; points: readonly [Point, Point]; peak: number };
 
 export type ChosenRung = PlannedRendition & { score: number };
 
@@ -27,8 +29,8 @@ const LEAST_SAVING = 0.05;
 const LEAST_RATIO = 1.25;
 /** bit/s that every connection has that plays video: rungs below one of so few are not needed. */
 const ENOUGH_BITS = 200_000;
-/** A difference of scores that cannot be seen: the rung with more bits is of no use. */
-const LEAST_GAIN = 0.5;
+/** Above a score, a difference that cannot be seen: the rung with more bits is of no use. */
+const SAME = { above: 90, difference: 0.5 };
 
 /**
  * The rungs of one source, largest first, of `candidates` in the order of the ladder. Each replaces a rung of the ladder: the
@@ -43,10 +45,11 @@ export function chooseRungs(candidates: readonly Candidate[], { isTopCopied }: {
     const isCopy = isTopCopied && index === 0;
     const best = isCopy ? { ...own, size: 0 } : cheapest(candidates, { own, index, largest });
     const above = chosen.at(-1);
-    if (above && isNeedless(above, best) && !(isTopCopied && chosen.length === 1)) continue;
-    // Never the copy, whose quality is that of the source.
-    if (above && !(isTopCopied && chosen.length === 1) && scoreOf(above.quality) - scoreOf(best.quality) < LEAST_GAIN)
-      chosen.pop();
+    // Never left out with the copy, nor instead of it: its quality is that of the source.
+    if (above && !above.isCopy) {
+      if (isNeedless(above, best, candidates[above.size]?.peak ?? 1)) continue;
+      if (looksAlike(above, best)) chosen.pop();
+    }
     chosen.push({ ...best, limits: candidate.rung, isCopy });
     largest = best.size;
   }
@@ -55,7 +58,13 @@ export function chooseRungs(candidates: readonly Candidate[], { isTopCopied }: {
 
 type Choice = Point & { size: number; limits: PlannedRendition; isCopy: boolean };
 
-const isNeedless = (above: Point, below: Point) => above.bits < below.bits * LEAST_RATIO || above.bits <= ENOUGH_BITS;
+const isNeedless = (above: Point, below: Point, peak: number) =>
+  above.bits < below.bits * LEAST_RATIO || above.bits * peak <= ENOUGH_BITS;
+
+function looksAlike(above: Point, below: Point): boolean {
+  const score = scoreOf(below.quality);
+  return score >= SAME.above && scoreOf(above.quality) - score < SAME.difference;
+}
 
 /** The point at a CRF, between or beyond the two: the logarithm of the rate and the quality are linear in it. */
 function pointAt([a, b]: Candidate["points"], crf: number): Point {
