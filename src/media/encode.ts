@@ -75,6 +75,8 @@ export async function encode(given: EncodeOptions): Promise<EncodeResult> {
     furthest = fraction;
     given.onProgress?.(fraction);
   };
+  // Samples take time too.
+  const onAnalyzed = (fraction: number) => onProgress(fraction * ANALYSIS_SHARE);
   try {
     const ladder = planEncode(probe, given.spec);
     const additional = planAdditional(ladder, given.spec);
@@ -83,9 +85,11 @@ export async function encode(given: EncodeOptions): Promise<EncodeResult> {
     const passthrough = await findPassthrough({ ...whole, plan: ladder, spec: given.spec });
     const { encoder, watermark } = given;
     const spec = await withTitle({
-      ...{ ...whole, plan: ladder, spec: given.spec, passthrough, encoder, watermark, workDir: join(cwd, "title") },
+      ...{ ...whole, plan: ladder, spec: given.spec, passthrough, encoder, watermark, workDir: join(cwd, "trials") },
+      onProgress: onAnalyzed,
     });
-    const options = { ...given, spec, onProgress };
+    const from = furthest;
+    const options = { ...given, spec, onProgress: (fraction: number) => onProgress(from + fraction * (1 - from)) };
     const way: Way = { options, names, common };
     const plan = spec === given.spec ? ladder : planEncode(probe, spec);
     const source = { ...whole, plan, spec };
@@ -107,6 +111,9 @@ export async function encode(given: EncodeOptions): Promise<EncodeResult> {
     await rm(cwd, { recursive: true, force: true });
   }
 }
+
+/** Of the time of an encode whose rungs are chosen first. */
+const ANALYSIS_SHARE = 0.08;
 
 /** The fault is in the source, not on this machine, such as a full disk. */
 const isOfSource = (error: unknown) =>

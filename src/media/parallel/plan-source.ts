@@ -32,7 +32,7 @@ type PlanOptions = {
    */
   trials?: (Trials & { need: (ranges: readonly ByteRange[] | "all") => Promise<void> }) | undefined;
 };
-type Trials = Pick<Parameters<typeof withTitle>[0], "encoder" | "watermark" | "workDir">;
+type Trials = Pick<Parameters<typeof withTitle>[0], "encoder" | "watermark" | "workDir" | "onProgress">;
 
 /** A chunk of the default length would decode at least as much again. */
 const LONG_GOP_SECONDS = 20;

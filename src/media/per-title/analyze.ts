@@ -20,6 +20,8 @@ type AnalyzeOptions = Omit<TrialOptions, "plan" | "ffmpeg"> & {
   passthrough: Passthrough | null;
   /** Makes a part of the source available; returns where it is read from, as for a chunk. */
   locate?: (sample: Sample) => Promise<{ seekSeconds?: number | null }>;
+  /** 0 to 1. */
+  onProgress?: (fraction: number) => void;
 };
 
 /** The second trial of each rung, above its own CRF: the curve of rate and quality is known from two points. */
@@ -49,20 +51,27 @@ export async function withTitle({ plan, binaries, ...options }: AnalyzeOptions):
 async function analyzeTitle({
   passthrough,
   locate,
+  onProgress,
   durationSeconds,
   ...options
-}: TrialOptions & Pick<AnalyzeOptions, "passthrough" | "locate"> & { durationSeconds: number }): Promise<Title | null> {
+}: TrialOptions &
+  Pick<AnalyzeOptions, "passthrough" | "locate" | "onProgress"> & { durationSeconds: number }): Promise<Title | null> {
   const { plan, spec } = options;
   const { track, rate, renditions } = plan.video;
   const groups = [0, CRF_STEP].map((step) => renditions.map((one) => ({ ...one, crf: one.crf + step })));
   const trials: Trial[][][] = [];
-  for (const [index, sample] of samplesOf(durationSeconds, rate, spec.gop_seconds).entries()) {
+  const samples = samplesOf(durationSeconds, rate, spec.gop_seconds);
+  for (const [index, sample] of samples.entries()) {
     const range = { ...sample, seekBackSeconds: SEEK_BACK_SECONDS, ...(await locate?.(sample)) };
     const workDir = join(options.workDir, String(index));
     const trial = await tryRange(range, groups, { ...options, workDir }).catch(unlessAborted);
     if (trial) trials.push(trial);
+    onProgress?.((index + 1) / samples.length);
   }
-  if (trials.length === 0) return null;
+  if (trials.length === 0) {
+    options.run.onLog?.("No sample could be encoded; the rungs are those of the ladder.");
+    return null;
+  }
   const candidates = renditions.map((rung, index): Candidate => {
     const halvings = Math.log2((renditions[0] ?? rung).height / rung.height);
     const [own, lower] = groups.map((group, at) =>

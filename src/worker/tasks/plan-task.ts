@@ -25,7 +25,8 @@ export async function planTask(job: TaskContract, context: JobContext, workspace
     const isSparse = !source.isWhole();
     const spec = requestedSpec(job);
     const watermark = await fetchWatermark(spec, context, { work, signal: heartbeat.signal });
-    const trials = { encoder, watermark, workDir: join(work, "trials"), need: source.need };
+    const onProgress = (fraction: number) => heartbeat.report("probing", DOWNLOADED + fraction * (100 - DOWNLOADED));
+    const trials = { encoder, watermark, workDir: join(work, "trials"), need: source.need, onProgress };
     return { plan: await planSource({ input, probe: media, spec, binaries, run, index, isSparse, trials }) };
   } catch (error) {
     // A source that was damaged in transit is reported as such.
