@@ -24,8 +24,8 @@ type AnalyzeOptions = Omit<TrialOptions, "plan" | "ffmpeg"> & {
   onProgress?: (fraction: number) => void;
 };
 
-/** The second trial of each rung, above its own CRF: the curve of rate and quality is known from two points. */
-const CRF_STEP = 8;
+/** The trials of each rung, relative to its own CRF: the curve of rate and quality is known from two points. */
+const CRF_STEPS = [0, 8] as const;
 /** A sample begins behind the keyframe that a seek finds. */
 const SEEK_BACK_SECONDS = 0.5;
 
@@ -58,13 +58,12 @@ async function analyzeTitle({
   Pick<AnalyzeOptions, "passthrough" | "locate" | "onProgress"> & { durationSeconds: number }): Promise<Title | null> {
   const { plan, spec } = options;
   const { track, rate, renditions } = plan.video;
-  const groups = [0, CRF_STEP].map((step) => renditions.map((one) => ({ ...one, crf: one.crf + step })));
   const trials: Trial[][][] = [];
   const samples = samplesOf(durationSeconds, rate, spec.gop_seconds);
   for (const [index, sample] of samples.entries()) {
     const range = { ...sample, seekBackSeconds: SEEK_BACK_SECONDS, ...(await locate?.(sample)) };
     const workDir = join(options.workDir, String(index));
-    const trial = await tryRange(range, groups, { ...options, workDir }).catch(unlessAborted);
+    const trial = await tryRange(range, CRF_STEPS, { ...options, workDir }).catch(unlessAborted);
     if (trial) trials.push(trial);
     onProgress?.((index + 1) / samples.length);
   }
@@ -74,10 +73,10 @@ async function analyzeTitle({
   }
   const candidates = renditions.map((rung, index): Candidate => {
     const halvings = Math.log2((renditions[0] ?? rung).height / rung.height);
-    const [own, lower] = groups.map((group, at) =>
+    const [own, lower] = CRF_STEPS.map((step, at) =>
       mean(
         trials.flatMap((one) => one[at]?.[index] ?? []),
-        { crf: group[index]?.crf ?? rung.crf, halvings },
+        { crf: rung.crf + step, halvings },
       ),
     ) as [Point, Point];
     const most = Math.max(...trials.map((one) => one[0]?.[index]?.bits ?? 0));

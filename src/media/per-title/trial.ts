@@ -36,40 +36,48 @@ const UNCAPPED = 4;
 /** Of the compared frames: no multiple of the distance of P-frames, so that frames of all types are compared. */
 const EVERY = 3;
 
+/** Of all renditions of a run: those of 1080p, twice. With more, one process would take several times the memory of the encode. */
+const MOST_PIXELS = 8_000_000;
+
 /**
- * Encodes a range of the source as each of `renditions`, all in one run per group, as chunks are encoded, and compares the
- * results with the source at the size of the first rendition of the plan. Null when the range has no frames. Throws MediaError.
+ * Encodes a range of the source as each of `renditions` at each of `steps`, which are added to its CRF, as chunks are encoded, and
+ * compares the results with the source at the size of the first rendition. Returns them by step and then by rendition; null when
+ * the range has no frames. Throws MediaError.
  */
 export async function tryRange(
   range: FrameRange,
-  groups: readonly (readonly PlannedRendition[])[],
+  steps: readonly number[],
   options: TrialOptions,
 ): Promise<Trial[][] | null> {
-  const { workDir } = options;
+  const { workDir, plan } = options;
+  const { renditions } = plan.video;
+  const nameOf = (index: number, step: number) => `${index}-${step}`;
+  // By size: each is scaled from the one before it.
+  const all = renditions.flatMap((one, index) =>
+    steps.map((step) => ({ ...one, name: nameOf(index, step), step, crf: one.crf + step })),
+  );
+  const pixels = all.reduce((sum, { width, height }) => sum + width * height, 0);
+  const runs = pixels <= MOST_PIXELS ? [all] : steps.map((step) => all.filter((one) => one.step === step));
   await mkdir(workDir, { recursive: true });
   try {
-    const written: Written[][] = [];
-    for (const [index, renditions] of groups.entries()) {
-      const dir = join(workDir, String(index));
-      const group = await encodeGroup(range, renditions, { ...options, workDir: dir });
-      if (!group) return null;
-      written.push(group);
-    }
+    const written: Written[] = [];
+    for (const one of runs) written.push(...((await encodeTrials(range, one, options)) ?? []));
+    if (written.length < all.length) return null;
     const paths: string[] = [];
-    for (const [index, group] of written.entries())
-      for (const one of group) paths.push(await asFile(join(workDir, String(index)), one));
+    for (const one of written) paths.push(await asFile(workDir, one));
     const measured = await compare(range, paths, options);
     if (!measured) return null;
-    const next = measured.values();
-    return written.map((group) =>
-      group.map((one) => ({ ...(next.next().value as Measured), bits: bitrateOf(one, options) })),
+    const trials = new Map(
+      written.map((one, at) => [one.name, { ...(measured[at] as Measured), bits: bitrateOf(one, options) }]),
     );
+    return steps.map((step) => renditions.map((_, index) => trials.get(nameOf(index, step)) as Trial));
   } finally {
     await rm(workDir, { recursive: true, force: true });
   }
 }
 
-async function encodeGroup(
+/** Null when the range has no frames. */
+async function encodeTrials(
   range: FrameRange,
   given: readonly PlannedRendition[],
   { input, plan, spec, ffmpeg, run: common, encoder, watermark, workDir }: TrialOptions,
