@@ -7,14 +7,14 @@ const FULL = [
   "test/browser/**/*.test.ts",
   "test/clients/{browser,react}.test.ts",
   "test/players.test.ts",
-  "test/media/{additional-codecs,corpus,early,exact-clips,matrix,passthrough}.test.ts",
+  "test/media/{additional-codecs,corpus,early,exact-clips,matrix,passthrough,per-title}.test.ts",
   "test/media/parallel/*.test.ts",
   // Processes that are killed, disks that fill up, servers that cannot be reached.
   "test/clients/{s3,upload}.test.ts",
   "test/crash/**/*.test.ts",
   "test/remote/**/*.test.ts",
   "test/replica/**/*.test.ts",
-  "test/worker/{captions,killed,live-recording,recognition,source-ranges,worker}.test.ts",
+  "test/worker/{captions,killed,live-recording,per-title,recognition,source-ranges,worker}.test.ts",
   "test/live/{processes,publish,srt-ffmpeg,srt-fuzz,srt-publish,usage}.test.ts",
   "test/webhooks/{failing-endpoints,fairness,stopped}.test.ts",
   // Need an S3 server, Redis, other services, proxies or systemd.

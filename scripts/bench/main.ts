@@ -15,6 +15,7 @@ import { benchLive } from "./live.ts";
 import { benchLiveStreams } from "./live-streams.ts";
 import { benchParallel } from "./parallel.ts";
 import { benchParallelQuality } from "./parallel-quality.ts";
+import { benchPerTitle } from "./per-title.ts";
 import { EXECUTABLE } from "./processes.ts";
 import { benchReplica } from "./replica.ts";
 import { benchReads, benchWrites } from "./requests.ts";
@@ -45,6 +46,7 @@ const BENCHES: Record<string, () => Promise<Result[]>> = {
   transcode: benchTranscode,
   parallel: benchParallel,
   "parallel-quality": benchParallelQuality,
+  "per-title": benchPerTitle,
   instant: benchInstant,
   workers: benchWorkers,
   soak: benchSoak,
@@ -54,7 +56,7 @@ const BENCHES: Record<string, () => Promise<Result[]>> = {
 };
 
 /** Ten minutes and more: run only when named. */
-const BY_NAME = ["soak", "hostile", "replica", "parallel", "parallel-quality", "instant", "live-streams"];
+const BY_NAME = ["soak", "hostile", "replica", "parallel", "parallel-quality", "per-title", "instant", "live-streams"];
 
 const chosen = process.argv.slice(2);
 const unknown = chosen.filter((name) => !(name in BENCHES));

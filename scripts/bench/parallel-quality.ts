@@ -1,5 +1,4 @@
 import { execFile } from "node:child_process";
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { encode } from "../../src/media/encode.ts";
@@ -8,7 +7,7 @@ import { probe } from "../../src/media/probe.ts";
 import { joinQuality } from "../../test/media/parallel/joins.ts";
 import { encodedInParts, planned } from "../../test/media/parallel/parts.ts";
 import { binaries } from "../../test/media/sources.ts";
-import { workFolder } from "./processes.ts";
+import { childSeconds, workFolder } from "./processes.ts";
 import { compare, type Result } from "./result.ts";
 
 const run = promisify(execFile);
@@ -17,8 +16,6 @@ const SECONDS = Number(process.env.VODBOX_BENCH_SECONDS ?? 64);
 const SEGMENTS = Number(process.env.VODBOX_BENCH_SEGMENTS ?? 5);
 const CLIP = process.env.VODBOX_BENCH_CLIP;
 const GOPS = [2, 10];
-/** Ticks of /proc/self/stat. */
-const TICKS_PER_SECOND = 100;
 
 /** Noise that takes the bitrate of the largest rendition to its maximum. */
 const PICTURE = ["-f", "lavfi", "-i", `testsrc2=size=1280x720:rate=25:duration=${SECONDS},noise=alls=6:allf=t`];
@@ -30,13 +27,6 @@ async function makeSource(path: string, gopSeconds: number): Promise<void> {
   const video = ["-map", "0:v:0", "-c:v", "libx264", "-preset", "ultrafast", "-crf", "8", ...gop];
   const input = CLIP ? ["-i", CLIP, "-vf", "fps=25"] : PICTURE;
   await run("ffmpeg", ["-nostdin", "-y", "-v", "error", ...input, ...video, "-pix_fmt", "yuv420p", path]);
-}
-
-/** Processor seconds of the child processes that have ended (proc(5): cutime and cstime). */
-function childSeconds(): number {
-  const stat = readFileSync("/proc/self/stat", "utf8");
-  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-  return (Number(fields[13]) + Number(fields[14])) / TICKS_PER_SECOND;
 }
 
 async function timed<T>(work: () => Promise<T>): Promise<{ result: T; seconds: number }> {

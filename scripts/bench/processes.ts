@@ -125,3 +125,13 @@ export function memoryOf(pid: number, field: "VmRSS" | "VmHWM" | "RssAnon" | "Rs
   const line = new RegExp(`^${field}:\\s+(\\d+) kB`, "m").exec(readFileSync(`/proc/${pid}/status`, "utf8"));
   return Number(line?.[1]) * 1024;
 }
+
+/** Ticks of /proc/self/stat. */
+const TICKS_PER_SECOND = 100;
+
+/** Processor seconds of the child processes that have ended (proc(5): cutime and cstime). */
+export function childSeconds(): number {
+  const stat = readFileSync("/proc/self/stat", "utf8");
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return (Number(fields[13]) + Number(fields[14])) / TICKS_PER_SECOND;
+}

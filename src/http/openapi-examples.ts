@@ -49,6 +49,10 @@ const SAMPLES: Record<string, unknown> = {
   source_width: 1920,
   source_height: 1080,
   frame_rate: 30,
+  rungs: [
+    { name: "1080p", width: 1920, height: 1080, max_bitrate: 6_000_000, buffer: 9_000_000, crf: 25.5, score: 94.2 },
+    { name: "720p", width: 1280, height: 720, max_bitrate: 1_500_000, buffer: 2_250_000, crf: 28.3, score: 81.6 },
+  ],
   source_key: "tenants/7/sources/9hQ2.mp4",
   manifest_path: "tenants/7/assets/42/1-1/master.m3u8",
   dash_manifest_path: "tenants/7/assets/42/1-1/manifest.mpd",

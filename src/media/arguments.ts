@@ -102,7 +102,7 @@ function clockOutput({ plan, whole, range }: ArgumentOptions): string[] {
  * Times stay those of the source, from 0, so that the frame grid is the same. The frames from the keyframe to the first
  * one of the range are not dropped here but by the filters: those before it determine what the first one shows.
  */
-function seek({ firstFrame, seekBackSeconds, seekSeconds }: FrameRange, { num, den }: Rate): string[] {
+export function seek({ firstFrame, seekBackSeconds, seekSeconds }: FrameRange, { num, den }: Rate): string[] {
   const from = seekSeconds === undefined ? (firstFrame * den) / num - seekBackSeconds : (seekSeconds ?? 0);
   // Without a limit of the input: ffmpeg would count it from the keyframe. It stops when the filters have all frames.
   return ["-copyts", "-start_at_zero", ...(from > 0 ? ["-noaccurate_seek", "-ss", from.toFixed(6)] : [])];
@@ -119,7 +119,8 @@ const graphArguments = (graph: string) => (graph ? ["-filter_complex", graph] : 
 const encodedOf = ({ renditions, passthrough }: NonNullable<EncodePlan["video"]>) =>
   passthrough?.isCopied ? renditions.slice(1) : renditions;
 
-function filterGraph(
+/** Each encoded rendition ends in `[v<index>]`. */
+export function filterGraph(
   { video, audio }: EncodePlan,
   { spec, range, only, watermark, additional }: ArgumentOptions,
   encoder: Encoder,
@@ -210,7 +211,7 @@ const amplify = ({ db, isLimited }: Gain): string[] => [
 const scale = ({ width, height }: PlannedRendition) => `scale=${width}:${height}:flags=bicubic,setsar=1`;
 
 /** Only a PNG image is read, which is an untrusted file too. */
-const watermarkInput = ({ video }: EncodePlan, { watermark }: ArgumentOptions): string[] =>
+export const watermarkInput = ({ video }: EncodePlan, { watermark }: ArgumentOptions): string[] =>
   video && watermark
     ? [
         ...["-protocol_whitelist", "file,pipe", "-format_whitelist", "png_pipe", "-max_streams", "1"],

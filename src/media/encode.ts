@@ -11,6 +11,7 @@ import { type EncodeResult, type FileNames, fileNames, finish, type RequestedNam
 import { withGains } from "./loudness.ts";
 import { prepareFolders, readWritten } from "./package.ts";
 import { findPassthrough } from "./passthrough.ts";
+import { withTitle } from "./per-title/analyze.ts";
 import { type AdditionalPlan, type EncodePlan, planAdditional, planEncode } from "./plan.ts";
 import type { Probe } from "./probe.ts";
 import { requireAdditionalEncoders } from "./require-encoder.ts";
@@ -54,32 +55,44 @@ const timeLimitMs = (durationSeconds: number | null) => 3_600_000 + (durationSec
  * Encodes a source into CMAF segments with an HLS and a DASH manifest and a thumbnail, in one ffmpeg run, another one for
  * each additional codec, and short ones. Throws MediaError.
  */
-export async function encode(options: EncodeOptions): Promise<EncodeResult> {
-  const { outDir, probe, spec, binaries, signal } = options;
-  const names = fileNames(spec, options.names);
-  const plan = planEncode(probe, spec);
-  const cwd = await mkdtemp(join(options.scratchDir ?? tmpdir(), "encode-"));
+export async function encode(given: EncodeOptions): Promise<EncodeResult> {
+  const { outDir, probe, binaries, signal } = given;
+  const names = fileNames(given.spec, given.names);
+  const cwd = await mkdtemp(join(given.scratchDir ?? tmpdir(), "encode-"));
   const common = {
     cwd,
-    reads: [options.input, ...(options.watermark ? [options.watermark] : [])],
+    reads: [given.input, ...(given.watermark ? [given.watermark] : [])],
     writes: [outDir],
-    memoryBytes: options.memoryBytes,
+    memoryBytes: given.memoryBytes,
     ...(signal && { signal }),
-    ...(options.pidDir && { pidDir: options.pidDir }),
-    ...(options.onLog && { onLog: options.onLog }),
+    ...(given.pidDir && { pidDir: given.pidDir }),
+    ...(given.onLog && { onLog: given.onLog }),
   };
   let furthest = 0;
   const onProgress = (fraction: number) => {
     // A fallback starts again from 0, but reported progress does not go backwards.
     if (fraction < furthest) return;
     furthest = fraction;
-    options.onProgress?.(fraction);
+    given.onProgress?.(fraction);
   };
-  const way: Way = { options: { ...options, onProgress }, names, common };
+  // Samples take time too.
+  const onAnalyzed = (fraction: number) => onProgress(fraction * ANALYSIS_SHARE);
   try {
-    await requireAdditionalEncoders(binaries.ffmpeg, planAdditional(plan, spec), { ...common, reads: [], writes: [] });
-    const source = { input: options.input, probe, plan, spec, binaries, run: common };
-    const passthrough = await findPassthrough(source);
+    const ladder = planEncode(probe, given.spec);
+    const additional = planAdditional(ladder, given.spec);
+    await requireAdditionalEncoders(binaries.ffmpeg, additional, { ...common, reads: [], writes: [] });
+    const whole = { input: given.input, probe, binaries, run: common };
+    const passthrough = await findPassthrough({ ...whole, plan: ladder, spec: given.spec });
+    const { encoder, watermark } = given;
+    const spec = await withTitle({
+      ...{ ...whole, plan: ladder, spec: given.spec, passthrough, encoder, watermark, workDir: join(cwd, "trials") },
+      onProgress: onAnalyzed,
+    });
+    const from = furthest;
+    const options = { ...given, spec, onProgress: (fraction: number) => onProgress(from + fraction * (1 - from)) };
+    const way: Way = { options, names, common };
+    const plan = spec === given.spec ? ladder : planEncode(probe, spec);
+    const source = { ...whole, plan, spec };
     const chosen =
       passthrough && plan.video
         ? { ...plan, video: { ...plan.video, passthrough }, audio: await copyAudio(source) }
@@ -98,6 +111,9 @@ export async function encode(options: EncodeOptions): Promise<EncodeResult> {
     await rm(cwd, { recursive: true, force: true });
   }
 }
+
+/** Of the time of an encode whose rungs are chosen first. */
+const ANALYSIS_SHARE = 0.08;
 
 /** The fault is in the source, not on this machine, such as a full disk. */
 const isOfSource = (error: unknown) =>

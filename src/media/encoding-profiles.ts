@@ -1,5 +1,6 @@
 import { SURROUND_CHANNELS } from "../protocol/audio-renditions.ts";
 import { EBU_R128_LUFS, type ProfileDefinition } from "../protocol/encoding-profile.ts";
+import { PER_TITLE } from "./codecs/h264.ts";
 import { additionalVideoCodecs } from "./codecs/registry.ts";
 import { type AdditionalVideo, type EncodingSpec, encodingSpec, type Rung, rung } from "./encoding-spec.ts";
 
@@ -54,6 +55,12 @@ export const builtInOf = (name: string): BuiltIn | undefined =>
 /** A field whose value is impossible, or that this version cannot encode. */
 export type ProfileFault = { field: string; reason: string };
 
+/**
+ * Of profiles whose rungs are chosen for each source. A slower preset takes about 15 % fewer bits for the same quality, which
+ * is that of `veryfast` at CRF 23, and some of the time that rungs which are left out would take.
+ */
+const PER_TITLE_EFFORT: Effort = { preset: "fast", crf: 25.5 };
+
 /** Why a definition cannot be used; null when it can. */
 export function faultOf(profile: ProfileDefinition): ProfileFault | null {
   const fault = (field: string, reason: string) => ({ field, reason });
@@ -61,12 +68,12 @@ export function faultOf(profile: ProfileDefinition): ProfileFault | null {
   if (!profile.codecs.includes(primary))
     return fault("codecs", `must contain ${primary}: many players know no other codec`);
   if (profile.hdr === "keep") return fault("hdr", "must be tone_map: the renditions of this version have no HDR");
-  if (profile.per_title) return fault("per_title", "must be false: this version cannot choose rungs for each title");
   const { ladder, max_height: limit } = profile;
   if (ladder?.length === 0) {
     if (profile.codecs.length > 1) return fault("codecs", `must be only ${primary} in a profile without video`);
     if (profile.watermark) return fault("watermark", "must be null in a profile without video");
     if (profile.static_mp4) return fault("static_mp4", "must be false in a profile without video");
+    if (profile.per_title) return fault("per_title", "must be false in a profile without video");
     if (limit !== null) return fault("max_height", "must be null in a profile without video");
     return null;
   }
@@ -111,8 +118,9 @@ const lufsOf = ({ audio: { loudness } }: ProfileDefinition): number | null => {
  * The specification that workers obey, of a definition without a fault. `watermark` is the image of a profile with a
  * watermark; its URL is set when the specification is sent.
  */
-export function specOf(profile: ProfileDefinition, watermark: string | null, effort?: Effort): EncodingSpec {
+export function specOf(profile: ProfileDefinition, watermark: string | null, builtIn?: Effort): EncodingSpec {
   const { video, audio } = encodingSpec;
+  const effort = profile.per_title ? PER_TITLE_EFFORT : builtIn;
   const isAudioOnly = profile.ladder?.length === 0;
   const own = profile.ladder?.map(({ height, max_bitrate }) => rung(height, max_bitrate));
   const rungs: readonly Rung[] = isAudioOnly || !own ? video.ladder : own;
@@ -124,6 +132,7 @@ export function specOf(profile: ProfileDefinition, watermark: string | null, eff
     ...encodingSpec,
     video: {
       ...video,
+      ...(profile.per_title && { rate_control: PER_TITLE }),
       preset: effort?.preset ?? video.preset,
       ladder,
       enabled: !isAudioOnly,

@@ -58,7 +58,7 @@ const NEEDED: Record<ComponentKind, Needed> = {
   muxers: ["dash", "mp4", "image2", "image2pipe", "webp", "gif", "wav", "null"],
   filters: [
     ...["scale", "zscale", "tonemap", "format", "fps", "split", "setsar", "transpose", "bwdif", "color", "overlay"],
-    ...["setpts", "trim", "select", "tile", "crop", "pad", "palettegen", "paletteuse"],
+    ...["setpts", "settb", "trim", "select", "ssim", "psnr", "tile", "crop", "pad", "palettegen", "paletteuse"],
     ...["aresample", "aformat", "apad", "showwavespic"],
   ],
 };

@@ -19,6 +19,8 @@ export type PlannedRendition = {
   /** bits */
   buffer: number;
   crf: number;
+  /** Estimated quality, 0 to 100, where it was measured (per-title/score.ts). */
+  score?: number | undefined;
 };
 
 // A source slightly larger than a rung (1088 lines for 1080) is treated as that rung; a rung this close below the
@@ -60,6 +62,16 @@ export function planLadder(width: number, height: number, rate: Rate, spec: Enco
     const name = ladder.find((rung) => rung.height === side)?.name ?? `${side}p`;
     return { name, ...size, ...bitrates(side, size.width * size.height, rate, spec) };
   });
+}
+
+/**
+ * The renditions that were chosen for a source of this display size; null when there was no choice, or when it was for
+ * another source.
+ */
+export function titleLadder(width: number, height: number, { video }: EncodingSpec): PlannedRendition[] | null {
+  const { title } = video;
+  if (title?.source_width !== width || title.source_height !== height) return null;
+  return title.rungs.map(({ max_bitrate, ...rung }) => ({ ...rung, maxBitrate: max_bitrate }));
 }
 
 /** Caps of sizes between two rungs are proportional to their area; above the standard frame rate the factor applies. */

@@ -8,7 +8,7 @@ import { type AudioGroup, audioGroups, surroundOf } from "./audio-groups.ts";
 import { codecNameOf } from "./codecs/registry.ts";
 import type { EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
-import type { Rate } from "./ladder.ts";
+import type { PlannedRendition, Rate } from "./ladder.ts";
 import type { Segment, Written } from "./package.ts";
 import type { PlannedAudio } from "./plan.ts";
 import type { AudioTrack } from "./probe.ts";
@@ -26,13 +26,15 @@ export type Rendition = {
   frame_rate: number | null;
   /** Of its segments and init segment; null while they are not encoded. */
   bytes: number | null;
+  /** Estimated quality, 0 to 100; only where the renditions were chosen for the source (per-title/score.ts). */
+  score?: number;
   /** Relative to the master playlist. */
   playlist_path: string;
 };
 
 /** What manifests state of a plan. */
 export type ManifestPlan = {
-  video: { rate: Rate } | null;
+  video: { rate: Rate; renditions?: readonly Pick<PlannedRendition, "name" | "score">[] } | null;
   audio: readonly (Pick<PlannedAudio, "name" | "channels" | "surroundOf"> & { track: Pick<AudioTrack, "language"> })[];
 };
 
@@ -172,6 +174,7 @@ function toRenditions(media: SizedMedia, { audios }: AudioGroup): Rendition[] {
   const rate = plan.video ? Math.round((plan.video.rate.num / plan.video.rate.den) * 1000) / 1000 : null;
   const withAudio = videos.map((one) => {
     const { peak, average } = bitRates(one.segments, target);
+    const score = plan.video?.renditions?.find(({ name }) => name === one.name)?.score;
     return {
       name: one.name,
       width: one.init.width,
@@ -181,6 +184,7 @@ function toRenditions(media: SizedMedia, { audios }: AudioGroup): Rendition[] {
       codecs: [one.init.codec, ...audioCodecs].join(","),
       frame_rate: rate,
       bytes: bytesOf(one, media),
+      ...(score !== undefined && { score }),
       playlist_path: `${one.name}/${spec.hls.playlist}`,
     };
   });

@@ -2,7 +2,7 @@ import { STEREO_CHANNELS, SURROUND_CHANNELS, stereoName, surroundName } from "..
 import { videoCodecs } from "./codecs/registry.ts";
 import type { AdditionalVideo, EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
-import { chooseRate, type PlannedRendition, planLadder, type Rate } from "./ladder.ts";
+import { chooseRate, type PlannedRendition, planLadder, type Rate, titleLadder } from "./ladder.ts";
 import type { AudioTrack, Probe, VideoTrack } from "./probe.ts";
 
 export type PlannedAudio = {
@@ -96,7 +96,7 @@ export function planEncode(probe: Probe, spec: EncodingSpec): EncodePlan {
 
   const rate = chooseRate(video.averageRate, video.declaredRate, spec);
   const holdUntilSeconds = videoEnd !== null && end - videoEnd > UNEVEN_SECONDS ? end : 0;
-  const renditions = planLadder(video.width, video.height, rate, spec);
+  const renditions = titleLadder(video.width, video.height, spec) ?? planLadder(video.width, video.height, rate, spec);
   return { video: { track: video, rate, renditions, holdUntilSeconds, passthrough: null }, audio, durationSeconds };
 }
 
@@ -129,13 +129,38 @@ export function planAdditional(plan: EncodePlan, spec: EncodingSpec, suffix = ""
   return (spec.video.additional ?? []).flatMap((settings) => {
     const { codec, ladder } = settings;
     const { minSide } = videoCodecs[codec];
-    const renditions = planLadder(width, height, video.rate, { ...spec, video: { ...spec.video, ladder } })
+    const renditions = (
+      additionalTitle(width, height, spec, settings) ??
+      planLadder(width, height, video.rate, { ...spec, video: { ...spec.video, ladder } })
+    )
       .filter((one) => Math.min(one.width, one.height) >= minSide)
       .map((one) => ({ ...one, name: `${one.name}-${codec}${suffix}` }));
     const passthrough = video.passthrough && { ...video.passthrough, isCopied: false };
     const own = { ...plan, audio: [], video: { ...video, renditions, passthrough } };
     return renditions.length > 0 ? [{ settings, plan: own }] : [];
   });
+}
+
+/**
+ * The renditions that were chosen with the primary codec, with caps and qualities that differ as much from those of its
+ * ladder as in the primary codec. Null without a choice. Their quality was not measured.
+ */
+function additionalTitle(
+  width: number,
+  height: number,
+  spec: EncodingSpec,
+  { codec, ladder }: AdditionalVideo,
+): PlannedRendition[] | null {
+  const [own, primary] = [ladder[0], spec.video.ladder[0]];
+  if (!own || !primary) return null;
+  const share = own.max_bitrate / primary.max_bitrate;
+  const scaled = (value: number) => Math.round(value * share);
+  const crf = (chosen: number) => Math.min(videoCodecs[codec].maxCrf, Math.max(0, own.crf + chosen - primary.crf));
+  return (
+    titleLadder(width, height, spec)?.map(({ score: _, ...one }) => ({
+      ...{ ...one, maxBitrate: scaled(one.maxBitrate), buffer: scaled(one.buffer), crf: crf(one.crf) },
+    })) ?? null
+  );
 }
 
 /** ffmpeg shifts the file so that its earliest stream starts at 0. */

@@ -121,7 +121,9 @@ export const profileEntries = {
   ),
   per_title: v.pipe(
     v.optional(v.boolean("must be true or false"), false),
-    v.description("true is not available in this version"),
+    v.description(
+      "Whether the rungs are chosen for each source from trial encodes, within the ladder: fewer bits, in more time",
+    ),
   ),
   hdr: v.pipe(
     v.optional(choice(["tone_map", "keep"]), "tone_map"),

@@ -59,6 +59,34 @@ const additional = v.variant(
   additionalVideoCodecs.map(({ settings, maxCrf }) => v.object({ ...settings, ladder: ladder(maxCrf) })),
 );
 
+/**
+ * What was chosen for one source by `rate_control: "per_title"`: its renditions, largest first. It is for no source of another
+ * display size.
+ */
+export const Title = v.object({
+  source_width: side,
+  source_height: side,
+  rungs: v.pipe(
+    v.array(
+      v.object({
+        // Sizes of the ladder, of which one may be used more than once: `720p` and `720p-2`.
+        name: v.pipe(v.string(), v.regex(/^\d{1,5}p(-\d{1,2})?$/)),
+        width: side,
+        height: side,
+        max_bitrate: v.pipe(bits, v.description("bit/s, at the frame rate of the source")),
+        buffer: v.pipe(bits, v.description("Of the decoder, in bits")),
+        crf: v.pipe(v.number(), v.minValue(0), v.maxValue(51), v.description("Constant rate factor of the encoder")),
+        score: v.pipe(v.number(), v.minValue(0), v.maxValue(100), v.description("Estimated quality, 0 to 100")),
+      }),
+    ),
+    v.minLength(1),
+    v.maxLength(20),
+    v.check((rungs) => new Set(rungs.map(({ name }) => name)).size === rungs.length),
+    v.description("The renditions, largest first"),
+  ),
+});
+export type Title = v.InferOutput<typeof Title>;
+
 const videoOf = ({ settings, maxCrf }: (typeof primaryVideoCodecs)[number]) =>
   v.object({
     ...settings,
@@ -70,6 +98,8 @@ const videoOf = ({ settings, maxCrf }: (typeof primaryVideoCodecs)[number]) =>
     // Older servers do not state these.
     enabled: v.optional(v.boolean(), true),
     watermark: v.optional(v.nullable(watermark), null),
+    /** With `rate_control: "per_title"`, once the source was analyzed. */
+    title: v.optional(Title),
     additional: v.optional(
       v.pipe(
         v.array(additional),

@@ -1,5 +1,6 @@
 import * as v from "valibot";
 import { TASK_KINDS } from "../lib/enums.ts";
+import { Title } from "./encoding-spec.ts";
 
 /**
  * Tasks: the parts of one job that workers encode independently. A worker that announces `capabilities: {tasks: 1}`
@@ -141,6 +142,12 @@ export const PlanResult = v.object({
   uncuttable: v.pipe(
     v.nullable(v.picklist(UNCUTTABLE_REASONS)),
     v.description("Why the source must be encoded in one run; null when it can be cut"),
+  ),
+  title: v.pipe(
+    v.nullish(Title),
+    v.description(
+      'The renditions that were chosen for this source, with `rate_control: "per_title"`; the contracts of all later tasks and attempts have them in `encoding_spec.video.title`',
+    ),
   ),
   early: v.pipe(
     v.nullish(Early),

@@ -55,6 +55,10 @@ const Rendition = v.object({
   codecs: Text(200),
   frame_rate: v.nullish(amount),
   bytes: v.pipe(v.nullish(amount), v.description("Of its segments and init segment")),
+  score: v.pipe(
+    v.nullish(v.pipe(amount, v.maxValue(100))),
+    v.description("Estimated quality, 0 to 100, where the renditions were chosen for the source"),
+  ),
   playlist_path: Key,
 });
 

@@ -146,7 +146,7 @@ export function requestedNames({ outputs }: WorkerContract): NonNullable<EncodeO
 type Media = Omit<Completion, "subtitle_paths" | "caption_errors">;
 
 export function toCompletion(result: EncodeResult, prefix: string, sourceSum: string | null): Media {
-  const below = (one: Rendition) => ({ ...one, playlist_path: prefix + one.playlist_path });
+  const below = (one: Rendition) => ({ ...one, score: one.score ?? null, playlist_path: prefix + one.playlist_path });
   return {
     manifest_path: prefix + result.manifest,
     dash_manifest_path: prefix + result.dash,

@@ -71,6 +71,8 @@ export type RenditionRow = {
   frame_rate?: number | null;
   /** With its init segment; unknown for media that were encoded elsewhere, and of clips. */
   bytes?: number | null;
+  /** Estimated quality, 0 to 100; only of profiles that choose the rungs for each source. */
+  score?: number | null;
   playlist_path: string;
 };
 

@@ -2,6 +2,11 @@ import * as v from "valibot";
 import { bitrateCaps, type PrimaryVideoCodec, requireBytes, X26X_PRESETS } from "./codec.ts";
 
 const SOFTWARE_ENCODER = "libx264";
+/**
+ * The rungs are chosen for each source, within the ladder. Another value of `rate_control` than before: workers of versions
+ * without it refuse the specification, instead of encoding the ladder.
+ */
+export const PER_TITLE = "per_title";
 /** Level 4.2 as level_idc: any current device decodes it at 1080p60. */
 const MAX_COPIED_LEVEL = 42;
 const COPIED_PROFILES = ["Constrained Baseline", "Baseline", "Main", "High"];
@@ -66,7 +71,7 @@ export const h264 = {
     codec: v.literal("h264"),
     profile: v.literal("high"),
     pixel_format: v.literal("yuv420p"),
-    rate_control: v.literal("crf_capped"),
+    rate_control: v.picklist(["crf_capped", PER_TITLE]),
     preset: v.picklist(X26X_PRESETS),
   },
   maxCrf: 51,

@@ -1,15 +1,19 @@
+import { availableParallelism } from "node:os";
 import type { PlanResult, UncuttableReason } from "../../protocol/task.ts";
 import { copyAudio } from "../audio-copy.ts";
+import { PER_TITLE } from "../codecs/h264.ts";
 import type { EncodingSpec } from "../encoding-spec.ts";
 import { MediaError } from "../error.ts";
 import { type Binaries, run, type SourceRun, untrustedInput } from "../ffmpeg.ts";
+import type { ByteRange } from "../mp4/layout.ts";
 import { findPassthrough } from "../passthrough.ts";
+import { withTitle } from "../per-title/analyze.ts";
 import { type EncodePlan, planAdditional, planEncode } from "../plan.ts";
 import type { Probe } from "../probe.ts";
 import { audioStep } from "./audio-grid.ts";
 import { copiedSegments } from "./passthrough-parts.ts";
 import { predictedAudio, predictedVideo } from "./predict.ts";
-import { longestKeyDistance, type SourceIndex, videoTrackOf } from "./source-index.ts";
+import { longestKeyDistance, type SourceIndex, videoTrackOf, windowOf, windowRanges } from "./source-index.ts";
 import { type StoredPlan, toStored } from "./stored-plan.ts";
 
 type PlanOptions = {
@@ -22,7 +26,13 @@ type PlanOptions = {
   index?: SourceIndex | null | undefined;
   /** Only the index is there, and what the streams are determined from. */
   isSparse?: boolean | undefined;
+  /**
+   * For a specification that requires the choice of rungs: as for `withTitle`, and what makes parts of the source available.
+   * Without it the ladder is used as it is.
+   */
+  trials?: (Trials & { need: (ranges: readonly ByteRange[] | "all") => Promise<void> }) | undefined;
 };
+type Trials = Pick<Parameters<typeof withTitle>[0], "encoder" | "watermark" | "workDir" | "onProgress">;
 
 /** A chunk of the default length would decode at least as much again. */
 const LONG_GOP_SECONDS = 20;
@@ -32,8 +42,11 @@ const GOP_SAMPLES = 100;
  * Decides what is produced from a source, and whether it can be cut. Throws MediaError: `input_invalid` for a source
  * beyond the limits, `aborted`.
  */
-export async function planSource(options: PlanOptions): Promise<PlanResult> {
-  const { input, probe, spec, binaries } = options;
+export async function planSource(given: PlanOptions): Promise<PlanResult> {
+  const { input, probe, binaries } = given;
+  const spec = await chosenSpec(given);
+  const { title } = spec.video;
+  const options = { ...given, spec };
   const encoded = planEncode(probe, spec);
   const { index, isSparse } = options;
   const source = { input, probe, plan: encoded, spec, binaries, run: options.run, isSparse, index };
@@ -48,7 +61,25 @@ export async function planSource(options: PlanOptions): Promise<PlanResult> {
     uncuttable,
     ...(copied && { segment_frames: copied.frames }),
     early: earlyOf(plan, options),
+    ...(title && { title: { ...title, rungs: [...title.rungs] } }),
   };
+}
+
+/** The specification with the rungs of this source, where it requires their choice. */
+async function chosenSpec({ trials, ...options }: PlanOptions): Promise<EncodingSpec> {
+  const { spec, probe, index } = options;
+  if (!trials || spec.video.rate_control !== PER_TITLE) return spec;
+  const plan = planEncode(probe, spec);
+  const { video } = plan;
+  const track = index && video && videoTrackOf(index, probe.video);
+  const locate = async (sample: { firstFrame: number; endFrame: number }) => {
+    const located = { startSeconds: probe.startSeconds, video: video as NonNullable<typeof video> };
+    const window = track && windowOf(track, { ...sample, plan: located, threads: availableParallelism() + 1 });
+    await trials.need(track && window ? windowRanges(track, window) : "all");
+    return window ? { seekSeconds: window.seekSeconds } : {};
+  };
+  const passthrough = await findPassthrough({ ...options, plan });
+  return withTitle({ ...options, ...trials, plan, passthrough, locate });
 }
 
 const storedPlan = ({ index, probe }: PlanOptions, plan: EncodePlan, seekBackSeconds: number): StoredPlan => ({

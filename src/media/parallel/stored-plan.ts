@@ -63,6 +63,7 @@ const StoredPlan = v.object({
             maxBitrate: positive,
             buffer: positive,
             crf: v.number(),
+            score: v.optional(v.number()),
           }),
         ),
         v.minLength(1),

@@ -171,6 +171,12 @@ const AssetRendition = v.pipe(
       v.nullable(v.number()),
       v.description("With its init segment; null when unknown: of clips, and of media that were encoded elsewhere"),
     ),
+    score: v.pipe(
+      v.optional(v.number()),
+      v.description(
+        "Estimated quality, 0 to 100, against the source at the size of the largest rendition; only of H.264 with `per_title`",
+      ),
+    ),
   }),
   v.title("AssetRendition"),
 );
@@ -186,6 +192,7 @@ const toRendition = (row: RenditionRow): v.InferInput<typeof AssetRendition> => 
   average_bandwidth: row.average_bandwidth ?? null,
   hdr: null,
   bytes: row.bytes ?? null,
+  ...(row.score != null && { score: row.score }),
 });
 
 const ENCODING_STATUSES = ["queued", "partial", "complete", "failed"] as const;

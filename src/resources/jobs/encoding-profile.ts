@@ -1,9 +1,12 @@
+import { eq } from "drizzle-orm";
 import type { Db } from "../../../storage/db/open.ts";
-import type { AssetRow, JobRow, TenantRow } from "../../../storage/db/schema.ts";
+import { type AssetRow, type JobRow, type TenantRow, transcodingJobs } from "../../../storage/db/schema.ts";
 import type { App } from "../../app.ts";
 import type { Caller } from "../../http/caller.ts";
 import { HttpError } from "../../lib/errors.ts";
+import { PER_TITLE } from "../../media/codecs/h264.ts";
 import { type EncodingSpec, encodingSpec } from "../../media/encoding-spec.ts";
+import type { Title } from "../../protocol/encoding-spec.ts";
 import { DEFAULT_PROFILE, findProfile, requireProfile, specOfProfile } from "../encoding-profiles/queries.ts";
 import { keepImage } from "../encoding-profiles/watermark.ts";
 import { requireTenant } from "../tenants/queries.ts";
@@ -30,6 +33,17 @@ export async function profileOfJob(
   if (!profile || profile.name === DEFAULT_PROFILE) return { profile: DEFAULT_PROFILE, encodingSpec: null };
   if (profile.watermark) await keepImage(tx, app, profile.watermark);
   return { profile: profile.name, encodingSpec: specOfProfile(profile) };
+}
+
+/**
+ * Keeps the rungs that were chosen for the source of a job: all later tasks and attempts encode them. Without effect for a job
+ * that did not ask for the choice.
+ */
+export async function keepTitle(tx: Db, { id, encodingSpec: own }: JobRow, title: Title): Promise<void> {
+  const spec = own as EncodingSpec | null;
+  if (spec?.video.rate_control !== PER_TITLE) return;
+  const chosen = { ...spec, video: { ...spec.video, title } };
+  await tx.update(transcodingJobs).set({ encodingSpec: chosen }).where(eq(transcodingJobs.id, id));
 }
 
 /** The specification of a job, as its contract has it. */

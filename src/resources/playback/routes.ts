@@ -164,8 +164,9 @@ function playbackOf(app: App, { asset, subtitles, token, expiresAt }: Playable) 
     ...(mp4Url !== null && { mp4_url: mp4Url }),
     subtitles: subtitlesOf(app, asset, subtitles, token),
     renditions: asset.renditions.map(
-      ({ name, width, height, frame_rate = null, codecs, bandwidth, average_bandwidth = null }) => ({
+      ({ name, width, height, frame_rate = null, codecs, bandwidth, average_bandwidth = null, score }) => ({
         ...{ name, width, height, frame_rate, codecs, bandwidth, average_bandwidth },
+        ...(score != null && { score }),
       }),
     ),
     token,

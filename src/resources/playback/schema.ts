@@ -19,6 +19,10 @@ export const playbackEntries = {
         codecs: v.pipe(v.string(), v.description("As in RFC 6381, separated by commas")),
         bandwidth: v.pipe(v.number(), v.description("Peak, with audio, in bit/s")),
         average_bandwidth: v.pipe(v.nullable(v.number()), v.description("With audio, in bit/s")),
+        score: v.pipe(
+          v.optional(v.number()),
+          v.description("Estimated quality, 0 to 100; only of profiles with `per_title`"),
+        ),
       }),
     ),
     v.description("Variants of the HLS manifest; empty for media that this server does not serve"),

@@ -3,7 +3,6 @@ import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { INIT_NAME } from "../../media/arguments.ts";
 import { MediaError } from "../../media/error.ts";
-import type { SourceRun } from "../../media/ffmpeg.ts";
 import { fileNames } from "../../media/finish.ts";
 import type { ByteRange } from "../../media/mp4/layout.ts";
 import { encodeAudio } from "../../media/parallel/audio.ts";
@@ -13,7 +12,6 @@ import { encodeChunk } from "../../media/parallel/chunk.ts";
 import { earlyNames, initSeconds, writeEarly, writeInits } from "../../media/parallel/head.ts";
 import { writeImages } from "../../media/parallel/images.ts";
 import { Inexact } from "../../media/parallel/inexact.ts";
-import { planSource } from "../../media/parallel/plan-source.ts";
 import {
   audioPartRanges,
   audioRanges,
@@ -26,10 +24,9 @@ import {
 } from "../../media/parallel/source-index.ts";
 import { parsePlan, type StoredPlan } from "../../media/parallel/stored-plan.ts";
 import { segmentName } from "../../media/parallel/written-rows.ts";
-import { probe } from "../../media/probe.ts";
 import { readFromFolder, type SegmentReader } from "../../media/sample-video.ts";
 import type { Chunk, Task, WrittenRendition } from "../../protocol/task.ts";
-import type { TaskResult, WorkerContract } from "../../protocol/worker-client.ts";
+import type { TaskResult } from "../../protocol/worker-client.ts";
 import { addCaptions, createCaptions } from "../captions.ts";
 import type { JobContext } from "../context.ts";
 import { LeaseLost } from "../lease-client.ts";
@@ -38,12 +35,13 @@ import { fetchWatermark, requestedSpec } from "../requested-spec.ts";
 import { runConcurrently } from "../run-concurrently.ts";
 import { requestedNames, toCompletion, transcode, type Workspace } from "../transcode-job.ts";
 import { sumOf } from "../transfer.ts";
+import { planTask } from "./plan-task.ts";
 import { DOWNLOADED, openSource, type TaskSource } from "./source.ts";
+import { type TaskContract, taskRun } from "./task-run.ts";
 
 /** The rest of 100 is for publishing. */
 const ENCODED = 95;
 
-type TaskContract = WorkerContract & { task: Task };
 type Running = { job: TaskContract; context: JobContext; workspace: Workspace };
 
 /**
@@ -55,7 +53,7 @@ export async function runTask(job: TaskContract, context: JobContext, workspace:
   await mkdir(workspace.outDir, { recursive: true });
   switch (job.task.kind) {
     case "plan":
-      return plan(running);
+      return planTask(job, context, workspace);
     case "chunk":
       return chunk(running, parsePlan(job.task.plan));
     case "audio":
@@ -64,32 +62,6 @@ export async function runTask(job: TaskContract, context: JobContext, workspace:
       return images(running, parsePlan(job.task.plan));
     case "whole":
       return transcode(job, context, workspace);
-  }
-}
-
-async function plan({ job, context, workspace }: Running): Promise<TaskResult> {
-  const { binaries } = context;
-  const { heartbeat, work } = workspace;
-  await using source = await openSource(job, context, workspace);
-  heartbeat.report("probing", DOWNLOADED);
-  const run = runOf(context, workspace, source.path);
-  const { path: input } = source;
-  const { signal, pidDir, memoryBytes } = run;
-  const common = { cwd: work, memoryBytes, ...(signal && { signal }), ...(pidDir && { pidDir }) };
-  try {
-    const media = await probe(input, binaries, common);
-    const { index } = source;
-    const isSparse = !source.isWhole();
-    return {
-      plan: await planSource({ input, probe: media, spec: requestedSpec(job), binaries, run, index, isSparse }),
-    };
-  } catch (error) {
-    // A source that was damaged in transit is reported as such.
-    if (job.source.sha256 && !heartbeat.signal.aborted) {
-      await source.need("all");
-      await sumOf(input, job.source.sha256, heartbeat.signal);
-    }
-    throw error;
   }
 }
 
@@ -117,7 +89,7 @@ async function chunk({ job, context, workspace }: Running, plan: StoredPlan): Pr
     const options = {
       ...{ input: source.path, outDir, plan, spec, binaries, encoder },
       watermark: await fetchWatermark(spec, context, { work, signal: heartbeat.signal }),
-      run: runOf(context, workspace, source.path),
+      run: taskRun(context, workspace, source.path),
     };
     const { renditions } = task.chunk;
     const [written] = await runConcurrently(
@@ -258,7 +230,7 @@ async function audio({ job, context, workspace }: Running, plan: StoredPlan): Pr
           : encodeAudioOf({
               options: {
                 ...{ input: source.path, outDir, plan, spec: requestedSpec(job), binaries },
-                run: { ...runOf(context, workspace, source.path), signal },
+                run: { ...taskRun(context, workspace, source.path), signal },
                 onProgress: (encoded) => report({ encoded }),
                 onWritten: (rows) => publisher.also(filesOf(rows)),
               },
@@ -334,7 +306,7 @@ async function images({ job, context, workspace }: Running, plan: StoredPlan): P
     const spec = requestedSpec(job);
     const result = await writeImages({
       ...{ plan, written, outDir, read, spec, names: fileNames(spec, requestedNames(job)) },
-      ...{ binaries: context.binaries, run: { ...runOf(context, workspace), reads: [] } },
+      ...{ binaries: context.binaries, run: { ...taskRun(context, workspace), reads: [] } },
     });
     heartbeat.report("publishing", ENCODED);
     await publisher.finish(result.files);
@@ -374,15 +346,3 @@ const filesOf = (written: readonly WrittenRendition[]) =>
     `${name}/${INIT_NAME}`,
     ...segments.map((_, index) => `${name}/${segmentName(first + index)}`),
   ]);
-
-function runOf(
-  { scratch, memoryBytes }: JobContext,
-  { heartbeat, work, outDir }: Workspace,
-  input?: string,
-): SourceRun {
-  return {
-    ...{ cwd: work, reads: input === undefined ? [] : [input], writes: [outDir], memoryBytes },
-    ...{ signal: heartbeat.signal, pidDir: scratch.pidDir },
-    onLog: (line) => heartbeat.logLine(line),
-  };
-}

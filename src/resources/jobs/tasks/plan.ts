@@ -4,6 +4,7 @@ import { type JobRow, transcodingAttempts } from "../../../../storage/db/schema.
 import type { App } from "../../../app.ts";
 import type { PlanResult } from "../../../protocol/task.ts";
 import { incomplete } from "../captions.ts";
+import { keepTitle } from "../encoding-profile.ts";
 import { queuePositionFor } from "../fair-queue.ts";
 import { sourceUpload } from "../source-upload.ts";
 import { partsOf, WHOLE_TASK, whyUncut } from "./chunks.ts";
@@ -43,6 +44,7 @@ export async function storePlan(tx: Db, app: App, { job, task }: LeasedTask, pla
     earlyPlayback: job.earlyPlayback,
     wasInexact: await wasInexact(tx, job, attemptId),
   });
+  if (plan.title) await keepTitle(tx, job, plan.title);
   await tx.update(transcodingAttempts).set({ plan, uncuttable }).where(eq(transcodingAttempts.id, attemptId));
   const partsFor = job.earlyPlayback ? earlyPartsOf : partsOf;
   const drafts = uncuttable === null ? partsFor(plan, chunkSeconds) : [WHOLE_TASK];

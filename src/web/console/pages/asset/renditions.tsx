@@ -63,6 +63,14 @@ export default function Renditions({ playback }: SectionProps) {
               </span>
             ),
           },
+          ...(items.some(({ score }) => score !== undefined)
+            ? [
+                {
+                  title: t("score"),
+                  cell: ({ score }: (typeof items)[number]) => (score === undefined ? "–" : count(score, language)),
+                },
+              ]
+            : []),
           {
             title: t("segments"),
             cell: () => (segments.value === null ? "–" : t("segmentSeconds", { count: segments.value })),

@@ -1,0 +1,160 @@
+import { execFile } from "node:child_process";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { extname, join } from "node:path";
+import { promisify } from "node:util";
+import { encode } from "../../src/media/encode.ts";
+import { BUILT_IN_PROFILES, specOf } from "../../src/media/encoding-profiles.ts";
+import type { EncodingSpec } from "../../src/media/encoding-spec.ts";
+import { withTitle } from "../../src/media/per-title/analyze.ts";
+import { planEncode } from "../../src/media/plan.ts";
+import { probe } from "../../src/media/probe.ts";
+import { binaries } from "../../test/media/sources.ts";
+import { childSeconds, workFolder } from "./processes.ts";
+import { compare, type Result } from "./result.ts";
+
+const run = promisify(execFile);
+/** A directory of clips, and an ffmpeg with libvmaf and its model `vmaf_v0.6.1`. Both stay outside of the project. */
+const CLIPS = process.env.VODBOX_BENCH_CLIPS ?? "";
+const JUDGE = process.env.VODBOX_BENCH_VMAF ?? "ffmpeg";
+/** Clips are repeated up to this length, so that the analysis has its usual share. */
+const SECONDS = Number(process.env.VODBOX_BENCH_SECONDS ?? 36);
+/** VMAF is that of the first seconds. */
+const JUDGED_SECONDS = 8;
+
+type Rung = { name: string; kbits: number; vmaf: number; score: number | undefined };
+
+const timed = async <T>(work: () => Promise<T>) => {
+  const before = childSeconds();
+  return { result: await work(), seconds: childSeconds() - before };
+};
+
+/** Bits, VMAF and processor time of `per_title` against the ladder of `default`, for each clip. */
+export async function benchPerTitle(): Promise<Result[]> {
+  if (!CLIPS) throw new Error("Set VODBOX_BENCH_CLIPS to a directory of clips, and VODBOX_BENCH_VMAF to an ffmpeg.");
+  const results: Result[] = [];
+  const savings: number[] = [];
+  for (const clip of readdirSync(CLIPS).sort()) {
+    const work = workFolder();
+    try {
+      const input = join(work.path, `source${extname(clip)}`);
+      const repeat = ["-nostdin", "-v", "error", "-stream_loop", "-1", "-i", join(CLIPS, clip), "-t", String(SECONDS)];
+      await run("ffmpeg", [...repeat, "-c", "copy", input]);
+      const { definition } = BUILT_IN_PROFILES.default;
+      const fixed = await encoded(input, join(work.path, "fixed"), specOf(definition, null));
+      const perTitle = specOf({ ...definition, per_title: true }, null);
+      const analysis = await timed(() => analyzed(input, perTitle, work.path));
+      const title = await encoded(input, join(work.path, "title"), analysis.result);
+      const ratio = ratioAtEqual(title.rungs, fixed.rungs);
+      savings.push(ratio);
+      for (const [of, { rungs }] of Object.entries({ ladder: fixed, "per title": title })) {
+        const list = rungs.map(({ name, kbits, vmaf, score }) => `${name} ${kbits} kbit/s ${vmaf} (${score ?? "–"})`);
+        console.error(`${clip}, ${of}: ${list.join(", ")}`);
+      }
+      const losses = fixed.rungs.map((one) => one.vmaf - vmafAt(title.rungs, one));
+      const about = (unit: string, atMost: number) => ({ reference: "the ladder", unit, bar: { atMost } });
+      const total = (rungs: Rung[]) => [rungs.reduce((sum, { kbits }) => sum + kbits, 0)];
+      results.push(
+        compare(`${clip}: bits at equal VMAF`, { ours: [ratio], theirs: [1] }, about("", 0.75)),
+        compare(
+          `${clip}: all renditions`,
+          { ours: total(title.rungs), theirs: total(fixed.rungs) },
+          about("kbit/s", 1),
+        ),
+        compare(
+          `${clip}: most VMAF lost at the bits of a rung`,
+          { ours: [Math.max(...losses)], theirs: [1] },
+          {
+            ...{ reference: "allowed", unit: "", bar: { atMost: 1 } },
+          },
+        ),
+        compare(
+          `${clip}: processor time of the analysis`,
+          { ours: [analysis.seconds], theirs: [title.seconds] },
+          {
+            ...{ reference: "its encode", unit: "s", bar: { atMost: 0.1 } },
+          },
+        ),
+        compare(`${clip}: processor time`, { ours: [title.seconds], theirs: [fixed.seconds] }, about("s", 2)),
+      );
+    } finally {
+      work.remove();
+    }
+  }
+  const mean = Math.exp(savings.reduce((sum, one) => sum + Math.log(one), 0) / savings.length);
+  const about = { reference: "the ladder", unit: "", bar: { atMost: 0.75 } };
+  return [...results, compare("all clips: bits at equal VMAF", { ours: [mean], theirs: [1] }, about)];
+}
+
+async function analyzed(input: string, spec: EncodingSpec, folder: string): Promise<EncodingSpec> {
+  const cwd = join(folder, "analysis");
+  mkdirSync(cwd);
+  const plan = planEncode(await probe(input, binaries), spec);
+  const common = { cwd, reads: [input], writes: [] };
+  return withTitle({ input, plan, spec, binaries, passthrough: null, workDir: join(cwd, "trials"), run: common });
+}
+
+async function encoded(input: string, outDir: string, spec: EncodingSpec) {
+  const plain = { ...spec, storyboard: { ...spec.storyboard, enabled: false } };
+  const media = await probe(input, binaries);
+  const { result, seconds } = await timed(() => encode({ input, outDir, probe: media, spec: plain, binaries }));
+  const rungs: Rung[] = [];
+  for (const { name, width, bytes, score } of result.renditions) {
+    if (width === null) continue;
+    const kbits = Math.round(((bytes ?? 0) * 8) / result.durationSeconds / 1000);
+    rungs.push({ name, kbits, vmaf: await vmafOf(input, join(outDir, name)), score });
+  }
+  return { rungs, seconds };
+}
+
+/** Of a rendition, scaled to the size of the source. */
+async function vmafOf(input: string, dir: string): Promise<number> {
+  const segments = readdirSync(dir).filter((name) => name.endsWith(".m4s"));
+  const path = join(dir, "judged.mp4");
+  writeFileSync(path, Buffer.concat(["init.mp4", ...segments.sort()].map((name) => readFileSync(join(dir, name)))));
+  const { width, height } = (await probe(input, binaries)).video ?? { width: 0, height: 0 };
+  const frames = "settb=1/1000,setpts=N";
+  const graph = `[0:v]${frames},scale=${width}:${height}:flags=bicubic[d];[1:v]${frames}[r];[d][r]libvmaf=n_threads=2:n_subsample=3`;
+  const read = (file: string) => ["-t", String(JUDGED_SECONDS), "-i", file];
+  const args = ["-nostdin", "-hide_banner", ...read(path), ...read(input), "-filter_complex", graph, "-f", "null", "-"];
+  const { stderr } = await run(JUDGE, args, { maxBuffer: 2 ** 26 });
+  const [, score] = /VMAF score: ([\d.]+)/.exec(stderr) ?? [];
+  if (score === undefined) throw new Error(`${JUDGE} reports no VMAF.`);
+  return Math.round(Number(score) * 10) / 10;
+}
+
+/** Who plays video has at least as much, for video. */
+const LEAST_KBITS = 220;
+
+/** The VMAF that a viewer receives who has the bits of `one`: with up to a hundredth more, of the best that fits. */
+function vmafAt(rungs: readonly Rung[], one: Rung): number {
+  const available = Math.max(LEAST_KBITS, one.kbits * 1.01);
+  return Math.max(0, ...rungs.filter(({ kbits }) => kbits <= available).map(({ vmaf }) => vmaf));
+}
+
+/**
+ * The bits of one ladder divided by those of another: the mean logarithm of the rate over the range of VMAF that both have, with
+ * linear interpolation between the rungs (as the Bjøntegaard delta). Of a single rung: at its VMAF.
+ */
+function ratioAtEqual(ours: readonly Rung[], theirs: readonly Rung[]): number {
+  const [a, b] = [curve(ours), curve(theirs)];
+  const from = Math.max(a.from, b.from);
+  const to = Math.max(from, Math.min(a.to, b.to));
+  const steps = 100;
+  const sum = Array.from({ length: steps + 1 }, (_, step) => from + ((to - from) * step) / steps)
+    .map((vmaf) => a.at(vmaf) - b.at(vmaf))
+    .reduce((total, one) => total + one, 0);
+  return Math.exp(sum / (steps + 1));
+}
+
+function curve(rungs: readonly Rung[]) {
+  const points = rungs.map(({ vmaf, kbits }) => ({ vmaf, log: Math.log(kbits) })).toSorted((x, y) => x.vmaf - y.vmaf);
+  const [first, last] = [points[0], points.at(-1)];
+  if (!first || !last) throw new Error("There are no renditions.");
+  const at = (vmaf: number) => {
+    const above = points.find((one) => one.vmaf >= vmaf) ?? last;
+    const below = points.findLast((one) => one.vmaf <= vmaf) ?? first;
+    if (above.vmaf === below.vmaf) return above.log;
+    return below.log + ((above.log - below.log) * (vmaf - below.vmaf)) / (above.vmaf - below.vmaf);
+  };
+  return { from: first.vmaf, to: last.vmaf, at };
+}

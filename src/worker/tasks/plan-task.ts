@@ -1,0 +1,39 @@
+import { join } from "node:path";
+import { planSource } from "../../media/parallel/plan-source.ts";
+import { probe } from "../../media/probe.ts";
+import type { TaskResult } from "../../protocol/worker-client.ts";
+import type { JobContext } from "../context.ts";
+import { fetchWatermark, requestedSpec } from "../requested-spec.ts";
+import type { Workspace } from "../transcode-job.ts";
+import { sumOf } from "../transfer.ts";
+import { DOWNLOADED, openSource } from "./source.ts";
+import { type TaskContract, taskRun } from "./task-run.ts";
+
+/** Runs a `plan` task: decides what is produced from the source. Throws MediaError and the errors of transfers. */
+export async function planTask(job: TaskContract, context: JobContext, workspace: Workspace): Promise<TaskResult> {
+  const { binaries, encoder } = context;
+  const { heartbeat, work } = workspace;
+  await using source = await openSource(job, context, workspace);
+  heartbeat.report("probing", DOWNLOADED);
+  const run = taskRun(context, workspace, source.path);
+  const { path: input } = source;
+  const { signal, pidDir, memoryBytes } = run;
+  const common = { cwd: work, memoryBytes, ...(signal && { signal }), ...(pidDir && { pidDir }) };
+  try {
+    const media = await probe(input, binaries, common);
+    const { index } = source;
+    const isSparse = !source.isWhole();
+    const spec = requestedSpec(job);
+    const watermark = await fetchWatermark(spec, context, { work, signal: heartbeat.signal });
+    const onProgress = (fraction: number) => heartbeat.report("probing", DOWNLOADED + fraction * (100 - DOWNLOADED));
+    const trials = { encoder, watermark, workDir: join(work, "trials"), need: source.need, onProgress };
+    return { plan: await planSource({ input, probe: media, spec, binaries, run, index, isSparse, trials }) };
+  } catch (error) {
+    // A source that was damaged in transit is reported as such.
+    if (job.source.sha256 && !heartbeat.signal.aborted) {
+      await source.need("all");
+      await sumOf(input, job.source.sha256, heartbeat.signal);
+    }
+    throw error;
+  }
+}
