@@ -1,0 +1,49 @@
+import { field, find } from "./mp4/boxes.ts";
+import { box, shorts, words } from "./mp4/write-boxes.ts";
+
+export type Chromaticity = readonly [x: number, y: number];
+
+/**
+ * The display on which HDR was mastered (SMPTE ST 2086), in the units of the bitstream (ISO/IEC 23008-2, D.3.28):
+ * chromaticities in 0.00002, luminance in 0.0001 cd/m².
+ */
+export type MasteringDisplay = {
+  red: Chromaticity;
+  green: Chromaticity;
+  blue: Chromaticity;
+  white: Chromaticity;
+  maxLuminance: number;
+  minLuminance: number;
+};
+/** The brightest pixel, and the brightest average of a frame (CTA-861.3), in cd/m². */
+export type ContentLight = { maxContent: number; maxAverage: number };
+/** Null what the source does not state, or states beyond the limits of the bitstream. */
+export type HdrMetadata = { mastering: MasteringDisplay | null; light: ContentLight | null };
+
+/** Units per 1 of chromaticities, and per cd/m². */
+export const CHROMATICITY_UNITS = 50_000;
+export const LUMINANCE_UNITS = 10_000;
+
+/**
+ * An init segment whose sample entry also has the boxes `mdcv` and `clli` (ISO/IEC 14496-12, 12.1.6 and 12.1.7), for
+ * players that prepare the display before they decode. Throws Error for one without a sample entry of video.
+ */
+export function withHdrBoxes(init: Buffer, { mastering, light }: HdrMetadata): Buffer {
+  const added = Buffer.concat([...(mastering ? [mdcv(mastering)] : []), ...(light ? [clli(light)] : [])]);
+  if (added.length === 0) return init;
+  const path = ["moov", "trak", "mdia", "minf", "stbl", "stsd"];
+  const stsd = find(init, path);
+  if (!stsd) throw new Error("The init segment has no sample description.");
+  // 8.5.2: after version, flags and the number of entries. Ours have one.
+  const entry = field(stsd, 8, 8);
+  const end = entry + init.readUInt32BE(entry);
+  const result = Buffer.concat([init.subarray(0, end), added, init.subarray(end)]);
+  const headers = path.map((_, depth) => field(find(init, path.slice(0, depth + 1)) ?? stsd, -8, 4));
+  for (const at of [...headers, entry]) result.writeUInt32BE(result.readUInt32BE(at) + added.length, at);
+  return result;
+}
+
+/** In the order green, blue, red, as in the SEI message. */
+const mdcv = ({ red, green, blue, white, maxLuminance, minLuminance }: MasteringDisplay) =>
+  box("mdcv", shorts(...green, ...blue, ...red, ...white), words(maxLuminance, minLuminance));
+const clli = ({ maxContent, maxAverage }: ContentLight) => box("clli", shorts(maxContent, maxAverage));
