@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { type Code, DISPLAY, LIGHT, patchesSource } from "../media/hdr-sources.ts";
-import { Players } from "../media/matrix-players.ts";
+import { Players, type PlayOptions } from "../media/matrix-players.ts";
 import { expectError } from "../support/error.ts";
 import { uploaded } from "../support/flow.ts";
 import { emptyFolder } from "../support/folder.ts";
@@ -60,7 +60,7 @@ const renditionsOf = async (id: number): Promise<[string, string | null][]> => {
 };
 const EXPECTED = NAMES.map((name) => [name, /-(hevc|av1)$/.test(name) ? "hdr10" : null]);
 
-async function playsWithoutErrors(of: { external_id: string }, seconds: number, options: { query?: string } = {}) {
+async function playsWithoutErrors(of: { external_id: string }, seconds: number, options: PlayOptions = {}) {
   const urls: string[] = [];
   for (const one of await players.playAt(address(of), { ...options, onRequest: (url) => urls.push(url) })) {
     expect(one, JSON.stringify(one)).toMatchObject({ error: null });
@@ -76,6 +76,14 @@ test("the asset states the HDR of each rendition", async () => {
 
 test("hls.js, dash.js and Shaka play it", async () => {
   await playsWithoutErrors(asset, SECONDS);
+});
+
+test("on a display without HDR hls.js chooses SDR", async () => {
+  const page = await browser.newPage();
+  expect(await page.evaluate(`matchMedia("(dynamic-range: high)").matches`)).toBe(false);
+  await page.close();
+  const names = await playsWithoutErrors(asset, SECONDS, { only: ["hls.js"] });
+  expect(names.filter((name) => !/^\d+p$/.test(name))).toEqual([]);
 });
 
 test("they play HDR in AV1 alone, where the browser supports it", async () => {

@@ -21,8 +21,8 @@ const COLOR_NITS = 100;
 const DIM = 0.1;
 /** SDR white of ffmpeg's tonemap, in cd/m². */
 const WHITE = 100;
-/** The peak that ffmpeg's tonemap assumes where the source states none, as a multiple of white. */
-const PEAK = 10;
+/** The peak that ffmpeg's tonemap assumes where the source states none, in cd/m². */
+const PEAK = 1000;
 
 /** ITU-R BT.2087-0, table 4, and its inverse. */
 const TO_2020 = [
@@ -68,10 +68,10 @@ function hable(x: number): number {
 }
 
 /** R'G'B' from 0 to 255. The curve is applied to the largest of the channels, and the others keep their ratio to it. */
-function expectedOf(light: Linear): number[] {
+function expectedOf(light: Linear, peak: number): number[] {
   const linear = multiplied(TO_709, light).map((value) => value / WHITE);
   const largest = Math.max(...linear, 1e-6);
-  const factor = hable(largest) / hable(PEAK) / largest;
+  const factor = hable(largest) / hable(peak / WHITE) / largest;
   return linear.map((value) => 255 * Math.min(1, Math.max(0, value * factor)) ** (1 / 2.4));
 }
 
@@ -88,13 +88,21 @@ function rgbOf([y = 0, cb = 0, cr = 0]: number[]): number[] {
  */
 const LIMIT = { video: 3, thumbnail: 4 };
 
-describe.each<Format>(["hdr10", "hlg"])("%s", (format) => {
+type Case = { format: Format; peak: number; parameters?: string };
+const CASES: Record<string, Case> = {
+  "HDR10 without metadata": { format: "hdr10", peak: PEAK },
+  "HDR10 with a content light level": { format: "hdr10", peak: 4000, parameters: "max-cll=4000,400" },
+  HLG: { format: "hlg", peak: PEAK },
+};
+
+describe.each(Object.entries(CASES))("%s", (name, { format, peak, parameters }) => {
   test("becomes what the curve says, in the video and in the thumbnail", async () => {
-    const input = await patchesSource(folder, `${format}.mp4`, format, codes(format), { seconds: 2 });
+    const options = { seconds: 2, ...(parameters && { parameters }) };
+    const input = await patchesSource(folder, `${name}.mp4`, format, codes(format), options);
     const outDir = `${input}.out`;
     await encode({ input, outDir, spec, binaries, scratchDir: folder, probe: await probe(input, binaries) });
-    const expected = LIGHT.map(expectedOf);
-    const joined = join(folder, `${format}-joined.mp4`);
+    const expected = LIGHT.map((light) => expectedOf(light, peak));
+    const joined = join(folder, `${name}-joined.mp4`);
     const parts = readdirSync(join(outDir, "360p")).filter((name) => name.endsWith(".m4s"));
     writeFileSync(
       joined,
