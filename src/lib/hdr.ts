@@ -21,3 +21,26 @@ export const hdrOfVideoRange = (value: string | undefined): HdrFormat | null =>
 
 /** What a file states of its colors, as values of ISO/IEC 23091-2. */
 export type CicpColors = { primaries: number; transfer: number; matrix: number; isFullRange: boolean };
+
+export type Chromaticity = readonly [x: number, y: number];
+
+/**
+ * The display on which HDR was mastered (SMPTE ST 2086), in the units of the bitstream (ISO/IEC 23008-2, D.3.28):
+ * chromaticities in 0.00002, luminance in 0.0001 cd/m².
+ */
+export type MasteringDisplay = {
+  red: Chromaticity;
+  green: Chromaticity;
+  blue: Chromaticity;
+  white: Chromaticity;
+  maxLuminance: number;
+  minLuminance: number;
+};
+/** The brightest pixel, and the brightest average of a frame (CTA-861.3), in cd/m². */
+export type ContentLight = { maxContent: number; maxAverage: number };
+/** Null what the source does not state, or states beyond the limits of the bitstream. */
+export type HdrMetadata = { mastering: MasteringDisplay | null; light: ContentLight | null };
+
+/** Units per 1 of chromaticities, and per cd/m². */
+export const CHROMATICITY_UNITS = 50_000;
+export const LUMINANCE_UNITS = 10_000;

@@ -1,11 +1,10 @@
 import { join } from "node:path";
-import type { HdrFormat } from "../lib/hdr.ts";
+import type { HdrFormat, HdrMetadata } from "../lib/hdr.ts";
 import { audioCodecs, videoCodecs } from "./codecs/registry.ts";
 import { colorFilters, hdrFilters } from "./color.ts";
 import { deviceArguments, type Encoder } from "./encoders.ts";
 import type { AdditionalVideo, EncodingSpec } from "./encoding-spec.ts";
 import { untrustedInput } from "./ffmpeg.ts";
-import type { HdrMetadata } from "./hdr-metadata.ts";
 import type { PlannedRendition, Rate } from "./ladder.ts";
 import { audioBitrate, type EncodePlan, type Gain, MAX_DURATION_SECONDS, type PlannedAudio } from "./plan.ts";
 import { watermarkImage, watermarkInput, watermarkOverlay } from "./watermark.ts";

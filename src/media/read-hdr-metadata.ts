@@ -1,6 +1,4 @@
 import * as v from "valibot";
-import { MediaError } from "./error.ts";
-import { type Binaries, run, type SourceRun, untrustedInput } from "./ffmpeg.ts";
 import {
   CHROMATICITY_UNITS,
   type Chromaticity,
@@ -8,7 +6,9 @@ import {
   type HdrMetadata,
   LUMINANCE_UNITS,
   type MasteringDisplay,
-} from "./hdr-metadata.ts";
+} from "../lib/hdr.ts";
+import { MediaError } from "./error.ts";
+import { type Binaries, run, type SourceRun, untrustedInput } from "./ffmpeg.ts";
 
 /** The peak of PQ (ITU-R BT.2100, table 4). */
 const MAX_LUMINANCE = 10_000 * LUMINANCE_UNITS;

@@ -55,7 +55,7 @@ const Rendition = v.object({
   average_bandwidth: v.nullish(amount),
   codecs: Text(200),
   frame_rate: v.nullish(amount),
-  hdr: v.nullish(v.picklist(HDR_FORMATS)),
+  hdr: v.pipe(v.nullish(v.picklist(HDR_FORMATS)), v.description("Null: standard dynamic range")),
   bytes: v.pipe(v.nullish(amount), v.description("Of its segments and init segment")),
   playlist_path: Key,
 });

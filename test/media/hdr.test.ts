@@ -335,7 +335,7 @@ describe("a source", () => {
     const spec = specFor({ codecs: ["h264", "hevc"], watermark: mark });
     const path = joined(await made(sources[format].input, { spec, watermark }), "360p-hevc");
     const all = { width: WIDTH, height: HEIGHT, bits: 10 as const };
-    // The first and the last patch are beside the image, which is within the middle ones.
+    // The first and the last patch are next to the image, which is within the middle ones.
     const found = await patchesOf(path, CODES.length, all);
     expect(Math.abs((found[0]?.[0] ?? 0) - 66)).toBeLessThanOrEqual(LIMIT);
     const crop = ["-vf", "crop=32:32:304:164", "-frames:v", "1", "-f", "rawvideo", "-pix_fmt", "yuv420p10le", "-"];

@@ -1,6 +1,5 @@
 import * as v from "valibot";
-import { type CicpColors, hdrOfCicp } from "../../lib/hdr.ts";
-import { CHROMATICITY_UNITS, type HdrMetadata, LUMINANCE_UNITS } from "../hdr-metadata.ts";
+import { CHROMATICITY_UNITS, type CicpColors, type HdrMetadata, hdrOfCicp, LUMINANCE_UNITS } from "../../lib/hdr.ts";
 import { type AdditionalVideoCodec, bitrateCaps, requireBytes } from "./codec.ts";
 
 const SOFTWARE_ENCODER = "libsvtav1";

@@ -1,7 +1,6 @@
 import type { GenericSchema } from "valibot";
-import type { CicpColors } from "../../lib/hdr.ts";
+import type { CicpColors, HdrMetadata } from "../../lib/hdr.ts";
 import type { Encoder } from "../encoders.ts";
-import type { HdrMetadata } from "../hdr-metadata.ts";
 
 type Codec = {
   /** As in ffmpeg, ffprobe and the encoding specification. */

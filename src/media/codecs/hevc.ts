@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import type { HdrMetadata } from "../hdr-metadata.ts";
+import type { HdrMetadata } from "../../lib/hdr.ts";
 import { type AdditionalVideoCodec, bitrateCaps, requireBytes, X26X_PRESETS } from "./codec.ts";
 
 const SOFTWARE_ENCODER = "libx265";

@@ -1,28 +1,6 @@
+import type { ContentLight, HdrMetadata, MasteringDisplay } from "../lib/hdr.ts";
 import { field, find } from "./mp4/boxes.ts";
 import { box, shorts, words } from "./mp4/write-boxes.ts";
-
-export type Chromaticity = readonly [x: number, y: number];
-
-/**
- * The display on which HDR was mastered (SMPTE ST 2086), in the units of the bitstream (ISO/IEC 23008-2, D.3.28):
- * chromaticities in 0.00002, luminance in 0.0001 cd/m².
- */
-export type MasteringDisplay = {
-  red: Chromaticity;
-  green: Chromaticity;
-  blue: Chromaticity;
-  white: Chromaticity;
-  maxLuminance: number;
-  minLuminance: number;
-};
-/** The brightest pixel, and the brightest average of a frame (CTA-861.3), in cd/m². */
-export type ContentLight = { maxContent: number; maxAverage: number };
-/** Null what the source does not state, or states beyond the limits of the bitstream. */
-export type HdrMetadata = { mastering: MasteringDisplay | null; light: ContentLight | null };
-
-/** Units per 1 of chromaticities, and per cd/m². */
-export const CHROMATICITY_UNITS = 50_000;
-export const LUMINANCE_UNITS = 10_000;
 
 /**
  * An init segment whose sample entry also has the boxes `mdcv` and `clli` (ISO/IEC 14496-12, 12.1.6 and 12.1.7), for
