@@ -71,8 +71,8 @@ ${[...sets, ...(options.tiles ? [tileSet(options.tiles, sets.length)] : [])].joi
 }
 
 /**
- * ISO/IEC 23009-1, 5.8.5.3: essential, so that a player that does not know the colors leaves the set out, and plays SDR
- * (DASH-IF Interoperability Points 4.3, 10.2).
+ * ISO/IEC 23009-1, 5.8.4.8: essential, so that a player that does not know the colors leaves the set out, and plays SDR
+ * (DASH-IF Interoperability Points 4.3, 10.3).
  */
 const properties = ({ colors }: MpdSet): string[] =>
   colors

@@ -3,7 +3,7 @@ import { field, find } from "./mp4/boxes.ts";
 import { box, shorts, words } from "./mp4/write-boxes.ts";
 
 /**
- * An init segment whose sample entry also has the boxes `mdcv` and `clli` (ISO/IEC 14496-12, 12.1.6 and 12.1.7), for
+ * An init segment whose sample entry also has the boxes `clli` and `mdcv` (ISO/IEC 14496-12, 12.1.6 and 12.1.7), for
  * players that prepare the display before they decode. Throws Error for one without a sample entry of video.
  */
 export function withHdrBoxes(init: Buffer, { mastering, light }: HdrMetadata): Buffer {

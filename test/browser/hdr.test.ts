@@ -7,6 +7,7 @@ import { expectError } from "../support/error.ts";
 import { uploaded } from "../support/flow.ts";
 import { emptyFolder } from "../support/folder.ts";
 import { startBrowser, untilPlayed, visit } from "./browser.ts";
+import { faultsOf, signedIn } from "./console.ts";
 import { type Platform, startPlatform, untilReady } from "./platform.ts";
 
 /** An asset that keeps its HDR10 in HEVC and AV1, in all players, and what is made of it. */
@@ -107,6 +108,17 @@ test("the watch page plays it", async () => {
   const seen = await visit(browser, `${platform.base}/watch/${asset.external_id}?autoplay=1`);
   await untilPlayed(seen.page, 2);
   expect(seen.faults).toEqual([]);
+});
+
+test("the console shows the HDR of each rendition", async () => {
+  const seen = await signedIn(browser, platform.base, platform.admin);
+  const { page } = seen;
+  await page.goto(`${platform.base}/console/assets/${asset.id}?tab=renditions`);
+  const rows = page.getByRole("row", { name: /640 × 360/ });
+  await expect.poll(() => rows.count()).toBe(3);
+  const texts = await rows.allTextContents();
+  expect(texts.map((text) => text.includes("HDR10"))).toEqual([false, true, true]);
+  expect(faultsOf(seen)).toEqual([]);
 });
 
 test.each(["master.m3u8", "manifest.mpd"])("%s without the other codecs has no HDR", async (manifest) => {
