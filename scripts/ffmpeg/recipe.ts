@@ -143,7 +143,9 @@ export const x265Arguments = (
   ...words("-DENABLE_SHARED=OFF -DENABLE_CLI=OFF -DENABLE_LIBNUMA=OFF -DENABLE_PIC=ON"),
   `-DENABLE_ASSEMBLY=${arch === "x64" ? "ON" : "OFF"}`,
   ...(cross ? ["-DCROSS_COMPILE_ARM=ON"] : []),
-  ...(bits === 10 ? words("-DHIGH_BIT_DEPTH=ON -DEXPORT_C_API=OFF") : words("-DLINKED_10BIT=ON")),
+  ...(bits === 10
+    ? words("-DHIGH_BIT_DEPTH=ON -DEXPORT_C_API=OFF")
+    : [`-DEXTRA_LIB=${X265_10BIT_ARCHIVE}`, "-DLINKED_10BIT=ON"]),
 ];
 
 /**
