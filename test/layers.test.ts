@@ -49,7 +49,7 @@ const NARROW: Record<string, readonly string[]> = {
   // A process of its own that reads from strangers: it opens neither the database nor the objects.
   "src/live/": ["src/media/", "src/protocol/", "src/lib/"],
   // The encoding specification and everything that follows it imports the codecs.
-  "src/media/codecs/": ["src/media/encoders.ts"],
+  "src/media/codecs/": ["src/media/encoders.ts", "src/lib/hdr.ts"],
   // Server, worker and clients may have different versions, and share only these messages.
   "src/protocol/": ["src/media/codecs/", "src/lib/"],
   "storage/": ["src/lib/"],

@@ -12,6 +12,7 @@ import {
   linkedPackages,
   svtAv1Arguments,
   type Target,
+  X265_10BIT_ARCHIVE,
   x264Arguments,
   x265Arguments,
 } from "./recipe.ts";
@@ -74,12 +75,21 @@ const compileX264: Compile = async (source, { cross }, { root, prefix }, work) =
 
 const compileX265: Compile = async (source, target, platform, work) => {
   const folder = await source.fetchInto(work);
-  const build = join(work, "x265-build");
-  await run("cmake", ["-S", join(folder, "source"), "-B", build, ...x265Arguments(platform.prefix, target)]);
-  await run("ninja", ["-C", build, "install"], { env: { ...process.env, DESTDIR: platform.root } });
-  // It names the shared library of the compiler, which a static program cannot link.
-  const description = join(installedIn(platform), "lib/pkgconfig/x265.pc");
-  writeFileSync(description, readFileSync(description, "utf8").replaceAll(/ -lgcc_s\b/g, ""));
+  for (const bits of [10, 8] as const) {
+    const build = join(work, `x265-build-${bits}`);
+    const args = x265Arguments(platform.prefix, target, bits);
+    await run("cmake", ["-S", join(folder, "source"), "-B", build, ...args]);
+    if (bits === 8) await run("ninja", ["-C", build, "install"], { env: { ...process.env, DESTDIR: platform.root } });
+    else await run("ninja", ["-C", build]);
+  }
+  const libraries = join(installedIn(platform), "lib");
+  copyFileSync(join(work, "x265-build-10/libx265.a"), join(libraries, `lib${X265_10BIT_ARCHIVE}.a`));
+  const description = join(libraries, "pkgconfig/x265.pc");
+  const stated = readFileSync(description, "utf8")
+    .replaceAll(/ -lx265\b/g, ` -lx265 -l${X265_10BIT_ARCHIVE}`)
+    // It names the shared library of the compiler, which a static program cannot link.
+    .replaceAll(/ -lgcc_s\b/g, "");
+  writeFileSync(description, stated);
 };
 
 const compileSvtAv1: Compile = async (source, target, platform, work) => {

@@ -126,15 +126,26 @@ const cmakeArguments = (prefix: string, cross: Target["cross"], flags = ""): str
     : []),
 ];
 
+/** Of the archive with x265's encoder of 10 bit, which the one of 8 bit calls. */
+export const X265_10BIT_ARCHIVE = "x265-10bit";
+
 /**
- * For x265, which is compiled because the distribution's archive also contains encoders of 10 and 12 bit. As there, its
- * assembly is used on x64 only.
+ * For x265, whose bit depth is fixed at compilation: it is compiled twice, and the library of 8 bit is linked with that of
+ * 10 bit, which exports no names of its own. It is compiled because the distribution's archive also contains an encoder of
+ * 12 bit. As there, its assembly is used on x64 only.
  */
-export const x265Arguments = (prefix: string, { arch, cross }: Pick<Target, "arch" | "cross">): string[] => [
+export const x265Arguments = (
+  prefix: string,
+  { arch, cross }: Pick<Target, "arch" | "cross">,
+  bits: 8 | 10,
+): string[] => [
   ...cmakeArguments(prefix, cross),
   ...words("-DENABLE_SHARED=OFF -DENABLE_CLI=OFF -DENABLE_LIBNUMA=OFF -DENABLE_PIC=ON"),
   `-DENABLE_ASSEMBLY=${arch === "x64" ? "ON" : "OFF"}`,
   ...(cross ? ["-DCROSS_COMPILE_ARM=ON"] : []),
+  ...(bits === 10
+    ? words("-DHIGH_BIT_DEPTH=ON -DEXPORT_C_API=OFF")
+    : [`-DEXTRA_LIB=${X265_10BIT_ARCHIVE}`, "-DLINKED_10BIT=ON"]),
 ];
 
 /**
@@ -185,7 +196,8 @@ export function targetFor(arch: Arch): Target {
   ];
   const target = { arch, cross };
   const svtAv1 = svtAv1Arguments("", { ...target, headers: HIDDEN_HEADER.content });
-  const libraries = [dav1dArguments(""), x265Arguments("", target), svtAv1];
+  const x265 = [x265Arguments("", target, 8), x265Arguments("", target, 10)];
+  const libraries = [dav1dArguments(""), ...x265, svtAv1];
   const recipeHash = hashOf([configureArguments(""), ...libraries, packages, ...more]);
   return { ...target, packages, recipeHash, withX264 };
 }

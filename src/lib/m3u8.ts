@@ -62,10 +62,15 @@ export type Variant = {
   width?: number | undefined;
   height?: number | undefined;
   frameRate?: number | undefined;
+  /** SDR, HLG or PQ (draft-pantos-hls-rfc8216bis, 4.4.6.2). */
+  videoRange?: string | undefined;
   audioGroup?: string | undefined;
 };
 
-export type PictureVariant = Pick<Variant, "uri" | "bandwidth" | "averageBandwidth" | "codecs" | "width" | "height">;
+export type PictureVariant = Pick<
+  Variant,
+  "uri" | "bandwidth" | "averageBandwidth" | "codecs" | "width" | "height" | "videoRange"
+>;
 
 export function masterPlaylist(options: {
   version: number;
@@ -93,13 +98,14 @@ export function masterPlaylist(options: {
 }
 
 /** Attributes that EXT-X-STREAM-INF and EXT-X-I-FRAME-STREAM-INF share. */
-function attributesOf({ bandwidth, averageBandwidth, codecs, width, height }: PictureVariant): string[] {
+function attributesOf({ bandwidth, averageBandwidth, codecs, width, height, videoRange }: PictureVariant): string[] {
   const attributes = [
     `BANDWIDTH=${Math.ceil(bandwidth)}`,
     `AVERAGE-BANDWIDTH=${Math.ceil(averageBandwidth)}`,
     `CODECS=${quoted(codecs.join(","))}`,
   ];
   if (width && height) attributes.push(`RESOLUTION=${width}x${height}`);
+  if (videoRange) attributes.push(`VIDEO-RANGE=${videoRange}`);
   return attributes;
 }
 

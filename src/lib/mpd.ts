@@ -21,6 +21,8 @@ export type MpdSet = {
   isMain: boolean;
   /** Of several sets that a player can play, it prefers the one with the highest (ISO/IEC 23009-1, 5.3.7.2). */
   selectionPriority?: number | undefined;
+  /** Of HDR, as values of ISO/IEC 23091-2. */
+  colors?: { primaries: number; transfer: number; matrix: number } | undefined;
   representations: readonly MpdRepresentation[];
 };
 
@@ -51,9 +53,13 @@ export function staticMpd(options: {
     const priority = set.selectionPriority ? ` selectionPriority="${set.selectionPriority}"` : "";
     const open = `    <AdaptationSet id="${index}" contentType="${set.kind}" mimeType="${set.kind}/mp4"${language}${priority} segmentAlignment="true" startWithSAP="1">`;
     const role = `      <Role schemeIdUri="urn:mpeg:dash:role:2011" value="${set.isMain ? "main" : "alternate"}"/>`;
-    return [open, role, ...set.representations.map((one) => representation(one, options)), "    </AdaptationSet>"].join(
-      "\n",
-    );
+    return [
+      open,
+      ...properties(set),
+      role,
+      ...set.representations.map((one) => representation(one, options)),
+      "    </AdaptationSet>",
+    ].join("\n");
   });
   return `<?xml version="1.0" encoding="UTF-8"?>
 <MPD xmlns="urn:mpeg:dash:schema:mpd:2011" profiles="${attribute(options.profile)}" type="static" mediaPresentationDuration="${iso(options.durationSeconds)}" maxSegmentDuration="${iso(options.maxSegmentSeconds)}" minBufferTime="${iso(options.maxSegmentSeconds)}">
@@ -63,6 +69,19 @@ ${[...sets, ...(options.tiles ? [tileSet(options.tiles, sets.length)] : [])].joi
 </MPD>
 `;
 }
+
+/**
+ * ISO/IEC 23009-1, 5.8.4.8: essential, so that a player that does not know the colors leaves the set out, and plays SDR
+ * (DASH-IF Interoperability Points 4.3, 10.3).
+ */
+const properties = ({ colors }: MpdSet): string[] =>
+  colors
+    ? Object.entries({
+        ColourPrimaries: colors.primaries,
+        TransferCharacteristics: colors.transfer,
+        MatrixCoefficients: colors.matrix,
+      }).map(([name, value]) => `      <EssentialProperty schemeIdUri="urn:mpeg:mpegB:cicp:${name}" value="${value}"/>`)
+    : [];
 
 /** DASH-IF Interoperability Points 4.3, 6.2.6: a whole sheet is one segment, even when its last row is incomplete. */
 function tileSet(

@@ -1,11 +1,13 @@
 import { join } from "node:path";
+import type { HdrFormat, HdrMetadata } from "../lib/hdr.ts";
 import { audioCodecs, videoCodecs } from "./codecs/registry.ts";
-import { colorFilters } from "./color.ts";
+import { colorFilters, hdrFilters } from "./color.ts";
 import { deviceArguments, type Encoder } from "./encoders.ts";
 import type { AdditionalVideo, EncodingSpec } from "./encoding-spec.ts";
 import { untrustedInput } from "./ffmpeg.ts";
 import type { PlannedRendition, Rate } from "./ladder.ts";
 import { audioBitrate, type EncodePlan, type Gain, MAX_DURATION_SECONDS, type PlannedAudio } from "./plan.ts";
+import { watermarkImage, watermarkInput, watermarkOverlay } from "./watermark.ts";
 
 /** 8192 x 8192: admits 8K and VR, and refuses an image that claims a terabyte of memory. */
 const MAX_PIXELS = 8192 * 8192;
@@ -52,7 +54,12 @@ type ArgumentOptions = {
   whole?: EncodePlan | undefined;
   /** The video of `plan` is encoded with this codec instead of the primary one, in software. */
   additional?: AdditionalVideo | undefined;
+  /** Set when that codec keeps the HDR of the source. */
+  hdr?: KeptHdr | undefined;
 };
+
+/** The format of renditions that keep HDR, and what they state of it. */
+export type KeptHdr = { format: HdrFormat; metadata: HdrMetadata };
 
 /**
  * Arguments of the single ffmpeg run that produces everything: the source is decoded once, each size is scaled from the
@@ -74,7 +81,7 @@ export function encodeArguments(options: ArgumentOptions): string[] {
     ...(range && plan.video ? seek(range, plan.video.rate) : []),
     ...(readSeconds === undefined ? [] : ["-t", readSeconds.toFixed(3)]),
     ...untrustedInput(input),
-    ...watermarkInput(plan, options),
+    ...(plan.video && options.watermark ? watermarkInput(options.watermark) : []),
     ...graphArguments(filterGraph(plan, options, encoder)),
     ...renditionsOf(plan, range).flatMap((one) => videoOutput(one, plan, options)),
     ...plan.audio.flatMap((one, index) => audioOutput(one, index, options)),
@@ -122,7 +129,7 @@ const encodedOf = ({ renditions, passthrough }: NonNullable<EncodePlan["video"]>
 /** Each encoded rendition ends in `[v<index>]`. */
 export function filterGraph(
   { video, audio }: EncodePlan,
-  { spec, range, only, watermark, additional }: ArgumentOptions,
+  { spec, range, only, watermark, additional, hdr }: ArgumentOptions,
   encoder: Encoder,
 ): string {
   const chains: string[] = [];
@@ -131,7 +138,8 @@ export function filterGraph(
     const { track, rate, holdUntilSeconds } = video;
     const renditions = encodedOf(video);
     const [top] = renditions;
-    const colors = colorFilters(track);
+    const colors = hdr ? hdrFilters(track, hdr.format) : colorFilters(track);
+    const overlay = overlayOptions(hdr);
     if (!top) return audioGraph(audio, spec).join(";");
     const filters = [
       ...(track.isInterlaced ? ["bwdif=mode=send_frame:deint=interlaced"] : []),
@@ -140,15 +148,20 @@ export function filterGraph(
       ],
       ...frameGrid(rate, range),
       scale(top),
-      ...(track.isHdr ? TONE_MAP : colors.convert),
+      ...colors.convert,
       `format=${pixel_format}`,
     ];
     const sized = `[0:${track.index}]${filters.join(",")}`;
-    let from = holdUntilSeconds ? hold(sized, top, rate, holdUntilSeconds) : sized;
+    let from = holdUntilSeconds
+      ? hold(sized, { ...top, rate, endSeconds: holdUntilSeconds, pixel_format, overlay })
+      : sized;
     const mark = watermark && spec.video.watermark;
     if (mark) {
-      chains.push(`${from}[unmarked]`, `[1:v]${watermarkImage(mark, top, colors.matrix)}[mark]`);
-      from = `[unmarked][mark]${overlay(mark, top)},format=${pixel_format}`;
+      chains.push(
+        `${from}[unmarked]`,
+        `[1:v]${watermarkImage(mark, top, { matrix: colors.matrix, hdr: hdr?.format ?? null })}[mark]`,
+      );
+      from = `[unmarked][mark]${watermarkOverlay(mark, top, overlay)},format=${pixel_format}`;
     }
     if (colors.tags.length > 0) from = `${from},${colors.tags}`;
     const last = deviceArguments(encoder)
@@ -210,54 +223,28 @@ const amplify = ({ db, isLimited }: Gain): string[] => [
 
 const scale = ({ width, height }: PlannedRendition) => `scale=${width}:${height}:flags=bicubic,setsar=1`;
 
-/** Only a PNG image is read, which is an untrusted file too. */
-export const watermarkInput = ({ video }: EncodePlan, { watermark }: ArgumentOptions): string[] =>
-  video && watermark
-    ? [
-        ...["-protocol_whitelist", "file,pipe", "-format_whitelist", "png_pipe", "-max_streams", "1"],
-        ...["-f", "png_pipe", "-i", `file:${watermark}`],
-      ]
-    : [];
+/** Options of ffmpeg's `overlay`, which otherwise reduces both videos to 8 bit. */
+const overlayOptions = (hdr: KeptHdr | undefined) => ["eof_action=repeat", ...(hdr ? ["format=yuv420p10"] : [])];
 
-type Watermark = NonNullable<EncodingSpec["video"]["watermark"]>;
-
-/** Of the width of the largest rendition; the others are scaled from that one, with the image on it. */
-function watermarkImage({ opacity, width_percent }: Watermark, { width }: PlannedRendition, matrix: string): string {
-  const side = Math.max(2, Math.round((width * width_percent) / 200) * 2);
-  const size = `scale=${side}:-2:flags=bicubic:out_color_matrix=${matrix}:out_range=tv`;
-  return `format=rgba,colorchannelmixer=aa=${opacity},${size},format=yuva420p`;
-}
-
-/** Distance from the edges, relative to the short side. */
-const WATERMARK_MARGIN = 0.03;
-
-function overlay({ position }: Watermark, { width, height }: PlannedRendition): string {
-  const margin = Math.round((Math.min(width, height) * WATERMARK_MARGIN) / 2) * 2;
-  const x = position === "center" ? "(W-w)/2" : position.endsWith("left") ? `${margin}` : `W-w-${margin}`;
-  const y = position === "center" ? "(H-h)/2" : position.startsWith("top") ? `${margin}` : `H-h-${margin}`;
-  return `overlay=x=${x}:y=${y}:eof_action=repeat`;
-}
+type Hold = {
+  width: number;
+  height: number;
+  rate: Rate;
+  endSeconds: number;
+  pixel_format: string;
+  overlay: readonly string[];
+};
 
 /** Overlaid on a black video that lasts as long as the audio, so that the last frame stays until the end. */
-const hold = (chain: string, { width, height }: PlannedRendition, rate: Rate, endSeconds: number) =>
-  `color=c=black:s=${width}x${height}:r=${rate.num}/${rate.den}:d=${endSeconds.toFixed(3)},setsar=1[ground];${chain}[short];[ground][short]overlay=eof_action=repeat`;
-
-/**
- * Converts PQ or HLG to BT.709: to linear light, into the smaller gamut, highlights rolled off, back to a display
- * transfer function.
- */
-const TONE_MAP = [
-  "zscale=t=linear:npl=100",
-  "format=gbrpf32le",
-  "zscale=p=bt709",
-  "tonemap=tonemap=hable:desat=0",
-  "zscale=t=bt709:m=bt709:r=tv",
-];
+function hold(chain: string, { width, height, rate, endSeconds, pixel_format, overlay }: Hold): string {
+  const black = `color=c=black:s=${width}x${height}:r=${rate.num}/${rate.den}:d=${endSeconds.toFixed(3)}`;
+  return `${black},format=${pixel_format},setsar=1[ground];${chain}[short];[ground][short]overlay=${overlay.join(":")}`;
+}
 
 function videoOutput(
   one: PlannedRendition,
   { video }: EncodePlan,
-  { spec, outDir, encoder = "software", range, only, additional }: ArgumentOptions,
+  { spec, outDir, encoder = "software", range, only, additional, hdr }: ArgumentOptions,
 ): string[] {
   if (!video || only?.has(one.name) === false) return [];
   const index = encodedOf(video).indexOf(one);
@@ -268,7 +255,7 @@ function videoOutput(
   return [
     ...["-map", `[v${index}]`],
     ...(additional
-      ? videoCodecs[additional.codec].encoderArguments.software(one, additional)
+      ? videoCodecs[additional.codec].encoderArguments.software(one, { ...additional, hdr: hdr?.metadata })
       : codec.encoderArguments[encoder](one, spec.video)),
     ...(range && range.firstFrame > 0 ? codec.continuationArguments[encoder] : []),
     // Keyframes are placed by time alone. A frame count would drift from it at 23.976, and scene-cut keyframes would

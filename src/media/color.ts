@@ -1,3 +1,4 @@
+import { HDR_SIGNALS, type HdrFormat } from "../lib/hdr.ts";
 import { readColors } from "./isobmff.ts";
 
 /** As ffprobe names them; "" or "unknown" where the file does not state it. */
@@ -37,19 +38,31 @@ const tagged = ({ matrix, primaries, transfer }: Standard, range: "tv" | "pc") =
 type Source = { color: ColorTags | null; pixelFormat: string; height: number; isHdr: boolean };
 
 /**
- * Filters for the colors of SDR video: those that convert what players cannot be expected to show (BT.2020, RGB, full
- * range) to BT.709 in limited range, and the tags of the result, which are to follow the last filter. Without tags, a
+ * Converts PQ or HLG to BT.709: to linear light, into the smaller gamut, highlights rolled off by the curve that John Hable
+ * published as "Filmic Tonemapping Operators" (2010), back to a display transfer function.
+ */
+const toneMap = (transfer: string | undefined): string[] => [
+  // The approximation for HLG applies its gamma to each channel instead of the luminance (ITU-R BT.2100, table 5), which
+  // was wrong by up to 60 of 255 in saturated colors. That for PQ is a table; without it this filter takes 3.7 times as long.
+  `zscale=t=linear:npl=100${transfer === HDR_SIGNALS.hlg.transfer ? ":agamma=false" : ""}`,
+  "format=gbrpf32le",
+  "zscale=p=bt709",
+  "tonemap=tonemap=hable:desat=0",
+  "zscale=t=bt709:m=bt709:r=tv",
+];
+
+type ColorFilters = { convert: string[]; tags: string[]; matrix: string };
+
+/**
+ * Filters for the colors of SDR renditions: those that convert what players cannot be expected to show (HDR, BT.2020, RGB,
+ * full range) to BT.709 in limited range, and the tags of the result, which are to follow the last filter. Without tags, a
  * rendition of 1080 lines and one of 480 would be shown in different colors.
  */
-export function colorFilters({ color, pixelFormat, height, isHdr }: Source): {
-  convert: string[];
-  tags: string[];
-  matrix: string;
-} {
+export function colorFilters({ color, pixelFormat, height, isHdr }: Source): ColorFilters {
   // A plan of an earlier version: its other tasks have no tags.
-  if (!color) return { convert: [], tags: [], matrix: BT709.matrix };
+  if (!color) return { convert: isHdr ? toneMap(undefined) : [], tags: [], matrix: BT709.matrix };
   const to709 = "zscale=m=709:p=709:t=709:r=limited";
-  if (isHdr) return { convert: [], tags: [tagged(BT709, "tv")], matrix: BT709.matrix };
+  if (isHdr) return { convert: toneMap(color.transfer), tags: [tagged(BT709, "tv")], matrix: BT709.matrix };
   if (RGB.test(pixelFormat)) {
     const source = "setparams=colorspace=gbr:color_primaries=bt709:color_trc=bt709:range=pc";
     return { convert: ["format=gbrp", source, to709], tags: [tagged(BT709, "tv")], matrix: BT709.matrix };
@@ -62,6 +75,32 @@ export function colorFilters({ color, pixelFormat, height, isHdr }: Source): {
   }
   const convert = isFull ? [tagged(standard, "pc"), "zscale=r=limited"] : [];
   return { convert, tags: [tagged(standard, "tv")], matrix: standard.matrix };
+}
+
+/** Of HDR video, by ffmpeg's names; anything else is understood as BT.2020. */
+const HDR_MATRICES = ["bt2020nc", "bt2020c", "ictcp", "bt709"];
+const HDR_PRIMARIES = ["bt2020", "smpte432", "smpte431", "bt709"];
+
+/**
+ * The same for renditions that keep HDR: its signal is not changed if it is that of ITU-R BT.2100 in Y'CbCr and limited
+ * range, which is all that players can be expected to show. Other matrices, primaries and ranges are converted to that.
+ */
+export function hdrFilters({ color, pixelFormat }: Source, format: HdrFormat): ColorFilters {
+  const kept = { ...BT2020, transfer: HDR_SIGNALS[format].transfer };
+  const tags = [tagged(kept, "tv")];
+  const isRgb = RGB.test(pixelFormat);
+  const known = (value: string | undefined, all: readonly string[], other: string) =>
+    value !== undefined && all.includes(value) ? value : other;
+  const source = {
+    ...kept,
+    matrix: isRgb ? "gbr" : known(color?.matrix, HDR_MATRICES, kept.matrix),
+    primaries: known(color?.primaries, HDR_PRIMARIES, kept.primaries),
+  };
+  const isFull = isRgb || color?.range === "pc";
+  if (source.matrix === kept.matrix && source.primaries === kept.primaries && !isFull)
+    return { convert: [], tags, matrix: kept.matrix };
+  const convert = [tagged(source, isFull ? "pc" : "tv"), "zscale=m=2020_ncl:p=2020:r=limited"];
+  return { convert: [...(isRgb ? ["format=gbrp16le"] : []), ...convert], tags, matrix: kept.matrix };
 }
 
 /** Whether a stream may be copied: players show its colors as it states them, or as they guess them. */

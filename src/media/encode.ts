@@ -1,19 +1,22 @@
-import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { encodeArguments } from "./arguments.ts";
+import type { HdrMetadata } from "../lib/hdr.ts";
+import { encodeArguments, INIT_NAME, type KeptHdr } from "./arguments.ts";
 import { copyAudio } from "./audio-copy.ts";
 import type { Encoder } from "./encoders.ts";
 import type { AdditionalVideo, EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
 import { type Binaries, run, type SourceRun } from "./ffmpeg.ts";
 import { type EncodeResult, type FileNames, fileNames, finish, type RequestedNames } from "./finish.ts";
+import { withHdrBoxes } from "./hdr-boxes.ts";
 import { withGains } from "./loudness.ts";
 import { prepareFolders, readWritten } from "./package.ts";
 import { findPassthrough } from "./passthrough.ts";
 import { withTitle } from "./per-title/analyze.ts";
 import { type AdditionalPlan, type EncodePlan, planAdditional, planEncode } from "./plan.ts";
 import type { Probe } from "./probe.ts";
+import { readHdrMetadata } from "./read-hdr-metadata.ts";
 import { requireAdditionalEncoders } from "./require-encoder.ts";
 
 export type EncodeOptions = {
@@ -82,6 +85,9 @@ export async function encode(given: EncodeOptions): Promise<EncodeResult> {
     const additional = planAdditional(ladder, given.spec);
     await requireAdditionalEncoders(binaries.ffmpeg, additional, { ...common, reads: [], writes: [] });
     const whole = { input: given.input, probe, binaries, run: common };
+    const track = additional.find(({ hdr }) => hdr)?.plan.video.track.index;
+    const metadata =
+      track === undefined ? NO_METADATA : await readHdrMetadata({ input: given.input, track, binaries, run: common });
     const passthrough = await findPassthrough({ ...whole, plan: ladder, spec: given.spec });
     const { encoder, watermark } = given;
     const spec = await withTitle({
@@ -90,7 +96,7 @@ export async function encode(given: EncodeOptions): Promise<EncodeResult> {
     });
     const from = furthest;
     const options = { ...given, spec, onProgress: (fraction: number) => onProgress(from + fraction * (1 - from)) };
-    const way: Way = { options, names, common };
+    const way: Way = { options, names, common, metadata };
     const plan = spec === given.spec ? ladder : planEncode(probe, spec);
     const source = { ...whole, plan, spec };
     const chosen =
@@ -121,10 +127,14 @@ const isOfSource = (error: unknown) =>
     ? error.code === "input_invalid" || error.code === "encode_failed"
     : (error as NodeJS.ErrnoException).code === undefined;
 
+const NO_METADATA: HdrMetadata = { mastering: null, light: null };
+
 type Way = {
   options: EncodeOptions;
   names: FileNames;
   common: SourceRun;
+  /** Of a source whose HDR is kept. */
+  metadata: HdrMetadata;
 };
 
 async function encodeOnce(plan: EncodePlan, way: Way, suffix = ""): Promise<EncodeResult> {
@@ -143,8 +153,23 @@ const endOfPrimary = ({ length }: AdditionalPlan[]) => ENCODED / (1 + length * A
 /** A run per codec: their encoders take several times the memory of the primary one. */
 async function passAdditional(all: AdditionalPlan[], whole: EncodePlan, way: Way, from: number): Promise<void> {
   const step = (ENCODED - from) / all.length;
-  for (const [index, { settings, plan }] of all.entries())
-    await pass(plan, way, { from: from + index * step, to: from + (index + 1) * step, whole, settings });
+  for (const [index, { settings, hdr, plan }] of all.entries()) {
+    const share = { from: from + index * step, to: from + (index + 1) * step };
+    const kept = hdr ? { format: hdr, metadata: way.metadata } : undefined;
+    await pass(plan, way, { ...share, whole, settings, hdr: kept });
+    if (kept) for (const { name } of plan.video.renditions) await addHdrBoxes(join(way.options.outDir, name), kept);
+  }
+}
+
+/** The encoder does not pass the metadata on to the muxer. */
+async function addHdrBoxes(folder: string, { metadata }: KeptHdr): Promise<void> {
+  const path = join(folder, INIT_NAME);
+  const init = await readFile(path).catch((error: NodeJS.ErrnoException) => {
+    // Without input the encoder writes nothing.
+    if (error.code === "ENOENT") return null;
+    throw error;
+  });
+  if (init) await writeFile(path, withHdrBoxes(init, metadata));
 }
 
 /** Appended to the names of renditions that are encoded again. */
@@ -201,23 +226,33 @@ async function encodeInTwo(plan: EncodePlan, plain: EncodePlan, way: Way): Promi
 }
 
 /**
- * One ffmpeg run over the source. `share` is its part of the total work, `whole` the plan that it does a part of, and
- * `settings` those of an additional codec.
+ * One ffmpeg run over the source. `share` is its part of the total work, `whole` the plan that it does a part of,
+ * `settings` those of an additional codec, and `hdr` what that keeps.
  */
 async function pass(
   plan: EncodePlan,
   { options, common }: Way,
-  share: { from: number; to: number; whole?: EncodePlan; settings?: AdditionalVideo },
+  share: { from: number; to: number; whole?: EncodePlan; settings?: AdditionalVideo; hdr?: KeptHdr | undefined },
 ): Promise<void> {
   const { input, outDir, spec, binaries, watermark, onProgress } = options;
-  const { whole, settings: additional } = share;
+  const { whole, settings: additional, hdr } = share;
   const encoder = additional ? "software" : options.encoder;
   const audio = await withGains(plan.audio, { input, spec, ffmpeg: binaries.ffmpeg, run: common });
   await mkdir(outDir, { recursive: true });
   await prepareFolders(outDir, plan);
   await run(binaries.ffmpeg, {
     ...common,
-    args: encodeArguments({ input, outDir, plan: { ...plan, audio }, whole, spec, encoder, watermark, additional }),
+    args: encodeArguments({
+      input,
+      outDir,
+      plan: { ...plan, audio },
+      whole,
+      spec,
+      encoder,
+      watermark,
+      additional,
+      hdr,
+    }),
     devices: encoder !== undefined && encoder !== "software",
     timeLimitMs: timeLimitMs(plan.durationSeconds),
     stallMs: STALL_MS,

@@ -60,6 +60,7 @@ export type ProfileFault = { field: string; reason: string };
  * is that of `veryfast` at CRF 23, and some of the time that rungs which are left out would take.
  */
 const PER_TITLE_EFFORT: Effort = { preset: "fast", crf: 25.5 };
+const HDR_CODECS = additionalVideoCodecs.map(({ name }) => name).join(" or ");
 
 /** Why a definition cannot be used; null when it can. */
 export function faultOf(profile: ProfileDefinition): ProfileFault | null {
@@ -67,7 +68,8 @@ export function faultOf(profile: ProfileDefinition): ProfileFault | null {
   const { codec: primary } = encodingSpec.video;
   if (!profile.codecs.includes(primary))
     return fault("codecs", `must contain ${primary}: many players know no other codec`);
-  if (profile.hdr === "keep") return fault("hdr", "must be tone_map: the renditions of this version have no HDR");
+  if (profile.hdr === "keep" && profile.codecs.every((codec) => codec === primary))
+    return fault("hdr", `must be tone_map without ${HDR_CODECS} in codecs: ${primary} is encoded in 8 bit only`);
   const { ladder, max_height: limit } = profile;
   if (ladder?.length === 0) {
     if (profile.codecs.length > 1) return fault("codecs", `must be only ${primary} in a profile without video`);
@@ -89,12 +91,16 @@ export function faultOf(profile: ProfileDefinition): ProfileFault | null {
   return null;
 }
 
-/** Rungs of the same sizes, for each of `codecs` that is not the primary one. */
-function additionalOf(codecs: readonly string[], ladder: readonly Rung[]): AdditionalVideo[] {
+/**
+ * Rungs of the same sizes, for each codec that is not the primary one. Workers of versions without HDR refuse the format,
+ * instead of tone mapping.
+ */
+function additionalOf({ codecs, hdr }: ProfileDefinition, ladder: readonly Rung[]): AdditionalVideo[] {
   return additionalVideoCodecs
     .filter(({ name }) => codecs.includes(name))
-    .map(({ defaults: { settings, crf, bitrateShare } }) => ({
+    .map(({ defaults: { settings, crf, bitrateShare }, hdrFormat }) => ({
       ...settings,
+      ...(hdr === "keep" && hdrFormat),
       ladder: ladder.map((one) => ({
         ...one,
         ...{
@@ -136,7 +142,7 @@ export function specOf(profile: ProfileDefinition, watermark: string | null, bui
       preset: effort?.preset ?? video.preset,
       ladder,
       enabled: !isAudioOnly,
-      ...(profile.codecs.length > 1 && { additional: additionalOf(profile.codecs, ladder) }),
+      ...(profile.codecs.length > 1 && { additional: additionalOf(profile, ladder) }),
       watermark:
         profile.watermark && watermark ? { ...profile.watermark, image: { url: "", sha256: watermark } } : null,
     },

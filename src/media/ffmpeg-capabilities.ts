@@ -12,7 +12,7 @@ import type { Encoder } from "./encoders.ts";
 import type { EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
 import { type Binaries, run, UPLOADABLE, untrustedInput } from "./ffmpeg.ts";
-import { type ComponentKind, componentsOf, LIST_MS } from "./ffmpeg-components.ts";
+import { type ComponentKind, componentsOf, LIST_MS, pixelFormatsOf } from "./ffmpeg-components.ts";
 import { READABLE } from "./image.ts";
 import { requireEncoder } from "./require-encoder.ts";
 import { missingIsolation } from "./sandbox/sandbox.ts";
@@ -104,8 +104,13 @@ export async function detectFfmpegCapabilities(binaries: Binaries, { encoder, sp
 /** Only encoding profiles with these codecs need them. */
 async function lackingCodecs(ffmpeg: string, cwd: string): Promise<string[]> {
   const has = await componentsOf(ffmpeg, "encoders", { cwd });
-  const lacking = additionalVideoCodecs.filter(({ softwareEncoder }) => !has.has(softwareEncoder));
-  return lacking.map(({ name, softwareEncoder }) => `cannot encode ${name}, for lack of ${softwareEncoder}`);
+  const notes: string[] = [];
+  for (const { name, softwareEncoder, hdrFormat } of additionalVideoCodecs) {
+    if (!has.has(softwareEncoder)) notes.push(`cannot encode ${name}, for lack of ${softwareEncoder}`);
+    else if (!(await pixelFormatsOf(ffmpeg, softwareEncoder, { cwd })).has(hdrFormat.pixel_format))
+      notes.push(`cannot keep HDR in ${name}, for lack of 10 bit in ${softwareEncoder}`);
+  }
+  return notes;
 }
 
 async function openings(ffmpeg: string): Promise<string[]> {

@@ -24,3 +24,11 @@ export async function componentsOf(
   // One line may contain several names, separated by commas.
   return new Set([...list.matchAll(LISTED[kind])].flatMap(([, names = ""]) => [names, ...names.split(",")]));
 }
+
+/** ffmpeg's names of the pixel formats that one of its encoders takes; none for an unknown encoder. Throws MediaError. */
+export async function pixelFormatsOf(ffmpeg: string, encoder: string, common: SourceRun): Promise<ReadonlySet<string>> {
+  const args = ["-hide_banner", "-nostdin", "-h", `encoder=${encoder}`];
+  const help = (await run(ffmpeg, { ...common, args, timeLimitMs: LIST_MS })).toString();
+  const [, names = ""] = /^ +Supported pixel formats: (.+)$/m.exec(help) ?? [];
+  return new Set(names.trim().split(" "));
+}

@@ -1,3 +1,4 @@
+import { type CicpColors, type HdrFormat, hdrOfCicp } from "../lib/hdr.ts";
 import { codecOfSampleEntry } from "./codecs/registry.ts";
 import { type Box, boxes, field, find, flagsOf, isLong, uint16, uint32 } from "./mp4/boxes.ts";
 
@@ -8,6 +9,8 @@ export type InitSegment = {
   codec: string;
   width: number;
   height: number;
+  /** As its `colr` box states; null for SDR and for audio. */
+  hdr: HdrFormat | null;
   /** How much earlier its edit list presents everything than the segments' timestamps, in its timescale. */
   delay: number;
 };
@@ -28,10 +31,12 @@ export function readInit(data: Buffer): InitSegment {
   const children = boxes(data, entry.start + SAMPLE_ENTRY_BYTES[kind], entry.end);
   const configuration = children.find((box) => box.type === configurationBox);
   if (!configuration) throw new Error(`The init segment has no ${configurationBox}.`);
+  const colors = kind === "video" ? readColors(data).colors : null;
   return {
     timescale: uint32(data, mdhd, isLong(data, mdhd) ? 20 : 12),
     delay: delayOf(data),
-    codec: codec.codecString(data.subarray(configuration.start, configuration.end), entry.type),
+    codec: codec.codecString(data.subarray(configuration.start, configuration.end), entry.type, colors),
+    hdr: colors && hdrOfCicp(colors.transfer),
     width: kind === "video" ? uint16(data, entry, 24) : 0,
     height: kind === "video" ? uint16(data, entry, 26) : 0,
   };
@@ -44,19 +49,22 @@ export function readInit(data: Buffer): InitSegment {
 export function readColors(data: Buffer): {
   width: number;
   height: number;
-  colors: { primaries: number; transfer: number; matrix: number } | null;
+  colors: CicpColors | null;
 } {
   const stsd = find(data, ["moov", "trak", "mdia", "minf", "stbl", "stsd"]);
   const entry = stsd && boxes(data, stsd.start + 8, stsd.end).next().value;
   if (!entry || entry.end - entry.start < SAMPLE_ENTRY_BYTES.video) return { width: 0, height: 0, colors: null };
   const colr = boxes(data, entry.start + SAMPLE_ENTRY_BYTES.video, entry.end).find(({ type }) => type === "colr");
   const isStated =
-    colr && colr.end - colr.start >= 10 && data.toString("latin1", colr.start, colr.start + 4) === "nclx";
+    colr && colr.end - colr.start >= 11 && data.toString("latin1", colr.start, colr.start + 4) === "nclx";
   return {
     width: uint16(data, entry, 24),
     height: uint16(data, entry, 26),
     colors: isStated
-      ? { primaries: uint16(data, colr, 4), transfer: uint16(data, colr, 6), matrix: uint16(data, colr, 8) }
+      ? {
+          ...{ primaries: uint16(data, colr, 4), transfer: uint16(data, colr, 6), matrix: uint16(data, colr, 8) },
+          isFullRange: ((data[colr.start + 10] ?? 0) & 0x80) !== 0,
+        }
       : null,
   };
 }

@@ -1,5 +1,6 @@
 import { stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { HDR_SIGNALS, type HdrFormat } from "../lib/hdr.ts";
 import { type AudioRendition, bitRates, masterPlaylist, mediaPlaylist, type PlaylistSegment } from "../lib/m3u8.ts";
 import { type MpdRepresentation, type MpdSet, staticMpd } from "../lib/mpd.ts";
 import { STEREO_CHANNELS } from "../protocol/audio-renditions.ts";
@@ -24,6 +25,8 @@ export type Rendition = {
   average_bandwidth: number;
   codecs: string;
   frame_rate: number | null;
+  /** Null: standard dynamic range. */
+  hdr: HdrFormat | null;
   /** Of its segments and init segment; null while they are not encoded. */
   bytes: number | null;
   /** Estimated quality, 0 to 100; only where the renditions were chosen for the source (per-title/score.ts). */
@@ -135,6 +138,11 @@ const isAligned = (a: Segment[], b: Segment[]) =>
   a.length === b.length &&
   a.every((segment, i) => Math.abs(segment.durationSeconds - (b[i]?.durationSeconds ?? 0)) < 0.001);
 
+/** draft-pantos-hls-rfc8216bis, 4.4.6.2. */
+const SDR_RANGE = "SDR";
+/** Values of ISO/IEC 23091-2 for the HDR that is kept: ITU-R BT.2100 in Y'CbCr. */
+const BT2020_CICP = { primaries: 9, matrix: 9 };
+
 type ManifestData = {
   plan: ManifestPlan;
   spec: EncodingSpec;
@@ -158,7 +166,7 @@ const audioOf = (media: SizedMedia): Rendition[] =>
   media.audios.map((one) => {
     const { peak, average } = bitRates(one.segments, media.target);
     return {
-      ...{ name: one.name, width: null, height: null, frame_rate: null, codecs: one.init.codec },
+      ...{ name: one.name, width: null, height: null, frame_rate: null, hdr: null, codecs: one.init.codec },
       ...{ bandwidth: Math.ceil(peak), average_bandwidth: Math.ceil(average), bytes: bytesOf(one, media) },
       playlist_path: `${one.name}/${media.spec.hls.playlist}`,
     };
@@ -183,6 +191,7 @@ function toRenditions(media: SizedMedia, { audios }: AudioGroup): Rendition[] {
       average_bandwidth: Math.ceil(average + audioAverage),
       codecs: [one.init.codec, ...audioCodecs].join(","),
       frame_rate: rate,
+      hdr: one.init.hdr,
       bytes: bytesOf(one, media),
       ...(score !== undefined && { score }),
       playlist_path: `${one.name}/${spec.hls.playlist}`,
@@ -200,6 +209,7 @@ function toRenditions(media: SizedMedia, { audios }: AudioGroup): Rendition[] {
       average_bandwidth: Math.ceil(audioAverage),
       codecs: audioCodecs.join(","),
       frame_rate: null,
+      hdr: null,
       bytes: bytesOf(main, media),
       playlist_path: `${main.name}/${spec.hls.playlist}`,
     },
@@ -223,6 +233,9 @@ function master(media: SizedMedia & Pick<ManifestData, "listedFirst">, groups: r
     ...renditions.filter(isFirst),
     ...renditions.filter((one) => !isFirst(one)),
   ];
+  // Without HDR all of them have the same range, and nothing to choose.
+  const hasHdr = videos.some(({ init }) => init.hdr);
+  const rangeOf = (hdr: HdrFormat | null) => (hasHdr ? (hdr ? HDR_SIGNALS[hdr].videoRange : SDR_RANGE) : undefined);
   return masterPlaylist({
     version: spec.hls.version,
     audio: isGrouped ? groups.flatMap((group) => mediaOf(plan, spec, group)) : [],
@@ -235,6 +248,7 @@ function master(media: SizedMedia & Pick<ManifestData, "listedFirst">, groups: r
         width: one.width ?? undefined,
         height: one.height ?? undefined,
         frameRate: one.frame_rate ?? undefined,
+        videoRange: rangeOf(one.hdr),
         audioGroup: isGrouped ? group.id : undefined,
       })),
     ),
@@ -245,7 +259,8 @@ function master(media: SizedMedia & Pick<ManifestData, "listedFirst">, groups: r
       const { peak, average } = bitRates(sizes, target);
       const uri = `${name}/${spec.hls.iframe_playlist}`;
       const { codec, width, height } = init;
-      return [{ uri, bandwidth: peak, averageBandwidth: average, codecs: [codec], width, height }];
+      const videoRange = rangeOf(init.hdr);
+      return [{ uri, bandwidth: peak, averageBandwidth: average, codecs: [codec], width, height, videoRange }];
     }),
   });
 }
@@ -299,7 +314,9 @@ function mpd(
       video: { width: one.init.width, height: one.init.height, frameRate },
     }));
     const selectionPriority = byCodec.size > 1 ? index + 1 : undefined;
-    return { kind: "video", language: null, isMain: true, selectionPriority, representations };
+    const hdr = all[0]?.init.hdr;
+    const colors = hdr ? { ...BT2020_CICP, transfer: HDR_SIGNALS[hdr].cicp } : undefined;
+    return { kind: "video", language: null, isMain: true, selectionPriority, colors, representations };
   });
   return staticMpd({
     profile: spec.dash.profile,

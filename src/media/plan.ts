@@ -1,3 +1,4 @@
+import type { HdrFormat } from "../lib/hdr.ts";
 import { STEREO_CHANNELS, SURROUND_CHANNELS, stereoName, surroundName } from "../protocol/audio-renditions.ts";
 import { videoCodecs } from "./codecs/registry.ts";
 import type { AdditionalVideo, EncodingSpec } from "./encoding-spec.ts";
@@ -115,6 +116,8 @@ export const audioBitrate = ({ surroundOf }: Pick<PlannedAudio, "surroundOf">, {
 /** What is encoded with another codec in a run of its own, without audio. */
 export type AdditionalPlan = {
   settings: AdditionalVideo;
+  /** The format of the source that its renditions keep; null: they are SDR. */
+  hdr: HdrFormat | null;
   plan: EncodePlan & { video: NonNullable<EncodePlan["video"]> };
 };
 
@@ -128,7 +131,9 @@ export function planAdditional(plan: EncodePlan, spec: EncodingSpec, suffix = ""
   const { width, height } = video.track;
   return (spec.video.additional ?? []).flatMap((settings) => {
     const { codec, ladder } = settings;
-    const { minSide } = videoCodecs[codec];
+    const { minSide, hdrFormat, defaults } = videoCodecs[codec];
+    const hdr = settings.pixel_format === hdrFormat.pixel_format ? video.track.hdr : null;
+    const { profile, pixel_format } = hdr ? hdrFormat : defaults.settings;
     const renditions = (
       additionalTitle(width, height, spec, settings) ??
       planLadder(width, height, video.rate, { ...spec, video: { ...spec.video, ladder } })
@@ -137,7 +142,9 @@ export function planAdditional(plan: EncodePlan, spec: EncodingSpec, suffix = ""
       .map((one) => ({ ...one, name: `${one.name}-${codec}${suffix}` }));
     const passthrough = video.passthrough && { ...video.passthrough, isCopied: false };
     const own = { ...plan, audio: [], video: { ...video, renditions, passthrough } };
-    return renditions.length > 0 ? [{ settings, plan: own }] : [];
+    return renditions.length > 0
+      ? [{ settings: { ...settings, profile, pixel_format } as AdditionalVideo, hdr, plan: own }]
+      : [];
   });
 }
 

@@ -1,4 +1,5 @@
 import * as v from "valibot";
+import { type HdrFormat, hdrOfTransfer } from "../lib/hdr.ts";
 import type { ColorTags } from "./color.ts";
 import { MediaError } from "./error.ts";
 import { type Binaries, run, untrustedInput } from "./ffmpeg.ts";
@@ -22,6 +23,8 @@ export type VideoTrack = {
   bitDepth: number;
   /** Set when the transfer function is PQ or HLG, which needs tone mapping for an SDR display. */
   isHdr: boolean;
+  /** The format in which renditions can keep its HDR; null for SDR, for fewer than 10 bit, and for Dolby Vision alone. */
+  hdr: HdrFormat | null;
   /** What the file states of its colors; null in plans of earlier versions. */
   color: ColorTags | null;
   isInterlaced: boolean;
@@ -81,7 +84,16 @@ const FfprobeStream = v.object({
   sample_rate: text,
   disposition: v.optional(v.record(v.string(), v.number()), {}),
   tags: v.optional(v.record(v.string(), v.string()), {}),
-  side_data_list: v.optional(v.array(v.looseObject({ rotation: v.optional(v.number()) })), []),
+  side_data_list: v.optional(
+    v.array(
+      v.looseObject({
+        rotation: v.optional(v.number()),
+        dv_profile: v.optional(v.number()),
+        dv_bl_signal_compatibility_id: v.optional(v.number()),
+      }),
+    ),
+    [],
+  ),
 });
 const FfprobeOutput = v.object({
   format: v.object({ format_name: v.string(), duration: text, start_time: text }),
@@ -94,7 +106,7 @@ const ENTRIES = [
   `stream=index,codec_type,codec_name,profile,level,width,height,sample_aspect_ratio,pix_fmt,color_range,color_space,color_primaries,color_transfer,field_order,${"r_frame_rate,avg_frame_rate,start_time,duration,channels,sample_rate"}`,
   "stream_disposition=attached_pic,default",
   "stream_tags=language,rotate",
-  "stream_side_data=rotation",
+  "stream_side_data=rotation,dv_profile,dv_bl_signal_compatibility_id",
 ].join(":");
 
 /**
@@ -170,7 +182,8 @@ function toVideo(stream: Stream): VideoTrack {
   const wide = Math.round(stretch > 1 ? stream.width * stretch : stream.width);
   const high = Math.round(stretch < 1 ? stream.height / stretch : stream.height);
   const isSideways = rotation === 90 || rotation === 270;
-  const depth = /(\d\d)(le|be)$/.exec(stream.pix_fmt)?.[1];
+  const depth = Number(/(\d\d)(le|be)$/.exec(stream.pix_fmt)?.[1] ?? 8);
+  const hdr = hdrOfTransfer(stream.color_transfer);
   return {
     index: stream.index,
     codec: stream.codec_name,
@@ -182,8 +195,9 @@ function toVideo(stream: Stream): VideoTrack {
     averageRate: fraction(stream.avg_frame_rate),
     declaredRate: fraction(stream.r_frame_rate),
     pixelFormat: stream.pix_fmt,
-    bitDepth: depth ? Number(depth) : 8,
-    isHdr: stream.color_transfer === "smpte2084" || stream.color_transfer === "arib-std-b67",
+    bitDepth: depth,
+    isHdr: hdr !== null,
+    hdr: depth >= MIN_HDR_BITS && !isDolbyVisionOnly(stream) ? hdr : null,
     color: {
       matrix: stream.color_space,
       primaries: stream.color_primaries,
@@ -212,6 +226,19 @@ function toAudio(stream: Stream): AudioTrack {
     durationSeconds: seconds(stream.duration),
   };
 }
+
+/** ITU-R BT.2100, table 9. */
+const MIN_HDR_BITS = 10;
+
+/**
+ * Whether the base layer of Dolby Vision is not the HDR10 or HLG that it is tagged as, such as that of profile 5: then no
+ * other decoder shows its colors (Dolby Vision Streams Within the ISO Base Media File Format, 2.2).
+ */
+const isDolbyVisionOnly = ({ side_data_list }: Stream): boolean =>
+  side_data_list.some(
+    ({ dv_profile: profile, dv_bl_signal_compatibility_id: compatible }) =>
+      profile === 5 || (profile !== undefined && compatible === 0),
+  );
 
 /** The display matrix has counterclockwise degrees, the older `rotate` tag clockwise ones. */
 function rotationOf(stream: Stream): VideoTrack["rotation"] {

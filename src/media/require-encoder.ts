@@ -7,7 +7,7 @@ import { deviceArguments, type Encoder } from "./encoders.ts";
 import type { EncodingSpec } from "./encoding-spec.ts";
 import { MediaError } from "./error.ts";
 import { run, type SourceRun } from "./ffmpeg.ts";
-import { componentsOf } from "./ffmpeg-components.ts";
+import { componentsOf, pixelFormatsOf } from "./ffmpeg-components.ts";
 import type { AdditionalPlan } from "./plan.ts";
 
 /**
@@ -40,7 +40,10 @@ export async function requireEncoder(ffmpeg: string, encoder: Encoder, { video }
   }
 }
 
-/** Throws MediaError `encode_failed` when this ffmpeg lacks an encoder of the plans: that of another worker may have it. */
+/**
+ * Throws MediaError `encode_failed` when this ffmpeg lacks an encoder of the plans, or its bit depth: that of another worker
+ * may have it.
+ */
 export async function requireAdditionalEncoders(
   ffmpeg: string,
   plans: readonly AdditionalPlan[],
@@ -48,13 +51,16 @@ export async function requireAdditionalEncoders(
 ): Promise<void> {
   if (plans.length === 0) return;
   const has = await componentsOf(ffmpeg, "encoders", common);
-  for (const { settings } of plans) {
-    const { softwareEncoder, name } = videoCodecs[settings.codec];
-    if (has.has(softwareEncoder)) continue;
-    throw new MediaError(
+  const lacks = (name: string, what: string) =>
+    new MediaError(
       "encode_failed",
-      `The encoding profile requires ${name}, but the worker's ffmpeg has no encoder ${softwareEncoder}; use the bundled ffmpeg.`,
+      `The encoding profile requires ${name}, but the worker's ffmpeg has ${what}; use the bundled ffmpeg.`,
       true,
     );
+  for (const { settings, hdr } of plans) {
+    const { softwareEncoder, name } = videoCodecs[settings.codec];
+    if (!has.has(softwareEncoder)) throw lacks(name, `no encoder ${softwareEncoder}`);
+    if (hdr && !(await pixelFormatsOf(ffmpeg, softwareEncoder, common)).has(settings.pixel_format))
+      throw lacks(`HDR in ${name}`, `an encoder ${softwareEncoder} without 10 bit`);
   }
 }

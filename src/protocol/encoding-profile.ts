@@ -127,7 +127,9 @@ export const profileEntries = {
   ),
   hdr: v.pipe(
     v.optional(choice(["tone_map", "keep"]), "tone_map"),
-    v.description("`keep` is not available in this version"),
+    v.description(
+      `What becomes of HDR (PQ and HLG): \`tone_map\`: SDR in all codecs; \`keep\`: HDR in 10 bit in ${ADDITIONAL_CODECS.join(" and ")}, of which one must be in \`codecs\`, and SDR in ${PRIMARY_CODECS[0]}. SDR stays as it is`,
+    ),
   ),
   audio: v.pipe(
     v.optional(ProfileAudio, { bitrate: 128_000, channels: 2, loudness: "keep" }),

@@ -53,7 +53,10 @@ const watermark = v.object({
   }),
 });
 
-/** Renditions of another codec, which are named `<rung>-<codec>`. */
+/**
+ * Renditions of another codec, which are named `<rung>-<codec>`. With a pixel format of 10 bit, they keep the HDR of a
+ * source; those of SDR have 8 bit and the profile for that in any case.
+ */
 const additional = v.variant(
   "codec",
   additionalVideoCodecs.map(({ settings, maxCrf }) => v.object({ ...settings, ladder: ladder(maxCrf) })),

@@ -1,4 +1,5 @@
 import * as v from "valibot";
+import { HDR_FORMATS } from "../lib/hdr.ts";
 import { Clip, ClipResult } from "./clip.ts";
 import { Sha256, SignedHeaders, Text, Time } from "./fields.ts";
 import { Join } from "./join.ts";
@@ -54,6 +55,7 @@ const Rendition = v.object({
   average_bandwidth: v.nullish(amount),
   codecs: Text(200),
   frame_rate: v.nullish(amount),
+  hdr: v.pipe(v.nullish(v.picklist(HDR_FORMATS)), v.description("Null: standard dynamic range")),
   bytes: v.pipe(v.nullish(amount), v.description("Of its segments and init segment")),
   score: v.pipe(
     v.nullish(v.pipe(amount, v.maxValue(100))),

@@ -13,6 +13,7 @@ import {
   TEXT_TRACK_STATUSES,
   UPLOAD_STATUSES,
 } from "../../src/lib/enums.ts";
+import type { HdrFormat } from "../../src/lib/hdr.ts";
 import type { SharedMedia } from "../../src/lib/shared-media.ts";
 import { id, times } from "./columns.ts";
 import { PLANS } from "./schema-billing.ts";
@@ -69,6 +70,8 @@ export type RenditionRow = {
   average_bandwidth?: number | null;
   codecs: string;
   frame_rate?: number | null;
+  /** Absent and null: standard dynamic range. */
+  hdr?: HdrFormat | null;
   /** With its init segment; unknown for media that were encoded elsewhere, and of clips. */
   bytes?: number | null;
   /** Estimated quality, 0 to 100; only of profiles that choose the rungs for each source. */

@@ -203,6 +203,30 @@ describe("a profile that is used", () => {
     expect((await app.call("GET", "/api/v1/encoding_spec", { key })).body.video).not.toHaveProperty("additional");
   });
 
+  test("states HDR such that a worker that does not keep it refuses the job", async () => {
+    const codecs = ["h264", "hevc", "av1"];
+    await create({ name: "bright", codecs, hdr: "keep" });
+    const { video } = (await app.call("GET", "/api/v1/encoding_spec?profile=bright", { key })).body;
+    expect(video).toMatchObject({ profile: "high", pixel_format: "yuv420p" });
+    // Earlier versions accept only yuv420p.
+    expect(video.additional).toMatchObject([
+      { codec: "hevc", profile: "main10", pixel_format: "yuv420p10le" },
+      { codec: "av1", profile: "main", pixel_format: "yuv420p10le" },
+    ]);
+    const { job } = await uploaded(app, key, { encoding_profile: "bright" });
+    expect((await contractOf(job.id)).encoding_spec.video).toEqual(video);
+    await create({ name: "plain", codecs });
+    const plain = (await app.call("GET", "/api/v1/encoding_spec?profile=plain", { key })).body.video;
+    expect(plain.additional).toMatchObject([
+      { profile: "main", pixel_format: "yuv420p" },
+      { profile: "main", pixel_format: "yuv420p" },
+    ]);
+    // Without another codec there is nothing to keep it in.
+    const refused = await app.call("PATCH", `${path}/bright`, { key, body: { codecs: ["h264"] } });
+    expectError(refused, 422, "validation_failed");
+    expect(refused.body.details.hdr[0]).toMatch(/hevc or av1/);
+  });
+
   test("states 5.1 such that a worker without it refuses the job", async () => {
     await create({ name: "cinema", audio: { bitrate: 160_000, channels: 6 } });
     const { audio } = (await app.call("GET", "/api/v1/encoding_spec?profile=cinema", { key })).body;

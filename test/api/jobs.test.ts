@@ -254,7 +254,7 @@ describe("completion", () => {
     const { body: contract } = await next(app);
     const { prefix } = contract.outputs;
     const master =
-      '#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=900000,CODECS="avc1.64001e,mp4a.40.2",RESOLUTION=640x360,FRAME-RATE=25.000\nlow/playlist.m3u8\n';
+      '#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=900000,CODECS="avc1.64001e,mp4a.40.2",RESOLUTION=640x360,VIDEO-RANGE=HLG,FRAME-RATE=25.000\nlow/playlist.m3u8\n';
     const playlist = "#EXTM3U\n#EXTINF:4.0,\n1.m4s\n#EXTINF:2.5,\n2.m4s\n#EXT-X-ENDLIST\n";
     const paths = await putArtifacts(app, contract, {
       [contract.outputs.manifest_path]: master,
@@ -266,6 +266,7 @@ describe("completion", () => {
       width: 640,
       height: 360,
       frame_rate: 25,
+      renditions: [{ name: "360p", bandwidth: 900_000, hdr: "hlg" }],
     });
   });
 

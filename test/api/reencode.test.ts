@@ -81,6 +81,7 @@ test("an asset keeps its old renditions until the new ones are complete, and the
 });
 
 test("an asset shows the renditions of its published media: video first, then audio", async () => {
+  const HEVC = "hvc1.2.4.L63.90,mp4a.40.2";
   const { asset } = await uploaded(app, key);
   const contract = (await next(app)).body;
   await putArtifacts(app, contract);
@@ -90,6 +91,7 @@ test("an asset shows the renditions of its published media: video first, then au
     duration_seconds: 4,
     renditions: [
       { name: "360p", ...video, codecs: "avc1.64001e,mp4a.40.2", bytes: 250_000, playlist_path: at("360p") },
+      { name: "360p-hevc", ...video, codecs: HEVC, hdr: "hdr10", bytes: 150_000, playlist_path: at("360p-hevc") },
     ],
     audio_renditions: [
       { name: "audio", bandwidth: 130_000, codecs: "mp4a.40.2", bytes: 65_000, playlist_path: at("audio") },
@@ -98,6 +100,7 @@ test("an asset shows the renditions of its published media: video first, then au
   expect((await callback(app, contract, "complete", { ...contract.outputs, media })).status).toBe(200);
   expect((await assetOf(asset.id)).renditions).toEqual([
     { name: "360p", codec: "h264", codecs: "avc1.64001e,mp4a.40.2", ...video, hdr: null, bytes: 250_000 },
+    { name: "360p-hevc", codec: "hevc", codecs: HEVC, ...video, hdr: "hdr10", bytes: 150_000 },
     {
       ...{ name: "audio", codec: "aac", codecs: "mp4a.40.2", width: null, height: null, frame_rate: null },
       ...{ bandwidth: 130_000, average_bandwidth: null, hdr: null, bytes: 65_000 },

@@ -79,6 +79,17 @@ describe.skipIf(!isOurs)("our own ffmpeg", () => {
   });
 
   test.each([
+    ["libx265", "yuv420p", "hevc,Main,yuv420p"],
+    ["libx265", "yuv420p10le", "hevc,Main 10,yuv420p10le"],
+    ["libsvtav1", "yuv420p", "av1,Main,yuv420p"],
+    ["libsvtav1", "yuv420p10le", "av1,Main,yuv420p10le"],
+  ])("encodes with %s in %s", (encoder, format, expected) => {
+    const { status } = run(...pictures("d=0.5"), "-c:v", encoder, "-pix_fmt", format, "new.mp4");
+    expect(status).toBe(0);
+    expect(probe("new.mp4", "stream=codec_name,profile,pix_fmt")).toBe(`${expected}\n`);
+  });
+
+  test.each([
     ["mpeg4", "mp2", "avi"],
     ["mpeg2video", "ac3", "ts"],
     ["libvpx", "libopus", "webm"],

@@ -116,7 +116,7 @@ const withoutTypes = ({ source }: RegExp) => `{
   };
 }`;
 
-type PlayOptions = {
+export type PlayOptions = {
   /** Media types, with codec strings, that the browser is made to refuse. */
   without?: RegExp;
   /** Of the manifests, with its question mark. */

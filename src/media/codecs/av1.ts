@@ -1,4 +1,5 @@
 import * as v from "valibot";
+import { CHROMATICITY_UNITS, type CicpColors, type HdrMetadata, hdrOfCicp, LUMINANCE_UNITS } from "../../lib/hdr.ts";
 import { type AdditionalVideoCodec, bitrateCaps, requireBytes } from "./codec.ts";
 
 const SOFTWARE_ENCODER = "libsvtav1";
@@ -9,6 +10,7 @@ const MARKER_AND_VERSION = 0x81;
 /** monochrome, chroma_subsampling_x and chroma_subsampling_y. */
 const CHROMA = 0x1c;
 const CHROMA_420 = 0x0c;
+const CHROMA_POSITION = 0x03;
 
 export const av1 = {
   kind: "video",
@@ -19,29 +21,33 @@ export const av1 = {
   /**
    * AV1 Codec ISO Media File Format Binding, 5: profile, level, tier and bit depth of the configuration record (2.3.3).
    * The other fields may only be omitted together, and then mean 4:2:0 in BT.709, so other chroma formats are refused.
+   * They are stated for HDR: not monochrome, subsampling and position of chroma, colors, and whether the range is full.
    */
-  codecString(av1C) {
+  codecString(av1C, _?: string, colors?: CicpColors | null) {
     requireBytes(av1C, 4, "av1C");
     const [profile, depth] = [av1C.readUInt8(1), av1C.readUInt8(2)];
     if (av1C[0] !== MARKER_AND_VERSION) throw new Error("The init segment's av1C has an unsupported version.");
     if ((depth & CHROMA) !== CHROMA_420) throw new Error("The init segment has AV1 that is not 4:2:0.");
     const level = String(profile & 0x1f).padStart(2, "0");
     const bits = depth & 0x40 ? (depth & 0x20 ? "12" : "10") : "08";
-    return `av01.${profile >> 5}.${level}${depth & 0x80 ? "H" : "M"}.${bits}`;
+    const stated = `av01.${profile >> 5}.${level}${depth & 0x80 ? "H" : "M"}.${bits}`;
+    if (!colors || !hdrOfCicp(colors.transfer)) return stated;
+    const values = [colors.primaries, colors.transfer, colors.matrix].map((value) => String(value).padStart(2, "0"));
+    return [stated, "0", `11${depth & CHROMA_POSITION}`, ...values, colors.isFullRange ? "1" : "0"].join(".");
   },
 
   softwareEncoder: SOFTWARE_ENCODER,
   encoderArguments: {
-    software: (limits, { preset }) => [
+    software: (limits, { preset, hdr }) => [
       ...["-c:v", SOFTWARE_ENCODER, "-preset", preset, "-crf", String(limits.crf), ...bitrateCaps(limits)],
       // A closed GOP: without it forced keyframes are such that frames before them follow.
-      ...["-flags", "+cgop", "-svtav1-params", "enable-force-key-frames=1"],
+      ...["-flags", "+cgop", "-svtav1-params", ["enable-force-key-frames=1", ...metadata(hdr)].join(":")],
     ],
   },
   settings: {
     codec: v.literal("av1"),
     profile: v.literal("main"),
-    pixel_format: v.literal("yuv420p"),
+    pixel_format: v.picklist(["yuv420p", "yuv420p10le"]),
     rate_control: v.literal("crf_capped"),
     preset: v.picklist(PRESETS),
   },
@@ -57,5 +63,21 @@ export const av1 = {
     crf: 40,
     bitrateShare: 0.6,
   },
+  // Its profile Main has both bit depths.
+  hdrFormat: { profile: "main", pixel_format: "yuv420p10le" },
   minSide: 64,
 } as const satisfies AdditionalVideoCodec;
+
+/** SVT-AV1 takes chromaticities as fractions, and luminance in cd/m². */
+function metadata({ mastering, light }: Partial<HdrMetadata> = {}): string[] {
+  const parameters: string[] = [];
+  if (mastering) {
+    const { red, green, blue, white, maxLuminance, minLuminance } = mastering;
+    const at = (point: readonly number[]) => point.map((value) => value / CHROMATICITY_UNITS);
+    const [max, min] = [maxLuminance, minLuminance].map((value) => value / LUMINANCE_UNITS);
+    const display = `G(${at(green)})B(${at(blue)})R(${at(red)})WP(${at(white)})L(${max},${min})`;
+    parameters.push(`mastering-display=${display}`);
+  }
+  if (light) parameters.push(`content-light=${light.maxContent},${light.maxAverage}`);
+  return parameters;
+}

@@ -1,4 +1,5 @@
 import type { GenericSchema } from "valibot";
+import type { CicpColors, HdrMetadata } from "../../lib/hdr.ts";
 import type { Encoder } from "../encoders.ts";
 
 type Codec = {
@@ -9,10 +10,10 @@ type Codec = {
   /** The box of a sample entry with the configuration of the decoder. */
   configurationBox: string;
   /**
-   * The codec string (RFC 6381) for the content of that box, which comes from a file. Throws Error when it is truncated
-   * or not supported.
+   * The codec string (RFC 6381) for the content of that box, which comes from a file, and for the colors that its sample
+   * entry states. Throws Error when it is truncated or not supported.
    */
-  codecString(configuration: Buffer, sampleEntry: string): string;
+  codecString(configuration: Buffer, sampleEntry: string, colors?: CicpColors | null): string;
 };
 
 /** A codec that can be recognized in files. Only an `EncodableVideoCodec` can also be produced. */
@@ -50,6 +51,9 @@ export type PrimaryVideoCodec = EncodableVideoCodec & {
   vrName: string;
 };
 
+/** Of additional renditions. */
+type Format = { readonly profile: string; readonly pixel_format: string };
+
 /** A codec of additional renditions, for players that know it. */
 export type AdditionalVideoCodec = EncodableVideoCodec & {
   /** What the server's profiles specify: the caps are a share of those of the same rung of the primary codec. */
@@ -58,6 +62,8 @@ export type AdditionalVideoCodec = EncodableVideoCodec & {
     readonly crf: number;
     readonly bitrateShare: number;
   };
+  /** What a specification states instead where HDR is kept: that of renditions of HDR video. Those of SDR have the default. */
+  hdrFormat: Format;
   /** The smallest width and height, in pixels. */
   minSide: number;
 };
@@ -82,7 +88,7 @@ export type EncodableAudioCodec = AudioCodec & {
 /** Of one rendition: bit/s, the decoder's buffer in bits, and the quality within these limits. */
 export type BitrateLimits = { crf: number; maxBitrate: number; buffer: number };
 /** What the encoders use of the encoding specification. */
-export type VideoSettings = { profile: string; preset: string };
+export type VideoSettings = { profile: string; preset: string; hdr?: HdrMetadata | undefined };
 export type AudioSettings = { bitrate: number; sample_rate: number; channels: number; coder: string };
 
 /** What decides about a copy, by ffprobe's names; `level` is in the codec's own unit. */

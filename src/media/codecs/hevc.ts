@@ -1,7 +1,14 @@
 import * as v from "valibot";
+import type { HdrMetadata } from "../../lib/hdr.ts";
 import { type AdditionalVideoCodec, bitrateCaps, requireBytes, X26X_PRESETS } from "./codec.ts";
 
 const SOFTWARE_ENCODER = "libx265";
+/**
+ * VPS, SPS and PPS, which x265 repeats with HDR metadata. In a track of `hvc1` they are only in the sample entry (ISO/IEC
+ * 14496-15, 8.3.3).
+ */
+const WITHOUT_PARAMETER_SETS = ["-bsf:v", "filter_units=remove_types=32-34"];
+
 /** `info=0`: without the encoder's settings, which would be repeated in each init segment. */
 const PARAMETERS = "scenecut=0:open-gop=0:info=0:log-level=warning";
 
@@ -31,17 +38,18 @@ export const hevc = {
 
   softwareEncoder: SOFTWARE_ENCODER,
   encoderArguments: {
-    software: (limits, { preset, profile }) => [
+    software: (limits, { preset, profile, hdr }) => [
       ...["-c:v", SOFTWARE_ENCODER, "-preset", preset, "-profile:v", profile, "-crf", String(limits.crf)],
-      ...[...bitrateCaps(limits), "-forced-idr", "1", "-x265-params", PARAMETERS],
+      ...[...bitrateCaps(limits), "-forced-idr", "1", "-x265-params", [PARAMETERS, ...metadata(hdr)].join(":")],
+      ...(metadata(hdr).length > 0 ? WITHOUT_PARAMETER_SETS : []),
       // Apple's players require the sample entry with all parameter sets in the init segment.
       ...["-tag:v", "hvc1"],
     ],
   },
   settings: {
     codec: v.literal("hevc"),
-    profile: v.literal("main"),
-    pixel_format: v.literal("yuv420p"),
+    profile: v.picklist(["main", "main10"]),
+    pixel_format: v.picklist(["yuv420p", "yuv420p10le"]),
     rate_control: v.literal("crf_capped"),
     preset: v.picklist(X26X_PRESETS),
   },
@@ -57,8 +65,21 @@ export const hevc = {
     crf: 26,
     bitrateShare: 0.65,
   },
+  hdrFormat: { profile: "main10", pixel_format: "yuv420p10le" },
   minSide: 32,
 } as const satisfies AdditionalVideoCodec;
+
+/** x265 has the units of the bitstream. */
+function metadata({ mastering, light }: Partial<HdrMetadata> = {}): string[] {
+  const parameters: string[] = [];
+  if (mastering) {
+    const { red, green, blue, white, maxLuminance, minLuminance } = mastering;
+    const display = `G(${green})B(${blue})R(${red})WP(${white})L(${maxLuminance},${minLuminance})`;
+    parameters.push(`master-display=${display}`);
+  }
+  if (light) parameters.push(`max-cll=${light.maxContent},${light.maxAverage}`);
+  return parameters;
+}
 
 const hexadecimal = (value: number) => value.toString(16).toUpperCase();
 

@@ -1,4 +1,5 @@
 import * as v from "valibot";
+import { HDR_FORMATS } from "../../lib/hdr.ts";
 import { STEREO_CHANNELS } from "../../protocol/audio-renditions.ts";
 import { MediaError } from "../error.ts";
 import type { EncodePlan } from "../plan.ts";
@@ -24,6 +25,8 @@ const videoTrack = v.object({
   pixelFormat: text,
   bitDepth: positive,
   isHdr: v.boolean(),
+  // Absent in plans of earlier versions.
+  hdr: v.optional(v.nullable(v.picklist(HDR_FORMATS)), null),
   color: v.optional(v.nullable(v.object({ matrix: text, primaries: text, transfer: text, range: text })), null),
   isInterlaced: v.boolean(),
   isProgressive: v.boolean(),

@@ -38,5 +38,6 @@ export function fromRows({ name, init, first, segments }: WrittenRendition): Wri
     first: size > 0 ? { offset, bytes: size } : null,
   }));
   const durationSeconds = read.reduce((sum, segment) => sum + segment.durationSeconds, 0);
-  return { name, init, segments: read, durationSeconds };
+  // Tasks encode only the primary codec, whose renditions are SDR.
+  return { name, init: { ...init, hdr: null }, segments: read, durationSeconds };
 }

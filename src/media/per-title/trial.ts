@@ -1,12 +1,13 @@
 import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { encodeArguments, type FrameRange, filterGraph, INIT_NAME, seek, watermarkInput } from "../arguments.ts";
+import { encodeArguments, type FrameRange, filterGraph, INIT_NAME, seek } from "../arguments.ts";
 import type { Encoder } from "../encoders.ts";
 import type { EncodingSpec } from "../encoding-spec.ts";
 import { run, type SourceRun, untrustedInput } from "../ffmpeg.ts";
 import type { PlannedRendition } from "../ladder.ts";
 import { prepareFolders, readWritten, type Written } from "../package.ts";
 import type { EncodePlan } from "../plan.ts";
+import { watermarkInput } from "../watermark.ts";
 import type { Measured } from "./score.ts";
 
 export type TrialOptions = {
@@ -143,7 +144,7 @@ async function compare(
     audio: [],
     video: { ...plan.video, renditions: [top], passthrough: null, holdUntilSeconds: 0 },
   };
-  const marked = watermarkInput(only, { input, outDir: "", plan: only, spec, watermark });
+  const marked = watermark ? watermarkInput(watermark) : [];
   const first = marked.length > 0 ? 2 : 1;
   // Frames are paired by their number.
   const numbered = `select='not(mod(n,${EVERY}))',settb=1/1000,setpts=N`;

@@ -15,6 +15,7 @@ import {
 } from "../../http/schemas.ts";
 import { iso } from "../../lib/clock.ts";
 import { ASSET_PROVIDERS, INPUT_STATUSES, PLAYBACK_STATUSES } from "../../lib/enums.ts";
+import { HDR_FORMATS } from "../../lib/hdr.ts";
 import { codecNameOf } from "../../media/codecs/registry.ts";
 import { textInputs, textOutputs } from "../../protocol/asset-fields.ts";
 import { ProfileName } from "../../protocol/encoding-profile.ts";
@@ -166,7 +167,7 @@ const AssetRendition = v.pipe(
     frame_rate: v.nullable(v.number()),
     bandwidth: v.number(),
     average_bandwidth: v.nullable(v.number()),
-    hdr: v.pipe(v.nullable(v.picklist(["hlg", "hdr10"])), v.description("Null: standard dynamic range")),
+    hdr: v.pipe(v.nullable(v.picklist(HDR_FORMATS)), v.description("Null: standard dynamic range")),
     bytes: v.pipe(
       v.nullable(v.number()),
       v.description("With its init segment; null when unknown: of clips, and of media that were encoded elsewhere"),
@@ -190,7 +191,7 @@ const toRendition = (row: RenditionRow): v.InferInput<typeof AssetRendition> => 
   frame_rate: row.frame_rate ?? null,
   bandwidth: row.bandwidth,
   average_bandwidth: row.average_bandwidth ?? null,
-  hdr: null,
+  hdr: row.hdr ?? null,
   bytes: row.bytes ?? null,
   ...(row.score != null && { score: row.score }),
 });

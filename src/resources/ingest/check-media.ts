@@ -1,6 +1,7 @@
 import type { RenditionRow } from "../../../storage/db/schema.ts";
 import { DOCUMENT_LIMITS } from "../../lib/document-limits.ts";
 import { HttpError } from "../../lib/errors.ts";
+import { hdrOfVideoRange } from "../../lib/hdr.ts";
 import { type HlsVariant, type Span, uniqueVariants } from "../../lib/hls-read.ts";
 import { backgroundPacer } from "../../lib/pace.ts";
 import { resolveReference } from "../../lib/relative-reference.ts";
@@ -170,6 +171,7 @@ function renditionOf({ attributes }: HlsVariant, path: string): RenditionRow {
     average_bandwidth: Number(attributes.get("AVERAGE-BANDWIDTH")) || null,
     codecs: attributes.get("CODECS") ?? "",
     frame_rate: Number(attributes.get("FRAME-RATE")) || null,
+    hdr: hdrOfVideoRange(attributes.get("VIDEO-RANGE")),
     playlist_path: path,
   };
 }

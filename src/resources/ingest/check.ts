@@ -168,6 +168,7 @@ function merged(rendition: ManifestRendition, variants: ReadonlyMap<string, Rend
     average_bandwidth: variant?.average_bandwidth ?? null,
     codecs: rendition.codecs ?? variant?.codecs ?? "",
     frame_rate: rendition.frame_rate ?? variant?.frame_rate ?? null,
+    hdr: variant?.hdr ?? null,
     playlist_path: rendition.playlist_path,
   };
 }

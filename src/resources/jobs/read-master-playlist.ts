@@ -5,6 +5,7 @@ import { type ObjectStore, ObjectTooLarge } from "../../../storage/objects/store
 import type { App } from "../../app.ts";
 import { DOCUMENT_LIMITS } from "../../lib/document-limits.ts";
 import { HttpError } from "../../lib/errors.ts";
+import { hdrOfVideoRange } from "../../lib/hdr.ts";
 import { type HlsPlaylist, type HlsVariant, uniqueVariants } from "../../lib/hls-read.ts";
 import { parseDocument } from "../../parsing/parse-document.ts";
 
@@ -46,6 +47,7 @@ function rendition({ attributes }: HlsVariant, playlistPath: string): RenditionR
     average_bandwidth: Number(value("AVERAGE-BANDWIDTH")) || null,
     codecs: value("CODECS") ?? "",
     frame_rate: Number(value("FRAME-RATE")) || null,
+    hdr: hdrOfVideoRange(value("VIDEO-RANGE")),
     playlist_path: playlistPath,
   };
 }

@@ -1,3 +1,4 @@
+import { Badge } from "../../components/badge.tsx";
 import { ErrorNotice } from "../../components/notice.tsx";
 import { Table } from "../../components/table.tsx";
 import { bitrate, count } from "../../format.ts";
@@ -25,12 +26,16 @@ async function segmentSeconds({ hls_url }: Playback): Promise<number | null> {
   }
 }
 
-export default function Renditions({ playback }: SectionProps) {
+/** Names of standards, in all languages. */
+const HDR_NAMES = { hdr10: "HDR10", hlg: "HLG" };
+
+export default function Renditions({ asset, playback }: SectionProps) {
   const t = useTexts(texts);
   const { language } = useLanguage();
   const segments = useResource(async () => playback && (await segmentSeconds(playback)), [playback]);
   if (!playback) return <p class="empty">{t("notReady")}</p>;
-  const items = playback.renditions.map((one, index) => ({ ...one, id: index }));
+  const hdrOf = (name: string) => asset.renditions.find((one) => one.name === name)?.hdr ?? null;
+  const items = playback.renditions.map((one, index) => ({ ...one, hdr: hdrOf(one.name), id: index }));
   if (items.length === 0) return <p class="empty">{t("noRenditions")}</p>;
   const highest = Math.max(...items.map(({ bandwidth }) => bandwidth));
   const share = (bits: number | null) => `${((bits ?? 0) / highest) * 100}%`;
@@ -42,10 +47,20 @@ export default function Renditions({ playback }: SectionProps) {
         columns={[
           {
             title: t("resolution"),
-            cell: ({ width, height, frame_rate }) =>
-              width === null
-                ? t("audioOnly")
-                : `${width} × ${height}${frame_rate ? `, ${count(frame_rate, language)} fps` : ""}`,
+            cell: ({ width, height, frame_rate, hdr }) =>
+              width === null ? (
+                t("audioOnly")
+              ) : (
+                <>
+                  {`${width} × ${height}${frame_rate ? `, ${count(frame_rate, language)} fps` : ""}`}
+                  {hdr && (
+                    <>
+                      {" "}
+                      <Badge state="hdr" text={HDR_NAMES[hdr]} />
+                    </>
+                  )}
+                </>
+              ),
           },
           { title: t("codecs"), cell: ({ codecs }) => <code>{codecs.replaceAll(",", ", ")}</code> },
           {
