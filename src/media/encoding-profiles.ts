@@ -1,6 +1,6 @@
 import { SURROUND_CHANNELS } from "../protocol/audio-renditions.ts";
 import { EBU_R128_LUFS, type ProfileDefinition } from "../protocol/encoding-profile.ts";
-import { PER_TITLE } from "./codecs/h264.ts";
+import { PER_TITLE } from "./codecs/codec.ts";
 import { additionalVideoCodecs } from "./codecs/registry.ts";
 import { type AdditionalVideo, type EncodingSpec, encodingSpec, type Rung, rung } from "./encoding-spec.ts";
 

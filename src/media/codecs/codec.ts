@@ -2,6 +2,12 @@ import type { GenericSchema } from "valibot";
 import type { CicpColors, HdrMetadata } from "../../lib/hdr.ts";
 import type { Encoder } from "../encoders.ts";
 
+/**
+ * The rungs are chosen for each source, within the ladder. Another value of `rate_control` than before: workers of versions
+ * without it refuse the specification, instead of encoding the ladder.
+ */
+export const PER_TITLE = "per_title";
+
 type Codec = {
   /** As in ffmpeg, ffprobe and the encoding specification. */
   name: string;

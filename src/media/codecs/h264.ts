@@ -1,12 +1,7 @@
 import * as v from "valibot";
-import { bitrateCaps, type PrimaryVideoCodec, requireBytes, X26X_PRESETS } from "./codec.ts";
+import { bitrateCaps, PER_TITLE, type PrimaryVideoCodec, requireBytes, X26X_PRESETS } from "./codec.ts";
 
 const SOFTWARE_ENCODER = "libx264";
-/**
- * The rungs are chosen for each source, within the ladder. Another value of `rate_control` than before: workers of versions
- * without it refuse the specification, instead of encoding the ladder.
- */
-export const PER_TITLE = "per_title";
 /** Level 4.2 as level_idc: any current device decodes it at 1080p60. */
 const MAX_COPIED_LEVEL = 42;
 const COPIED_PROFILES = ["Constrained Baseline", "Baseline", "Main", "High"];

@@ -4,7 +4,7 @@ import { type AssetRow, type JobRow, type TenantRow, transcodingJobs } from "../
 import type { App } from "../../app.ts";
 import type { Caller } from "../../http/caller.ts";
 import { HttpError } from "../../lib/errors.ts";
-import { PER_TITLE } from "../../media/codecs/h264.ts";
+import { PER_TITLE } from "../../media/codecs/codec.ts";
 import { type EncodingSpec, encodingSpec } from "../../media/encoding-spec.ts";
 import type { Title } from "../../protocol/encoding-spec.ts";
 import { DEFAULT_PROFILE, findProfile, requireProfile, specOfProfile } from "../encoding-profiles/queries.ts";
