@@ -124,6 +124,8 @@ describe("views of a live channel", () => {
 describe("concurrent viewers", () => {
   test("are read by minute, hour and day, each with the most of them", async () => {
     const channel = await channelOf();
+    // To the millisecond, so that nothing is in the minute before.
+    app.stopClock();
     app.advance(Math.ceil(now() / DAY) * DAY - now() + HOUR);
     const [start, stream] = [now(), await goLive(channel)];
     for (const [minute, viewers] of [2, 7, 4].entries()) {
