@@ -3,6 +3,8 @@
 # usage: unshare --mount --pid --fork --kill-child --cgroup --uts --ipc sh systemd.sh FOLDER EXECUTABLE UNIT PORT
 # FOLDER/data becomes a bind of the service's data directory once it runs: /var/lib/vodbox in the view.
 set -eu
+# The directory of pivot_root is not on the PATH of every environment.
+PATH=$PATH:/usr/sbin
 folder=$1 executable=$2 unit=$3 port=$4
 root=$folder/root
 mkdir "$root" "$folder/layers"
