@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { Players } from "../media/matrix-players.ts";
+import { Players, renditionsIn } from "../media/matrix-players.ts";
 import { expectError } from "../support/error.ts";
 import { uploaded } from "../support/flow.ts";
 import { emptyFolder } from "../support/folder.ts";
@@ -47,10 +47,6 @@ afterAll(async () => {
 });
 
 const folder = () => `${platform.base}/media/${asset.external_id}`;
-/** The renditions whose segments are in URLs. */
-const renditionsIn = (urls: readonly string[]) => [
-  ...new Set(urls.map((url) => /\/([^/]+)\/(?:init\.mp4|\d+\.m4s)/.exec(url)?.[1] ?? "").filter(Boolean)),
-];
 const isPrimary = (name: string) => /^(\d+p|audio)$/.test(name);
 
 test("the asset has renditions of all codecs, and was encoded in one run", async () => {

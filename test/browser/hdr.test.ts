@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { type Code, DISPLAY, LIGHT, patchesSource } from "../media/hdr-sources.ts";
-import { Players, type PlayOptions } from "../media/matrix-players.ts";
+import { Players, type PlayOptions, renditionsIn } from "../media/matrix-players.ts";
 import { expectError } from "../support/error.ts";
 import { uploaded } from "../support/flow.ts";
 import { emptyFolder } from "../support/folder.ts";
@@ -51,10 +51,6 @@ afterAll(async () => {
 });
 
 const address = (one: { external_id: string } = asset) => `${platform.base}/media/${one.external_id}`;
-/** The renditions whose segments are in URLs. */
-const renditionsIn = (urls: readonly string[]) => [
-  ...new Set(urls.map((url) => /\/([^/]+)\/(?:init\.mp4|\d+\.m4s)/.exec(url)?.[1] ?? "").filter(Boolean)),
-];
 const renditionsOf = async (id: number): Promise<[string, string | null][]> => {
   const { body } = await platform.call("GET", `/api/v1/assets/${id}`, { key: platform.key });
   return body.renditions.map(({ name, hdr }: { name: string; hdr: string | null }) => [name, hdr]);

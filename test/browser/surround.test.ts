@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { Players } from "../media/matrix-players.ts";
+import { Players, renditionsIn } from "../media/matrix-players.ts";
 import { fast, ffmpeg, ffprobe, picture } from "../media/sources.ts";
 import { until } from "../support/descendants.ts";
 import { expectError } from "../support/error.ts";
@@ -51,10 +51,6 @@ afterAll(async () => {
 });
 
 const address = (one: { external_id: string } = asset) => `${platform.base}/media/${one.external_id}`;
-/** The renditions whose segments are in URLs. */
-const renditionsIn = (urls: readonly string[]) => [
-  ...new Set(urls.map((url) => /\/([^/]+)\/(?:init\.mp4|\d+\.m4s)/.exec(url)?.[1] ?? "").filter(Boolean)),
-];
 const shown = async (id: number) => (await platform.call("GET", `/api/v1/assets/${id}`, { key: platform.key })).body;
 const names = async (id: number) => (await shown(id)).renditions.map(({ name }: { name: string }) => name);
 /** The URL of the playlist of an audio rendition. */

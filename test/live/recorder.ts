@@ -1,4 +1,11 @@
-import type { PublishedStream, PublishSink, StreamMetadata } from "../../src/live/publish/types.ts";
+import type {
+  Log,
+  PublishDecision,
+  PublishedStream,
+  PublishRequest,
+  PublishSink,
+  StreamMetadata,
+} from "../../src/live/publish/types.ts";
 import type { LiveSample, StreamEnd, TrackConfig } from "../../src/live/samples.ts";
 
 /** What a sink has received. */
@@ -55,3 +62,27 @@ export class Recorder {
 }
 
 export type LogLine = { level: string; message: string; fields: Record<string, string | number> };
+
+/** Null: accept with a new recorder. */
+export type Authorize = (request: PublishRequest) => Promise<PublishDecision | null>;
+
+/** What a protocol server under test has done; `options` are its own that record it. */
+export function recordPublishes(authorize?: Authorize) {
+  const requests: PublishRequest[] = [];
+  /** One for each accepted publish. */
+  const recorders: Recorder[] = [];
+  const log: LogLine[] = [];
+  const record: Log = (level, message, fields) => void log.push({ level, message, fields });
+  const options = {
+    log: record,
+    authorize: async (request: PublishRequest): Promise<PublishDecision> => {
+      requests.push(request);
+      const decision = await authorize?.(request);
+      if (decision) return decision;
+      const recorder = new Recorder();
+      recorders.push(recorder);
+      return { accepted: true, sink: recorder.sink };
+    },
+  };
+  return { requests, recorders, log, options };
+}

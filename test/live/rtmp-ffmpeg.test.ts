@@ -1,10 +1,9 @@
-import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
-import { once } from "node:events";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { ffmpeg, ffprobe } from "../media/sources.ts";
-import { atEnd, emptyFolder } from "../support/folder.ts";
+import { emptyFolder } from "../support/folder.ts";
+import { startPublisher } from "./ffmpeg-publisher.ts";
 import type { Recorder } from "./recorder.ts";
 import { startRtmp, type TestServer } from "./rtmp-recorder.ts";
 import { selfSigned } from "./self-signed.ts";
@@ -50,21 +49,8 @@ const received = ({ samples, configs }: Recorder) => {
 const LIVE_VIDEO = "testsrc=s=160x90:r=25:d=60 -c:v libx264 -preset ultrafast -tune zerolatency".split(" ");
 
 /** Starts a publisher that sends in real time, for longer than a test takes. */
-function publishInRealTime(url: string, stream = LIVE_VIDEO) {
-  const args = ["-nostdin", "-v", "error", "-re", "-f", "lavfi", "-i", ...stream, "-f", "flv", url];
-  const child = spawn("ffmpeg", args, { stdio: ["ignore", "ignore", "pipe"] });
-  let stderr = "";
-  child.stderr.on("data", (data: Buffer) => {
-    stderr += data;
-  });
-  // After the last of its output.
-  const exit = once(child, "close");
-  atEnd(async () => {
-    child.kill("SIGKILL");
-    await exit;
-  });
-  return { child, exit, stderr: () => stderr };
-}
+const publishInRealTime = (url: string, stream = LIVE_VIDEO) =>
+  startPublisher(["-re", "-f", "lavfi", "-i", ...stream, "-f", "flv", url]);
 
 test.each(["rtmp", "rtmps"])(
   "ffmpeg publishes H.264 and AAC over %s: the samples are those of its FLV file",

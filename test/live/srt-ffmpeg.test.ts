@@ -1,10 +1,9 @@
-import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
-import { once } from "node:events";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { ffmpeg, ffprobe } from "../media/sources.ts";
-import { atEnd, emptyFolder } from "../support/folder.ts";
+import { emptyFolder } from "../support/folder.ts";
+import { startPublisher } from "./ffmpeg-publisher.ts";
 import type { Recorder } from "./recorder.ts";
 import { type SrtTestServer, startSrt } from "./srt-recorder.ts";
 import { lossyRelay } from "./srt-relay.ts";
@@ -57,20 +56,8 @@ function expectComplete(recorder: Recorder, frames = SECONDS * 25): void {
 }
 
 /** Starts a publisher that sends for longer than a test takes. */
-function publishInRealTime(url: string, codecs = [...H264, ...AAC]) {
-  const args = ["-nostdin", "-v", "error", ...source(60), ...codecs, "-f", "mpegts", url];
-  const child = spawn("ffmpeg", args, { stdio: ["ignore", "ignore", "pipe"] });
-  let stderr = "";
-  child.stderr.on("data", (data: Buffer) => {
-    stderr += data;
-  });
-  const exit = once(child, "close");
-  atEnd(async () => {
-    child.kill("SIGKILL");
-    await exit;
-  });
-  return { child, exit, stderr: () => stderr };
-}
+const publishInRealTime = (url: string, codecs = [...H264, ...AAC]) =>
+  startPublisher([...source(60), ...codecs, "-f", "mpegts", url]);
 
 test.each([
   ["h264", H264],

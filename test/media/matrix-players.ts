@@ -179,3 +179,8 @@ export class Players {
     );
   }
 }
+
+/** The renditions whose segments are in URLs. */
+export const renditionsIn = (urls: readonly string[]) => [
+  ...new Set(urls.map((url) => /\/([^/]+)\/(?:init\.mp4|\d+\.m4s)/.exec(url)?.[1] ?? "").filter(Boolean)),
+];
