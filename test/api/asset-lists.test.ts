@@ -1,8 +1,8 @@
 import { sql } from "drizzle-orm";
-import fc from "fast-check";
 import { beforeEach, expect, test } from "vitest";
 import { type TestApp, testApp } from "../support/app.ts";
 import { expectError } from "../support/error.ts";
+import { fc } from "../support/property.ts";
 
 let app: TestApp;
 let tenantId: number;

@@ -2,11 +2,11 @@ import { readdirSync } from "node:fs";
 import { setImmediate as turn } from "node:timers/promises";
 import { parse } from "csv-parse/sync";
 import { sql } from "drizzle-orm";
-import fc from "fast-check";
 import { beforeEach, describe, expect, test } from "vitest";
 import { escapeCell, readTags, unescapeCell } from "../../src/resources/assets/csv-cells.ts";
 import { type TestApp, testApp } from "../support/app.ts";
 import { expectError } from "../support/error.ts";
+import { fc } from "../support/property.ts";
 import { RESERVED_TAGS } from "../support/reserved-tags.ts";
 
 let app: TestApp;

@@ -1,10 +1,10 @@
-import fc from "fast-check";
 import * as v from "valibot";
 import { beforeAll, describe, expect, test } from "vitest";
 import { decodeKey, encodeKey } from "../../src/http/paging.ts";
 import { type TestApp, testApp } from "../support/app.ts";
 import { expectError } from "../support/error.ts";
 import { uploaded } from "../support/flow.ts";
+import { fc } from "../support/property.ts";
 import { RESERVED_TAGS } from "../support/reserved-tags.ts";
 
 let app: TestApp;

@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
-import fc from "fast-check";
 import { beforeEach, expect, test } from "vitest";
 import { type TestApp, testApp } from "../support/app.ts";
+import { fc } from "../support/property.ts";
 
 let app: TestApp;
 let tenant: { id: number };

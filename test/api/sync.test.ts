@@ -1,11 +1,11 @@
 import { eq } from "drizzle-orm";
-import fc from "fast-check";
 import { beforeEach, describe, expect, test } from "vitest";
 import { subtitles } from "../../storage/db/schema.ts";
 import { talk } from "../lib/random-dialogue.ts";
 import { type TestApp, testApp } from "../support/app.ts";
 import { expectError } from "../support/error.ts";
 import { uploaded } from "../support/flow.ts";
+import { fc } from "../support/property.ts";
 import { subtitled } from "../support/subtitles.ts";
 
 let app: TestApp;

@@ -1,7 +1,7 @@
-import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { firstFrameOf } from "../../src/protocol/task.ts";
 import { chunksOf, PLAN_TASK, partsOf, WHOLE_TASK, whyUncut } from "../../src/resources/jobs/tasks/chunks.ts";
+import { fc } from "../support/property.ts";
 import { planned } from "../support/tasks.ts";
 
 const RATES = [

@@ -1,9 +1,9 @@
-import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { align } from "../../src/lib/align/align.ts";
 import type { TimedText } from "../../src/lib/align/timing.ts";
 import { wordsOf } from "../../src/lib/align/words.ts";
 import { runInSlices } from "../../src/lib/time-slices.ts";
+import { fc } from "../support/property.ts";
 import { lineOf, randomFrom, talk } from "./random-dialogue.ts";
 
 const aligned = (track: readonly TimedText[], reference: readonly TimedText[]) => runInSlices(align(track, reference));
@@ -133,6 +133,23 @@ describe("a film", () => {
       ({ startMs }, k) => Math.abs((moved?.timings[k]?.startMs ?? 0) - (startMs - 2500)) > 20,
     );
     expect(missed).toEqual([]);
+  });
+
+  test("with a line of one repeated word after a break, between missing lines, is followed", async () => {
+    const there = reference.map((own, k) => {
+      const move = k < 99 ? 0 : 30_000;
+      const text = k === 100 ? "No no no!" : own.text;
+      return { startMs: own.startMs + move, endMs: own.endMs + move, text };
+    });
+    const isMissing = (k: number) => k === 99 || (k > 100 && k < 104);
+    const track = reference.map((own, k) => ({ ...own, text: k === 100 ? "NO, NO, NO" : own.text }));
+    const { moved } = await aligned(
+      track.filter((_, k) => !isMissing(k)),
+      there,
+    );
+    expect(moved?.timings).toEqual(
+      there.filter((_, k) => !isMissing(k)).map(({ startMs, endMs }) => ({ startMs, endMs })),
+    );
   });
 
   test.each([

@@ -1,4 +1,3 @@
-import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { ClipFault } from "../../src/lib/clip/fault.ts";
 import { clipPlaylists, cutAlong, cutMain } from "../../src/lib/clip/hls.ts";
@@ -9,6 +8,7 @@ import { isShared, numberedFiles, SharedPaths } from "../../src/lib/shared-media
 import { runToEnd } from "../../src/lib/sliced.ts";
 import { clippedVtt } from "../../src/lib/vtt/clip.ts";
 import { parsing } from "../../src/lib/vtt/parse.ts";
+import { fc } from "../support/property.ts";
 
 const name = (number: number) => `${String(number).padStart(5, "0")}.m4s`;
 const playlist = (durations: readonly number[]) =>

@@ -1,6 +1,6 @@
-import fc from "fast-check";
 import { expect, test } from "vitest";
 import { iso } from "../../src/lib/clock.ts";
+import { fc } from "../support/property.ts";
 
 const SLOTS = 1024;
 

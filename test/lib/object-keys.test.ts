@@ -1,4 +1,3 @@
-import fc from "fast-check";
 import Sqlite from "libsql";
 import { describe, expect, test } from "vitest";
 import {
@@ -25,6 +24,7 @@ import {
   trashPrefix,
 } from "../../src/lib/object-keys.ts";
 import { checkKey } from "../../storage/objects/keys.ts";
+import { fc } from "../support/property.ts";
 
 const NAME = "AbCdEfGhIjKlMnOpQrStUv09";
 

@@ -1,4 +1,3 @@
-import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { WebVTTParser } from "webvtt-parser";
 import { runToEnd } from "../../src/lib/sliced.ts";
@@ -6,6 +5,7 @@ import { decodeText } from "../../src/lib/vtt/decode.ts";
 import { parsing, withHeader } from "../../src/lib/vtt/parse.ts";
 import { formatTime, readTime } from "../../src/lib/vtt/time.ts";
 import { writeCue } from "../../src/lib/vtt/write.ts";
+import { fc } from "../support/property.ts";
 
 const parse = (text: string, addedLines = 0) => runToEnd(parsing(text, addedLines));
 const oracle = (text: string) => new WebVTTParser().parse(text);

@@ -3,7 +3,15 @@ import { expect, test } from "vitest";
 import { complaints, ffprobe } from "../media/sources.ts";
 import { until } from "../support/descendants.ts";
 import { newFolder } from "../support/folder.ts";
-import { type LiveServer, liveServer, newChannel, publish, publishSrt, type TestChannel } from "../support/live.ts";
+import {
+  firstSegment,
+  type LiveServer,
+  liveServer,
+  newChannel,
+  publish,
+  publishSrt,
+  type TestChannel,
+} from "../support/live.ts";
 import { lineOf, startServer, stopCleanly } from "../support/process.ts";
 
 /** SRT, from the first frame to the recording, with a server as an operator starts it. */
@@ -29,25 +37,23 @@ async function playbackOf({ call }: LiveServer, { key }: TestChannel, { id }: As
   return body as { hls_url: string; dash_url: string };
 }
 
-const segmentsIn = ({ dataDir }: LiveServer) => globSync("live/*/180p/?????.m4s", { cwd: dataDir });
-
 test("viewers watch a stream with B-frames while it runs, and it becomes an asset", async () => {
   const server = await srtServer();
   const channel = await newChannel(server);
-  const { exit } = publishSrt(server, channel, 9);
+  const publisher = publishSrt(server, channel, 9);
   const shown = async () =>
     (await server.call("GET", `/api/v1/live/channels/${channel.id}`, { key: channel.key })).body;
   const live = await until("the channel is live", async () => {
     const found = await shown();
     return found.status === "live" && found.hls_url ? found : null;
   });
-  await until("a segment is complete", async () => segmentsIn(server).length > 0, 30_000);
+  await firstSegment(server, publisher);
   const faults = await complaints("-i", live.hls_url, "-t", "2", "-map", "0:v:0", "-map", "0:a:0", "-f", "null", "-");
   // ffmpeg reads the init segment once more for each segment that it joins.
   expect(faults.split("\n").filter((line) => !/duplicated MOOV|^$/.test(line))).toEqual([]);
   const measured = await until("the health is measured", async () => (await shown()).health);
   expect(measured.bitrate).toBeGreaterThan(50_000);
-  expect((await exit)[0]).toBe(0);
+  expect((await publisher.exit)[0]).toBe(0);
   const endedAt = performance.now();
   const asset = await recordingOf(server, channel);
   expect(performance.now() - endedAt).toBeLessThan(2000);
@@ -69,7 +75,7 @@ test("a wrong key is refused, and a second publisher of either protocol too", as
   expect((await wrong.exit)[0]).not.toBe(0);
   expect(wrong.stderr()).toContain("rejection reason");
   const first = publishSrt(server, channel, 60);
-  await until("the stream runs", async () => segmentsIn(server).length > 0, 30_000);
+  await firstSegment(server, first);
   expect((await publishSrt(server, channel, 5).exit)[0]).not.toBe(0);
   expect((await publish(server, channel, 5).exit)[0]).not.toBe(0);
   expect(first.child.exitCode).toBeNull();
@@ -80,7 +86,7 @@ test("a publisher that is killed and comes back continues the stream", async () 
   const server = await srtServer();
   const channel = await newChannel(server);
   const first = publishSrt(server, channel, 60);
-  await until("a segment is complete", async () => segmentsIn(server).length > 0, 30_000);
+  await firstSegment(server, first);
   first.child.kill("SIGKILL");
   await first.exit;
   // Its address sends nothing, which the server knows after 3 s: before that, it is taken for another publisher.
@@ -128,7 +134,7 @@ test("a server that stops completes the recording of a running stream, and sever
   const server = await srtServer({ VODBOX_PROCESSES: "2" });
   const channel = await newChannel(server);
   const publisher = publishSrt(server, channel, 60);
-  await until("a segment is complete", async () => segmentsIn(server).length > 0, 30_000);
+  await firstSegment(server, publisher);
   await stopCleanly(server);
   expect((await publisher.exit)[0]).not.toBe(0);
   const again = await liveServer({ dataDir: server.dataDir });

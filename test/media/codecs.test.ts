@@ -1,6 +1,5 @@
 import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { join, relative } from "node:path";
-import fc from "fast-check";
 import { afterAll, expect, test, vi } from "vitest";
 import { aac } from "../../src/media/codecs/aac.ts";
 import { av1 } from "../../src/media/codecs/av1.ts";
@@ -16,6 +15,7 @@ import {
 } from "../../src/media/codecs/registry.ts";
 import { type EncodingSpec, encodingSpec } from "../../src/media/encoding-spec.ts";
 import { joinSegments, readFirstSample, readInit, readSegmentTimes } from "../../src/media/isobmff.ts";
+import { fc } from "../support/property.ts";
 import { av1 as libaom, words } from "./matrix-sources.ts";
 import { ffmpeg, ffprobe, picture, sound, temporaryFolder } from "./sources.ts";
 

@@ -1,7 +1,9 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { globSync } from "node:fs";
 import { expect } from "vitest";
 import { aac, picture, sound, x264 } from "../live/cmaf-publisher.ts";
+import { until } from "./descendants.ts";
 import { atEnd, newFolder } from "./folder.ts";
 import { lineOf, type RunningServer, startServer, tenantKey } from "./process.ts";
 
@@ -37,6 +39,18 @@ export async function newChannel(server: LiveServer, fields: Record<string, unkn
   return { ...created.body, key };
 }
 
+/** Waits for the first complete segment of a stream; fails at once when its publisher has exited. */
+export async function firstSegment({ dataDir }: Pick<LiveServer, "dataDir">, { child, stderr }: Publishing) {
+  await until(
+    "a segment is complete",
+    async () => {
+      if (child.exitCode !== null) throw new Error(`The publisher exited with ${child.exitCode}: ${stderr()}`);
+      return globSync("live/*/180p/?????.m4s", { cwd: dataDir }).length > 0;
+    },
+    30_000,
+  );
+}
+
 export type Publishing = { child: ChildProcess; exit: Promise<unknown[]>; stderr: () => string };
 
 type PublishOptions = { video?: string[]; audio?: string[]; size?: string; url?: string };
@@ -58,7 +72,9 @@ export function publishSrt(
   seconds: number,
   options: PublishOptions = {},
 ): Publishing {
-  const target = `${srt}?streamid=publish:live/${channel}:key=${stream_key}&linger=5${options.url ?? ""}`;
+  // By default a caller waits 3 s for its connection, which a busy machine exceeds.
+  const patience = "linger=5&connect_timeout=30000";
+  const target = `${srt}?streamid=publish:live/${channel}:key=${stream_key}&${patience}${options.url ?? ""}`;
   return publishTo(["-f", "mpegts", target], seconds, options);
 }
 

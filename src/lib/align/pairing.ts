@@ -11,16 +11,16 @@ const MAX_DEPTH = 12;
  * For each word of the track, the index of the same word in the reference, or -1; indexes only increase. A patience
  * diff: runs of words that occur once in both are paired where they keep their order and extended to both sides; the
  * regions between them are processed in the same way with shorter runs. A repeated line is paired through its context.
+ * Where no run occurs once, a whole line may: one of equal words, or of words of which other lines consist too.
  */
 export function* pairWords({ track, reference, distinct }: WordRows): Sliced<Int32Array> {
   const a = track.grams[0];
   const b = reference.grams[0];
   const paired = new Int32Array(a.length).fill(-1);
-  const counts = distinct.map((size) => ({
-    inA: new Uint8Array(size),
-    inB: new Uint8Array(size),
-    at: new Int32Array(size),
-  }));
+  const levels = [
+    ...([2, 1, 0] as const).map((k) => levelOf([track.grams[k], reference.grams[k]], distinct.grams[k])),
+    levelOf([track.lines, reference.lines], distinct.lines),
+  ];
   const regions: Region[] = [{ a0: 0, a1: a.length, b0: 0, b1: b.length, depth: 0 }];
   for (let region = regions.pop(); region; region = regions.pop()) {
     const { a0, a1, b0, b1, depth } = region;
@@ -30,9 +30,9 @@ export function* pairWords({ track, reference, distinct }: WordRows): Sliced<Int
       continue;
     }
     let runs: Int32Array = new Int32Array();
-    for (let length = 2; length >= 0 && runs.length === 0; length--) {
-      const grams = [track.grams[length], reference.grams[length]] as [Int32Array, Int32Array];
-      runs = yield* uniquePairs(grams, region, counts[length] as Counts);
+    for (const level of levels) {
+      runs = yield* uniquePairs(level, region);
+      if (runs.length > 0) break;
     }
     let doneA = a0;
     let doneB = b0;
@@ -66,17 +66,21 @@ function* sameWords(a: Int32Array, b: Int32Array, { a0, a1, b0, b1 }: Region): S
   return true;
 }
 
-type Counts = { inA: Uint8Array; inB: Uint8Array; at: Int32Array };
+/** Numbers of the runs that begin at each word of both sides, and tables of how often each number occurs, and where. */
+type Level = { numbers: readonly [Int32Array, Int32Array]; inA: Uint8Array; inB: Uint8Array; at: Int32Array };
+
+const levelOf = (numbers: Level["numbers"], distinct: number): Level => ({
+  numbers,
+  inA: new Uint8Array(distinct),
+  inB: new Uint8Array(distinct),
+  at: new Int32Array(distinct),
+});
 
 /**
  * Indexes [a, b, a, b …] of the runs that occur once on each side of the region: the largest set that keeps their
  * order.
  */
-function* uniquePairs(
-  [a, b]: [Int32Array, Int32Array],
-  { a0, a1, b0, b1 }: Region,
-  { inA, inB, at }: Counts,
-): Sliced<Int32Array> {
+function* uniquePairs({ numbers: [a, b], inA, inB, at }: Level, { a0, a1, b0, b1 }: Region): Sliced<Int32Array> {
   for (let x = a0; x < a1; x++) {
     const gram = a[x] as number;
     if (gram >= 0 && (inA[gram] as number) < 2) inA[gram] = (inA[gram] as number) + 1;

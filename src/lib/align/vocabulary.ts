@@ -8,12 +8,19 @@ import { wordsOf } from "./words.ts";
  */
 export type WordRow = {
   grams: readonly [Int32Array, Int32Array, Int32Array];
+  /** The number of a whole cue's text at the index of its first word, -1 at its other words. */
+  lines: Int32Array;
   /** Index of the cue that contains each word. */
   cueOf: Int32Array;
   /** Index of each cue's first word, and the total number of words as the last entry. */
   firstOf: Int32Array;
 };
-export type WordRows = { track: WordRow; reference: WordRow; distinct: readonly [number, number, number] };
+export type WordRows = {
+  track: WordRow;
+  reference: WordRow;
+  /** How many different numbers `grams` and `lines` have. */
+  distinct: { grams: readonly [number, number, number]; lines: number };
+};
 
 const PAIR = 2 ** 26;
 const CHARACTERS_A_STEP = 4000;
@@ -23,14 +30,18 @@ export function* wordRows(track: readonly TimedText[], reference: readonly Timed
   const words = new Map<string, number>();
   const pairs = new Map<number, number>();
   const fours = new Map<number, number>();
+  const texts = new Map<string, number>();
   const rowOf = function* (cues: readonly TimedText[]): Sliced<WordRow> {
     const numbers: number[] = [];
     const cueOf: number[] = [];
+    const lines: number[] = [];
     const firstOf = new Int32Array(cues.length + 1);
     let read = 0;
     for (const [index, { text }] of cues.entries()) {
       firstOf[index] = numbers.length;
-      for (const word of wordsOf(text)) {
+      const spoken = wordsOf(text);
+      if (spoken.length > 0) lines[numbers.length] = numbered(texts, spoken.join(" "));
+      for (const word of spoken) {
         numbers.push(numbered(words, word));
         cueOf.push(index);
       }
@@ -43,10 +54,15 @@ export function* wordRows(track: readonly TimedText[], reference: readonly Timed
     const ones = Int32Array.from(numbers);
     yield;
     const twos = yield* runs(ones, 1, pairs);
-    return { grams: [ones, twos, yield* runs(twos, 2, fours)], cueOf: Int32Array.from(cueOf), firstOf };
+    return {
+      grams: [ones, twos, yield* runs(twos, 2, fours)],
+      lines: Int32Array.from(ones, (_, at) => lines[at] ?? -1),
+      cueOf: Int32Array.from(cueOf),
+      firstOf,
+    };
   };
   const rows = { track: yield* rowOf(track), reference: yield* rowOf(reference) };
-  return { ...rows, distinct: [words.size, pairs.size, fours.size] };
+  return { ...rows, distinct: { grams: [words.size, pairs.size, fours.size], lines: texts.size } };
 }
 
 function numbered<K>(known: Map<K, number>, key: K): number {
