@@ -64,7 +64,8 @@ async function played(folder: string, source: string, options: Options): Promise
       if (!options.isEarly || !viewer) return { firstFrame, stalled: null, seek: null };
       const stalled = (await viewer.watch(Math.min(WATCH_SECONDS, options.seconds - 1))) / 1000;
       const isPartial = (await until(() => true)).encoding_status === "partial";
-      const target = Math.floor((options.seconds * 0.9) / SEGMENT_SECONDS) * SEGMENT_SECONDS;
+      // Within a segment: at the begin of one, hls.js first requests the one before it.
+      const target = Math.floor((options.seconds * 0.9) / SEGMENT_SECONDS) * SEGMENT_SECONDS + 1;
       const seek = isPartial ? (await viewer.seek(target)) / 1000 : null;
       await viewer.close();
       return { firstFrame, stalled, seek };

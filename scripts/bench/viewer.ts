@@ -2,7 +2,7 @@ import { createReadStream } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import type { Page } from "playwright-core";
+import type { Page, Request } from "playwright-core";
 import { startBrowser } from "../../test/browser/browser.ts";
 import { paths } from "../build/paths.ts";
 
@@ -79,6 +79,19 @@ export type Viewer = {
   close(): Promise<void>;
 };
 
+/** Shows what a player waits for: each request with its start, duration and result. */
+function printRequests(page: Page): void {
+  const starts = new Map<Request, number>();
+  const ended = (request: Request, result: string) => {
+    const from = starts.get(request) ?? 0;
+    const [start, length] = [from, performance.now() - from].map((ms) => (ms / 1000).toFixed(2));
+    console.error(`${start} s + ${length} s: ${new URL(request.url()).pathname} ${result}`);
+  };
+  page.on("request", (request) => starts.set(request, performance.now()));
+  page.on("requestfinished", async (request) => ended(request, String((await request.response())?.status())));
+  page.on("requestfailed", (request) => ended(request, request.failure()?.errorText ?? "failed"));
+}
+
 export async function startViewer(): Promise<Viewer> {
   const server = createServer((request, response) => {
     const library = LIBRARIES[request.url ?? ""];
@@ -90,12 +103,16 @@ export async function startViewer(): Promise<Viewer> {
   const browser = await startBrowser("--autoplay-policy=no-user-gesture-required");
   const page: Page = await browser.newPage();
   await page.goto(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
+  if (process.env.VODBOX_BENCH_TRACE) printRequests(page);
   const ask = (call: string, ...args: unknown[]) =>
     page.evaluate(`${call}(${args.map((arg) => JSON.stringify(arg)).join(",")})`) as Promise<number>;
   return {
     open: (player, folder) => ask("openWith", player, folder),
     watch: (seconds) => ask("watch", seconds),
-    seek: (seconds) => ask("seek", seconds),
+    async seek(seconds) {
+      if (process.env.VODBOX_BENCH_TRACE) console.error(`${(performance.now() / 1000).toFixed(2)} s: seek`);
+      return await ask("seek", seconds);
+    },
     async close() {
       await browser.close();
       server.closeAllConnections();

@@ -119,6 +119,8 @@ export const FIELDS: Record<string, string> = {
   will_retry: "Whether another attempt follows",
   retryable: "Whether another attempt may succeed",
   cancel_requested: "Whether the worker must stop",
+  yield_requested:
+    "Whether a viewer waits for a segment that the worker of a chunk will reach late: it may end it early",
   failure_count: "Failures in a row",
 
   // Media

@@ -39,6 +39,8 @@ export type RunOptions = {
   memoryBytes?: number | undefined;
   /** Use the spawn server, so that starting the program does not block the event loop. */
   viaSpawnServer?: boolean;
+  /** Ends the run at once: what it has in progress is not needed. */
+  killSignal?: AbortSignal | undefined;
   /** Whether a viewer waits for it, or it yields to such runs; by default neither. */
   precedence?: Precedence;
   /** Where the process is recorded while it runs, for the next start to find (see orphan-processes.ts). */
@@ -125,7 +127,7 @@ function lowerPriority(child: Spawned, nice: number): void {
 
 function follow(
   child: Spawned,
-  { args, signal, input, timeLimitMs, stallMs, onPosition, onLog, cwd, precedence }: RunOptions,
+  { args, signal, killSignal, input, timeLimitMs, stallMs, onPosition, onLog, cwd, precedence }: RunOptions,
 ): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
   const stdout: Buffer[] = [];
@@ -154,6 +156,10 @@ function follow(
     killTimer = setTimeout(() => child.kill("SIGKILL"), KILL_AFTER_MS);
   };
   const onAbort = () => end(new MediaError("aborted", "The run was aborted.", true));
+  const onKill = () => {
+    onAbort();
+    child.kill("SIGKILL");
+  };
   const onStall = () => end(new MediaError("timeout", "ffmpeg stopped making progress.", true, logTail()));
   const limitTimer = setTimeout(
     () =>
@@ -173,6 +179,7 @@ function follow(
     : null;
   restartStall();
   signal?.addEventListener("abort", onAbort, { once: true });
+  killSignal?.addEventListener("abort", onKill, { once: true });
 
   child.stdout?.on("data", (chunk: Buffer) => {
     if (progress) return progress(chunk.toString("latin1"));
@@ -197,6 +204,7 @@ function follow(
   child.on("close", settle);
   if (input && child.stdin) feed(input, child.stdin);
   if (signal?.aborted) onAbort();
+  if (killSignal?.aborted) onKill();
 
   function feed(from: Readable, stdin: NodeJS.WritableStream) {
     pipeline(from, stdin).catch(() => {
@@ -212,6 +220,7 @@ function follow(
     clearTimeout(stallTimer);
     giveUpPrecedence?.();
     signal?.removeEventListener("abort", onAbort);
+    killSignal?.removeEventListener("abort", onKill);
     if (ending) reject(ending);
     else if (code === 0) resolve(Buffer.concat(stdout));
     else reject(classify({ code, signal: exitSignal }, logTail()));

@@ -118,6 +118,12 @@ export const TaskCompletion = v.object({
   ...Completion.entries,
   plan: v.pipe(v.nullish(PlanResult), v.description("The result of a `plan` task")),
   written: v.pipe(v.nullish(WrittenRenditions), v.description("The result of a `chunk` or `audio` task")),
+  partial: v.pipe(
+    v.optional(v.boolean("must be true or false")),
+    v.description(
+      "Whether `written` has only the first segments of a chunk, after `yield_requested`: the rest is queued again",
+    ),
+  ),
 });
 
 export const Failure = v.object({
@@ -203,4 +209,5 @@ export const HeartbeatAnswer = v.object({
   status: v.string(),
   lease_expires_at: v.nullable(Time),
   cancel_requested: v.boolean(),
+  yield_requested: v.optional(v.boolean()),
 });

@@ -24,6 +24,9 @@ type LeaseHeartbeatOptions = {
 export class LeaseHeartbeat {
   reason: EndReason | null = null;
   readonly signal: AbortSignal;
+  /** Aborts when the server asks to complete a chunk early. */
+  readonly yielding: AbortSignal;
+  readonly #yielding = new AbortController();
   readonly #controller = new AbortController();
   readonly #ended = new AbortController();
   readonly #client: LeaseClient;
@@ -50,6 +53,7 @@ export class LeaseHeartbeat {
     // What lies on this disk is not downloaded.
     this.#stage = job.source.local_path ? "probing" : "downloading";
     this.signal = this.#controller.signal;
+    this.yielding = this.#yielding.signal;
     this.#log.add(this.#stage);
     if (options.signal.aborted) this.#abort("stopped");
     options.signal.addEventListener("abort", this.#onOuter, { once: true });
@@ -122,6 +126,7 @@ export class LeaseHeartbeat {
       const answer = await this.#client.heartbeat(this.#job, report, this.#ended.signal);
       if (log !== null) this.#log.markSent(log);
       if (answer.cancel_requested) this.#abort("canceled");
+      if (answer.yield_requested) this.#yielding.abort();
     } catch (error) {
       if (this.#ended.signal.aborted) return;
       const isGone = error instanceof ServerRefused && (error.status === 404 || error.status === 410);

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { MediaError } from "../media/error.ts";
 import { Inexact } from "../media/parallel/inexact.ts";
+import { Yielded } from "../media/parallel/yielded.ts";
 import type { Failure, WorkerContract } from "../protocol/worker-client.ts";
 import { CaptionFailed } from "./captions.ts";
 import { cutClip } from "./clip-job.ts";
@@ -86,7 +87,7 @@ export async function runJob(job: WorkerContract, context: JobContext): Promise<
       return end;
     }
     try {
-      if (signal.aborted) {
+      if (signal.aborted || error instanceof Yielded) {
         await client.release(job);
         log.info(fields, "Job released.");
         return "released";

@@ -104,6 +104,8 @@ export const transcodingTasks = sqliteTable("transcoding_tasks", {
   turn: integer("turn").notNull().default(0),
   urgency: integer("urgency").notNull().default(0),
   rank: integer("rank").notNull().default(0),
+  /** The segment that a viewer waits for, while the worker is asked to end before it; null: it is not asked. */
+  yieldTo: text("yield_to", { mode: "json" }).$type<{ rendition: string; number: number }>(),
   availableAt: integer("available_at").notNull(),
   weight: real("weight").notNull(),
   progress: real("progress").notNull().default(0),

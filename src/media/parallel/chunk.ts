@@ -11,6 +11,7 @@ import { joinedAt, segmentFramesOf } from "./passthrough-parts.ts";
 import { Placer } from "./placer.ts";
 import type { StoredPlan } from "./stored-plan.ts";
 import { toRows } from "./written-rows.ts";
+import { Yielded } from "./yielded.ts";
 
 export type ChunkOptions = {
   input: string;
@@ -30,9 +31,13 @@ export type ChunkOptions = {
   onPlaced?: ((files: string[]) => Promise<void>) | undefined;
   /** The keyframe that is decoded first, from the index of the source; null: its first one. */
   seekSeconds?: number | null;
+  /** Ends the chunk with the segments that are complete. */
+  yielding?: AbortSignal | undefined;
   /** 0 to 1. */
   onProgress?: (fraction: number) => void;
 };
+/** `isPartial`: only the first segments of the chunk, because it was to yield. */
+export type EncodedChunk = { written: WrittenRendition[]; isPartial: boolean };
 
 const STALL_MS = 5 * 60_000;
 const COPY_LIMIT_MS = 3_600_000;
@@ -40,10 +45,11 @@ const timeLimitMs = (seconds: number) => 3_600_000 + seconds * 100_000;
 
 /**
  * Encodes the frames of one chunk into the segments that a run over the whole source would write at their place. Throws
- * MediaError, and Inexact when the result is not exactly the chunk.
+ * MediaError, Inexact when the result is not exactly the chunk, and Yielded when it was to yield before it had a segment.
  */
-export async function encodeChunk(options: ChunkOptions): Promise<WrittenRendition[]> {
-  const { chunk, workDir, outDir, plan, spec } = options;
+export async function encodeChunk(options: ChunkOptions): Promise<EncodedChunk> {
+  const { workDir, outDir, plan, spec, yielding } = options;
+  let { chunk } = options;
   const { video } = plan;
   if (!video) throw new Inexact("it has no video.");
   const { passthrough, rate } = video;
@@ -64,13 +70,21 @@ export async function encodeChunk(options: ChunkOptions): Promise<WrittenRenditi
     if (renditions.some((one) => one !== top)) await encodeRange(options, onlyVideo, only);
     // Its faults are found by the chunk that encodes the other renditions of these frames.
     if (top && renditions.includes(top)) await copyRange(options, onlyVideo);
+  } catch (error) {
+    if (!yielding?.aborted || options.run.signal?.aborted) throw error;
+    await placer.stop();
+    const segments = await placer.placeComplete();
+    if (segments === 0) throw new Yielded();
+    chunk = { ...chunk, segments, end_frame: firstOf(chunk.first_segment + segments) };
   } finally {
     await placer.stop();
   }
+  const isPartial = chunk !== options.chunk;
   const rows: WrittenRendition[] = [];
   for (const name of names) {
-    const cut = await readWritten(workDir, name, { joinLast: chunk.segments === null && !frames });
-    if (!cut) throw new Inexact(`chunk ${chunk.number} has no frames.`);
+    const read = await readWritten(workDir, name, { joinLast: chunk.segments === null && !frames });
+    if (!read) throw new Inexact(`chunk ${chunk.number} has no frames.`);
+    const cut = isPartial ? { ...read, segments: read.segments.slice(0, chunk.segments ?? undefined) } : read;
     const ticks = ticksPerFrame(cut, rate);
     const starts = frames?.map((frame) => frame - chunk.first_frame);
     const written = starts ? await joinedAt(workDir, cut, { ticks, starts }) : cut;
@@ -81,7 +95,7 @@ export async function encodeChunk(options: ChunkOptions): Promise<WrittenRenditi
     rows.push(await place(written, { workDir, outDir, chunk, ticks, sequence, placer }));
   }
   await rm(workDir, { recursive: true, force: true });
-  return rows;
+  return { written: rows, isPartial };
 }
 
 /**
@@ -106,6 +120,7 @@ async function encodeRange(
     encoder,
     watermark,
     seekSeconds,
+    yielding,
     onProgress,
   }: ChunkOptions,
   plan: StoredPlan,
@@ -131,6 +146,7 @@ async function encodeRange(
     reads: [...(common.reads ?? []), ...(watermark ? [watermark] : [])],
     args: encodeArguments({ input, outDir: workDir, plan, whole, spec, encoder, range, only, watermark }),
     precedence: chunk.is_urgent ? "urgent" : "background",
+    killSignal: yielding,
     devices: encoder !== undefined && encoder !== "software",
     timeLimitMs: timeLimitMs(seconds),
     stallMs: STALL_MS,

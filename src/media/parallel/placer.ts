@@ -43,6 +43,16 @@ export class Placer {
     if (options.isWatching) this.#plan();
   }
 
+  /** After `stop`: places what is complete by now. Returns how many segments each rendition has, from the first one on. */
+  async placeComplete(): Promise<number> {
+    if (!this.#options.isWatching) return 0;
+    await this.#look();
+    const { names, chunk } = this.#options;
+    let count = 0;
+    while (names.every((name) => this.#placed.has(`${name}/${segmentName(chunk.first_segment + count)}`))) count++;
+    return count;
+  }
+
   /** When this resolves, nothing is in progress. */
   async stop(): Promise<void> {
     this.#isStopped = true;

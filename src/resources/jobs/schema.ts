@@ -35,10 +35,15 @@ export const toHeartbeatAnswer = ({ status, leaseExpiresAt }: JobRow): v.InferIn
   cancel_requested: status === "canceled",
 });
 /** Of a task that runs or was canceled. */
-export const toTaskHeartbeatAnswer = ({ status, leaseExpiresAt }: TaskRow): v.InferInput<typeof HeartbeatAnswer> => ({
+export const toTaskHeartbeatAnswer = ({
+  status,
+  leaseExpiresAt,
+  yieldTo,
+}: TaskRow): v.InferInput<typeof HeartbeatAnswer> => ({
   status: status === "canceled" ? "canceled" : "running",
   lease_expires_at: iso(leaseExpiresAt),
   cancel_requested: status === "canceled",
+  yield_requested: yieldTo !== null,
 });
 
 export const Job = v.pipe(

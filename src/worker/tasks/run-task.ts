@@ -8,7 +8,7 @@ import type { ByteRange } from "../../media/mp4/layout.ts";
 import { encodeAudio } from "../../media/parallel/audio.ts";
 import { audioStep } from "../../media/parallel/audio-grid.ts";
 import { encodeAudioPart } from "../../media/parallel/audio-part.ts";
-import { encodeChunk } from "../../media/parallel/chunk.ts";
+import { type EncodedChunk, encodeChunk } from "../../media/parallel/chunk.ts";
 import { earlyNames, initSeconds, writeEarly, writeInits } from "../../media/parallel/head.ts";
 import { writeImages } from "../../media/parallel/images.ts";
 import { Inexact } from "../../media/parallel/inexact.ts";
@@ -92,7 +92,9 @@ async function chunk({ job, context, workspace }: Running, plan: StoredPlan): Pr
       run: taskRun(context, workspace, source.path),
     };
     const { renditions } = task.chunk;
-    const [written] = await runConcurrently(
+    // Not the one that publishes, and not one that also reads the whole source: another task would have to do it again.
+    const yielding = task.publishes || sum ? undefined : heartbeat.yielding;
+    const [{ written, isPartial }] = await runConcurrently(
       heartbeat.signal,
       (signal) =>
         encodeExactly(
@@ -102,6 +104,7 @@ async function chunk({ job, context, workspace }: Running, plan: StoredPlan): Pr
               run: { ...options.run, signal },
               workDir: join(work, "chunk"),
               chunk: task.chunk as Chunk,
+              yielding,
             },
             onPlaced: (files) => publisher.also(files),
             onProgress: report,
@@ -120,7 +123,7 @@ async function chunk({ job, context, workspace }: Running, plan: StoredPlan): Pr
     heartbeat.report("publishing", ENCODED);
     await publisher.finish(filesOf(written));
     if (task.publishes) await publishFirst({ job, context, workspace }, { ...options, written, publisher });
-    return { written, ...(sum && { media: { source_sha256: await sum } }) };
+    return { written, ...(isPartial && { partial: true }), ...(sum && { media: { source_sha256: await sum } }) };
   } finally {
     await publisher.stop();
   }
@@ -181,7 +184,7 @@ const isOfSource = (error: unknown) =>
 async function encodeExactly(
   options: Parameters<typeof encodeChunk>[0],
   { source, window }: { source: TaskSource; window: Window | null },
-): Promise<WrittenRendition[]> {
+): Promise<EncodedChunk> {
   try {
     if (!window) return await encodeChunk(options);
     try {

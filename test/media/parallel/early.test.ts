@@ -11,11 +11,12 @@ import { earlyNames, writeEarly, writeInits } from "../../../src/media/parallel/
 import { writeImages } from "../../../src/media/parallel/images.ts";
 import { planSource } from "../../../src/media/parallel/plan-source.ts";
 import { parsePlan } from "../../../src/media/parallel/stored-plan.ts";
+import { Yielded } from "../../../src/media/parallel/yielded.ts";
 import { probe } from "../../../src/media/probe.ts";
 import { readFromFolder } from "../../../src/media/sample-video.ts";
 import type { PlanResult, WrittenRendition } from "../../../src/protocol/task.ts";
 import { rangeOf } from "../../../src/resources/jobs/tasks/chunks.ts";
-import { binaries, ffmpeg, temporaryFolder } from "../sources.ts";
+import { binaries, ffmpeg, ffprobe, temporaryFolder } from "../sources.ts";
 import { packetsOf, similarity } from "./frames.ts";
 
 vi.setConfig({ testTimeout: 300_000 });
@@ -70,7 +71,7 @@ test.each(["30", "24000/1001"])(
       const workDir = await mkdtemp(join(folder, "work-"));
       const chunk = rangeOf(grid, { number: 0, from, to, renditions });
       const onPlaced = async (files: string[]) => void placed.push(...files);
-      const written = await encodeChunk({ ...common, workDir, chunk, onPlaced });
+      const { written } = await encodeChunk({ ...common, workDir, chunk, onPlaced });
       parts.push(...written);
       return written;
     };
@@ -128,3 +129,57 @@ test.each(["30", "24000/1001"])(
       expect(Math.min(...(await similarity(outDir, wholeDir, name)))).toBeGreaterThan(30);
   },
 );
+
+test("a chunk that is to yield ends with the segments that are complete, and the rest continues them", async () => {
+  const input = join(folder, "long.mp4");
+  const noise = "testsrc2=s=854x480:r=30:d=24,noise=alls=6:allf=t";
+  await ffmpeg("-f", "lavfi", "-i", noise, "-c:v", "libx264", "-preset", "ultrafast", "-g", "60", input);
+  const run = { cwd: await mkdtemp(join(folder, "cwd-")), reads: [input], writes: [folder] };
+  const media = await probe(input, binaries);
+  const planned = await planSource({ input, probe: media, spec, binaries, run });
+  const video = planned.plan.video as object;
+  const plan = parsePlan(JSON.parse(JSON.stringify({ ...planned.plan, video: { ...video, passthrough: null } })));
+  const grid = { frame_rate: planned.frame_rate as NonNullable<PlanResult["frame_rate"]>, segment_seconds: 4 };
+  const outDir = await mkdtemp(join(folder, "yielded-"));
+  const joined = join(folder, "joined.mp4");
+  const part = async (from: number, yielding?: AbortController) => {
+    const chunk = rangeOf(grid, { number: from, from, to: 6 });
+    const workDir = await mkdtemp(join(folder, "work-"));
+    const onPlaced = async () => yielding?.abort();
+    return encodeChunk({
+      input,
+      outDir,
+      plan,
+      spec,
+      binaries,
+      run,
+      chunk,
+      workDir,
+      onPlaced,
+      yielding: yielding?.signal,
+    });
+  };
+  const early = new AbortController();
+  early.abort();
+  await expect(part(0, early)).rejects.toThrow(Yielded);
+  expect(readdirSync(outDir)).toEqual([]);
+
+  const first = await part(0, new AbortController());
+  const count = first.written[0]?.segments.length ?? 0;
+  expect(first.isPartial).toBe(true);
+  expect(count).toBeGreaterThan(0);
+  expect(count).toBeLessThan(6);
+  const rest = await part(count);
+  expect(rest.isPartial).toBe(false);
+  for (const [index, { name, init, segments }] of first.written.entries()) {
+    const last = rest.written[index] as WrittenRendition;
+    expect([last.name, last.init, last.first]).toEqual([name, init, count]);
+    const frames = [...segments, ...last.segments].map(([, start, duration]) => [start, duration]);
+    const ticks = 4 * init.timescale;
+    expect(frames).toEqual(Array.from({ length: 6 }, (_, n) => [n * ticks, ticks]));
+    const files = ["init.mp4", ...frames.map((_, n) => `0000${n + 1}.m4s`)].map((file) => join(outDir, name, file));
+    writeFileSync(joined, Buffer.concat(files.map((file) => readFileSync(file))));
+    const counted = ["-count_frames", "-show_entries", "stream=nb_read_frames", "-of", "csv=p=0"];
+    expect((await ffprobe(...counted, joined)).trim()).toBe(String(24 * 30));
+  }
+});

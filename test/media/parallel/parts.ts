@@ -109,7 +109,9 @@ export async function encodedInParts(
   for (const chunk of chunks) {
     const seek = windowIn(planned, chunk)?.seekSeconds;
     const workDir = join(run.cwd, `chunk-${chunk.number}`);
-    parts.push(await encodeChunk({ ...common, workDir, chunk, ...(seek !== undefined && { seekSeconds: seek }) }));
+    parts.push(
+      (await encodeChunk({ ...common, workDir, chunk, ...(seek !== undefined && { seekSeconds: seek }) })).written,
+    );
   }
   const written = [...joined(parts), ...(plan.audio.length > 0 ? await encodeAudio(common) : [])];
   const names = fileNames(spec);
@@ -123,7 +125,7 @@ export async function encodedChunk(input: string, plan: StoredPlan, chunk: Chunk
   const run = { cwd, reads: [input], writes: [cwd] };
   const [outDir, workDir] = [join(cwd, "out"), join(cwd, "chunk")];
   try {
-    return await encodeChunk({ input, outDir, workDir, plan, chunk, spec: encodingSpec, binaries, run });
+    return (await encodeChunk({ input, outDir, workDir, plan, chunk, spec: encodingSpec, binaries, run })).written;
   } finally {
     await rm(cwd, { recursive: true, force: true });
   }

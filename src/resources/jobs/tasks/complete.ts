@@ -19,6 +19,7 @@ import { applyTask, endLease } from "./lifecycle.ts";
 import { captionsWithoutAudio, checkedPlan, NO_AUDIO, storePlan } from "./plan.ts";
 import { doneOf, moveJob } from "./progress.ts";
 import { initHash, initHashes, type PartResult, partResult, reportedByParts, whyNotExact } from "./written.ts";
+import { shorten } from "./yield.ts";
 
 type Completion = v.InferOutput<typeof TaskCompletion>;
 
@@ -68,7 +69,7 @@ async function finish(
   result: PartResult | null = null,
 ) {
   await endLease(tx, app, task.leaseId ?? -1, "completed", resultHash);
-  const finished = { progress: 100, leaseExpiresAt: null, result, finishedAt: app.clock.now() };
+  const finished = { progress: 100, leaseExpiresAt: null, yieldTo: null, result, finishedAt: app.clock.now() };
   return applyTask(tx, app, "complete", task.id, finished);
 }
 
@@ -104,7 +105,8 @@ async function completePart(app: App, lease: TaskLease, resultHash: string, part
   return app.write(async (tx) => {
     const again = await lease.repeated(tx, resultHash);
     if (again) return again;
-    const leased = await lease.live(tx);
+    const whole = await lease.live(tx);
+    const leased = await shorten(tx, app, whole, part);
     const { job, task } = leased;
     const reason = whyNotExact(task, part) ?? (await whyNotAlike(tx, leased, part));
     if (reason !== null) {
@@ -114,7 +116,7 @@ async function completePart(app: App, lease: TaskLease, resultHash: string, part
     const finished = await finish(tx, app, task, resultHash, part);
     await deferSlow(tx, app, leased);
     const stage = (await queueImages(tx, app, leased)) ? "publishing" : undefined;
-    return moveJob(tx, app, job, doneOf(finished) - doneOf(task), { stage });
+    return moveJob(tx, app, job, doneOf(finished) - doneOf(whole.task), { stage });
   });
 }
 

@@ -9,6 +9,7 @@ import { PLANNED, WHOLE_TASK } from "./chunks.ts";
 import type { LeasedTask } from "./lease.ts";
 import { applyTask, createTasks, endLease } from "./lifecycle.ts";
 import { doneOf, moveJob } from "./progress.ts";
+import { requestRest } from "./yield.ts";
 
 /** Failures of a part that an encode in one run would repeat. */
 const OF_THE_SOURCE: ReadonlySet<string> = new Set(["source_corrupt", "caption_failed"]);
@@ -42,7 +43,7 @@ export async function failTask(tx: Db, app: App, { job, task }: Failed, given: F
   const isPart = task.kind === "chunk" || task.kind === "audio";
   const isUncuttable = isPart && (fault.code === INEXACT || (!fault.retryable && !OF_THE_SOURCE.has(fault.code)));
   if (!isWholeJob(task) && !isUncuttable && fault.retryable && failures < task.maxAttempts) {
-    const columns = { ...failed, stage: null, availableAt: now + backoffMs(failures) };
+    const columns = { ...failed, stage: null, yieldTo: null, availableAt: now + backoffMs(failures) };
     await applyTask(tx, app, "requeue", task.id, columns);
     return moveJob(tx, app, job, -doneOf(task), { logTail: fault.logTail });
   }
@@ -53,15 +54,16 @@ export async function failTask(tx: Db, app: App, { job, task }: Failed, given: F
 }
 
 /**
- * The worker returns the task, because it stops. Not counted as an attempt of it. While nothing else runs and no chunk is
+ * The worker returns the task, because it stops or has nothing to yield. Not counted as an attempt of it. While nothing else runs and no chunk is
  * complete, the whole job is queued again: any worker can then start it, also one without support for tasks.
  */
 export async function releaseTask(tx: Db, app: App, { job, task }: Failed): Promise<JobRow> {
   await endLease(tx, app, task.leaseId ?? -1, "released");
   if (isWholeJob(task) || !(await hasOthers(tx, task)))
     return releaseAttempt(tx, app, { job, attempt: { id: task.attemptId } });
-  const reset = { workerId: null, progress: 0, stage: null, leaseExpiresAt: null, availableAt: app.clock.now() };
-  await applyTask(tx, app, "requeue", task.id, reset);
+  const reset = { workerId: null, progress: 0, stage: null, leaseExpiresAt: null, yieldTo: null };
+  const queued = await applyTask(tx, app, "requeue", task.id, { ...reset, availableAt: app.clock.now() });
+  if (task.yieldTo) await requestRest(tx, app, queued, task.yieldTo);
   return moveJob(tx, app, job, -doneOf(task));
 }
 

@@ -1,4 +1,4 @@
-import { and, count, eq, inArray, or, type SQL, sql } from "drizzle-orm";
+import { and, count, eq, inArray, isNotNull, or, type SQL, sql } from "drizzle-orm";
 import { afterCommit } from "../../../../storage/db/after-commit.ts";
 import type { Db } from "../../../../storage/db/open.ts";
 import { type AssetRow, type TaskRow, transcodingTasks } from "../../../../storage/db/schema.ts";
@@ -13,6 +13,7 @@ import { ABANDONED, FIRST, REQUESTED } from "./early-parts.ts";
 import { IS_QUEUED, IS_RUNNING } from "./lifecycle.ts";
 import { planOf } from "./plan-of.ts";
 import { requestAudio, requestTask } from "./split.ts";
+import { shouldYield } from "./yield.ts";
 
 /** Segments that viewers have requested and that are not encoded yet. */
 const MAX_REQUESTED = 16;
@@ -27,17 +28,26 @@ export type Availability = "coming" | "later" | "none";
 
 /**
  * When a segment that is not in storage will be there. One that no worker has begun becomes a task of its own, ahead of
- * the whole queue; the others of its task are encoded as before, each once.
+ * the whole queue; the others of its task are encoded as before, each once. A worker that would reach it late is asked to
+ * complete its chunk early.
  */
 export async function requestSegment(app: App, asset: AssetRow, ref: SegmentRef): Promise<Availability> {
   const known = await find(app.db, asset, ref);
   if (typeof known === "string") return known;
-  if (known.task.status === "running" || isSplit(known.task)) return "coming";
+  const { task: first } = known;
+  const now = app.clock.now();
+  if (isSplit(first) || (first.status === "running" && !shouldYield(first, ref.number, now))) return "coming";
   return app.write(async (tx) => {
     const found = await find(tx, asset, ref);
     if (typeof found === "string") return found;
     const { task, plan } = found;
-    if (task.status === "running" || isSplit(task)) return "coming";
+    if (isSplit(task)) return "coming";
+    if (task.status === "running") {
+      // A request that is over a limit waits for the chunk.
+      if (shouldYield(task, ref.number, now) && !(await isLimited(tx, asset.tenantId)))
+        await tx.update(tasks).set({ yieldTo: ref }).where(eq(tasks.id, task.id));
+      return "coming";
+    }
     // Not limited: at most two minutes of it, which take seconds and have to be encoded anyway.
     if (task.kind === "audio") await requestAudio(tx, app, task, { plan, number: ref.number });
     else {
@@ -61,8 +71,12 @@ export async function requestSegment(app: App, asset: AssetRow, ref: SegmentRef)
 export async function abandonSegment(app: App, asset: AssetRow, ref: SegmentRef): Promise<void> {
   await app.write(async (tx) => {
     const found = await find(tx, asset, ref);
-    if (typeof found === "string" || found.task.kind !== "chunk" || found.task.urgency !== REQUESTED) return;
-    await tx.update(tasks).set({ urgency: FIRST, rank: ABANDONED }).where(eq(tasks.id, found.task.id));
+    if (typeof found === "string" || found.task.kind !== "chunk") return;
+    const { id, urgency, yieldTo } = found.task;
+    if (yieldTo?.number === ref.number && yieldTo.rendition === ref.rendition)
+      await tx.update(tasks).set({ yieldTo: null }).where(eq(tasks.id, id));
+    if (urgency !== REQUESTED) return;
+    await tx.update(tasks).set({ urgency: FIRST, rank: ABANDONED }).where(eq(tasks.id, id));
     afterCommit(tx, workerWaker(app));
   });
 }
@@ -99,7 +113,7 @@ const openTask = (db: Db, { attemptId }: Pick<TaskRow, "attemptId">, condition: 
     .limit(1)
     .get();
 
-const isRequested = or(eq(tasks.urgency, REQUESTED), eq(tasks.rank, ABANDONED));
+const isRequested = or(eq(tasks.urgency, REQUESTED), eq(tasks.rank, ABANDONED), isNotNull(tasks.yieldTo));
 
 async function isLimited(tx: Db, tenantId: number): Promise<boolean> {
   let total = 0;

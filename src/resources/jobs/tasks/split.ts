@@ -16,7 +16,7 @@ const AHEAD_SEGMENTS = 2;
 const AUDIO_SEGMENTS = 3;
 
 /** Segments `from` to before `to` of some renditions; null: to the end of the source, all renditions. */
-type Rectangle = { from: number; to: number | null; renditions: string[] | null };
+export type Rectangle = { from: number; to: number | null; renditions: string[] | null };
 type Early = PlanResult & { early: NonNullable<PlanResult["early"]> };
 type Order = { urgency: number; rank: number };
 
@@ -109,7 +109,7 @@ async function encodeAhead(
   await cutOut(tx, app, next, { plan, wanted, order });
 }
 
-const rangeOfTask = ({ firstSegment, segments, renditions }: TaskRow): Rectangle => {
+export const rangeOfTask = ({ firstSegment, segments, renditions }: TaskRow): Rectangle => {
   const from = firstSegment ?? 0;
   return { from, to: segments === null ? null : from + segments, renditions };
 };
@@ -172,7 +172,8 @@ function around(outer: Rectangle, inner: Rectangle, all: readonly string[]): Rec
   ];
 }
 
-function columnsOf(
+/** The columns of a chunk of some segments. */
+export function columnsOf(
   { frame_rate, segment_seconds, segment_frames }: PlanResult,
   { from, to, renditions }: Rectangle,
   number: number,
@@ -184,7 +185,7 @@ function columnsOf(
 }
 
 /** The first unused number of a chunk of the attempt. */
-async function placesOf(tx: Db, { attemptId }: TaskRow): Promise<number> {
+export async function placesOf(tx: Db, { attemptId }: TaskRow): Promise<number> {
   const found = await tx
     .select({ most: max(tasks.number) })
     .from(tasks)

@@ -11,21 +11,21 @@ import { incomplete } from "../captions.ts";
 type Completion = v.InferOutput<typeof TaskCompletion>;
 type Captions = Pick<Completion, "subtitle_paths" | "caption_errors">;
 /** The result of a completed `chunk` or `audio` task; `source_sha256` is of the source, where the task computed it. */
-export type PartResult = Captions & { written: WrittenRendition[]; source_sha256?: string };
+export type PartResult = Captions & { written: WrittenRendition[]; source_sha256?: string; isPartial?: true };
 
 /** Tasks that are read at once: a chunk has a few kilobytes. */
 const PAGE = 50;
 
 /** What a part reports to have written. Throws 422 `invalid_transcoding_result`. */
 export function partResult(
-  { written, subtitle_paths, caption_errors, media }: Completion,
+  { written, subtitle_paths, caption_errors, media, partial }: Completion,
   kind: TaskRow["kind"],
 ): PartResult {
   if (!written || written.length === 0) return incomplete("written", "is required");
   if (new Set(written.map(({ name }) => name)).size < written.length) return incomplete("written", "repeats a name");
   const captions = kind === "audio" ? { subtitle_paths, caption_errors } : { subtitle_paths: {}, caption_errors: {} };
   const sum = media?.source_sha256;
-  return { written, ...captions, ...(sum && { source_sha256: sum }) };
+  return { written, ...captions, ...(sum && { source_sha256: sum }), ...(partial && { isPartial: true }) };
 }
 
 /** Of the init segment of a rendition. */
