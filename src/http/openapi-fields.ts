@@ -1,9 +1,13 @@
+import { WORKER_FIELDS } from "./openapi-worker-fields.ts";
+
 /**
  * Descriptions of fields and parameters by name, for every schema of the OpenAPI document: a name means the same
  * everywhere. Where it does not, `<parent>.<name>` describes it, where the parent is a field or the title of a schema. A
  * schema's own `v.description` has precedence.
  */
 export const FIELDS: Record<string, string> = {
+  ...WORKER_FIELDS,
+
   // Identity
   id: "Id of the record",
   tenant_id: "Id of the tenant",
@@ -118,9 +122,6 @@ export const FIELDS: Record<string, string> = {
   priority: "Higher first: -10 to 10 within the tenant, 11 to 100 before all tenants",
   will_retry: "Whether another attempt follows",
   retryable: "Whether another attempt may succeed",
-  cancel_requested: "Whether the worker must stop",
-  yield_requested:
-    "Whether a viewer waits for a segment that the worker of a chunk will reach late: it may end it early",
   failure_count: "Failures in a row",
 
   // Media
@@ -271,26 +272,6 @@ export const FIELDS: Record<string, string> = {
   password: "Password, 8 to 1,024 characters",
   pairing_code: "Code that pairs one device, once",
   device_name: "Name of the device, shown in the list of API keys",
-
-  // Jobs and workers
-  worker_id: "Name of the worker; null before a worker leases the job",
-  capabilities: "What the worker can do",
-  wait_seconds: "How long the server may hold the request until there is a job",
-  local_proof: "Proves that the worker reads the server's disk",
-  job: "The job",
-  transcoding_job: "The job; null without one",
-  worker_contract: "Everything that a worker needs for the job",
-  lease: "The lease of the attempt",
-  outputs: "Where the results go",
-  artifacts: "How URLs for results are requested",
-  callbacks: "URLs of the worker's calls",
-  heartbeat_interval_seconds: "Seconds between two heartbeats",
-  sign_url: "URL that returns presigned URLs for results",
-  heartbeat_url: "URL of the heartbeat",
-  complete_url: "URL of the call that completes the job",
-  fail_url: "URL of the call that fails the attempt",
-  release_url: "URL of the call that returns the job to the queue",
-  subtitle_paths: "Paths of captions by language",
 
   // VR players
   fullAccess: "Whether the whole video may be played",

@@ -1,0 +1,23 @@
+/** Of jobs and workers; see FIELDS. */
+export const WORKER_FIELDS = {
+  cancel_requested: "Whether the worker must stop",
+  yield_requested: "A viewer waits for a segment that this chunk reaches late: the worker may end it early",
+  worker_id: "Name of the worker; null before a worker leases the job",
+  capabilities: "What the worker can do",
+  wait_seconds: "How long the server may hold the request until there is a job",
+  local_proof: "Proves that the worker reads the server's disk",
+  job: "The job",
+  transcoding_job: "The job; null without one",
+  worker_contract: "Everything that a worker needs for the job",
+  lease: "The lease of the attempt",
+  outputs: "Where the results go",
+  artifacts: "How URLs for results are requested",
+  callbacks: "URLs of the worker's calls",
+  heartbeat_interval_seconds: "Seconds between two heartbeats",
+  sign_url: "URL that returns presigned URLs for results",
+  heartbeat_url: "URL of the heartbeat",
+  complete_url: "URL of the call that completes the job",
+  fail_url: "URL of the call that fails the attempt",
+  release_url: "URL of the call that returns the job to the queue",
+  subtitle_paths: "Paths of captions by language",
+};
