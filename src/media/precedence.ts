@@ -1,13 +1,14 @@
 import { readFileSync } from "node:fs";
 
 /**
- * `urgent`: a viewer waits for the run. `background`: no viewer does, so it is suspended while urgent ones of this process
- * run: with a low priority alone, the many threads of an encoder still take a third of the processors.
+ * `urgent`: a viewer waits for the run. `latest`: too, and no viewer waits for an earlier one of this kind any more: a worker
+ * receives a second requested segment only after the request for the first one was dropped. `background`: no viewer waits
+ * for it, so it is suspended while urgent ones of this process run: with a low priority alone, the many threads of an encoder
+ * still take a third of the processors.
  */
-export type Precedence = "urgent" | "background";
+export type Precedence = "urgent" | "latest" | "background";
 
-/** A background run. */
-type Yielding = { pid: number; startedAt: number; suspendedMs: number; suspendedAt: number | null };
+type Run = { pid: number; precedence: Precedence; startedAt: number; suspendedMs: number; suspendedAt: number | null };
 
 /**
  * A background run may be suspended for this long, and as long as it has been running: viewers who seek without a pause
@@ -17,36 +18,37 @@ const MAX_SUSPENDED_MS = 5_000;
 /** How often the rule is applied while an urgent run is in progress: other background runs may have started meanwhile. */
 const LOOK_MS = 100;
 
-const yielding = new Set<Yielding>();
-let urgent = 0;
+const runs = new Set<Run>();
 let looking: NodeJS.Timeout | undefined;
 
 /** Applies the rule to the program `pid` until the returned function is called, which also resumes the program. */
 export function takePrecedence(pid: number, precedence: Precedence): () => void {
-  if (precedence === "urgent") {
-    urgent++;
-    look();
-    looking ??= setInterval(look, LOOK_MS);
-    looking.unref();
-    return once(() => {
-      urgent--;
-      if (urgent > 0) return;
-      clearInterval(looking);
-      looking = undefined;
-      for (const run of yielding) resume(run);
-    });
-  }
-  const run: Yielding = { pid, startedAt: performance.now(), suspendedMs: 0, suspendedAt: null };
-  yielding.add(run);
-  return once(() => {
-    yielding.delete(run);
+  if (precedence === "latest") for (const run of runs) if (run.precedence === "latest") run.precedence = "background";
+  const run: Run = { pid, precedence, startedAt: performance.now(), suspendedMs: 0, suspendedAt: null };
+  runs.add(run);
+  if (precedence !== "background") look();
+  let isDone = false;
+  return () => {
+    if (isDone) return;
+    isDone = true;
+    runs.delete(run);
     resume(run);
-  });
+    if (precedence !== "background") look();
+  };
 }
 
 function look(): void {
+  const background = [...runs].filter((run) => run.precedence === "background");
+  if (background.length === runs.size) {
+    clearInterval(looking);
+    looking = undefined;
+    for (const run of background) resume(run);
+    return;
+  }
+  looking ??= setInterval(look, LOOK_MS);
+  looking.unref();
   const now = performance.now();
-  for (const run of yielding) {
+  for (const run of background) {
     const suspended = run.suspendedMs + (run.suspendedAt === null ? 0 : now - run.suspendedAt);
     const running = now - run.startedAt - suspended;
     if (suspended >= MAX_SUSPENDED_MS + running) resume(run);
@@ -54,7 +56,7 @@ function look(): void {
   }
 }
 
-function resume(run: Yielding): void {
+function resume(run: Run): void {
   if (run.suspendedAt === null) return;
   signalProgram(run.pid, "SIGCONT");
   run.suspendedMs += performance.now() - run.suspendedAt;
@@ -80,13 +82,4 @@ function programOf(pid: number): number {
   } catch {
     return pid;
   }
-}
-
-function once(action: () => void): () => void {
-  let isDone = false;
-  return () => {
-    if (isDone) return;
-    isDone = true;
-    action();
-  };
 }

@@ -56,6 +56,24 @@ test("a run that no viewer waits for is suspended while others are urgent, and t
   expect(await Promise.all([background.ended, late.ended])).toEqual([expect.any(MediaError), expect.any(MediaError)]);
 });
 
+test("a requested run is suspended for the one that was requested after it, and then continues", async () => {
+  const sound = endless("sound", "urgent");
+  const left = endless("left", "latest");
+  await until("both encode", () => left.position > 0 && sound.position > 0);
+  const wanted = endless("wanted", "latest");
+  await until("the first one is suspended", () => isSuspended("left"));
+  expect([isRunning("wanted"), isRunning("sound")]).toEqual([true, true]);
+  sound.stop();
+  await sound.ended;
+  expect(isSuspended("left")).toBe(true);
+  wanted.stop();
+  await wanted.ended;
+  const { position } = left;
+  await until("it continues", () => left.position > position);
+  left.stop();
+  await left.ended;
+});
+
 test("a suspended run ends as soon as it is aborted", async () => {
   const urgent = endless("urgent", "urgent");
   const background = endless("aborted", "background");

@@ -145,7 +145,7 @@ async function encodeRange(
     writes: [...(common.writes ?? []), workDir],
     reads: [...(common.reads ?? []), ...(watermark ? [watermark] : [])],
     args: encodeArguments({ input, outDir: workDir, plan, whole, spec, encoder, range, only, watermark }),
-    precedence: chunk.is_urgent ? "urgent" : "background",
+    precedence: chunk.is_urgent ? "latest" : "background",
     killSignal: yielding,
     devices: encoder !== undefined && encoder !== "software",
     timeLimitMs: timeLimitMs(seconds),
